@@ -1,0 +1,4 @@
+//! One coherent memory for a rack of machines.
+#![warn(missing_docs)]
+
+pub mod view;
