@@ -1,1 +1,29 @@
-//! To be written.
+//! The protocols of rackmem as pure values.
+//!
+//! Every role is a value: packets and the time go in, decisions come out. There is no clock, no randomness,
+//! no I/O, no thread and no unsafe code in this crate; a random draw or the time is an argument. The core
+//! never touches the bytes of a block either: an [`Output`] names *which* bytes travel with a packet
+//! ([`Data`]), an input answers *where* the bytes of a packet go, and the host moves them. So the same value
+//! runs in the real node, in the simulator, in the explorer and under the fuzzer.
+//!
+//! | role | where | paper |
+//! |---|---|---|
+//! | switch program | [`switch::SwitchProgram`] | §5.1.1 LCF pipeline, §5.2.1, §5.3.2 |
+//! | home agent | [`flowcc::HomeAgent`] | §5.1.1, §5.2 |
+//! | cache agent | [`flowcc::cache_agent`] | §5.1.1 "Invalidation and Data Transfer" |
+//! | requester | [`flowcc::Requester`] | §5.1.1 "Requester-driven Coherence Control" |
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod baseline;
+pub mod flowcc;
+mod output;
+pub mod switch;
+
+pub use output::{Data, Dest, Output, Outputs};
+pub use rackmem_wire as wire;
+
+/// Memory is handed out by home agents in chunks of this many bytes (paper §6).
+pub const CHUNK: u64 = 32 * 1024 * 1024;

@@ -1,1 +1,36 @@
-//! To be written.
+//! The packets of rackmem.
+//!
+//! Every packet is one fixed [`Header`] and, for some kinds, a body: a segment of a block or the operand
+//! of a delegated operation. Integers are big-endian on the wire. [`HeaderView`] looks at received bytes
+//! in place; [`Header`] is the owned form that the protocols work on. `docs/wire.md` draws every byte.
+//!
+//! This crate is `no_std`, has no unsafe code, does no I/O, and never panics on any input:
+//! [`decode`] either returns a header whose every field is in range, and its body, or a [`WireError`].
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod codec;
+mod header;
+mod kind;
+mod types;
+
+pub use codec::{decode, encode, HeaderView, WireError, HEADER_LEN};
+pub use header::{Flags, Header};
+pub use kind::Kind;
+pub use types::{Copyset, GlobalStatus, NodeId, Reason, RequesterId, Seq, Tag};
+
+/// First two bytes of every packet, `"RM"`.
+pub const MAGIC: u16 = 0x524d;
+/// Version of the layout; a receiver drops every other.
+pub const VERSION: u8 = 1;
+
+/// Nodes in a rack at most: a copyset is a 32-bit map, one bit a switch port (paper §6).
+pub const MAX_NODES: usize = 32;
+/// Requesters of one node at most, one per application thread that misses at the same time.
+pub const MAX_REQUESTERS: usize = 64;
+/// The smallest unit of coherence, in bytes.
+pub const MIN_BLOCK: usize = 256;
+/// The largest unit of coherence, in bytes.
+pub const MAX_BLOCK: usize = 64 * 1024;
+/// The largest body of one packet, in bytes: a whole block where the network carries it.
+pub const MAX_BODY: usize = 32 * 1024;

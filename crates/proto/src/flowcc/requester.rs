@@ -1,0 +1,366 @@
+//! The requester: one a thread, drives its coherence events (§5.1.1 "Requester-driven Coherence Control").
+//!
+//! An event goes `begin` → packets → [`Step::Held`] → the host installs what it got → `unlock`. The unlock is
+//! asynchronous: the next event may begin before it is acknowledged, but not end (§5.3.2). A block of the
+//! requester's own cache that an event fills or empties is reserved by the host for as long as it lasts.
+
+use super::assembly::Assembly;
+use super::tables;
+use crate::wire::{Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq, Tag};
+use crate::{Data, Dest, Output, Outputs};
+
+/// How a requester is set up. Times are in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct RequesterConfig {
+    /// Who it is.
+    pub id: RequesterId,
+    /// Epoch of the rack.
+    pub epoch: u32,
+    /// Block size in bytes.
+    pub block: u32,
+    /// Whether requests go to a switch first.
+    pub switch: bool,
+    /// Retransmission never waits less than this, whatever the measured round trip.
+    pub min_timeout: u64,
+    /// An event that has made no progress for this long has failed.
+    pub give_up: u64,
+}
+
+/// A coherence event to begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// A request, `Alloc`, or a delegated operation.
+    pub kind: Kind,
+    /// The block.
+    pub tag: Tag,
+    /// `offset` of the request.
+    pub offset: u32,
+    /// Where the requester listens, if the fabric needs to know.
+    pub reply_port: u16,
+}
+
+/// What an event was granted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Grant {
+    /// The entry's status before the event.
+    pub status: GlobalStatus,
+    /// The entry's copyset before the event.
+    pub copyset: Copyset,
+    /// The tag of the answer: for `Alloc`, where the memory begins.
+    pub tag: Tag,
+    flags: Flags,
+}
+
+/// How far the event is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Answers are missing.
+    Waiting,
+    /// All is here: install it, then unlock. (`Alloc` and delegated operations are simply done.)
+    Held(Grant),
+    /// Refused, and the event is over: try again under a new one.
+    Refused(Reason),
+    /// Nobody has answered for too long, and the event is over.
+    Lost,
+}
+
+/// What to do with a packet's body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Accept {
+    /// Nothing.
+    Drop,
+    /// Copy it into the reserved block at the packet's offset (or take it as the operand's result).
+    Store,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Home {
+    /// Home's memory is current.
+    Current,
+    /// The provider is writing the block back.
+    Expected,
+    /// The provider will not: we do, once we have the block.
+    OurDuty,
+    /// We are.
+    WritingBack,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Current {
+    request: Header,
+    step: Step,
+    grant: Option<Grant>,
+    acks: Copyset,
+    assembly: Assembly,
+    home: Home,
+    home_done: bool,
+    began: u64,
+    sent: u64,
+    attempts: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    header: Header,
+    sent: u64,
+    began: u64,
+}
+
+/// One requester.
+#[derive(Clone, Debug)]
+pub struct Requester {
+    config: RequesterConfig,
+    seq: Seq,
+    current: Option<Current>,
+    unlock: Option<Pending>,
+    rtt: u64,
+    retransmissions: u64,
+}
+
+impl Requester {
+    /// A requester that has done nothing.
+    pub fn new(config: RequesterConfig) -> Self {
+        Requester { config, seq: Seq(0), current: None, unlock: None, rtt: 0, retransmissions: 0 }
+    }
+
+    /// Who it is.
+    pub fn id(&self) -> RequesterId {
+        self.config.id
+    }
+
+    /// How often it has sent something again.
+    pub fn retransmissions(&self) -> u64 {
+        self.retransmissions
+    }
+
+    /// Begins an event; what was left of an earlier one is forgotten.
+    pub fn begin(&mut self, now: u64, event: Event) -> Output {
+        self.seq = self.seq.next();
+        let mut request = Header::request(event.kind, self.config.epoch, event.tag, self.config.id, self.seq);
+        request.offset = event.offset;
+        request.reply_port = event.reply_port;
+        self.current = Some(Current {
+            request,
+            step: Step::Waiting,
+            grant: None,
+            acks: Copyset::EMPTY,
+            assembly: Assembly::default(),
+            home: Home::Current,
+            home_done: false,
+            began: now,
+            sent: now,
+            attempts: 1,
+        });
+        self.outgoing(request)
+    }
+
+    fn outgoing(&self, request: Header) -> Output {
+        let to_switch = self.config.switch && request.kind.is_request();
+        let to = if to_switch { Dest::Switch } else { Dest::Agent(request.tag.home()) };
+        let data = match request.kind {
+            Kind::DelegateWrite | Kind::DelegateAdd | Kind::DelegateCas => Data::Operand,
+            _ => Data::None,
+        };
+        Output::with(to, request, data)
+    }
+
+    /// How far the current event is.
+    pub fn step(&self) -> Step {
+        self.current.as_ref().map_or(Step::Refused(Reason::None), |current| current.step)
+    }
+
+    /// Takes a packet with `body_len` bytes behind its header.
+    pub fn handle(&mut self, now: u64, header: &Header, body_len: u32) -> (Accept, Outputs) {
+        let nothing = (Accept::Drop, Outputs::default());
+        if header.epoch != self.config.epoch || header.requester != self.config.id {
+            return nothing;
+        }
+        if header.kind == Kind::UnlockAck {
+            if self.unlock.is_some_and(|pending| pending.header.seq == header.seq) {
+                self.unlock = None;
+            }
+            return nothing;
+        }
+        let block = self.config.block;
+        let Some(current) = &mut self.current else { return nothing };
+        if header.seq != current.request.seq || current.step != Step::Waiting {
+            return nothing;
+        }
+        let taken = match header.kind {
+            Kind::Ack => current.ack(header, body_len, block),
+            Kind::WriteBackAck => {
+                current.home_done = true;
+                Accept::Drop
+            }
+            Kind::AllocAck | Kind::DelegateAck => current.done(header),
+            _ => return nothing,
+        };
+        let mut outputs = Outputs::default();
+        if current.step == Step::Waiting && current.home == Home::OurDuty && current.assembly.complete() {
+            current.home = Home::WritingBack;
+            outputs.push(current.write_back());
+        }
+        current.settle(self.config.id.node);
+        if current.step != Step::Waiting && current.attempts == 1 {
+            let sample = now.saturating_sub(current.began);
+            self.rtt = if self.rtt == 0 { sample } else { (self.rtt * 7 + sample) / 8 };
+        }
+        (taken, outputs)
+    }
+
+    /// An EVICT-MODIFIED that is held: send the block home before unlocking. `Held` again means it is there.
+    pub fn write_back(&mut self, now: u64) -> Option<Output> {
+        let current = self.current.as_mut()?;
+        current.step = Step::Waiting;
+        current.home = Home::WritingBack;
+        (current.sent, current.began) = (now, now);
+        Some(current.write_back())
+    }
+
+    /// Whether an unlock may be sent now: the one before it is acknowledged (§5.3.2).
+    pub fn can_unlock(&self) -> bool {
+        self.unlock.is_none()
+    }
+
+    /// Ends a held event: new metadata to the owner that granted it. With `keep`, the metadata stays.
+    pub fn unlock(&mut self, now: u64, keep: bool) -> Option<Output> {
+        let current = self.current.take()?;
+        let grant = current.grant?;
+        let kind = current.request.kind;
+        let (status, copyset) = tables::next(kind, self.config.id.node, grant.status, grant.copyset);
+        let mut flags = Flags(grant.flags.0 & Flags::IN_SWITCH.0);
+        if kind.locks_shared() {
+            flags = flags.and(Flags::READER);
+        }
+        if keep || kind.only_locks() {
+            flags = flags.and(Flags::KEEP);
+        }
+        let header = Header { kind: Kind::Unlock, status, copyset, flags, offset: 0, ..current.request };
+        self.unlock = Some(Pending { header, sent: now, began: now });
+        Some(Self::to_owner(header))
+    }
+
+    fn to_owner(unlock: Header) -> Output {
+        let in_switch = unlock.flags.has(Flags::IN_SWITCH);
+        Output::new(if in_switch { Dest::Switch } else { Dest::Agent(unlock.tag.home()) }, unlock)
+    }
+
+    /// Retransmission timeout: 6 round trips for requests, 3 for unlocks (§5.3.1).
+    fn timeout(&self, round_trips: u64) -> u64 {
+        (self.rtt * round_trips).max(self.config.min_timeout)
+    }
+
+    /// When to call [`Requester::handle_timeout`], if nothing comes before.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        let waiting = self.current.filter(|current| current.step == Step::Waiting);
+        let request = waiting.map(|current| current.sent + self.timeout(6));
+        let unlock = self.unlock.map(|pending| pending.sent + self.timeout(3));
+        request.into_iter().chain(unlock).min()
+    }
+
+    /// Sends again what has gone unanswered, or gives it up.
+    pub fn handle_timeout(&mut self, now: u64) -> Outputs {
+        let mut outputs = Outputs::default();
+        let (for_request, for_unlock) = (self.timeout(6), self.timeout(3));
+        if let Some(pending) = &mut self.unlock {
+            if now >= pending.began + self.config.give_up {
+                self.unlock = None;
+            } else if now >= pending.sent + for_unlock {
+                pending.sent = now;
+                self.retransmissions += 1;
+                outputs.push(Self::to_owner(pending.header));
+            }
+        }
+        let Some(current) = self.current.as_mut().filter(|c| c.step == Step::Waiting) else { return outputs };
+        if now >= current.began + self.config.give_up {
+            current.step = Step::Lost;
+        } else if now >= current.sent + for_request {
+            current.sent = now;
+            current.attempts += 1;
+            self.retransmissions += 1;
+            let again = match current.home {
+                Home::WritingBack => current.write_back(),
+                _ => {
+                    let request = current.request;
+                    self.outgoing(request)
+                }
+            };
+            outputs.push(again);
+        }
+        outputs
+    }
+}
+
+impl Current {
+    fn ack(&mut self, header: &Header, body_len: u32, block: u32) -> Accept {
+        if header.reason != Reason::None {
+            self.step = Step::Refused(header.reason);
+            // A granted event that its provider cannot serve still holds the entry's lock.
+            self.note_grant(header);
+            return Accept::Drop;
+        }
+        self.note_grant(header);
+        if !header.flags.has(Flags::DATA) {
+            self.acks = self.acks.with(header.sender);
+            return Accept::Drop;
+        }
+        match self.assembly.add(header.offset, body_len, block) {
+            Some(fresh) => {
+                self.acks = self.acks.with(header.sender);
+                if fresh { Accept::Store } else { Accept::Drop }
+            }
+            None => Accept::Drop,
+        }
+    }
+
+    fn note_grant(&mut self, header: &Header) {
+        if !header.flags.has(Flags::GRANTED) {
+            return;
+        }
+        let grant = Grant { status: header.status, copyset: header.copyset, tag: header.tag, flags: header.flags };
+        let gathered = header.flags.has(Flags::GATHER);
+        if self.request.kind == Kind::ReadMiss && !gathered {
+            self.home = match (self.home, header.status) {
+                (Home::Current, GlobalStatus::Modified) => Home::Expected,
+                // A concurrent reader's unlock came between two attempts of ours: nobody else writes back for us.
+                (Home::Expected, GlobalStatus::Shared) => Home::OurDuty,
+                (same, _) => same,
+            };
+        }
+        self.grant.get_or_insert(grant);
+    }
+
+    fn done(&mut self, header: &Header) -> Accept {
+        if header.reason != Reason::None {
+            self.step = Step::Refused(header.reason);
+            return Accept::Drop;
+        }
+        let grant = Grant { status: header.status, copyset: header.copyset, tag: header.tag, flags: header.flags };
+        self.step = Step::Held(grant);
+        Accept::Store
+    }
+
+    fn write_back(&self) -> Output {
+        let flags = Flags::DATA;
+        let header = Header { kind: Kind::WriteBack, flags, offset: 0, ..self.request };
+        Output::with(Dest::Agent(header.tag.home()), header, Data::Cache)
+    }
+
+    /// Moves on to `Held` when every answer that the grant calls for is here.
+    fn settle(&mut self, me: NodeId) {
+        let (Step::Waiting, Some(grant)) = (self.step, self.grant) else { return };
+        let gathered = grant.flags.has(Flags::GATHER);
+        let sharers = if gathered { Copyset::EMPTY } else { grant.copyset.without(me) };
+        let home = self.home == Home::Current || self.home_done;
+        let complete = match self.request.kind {
+            Kind::ReadMiss => self.assembly.complete() && home,
+            Kind::WriteMiss => self.assembly.complete() && self.acks.covers(sharers),
+            Kind::WriteShared => self.acks.covers(sharers),
+            Kind::EvictModified => home,
+            _ => true,
+        };
+        if complete {
+            self.step = Step::Held(grant);
+        }
+    }
+}

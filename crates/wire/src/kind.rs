@@ -1,0 +1,105 @@
+//! What a packet is for. Each protocol has a range of sixteen numbers of its own.
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $byte:literal,)*) => {
+        /// The kind of a packet.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[repr(u8)]
+        pub enum Kind { $($(#[$doc])* $name = $byte,)* }
+
+        impl Kind {
+            /// Every kind there is.
+            pub const ALL: &'static [Kind] = &[$(Kind::$name,)*];
+
+            /// From its byte on the wire.
+            pub const fn from_byte(byte: u8) -> Option<Self> {
+                match byte { $($byte => Some(Kind::$name),)* _ => None }
+            }
+
+            /// Its name in documents, metrics and traces.
+            pub const fn name(self) -> &'static str {
+                match self { $(Kind::$name => stringify!($name),)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    // 0x00..0x0f: the rack itself.
+    /// Requester to home agent: `offset` chunks of memory, please.
+    Alloc = 0x01,
+    /// Home agent to requester: they begin at `tag`, or the reason why not.
+    AllocAck = 0x02,
+    /// Anyone to anyone: are you there?
+    Ping = 0x03,
+    /// The answer.
+    Pong = 0x04,
+
+    // 0x10..0x2f: FlowCC, the `Coherent` contract.
+    /// The block is not in the requester's cache and will be read.
+    ReadMiss = 0x10,
+    /// The block is not in the requester's cache and will be written.
+    WriteMiss = 0x11,
+    /// The block is in the requester's cache, clean, and will be written.
+    WriteShared = 0x12,
+    /// The requester drops a clean copy.
+    EvictShared = 0x13,
+    /// The requester drops a dirty copy, which it writes back first.
+    EvictModified = 0x14,
+    /// The synchronization primitive of §6: hold the entry's lock as a reader.
+    LockRead = 0x15,
+    /// The synchronization primitive of §6: hold the entry's lock as the writer.
+    LockWrite = 0x16,
+    /// To a requester: granted and executed (with a segment of the block from its provider), or the reason why not.
+    Ack = 0x18,
+    /// Requester to the owner that granted: the event is over, this is the new metadata.
+    Unlock = 0x19,
+    /// Owner to requester: the unlock is done.
+    UnlockAck = 0x1a,
+    /// To the home agent: a segment of a dirty block.
+    WriteBack = 0x1b,
+    /// Home agent to requester: the whole block is home.
+    WriteBackAck = 0x1c,
+    /// Home agent to switch: you own this entry now.
+    AddToSwitch = 0x1d,
+    /// Switch to home agent: so I do, or the reason why not.
+    AddAck = 0x1e,
+
+    // 0x30..0x3f: the baselines.
+    /// Delegate: read `offset..offset + n` of the block where it lives.
+    DelegateRead = 0x30,
+    /// Delegate: write the body at `offset` of the block where it lives.
+    DelegateWrite = 0x31,
+    /// Delegate: fetch-and-add the eight bytes at `offset`; the body is the addend.
+    DelegateAdd = 0x32,
+    /// Delegate: compare-and-exchange the eight bytes at `offset`; the body is expected then new.
+    DelegateCas = 0x33,
+    /// The answer: the bytes read, or what was there before.
+    DelegateAck = 0x34,
+    /// Directory: a cache agent tells the gathering home agent that it is done.
+    GatherAck = 0x38,
+    // 0x40 GCP, 0x50 ABD, 0x60 SABRes, 0x70 Bounded Incoherence.
+}
+
+impl Kind {
+    /// Whether this asks an owner for an entry: takes its lock, is checked and forwarded.
+    #[inline]
+    pub const fn is_request(self) -> bool {
+        matches!(
+            self,
+            Kind::ReadMiss | Kind::WriteMiss | Kind::WriteShared | Kind::EvictShared | Kind::EvictModified | Kind::LockRead | Kind::LockWrite
+        )
+    }
+
+    /// Whether this takes the entry's lock as a reader (§5.1.1: read misses; all others are writers).
+    #[inline]
+    pub const fn locks_shared(self) -> bool {
+        matches!(self, Kind::ReadMiss | Kind::LockRead)
+    }
+
+    /// Whether the event leaves the entry's metadata alone.
+    #[inline]
+    pub const fn only_locks(self) -> bool {
+        matches!(self, Kind::LockRead | Kind::LockWrite)
+    }
+}

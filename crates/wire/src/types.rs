@@ -1,0 +1,247 @@
+//! The words of the protocols: tags, copysets, statuses, sequence numbers.
+
+use crate::{MAX_NODES, MAX_REQUESTERS};
+use core::cmp::Ordering;
+
+/// A node of the rack, `0..MAX_NODES`.
+pub type NodeId = u16;
+
+/// What names a block: its global address `node:16 | offset:48`, whose low `log2(block size)` bits are zero.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Tag(pub u64);
+
+impl Tag {
+    /// The node whose memory backs the block.
+    #[inline]
+    pub const fn home(self) -> NodeId {
+        (self.0 >> 48) as NodeId
+    }
+
+    /// Where the block begins in its home's memory, in bytes.
+    #[inline]
+    pub const fn offset(self) -> u64 {
+        self.0 & 0xffff_ffff_ffff
+    }
+}
+
+/// One requester of the rack: a node and a slot within it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct RequesterId {
+    /// The node it runs on.
+    pub node: NodeId,
+    /// Which of the node's requesters, `0..MAX_REQUESTERS`.
+    pub slot: u16,
+}
+
+impl RequesterId {
+    /// How many requesters a rack can have, and so the length of a table with a row for each.
+    pub const COUNT: usize = MAX_NODES * MAX_REQUESTERS;
+
+    /// The row of this requester in such a table.
+    #[inline]
+    pub const fn index(self) -> usize {
+        (self.node as usize % MAX_NODES) * MAX_REQUESTERS + self.slot as usize % MAX_REQUESTERS
+    }
+}
+
+/// Set of nodes that hold a copy of a block: bit *n* for node *n*.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Copyset(pub u32);
+
+impl Copyset {
+    /// Nobody.
+    pub const EMPTY: Copyset = Copyset(0);
+
+    /// Just this node.
+    #[inline]
+    pub const fn of(node: NodeId) -> Self {
+        Copyset(1 << (node as u32 % MAX_NODES as u32))
+    }
+
+    /// Whether the node is in the set.
+    #[inline]
+    pub const fn contains(self, node: NodeId) -> bool {
+        (node as usize) < MAX_NODES && self.0 & Self::of(node).0 != 0
+    }
+
+    /// The set and this node.
+    #[inline]
+    pub const fn with(self, node: NodeId) -> Self {
+        Copyset(self.0 | Self::of(node).0)
+    }
+
+    /// The set without this node.
+    #[inline]
+    pub const fn without(self, node: NodeId) -> Self {
+        Copyset(self.0 & !Self::of(node).0)
+    }
+
+    /// Both sets.
+    #[inline]
+    pub const fn union(self, other: Self) -> Self {
+        Copyset(self.0 | other.0)
+    }
+
+    /// Whether all of `other` is in the set.
+    #[inline]
+    pub const fn covers(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether nobody is in the set.
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// How many nodes are in the set.
+    #[inline]
+    pub const fn len(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// The members, lowest first.
+    #[inline]
+    pub fn iter(self) -> impl Iterator<Item = NodeId> {
+        let mut rest = self.0;
+        core::iter::from_fn(move || {
+            (rest != 0).then(|| {
+                let node = rest.trailing_zeros() as NodeId;
+                rest &= rest - 1;
+                node
+            })
+        })
+    }
+
+    /// A member picked by `draw`, any number; none of an empty set.
+    #[inline]
+    pub fn pick(self, draw: u32) -> Option<NodeId> {
+        let n = self.len();
+        if n == 0 { None } else { self.iter().nth((draw % n) as usize) }
+    }
+}
+
+/// A directory entry's global status (paper §4).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(u8)]
+pub enum GlobalStatus {
+    /// No cache holds the block; its home's memory is current.
+    #[default]
+    Unshared = 0,
+    /// Caches in the copyset hold it with read permission; its home's memory is current.
+    Shared = 1,
+    /// The one cache in the copyset holds it with write permission; its home's memory is stale.
+    Modified = 2,
+}
+
+impl GlobalStatus {
+    /// From its byte on the wire.
+    pub const fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            0 => Some(Self::Unshared),
+            1 => Some(Self::Shared),
+            2 => Some(Self::Modified),
+            _ => None,
+        }
+    }
+}
+
+/// Why an acknowledgement says no.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(u8)]
+pub enum Reason {
+    /// It does not: the request was granted or executed.
+    #[default]
+    None = 0,
+    /// The entry is locked by a conflicting coherence event: back off and try again.
+    Locked = 1,
+    /// The check table refused: the requester's view of its own cache is out of date.
+    Invalid = 2,
+    /// The entry's owner has changed: try again.
+    Moved = 3,
+    /// The home has no memory at this address.
+    NoMemory = 4,
+    /// The home has no room for what was asked.
+    Full = 5,
+    /// The receiver does not do this kind of request, or the request contradicts itself.
+    Refused = 6,
+}
+
+impl Reason {
+    /// From its byte on the wire.
+    pub const fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            0 => Some(Self::None),
+            1 => Some(Self::Locked),
+            2 => Some(Self::Invalid),
+            3 => Some(Self::Moved),
+            4 => Some(Self::NoMemory),
+            5 => Some(Self::Full),
+            6 => Some(Self::Refused),
+            _ => None,
+        }
+    }
+}
+
+/// A requester's sequence number: one per coherence event, in increasing order, compared as serial
+/// numbers so that it may wrap (no packet outlives 2^31 events of its requester).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Seq(pub u32);
+
+impl Seq {
+    /// The number after this one.
+    #[inline]
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Seq(self.0.wrapping_add(1))
+    }
+
+    /// Which of a requester's two scores belongs to this event (paper §5.3.2).
+    #[inline]
+    pub const fn parity(self) -> usize {
+        (self.0 & 1) as usize
+    }
+
+    /// Order in time.
+    #[inline]
+    pub const fn compare(self, other: Self) -> Ordering {
+        let ahead = self.0.wrapping_sub(other.0) as i32;
+        if ahead == 0 {
+            Ordering::Equal
+        } else if ahead > 0 {
+            Ordering::Greater
+        } else {
+            Ordering::Less
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copyset_is_a_set_of_nodes() {
+        let set = Copyset::of(0).with(5).with(31);
+        assert_eq!(set.len(), 3);
+        assert!(set.iter().eq([0, 5, 31]));
+        assert!(set.contains(31) && !set.contains(30) && !set.contains(32));
+        assert_eq!(set.without(5), Copyset::of(0).with(31));
+        assert!((0..9).all(|draw| set.contains(set.pick(draw).unwrap())));
+        assert_eq!(Copyset::EMPTY.pick(3), None);
+    }
+
+    #[test]
+    fn sequence_numbers_keep_their_order_across_the_wrap() {
+        assert_eq!(Seq(u32::MAX).next(), Seq(0));
+        assert_eq!(Seq(0).compare(Seq(u32::MAX)), Ordering::Greater);
+        assert_eq!(Seq(u32::MAX).compare(Seq(0)), Ordering::Less);
+        assert_eq!(Seq(7).compare(Seq(7)), Ordering::Equal);
+    }
+
+    #[test]
+    fn an_address_names_its_home() {
+        let tag = Tag(0x0003_0000_0000_1000);
+        assert_eq!((tag.home(), tag.offset()), (3, 0x1000));
+    }
+}
