@@ -1,0 +1,171 @@
+//! Histories as text: one JSON object a line.
+
+use std::fmt;
+use std::io::{self, BufRead, Read, Write};
+
+use super::operation::Operation;
+
+/// The longest line that is read, in bytes: room for a value of a few hundred KiB, escaped.
+pub const MAX_LINE_BYTES: usize = 1 << 20;
+
+/// The most operations that are read from one history.
+pub const MAX_OPERATIONS: usize = 16 << 20;
+
+/// Why a history could not be read, and where.
+#[derive(Debug)]
+pub struct ReadError {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub kind: ReadErrorKind,
+}
+
+/// What was wrong with a line.
+#[derive(Debug)]
+pub enum ReadErrorKind {
+    /// The source could not be read.
+    Io(io::Error),
+    /// Longer than [`MAX_LINE_BYTES`].
+    TooLong,
+    /// More than [`MAX_OPERATIONS`] operations.
+    TooMany,
+    /// Not JSON, a field missing or misspelled, or a JSON object that is no operation (see
+    /// [`super::ShapeError`] for what these are).
+    Json(serde_json::Error),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: ", self.line)?;
+        match &self.kind {
+            ReadErrorKind::Io(error) => write!(f, "cannot be read: {error}"),
+            ReadErrorKind::TooLong => write!(f, "longer than {MAX_LINE_BYTES} bytes"),
+            ReadErrorKind::TooMany => write!(f, "more than {MAX_OPERATIONS} operations"),
+            ReadErrorKind::Json(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.kind {
+            ReadErrorKind::Io(error) => Some(error),
+            ReadErrorKind::Json(error) => Some(error),
+            ReadErrorKind::TooLong | ReadErrorKind::TooMany => None,
+        }
+    }
+}
+
+/// Reads a whole history; empty lines are skipped.
+pub fn read(mut source: impl BufRead) -> Result<Vec<Operation>, ReadError> {
+    let mut operations = Vec::new();
+    let mut buffer = Vec::new();
+    for line in 1.. {
+        let at = |kind| ReadError { line, kind };
+        if !read_line(&mut source, &mut buffer).map_err(at)? {
+            break;
+        }
+        let text = buffer.trim_ascii();
+        if text.is_empty() {
+            continue;
+        }
+        if operations.len() == MAX_OPERATIONS {
+            return Err(at(ReadErrorKind::TooMany));
+        }
+        let operation = serde_json::from_slice(text).map_err(|e| at(ReadErrorKind::Json(e)))?;
+        operations.push(operation);
+    }
+    Ok(operations)
+}
+
+/// Reads one line, never more than the limit into memory; `false` at the end.
+fn read_line(source: &mut impl BufRead, buffer: &mut Vec<u8>) -> Result<bool, ReadErrorKind> {
+    buffer.clear();
+    let limit = MAX_LINE_BYTES as u64 + 1;
+    let read = source
+        .take(limit)
+        .read_until(b'\n', buffer)
+        .map_err(ReadErrorKind::Io)?;
+    if buffer.len() > MAX_LINE_BYTES && buffer.last() != Some(&b'\n') {
+        return Err(ReadErrorKind::TooLong);
+    }
+    Ok(read > 0)
+}
+
+/// Writes a history in the form that [`read`] reads.
+pub fn write(mut target: impl Write, history: &[Operation]) -> io::Result<()> {
+    for operation in history {
+        serde_json::to_writer(&mut target, operation)?;
+        target.write_all(b"\n")?;
+    }
+    target.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::{Call, Outcome, Reply};
+
+    const SAMPLE: &str = r#"
+{"client":0,"op":"set","key":"a","value":"1","invoke":100,"return":180,"outcome":"ok"}
+{"client":1,"op":"get","key":"a","result":null,"invoke":150,"return":170,"outcome":"ok","note":"x"}
+{"client":1,"op":"incr","key":"a","value":5,"result":6,"invoke":200,"return":260,"outcome":"ok"}
+{"client":2,"op":"cas","key":"a","expected":"6","value":7,"invoke":210,"outcome":"unknown"}
+{"client":2,"op":"del","key":"a","result":true,"invoke":300,"return":310,"outcome":"ok"}
+{"client":2,"op":"append","key":"a","value":"zz","result":2,"invoke":320,"return":330,"outcome":"ok"}
+{"client":2,"op":"swap","key":"a","value":"q","result":"zz","invoke":340,"return":340,"outcome":"ok"}
+{"client":2,"op":"get","key":"a","invoke":350,"return":351,"outcome":"fail"}
+"#;
+
+    #[test]
+    fn a_history_reads_and_writes_back_the_same() {
+        let history = read(SAMPLE.as_bytes()).unwrap();
+        assert_eq!(history.len(), 8);
+        assert_eq!(
+            history[3].call,
+            Call::Cas {
+                expected: Some("6".into()),
+                value: "7".into()
+            }
+        );
+        assert_eq!(history[3].outcome, Outcome::Unknown);
+        let ok = |at, reply| Outcome::Ok { at, reply };
+        assert_eq!(history[1].outcome, ok(170, Reply::Nil));
+        assert_eq!(history[6].outcome, ok(340, Reply::Text("zz".into())));
+        let mut text = Vec::new();
+        write(&mut text, &history).unwrap();
+        assert_eq!(read(text.as_slice()).unwrap(), history);
+    }
+
+    #[test]
+    fn a_wrong_line_is_named() {
+        let good = r#"{"client":0,"op":"get","key":"a","invoke":1,"return":2,"outcome":"ok"}"#;
+        let cases = [
+            ("{", "EOF"),
+            (r#"{"client":0}"#, "missing field `op`"),
+            (&good.replace("get", "peek"), "unknown variant `peek`"),
+            (&good.replace("\"return\":2,", ""), "`return` time"),
+            (&good.replace("\"return\":2", "\"return\":0"), "earlier"),
+            (&good.replace("get", "set"), "`value`"),
+            (&good.replace("get", "incr"), "`result`"),
+            (
+                &good.replace("\"invoke\":1", "\"invoke\":-1"),
+                "invalid value",
+            ),
+            ("\u{0}\u{ff}", "expected value"),
+        ];
+        for (line, message) in cases {
+            let error = read(format!("{good}\n\n{line}\n{good}").as_bytes()).unwrap_err();
+            assert_eq!(error.line, 3, "{line}");
+            assert!(error.to_string().contains(message), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_endless_line_is_refused_without_being_held() {
+        let endless = io::BufReader::new(io::repeat(b'x'));
+        let error = read(endless).unwrap_err();
+        assert!(matches!(error.kind, ReadErrorKind::TooLong));
+        assert_eq!(error.line, 1);
+    }
+}

@@ -1,0 +1,132 @@
+//! Is a history linearizable?
+//!
+//! A history is linearizable when every operation can be given one instant between its invocation
+//! and its return such that, done one at a time in the order of these instants, each returns what it
+//! did return (Herlihy and Wing). Keys are independent, so each is judged alone.
+//!
+//! The search is Wing and Gong's with Lowe's memory of configurations visited: a depth-first walk
+//! over *(operations done so far, state of the register)*. It never recurses, and remembers 16 bytes
+//! a configuration up to a limit; beyond it the answer is [`Verdict::GaveUp`], never a guess.
+//! `search.rs` says what keeps it fast.
+//!
+//! Where no order exists, [`Counterexample`] shows the last few operations that already contradict
+//! each other, whatever came before them.
+
+mod demand;
+mod explain;
+mod model;
+mod problem;
+mod register;
+mod search;
+
+use std::collections::BTreeMap;
+
+pub use explain::Counterexample;
+pub use model::{Effect, Makes, Model};
+pub use register::{Register, RegisterOp, RegisterState};
+
+use crate::history::{Operation, Outcome};
+use search::Answer;
+
+/// How much a check may spend.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Configurations remembered for one key: about 20 bytes each.
+    pub configurations: usize,
+}
+
+impl Default for Limits {
+    /// What fills a hash table of 2^23 slots: about 140 MiB at the worst.
+    fn default() -> Self {
+        Limits {
+            configurations: 7 << 20,
+        }
+    }
+}
+
+/// What a check found.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// Every key's operations have an order that explains them.
+    Linearizable(Summary),
+    /// One key's do not.
+    Violation(Box<Counterexample>),
+    /// The limit was reached before an answer was.
+    GaveUp {
+        /// The key that was too hard.
+        key: String,
+        /// Its operations.
+        operations: usize,
+        /// Configurations visited.
+        configurations: usize,
+    },
+}
+
+impl Verdict {
+    /// `true` for [`Verdict::Linearizable`].
+    pub fn is_linearizable(&self) -> bool {
+        matches!(self, Verdict::Linearizable(_))
+    }
+}
+
+/// How much was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Keys.
+    pub keys: usize,
+    /// Operations that happened or may have.
+    pub operations: usize,
+    /// Configurations visited by the search, at least one an operation that happened.
+    pub configurations: usize,
+}
+
+/// Judges a history of registers that all start without a value.
+pub fn check(history: &[Operation], limits: Limits) -> Verdict {
+    let mut keys: BTreeMap<&str, Vec<&Operation>> = BTreeMap::new();
+    for operation in history {
+        if !matches!(operation.outcome, Outcome::Fail { .. }) {
+            keys.entry(&operation.key).or_default().push(operation);
+        }
+    }
+    let mut summary = Summary::default();
+    for (key, operations) in keys {
+        match check_key(&operations, limits) {
+            KeyVerdict::Linearizable { configurations } => {
+                summary.keys += 1;
+                summary.operations += operations.len();
+                summary.configurations += configurations;
+            }
+            KeyVerdict::Violation(counterexample) => return Verdict::Violation(counterexample),
+            KeyVerdict::GaveUp { configurations } => {
+                return Verdict::GaveUp {
+                    key: key.to_owned(),
+                    operations: operations.len(),
+                    configurations,
+                };
+            }
+        }
+    }
+    Verdict::Linearizable(summary)
+}
+
+enum KeyVerdict {
+    Linearizable { configurations: usize },
+    Violation(Box<Counterexample>),
+    GaveUp { configurations: usize },
+}
+
+fn check_key(operations: &[&Operation], limits: Limits) -> KeyVerdict {
+    let mut model = Register::default();
+    let timed = problem::timed(&mut model, operations);
+    let result = problem::solve(&mut model, &timed, RegisterState::ABSENT, limits);
+    let configurations = result.configurations;
+    let found = match result.answer {
+        Answer::Found => return KeyVerdict::Linearizable { configurations },
+        Answer::Impossible => explain::proved(&mut model, operations, &timed, limits),
+        Answer::GaveUp => explain::suspected(&mut model, operations, &timed),
+    };
+    match found {
+        Some(counterexample) => KeyVerdict::Violation(Box::new(counterexample)),
+        None => KeyVerdict::GaveUp { configurations },
+    }
+}

@@ -1,0 +1,347 @@
+//! The search for an order: depth first, without recursion, remembering where it has been.
+//!
+//! At any point the operations that may come next are those invoked before the first return of one
+//! not yet placed (the *deadline*). The search places one of them, goes on, and comes back when
+//! nothing fits. Five observations keep it small; each only skips orders for which another,
+//! equally good one is tried:
+//!
+//! 1. An operation that never changes the state and fits now can be placed now: doing it later
+//!    allows nothing more. So there is no second choice to come back to.
+//! 2. A configuration reached twice by different ways leads to the same places.
+//! 3. An operation that only *may* have happened is left out where it would change nothing, where
+//!    an equal earlier one is still to be placed, and where an overwrite would follow it at once.
+//! 4. Operations that happened are tried first: those that may have are often not needed.
+//! 5. A state that somebody still needs and nobody can make again is not left (`demand.rs`).
+//!
+//! A configuration is remembered as 128 bits: the exclusive or of a random number for each operation
+//! placed, mixed with the state. Two different ones collide with a probability of 2^-128, far below
+//! that of a fault of the machine.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::demand::Demand;
+use super::model::{Effect, Model};
+use super::problem::{Problem, index};
+
+/// The end of a linked list.
+const NONE: u32 = u32::MAX;
+
+/// What a search found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// There is an order.
+    Found,
+    /// There is none.
+    Impossible,
+    /// The limit was reached.
+    GaveUp,
+}
+
+/// An answer and its price.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Searched {
+    pub answer: Answer,
+    pub configurations: usize,
+}
+
+/// Where to look for the next operation to place.
+#[derive(Clone, Copy, Debug)]
+enum Cursor {
+    /// Among those that happened, from this event on.
+    Happened { event: u32 },
+    /// Among those that may have, from this one on, where the deadline is this event.
+    Maybe { number: u32, deadline: u32 },
+}
+
+/// A placed operation and what to do when the search comes back to it.
+struct Placed<State> {
+    op: u32,
+    before: State,
+    before_maybe: bool,
+    resume: Option<Cursor>,
+}
+
+struct Search<'a, M: Model> {
+    model: &'a mut M,
+    problem: &'a Problem<M::Op>,
+    /// Events of operations not yet placed.
+    events: Links,
+    /// Operations that may have happened, not yet placed.
+    maybe: Links,
+    is_placed: Vec<bool>,
+    demand: Demand,
+    /// For each operation that happened, the places of its two events.
+    places: Vec<[u32; 2]>,
+    placed: Vec<Placed<M::State>>,
+    /// The operations placed that happened.
+    happened: usize,
+    state: M::State,
+    /// Whether the operation placed last only may have happened.
+    after_maybe: bool,
+    set: u128,
+    seen: HashSet<u128, BuildHasherDefault<Mixed>>,
+}
+
+/// Searches for an order of a problem's operations from a state on.
+pub(super) fn search<M: Model>(
+    model: &mut M,
+    problem: &Problem<M::Op>,
+    start: M::State,
+    limit: usize,
+) -> Searched {
+    let mut search = Search::new(model, problem, start);
+    let answer = search.run(limit);
+    Searched {
+        answer,
+        configurations: search.seen.len(),
+    }
+}
+
+impl<'a, M: Model> Search<'a, M> {
+    fn new(model: &'a mut M, problem: &'a Problem<M::Op>, start: M::State) -> Self {
+        let mut places = vec![[NONE; 2]; problem.certain];
+        for (place, event) in problem.events.iter().enumerate() {
+            places[event.op as usize][usize::from(event.is_return)] = index(place);
+        }
+        Search {
+            demand: Demand::new(model, problem),
+            model,
+            problem,
+            events: Links::new(problem.events.len()),
+            maybe: Links::new(problem.after.len()),
+            is_placed: vec![false; problem.ops.len()],
+            places,
+            placed: Vec::new(),
+            happened: 0,
+            state: start,
+            after_maybe: false,
+            set: 0,
+            seen: HashSet::default(),
+        }
+    }
+
+    fn run(&mut self, limit: usize) -> Answer {
+        let mut cursor = Some(self.first());
+        while self.happened < self.problem.certain {
+            let candidate = cursor.and_then(|cursor| self.candidate(cursor));
+            let Some((op, next)) = candidate else {
+                match self.take_back() {
+                    Some(resume) => cursor = resume,
+                    None => return Answer::Impossible,
+                }
+                continue;
+            };
+            match self.try_place(op, next) {
+                Step::Placed if self.seen.len() > limit => return Answer::GaveUp,
+                Step::Placed => cursor = Some(self.first()),
+                Step::Refused => cursor = Some(next),
+            }
+        }
+        Answer::Found
+    }
+
+    fn first(&self) -> Cursor {
+        Cursor::Happened {
+            event: self.events.first(),
+        }
+    }
+
+    /// The next operation that time allows from here, and where to look after it.
+    fn candidate(&self, cursor: Cursor) -> Option<(u32, Cursor)> {
+        match cursor {
+            Cursor::Happened { event: place } => {
+                let event = self.problem.events[place as usize];
+                if event.is_return {
+                    return self.maybe_candidate(self.maybe.first(), place);
+                }
+                let next = Cursor::Happened {
+                    event: self.events.after(place),
+                };
+                Some((event.op, next))
+            }
+            Cursor::Maybe { number, deadline } => self.maybe_candidate(number, deadline),
+        }
+    }
+
+    fn maybe_candidate(&self, number: u32, deadline: u32) -> Option<(u32, Cursor)> {
+        // They are in order of invocation: the first that is too late ends the list.
+        if number == NONE || self.problem.after[number as usize] > deadline {
+            return None;
+        }
+        let next = Cursor::Maybe {
+            number: self.maybe.after(number),
+            deadline,
+        };
+        Some((index(self.problem.certain) + number, next))
+    }
+
+    fn try_place(&mut self, op: u32, resume: Cursor) -> Step {
+        let number = op as usize;
+        let value = self.problem.ops[number];
+        let effect = self.model.effect(value);
+        let is_maybe = number >= self.problem.certain;
+        if self.after_maybe && effect == Effect::Overwrites {
+            return Step::Refused;
+        }
+        let Some(next) = self.model.step(self.state, value) else {
+            return Step::Refused;
+        };
+        if is_maybe && (next == self.state || self.twin_is_waiting(number)) {
+            return Step::Refused;
+        }
+        if next != self.state && self.demand.forbids_leaving(self.state.into(), number) {
+            return Step::Refused;
+        }
+        let set = self.set ^ random_of(u64::from(op));
+        if !self.seen.insert(set ^ mixed(next.into(), is_maybe)) {
+            return Step::Refused;
+        }
+        let is_final = effect == Effect::Reads && next == self.state;
+        self.placed.push(Placed {
+            op,
+            before: self.state,
+            before_maybe: self.after_maybe,
+            resume: (!is_final).then_some(resume),
+        });
+        self.state = next;
+        self.set = set;
+        self.after_maybe = is_maybe;
+        self.unlink(op);
+        Step::Placed
+    }
+
+    fn twin_is_waiting(&self, number: usize) -> bool {
+        let certain = self.problem.certain;
+        self.problem.twin[number - certain]
+            .is_some_and(|twin| !self.is_placed[certain + twin as usize])
+    }
+
+    fn unlink(&mut self, op: u32) {
+        let number = op as usize;
+        self.is_placed[number] = true;
+        self.demand.place(number);
+        match self.places.get(number) {
+            Some(&[invocation, return_]) => {
+                self.events.unlink(invocation);
+                self.events.unlink(return_);
+                self.happened += 1;
+            }
+            None => self.maybe.unlink(op - index(self.problem.certain)),
+        }
+    }
+
+    /// Takes back the operation placed last. `None` where none is left; else where to go on looking,
+    /// if anywhere.
+    fn take_back(&mut self) -> Option<Option<Cursor>> {
+        let last = self.placed.pop()?;
+        let number = last.op as usize;
+        self.is_placed[number] = false;
+        self.demand.put_back(number);
+        // Links are restored in the opposite order of their removal.
+        match self.places.get(number) {
+            Some(&[invocation, return_]) => {
+                self.events.relink(return_);
+                self.events.relink(invocation);
+                self.happened -= 1;
+            }
+            None => self.maybe.relink(last.op - index(self.problem.certain)),
+        }
+        self.set ^= random_of(u64::from(last.op));
+        self.state = last.before;
+        self.after_maybe = last.before_maybe;
+        Some(last.resume)
+    }
+}
+
+enum Step {
+    Placed,
+    Refused,
+}
+
+/// A doubly linked list over `0..len` whose elements can be taken out and put back, last out first
+/// in, in constant time.
+struct Links {
+    /// Successors, with the list's head behind the last element.
+    next: Vec<u32>,
+    previous: Vec<u32>,
+}
+
+impl Links {
+    fn new(len: usize) -> Self {
+        let len = index(len);
+        let next = (1..len).chain([NONE, if len == 0 { NONE } else { 0 }]);
+        let next: Vec<u32> = next.skip(usize::from(len == 0)).collect();
+        let previous = [len].into_iter().chain(0..len).take(len as usize).collect();
+        Links { next, previous }
+    }
+
+    fn first(&self) -> u32 {
+        self.next[self.previous.len()]
+    }
+
+    fn after(&self, element: u32) -> u32 {
+        self.next[element as usize]
+    }
+
+    fn unlink(&mut self, element: u32) {
+        let (previous, next) = self.around(element);
+        self.next[previous as usize] = next;
+        if next != NONE {
+            self.previous[next as usize] = previous;
+        }
+    }
+
+    fn relink(&mut self, element: u32) {
+        let (previous, next) = self.around(element);
+        self.next[previous as usize] = element;
+        if next != NONE {
+            self.previous[next as usize] = element;
+        }
+    }
+
+    fn around(&self, element: u32) -> (u32, u32) {
+        (self.previous[element as usize], self.next[element as usize])
+    }
+}
+
+/// A random number for each operation, the same in every run.
+fn random_of(number: u64) -> u128 {
+    let high = splitmix(number.wrapping_mul(2));
+    let low = splitmix(number.wrapping_mul(2) + 1);
+    u128::from(high) << 64 | u128::from(low)
+}
+
+/// A random number for each state and flag, apart from those of operations.
+fn mixed(state: u64, flag: bool) -> u128 {
+    const APART: u64 = 1 << 48;
+    random_of(APART + state * 2 + u64::from(flag))
+}
+
+/// The output function of the SplitMix64 generator: a bijection that scatters.
+fn splitmix(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// Hashes what is random already: takes half of it.
+#[derive(Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+
+    fn write_u128(&mut self, number: u128) {
+        self.0 = number as u64;
+    }
+}
