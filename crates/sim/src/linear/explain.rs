@@ -48,9 +48,8 @@ pub struct Counterexample {
 /// A stretch of a key's operations.
 struct Stretch {
     from_start: bool,
-    /// Places in the key's operations.
-    places: Vec<usize>,
-    timed: Vec<Timed<RegisterOp>>,
+    /// Operations by their places among all of the key.
+    items: Vec<(usize, Timed<RegisterOp>)>,
 }
 
 /// Shows why there is no order for operations that are known to have none.
@@ -122,11 +121,12 @@ fn show(
     mut stretch: Stretch,
     end: u64,
 ) -> Option<Counterexample> {
-    stretch.drop_unread(model);
-    if stretch.places.len() <= LONGEST_THINNED {
+    stretch.drop_unseen(model);
+    if stretch.items.len() <= LONGEST_THINNED {
         stretch.thin(model);
     }
-    let (from_start, mut places) = (stretch.from_start, stretch.places);
+    let from_start = stretch.from_start;
+    let mut places: Vec<usize> = stretch.items.iter().map(|item| item.0).collect();
     places.sort_by_key(|&place| operations[place].invoke);
     let shown: Vec<Operation> = places
         .iter()
@@ -182,8 +182,7 @@ impl Stretch {
     fn new(model: &Register, timed: &[Timed<RegisterOp>], start: Option<u64>, end: u64) -> Self {
         let mut stretch = Stretch {
             from_start: start.is_none(),
-            places: Vec::new(),
-            timed: Vec::new(),
+            items: Vec::new(),
         };
         let start = start.unwrap_or(0);
         for (place, &whole) in timed.iter().enumerate() {
@@ -194,8 +193,7 @@ impl Stretch {
             let is_inside = whole.invoke >= start && whole.by.is_some_and(|by| by <= end);
             let by = if is_inside { whole.by } else { None };
             if is_inside || model.effect(whole.op) != Effect::Reads {
-                stretch.places.push(place);
-                stretch.timed.push(Timed { by, ..whole });
+                stretch.items.push((place, Timed { by, ..whole }));
             }
         }
         stretch
@@ -206,50 +204,59 @@ impl Stretch {
             true => RegisterState::ABSENT,
             false => RegisterState::ANYTHING,
         };
-        let solved = solve(model, &self.timed, start, limits);
+        let timed: Vec<_> = self.items.iter().map(|item| item.1).collect();
+        let solved = solve(model, &timed, start, limits);
         solved.answer == Answer::Impossible
     }
 
-    /// Drops writes that nobody saw, where all else only reads values and overwrites them: an order
-    /// stays one without such a write.
-    fn drop_unread(&mut self, model: &Register) {
-        let seen = |op: RegisterOp| match op {
-            RegisterOp::Get(seen) => seen,
-            _ => None,
-        };
-        let ops: Vec<RegisterOp> = self.timed.iter().map(|timed| timed.op).collect();
-        let plain = |&op: &RegisterOp| seen(op).is_some() || model.effect(op) == Effect::Overwrites;
-        if !ops.iter().all(plain) {
-            return;
+    /// Drops what nobody needs to see: writes that only may have happened, where all else only reads
+    /// values and overwrites them. An order stays one without such a write.
+    fn drop_unseen(&mut self, model: &Register) {
+        if let Some(seen) = self.seen(model) {
+            self.items
+                .retain(|item| item.1.by.is_some() || !is_unseen(item.1.op, &seen));
         }
-        let seen_states: HashSet<RegisterState> = ops.iter().filter_map(|&op| seen(op)).collect();
-        let is_kept = |&op: &RegisterOp| match op {
-            RegisterOp::Set(value) | RegisterOp::Swap(value, _) => seen_states.contains(&value),
-            RegisterOp::Del(_) => seen_states.contains(&RegisterState::ABSENT),
-            _ => true,
-        };
-        let mut kept = ops.iter().map(is_kept);
-        self.places.retain(|_| kept.next() == Some(true));
-        self.timed.retain(|timed| is_kept(&timed.op));
     }
 
-    /// Drops reads one by one as long as a contradiction is left.
+    /// Drops reads, and writes that nobody saw, one by one as long as a contradiction is left.
     fn thin(&mut self, model: &mut Register) {
+        let seen = self.seen(model);
         let mut at = 0;
-        while at < self.places.len() {
-            let (place, timed) = (self.places[at], self.timed[at]);
-            if model.effect(timed.op) != Effect::Reads {
+        while at < self.items.len() {
+            let op = self.items[at].1.op;
+            let unseen = seen.as_ref().is_some_and(|seen| is_unseen(op, seen));
+            if !unseen && model.effect(op) != Effect::Reads {
                 at += 1;
                 continue;
             }
-            self.places.remove(at);
-            self.timed.remove(at);
+            let item = self.items.remove(at);
             if !self.contradicts(model, TRY) {
-                self.places.insert(at, place);
-                self.timed.insert(at, timed);
+                self.items.insert(at, item);
                 at += 1;
             }
         }
+    }
+
+    /// The states that were read, where all else overwrites.
+    fn seen(&self, model: &Register) -> Option<HashSet<RegisterState>> {
+        let mut states = HashSet::new();
+        for (_, timed) in &self.items {
+            match timed.op {
+                RegisterOp::Get(Some(state)) => drop(states.insert(state)),
+                op if model.effect(op) == Effect::Overwrites => {}
+                _ => return None,
+            }
+        }
+        Some(states)
+    }
+}
+
+/// Whether an operation overwrites, and with what is not among the states seen.
+fn is_unseen(op: RegisterOp, seen: &HashSet<RegisterState>) -> bool {
+    match op {
+        RegisterOp::Set(value) | RegisterOp::Swap(value, None) => !seen.contains(&value),
+        RegisterOp::Del(None) => !seen.contains(&RegisterState::ABSENT),
+        _ => false,
     }
 }
 
