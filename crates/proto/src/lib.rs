@@ -22,8 +22,9 @@ pub mod flowcc;
 mod output;
 pub mod switch;
 
-pub use output::{Data, Dest, Output, Outputs};
+pub use output::{Data, Output, Outputs};
 pub use rackmem_wire as wire;
+pub use wire::Dest;
 
 /// Memory is handed out by home agents in chunks of this many bytes (paper §6).
 pub const CHUNK: u64 = 32 * 1024 * 1024;

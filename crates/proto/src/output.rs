@@ -1,25 +1,6 @@
 //! What a role wants done: packets to send, and which bytes travel with them.
 
-use crate::wire::{Copyset, Flags, Header, NodeId, RequesterId};
-
-/// Where a packet goes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Dest {
-    /// The switch program.
-    Switch,
-    /// The home and cache agent of a node.
-    Agent(NodeId),
-    /// The agents of several nodes: one packet that the network multiplies. The provider's copy carries
-    /// [`Flags::PROVIDER`].
-    Agents {
-        /// To whom.
-        nodes: Copyset,
-        /// Which of them provides the data, if any does.
-        provider: Option<NodeId>,
-    },
-    /// An application thread.
-    Requester(RequesterId),
-}
+use crate::wire::{Copyset, Dest, Flags, Header};
 
 /// The bytes that travel with a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -48,7 +29,11 @@ pub struct Output {
 impl Output {
     /// A packet without bytes.
     pub const fn new(to: Dest, header: Header) -> Self {
-        Output { to, header, data: Data::None }
+        Output {
+            to,
+            header,
+            data: Data::None,
+        }
     }
 
     /// A packet with bytes.

@@ -1,4 +1,54 @@
 //! One coherent memory for a rack of machines.
-#![warn(missing_docs)]
+//!
+//! The nodes of a [`Rack`] share one 64-bit address space. What a node reads it keeps in its own cache and
+//! reads from there, at the speed of memory, until another node writes it; every read sees the last write.
+//!
+//! ```
+//! # fn main() -> rackmem::Result<()> {
+//! use rackmem::{Rack, Shared};
+//!
+//! let rack = Rack::local(4)?;
+//! let n: Shared<u64> = rack.node(0).alloc(0)?;
+//! n.write(7)?;
+//! n.fetch_add(1)?;
+//! let same: Shared<u64> = rack.node(3).attach(n.addr())?;
+//! assert_eq!(same.read()?, 8);
+//! assert_eq!(same.compare_exchange(8, 9)?, Ok(8));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A rack is embedded (all nodes in one process, [`Rack::local`]) or made of processes ([`Rack::join`]), with
+//! or without a switch. The protocol is in `rackmem-proto`; `docs/protocols/flowcc.md` explains it.
 
+mod access;
+mod agents;
+mod alloc;
+mod backoff;
+mod cache;
+mod config;
+mod error;
+mod lock;
+mod memory;
+mod metrics;
+mod node;
+mod pending;
+mod rack;
+mod region;
+mod requester;
+mod shared;
+mod switch;
 pub mod view;
+
+pub use config::{Config, Fabric, Mode};
+pub use error::{Error, Result};
+pub use lock::{BlockGuard, BlockLock};
+pub use metrics::{Events, NodeMetrics, RackMetrics, SwitchMetrics};
+pub use node::Node;
+pub use rack::{Builder, Rack};
+pub use rackmem_fabric::PacketCounts;
+pub use rackmem_proto::switch::Resources;
+pub use rackmem_proto::wire::Kind;
+pub use shared::{Shared, Value};
+pub use switch::SoftSwitch;
+pub use view::{View, ViewMut};

@@ -28,8 +28,15 @@ impl<'a> View<'a> {
     pub fn new(words: &'a [AtomicU64], skip: usize, len: usize) -> Self {
         let first = skip / 8;
         let skip = skip % 8;
-        assert!(first * 8 + skip + len <= words.len() * 8, "window exceeds its block");
-        Self { words: &words[first..], skip, len }
+        assert!(
+            first * 8 + skip + len <= words.len() * 8,
+            "window exceeds its block"
+        );
+        Self {
+            words: &words[first..],
+            skip,
+            len,
+        }
     }
 
     /// Bytes in the window.
@@ -154,7 +161,9 @@ impl<'a> std::ops::Deref for ViewMut<'a> {
 impl<'a> ViewMut<'a> {
     /// See [`View::new`]. The caller vouches that it holds the block exclusively.
     pub fn new(words: &'a [AtomicU64], skip: usize, len: usize) -> Self {
-        Self { view: View::new(words, skip, len) }
+        Self {
+            view: View::new(words, skip, len),
+        }
     }
 
     /// Puts `bytes` at `at`; `false`, and nothing written, when they do not fit the window.
@@ -176,7 +185,10 @@ impl<'a> ViewMut<'a> {
         let chunks = bytes.chunks_exact(8);
         let tail = chunks.remainder();
         for (chunk, w) in chunks.zip(&self.view.words[word..]) {
-            w.store(u64::from_ne_bytes(chunk.try_into().expect("eight bytes")), Relaxed);
+            w.store(
+                u64::from_ne_bytes(chunk.try_into().expect("eight bytes")),
+                Relaxed,
+            );
             word += 1;
         }
         if !tail.is_empty() {
@@ -240,11 +252,14 @@ mod tests {
     use super::*;
 
     fn words(bytes: &[u8]) -> Vec<AtomicU64> {
-        bytes.chunks(8).map(|c| {
-            let mut w = [0; 8];
-            w[..c.len()].copy_from_slice(c);
-            AtomicU64::new(u64::from_ne_bytes(w))
-        }).collect()
+        bytes
+            .chunks(8)
+            .map(|c| {
+                let mut w = [0; 8];
+                w[..c.len()].copy_from_slice(c);
+                AtomicU64::new(u64::from_ne_bytes(w))
+            })
+            .collect()
     }
 
     #[test]

@@ -153,7 +153,13 @@ impl HeaderView {
         let node = self.node_id.get();
         let slot = self.requester.get();
         let tag = Tag(self.tag.get());
-        let in_range = |ok: bool, name| if ok { Ok(()) } else { Err(WireError::Field(name)) };
+        let in_range = |ok: bool, name| {
+            if ok {
+                Ok(())
+            } else {
+                Err(WireError::Field(name))
+            }
+        };
         in_range((node as usize) < MAX_NODES, "node_id")?;
         in_range((slot as usize) < MAX_REQUESTERS, "requester")?;
         in_range((tag.home() as usize) < MAX_NODES, "tag")?;
@@ -167,7 +173,8 @@ impl HeaderView {
             seq: Seq(self.seq.get()),
             incarnation: self.incarnation.get(),
             copyset: Copyset(self.copyset.get()),
-            status: GlobalStatus::from_byte(self.global_status).ok_or(WireError::Field("global_status"))?,
+            status: GlobalStatus::from_byte(self.global_status)
+                .ok_or(WireError::Field("global_status"))?,
             flags: Flags(self.flags),
             reason: Reason::from_byte(self.reason).ok_or(WireError::Field("reason"))?,
             offset: self.offset.get(),
@@ -194,7 +201,13 @@ mod tests {
             offset: 1424,
             reply_port: 40_001,
             sender: 31,
-            ..Header::request(kind, 7, Tag(0x0002_0000_0003_4000), RequesterId { node: 4, slot: 63 }, Seq(0xdead_beef))
+            ..Header::request(
+                kind,
+                7,
+                Tag(0x0002_0000_0003_4000),
+                RequesterId { node: 4, slot: 63 },
+                Seq(0xdead_beef),
+            )
         }
     }
 
@@ -211,9 +224,20 @@ mod tests {
     #[test]
     fn the_bytes_are_the_ones_that_are_drawn() {
         let bytes = encode(&sample(Kind::ReadMiss), 0);
-        assert_eq!(bytes[..16], [0x52, 0x4d, 1, 0x10, 0, 0, 0, 7, 0, 2, 0, 0, 0, 3, 0x40, 0]);
-        assert_eq!(bytes[16..32], [0, 4, 0, 63, 0xde, 0xad, 0xbe, 0xef, 0, 0, 0, 9, 0x80, 0, 0, 3]);
-        assert_eq!(bytes[32..48], [2, 5, 3, 0, 0, 0, 5, 0x90, 0, 0, 0, 0, 0x9c, 0x41, 0, 31]);
+        assert_eq!(
+            bytes[..16],
+            [0x52, 0x4d, 1, 0x10, 0, 0, 0, 7, 0, 2, 0, 0, 0, 3, 0x40, 0]
+        );
+        assert_eq!(
+            bytes[16..32],
+            [
+                0, 4, 0, 63, 0xde, 0xad, 0xbe, 0xef, 0, 0, 0, 9, 0x80, 0, 0, 3
+            ]
+        );
+        assert_eq!(
+            bytes[32..48],
+            [2, 5, 3, 0, 0, 0, 5, 0x90, 0, 0, 0, 0, 0x9c, 0x41, 0, 31]
+        );
     }
 
     #[test]

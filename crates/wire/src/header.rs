@@ -78,7 +78,13 @@ pub struct Header {
 
 impl Header {
     /// A request of `requester`, every owner-filled field empty.
-    pub const fn request(kind: Kind, epoch: u32, tag: Tag, requester: RequesterId, seq: Seq) -> Self {
+    pub const fn request(
+        kind: Kind,
+        epoch: u32,
+        tag: Tag,
+        requester: RequesterId,
+        seq: Seq,
+    ) -> Self {
         Header {
             kind,
             epoch,

@@ -87,7 +87,13 @@ impl Kind {
     pub const fn is_request(self) -> bool {
         matches!(
             self,
-            Kind::ReadMiss | Kind::WriteMiss | Kind::WriteShared | Kind::EvictShared | Kind::EvictModified | Kind::LockRead | Kind::LockWrite
+            Kind::ReadMiss
+                | Kind::WriteMiss
+                | Kind::WriteShared
+                | Kind::EvictShared
+                | Kind::EvictModified
+                | Kind::LockRead
+                | Kind::LockWrite
         )
     }
 

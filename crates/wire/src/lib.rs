@@ -14,10 +14,10 @@ mod header;
 mod kind;
 mod types;
 
-pub use codec::{decode, encode, HeaderView, WireError, HEADER_LEN};
+pub use codec::{HEADER_LEN, HeaderView, WireError, decode, encode};
 pub use header::{Flags, Header};
 pub use kind::Kind;
-pub use types::{Copyset, GlobalStatus, NodeId, Reason, RequesterId, Seq, Tag};
+pub use types::{Copyset, Dest, GlobalStatus, NodeId, Reason, RequesterId, Seq, Tag};
 
 /// First two bytes of every packet, `"RM"`.
 pub const MAGIC: u16 = 0x524d;
@@ -34,3 +34,19 @@ pub const MIN_BLOCK: usize = 256;
 pub const MAX_BLOCK: usize = 64 * 1024;
 /// The largest body of one packet, in bytes: a whole block where the network carries it.
 pub const MAX_BODY: usize = 32 * 1024;
+
+/// A block travels in segments of whole granules, and a block has this many.
+pub const GRANULES: u32 = 64;
+
+/// The longest segment, in bytes, of a block of `block` bytes that fits a body of `body` bytes.
+pub const fn segment_len(block: u32, body: u32) -> u32 {
+    let granule = block / GRANULES;
+    let fit = body / granule * granule;
+    if fit > block {
+        block
+    } else if fit == 0 {
+        granule
+    } else {
+        fit
+    }
+}

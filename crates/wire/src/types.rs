@@ -117,8 +117,31 @@ impl Copyset {
     #[inline]
     pub fn pick(self, draw: u32) -> Option<NodeId> {
         let n = self.len();
-        if n == 0 { None } else { self.iter().nth((draw % n) as usize) }
+        if n == 0 {
+            None
+        } else {
+            self.iter().nth((draw % n) as usize)
+        }
     }
+}
+
+/// Where a packet goes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Dest {
+    /// The switch program.
+    Switch,
+    /// The home and cache agent of a node.
+    Agent(NodeId),
+    /// The agents of several nodes: one packet that the network multiplies. The provider's copy carries
+    /// [`crate::Flags::PROVIDER`].
+    Agents {
+        /// To whom.
+        nodes: Copyset,
+        /// Which of them provides the data, if any does.
+        provider: Option<NodeId>,
+    },
+    /// An application thread.
+    Requester(RequesterId),
 }
 
 /// A directory entry's global status (paper §4).

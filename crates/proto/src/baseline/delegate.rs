@@ -16,7 +16,9 @@ pub struct Results {
 
 impl Default for Results {
     fn default() -> Self {
-        Results { rows: alloc::vec![0; RequesterId::COUNT].into_boxed_slice() }
+        Results {
+            rows: alloc::vec![0; RequesterId::COUNT].into_boxed_slice(),
+        }
     }
 }
 

@@ -27,7 +27,11 @@ impl Gathers {
         match row {
             Some(same) if same.seq == granted.seq => same.waiting,
             _ => {
-                *row = Some(Row { seq: granted.seq, waiting, granted: *granted });
+                *row = Some(Row {
+                    seq: granted.seq,
+                    waiting,
+                    granted: *granted,
+                });
                 waiting
             }
         }

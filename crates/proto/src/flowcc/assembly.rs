@@ -4,12 +4,11 @@
 //! Segments of another event never get here (the sequence number says so); segments of a retransmission
 //! carry the same bytes, and the granules that are there already are not written again.
 
+use crate::wire::GRANULES;
+
 /// Which granules of a block have arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Assembly(u64);
-
-/// Granules a block has.
-pub const GRANULES: u32 = 64;
 
 impl Assembly {
     /// Whether the whole block is there.
@@ -24,11 +23,19 @@ impl Assembly {
     pub fn add(&mut self, offset: u32, len: u32, block: u32) -> Option<bool> {
         let granule = block / GRANULES;
         let end = offset.checked_add(len)?;
-        if len == 0 || end > block || !offset.is_multiple_of(granule) || !len.is_multiple_of(granule) {
+        if len == 0
+            || end > block
+            || !offset.is_multiple_of(granule)
+            || !len.is_multiple_of(granule)
+        {
             return None;
         }
         let count = len / granule;
-        let run = if count == GRANULES { u64::MAX } else { (1 << count) - 1 };
+        let run = if count == GRANULES {
+            u64::MAX
+        } else {
+            (1 << count) - 1
+        };
         let mask = run << (offset / granule);
         let fresh = self.0 & mask != mask;
         self.0 |= mask;
@@ -36,22 +43,10 @@ impl Assembly {
     }
 }
 
-/// The largest segment, in bytes, of a block that fits a body of `body` bytes.
-pub const fn segment_len(block: u32, body: u32) -> u32 {
-    let granule = block / GRANULES;
-    let fit = body / granule * granule;
-    if fit > block {
-        block
-    } else if fit == 0 {
-        granule
-    } else {
-        fit
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::segment_len;
 
     #[test]
     fn segments_in_any_order_make_a_block() {
@@ -73,7 +68,15 @@ mod tests {
     #[test]
     fn a_segment_off_the_grid_is_refused() {
         let mut assembly = Assembly::default();
-        for (offset, len) in [(0, 0), (0, 63), (32, 64), (4096, 64), (4032, 128), (u32::MAX, 64), (64, u32::MAX)] {
+        for (offset, len) in [
+            (0, 0),
+            (0, 63),
+            (32, 64),
+            (4096, 64),
+            (4032, 128),
+            (u32::MAX, 64),
+            (64, u32::MAX),
+        ] {
             assert_eq!(assembly.add(offset, len, 4096), None);
         }
         assert_eq!(assembly, Assembly::default());

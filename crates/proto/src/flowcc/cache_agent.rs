@@ -45,10 +45,25 @@ pub struct Reaction {
 }
 
 /// Answers a forwarded request. `has_data`: the block's bytes are at hand, in the cache or retained.
-pub fn react(me: NodeId, header: &Header, local: LocalStatus, executed: Executed, has_data: bool) -> Reaction {
+pub fn react(
+    me: NodeId,
+    header: &Header,
+    local: LocalStatus,
+    executed: Executed,
+    has_data: bool,
+) -> Reaction {
     let mut outputs = Outputs::default();
-    if executed == Executed::Old || !matches!(header.kind, Kind::ReadMiss | Kind::WriteMiss | Kind::WriteShared) {
-        return Reaction { next: local, retain: false, outputs };
+    if executed == Executed::Old
+        || !matches!(
+            header.kind,
+            Kind::ReadMiss | Kind::WriteMiss | Kind::WriteShared
+        )
+    {
+        return Reaction {
+            next: local,
+            retain: false,
+            outputs,
+        };
     }
     let reads = header.kind == Kind::ReadMiss;
     let next = match (executed, reads, local) {
@@ -63,7 +78,11 @@ pub fn react(me: NodeId, header: &Header, local: LocalStatus, executed: Executed
     } else {
         answer(me, header, provides, has_data, &mut outputs);
     }
-    Reaction { next, retain: !reads && provides && has_data && executed == Executed::New, outputs }
+    Reaction {
+        next,
+        retain: !reads && provides && has_data && executed == Executed::New,
+        outputs,
+    }
 }
 
 fn answer(me: NodeId, header: &Header, provides: bool, has_data: bool, outputs: &mut Outputs) {
@@ -82,14 +101,25 @@ fn answer(me: NodeId, header: &Header, provides: bool, has_data: bool, outputs: 
     if header.kind == Kind::ReadMiss && header.status == GlobalStatus::Modified {
         let mut home = header.answer(Kind::WriteBack, me);
         home.flags = home.flags.and(Flags::DATA).but(Flags::GRANTED);
-        outputs.push(Output::with(Dest::Agent(header.tag.home()), home, Data::Cache));
+        outputs.push(Output::with(
+            Dest::Agent(header.tag.home()),
+            home,
+            Data::Cache,
+        ));
     }
 }
 
 /// The directory baseline: everything goes back through the gathering home agent.
 fn to_home(me: NodeId, header: &Header, with_data: bool) -> Output {
     let to = Dest::Agent(header.tag.home());
-    let mut home = header.answer(if with_data { Kind::WriteBack } else { Kind::GatherAck }, me);
+    let mut home = header.answer(
+        if with_data {
+            Kind::WriteBack
+        } else {
+            Kind::GatherAck
+        },
+        me,
+    );
     home.flags = home.flags.but(Flags::GRANTED);
     if with_data {
         home.flags = home.flags.and(Flags::DATA);

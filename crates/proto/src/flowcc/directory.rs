@@ -41,7 +41,11 @@ pub struct Directory {
 
 impl Directory {
     pub fn new(block: u32, limit: u32) -> Self {
-        Directory { block: block as u64, chunks: Vec::new(), limit }
+        Directory {
+            block: block as u64,
+            chunks: Vec::new(),
+            limit,
+        }
     }
 
     /// Hands out `count` chunks that lie one behind the other; their first byte's offset.
@@ -52,7 +56,8 @@ impl Directory {
         }
         let entries = (CHUNK / self.block) as usize;
         for _ in 0..count {
-            self.chunks.push(alloc::vec![Entry::default(); entries].into_boxed_slice());
+            self.chunks
+                .push(alloc::vec![Entry::default(); entries].into_boxed_slice());
         }
         Some(have as u64 * CHUNK)
     }

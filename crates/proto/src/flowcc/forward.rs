@@ -21,7 +21,8 @@ pub fn route(header: &Header, seed: u32, owner: NodeId) -> Option<Granted> {
     granted.flags = granted.flags.and(Flags::GRANTED);
     granted.sender = owner;
     let provider = header.copyset.pick(draw(seed, header));
-    let to_agents = |nodes, provider| Granted::Send(Output::new(Dest::Agents { nodes, provider }, granted));
+    let to_agents =
+        |nodes, provider| Granted::Send(Output::new(Dest::Agents { nodes, provider }, granted));
     Some(match forward {
         Forward::Home => Granted::FromHome(granted),
         Forward::Provider => to_agents(Copyset::of(provider?), provider),
@@ -35,7 +36,10 @@ pub fn route(header: &Header, seed: u32, owner: NodeId) -> Option<Granted> {
 }
 
 fn to_requester(granted: Header) -> Granted {
-    let header = Header { kind: Kind::Ack, ..granted };
+    let header = Header {
+        kind: Kind::Ack,
+        ..granted
+    };
     Granted::Send(Output::new(Dest::Requester(header.requester), header))
 }
 

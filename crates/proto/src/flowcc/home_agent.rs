@@ -12,7 +12,9 @@ use super::score::{self, Score, Verdict};
 use super::tables;
 use super::{Executed, LastExecuted};
 use crate::baseline::gather::Gathers;
-use crate::wire::{Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq, Tag};
+use crate::wire::{
+    Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq, Tag,
+};
 use crate::{Data, Dest, Output, Outputs};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -125,7 +127,12 @@ impl HomeAgent {
     /// The entry of a block as `(lock word, status, copyset, the switch owns it)`, for checkers.
     pub fn inspect(&mut self, tag: Tag) -> Option<(u16, GlobalStatus, Copyset, bool)> {
         let entry = self.directory.entry(tag)?;
-        Some((entry.lock, entry.status, entry.copyset, entry.owner == Owner::Switch))
+        Some((
+            entry.lock,
+            entry.status,
+            entry.copyset,
+            entry.owner == Owner::Switch,
+        ))
     }
 
     /// Takes a packet with `body_len` bytes behind its header.
@@ -137,7 +144,9 @@ impl HomeAgent {
             return (outputs, action);
         }
         match header.kind {
-            kind if kind.is_request() && header.flags.has(Flags::GRANTED) => outputs.push(self.provide(header)),
+            kind if kind.is_request() && header.flags.has(Flags::GRANTED) => {
+                outputs.push(self.provide(header))
+            }
             kind if kind.is_request() => self.request(header, &mut outputs),
             Kind::Unlock => self.unlock(header, &mut outputs),
             Kind::WriteBack => action = self.write_back(header, body_len, &mut outputs),
@@ -154,7 +163,9 @@ impl HomeAgent {
 
     /// The packets to send again because their answer may be lost; the host asks every few round trips.
     pub fn resend(&self) -> impl Iterator<Item = Output> {
-        self.moving.iter().map(|header| Output::new(Dest::Switch, *header))
+        self.moving
+            .iter()
+            .map(|header| Output::new(Dest::Switch, *header))
     }
 
     /// The switch owns the entry and has granted; the data is here.
@@ -173,17 +184,27 @@ impl HomeAgent {
         let ours = entry.owner != Owner::Switch;
         let shared = header.kind.locks_shared();
         let acquired = ours && lock::acquire(&mut entry.lock, shared);
-        let valid = tables::check(header.kind, header.requester.node, entry.status, entry.copyset);
+        let valid = tables::check(
+            header.kind,
+            header.requester.node,
+            entry.status,
+            entry.copyset,
+        );
         let row = &mut self.scores[header.requester.index()][header.seq.parity()];
         let verdict = score::enter(row, header.seq, acquired, valid);
-        let (Verdict::Granted { undo } | Verdict::Refused { undo } | Verdict::Stale { undo }) = verdict;
+        let (Verdict::Granted { undo } | Verdict::Refused { undo } | Verdict::Stale { undo }) =
+            verdict;
         if undo {
             lock::release(&mut entry.lock, shared);
         }
         match verdict {
             Verdict::Granted { .. } => {
                 self.counters.owned += 1;
-                let granted = Header { status: entry.status, copyset: entry.copyset, ..*header };
+                let granted = Header {
+                    status: entry.status,
+                    copyset: entry.copyset,
+                    ..*header
+                };
                 self.grant(&granted, outputs);
             }
             Verdict::Refused { .. } => {
@@ -224,14 +245,21 @@ impl HomeAgent {
         if !score::leave(row, header.seq) {
             return;
         }
-        let Some(entry) = self.directory.entry(header.tag) else { return };
+        let Some(entry) = self.directory.entry(header.tag) else {
+            return;
+        };
         let shared = header.flags.has(Flags::READER);
         lock::release(&mut entry.lock, shared);
         if !header.flags.has(Flags::KEEP) {
-            entry.copyset = if shared { entry.copyset.union(header.copyset) } else { header.copyset };
+            entry.copyset = if shared {
+                entry.copyset.union(header.copyset)
+            } else {
+                header.copyset
+            };
             entry.status = header.status;
         }
-        let movable = entry.lock == 0 && entry.owner == Owner::Home && !header.flags.has(Flags::KEEP);
+        let movable =
+            entry.lock == 0 && entry.owner == Owner::Home && !header.flags.has(Flags::KEEP);
         if self.config.migrate && movable && self.moving.len() < MAX_MOVING {
             outputs.push(self.add_to_switch(header.tag));
         }
@@ -240,8 +268,12 @@ impl HomeAgent {
     /// ADD-TO-SWITCH (§5.2.1): holds the write lock until the switch has answered.
     fn add_to_switch(&mut self, tag: Tag) -> Output {
         self.add_seq = self.add_seq.next();
-        let me = RequesterId { node: self.config.node, slot: 0 };
-        let mut header = Header::request(Kind::AddToSwitch, self.config.epoch, tag, me, self.add_seq);
+        let me = RequesterId {
+            node: self.config.node,
+            slot: 0,
+        };
+        let mut header =
+            Header::request(Kind::AddToSwitch, self.config.epoch, tag, me, self.add_seq);
         if let Some(entry) = self.directory.entry(tag) {
             lock::acquire(&mut entry.lock, false);
             entry.owner = Owner::Moving;
@@ -253,15 +285,24 @@ impl HomeAgent {
     }
 
     fn added(&mut self, header: &Header) {
-        let Some(at) = self.moving.iter().position(|add| add.tag == header.tag && add.seq == header.seq) else {
+        let Some(at) = self
+            .moving
+            .iter()
+            .position(|add| add.tag == header.tag && add.seq == header.seq)
+        else {
             self.counters.ignored += 1;
             return;
         };
         self.moving.swap_remove(at);
-        let Some(entry) = self.directory.entry(header.tag) else { return };
+        let Some(entry) = self.directory.entry(header.tag) else {
+            return;
+        };
         lock::release(&mut entry.lock, false);
         if header.reason == Reason::None {
-            *entry = Entry { owner: Owner::Switch, ..Entry::default() };
+            *entry = Entry {
+                owner: Owner::Switch,
+                ..Entry::default()
+            };
             self.counters.migrated += 1;
         } else {
             entry.owner = Owner::Settled;
@@ -271,12 +312,17 @@ impl HomeAgent {
 
     fn write_back(&mut self, header: &Header, body_len: u32, outputs: &mut Outputs) -> HomeAction {
         let known = self.directory.entry(header.tag).is_some();
-        let segment = if known { self.executed.segment(header.requester, header.seq) } else { None };
+        let segment = if known {
+            self.executed.segment(header.requester, header.seq)
+        } else {
+            None
+        };
         let Some(assembly) = segment else {
             self.counters.ignored += 1;
             return HomeAction::None;
         };
-        let Some(fresh) = Assembly::add(assembly, header.offset, body_len, self.config.block) else {
+        let Some(fresh) = Assembly::add(assembly, header.offset, body_len, self.config.block)
+        else {
             self.counters.ignored += 1;
             return HomeAction::None;
         };
@@ -288,11 +334,19 @@ impl HomeAgent {
                 outputs.push(Output::new(Dest::Requester(header.requester), ack));
             }
         }
-        if fresh { HomeAction::Store } else { HomeAction::None }
+        if fresh {
+            HomeAction::Store
+        } else {
+            HomeAction::None
+        }
     }
 
     fn alloc(&mut self, header: &Header) -> Output {
-        let again = self.grown.iter().find(|g| g.0 == header.requester && g.1 == header.seq).map(|g| g.2);
+        let again = self
+            .grown
+            .iter()
+            .find(|g| g.0 == header.requester && g.1 == header.seq)
+            .map(|g| g.2);
         let offset = again.or_else(|| self.directory.grow(header.offset));
         let mut ack = header.answer(Kind::AllocAck, self.config.node);
         match offset {
@@ -319,7 +373,11 @@ impl HomeAgent {
             return HomeAction::None;
         }
         let ack = header.answer(Kind::DelegateAck, self.config.node);
-        outputs.push(Output::with(Dest::Requester(header.requester), ack, Data::Operand));
+        outputs.push(Output::with(
+            Dest::Requester(header.requester),
+            ack,
+            Data::Operand,
+        ));
         HomeAction::Delegate(executed)
     }
 
@@ -332,19 +390,30 @@ impl HomeAgent {
             _ => Copyset::EMPTY,
         };
         let flags = granted.flags.and(Flags::GRANTED).and(Flags::GATHER);
-        let granted = Header { flags, sender: self.config.node, ..*granted };
+        let granted = Header {
+            flags,
+            sender: self.config.node,
+            ..*granted
+        };
         match self.gathers.begin(&granted, waiting) {
             Copyset::EMPTY => outputs.push(self.gathered_ack(granted)),
             nodes => {
                 // Only a dirty copy has anything that home's memory has not.
-                let provider = if granted.status == GlobalStatus::Modified { nodes.iter().next() } else { None };
+                let provider = if granted.status == GlobalStatus::Modified {
+                    nodes.iter().next()
+                } else {
+                    None
+                };
                 outputs.push(Output::new(Dest::Agents { nodes, provider }, granted));
             }
         }
     }
 
     fn gathered(&mut self, header: &Header, outputs: &mut Outputs) {
-        match self.gathers.answer(header.requester, header.seq, header.sender) {
+        match self
+            .gathers
+            .answer(header.requester, header.seq, header.sender)
+        {
             Some(granted) => outputs.push(self.gathered_ack(granted)),
             None => self.counters.ignored += 1,
         }
@@ -354,10 +423,16 @@ impl HomeAgent {
         if matches!(granted.kind, Kind::ReadMiss | Kind::WriteMiss) {
             return forward::from_home(granted, self.config.node);
         }
-        Output::new(Dest::Requester(granted.requester), granted.answer(Kind::Ack, self.config.node))
+        Output::new(
+            Dest::Requester(granted.requester),
+            granted.answer(Kind::Ack, self.config.node),
+        )
     }
 }
 
 fn refusal(header: &Header, me: NodeId, reason: Reason) -> Output {
-    Output::new(Dest::Requester(header.requester), header.refuse(Kind::Ack, me, reason))
+    Output::new(
+        Dest::Requester(header.requester),
+        header.refuse(Kind::Ack, me, reason),
+    )
 }

@@ -29,7 +29,9 @@ pub struct LastExecuted {
 
 impl Default for LastExecuted {
     fn default() -> Self {
-        LastExecuted { rows: alloc::vec![Row::default(); RequesterId::COUNT].into_boxed_slice() }
+        LastExecuted {
+            rows: alloc::vec![Row::default(); RequesterId::COUNT].into_boxed_slice(),
+        }
     }
 }
 
@@ -40,7 +42,10 @@ impl LastExecuted {
         let row = &mut self.rows[requester.index()];
         match seq.compare(row.seq) {
             Ordering::Greater => {
-                *row = Row { seq, received: Assembly::default() };
+                *row = Row {
+                    seq,
+                    received: Assembly::default(),
+                };
                 Executed::New
             }
             Ordering::Equal => Executed::Again,

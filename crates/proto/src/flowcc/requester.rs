@@ -6,7 +6,9 @@
 
 use super::assembly::Assembly;
 use super::tables;
-use crate::wire::{Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq, Tag};
+use crate::wire::{
+    Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq, Tag,
+};
 use crate::{Data, Dest, Output, Outputs};
 
 /// How a requester is set up. Times are in nanoseconds.
@@ -120,7 +122,14 @@ pub struct Requester {
 impl Requester {
     /// A requester that has done nothing.
     pub fn new(config: RequesterConfig) -> Self {
-        Requester { config, seq: Seq(0), current: None, unlock: None, rtt: 0, retransmissions: 0 }
+        Requester {
+            config,
+            seq: Seq(0),
+            current: None,
+            unlock: None,
+            rtt: 0,
+            retransmissions: 0,
+        }
     }
 
     /// Who it is.
@@ -136,7 +145,13 @@ impl Requester {
     /// Begins an event; what was left of an earlier one is forgotten.
     pub fn begin(&mut self, now: u64, event: Event) -> Output {
         self.seq = self.seq.next();
-        let mut request = Header::request(event.kind, self.config.epoch, event.tag, self.config.id, self.seq);
+        let mut request = Header::request(
+            event.kind,
+            self.config.epoch,
+            event.tag,
+            self.config.id,
+            self.seq,
+        );
         request.offset = event.offset;
         request.reply_port = event.reply_port;
         self.current = Some(Current {
@@ -156,7 +171,11 @@ impl Requester {
 
     fn outgoing(&self, request: Header) -> Output {
         let to_switch = self.config.switch && request.kind.is_request();
-        let to = if to_switch { Dest::Switch } else { Dest::Agent(request.tag.home()) };
+        let to = if to_switch {
+            Dest::Switch
+        } else {
+            Dest::Agent(request.tag.home())
+        };
         let data = match request.kind {
             Kind::DelegateWrite | Kind::DelegateAdd | Kind::DelegateCas => Data::Operand,
             _ => Data::None,
@@ -166,7 +185,9 @@ impl Requester {
 
     /// How far the current event is.
     pub fn step(&self) -> Step {
-        self.current.as_ref().map_or(Step::Refused(Reason::None), |current| current.step)
+        self.current
+            .as_ref()
+            .map_or(Step::Refused(Reason::None), |current| current.step)
     }
 
     /// Takes a packet with `body_len` bytes behind its header.
@@ -176,13 +197,18 @@ impl Requester {
             return nothing;
         }
         if header.kind == Kind::UnlockAck {
-            if self.unlock.is_some_and(|pending| pending.header.seq == header.seq) {
+            if self
+                .unlock
+                .is_some_and(|pending| pending.header.seq == header.seq)
+            {
                 self.unlock = None;
             }
             return nothing;
         }
         let block = self.config.block;
-        let Some(current) = &mut self.current else { return nothing };
+        let Some(current) = &mut self.current else {
+            return nothing;
+        };
         if header.seq != current.request.seq || current.step != Step::Waiting {
             return nothing;
         }
@@ -196,14 +222,21 @@ impl Requester {
             _ => return nothing,
         };
         let mut outputs = Outputs::default();
-        if current.step == Step::Waiting && current.home == Home::OurDuty && current.assembly.complete() {
+        if current.step == Step::Waiting
+            && current.home == Home::OurDuty
+            && current.assembly.complete()
+        {
             current.home = Home::WritingBack;
             outputs.push(current.write_back());
         }
         current.settle(self.config.id.node);
         if current.step != Step::Waiting && current.attempts == 1 {
             let sample = now.saturating_sub(current.began);
-            self.rtt = if self.rtt == 0 { sample } else { (self.rtt * 7 + sample) / 8 };
+            self.rtt = if self.rtt == 0 {
+                sample
+            } else {
+                (self.rtt * 7 + sample) / 8
+            };
         }
         (taken, outputs)
     }
@@ -227,7 +260,8 @@ impl Requester {
         let current = self.current.take()?;
         let grant = current.grant?;
         let kind = current.request.kind;
-        let (status, copyset) = tables::next(kind, self.config.id.node, grant.status, grant.copyset);
+        let (status, copyset) =
+            tables::next(kind, self.config.id.node, grant.status, grant.copyset);
         let mut flags = Flags(grant.flags.0 & Flags::IN_SWITCH.0);
         if kind.locks_shared() {
             flags = flags.and(Flags::READER);
@@ -235,14 +269,32 @@ impl Requester {
         if keep || kind.only_locks() {
             flags = flags.and(Flags::KEEP);
         }
-        let header = Header { kind: Kind::Unlock, status, copyset, flags, offset: 0, ..current.request };
-        self.unlock = Some(Pending { header, sent: now, began: now });
+        let header = Header {
+            kind: Kind::Unlock,
+            status,
+            copyset,
+            flags,
+            offset: 0,
+            ..current.request
+        };
+        self.unlock = Some(Pending {
+            header,
+            sent: now,
+            began: now,
+        });
         Some(Self::to_owner(header))
     }
 
     fn to_owner(unlock: Header) -> Output {
         let in_switch = unlock.flags.has(Flags::IN_SWITCH);
-        Output::new(if in_switch { Dest::Switch } else { Dest::Agent(unlock.tag.home()) }, unlock)
+        Output::new(
+            if in_switch {
+                Dest::Switch
+            } else {
+                Dest::Agent(unlock.tag.home())
+            },
+            unlock,
+        )
     }
 
     /// Retransmission timeout: 6 round trips for requests, 3 for unlocks (§5.3.1).
@@ -271,7 +323,9 @@ impl Requester {
                 outputs.push(Self::to_owner(pending.header));
             }
         }
-        let Some(current) = self.current.as_mut().filter(|c| c.step == Step::Waiting) else { return outputs };
+        let Some(current) = self.current.as_mut().filter(|c| c.step == Step::Waiting) else {
+            return outputs;
+        };
         if now >= current.began + self.config.give_up {
             current.step = Step::Lost;
         } else if now >= current.sent + for_request {
@@ -317,7 +371,12 @@ impl Current {
         if !header.flags.has(Flags::GRANTED) {
             return;
         }
-        let grant = Grant { status: header.status, copyset: header.copyset, tag: header.tag, flags: header.flags };
+        let grant = Grant {
+            status: header.status,
+            copyset: header.copyset,
+            tag: header.tag,
+            flags: header.flags,
+        };
         let gathered = header.flags.has(Flags::GATHER);
         if self.request.kind == Kind::ReadMiss && !gathered {
             self.home = match (self.home, header.status) {
@@ -335,22 +394,38 @@ impl Current {
             self.step = Step::Refused(header.reason);
             return Accept::Drop;
         }
-        let grant = Grant { status: header.status, copyset: header.copyset, tag: header.tag, flags: header.flags };
+        let grant = Grant {
+            status: header.status,
+            copyset: header.copyset,
+            tag: header.tag,
+            flags: header.flags,
+        };
         self.step = Step::Held(grant);
         Accept::Store
     }
 
     fn write_back(&self) -> Output {
         let flags = Flags::DATA;
-        let header = Header { kind: Kind::WriteBack, flags, offset: 0, ..self.request };
+        let header = Header {
+            kind: Kind::WriteBack,
+            flags,
+            offset: 0,
+            ..self.request
+        };
         Output::with(Dest::Agent(header.tag.home()), header, Data::Cache)
     }
 
     /// Moves on to `Held` when every answer that the grant calls for is here.
     fn settle(&mut self, me: NodeId) {
-        let (Step::Waiting, Some(grant)) = (self.step, self.grant) else { return };
+        let (Step::Waiting, Some(grant)) = (self.step, self.grant) else {
+            return;
+        };
         let gathered = grant.flags.has(Flags::GATHER);
-        let sharers = if gathered { Copyset::EMPTY } else { grant.copyset.without(me) };
+        let sharers = if gathered {
+            Copyset::EMPTY
+        } else {
+            grant.copyset.without(me)
+        };
         let home = self.home == Home::Current || self.home_done;
         let complete = match self.request.kind {
             Kind::ReadMiss => self.assembly.complete() && home,

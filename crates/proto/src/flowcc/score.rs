@@ -43,7 +43,11 @@ pub fn enter(score: &mut Score, seq: Seq, acquired: bool, valid: bool) -> Verdic
         Ordering::Greater => {
             let granted = acquired && valid;
             *score = (seq.0 as u64) << 32 | granted as u64;
-            if granted { Verdict::Granted { undo: false } } else { Verdict::Refused { undo: acquired } }
+            if granted {
+                Verdict::Granted { undo: false }
+            } else {
+                Verdict::Refused { undo: acquired }
+            }
         }
         Ordering::Equal if *score & GRANTED != 0 => Verdict::Granted { undo: acquired },
         Ordering::Equal => Verdict::Refused { undo: acquired },
@@ -68,29 +72,53 @@ mod tests {
     #[test]
     fn a_refused_event_stays_refused() {
         let mut score = 0;
-        assert_eq!(enter(&mut score, Seq(1), false, true), Verdict::Refused { undo: false });
+        assert_eq!(
+            enter(&mut score, Seq(1), false, true),
+            Verdict::Refused { undo: false }
+        );
         // A late copy finds the lock free: it must not take it (hard place FlowCC 1).
-        assert_eq!(enter(&mut score, Seq(1), true, true), Verdict::Refused { undo: true });
+        assert_eq!(
+            enter(&mut score, Seq(1), true, true),
+            Verdict::Refused { undo: true }
+        );
         assert!(!leave(&mut score, Seq(1)));
     }
 
     #[test]
     fn a_granted_event_is_released_once() {
         let mut score = 0;
-        assert_eq!(enter(&mut score, Seq(1), true, true), Verdict::Granted { undo: false });
+        assert_eq!(
+            enter(&mut score, Seq(1), true, true),
+            Verdict::Granted { undo: false }
+        );
         // A reader's retransmission takes the lock a second time: that one is given back at once.
-        assert_eq!(enter(&mut score, Seq(1), true, true), Verdict::Granted { undo: true });
-        assert_eq!(enter(&mut score, Seq(1), false, true), Verdict::Granted { undo: false });
+        assert_eq!(
+            enter(&mut score, Seq(1), true, true),
+            Verdict::Granted { undo: true }
+        );
+        assert_eq!(
+            enter(&mut score, Seq(1), false, true),
+            Verdict::Granted { undo: false }
+        );
         assert!(leave(&mut score, Seq(1)));
         assert!(!leave(&mut score, Seq(1)));
-        assert_eq!(enter(&mut score, Seq(1), true, true), Verdict::Refused { undo: true });
+        assert_eq!(
+            enter(&mut score, Seq(1), true, true),
+            Verdict::Refused { undo: true }
+        );
     }
 
     #[test]
     fn an_old_event_is_dropped() {
         let mut score = 0;
-        assert_eq!(enter(&mut score, Seq(3), true, true), Verdict::Granted { undo: false });
-        assert_eq!(enter(&mut score, Seq(1), true, true), Verdict::Stale { undo: true });
+        assert_eq!(
+            enter(&mut score, Seq(3), true, true),
+            Verdict::Granted { undo: false }
+        );
+        assert_eq!(
+            enter(&mut score, Seq(1), true, true),
+            Verdict::Stale { undo: true }
+        );
         assert!(!leave(&mut score, Seq(1)));
         assert!(leave(&mut score, Seq(3)));
     }
@@ -98,6 +126,9 @@ mod tests {
     #[test]
     fn an_invalid_request_gives_its_lock_back() {
         let mut score = 0;
-        assert_eq!(enter(&mut score, Seq(1), true, false), Verdict::Refused { undo: true });
+        assert_eq!(
+            enter(&mut score, Seq(1), true, false),
+            Verdict::Refused { undo: true }
+        );
     }
 }

@@ -1,7 +1,9 @@
 //! The paper's tables, as data.
 
 use crate::wire::GlobalStatus::{self, Modified, Shared, Unshared};
-use crate::wire::Kind::{self, EvictModified, EvictShared, LockRead, LockWrite, ReadMiss, WriteMiss, WriteShared};
+use crate::wire::Kind::{
+    self, EvictModified, EvictShared, LockRead, LockWrite, ReadMiss, WriteMiss, WriteShared,
+};
 use crate::wire::{Copyset, NodeId};
 
 /// What the check table asks of a request (Table 2).
@@ -75,12 +77,20 @@ pub fn check(kind: Kind, node: NodeId, status: GlobalStatus, copyset: Copyset) -
 /// Where a valid request goes.
 #[inline]
 pub fn forward(kind: Kind, status: GlobalStatus) -> Option<Forward> {
-    FORWARD.iter().find(|row| row.0 == kind && row.1 == status).map(|row| row.2)
+    FORWARD
+        .iter()
+        .find(|row| row.0 == kind && row.1 == status)
+        .map(|row| row.2)
 }
 
 /// The metadata that the requester installs when its event ends (Figure 6 and §5.1.1). A read miss names the
 /// old members and itself; the owner takes the union with what it has by then.
-pub fn next(kind: Kind, node: NodeId, status: GlobalStatus, copyset: Copyset) -> (GlobalStatus, Copyset) {
+pub fn next(
+    kind: Kind,
+    node: NodeId,
+    status: GlobalStatus,
+    copyset: Copyset,
+) -> (GlobalStatus, Copyset) {
     match kind {
         ReadMiss => (Shared, copyset.with(node)),
         WriteMiss | WriteShared => (Modified, Copyset::of(node)),
@@ -97,7 +107,15 @@ pub fn next(kind: Kind, node: NodeId, status: GlobalStatus, copyset: Copyset) ->
 mod tests {
     use super::*;
 
-    const REQUESTS: [Kind; 7] = [ReadMiss, WriteMiss, WriteShared, EvictShared, EvictModified, LockRead, LockWrite];
+    const REQUESTS: [Kind; 7] = [
+        ReadMiss,
+        WriteMiss,
+        WriteShared,
+        EvictShared,
+        EvictModified,
+        LockRead,
+        LockWrite,
+    ];
     const STATUSES: [GlobalStatus; 3] = [Unshared, Shared, Modified];
 
     /// Copysets that a status allows, over three nodes.
@@ -117,7 +135,8 @@ mod tests {
                 for copyset in copysets(status) {
                     if check(kind, 0, status, copyset) {
                         let row = FORWARD.iter().position(|r| r.0 == kind && r.1 == status);
-                        used[row.unwrap_or_else(|| panic!("no row for {kind:?} {status:?}"))] = true;
+                        used[row.unwrap_or_else(|| panic!("no row for {kind:?} {status:?}"))] =
+                            true;
                     }
                 }
             }
@@ -131,7 +150,10 @@ mod tests {
             for status in STATUSES {
                 for copyset in copysets(status).filter(|&set| check(kind, 0, status, set)) {
                     let (status, copyset) = next(kind, 0, status, copyset);
-                    assert!(copysets(status).any(|set| set == copyset), "{kind:?} leaves {status:?} {copyset:?}");
+                    assert!(
+                        copysets(status).any(|set| set == copyset),
+                        "{kind:?} leaves {status:?} {copyset:?}"
+                    );
                 }
             }
         }

@@ -38,7 +38,12 @@ pub const MAX_WAYS: u8 = 10;
 impl Default for SwitchConfig {
     /// The paper's 10 stages: 8 ways of 32,768 entries, 262,144 blocks in 4 MiB.
     fn default() -> Self {
-        SwitchConfig { epoch: 1, ways: 8, sets: 32_768, seed: 0 }
+        SwitchConfig {
+            epoch: 1,
+            ways: 8,
+            sets: 32_768,
+            seed: 0,
+        }
     }
 }
 
@@ -89,8 +94,15 @@ pub struct SwitchProgram {
 
 /// What a pass over an entry does to it.
 enum Entry<'a> {
-    Lock { shared: bool, kind: Kind, node: NodeId },
-    Release { shared: bool, install: Option<&'a Header> },
+    Lock {
+        shared: bool,
+        kind: Kind,
+        node: NodeId,
+    },
+    Release {
+        shared: bool,
+        install: Option<&'a Header>,
+    },
     Install(&'a Header),
 }
 
@@ -150,7 +162,12 @@ impl SwitchProgram {
         self.ways
             .iter()
             .flat_map(|w| {
-                [row("TAG", &w.tag), row("LOCK", &w.lock), row("G-STATUS", &w.status), row("COPYSET", &w.copyset)]
+                [
+                    row("TAG", &w.tag),
+                    row("LOCK", &w.lock),
+                    row("G-STATUS", &w.status),
+                    row("COPYSET", &w.copyset),
+                ]
             })
             .chain([row("SCOREBOARD", &self.scores)])
     }
@@ -158,14 +175,24 @@ impl SwitchProgram {
     /// The entry of a block as `(lock word, status, copyset)`, for checkers and the control plane.
     pub fn inspect(&self, tag: Tag) -> Option<(u16, GlobalStatus, Copyset)> {
         let at = self.set(tag);
-        let way = self.ways.iter().find(|way| way.tag.items()[at] == stored(tag))?;
+        let way = self
+            .ways
+            .iter()
+            .find(|way| way.tag.items()[at] == stored(tag))?;
         let status = GlobalStatus::from_byte(way.status.items()[at])?;
-        Some((way.lock.items()[at], status, Copyset(way.copyset.items()[at])))
+        Some((
+            way.lock.items()[at],
+            status,
+            Copyset(way.copyset.items()[at]),
+        ))
     }
 
     /// How many entries it owns.
     pub fn entries(&self) -> usize {
-        self.ways.iter().map(|way| way.tag.items().iter().filter(|&&tag| tag != FREE).count()).sum()
+        self.ways
+            .iter()
+            .map(|way| way.tag.items().iter().filter(|&&tag| tag != FREE).count())
+            .sum()
     }
 
     /// Takes a packet. Whatever it holds, the outputs are at most three packets, and nothing panics.
@@ -176,7 +203,9 @@ impl SwitchProgram {
             return outputs;
         }
         let result = match header.kind {
-            kind if kind.is_request() && !header.flags.has(Flags::GRANTED) => self.request(header, &mut outputs),
+            kind if kind.is_request() && !header.flags.has(Flags::GRANTED) => {
+                self.request(header, &mut outputs)
+            }
             Kind::Unlock => self.unlock(header, &mut outputs),
             Kind::AddToSwitch => self.add(header, &mut outputs),
             _ => {
@@ -214,18 +243,31 @@ impl SwitchProgram {
     fn request(&mut self, header: &Header, outputs: &mut Outputs) -> Result<(), Violation> {
         let shared = header.kind.locks_shared();
         let pass = self.pipeline.enter();
-        let lock = Entry::Lock { shared, kind: header.kind, node: header.requester.node };
+        let lock = Entry::Lock {
+            shared,
+            kind: header.kind,
+            node: header.requester.node,
+        };
         let found = self.visit(&pass, header.tag, &lock)?;
         // The scoreboard takes note of requests for other owners too: a late copy of one must not be granted
         // here after the entry has moved (hard place FlowCC 7).
         let seen = found.unwrap_or_default();
         let index = Self::score_index(header);
-        let verdict =
-            self.scores.access(&pass, index, |s| score::enter(s, header.seq, seen.acquired, seen.valid))?;
-        let (Verdict::Granted { undo } | Verdict::Refused { undo } | Verdict::Stale { undo }) = verdict;
+        let verdict = self.scores.access(&pass, index, |s| {
+            score::enter(s, header.seq, seen.acquired, seen.valid)
+        })?;
+        let (Verdict::Granted { undo } | Verdict::Refused { undo } | Verdict::Stale { undo }) =
+            verdict;
         if undo {
             let pass = self.pipeline.enter();
-            self.visit(&pass, header.tag, &Entry::Release { shared, install: None })?;
+            self.visit(
+                &pass,
+                header.tag,
+                &Entry::Release {
+                    shared,
+                    install: None,
+                },
+            )?;
         }
         match (verdict, found) {
             (Verdict::Stale { .. }, _) => self.counters.dropped += 1,
@@ -235,10 +277,17 @@ impl SwitchProgram {
             }
             (Verdict::Granted { .. }, Some(seen)) => self.grant(header, seen, outputs),
             (Verdict::Refused { .. }, Some(seen)) => {
-                let reason = if seen.acquired { Reason::Invalid } else { Reason::Locked };
+                let reason = if seen.acquired {
+                    Reason::Invalid
+                } else {
+                    Reason::Locked
+                };
                 self.counters.locked += u64::from(reason == Reason::Locked);
                 self.counters.invalid += u64::from(reason == Reason::Invalid);
-                outputs.push(Output::new(Dest::Requester(header.requester), header.refuse(Kind::Ack, SWITCH, reason)));
+                outputs.push(Output::new(
+                    Dest::Requester(header.requester),
+                    header.refuse(Kind::Ack, SWITCH, reason),
+                ));
             }
         }
         Ok(())
@@ -246,10 +295,17 @@ impl SwitchProgram {
 
     fn grant(&mut self, header: &Header, seen: Seen, outputs: &mut Outputs) {
         let flags = header.flags.and(Flags::IN_SWITCH);
-        let granted = Header { status: seen.status, copyset: seen.copyset, flags, ..*header };
+        let granted = Header {
+            status: seen.status,
+            copyset: seen.copyset,
+            flags,
+            ..*header
+        };
         match forward::route(&granted, self.config.seed, SWITCH) {
             Some(Granted::Send(output)) => outputs.push(output),
-            Some(Granted::FromHome(request)) => outputs.push(Output::new(Dest::Agent(request.tag.home()), request)),
+            Some(Granted::FromHome(request)) => {
+                outputs.push(Output::new(Dest::Agent(request.tag.home()), request))
+            }
             None => self.counters.dropped += 1,
         }
         self.counters.granted += 1;
@@ -261,15 +317,23 @@ impl SwitchProgram {
             return Ok(());
         }
         let pass = self.pipeline.enter();
-        let authorized = self.scores.access(&pass, Self::score_index(header), |s| score::leave(s, header.seq))?;
+        let authorized = self.scores.access(&pass, Self::score_index(header), |s| {
+            score::leave(s, header.seq)
+        })?;
         if authorized {
             let install = (!header.flags.has(Flags::KEEP)).then_some(header);
-            let release = Entry::Release { shared: header.flags.has(Flags::READER), install };
+            let release = Entry::Release {
+                shared: header.flags.has(Flags::READER),
+                install,
+            };
             let pass = self.pipeline.enter();
             self.visit(&pass, header.tag, &release)?;
             self.counters.unlocked += 1;
         }
-        outputs.push(Output::new(Dest::Requester(header.requester), header.answer(Kind::UnlockAck, SWITCH)));
+        outputs.push(Output::new(
+            Dest::Requester(header.requester),
+            header.answer(Kind::UnlockAck, SWITCH),
+        ));
         Ok(())
     }
 
@@ -323,7 +387,9 @@ impl Way {
         match entry {
             Entry::Lock { shared, kind, node } => {
                 seen.acquired = self.lock.access(pass, at, |l| lock::acquire(l, *shared))?;
-                seen.status = self.status.access(pass, at, |s| GlobalStatus::from_byte(*s).unwrap_or_default())?;
+                seen.status = self.status.access(pass, at, |s| {
+                    GlobalStatus::from_byte(*s).unwrap_or_default()
+                })?;
                 seen.copyset = self.copyset.access(pass, at, |c| Copyset(*c))?;
                 seen.valid = tables::check(*kind, *node, seen.status, seen.copyset);
             }
@@ -333,7 +399,11 @@ impl Way {
                     self.status.access(pass, at, |s| *s = header.status as u8)?;
                     self.copyset.access(pass, at, |c| {
                         // Read unlocks race with each other: union, never overwrite (hard place FlowCC 4).
-                        *c = if *shared { *c | header.copyset.0 } else { header.copyset.0 };
+                        *c = if *shared {
+                            *c | header.copyset.0
+                        } else {
+                            header.copyset.0
+                        };
                     })?;
                 }
             }

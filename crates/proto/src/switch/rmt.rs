@@ -44,7 +44,10 @@ impl Pipeline {
     #[inline]
     pub fn enter(&mut self) -> Pass {
         self.passes += 1;
-        Pass { number: self.passes, stage: Cell::new(0) }
+        Pass {
+            number: self.passes,
+            stage: Cell::new(0),
+        }
     }
 
     /// Packets that entered, resubmissions included.
@@ -63,14 +66,23 @@ pub struct Array<T> {
 impl<T: Clone + Default> Array<T> {
     /// `len` items in a stage.
     pub fn new(stage: u8, len: usize) -> Self {
-        Array { stage, last_pass: 0, items: alloc::vec![T::default(); len].into_boxed_slice() }
+        Array {
+            stage,
+            last_pass: 0,
+            items: alloc::vec![T::default(); len].into_boxed_slice(),
+        }
     }
 }
 
 impl<T> Array<T> {
     /// The one read-modify-write of an item that a pass may do.
     #[inline]
-    pub fn access<R>(&mut self, pass: &Pass, index: usize, f: impl FnOnce(&mut T) -> R) -> Result<R, Violation> {
+    pub fn access<R>(
+        &mut self,
+        pass: &Pass,
+        index: usize,
+        f: impl FnOnce(&mut T) -> R,
+    ) -> Result<R, Violation> {
         let stage = self.stage;
         if pass.stage.get() > stage {
             return Err(Violation::Backward { stage });
@@ -78,7 +90,10 @@ impl<T> Array<T> {
         if self.last_pass == pass.number {
             return Err(Violation::Twice { stage });
         }
-        let item = self.items.get_mut(index).ok_or(Violation::Index { stage })?;
+        let item = self
+            .items
+            .get_mut(index)
+            .ok_or(Violation::Index { stage })?;
         pass.stage.set(stage);
         self.last_pass = pass.number;
         Ok(f(item))
@@ -121,7 +136,10 @@ mod tests {
         let mut late = Array::<u32>::new(2, 4);
         let pass = pipeline.enter();
         assert_eq!(late.access(&pass, 0, |v| *v), Ok(0));
-        assert_eq!(early.access(&pass, 0, |v| *v), Err(Violation::Backward { stage: 1 }));
+        assert_eq!(
+            early.access(&pass, 0, |v| *v),
+            Err(Violation::Backward { stage: 1 })
+        );
         let pass = pipeline.enter();
         assert_eq!(early.access(&pass, 0, |v| *v), Ok(0));
     }
@@ -132,11 +150,17 @@ mod tests {
         let mut array = Array::<u32>::new(0, 4);
         let pass = pipeline.enter();
         assert_eq!(array.access(&pass, 1, |v| core::mem::replace(v, 7)), Ok(0));
-        assert_eq!(array.access(&pass, 1, |v| *v), Err(Violation::Twice { stage: 0 }));
+        assert_eq!(
+            array.access(&pass, 1, |v| *v),
+            Err(Violation::Twice { stage: 0 })
+        );
         let again = pipeline.enter();
         assert_eq!(array.access(&again, 1, |v| *v), Ok(7));
         let other = pipeline.enter();
-        assert_eq!(array.access(&other, 4, |v| *v), Err(Violation::Index { stage: 0 }));
+        assert_eq!(
+            array.access(&other, 4, |v| *v),
+            Err(Violation::Index { stage: 0 })
+        );
     }
 
     #[test]

@@ -1,0 +1,295 @@
+//! UDP: a process a node and one for the switch, on any network, without privileges.
+//!
+//! Every agent and the switch have a socket and a thread; every requester has a socket of its own and waits
+//! on it in the application's thread, so that an answer costs no wake-up but the one it is for. A block travels
+//! in segments that fit the network's MTU.
+
+use crate::body::append;
+use crate::{Body, Handler, Net, Nobody, Port, Receiver};
+use rackmem_wire::{Dest, HEADER_LEN, Header, MAX_BODY, NodeId, decode, encode, segment_len};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::cell::RefCell;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Bytes of IPv6 and UDP headers: what of an MTU is not ours.
+const UNDERLAY: usize = 48;
+/// Socket buffers: room for every requester of a rack to have a block in flight at one agent.
+const SOCKET_BUFFER: usize = 8 << 20;
+/// How often an idle agent looks whether it should stop or send something again.
+const TICK: Duration = Duration::from_millis(5);
+
+/// Who listens where.
+#[derive(Clone, Debug)]
+pub struct Peers {
+    /// The switch, if the rack has one.
+    pub switch: Option<SocketAddr>,
+    /// The agents, by node.
+    pub agents: Vec<SocketAddr>,
+    /// Bytes of the network's packets, headers included.
+    pub mtu: usize,
+}
+
+/// What a socket has done.
+#[derive(Default, Debug)]
+pub struct UdpCounters {
+    /// Packets received and decoded.
+    pub received: AtomicU64,
+    /// Datagrams that were no packets of ours.
+    pub malformed: AtomicU64,
+    /// Packets that could not be sent.
+    pub unsent: AtomicU64,
+}
+
+/// Binds a socket with buffers that hold a burst.
+pub fn bind(addr: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
+    // The kernel caps these silently at its own limit; less than asked means more retransmissions, not errors.
+    socket.set_recv_buffer_size(SOCKET_BUFFER)?;
+    socket.set_send_buffer_size(SOCKET_BUFFER)?;
+    socket.bind(&addr.into())?;
+    Ok(socket.into())
+}
+
+thread_local! {
+    /// Where packets are put together: one a thread, so that sending allocates nothing.
+    static PACKET: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// One socket that sends to peers.
+struct Sender {
+    socket: UdpSocket,
+    peers: Arc<Peers>,
+    counters: Arc<UdpCounters>,
+}
+
+impl Sender {
+    fn address(&self, to: Dest, header: &Header) -> Option<SocketAddr> {
+        match to {
+            Dest::Switch => self.peers.switch,
+            Dest::Agent(node) => self.peers.agents.get(node as usize).copied(),
+            Dest::Requester(id) => {
+                let agent = self.peers.agents.get(id.node as usize)?;
+                (header.reply_port != 0).then(|| SocketAddr::new(agent.ip(), header.reply_port))
+            }
+            Dest::Agents { .. } => None,
+        }
+    }
+
+    fn transmit(&self, to: Dest, header: &Header, body: Body<'_>) {
+        let Some(address) = self.address(to, header) else {
+            self.counters.unsent.fetch_add(1, Relaxed);
+            return;
+        };
+        match body {
+            Body::None => self.datagram(address, header, |_| ()),
+            Body::Bytes(bytes) => {
+                self.datagram(address, header, |packet| packet.extend_from_slice(bytes))
+            }
+            Body::Block(words) => {
+                let segment = segment_bytes(words.len() * 8, self.peers.mtu);
+                for (i, part) in words.chunks(segment / 8).enumerate() {
+                    let header = Header {
+                        offset: (i * segment) as u32,
+                        ..*header
+                    };
+                    self.datagram(address, &header, |packet| append(packet, part));
+                }
+            }
+        }
+    }
+
+    fn datagram(&self, address: SocketAddr, header: &Header, body: impl FnOnce(&mut Vec<u8>)) {
+        let sent = PACKET.with_borrow_mut(|packet| {
+            packet.clear();
+            packet.resize(HEADER_LEN, 0);
+            body(packet);
+            let head = encode(header, packet.len() - HEADER_LEN);
+            packet[..HEADER_LEN].copy_from_slice(&head);
+            self.socket.send_to(packet, address)
+        });
+        if sent.is_err() {
+            self.counters.unsent.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+/// Bytes of a block that one packet of the network carries.
+fn segment_bytes(block: usize, mtu: usize) -> usize {
+    let body = mtu.saturating_sub(UNDERLAY + HEADER_LEN).min(MAX_BODY);
+    segment_len(block as u32, body as u32) as usize
+}
+
+/// Bytes of packets that a path to this address carries: a loopback interface takes whole blocks.
+pub fn path_mtu(address: IpAddr) -> usize {
+    if address.is_loopback() { 65_535 } else { 1500 }
+}
+
+impl Net for Sender {
+    fn send(&self, to: Dest, header: &Header, body: Body<'_>, _: &mut dyn Receiver) {
+        self.transmit(to, header, body);
+    }
+}
+
+/// A thread that serves a handler's socket. Dropping it stops the thread.
+pub struct Service {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    counters: Arc<UdpCounters>,
+}
+
+impl Service {
+    /// Serves `socket` in a thread of its own.
+    pub fn start(
+        name: &str,
+        socket: UdpSocket,
+        peers: Arc<Peers>,
+        handler: Arc<dyn Handler>,
+    ) -> io::Result<Self> {
+        socket.set_read_timeout(Some(TICK))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let counters = Arc::new(UdpCounters::default());
+        let sender = Sender {
+            socket,
+            peers,
+            counters: counters.clone(),
+        };
+        let stopped = stop.clone();
+        let thread = std::thread::Builder::new()
+            .name(name.into())
+            .spawn(move || serve(&sender, &*handler, &stopped))?;
+        Ok(Service {
+            stop,
+            thread: Some(thread),
+            counters,
+        })
+    }
+
+    /// What the socket has done.
+    pub fn counters(&self) -> &UdpCounters {
+        &self.counters
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A panic of the handler has been reported by its thread; there is nothing to add while dropping.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn serve(sender: &Sender, handler: &dyn Handler, stop: &AtomicBool) {
+    let mut packet = vec![0; HEADER_LEN + MAX_BODY + 1];
+    let mut last_tick = std::time::Instant::now();
+    while !stop.load(Relaxed) {
+        if let Ok((len, _)) = sender.socket.recv_from(&mut packet) {
+            match decode(&packet[..len]) {
+                Ok((header, body)) => {
+                    sender.counters.received.fetch_add(1, Relaxed);
+                    handler.handle(sender, &header, as_body(body), &mut Nobody);
+                }
+                Err(_) => {
+                    sender.counters.malformed.fetch_add(1, Relaxed);
+                }
+            }
+        }
+        if last_tick.elapsed() >= TICK {
+            last_tick = std::time::Instant::now();
+            handler.tick(sender);
+        }
+    }
+}
+
+fn as_body(bytes: &[u8]) -> Body<'_> {
+    if bytes.is_empty() {
+        Body::None
+    } else {
+        Body::Bytes(bytes)
+    }
+}
+
+/// A requester's socket.
+pub struct UdpPort {
+    sender: Sender,
+    port: u16,
+    timeout: Duration,
+    packet: Vec<u8>,
+}
+
+impl UdpPort {
+    /// A socket on any free port of the node's address.
+    pub fn open(node: NodeId, peers: Arc<Peers>) -> io::Result<Self> {
+        let agent = peers
+            .agents
+            .get(node as usize)
+            .ok_or_else(|| io::Error::other("no such node in the rack"))?;
+        let socket = bind(SocketAddr::new(agent.ip(), 0))?;
+        socket.set_read_timeout(Some(TICK))?;
+        let port = socket.local_addr()?.port();
+        let sender = Sender {
+            socket,
+            peers,
+            counters: Arc::default(),
+        };
+        Ok(UdpPort {
+            sender,
+            port,
+            timeout: TICK,
+            packet: vec![0; HEADER_LEN + MAX_BODY + 1],
+        })
+    }
+}
+
+impl Net for UdpPort {
+    fn send(&self, to: Dest, header: &Header, body: Body<'_>, _: &mut dyn Receiver) {
+        self.sender.transmit(to, header, body);
+    }
+}
+
+impl Port for UdpPort {
+    fn wait(&mut self, at_most: Duration, reply: &mut dyn Receiver) -> bool {
+        // A millisecond is as fine as it needs to be, and keeps the number of system calls down.
+        let timeout = at_most.clamp(Duration::from_millis(1), TICK);
+        if timeout != self.timeout && self.sender.socket.set_read_timeout(Some(timeout)).is_ok() {
+            self.timeout = timeout;
+        }
+        let Ok((len, _)) = self.sender.socket.recv_from(&mut self.packet) else {
+            return false;
+        };
+        if let Ok((header, body)) = decode(&self.packet[..len]) {
+            reply.receive(&header, as_body(body));
+            return true;
+        }
+        self.sender.counters.malformed.fetch_add(1, Relaxed);
+        false
+    }
+
+    fn reply_port(&self) -> u16 {
+        self.port
+    }
+
+    fn lossy(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_cut_to_fit_the_network() {
+        assert_eq!(segment_bytes(4096, 1500), 1344);
+        assert_eq!(segment_bytes(4096, 65_535), 4096);
+        assert_eq!(segment_bytes(65_536, 1500), 1024);
+        assert_eq!(segment_bytes(65_536, 65_535), 32_768);
+        assert_eq!(segment_bytes(256, 1500), 256);
+    }
+}

@@ -1,0 +1,232 @@
+//! The slow path of coherent memory: what happens when the cache has no usable copy.
+
+use crate::agents::Agents;
+use crate::backoff::Backoff;
+use crate::error::{Error, Result};
+use crate::metrics::MissCounters;
+use crate::pending::{Pending, Plan, Reservation};
+use crate::requester::{Borrowed, Bytes, Failure, Requesters, fatal};
+use rackmem_proto::flowcc::LocalStatus;
+use rackmem_proto::wire::{Kind, Reason, Tag};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::Duration;
+
+/// A node's way to coherent memory.
+pub(crate) struct Access {
+    pub agents: Arc<Agents>,
+    pub requesters: Arc<Requesters>,
+    pub pending: Pending,
+    pub counters: MissCounters,
+    /// How long an operation tries against others' locks.
+    pub patience: Duration,
+}
+
+impl Access {
+    /// Reads a block. See [`crate::cache::Cache::read`] for what `f` must bear.
+    #[inline]
+    pub fn read<R>(&self, tag: Tag, mut f: impl FnMut(&[AtomicU64]) -> R) -> Result<R> {
+        match self.agents.cache.read(tag, &mut f) {
+            Some(result) => Ok(result),
+            None => self.read_miss(tag, f),
+        }
+    }
+
+    #[cold]
+    fn read_miss<R>(&self, tag: Tag, mut f: impl FnMut(&[AtomicU64]) -> R) -> Result<R> {
+        let mut backoff = Backoff::new(self.patience);
+        loop {
+            if let Some(result) = self.agents.cache.read(tag, &mut f) {
+                return Ok(result);
+            }
+            let done = match self.agents_plan(tag, false) {
+                Plan::Fill(reserved) => self.fill(&reserved, Kind::ReadMiss, &mut f)?,
+                plan => self.prepare(plan)?,
+            };
+            match done {
+                Progress::Done(result) => return Ok(result),
+                Progress::Again => {}
+                Progress::Contended if backoff.wait() => {}
+                Progress::Contended => return Err(Error::Busy { addr: tag.0 }),
+            }
+        }
+    }
+
+    /// Changes a block, alone in the rack. `f` runs exactly once, unless there is an error.
+    #[inline]
+    pub fn write<R>(&self, tag: Tag, f: impl FnOnce(&[AtomicU64]) -> R) -> Result<R> {
+        let mut once = Some(f);
+        let mut run = |words: &[AtomicU64]| once.take().map(|f| f(words));
+        match self.agents.cache.write(tag, &mut run) {
+            Some(Some(result)) => Ok(result),
+            _ => self.write_miss(tag, run),
+        }
+    }
+
+    #[cold]
+    fn write_miss<R>(&self, tag: Tag, mut f: impl FnMut(&[AtomicU64]) -> Option<R>) -> Result<R> {
+        let mut backoff = Backoff::new(self.patience);
+        loop {
+            if let Some(Some(result)) = self.agents.cache.write(tag, &mut f) {
+                return Ok(result);
+            }
+            let done = match self.agents_plan(tag, true) {
+                Plan::Fill(reserved) => self.fill(&reserved, Kind::WriteMiss, &mut f)?,
+                Plan::Upgrade(reserved) => self.upgrade(&reserved, &mut f)?,
+                plan => self.prepare(plan)?,
+            };
+            match done {
+                Progress::Done(Some(result)) => return Ok(result),
+                Progress::Done(None) | Progress::Again => {}
+                Progress::Contended if backoff.wait() => {}
+                Progress::Contended => return Err(Error::Busy { addr: tag.0 }),
+            }
+        }
+    }
+
+    fn agents_plan(&self, tag: Tag, write: bool) -> Plan<'_> {
+        self.pending.plan(&self.agents.cache, tag, write)
+    }
+
+    /// The plans that only make room.
+    fn prepare<R>(&self, plan: Plan<'_>) -> Result<Progress<R>> {
+        match plan {
+            Plan::Evict(reserved) => self.evict(&reserved).map(|done| {
+                if done {
+                    Progress::Again
+                } else {
+                    Progress::Contended
+                }
+            }),
+            _ => Ok(Progress::Again),
+        }
+    }
+
+    /// Fetches a block into its reserved entry; `f` sees it before anyone can take it away again.
+    fn fill<R>(
+        &self,
+        reserved: &Reservation<'_>,
+        kind: Kind,
+        mut f: impl FnMut(&[AtomicU64]) -> R,
+    ) -> Result<Progress<R>> {
+        let cache = &self.agents.cache;
+        let block = cache.block(reserved.entry);
+        // The entry's invalidation comes before its new bytes, for readers that still look at the old block.
+        fence(Ordering::Release);
+        let mut slot = self.requesters.borrow()?;
+        if let Err(failure) = slot.acquire(kind, reserved.tag, 0, Bytes::Block(block)) {
+            return self.failed(failure, reserved.tag);
+        }
+        self.counters.count(kind);
+        let status = if kind == Kind::ReadMiss {
+            LocalStatus::Shared
+        } else {
+            LocalStatus::Modified
+        };
+        let entry = cache.lock(reserved.entry);
+        let result = f(block);
+        entry.install(reserved.tag, status);
+        slot.unlock(false);
+        Ok(Progress::Done(result))
+    }
+
+    /// Turns a clean copy into a writable one.
+    fn upgrade<R>(
+        &self,
+        reserved: &Reservation<'_>,
+        mut f: impl FnMut(&[AtomicU64]) -> R,
+    ) -> Result<Progress<R>> {
+        let cache = &self.agents.cache;
+        let mut slot = self.requesters.borrow()?;
+        if let Err(failure) = slot.acquire(Kind::WriteShared, reserved.tag, 0, Bytes::Nothing) {
+            return self.failed(failure, reserved.tag);
+        }
+        self.counters.count(Kind::WriteShared);
+        let entry = cache.lock(reserved.entry);
+        let result = f(cache.block(reserved.entry));
+        entry.set(LocalStatus::Modified);
+        slot.unlock(false);
+        Ok(Progress::Done(result))
+    }
+
+    /// Empties a reserved entry. False when the block is locked by others just now.
+    pub fn evict(&self, reserved: &Reservation<'_>) -> Result<bool> {
+        let cache = &self.agents.cache;
+        let mut slot = self.requesters.borrow()?;
+        loop {
+            let kind = match cache.status(reserved.entry) {
+                LocalStatus::Shared => Kind::EvictShared,
+                LocalStatus::Modified => Kind::EvictModified,
+                LocalStatus::Invalid => return Ok(true),
+            };
+            match slot.acquire(kind, reserved.tag, 0, Bytes::Nothing) {
+                Ok(_) => {
+                    self.counters.count(kind);
+                    return self.leave(&mut slot, reserved, kind).map(|()| true);
+                }
+                // The copy was taken or downgraded meanwhile: look again.
+                Err(Failure::Refused(Reason::Invalid | Reason::Moved)) => self.counters.refused(),
+                Err(Failure::Refused(Reason::Locked)) => {
+                    self.counters.refused();
+                    return Ok(false);
+                }
+                Err(other) => return Err(fatal(other, reserved.tag)),
+            }
+        }
+    }
+
+    /// The second half of an eviction: from here on local hits miss, and only then the bytes go home.
+    fn leave(&self, slot: &mut Borrowed<'_>, reserved: &Reservation<'_>, kind: Kind) -> Result<()> {
+        let cache = &self.agents.cache;
+        cache.lock(reserved.entry).set(LocalStatus::Invalid);
+        if kind == Kind::EvictModified {
+            slot.write_back(cache.block(reserved.entry))
+                .map_err(|failure| fatal(failure, reserved.tag))?;
+        }
+        slot.unlock(false);
+        Ok(())
+    }
+
+    fn failed<R>(&self, failure: Failure, tag: Tag) -> Result<Progress<R>> {
+        match failure {
+            Failure::Refused(Reason::Locked) => {
+                self.counters.refused();
+                Ok(Progress::Contended)
+            }
+            Failure::Refused(Reason::Invalid | Reason::Moved) => {
+                self.counters.refused();
+                Ok(Progress::Again)
+            }
+            other => Err(fatal(other, tag)),
+        }
+    }
+
+    /// A delegated operation on eight bytes (the `delegate` baseline).
+    pub fn delegate(&self, kind: Kind, addr: u64, operand: &[u8]) -> Result<u64> {
+        let tag = self.agents.cache.tag_of(addr);
+        let offset = (addr - tag.0) as u32;
+        let result = std::cell::Cell::new(0);
+        let mut slot = self.requesters.borrow()?;
+        slot.acquire(kind, tag, offset, Bytes::Operand(operand, &result))
+            .map_err(|f| fatal(f, tag))?;
+        self.counters.count(kind);
+        Ok(result.get())
+    }
+
+    /// Asks a home agent for chunks.
+    pub fn grow(&self, home: u16, chunks: u32) -> Result<u64> {
+        let tag = Tag((home as u64) << 48);
+        let mut slot = self.requesters.borrow()?;
+        let grant = slot
+            .acquire(Kind::Alloc, tag, chunks, Bytes::Nothing)
+            .map_err(|f| fatal(f, tag))?;
+        Ok(grant.tag.0)
+    }
+}
+
+/// What a step of the slow path came to.
+enum Progress<R> {
+    Done(R),
+    Again,
+    Contended,
+}

@@ -1,0 +1,306 @@
+//! A node's home agent and cache agent, as the fabric calls them.
+
+use crate::cache::{Cache, Locked};
+use crate::memory::GlobalMemory;
+use rackmem_fabric::{Body, Handler, Net, Nobody, PacketStats, Receiver};
+use rackmem_proto::baseline::delegate::{self, Results};
+use rackmem_proto::flowcc::cache_agent::{self, Reaction};
+use rackmem_proto::flowcc::{
+    Executed, HomeAction, HomeAgent, HomeConfig, HomeCounters, LastExecuted, LocalStatus,
+};
+use rackmem_proto::wire::{Flags, GlobalStatus, Header, Kind, NodeId, RequesterId, Seq, Tag};
+use rackmem_proto::{Data, Output};
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The home agent's state and the results of delegated operations, which go together.
+struct Home {
+    agent: HomeAgent,
+    results: Results,
+}
+
+/// What has left the cache for a requester that may not have received it: at most one block a requester.
+type Retained = HashMap<RequesterId, (Seq, Box<[AtomicU64]>)>;
+
+/// Only on fabrics that can lose or double packets.
+struct Recovery {
+    executed: LastExecuted,
+    retained: Retained,
+}
+
+/// What a cache agent has done.
+#[derive(Default)]
+pub(crate) struct AgentCounters {
+    pub invalidated: AtomicU64,
+    pub provided: AtomicU64,
+    pub ignored: AtomicU64,
+}
+
+/// Both agents of a node.
+pub(crate) struct Agents {
+    node: NodeId,
+    epoch: u32,
+    pub cache: Cache,
+    pub memory: GlobalMemory,
+    home: Mutex<Home>,
+    recovery: Option<Mutex<Recovery>>,
+    pub counters: AgentCounters,
+    pub packets: PacketStats,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // State behind these locks is consistent between statements: a panic elsewhere does not spoil it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Agents {
+    pub fn new(config: HomeConfig, cache_bytes: usize, lossy: bool) -> Self {
+        let recovery = || {
+            Mutex::new(Recovery {
+                executed: LastExecuted::default(),
+                retained: Retained::new(),
+            })
+        };
+        Agents {
+            node: config.node,
+            epoch: config.epoch,
+            cache: Cache::new(cache_bytes, config.block as usize),
+            memory: GlobalMemory::new(config.block as usize, config.chunks),
+            home: Mutex::new(Home {
+                agent: HomeAgent::new(config),
+                results: Results::default(),
+            }),
+            recovery: lossy.then(recovery),
+            counters: AgentCounters::default(),
+            packets: PacketStats::default(),
+        }
+    }
+
+    /// Hands out chunks to this node itself.
+    pub fn grow(&self, count: u32) -> Option<Tag> {
+        locked(&self.home).agent.grow(count)
+    }
+
+    pub fn home_counters(&self) -> HomeCounters {
+        locked(&self.home).agent.counters()
+    }
+
+    pub fn chunks(&self) -> u32 {
+        locked(&self.home).agent.chunks()
+    }
+
+    pub fn inspect(&self, tag: Tag) -> Option<(u16, GlobalStatus, u32, bool)> {
+        let (lock, status, copyset, in_switch) = locked(&self.home).agent.inspect(tag)?;
+        Some((lock, status, copyset.0, in_switch))
+    }
+
+    fn cache_agent(&self, net: &dyn Net, header: &Header, reply: &mut dyn Receiver) {
+        let executed = match &self.recovery {
+            Some(recovery) => locked(recovery)
+                .executed
+                .enter(header.requester, header.seq),
+            None => Executed::New,
+        };
+        if header.kind == Kind::ReadMiss {
+            return self.provide_shared(net, header, executed, reply);
+        }
+        let Some(entry) = self.cache.lock_tag(header.tag) else {
+            return self.answer_without_copy(net, header, executed, reply);
+        };
+        let reaction = cache_agent::react(self.node, header, entry.status(), executed, true);
+        let block = self.cache.block(entry.entry());
+        if reaction.retain {
+            self.retain(header, block);
+        }
+        if reaction.next == LocalStatus::Invalid {
+            self.counters.invalidated.fetch_add(1, Relaxed);
+        }
+        // The bytes leave while the entry is locked: once it is invalid another block may move in.
+        self.send(net, &reaction, block, reply);
+        end(entry, reaction.next);
+    }
+
+    /// A read miss leaves the copy where it is, so it need not stay locked while its bytes travel: the entry's
+    /// lock at its owner keeps writers and evictions away.
+    fn provide_shared(
+        &self,
+        net: &dyn Net,
+        header: &Header,
+        executed: Executed,
+        reply: &mut dyn Receiver,
+    ) {
+        let copy = self
+            .cache
+            .find(header.tag)
+            .filter(|&entry| self.cache.status(entry) == LocalStatus::Shared);
+        if let Some(entry) = copy {
+            let reaction =
+                cache_agent::react(self.node, header, LocalStatus::Shared, executed, true);
+            return self.send(net, &reaction, self.cache.block(entry), reply);
+        }
+        let Some(entry) = self.cache.lock_tag(header.tag) else {
+            return self.answer_without_copy(net, header, executed, reply);
+        };
+        let reaction = cache_agent::react(self.node, header, entry.status(), executed, true);
+        let block = self.cache.block(entry.entry());
+        end(entry, reaction.next);
+        self.send(net, &reaction, block, reply);
+    }
+
+    /// No copy here: an invalidation has nothing to do, and data may have been retained.
+    fn answer_without_copy(
+        &self,
+        net: &dyn Net,
+        header: &Header,
+        executed: Executed,
+        reply: &mut dyn Receiver,
+    ) {
+        let kept = self.recovery.as_ref().and_then(|recovery| {
+            let mut recovery = locked(recovery);
+            let (seq, _) = recovery.retained.get(&header.requester)?;
+            (*seq == header.seq)
+                .then(|| recovery.retained.remove(&header.requester))
+                .flatten()
+        });
+        let reaction = cache_agent::react(
+            self.node,
+            header,
+            LocalStatus::Invalid,
+            executed,
+            kept.is_some(),
+        );
+        match kept {
+            Some((seq, block)) => {
+                self.send(net, &reaction, &block, reply);
+                if let Some(recovery) = &self.recovery {
+                    locked(recovery)
+                        .retained
+                        .insert(header.requester, (seq, block));
+                }
+            }
+            None => self.send(net, &reaction, &[], reply),
+        }
+    }
+
+    fn retain(&self, header: &Header, block: &[AtomicU64]) {
+        if let Some(recovery) = &self.recovery {
+            let copy = block
+                .iter()
+                .map(|word| AtomicU64::new(word.load(Relaxed)))
+                .collect();
+            locked(recovery)
+                .retained
+                .insert(header.requester, (header.seq, copy));
+        }
+    }
+
+    fn send(
+        &self,
+        net: &dyn Net,
+        reaction: &Reaction,
+        block: &[AtomicU64],
+        reply: &mut dyn Receiver,
+    ) {
+        for output in reaction.outputs.iter() {
+            let body = match output.data {
+                Data::Cache => Body::Block(block),
+                _ => Body::None,
+            };
+            if output.header.flags.has(Flags::PROVIDER) && output.header.kind == Kind::Ack {
+                self.counters.provided.fetch_add(1, Relaxed);
+            }
+            self.dispatch(net, output, body, reply);
+        }
+    }
+
+    fn dispatch(&self, net: &dyn Net, output: &Output, body: Body<'_>, reply: &mut dyn Receiver) {
+        for (to, header) in output.copies() {
+            net.send(to, &header, body, reply);
+        }
+    }
+
+    fn home_agent(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver) {
+        let mut result = [0; 8];
+        let outputs = {
+            let mut home = locked(&self.home);
+            let (outputs, action) = home.agent.handle(header, body.len() as u32);
+            match action {
+                HomeAction::None => {}
+                HomeAction::Store => {
+                    if let Some(block) = self.memory.block(header.tag) {
+                        body.copy_to(block, header.offset as usize);
+                    }
+                }
+                HomeAction::Delegate(executed) => {
+                    let old = self.delegate(header, body, executed);
+                    result = home
+                        .results
+                        .settle(header.requester, executed, old)
+                        .to_ne_bytes();
+                }
+            }
+            outputs
+        };
+        for output in outputs.iter() {
+            match output.data {
+                Data::Home => match self.memory.block(header.tag) {
+                    Some(block) => self.dispatch(net, output, Body::Block(block), reply),
+                    None => {
+                        self.counters.ignored.fetch_add(1, Relaxed);
+                    }
+                },
+                Data::Operand => self.dispatch(net, output, Body::Bytes(&result), reply),
+                _ => self.dispatch(net, output, Body::None, reply),
+            }
+        }
+    }
+
+    fn delegate(&self, header: &Header, body: Body<'_>, executed: Executed) -> u64 {
+        let word = self
+            .memory
+            .block(header.tag)
+            .and_then(|block| block.get(header.offset as usize / 8));
+        let Some(word) = word else { return 0 };
+        let old = word.load(Relaxed);
+        let [operand, second] = body.operands();
+        if executed == Executed::New
+            && let Some(new) = delegate::apply(header.kind, old, operand, second)
+        {
+            word.store(new, Relaxed);
+        }
+        old
+    }
+}
+
+/// Gives an entry back, bumping its version only if that is news to its readers.
+fn end(entry: Locked<'_>, next: LocalStatus) {
+    entry.set(next);
+}
+
+impl Handler for Agents {
+    fn handle(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver) {
+        self.packets.count(header.kind);
+        if header.epoch != self.epoch {
+            self.counters.ignored.fetch_add(1, Relaxed);
+            return;
+        }
+        let forwarded = header.kind.is_request() && header.flags.has(Flags::GRANTED);
+        if forwarded && header.status != GlobalStatus::Unshared {
+            self.cache_agent(net, header, reply);
+        } else if header.kind == Kind::Ping {
+            let to = rackmem_proto::Dest::Requester(header.requester);
+            net.send(to, &header.answer(Kind::Pong, self.node), Body::None, reply);
+        } else {
+            self.home_agent(net, header, body, reply);
+        }
+    }
+
+    fn tick(&self, net: &dyn Net) {
+        let again: Vec<Output> = locked(&self.home).agent.resend().collect();
+        for output in again {
+            self.dispatch(net, &output, Body::None, &mut Nobody);
+        }
+    }
+}

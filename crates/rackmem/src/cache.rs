@@ -1,0 +1,380 @@
+//! The block cache of a node (paper §6): sets of eight entries, LRU, write-back.
+//!
+//! A hit takes no lock and no system call. Every entry has a control word, `version | status | locked`:
+//! a reader copies the bytes between two looks at the word and starts over if it moved, a writer holds the
+//! locked bit for the length of its store, and the network's invalidations take the same bit. So a read is
+//! linearized at its second look, and an invalidation waits for a store under way (hard place FlowCC 8).
+//!
+//! Which entries are being filled or emptied by a coherence event is kept beside, in [`crate::pending`].
+
+use crate::memory::zeroed_words;
+use rackmem_proto::flowcc::LocalStatus;
+use rackmem_proto::wire::Tag;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64, fence};
+
+/// Entries a set has.
+pub(crate) const WAYS: usize = 8;
+
+const LOCKED: u64 = 1;
+const STATUS: u64 = 0b110;
+const SHARED: u64 = (LocalStatus::Shared as u64) << 1;
+const MODIFIED: u64 = (LocalStatus::Modified as u64) << 1;
+const VERSION: u64 = 1 << 3;
+
+/// No block: real ones are stored with the low bit set.
+const NO_TAG: u64 = 0;
+
+fn status_of(word: u64) -> LocalStatus {
+    match word & STATUS {
+        SHARED => LocalStatus::Shared,
+        MODIFIED => LocalStatus::Modified,
+        _ => LocalStatus::Invalid,
+    }
+}
+
+/// The tags of a set, one cache line.
+#[repr(align(64))]
+struct Tags([AtomicU64; WAYS]);
+
+/// What else an entry has, one cache line so that writers of two blocks do not meet.
+#[repr(align(64))]
+struct Control {
+    word: AtomicU64,
+    used: AtomicU32,
+}
+
+/// A node's cache.
+pub(crate) struct Cache {
+    block_words: usize,
+    block_mask: u64,
+    set_mask: usize,
+    tags: Box<[Tags]>,
+    controls: Box<[Control]>,
+    words: Box<[AtomicU64]>,
+    /// Coarse time for LRU: advances with misses, so that hits do not write to it.
+    clock: AtomicU32,
+}
+
+/// An entry that this thread has locked: local readers spin, the network waits.
+pub(crate) struct Locked<'a> {
+    cache: &'a Cache,
+    entry: usize,
+    word: u64,
+}
+
+impl Cache {
+    /// A cache of at least `bytes` bytes of blocks of `block` bytes.
+    pub fn new(bytes: usize, block: usize) -> Self {
+        let sets = (bytes / block / WAYS).max(1).next_power_of_two();
+        let entries = sets * WAYS;
+        Cache {
+            block_words: block / 8,
+            block_mask: block as u64 - 1,
+            set_mask: sets - 1,
+            tags: (0..sets)
+                .map(|_| Tags([const { AtomicU64::new(NO_TAG) }; WAYS]))
+                .collect(),
+            controls: (0..entries)
+                .map(|_| Control {
+                    word: AtomicU64::new(0),
+                    used: AtomicU32::new(0),
+                })
+                .collect(),
+            words: zeroed_words(entries * block / 8),
+            clock: AtomicU32::new(1),
+        }
+    }
+
+    /// How many blocks it holds.
+    pub fn capacity(&self) -> usize {
+        self.controls.len()
+    }
+
+    /// The block that a global address lies in.
+    #[inline]
+    pub fn tag_of(&self, addr: u64) -> Tag {
+        Tag(addr & !self.block_mask)
+    }
+
+    /// The set of a block, and the way to look at first.
+    #[inline]
+    pub fn set_of(&self, tag: Tag) -> (usize, usize) {
+        let mixed = (tag.0 >> 8).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (
+            (mixed >> 24) as usize & self.set_mask,
+            (mixed >> 61) as usize,
+        )
+    }
+
+    /// The entry whose tag this is. What it holds may change at any moment.
+    #[inline]
+    pub fn find(&self, tag: Tag) -> Option<usize> {
+        let (set, first) = self.set_of(tag);
+        let tags = &self.tags[set].0;
+        let wanted = tag.0 | 1;
+        for i in 0..WAYS {
+            let way = (first + i) % WAYS;
+            if tags[way].load(Relaxed) == wanted {
+                return Some(set * WAYS + way);
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn holds(&self, entry: usize, tag: Tag) -> bool {
+        self.tags[entry / WAYS].0[entry % WAYS].load(Relaxed) == tag.0 | 1
+    }
+
+    /// The words of an entry's block.
+    #[inline]
+    pub fn block(&self, entry: usize) -> &[AtomicU64] {
+        let at = entry * self.block_words;
+        &self.words[at..at + self.block_words]
+    }
+
+    /// Marks the entry as used now. Writes only when the clock has moved, so a hot entry stays unwritten.
+    #[inline]
+    fn touch(&self, control: &Control) {
+        let now = self.clock.load(Relaxed);
+        if control.used.load(Relaxed) != now {
+            control.used.store(now, Relaxed);
+        }
+    }
+
+    /// Advances LRU time.
+    pub fn tick(&self) {
+        self.clock.fetch_add(1, Relaxed);
+    }
+
+    /// Reads a valid block with `f`; `None` when this node may not read it. `f` may run more than once, and on
+    /// bytes that change under it; what is returned comes from a run that saw one version of the block.
+    #[inline]
+    pub fn read<R>(&self, tag: Tag, mut f: impl FnMut(&[AtomicU64]) -> R) -> Option<R> {
+        let entry = self.find(tag)?;
+        let control = &self.controls[entry];
+        loop {
+            let before = control.word.load(Acquire);
+            if before & LOCKED != 0 {
+                std::hint::spin_loop();
+                continue;
+            }
+            if before & STATUS == 0 || !self.holds(entry, tag) {
+                return None;
+            }
+            let result = f(self.block(entry));
+            fence(Acquire);
+            if control.word.load(Relaxed) == before {
+                self.touch(control);
+                return Some(result);
+            }
+        }
+    }
+
+    /// Changes a block that this node may write, with `f`, alone; `None` when it may not.
+    #[inline]
+    pub fn write<R>(&self, tag: Tag, f: impl FnOnce(&[AtomicU64]) -> R) -> Option<R> {
+        let entry = self.find(tag)?;
+        let control = &self.controls[entry];
+        loop {
+            let before = control.word.load(Relaxed);
+            if before & LOCKED != 0 {
+                std::hint::spin_loop();
+                continue;
+            }
+            if before & STATUS != MODIFIED {
+                return None;
+            }
+            if control
+                .word
+                .compare_exchange_weak(before, before | LOCKED, Acquire, Relaxed)
+                .is_err()
+            {
+                continue;
+            }
+            let locked = Locked {
+                cache: self,
+                entry,
+                word: before,
+            };
+            if !self.holds(entry, tag) {
+                return None;
+            }
+            fence(Release);
+            let result = f(self.block(entry));
+            self.touch(control);
+            locked.set(LocalStatus::Modified);
+            return Some(result);
+        }
+    }
+
+    /// The local status of a block, for the slow paths.
+    pub fn status(&self, entry: usize) -> LocalStatus {
+        status_of(self.controls[entry].word.load(Acquire))
+    }
+
+    /// Locks an entry, whatever it holds. Holders are short, but may be preempted: yield after a while.
+    pub fn lock(&self, entry: usize) -> Locked<'_> {
+        let control = &self.controls[entry];
+        let mut spins = 0u32;
+        loop {
+            let before = control.word.load(Relaxed);
+            if before & LOCKED == 0
+                && control
+                    .word
+                    .compare_exchange_weak(before, before | LOCKED, Acquire, Relaxed)
+                    .is_ok()
+            {
+                fence(Release);
+                return Locked {
+                    cache: self,
+                    entry,
+                    word: before,
+                };
+            }
+            spins += 1;
+            if spins.is_multiple_of(128) {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// Locks the entry of a block, if the cache has one.
+    pub fn lock_tag(&self, tag: Tag) -> Option<Locked<'_>> {
+        let entry = self.find(tag)?;
+        let locked = self.lock(entry);
+        self.holds(entry, tag).then_some(locked)
+    }
+
+    /// The entries of a set, least recently used first when none is free.
+    pub fn victims(&self, set: usize) -> [usize; WAYS] {
+        let mut entries: [usize; WAYS] = std::array::from_fn(|way| set * WAYS + way);
+        entries.sort_by_key(|&entry| {
+            let control = &self.controls[entry];
+            let free = status_of(control.word.load(Relaxed)) == LocalStatus::Invalid;
+            (!free, control.used.load(Relaxed))
+        });
+        entries
+    }
+
+    /// The block that an entry holds.
+    pub fn tag_at(&self, entry: usize) -> Option<Tag> {
+        match self.tags[entry / WAYS].0[entry % WAYS].load(Relaxed) {
+            NO_TAG => None,
+            stored => Some(Tag(stored & !1)),
+        }
+    }
+}
+
+impl Locked<'_> {
+    /// Which entry.
+    pub fn entry(&self) -> usize {
+        self.entry
+    }
+
+    /// What the node may do with it.
+    pub fn status(&self) -> LocalStatus {
+        status_of(self.word)
+    }
+
+    /// Puts a block there: its bytes are in place.
+    pub fn install(self, tag: Tag, status: LocalStatus) {
+        self.cache.tags[self.entry / WAYS].0[self.entry % WAYS].store(tag.0 | 1, Relaxed);
+        let control = &self.cache.controls[self.entry];
+        self.cache.touch(control);
+        self.set(status);
+    }
+
+    /// Ends with a new status; an invalid entry forgets its tag.
+    pub fn set(mut self, status: LocalStatus) {
+        if status == LocalStatus::Invalid {
+            self.cache.tags[self.entry / WAYS].0[self.entry % WAYS].store(NO_TAG, Relaxed);
+        }
+        self.word = (self.word & !STATUS) | (status as u64) << 1;
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let word = (self.word & !LOCKED).wrapping_add(VERSION);
+        // An exchange, not a store: the new version is visible to every reader before this thread returns, so
+        // "the write has returned" and "every later read sees it" agree with the clock on the wall.
+        self.cache.controls[self.entry].word.swap(word, AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: usize = 256;
+
+    fn put(cache: &Cache, tag: Tag, status: LocalStatus) -> usize {
+        let entry = cache.victims(cache.set_of(tag).0)[0];
+        let locked = cache.lock(entry);
+        locked.install(tag, status);
+        entry
+    }
+
+    #[test]
+    fn what_may_be_read_and_written_follows_the_status() {
+        let cache = Cache::new(64 * BLOCK, BLOCK);
+        let tag = Tag(0x1000);
+        assert!(cache.read(tag, |_| ()).is_none());
+        let entry = put(&cache, tag, LocalStatus::Shared);
+        assert!(cache.read(tag, |_| ()).is_some());
+        assert!(cache.write(tag, |_| ()).is_none());
+        cache.lock(entry).set(LocalStatus::Modified);
+        assert_eq!(
+            cache.write(tag, |words| words[3].store(9, Relaxed)),
+            Some(())
+        );
+        assert_eq!(cache.read(tag, |words| words[3].load(Relaxed)), Some(9));
+        cache
+            .lock_tag(tag)
+            .expect("it is there")
+            .set(LocalStatus::Invalid);
+        assert!(cache.read(tag, |_| ()).is_none());
+        assert_eq!(cache.tag_at(entry), None);
+    }
+
+    #[test]
+    fn a_free_entry_goes_before_the_least_recently_used() {
+        let cache = Cache::new(WAYS * BLOCK, BLOCK);
+        assert_eq!(cache.capacity(), WAYS);
+        for i in 0..WAYS as u64 {
+            cache.tick();
+            put(&cache, Tag(i * BLOCK as u64), LocalStatus::Shared);
+        }
+        assert_eq!(cache.tag_at(cache.victims(0)[0]), Some(Tag(0)));
+        cache.tick();
+        cache.read(Tag(0), |_| ());
+        assert_eq!(cache.tag_at(cache.victims(0)[0]), Some(Tag(BLOCK as u64)));
+    }
+
+    #[test]
+    fn readers_never_see_half_a_write() {
+        let cache = Cache::new(64 * BLOCK, BLOCK);
+        let tag = Tag(0x2000);
+        put(&cache, tag, LocalStatus::Modified);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for i in 0..20_000u64 {
+                    cache.write(tag, |words| words.iter().for_each(|w| w.store(i, Relaxed)));
+                }
+            });
+            scope.spawn(|| {
+                for _ in 0..20_000 {
+                    let torn = cache.read(tag, |words| {
+                        let first = words[0].load(Relaxed);
+                        words.iter().any(|w| w.load(Relaxed) != first)
+                    });
+                    assert_eq!(torn, Some(false));
+                }
+            });
+        });
+    }
+}

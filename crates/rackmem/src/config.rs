@@ -1,0 +1,260 @@
+//! How a rack is set up: defaults, and the file that describes a rack of processes.
+
+use crate::error::{Error, Result};
+use rackmem_proto::CHUNK;
+use rackmem_proto::wire::{MAX_BLOCK, MAX_NODES, MIN_BLOCK};
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+/// Which protocol keeps the rack's memory coherent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// FlowCC, the switch owning the entries it has room for.
+    #[default]
+    Switch,
+    /// FlowCC without a switch: home agents own every entry (the paper's Concordia-base).
+    HomeOnly,
+    /// A classic directory: the home collects acknowledgements (GAM-style). A baseline.
+    Directory,
+    /// No cache: operations travel to the data (Grappa-style). A baseline; words and byte ranges only.
+    Delegate,
+}
+
+impl Mode {
+    /// All of them, with the names used in files, commands and reports.
+    pub const ALL: [(Mode, &'static str); 4] = [
+        (Mode::Switch, "switch"),
+        (Mode::HomeOnly, "home-only"),
+        (Mode::Directory, "directory"),
+        (Mode::Delegate, "delegate"),
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::ALL
+            .iter()
+            .find(|row| row.0 == self)
+            .map_or("", |row| row.1)
+    }
+
+    /// Whether requests go through a switch.
+    pub fn has_switch(self) -> bool {
+        self == Mode::Switch
+    }
+}
+
+/// How the packets of an embedded rack move.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Fabric {
+    /// A function call.
+    #[default]
+    Inline,
+    /// UDP over loopback, with a thread for every agent and the switch.
+    Udp,
+}
+
+/// What all parts of a rack agree on, and the sizes of one part.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub epoch: u32,
+    pub mode: Mode,
+    pub block_size: usize,
+    pub cache: usize,
+    pub memory: u64,
+    pub switch_entries: usize,
+    pub patience: Duration,
+    pub mtu: Option<usize>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            epoch: 1,
+            mode: Mode::Switch,
+            block_size: 4096,
+            cache: 256 << 20,
+            memory: 4 << 30,
+            switch_entries: 262_144,
+            patience: Duration::from_secs(10),
+            mtu: None,
+        }
+    }
+}
+
+/// The least a network must carry: a granule of the largest block and all headers.
+const MIN_MTU: usize = 1280;
+
+impl Settings {
+    pub fn check(&self, nodes: usize) -> Result<()> {
+        let no = |why: String| Err(Error::Config(why));
+        if nodes == 0 || nodes > MAX_NODES {
+            return no(format!("a rack has 1 to {MAX_NODES} nodes, not {nodes}"));
+        }
+        if !self.block_size.is_power_of_two() || !(MIN_BLOCK..=MAX_BLOCK).contains(&self.block_size)
+        {
+            let size = self.block_size;
+            return no(format!(
+                "block_size is a power of two from {MIN_BLOCK} to {MAX_BLOCK} bytes, not {size}"
+            ));
+        }
+        if self.memory < CHUNK {
+            return no(format!(
+                "memory is at least one chunk of {CHUNK} bytes, not {}",
+                self.memory
+            ));
+        }
+        if self.memory / CHUNK > u32::MAX as u64 || self.memory >= 1 << 48 {
+            return no(format!(
+                "memory is less than 2^48 bytes a node, not {}",
+                self.memory
+            ));
+        }
+        if self.cache < 8 * self.block_size {
+            return no(format!(
+                "cache is at least 8 blocks ({} bytes), not {}",
+                8 * self.block_size,
+                self.cache
+            ));
+        }
+        if self.mtu.is_some_and(|mtu| mtu < MIN_MTU) {
+            return no(format!("mtu is at least {MIN_MTU} bytes"));
+        }
+        Ok(())
+    }
+}
+
+/// A rack of processes: who listens where, and what all agree on. The same file serves every process.
+///
+/// ```toml
+/// nodes = ["10.0.0.1:7401", "10.0.0.2:7401"]   # agents, by node number
+/// switch = "10.0.0.9:7400"                     # left out: no switch, home agents own every entry
+/// block_size = 4096
+/// cache = 268435456                            # bytes, each node
+/// memory = 4294967296                          # bytes, each node
+/// ```
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Addresses of the agents, by node.
+    pub nodes: Vec<SocketAddr>,
+    /// Address of the switch.
+    pub switch: Option<SocketAddr>,
+    pub(crate) settings: Settings,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    nodes: Vec<SocketAddr>,
+    switch: Option<SocketAddr>,
+    mode: Option<Mode>,
+    epoch: Option<u32>,
+    block_size: Option<usize>,
+    cache: Option<usize>,
+    memory: Option<u64>,
+    switch_entries: Option<usize>,
+    patience_ms: Option<u64>,
+    mtu: Option<usize>,
+}
+
+/// Bytes of a configuration file at most.
+const MAX_FILE: u64 = 1 << 20;
+
+impl Config {
+    /// Reads a file.
+    pub fn load(path: &Path) -> Result<Config> {
+        let named = |why: String| Error::Config(format!("{}: {why}", path.display()));
+        let size = std::fs::metadata(path)
+            .map_err(|e| named(e.to_string()))?
+            .len();
+        if size > MAX_FILE {
+            return Err(named(format!(
+                "{size} bytes is too long for a configuration"
+            )));
+        }
+        let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
+        Config::parse(&text).map_err(|e| named(e.to_string()))
+    }
+
+    /// Reads a text.
+    pub fn parse(text: &str) -> Result<Config> {
+        let file: File = toml::from_str(text).map_err(|e| Error::Config(e.to_string()))?;
+        let default = Settings::default();
+        let no_switch = if file.switch.is_some() {
+            Mode::Switch
+        } else {
+            Mode::HomeOnly
+        };
+        let settings = Settings {
+            epoch: file.epoch.unwrap_or(default.epoch),
+            mode: file.mode.unwrap_or(no_switch),
+            block_size: file.block_size.unwrap_or(default.block_size),
+            cache: file.cache.unwrap_or(default.cache),
+            memory: file.memory.unwrap_or(default.memory),
+            switch_entries: file.switch_entries.unwrap_or(default.switch_entries),
+            patience: file
+                .patience_ms
+                .map_or(default.patience, Duration::from_millis),
+            mtu: file.mtu,
+        };
+        let config = Config {
+            nodes: file.nodes,
+            switch: file.switch,
+            settings,
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Which protocol the rack runs.
+    pub fn mode(&self) -> Mode {
+        self.settings.mode
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        self.settings.check(self.nodes.len())?;
+        if self.settings.mode.has_switch() != self.switch.is_some() {
+            return Err(Error::Config(
+                "a `switch` address goes with mode \"switch\", and only with it".into(),
+            ));
+        }
+        let mut all: Vec<_> = self.nodes.iter().chain(&self.switch).collect();
+        all.sort();
+        if let Some(pair) = all.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::Config(format!("address {} is used twice", pair[0])));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_says_what_is_wrong_with_it() {
+        let why = |text: &str| Config::parse(text).unwrap_err().to_string();
+        assert!(why("nodes = []").contains("1 to 32 nodes"));
+        assert!(why("nodes = ['127.0.0.1:1', '127.0.0.1:1']").contains("used twice"));
+        assert!(why("nodes = ['127.0.0.1:1']\nblock_size = 1000").contains("power of two"));
+        assert!(why("nodes = ['127.0.0.1:1']\nblok = 1").contains("blok"));
+        assert!(why("nodes = ['127.0.0.1:1']\nmode = 'switch'").contains("switch"));
+        assert!(why("nodes = ['127.0.0.1:1']\nmemory = 5").contains("chunk"));
+        assert!(
+            Config::load(Path::new("/nonexistent/rack.toml"))
+                .unwrap_err()
+                .to_string()
+                .contains("rack.toml")
+        );
+    }
+
+    #[test]
+    fn a_switch_is_used_when_there_is_one() {
+        let with = Config::parse("nodes = ['127.0.0.1:1']\nswitch = '127.0.0.1:2'").unwrap();
+        assert_eq!(with.mode(), Mode::Switch);
+        let without = Config::parse("nodes = ['127.0.0.1:1']").unwrap();
+        assert_eq!(without.mode(), Mode::HomeOnly);
+    }
+}

@@ -1,0 +1,133 @@
+//! What can go wrong, and what to do about it.
+
+use rackmem_proto::wire::{NodeId, Reason};
+
+/// The result of everything here.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why an operation did not happen. Unless a variant says otherwise, nothing has changed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The address is in no memory of this rack: its node does not exist, or has not handed it out.
+    BadAddress {
+        /// The global address.
+        addr: u64,
+    },
+    /// The range must lie within one block (or be aligned) for this operation and does not.
+    BadRange {
+        /// The global address.
+        addr: u64,
+        /// Bytes asked for.
+        len: usize,
+        /// Bytes of a block.
+        block: usize,
+    },
+    /// The node has handed out all the memory it was given. Raise its `memory`, or free some.
+    OutOfMemory {
+        /// The node.
+        node: NodeId,
+    },
+    /// A region of this name exists with another size or type.
+    RegionMismatch {
+        /// The name.
+        name: String,
+    },
+    /// No region of this name exists.
+    NoSuchRegion {
+        /// The name.
+        name: String,
+    },
+    /// The region table is full, or the name does not fit it.
+    RegionTable {
+        /// The name.
+        name: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// Nobody has answered for as long as the configuration allows: the switch or a node is dead or unreachable.
+    /// A write may or may not have taken effect.
+    Timeout {
+        /// Home of the block concerned.
+        node: NodeId,
+    },
+    /// The block stayed locked by others for as long as the configuration allows.
+    Busy {
+        /// The block's address.
+        addr: u64,
+    },
+    /// The rack has been closed.
+    Closed,
+    /// The rack has no node of this number in this process.
+    NoSuchNode {
+        /// The number.
+        node: usize,
+    },
+    /// This rack's mode cannot do this operation (delegation has no cached blocks to work on).
+    Unsupported(&'static str),
+    /// The configuration contradicts itself; the text says where and how to mend it.
+    Config(String),
+    /// A peer refused in a way that no correct peer does. The event has been undone.
+    Protocol(Reason),
+    /// A socket or a thread could not be had.
+    Io(std::io::Error),
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Error::BadAddress { addr } => {
+                write!(f, "address {addr:#018x} is in no memory of this rack")
+            }
+            Error::BadRange { addr, len, block } => {
+                write!(
+                    f,
+                    "{len} bytes at {addr:#018x} must be aligned and lie within one block of {block} bytes"
+                )
+            }
+            Error::OutOfMemory { node } => {
+                write!(
+                    f,
+                    "node {node} has handed out all its memory: raise `memory` in its configuration or free some"
+                )
+            }
+            Error::RegionMismatch { name } => {
+                write!(f, "region `{name}` exists with another size or type")
+            }
+            Error::NoSuchRegion { name } => write!(f, "no region is named `{name}`"),
+            Error::RegionTable { name, why } => {
+                write!(f, "region `{name}` cannot be created: {why}")
+            }
+            Error::Timeout { node } => {
+                write!(
+                    f,
+                    "no answer about memory of node {node}: the switch or a node is dead or unreachable"
+                )
+            }
+            Error::Busy { addr } => {
+                write!(f, "block {addr:#018x} stayed locked by other requesters")
+            }
+            Error::Closed => f.write_str("the rack is closed"),
+            Error::NoSuchNode { node } => write!(f, "node {node} is not in this process"),
+            Error::Unsupported(what) => write!(f, "not in this mode: {what}"),
+            Error::Config(why) => f.write_str(why),
+            Error::Protocol(reason) => write!(f, "a peer broke the protocol ({reason:?})"),
+            Error::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Error::Io(error)
+    }
+}

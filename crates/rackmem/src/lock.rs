@@ -1,0 +1,77 @@
+//! The directory's reader-writer lock, offered to applications (paper §6, "Synchronization primitive").
+
+use crate::backoff::Backoff;
+use crate::error::{Error, Result};
+use crate::node::Node;
+use crate::requester::{Borrowed, Bytes, Failure, fatal};
+use rackmem_proto::wire::{Kind, Reason, Tag};
+use std::time::Duration;
+
+/// A reader-writer lock that the owner of a directory entry keeps: taking it is one round trip, and it is
+/// not cached. It guards nothing but what its users agree on. It occupies a block of its own, and one of the
+/// node's requesters for as long as it is held. Waiters try again with growing pauses; there is no queue.
+#[derive(Clone)]
+pub struct BlockLock {
+    node: Node,
+    tag: Tag,
+}
+
+/// The lock, held. Dropping it gives the lock back.
+pub struct BlockGuard<'a> {
+    slot: Borrowed<'a>,
+}
+
+impl BlockLock {
+    pub(crate) fn new(node: Node, tag: Tag) -> Self {
+        BlockLock { node, tag }
+    }
+
+    /// Its global address, which [`Node::attach_lock`] takes on any node.
+    pub fn addr(&self) -> u64 {
+        self.tag.0
+    }
+
+    /// Holds it together with other readers.
+    pub fn read(&self) -> Result<BlockGuard<'_>> {
+        self.wait(Kind::LockRead, Duration::MAX)?
+            .ok_or(Error::Busy { addr: self.tag.0 })
+    }
+
+    /// Holds it alone.
+    pub fn write(&self) -> Result<BlockGuard<'_>> {
+        self.wait(Kind::LockWrite, Duration::MAX)?
+            .ok_or(Error::Busy { addr: self.tag.0 })
+    }
+
+    /// Holds it together with other readers, if that is possible within this time.
+    pub fn try_read(&self, at_most: Duration) -> Result<Option<BlockGuard<'_>>> {
+        self.wait(Kind::LockRead, at_most)
+    }
+
+    /// Holds it alone, if that is possible within this time.
+    pub fn try_write(&self, at_most: Duration) -> Result<Option<BlockGuard<'_>>> {
+        self.wait(Kind::LockWrite, at_most)
+    }
+
+    fn wait(&self, kind: Kind, at_most: Duration) -> Result<Option<BlockGuard<'_>>> {
+        let mut backoff = Backoff::new(at_most);
+        loop {
+            let mut slot = self.node.inner.access.requesters.borrow()?;
+            match slot.acquire(kind, self.tag, 0, Bytes::Nothing) {
+                Ok(_) => return Ok(Some(BlockGuard { slot })),
+                Err(Failure::Refused(Reason::Locked | Reason::Moved | Reason::Invalid)) => {}
+                Err(failure) => return Err(fatal(failure, self.tag)),
+            }
+            drop(slot);
+            if at_most.is_zero() || !backoff.wait() {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+impl Drop for BlockGuard<'_> {
+    fn drop(&mut self) {
+        self.slot.unlock(true);
+    }
+}

@@ -1,0 +1,184 @@
+//! What a node and a rack have done, in figures.
+
+use rackmem_fabric::PacketCounts;
+use rackmem_proto::flowcc::HomeCounters;
+use rackmem_proto::switch::SwitchCounters;
+use rackmem_proto::wire::{GlobalStatus, Kind};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Coherence events of a node, by kind.
+#[derive(Default)]
+pub(crate) struct MissCounters {
+    kinds: [AtomicU64; 5],
+    refused: AtomicU64,
+    delegated: AtomicU64,
+}
+
+const EVENTS: [Kind; 5] = [
+    Kind::ReadMiss,
+    Kind::WriteMiss,
+    Kind::WriteShared,
+    Kind::EvictShared,
+    Kind::EvictModified,
+];
+
+impl MissCounters {
+    pub fn count(&self, kind: Kind) {
+        match EVENTS.iter().position(|&event| event == kind) {
+            Some(at) => self.kinds[at].fetch_add(1, Relaxed),
+            None => self.delegated.fetch_add(1, Relaxed),
+        };
+    }
+
+    pub fn refused(&self) {
+        self.refused.fetch_add(1, Relaxed);
+    }
+
+    pub fn events(&self) -> Events {
+        let [
+            read_miss,
+            write_miss,
+            write_shared,
+            evict_shared,
+            evict_modified,
+        ] = std::array::from_fn(|i| self.kinds[i].load(Relaxed));
+        Events {
+            read_miss,
+            write_miss,
+            write_shared,
+            evict_shared,
+            evict_modified,
+            refused: self.refused.load(Relaxed),
+            delegated: self.delegated.load(Relaxed),
+        }
+    }
+}
+
+/// Coherence events that a node has completed, and requests of its that were refused and tried again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Events {
+    /// Reads of blocks that were not in the cache.
+    pub read_miss: u64,
+    /// Writes of blocks that were not in the cache.
+    pub write_miss: u64,
+    /// Writes of blocks that were in the cache, clean.
+    pub write_shared: u64,
+    /// Clean blocks dropped for others.
+    pub evict_shared: u64,
+    /// Dirty blocks written back for others.
+    pub evict_modified: u64,
+    /// Requests refused because of concurrent events.
+    pub refused: u64,
+    /// Delegated operations (in the `delegate` mode only).
+    pub delegated: u64,
+}
+
+impl Events {
+    /// Events that an access had to wait for.
+    pub fn misses(&self) -> u64 {
+        self.read_miss + self.write_miss + self.write_shared + self.delegated
+    }
+
+    /// Every event.
+    pub fn total(&self) -> u64 {
+        self.misses() + self.evict_shared + self.evict_modified
+    }
+}
+
+impl std::ops::Add for Events {
+    type Output = Events;
+    fn add(self, o: Events) -> Events {
+        Events {
+            read_miss: self.read_miss + o.read_miss,
+            write_miss: self.write_miss + o.write_miss,
+            write_shared: self.write_shared + o.write_shared,
+            evict_shared: self.evict_shared + o.evict_shared,
+            evict_modified: self.evict_modified + o.evict_modified,
+            refused: self.refused + o.refused,
+            delegated: self.delegated + o.delegated,
+        }
+    }
+}
+
+impl std::ops::Sub for Events {
+    type Output = Events;
+    fn sub(self, o: Events) -> Events {
+        Events {
+            read_miss: self.read_miss - o.read_miss,
+            write_miss: self.write_miss - o.write_miss,
+            write_shared: self.write_shared - o.write_shared,
+            evict_shared: self.evict_shared - o.evict_shared,
+            evict_modified: self.evict_modified - o.evict_modified,
+            refused: self.refused - o.refused,
+            delegated: self.delegated - o.delegated,
+        }
+    }
+}
+
+/// One node's figures.
+#[derive(Clone, Debug, Default)]
+pub struct NodeMetrics {
+    /// Coherence events.
+    pub events: Events,
+    /// Copies that others' writes have taken from this node.
+    pub invalidated: u64,
+    /// Blocks this node's cache has provided to others.
+    pub provided: u64,
+    /// What its home agent has done.
+    pub home: HomeCounters,
+    /// Chunks its home agent has handed out.
+    pub chunks: u32,
+    /// Packets its agents have received, by kind.
+    pub received: PacketCounts,
+    /// Packets its requesters have sent, by kind.
+    pub sent: PacketCounts,
+    /// Packets sent again because an answer did not come in time.
+    pub retransmissions: u64,
+    /// Blocks its cache has room for.
+    pub cache_blocks: usize,
+}
+
+/// A rack's figures, as far as this process sees them.
+#[derive(Clone, Debug, Default)]
+pub struct RackMetrics {
+    /// The nodes in this process.
+    pub nodes: Vec<NodeMetrics>,
+    /// The switch, if it is in this process.
+    pub switch: Option<SwitchMetrics>,
+}
+
+/// The switch's figures.
+#[derive(Clone, Debug, Default)]
+pub struct SwitchMetrics {
+    /// What it has done.
+    pub counters: SwitchCounters,
+    /// Entries it owns now.
+    pub entries: usize,
+    /// Packets it has received, by kind.
+    pub received: PacketCounts,
+}
+
+impl RackMetrics {
+    /// Coherence events of all nodes.
+    pub fn events(&self) -> Events {
+        self.nodes
+            .iter()
+            .fold(Events::default(), |sum, node| sum + node.events)
+    }
+
+    /// Packets that home and cache agents have received.
+    pub fn agent_packets(&self) -> PacketCounts {
+        let mut sum = PacketCounts::default();
+        self.nodes.iter().for_each(|node| sum.add(&node.received));
+        sum
+    }
+}
+
+/// The name of a global status in documents and metrics.
+pub(crate) fn status_name(status: GlobalStatus) -> &'static str {
+    match status {
+        GlobalStatus::Unshared => "Unshared",
+        GlobalStatus::Shared => "Shared",
+        GlobalStatus::Modified => "Modified",
+    }
+}

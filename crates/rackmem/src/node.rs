@@ -1,0 +1,435 @@
+//! A node: what an application does with the rack's memory.
+
+use crate::access::Access;
+use crate::alloc::Allocator;
+use crate::error::{Error, Result};
+use crate::lock::BlockLock;
+use crate::metrics::NodeMetrics;
+use crate::rack::Mode;
+use crate::shared::{Shared, Value};
+use crate::view::{View, ViewMut};
+use rackmem_fabric::PacketCounts;
+use rackmem_proto::wire::{Kind, NodeId, Tag};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+pub(crate) struct NodeInner {
+    pub id: NodeId,
+    pub nodes: usize,
+    pub block: usize,
+    pub mode: Mode,
+    pub access: Access,
+    pub allocator: Allocator,
+    pub closed: Arc<AtomicBool>,
+}
+
+/// One node of a rack, as seen from its own process. Cheap to clone; any number of threads may use it.
+///
+/// Addresses are global: `node:16 | offset:48`. Every operation on a range within one block is atomic and
+/// linearizable across the rack. On a hit, reads and writes take no lock and make no system call.
+#[derive(Clone)]
+pub struct Node {
+    pub(crate) inner: Arc<NodeInner>,
+}
+
+impl Node {
+    /// Its number.
+    pub fn id(&self) -> u16 {
+        self.inner.id
+    }
+
+    /// How many nodes the rack has.
+    pub fn nodes(&self) -> usize {
+        self.inner.nodes
+    }
+
+    /// Bytes of a block, the unit of coherence and of atomicity.
+    pub fn block_size(&self) -> usize {
+        self.inner.block
+    }
+
+    fn open(&self) -> Result<()> {
+        if self.inner.closed.load(Relaxed) {
+            Err(Error::Closed)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Where a range lies in its block: tag, offset. Both ends must be in one block.
+    #[inline]
+    fn within(&self, addr: u64, len: usize) -> Result<(Tag, usize)> {
+        let block = self.inner.block;
+        let tag = self.inner.access.agents.cache.tag_of(addr);
+        let offset = (addr - tag.0) as usize;
+        if len > block - offset {
+            return Err(Error::BadRange { addr, len, block });
+        }
+        if tag.home() as usize >= self.inner.nodes {
+            return Err(Error::BadAddress { addr });
+        }
+        Ok((tag, offset))
+    }
+
+    /// Looks at `len` bytes within one block. What `f` returns comes from a run that saw them at one moment
+    /// after this call began; `f` may run before that on bytes that change under it, so it must bear garbage
+    /// and have no side effects.
+    #[inline]
+    pub fn snapshot<R>(
+        &self,
+        addr: u64,
+        len: usize,
+        mut f: impl FnMut(&View<'_>) -> R,
+    ) -> Result<R> {
+        let (tag, offset) = self.within(addr, len)?;
+        self.cached("snapshot")?;
+        self.inner
+            .access
+            .read(tag, |words| f(&View::new(words, offset, len)))
+    }
+
+    /// Changes `len` bytes within one block, alone in the whole rack. `f` runs once; it must be short and must
+    /// not use the rack.
+    #[inline]
+    pub fn update<R>(
+        &self,
+        addr: u64,
+        len: usize,
+        f: impl FnOnce(&mut ViewMut<'_>) -> R,
+    ) -> Result<R> {
+        let (tag, offset) = self.within(addr, len)?;
+        self.cached("update")?;
+        self.inner
+            .access
+            .write(tag, |words| f(&mut ViewMut::new(words, offset, len)))
+    }
+
+    #[inline]
+    fn cached(&self, what: &'static str) -> Result<()> {
+        self.open()?;
+        if self.inner.mode == Mode::Delegate {
+            Err(Error::Unsupported(what))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Reads any range. Each block's part is read at one moment; the whole is not, when there are several.
+    pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<()> {
+        self.parts(addr, out.len(), |addr, range| {
+            let part = &mut out[range];
+            if self.inner.mode == Mode::Delegate {
+                return self.delegated_read(addr, part);
+            }
+            let len = part.len();
+            self.snapshot(addr, len, |view| view.read(0, part))
+        })
+    }
+
+    /// Writes any range. Each block's part is written at one moment; the whole is not, when there are several.
+    pub fn write(&self, addr: u64, bytes: &[u8]) -> Result<()> {
+        self.parts(addr, bytes.len(), |addr, range| {
+            let part = &bytes[range];
+            if self.inner.mode == Mode::Delegate {
+                return self.delegated_write(addr, part);
+            }
+            self.update(addr, part.len(), |view| {
+                view.write(0, part);
+            })
+        })
+    }
+
+    fn parts(
+        &self,
+        addr: u64,
+        len: usize,
+        mut f: impl FnMut(u64, std::ops::Range<usize>) -> Result<()>,
+    ) -> Result<()> {
+        self.open()?;
+        let block = self.inner.block as u64;
+        let mut done = 0;
+        while done < len {
+            let at = addr
+                .checked_add(done as u64)
+                .ok_or(Error::BadAddress { addr })?;
+            let n = ((block - at % block) as usize).min(len - done);
+            self.within(at, n)?;
+            f(at, done..done + n)?;
+            done += n;
+        }
+        Ok(())
+    }
+
+    fn delegated_read(&self, addr: u64, out: &mut [u8]) -> Result<()> {
+        let mut done = 0;
+        while done < out.len() {
+            let at = addr + done as u64;
+            let shift = (at % 8) as usize;
+            let word = self
+                .inner
+                .access
+                .delegate(Kind::DelegateRead, at - shift as u64, &[])?
+                .to_ne_bytes();
+            let n = (8 - shift).min(out.len() - done);
+            out[done..done + n].copy_from_slice(&word[shift..shift + n]);
+            done += n;
+        }
+        Ok(())
+    }
+
+    fn delegated_write(&self, addr: u64, bytes: &[u8]) -> Result<()> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = addr + done as u64;
+            let shift = (at % 8) as usize;
+            let n = (8 - shift).min(bytes.len() - done);
+            let part = &bytes[done..done + n];
+            if n == 8 {
+                self.inner.access.delegate(Kind::DelegateWrite, at, part)?;
+            } else {
+                self.delegated_patch(at - shift as u64, shift, part)?;
+            }
+            done += n;
+        }
+        Ok(())
+    }
+
+    /// Part of a word: read, change, and exchange until nobody came between.
+    fn delegated_patch(&self, word: u64, shift: usize, part: &[u8]) -> Result<()> {
+        let mut old = self.inner.access.delegate(Kind::DelegateRead, word, &[])?;
+        loop {
+            let mut new = old.to_ne_bytes();
+            new[shift..shift + part.len()].copy_from_slice(part);
+            let seen = self.delegated_exchange(word, old, u64::from_ne_bytes(new))?;
+            if seen == old {
+                return Ok(());
+            }
+            old = seen;
+        }
+    }
+
+    fn delegated_exchange(&self, addr: u64, expected: u64, new: u64) -> Result<u64> {
+        let mut operand = [0; 16];
+        operand[..8].copy_from_slice(&expected.to_ne_bytes());
+        operand[8..].copy_from_slice(&new.to_ne_bytes());
+        self.inner
+            .access
+            .delegate(Kind::DelegateCas, addr, &operand)
+    }
+
+    /// The word at an address that is a multiple of eight.
+    #[inline]
+    pub fn load(&self, addr: u64) -> Result<u64> {
+        let (tag, at) = self.word(addr)?;
+        if self.inner.mode == Mode::Delegate {
+            return self.inner.access.delegate(Kind::DelegateRead, addr, &[]);
+        }
+        self.inner.access.read(tag, |words| words[at].load(Relaxed))
+    }
+
+    /// Changes the word at an address that is a multiple of eight, if `f` says so; what was there before.
+    #[inline]
+    pub fn fetch_update(&self, addr: u64, f: impl Fn(u64) -> Option<u64>) -> Result<u64> {
+        let (tag, at) = self.word(addr)?;
+        if self.inner.mode == Mode::Delegate {
+            return self.delegated_update(addr, f);
+        }
+        self.inner.access.write(tag, |words| {
+            let old = words[at].load(Relaxed);
+            if let Some(new) = f(old) {
+                words[at].store(new, Relaxed);
+            }
+            old
+        })
+    }
+
+    fn delegated_update(&self, addr: u64, f: impl Fn(u64) -> Option<u64>) -> Result<u64> {
+        let mut old = self.inner.access.delegate(Kind::DelegateRead, addr, &[])?;
+        loop {
+            let Some(new) = f(old) else { return Ok(old) };
+            let seen = self.delegated_exchange(addr, old, new)?;
+            if seen == old {
+                return Ok(old);
+            }
+            old = seen;
+        }
+    }
+
+    /// Adds to the word at an address that is a multiple of eight, wrapping; what was there before.
+    #[inline]
+    pub fn fetch_add(&self, addr: u64, n: u64) -> Result<u64> {
+        if self.inner.mode == Mode::Delegate {
+            self.word(addr)?;
+            return self
+                .inner
+                .access
+                .delegate(Kind::DelegateAdd, addr, &n.to_ne_bytes());
+        }
+        self.fetch_update(addr, |old| Some(old.wrapping_add(n)))
+    }
+
+    /// Stores to the word at an address that is a multiple of eight.
+    #[inline]
+    pub fn store(&self, addr: u64, value: u64) -> Result<()> {
+        let (tag, at) = self.word(addr)?;
+        if self.inner.mode == Mode::Delegate {
+            return self
+                .inner
+                .access
+                .delegate(Kind::DelegateWrite, addr, &value.to_ne_bytes())
+                .map(|_| ());
+        }
+        self.inner
+            .access
+            .write(tag, |words| words[at].store(value, Relaxed))
+    }
+
+    #[inline]
+    fn word(&self, addr: u64) -> Result<(Tag, usize)> {
+        if self.inner.closed.load(Relaxed) {
+            return Err(Error::Closed);
+        }
+        if !addr.is_multiple_of(8) {
+            return Err(Error::BadRange {
+                addr,
+                len: 8,
+                block: self.inner.block,
+            });
+        }
+        let tag = self.inner.access.agents.cache.tag_of(addr);
+        if tag.home() as usize >= self.inner.nodes {
+            return Err(Error::BadAddress { addr });
+        }
+        Ok((tag, (addr - tag.0) as usize / 8))
+    }
+
+    /// Memory of this node for `len` bytes: within one block when they fit, else whole blocks. Its content is
+    /// whatever was there before.
+    pub fn alloc_bytes(&self, len: usize) -> Result<u64> {
+        self.alloc_bytes_on(self.inner.id, len)
+    }
+
+    /// Memory of another node.
+    pub fn alloc_bytes_on(&self, home: u16, len: usize) -> Result<u64> {
+        self.open()?;
+        if home as usize >= self.inner.nodes {
+            return Err(Error::NoSuchNode {
+                node: home as usize,
+            });
+        }
+        self.inner.allocator.alloc(&self.inner.access, home, len)
+    }
+
+    /// Gives back memory; `len` is what was asked for. Whoever still has the address will read and write what
+    /// is allocated there next.
+    pub fn free_bytes(&self, addr: u64, len: usize) {
+        self.inner.allocator.free(addr, len);
+    }
+
+    /// A new shared value in this node's memory. Values of one size share blocks: those that different nodes
+    /// write often are better allocated with [`Node::alloc_isolated`].
+    pub fn alloc<T: Value>(&self, value: T) -> Result<Shared<T>> {
+        Shared::create(self, self.alloc_bytes(size_of::<T>().max(8))?, value)
+    }
+
+    /// A new shared value in a block of its own.
+    pub fn alloc_isolated<T: Value>(&self, value: T) -> Result<Shared<T>> {
+        Shared::create(
+            self,
+            self.alloc_bytes(size_of::<T>().max(self.inner.block))?,
+            value,
+        )
+    }
+
+    /// A handle on a value that some node has allocated.
+    pub fn attach<T: Value>(&self, addr: u64) -> Result<Shared<T>> {
+        Shared::attach(self, addr)
+    }
+
+    /// The named region of `len` bytes and this type, created (zeroed) if nobody has yet: its address, and
+    /// whether this call created it. All nodes see the same table.
+    pub fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<(u64, bool)> {
+        self.cached("named regions")?;
+        crate::region::open_or_create(self, name, len, type_hash)
+    }
+
+    /// A named region that exists already: its address and length.
+    pub fn find_region(&self, name: &str, type_hash: u64) -> Result<(u64, usize)> {
+        self.cached("named regions")?;
+        crate::region::find(self, name, type_hash)
+    }
+
+    /// A reader-writer lock of the directory, in a block of its own (paper §6, "synchronization primitive").
+    pub fn alloc_lock(&self) -> Result<BlockLock> {
+        let addr = self.alloc_bytes(self.inner.block)?;
+        self.attach_lock(addr)
+    }
+
+    /// The lock that [`Node::alloc_lock`] made at this address, on any node.
+    pub fn attach_lock(&self, addr: u64) -> Result<BlockLock> {
+        self.cached("block locks")?;
+        let (tag, offset) = self.within(addr, self.inner.block)?;
+        debug_assert_eq!(offset, 0);
+        Ok(BlockLock::new(self.clone(), tag))
+    }
+
+    /// Drops this node's copy of a block, writing it back if it is dirty. Says whether there was one.
+    pub fn evict(&self, addr: u64) -> Result<bool> {
+        self.cached("evict")?;
+        let (tag, _) = self.within(addr, 1)?;
+        let access = &self.inner.access;
+        let mut backoff = crate::backoff::Backoff::new(access.patience);
+        let Some(reserved) = access.pending.reserve(&access.agents.cache, tag) else {
+            return Ok(false);
+        };
+        while !access.evict(&reserved)? {
+            if !backoff.wait() {
+                return Err(Error::Busy { addr });
+            }
+        }
+        Ok(true)
+    }
+
+    /// What it has done so far.
+    pub fn metrics(&self) -> NodeMetrics {
+        let access = &self.inner.access;
+        let mut sent = [0u64; 256];
+        let mut retransmissions = 0;
+        access.requesters.each(|slot| {
+            sent.iter_mut()
+                .zip(&slot.sent)
+                .for_each(|(sum, n)| *sum += n);
+            retransmissions += slot.retransmissions();
+        });
+        let load = |counter: &AtomicU64| counter.load(Relaxed);
+        NodeMetrics {
+            events: access.counters.events(),
+            invalidated: load(&access.agents.counters.invalidated),
+            provided: load(&access.agents.counters.provided),
+            home: access.agents.home_counters(),
+            chunks: access.agents.chunks(),
+            received: access.agents.packets.snapshot(),
+            sent: PacketCounts(
+                Kind::ALL
+                    .iter()
+                    .map(|&kind| (kind, sent[kind as usize]))
+                    .collect(),
+            ),
+            retransmissions,
+            cache_blocks: access.agents.cache.capacity(),
+        }
+    }
+
+    /// The directory entry of a block that this node is home of, as `(lock, status, copyset, in the switch)`:
+    /// for tools and checkers.
+    pub fn inspect(&self, addr: u64) -> Option<(u16, &'static str, u32, bool)> {
+        let tag = self.inner.access.agents.cache.tag_of(addr);
+        let (lock, status, copyset, in_switch) = self.inner.access.agents.inspect(tag)?;
+        Some((
+            lock,
+            crate::metrics::status_name(status),
+            copyset,
+            in_switch,
+        ))
+    }
+}

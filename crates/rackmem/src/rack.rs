@@ -1,0 +1,400 @@
+//! A rack: all its nodes in this process, or this process's part of one.
+
+use crate::access::Access;
+use crate::agents::Agents;
+use crate::alloc::Allocator;
+use crate::config::{Config, Fabric, Settings};
+use crate::error::{Error, Result};
+use crate::metrics::{MissCounters, RackMetrics, SwitchMetrics};
+use crate::node::{Node, NodeInner};
+use crate::pending::Pending;
+use crate::requester::{OpenPort, Requesters};
+use crate::switch::SoftSwitch;
+use rackmem_fabric::inline::{Inline, InlinePort};
+use rackmem_fabric::udp::{self, Peers, Service, UdpPort};
+use rackmem_fabric::{Handler, Port};
+use rackmem_proto::CHUNK;
+use rackmem_proto::flowcc::{HomeConfig, RequesterConfig, Style};
+use rackmem_proto::switch::SwitchConfig;
+use rackmem_proto::wire::{NodeId, RequesterId};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+pub use crate::config::Mode;
+
+/// Retransmission never waits less than this: a loaded host may not run a peer for that long.
+const MIN_TIMEOUT: Duration = Duration::from_millis(20);
+/// How often idle requesters of a lossy fabric are looked after.
+const TICK: Duration = Duration::from_millis(5);
+
+/// One memory, shared by its nodes. Dropping it ends the threads and sockets of this process's part; nodes
+/// and handles that are left answer [`Error::Closed`].
+pub struct Rack {
+    nodes: Vec<Node>,
+    /// Number of the first node in this process.
+    first: usize,
+    switch: Option<Arc<SoftSwitch>>,
+    closed: Arc<AtomicBool>,
+    services: Vec<Service>,
+    keepers: Vec<std::thread::JoinHandle<()>>,
+}
+
+/// Sets up a rack whose nodes are all in this process.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    nodes: usize,
+    fabric: Fabric,
+    settings: Settings,
+}
+
+impl Builder {
+    /// Over which fabric; [`Fabric::Inline`] unless told otherwise.
+    pub fn fabric(mut self, fabric: Fabric) -> Self {
+        self.fabric = fabric;
+        self
+    }
+
+    /// Which protocol; [`Mode::Switch`] unless told otherwise.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.settings.mode = mode;
+        self
+    }
+
+    /// Bytes of a block, a power of two from 256 to 65,536; 4,096 unless told otherwise.
+    pub fn block_size(mut self, bytes: usize) -> Self {
+        self.settings.block_size = bytes;
+        self
+    }
+
+    /// Bytes of blocks each node's cache holds; 256 MiB unless told otherwise. Used as it fills.
+    pub fn cache(mut self, bytes: usize) -> Self {
+        self.settings.cache = bytes;
+        self
+    }
+
+    /// Bytes of global memory each node gives, in chunks of 32 MiB; 4 GiB unless told otherwise. Used as it
+    /// is touched.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.settings.memory = bytes;
+        self
+    }
+
+    /// Entries that the switch has room for; 262,144 unless told otherwise.
+    pub fn switch_entries(mut self, entries: usize) -> Self {
+        self.settings.switch_entries = entries;
+        self
+    }
+
+    /// How long an operation waits for others before it fails; 10 s unless told otherwise.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.settings.patience = patience;
+        self
+    }
+
+    /// Bytes of packets that the network carries; found out from the address unless told. UDP only.
+    pub fn mtu(mut self, mtu: usize) -> Self {
+        self.settings.mtu = Some(mtu);
+        self
+    }
+
+    /// Starts it.
+    pub fn build(self) -> Result<Rack> {
+        self.settings.check(self.nodes)?;
+        match self.fabric {
+            Fabric::Inline => Ok(Rack::inline(self.nodes, &self.settings)),
+            Fabric::Udp => Rack::udp_in_process(self.nodes, &self.settings),
+        }
+    }
+}
+
+impl Rack {
+    /// A rack of so many nodes in this process, with an embedded switch.
+    pub fn local(nodes: usize) -> Result<Rack> {
+        Rack::builder(nodes).build()
+    }
+
+    /// Sets up a rack of so many nodes in this process.
+    pub fn builder(nodes: usize) -> Builder {
+        Builder {
+            nodes,
+            fabric: Fabric::Inline,
+            settings: Settings::default(),
+        }
+    }
+
+    /// This process as one node of a rack of processes.
+    pub fn join(config: &Config, node: usize) -> Result<Rack> {
+        config.check()?;
+        let addr = *config.nodes.get(node).ok_or_else(|| {
+            Error::Config(format!(
+                "node {node} is not in the configuration, which has {} nodes",
+                config.nodes.len()
+            ))
+        })?;
+        let peers = Arc::new(Peers {
+            switch: config.switch,
+            agents: config.nodes.clone(),
+            mtu: config
+                .settings
+                .mtu
+                .unwrap_or_else(|| udp::path_mtu(addr.ip())),
+        });
+        let mut rack = Rack::empty(node);
+        rack.add_udp_node(node as NodeId, udp::bind(addr)?, &peers, &config.settings)?;
+        Ok(rack)
+    }
+
+    /// This process as the switch of a rack of processes. Serves until the rack is dropped.
+    pub fn serve_switch(config: &Config) -> Result<Rack> {
+        config.check()?;
+        let addr = config
+            .switch
+            .ok_or_else(|| Error::Config("the configuration names no `switch` address".into()))?;
+        let peers = Arc::new(Peers {
+            switch: Some(addr),
+            agents: config.nodes.clone(),
+            mtu: udp::path_mtu(addr.ip()),
+        });
+        let mut rack = Rack::empty(0);
+        rack.add_udp_switch(udp::bind(addr)?, &peers, &config.settings)?;
+        Ok(rack)
+    }
+
+    fn empty(first: usize) -> Rack {
+        Rack {
+            nodes: Vec::new(),
+            first,
+            switch: None,
+            closed: Arc::new(AtomicBool::new(false)),
+            services: Vec::new(),
+            keepers: Vec::new(),
+        }
+    }
+
+    fn inline(count: usize, settings: &Settings) -> Rack {
+        let mut rack = Rack::empty(0);
+        let wires = Arc::new(Inline::default());
+        let switch = settings
+            .mode
+            .has_switch()
+            .then(|| Arc::new(soft_switch(settings)));
+        let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
+        for id in 0..count {
+            let agents = Arc::new(agents(id as NodeId, settings, false));
+            handlers.push(agents.clone());
+            let wires = wires.clone();
+            let open: OpenPort =
+                Box::new(move || Ok(Box::new(InlinePort::new(wires.clone())) as Box<dyn Port>));
+            rack.add_node(id as NodeId, count, agents, open, settings);
+        }
+        wires.plug(switch.clone().map(|s| s as Arc<dyn Handler>), handlers);
+        rack.switch = switch;
+        rack
+    }
+
+    fn udp_in_process(count: usize, settings: &Settings) -> Result<Rack> {
+        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let sockets = (0..count)
+            .map(|_| udp::bind(loopback))
+            .collect::<std::io::Result<Vec<_>>>()?;
+        let switch = settings
+            .mode
+            .has_switch()
+            .then(|| udp::bind(loopback))
+            .transpose()?;
+        let peers = Arc::new(Peers {
+            switch: switch
+                .as_ref()
+                .map(|socket| socket.local_addr())
+                .transpose()?,
+            agents: sockets
+                .iter()
+                .map(|socket| socket.local_addr())
+                .collect::<std::io::Result<_>>()?,
+            mtu: settings.mtu.unwrap_or_else(|| udp::path_mtu(loopback.ip())),
+        });
+        let mut rack = Rack::empty(0);
+        if let Some(socket) = switch {
+            rack.add_udp_switch(socket, &peers, settings)?;
+        }
+        for (id, socket) in sockets.into_iter().enumerate() {
+            rack.add_udp_node(id as NodeId, socket, &peers, settings)?;
+        }
+        Ok(rack)
+    }
+
+    fn add_udp_switch(
+        &mut self,
+        socket: std::net::UdpSocket,
+        peers: &Arc<Peers>,
+        settings: &Settings,
+    ) -> Result<()> {
+        let switch = Arc::new(soft_switch(settings));
+        self.services.push(Service::start(
+            "rackmem-switch",
+            socket,
+            peers.clone(),
+            switch.clone(),
+        )?);
+        self.switch = Some(switch);
+        Ok(())
+    }
+
+    fn add_udp_node(
+        &mut self,
+        id: NodeId,
+        socket: std::net::UdpSocket,
+        peers: &Arc<Peers>,
+        settings: &Settings,
+    ) -> Result<()> {
+        let agents = Arc::new(agents(id, settings, true));
+        self.services.push(Service::start(
+            &format!("rackmem-node-{id}"),
+            socket,
+            peers.clone(),
+            agents.clone(),
+        )?);
+        let ports = peers.clone();
+        let open: OpenPort =
+            Box::new(move || Ok(Box::new(UdpPort::open(id, ports.clone())?) as Box<dyn Port>));
+        self.add_node(id, peers.agents.len(), agents, open, settings);
+        self.keep_requesters(id)
+    }
+
+    /// An idle requester's unlock may still have to be sent again.
+    fn keep_requesters(&mut self, id: NodeId) -> Result<()> {
+        let Some(node) = self.nodes.last() else {
+            return Ok(());
+        };
+        let (requesters, closed) = (node.inner.access.requesters.clone(), self.closed.clone());
+        let keeper = std::thread::Builder::new()
+            .name(format!("rackmem-keeper-{id}"))
+            .spawn(move || {
+                while !closed.load(Relaxed) {
+                    std::thread::sleep(TICK);
+                    requesters.tick();
+                }
+            })?;
+        self.keepers.push(keeper);
+        Ok(())
+    }
+
+    fn add_node(
+        &mut self,
+        id: NodeId,
+        nodes: usize,
+        agents: Arc<Agents>,
+        open: OpenPort,
+        settings: &Settings,
+    ) {
+        let requester = RequesterConfig {
+            id: RequesterId { node: id, slot: 0 },
+            epoch: settings.epoch,
+            block: settings.block_size as u32,
+            switch: settings.mode.has_switch(),
+            min_timeout: MIN_TIMEOUT.as_nanos() as u64,
+            give_up: settings.patience.as_nanos() as u64,
+        };
+        let access = Access {
+            agents,
+            requesters: Arc::new(Requesters::new(requester, open)),
+            pending: Pending::new(),
+            counters: MissCounters::default(),
+            patience: settings.patience,
+        };
+        let inner = NodeInner {
+            id,
+            nodes,
+            block: settings.block_size,
+            mode: settings.mode,
+            access,
+            allocator: Allocator::new(settings.block_size),
+            closed: self.closed.clone(),
+        };
+        self.nodes.push(Node {
+            inner: Arc::new(inner),
+        });
+    }
+
+    /// A node in this process.
+    ///
+    /// # Panics
+    /// When it is not; [`Rack::try_node`] says so instead.
+    pub fn node(&self, id: usize) -> Node {
+        self.try_node(id).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// A node in this process.
+    pub fn try_node(&self, id: usize) -> Result<Node> {
+        let at = id.checked_sub(self.first).and_then(|at| self.nodes.get(at));
+        at.cloned().ok_or(Error::NoSuchNode { node: id })
+    }
+
+    /// The nodes in this process.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The switch, if it is in this process.
+    pub fn switch(&self) -> Option<&SoftSwitch> {
+        self.switch.as_deref()
+    }
+
+    /// What this process's part has done so far.
+    pub fn metrics(&self) -> RackMetrics {
+        RackMetrics {
+            nodes: self.nodes.iter().map(Node::metrics).collect(),
+            switch: self.switch.as_ref().map(|switch| SwitchMetrics {
+                counters: switch.counters(),
+                entries: switch.entries(),
+                received: switch.packets().snapshot(),
+            }),
+        }
+    }
+}
+
+impl Drop for Rack {
+    fn drop(&mut self) {
+        self.closed.store(true, Relaxed);
+        self.services.clear();
+        for keeper in self.keepers.drain(..) {
+            // It cannot have panicked with anything that its own thread has not reported.
+            let _ = keeper.join();
+        }
+    }
+}
+
+fn soft_switch(settings: &Settings) -> SoftSwitch {
+    let ways = SwitchConfig::default().ways;
+    let sets = (settings.switch_entries / ways as usize).max(1);
+    SoftSwitch::new(SwitchConfig {
+        epoch: settings.epoch,
+        ways,
+        sets,
+        ..SwitchConfig::default()
+    })
+}
+
+fn agents(node: NodeId, settings: &Settings, lossy: bool) -> Agents {
+    let config = HomeConfig {
+        node,
+        epoch: settings.epoch,
+        block: settings.block_size as u32,
+        chunks: (settings.memory / CHUNK) as u32,
+        migrate: settings.mode == Mode::Switch,
+        style: if settings.mode == Mode::Directory {
+            Style::Gather
+        } else {
+            Style::Forward
+        },
+        seed: 0,
+    };
+    let agents = Agents::new(config, settings.cache, lossy);
+    if node == 0 {
+        // The region table's chunk: there before anyone can ask for it.
+        agents.grow(1);
+    }
+    agents
+}

@@ -1,0 +1,320 @@
+//! A node's requesters: each drives one coherence event at a time through the fabric.
+
+use crate::error::{Error, Result};
+use rackmem_fabric::{Body, Port, Receiver};
+use rackmem_proto::flowcc::{Accept, Event, Grant, Requester, RequesterConfig, Step};
+use rackmem_proto::wire::{Header, Kind, MAX_REQUESTERS, Reason, RequesterId, Tag};
+use rackmem_proto::{Data, Output, Outputs};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+/// One requester, its port and its figures.
+pub(crate) struct Slot {
+    engine: Requester,
+    port: Box<dyn Port>,
+    began: Instant,
+    pub sent: [u64; 256],
+}
+
+/// Where the bytes of an event come from and go to.
+#[derive(Clone, Copy)]
+pub(crate) enum Bytes<'a> {
+    /// A reserved cache entry.
+    Block(&'a [AtomicU64]),
+    /// Words of a delegated operation; the result comes back in the cell.
+    Operand(&'a [u8], &'a Cell<u64>),
+    /// None.
+    Nothing,
+}
+
+/// Why an event did not happen.
+pub(crate) enum Failure {
+    /// Refused, for this reason; trying again may help.
+    Refused(Reason),
+    /// Nobody answers.
+    Lost,
+}
+
+/// Takes what comes for the engine, puts data where it belongs, keeps what is to be sent next.
+struct Inbox<'a> {
+    engine: &'a mut Requester,
+    now: u64,
+    bytes: Bytes<'a>,
+    next: Option<Output>,
+}
+
+impl Receiver for Inbox<'_> {
+    fn receive(&mut self, header: &Header, body: Body<'_>) {
+        let (accept, outputs) = self.engine.handle(self.now, header, body.len() as u32);
+        if accept == Accept::Store {
+            match self.bytes {
+                Bytes::Block(block) => body.copy_to(block, header.offset as usize),
+                Bytes::Operand(_, result) => result.set(body.operands()[0]),
+                Bytes::Nothing => {}
+            }
+        }
+        if let Some(output) = outputs.iter().next() {
+            self.next = Some(*output);
+        }
+    }
+}
+
+impl Slot {
+    fn now(&self) -> u64 {
+        if self.port.lossy() {
+            self.began.elapsed().as_nanos() as u64
+        } else {
+            0
+        }
+    }
+
+    fn transmit(&mut self, output: Output, bytes: Bytes<'_>) {
+        let now = self.now();
+        let mut next = Some(output);
+        while let Some(output) = next.take() {
+            self.sent[output.header.kind as usize] += 1;
+            let body = match (output.data, bytes) {
+                (Data::Cache, Bytes::Block(block)) => Body::Block(block),
+                (Data::Operand, Bytes::Operand(operand, _)) => Body::Bytes(operand),
+                _ => Body::None,
+            };
+            let mut inbox = Inbox {
+                engine: &mut self.engine,
+                now,
+                bytes,
+                next: None,
+            };
+            for (to, header) in output.copies() {
+                self.port.send(to, &header, body, &mut inbox);
+            }
+            next = inbox.next;
+        }
+    }
+
+    fn transmit_all(&mut self, outputs: Outputs, bytes: Bytes<'_>) {
+        for output in outputs.iter() {
+            self.transmit(*output, bytes);
+        }
+    }
+
+    /// Waits for one packet or the next timeout.
+    fn pump(&mut self, bytes: Bytes<'_>) {
+        let deadline = self.engine.poll_timeout().unwrap_or(u64::MAX);
+        let now = self.now();
+        if now < deadline {
+            let mut inbox = Inbox {
+                engine: &mut self.engine,
+                now,
+                bytes,
+                next: None,
+            };
+            self.port
+                .wait(Duration::from_nanos(deadline - now), &mut inbox);
+            if let Some(output) = inbox.next {
+                self.transmit(output, bytes);
+            }
+        }
+        let now = self.now();
+        if now >= deadline {
+            let outputs = self.engine.handle_timeout(now);
+            self.transmit_all(outputs, bytes);
+        }
+    }
+
+    fn settle(&mut self, bytes: Bytes<'_>) -> std::result::Result<Grant, Failure> {
+        loop {
+            match self.engine.step() {
+                Step::Held(grant) => return Ok(grant),
+                Step::Refused(reason) => {
+                    // Granted, but its provider had nothing: the entry's lock must not stay behind.
+                    self.unlock(true);
+                    return Err(Failure::Refused(reason));
+                }
+                Step::Lost => return Err(Failure::Lost),
+                Step::Waiting if self.port.lossy() => self.pump(bytes),
+                // Inline, an answer comes while sending or never.
+                Step::Waiting => return Err(Failure::Lost),
+            }
+        }
+    }
+
+    /// Runs an event until it is held. Unless it fails, [`Slot::unlock`] must follow.
+    pub fn acquire(
+        &mut self,
+        kind: Kind,
+        tag: Tag,
+        offset: u32,
+        bytes: Bytes<'_>,
+    ) -> std::result::Result<Grant, Failure> {
+        let event = Event {
+            kind,
+            tag,
+            offset,
+            reply_port: self.port.reply_port(),
+        };
+        let output = self.engine.begin(self.now(), event);
+        self.transmit(output, bytes);
+        self.settle(bytes)
+    }
+
+    /// In a held EVICT-MODIFIED, sends the block home.
+    pub fn write_back(&mut self, block: &[AtomicU64]) -> std::result::Result<(), Failure> {
+        let bytes = Bytes::Block(block);
+        if let Some(output) = self.engine.write_back(self.now()) {
+            self.transmit(output, bytes);
+        }
+        self.settle(bytes).map(|_| ())
+    }
+
+    /// Ends a held event. With `keep`, the entry's metadata stays as it is.
+    pub fn unlock(&mut self, keep: bool) {
+        while !self.engine.can_unlock() && self.port.lossy() {
+            self.pump(Bytes::Nothing);
+        }
+        if let Some(output) = self.engine.unlock(self.now(), keep) {
+            self.transmit(output, Bytes::Nothing);
+        }
+    }
+
+    /// Sends again what an idle requester has not had acknowledged. Says whether anything is outstanding.
+    fn idle(&mut self) -> bool {
+        if self.engine.can_unlock() {
+            return false;
+        }
+        self.pump(Bytes::Nothing);
+        true
+    }
+
+    pub fn retransmissions(&self) -> u64 {
+        self.engine.retransmissions()
+    }
+}
+
+/// Makes a port for a requester.
+pub(crate) type OpenPort = Box<dyn Fn() -> Result<Box<dyn Port>> + Send + Sync>;
+
+/// All requesters of a node; created as threads need them.
+pub(crate) struct Requesters {
+    slots: Box<[Mutex<Option<Slot>>]>,
+    open: OpenPort,
+    config: RequesterConfig,
+    next: AtomicUsize,
+}
+
+thread_local! {
+    /// Which slot this thread tries first, in every node: its own, as long as threads are few.
+    static HOME_SLOT: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// Numbers threads in the order in which they first miss.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// A requester that this thread has for itself.
+pub(crate) struct Borrowed<'a>(MutexGuard<'a, Option<Slot>>);
+
+impl std::ops::Deref for Borrowed<'_> {
+    type Target = Slot;
+    fn deref(&self) -> &Slot {
+        self.0.as_ref().expect("`Requesters::borrow` fills it")
+    }
+}
+
+impl std::ops::DerefMut for Borrowed<'_> {
+    fn deref_mut(&mut self) -> &mut Slot {
+        self.0.as_mut().expect("`Requesters::borrow` fills it")
+    }
+}
+
+impl Requesters {
+    /// `config.id.slot` is filled in.
+    pub fn new(config: RequesterConfig, open: OpenPort) -> Self {
+        let slots = (0..MAX_REQUESTERS).map(|_| Mutex::new(None)).collect();
+        Requesters {
+            slots,
+            open,
+            config,
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    /// A requester of this node: the thread's own, or the next free one, or the thread's own once it is free.
+    pub fn borrow(&self) -> Result<Borrowed<'_>> {
+        let home = HOME_SLOT.with(|slot| match slot.get() {
+            Some(slot) => slot,
+            None => {
+                let fresh = THREADS.fetch_add(1, Relaxed) % MAX_REQUESTERS;
+                slot.set(Some(fresh));
+                fresh
+            }
+        });
+        for i in 0..MAX_REQUESTERS {
+            let slot = (home + i) % MAX_REQUESTERS;
+            match self.slots[slot].try_lock() {
+                Ok(guard) => return self.fill(slot, guard),
+                Err(TryLockError::Poisoned(poisoned)) => {
+                    return self.fill(slot, poisoned.into_inner());
+                }
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+        let guard = self.slots[home]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        self.fill(home, guard)
+    }
+
+    fn fill<'a>(
+        &self,
+        slot: usize,
+        mut guard: MutexGuard<'a, Option<Slot>>,
+    ) -> Result<Borrowed<'a>> {
+        if guard.is_none() {
+            let id = RequesterId {
+                slot: slot as u16,
+                ..self.config.id
+            };
+            let engine = Requester::new(RequesterConfig { id, ..self.config });
+            *guard = Some(Slot {
+                engine,
+                port: (self.open)()?,
+                began: Instant::now(),
+                sent: [0; 256],
+            });
+            self.next.fetch_max(slot + 1, Relaxed);
+        }
+        Ok(Borrowed(guard))
+    }
+
+    /// Looks after requesters that no thread is using.
+    pub fn tick(&self) {
+        for slot in &self.slots[..self.next.load(Relaxed)] {
+            if let Ok(mut guard) = slot.try_lock()
+                && let Some(slot) = guard.as_mut()
+            {
+                slot.idle();
+            }
+        }
+    }
+
+    /// Visits every requester that exists.
+    pub fn each(&self, mut f: impl FnMut(&Slot)) {
+        for slot in &self.slots[..self.next.load(Relaxed)] {
+            if let Some(slot) = slot.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+                f(slot);
+            }
+        }
+    }
+}
+
+/// Turns a failure that no retry can mend into an error.
+pub(crate) fn fatal(failure: Failure, tag: Tag) -> Error {
+    match failure {
+        Failure::Lost => Error::Timeout { node: tag.home() },
+        Failure::Refused(Reason::NoMemory) => Error::BadAddress { addr: tag.0 },
+        Failure::Refused(Reason::Full) => Error::OutOfMemory { node: tag.home() },
+        Failure::Refused(Reason::Locked) => Error::Busy { addr: tag.0 },
+        Failure::Refused(reason) => Error::Protocol(reason),
+    }
+}

@@ -1,0 +1,311 @@
+//! The same claims over every fabric and mode: what one node writes, every other node reads.
+
+use rackmem::{Error, Fabric, Mode, Rack, Shared};
+use std::time::Duration;
+
+const RACKS: [(Fabric, Mode); 8] = [
+    (Fabric::Inline, Mode::Switch),
+    (Fabric::Inline, Mode::HomeOnly),
+    (Fabric::Inline, Mode::Directory),
+    (Fabric::Inline, Mode::Delegate),
+    (Fabric::Udp, Mode::Switch),
+    (Fabric::Udp, Mode::HomeOnly),
+    (Fabric::Udp, Mode::Directory),
+    (Fabric::Udp, Mode::Delegate),
+];
+
+/// Runs a claim on a small rack of every kind: little cache, so that blocks are evicted all the time.
+fn everywhere(modes: impl Fn(Mode) -> bool, claim: impl Fn(&Rack)) {
+    for (fabric, mode) in RACKS.into_iter().filter(|rack| modes(rack.1)) {
+        for (block, mtu) in [(4096, 65_535), (256, 1500), (16_384, 1500)] {
+            eprintln!("{fabric:?} {mode:?} block {block} mtu {mtu}");
+            let builder = Rack::builder(4)
+                .fabric(fabric)
+                .mode(mode)
+                .block_size(block)
+                .cache(16 * block)
+                .memory(64 << 20);
+            claim(
+                &builder
+                    .mtu(mtu)
+                    .switch_entries(64)
+                    .build()
+                    .expect("the rack starts"),
+            );
+        }
+    }
+}
+
+fn all(_: Mode) -> bool {
+    true
+}
+
+fn cached(mode: Mode) -> bool {
+    mode != Mode::Delegate
+}
+
+#[test]
+fn a_write_is_seen_by_every_node() {
+    everywhere(all, |rack| {
+        let n: Shared<u64> = rack.node(0).alloc(0).unwrap();
+        let handles: Vec<Shared<u64>> = (0..4)
+            .map(|id| rack.node(id).attach(n.addr()).unwrap())
+            .collect();
+        for round in 1..20u64 {
+            handles[round as usize % 4].write(round).unwrap();
+            for handle in &handles {
+                assert_eq!(handle.read().unwrap(), round);
+            }
+        }
+        assert_eq!(handles[1].fetch_add(1).unwrap(), 19);
+        assert_eq!(handles[2].compare_exchange(20, 9).unwrap(), Ok(20));
+        assert_eq!(handles[3].compare_exchange(20, 10).unwrap(), Err(9));
+    });
+}
+
+#[test]
+fn additions_from_all_nodes_add_up() {
+    everywhere(all, |rack| {
+        let n: Shared<u64> = rack.node(1).alloc(0).unwrap();
+        let each = 100;
+        std::thread::scope(|scope| {
+            for id in 0..4 {
+                for _ in 0..2 {
+                    let handle: Shared<u64> = rack.node(id).attach(n.addr()).unwrap();
+                    scope.spawn(move || (0..each).for_each(|_| drop(handle.fetch_add(1).unwrap())));
+                }
+            }
+        });
+        assert_eq!(n.read().unwrap(), 8 * each);
+    });
+}
+
+#[test]
+fn byte_ranges_cross_blocks_and_survive_eviction() {
+    everywhere(all, |rack| {
+        let len = 40 * rack.node(0).block_size().min(1024) + 77;
+        let addr = rack.node(2).alloc_bytes(len + 16).unwrap() + 5;
+        let model: Vec<u8> = (0..len).map(|i| (i * 31 % 251) as u8).collect();
+        rack.node(0).write(addr, &model).unwrap();
+        for id in [1, 2, 3, 0] {
+            let mut seen = vec![0; len];
+            rack.node(id).read(addr, &mut seen).unwrap();
+            assert!(seen == model, "node {id}");
+        }
+    });
+}
+
+#[test]
+fn many_blocks_written_from_everywhere_keep_their_last_values() {
+    everywhere(cached, |rack| {
+        let block = rack.node(0).block_size();
+        let count = 64;
+        let base = rack.node(3).alloc_bytes(count * block).unwrap();
+        std::thread::scope(|scope| {
+            for id in 0..4usize {
+                let node = rack.node(id);
+                scope.spawn(move || {
+                    let mut random = fastrand::Rng::with_seed(id as u64);
+                    for _ in 0..150 {
+                        let addr = base + (random.usize(..count) * block) as u64;
+                        // Two words of a block that every update moves together.
+                        node.update(addr, 16, |view| {
+                            let n = view.u64(0) + 1;
+                            view.set_u64(0, n);
+                            view.set_u64(8, n * 3);
+                        })
+                        .unwrap();
+                        let addr = base + (random.usize(..count) * block) as u64;
+                        let pair = node
+                            .snapshot(addr, 16, |view| (view.u64(0), view.u64(8)))
+                            .unwrap();
+                        assert_eq!(pair.0 * 3, pair.1, "torn");
+                    }
+                });
+            }
+        });
+        let sum: u64 = (0..count)
+            .map(|i| rack.node(0).load(base + (i * block) as u64).unwrap())
+            .sum();
+        assert_eq!(sum, 4 * 150);
+    });
+}
+
+#[test]
+fn regions_are_found_by_name_and_checked() {
+    everywhere(cached, |rack| {
+        let (addr, created) = rack.node(1).region("tables/users", 10_000, 7).unwrap();
+        assert!(created);
+        assert_eq!(
+            rack.node(2).region("tables/users", 10_000, 7).unwrap(),
+            (addr, false)
+        );
+        assert_eq!(
+            rack.node(3).find_region("tables/users", 7).unwrap(),
+            (addr, 10_000)
+        );
+        assert!(matches!(
+            rack.node(0).region("tables/users", 10_001, 7),
+            Err(Error::RegionMismatch { .. })
+        ));
+        assert!(matches!(
+            rack.node(0).find_region("tables/users", 8),
+            Err(Error::RegionMismatch { .. })
+        ));
+        assert!(matches!(
+            rack.node(0).find_region("tables/none", 7),
+            Err(Error::NoSuchRegion { .. })
+        ));
+        let mut bytes = vec![1; 10_000];
+        rack.node(2).read(addr, &mut bytes).unwrap();
+        assert!(bytes.iter().all(|&b| b == 0), "a region begins as zeros");
+    });
+}
+
+#[test]
+fn two_creators_of_a_region_agree() {
+    everywhere(cached, |rack| {
+        let found: Vec<(u64, bool)> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|id| rack.node(id))
+                .map(|node| scope.spawn(move || node.region("r", 5000, 1).unwrap()))
+                .collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        assert!(found.iter().all(|f| f.0 == found[0].0));
+        assert_eq!(found.iter().filter(|f| f.1).count(), 1);
+    });
+}
+
+#[test]
+fn block_locks_exclude() {
+    everywhere(cached, |rack| {
+        let lock = rack.node(0).alloc_lock().unwrap();
+        let other = rack.node(1).attach_lock(lock.addr()).unwrap();
+        let held = lock.write().unwrap();
+        assert!(other.try_read(Duration::ZERO).unwrap().is_none());
+        drop(held);
+        let first = lock.read().unwrap();
+        let second = other.read().unwrap();
+        assert!(other.try_write(Duration::from_millis(1)).unwrap().is_none());
+        drop((first, second));
+        drop(other.write().unwrap());
+
+        let counter = rack.node(2).alloc_bytes(rack.node(0).block_size()).unwrap();
+        rack.node(2).store(counter, 0).unwrap();
+        std::thread::scope(|scope| {
+            for id in 0..4 {
+                let node = rack.node(id);
+                let lock = node.attach_lock(lock.addr()).unwrap();
+                scope.spawn(move || {
+                    for _ in 0..25 {
+                        let _held = lock.write().unwrap();
+                        let n = node.load(counter).unwrap();
+                        node.store(counter, n + 1).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(rack.node(0).load(counter).unwrap(), 100);
+    });
+}
+
+#[test]
+fn misuse_gets_a_typed_error() {
+    everywhere(all, |rack| {
+        let node = rack.node(0);
+        let mut byte = [0];
+        assert!(matches!(
+            node.read(9 << 48, &mut byte),
+            Err(Error::BadAddress { .. })
+        ));
+        assert!(matches!(
+            node.read(1 << 40, &mut byte),
+            Err(Error::BadAddress { .. })
+        ));
+        assert!(matches!(node.load(4), Err(Error::BadRange { .. })));
+        assert!(matches!(
+            node.alloc_bytes(1 << 40),
+            Err(Error::OutOfMemory { node: 0 })
+        ));
+        assert!(matches!(
+            node.alloc_bytes_on(9, 8),
+            Err(Error::NoSuchNode { node: 9 })
+        ));
+        assert!(matches!(
+            rack.try_node(4),
+            Err(Error::NoSuchNode { node: 4 })
+        ));
+        assert!(matches!(
+            node.attach::<u64>(1 << 40),
+            Err(Error::BadAddress { .. })
+        ));
+        assert!(node.alloc(1u64).is_ok(), "an error leaves the node usable");
+    });
+    assert!(matches!(Rack::local(0), Err(Error::Config(_))));
+    assert!(matches!(Rack::local(33), Err(Error::Config(_))));
+}
+
+#[test]
+fn memory_runs_out_and_nothing_is_lost() {
+    let rack = Rack::builder(2).memory(32 << 20).build().unwrap();
+    let node = rack.node(1);
+    let mut addrs = Vec::new();
+    let error = loop {
+        match node.alloc_bytes(1 << 20) {
+            Ok(addr) => addrs.push(addr),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::OutOfMemory { node: 1 }));
+    assert_eq!(addrs.len(), 32);
+    node.free_bytes(addrs[3], 1 << 20);
+    assert_eq!(node.alloc_bytes(1 << 20).unwrap(), addrs[3]);
+}
+
+#[test]
+fn a_closed_rack_says_so() {
+    let rack = Rack::local(2).unwrap();
+    let n: Shared<u64> = rack.node(0).alloc(1).unwrap();
+    drop(rack);
+    assert!(matches!(n.read(), Err(Error::Closed)));
+    assert!(matches!(n.fetch_add(1), Err(Error::Closed)));
+}
+
+#[test]
+fn a_dead_switch_is_a_timeout_and_not_a_hang() {
+    let config = "nodes = ['127.0.0.1:7499']\nswitch = '127.0.0.1:7498'\npatience_ms = 200";
+    let rack = Rack::join(&rackmem::Config::parse(config).unwrap(), 0).unwrap();
+    assert!(matches!(
+        rack.node(0).load(0),
+        Err(Error::Timeout { node: 0 })
+    ));
+}
+
+#[test]
+fn structs_are_shared_whole() {
+    let rack = Rack::local(3).unwrap();
+    let point: Shared<[f64; 3]> = rack.node(0).alloc([1.0, 2.0, 3.0]).unwrap();
+    let same: Shared<[f64; 3]> = rack.node(2).attach(point.addr()).unwrap();
+    assert_eq!(
+        same.update(|p| p.map(|x| x * 2.0)).unwrap(),
+        [1.0, 2.0, 3.0]
+    );
+    assert_eq!(point.read().unwrap(), [2.0, 4.0, 6.0]);
+}
+
+#[test]
+fn hot_entries_move_to_the_switch_and_stay_coherent() {
+    let rack = Rack::local(4).unwrap();
+    let n: Shared<u64> = rack.node(0).alloc(0).unwrap();
+    for id in [1, 2, 3, 1] {
+        let handle: Shared<u64> = rack.node(id).attach(n.addr()).unwrap();
+        handle.fetch_add(1).unwrap();
+    }
+    let metrics = rack.metrics();
+    let switch = metrics.switch.expect("there is one");
+    assert!(switch.entries >= 1);
+    assert!(switch.counters.granted >= 1);
+    assert_eq!(switch.counters.violations, 0);
+    assert_eq!(n.read().unwrap(), 4);
+}
