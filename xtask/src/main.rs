@@ -1,1 +1,99 @@
-fn main() {}
+//! The developer commands of rackmem: `cargo xtask help` lists them.
+//!
+//! A command is a row of [`COMMANDS`], a check is a row of a table in [`gate`], a house rule is a row of
+//! [`tidy::RULES`], and a tool that the tests need is a row of [`setup::TOOLS`].
+#![allow(clippy::print_stdout)]
+
+mod fuzz;
+mod gate;
+mod licences;
+mod process;
+mod setup;
+mod step;
+mod tally;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use workspace::Workspace;
+
+/// What a command says when it cannot go on; it is printed after `error:`.
+type Failure = String;
+
+struct Command {
+    name: &'static str,
+    usage: &'static str,
+    about: &'static str,
+    run: fn(&Workspace, &[String]) -> Result<bool, Failure>,
+}
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "verify",
+        usage: "verify",
+        about: "The read-only gate: format, lints, house rules, licences, docs",
+        run: gate::verify,
+    },
+    Command {
+        name: "test",
+        usage: "test",
+        about: "The gate, then every test: unit, end to end, real clients, fuzz",
+        run: gate::test,
+    },
+    Command {
+        name: "fix",
+        usage: "fix",
+        about: "Repair what a machine can: lints and format",
+        run: gate::fix,
+    },
+    Command {
+        name: "tidy",
+        usage: "tidy",
+        about: "Only the house rules, and what each is for",
+        run: tidy::command,
+    },
+    Command {
+        name: "fuzz",
+        usage: "fuzz [--seconds N] [--target NAME] [--seed N] [--replay FILE] [--list]",
+        about: "Random and mutated input to every parser and role",
+        run: fuzz::command,
+    },
+    Command {
+        name: "setup",
+        usage: "setup test|bench",
+        about: "Install what the tests or the benches need and this machine lacks",
+        run: setup::command,
+    },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((name, rest)) = arguments.split_first() else {
+        return help();
+    };
+    if ["help", "--help", "-h"].contains(&name.as_str()) {
+        return help();
+    }
+    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+        eprintln!("error: there is no command `{name}`");
+        help();
+        return ExitCode::from(2);
+    };
+    match Workspace::load().and_then(|workspace| (command.run)(&workspace, rest)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn help() -> ExitCode {
+    println!("Developer commands of rackmem\n");
+    for command in COMMANDS {
+        println!("  cargo xtask {}\n      {}", command.usage, command.about);
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,53 @@
+# rackmem: every command a newcomer needs. `make` alone lists them.
+#
+# Rust comes from rustup, which reads rust-toolchain.toml. The Debian packages and the Python packages
+# that a target needs are installed by `cargo xtask setup`; where that is not permitted it says what to
+# install, and the tests that need it are reported as skipped.
+
+SHELL := /bin/bash
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
+RACKMEM := $(TARGET)/release/rackmem
+# What `make bench` runs, and options for `make demo` and `make bench`, e.g. `make demo ARGS=--stay`.
+BENCH ?= hit miss micro kv
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench verify fix clean build toolchain
+
+help: ## List the commands
+	@echo "rackmem: one coherent memory for a rack of machines"
+	@echo
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)$$/\1|\2/p' Makefile | awk -F '|' '{ printf "  make %-8s%s\n", $$1, $$2 }'
+
+demo: build ## Build, then run a 4-node rack on real input, for about a minute (ARGS=--stay to keep it)
+	@$(RACKMEM) demo $(ARGS)
+
+test: toolchain ## Run every check and test: house rules, unit, end to end with real clients, fuzz
+	@cargo xtask setup test
+	@cargo xtask test
+
+bench: build ## Measure hits, misses, the sharing workload and the store (BENCH="hit kv" for some)
+	@cargo xtask setup bench
+	@set -e; for bench in $(BENCH); do $(RACKMEM) bench $$bench $(ARGS); done
+
+verify: toolchain ## Run the read-only gate: format, lints, house rules, licences, docs
+	@cargo xtask verify
+
+fix: toolchain ## Repair what a machine can: format and lints
+	@cargo xtask fix
+
+clean: ## Remove everything that was built, the tests' Python environment included
+	@cargo clean
+	@rm -rf target fuzz/target fuzz/corpus fuzz/artifacts
+
+build: toolchain
+	@cargo build --release --package rackmem-cli
+
+toolchain:
+	@command -v cargo > /dev/null || { \
+		echo "cargo was not found. Install Rust with rustup (https://rustup.rs), open a new shell and try again."; exit 1; }
+	@command -v cc > /dev/null || { \
+		echo "A C linker was not found: installing build-essential"; \
+		$(SUDO) apt-get update -q && $(SUDO) apt-get install -y build-essential; } || { \
+		echo "Rust needs a C linker. Install it as root with: apt-get install build-essential"; exit 1; }

@@ -1,0 +1,115 @@
+//! Runs the fuzz targets: on any machine by their stable driver, and by cargo-fuzz where it is installed.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::Failure;
+use crate::step::{self, Verdict};
+use crate::workspace::{Workspace, cargo};
+
+/// Seconds a target gets in `cargo xtask test`, for each of the two drivers.
+const SHORT_RUN: &str = "5";
+
+/// Where the fuzz targets are; a workspace of its own, since libFuzzer needs a nightly compiler.
+const MANIFEST: &str = "fuzz/Cargo.toml";
+
+/// `cargo xtask fuzz`: the options go to the driver, which knows the targets.
+pub fn command(workspace: &Workspace, arguments: &[String]) -> Result<bool, Failure> {
+    let status = driver(workspace)
+        .args(arguments)
+        .status()
+        .map_err(|error| format!("cargo did not start: {error}"))?;
+    Ok(status.success())
+}
+
+/// Every target for a short while, with a fixed seed so that a failure repeats.
+pub fn short_run(workspace: &Workspace) -> Verdict {
+    let mut command = driver(workspace);
+    command.args(["--seconds", SHORT_RUN, "--seed", "1"]);
+    step::counted(command)
+}
+
+/// Every target for a short while under libFuzzer and the address sanitizer.
+pub fn short_libfuzzer_run(workspace: &Workspace) -> Verdict {
+    if !answers(workspace.command(cargo()).args(["fuzz", "--version"])) {
+        return Verdict::Skipped("cargo-fuzz is not installed".into());
+    }
+    if !answers(Command::new("rustup").args(["run", "nightly", "rustc", "--version"])) {
+        return Verdict::Skipped("there is no nightly compiler".into());
+    }
+    let targets = match targets(workspace) {
+        Ok(targets) => targets,
+        Err(failure) => return Verdict::Failed(failure),
+    };
+    for target in &targets {
+        if let Verdict::Failed(why) = step::holds(libfuzzer(workspace, target)) {
+            return Verdict::Failed(format!("{target}: {why}"));
+        }
+    }
+    Verdict::Counted(crate::tally::Tally {
+        passed: targets.len() as i64,
+        ..Default::default()
+    })
+}
+
+fn libfuzzer(workspace: &Workspace, target: &str) -> Command {
+    let mut command = Command::new("rustup");
+    command
+        .current_dir(&workspace.root)
+        .args([
+            "run",
+            "nightly",
+            "cargo",
+            "fuzz",
+            "run",
+            "--features",
+            "libfuzzer",
+        ])
+        .arg("--target-dir")
+        .arg(target_folder(workspace).join("libfuzzer"))
+        .args([target, "--"])
+        .arg(format!("-max_total_time={SHORT_RUN}"));
+    command
+}
+
+/// The stable driver, built with the release profile of the fuzz workspace, which keeps every assertion.
+fn driver(workspace: &Workspace) -> Command {
+    let mut command = workspace.command(cargo());
+    command
+        .args([
+            "run",
+            "--quiet",
+            "--release",
+            "--manifest-path",
+            MANIFEST,
+            "--target-dir",
+        ])
+        .arg(target_folder(workspace))
+        .args(["--bin", "stable", "--"]);
+    command
+}
+
+fn target_folder(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("fuzz")
+}
+
+fn targets(workspace: &Workspace) -> Result<Vec<String>, Failure> {
+    let output = driver(workspace)
+        .arg("--list")
+        .output()
+        .map_err(|error| format!("cargo did not start: {error}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let names = String::from_utf8_lossy(&output.stdout);
+    Ok(names
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .map(str::to_owned)
+        .collect())
+}
+
+fn answers(command: &mut Command) -> bool {
+    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}

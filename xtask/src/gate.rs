@@ -1,0 +1,144 @@
+//! What a change must pass, as tables.
+
+use std::path::{Path, PathBuf};
+
+use crate::step::{self, Action, Step, Verdict};
+use crate::workspace::{Workspace, cargo};
+use crate::{Failure, fuzz, licences, setup, tidy};
+
+/// The read-only gate. It changes no file of the source tree.
+const VERIFY: &[Step] = &[
+    Step {
+        name: "format",
+        action: Action::Cargo(&["fmt", "--all", "--check"]),
+    },
+    Step {
+        name: "lints",
+        action: Action::Cargo(&[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--quiet",
+            "--",
+            "-D",
+            "warnings",
+        ]),
+    },
+    Step {
+        name: "format of the fuzz targets",
+        action: Action::Cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]),
+    },
+    Step {
+        name: "house rules",
+        action: Action::Run(tidy::verdict),
+    },
+    Step {
+        name: "licences of dependencies",
+        action: Action::Run(licences::verdict),
+    },
+    Step {
+        name: "documentation",
+        action: Action::Cargo(&["doc", "--workspace", "--lib", "--no-deps", "--quiet"]),
+    },
+];
+
+/// What `test` runs after the gate.
+const TESTS: &[Step] = &[
+    Step {
+        name: "unit, integration and end to end",
+        action: Action::Tests(&["test", "--workspace", "--no-fail-fast", "--quiet"]),
+    },
+    Step {
+        name: "binaries",
+        action: Action::Cargo(&["build", "--workspace", "--bins", "--quiet"]),
+    },
+    Step {
+        name: "Python clients",
+        action: Action::Run(python_clients),
+    },
+    Step {
+        name: "fuzz, stable driver",
+        action: Action::Run(fuzz::short_run),
+    },
+    Step {
+        name: "fuzz, libFuzzer",
+        action: Action::Run(fuzz::short_libfuzzer_run),
+    },
+];
+
+/// Repairs; each may change files.
+const FIXES: &[&[&str]] = &[
+    &[
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--fix",
+        "--allow-dirty",
+        "--allow-staged",
+    ],
+    &["fmt", "--all"],
+    &["fmt", "--manifest-path", "fuzz/Cargo.toml"],
+];
+
+/// `cargo xtask verify`.
+pub fn verify(workspace: &Workspace, _: &[String]) -> Result<bool, Failure> {
+    Ok(step::run_all(workspace, &[VERIFY]))
+}
+
+/// `cargo xtask test`.
+pub fn test(workspace: &Workspace, _: &[String]) -> Result<bool, Failure> {
+    Ok(step::run_all(workspace, &[VERIFY, TESTS]))
+}
+
+/// `cargo xtask fix`.
+pub fn fix(workspace: &Workspace, _: &[String]) -> Result<bool, Failure> {
+    for arguments in FIXES {
+        let status = workspace
+            .command(cargo())
+            .args(*arguments)
+            .status()
+            .map_err(|error| format!("cargo did not start: {error}"))?;
+        if !status.success() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The end-to-end tests that are written in Python, against the `rackmem` binary that was just built.
+fn python_clients(workspace: &Workspace) -> Verdict {
+    let tests = workspace.root.join("tests/e2e");
+    if !holds_python_tests(&tests) {
+        return Verdict::Skipped("there are none".into());
+    }
+    let python = setup::python(workspace);
+    if !python.exists() {
+        return Verdict::Skipped("no Python environment: run `cargo xtask setup test`".into());
+    }
+    let mut command = workspace.command(python);
+    command
+        .args([
+            "-m",
+            "pytest",
+            "--color=no",
+            "-rs",
+            "-p",
+            "no:cacheprovider",
+            "tests/e2e",
+        ])
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("RACKMEM_BIN", binary(workspace));
+    step::counted(command)
+}
+
+fn binary(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("debug/rackmem")
+}
+
+fn holds_python_tests(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        name.starts_with("test_") && name.ends_with(".py")
+    })
+}

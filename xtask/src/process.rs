@@ -1,0 +1,202 @@
+//! Runs a program in sight of the user: its lines are passed on as they come, and it has a time limit.
+
+use std::fmt;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Lines that wait to be printed; a program that prints faster waits for the terminal.
+const QUEUED_LINES: usize = 1024;
+
+/// How often a silent program is looked at.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Why a program gave no exit status.
+#[derive(Debug)]
+pub enum ProcessError {
+    /// It could not be started, read or waited for.
+    Io(String, std::io::Error),
+    /// It ran longer than it may and was ended, with all that it had started.
+    TimedOut(String, Duration),
+}
+
+impl fmt::Display for ProcessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProcessError::Io(program, error) => write!(f, "{program}: {error}"),
+            ProcessError::TimedOut(program, limit) => {
+                write!(
+                    f,
+                    "{program} was ended after {} minutes",
+                    limit.as_secs() / 60
+                )
+            }
+        }
+    }
+}
+
+/// Runs `command` and shows each line of its standard output and to `each_line`.
+pub fn watch(
+    mut command: Command,
+    limit: Duration,
+    mut each_line: impl FnMut(&str),
+) -> Result<ExitStatus, ProcessError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let failed = |error| ProcessError::Io(program.clone(), error);
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let lines = lines_of(&mut child);
+    let end = Instant::now() + limit;
+    loop {
+        match lines.recv_timeout(TICK) {
+            Ok(line) => {
+                println!("{line}");
+                each_line(&line);
+            }
+            Err(RecvTimeoutError::Disconnected) => return child.wait().map_err(failed),
+            Err(RecvTimeoutError::Timeout) => {
+                // A process it left behind may hold the output open; its own end is what counts.
+                if let Some(status) = child.try_wait().map_err(failed)? {
+                    return Ok(status);
+                }
+            }
+        }
+        if Instant::now() > end {
+            end_tree(child.id());
+            child.wait().map_err(failed)?;
+            return Err(ProcessError::TimedOut(program, limit));
+        }
+    }
+}
+
+/// The lines of the child's standard output; the channel closes when the last writer has closed it.
+fn lines_of(child: &mut Child) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::sync_channel(QUEUED_LINES);
+    if let Some(output) = child.stdout.take() {
+        thread::spawn(move || {
+            let mut reader = BufReader::new(output);
+            let mut line = Vec::new();
+            // Bytes, not text: a test may print anything.
+            while matches!(reader.read_until(b'\n', &mut line), Ok(n) if n > 0) {
+                let text = String::from_utf8_lossy(&line);
+                if sender.send(text.trim_end().to_owned()).is_err() {
+                    return;
+                }
+                line.clear();
+            }
+        });
+    }
+    receiver
+}
+
+/// Ends a process and all its descendants, children first to be found before their parent is gone.
+fn end_tree(root: u32) {
+    let mut family = vec![root];
+    let parents = parents();
+    let mut next = 0;
+    while let Some(&parent) = family.get(next) {
+        family.extend(
+            parents
+                .iter()
+                .filter(|(_, p)| *p == parent)
+                .map(|(child, _)| *child),
+        );
+        next += 1;
+    }
+    for id in family.iter().rev() {
+        let _ = Command::new("kill")
+            .args(["-KILL", &id.to_string()])
+            .status();
+    }
+}
+
+/// Every process and its parent.
+fn parents() -> Vec<(u32, u32)> {
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(|id: u32| {
+            let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+            // The name, in parentheses, may hold anything; after it come the state and the parent.
+            let parent = stat
+                .rsplit_once(')')?
+                .1
+                .split_whitespace()
+                .nth(1)?
+                .parse()
+                .ok()?;
+            Some((id, parent))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn passes_lines_on_and_returns_the_status() {
+        let mut seen = Vec::new();
+        let status = watch(
+            shell("echo one; echo two; exit 3"),
+            Duration::from_secs(20),
+            |line| {
+                seen.push(line.to_owned());
+            },
+        )
+        .unwrap();
+        assert_eq!(seen, ["one", "two"]);
+        assert_eq!(status.code(), Some(3));
+    }
+
+    #[test]
+    fn ends_what_runs_too_long_with_its_children() {
+        let mut child = None;
+        let result = watch(
+            shell("sleep 1000 & echo $!; wait"),
+            Duration::from_millis(300),
+            |line| child = line.parse::<u32>().ok(),
+        );
+        assert!(matches!(result, Err(ProcessError::TimedOut(..))));
+        let child = child.unwrap();
+        let state = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+        let gone = state.is_empty() || state.contains(") Z ");
+        assert!(gone, "the child lives on: {state}");
+    }
+
+    #[test]
+    fn does_not_wait_for_what_the_program_left_behind() {
+        let begin = Instant::now();
+        let mut left_behind = String::new();
+        watch(
+            shell("sleep 30 & echo $!"),
+            Duration::from_secs(20),
+            |line| {
+                left_behind = line.to_owned();
+            },
+        )
+        .unwrap();
+        assert!(begin.elapsed() < Duration::from_secs(10));
+        end_tree(left_behind.parse().unwrap());
+    }
+
+    #[test]
+    fn a_missing_program_is_an_error() {
+        let result = watch(Command::new("/nonexistent"), Duration::from_secs(1), |_| {});
+        assert!(matches!(result, Err(ProcessError::Io(..))));
+    }
+}

@@ -1,0 +1,229 @@
+//! Installs what the tests and the benches need and this machine lacks. A second run finds everything.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::Failure;
+use crate::workspace::Workspace;
+
+/// A program from a Debian package.
+struct Tool {
+    program: &'static str,
+    package: &'static str,
+    /// The commands that need it, as in `cargo xtask setup test`.
+    wanted_by: &'static [&'static str],
+    /// What is lost without it.
+    lost: &'static str,
+}
+
+const TOOLS: &[Tool] = &[
+    Tool {
+        program: "redis-cli",
+        package: "redis-tools",
+        wanted_by: &["test", "bench"],
+        lost: "tests with the clients that Redis users have, redis-benchmark",
+    },
+    Tool {
+        program: "redis-server",
+        package: "redis-server",
+        wanted_by: &["test", "bench"],
+        lost: "comparisons of answers and of speed with Redis itself",
+    },
+    Tool {
+        program: "python3",
+        package: "python3",
+        wanted_by: &["test"],
+        lost: "tests with redis-py",
+    },
+];
+
+/// What the tests in Python import.
+const PYTHON_PACKAGES: &[&str] = &["pytest>=8,<9", "redis>=5,<8"];
+
+/// The Debian package without which `python3 -m venv` makes nothing.
+const VENV_PACKAGE: &str = "python3-venv";
+
+/// `cargo xtask setup test|bench`. What cannot be installed is named; it is no error, since the tests
+/// that need it skip themselves and say so.
+pub fn command(workspace: &Workspace, arguments: &[String]) -> Result<bool, Failure> {
+    let [purpose] = arguments else {
+        return Err("say what for: setup test, or setup bench".into());
+    };
+    if !TOOLS
+        .iter()
+        .any(|tool| tool.wanted_by.contains(&purpose.as_str()))
+    {
+        return Err(format!(
+            "`{purpose}` is not known: setup test, or setup bench"
+        ));
+    }
+    let missing: Vec<&Tool> = missing(purpose, on_path);
+    if !missing.is_empty() {
+        let packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
+        if let Err(why) = install(&packages) {
+            println!("{why}");
+            for tool in &missing {
+                println!("  without {}: no {}", tool.program, tool.lost);
+            }
+        }
+    }
+    if purpose == "test"
+        && let Err(why) = make_environment(workspace)
+    {
+        println!("No Python environment, tests with redis-py will be skipped: {why}");
+    }
+    Ok(true)
+}
+
+/// The interpreter of the tests' own environment, which may not exist yet.
+pub fn python(workspace: &Workspace) -> PathBuf {
+    environment(workspace).join("bin/python")
+}
+
+fn environment(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("venv")
+}
+
+fn missing(purpose: &str, found: impl Fn(&str) -> bool) -> Vec<&'static Tool> {
+    let wanted = TOOLS
+        .iter()
+        .filter(|tool| tool.wanted_by.contains(&purpose));
+    wanted.filter(|tool| !found(tool.program)).collect()
+}
+
+fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Installs Debian packages, by sudo where that is needed and possible without a question.
+fn install(packages: &[&str]) -> Result<(), Failure> {
+    let by_hand = format!(
+        "Not installed: {0}. As root: apt-get update && apt-get install -y {0}",
+        packages.join(" ")
+    );
+    let prefix: &[&str] = if is_root() {
+        &[]
+    } else if quiet(Command::new("sudo").args(["-n", "true"])) {
+        &["sudo", "-n"]
+    } else {
+        return Err(by_hand);
+    };
+    println!("Installing {}", packages.join(" "));
+    let install: Vec<&str> = ["install", "-y", "--no-install-recommends"]
+        .iter()
+        .chain(packages)
+        .copied()
+        .collect();
+    if apt(prefix, &["update"]) && apt(prefix, &install) {
+        Ok(())
+    } else {
+        Err(by_hand)
+    }
+}
+
+/// One call of apt-get; its output is shown only when it fails.
+fn apt(prefix: &[&str], arguments: &[&str]) -> bool {
+    let words = [
+        prefix,
+        &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"],
+        arguments,
+    ]
+    .concat();
+    let output = Command::new(words[0])
+        .args(&words[1..])
+        .stdin(Stdio::null())
+        .output();
+    match output {
+        Ok(output) if output.status.success() => true,
+        Ok(output) => {
+            println!("{}", String::from_utf8_lossy(&output.stderr).trim_end());
+            false
+        }
+        Err(error) => {
+            println!("{}: {error}", words[0]);
+            false
+        }
+    }
+}
+
+/// Makes the Python environment, or leaves it alone when it holds what is wanted.
+fn make_environment(workspace: &Workspace) -> Result<(), Failure> {
+    let environment = environment(workspace);
+    let stamp = environment.join("packages.txt");
+    let wanted = PYTHON_PACKAGES.join("\n");
+    if std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+        return Ok(());
+    }
+    println!("Making a Python environment in {}", environment.display());
+    if !create(&environment) {
+        install(&[VENV_PACKAGE])?;
+        if !create(&environment) {
+            return Err("python3 -m venv failed".into());
+        }
+    }
+    let mut pip = Command::new(python(workspace));
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]);
+    if !pip
+        .args(PYTHON_PACKAGES)
+        .status()
+        .is_ok_and(|status| status.success())
+    {
+        return Err("pip could not install the packages".into());
+    }
+    std::fs::write(&stamp, wanted).map_err(|error| format!("{}: {error}", stamp.display()))
+}
+
+fn create(environment: &Path) -> bool {
+    quiet(
+        Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(environment),
+    )
+}
+
+fn is_root() -> bool {
+    Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|output| output.stdout.starts_with(b"0\n"))
+}
+
+fn quiet(command: &mut Command) -> bool {
+    let command = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_command_wants_and_lacks_is_missing() {
+        let names = |tools: Vec<&Tool>| tools.iter().map(|tool| tool.program).collect::<Vec<_>>();
+        assert_eq!(
+            names(missing("bench", |_| false)),
+            ["redis-cli", "redis-server"]
+        );
+        assert_eq!(
+            names(missing("test", |program| program != "python3")),
+            ["python3"]
+        );
+        assert!(missing("test", |_| true).is_empty());
+    }
+
+    #[test]
+    fn the_path_is_searched() {
+        assert!(on_path("sh"));
+        assert!(!on_path("a-program-nobody-has"));
+    }
+}

@@ -1,0 +1,194 @@
+//! A check as data, and the run of a table of them.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::process::{self, ProcessError};
+use crate::tally::Tally;
+use crate::workspace::{Workspace, cargo};
+
+/// No step may take longer: a test that hangs is ended and reported.
+const LIMIT: Duration = Duration::from_secs(25 * 60);
+
+/// One row of a table of checks.
+pub struct Step {
+    /// What the reader sees.
+    pub name: &'static str,
+    /// What is done.
+    pub action: Action,
+}
+
+/// What a step does.
+pub enum Action {
+    /// A cargo command that holds or not: it counts as one check.
+    Cargo(&'static [&'static str]),
+    /// A cargo command that runs tests: they are counted by their summary lines.
+    Tests(&'static [&'static str]),
+    /// A function of this program.
+    Run(fn(&Workspace) -> Verdict),
+}
+
+/// How a step ended.
+pub enum Verdict {
+    /// It ran; what it counted.
+    Counted(Tally),
+    /// It did not hold, or could not be run; why.
+    Failed(String),
+    /// It does not apply on this machine; why.
+    Skipped(String),
+}
+
+struct Row {
+    name: &'static str,
+    time: Duration,
+    tally: Tally,
+    note: String,
+}
+
+/// Runs every step, whether or not the ones before it held, and prints the totals last.
+pub fn run_all(workspace: &Workspace, tables: &[&[Step]]) -> bool {
+    let rows: Vec<Row> = tables
+        .iter()
+        .flat_map(|table| table.iter())
+        .map(|step| run(workspace, step))
+        .collect();
+    summarize(&rows)
+}
+
+fn run(workspace: &Workspace, step: &Step) -> Row {
+    println!("\n── {}", step.name);
+    let begin = Instant::now();
+    let verdict = match step.action {
+        Action::Cargo(arguments) => holds(cargo_command(workspace, arguments)),
+        Action::Tests(arguments) => counted(cargo_command(workspace, arguments)),
+        Action::Run(function) => function(workspace),
+    };
+    let (tally, note) = match verdict {
+        Verdict::Counted(tally) => (tally, String::new()),
+        Verdict::Failed(why) => (Tally::FAIL, why),
+        Verdict::Skipped(why) => (Tally::SKIP, why),
+    };
+    let time = begin.elapsed();
+    println!("   {tally}, {:.1} s {note}", time.as_secs_f64());
+    Row {
+        name: step.name,
+        time,
+        tally,
+        note,
+    }
+}
+
+fn summarize(rows: &[Row]) -> bool {
+    let mut total = Tally::default();
+    println!("\n── summary");
+    for row in rows {
+        total += row.tally;
+        let mark = match row.tally {
+            Tally { failed: 1.., .. } => "FAIL",
+            Tally::SKIP => "skip",
+            _ => "ok",
+        };
+        let seconds = row.time.as_secs_f64();
+        println!(
+            "{mark:>4}  {:<34} {seconds:>7.1} s  {}",
+            row.name,
+            note(row)
+        );
+    }
+    println!("\n{total}");
+    total.failed == 0
+}
+
+fn note(row: &Row) -> String {
+    if row.note.is_empty() {
+        row.tally.to_string()
+    } else {
+        row.note.clone()
+    }
+}
+
+/// A cargo command at the root; warnings of rustdoc are errors.
+fn cargo_command(workspace: &Workspace, arguments: &[&str]) -> Command {
+    let mut command = workspace.command(cargo());
+    command.args(arguments).env("RUSTDOCFLAGS", "-D warnings");
+    command
+}
+
+/// Runs a command whose exit status is the check.
+pub fn holds(command: Command) -> Verdict {
+    match process::watch(command, LIMIT, |_| {}) {
+        Ok(status) if status.success() => Verdict::Counted(Tally::PASS),
+        Ok(status) => Verdict::Failed(status.to_string()),
+        Err(error) => Verdict::Failed(error.to_string()),
+    }
+}
+
+/// Runs a command that prints summaries of tests, and counts those.
+pub fn counted(command: Command) -> Verdict {
+    let mut tally = Tally::default();
+    let result = process::watch(command, LIMIT, |line| tally.read(line));
+    verdict_of(tally, result.map(|status| status.success()))
+}
+
+/// A failure that no summary tells of, such as a test that did not compile, is counted as one.
+fn verdict_of(mut tally: Tally, success: Result<bool, ProcessError>) -> Verdict {
+    match success {
+        Ok(true) if tally == Tally::default() => Verdict::Failed("no test was run".into()),
+        Ok(true) => Verdict::Counted(tally),
+        Ok(false) => {
+            tally.failed = tally.failed.max(1);
+            Verdict::Counted(tally)
+        }
+        Err(error) => {
+            println!("   {error}");
+            tally += Tally::FAIL;
+            Verdict::Counted(tally)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    fn tally_of(verdict: Verdict) -> Tally {
+        match verdict {
+            Verdict::Counted(tally) => tally,
+            Verdict::Failed(_) => Tally::FAIL,
+            Verdict::Skipped(_) => Tally::SKIP,
+        }
+    }
+
+    #[test]
+    fn a_failing_status_counts_even_when_every_test_passed() {
+        let verdict = counted(shell("echo 'test result: ok. 2 passed; 0 failed'; exit 1"));
+        assert_eq!(
+            tally_of(verdict),
+            Tally {
+                passed: 2,
+                failed: 1,
+                skipped: 0
+            }
+        );
+    }
+
+    #[test]
+    fn a_run_without_tests_fails() {
+        assert!(matches!(
+            counted(shell("echo nothing here")),
+            Verdict::Failed(_)
+        ));
+    }
+
+    #[test]
+    fn the_status_decides_a_check() {
+        assert_eq!(tally_of(holds(shell("true"))), Tally::PASS);
+        assert_eq!(tally_of(holds(shell("false"))), Tally::FAIL);
+    }
+}
