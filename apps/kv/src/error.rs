@@ -1,0 +1,105 @@
+//! What an operation on the store can fail with.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::memory::MemoryError;
+
+/// Why an operation did not happen. None of these leaves half an operation behind.
+#[derive(Debug)]
+pub enum Error {
+    /// The memory under the store failed.
+    Memory(MemoryError),
+    /// A key of more bytes than a page's share for keys.
+    KeyTooLong {
+        /// Bytes in the key.
+        len: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// A value of more bytes than [`crate::MAX_VALUE`].
+    ValueTooLong,
+    /// The value does not read as a 64-bit integer.
+    NotAnInteger,
+    /// The value does not read as a number.
+    NotAFloat,
+    /// The sum leaves the range of a 64-bit integer.
+    Overflow,
+    /// The sum is infinite or not a number.
+    NotFinite,
+    /// RENAME of a key that is not there.
+    NoSuchKey,
+    /// Another operation held the key's bucket for this long; its holder may have died.
+    Busy(Duration),
+    /// A chain of pages is longer than any healthy chain can be.
+    Corrupt(&'static str),
+    /// The store exists with other settings.
+    Settings {
+        /// Which setting.
+        what: &'static str,
+        /// What the store has.
+        have: u64,
+        /// What was asked for.
+        want: u64,
+    },
+    /// Values asked for together have more bytes than fit one answer.
+    ReplyTooLong,
+    /// A setting no store can have.
+    BadOption(&'static str),
+}
+
+/// The result of an operation on the store.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<MemoryError> for Error {
+    fn from(error: MemoryError) -> Self {
+        Self::Memory(error)
+    }
+}
+
+impl Error {
+    /// The first word of the error in Redis' protocol.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Memory(MemoryError::OutOfMemory) => "OOM",
+            _ => "ERR",
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory(MemoryError::OutOfMemory) => {
+                f.write_str("command not allowed: the rack's memory is full")
+            }
+            Self::Memory(error) => write!(f, "memory: {error}"),
+            Self::KeyTooLong { len, limit } => {
+                write!(f, "key of {len} bytes is too long, the limit is {limit}")
+            }
+            Self::ValueTooLong => f.write_str("string exceeds maximum allowed size (64 MiB)"),
+            Self::NotAnInteger => f.write_str("value is not an integer or out of range"),
+            Self::NotAFloat => f.write_str("value is not a valid float"),
+            Self::Overflow => f.write_str("increment or decrement would overflow"),
+            Self::NotFinite => f.write_str("increment would produce NaN or Infinity"),
+            Self::NoSuchKey => f.write_str("no such key"),
+            Self::Busy(waited) => write!(
+                f,
+                "bucket busy: another operation has held it for {waited:?}"
+            ),
+            Self::Corrupt(what) => write!(f, "the store's memory is damaged: {what}"),
+            Self::Settings { what, have, want } => {
+                write!(
+                    f,
+                    "the store exists with {what} {have}, asked for with {want}"
+                )
+            }
+            Self::ReplyTooLong => {
+                f.write_str("the answer would be too long, ask for fewer or shorter values")
+            }
+            Self::BadOption(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,71 @@
+//! A node's counters: how many keys it added, less those it removed, per database.
+//!
+//! ```text
+//! per db    0 flushed: u64     the flush the counts began after
+//!           8 keys: u32        modulo 2^32, as are sums over the nodes: one node may add what another removes
+//!          12 expires: u32     of those, keys with an expiry
+//! ```
+
+use rackmem::view::{View, ViewMut};
+
+use crate::DATABASES;
+
+const SLOT: usize = 16;
+/// Bytes of a node's counters.
+pub(crate) const BYTES: usize = SLOT * DATABASES;
+
+const _: () = assert!(BYTES <= 256);
+
+/// A change to, or a sum of, one database's counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub keys: u32,
+    pub expires: u32,
+}
+
+impl Counts {
+    /// One record more or fewer.
+    pub fn record(added: bool, expires: bool) -> Self {
+        let one = if added { 1u32 } else { 1u32.wrapping_neg() };
+        Self {
+            keys: one,
+            expires: if expires { one } else { 0 },
+        }
+    }
+
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            keys: self.keys.wrapping_add(other.keys),
+            expires: self.expires.wrapping_add(other.expires),
+        }
+    }
+
+    pub fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The counts of `db`, none when they began before its last flush.
+pub(crate) fn load(view: &View<'_>, db: u8, flushed: u64) -> Counts {
+    let at = usize::from(db) * SLOT;
+    if view.u64(at) != flushed {
+        return Counts::default();
+    }
+    Counts {
+        keys: view.u32(at + 8),
+        expires: view.u32(at + 12),
+    }
+}
+
+/// Adds `change`, which was made when the last flush known was `flushed`.
+pub(crate) fn add(view: &mut ViewMut<'_>, db: u8, flushed: u64, change: Counts) {
+    let at = usize::from(db) * SLOT;
+    let have = view.u64(at);
+    if have > flushed {
+        return; // what was changed has been flushed since
+    }
+    let counts = load(view, db, flushed).plus(change);
+    view.set_u64(at, flushed);
+    view.set_u32(at + 8, counts.keys);
+    view.set_u32(at + 12, counts.expires);
+}

@@ -1,0 +1,173 @@
+//! Changes to a page. The page is held exclusively, so nothing here is torn.
+
+use rackmem::view::ViewMut;
+
+use super::page::*;
+
+/// Bytes or a place to be stored as a record's value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Payload<'a> {
+    Inline(&'a [u8]),
+    Extent { extent: Extent, len: usize },
+}
+
+impl Payload<'_> {
+    /// Bytes it takes in the record.
+    pub fn stored_len(&self) -> usize {
+        match self {
+            Self::Inline(bytes) => bytes.len(),
+            Self::Extent { .. } => EXTENT_REF,
+        }
+    }
+}
+
+/// A page to change.
+pub(crate) struct PageMut<'a, 'v> {
+    view: &'a mut ViewMut<'v>,
+    geometry: &'a Geometry,
+}
+
+impl<'a, 'v> PageMut<'a, 'v> {
+    /// The page; made an empty one when it is not one yet.
+    pub fn new(view: &'a mut ViewMut<'v>, geometry: &'a Geometry) -> Self {
+        let mut page = Self { view, geometry };
+        if !page.page().initialized() {
+            page.format();
+        }
+        page
+    }
+
+    /// Empties the page, whatever it held.
+    pub fn format(&mut self) {
+        for at in (0..HEADER).step_by(8) {
+            self.view.set_u64(at, 0);
+        }
+        self.view.set_u64(0, self.geometry.magic);
+        self.set_used(HEADER, 0);
+    }
+
+    #[inline]
+    pub fn page(&self) -> Page<'_> {
+        Page::new(**self.view, self.geometry)
+    }
+
+    pub fn set_lock(&mut self, token: u64) {
+        self.view.set_u64(LOCK, token);
+    }
+
+    pub fn set_version(&mut self, version: u64) {
+        self.view.set_u64(VERSION, version);
+    }
+
+    pub fn set_epoch(&mut self, epoch: u64) {
+        self.view.set_u64(EPOCH, epoch);
+    }
+
+    pub fn set_next(&mut self, addr: u64) {
+        self.view.set_u64(NEXT, addr);
+    }
+
+    pub fn set_deleted(&mut self, version: u64) {
+        self.view.set_u64(DELETED, version);
+    }
+
+    pub fn set_soonest(&mut self, time: u64) {
+        self.view.set_u64(SOONEST, time);
+    }
+
+    /// Lowers the time of the first expiry to `expiry`, unless that means never.
+    #[inline]
+    pub fn note_expiry(&mut self, expiry: u64) {
+        let soonest = self.page().soonest();
+        if expiry != 0 && (soonest == 0 || expiry < soonest) {
+            self.set_soonest(expiry);
+        }
+    }
+
+    fn set_used(&mut self, used: usize, count: usize) {
+        const { assert!(COUNT == USED + 4) };
+        self.view.set_u64(USED, used as u64 | (count as u64) << 32);
+    }
+
+    /// Whether a record of `size` bytes fits once `old` is gone.
+    pub fn fits(&self, size: usize, old: Option<&Record>) -> bool {
+        self.page().used() - old.map_or(0, |r| r.size) + size <= self.geometry.block
+    }
+
+    /// Stores a record in the place of `old`; `false`, and nothing changed, when the page has no room.
+    pub fn put(
+        &mut self,
+        id: &KeyId<'_>,
+        old: Option<&Record>,
+        payload: &Payload<'_>,
+        expiry: u64,
+        stamp: u64,
+    ) -> bool {
+        let size = record_size(id.key.len(), payload.stored_len());
+        let (at, size) = match old {
+            // Room to spare stays with the record, unless it is most of it.
+            Some(old) if size <= old.size && old.size <= size * 2 => (old.at, old.size),
+            _ => {
+                if !self.fits(size, old) {
+                    return false;
+                }
+                if let Some(old) = old {
+                    self.remove(old);
+                }
+                let (used, count) = (self.page().used(), self.page().count());
+                self.set_used(used + size, count + 1);
+                (used, size)
+            }
+        };
+        self.fill(at, size, id, payload, expiry, stamp);
+        true
+    }
+
+    fn fill(
+        &mut self,
+        at: usize,
+        size: usize,
+        id: &KeyId<'_>,
+        payload: &Payload<'_>,
+        expiry: u64,
+        stamp: u64,
+    ) {
+        let value_at = at + RECORD + id.key.len().next_multiple_of(8);
+        let (flags, len) = match payload {
+            Payload::Inline(bytes) => {
+                self.view.write(value_at, bytes);
+                (0, bytes.len())
+            }
+            Payload::Extent { extent, len } => {
+                self.view.set_u64(value_at, extent.addr);
+                self.view.set_u64(value_at + 8, extent.capacity as u64);
+                (EXTENT, *len)
+            }
+        };
+        self.view.set_u64(at, id.word() | flags << 56);
+        self.view.set_u64(at + 8, len as u64 | (size as u64) << 32);
+        self.view.set_u64(at + 16, expiry);
+        self.view.set_u64(at + 24, stamp);
+        self.view.write(at + RECORD, id.key);
+    }
+
+    /// Takes a record out and closes the gap.
+    pub fn remove(&mut self, record: &Record) {
+        let (used, count) = (self.page().used(), self.page().count());
+        let end = record.at + record.size;
+        self.view.copy_within(end, record.at, used - end);
+        self.set_used(used - record.size, count.saturating_sub(1));
+    }
+
+    pub fn set_record_expiry(&mut self, record: &Record, expiry: u64, stamp: u64) {
+        self.view.set_u64(record.at + 16, expiry);
+        self.view.set_u64(record.at + 24, stamp);
+    }
+
+    /// Tells a record that its extent now holds `len` bytes.
+    pub fn set_record_len(&mut self, record: &Record, len: usize, stamp: u64) {
+        self.view
+            .set_u64(record.at + 8, len as u64 | (record.size as u64) << 32);
+        self.view.set_u64(record.at + 24, stamp);
+    }
+}

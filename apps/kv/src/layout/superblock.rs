@@ -1,0 +1,176 @@
+//! The store's named region: what every node must agree on.
+//!
+//! ```text
+//! block 0   0 epoch: u64                 flushes so far
+//!           8 flushed: [u64; 16]         per database: the epoch of its last flush
+//!         136 flush_lock: u64            0, or the token of a transaction that may flush
+//! block 1   0 state: u64                 0 new, 1 being set up, 2 ready
+//!           8 layout: u64                version of all these layouts
+//!          16 buckets: u64
+//!          24 seed: u64                  of the hash
+//!          32 magic: u64                 of the pages
+//! block 2.. one per node: its counters
+//! then      slabs: [u64]                 address of each slab of bucket pages
+//! ```
+//!
+//! Block 0 is read by every operation and written only by flushes, so every node keeps a copy.
+
+use rackmem::view::{View, ViewMut};
+
+use crate::DATABASES;
+
+/// Version of the layouts in this folder.
+pub(crate) const LAYOUT: u64 = 1;
+const FLUSHED: usize = 8;
+pub(crate) const FLUSH_LOCK: usize = FLUSHED + 8 * DATABASES;
+/// Bytes of block 0 in use.
+pub(crate) const FLUSH_BYTES: usize = FLUSH_LOCK + 8;
+/// Bytes of block 1 in use.
+pub(crate) const SETTINGS_BYTES: usize = 40;
+/// Bytes in a slab of bucket pages, at most.
+const SLAB_BYTES: usize = 16 << 20;
+
+const _: () = assert!(FLUSH_BYTES <= 256 && SETTINGS_BYTES <= 256);
+
+/// Where a store's set-up stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    New,
+    Claimed,
+    Ready,
+}
+
+/// The settings of a store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub layout: u64,
+    pub buckets: u64,
+    pub seed: u64,
+    pub magic: u64,
+}
+
+impl Settings {
+    pub fn state(view: &View<'_>) -> State {
+        match view.u64(0) {
+            0 => State::New,
+            1 => State::Claimed,
+            _ => State::Ready,
+        }
+    }
+
+    pub fn set_state(view: &mut ViewMut<'_>, state: State) {
+        view.set_u64(0, state as u64);
+    }
+
+    pub fn load(view: &View<'_>) -> Self {
+        Self {
+            layout: view.u64(8),
+            buckets: view.u64(16),
+            seed: view.u64(24),
+            magic: view.u64(32),
+        }
+    }
+
+    pub fn store(&self, view: &mut ViewMut<'_>) {
+        for (i, word) in [self.layout, self.buckets, self.seed, self.magic]
+            .into_iter()
+            .enumerate()
+        {
+            view.set_u64(8 + i * 8, word);
+        }
+    }
+}
+
+/// Where the parts of the region are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Map {
+    pub block: usize,
+    pub nodes: usize,
+    pub buckets: usize,
+    /// Bucket pages in a slab, a power of two.
+    pub slab_pages: usize,
+}
+
+impl Map {
+    pub fn new(block: usize, nodes: usize, buckets: usize) -> Self {
+        let fair = buckets / nodes.next_power_of_two().min(buckets);
+        Self {
+            block,
+            nodes,
+            buckets,
+            slab_pages: fair.min(SLAB_BYTES / block),
+        }
+    }
+
+    pub fn slabs(&self) -> usize {
+        self.buckets / self.slab_pages
+    }
+
+    pub fn settings(&self, base: u64) -> u64 {
+        base + self.block as u64
+    }
+
+    pub fn counters(&self, base: u64, node: usize) -> u64 {
+        base + ((2 + node) * self.block) as u64
+    }
+
+    pub fn slab_table(&self, base: u64) -> u64 {
+        self.counters(base, self.nodes)
+    }
+
+    pub fn region_len(&self) -> usize {
+        (2 + self.nodes) * self.block + (self.slabs() * 8).next_multiple_of(self.block)
+    }
+}
+
+/// The flushes an operation knows of when it starts.
+///
+/// A page says up to which flush it has been cleaned; whatever it holds of a database flushed later does
+/// not exist. An operation that knows of fewer flushes than the page starts again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Era {
+    pub epoch: u64,
+    /// Of the operation's database.
+    pub flushed: u64,
+}
+
+/// All of block 0.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Flushes {
+    pub epoch: u64,
+    pub flushed: [u64; DATABASES],
+}
+
+impl Flushes {
+    pub fn load(view: &View<'_>) -> Self {
+        Self {
+            epoch: view.u64(0),
+            flushed: std::array::from_fn(|db| view.u64(FLUSHED + 8 * db)),
+        }
+    }
+
+    pub fn era(&self, db: u8) -> Era {
+        Era {
+            epoch: self.epoch,
+            flushed: self.flushed[usize::from(db) % DATABASES],
+        }
+    }
+}
+
+/// One database's part of block 0.
+#[inline]
+pub(crate) fn load_era(view: &View<'_>, db: u8) -> Era {
+    Era {
+        epoch: view.u64(0),
+        flushed: view.u64(FLUSHED + 8 * usize::from(db)),
+    }
+}
+
+/// Flushes one database, or all.
+pub(crate) fn flush(view: &mut ViewMut<'_>, db: Option<u8>) {
+    let epoch = view.u64(0) + 1;
+    view.set_u64(0, epoch);
+    for i in (0..DATABASES).filter(|i| db.is_none_or(|db| usize::from(db) == *i)) {
+        view.set_u64(FLUSHED + 8 * i, epoch);
+    }
+}

@@ -1,0 +1,265 @@
+//! Changing a key the long way: the bucket is held, its pages are walked.
+//!
+//! A bucket whose head page is full goes on in further pages. Nobody else reads or changes any of them
+//! while the bucket is held, and every change ends by raising the head page's version, which is what
+//! readers who were on their way notice.
+
+use super::core::{Core, Scope};
+use super::edit::{Current, Edit, Effects, Operation, apply, retire, seal};
+use super::lookup::MAX_CHAIN;
+use super::value::{Extents, Meta, Value};
+use crate::Error;
+use crate::error::Result;
+use crate::layout::page::{KeyId, Record, record_size};
+use crate::layout::page_mut::PageMut;
+use crate::memory::Memory;
+
+/// A page of a chain.
+#[derive(Clone, Copy)]
+pub(crate) struct Link {
+    pub addr: u64,
+    pub used: usize,
+}
+
+/// A held bucket's pages, and where the key's record is.
+pub(crate) struct Chain {
+    pub pages: Vec<Link>,
+    pub version: u64,
+    pub epoch: u64,
+    pub soonest: u64,
+    /// Index into `pages`, and the record.
+    pub found: Option<(usize, Record)>,
+    /// The record's value when it lies in the page.
+    pub inline: Vec<u8>,
+}
+
+impl<M: Memory> Core<M> {
+    /// Walks a held bucket's pages, all of them.
+    pub fn walk(&self, bucket: usize, id: &KeyId<'_>) -> Result<Chain> {
+        let mut chain = Chain {
+            pages: Vec::new(),
+            version: 0,
+            epoch: 0,
+            soonest: 0,
+            found: None,
+            inline: Vec::new(),
+        };
+        let mut addr = self.head(bucket);
+        while addr != 0 {
+            if chain.pages.len() == MAX_CHAIN {
+                return Err(Error::Corrupt("a chain of pages does not end"));
+            }
+            let next = self.look(addr, |page| {
+                let found = page.find(id);
+                if let Some(record) = found.as_ref().filter(|r| r.extent.is_none()) {
+                    chain.inline.clear();
+                    let value = Value::Window {
+                        view: page.view,
+                        at: record.value_at(),
+                        len: record.val_len,
+                    };
+                    value.append_to(&mut chain.inline);
+                }
+                (
+                    found,
+                    page.used(),
+                    page.next(),
+                    [page.version(), page.epoch(), page.soonest()],
+                )
+            })?;
+            let (found, used, next, head) = next;
+            if chain.pages.is_empty() {
+                [chain.version, chain.epoch, chain.soonest] = head;
+            }
+            if let Some(record) = found {
+                chain.found = Some((chain.pages.len(), record));
+            }
+            chain.pages.push(Link { addr, used });
+            addr = next;
+        }
+        Ok(chain)
+    }
+
+    /// [`Core::walk`], after removing what flushes and, when the chain would otherwise grow, time have ended.
+    pub fn walk_clean(&self, held: Scope<'_>, bucket: usize, id: &KeyId<'_>) -> Result<Chain> {
+        let chain = self.walk(bucket, id)?;
+        let overdue = chain.soonest != 0 && chain.soonest <= self.clock.now();
+        if overdue || chain.epoch < self.era(held, id.db)?.epoch {
+            self.refresh(held, bucket)?;
+            return self.walk(bucket, id);
+        }
+        Ok(chain)
+    }
+
+    /// Does an operation on a held bucket.
+    #[cold]
+    pub fn edit_chain(
+        &self,
+        held: Scope<'_>,
+        id: &KeyId<'_>,
+        op: &mut impl Operation,
+    ) -> Result<Effects> {
+        let chain = self.walk_clean(held, self.bucket(id), id)?;
+        let live = chain
+            .found
+            .map(|(_, record)| record)
+            .filter(|r| !r.expired(|| self.clock.now()));
+        let fetched = self.fetch(live.as_ref(), op)?;
+        let current = live.map(|record| {
+            let value = match (record.extent, &fetched) {
+                (None, _) => Value::Bytes(&chain.inline),
+                (Some(_), Some(bytes)) => Value::Bytes(bytes),
+                (Some(extent), None) => Value::Remote(extent),
+            };
+            Current {
+                meta: Meta::from(&record),
+                value,
+            }
+        });
+        let edit = op.decide(current.as_ref());
+        self.apply_chain(held, id, &chain, edit, op)
+    }
+
+    /// The bytes of a value in an extent, for an operation that wants them.
+    fn fetch<O: Operation>(&self, record: Option<&Record>, _: &O) -> Result<Option<Vec<u8>>> {
+        let Some(Record {
+            extent: Some(extent),
+            val_len,
+            ..
+        }) = record.filter(|_| O::WANTS_VALUE)
+        else {
+            return Ok(None);
+        };
+        let mut bytes = vec![0; *val_len];
+        self.memory.read(extent.addr, &mut bytes)?;
+        Ok(Some(bytes))
+    }
+
+    /// Makes a change in a chain just walked.
+    pub fn apply_chain(
+        &self,
+        held: Scope<'_>,
+        id: &KeyId<'_>,
+        chain: &Chain,
+        edit: Edit,
+        op: &impl Operation,
+    ) -> Result<Effects> {
+        let era = self.era(held, id.db)?;
+        let effects = match (edit, chain.found) {
+            (_, Some((page, record))) => {
+                match self.apply_at(chain, page, id, Some(&record), edit, op)? {
+                    Some(effects) => effects,
+                    None => self.relocate(id, chain, Some((page, &record)), edit, op)?,
+                }
+            }
+            (Edit::Put { .. }, None) => self.relocate(id, chain, None, edit, op)?,
+            (Edit::Escalate, None) => Effects {
+                escalated: true,
+                ..Effects::default()
+            },
+            (_, None) => Effects::default(),
+        };
+        let expiry = match edit {
+            Edit::Put { expiry } | Edit::Expire(expiry) => expiry,
+            _ => 0,
+        };
+        let head = chain.pages[0].addr;
+        self.memory.update(head, self.geometry.block, |view| {
+            let mut page = PageMut::new(view, &self.geometry);
+            page.note_expiry(expiry);
+            seal(&mut page, &effects, chain.version + 1);
+        })?;
+        self.count(id.db, era.flushed, effects.counts)?;
+        Ok(effects)
+    }
+
+    /// [`apply`] in one page of the chain.
+    fn apply_at(
+        &self,
+        chain: &Chain,
+        page: usize,
+        id: &KeyId<'_>,
+        old: Option<&Record>,
+        edit: Edit,
+        op: &impl Operation,
+    ) -> Result<Option<Effects>> {
+        let stamp = chain.version + 1;
+        Ok(self
+            .memory
+            .update(chain.pages[page].addr, self.geometry.block, |view| {
+                apply(
+                    &mut PageMut::new(view, &self.geometry),
+                    id,
+                    old,
+                    edit,
+                    op,
+                    stamp,
+                )
+            })?)
+    }
+
+    /// Puts the record in a page with room, a new one if need be, and only then takes the old one out.
+    fn relocate(
+        &self,
+        id: &KeyId<'_>,
+        chain: &Chain,
+        old: Option<(usize, &Record)>,
+        edit: Edit,
+        op: &impl Operation,
+    ) -> Result<Effects> {
+        let size = record_size(id.key.len(), op.payload().stored_len());
+        let skip = old.map(|(page, _)| page);
+        let room = chain.pages.iter().enumerate();
+        let mut room =
+            room.filter(|(i, link)| Some(*i) != skip && link.used + size <= self.geometry.block);
+        let addr = match room.next() {
+            Some((_, link)) => link.addr,
+            None => self.grow(id, chain)?,
+        };
+        let stamp = chain.version + 1;
+        let put = self.memory.update(addr, self.geometry.block, |view| {
+            apply(
+                &mut PageMut::new(view, &self.geometry),
+                id,
+                None,
+                edit,
+                op,
+                stamp,
+            )
+        })?;
+        let mut effects = put.ok_or(Error::Corrupt("a page has less room than it said"))?;
+        if let Some((page, record)) = old {
+            self.memory
+                .update(chain.pages[page].addr, self.geometry.block, |view| {
+                    PageMut::new(view, &self.geometry).remove(record);
+                })?;
+            retire(&mut effects, record, &op.payload());
+        }
+        Ok(effects)
+    }
+
+    /// Adds an empty page at the end of the chain.
+    fn grow(&self, id: &KeyId<'_>, chain: &Chain) -> Result<u64> {
+        if chain.pages.len() >= MAX_CHAIN {
+            return Err(crate::memory::MemoryError::OutOfMemory.into());
+        }
+        let addr = self
+            .memory
+            .alloc_on(self.home(self.bucket(id)), self.geometry.block)?;
+        self.memory.update(addr, self.geometry.block, |view| {
+            PageMut::new(view, &self.geometry).format()
+        })?;
+        let last = chain.pages[chain.pages.len() - 1].addr;
+        self.memory.update(last, self.geometry.block, |view| {
+            PageMut::new(view, &self.geometry).set_next(addr);
+        })?;
+        Ok(addr)
+    }
+
+    /// Frees extents that never came to be used.
+    pub fn discard(&self, extent: crate::layout::page::Extent) -> Result<()> {
+        let mut extents = Extents::default();
+        extents.push(extent);
+        self.free(&extents)
+    }
+}

@@ -1,0 +1,255 @@
+//! Changing a key: one atomic update of its bucket's head page, when the record is there or can be.
+//!
+//! An operation says what to do about what it finds ([`Operation::decide`]); this file does it. What
+//! does not fit the head page goes to `chain.rs`, with the bucket held.
+
+use super::core::{Core, Scope};
+use super::value::{Extents, Meta, Value};
+use crate::error::Result;
+use crate::layout::counters::Counts;
+use crate::layout::page::{KeyId, Record};
+use crate::layout::page_mut::{PageMut, Payload};
+use crate::layout::superblock::Era;
+use crate::memory::Memory;
+
+/// A live record as an operation sees it.
+pub(crate) struct Current<'a> {
+    pub meta: Meta,
+    pub value: Value<'a>,
+}
+
+/// What to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Edit {
+    Keep,
+    Remove,
+    /// Store [`Operation::payload`] with this expiry (0: none).
+    Put {
+        expiry: u64,
+    },
+    /// Change only the expiry.
+    Expire(u64),
+    /// Leave everything as it is and tell the caller to take the long way.
+    Escalate,
+}
+
+/// One change of one key.
+pub(crate) trait Operation {
+    /// Whether `decide` must see the bytes of a value that lies in an extent.
+    const WANTS_VALUE: bool = false;
+
+    /// What to do. May be asked several times, with what is there at the time; the last answer counts.
+    fn decide(&mut self, current: Option<&Current<'_>>) -> Edit;
+
+    /// The new value, asked for after `decide` said to put it.
+    fn payload(&self) -> Payload<'_> {
+        Payload::Inline(&[])
+    }
+}
+
+/// What a change leaves to do: count, and free.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    pub counts: Counts,
+    pub freed: Extents,
+    pub escalated: bool,
+    pub removed: bool,
+    pub changed: bool,
+}
+
+/// How one update of the head page ends.
+enum Step {
+    Done(Effects),
+    Locked,
+    Stale,
+    /// The page holds what a flush has removed.
+    Unclean,
+    Chain,
+}
+
+impl<M: Memory> Core<M> {
+    /// Does the operation, counts and frees. Says whether it escalated.
+    #[inline]
+    pub fn edit(&self, scope: Scope<'_>, id: &KeyId<'_>, op: &mut impl Operation) -> Result<bool> {
+        let effects = self.edit_keeping(scope, id, op)?;
+        self.free(&effects.freed)?;
+        Ok(effects.escalated)
+    }
+
+    /// Does the operation and counts, but leaves it to the caller to free.
+    #[inline]
+    pub fn edit_keeping(
+        &self,
+        scope: Scope<'_>,
+        id: &KeyId<'_>,
+        op: &mut impl Operation,
+    ) -> Result<Effects> {
+        let bucket = self.bucket(id);
+        let head = self.head(bucket);
+        let mut patience = self.patience();
+        loop {
+            let era = self.era(scope, id.db)?;
+            let step = self.memory.update(head, self.geometry.block, |view| {
+                self.step(
+                    &mut PageMut::new(view, &self.geometry),
+                    scope.token,
+                    era,
+                    id,
+                    op,
+                )
+            })?;
+            match step {
+                Step::Done(effects) => {
+                    self.count(id.db, era.flushed, effects.counts)?;
+                    return Ok(effects);
+                }
+                Step::Locked => self.await_lock(bucket, scope.token, &mut patience)?,
+                Step::Stale => {}
+                Step::Unclean => self.refresh(scope, bucket)?,
+                Step::Chain => {
+                    return self.with_bucket(scope, bucket, |held| self.edit_chain(held, id, op));
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn step(
+        &self,
+        page: &mut PageMut<'_, '_>,
+        token: u64,
+        era: Era,
+        id: &KeyId<'_>,
+        op: &mut impl Operation,
+    ) -> Step {
+        let now = page.page();
+        if now.lock() != token {
+            return Step::Locked;
+        }
+        if now.epoch() > era.epoch {
+            return Step::Stale;
+        }
+        if now.epoch() < era.epoch {
+            if now.count() != 0 || now.next() != 0 {
+                return Step::Unclean;
+            }
+            page.set_epoch(era.epoch);
+        }
+        let now = page.page();
+        let (record, stamp) = (now.find(id), now.version() + 1);
+        if record.is_none() && now.next() != 0 {
+            return Step::Chain;
+        }
+        let edit = {
+            let live = record
+                .as_ref()
+                .filter(|record| !record.expired(|| self.clock.now()));
+            let current = live.map(|record| current(&now, record));
+            if matches!(
+                current,
+                Some(Current {
+                    value: Value::Remote(_),
+                    ..
+                })
+            ) && wants_value(op)
+            {
+                return Step::Chain;
+            }
+            op.decide(current.as_ref())
+        };
+        match apply(page, id, record.as_ref(), edit, op, stamp) {
+            Some(effects) => {
+                seal(page, &effects, stamp);
+                Step::Done(effects)
+            }
+            None => Step::Chain,
+        }
+    }
+}
+
+fn wants_value<O: Operation>(_: &O) -> bool {
+    O::WANTS_VALUE
+}
+
+fn current<'a>(page: &crate::layout::page::Page<'a>, record: &Record) -> Current<'a> {
+    let value = match record.extent {
+        Some(extent) => Value::Remote(extent),
+        None => Value::Window {
+            view: page.view,
+            at: record.value_at(),
+            len: record.val_len,
+        },
+    };
+    Current {
+        meta: Meta::from(record),
+        value,
+    }
+}
+
+/// Marks the head page as changed.
+#[inline]
+pub(crate) fn seal(head: &mut PageMut<'_, '_>, effects: &Effects, stamp: u64) {
+    if effects.changed {
+        head.set_version(stamp);
+        if effects.removed {
+            head.set_deleted(stamp);
+        }
+    }
+}
+
+/// Makes the change in the page that holds (or gets) the record; `None`, and nothing changed, when there is
+/// no room.
+#[inline]
+pub(crate) fn apply(
+    page: &mut PageMut<'_, '_>,
+    id: &KeyId<'_>,
+    old: Option<&Record>,
+    edit: Edit,
+    op: &impl Operation,
+    stamp: u64,
+) -> Option<Effects> {
+    let mut effects = Effects::default();
+    match (edit, old) {
+        (Edit::Put { expiry }, _) => {
+            let payload = op.payload();
+            if !page.put(id, old, &payload, expiry, stamp) {
+                return None;
+            }
+            page.note_expiry(expiry);
+            if let Some(old) = old {
+                retire(&mut effects, old, &payload);
+            }
+            effects.counts = effects.counts.plus(Counts::record(true, expiry != 0));
+            effects.changed = true;
+        }
+        (Edit::Remove, Some(old)) => {
+            page.remove(old);
+            retire(&mut effects, old, &Payload::Inline(&[]));
+            effects.changed = true;
+            effects.removed = true;
+        }
+        (Edit::Expire(expiry), Some(old)) => {
+            page.set_record_expiry(old, expiry, stamp);
+            page.note_expiry(expiry);
+            let (gone, new) = (
+                Counts::record(false, old.expiry != 0),
+                Counts::record(true, expiry != 0),
+            );
+            effects.counts = gone.plus(new);
+            effects.changed = true;
+        }
+        (Edit::Keep | Edit::Remove | Edit::Expire(_), _) => {}
+        (Edit::Escalate, _) => effects.escalated = true,
+    }
+    Some(effects)
+}
+
+/// Takes a record off the books. Its extent is freed, unless the new value lies in it.
+pub(crate) fn retire(effects: &mut Effects, old: &Record, new: &Payload<'_>) {
+    effects.counts = effects.counts.plus(Counts::record(false, old.expiry != 0));
+    if let Some(extent) = old.extent
+        && !matches!(new, Payload::Extent { extent: same, .. } if *same == extent)
+    {
+        effects.freed.push(extent);
+    }
+}

@@ -1,0 +1,264 @@
+//! Operations on all keys: scanning, choosing, counting, and the sweep that ends what is over.
+//!
+//! A scan's cursor is a bucket's number. Keys never change their bucket and a bucket is read as it is at
+//! one moment, so a key that is there from a scan's start to its end is found, once.
+
+use super::core::{Core, Scope};
+use super::db::Db;
+use super::lookup::MAX_CHAIN;
+use crate::Error;
+use crate::error::Result;
+use crate::layout::page::Page;
+use crate::memory::Memory;
+
+/// Buckets looked at in one step of a scan, besides those its count asks for.
+const SCAN_BUCKETS: usize = 1024;
+/// Buckets a step may look at per key asked for.
+const SCAN_FACTOR: usize = 16;
+/// Disturbed reads of a bucket before it is held.
+const CALM_TRIES: u32 = 16;
+
+/// Keys, packed. Reusable.
+#[derive(Debug, Default)]
+pub struct Keys {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Keys {
+    /// The keys.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts
+            .zip(&self.ends)
+            .map(|(start, end)| &self.bytes[start..*end])
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Forgets them.
+    pub fn clear(&mut self) {
+        self.truncate(0);
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.ends.truncate(len);
+        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
+    }
+
+    /// Adds the live keys of one page.
+    fn collect(&mut self, page: &Page<'_>, db: u8, now: u64) {
+        for record in page
+            .records()
+            .filter(|r| r.db() == db && !r.expired(|| now))
+        {
+            let start = self.bytes.len();
+            self.bytes.resize(start + record.key_len(), 0);
+            page.view.read(record.key_at(), &mut self.bytes[start..]);
+            self.ends.push(self.bytes.len());
+        }
+    }
+}
+
+impl<M: Memory> Db<'_, M> {
+    /// How many keys there are. Exact when nothing changes meanwhile; keys past their expiry count until
+    /// they are removed.
+    pub fn len(&self) -> Result<usize> {
+        Ok(self.core.counts(self.scope, self.number)?.keys as usize)
+    }
+
+    /// Whether [`Db::len`] is 0.
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// How many keys have an expiry; as exact as [`Db::len`].
+    pub fn expiring(&self) -> Result<usize> {
+        Ok(self.core.counts(self.scope, self.number)?.expires as usize)
+    }
+
+    /// Adds to `keys` those of the buckets from `cursor` on, about `count`; says where to go on, 0 at the end.
+    pub fn scan(&self, cursor: u64, count: usize, keys: &mut Keys) -> Result<u64> {
+        let buckets = self.core.map.buckets;
+        let budget = SCAN_BUCKETS.saturating_add(count.saturating_mul(SCAN_FACTOR));
+        let first = usize::try_from(cursor).unwrap_or(buckets).min(buckets);
+        let wanted = keys.len().saturating_add(count.max(1));
+        for bucket in first..buckets.min(first.saturating_add(budget)) {
+            self.core.collect(self.scope, bucket, self.number, keys)?;
+            if keys.len() >= wanted {
+                return Ok(self.cursor(bucket + 1));
+            }
+        }
+        Ok(self.cursor(first.saturating_add(budget)))
+    }
+
+    fn cursor(&self, next: usize) -> u64 {
+        if next >= self.core.map.buckets {
+            0
+        } else {
+            next as u64
+        }
+    }
+
+    /// A key chosen at random: first a bucket, then a key in it or after it.
+    pub fn random_key(&self) -> Result<Option<Vec<u8>>> {
+        let buckets = self.core.map.buckets;
+        let first = fastrand::usize(..buckets);
+        let mut keys = Keys::default();
+        for i in 0..buckets {
+            self.core
+                .collect(self.scope, (first + i) % buckets, self.number, &mut keys)?;
+            if !keys.is_empty() {
+                let chosen = fastrand::usize(..keys.len());
+                return Ok(keys.iter().nth(chosen).map(<[u8]>::to_vec));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// How a look at a bucket's head page for its keys ends.
+struct Glance {
+    lock: u64,
+    stale: bool,
+    version: u64,
+    next: u64,
+}
+
+impl<M: Memory> Core<M> {
+    /// Adds a bucket's live keys of one database, as they are at one moment.
+    fn collect(&self, scope: Scope<'_>, bucket: usize, db: u8, keys: &mut Keys) -> Result<()> {
+        let start = keys.len();
+        let mut patience = self.patience();
+        for tries in 0.. {
+            if tries == CALM_TRIES && scope.token == 0 {
+                break;
+            }
+            if self.try_collect(scope, bucket, db, keys)? {
+                return Ok(());
+            }
+            keys.truncate(start);
+            patience.pause()?;
+        }
+        self.with_bucket(scope, bucket, |held| self.collect(held, bucket, db, keys))
+    }
+
+    fn try_collect(
+        &self,
+        scope: Scope<'_>,
+        bucket: usize,
+        db: u8,
+        keys: &mut Keys,
+    ) -> Result<bool> {
+        let era = self.era(scope, db)?;
+        let (head, now, start) = (self.head(bucket), self.clock.now(), keys.len());
+        let glance = self.look(head, |page| {
+            keys.truncate(start);
+            let dead = era.flushed > page.epoch();
+            if !dead {
+                keys.collect(page, db, now);
+            }
+            let next = if dead { 0 } else { page.next() };
+            Glance {
+                lock: page.lock(),
+                stale: page.epoch() > era.epoch,
+                version: page.version(),
+                next,
+            }
+        })?;
+        if glance.lock != scope.token || glance.stale {
+            return Ok(false);
+        }
+        if glance.next == 0 {
+            return Ok(true);
+        }
+        let walked = self.collect_chain(glance.next, db, now, keys);
+        let calm = self.look(head, |page| {
+            page.lock() == scope.token && page.version() == glance.version
+        })?;
+        if calm {
+            walked.map(|()| true)
+        } else {
+            Ok(false)
+        }
+    }
+
+    fn collect_chain(&self, first: u64, db: u8, now: u64, keys: &mut Keys) -> Result<()> {
+        let mut addr = first;
+        for _ in 0..MAX_CHAIN {
+            if addr == 0 {
+                return Ok(());
+            }
+            let start = keys.len();
+            addr = self.look(addr, |page| {
+                keys.truncate(start);
+                keys.collect(page, db, now);
+                page.next()
+            })?;
+        }
+        Err(Error::Corrupt("a chain of pages does not end"))
+    }
+}
+
+/// Where a sweep over this node's buckets stands.
+#[derive(Debug, Default)]
+pub struct Sweep {
+    bucket: usize,
+    /// Buckets left until every one has been looked at since the last flush seen.
+    left: usize,
+    epoch: u64,
+}
+
+impl<M: Memory> Core<M> {
+    /// Looks at up to `budget` buckets whose memory is at this node, and cleans those that need it. Does
+    /// nothing while no key expires and no flush is left to be cleaned up after. Says how many it cleaned.
+    pub fn sweep(&self, sweep: &mut Sweep, budget: usize) -> Result<usize> {
+        let epoch = self.flushes(Scope::ALONE)?.epoch;
+        if epoch != sweep.epoch {
+            (sweep.epoch, sweep.left) = (epoch, self.map.buckets);
+        }
+        if sweep.left == 0 && !self.anything_expires()? {
+            return Ok(0);
+        }
+        let (now, mut looked, mut cleaned) = (self.clock.now(), 0, 0);
+        for _ in 0..self.map.buckets {
+            if looked == budget {
+                break;
+            }
+            let bucket = sweep.bucket % self.map.buckets;
+            sweep.bucket = (bucket + 1) % self.map.buckets;
+            sweep.left = sweep.left.saturating_sub(1);
+            if self.home(bucket) != self.memory.id() {
+                continue;
+            }
+            looked += 1;
+            let due = self.look(self.head(bucket), |page| {
+                let expired = page.soonest() != 0 && page.soonest() <= now;
+                let flushed = page.epoch() < epoch && (page.count() != 0 || page.next() != 0);
+                page.lock() == 0 && (expired || flushed)
+            })?;
+            if due {
+                self.refresh(Scope::ALONE, bucket)?;
+                cleaned += 1;
+            }
+        }
+        Ok(cleaned)
+    }
+
+    fn anything_expires(&self) -> Result<bool> {
+        for db in 0..crate::DATABASES as u8 {
+            if self.counts(Scope::ALONE, db)?.expires != 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

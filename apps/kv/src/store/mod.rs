@@ -1,0 +1,106 @@
+//! The store: keys and values in the memory of a rack, the same from every node, each operation one step.
+//!
+//! Keys hash to buckets; a bucket is a page, one block of memory, with further pages behind it when it is
+//! full. How an operation stays one step: `lookup.rs` for reads, `edit.rs` for changes, `lock.rs` and
+//! `chain.rs` for what takes several blocks, `multi.rs` for what takes several keys.
+
+mod chain;
+mod core;
+mod db;
+mod edit;
+mod keyspace;
+mod lock;
+mod lookup;
+mod multi;
+mod open;
+mod ops;
+mod refresh;
+mod splice;
+mod transaction;
+pub(crate) mod value;
+
+use std::sync::Arc;
+
+use self::core::{Core, Scope};
+use crate::error::Result;
+use crate::memory::Memory;
+
+pub use self::db::{Condition, Db, Expiry, Mark, SetOptions, SetOutcome};
+pub use self::keyspace::{Keys, Sweep};
+pub use self::multi::Values;
+pub use self::open::Options;
+pub use self::ops::ExpireIf;
+pub use self::transaction::{Plan, Transaction};
+pub use self::value::Meta;
+
+/// A store, open at one node. Clones are the same store; any thread may use any of them.
+pub struct Store<M> {
+    core: Arc<Core<M>>,
+}
+
+impl<M> Clone for Store<M> {
+    fn clone(&self) -> Self {
+        Self {
+            core: self.core.clone(),
+        }
+    }
+}
+
+impl<M: Memory> Store<M> {
+    /// One of the 16 databases; `None` for other numbers.
+    pub fn db(&self, number: u8) -> Option<Db<'_, M>> {
+        self.first().select(number)
+    }
+
+    /// Database 0.
+    #[inline]
+    pub fn first(&self) -> Db<'_, M> {
+        Db {
+            core: &self.core,
+            scope: Scope::ALONE,
+            number: 0,
+        }
+    }
+
+    /// [`Db::get`] in database 0.
+    #[inline]
+    pub fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        self.first().get(key, value)
+    }
+
+    /// [`Db::set`] in database 0.
+    #[inline]
+    pub fn set(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.first().set(key, value)
+    }
+
+    /// [`Db::remove`] in database 0.
+    pub fn remove(&self, key: &[u8]) -> Result<bool> {
+        self.first().remove(key)
+    }
+
+    /// [`Db::increment`] in database 0.
+    pub fn increment(&self, key: &[u8], by: i64) -> Result<i64> {
+        self.first().increment(key, by)
+    }
+
+    /// Cleans up to `budget` of this node's buckets: see [`Sweep`]. A server does this by itself.
+    pub fn sweep(&self, sweep: &mut Sweep, budget: usize) -> Result<usize> {
+        self.core.sweep(sweep, budget)
+    }
+
+    /// The memory the store is in.
+    pub fn memory(&self) -> &M {
+        &self.core.memory
+    }
+
+    /// The longest key, in bytes.
+    pub fn key_limit(&self) -> usize {
+        self.core.geometry.key_max()
+    }
+
+    /// Buckets.
+    pub fn buckets(&self) -> usize {
+        self.core.map.buckets
+    }
+}

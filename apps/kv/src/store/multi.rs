@@ -1,0 +1,321 @@
+//! Operations on several keys, each one step to everybody else.
+//!
+//! Reads take no lock: they read every key, look again whether all the buckets are as they were, and only
+//! after several disturbed tries hold them. Changes hold the buckets of all their keys.
+
+use std::cell::Cell;
+use std::ops::Range;
+
+use super::core::Scope;
+use super::db::{Condition, Db, Expiry, SetOptions};
+use super::edit::Effects;
+use super::lookup::{Seen, Try};
+use super::ops::{Peek, Peeked, Remove, Set};
+use super::value::Reach;
+use crate::error::{Error, Result};
+use crate::layout::page::Extent;
+use crate::layout::page_mut::Payload;
+use crate::memory::Memory;
+
+/// Disturbed tries before the buckets are held.
+const CALM_TRIES: u32 = 8;
+
+/// Values read together. Reusable.
+#[derive(Debug, Default)]
+pub struct Values {
+    bytes: Vec<u8>,
+    spans: Vec<Option<Range<usize>>>,
+}
+
+impl Values {
+    /// The values in the order of their keys, `None` for keys that are not there.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Option<&[u8]>> {
+        self.spans
+            .iter()
+            .map(|span| span.clone().map(|span| &self.bytes[span]))
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.spans.clear();
+    }
+}
+
+impl<'a, M: Memory> Db<'a, M> {
+    /// Runs `f` with the keys' buckets held, by this transaction already or for the length of `f`.
+    fn together<R>(&self, keys: &[&[u8]], f: impl FnOnce(Db<'_, M>) -> Result<R>) -> Result<R> {
+        if self.scope.token != 0 {
+            return f(*self);
+        }
+        let buckets = keys
+            .iter()
+            .map(|key| Ok(self.core.bucket(&self.id(key)?)))
+            .collect::<Result<_>>()?;
+        let held = self.core.hold(buckets)?;
+        let pinned = Cell::new(self.core.flushes(Scope::ALONE)?);
+        let scope = Scope {
+            token: held.token,
+            pinned: Some(&pinned),
+        };
+        f(Db {
+            core: self.core,
+            scope,
+            number: self.number,
+        })
+    }
+
+    /// Reads several keys as they are at one moment. `limit` bounds the bytes of all values together.
+    pub fn get_many(&self, keys: &[&[u8]], limit: usize, values: &mut Values) -> Result<()> {
+        self.read_many(keys, Reach::All, limit, values)
+    }
+
+    /// How many of the keys are there at one moment; a key named twice counts twice.
+    pub fn count_present(&self, keys: &[&[u8]]) -> Result<usize> {
+        let mut values = Values::default();
+        self.read_many(keys, Reach::Nothing, 0, &mut values)?;
+        Ok(values.spans.iter().flatten().count())
+    }
+
+    fn read_many(
+        &self,
+        keys: &[&[u8]],
+        reach: Reach,
+        limit: usize,
+        values: &mut Values,
+    ) -> Result<()> {
+        if self.scope.token != 0 {
+            return self.read_held(keys, reach, limit, values);
+        }
+        let mut marks = Vec::with_capacity(keys.len());
+        let mut patience = self.core.patience();
+        for _ in 0..CALM_TRIES {
+            if self.try_read_many(keys, reach, limit, values, &mut marks)? {
+                return Ok(());
+            }
+            patience.pause()?;
+        }
+        self.together(keys, |db| db.read_held(keys, reach, limit, values))
+    }
+
+    fn read_held(
+        &self,
+        keys: &[&[u8]],
+        reach: Reach,
+        limit: usize,
+        values: &mut Values,
+    ) -> Result<()> {
+        values.clear();
+        for key in keys {
+            let start = values.bytes.len();
+            let found = self.read(key, reach, |_, value| {
+                values.bytes.truncate(start);
+                value.append_to(&mut values.bytes);
+            })?;
+            values.push(start, found, limit)?;
+        }
+        Ok(())
+    }
+
+    /// One try without locks; `false`: something changed meanwhile.
+    fn try_read_many(
+        &self,
+        keys: &[&[u8]],
+        reach: Reach,
+        limit: usize,
+        values: &mut Values,
+        marks: &mut Vec<(usize, u64)>,
+    ) -> Result<bool> {
+        values.clear();
+        marks.clear();
+        // All keys go by the same flushes, or a flush could fall between two of them.
+        let era = self.core.era(self.scope, self.number)?;
+        for key in keys {
+            let id = self.id(key)?;
+            let start = values.bytes.len();
+            let mut sink = |_: &_, value: super::value::Value<'_>| {
+                values.bytes.truncate(start);
+                value.append_to(&mut values.bytes);
+            };
+            let Try::Seen(Seen { found, version, .. }) =
+                self.core.try_lookup(0, era, &id, reach, &mut sink)?
+            else {
+                return Ok(false);
+            };
+            marks.push((self.core.bucket(&id), version));
+            values.push(start, found, limit)?;
+        }
+        if marks.len() < 2 {
+            return Ok(true);
+        }
+        for (bucket, version) in marks {
+            let head = self.core.head(*bucket);
+            if !self
+                .core
+                .look(head, |page| page.lock() == 0 && page.version() == *version)?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sets several keys at once; with `only_new`, only when none of them is there. When memory for a further
+    /// page of a full bucket runs out on the way, the pairs before that are set and stay.
+    pub fn set_many(&self, pairs: &[(&[u8], &[u8])], only_new: bool) -> Result<bool> {
+        let keys: Vec<&[u8]> = pairs.iter().map(|(key, _)| *key).collect();
+        for key in &keys {
+            self.id(key)?;
+        }
+        let mut stored = self.store_long(pairs)?;
+        let done = self.together(&keys, |db| {
+            if only_new && db.count_present(&keys)? != 0 {
+                return Ok(false);
+            }
+            for ((key, value), extent) in pairs.iter().zip(&mut stored) {
+                let payload = match *extent {
+                    Some(extent) => Payload::Extent {
+                        extent,
+                        len: value.len(),
+                    },
+                    None => Payload::Inline(value),
+                };
+                let mut op = Set::new(
+                    payload,
+                    SetOptions {
+                        condition: Condition::Always,
+                        expiry: Expiry::Never,
+                    },
+                );
+                db.core.edit(db.scope, &db.id(key)?, &mut op)?;
+                *extent = None;
+            }
+            Ok(true)
+        });
+        self.discard_all(&stored)?;
+        done
+    }
+
+    /// Extents for the values that need one, all or none.
+    fn store_long(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Option<Extent>>> {
+        let mut stored = Vec::with_capacity(pairs.len());
+        for (_, value) in pairs {
+            if value.len() <= self.core.geometry.inline_max() {
+                stored.push(None);
+                continue;
+            }
+            match self.core.store_value(value) {
+                Ok(extent) => stored.push(Some(extent)),
+                Err(error) => {
+                    self.discard_all(&stored)?;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(stored)
+    }
+
+    fn discard_all(&self, extents: &[Option<Extent>]) -> Result<()> {
+        extents
+            .iter()
+            .flatten()
+            .try_for_each(|extent| self.core.discard(*extent))
+    }
+
+    /// Removes several keys at once; says how many were there.
+    pub fn remove_many(&self, keys: &[&[u8]]) -> Result<usize> {
+        if let [key] = keys {
+            return self.remove(key).map(usize::from);
+        }
+        self.together(keys, |db| {
+            let mut removed = 0;
+            for key in keys {
+                removed += usize::from(db.remove(key)?);
+            }
+            Ok(removed)
+        })
+    }
+
+    fn peek(&self, key: &[u8]) -> Result<Option<Peeked>> {
+        let mut op = Peek::default();
+        self.core.edit(self.scope, &self.id(key)?, &mut op)?;
+        Ok(op.found)
+    }
+
+    /// Gives the key another name, over what had it if `replace`; says whether it did.
+    pub fn rename(&self, from: &[u8], to: &[u8], replace: bool) -> Result<bool> {
+        self.together(&[from, to], |db| {
+            let source = db.peek(from)?.ok_or(Error::NoSuchKey)?;
+            if from == to {
+                return Ok(replace);
+            }
+            // The new name first: it may need memory, and then nothing has happened yet.
+            if !db.place(to, source.payload(), source.expiry, replace)? {
+                return Ok(false);
+            }
+            let _: Effects =
+                db.core
+                    .edit_keeping(db.scope, &db.id(from)?, &mut Remove::default())?;
+            Ok(true) // the extent is the new record's now, and not freed
+        })
+    }
+
+    /// Copies a key to `to` in database `target`; `None` when there is no such database.
+    pub fn copy(&self, from: &[u8], target: u8, to: &[u8], replace: bool) -> Result<Option<bool>> {
+        if self.select(target).is_none() {
+            return Ok(None);
+        }
+        self.together(&[from, to], |db| {
+            let (Some(source), Some(there)) = (db.peek(from)?, db.select(target)) else {
+                return Ok(Some(false));
+            };
+            if !replace && there.peek(to)?.is_some() {
+                return Ok(Some(false));
+            }
+            let Some(extent) = source.extent else {
+                return there
+                    .place(to, source.payload(), source.expiry, replace)
+                    .map(Some);
+            };
+            let copy = Extent {
+                addr: db.core.memory.alloc(source.len)?,
+                capacity: source.len,
+            };
+            let payload = Payload::Extent {
+                extent: copy,
+                len: source.len,
+            };
+            let placed = db.core.copy_bytes(extent.addr, copy.addr, source.len);
+            let placed = placed.and_then(|()| there.place(to, payload, source.expiry, replace));
+            if placed.is_err() {
+                db.core.discard(copy)?;
+            }
+            placed.map(Some)
+        })
+    }
+
+    fn place(&self, key: &[u8], payload: Payload<'_>, expiry: u64, replace: bool) -> Result<bool> {
+        let condition = if replace {
+            Condition::Always
+        } else {
+            Condition::IfAbsent
+        };
+        let expiry = if expiry == 0 {
+            Expiry::Never
+        } else {
+            Expiry::At(expiry)
+        };
+        let mut op = Set::new(payload, SetOptions { condition, expiry });
+        self.core.edit(self.scope, &self.id(key)?, &mut op)?;
+        Ok(op.applied)
+    }
+}
+
+impl Values {
+    fn push(&mut self, start: usize, found: Option<()>, limit: usize) -> Result<()> {
+        if self.bytes.len() > limit {
+            return Err(Error::ReplyTooLong);
+        }
+        self.spans.push(found.map(|()| start..self.bytes.len()));
+        Ok(())
+    }
+}

@@ -1,0 +1,179 @@
+//! Opening a store: the first node sets it up, the others find it, all agree on its settings.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Store;
+use super::core::Core;
+use super::lock::Patience;
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::layout::page::Geometry;
+use crate::layout::superblock::{LAYOUT, Map, SETTINGS_BYTES, Settings, State};
+use crate::memory::{Memory, MemoryError};
+
+/// Fewest and most buckets.
+const BUCKETS: std::ops::RangeInclusive<usize> = 1..=1 << 24;
+/// How long one node waits for another to finish setting a store up.
+const SETUP_PATIENCE: Duration = Duration::from_secs(30);
+/// What the named region is.
+const REGION_TYPE: u64 = 0x6b76_2d73_746f_7265;
+
+/// How a store is made or found.
+#[derive(Clone)]
+pub struct Options {
+    /// Its name in the rack.
+    pub name: String,
+    /// Buckets: a power of two. The same at every node. A bucket takes a block; good for up to some twenty
+    /// small keys each.
+    pub buckets: usize,
+    /// How long an operation waits for a bucket that another one holds.
+    pub patience: Duration,
+    /// Where the time of day comes from.
+    pub clock: Clock,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            name: "default".into(),
+            buckets: 1 << 16,
+            patience: Duration::from_secs(5),
+            clock: Clock::system(),
+        }
+    }
+}
+
+impl<M: Memory> Store<M> {
+    /// Opens the store called `options.name`, which the first to open it sets up.
+    pub fn open(memory: M, options: Options) -> Result<Self> {
+        if !options.buckets.is_power_of_two() || !BUCKETS.contains(&options.buckets) {
+            return Err(Error::BadOption(
+                "buckets must be a power of two, at most 2^24",
+            ));
+        }
+        let map = Map::new(memory.block_size(), memory.nodes(), options.buckets);
+        let name = format!("kv/{}", options.name);
+        let base = match memory.region(&name, map.region_len(), REGION_TYPE) {
+            Err(MemoryError::Mismatch(_)) => return Err(Self::explain(&memory, &name, &map)),
+            base => base?,
+        };
+        let settings = agree(&memory, &map, base)?;
+        for (what, have, want) in [
+            ("layout", settings.layout, LAYOUT),
+            ("bucket count", settings.buckets, options.buckets as u64),
+        ] {
+            if have != want {
+                return Err(Error::Settings { what, have, want });
+            }
+        }
+        let slabs = load_slabs(&memory, &map, base)?;
+        let geometry = Geometry {
+            block: map.block,
+            magic: settings.magic,
+        };
+        let (clock, patience, seed) = (options.clock, options.patience, settings.seed);
+        let core = Core {
+            memory,
+            clock,
+            patience,
+            geometry,
+            map,
+            base,
+            seed,
+            slabs,
+        };
+        Ok(Self {
+            core: Arc::new(core),
+        })
+    }
+
+    /// The region's size tells the bucket count of the store that is there.
+    fn explain(memory: &M, name: &str, map: &Map) -> Error {
+        let mut buckets = 1;
+        while buckets <= *BUCKETS.end() {
+            let other = Map::new(map.block, map.nodes, buckets);
+            let same_size = other.region_len() != map.region_len();
+            if same_size && memory.region(name, other.region_len(), REGION_TYPE).is_ok() {
+                return Error::Settings {
+                    what: "bucket count",
+                    have: buckets as u64,
+                    want: map.buckets as u64,
+                };
+            }
+            buckets *= 2;
+        }
+        MemoryError::Mismatch(format!("{name} is not a store")).into()
+    }
+}
+
+/// The store's settings, once somebody, this node or another, has set it up.
+fn agree<M: Memory>(memory: &M, map: &Map, base: u64) -> Result<Settings> {
+    let addr = map.settings(base);
+    let mut patience = Patience::new(SETUP_PATIENCE);
+    loop {
+        let found = memory.update(addr, SETTINGS_BYTES, |view| {
+            let state = Settings::state(view);
+            if state == State::New {
+                Settings::set_state(view, State::Claimed);
+            }
+            (state, Settings::load(view))
+        })?;
+        match found {
+            (State::Ready, settings) => return Ok(settings),
+            (State::Claimed, _) => patience.pause()?,
+            (State::New, _) => {
+                let made = set_up(memory, map, base);
+                let state = if made.is_ok() {
+                    State::Ready
+                } else {
+                    State::New
+                };
+                memory.update(addr, SETTINGS_BYTES, |view| {
+                    if let Ok(settings) = &made {
+                        settings.store(view);
+                    }
+                    Settings::set_state(view, state);
+                })?;
+                return made;
+            }
+        }
+    }
+}
+
+/// Allocates the bucket pages, spread over the nodes. They need not be cleared: a page without the store's
+/// own magic number counts as empty.
+fn set_up<M: Memory>(memory: &M, map: &Map, base: u64) -> Result<Settings> {
+    let len = map.slab_pages * map.block;
+    let mut slabs = Vec::with_capacity(map.slabs());
+    for i in 0..map.slabs() {
+        match memory.alloc_on((i % map.nodes) as u16, len) {
+            Ok(addr) => slabs.push(addr),
+            Err(error) => {
+                for addr in slabs {
+                    memory.free(addr, len)?;
+                }
+                return Err(error.into());
+            }
+        }
+    }
+    let table: Vec<u8> = slabs.iter().flat_map(|addr| addr.to_le_bytes()).collect();
+    memory.write(map.slab_table(base), &table)?;
+    // Odd, so never 0, which is what untouched memory shows.
+    let magic = fastrand::u64(..) | 1;
+    Ok(Settings {
+        layout: LAYOUT,
+        buckets: map.buckets as u64,
+        seed: fastrand::u64(..),
+        magic,
+    })
+}
+
+fn load_slabs<M: Memory>(memory: &M, map: &Map, base: u64) -> Result<Box<[u64]>> {
+    let mut table = vec![0; map.slabs() * 8];
+    memory.read(map.slab_table(base), &mut table)?;
+    Ok(table
+        .chunks_exact(8)
+        .map(|c| u64::from_le_bytes([c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]]))
+        .collect())
+}

@@ -1,0 +1,124 @@
+//! Cleaning a bucket: what flushes and time have ended leaves its pages, empty pages leave the chain.
+
+use super::core::{Core, Scope};
+use super::lookup::MAX_CHAIN;
+use super::value::Extents;
+use crate::error::Result;
+use crate::layout::counters::Counts;
+use crate::layout::page::Record;
+use crate::layout::page_mut::PageMut;
+use crate::layout::superblock::Flushes;
+use crate::memory::Memory;
+use crate::{DATABASES, Error};
+
+/// What cleaning found so far.
+#[derive(Default)]
+struct Cleaned {
+    counts: [Counts; DATABASES],
+    freed: Extents,
+    removed: bool,
+    /// The first expiry among what stays, 0 for none.
+    soonest: u64,
+}
+
+/// What decides whether a record goes.
+struct Broom<'a> {
+    flushes: &'a Flushes,
+    /// The last flush that has been applied to the bucket.
+    epoch: u64,
+    now: u64,
+}
+
+impl Broom<'_> {
+    fn flushed(&self, record: &Record) -> bool {
+        self.flushes
+            .flushed
+            .get(usize::from(record.db()))
+            .is_none_or(|flushed| *flushed > self.epoch)
+    }
+
+    /// Removes what is over from a page; says how many records stay and which page is next.
+    fn sweep(&self, page: &mut PageMut<'_, '_>, cleaned: &mut Cleaned) -> (usize, u64) {
+        let mut at = crate::layout::page::HEADER;
+        while let Some(record) = page.page().record_from(at) {
+            let flushed = self.flushed(&record);
+            if !flushed && !record.expired(|| self.now) {
+                if record.expiry != 0 && (cleaned.soonest == 0 || record.expiry < cleaned.soonest) {
+                    cleaned.soonest = record.expiry;
+                }
+                at += record.size;
+                continue;
+            }
+            if !flushed {
+                // A flush has already taken its records off the books.
+                let counts = &mut cleaned.counts[usize::from(record.db())];
+                *counts = counts.plus(Counts::record(false, record.expiry != 0));
+            }
+            cleaned.removed = true;
+            if let Some(extent) = record.extent {
+                cleaned.freed.push(extent);
+            }
+            page.remove(&record);
+        }
+        (page.page().count(), page.page().next())
+    }
+}
+
+impl<M: Memory> Core<M> {
+    /// Cleans a bucket.
+    #[cold]
+    pub fn refresh(&self, scope: Scope<'_>, bucket: usize) -> Result<()> {
+        self.with_bucket(scope, bucket, |held| self.refresh_held(held, bucket))
+    }
+
+    fn refresh_held(&self, held: Scope<'_>, bucket: usize) -> Result<()> {
+        let flushes = self.flushes(held)?;
+        let head = self.head(bucket);
+        let epoch = self.look(head, |page| page.epoch())?;
+        let broom = Broom {
+            flushes: &flushes,
+            epoch,
+            now: self.clock.now(),
+        };
+        let mut cleaned = Cleaned::default();
+        let (mut kept, mut addr) = (head, head);
+        for round in 0.. {
+            if round == MAX_CHAIN {
+                return Err(Error::Corrupt("a chain of pages does not end"));
+            }
+            let (left, next) = self.memory.update(addr, self.geometry.block, |view| {
+                broom.sweep(&mut PageMut::new(view, &self.geometry), &mut cleaned)
+            })?;
+            if left == 0 && addr != head {
+                self.memory.update(kept, self.geometry.block, |view| {
+                    PageMut::new(view, &self.geometry).set_next(next);
+                })?;
+                self.memory.free(addr, self.geometry.block)?;
+            } else {
+                kept = addr;
+            }
+            if next == 0 {
+                break;
+            }
+            addr = next;
+        }
+        self.finish(head, &flushes, &cleaned)
+    }
+
+    fn finish(&self, head: u64, flushes: &Flushes, cleaned: &Cleaned) -> Result<()> {
+        self.memory.update(head, self.geometry.block, |view| {
+            let mut page = PageMut::new(view, &self.geometry);
+            let version = page.page().version() + 1;
+            page.set_version(version);
+            if cleaned.removed {
+                page.set_deleted(version);
+            }
+            page.set_epoch(flushes.epoch);
+            page.set_soonest(cleaned.soonest);
+        })?;
+        for (db, counts) in cleaned.counts.iter().enumerate() {
+            self.count(db as u8, flushes.flushed[db], *counts)?;
+        }
+        self.free(&cleaned.freed)
+    }
+}
