@@ -1,5 +1,6 @@
 //! The bytes behind a header, wherever they lie.
 
+use crate::words;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A packet's body. Blocks are arrays of atomic words, because caches and home memory are read and written by
@@ -37,19 +38,8 @@ impl Body<'_> {
         };
         match self {
             Body::None => {}
-            Body::Block(words) => {
-                for (to, from) in target.iter().zip(*words) {
-                    to.store(from.load(Relaxed), Relaxed);
-                }
-            }
-            Body::Bytes(bytes) => {
-                for (to, from) in target.iter().zip(bytes.chunks_exact(8)) {
-                    to.store(
-                        u64::from_ne_bytes(from.try_into().expect("eight bytes")),
-                        Relaxed,
-                    );
-                }
-            }
+            Body::Block(from) => words::copy(target, from),
+            Body::Bytes(from) => words::write(target, from),
         }
     }
 
@@ -66,10 +56,9 @@ impl Body<'_> {
     }
 }
 
-/// Puts the bytes of `words` at the end of `out`.
-pub(crate) fn append(out: &mut Vec<u8>, words: &[AtomicU64]) {
-    out.reserve(words.len() * 8);
-    for word in words {
-        out.extend_from_slice(&word.load(Relaxed).to_ne_bytes());
-    }
+/// Puts the bytes of `block` at the end of `out`.
+pub(crate) fn append(out: &mut Vec<u8>, block: &[AtomicU64]) {
+    let at = out.len();
+    out.resize(at + block.len() * 8, 0);
+    words::read(&mut out[at..], block);
 }

@@ -13,6 +13,7 @@ mod body;
 pub mod inline;
 mod stats;
 pub mod udp;
+pub mod words;
 
 pub use body::Body;
 pub use stats::{PacketCounts, PacketStats};

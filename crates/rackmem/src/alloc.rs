@@ -111,7 +111,7 @@ mod tests {
                     "{len} in {class}"
                 );
                 assert!(
-                    class <= block / 2 || class % block == 0,
+                    class <= block / 2 || class.is_multiple_of(block),
                     "{len} in {class} crosses blocks"
                 );
             }

@@ -41,6 +41,8 @@ struct Tags([AtomicU64; WAYS]);
 #[repr(align(64))]
 struct Control {
     word: AtomicU64,
+    /// What [`Tags`] says of this way, again, so that a hit need not look there.
+    tag: AtomicU64,
     used: AtomicU32,
 }
 
@@ -78,6 +80,7 @@ impl Cache {
             controls: (0..entries)
                 .map(|_| Control {
                     word: AtomicU64::new(0),
+                    tag: AtomicU64::new(NO_TAG),
                     used: AtomicU32::new(0),
                 })
                 .collect(),
@@ -122,9 +125,10 @@ impl Cache {
         None
     }
 
-    #[inline]
-    fn holds(&self, entry: usize, tag: Tag) -> bool {
-        self.tags[entry / WAYS].0[entry % WAYS].load(Relaxed) == tag.0 | 1
+    /// Writes the tag of an entry that this thread has locked.
+    fn set_tag(&self, entry: usize, stored: u64) {
+        self.controls[entry].tag.store(stored, Relaxed);
+        self.tags[entry / WAYS].0[entry % WAYS].store(stored, Relaxed);
     }
 
     /// The words of an entry's block.
@@ -151,16 +155,26 @@ impl Cache {
     /// Reads a valid block with `f`; `None` when this node may not read it. `f` may run more than once, and on
     /// bytes that change under it; what is returned comes from a run that saw one version of the block.
     #[inline]
-    pub fn read<R>(&self, tag: Tag, mut f: impl FnMut(&[AtomicU64]) -> R) -> Option<R> {
-        let entry = self.find(tag)?;
-        let control = &self.controls[entry];
+    pub fn read<R>(&self, tag: Tag, f: impl FnMut(&[AtomicU64]) -> R) -> Option<R> {
+        self.read_at(self.find(tag)?, tag, f)
+    }
+
+    /// The same for a block that was at this entry when the caller last looked.
+    #[inline]
+    pub fn read_at<R>(
+        &self,
+        entry: usize,
+        tag: Tag,
+        mut f: impl FnMut(&[AtomicU64]) -> R,
+    ) -> Option<R> {
+        let control = self.controls.get(entry)?;
         loop {
             let before = control.word.load(Acquire);
             if before & LOCKED != 0 {
                 std::hint::spin_loop();
                 continue;
             }
-            if before & STATUS == 0 || !self.holds(entry, tag) {
+            if before & STATUS == 0 || control.tag.load(Relaxed) != tag.0 | 1 {
                 return None;
             }
             let result = f(self.block(entry));
@@ -175,8 +189,18 @@ impl Cache {
     /// Changes a block that this node may write, with `f`, alone; `None` when it may not.
     #[inline]
     pub fn write<R>(&self, tag: Tag, f: impl FnOnce(&[AtomicU64]) -> R) -> Option<R> {
-        let entry = self.find(tag)?;
-        let control = &self.controls[entry];
+        self.write_at(self.find(tag)?, tag, f)
+    }
+
+    /// The same for a block that was at this entry when the caller last looked.
+    #[inline]
+    pub fn write_at<R>(
+        &self,
+        entry: usize,
+        tag: Tag,
+        f: impl FnOnce(&[AtomicU64]) -> R,
+    ) -> Option<R> {
+        let control = self.controls.get(entry)?;
         loop {
             let before = control.word.load(Relaxed);
             if before & LOCKED != 0 {
@@ -198,7 +222,7 @@ impl Cache {
                 entry,
                 word: before,
             };
-            if !self.holds(entry, tag) {
+            if control.tag.load(Relaxed) != tag.0 | 1 {
                 return None;
             }
             fence(Release);
@@ -246,18 +270,28 @@ impl Cache {
     pub fn lock_tag(&self, tag: Tag) -> Option<Locked<'_>> {
         let entry = self.find(tag)?;
         let locked = self.lock(entry);
-        self.holds(entry, tag).then_some(locked)
+        (self.controls[entry].tag.load(Relaxed) == tag.0 | 1).then_some(locked)
     }
 
-    /// The entries of a set, least recently used first when none is free.
-    pub fn victims(&self, set: usize) -> [usize; WAYS] {
-        let mut entries: [usize; WAYS] = std::array::from_fn(|way| set * WAYS + way);
-        entries.sort_by_key(|&entry| {
-            let control = &self.controls[entry];
-            let free = status_of(control.word.load(Relaxed)) == LocalStatus::Invalid;
-            (!free, control.used.load(Relaxed))
-        });
-        entries
+    /// An entry of the set without a block, of those that `allowed` lets through.
+    pub fn free(&self, set: usize, allowed: impl Fn(usize) -> bool) -> Option<usize> {
+        let tags = &self.tags[set].0;
+        let free = |way: &usize| tags[*way].load(Relaxed) == NO_TAG && allowed(set * WAYS + way);
+        (0..WAYS).find(free).map(|way| set * WAYS + way)
+    }
+
+    /// The block of the set that was used least recently, of the entries that `allowed` lets through.
+    pub fn oldest(
+        &self,
+        set: usize,
+        allowed: impl Fn(usize) -> bool,
+    ) -> Option<(Option<Tag>, usize)> {
+        let now = self.clock.load(Relaxed);
+        let age = |entry: &usize| now.wrapping_sub(self.controls[*entry].used.load(Relaxed));
+        let entry = (set * WAYS..(set + 1) * WAYS)
+            .filter(|&entry| allowed(entry))
+            .max_by_key(age)?;
+        Some((self.tag_at(entry), entry))
     }
 
     /// The block that an entry holds.
@@ -282,7 +316,7 @@ impl Locked<'_> {
 
     /// Puts a block there: its bytes are in place.
     pub fn install(self, tag: Tag, status: LocalStatus) {
-        self.cache.tags[self.entry / WAYS].0[self.entry % WAYS].store(tag.0 | 1, Relaxed);
+        self.cache.set_tag(self.entry, tag.0 | 1);
         let control = &self.cache.controls[self.entry];
         self.cache.touch(control);
         self.set(status);
@@ -291,7 +325,7 @@ impl Locked<'_> {
     /// Ends with a new status; an invalid entry forgets its tag.
     pub fn set(mut self, status: LocalStatus) {
         if status == LocalStatus::Invalid {
-            self.cache.tags[self.entry / WAYS].0[self.entry % WAYS].store(NO_TAG, Relaxed);
+            self.cache.set_tag(self.entry, NO_TAG);
         }
         self.word = (self.word & !STATUS) | (status as u64) << 1;
     }
@@ -313,7 +347,9 @@ mod tests {
     const BLOCK: usize = 256;
 
     fn put(cache: &Cache, tag: Tag, status: LocalStatus) -> usize {
-        let entry = cache.victims(cache.set_of(tag).0)[0];
+        let entry = cache
+            .free(cache.set_of(tag).0, |_| true)
+            .expect("a free entry");
         let locked = cache.lock(entry);
         locked.install(tag, status);
         entry
@@ -349,10 +385,14 @@ mod tests {
             cache.tick();
             put(&cache, Tag(i * BLOCK as u64), LocalStatus::Shared);
         }
-        assert_eq!(cache.tag_at(cache.victims(0)[0]), Some(Tag(0)));
+        assert_eq!(cache.free(0, |_| true), None);
+        assert_eq!(cache.oldest(0, |_| true).unwrap().0, Some(Tag(0)));
         cache.tick();
         cache.read(Tag(0), |_| ());
-        assert_eq!(cache.tag_at(cache.victims(0)[0]), Some(Tag(BLOCK as u64)));
+        assert_eq!(
+            cache.oldest(0, |_| true).unwrap().0,
+            Some(Tag(BLOCK as u64))
+        );
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(crate) struct NodeInner {
     pub mode: Mode,
     pub access: Access,
     pub allocator: Allocator,
+    /// The rack is open and has cached blocks: what every hit checks.
+    pub plain: AtomicBool,
     pub closed: Arc<AtomicBool>,
 }
 
@@ -106,6 +108,9 @@ impl Node {
 
     #[inline]
     fn cached(&self, what: &'static str) -> Result<()> {
+        if self.inner.plain.load(Relaxed) {
+            return Ok(());
+        }
         self.open()?;
         if self.inner.mode == Mode::Delegate {
             Err(Error::Unsupported(what))

@@ -1,7 +1,7 @@
 //! Which cache entries a coherence event is filling or emptying, so that threads of a node that miss on the
 //! same block make one request, and no two events reserve one entry.
 
-use crate::cache::{Cache, WAYS};
+use crate::cache::Cache;
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::Tag;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,8 +11,21 @@ const SHARDS: usize = 64;
 
 #[derive(Default)]
 struct Shard {
-    events: Mutex<Vec<(Tag, usize)>>,
+    state: Mutex<State>,
     ended: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    events: Vec<(Tag, usize)>,
+    /// Threads that wait for an event to end; telling nobody would still be a system call.
+    waiting: usize,
+}
+
+impl State {
+    fn reserved(&self, entry: usize) -> bool {
+        self.events.iter().any(|event| event.1 == entry)
+    }
 }
 
 /// The events under way.
@@ -43,14 +56,28 @@ pub(crate) struct Reservation<'a> {
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        lock(self.shard).retain(|event| event.1 != self.entry);
-        self.shard.ended.notify_all();
+        let mut state = lock(self.shard);
+        state.events.retain(|event| event.1 != self.entry);
+        if state.waiting > 0 {
+            self.shard.ended.notify_all();
+        }
     }
 }
 
 /// No code that holds this lock can panic between its steps, so a poisoned list is a whole one.
-fn lock(shard: &Shard) -> MutexGuard<'_, Vec<(Tag, usize)>> {
-    shard.events.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(shard: &Shard) -> MutexGuard<'_, State> {
+    shard.state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sleeps until some event of the shard has ended.
+fn wait<'a>(shard: &'a Shard, mut state: MutexGuard<'a, State>) -> Plan<'a> {
+    state.waiting += 1;
+    let mut state = shard
+        .ended
+        .wait(state)
+        .unwrap_or_else(PoisonError::into_inner);
+    state.waiting -= 1;
+    Plan::Retry
 }
 
 impl Pending {
@@ -64,20 +91,14 @@ impl Pending {
     pub fn plan(&self, cache: &Cache, tag: Tag, write: bool) -> Plan<'_> {
         let (set, _) = cache.set_of(tag);
         let shard = &self.shards[set % SHARDS];
-        let mut events = lock(shard);
-        if events.iter().any(|event| event.0 == tag) {
-            drop(
-                shard
-                    .ended
-                    .wait(events)
-                    .unwrap_or_else(PoisonError::into_inner),
-            );
-            return Plan::Retry;
+        let mut state = lock(shard);
+        if state.events.iter().any(|event| event.0 == tag) {
+            return wait(shard, state);
         }
         if let Some(entry) = cache.find(tag) {
             match cache.status(entry) {
                 LocalStatus::Shared if write => {
-                    events.push((tag, entry));
+                    state.events.push((tag, entry));
                     return Plan::Upgrade(Reservation { shard, tag, entry });
                 }
                 LocalStatus::Invalid => {}
@@ -85,33 +106,18 @@ impl Pending {
             }
         }
         cache.tick();
-        let free = cache
-            .victims(set)
-            .into_iter()
-            .find(|&entry| !events.iter().any(|event| event.1 == entry));
-        let Some(entry) = free else {
-            debug_assert!(events.len() >= WAYS);
-            drop(
-                shard
-                    .ended
-                    .wait(events)
-                    .unwrap_or_else(PoisonError::into_inner),
-            );
-            return Plan::Retry;
+        if let Some(entry) = cache.free(set, |entry| !state.reserved(entry)) {
+            state.events.push((tag, entry));
+            return Plan::Fill(Reservation { shard, tag, entry });
+        }
+        let Some((victim, entry)) = cache.oldest(set, |entry| !state.reserved(entry)) else {
+            return wait(shard, state);
         };
-        match (cache.status(entry), cache.tag_at(entry)) {
-            (LocalStatus::Invalid, _) | (_, None) => {
-                events.push((tag, entry));
-                Plan::Fill(Reservation { shard, tag, entry })
-            }
-            (_, Some(victim)) => {
-                events.push((victim, entry));
-                Plan::Evict(Reservation {
-                    shard,
-                    tag: victim,
-                    entry,
-                })
-            }
+        state.events.push((victim.unwrap_or(tag), entry));
+        match victim {
+            Some(tag) => Plan::Evict(Reservation { shard, tag, entry }),
+            // The network has just taken it.
+            None => Plan::Fill(Reservation { shard, tag, entry }),
         }
     }
 
@@ -119,14 +125,12 @@ impl Pending {
     pub fn reserve(&self, cache: &Cache, tag: Tag) -> Option<Reservation<'_>> {
         let (set, _) = cache.set_of(tag);
         let shard = &self.shards[set % SHARDS];
-        let mut events = lock(shard);
+        let mut state = lock(shard);
         let entry = cache.find(tag)?;
-        if events.iter().any(|event| event.1 == entry)
-            || cache.status(entry) == LocalStatus::Invalid
-        {
+        if state.reserved(entry) || cache.status(entry) == LocalStatus::Invalid {
             return None;
         }
-        events.push((tag, entry));
+        state.events.push((tag, entry));
         Some(Reservation { shard, tag, entry })
     }
 }

@@ -311,6 +311,7 @@ impl Rack {
             mode: settings.mode,
             access,
             allocator: Allocator::new(settings.block_size),
+            plain: AtomicBool::new(settings.mode != Mode::Delegate),
             closed: self.closed.clone(),
         };
         self.nodes.push(Node {
@@ -358,6 +359,9 @@ impl Rack {
 impl Drop for Rack {
     fn drop(&mut self) {
         self.closed.store(true, Relaxed);
+        self.nodes
+            .iter()
+            .for_each(|node| node.inner.plain.store(false, Relaxed));
         self.services.clear();
         for keeper in self.keepers.drain(..) {
             // It cannot have panicked with anything that its own thread has not reported.

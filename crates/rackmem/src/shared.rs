@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::node::Node;
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// What can be shared between machines: plain bytes, no pointers, every bit pattern a value. Integers, floats
@@ -14,14 +15,73 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Value 
 /// A value of at most one block in coherent memory. Reads and writes are linearizable across the rack.
 ///
 /// The handle is an address and a node. Dropping it frees nothing: other nodes may have the address.
-#[derive(Clone)]
 pub struct Shared<T> {
     node: Node,
     addr: u64,
+    /// The cache entry where the block was last found.
+    hint: AtomicU32,
     value: PhantomData<fn() -> T>,
 }
 
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        Shared {
+            node: self.node.clone(),
+            addr: self.addr,
+            hint: AtomicU32::new(self.hint.load(Relaxed)),
+            value: PhantomData,
+        }
+    }
+}
+
 impl<T: Value> Shared<T> {
+    fn at(node: &Node, addr: u64) -> Self {
+        Shared {
+            node: node.clone(),
+            addr,
+            hint: AtomicU32::new(u32::MAX),
+            value: PhantomData,
+        }
+    }
+
+    /// The word of a value of eight bytes, if this node may read it now.
+    #[inline]
+    fn hit(&self) -> Option<u64> {
+        let inner = &*self.node.inner;
+        if !inner.plain.load(Relaxed) {
+            return None;
+        }
+        let cache = &inner.access.agents.cache;
+        let tag = cache.tag_of(self.addr);
+        let at = (self.addr - tag.0) as usize / 8;
+        cache.read_at(self.hint.load(Relaxed) as usize, tag, |words| {
+            words[at].load(Relaxed)
+        })
+    }
+
+    /// Changes the word of a value of eight bytes, if this node may write it now.
+    #[inline]
+    fn hit_mut<R>(&self, f: impl FnOnce(&AtomicU64) -> R) -> Option<R> {
+        let inner = &*self.node.inner;
+        if !inner.plain.load(Relaxed) {
+            return None;
+        }
+        let cache = &inner.access.agents.cache;
+        let tag = cache.tag_of(self.addr);
+        let at = (self.addr - tag.0) as usize / 8;
+        cache.write_at(self.hint.load(Relaxed) as usize, tag, |words| f(&words[at]))
+    }
+
+    /// Remembers where the block is, after a miss.
+    #[cold]
+    fn found(&self) {
+        let cache = &self.node.inner.access.agents.cache;
+        if let Some(entry) = cache.find(cache.tag_of(self.addr)) {
+            self.hint
+                .store(u32::try_from(entry).unwrap_or(u32::MAX), Relaxed);
+        }
+    }
+
     pub(crate) fn attach(node: &Node, addr: u64) -> Result<Self> {
         let block = node.block_size();
         let len = size_of::<T>();
@@ -31,11 +91,7 @@ impl<T: Value> Shared<T> {
             return Err(Error::BadRange { addr, len, block });
         }
         // A first read tells a wrong address now rather than later.
-        let shared = Shared {
-            node: node.clone(),
-            addr,
-            value: PhantomData,
-        };
+        let shared = Shared::at(node, addr);
         shared.read()?;
         Ok(shared)
     }
@@ -49,11 +105,7 @@ impl<T: Value> Shared<T> {
                 block: node.block_size(),
             });
         }
-        let shared = Shared {
-            node: node.clone(),
-            addr,
-            value: PhantomData,
-        };
+        let shared = Shared::at(node, addr);
         shared.write(value)?;
         Ok(shared)
     }
@@ -68,7 +120,14 @@ impl<T: Value> Shared<T> {
     pub fn read(&self) -> Result<T> {
         let mut value = T::new_zeroed();
         if size_of::<T>() == 8 {
-            let word = self.node.load(self.addr)?;
+            let word = match self.hit() {
+                Some(word) => word,
+                None => {
+                    let word = self.node.load(self.addr)?;
+                    self.found();
+                    word
+                }
+            };
             value.as_mut_bytes_of().copy_from_slice(&word.to_ne_bytes());
         } else {
             self.node.read(self.addr, value.as_mut_bytes_of())?;
@@ -79,10 +138,16 @@ impl<T: Value> Shared<T> {
     /// Replaces the value, everywhere.
     #[inline]
     pub fn write(&self, value: T) -> Result<()> {
-        match <[u8; 8]>::try_from(value.as_bytes()) {
-            Ok(bytes) => self.node.store(self.addr, u64::from_ne_bytes(bytes)),
-            Err(_) => self.node.write(self.addr, value.as_bytes()),
+        let Ok(bytes) = <[u8; 8]>::try_from(value.as_bytes()) else {
+            return self.node.write(self.addr, value.as_bytes());
+        };
+        let word = u64::from_ne_bytes(bytes);
+        if self.hit_mut(|cell| cell.store(word, Relaxed)).is_some() {
+            return Ok(());
         }
+        self.node.store(self.addr, word)?;
+        self.found();
+        Ok(())
     }
 
     /// Replaces the value by what `f` makes of it, as one step; what was there before.
@@ -116,8 +181,19 @@ macro_rules! arithmetic {
     ($($int:ty),*) => {$(
         impl Shared<$int> {
             /// Adds, wrapping around; what was there before.
+            #[inline]
             pub fn fetch_add(&self, n: $int) -> Result<$int> {
-                self.node.fetch_add(self.addr, n as u64).map(|old| old as $int)
+                let add = |cell: &AtomicU64| {
+                    let old = cell.load(Relaxed);
+                    cell.store(old.wrapping_add(n as u64), Relaxed);
+                    old as $int
+                };
+                if let Some(old) = self.hit_mut(add) {
+                    return Ok(old);
+                }
+                let old = self.node.fetch_add(self.addr, n as u64)? as $int;
+                self.found();
+                Ok(old)
             }
 
             /// Puts `new` where `expected` is, as one step. `Ok(Err(seen))` when something else was there.

@@ -9,6 +9,7 @@
 //! Offsets are in bytes from the start of the window. Integers are little-endian. An access outside the
 //! window reads zero or writes nothing (a torn length must not be able to panic); `ViewMut` says `false`.
 
+use rackmem_fabric::words;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A read-only window onto bytes of one block.
@@ -115,14 +116,11 @@ impl<'a> View<'a> {
             out = rest;
             word += 1;
         }
-        let mut chunks = out.chunks_exact_mut(8);
-        for (chunk, w) in (&mut chunks).zip(&self.words[word..]) {
-            chunk.copy_from_slice(&w.load(Relaxed).to_ne_bytes());
-            word += 1;
-        }
-        let tail = chunks.into_remainder();
+        let whole = out.len() / 8;
+        let (body, tail) = out.split_at_mut(whole * 8);
+        words::read(body, &self.words[word..word + whole]);
         if !tail.is_empty() {
-            let bytes = self.words[word].load(Relaxed).to_ne_bytes();
+            let bytes = self.words[word + whole].load(Relaxed).to_ne_bytes();
             tail.copy_from_slice(&bytes[..tail.len()]);
         }
     }
@@ -182,17 +180,11 @@ impl<'a> ViewMut<'a> {
             bytes = &bytes[n..];
             word += 1;
         }
-        let chunks = bytes.chunks_exact(8);
-        let tail = chunks.remainder();
-        for (chunk, w) in chunks.zip(&self.view.words[word..]) {
-            w.store(
-                u64::from_ne_bytes(chunk.try_into().expect("eight bytes")),
-                Relaxed,
-            );
-            word += 1;
-        }
+        let whole = bytes.len() / 8;
+        let (body, tail) = bytes.split_at(whole * 8);
+        words::write(&self.view.words[word..word + whole], body);
         if !tail.is_empty() {
-            self.patch(word, 0, tail);
+            self.patch(word + whole, 0, tail);
         }
         true
     }

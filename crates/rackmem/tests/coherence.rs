@@ -72,7 +72,9 @@ fn additions_from_all_nodes_add_up() {
             for id in 0..4 {
                 for _ in 0..2 {
                     let handle: Shared<u64> = rack.node(id).attach(n.addr()).unwrap();
-                    scope.spawn(move || (0..each).for_each(|_| drop(handle.fetch_add(1).unwrap())));
+                    scope.spawn(move || {
+                        (0..each).for_each(|_| assert!(handle.fetch_add(1).is_ok()))
+                    });
                 }
             }
         });
