@@ -1,1 +1,20 @@
-//! To be written.
+//! What every bench of rackmem is made of: workloads, clocks, baselines, real input and reports.
+//!
+//! | module | gives |
+//! |---|---|
+//! | [`zipf`], [`ycsb`] | skewed keys, and YCSB's workloads A, B and C over anything that gets and sets |
+//! | [`packages`], [`pagerank`] | a real graph, and the ranks a correct computation finds in it |
+//! | [`timing`], [`histogram`] | threads that start together, operations counted, latencies kept |
+//! | [`pingpong`], [`plain`] | what the machine itself can do: a cache line's way, a datagram's way |
+//! | [`report`], [`machine`], [`table`] | one JSON object a bench, and a table for people |
+
+pub mod histogram;
+pub mod machine;
+pub mod packages;
+pub mod pagerank;
+pub mod pingpong;
+pub mod report;
+pub mod table;
+pub mod timing;
+pub mod ycsb;
+pub mod zipf;
