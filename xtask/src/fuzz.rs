@@ -22,6 +22,20 @@ pub fn command(workspace: &Workspace, arguments: &[String]) -> Result<bool, Fail
     Ok(status.success())
 }
 
+/// The lints of the fuzz workspace.
+pub fn lints(workspace: &Workspace) -> Verdict {
+    let mut command = in_fuzz(workspace, "clippy");
+    command.args(["--all-targets", "--", "-D", "warnings"]);
+    step::holds(command)
+}
+
+/// The tests of the stable driver: a guard that never strikes guards nothing.
+pub fn driver_tests(workspace: &Workspace) -> Verdict {
+    let mut command = in_fuzz(workspace, "test");
+    command.args(["--release", "--bin", "stable"]);
+    step::counted(command)
+}
+
 /// Every target for a short while, with a fixed seed so that a failure repeats.
 pub fn short_run(workspace: &Workspace) -> Verdict {
     let mut command = driver(workspace);
@@ -41,6 +55,9 @@ pub fn short_libfuzzer_run(workspace: &Workspace) -> Verdict {
         Ok(targets) => targets,
         Err(failure) => return Verdict::Failed(failure),
     };
+    if let Verdict::Failed(why) = write_seeds(workspace) {
+        return Verdict::Failed(why);
+    }
     for target in &targets {
         if let Verdict::Failed(why) = step::holds(libfuzzer(workspace, target)) {
             return Verdict::Failed(format!("{target}: {why}"));
@@ -50,6 +67,13 @@ pub fn short_libfuzzer_run(workspace: &Workspace) -> Verdict {
         passed: targets.len() as i64,
         ..Default::default()
     })
+}
+
+/// libFuzzer keeps what it finds of interest beside the seeds.
+fn write_seeds(workspace: &Workspace) -> Verdict {
+    let mut command = driver(workspace);
+    command.arg("--write-seeds");
+    step::holds(command)
 }
 
 fn libfuzzer(workspace: &Workspace, target: &str) -> Command {
@@ -74,18 +98,22 @@ fn libfuzzer(workspace: &Workspace, target: &str) -> Command {
 
 /// The stable driver, built with the release profile of the fuzz workspace, which keeps every assertion.
 fn driver(workspace: &Workspace) -> Command {
+    let mut command = in_fuzz(workspace, "run");
+    command.args(["--release", "--bin", "stable", "--"]);
+    command
+}
+
+fn in_fuzz(workspace: &Workspace, subcommand: &str) -> Command {
     let mut command = workspace.command(cargo());
     command
         .args([
-            "run",
+            subcommand,
             "--quiet",
-            "--release",
             "--manifest-path",
             MANIFEST,
             "--target-dir",
         ])
-        .arg(target_folder(workspace))
-        .args(["--bin", "stable", "--"]);
+        .arg(target_folder(workspace));
     command
 }
 

@@ -29,6 +29,10 @@ const VERIFY: &[Step] = &[
         action: Action::Cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]),
     },
     Step {
+        name: "lints of the fuzz targets",
+        action: Action::Run(fuzz::lints),
+    },
+    Step {
         name: "house rules",
         action: Action::Run(tidy::verdict),
     },
@@ -55,6 +59,10 @@ const TESTS: &[Step] = &[
     Step {
         name: "Python clients",
         action: Action::Run(python_clients),
+    },
+    Step {
+        name: "fuzz driver",
+        action: Action::Run(fuzz::driver_tests),
     },
     Step {
         name: "fuzz, stable driver",

@@ -1,0 +1,165 @@
+//! Any sequence of packets, commands and timeouts to the roles of a node.
+
+use rackmem_proto::flowcc::{
+    Event, HomeAgent, HomeConfig, LastExecuted, LocalStatus, Requester, RequesterConfig, Step,
+    Style, cache_agent,
+};
+use rackmem_proto::{Output, Outputs};
+use rackmem_wire::{Kind, MAX_BODY, RequesterId};
+
+use crate::dice::{Dice, EPOCH, check_sendable};
+
+/// Inputs of one run at most.
+const MAX_INPUTS: usize = 256;
+const BLOCK: u32 = 4096;
+const MILLISECOND: u64 = 1_000_000;
+
+struct Node {
+    home: HomeAgent,
+    executed: LastExecuted,
+    local: LocalStatus,
+    requester: Requester,
+    now: u64,
+}
+
+/// No role panics, and what it sends decodes.
+pub fn fuzz(input: &[u8]) {
+    let mut dice = Dice::new(input);
+    let mut node = node(&mut dice);
+    for _ in 0..MAX_INPUTS {
+        if dice.is_empty() {
+            break;
+        }
+        match dice.below(8) {
+            0..=2 => to_home(&mut node, &mut dice),
+            3 => to_cache(&mut node, &mut dice),
+            4..=5 => to_requester(&mut node, &mut dice),
+            6 => command(&mut node, &mut dice),
+            _ => pass_time(&mut node, &mut dice),
+        }
+    }
+}
+
+fn node(dice: &mut Dice) -> Node {
+    let id = RequesterId { node: 0, slot: 0 };
+    let home = HomeConfig {
+        node: id.node,
+        epoch: EPOCH,
+        block: BLOCK,
+        chunks: 2,
+        migrate: dice.one_in(2),
+        style: dice.pick(&[Style::Forward, Style::Gather]),
+        seed: dice.word(),
+    };
+    let requester = RequesterConfig {
+        id,
+        epoch: EPOCH,
+        block: BLOCK,
+        switch: dice.one_in(2),
+        min_timeout: MILLISECOND,
+        give_up: 100 * MILLISECOND,
+    };
+    let mut node = Node {
+        home: HomeAgent::new(home),
+        executed: LastExecuted::default(),
+        local: LocalStatus::Invalid,
+        requester: Requester::new(requester),
+        now: 0,
+    };
+    node.home.grow(1);
+    node
+}
+
+fn body_len(dice: &mut Dice) -> u32 {
+    match dice.below(4) {
+        0 => 0,
+        1 => BLOCK,
+        2 => 64 * dice.below(64) as u32,
+        _ => dice.word() % (MAX_BODY as u32 + 1),
+    }
+}
+
+fn to_home(node: &mut Node, dice: &mut Dice) {
+    let (outputs, _) = node.home.handle(&dice.header(), body_len(dice));
+    check_all(&outputs);
+    node.home.resend().for_each(check);
+    assert!(
+        node.home.chunks() <= 2,
+        "more memory was handed out than there is"
+    );
+}
+
+fn to_cache(node: &mut Node, dice: &mut Dice) {
+    let header = dice.header();
+    let executed = node.executed.enter(header.requester, header.seq);
+    let has_data = node.local != LocalStatus::Invalid || dice.one_in(4);
+    let reaction = cache_agent::react(0, &header, node.local, executed, has_data);
+    assert!(
+        reaction.next <= node.local,
+        "a packet from the network gave this cache more rights"
+    );
+    node.local = if dice.one_in(4) {
+        LocalStatus::Modified
+    } else {
+        reaction.next
+    };
+    check_all(&reaction.outputs);
+}
+
+fn to_requester(node: &mut Node, dice: &mut Dice) {
+    let mut header = dice.header();
+    header.requester = node.requester.id();
+    let (_, outputs) = node.requester.handle(node.now, &header, body_len(dice));
+    check_all(&outputs);
+}
+
+fn command(node: &mut Node, dice: &mut Dice) {
+    let now = node.now;
+    match (dice.below(4), node.requester.step()) {
+        (0, Step::Held(_)) => node.requester.write_back(now).into_iter().for_each(check),
+        (1, Step::Held(_)) if node.requester.can_unlock() => {
+            node.requester
+                .unlock(now, dice.one_in(2))
+                .into_iter()
+                .for_each(check);
+        }
+        _ => {
+            let kinds: Vec<Kind> = Kind::ALL
+                .iter()
+                .copied()
+                .filter(|kind| kind.is_request())
+                .collect();
+            let event = Event {
+                kind: dice.pick(&kinds),
+                tag: dice.tag(false),
+                offset: 0,
+                reply_port: 0,
+            };
+            check(node.requester.begin(now, event));
+        }
+    }
+}
+
+fn pass_time(node: &mut Node, dice: &mut Dice) {
+    node.now += dice.word() as u64 >> dice.below(32);
+    check_all(&node.requester.handle_timeout(node.now));
+    if let Some(next) = node.requester.poll_timeout() {
+        let far = node.now + 1_000_000 * MILLISECOND;
+        assert!(next < far, "a lost answer would never be asked for again");
+    }
+}
+
+fn check_all(outputs: &Outputs) {
+    outputs.iter().copied().for_each(check);
+}
+
+fn check(output: Output) {
+    for (_, copy) in output.copies() {
+        check_sendable(&copy);
+    }
+}
+
+/// Bytes of several lengths: every byte string is a sequence of inputs.
+pub fn seeds() -> Vec<Vec<u8>> {
+    crate::switch_program::seeds()
+}

@@ -1,0 +1,46 @@
+//! The fuzz targets of rackmem as plain functions: bytes in, a panic when something is wrong.
+//!
+//! A target is a row of [`TARGETS`]. Two drivers call it: libFuzzer (`fuzz_targets/`) and the one in
+//! `src/bin/stable`, which needs nothing installed.
+
+pub mod agents;
+mod dice;
+pub mod switch_program;
+pub mod wire_header;
+
+pub use dice::Dice;
+
+/// Something that reads bytes from strangers.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// Its name, also that of its libFuzzer binary.
+    pub name: &'static str,
+    /// What is checked.
+    pub about: &'static str,
+    /// Valid inputs to start from.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+    /// Runs one input.
+    pub run: fn(&[u8]),
+}
+
+/// Every target.
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "wire_header",
+        about: "a packet that decodes encodes to the same bytes; no other is accepted",
+        seeds: wire_header::seeds,
+        run: wire_header::fuzz,
+    },
+    Target {
+        name: "switch_program",
+        about: "any sequence of packets obeys the pipeline and yields packets that decode",
+        seeds: switch_program::seeds,
+        run: switch_program::fuzz,
+    },
+    Target {
+        name: "agents",
+        about: "home agent, cache agent and requester take any sequence of packets and timeouts",
+        seeds: agents::seeds,
+        run: agents::fuzz,
+    },
+];
