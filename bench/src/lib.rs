@@ -13,6 +13,7 @@ pub mod machine;
 pub mod packages;
 pub mod pagerank;
 pub mod pingpong;
+pub mod plain;
 pub mod report;
 pub mod table;
 pub mod timing;

@@ -96,6 +96,7 @@ pub fn load_from(folder: &Path) -> Result<Loaded, ControlError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pagerank::{Settings, pagerank};
 
     #[test]
     fn without_lists_the_shipped_graph_is_taken() {
@@ -107,6 +108,21 @@ mod tests {
         let libc = graph.find("libc6").expect("what everything needs");
         let needs_libc = (0..graph.nodes()).filter(|&node| graph.successors(node).contains(&libc));
         assert!(needs_libc.count() > graph.nodes() / 10);
+    }
+
+    #[test]
+    fn what_most_packages_rest_on_ranks_highest() {
+        let graph = load_from(Path::new("/nonexistent/lists")).unwrap().graph;
+        let found = pagerank(graph.adjacency(), Settings::default());
+        assert!(found.change < 1e-9, "{} rounds", found.rounds);
+        let mut order: Vec<usize> = (0..graph.nodes()).collect();
+        order.sort_by(|&a, &b| found.ranks[b].total_cmp(&found.ranks[a]));
+        let top: Vec<&str> = order
+            .iter()
+            .take(5)
+            .map(|&node| graph.names()[node].as_str())
+            .collect();
+        assert!(top.contains(&"libc6"), "{top:?}");
     }
 
     #[test]

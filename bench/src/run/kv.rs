@@ -1,0 +1,1 @@
+//! `bench kv`: written once the store is complete.

@@ -1,0 +1,170 @@
+//! `bench micro`: the paper's micro benchmark (§7.2): 8-byte reads and writes with a sharing ratio, a read ratio
+//! and a locality, by all nodes at once, in every mode.
+//!
+//! The paper's sizes, scaled to one machine by 1/256: a working set of 32 MiB, of which 1 MiB is shared by all
+//! nodes and the rest private to each, and caches of 4 MiB. The proportions decide, not the sizes.
+
+use super::{Progress, Result, begin};
+use crate::report::Report;
+use crate::timing;
+use rackmem::{Fabric, Mode, Node, Rack};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Over which fabric.
+    pub fabric: Fabric,
+    /// Which protocols.
+    pub modes: Vec<Mode>,
+    /// How many nodes.
+    pub nodes: usize,
+    /// Threads of each node.
+    pub threads: usize,
+    /// Percent of operations on data that all nodes share.
+    pub sharing: Vec<u8>,
+    /// Percent of operations that read.
+    pub reads: u8,
+    /// Percent of operations on the block of the one before.
+    pub locality: u8,
+    /// Time of one case.
+    pub duration: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            fabric: Fabric::Inline,
+            modes: Mode::ALL.iter().map(|row| row.0).collect(),
+            nodes: 4,
+            threads: 1,
+            sharing: vec![0, 20, 60, 100],
+            reads: 50,
+            locality: 0,
+            duration: Duration::from_millis(500),
+        }
+    }
+}
+
+const BLOCK: usize = 4096;
+/// All private data of a node.
+const PRIVATE: usize = 4 << 20;
+/// All shared data.
+const SHARED: usize = 1 << 20;
+/// A node's cache.
+const CACHE: usize = 4 << 20;
+/// Operations between two looks at the clock.
+const BATCH: u64 = 32;
+
+/// Runs it.
+pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
+    let mut report = begin("micro")?;
+    for &sharing in &options.sharing {
+        let mut baseline: Option<String> = None;
+        // The strongest baseline first, so that every mode is a ratio to the paper's Concordia-base.
+        let mut modes = options.modes.clone();
+        modes.sort_by_key(|&mode| mode != Mode::HomeOnly);
+        for mode in modes {
+            let case = name(options, mode, sharing);
+            progress(&case);
+            let (rate, home_packets) = measure(options, mode, sharing)?;
+            match &baseline {
+                Some(baseline) => report.add_against(&case, rate, "ops/s", baseline)?,
+                None => report.add(&case, rate, "ops/s")?,
+            }
+            report.add(&format!("{case}/home-agent-packets"), home_packets, "per op")?;
+            baseline.get_or_insert(case);
+        }
+    }
+    Ok(report)
+}
+
+fn name(options: &Options, mode: Mode, sharing: u8) -> String {
+    let fabric = if options.fabric == Fabric::Inline { "inline" } else { "udp" };
+    let Options { nodes, threads, reads, locality, .. } = options;
+    let mode = mode.name();
+    format!("{fabric}/{mode}/nodes-{nodes}/threads-{threads}/sharing-{sharing}/reads-{reads}/locality-{locality}")
+}
+
+/// Operations a second of all nodes together, and packets at home agents an operation (the paper's Fig. 10).
+fn measure(options: &Options, mode: Mode, sharing: u8) -> Result<(f64, f64)> {
+    let rack = Rack::builder(options.nodes).fabric(options.fabric).mode(mode).block_size(BLOCK).cache(CACHE).build()?;
+    let shared: Vec<u64> =
+        (0..options.nodes).map(|home| rack.node(home).alloc_bytes(SHARED / options.nodes)).collect::<rackmem::Result<_>>()?;
+    let private: Vec<u64> = (0..options.nodes).map(|id| rack.node(id).alloc_bytes(PRIVATE)).collect::<rackmem::Result<_>>()?;
+    let errors = AtomicU64::new(0);
+    let go = |duration| {
+        timing::run(options.nodes * options.threads, duration, |thread| {
+            let id = thread % options.nodes;
+            let mut worker = Worker {
+                node: rack.node(id),
+                shared: &shared,
+                private: private[id],
+                sharing,
+                options,
+                random: fastrand::Rng::with_seed(thread as u64 + 1),
+                last: private[id],
+            };
+            let errors = &errors;
+            move || {
+                for _ in 0..BATCH {
+                    if worker.step().is_err() {
+                        errors.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                BATCH
+            }
+        })
+    };
+    // Warm caches, and entries where they will stay.
+    go(options.duration / 2);
+    let before = at_home(&rack);
+    let done = go(options.duration);
+    let packets = (at_home(&rack) - before) as f64 / done.operations().max(1) as f64;
+    if errors.load(Ordering::Relaxed) > 0 {
+        return Err(super::BenchError::Missing(format!("{} operations failed", errors.load(Ordering::Relaxed))));
+    }
+    Ok((done.per_second(), packets))
+}
+
+/// Packets that home agents have received: requests and unlocks they own, data they provide or take back.
+fn at_home(rack: &Rack) -> u64 {
+    let all = rack.metrics();
+    let received: u64 = all.agent_packets().total();
+    let at_cache_agents: u64 = all.nodes.iter().map(|node| node.invalidated + node.provided).sum();
+    received.saturating_sub(at_cache_agents)
+}
+
+struct Worker<'a> {
+    node: Node,
+    shared: &'a [u64],
+    private: u64,
+    sharing: u8,
+    options: &'a Options,
+    random: fastrand::Rng,
+    last: u64,
+}
+
+impl Worker<'_> {
+    fn percent(&mut self, percent: u8) -> bool {
+        self.random.u8(..100) < percent
+    }
+
+    fn step(&mut self) -> rackmem::Result<()> {
+        if !self.percent(self.options.locality) {
+            self.last = if self.percent(self.sharing) {
+                let part = self.shared[self.random.usize(..self.shared.len())];
+                part + (self.random.usize(..SHARED / self.shared.len() / BLOCK) * BLOCK) as u64
+            } else {
+                self.private + (self.random.usize(..PRIVATE / BLOCK) * BLOCK) as u64
+            };
+        }
+        let addr = self.last + (self.random.usize(..BLOCK / 8) * 8) as u64;
+        if self.percent(self.options.reads) {
+            self.node.load(addr).map(|_| ())
+        } else {
+            self.node.store(addr, addr)
+        }
+    }
+}

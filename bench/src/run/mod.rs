@@ -1,0 +1,70 @@
+//! The benches, one file each. Every one returns a [`Report`] whose case names are stable: `docs/benchmarks.md`
+//! lists them.
+
+pub mod hit;
+pub mod kv;
+pub mod micro;
+pub mod miss;
+
+use crate::report::{Report, ReportError};
+use crate::{pingpong, report};
+
+/// Why a bench gave no report.
+#[derive(Debug)]
+pub enum BenchError {
+    /// The rack said no.
+    Rack(rackmem::Error),
+    /// Two cases collided or a figure was no number: a defect of the bench.
+    Report(ReportError),
+    /// A socket or a thread could not be had.
+    Io(std::io::Error),
+    /// Something the bench needs is not on this machine.
+    Missing(String),
+}
+
+impl std::fmt::Display for BenchError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            BenchError::Rack(error) => error.fmt(f),
+            BenchError::Report(error) => error.fmt(f),
+            BenchError::Io(error) => error.fmt(f),
+            BenchError::Missing(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for BenchError {}
+
+impl From<rackmem::Error> for BenchError {
+    fn from(error: rackmem::Error) -> Self {
+        BenchError::Rack(error)
+    }
+}
+
+impl From<ReportError> for BenchError {
+    fn from(error: ReportError) -> Self {
+        BenchError::Report(error)
+    }
+}
+
+impl From<std::io::Error> for BenchError {
+    fn from(error: std::io::Error) -> Self {
+        BenchError::Io(error)
+    }
+}
+
+/// The result of a bench.
+pub type Result<T> = std::result::Result<T, BenchError>;
+
+/// A bench's progress, for whoever shows it: what is being measured now.
+pub type Progress<'a> = &'a mut dyn FnMut(&str);
+
+/// Begins a report with what the machine does just now: the way of a cache line between two cores, which
+/// varies by a factor of three from one minute to the next on a virtual machine.
+fn begin(name: &str) -> Result<Report> {
+    let mut report = report::Report::new(name);
+    if let Ok(found) = pingpong::measure(20_000) {
+        report.add("machine/cache-line-ping-pong", found.ns as f64, "ns")?;
+    }
+    Ok(report)
+}
