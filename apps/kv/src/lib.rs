@@ -2,15 +2,20 @@
 #![warn(missing_docs)]
 
 mod clock;
+mod command;
 mod error;
+mod glob;
 mod hash;
 mod layout;
 pub mod memory;
 mod number;
+mod resp;
+mod server;
 mod store;
 
 pub use clock::Clock;
 pub use error::{Error, Result};
+pub use server::{BindError, InfoSection, Server, ServerConfig};
 pub use store::{
     Condition, Db, ExpireIf, Expiry, Keys, Mark, Meta, Options, Plan, SetOptions, SetOutcome,
     Store, Sweep, Transaction, Values,

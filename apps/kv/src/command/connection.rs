@@ -1,0 +1,148 @@
+//! The connection itself: greeting, password, database, leaving.
+
+use super::{Call, Outcome, SYNTAX};
+use crate::memory::Memory;
+use crate::number::parse_i64;
+use crate::resp::reply::Protocol;
+
+/// The version of Redis whose behaviour this server goes by.
+pub(super) const REDIS_VERSION: &str = "7.0.0";
+
+pub(super) fn ping<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    match call.args.len() {
+        1 => call.reply.simple("PONG"),
+        2 => call.reply.bulk(call.args.at(1)),
+        _ => return Err(call.wrong_count()),
+    }
+    Ok(())
+}
+
+pub(super) fn echo<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    call.reply.bulk(call.args.at(1));
+    Ok(())
+}
+
+/// Compares in a time that does not depend on where they differ.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |diff, (a, b)| diff | (a ^ b)) == 0
+}
+
+/// Lets the client in, if the password is right. There is one user, called "default".
+fn log_in<M: Memory>(call: &mut Call<'_, '_, M>, user: &[u8], password: &[u8]) -> Outcome {
+    let expected = call.shared.config.password.as_deref();
+    if user != b"default" || expected.is_some_and(|p| !same(p.as_bytes(), password)) {
+        return Err("WRONGPASS invalid username-password pair or user is disabled.".into());
+    }
+    call.session.trusted = true;
+    Ok(())
+}
+
+pub(super) fn auth<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    match call.args.len() {
+        2 if call.shared.config.password.is_none() => {
+            return Err(
+                "ERR AUTH <password> called without any password configured for the default user. \
+                        Are you sure your configuration is correct?"
+                    .into(),
+            );
+        }
+        2 => log_in(call, b"default", call.args.at(1))?,
+        3 => log_in(call, call.args.at(1), call.args.at(2))?,
+        _ => return Err(SYNTAX.into()),
+    }
+    call.reply.ok();
+    Ok(())
+}
+
+pub(super) fn hello<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let mut protocol = call.session.protocol;
+    if call.args.len() > 1 {
+        protocol = match parse_i64(call.word(1)) {
+            Some(2) => Protocol::Resp2,
+            Some(3) => Protocol::Resp3,
+            Some(_) => return Err("NOPROTO unsupported protocol version".into()),
+            None => return Err("ERR Protocol version is not an integer or out of range".into()),
+        };
+    }
+    let (mut name, mut i) = (None, 2);
+    while i < call.args.len() {
+        if call.args.is(i, "auth") && i + 2 < call.args.len() {
+            log_in(call, call.args.at(i + 1), call.args.at(i + 2))?;
+            i += 3;
+        } else if call.args.is(i, "setname") && i + 1 < call.args.len() {
+            name = Some(super::clients::label(call.args.at(i + 1))?);
+            i += 2;
+        } else {
+            return Err(SYNTAX.into());
+        }
+    }
+    if !call.session.trusted {
+        return Err("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO \
+                    <proto> AUTH <user> <pass> option can be used to authenticate the client and select the \
+                    RESP protocol version at the same time"
+            .into());
+    }
+    if let Some(name) = name {
+        call.session.client.labels().name = name;
+    }
+    call.session.speak(protocol);
+    call.reply.protocol = protocol;
+    greeting(call);
+    Ok(())
+}
+
+fn greeting<M: Memory>(call: &mut Call<'_, '_, M>) {
+    let proto = if call.session.protocol == Protocol::Resp3 {
+        3
+    } else {
+        2
+    };
+    let id = call.session.client.id as i64;
+    let reply = &mut call.reply;
+    reply.map(7);
+    for (name, value) in [("server", "redis"), ("version", REDIS_VERSION)] {
+        reply.bulk(name.as_bytes());
+        reply.bulk(value.as_bytes());
+    }
+    for (name, value) in [("proto", proto), ("id", id)] {
+        reply.bulk(name.as_bytes());
+        reply.int(value);
+    }
+    for (name, value) in [("mode", "standalone"), ("role", "master")] {
+        reply.bulk(name.as_bytes());
+        reply.bulk(value.as_bytes());
+    }
+    reply.bulk(b"modules");
+    reply.array(0);
+}
+
+pub(super) fn select<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let number = parse_i64(call.word(1)).ok_or("ERR invalid DB index")?;
+    let number = u8::try_from(number)
+        .ok()
+        .filter(|n| call.db.select(*n).is_some());
+    call.session
+        .select(number.ok_or("ERR DB index is out of range")?);
+    call.reply.ok();
+    Ok(())
+}
+
+pub(super) fn quit<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    call.session.closing = true;
+    call.reply.ok();
+    Ok(())
+}
+
+pub(super) fn reset<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    call.session.reset(call.shared.config.password.is_none());
+    call.reply.simple("RESET");
+    Ok(())
+}
+
+pub(super) fn time<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let now = call.db.now();
+    call.reply.array(2);
+    call.reply.bulk((now / 1000).to_string().as_bytes());
+    call.reply.bulk((now % 1000 * 1000).to_string().as_bytes());
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! From words to a reply: may this client send it now, is it known, are there enough words; then run it.
+
+use super::{Call, Command, Failure, Flags, MAX_REPLY, Outcome};
+use crate::error::Error;
+use crate::memory::Memory;
+use crate::resp::args::Args;
+use crate::resp::reply::Reply;
+use crate::server::session::{MAX_QUEUED, MAX_QUEUED_BYTES, Queued, Session, Speech};
+use crate::server::shared::{Shared, Stats};
+use crate::store::Db;
+
+/// Bytes of an unknown command that its error repeats.
+const SHOWN: usize = 128;
+
+/// Runs a command and appends its reply.
+pub(crate) fn dispatch<M: Memory>(
+    shared: &Shared<M>,
+    stats: &Stats,
+    session: &mut Session,
+    args: Args<'_>,
+    out: &mut Vec<u8>,
+) {
+    Stats::add(&stats.commands, 1);
+    let start = out.len();
+    let speech = session.speech;
+    if let Err(failure) = consider(shared, stats, session, args, out) {
+        out.truncate(start);
+        write_failure(&failure, session, stats, out);
+    }
+    if speech != Speech::On {
+        if session.speech != Speech::On {
+            out.truncate(start);
+        }
+        if speech == Speech::SkipNext && session.speech == Speech::SkipNext && !args.is(0, "client")
+        {
+            session.speech = Speech::On;
+        }
+    }
+}
+
+fn consider<M: Memory>(
+    shared: &Shared<M>,
+    stats: &Stats,
+    session: &mut Session,
+    args: Args<'_>,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    let position = match find(shared, session, args) {
+        Ok(position) => position,
+        Err(failure) => {
+            if let Some(queue) = session.queue.as_mut() {
+                queue.failed = true;
+            }
+            return Err(failure);
+        }
+    };
+    let command = shared.commands.at(position);
+    if session.queue.is_some() && !command.flags.has(Flags::CONTROL) {
+        return enqueue(session, command, position, args, out);
+    }
+    let Some(db) = shared.store.db(session.db) else {
+        return Err("ERR DB index is out of range".into());
+    };
+    run(shared, stats, session, db, command, args, out)
+}
+
+/// The command, if the client may send it.
+fn find<M: Memory>(
+    shared: &Shared<M>,
+    session: &Session,
+    args: Args<'_>,
+) -> Result<usize, Failure> {
+    let position = shared
+        .commands
+        .find(args.at(0))
+        .ok_or_else(|| unknown(args))?;
+    let command = shared.commands.at(position);
+    if !command.takes(args.len()) {
+        return Err(format!(
+            "ERR wrong number of arguments for '{}' command",
+            command.name
+        )
+        .into());
+    }
+    if !session.trusted && !command.flags.has(Flags::OPEN) {
+        return Err("NOAUTH Authentication required.".into());
+    }
+    Ok(position)
+}
+
+fn unknown(args: Args<'_>) -> Failure {
+    let shown = |word: &[u8]| String::from_utf8_lossy(&word[..word.len().min(SHOWN)]).into_owned();
+    let mut text = format!(
+        "ERR unknown command '{}', with args beginning with: ",
+        shown(args.at(0))
+    );
+    for word in args.from(1) {
+        if text.len() >= SHOWN * 2 {
+            break;
+        }
+        text.push_str(&format!("'{}' ", shown(word)));
+    }
+    text.into()
+}
+
+/// Runs a command in `db`; a failure is for the caller to write.
+pub(crate) fn run<M: Memory>(
+    shared: &Shared<M>,
+    stats: &Stats,
+    session: &mut Session,
+    db: Db<'_, M>,
+    command: &'static Command<M>,
+    args: Args<'_>,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    let start = out.len();
+    let protocol = session.protocol;
+    let reply = Reply { out, protocol };
+    (command.run)(&mut Call {
+        shared,
+        stats,
+        session,
+        db,
+        args,
+        reply,
+        command,
+    })?;
+    if out.len() - start > MAX_REPLY {
+        return Err(Error::ReplyTooLong.into());
+    }
+    Ok(())
+}
+
+/// Replies with an error.
+pub(crate) fn write_failure(
+    failure: &Failure,
+    session: &Session,
+    stats: &Stats,
+    out: &mut Vec<u8>,
+) {
+    Stats::add(&stats.errors, 1);
+    let mut reply = Reply {
+        out,
+        protocol: session.protocol,
+    };
+    match failure {
+        Failure::Store(error) => reply.error(error.code(), &error.to_string()),
+        Failure::Text(text) => {
+            let (code, text) = text.split_once(' ').unwrap_or(("ERR", text));
+            reply.error(code, text);
+        }
+    }
+}
+
+/// Keeps a command for EXEC.
+fn enqueue<M: Memory>(
+    session: &mut Session,
+    command: &Command<M>,
+    position: usize,
+    args: Args<'_>,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    let protocol = session.protocol;
+    let Some(queue) = session.queue.as_mut() else {
+        return Ok(());
+    };
+    if command.flags.has(Flags::NOT_QUEUED) {
+        queue.failed = true;
+        return Err("ERR Command not allowed inside a transaction".into());
+    }
+    if queue.commands.len() == MAX_QUEUED || queue.bytes + args.size() > MAX_QUEUED_BYTES {
+        queue.failed = true;
+        return Err("ERR the transaction is too long".into());
+    }
+    queue.bytes += args.size();
+    queue.commands.push(Queued {
+        command: position,
+        args: args.into(),
+    });
+    Reply { out, protocol }.simple("QUEUED");
+    Ok(())
+}

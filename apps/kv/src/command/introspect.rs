@@ -1,0 +1,169 @@
+//! COMMAND: the table, for clients that want to know it.
+
+use super::{Call, Command, Flags, Outcome, Subcommand, subcommand};
+use crate::glob;
+use crate::memory::Memory;
+use crate::resp::args::Args;
+use crate::resp::reply::Reply;
+
+/// How flags are called in Redis.
+const FLAG_NAMES: [(Flags, &str); 7] = [
+    (Flags::WRITE, "write"),
+    (Flags::READ, "readonly"),
+    (Flags::FAST, "fast"),
+    (Flags::OPEN, "no_auth"),
+    (Flags::NOT_QUEUED, "no_multi"),
+    (Flags::ADMIN, "admin"),
+    (Flags::FLUSH, "noscript"),
+];
+
+/// And the categories that go with them.
+const CATEGORIES: [(Flags, &str); 5] = [
+    (Flags::WRITE, "@write"),
+    (Flags::READ, "@read"),
+    (Flags::FAST, "@fast"),
+    (Flags::ADMIN, "@admin"),
+    (Flags::CONNECTION, "@connection"),
+];
+
+pub(super) fn command<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    if call.args.len() == 1 {
+        call.reply.array(call.shared.commands.all().len());
+        for command in call.shared.commands.all() {
+            describe(command, &mut call.reply);
+        }
+        return Ok(());
+    }
+    let table: [Subcommand<M>; 5] = [
+        ("count", 2..=2, count),
+        ("info", 2..=usize::MAX, info),
+        ("docs", 2..=usize::MAX, docs),
+        ("list", 2..=5, list),
+        ("getkeys", 3..=usize::MAX, getkeys),
+    ];
+    subcommand(call, &table)
+}
+
+fn count<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    call.reply.count(call.shared.commands.all().len());
+    Ok(())
+}
+
+/// The commands named by the words from the third on, or all.
+fn named<M: Memory>(call: &Call<'_, '_, M>) -> Vec<Option<&'static Command<M>>> {
+    let index = &call.shared.commands;
+    if call.args.len() == 2 {
+        return index.all().iter().map(|command| Some(*command)).collect();
+    }
+    call.args
+        .from(2)
+        .map(|name| index.find(name).map(|i| index.at(i)))
+        .collect()
+}
+
+fn info<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let commands = named(call);
+    call.reply.array(commands.len());
+    for command in commands {
+        match command {
+            Some(command) => describe(command, &mut call.reply),
+            None => call.reply.nil_array(),
+        }
+    }
+    Ok(())
+}
+
+/// The ten elements of a command's description.
+fn describe<M: Memory>(command: &Command<M>, reply: &mut Reply<'_>) {
+    reply.array(10);
+    reply.bulk(command.name.as_bytes());
+    reply.int(i64::from(command.arity));
+    names(&FLAG_NAMES, command.flags, reply);
+    reply.int(command.keys.first as i64);
+    reply.int(i64::from(command.keys.last));
+    reply.int(command.keys.step as i64);
+    names(&CATEGORIES, command.flags, reply);
+    reply.array(0); // tips
+    reply.array(0); // key specifications: the three numbers say it all
+    reply.array(0); // subcommands
+}
+
+fn names(table: &[(Flags, &str)], flags: Flags, reply: &mut Reply<'_>) {
+    let set = table.iter().filter(|(flag, _)| flags.has(*flag));
+    reply.set(set.clone().count());
+    set.for_each(|(_, name)| reply.simple(name));
+}
+
+fn docs<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let commands: Vec<_> = named(call).into_iter().flatten().collect();
+    let reply = &mut call.reply;
+    reply.map(commands.len());
+    for command in commands {
+        reply.bulk(command.name.as_bytes());
+        reply.map(3);
+        for (name, value) in [
+            ("summary", command.summary),
+            ("since", command.since),
+            ("group", command.group),
+        ] {
+            reply.bulk(name.as_bytes());
+            reply.bulk(value.as_bytes());
+        }
+    }
+    Ok(())
+}
+
+/// COMMAND LIST [FILTERBY PATTERN pattern | ACLCAT category]
+fn list<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let by_pattern = call.args.len() == 5 && call.args.is(3, "pattern");
+    let by_category = call.args.len() == 5 && call.args.is(3, "aclcat");
+    if call.args.len() != 2 && !(call.args.is(2, "filterby") && (by_pattern || by_category)) {
+        return Err(super::SYNTAX.into());
+    }
+    let in_category = |command: &Command<M>| {
+        let of_flag =
+            |(flag, name): &(Flags, &str)| call.args.is(4, &name[1..]) && command.flags.has(*flag);
+        CATEGORIES.iter().any(of_flag) || call.args.is(4, command.group)
+    };
+    let wanted = |command: &&&Command<M>| {
+        (!by_pattern || glob::matches(call.args.at(4), command.name.as_bytes(), true))
+            && (!by_category || in_category(command))
+    };
+    let names: Vec<_> = call
+        .shared
+        .commands
+        .all()
+        .iter()
+        .filter(wanted)
+        .map(|c| c.name)
+        .collect();
+    call.reply.array(names.len());
+    names
+        .iter()
+        .for_each(|name| call.reply.bulk(name.as_bytes()));
+    Ok(())
+}
+
+fn getkeys<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let words = call.args.len() - 2;
+    let index = &call.shared.commands;
+    let position = index
+        .find(call.word(2))
+        .ok_or("ERR Invalid command specified")?;
+    let command = index.at(position);
+    if !command.takes(words) {
+        return Err("ERR Invalid number of arguments specified for command".into());
+    }
+    let args: Args<'_> = call.args;
+    let keys: Vec<_> = command
+        .keys
+        .positions(words)
+        .map(|i| args.at(i + 2))
+        .collect();
+    if keys.is_empty() {
+        return Err("ERR The command has no key arguments".into());
+    }
+    call.reply.array(keys.len());
+    keys.iter().for_each(|key| call.reply.bulk(key));
+    Ok(())
+}

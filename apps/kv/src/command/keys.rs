@@ -1,0 +1,250 @@
+//! Keys, whatever they hold.
+
+use super::{Call, Failure, MAX_REPLY, NOT_INTEGER, Outcome, SYNTAX, Subcommand, subcommand};
+use crate::error::Error;
+use crate::glob;
+use crate::memory::Memory;
+use crate::number::parse_i64;
+use crate::store::Keys;
+use crate::store::value::Reach;
+
+/// Keys that one step of SCAN may be asked for.
+const SCAN_COUNT: i64 = 1 << 20;
+/// Keys that KEYS looks at in one step.
+const KEYS_STEP: usize = 4096;
+/// Longest value that is shown as "embstr", as in Redis.
+const EMBSTR: usize = 44;
+
+pub(super) fn del<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let removed = match call.args.len() {
+        2 => usize::from(call.db.remove(call.word(1))?),
+        _ => call.db.remove_many(&call.keys())?,
+    };
+    call.reply.count(removed);
+    Ok(())
+}
+
+pub(super) fn exists<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let present = call.db.count_present(&call.keys())?;
+    call.found(present != 0);
+    call.reply.count(present);
+    Ok(())
+}
+
+pub(super) fn type_of<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let there = call.db.meta(call.word(1))?.is_some();
+    call.reply.simple(if there { "string" } else { "none" });
+    Ok(())
+}
+
+pub(super) fn rename<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    call.db.rename(call.word(1), call.word(2), true)?;
+    call.reply.ok();
+    Ok(())
+}
+
+pub(super) fn renamenx<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let done = call.db.rename(call.word(1), call.word(2), false)?;
+    call.reply.flag(done);
+    Ok(())
+}
+
+pub(super) fn copy<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let (mut target, mut replace) = (call.db.number(), false);
+    let mut i = 3;
+    while i < call.args.len() {
+        if call.args.is(i, "replace") {
+            replace = true;
+        } else if call.args.is(i, "db") && i + 1 < call.args.len() {
+            target =
+                u8::try_from(call.integer(i + 1)?).map_err(|_| "ERR DB index is out of range")?;
+            i += 1;
+        } else {
+            return Err(SYNTAX.into());
+        }
+        i += 1;
+    }
+    if target == call.db.number() && call.word(1) == call.word(2) {
+        return Err("ERR source and destination objects are the same".into());
+    }
+    let done = call.db.copy(call.word(1), target, call.word(2), replace)?;
+    call.reply.flag(done.ok_or("ERR DB index is out of range")?);
+    Ok(())
+}
+
+pub(super) fn dbsize<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let len = call.db.len()?;
+    call.reply.count(len);
+    Ok(())
+}
+
+pub(super) fn randomkey<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let key = call.db.random_key()?;
+    call.reply.maybe(key.as_deref());
+    Ok(())
+}
+
+/// FLUSHDB and FLUSHALL take ASYNC or SYNC; both return at once.
+fn flush_mode<M: Memory>(call: &Call<'_, '_, M>) -> Outcome {
+    let fine = match call.args.len() {
+        1 => true,
+        2 => call.args.is(1, "async") || call.args.is(1, "sync"),
+        _ => false,
+    };
+    if fine { Ok(()) } else { Err(SYNTAX.into()) }
+}
+
+pub(super) fn flushdb<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    flush_mode(call)?;
+    call.db.flush()?;
+    call.reply.ok();
+    Ok(())
+}
+
+pub(super) fn flushall<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    flush_mode(call)?;
+    call.db.flush_all()?;
+    call.reply.ok();
+    Ok(())
+}
+
+pub(super) fn keys<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let pattern = call.word(1);
+    let (mut found, mut bytes, mut cursor) = (Vec::<Vec<u8>>::new(), 0, 0);
+    let mut batch = Keys::default();
+    loop {
+        batch.clear();
+        cursor = call.db.scan(cursor, KEYS_STEP, &mut batch)?;
+        for key in batch
+            .iter()
+            .filter(|key| glob::matches(pattern, key, false))
+        {
+            bytes += key.len() + 16;
+            if bytes > MAX_REPLY {
+                return Err(Error::ReplyTooLong.into());
+            }
+            found.push(key.to_vec());
+        }
+        if cursor == 0 {
+            break;
+        }
+    }
+    call.reply.array(found.len());
+    found.iter().for_each(|key| call.reply.bulk(key));
+    Ok(())
+}
+
+/// The options of SCAN.
+struct Scan<'a> {
+    pattern: Option<&'a [u8]>,
+    count: usize,
+    /// TYPE names a type that keys here have.
+    strings: bool,
+}
+
+fn scan_options<'a, M: Memory>(call: &Call<'a, '_, M>) -> Result<Scan<'a>, Failure> {
+    let mut scan = Scan {
+        pattern: None,
+        count: 10,
+        strings: true,
+    };
+    for i in (2..call.args.len()).step_by(2) {
+        let value = call.args.get(i + 1).ok_or(SYNTAX)?;
+        if call.args.is(i, "match") {
+            scan.pattern = Some(value);
+        } else if call.args.is(i, "count") {
+            let count = parse_i64(value).ok_or(NOT_INTEGER)?;
+            if count < 1 {
+                return Err(SYNTAX.into());
+            }
+            scan.count = count.min(SCAN_COUNT) as usize;
+        } else if call.args.is(i, "type") {
+            scan.strings = value.eq_ignore_ascii_case(b"string");
+        } else {
+            return Err(SYNTAX.into());
+        }
+    }
+    Ok(scan)
+}
+
+pub(super) fn scan<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let cursor = parse_i64(call.word(1)).and_then(|c| u64::try_from(c).ok());
+    let cursor = cursor.ok_or("ERR invalid cursor")?;
+    let options = scan_options(call)?;
+    let mut keys = Keys::default();
+    let next = call.db.scan(cursor, options.count, &mut keys)?;
+    let wanted = |key: &&[u8]| {
+        options.strings && options.pattern.is_none_or(|p| glob::matches(p, key, false))
+    };
+    call.reply.array(2);
+    call.reply.bulk(next.to_string().as_bytes());
+    call.reply.array(keys.iter().filter(wanted).count());
+    keys.iter()
+        .filter(wanted)
+        .for_each(|key| call.reply.bulk(key));
+    Ok(())
+}
+
+pub(super) fn object<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let table: [Subcommand<M>; 4] = [
+        ("encoding", 3..=3, encoding),
+        ("refcount", 3..=3, refcount),
+        ("idletime", 3..=3, idle),
+        ("help", 2..=2, help),
+    ];
+    subcommand(call, &table)
+}
+
+fn encoding<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let found = call.db.read(call.word(2), Reach::All, |meta, value| {
+        let integer = value
+            .short::<20>()
+            .is_some_and(|(text, len)| parse_i64(&text[..len]).is_some());
+        match meta.len {
+            _ if integer => "int",
+            ..=EMBSTR => "embstr",
+            _ => "raw",
+        }
+    })?;
+    match found {
+        Some(name) => call.reply.bulk(name.as_bytes()),
+        None => call.reply.nil(),
+    }
+    Ok(())
+}
+
+fn refcount<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    match call.db.meta(call.word(2))? {
+        Some(_) => call.reply.int(1),
+        None => call.reply.nil(),
+    }
+    Ok(())
+}
+
+/// The time of last use is not kept.
+fn idle<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    match call.db.meta(call.word(2))? {
+        Some(_) => call.reply.int(0),
+        None => call.reply.nil(),
+    }
+    Ok(())
+}
+
+fn help<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    call.reply.array(1);
+    call.reply.simple("OBJECT ENCODING|REFCOUNT|IDLETIME <key>");
+    Ok(())
+}
+
+pub(super) fn memory<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let table: [Subcommand<M>; 1] = [("usage", 3..=5, usage)];
+    subcommand(call, &table)
+}
+
+fn usage<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    match call.db.meta(call.word(2))? {
+        Some(meta) => call.reply.count(meta.footprint),
+        None => call.reply.nil(),
+    }
+    Ok(())
+}

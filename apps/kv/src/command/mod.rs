@@ -1,0 +1,237 @@
+//! The commands: a table of what each is called, takes and does.
+
+mod clients;
+mod configuration;
+mod connection;
+pub(crate) mod dispatch;
+mod expiry;
+pub(crate) mod index;
+mod info;
+mod introspect;
+mod keys;
+mod numbers;
+mod set;
+mod strings;
+mod table;
+mod transactions;
+
+use std::borrow::Cow;
+
+use crate::error::Error;
+use crate::memory::Memory;
+use crate::number::parse_i64;
+use crate::resp::args::Args;
+use crate::resp::reply::Reply;
+use crate::server::session::Session;
+use crate::server::shared::{Shared, Stats};
+use crate::store::Db;
+
+/// Bytes of a reply at most; a command whose reply would be longer gets an error instead.
+pub(crate) const MAX_REPLY: usize = 256 << 20;
+
+/// What a command may do; as bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flags(u16);
+
+impl Flags {
+    pub const NONE: Self = Self(0);
+    /// Changes keys.
+    pub const WRITE: Self = Self(1);
+    /// Only reads keys.
+    pub const READ: Self = Self(2);
+    /// Takes the same time whatever the store holds.
+    pub const FAST: Self = Self(4);
+    /// May be sent before the password.
+    pub const OPEN: Self = Self(8);
+    /// Runs at once even between MULTI and EXEC.
+    pub const CONTROL: Self = Self(16);
+    /// Has no place in a transaction.
+    pub const NOT_QUEUED: Self = Self(32);
+    /// Looks at keys that it does not name.
+    pub const WHOLE: Self = Self(64);
+    /// Flushes databases.
+    pub const FLUSH: Self = Self(128);
+    /// About the server, not the data.
+    pub const ADMIN: Self = Self(256);
+    /// About the connection.
+    pub const CONNECTION: Self = Self(512);
+
+    /// Both.
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// Which words of a command are keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyWords {
+    /// The first, 0 when there are none.
+    pub first: usize,
+    /// The last, negative from the end.
+    pub last: i32,
+    pub step: usize,
+}
+
+impl KeyWords {
+    /// The positions of the keys in a command of `words` words.
+    pub fn positions(&self, words: usize) -> impl Iterator<Item = usize> + use<> {
+        let last = if self.last < 0 {
+            words as i64 + i64::from(self.last)
+        } else {
+            i64::from(self.last)
+        };
+        let end = if self.first == 0 {
+            0
+        } else {
+            (last + 1).clamp(0, words as i64) as usize
+        };
+        (self.first..end.max(self.first)).step_by(self.step.max(1))
+    }
+}
+
+/// What a command does.
+pub(crate) type Handler<M> = fn(&mut Call<'_, '_, M>) -> Outcome;
+
+/// A line of the table.
+pub(crate) struct Command<M: Memory> {
+    /// In lower case.
+    pub name: &'static str,
+    /// Words, the name included; at least so many when negative.
+    pub arity: i32,
+    pub flags: Flags,
+    pub keys: KeyWords,
+    pub group: &'static str,
+    /// The version of Redis that brought it.
+    pub since: &'static str,
+    pub summary: &'static str,
+    pub run: Handler<M>,
+}
+
+impl<M: Memory> Command<M> {
+    /// Whether a command of so many words can be this one.
+    pub fn takes(&self, words: usize) -> bool {
+        let arity = self.arity.unsigned_abs() as usize;
+        if self.arity < 0 {
+            words >= arity
+        } else {
+            words == arity
+        }
+    }
+}
+
+/// A command as it runs.
+pub(crate) struct Call<'a, 's, M: Memory> {
+    pub shared: &'a Shared<M>,
+    pub stats: &'a Stats,
+    pub session: &'s mut Session,
+    /// The session's database, within a transaction when there is one.
+    pub db: Db<'a, M>,
+    pub args: Args<'a>,
+    pub reply: Reply<'s>,
+    pub command: &'a Command<M>,
+}
+
+/// Why a command failed: an error reply.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Store(Error),
+    /// With its code.
+    Text(Cow<'static, str>),
+}
+
+/// What came of a command. A failure replaces whatever it had replied.
+pub(crate) type Outcome = Result<(), Failure>;
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<&'static str> for Failure {
+    fn from(text: &'static str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for Failure {
+    fn from(text: String) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+pub(crate) const SYNTAX: &str = "ERR syntax error";
+pub(crate) const NOT_INTEGER: &str = "ERR value is not an integer or out of range";
+
+impl<'a, M: Memory> Call<'a, '_, M> {
+    /// The word at `i`.
+    #[inline]
+    pub fn word(&self, i: usize) -> &'a [u8] {
+        self.args.at(i)
+    }
+
+    /// The word at `i` as an integer.
+    pub fn integer(&self, i: usize) -> Result<i64, Failure> {
+        parse_i64(self.args.at(i)).ok_or_else(|| NOT_INTEGER.into())
+    }
+
+    /// The words that are keys.
+    pub fn keys(&self) -> Vec<&'a [u8]> {
+        self.command
+            .keys
+            .positions(self.args.len())
+            .map(|i| self.args.at(i))
+            .collect()
+    }
+
+    /// Counts whether a read found its key.
+    #[inline]
+    pub fn found(&self, hit: bool) {
+        Stats::add(
+            if hit {
+                &self.stats.hits
+            } else {
+                &self.stats.misses
+            },
+            1,
+        );
+    }
+
+    /// "wrong number of arguments".
+    pub fn wrong_count(&self) -> Failure {
+        format!(
+            "ERR wrong number of arguments for '{}' command",
+            self.command.name
+        )
+        .into()
+    }
+
+    /// An error for a subcommand that is not known.
+    pub fn unknown_subcommand(&self) -> Failure {
+        let word = self.word(1);
+        let shown = String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned();
+        format!("ERR unknown subcommand or wrong number of arguments for '{shown}'").into()
+    }
+}
+
+/// A subcommand: its name, how many words it takes (the command and its own name included), what it does.
+pub(crate) type Subcommand<M> = (&'static str, std::ops::RangeInclusive<usize>, Handler<M>);
+
+/// Runs the subcommand that the second word names.
+pub(crate) fn subcommand<M: Memory>(
+    call: &mut Call<'_, '_, M>,
+    table: &[Subcommand<M>],
+) -> Outcome {
+    let words = call.args.len();
+    match table
+        .iter()
+        .find(|(name, count, _)| call.args.is(1, name) && count.contains(&words))
+    {
+        Some((_, _, run)) => run(call),
+        None => Err(call.unknown_subcommand()),
+    }
+}

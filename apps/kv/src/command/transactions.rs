@@ -1,0 +1,117 @@
+//! MULTI, EXEC and WATCH: EXEC holds the buckets of every key its commands name, and runs them.
+
+use super::dispatch::{run, write_failure};
+use super::{Call, Flags, Outcome};
+use crate::memory::Memory;
+use crate::server::session::{MAX_WATCHED, Queue, Watched};
+use crate::server::shared::Shared;
+use crate::store::{Plan, Transaction};
+
+pub(super) fn multi<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    if call.session.queue.is_some() {
+        return Err("ERR MULTI calls can not be nested".into());
+    }
+    call.session.queue = Some(Queue::default());
+    call.reply.ok();
+    Ok(())
+}
+
+pub(super) fn discard<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    call.session
+        .queue
+        .take()
+        .ok_or("ERR DISCARD without MULTI")?;
+    call.session.watched.clear();
+    call.reply.ok();
+    Ok(())
+}
+
+pub(super) fn watch<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    if call.session.queue.is_some() {
+        return Err("ERR WATCH inside MULTI is not allowed".into());
+    }
+    let db = call.db.number();
+    for key in call.args.from(1) {
+        if call
+            .session
+            .watched
+            .iter()
+            .any(|w| w.db == db && w.key == key)
+        {
+            continue;
+        }
+        if call.session.watched.len() == MAX_WATCHED {
+            return Err("ERR too many watched keys".into());
+        }
+        let mark = call.db.mark(key)?;
+        call.session.watched.push(Watched {
+            db,
+            key: key.to_vec(),
+            mark,
+        });
+    }
+    call.reply.ok();
+    Ok(())
+}
+
+pub(super) fn unwatch<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    call.session.watched.clear();
+    call.reply.ok();
+    Ok(())
+}
+
+pub(super) fn exec<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let queue = call.session.queue.take().ok_or("ERR EXEC without MULTI")?;
+    let watched = std::mem::take(&mut call.session.watched);
+    if queue.failed {
+        return Err("EXECABORT Transaction discarded because of previous errors.".into());
+    }
+    let transaction = open(call.shared, &queue, &watched)?;
+    for watched in &watched {
+        if !transaction.unchanged(watched.db, &watched.key, &watched.mark)? {
+            call.reply.nil_array();
+            return Ok(());
+        }
+    }
+    call.reply.array(queue.commands.len());
+    for queued in &queue.commands {
+        let command = call.shared.commands.at(queued.command);
+        let db = transaction
+            .db(call.session.db)
+            .ok_or("ERR DB index is out of range")?;
+        let (args, start) = (queued.args.args(), call.reply.out.len());
+        let done = run(
+            call.shared,
+            call.stats,
+            call.session,
+            db,
+            command,
+            args,
+            call.reply.out,
+        );
+        if let Err(failure) = done {
+            call.reply.out.truncate(start);
+            write_failure(&failure, call.session, call.stats, call.reply.out);
+        }
+    }
+    Ok(())
+}
+
+/// Holds what the commands name.
+fn open<'a, M: Memory>(
+    shared: &'a Shared<M>,
+    queue: &Queue,
+    watched: &[Watched],
+) -> crate::error::Result<Transaction<'a, M>> {
+    let (mut keys, mut plan): (Vec<&[u8]>, _) = (Vec::new(), Plan::default());
+    for queued in &queue.commands {
+        let (command, args) = (shared.commands.at(queued.command), queued.args.args());
+        plan.whole |= command.flags.has(Flags::WHOLE);
+        plan.flush |= command.flags.has(Flags::FLUSH);
+        keys.extend(command.keys.positions(args.len()).map(|i| args.at(i)));
+    }
+    keys.extend(watched.iter().map(|w| w.key.as_slice()));
+    // The command with a key that is too long fails by itself, and touches nothing.
+    keys.retain(|key| key.len() <= shared.store.key_limit());
+    shared.store.transaction(keys, plan)
+}

@@ -1,0 +1,90 @@
+//! How a server is set up, and why it may refuse to be.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Writes a section of INFO: lines of `name:value`, each ended by `\r\n`.
+pub type InfoSection = Arc<dyn Fn(&mut String) + Send + Sync>;
+
+/// Worker threads at most.
+const MAX_WORKERS: usize = 64;
+
+/// A server's settings.
+#[derive(Clone)]
+pub struct ServerConfig {
+    /// Where to listen. Port 0 takes any free port.
+    pub addr: SocketAddr,
+    /// What clients must say first. Needed wherever others than this machine can connect.
+    pub password: Option<String>,
+    /// Threads that serve connections.
+    pub workers: usize,
+    /// Connections at a time.
+    pub max_clients: usize,
+    /// Further sections of INFO, by name.
+    pub sections: Vec<(String, InfoSection)>,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        let addr = SocketAddr::from(([127, 0, 0, 1], 6379));
+        Self {
+            addr,
+            password: None,
+            workers: 1,
+            max_clients: 10_000,
+            sections: Vec::new(),
+        }
+    }
+}
+
+/// Why a server did not start.
+#[derive(Debug)]
+pub enum BindError {
+    /// Others could connect, and there is no password.
+    Open(SocketAddr),
+    /// A setting is out of range.
+    BadOption(&'static str),
+    /// The system refused.
+    Io(std::io::Error),
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open(addr) => {
+                write!(
+                    f,
+                    "{addr} can be reached from outside this machine: set a password, or listen on 127.0.0.1"
+                )
+            }
+            Self::BadOption(why) => f.write_str(why),
+            Self::Io(error) => write!(f, "cannot listen: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for BindError {}
+
+impl From<std::io::Error> for BindError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl ServerConfig {
+    pub(crate) fn check(&self) -> Result<(), BindError> {
+        if !self.addr.ip().is_loopback() && self.password.as_ref().is_none_or(String::is_empty) {
+            return Err(BindError::Open(self.addr));
+        }
+        if self.workers == 0 || self.workers > MAX_WORKERS {
+            return Err(BindError::BadOption("a server has 1 to 64 workers"));
+        }
+        if self.max_clients == 0 {
+            return Err(BindError::BadOption(
+                "a server that serves no client is no use",
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,157 @@
+//! One connection: bytes in, commands, replies out.
+//!
+//! A connection that does not take its replies is not read from: its output stays under a bound, and its
+//! own sending stops once the system's buffers are full.
+
+use std::sync::Arc;
+
+use mio::net::TcpStream;
+
+use super::buffer::{Flow, Input, Output};
+use super::registry::Client;
+use super::session::Session;
+use super::shared::{Shared, Stats};
+use crate::command::dispatch::dispatch;
+use crate::memory::Memory;
+use crate::resp::parse::Parser;
+use crate::resp::reply::Reply;
+
+/// Unsent bytes above which no further command is run.
+const OUTPUT_PAUSE: usize = 1 << 20;
+/// Reads before other connections have their turn.
+const TURN: usize = 8;
+
+/// What a connection needs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// To be told when it can read or write.
+    Event,
+    /// Another turn soon.
+    Turn,
+    Close,
+}
+
+/// A client's connection.
+pub(crate) struct Connection {
+    stream: TcpStream,
+    session: Session,
+    parser: Parser,
+    input: Input,
+    output: Output,
+    /// Bytes may be waiting in the system's buffer.
+    readable: bool,
+    /// The other side has ended its sending: read until that shows.
+    ended: bool,
+}
+
+impl Connection {
+    pub fn new(stream: TcpStream, client: Arc<Client>, trusted: bool) -> Self {
+        Self {
+            stream,
+            session: Session::new(client, trusted),
+            parser: Parser::default(),
+            input: Input::default(),
+            output: Output::default(),
+            readable: true,
+            ended: false,
+        }
+    }
+
+    pub fn stream(&mut self) -> &mut TcpStream {
+        &mut self.stream
+    }
+
+    pub fn client(&self) -> &Client {
+        &self.session.client
+    }
+
+    /// Takes note of an event.
+    pub fn notice(&mut self, readable: bool, ended: bool) {
+        self.readable |= readable || ended;
+        self.ended |= ended;
+    }
+
+    /// Goes on as far as it can.
+    pub fn turn<M: Memory>(&mut self, shared: &Shared<M>, stats: &Stats) -> Next {
+        for _ in 0..TURN {
+            let blocked = self.run_commands(shared, stats);
+            match self.send(stats) {
+                Flow::Ended => return Next::Close,
+                Flow::Dry if blocked => return Next::Event,
+                _ => {}
+            }
+            if self.session.closing && self.output.pending() == 0 {
+                return Next::Close;
+            }
+            if blocked {
+                continue; // all was sent after all
+            }
+            if self.session.closing || !self.readable {
+                return Next::Event;
+            }
+            if self.receive(stats) == Flow::Ended {
+                return Next::Close;
+            }
+        }
+        Next::Turn
+    }
+
+    fn send(&mut self, stats: &Stats) -> Flow {
+        if self.output.pending() == 0 {
+            return Flow::Open;
+        }
+        let (n, flow) = self.output.drain(&mut self.stream);
+        Stats::add(&stats.output, n as u64);
+        flow
+    }
+
+    fn receive(&mut self, stats: &Stats) -> Flow {
+        let (n, flow) = self.input.fill(&mut self.stream);
+        Stats::add(&stats.input, n as u64);
+        // A short read has emptied the system's buffer, unless the end is in there too.
+        if flow == Flow::Dry && (n == 0 || !self.ended) {
+            self.readable = false;
+        }
+        flow
+    }
+
+    /// Runs what has arrived in full. Whether it stopped for lack of room for replies.
+    fn run_commands<M: Memory>(&mut self, shared: &Shared<M>, stats: &Stats) -> bool {
+        let Self {
+            session,
+            parser,
+            input,
+            output,
+            ..
+        } = self;
+        let mut used = 0;
+        let mut blocked = false;
+        while !session.closing {
+            if output.pending() > OUTPUT_PAUSE {
+                blocked = true;
+                break;
+            }
+            let rest = &input.bytes()[used..];
+            match parser.parse(rest, session.limits()) {
+                Ok(None) => break,
+                Ok(Some(n)) => {
+                    let args = parser.args(rest);
+                    if args.len() > 0 {
+                        dispatch(shared, stats, session, args, &mut output.data);
+                    }
+                    used += n;
+                }
+                Err(error) => {
+                    let mut reply = Reply {
+                        out: &mut output.data,
+                        protocol: session.protocol,
+                    };
+                    reply.error("ERR", &format!("Protocol error: {error}"));
+                    session.closing = true;
+                }
+            }
+        }
+        input.consume(used);
+        blocked
+    }
+}

@@ -1,0 +1,114 @@
+//! A server that speaks Redis' protocol and serves a store, at one node of the rack.
+
+mod buffer;
+mod config;
+mod connection;
+pub(crate) mod registry;
+pub(crate) mod session;
+pub(crate) mod shared;
+mod worker;
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use mio::net::TcpListener;
+use mio::{Interest, Poll, Waker};
+
+use self::registry::Registry;
+use self::shared::{Desk, Shared, Stats};
+use self::worker::{LISTENER, WAKER, Worker};
+use crate::command::index::Index;
+use crate::memory::Memory;
+use crate::store::Store;
+
+pub use self::config::{BindError, InfoSection, ServerConfig};
+
+/// A running server. Dropping it stops it.
+pub struct Server {
+    addr: SocketAddr,
+    stop: Box<dyn Fn() + Send + Sync>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts serving `store` as `config` says, in threads of its own.
+    pub fn bind<M: Memory>(store: Store<M>, config: ServerConfig) -> Result<Self, BindError> {
+        config.check()?;
+        let mut listener = TcpListener::bind(config.addr)?;
+        let addr = listener.local_addr()?;
+        let polls = (0..config.workers)
+            .map(|_| Poll::new())
+            .collect::<Result<Vec<_>, _>>()?;
+        let desks = polls.iter().map(desk).collect::<Result<_, _>>()?;
+        polls[0]
+            .registry()
+            .register(&mut listener, LISTENER, Interest::READABLE)?;
+        let shared = Arc::new(Shared {
+            store,
+            config,
+            addr,
+            commands: Index::new(),
+            registry: Registry::default(),
+            desks,
+            stopping: AtomicBool::new(false),
+            started: Instant::now(),
+        });
+        let stopper = shared.clone();
+        let stop = move || {
+            stopper.stopping.store(true, Ordering::Relaxed);
+            stopper.wake_all();
+        };
+        let mut server = Self {
+            addr,
+            stop: Box::new(stop),
+            threads: Vec::new(),
+        };
+        let mut listener = Some(listener);
+        for (number, poll) in polls.into_iter().enumerate() {
+            let worker = Worker::new(shared.clone(), number, poll, listener.take());
+            let name = format!("kv-{}-{number}", addr.port());
+            server.threads.push(
+                std::thread::Builder::new()
+                    .name(name)
+                    .spawn(move || worker.run())?,
+            );
+        }
+        Ok(server)
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Ends all connections and waits for the threads.
+    pub fn shutdown(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        (self.stop)();
+        for thread in self.threads.drain(..) {
+            // A worker that panicked has ended too.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn desk(poll: &Poll) -> Result<Desk, BindError> {
+    let waker = Waker::new(poll.registry(), WAKER)?;
+    Ok(Desk {
+        waker,
+        arrivals: Mutex::default(),
+        stats: Stats::default(),
+    })
+}

@@ -1,0 +1,104 @@
+//! What a connection's commands change about the connection.
+
+use std::sync::Arc;
+
+use super::registry::Client;
+use crate::resp::args::OwnedArgs;
+use crate::resp::parse::Limits;
+use crate::resp::reply::Protocol;
+use crate::store::Mark;
+
+/// Commands in a transaction, at most.
+pub(crate) const MAX_QUEUED: usize = 1 << 16;
+/// Bytes in them, at most.
+pub(crate) const MAX_QUEUED_BYTES: usize = 2 * crate::MAX_VALUE;
+/// Keys watched by a connection, at most.
+pub(crate) const MAX_WATCHED: usize = 1 << 16;
+
+/// A command that waits for EXEC.
+#[derive(Debug)]
+pub(crate) struct Queued {
+    /// Its place in the command table.
+    pub command: usize,
+    pub args: OwnedArgs,
+}
+
+/// An open transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    pub commands: Vec<Queued>,
+    pub bytes: usize,
+    /// A command was refused: EXEC must fail.
+    pub failed: bool,
+}
+
+/// A key whose change makes EXEC do nothing.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    pub db: u8,
+    pub key: Vec<u8>,
+    pub mark: Mark,
+}
+
+/// Whether replies are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Speech {
+    #[default]
+    On,
+    Off,
+    /// Not for the next command.
+    SkipNext,
+}
+
+/// A connection's state.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub client: Arc<Client>,
+    pub db: u8,
+    pub protocol: Protocol,
+    pub trusted: bool,
+    pub queue: Option<Queue>,
+    pub watched: Vec<Watched>,
+    pub speech: Speech,
+    pub closing: bool,
+}
+
+impl Session {
+    pub fn new(client: Arc<Client>, trusted: bool) -> Self {
+        Self {
+            client,
+            db: 0,
+            protocol: Protocol::Resp2,
+            trusted,
+            queue: None,
+            watched: Vec::new(),
+            speech: Speech::On,
+            closing: false,
+        }
+    }
+
+    /// What it may send.
+    pub fn limits(&self) -> &'static Limits {
+        if self.trusted {
+            &Limits::FULL
+        } else {
+            &Limits::STRANGER
+        }
+    }
+
+    /// RESET: as if just connected.
+    pub fn reset(&mut self, trusted: bool) {
+        *self = Self::new(self.client.clone(), trusted);
+        *self.client.labels() = Default::default();
+    }
+
+    pub fn select(&mut self, db: u8) {
+        self.db = db;
+        self.client.labels().db = db;
+    }
+
+    pub fn speak(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+        self.client.labels().resp3 = protocol == Protocol::Resp3;
+    }
+}

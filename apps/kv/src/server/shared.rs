@@ -1,0 +1,96 @@
+//! What a server's workers have in common.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use mio::Waker;
+use mio::net::TcpStream;
+
+use super::config::ServerConfig;
+use super::registry::{Client, Registry};
+use crate::command::index::Index;
+use crate::memory::Memory;
+use crate::store::Store;
+
+/// Counts that INFO shows. Kept per worker, so that no two write the same.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Stats {
+    pub commands: AtomicU64,
+    pub connections: AtomicU64,
+    pub rejected: AtomicU64,
+    pub hits: AtomicU64,
+    pub misses: AtomicU64,
+    pub errors: AtomicU64,
+    pub input: AtomicU64,
+    pub output: AtomicU64,
+    pub expired_buckets: AtomicU64,
+}
+
+impl Stats {
+    /// Adds to a count that only one thread changes.
+    #[inline]
+    pub fn add(count: &AtomicU64, n: u64) {
+        count.store(count.load(Relaxed).wrapping_add(n), Relaxed);
+    }
+
+    /// All counts, for CONFIG RESETSTAT.
+    pub fn all(&self) -> [&AtomicU64; 9] {
+        [
+            &self.commands,
+            &self.connections,
+            &self.rejected,
+            &self.hits,
+            &self.misses,
+            &self.errors,
+            &self.input,
+            &self.output,
+            &self.expired_buckets,
+        ]
+    }
+}
+
+/// A connection on its way to its worker.
+pub(crate) struct Arrival {
+    pub stream: TcpStream,
+    pub client: Arc<Client>,
+}
+
+/// Where one worker is reached by the others.
+pub(crate) struct Desk {
+    pub waker: Waker,
+    /// No more than `max_clients` can be in here.
+    pub arrivals: Mutex<Vec<Arrival>>,
+    pub stats: Stats,
+}
+
+/// A server.
+pub(crate) struct Shared<M: Memory> {
+    pub store: Store<M>,
+    pub config: ServerConfig,
+    pub addr: SocketAddr,
+    pub commands: Index<M>,
+    pub registry: Registry,
+    pub desks: Vec<Desk>,
+    pub stopping: AtomicBool,
+    pub started: Instant,
+}
+
+impl<M: Memory> Shared<M> {
+    /// The sum of a count over the workers.
+    pub fn total(&self, count: impl Fn(&Stats) -> &AtomicU64) -> u64 {
+        self.desks
+            .iter()
+            .map(|desk| count(&desk.stats).load(Relaxed))
+            .fold(0, u64::wrapping_add)
+    }
+
+    pub fn wake_all(&self) {
+        for desk in &self.desks {
+            // A worker that cannot be woken still looks up every tick.
+            let _ = desk.waker.wake();
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! A worker: one thread, one poll, its share of the connections. The first one also accepts.
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Write};
+use std::net::Shutdown;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token};
+
+use super::connection::{Connection, Next};
+use super::shared::{Arrival, Shared, Stats};
+use crate::memory::Memory;
+use crate::store::Sweep;
+
+/// The worker's own waker.
+pub(crate) const WAKER: Token = Token(usize::MAX);
+/// The listener.
+pub(crate) const LISTENER: Token = Token(usize::MAX - 1);
+/// Events taken at a time.
+const EVENTS: usize = 256;
+/// How often a worker looks up with nothing to do.
+const TICK: Duration = Duration::from_millis(100);
+/// Buckets swept in a tick.
+const SWEEP: usize = 1024;
+
+/// A worker's own state.
+pub(crate) struct Worker<M: Memory> {
+    shared: Arc<Shared<M>>,
+    number: usize,
+    poll: Poll,
+    listener: Option<TcpListener>,
+    connections: Vec<Option<Connection>>,
+    vacant: Vec<usize>,
+    /// Connections that want another turn.
+    turns: VecDeque<usize>,
+    /// Which worker gets the next connection.
+    next: usize,
+    sweep: Sweep,
+    swept: Instant,
+}
+
+impl<M: Memory> Worker<M> {
+    pub fn new(
+        shared: Arc<Shared<M>>,
+        number: usize,
+        poll: Poll,
+        listener: Option<TcpListener>,
+    ) -> Self {
+        Self {
+            shared,
+            number,
+            poll,
+            listener,
+            connections: Vec::new(),
+            vacant: Vec::new(),
+            turns: VecDeque::new(),
+            next: 0,
+            sweep: Sweep::default(),
+            swept: Instant::now(),
+        }
+    }
+
+    /// Serves until the server stops.
+    pub fn run(mut self) {
+        let mut events = Events::with_capacity(EVENTS);
+        while !self.shared.stopping.load(Ordering::Relaxed) {
+            let wait = if self.turns.is_empty() {
+                TICK
+            } else {
+                Duration::ZERO
+            };
+            if let Err(error) = self.poll.poll(&mut events, Some(wait))
+                && error.kind() != ErrorKind::Interrupted
+            {
+                break; // the poll itself is broken: nothing can be served any more
+            }
+            for event in &events {
+                match event.token() {
+                    WAKER => self.wake(),
+                    LISTENER => self.accept(),
+                    Token(place) => {
+                        if let Some(Some(connection)) = self.connections.get_mut(place) {
+                            connection.notice(
+                                event.is_readable(),
+                                event.is_read_closed() || event.is_error(),
+                            );
+                            self.turn(place);
+                        }
+                    }
+                }
+            }
+            for _ in 0..self.turns.len() {
+                if let Some(place) = self.turns.pop_front() {
+                    self.turn(place);
+                }
+            }
+            self.tick();
+        }
+    }
+
+    fn stats(&self) -> &Stats {
+        &self.shared.desks[self.number].stats
+    }
+
+    fn turn(&mut self, place: usize) {
+        let Some(Some(connection)) = self.connections.get_mut(place) else {
+            return;
+        };
+        match connection.turn(&self.shared, &self.shared.desks[self.number].stats) {
+            Next::Event => {}
+            Next::Turn if self.turns.contains(&place) => {}
+            Next::Turn => self.turns.push_back(place),
+            Next::Close => self.close(place),
+        }
+    }
+
+    fn close(&mut self, place: usize) {
+        if let Some(mut connection) = self.connections.get_mut(place).and_then(Option::take) {
+            // The connection may already be gone; then there is nothing to undo.
+            let _ = self.poll.registry().deregister(connection.stream());
+            let _ = connection.stream().shutdown(Shutdown::Both);
+            self.shared.registry.remove(connection.client().id);
+            self.vacant.push(place);
+        }
+    }
+
+    /// Another thread wants something: connections to take over, or to end.
+    fn wake(&mut self) {
+        let arrivals = {
+            let desk = &self.shared.desks[self.number];
+            std::mem::take(&mut *desk.arrivals.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        for arrival in arrivals {
+            self.welcome(arrival);
+        }
+        let killed = |c: &Option<Connection>| c.as_ref().is_some_and(|c| c.client().killed());
+        let doomed: Vec<usize> = (0..self.connections.len())
+            .filter(|i| killed(&self.connections[*i]))
+            .collect();
+        for place in doomed {
+            self.close(place);
+        }
+    }
+
+    /// Takes all connections that wait at the listener.
+    fn accept(&mut self) {
+        while let Some(listener) = &self.listener {
+            match listener.accept() {
+                Ok((stream, _)) => self.assign(stream),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // Nothing left, or no descriptors left: the tick tries again.
+                Err(_) => break,
+            }
+        }
+    }
+
+    fn assign(&mut self, mut stream: TcpStream) {
+        let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else {
+            return; // gone already
+        };
+        let Some(client) = self
+            .shared
+            .registry
+            .add(peer, local, self.shared.config.max_clients)
+        else {
+            Stats::add(&self.stats().rejected, 1);
+            // A courtesy: the connection ends either way.
+            let _ = stream.write(b"-ERR max number of clients reached\r\n");
+            return;
+        };
+        Stats::add(&self.stats().connections, 1);
+        // Only costs latency when it fails.
+        let _ = stream.set_nodelay(true);
+        let arrival = Arrival { stream, client };
+        let worker = self.next % self.shared.desks.len();
+        self.next = worker + 1;
+        if worker == self.number {
+            return self.welcome(arrival);
+        }
+        let desk = &self.shared.desks[worker];
+        desk.arrivals
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(arrival);
+        // If it fails, the worker finds the arrival at its next tick.
+        let _ = desk.waker.wake();
+    }
+
+    fn welcome(&mut self, Arrival { mut stream, client }: Arrival) {
+        let place = self.vacant.pop().unwrap_or(self.connections.len());
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if self
+            .poll
+            .registry()
+            .register(&mut stream, Token(place), interest)
+            .is_err()
+        {
+            self.shared.registry.remove(client.id);
+            self.vacant.push(place);
+            return;
+        }
+        let connection = Connection::new(stream, client, self.shared.config.password.is_none());
+        if place == self.connections.len() {
+            self.connections.push(None);
+        }
+        self.connections[place] = Some(connection);
+        self.turn(place);
+    }
+
+    fn tick(&mut self) {
+        if self.swept.elapsed() < TICK {
+            return;
+        }
+        self.swept = Instant::now();
+        self.wake();
+        self.accept();
+        if self.listener.is_some() {
+            // Memory trouble shows in the commands; the sweep just tries again.
+            let cleaned = self.shared.store.sweep(&mut self.sweep, SWEEP).unwrap_or(0);
+            Stats::add(&self.stats().expired_buckets, cleaned as u64);
+        }
+    }
+}
+
+impl<M: Memory> Drop for Worker<M> {
+    fn drop(&mut self) {
+        for connection in self.connections.iter_mut().flatten() {
+            self.shared.registry.remove(connection.client().id);
+        }
+    }
+}
