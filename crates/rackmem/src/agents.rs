@@ -2,6 +2,7 @@
 
 use crate::cache::{Cache, Locked};
 use crate::memory::GlobalMemory;
+use crate::requester::Requesters;
 use rackmem_fabric::{Body, Handler, Net, Nobody, PacketStats, Receiver};
 use rackmem_proto::baseline::delegate::{self, Results};
 use rackmem_proto::flowcc::cache_agent::{self, Reaction};
@@ -9,11 +10,11 @@ use rackmem_proto::flowcc::{
     Executed, HomeAction, HomeAgent, HomeConfig, HomeCounters, LastExecuted, LocalStatus,
 };
 use rackmem_proto::wire::{Flags, GlobalStatus, Header, Kind, NodeId, RequesterId, Seq, Tag};
-use rackmem_proto::{Data, Output};
+use rackmem_proto::{Data, Dest, Output};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// The home agent's state and the results of delegated operations, which go together.
 struct Home {
@@ -46,6 +47,8 @@ pub(crate) struct Agents {
     pub memory: GlobalMemory,
     home: Mutex<Home>,
     recovery: Option<Mutex<Recovery>>,
+    /// Where to find this node's requesters, on fabrics whose requesters may have gone on.
+    requesters: OnceLock<Weak<Requesters>>,
     pub counters: AgentCounters,
     pub packets: PacketStats,
 }
@@ -73,8 +76,22 @@ impl Agents {
                 results: Results::default(),
             }),
             recovery: lossy.then(recovery),
+            requesters: OnceLock::new(),
             counters: AgentCounters::default(),
             packets: PacketStats::default(),
+        }
+    }
+
+    /// From now on, what comes here for a requester goes to it.
+    pub fn plug(&self, requesters: &Arc<Requesters>) {
+        let _ = self.requesters.set(Arc::downgrade(requesters));
+    }
+
+    fn to_requester(&self, net: &dyn Net, header: &Header, reply: &mut dyn Receiver) {
+        let requesters = self.requesters.get().and_then(Weak::upgrade);
+        if !requesters.is_some_and(|requesters| requesters.deliver(header)) {
+            let to = Dest::Requester(header.requester);
+            net.send(to, header, Body::None, reply);
         }
     }
 
@@ -289,8 +306,10 @@ impl Handler for Agents {
         let forwarded = header.kind.is_request() && header.flags.has(Flags::GRANTED);
         if forwarded && header.status != GlobalStatus::Unshared {
             self.cache_agent(net, header, reply);
+        } else if header.kind == Kind::WriteBackAck {
+            self.to_requester(net, header, reply);
         } else if header.kind == Kind::Ping {
-            let to = rackmem_proto::Dest::Requester(header.requester);
+            let to = Dest::Requester(header.requester);
             net.send(to, &header.answer(Kind::Pong, self.node), Body::None, reply);
         } else {
             self.home_agent(net, header, body, reply);

@@ -187,7 +187,7 @@ impl Rack {
             let wires = wires.clone();
             let open: OpenPort =
                 Box::new(move || Ok(Box::new(InlinePort::new(wires.clone())) as Box<dyn Port>));
-            rack.add_node(id as NodeId, count, agents, open, settings);
+            rack.add_node(id as NodeId, count, agents, open, false, settings);
         }
         wires.plug(switch.clone().map(|s| s as Arc<dyn Handler>), handlers);
         rack.switch = switch;
@@ -259,7 +259,7 @@ impl Rack {
         let ports = peers.clone();
         let open: OpenPort =
             Box::new(move || Ok(Box::new(UdpPort::open(id, ports.clone())?) as Box<dyn Port>));
-        self.add_node(id, peers.agents.len(), agents, open, settings);
+        self.add_node(id, peers.agents.len(), agents, open, true, settings);
         self.keep_requesters(id)
     }
 
@@ -287,6 +287,7 @@ impl Rack {
         nodes: usize,
         agents: Arc<Agents>,
         open: OpenPort,
+        lossy: bool,
         settings: &Settings,
     ) {
         let requester = RequesterConfig {
@@ -297,9 +298,13 @@ impl Rack {
             min_timeout: MIN_TIMEOUT.as_nanos() as u64,
             give_up: settings.patience.as_nanos() as u64,
         };
+        let requesters = Arc::new(Requesters::new(requester, open, agents.clone()));
+        if lossy {
+            agents.plug(&requesters);
+        }
         let access = Access {
             agents,
-            requesters: Arc::new(Requesters::new(requester, open)),
+            requesters,
             pending: Pending::new(),
             counters: MissCounters::default(),
             patience: settings.patience,

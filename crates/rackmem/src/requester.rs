@@ -1,5 +1,6 @@
 //! A node's requesters: each drives one coherence event at a time through the fabric.
 
+use crate::agents::Agents;
 use crate::error::{Error, Result};
 use rackmem_fabric::{Body, Port, Receiver};
 use rackmem_proto::flowcc::{Accept, Event, Grant, Requester, RequesterConfig, Step};
@@ -7,13 +8,14 @@ use rackmem_proto::wire::{Header, Kind, MAX_REQUESTERS, Reason, RequesterId, Tag
 use rackmem_proto::{Data, Output, Outputs};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// One requester, its port and its figures.
 pub(crate) struct Slot {
     engine: Requester,
     port: Box<dyn Port>,
+    agents: Arc<Agents>,
     began: Instant,
     pub sent: [u64; 256],
 }
@@ -75,19 +77,30 @@ impl Slot {
         let mut next = Some(output);
         while let Some(output) = next.take() {
             self.sent[output.header.kind as usize] += 1;
+            let Slot {
+                engine,
+                port,
+                agents,
+                ..
+            } = self;
             let body = match (output.data, bytes) {
+                // An event that the thread has left behind: its block is in the cache, under its entry's lock.
+                (Data::Cache, _) if engine.tail() == Some(output.header.tag) => {
+                    let entry = agents.cache.find(output.header.tag);
+                    entry.map_or(Body::None, |entry| Body::Block(agents.cache.block(entry)))
+                }
                 (Data::Cache, Bytes::Block(block)) => Body::Block(block),
                 (Data::Operand, Bytes::Operand(operand, _)) => Body::Bytes(operand),
                 _ => Body::None,
             };
             let mut inbox = Inbox {
-                engine: &mut self.engine,
+                engine,
                 now,
                 bytes,
                 next: None,
             };
             for (to, header) in output.copies() {
-                self.port.send(to, &header, body, &mut inbox);
+                port.send(to, &header, body, &mut inbox);
             }
             next = inbox.next;
         }
@@ -178,6 +191,21 @@ impl Slot {
         }
     }
 
+    /// Takes a packet that came to the node's agent.
+    fn deliver(&mut self, header: &Header) {
+        let now = self.now();
+        let mut inbox = Inbox {
+            now,
+            engine: &mut self.engine,
+            bytes: Bytes::Nothing,
+            next: None,
+        };
+        inbox.receive(header, Body::None);
+        if let Some(output) = inbox.next {
+            self.transmit(output, Bytes::Nothing);
+        }
+    }
+
     /// Sends again what an idle requester has not had acknowledged. Says whether anything is outstanding.
     fn idle(&mut self) -> bool {
         if self.engine.can_unlock() {
@@ -199,6 +227,7 @@ pub(crate) type OpenPort = Box<dyn Fn() -> Result<Box<dyn Port>> + Send + Sync>;
 pub(crate) struct Requesters {
     slots: Box<[Mutex<Option<Slot>>]>,
     open: OpenPort,
+    agents: Arc<Agents>,
     config: RequesterConfig,
     next: AtomicUsize,
 }
@@ -229,13 +258,28 @@ impl std::ops::DerefMut for Borrowed<'_> {
 
 impl Requesters {
     /// `config.id.slot` is filled in.
-    pub fn new(config: RequesterConfig, open: OpenPort) -> Self {
-        let slots = (0..MAX_REQUESTERS).map(|_| Mutex::new(None)).collect();
+    pub fn new(config: RequesterConfig, open: OpenPort, agents: Arc<Agents>) -> Self {
         Requesters {
-            slots,
+            slots: (0..MAX_REQUESTERS).map(|_| Mutex::default()).collect(),
             open,
+            agents,
             config,
             next: AtomicUsize::new(0),
+        }
+    }
+
+    /// Takes a packet for one of the requesters that reached the node's agent. False when the requester is in
+    /// use: then its thread is listening, and the packet should go where it listens.
+    pub fn deliver(&self, header: &Header) -> bool {
+        let slot = self.slots.get(header.requester.slot as usize);
+        match slot.map(|slot| slot.try_lock()) {
+            Some(Ok(mut guard)) => {
+                if let Some(slot) = guard.as_mut() {
+                    slot.deliver(header);
+                }
+                true
+            }
+            _ => false,
         }
     }
 
@@ -259,10 +303,8 @@ impl Requesters {
                 Err(TryLockError::WouldBlock) => {}
             }
         }
-        let guard = self.slots[home]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        self.fill(home, guard)
+        let guard = self.slots[home].lock();
+        self.fill(home, guard.unwrap_or_else(PoisonError::into_inner))
     }
 
     fn fill<'a>(
@@ -279,6 +321,7 @@ impl Requesters {
             *guard = Some(Slot {
                 engine,
                 port: (self.open)()?,
+                agents: self.agents.clone(),
                 began: Instant::now(),
                 sent: [0; 256],
             });
@@ -301,7 +344,8 @@ impl Requesters {
     /// Visits every requester that exists.
     pub fn each(&self, mut f: impl FnMut(&Slot)) {
         for slot in &self.slots[..self.next.load(Relaxed)] {
-            if let Some(slot) = slot.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            let guard = slot.lock();
+            if let Some(slot) = guard.unwrap_or_else(PoisonError::into_inner).as_ref() {
                 f(slot);
             }
         }

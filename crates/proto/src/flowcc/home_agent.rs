@@ -330,8 +330,7 @@ impl HomeAgent {
             if header.flags.has(Flags::GATHER) {
                 self.gathered(header, outputs);
             } else {
-                let ack = header.answer(Kind::WriteBackAck, self.config.node);
-                outputs.push(Output::new(Dest::Requester(header.requester), ack));
+                outputs.push(written(header, self.config.node));
             }
         }
         if fresh {
@@ -428,6 +427,17 @@ impl HomeAgent {
             granted.answer(Kind::Ack, self.config.node),
         )
     }
+}
+
+/// A block has come home. An eviction's requester waits for that; a read miss's provider has sent it, and the
+/// requester's thread has gone on: its node's agent ends the event.
+fn written(header: &Header, me: NodeId) -> Output {
+    let to = if header.flags.has(Flags::PROVIDER) {
+        Dest::Agent(header.requester.node)
+    } else {
+        Dest::Requester(header.requester)
+    };
+    Output::new(to, header.answer(Kind::WriteBackAck, me))
 }
 
 fn refusal(header: &Header, me: NodeId, reason: Reason) -> Output {

@@ -1,8 +1,10 @@
 //! The requester: one a thread, drives its coherence events (§5.1.1 "Requester-driven Coherence Control").
 //!
-//! An event goes `begin` → packets → [`Step::Held`] → the host installs what it got → `unlock`. The unlock is
-//! asynchronous: the next event may begin before it is acknowledged, but not end (§5.3.2). A block of the
-//! requester's own cache that an event fills or empties is reserved by the host for as long as it lasts.
+//! An event goes `begin` → packets → [`Step::Held`] → the host installs what it got → `unlock`. What follows is
+//! asynchronous: the next event may begin before the unlock is acknowledged, but not end (§5.3.2). A read miss
+//! under `Modified` is held as soon as the data is here, while the provider's write-back may still be on its
+//! way: the unlock then waits for it, not the application. A block of the requester's own cache that an event
+//! fills or empties is reserved by the host until it is unlocked.
 
 use super::assembly::Assembly;
 use super::tables;
@@ -114,6 +116,8 @@ pub struct Requester {
     config: RequesterConfig,
     seq: Seq,
     current: Option<Current>,
+    /// An event whose unlock waits for home to have the block.
+    tail: Option<Current>,
     unlock: Option<Pending>,
     rtt: u64,
     retransmissions: u64,
@@ -126,6 +130,7 @@ impl Requester {
             config,
             seq: Seq(0),
             current: None,
+            tail: None,
             unlock: None,
             rtt: 0,
             retransmissions: 0,
@@ -177,6 +182,7 @@ impl Requester {
             Dest::Agent(request.tag.home())
         };
         let data = match request.kind {
+            Kind::WriteBack => Data::Cache,
             Kind::DelegateWrite | Kind::DelegateAdd | Kind::DelegateCas => Data::Operand,
             _ => Data::None,
         };
@@ -205,30 +211,28 @@ impl Requester {
             }
             return nothing;
         }
+        if self.tail.is_some_and(|tail| tail.request.seq == header.seq) {
+            return (Accept::Drop, self.handle_tail(now, header));
+        }
         let block = self.config.block;
         let Some(current) = &mut self.current else {
             return nothing;
         };
-        if header.seq != current.request.seq || current.step != Step::Waiting {
+        if header.seq != current.request.seq {
+            return nothing;
+        }
+        if header.kind == Kind::WriteBackAck {
+            current.home_done = true;
+        }
+        if current.step != Step::Waiting {
             return nothing;
         }
         let taken = match header.kind {
             Kind::Ack => current.ack(header, body_len, block),
-            Kind::WriteBackAck => {
-                current.home_done = true;
-                Accept::Drop
-            }
+            Kind::WriteBackAck => Accept::Drop,
             Kind::AllocAck | Kind::DelegateAck => current.done(header),
             _ => return nothing,
         };
-        let mut outputs = Outputs::default();
-        if current.step == Step::Waiting
-            && current.home == Home::OurDuty
-            && current.assembly.complete()
-        {
-            current.home = Home::WritingBack;
-            outputs.push(current.write_back());
-        }
         current.settle(self.config.id.node);
         if current.step != Step::Waiting && current.attempts == 1 {
             let sample = now.saturating_sub(current.began);
@@ -238,7 +242,33 @@ impl Requester {
                 (self.rtt * 7 + sample) / 8
             };
         }
-        (taken, outputs)
+        (taken, Outputs::default())
+    }
+
+    /// A packet for an event that only waits for home to have the block.
+    fn handle_tail(&mut self, now: u64, header: &Header) -> Outputs {
+        let mut outputs = Outputs::default();
+        let Some(tail) = &mut self.tail else {
+            return outputs;
+        };
+        match header.kind {
+            Kind::WriteBackAck => {
+                let tail = *tail;
+                self.tail = None;
+                if let Some(unlock) = self.release(now, &tail, false) {
+                    outputs.push(unlock);
+                }
+            }
+            Kind::Ack if header.reason == Reason::None => {
+                tail.note_grant(header);
+                if tail.home == Home::OurDuty {
+                    tail.home = Home::WritingBack;
+                    outputs.push(tail.write_back());
+                }
+            }
+            _ => {}
+        }
+        outputs
     }
 
     /// An EVICT-MODIFIED that is held: send the block home before unlocking. `Held` again means it is there.
@@ -250,16 +280,37 @@ impl Requester {
         Some(current.write_back())
     }
 
-    /// Whether an unlock may be sent now: the one before it is acknowledged (§5.3.2).
+    /// Whether a held event may be unlocked now: the unlock before it is acknowledged (§5.3.2).
     pub fn can_unlock(&self) -> bool {
-        self.unlock.is_none()
+        self.unlock.is_none() && self.tail.is_none()
     }
 
-    /// Ends a held event: new metadata to the owner that granted it. With `keep`, the metadata stays.
+    /// Ends a held event: new metadata to the owner that granted it, at once or when home has the block. With
+    /// `keep`, the metadata stays as it is. What is returned is to be sent; [`Requester::handle`] and
+    /// [`Requester::handle_timeout`] return the rest.
     pub fn unlock(&mut self, now: u64, keep: bool) -> Option<Output> {
-        let current = self.current.take()?;
-        let grant = current.grant?;
-        let kind = current.request.kind;
+        let mut current = self.current.take()?;
+        if keep || current.home_is_current() {
+            return self.release(now, &current, keep);
+        }
+        current.step = Step::Waiting;
+        let duty = current.home == Home::OurDuty;
+        if duty {
+            current.home = Home::WritingBack;
+        }
+        (current.sent, current.began) = (now, now);
+        self.tail = Some(current);
+        duty.then(|| current.write_back())
+    }
+
+    /// The block of the event whose unlock waits for home to have it: its bytes may have to be sent again.
+    pub fn tail(&self) -> Option<Tag> {
+        self.tail.map(|tail| tail.request.tag)
+    }
+
+    fn release(&mut self, now: u64, event: &Current, keep: bool) -> Option<Output> {
+        let grant = event.grant?;
+        let kind = event.request.kind;
         let (status, copyset) =
             tables::next(kind, self.config.id.node, grant.status, grant.copyset);
         let mut flags = Flags(grant.flags.0 & Flags::IN_SWITCH.0);
@@ -275,7 +326,7 @@ impl Requester {
             copyset,
             flags,
             offset: 0,
-            ..current.request
+            ..event.request
         };
         self.unlock = Some(Pending {
             header,
@@ -304,10 +355,11 @@ impl Requester {
 
     /// When to call [`Requester::handle_timeout`], if nothing comes before.
     pub fn poll_timeout(&self) -> Option<u64> {
-        let waiting = self.current.filter(|current| current.step == Step::Waiting);
-        let request = waiting.map(|current| current.sent + self.timeout(6));
+        let events = [self.current, self.tail].into_iter().flatten();
+        let waiting = events.filter(|event| event.step == Step::Waiting);
+        let requests = waiting.map(|event| event.sent + self.timeout(6));
         let unlock = self.unlock.map(|pending| pending.sent + self.timeout(3));
-        request.into_iter().chain(unlock).min()
+        requests.chain(unlock).min()
     }
 
     /// Sends again what has gone unanswered, or gives it up.
@@ -323,29 +375,49 @@ impl Requester {
                 outputs.push(Self::to_owner(pending.header));
             }
         }
-        let Some(current) = self.current.as_mut().filter(|c| c.step == Step::Waiting) else {
-            return outputs;
-        };
-        if now >= current.began + self.config.give_up {
-            current.step = Step::Lost;
-        } else if now >= current.sent + for_request {
-            current.sent = now;
-            current.attempts += 1;
-            self.retransmissions += 1;
-            let again = match current.home {
-                Home::WritingBack => current.write_back(),
-                _ => {
-                    let request = current.request;
-                    self.outgoing(request)
-                }
-            };
-            outputs.push(again);
+        if let Some(tail) = &mut self.tail {
+            let again = tail.retry(now, for_request, self.config.give_up);
+            if tail.step == Step::Lost {
+                self.tail = None;
+            }
+            self.retransmissions += again.is_some() as u64;
+            again
+                .into_iter()
+                .for_each(|header| outputs.push(self.outgoing(header)));
+        }
+        if let Some(current) = &mut self.current {
+            let again = current.retry(now, for_request, self.config.give_up);
+            self.retransmissions += again.is_some() as u64;
+            again
+                .into_iter()
+                .for_each(|header| outputs.push(self.outgoing(header)));
         }
         outputs
     }
 }
 
 impl Current {
+    /// What to send again, if it is time to.
+    fn retry(&mut self, now: u64, timeout: u64, give_up: u64) -> Option<Header> {
+        if self.step != Step::Waiting || now < self.sent + timeout {
+            return None;
+        }
+        if now >= self.began + give_up {
+            self.step = Step::Lost;
+            return None;
+        }
+        self.sent = now;
+        self.attempts += 1;
+        Some(match self.home {
+            Home::WritingBack => self.write_back().header,
+            _ => self.request,
+        })
+    }
+
+    fn home_is_current(&self) -> bool {
+        self.home == Home::Current || self.home_done
+    }
+
     fn ack(&mut self, header: &Header, body_len: u32, block: u32) -> Accept {
         if header.reason != Reason::None {
             self.step = Step::Refused(header.reason);
@@ -426,12 +498,11 @@ impl Current {
         } else {
             grant.copyset.without(me)
         };
-        let home = self.home == Home::Current || self.home_done;
         let complete = match self.request.kind {
-            Kind::ReadMiss => self.assembly.complete() && home,
+            Kind::ReadMiss => self.assembly.complete(),
             Kind::WriteMiss => self.assembly.complete() && self.acks.covers(sharers),
             Kind::WriteShared => self.acks.covers(sharers),
-            Kind::EvictModified => home,
+            Kind::EvictModified => self.home_is_current(),
             _ => true,
         };
         if complete {
