@@ -4,6 +4,7 @@
 //! [`HeapMemory`], in one process without one: unit tests, fuzzing and models need no cluster.
 
 mod heap;
+mod node;
 
 use std::fmt;
 

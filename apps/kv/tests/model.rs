@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rackmem_kv::memory::HeapMemory;
+use rackmem::{Mode, Rack};
+use rackmem_kv::memory::{HeapMemory, Memory};
 use rackmem_kv::{
     Clock, Condition, Db, Error, ExpireIf, Expiry, Keys, Options, Plan, SetOptions, Store, Sweep,
     Values,
@@ -43,31 +44,32 @@ impl Model {
     }
 }
 
-struct Run {
-    memory: HeapMemory,
-    stores: Vec<Store<HeapMemory>>,
+struct Run<M: Memory> {
+    stores: Vec<Store<M>>,
     time: Arc<AtomicU64>,
     model: Model,
     rng: fastrand::Rng,
     sizes: Vec<usize>,
 }
 
-impl Run {
-    fn new(seed: u64, block: usize, buckets: usize) -> Self {
-        let memory = HeapMemory::new(block, 256 << 20, 2);
+impl<M: Memory> Run<M> {
+    fn new(seed: u64, memories: &[M], buckets: usize) -> Self {
         let time = Arc::new(AtomicU64::new(1_000_000));
+        let clock = Clock::manual(time.clone());
+        let name = format!("model{seed}");
         let options = Options {
+            name,
             buckets,
-            clock: Clock::manual(time.clone()),
+            clock,
             ..Options::default()
         };
-        let stores = (0..2)
-            .map(|i| Store::open(memory.node(i), options.clone()).unwrap())
-            .collect();
+        let open = |memory: &M| Store::open(memory.clone(), options.clone()).unwrap();
+        let stores = memories.iter().map(open).collect();
         let model = Model {
             now: 1_000_000,
             ..Model::default()
         };
+        let block = memories[0].block_size();
         let sizes = vec![
             0,
             1,
@@ -82,7 +84,6 @@ impl Run {
             3 * block + 5,
         ];
         Self {
-            memory,
             stores,
             time,
             model,
@@ -109,7 +110,7 @@ impl Run {
 
     fn step(&mut self) {
         let db = self.rng.u8(..3);
-        let store = self.stores[self.rng.usize(..2)].clone();
+        let store = self.stores[self.rng.usize(..self.stores.len())].clone();
         let here = store.db(db).unwrap();
         let key = self.key();
         match self.rng.u32(..24) {
@@ -138,7 +139,7 @@ impl Run {
         }
     }
 
-    fn set(&mut self, db: Db<'_, HeapMemory>, key: &[u8]) {
+    fn set(&mut self, db: Db<'_, M>, key: &[u8]) {
         let value = self.value();
         let condition =
             [Condition::Always, Condition::IfAbsent, Condition::IfPresent][self.rng.usize(..3)];
@@ -175,7 +176,7 @@ impl Run {
         }
     }
 
-    fn check(&self, db: Db<'_, HeapMemory>, key: &[u8]) {
+    fn check(&self, db: Db<'_, M>, key: &[u8]) {
         let mut value = vec![9];
         let found = db.get(key, &mut value).unwrap();
         let want = self.model.get(db.number(), key);
@@ -187,7 +188,7 @@ impl Run {
         );
     }
 
-    fn increment(&mut self, db: Db<'_, HeapMemory>, key: &[u8]) {
+    fn increment(&mut self, db: Db<'_, M>, key: &[u8]) {
         let by = self.rng.i64(-50..50);
         let old = self
             .model
@@ -208,7 +209,7 @@ impl Run {
         }
     }
 
-    fn splice(&mut self, db: Db<'_, HeapMemory>, key: &[u8]) {
+    fn splice(&mut self, db: Db<'_, M>, key: &[u8]) {
         let bytes = self.value();
         let old = self.model.get(db.number(), key).cloned();
         let (mut value, expiry) = old.clone().unwrap_or_default();
@@ -232,7 +233,7 @@ impl Run {
         self.model.put(db.number(), key, value, expiry);
     }
 
-    fn expire(&mut self, db: Db<'_, HeapMemory>, key: &[u8]) {
+    fn expire(&mut self, db: Db<'_, M>, key: &[u8]) {
         let at = self.model.now + self.rng.u64(..300) - 20;
         let only = ExpireIf {
             none: self.rng.u32(..4) == 0,
@@ -241,7 +242,8 @@ impl Run {
         };
         let old = self.model.get(db.number(), key).map(|e| e.1);
         let applies = old.is_some_and(|old| {
-            !(only.none && old != 0) && !(only.later && at <= if old == 0 { u64::MAX } else { old })
+            let end = if old == 0 { u64::MAX } else { old };
+            !(only.none && old != 0 || only.later && at <= end)
         });
         assert_eq!(db.expire(key, at, only).unwrap(), applies);
         if applies {
@@ -251,7 +253,7 @@ impl Run {
         }
     }
 
-    fn persist(&mut self, db: Db<'_, HeapMemory>, key: &[u8]) {
+    fn persist(&mut self, db: Db<'_, M>, key: &[u8]) {
         let old = self.model.get(db.number(), key).cloned();
         assert_eq!(
             db.persist(key).unwrap(),
@@ -262,7 +264,7 @@ impl Run {
         }
     }
 
-    fn take(&mut self, db: Db<'_, HeapMemory>, key: &[u8]) {
+    fn take(&mut self, db: Db<'_, M>, key: &[u8]) {
         let mut value = Vec::new();
         let old = self.model.get(db.number(), key).cloned();
         let found = if self.rng.bool() {
@@ -280,7 +282,7 @@ impl Run {
         assert_eq!(found.then_some(value), old.map(|o| o.0));
     }
 
-    fn rename(&mut self, db: Db<'_, HeapMemory>, key: &[u8]) {
+    fn rename(&mut self, db: Db<'_, M>, key: &[u8]) {
         let (to, replace) = (self.key(), self.rng.bool());
         let Some((value, expiry)) = self.model.get(db.number(), key).cloned() else {
             assert!(matches!(
@@ -297,7 +299,7 @@ impl Run {
         }
     }
 
-    fn copy(&mut self, db: Db<'_, HeapMemory>, key: &[u8]) {
+    fn copy(&mut self, db: Db<'_, M>, key: &[u8]) {
         let (to, target, replace) = (self.key(), self.rng.u8(..3), self.rng.bool());
         if to == key && target == db.number() {
             return;
@@ -310,7 +312,7 @@ impl Run {
         }
     }
 
-    fn many(&mut self, db: Db<'_, HeapMemory>) {
+    fn many(&mut self, db: Db<'_, M>) {
         let pairs: Vec<_> = (0..self.rng.usize(1..5))
             .map(|_| (self.key(), self.value()))
             .collect();
@@ -350,7 +352,7 @@ impl Run {
         }
     }
 
-    fn range(&mut self, db: Db<'_, HeapMemory>, key: &[u8]) {
+    fn range(&mut self, db: Db<'_, M>, key: &[u8]) {
         let (first, last) = (self.rng.i64(-40..400), self.rng.i64(-40..400));
         let mut part = Vec::new();
         let found = db.get_range(key, first, last, &mut part).unwrap();
@@ -374,7 +376,7 @@ impl Run {
         assert_eq!(part, want.unwrap_or_default());
     }
 
-    fn transaction(&mut self, store: &Store<HeapMemory>, number: u8) {
+    fn transaction(&mut self, store: &Store<M>, number: u8) {
         let keys: Vec<_> = (0..3).map(|_| self.key()).collect();
         let plan = Plan {
             whole: self.rng.u32(..8) == 0,
@@ -403,7 +405,7 @@ impl Run {
         self.increment(db, &keys[0]);
     }
 
-    fn flush(&mut self, db: Db<'_, HeapMemory>) {
+    fn flush(&mut self, db: Db<'_, M>) {
         if self.rng.bool() {
             db.flush_all().unwrap();
             self.model.entries.clear();
@@ -415,7 +417,7 @@ impl Run {
         }
     }
 
-    fn scan(&mut self, db: Db<'_, HeapMemory>) {
+    fn scan(&mut self, db: Db<'_, M>) {
         let (mut keys, mut cursor, mut found) = (Keys::default(), 0, Vec::new());
         loop {
             keys.clear();
@@ -471,46 +473,59 @@ impl Run {
             store.sweep(&mut Sweep::default(), 1 << 20).unwrap();
         }
         assert_eq!(self.stores[0].first().len().unwrap(), 0);
-        let pages = self.stores[0].buckets() * self.memory.node(0).block();
-        assert_eq!(self.memory.live_bytes(), pages, "memory leaked");
     }
 }
 
-trait Block {
-    fn block(&self) -> usize;
-}
-
-impl Block for HeapMemory {
-    fn block(&self) -> usize {
-        rackmem_kv::memory::Memory::block_size(self)
+fn run<M: Memory>(seed: u64, memories: &[M], buckets: usize, steps: usize) {
+    let mut run = Run::new(seed, memories, buckets);
+    for step in 0..steps {
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run.step()));
+        assert!(
+            result.is_ok(),
+            "seed {seed}, step {step}, {buckets} buckets"
+        );
     }
+    run.finish();
 }
 
-fn run(seeds: std::ops::Range<u64>, block: usize, buckets: usize, steps: usize) {
+/// Over memory that keeps books, so that leaks show.
+fn run_on_heap(seeds: std::ops::Range<u64>, block: usize, buckets: usize, steps: usize) {
     for seed in seeds {
-        let mut run = Run::new(seed, block, buckets);
-        for step in 0..steps {
-            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run.step()));
-            assert!(
-                result.is_ok(),
-                "seed {seed}, step {step}, block {block}, buckets {buckets}"
-            );
-        }
-        run.finish();
+        let memory = HeapMemory::new(block, 256 << 20, 2);
+        run(seed, &[memory.node(0), memory.node(1)], buckets, steps);
+        assert_eq!(
+            memory.live_bytes(),
+            buckets * block,
+            "memory leaked, seed {seed}"
+        );
     }
 }
 
 #[test]
 fn smallest_pages_in_one_chain() {
-    run(0..12, 256, 1, 4000);
+    run_on_heap(0..12, 256, 1, 4000);
 }
 
 #[test]
 fn small_pages_in_chains() {
-    run(100..115, 512, 4, 4000);
+    run_on_heap(100..115, 512, 4, 4000);
 }
 
 #[test]
 fn pages_of_the_usual_size() {
-    run(200..206, 4096, 16, 4000);
+    run_on_heap(200..206, 4096, 16, 4000);
+}
+
+/// Every operation from a random node, with a cache that holds only a part of the store.
+#[test]
+fn a_rack_of_nodes() {
+    for (seed, mode) in [(300, Mode::Switch), (301, Mode::HomeOnly)] {
+        let builder = Rack::builder(3)
+            .block_size(512)
+            .cache(64 * 512)
+            .memory(1 << 30)
+            .mode(mode);
+        let rack = builder.build().unwrap();
+        run(seed, rack.nodes(), 8, 4000);
+    }
 }

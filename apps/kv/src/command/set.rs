@@ -155,8 +155,11 @@ pub(super) fn getset<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     Ok(())
 }
 
+/// A key and its value.
+type Pair<'a> = (&'a [u8], &'a [u8]);
+
 /// The pairs of MSET and MSETNX.
-fn pairs<'a, M: Memory>(call: &Call<'a, '_, M>) -> Result<Vec<(&'a [u8], &'a [u8])>, Failure> {
+fn pairs<'a, M: Memory>(call: &Call<'a, '_, M>) -> Result<Vec<Pair<'a>>, Failure> {
     if call.args.len().is_multiple_of(2) {
         return Err(call.wrong_count());
     }

@@ -155,7 +155,7 @@ mod tests {
         ] {
             let got = Reach::Span(first, last).of(11);
             assert_eq!(
-                (got.len(), got.len() > 0 && got != want),
+                (got.len(), !got.is_empty() && got != want),
                 (want.len(), false),
                 "{first} {last}"
             );
