@@ -48,6 +48,8 @@ pub struct Chain {
     pub rounds: u32,
     /// Requests before these.
     pub warm_up: u32,
+    /// How long the client computes between one answer and the next request.
+    pub pause: Duration,
 }
 
 impl Default for Chain {
@@ -60,6 +62,7 @@ impl Default for Chain {
             wait: Wait::Block,
             rounds: 20_000,
             warm_up: 1_000,
+            pause: Duration::ZERO,
         }
     }
 }
@@ -166,8 +169,17 @@ fn ask(
         if round >= chain.warm_up {
             times.record(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
         }
+        compute(chain.pause);
     }
     Ok(times)
+}
+
+/// Keeps the processor busy for a while, as an application does between two requests.
+pub fn compute(time: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        std::hint::spin_loop();
+    }
 }
 
 #[cfg(test)]
@@ -181,6 +193,7 @@ mod tests {
         wait: Wait::Block,
         rounds: 200,
         warm_up: 20,
+        pause: Duration::ZERO,
     };
 
     #[test]

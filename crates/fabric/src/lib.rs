@@ -11,6 +11,7 @@
 
 mod body;
 pub mod inline;
+mod poll;
 mod stats;
 pub mod udp;
 pub mod words;

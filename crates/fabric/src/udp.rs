@@ -5,6 +5,7 @@
 //! in segments that fit the network's MTU.
 
 use crate::body::append;
+use crate::poll::receive;
 use crate::{Body, Handler, Net, Nobody, Port, Receiver};
 use rackmem_wire::{Dest, HEADER_LEN, Header, MAX_BODY, NodeId, decode, encode, segment_len};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -20,6 +21,8 @@ use std::time::Duration;
 const UNDERLAY: usize = 48;
 /// Socket buffers: room for every requester of a rack to have a block in flight at one agent.
 const SOCKET_BUFFER: usize = 8 << 20;
+/// How long whoever has just had a packet, or waits for an answer, stays awake.
+const SPIN: Duration = Duration::from_micros(50);
 /// How often an idle agent looks whether it should stop or send something again.
 const TICK: Duration = Duration::from_millis(5);
 
@@ -188,8 +191,10 @@ impl Drop for Service {
 fn serve(sender: &Sender, handler: &dyn Handler, stop: &AtomicBool) {
     let mut packet = vec![0; HEADER_LEN + MAX_BODY + 1];
     let mut last_tick = std::time::Instant::now();
+    let mut spin = Duration::ZERO;
     while !stop.load(Relaxed) {
-        if let Ok((len, _)) = sender.socket.recv_from(&mut packet) {
+        if let Some(len) = receive(&sender.socket, &mut packet, spin) {
+            spin = SPIN;
             match decode(&packet[..len]) {
                 Ok((header, body)) => {
                     sender.counters.received.fetch_add(1, Relaxed);
@@ -199,6 +204,8 @@ fn serve(sender: &Sender, handler: &dyn Handler, stop: &AtomicBool) {
                     sender.counters.malformed.fetch_add(1, Relaxed);
                 }
             }
+        } else {
+            spin = Duration::ZERO;
         }
         if last_tick.elapsed() >= TICK {
             last_tick = std::time::Instant::now();
@@ -260,7 +267,7 @@ impl Port for UdpPort {
         if timeout != self.timeout && self.sender.socket.set_read_timeout(Some(timeout)).is_ok() {
             self.timeout = timeout;
         }
-        let Ok((len, _)) = self.sender.socket.recv_from(&mut self.packet) else {
+        let Some(len) = receive(&self.sender.socket, &mut self.packet, SPIN) else {
             return false;
         };
         if let Ok((header, body)) = decode(&self.packet[..len]) {

@@ -96,8 +96,10 @@ fn answer(me: NodeId, header: &Header, provides: bool, has_data: bool, outputs: 
         ack.reason = Reason::Refused;
         return outputs.push(Output::new(to, ack));
     }
+    ack.flags = ack.flags.and(Flags::DATA);
+    outputs.push(Output::with(to, ack, Data::Cache));
     if header.kind == Kind::ReadMiss && header.status == GlobalStatus::Modified {
-        // First, because it has the longer way: home's acknowledgement is what ends the event.
+        // Second: the application waits for the data, only its unlock waits for home.
         let mut home = header.answer(Kind::WriteBack, me);
         home.flags = home.flags.and(Flags::DATA).but(Flags::GRANTED);
         outputs.push(Output::with(
@@ -106,8 +108,6 @@ fn answer(me: NodeId, header: &Header, provides: bool, has_data: bool, outputs: 
             Data::Cache,
         ));
     }
-    ack.flags = ack.flags.and(Flags::DATA);
-    outputs.push(Output::with(to, ack, Data::Cache));
 }
 
 /// The directory baseline: everything goes back through the gathering home agent.
