@@ -5,7 +5,11 @@
 
 pub mod agents;
 mod dice;
+mod replies;
+pub mod resp;
 pub mod switch_program;
+pub mod texts;
+pub mod udp_ports;
 pub mod wire_header;
 
 pub use dice::Dice;
@@ -42,5 +46,23 @@ pub const TARGETS: &[Target] = &[
         about: "home agent, cache agent and requester take any sequence of packets and timeouts",
         seeds: agents::seeds,
         run: agents::fuzz,
+    },
+    Target {
+        name: "udp_ports",
+        about: "a rack's UDP ports survive any datagram, and strangers' datagrams change nothing",
+        seeds: udp_ports::seeds,
+        run: udp_ports::fuzz,
+    },
+    Target {
+        name: "resp",
+        about: "a store's port answers any bytes with well-formed replies and goes on serving",
+        seeds: resp::seeds,
+        run: resp::fuzz,
+    },
+    Target {
+        name: "texts",
+        about: "configurations and histories: read, or refused with a typed error",
+        seeds: texts::seeds,
+        run: texts::fuzz,
     },
 ];
