@@ -21,7 +21,11 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { block_size: 4096, duration: Duration::from_millis(300), runs: 3 }
+        Options {
+            block_size: 4096,
+            duration: Duration::from_millis(300),
+            runs: 3,
+        }
     }
 }
 
@@ -34,7 +38,10 @@ const RING: usize = 8;
 pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
     let mut report = begin("hit")?;
     let rack = Rack::builder(2).block_size(options.block_size).build()?;
-    let bench = Bench { options, rack: &rack };
+    let bench = Bench {
+        options,
+        rack: &rack,
+    };
     for threads in [1usize, 2] {
         progress(&format!("hits, {threads} threads"));
         bench.words(&mut report, threads)?;
@@ -71,7 +78,9 @@ impl Bench<'_> {
     /// Every thread its own value: what is measured is the hit, not a fight over a cache line.
     fn values(&self) -> Result<Vec<Shared<u64>>> {
         let node = self.rack.node(0);
-        Ok((0..2).map(|i| node.alloc_isolated(i)).collect::<rackmem::Result<_>>()?)
+        Ok((0..2)
+            .map(|i| node.alloc_isolated(i))
+            .collect::<rackmem::Result<_>>()?)
     }
 
     fn words(&self, report: &mut Report, threads: usize) -> Result<()> {
@@ -137,7 +146,9 @@ impl Bench<'_> {
         });
         report.add("dependent/atomic-load", load, "ns")?;
         let node = self.rack.node(0);
-        let ring: Vec<Shared<u64>> = (0..RING).map(|i| node.alloc(next(i))).collect::<rackmem::Result<_>>()?;
+        let ring: Vec<Shared<u64>> = (0..RING)
+            .map(|i| node.alloc(next(i)))
+            .collect::<rackmem::Result<_>>()?;
         let read = self.time(1, |_| {
             let mut at = 0;
             let ring = &ring;

@@ -73,7 +73,11 @@ pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
                 Some(baseline) => report.add_against(&case, rate, "ops/s", baseline)?,
                 None => report.add(&case, rate, "ops/s")?,
             }
-            report.add(&format!("{case}/home-agent-packets"), home_packets, "per op")?;
+            report.add(
+                &format!("{case}/home-agent-packets"),
+                home_packets,
+                "per op",
+            )?;
             baseline.get_or_insert(case);
         }
     }
@@ -81,18 +85,38 @@ pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
 }
 
 fn name(options: &Options, mode: Mode, sharing: u8) -> String {
-    let fabric = if options.fabric == Fabric::Inline { "inline" } else { "udp" };
-    let Options { nodes, threads, reads, locality, .. } = options;
+    let fabric = if options.fabric == Fabric::Inline {
+        "inline"
+    } else {
+        "udp"
+    };
+    let Options {
+        nodes,
+        threads,
+        reads,
+        locality,
+        ..
+    } = options;
     let mode = mode.name();
-    format!("{fabric}/{mode}/nodes-{nodes}/threads-{threads}/sharing-{sharing}/reads-{reads}/locality-{locality}")
+    format!(
+        "{fabric}/{mode}/nodes-{nodes}/threads-{threads}/sharing-{sharing}/reads-{reads}/locality-{locality}"
+    )
 }
 
 /// Operations a second of all nodes together, and packets at home agents an operation (the paper's Fig. 10).
 fn measure(options: &Options, mode: Mode, sharing: u8) -> Result<(f64, f64)> {
-    let rack = Rack::builder(options.nodes).fabric(options.fabric).mode(mode).block_size(BLOCK).cache(CACHE).build()?;
-    let shared: Vec<u64> =
-        (0..options.nodes).map(|home| rack.node(home).alloc_bytes(SHARED / options.nodes)).collect::<rackmem::Result<_>>()?;
-    let private: Vec<u64> = (0..options.nodes).map(|id| rack.node(id).alloc_bytes(PRIVATE)).collect::<rackmem::Result<_>>()?;
+    let rack = Rack::builder(options.nodes)
+        .fabric(options.fabric)
+        .mode(mode)
+        .block_size(BLOCK)
+        .cache(CACHE)
+        .build()?;
+    let shared: Vec<u64> = (0..options.nodes)
+        .map(|home| rack.node(home).alloc_bytes(SHARED / options.nodes))
+        .collect::<rackmem::Result<_>>()?;
+    let private: Vec<u64> = (0..options.nodes)
+        .map(|id| rack.node(id).alloc_bytes(PRIVATE))
+        .collect::<rackmem::Result<_>>()?;
     let errors = AtomicU64::new(0);
     let go = |duration| {
         timing::run(options.nodes * options.threads, duration, |thread| {
@@ -123,7 +147,10 @@ fn measure(options: &Options, mode: Mode, sharing: u8) -> Result<(f64, f64)> {
     let done = go(options.duration);
     let packets = (at_home(&rack) - before) as f64 / done.operations().max(1) as f64;
     if errors.load(Ordering::Relaxed) > 0 {
-        return Err(super::BenchError::Missing(format!("{} operations failed", errors.load(Ordering::Relaxed))));
+        return Err(super::BenchError::Missing(format!(
+            "{} operations failed",
+            errors.load(Ordering::Relaxed)
+        )));
     }
     Ok((done.per_second(), packets))
 }
@@ -132,7 +159,11 @@ fn measure(options: &Options, mode: Mode, sharing: u8) -> Result<(f64, f64)> {
 fn at_home(rack: &Rack) -> u64 {
     let all = rack.metrics();
     let received: u64 = all.agent_packets().total();
-    let at_cache_agents: u64 = all.nodes.iter().map(|node| node.invalidated + node.provided).sum();
+    let at_cache_agents: u64 = all
+        .nodes
+        .iter()
+        .map(|node| node.invalidated + node.provided)
+        .sum();
     received.saturating_sub(at_cache_agents)
 }
 

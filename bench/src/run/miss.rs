@@ -5,7 +5,7 @@ use crate::histogram::Histogram;
 use crate::plain;
 use crate::report::Report;
 use rackmem::{Fabric, Mode, Node, Rack};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -25,104 +25,156 @@ pub struct Options {
 impl Options {
     /// What suits a fabric: inline events are too short to be timed one by one, datagrams are not.
     pub fn of(fabric: Fabric) -> Self {
-        let (blocks, rounds) = if fabric == Fabric::Inline { (200, 100) } else { (50, 20) };
-        Options { fabric, mode: Mode::Switch, block_size: 4096, blocks, rounds }
+        let (blocks, rounds) = if fabric == Fabric::Inline {
+            (200, 100)
+        } else {
+            (50, 20)
+        };
+        Options {
+            fabric,
+            mode: Mode::Switch,
+            block_size: 4096,
+            blocks,
+            rounds,
+        }
     }
 }
 
-/// One step of a round: which node does what, and what kind of event that is.
-struct Step {
-    name: &'static str,
-    node: usize,
-    write: bool,
+/// What a step of a round does to every block.
+#[derive(Clone, Copy)]
+enum Op {
+    Read,
+    Write,
+    Evict,
 }
 
-/// A round leaves every block `Modified` at node 2, so the first step is the same in each but the first.
-const ROUND: [Step; 5] = [
-    Step { name: "write-miss/from-modified", node: 1, write: true },
-    Step { name: "read-miss/from-modified", node: 2, write: false },
-    Step { name: "read-miss/from-shared", node: 3, write: false },
-    Step { name: "write-shared/two-others", node: 3, write: true },
-    Step { name: "write-miss/from-modified-again", node: 2, write: true },
+/// One step: its case name (none: it only prepares the next), which node, which operation.
+type Step = (Option<&'static str>, usize, Op);
+
+/// A round leaves every block `Modified` at node 2, where the next one begins.
+const ROUND: [Step; 13] = [
+    (Some("write-miss/from-modified"), 1, Op::Write),
+    (Some("read-miss/from-modified"), 2, Op::Read),
+    (Some("write-shared/one-other"), 2, Op::Write),
+    (None, 1, Op::Read),
+    (Some("read-miss/from-shared"), 3, Op::Read),
+    (Some("write-shared/two-others"), 3, Op::Write),
+    (None, 1, Op::Read),
+    (Some("write-miss/from-two-sharers"), 2, Op::Write),
+    (Some("evict-modified"), 2, Op::Evict),
+    (Some("read-miss/from-home"), 1, Op::Read),
+    (Some("evict-shared"), 1, Op::Evict),
+    (Some("write-miss/from-home"), 1, Op::Write),
+    (None, 2, Op::Write),
 ];
 
-/// Runs it. Node 0 is home of all blocks and takes no part.
+/// What the thread computes between two events of a network rack, so that each is measured by itself and not
+/// together with what the one before has left to do in the background. The plain datagrams get the same.
+const PAUSE: Duration = Duration::from_micros(60);
+
+/// Runs it. Node 0 is home of all blocks and takes no other part.
 pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
     let mut report = begin("miss")?;
-    let prefix = match options.fabric {
-        Fabric::Inline => "inline",
-        Fabric::Udp => "udp",
+    let baseline = match options.fabric {
+        Fabric::Inline => None,
+        Fabric::Udp => {
+            progress("plain datagrams through the same hops");
+            Some(hops(&mut report, options)?)
+        }
     };
-    let prefix = format!("{prefix}/{}", options.mode.name());
-    if options.fabric == Fabric::Udp {
-        progress("plain datagrams through the same hops");
-        hops(&mut report, options)?;
-    }
-    let rack = Rack::builder(4).fabric(options.fabric).mode(options.mode).block_size(options.block_size).build()?;
-    let base = rack.node(0).alloc_bytes(options.blocks * options.block_size)?;
-    let nodes: Vec<Node> = rack.nodes().to_vec();
-    let addrs: Vec<u64> = (0..options.blocks).map(|i| base + (i * options.block_size) as u64).collect();
+    let rack = Rack::builder(4)
+        .fabric(options.fabric)
+        .mode(options.mode)
+        .block_size(options.block_size)
+        .build()?;
+    let base = rack
+        .node(0)
+        .alloc_bytes(options.blocks * options.block_size)?;
+    let addrs: Vec<u64> = (0..options.blocks)
+        .map(|i| base + (i * options.block_size) as u64)
+        .collect();
     let mut times: Vec<Histogram> = ROUND.iter().map(|_| Histogram::new()).collect();
-    let mut evictions = Histogram::new();
     for round in 0..options.rounds + 1 {
         progress(&format!("round {round} of {}", options.rounds));
-        for (step, times) in ROUND.iter().zip(&mut times) {
-            let node = &nodes[step.node];
-            measure(&addrs, options.fabric, round > 0, times, |addr| match step.write {
-                true => node.store(addr, 1),
-                false => node.load(addr).map(|_| ()),
-            })?;
+        for ((_, node, op), times) in ROUND.iter().zip(&mut times) {
+            // The first round finds blocks that nobody has yet.
+            let counted = (round > 0).then_some(times);
+            measure(&rack.node(*node), &addrs, options.fabric, counted, *op)?;
         }
-        // The home's own copy is out of the way, and so is every other: a miss that home's memory serves.
-        measure(&addrs, options.fabric, round > 0, &mut evictions, |addr| nodes[2].evict(addr).map(|_| ()))?;
-        let served = times.len();
-        let _ = served;
     }
-    let baseline = (options.fabric == Fabric::Udp).then_some("plain/client-forwarder-server-client");
-    for (step, times) in ROUND.iter().zip(&times) {
-        add(&mut report, &format!("{prefix}/{}", step.name), times, options.fabric, baseline)?;
+    let fabric = if options.fabric == Fabric::Inline {
+        "inline"
+    } else {
+        "udp"
+    };
+    for ((name, ..), times) in ROUND.iter().zip(&times) {
+        if let Some(name) = name {
+            let case = format!("{fabric}/{}/{name}", options.mode.name());
+            add(&mut report, &case, times, baseline)?;
+        }
     }
-    add(&mut report, &format!("{prefix}/evict-modified"), &evictions, options.fabric, baseline)?;
     Ok(report)
 }
 
-/// Inline, a round's mean; over a network, each event.
+fn apply(node: &Node, addr: u64, op: Op) -> Result<()> {
+    match op {
+        Op::Read => node.load(addr).map(|_| ())?,
+        Op::Write => node.store(addr, 1)?,
+        Op::Evict => node.evict(addr).map(|_| ())?,
+    }
+    Ok(())
+}
+
+/// Inline, a round's mean; over a network, each event by itself.
 fn measure(
+    node: &Node,
     addrs: &[u64],
     fabric: Fabric,
-    counts: bool,
-    times: &mut Histogram,
-    mut op: impl FnMut(u64) -> rackmem::Result<()>,
+    mut times: Option<&mut Histogram>,
+    op: Op,
 ) -> Result<()> {
     let began = Instant::now();
     for &addr in addrs {
         let start = Instant::now();
-        op(addr)?;
-        if counts && fabric == Fabric::Udp {
-            times.record(start.elapsed().as_nanos() as u64);
+        apply(node, addr, op)?;
+        if fabric == Fabric::Udp {
+            if let Some(times) = &mut times {
+                times.record(start.elapsed().as_nanos() as u64);
+            }
+            plain::compute(PAUSE);
         }
     }
-    if counts && fabric == Fabric::Inline {
-        times.record(began.elapsed().as_nanos() as u64 / addrs.len() as u64);
+    if let (Some(times), Fabric::Inline) = (times, fabric) {
+        times.record(began.elapsed().as_nanos() as u64 / addrs.len().max(1) as u64);
     }
     Ok(())
 }
 
-fn add(report: &mut Report, name: &str, times: &Histogram, fabric: Fabric, baseline: Option<&str>) -> Result<()> {
+fn add(report: &mut Report, name: &str, times: &Histogram, baseline: Option<&str>) -> Result<()> {
     let p50 = times.percentile(50.0) as f64;
-    let (value, unit) = if fabric == Fabric::Udp { (p50 / 1e3, "us") } else { (p50, "ns") };
     match baseline {
-        Some(baseline) => report.add_against(name, value, unit, baseline)?,
-        None => report.add(name, value, unit)?,
+        Some(baseline) => report.add_against(name, p50 / 1e3, "us", baseline)?,
+        None => report.add(name, p50, "ns")?,
     }
     Ok(())
 }
 
-/// Client, forwarder, server, client: a request without a body one way, a block the other.
-fn hops(report: &mut Report, options: &Options) -> Result<()> {
-    let io = |error: plain::PlainError| BenchError::Missing(error.to_string());
-    let chain = plain::Chain { request: 48, response: options.block_size + 48, count: options.blocks * options.rounds };
-    let times = plain::blocking(&chain).map_err(io)?;
-    report.add("plain/client-forwarder-server-client", times.percentile(50.0) as f64 / 1e3, "us")?;
-    Ok(())
+/// Client, forwarder, server, client: a header one way, a header and a block the other.
+fn hops(report: &mut Report, options: &Options) -> Result<&'static str> {
+    let name = "plain/client-forwarder-server-client";
+    let chain = plain::Chain {
+        request: HEADER,
+        answer: HEADER + options.block_size,
+        datagram: plain::MAX_DATAGRAM_BYTES,
+        rounds: (options.blocks * options.rounds) as u32,
+        warm_up: 100,
+        pause: PAUSE,
+        ..plain::Chain::default()
+    };
+    let times = plain::measure(chain).map_err(|e| BenchError::Missing(e.to_string()))?;
+    report.add(name, times.percentile(50.0) as f64 / 1e3, "us")?;
+    Ok(name)
 }
+
+/// Bytes of a packet's header.
+const HEADER: usize = 48;

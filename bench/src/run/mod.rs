@@ -5,6 +5,7 @@ pub mod hit;
 pub mod kv;
 pub mod micro;
 pub mod miss;
+mod resp;
 
 use crate::report::{Report, ReportError};
 use crate::{pingpong, report};
