@@ -7,3 +7,4 @@
 
 pub mod history;
 pub mod linear;
+pub mod world;

@@ -1,0 +1,78 @@
+//! Blocks as a world keeps them: one word for each granule.
+//!
+//! The core never touches a block's bytes and only reckons with offsets and lengths. So a granule of the
+//! largest block, 1 KiB, is represented by one word here, and whatever happens to segments happens to words.
+
+use rackmem_proto::wire::{GRANULES, MAX_BLOCK, NodeId, Tag};
+
+/// Bytes of a block, as packets count them.
+pub const BLOCK_BYTES: u32 = MAX_BLOCK as u32;
+/// Words that stand for them.
+pub const WORDS: usize = GRANULES as usize;
+/// Bytes that a word stands for.
+pub const GRANULE_BYTES: u32 = BLOCK_BYTES / GRANULES;
+/// Independent counters in a block.
+pub const COUNTERS: usize = 8;
+/// Words from one counter to the next.
+const STRIDE: usize = WORDS / COUNTERS;
+
+/// A block's words.
+pub type Block = Box<[u64]>;
+
+/// A block of zeroes.
+pub fn zeroed() -> Block {
+    vec![0; WORDS].into_boxed_slice()
+}
+
+/// Where a counter is.
+pub const fn word_of(counter: usize) -> usize {
+    counter % COUNTERS * STRIDE
+}
+
+/// A block's counters.
+pub fn counters(words: &[u64]) -> [u64; COUNTERS] {
+    std::array::from_fn(|counter| words.get(word_of(counter)).copied().unwrap_or_default())
+}
+
+/// The tag of the world's block number `number`: homes take turns.
+pub fn tag(number: u32, nodes: u16) -> Tag {
+    let home = number % u32::from(nodes);
+    let offset = u64::from(number / u32::from(nodes)) * u64::from(BLOCK_BYTES);
+    Tag(u64::from(home as NodeId) << 48 | offset)
+}
+
+/// The number of a tag.
+pub fn number(tag: Tag, nodes: u16) -> u32 {
+    (tag.offset() / u64::from(BLOCK_BYTES)) as u32 * u32::from(nodes) + u32::from(tag.home())
+}
+
+/// Puts a packet's words into a block at a byte offset; what lies outside is left out.
+pub fn put(block: &mut [u64], offset: u32, words: &[u64]) {
+    let at = (offset / GRANULE_BYTES) as usize;
+    if let Some(part) = block.get_mut(at..at + words.len()) {
+        part.copy_from_slice(words);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_tags_are_one_to_one() {
+        assert!((0..40).all(|n| number(tag(n, 3), 3) == n));
+        assert_eq!(tag(4, 3).home(), 1);
+    }
+
+    #[test]
+    fn segments_make_a_block() {
+        let whole: Vec<u64> = (0..WORDS as u64).collect();
+        let mut block = zeroed();
+        for (i, part) in whole.chunks(16).enumerate() {
+            put(&mut block, i as u32 * 16 * GRANULE_BYTES, part);
+        }
+        assert_eq!(*block, *whole);
+        put(&mut block, BLOCK_BYTES, &[9]);
+        assert_eq!(*block, *whole);
+    }
+}

@@ -1,0 +1,88 @@
+//! What a world is made of.
+
+use super::faults::Faults;
+use super::mutation::Mutation;
+use crate::world::block::WORDS;
+
+/// Who owns directory entries, and how owners answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rack {
+    /// No switch: home agents own every entry (§5.2, the paper's Concordia-base).
+    HomeOnly,
+    /// No switch, and homes gather the acknowledgements (the directory baseline).
+    Gather,
+    /// A switch that takes over entries until it is full.
+    Switch {
+        /// Candidate locations of a tag.
+        ways: u8,
+        /// Entries in each way.
+        sets: usize,
+    },
+}
+
+impl Rack {
+    /// A switch with four entries: most blocks collide and stay with their homes.
+    pub const TINY_SWITCH: Rack = Rack::Switch { ways: 2, sets: 2 };
+    /// A switch with room for every block.
+    pub const LARGE_SWITCH: Rack = Rack::Switch { ways: 4, sets: 64 };
+}
+
+/// How often operations are of a kind, as shares of their sum.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mix {
+    /// Reads of a whole block.
+    pub read: u32,
+    /// Writes that do not look at what was there.
+    pub write: u32,
+    /// Fetch-and-adds.
+    pub add: u32,
+    /// Requests for more memory, which need no lock and no unlock.
+    pub alloc: u32,
+}
+
+/// A world to run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Owners.
+    pub rack: Rack,
+    /// Nodes, each a home for its part of the blocks.
+    pub nodes: u16,
+    /// Application threads of a node, each with its requester.
+    pub threads: u16,
+    /// Blocks that all threads work on.
+    pub blocks: u32,
+    /// Operations a thread carries out.
+    pub operations: u32,
+    /// Blocks a node's cache holds; fewer than `blocks`, and there are evictions.
+    pub cache: usize,
+    /// Words that one packet carries, a divisor of a block's words.
+    pub segment: usize,
+    /// What threads do.
+    pub mix: Mix,
+    /// What the network does until three operations of four are done.
+    pub faults: Faults,
+    /// A defect to put into a role, to see that it is noticed.
+    pub mutation: Option<Mutation>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            rack: Rack::HomeOnly,
+            nodes: 3,
+            threads: 2,
+            blocks: 5,
+            operations: 40,
+            cache: 3,
+            segment: WORDS / 4,
+            mix: Mix {
+                read: 5,
+                write: 2,
+                add: 3,
+                alloc: 0,
+            },
+            faults: Faults::NONE,
+            mutation: None,
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The network of a world: virtual time, and what happens to packets on their way.
+
+use super::block::GRANULE_BYTES;
+use super::faults::Faults;
+use super::random::Random;
+use super::trace::{Fate, Trace};
+use rackmem_proto::Output;
+use rackmem_proto::wire::{Dest, Header, MAX_NODES, NodeId, RequesterId, Tag};
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+
+/// The shortest way of a packet, in nanoseconds.
+const LATENCY: u64 = 1_000;
+/// What is added to it at random, at most: neighbours may overtake each other on any network.
+const JITTER: u64 = 1_000;
+
+/// A packet on its way.
+#[derive(Clone)]
+pub struct Packet {
+    /// To whom.
+    pub to: Dest,
+    /// What.
+    pub header: Header,
+    /// Words of a block, or nothing.
+    pub body: Rc<[u64]>,
+    number: u64,
+}
+
+/// Something that will happen.
+pub enum Occurrence {
+    /// A packet arrives.
+    Arrival(Packet),
+    /// A thread has waited long enough.
+    Wake(usize),
+    /// A node's agents look after what they have not had answered.
+    Tick(usize),
+}
+
+struct Scheduled {
+    at: u64,
+    order: u64,
+    what: Occurrence,
+}
+
+impl PartialEq for Scheduled {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Scheduled {}
+
+impl PartialOrd for Scheduled {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Scheduled {
+    /// The earliest is the greatest, because a heap gives the greatest first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.order).cmp(&(self.at, self.order))
+    }
+}
+
+/// What the network has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Traffic {
+    /// Packets sent.
+    pub packets: u64,
+    /// Of these, never delivered.
+    pub lost: u64,
+    /// Of these, delivered twice.
+    pub duplicated: u64,
+    /// Deliveries of a packet that was sent before one its receiver already has.
+    pub reordered: u64,
+}
+
+/// Time and the network.
+pub struct Fabric {
+    /// Virtual time in nanoseconds.
+    pub now: u64,
+    /// What happened.
+    pub trace: Trace,
+    /// In figures.
+    pub traffic: Traffic,
+    faults: Faults,
+    segment: usize,
+    random: Random,
+    queue: BinaryHeap<Scheduled>,
+    scheduled: u64,
+    in_flight: u64,
+    newest: Vec<u64>,
+    /// Blocks that something has happened to since the last check.
+    pub touched: Vec<Tag>,
+}
+
+/// A number for every receiver.
+fn port(to: Dest) -> usize {
+    match to {
+        Dest::Switch | Dest::Agents { .. } => 0,
+        Dest::Agent(node) => 1 + node as usize % MAX_NODES,
+        Dest::Requester(id) => 1 + MAX_NODES + id.index(),
+    }
+}
+
+impl Fabric {
+    /// A network whose packets carry `segment` words.
+    pub fn new(random: Random, faults: Faults, segment: usize, nodes: u16) -> Self {
+        Fabric {
+            now: 0,
+            trace: Trace::new(nodes),
+            traffic: Traffic::default(),
+            faults,
+            segment,
+            random,
+            queue: BinaryHeap::new(),
+            scheduled: 0,
+            in_flight: 0,
+            touched: Vec::new(),
+            newest: vec![0; 1 + MAX_NODES + RequesterId::COUNT],
+        }
+    }
+
+    /// Packets that have not arrived yet.
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// From now on the network only takes its time.
+    pub fn calm_down(&mut self) {
+        self.faults = Faults::NONE;
+    }
+
+    /// Sends what a role wants sent, with a block's words in as many segments as they need.
+    pub fn send(&mut self, output: &Output, words: &[u64]) {
+        for (to, header) in output.copies() {
+            if words.is_empty() {
+                self.post(to, header, words);
+            }
+            for (i, part) in words.chunks(self.segment).enumerate() {
+                let offset = (i * self.segment) as u32 * GRANULE_BYTES;
+                self.post(to, Header { offset, ..header }, part);
+            }
+        }
+    }
+
+    fn post(&mut self, to: Dest, header: Header, body: &[u64]) {
+        self.traffic.packets += 1;
+        let packet = Packet {
+            to,
+            header,
+            body: body.into(),
+            number: self.traffic.packets,
+        };
+        if self.random.per_mille(self.faults.loss) {
+            self.traffic.lost += 1;
+            return self.trace.packet(self.now, Fate::Lost, to, &header);
+        }
+        let twice = self.random.per_mille(self.faults.duplication);
+        if twice {
+            self.traffic.duplicated += 1;
+            let later = self.delay() + self.random.below(self.faults.late_by);
+            self.schedule(later, Occurrence::Arrival(packet.clone()));
+        }
+        let fate = if twice { Fate::Doubled } else { Fate::Sent };
+        self.trace.packet(self.now, fate, to, &header);
+        let delay = self.delay();
+        self.schedule(delay, Occurrence::Arrival(packet));
+    }
+
+    fn delay(&mut self) -> u64 {
+        let mut delay = LATENCY + self.random.below(JITTER);
+        if self.random.per_mille(self.faults.late) {
+            delay += self.random.below(self.faults.late_by);
+        }
+        delay
+    }
+
+    /// Lets something happen `after` so many nanoseconds.
+    pub fn schedule(&mut self, after: u64, what: Occurrence) {
+        self.scheduled += 1;
+        self.in_flight += u64::from(matches!(what, Occurrence::Arrival(_)));
+        self.queue.push(Scheduled {
+            at: self.now + after,
+            order: self.scheduled,
+            what,
+        });
+    }
+
+    /// Moves on to what happens next.
+    pub fn next(&mut self) -> Option<Occurrence> {
+        let Scheduled { at, what, .. } = self.queue.pop()?;
+        self.now = at;
+        if let Occurrence::Arrival(packet) = &what {
+            self.in_flight -= 1;
+            self.touched.push(packet.header.tag);
+            let newest = &mut self.newest[port(packet.to)];
+            self.traffic.reordered += u64::from(packet.number < *newest);
+            *newest = packet.number.max(*newest);
+            self.trace
+                .packet(at, Fate::Arrived, packet.to, &packet.header);
+        }
+        Some(what)
+    }
+
+    /// Notes a change in a node's cache.
+    pub fn note(&mut self, node: NodeId, tag: Tag, action: &'static str) {
+        self.touched.push(tag);
+        self.trace.local(self.now, node, tag, action);
+    }
+}

@@ -1,0 +1,128 @@
+//! What must be true of every block after everything that happens, one file an invariant.
+
+pub mod data_value;
+pub mod directory_covers_caches;
+pub mod home_is_current;
+pub mod liveness;
+pub mod locks_of_live_events;
+pub mod single_writer;
+
+use super::thread::LiveEvent;
+use rackmem_proto::flowcc::LocalStatus;
+use rackmem_proto::wire::{Copyset, GlobalStatus, NodeId};
+
+/// A node's valid copy of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Copy {
+    /// Whose.
+    pub node: NodeId,
+    /// What it may do with it.
+    pub status: LocalStatus,
+    /// Whether it holds what was written last.
+    pub current: bool,
+}
+
+/// Everything there is to know about a block at one instant.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BlockState {
+    /// The lock word at the entry's owner.
+    pub lock: u16,
+    /// The entry's status.
+    pub status: GlobalStatus,
+    /// The entry's copyset.
+    pub copyset: Copyset,
+    /// Whether home is moving the entry to the switch.
+    pub moving: bool,
+    /// The valid copies.
+    pub copies: Vec<Copy>,
+    /// The events that may hold the lock.
+    pub events: Vec<LiveEvent>,
+    /// Whether home's memory holds what was written last.
+    pub home_current: bool,
+}
+
+/// The writer's bit of a lock word; the others count readers.
+const WRITER: u16 = 1 << 15;
+
+impl BlockState {
+    /// Readers that hold the lock.
+    fn readers(&self) -> u16 {
+        self.lock & !WRITER
+    }
+
+    /// Whether a writer holds the lock.
+    fn write_locked(&self) -> bool {
+        self.lock & WRITER != 0
+    }
+}
+
+/// An invariant of a block.
+pub struct Invariant {
+    /// Its name, which is its file's.
+    pub name: &'static str,
+    /// Where the paper promises it.
+    pub section: &'static str,
+    /// What is wrong with a block, if anything is.
+    pub broken: fn(&BlockState) -> Option<String>,
+}
+
+/// All of them, the most telling first.
+pub const INVARIANTS: [Invariant; 5] = [
+    single_writer::INVARIANT,
+    data_value::INVARIANT,
+    directory_covers_caches::INVARIANT,
+    home_is_current::INVARIANT,
+    locks_of_live_events::INVARIANT,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sound() -> BlockState {
+        BlockState {
+            lock: 0,
+            status: GlobalStatus::Shared,
+            copyset: Copyset(0b11),
+            moving: false,
+            copies: [0, 1]
+                .map(|node| Copy {
+                    node,
+                    status: LocalStatus::Shared,
+                    current: true,
+                })
+                .to_vec(),
+            events: Vec::new(),
+            home_current: true,
+        }
+    }
+
+    fn broken(change: impl FnOnce(&mut BlockState)) -> Vec<&'static str> {
+        let mut state = sound();
+        change(&mut state);
+        INVARIANTS
+            .iter()
+            .filter(|invariant| (invariant.broken)(&state).is_some())
+            .map(|invariant| invariant.name)
+            .collect()
+    }
+
+    #[test]
+    fn a_sound_block_breaks_nothing() {
+        assert!(broken(|_| ()).is_empty());
+    }
+
+    #[test]
+    fn every_invariant_notices_its_own() {
+        let writer = |state: &mut BlockState| state.copies[0].status = LocalStatus::Modified;
+        assert!(broken(writer).contains(&"single writer"));
+        assert_eq!(broken(|s| s.copies[1].current = false), ["data value"]);
+        assert_eq!(
+            broken(|s| s.copyset = Copyset(1)),
+            ["directory covers caches"]
+        );
+        assert_eq!(broken(|s| s.home_current = false), ["home is current"]);
+        assert_eq!(broken(|s| s.lock = 1), ["locks of live events"]);
+        assert_eq!(broken(|s| s.lock = WRITER), ["locks of live events"]);
+    }
+}

@@ -1,0 +1,41 @@
+//! A seeded world: a rack with the very roles that ship, a network that misbehaves, and virtual time.
+//!
+//! [`World::run`] takes a seed and a [`Config`] and plays: application threads read, write and add to a few
+//! blocks through caches too small for them, over packets that are lost, doubled, delayed and reordered.
+//! After everything that happens, the [`invariants`] of the block it happened to are checked. When three
+//! operations of four are done the network calms down, and everything must end; then the caches are emptied,
+//! and home memory must hold every write. The same seed is the same run, packet by packet: a [`Report`]
+//! carries the hash of its trace, and a [`Violation`] names the seed and shows the last packets.
+//!
+//! Only the roles are shipped code. What moves bytes and waits ([`node`], [`thread`]) follows the library's
+//! hosts and is cut at the places where they block.
+
+pub mod block;
+mod cache;
+mod config;
+mod fabric;
+mod faults;
+pub mod invariants;
+mod mutation;
+mod node;
+mod operation;
+mod oracle;
+mod random;
+mod run;
+mod thread;
+mod trace;
+mod violation;
+
+pub use config::{Config, Mix, Rack};
+pub use fabric::Traffic;
+pub use faults::Faults;
+pub use mutation::Mutation;
+pub use random::Random;
+pub use run::{Report, Seen, World};
+pub use thread::Work;
+pub use violation::Violation;
+
+/// Epoch of every world.
+const EPOCH: u32 = 1;
+/// Chunks that a world's home may hand out.
+const CHUNKS: u32 = 64;

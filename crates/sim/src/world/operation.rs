@@ -1,0 +1,49 @@
+//! What threads of a world want done.
+
+use super::block::COUNTERS;
+use super::config::Config;
+use super::random::Random;
+use rackmem_proto::wire::NodeId;
+
+/// What to do with a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Look at all of it.
+    Read,
+    /// Store a counter's next value without looking.
+    Write,
+    /// Increment a counter.
+    Add,
+}
+
+/// One operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// Of a block's counter.
+    Access(u32, usize, Action),
+    /// More memory from a home.
+    Alloc(NodeId),
+    /// Empty the node's cache.
+    Flush,
+}
+
+impl Operation {
+    /// What a thread does next.
+    pub fn draw(config: &Config, random: &mut Random) -> Self {
+        let mix = config.mix;
+        let mut draw = random.below(u64::from(mix.read + mix.write + mix.add + mix.alloc)) as u32;
+        let block = random.below(u64::from(config.blocks)) as u32;
+        let counter = random.below(COUNTERS as u64) as usize;
+        for (share, action) in [
+            (mix.read, Action::Read),
+            (mix.write, Action::Write),
+            (mix.add, Action::Add),
+        ] {
+            if draw < share {
+                return Operation::Access(block, counter, action);
+            }
+            draw -= share;
+        }
+        Operation::Alloc(random.below(u64::from(config.nodes)) as NodeId)
+    }
+}

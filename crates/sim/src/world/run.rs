@@ -1,0 +1,380 @@
+//! Putting a world together, and letting it run.
+
+use super::block::{self, COUNTERS};
+use super::config::{Config, Rack};
+use super::fabric::{Fabric, Occurrence, Packet, Traffic};
+use super::invariants::{BlockState, Copy, INVARIANTS, liveness};
+use super::node::{Node, home_config};
+use super::oracle::Oracle;
+use super::random::Random;
+use super::thread::{Around, Thread, Work};
+use super::violation::Violation;
+use rackmem_proto::flowcc::{HomeConfig, Style};
+use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
+use rackmem_proto::wire::{Dest, Kind, RequesterId, Tag};
+
+/// How often agents look after what they have not had answered, in nanoseconds.
+const TICK: u64 = 40_000;
+/// Faults last no longer than this, even if they keep threads from working: 100 ms.
+const FAULTS_END: u64 = 100_000_000;
+
+/// What a run came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// What threads did.
+    pub work: Work,
+    /// What the network did.
+    pub traffic: Traffic,
+    /// What else was seen, so that nothing passes for want of an occasion.
+    pub seen: Seen,
+    /// Virtual time in nanoseconds.
+    pub time: u64,
+    /// Hash of everything that happened, in order.
+    pub trace: u64,
+}
+
+/// Occasions for defects to show.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Seen {
+    /// Entries that moved to the switch.
+    pub migrated: u64,
+    /// Entries that the switch had no room for.
+    pub collided: u64,
+    /// Requests that found the entry locked.
+    pub locked: u64,
+    /// Requests that the check table refused.
+    pub invalid: u64,
+    /// Packets that requesters sent again.
+    pub retransmissions: u64,
+    /// Answers from retained data.
+    pub recalled: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Working,
+    Flushing,
+}
+
+/// A rack, its network and its threads.
+pub struct World {
+    seed: u64,
+    config: Config,
+    fabric: Fabric,
+    switch: Option<SwitchProgram>,
+    nodes: Vec<Node>,
+    threads: Vec<Thread>,
+    oracle: Oracle,
+    phase: Phase,
+    calm: Option<u64>,
+}
+
+impl World {
+    /// Runs a world until all its work is done and checked.
+    pub fn run(seed: u64, config: &Config) -> Result<Report, Box<Violation>> {
+        let mut world = World::new(seed, config);
+        world.start();
+        while let Some(what) = world.fabric.next() {
+            world.happen(what);
+            world.check()?;
+            if world.turn_page()? {
+                break;
+            }
+        }
+        Ok(world.report())
+    }
+
+    fn new(seed: u64, config: &Config) -> Self {
+        let mut random = Random::new(seed);
+        let draw = random.next() as u32;
+        let switch = match config.rack {
+            Rack::Switch { ways, sets } => Some(SwitchProgram::new(SwitchConfig {
+                epoch: super::EPOCH,
+                ways,
+                sets,
+                seed: draw,
+            })),
+            Rack::HomeOnly | Rack::Gather => None,
+        };
+        let home = |node| HomeConfig {
+            migrate: switch.is_some(),
+            style: if config.rack == Rack::Gather {
+                Style::Gather
+            } else {
+                Style::Forward
+            },
+            ..home_config(node, draw)
+        };
+        let threads = usize::from(config.nodes) * usize::from(config.threads);
+        World {
+            seed,
+            config: *config,
+            nodes: (0..config.nodes)
+                .map(|node| Node::new(home(node), config.cache, config.mutation))
+                .collect(),
+            threads: (0..threads)
+                .map(|index| Thread::new(index, config, random.fork()))
+                .collect(),
+            fabric: Fabric::new(random.fork(), config.faults, config.segment, config.nodes),
+            switch,
+            oracle: Oracle::new(config.blocks),
+            phase: Phase::Working,
+            calm: None,
+        }
+    }
+
+    fn start(&mut self) {
+        for thread in 0..self.threads.len() {
+            self.fabric.schedule(0, Occurrence::Wake(thread));
+        }
+        for node in 0..self.nodes.len() {
+            self.fabric.schedule(TICK, Occurrence::Tick(node));
+        }
+    }
+
+    fn happen(&mut self, what: Occurrence) {
+        match what {
+            Occurrence::Wake(thread) => self.with_thread(thread, Thread::advance),
+            Occurrence::Tick(node) => {
+                self.nodes[node].tick(&mut self.fabric);
+                self.fabric.schedule(TICK, Occurrence::Tick(node));
+            }
+            Occurrence::Arrival(packet) => self.deliver(&packet),
+        }
+    }
+
+    fn deliver(&mut self, packet: &Packet) {
+        match packet.to {
+            Dest::Switch => {
+                let Some(switch) = &mut self.switch else {
+                    return;
+                };
+                let outputs = switch.handle(&packet.header);
+                outputs
+                    .iter()
+                    .for_each(|output| self.fabric.send(output, &[]));
+            }
+            // A requester's thread may have gone on: its node's agent takes this for it.
+            Dest::Agent(_) if packet.header.kind == Kind::WriteBackAck => {
+                self.answer(packet.header.requester, packet);
+            }
+            Dest::Agent(node) => {
+                if let Some(node) = self.nodes.get_mut(usize::from(node)) {
+                    node.handle(packet, &mut self.fabric);
+                }
+            }
+            Dest::Requester(id) => self.answer(id, packet),
+            Dest::Agents { .. } => {}
+        }
+    }
+
+    fn answer(&mut self, requester: RequesterId, packet: &Packet) {
+        let per_node = usize::from(self.config.threads);
+        let thread = usize::from(requester.node) * per_node + usize::from(requester.slot);
+        self.with_thread(thread, |thread, around| thread.receive(packet, around));
+    }
+
+    fn with_thread(&mut self, thread: usize, act: impl FnOnce(&mut Thread, &mut Around<'_>)) {
+        let Some(thread) = self.threads.get_mut(thread) else {
+            return;
+        };
+        let mut around = Around {
+            node: &mut self.nodes[usize::from(thread.id.node)],
+            fabric: &mut self.fabric,
+            oracle: &mut self.oracle,
+        };
+        act(thread, &mut around);
+    }
+
+    /// The invariants of every block that something has happened to.
+    fn check(&mut self) -> Result<(), Box<Violation>> {
+        if let Some((tag, complaint)) = self.threads.iter_mut().find_map(|t| t.complaint.take()) {
+            return Err(self.violation("data value", "§5.1.2", complaint, tag));
+        }
+        let mut touched = std::mem::take(&mut self.fabric.touched);
+        touched.sort_unstable();
+        touched.dedup();
+        for tag in &touched {
+            self.check_block(*tag)?;
+        }
+        touched.clear();
+        self.fabric.touched = touched;
+        Ok(())
+    }
+
+    fn check_block(&mut self, tag: Tag) -> Result<(), Box<Violation>> {
+        let Some(state) = self.state(tag) else {
+            return Ok(());
+        };
+        for invariant in &INVARIANTS {
+            if let Some(detail) = (invariant.broken)(&state) {
+                return Err(self.violation(invariant.name, invariant.section, detail, tag));
+            }
+        }
+        Ok(())
+    }
+
+    /// A block's state; `None` for memory that no operation touches.
+    fn state(&mut self, tag: Tag) -> Option<BlockState> {
+        let number = block::number(tag, self.config.nodes);
+        if number >= self.config.blocks {
+            return None;
+        }
+        let oracle = &self.oracle;
+        let copies = self.nodes.iter().filter_map(|node| {
+            let (status, words) = node.cache.copy(tag)?;
+            Some(Copy {
+                node: node.id,
+                status,
+                current: oracle.agrees(number, words),
+            })
+        });
+        let copies = copies.collect();
+        let home = &mut self.nodes[usize::from(tag.home())];
+        let (lock, status, copyset, _) = home.home.inspect(tag)?;
+        let moving = home.home.resend().any(|output| output.header.tag == tag);
+        let home_current = oracle.agrees(number, home.memory(tag));
+        let in_switch = self.switch.as_ref().and_then(|switch| switch.inspect(tag));
+        let (lock, status, copyset) = in_switch.unwrap_or((lock, status, copyset));
+        let live = self.threads.iter().flat_map(Thread::live);
+        Some(BlockState {
+            lock,
+            status,
+            copyset,
+            moving,
+            copies,
+            events: live.filter(|event| event.tag == tag).collect(),
+            home_current,
+        })
+    }
+
+    /// Moves on from faults to calm, from work to the emptying of caches, from there to the end.
+    fn turn_page(&mut self) -> Result<bool, Box<Violation>> {
+        let now = self.fabric.now;
+        let all = self.threads.len() as u64 * u64::from(self.config.operations);
+        let done: u64 = self.threads.iter().map(|t| t.work.operations).sum();
+        if self.calm.is_none() && (done * 4 >= all * 3 || now > FAULTS_END) {
+            self.fabric.calm_down();
+            self.calm = Some(now);
+        }
+        if liveness::broken(now, self.calm) {
+            return Err(self.stuck());
+        }
+        if !self.threads.iter().all(Thread::idle) || self.moving() {
+            return Ok(false);
+        }
+        match self.phase {
+            Phase::Working => {
+                self.flush();
+                Ok(false)
+            }
+            Phase::Flushing if self.fabric.in_flight() > 0 => Ok(false),
+            Phase::Flushing => self.finish().map(|()| true),
+        }
+    }
+
+    fn moving(&self) -> bool {
+        self.nodes
+            .iter()
+            .any(|node| node.home.resend().next().is_some())
+    }
+
+    fn flush(&mut self) {
+        self.phase = Phase::Flushing;
+        for index in (0..self.threads.len()).step_by(usize::from(self.config.threads)) {
+            self.threads[index].flush();
+            self.fabric.schedule(0, Occurrence::Wake(index));
+        }
+    }
+
+    /// All caches are empty and no packet is on its way: every lock is free and home has every write.
+    fn finish(&mut self) -> Result<(), Box<Violation>> {
+        let mut sum = 0;
+        for number in 0..self.config.blocks {
+            let tag = block::tag(number, self.config.nodes);
+            self.check_block(tag)?;
+            let clean = self.state(tag).is_none_or(|state| {
+                state.lock == 0 && state.copies.is_empty() && state.home_current
+            });
+            if !clean {
+                let detail = format!("at the end: {:?}", self.state(tag));
+                return Err(self.violation("home is current", "§4", detail, tag));
+            }
+            let words = self.nodes[usize::from(tag.home())].memory(tag);
+            let counters: [u64; COUNTERS] = block::counters(words);
+            sum += counters.iter().sum::<u64>();
+        }
+        if sum == self.oracle.stores() {
+            return Ok(());
+        }
+        let detail = format!("{} stores, counters add up to {sum}", self.oracle.stores());
+        Err(self.violation("home is current", "§4", detail, Tag(0)))
+    }
+
+    fn stuck(&self) -> Box<Violation> {
+        let stuck: Vec<String> = self
+            .threads
+            .iter()
+            .filter(|thread| !thread.idle())
+            .map(Thread::describe)
+            .collect();
+        let tag = self
+            .threads
+            .iter()
+            .flat_map(Thread::live)
+            .map(|event| event.tag)
+            .next();
+        let detail = format!("still at it: {}", stuck.join("; "));
+        self.violation(
+            liveness::NAME,
+            liveness::SECTION,
+            detail,
+            tag.unwrap_or_default(),
+        )
+    }
+
+    fn violation(
+        &self,
+        invariant: &'static str,
+        section: &'static str,
+        detail: String,
+        tag: Tag,
+    ) -> Box<Violation> {
+        Box::new(Violation {
+            seed: self.seed,
+            invariant,
+            section,
+            detail,
+            at: self.fabric.now,
+            trace: self.fabric.trace.about(tag),
+        })
+    }
+
+    fn report(&self) -> Report {
+        let mut seen = Seen::default();
+        for node in &self.nodes {
+            let counters = node.home.counters();
+            seen.migrated += counters.migrated;
+            seen.collided += counters.collided;
+            seen.locked += counters.locked;
+            seen.invalid += counters.invalid;
+            seen.recalled += node.recalled;
+        }
+        if let Some(switch) = &self.switch {
+            seen.locked += switch.counters().locked;
+            seen.invalid += switch.counters().invalid;
+        }
+        let mut work = Work::default();
+        for thread in &self.threads {
+            seen.retransmissions += thread.retransmissions();
+            work.add(&thread.work);
+        }
+        Report {
+            work,
+            traffic: self.fabric.traffic,
+            seen,
+            time: self.fabric.now,
+            trace: self.fabric.trace.hash(),
+        }
+    }
+}

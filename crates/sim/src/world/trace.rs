@@ -1,0 +1,173 @@
+//! What happened last, and the hash of everything that happened.
+
+use super::block;
+use rackmem_proto::Dest;
+use rackmem_proto::wire::{Header, NodeId, Reason, Tag};
+use std::collections::VecDeque;
+use std::fmt::{self, Display};
+
+/// Records kept: enough to hold the last few events of one block.
+const KEPT: usize = 4096;
+/// Records of the block in question that a violation shows.
+const SHOWN: usize = 48;
+
+/// What became of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It was sent, and will arrive.
+    Sent,
+    /// It was sent, and never arrives.
+    Lost,
+    /// It was sent, and arrives twice.
+    Doubled,
+    /// It has arrived.
+    Arrived,
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Packet(Fate, Dest, Header),
+    Local(NodeId, Tag, &'static str),
+}
+
+/// The end of a run's history.
+pub struct Trace {
+    records: VecDeque<(u64, What)>,
+    hash: u64,
+    nodes: u16,
+}
+
+impl Trace {
+    /// Of a rack with so many nodes.
+    pub fn new(nodes: u16) -> Self {
+        Trace {
+            records: VecDeque::new(),
+            hash: 0xcbf2_9ce4_8422_2325,
+            nodes,
+        }
+    }
+
+    /// Takes note of a packet.
+    pub fn packet(&mut self, now: u64, fate: Fate, to: Dest, header: &Header) {
+        let about = [
+            now,
+            fate as u64,
+            header.kind as u64 | u64::from(header.flags.0) << 8 | (header.reason as u64) << 16,
+            header.tag.0 ^ u64::from(header.offset),
+            header.requester.index() as u64 | u64::from(header.seq.0) << 32,
+            u64::from(header.copyset.0) << 8 | header.status as u64,
+        ];
+        about.into_iter().for_each(|word| self.mix(word));
+        self.keep(now, What::Packet(fate, to, *header));
+    }
+
+    /// Takes note of a change in a node's cache.
+    pub fn local(&mut self, now: u64, node: NodeId, tag: Tag, action: &'static str) {
+        self.mix(now ^ tag.0 ^ u64::from(node) << 40);
+        self.keep(now, What::Local(node, tag, action));
+    }
+
+    fn keep(&mut self, now: u64, what: What) {
+        if self.records.len() == KEPT {
+            self.records.pop_front();
+        }
+        self.records.push_back((now, what));
+    }
+
+    fn mix(&mut self, word: u64) {
+        self.hash = (self.hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        self.hash ^= self.hash >> 29;
+    }
+
+    /// Hash of everything noted so far.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// The last records about a block, a line each.
+    pub fn about(&self, tag: Tag) -> Vec<String> {
+        let about = |what: &What| match what {
+            What::Packet(_, _, header) => header.tag == tag,
+            What::Local(_, changed, _) => *changed == tag,
+        };
+        let mut lines: Vec<String> = self
+            .records
+            .iter()
+            .rev()
+            .filter(|record| about(&record.1))
+            .take(SHOWN)
+            .map(|(at, what)| self.line(*at, what))
+            .collect();
+        lines.reverse();
+        lines
+    }
+
+    fn line(&self, at: u64, what: &What) -> String {
+        let us = at as f64 / 1000.0;
+        match what {
+            What::Local(node, tag, action) => {
+                let number = block::number(*tag, self.nodes);
+                format!("{us:9.2}  node {node} block {number}: {action}")
+            }
+            What::Packet(fate, to, header) => {
+                let fate = format!("{fate:?}");
+                format!("{us:9.2}  {fate:<8}{}", Line(*to, header, self.nodes))
+            }
+        }
+    }
+}
+
+/// A packet in a line.
+struct Line<'a>(Dest, &'a Header, u16);
+
+impl Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Line(to, header, nodes) = self;
+        let (node, slot) = (header.requester.node, header.requester.slot);
+        let (name, seq) = (header.kind.name(), header.seq.0);
+        let number = block::number(header.tag, *nodes);
+        write!(f, "{name:<13} block {number} of {node}.{slot}#{seq} ")?;
+        match header.sender {
+            NodeId::MAX => write!(f, "from switch ")?,
+            sender => write!(f, "from {sender} ")?,
+        }
+        match to {
+            Dest::Switch => write!(f, "to switch")?,
+            Dest::Agent(node) => write!(f, "to agent {node}")?,
+            Dest::Requester(id) => write!(f, "to {}.{}", id.node, id.slot)?,
+            Dest::Agents { nodes, .. } => write!(f, "to agents {:b}", nodes.0)?,
+        }
+        let (status, copyset) = (header.status, header.copyset.0);
+        write!(f, " {status:?} {copyset:03b} +{}", header.offset)?;
+        write!(f, " {}", FlagNames(header.flags.0))?;
+        match header.reason {
+            Reason::None => Ok(()),
+            reason => write!(f, " NO: {reason:?}"),
+        }
+    }
+}
+
+/// One-bit fields by name.
+struct FlagNames(u8);
+
+impl Display for FlagNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NAMES: [&str; 7] = [
+            "provider",
+            "in-switch",
+            "granted",
+            "data",
+            "keep",
+            "reader",
+            "gather",
+        ];
+        let set = NAMES
+            .iter()
+            .enumerate()
+            .filter(|(bit, _)| self.0 >> bit & 1 == 1);
+        for (nth, (_, name)) in set.enumerate() {
+            write!(f, "{}{name}", if nth == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
