@@ -1,1 +1,28 @@
-fn main() {}
+//! `rackmem`: one command to try, run and measure a coherent rack.
+// A command's output is what it is for.
+#![allow(clippy::print_stdout)]
+
+mod args;
+mod commands;
+mod ended;
+mod failure;
+mod figures;
+mod rack_args;
+mod size;
+mod stop;
+mod store;
+
+use args::Cli;
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match commands::run(&cli) {
+        Ok(ended) => ExitCode::from(ended.code()),
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The most needed packages: PageRank by all nodes, compared with a plain one, and kept in the store.
+
+use super::halt::{Played, wrong};
+use super::meter::Meter;
+use super::pagerank::{self, Found};
+use super::scene::Scene;
+use super::summary::{Ranked, Ranking, Story};
+use rackmem_bench::packages::Graph;
+use rackmem_bench::pagerank::{Settings, pagerank as plain};
+use std::time::Instant;
+
+/// How far a rank may be from the plain one: sums are made in another order.
+const TOLERANCE: f64 = 1e-12;
+/// Packages shown.
+const TOP: usize = 10;
+
+pub fn run(scene: &Scene<'_>, graph: &Graph, story: &mut Story) -> Played<()> {
+    let settings = Settings::default();
+    let bar = scene.show.bar("PageRank on all nodes", 1);
+    let mut found = Vec::new();
+    let mut phase = scene.measure("pagerank", || {
+        pagerank::publish(scene.rack.nodes(), graph)?;
+        found = scene.on_nodes(0..scene.nodes(), |node, store| {
+            pagerank::compute(store.memory(), node, settings, scene.stop)
+        })?;
+        Ok(Vec::new())
+    })?;
+    bar.finish_and_clear();
+    let rounds = found.first().map_or(0, |share: &Found| share.rounds);
+    // An operation here is one edge followed.
+    phase.operations = u64::from(rounds) * graph.edges() as u64;
+    let ranks: Vec<f64> = found.into_iter().flat_map(|share| share.ranks).collect();
+
+    let start = Instant::now();
+    let reference = plain(graph.adjacency(), settings);
+    let plain_seconds = start.elapsed().as_secs_f64();
+    let error = largest_difference(&ranks, &reference.ranks);
+    if ranks.len() != reference.ranks.len() || error > TOLERANCE {
+        return Err(wrong(format!(
+            "a rank is {error:e} off the plain computation"
+        )));
+    }
+    scene.show.done(&format!(
+        "{} nodes agreed on PageRank after {rounds} rounds in {:.2} s, within {error:.0e} of a plain one",
+        scene.nodes(),
+        phase.seconds
+    ));
+    let stored = keep(scene, graph, &ranks)?;
+    story.phases.extend([phase, stored]);
+    story.ranking = Some(Ranking {
+        top: top(scene, graph, &ranks)?,
+        rounds,
+        error,
+        plain_seconds,
+    });
+    Ok(())
+}
+
+fn largest_difference(a: &[f64], b: &[f64]) -> f64 {
+    let differences = a.iter().zip(b).map(|(a, b)| (a - b).abs());
+    differences.fold(0.0, f64::max)
+}
+
+/// Stores `rank:NAME`: every node what it computed.
+fn keep(scene: &Scene<'_>, graph: &Graph, ranks: &[f64]) -> Played<super::summary::Phase> {
+    let bar = scene
+        .show
+        .bar("store ranks on all nodes", ranks.len() as u64);
+    let threads = scene.nodes();
+    let phase = scene.measure("store ranks", || {
+        scene.on_nodes(0..threads, |node, store| {
+            let (mut meter, mut pace) = (Meter::default(), scene.pace(&bar));
+            for package in pagerank::share(ranks.len(), node, threads) {
+                let key = rank_key(&graph.names()[package]);
+                let value = format!("{:.12}", ranks[package]);
+                meter.time(|| store.set(key.as_bytes(), value.as_bytes()))?;
+                pace.step()?;
+            }
+            Ok(meter)
+        })
+    });
+    bar.finish_and_clear();
+    phase
+}
+
+fn rank_key(name: &str) -> String {
+    format!("rank:{name}")
+}
+
+/// The packages of the highest rank, as the last node reads them from the store.
+fn top(scene: &Scene<'_>, graph: &Graph, ranks: &[f64]) -> Played<Vec<Ranked>> {
+    let mut order: Vec<usize> = (0..ranks.len()).collect();
+    order.sort_by(|&a, &b| ranks[b].total_cmp(&ranks[a]));
+    let store = &scene.stores[scene.nodes() - 1];
+    let mut value = Vec::new();
+    let read = |&package: &usize| {
+        let name = graph.names()[package].clone();
+        store.get(rank_key(&name).as_bytes(), &mut value)?;
+        let rank = String::from_utf8_lossy(&value).parse().unwrap_or(f64::NAN);
+        if (rank - ranks[package]).abs() > 1e-11 || rank.is_nan() {
+            return Err(wrong(format!(
+                "the store holds {rank} as the rank of {name}"
+            )));
+        }
+        Ok(Ranked { name, rank })
+    };
+    order.iter().take(TOP).map(read).collect()
+}

@@ -1,0 +1,181 @@
+//! The demo's result for a person.
+
+use super::{Phase, Ranking, Story};
+use crate::size::count;
+use rackmem::{NodeMetrics, PacketCounts, RackMetrics};
+use rackmem_bench::report::number;
+use rackmem_bench::table::{Align, Table};
+use std::io;
+
+const LEFT: Align = Align::Left;
+const RIGHT: Align = Align::Right;
+
+pub fn print(story: &Story, metrics: &RackMetrics, seconds: f64) -> io::Result<()> {
+    println!();
+    if let Some(ranking) = &story.ranking {
+        top(story, ranking).print()?;
+        println!();
+    }
+    phases(story).print()?;
+    println!();
+    events(metrics).print()?;
+    println!();
+    packets(metrics).print()?;
+    let retransmissions: u64 = metrics.nodes.iter().map(|node| node.retransmissions).sum();
+    println!(
+        "\n{} retransmissions. All of it in {seconds:.0} s.",
+        count(retransmissions)
+    );
+    Ok(())
+}
+
+fn top(story: &Story, ranking: &Ranking) -> Table {
+    let (packages, needs) = (
+        count(story.packages as u64),
+        count(story.dependencies as u64),
+    );
+    let title = format!("Most needed of {packages} packages ({needs} dependencies)");
+    let columns = [("", RIGHT), ("package", LEFT), ("rank", RIGHT), ("", LEFT)];
+    let mut table = Table::new(&title, &columns);
+    let highest = ranking.top.first().map_or(1.0, |ranked| ranked.rank);
+    for (place, ranked) in (1..).zip(&ranking.top) {
+        let bar = "█".repeat((ranked.rank / highest * 24.0).round() as usize);
+        let rank = format!("{:.5}", ranked.rank);
+        table.row(&[&format!("{place}"), &ranked.name, &rank, &bar]);
+    }
+    table
+}
+
+fn phases(story: &Story) -> Table {
+    let columns = [
+        ("what", LEFT),
+        ("operations", RIGHT),
+        ("a second", RIGHT),
+        ("from own cache", RIGHT),
+        ("p50", RIGHT),
+        ("p99", RIGHT),
+    ];
+    let mut table = Table::new(&format!("Throughput and latency: {}", story.rack), &columns);
+    for phase in &story.phases {
+        let cells = phase_cells(phase);
+        let [a, b, c, d, e] = cells.each_ref().map(String::as_str);
+        table.row(&[&phase.name, a, b, c, d, e]);
+    }
+    table
+}
+
+fn phase_cells(phase: &Phase) -> [String; 5] {
+    let timed = phase.latencies.count() > 0;
+    let time = |percent| match timed {
+        true => nanos(phase.latencies.percentile(percent)),
+        false => String::new(),
+    };
+    let hits = phase.hit_ratio();
+    [
+        count(phase.operations),
+        number(phase.per_second()),
+        hits.map_or(String::new(), |ratio| format!("{:.2}%", 100.0 * ratio)),
+        time(50.0),
+        time(99.0),
+    ]
+}
+
+/// A time in the unit that suits it.
+fn nanos(nanos: u64) -> String {
+    match nanos {
+        0..1_000 => format!("{nanos} ns"),
+        1_000..1_000_000 => format!("{} µs", number(nanos as f64 / 1e3)),
+        _ => format!("{} ms", number(nanos as f64 / 1e6)),
+    }
+}
+
+/// A column of the table of events: its head and its figure.
+type Column = (&'static str, fn(&NodeMetrics) -> u64);
+
+const EVENTS: [Column; 8] = [
+    ("read miss", |node| node.events.read_miss),
+    ("write miss", |node| node.events.write_miss),
+    ("write shared", |node| node.events.write_shared),
+    ("evict clean", |node| node.events.evict_shared),
+    ("evict dirty", |node| node.events.evict_modified),
+    ("refused", |node| node.events.refused),
+    ("invalidated", |node| node.invalidated),
+    ("provided", |node| node.provided),
+];
+
+fn events(metrics: &RackMetrics) -> Table {
+    let columns: Vec<(&str, Align)> = std::iter::once(("node", LEFT))
+        .chain(EVENTS.iter().map(|column| (column.0, RIGHT)))
+        .collect();
+    let mut table = Table::new("Coherence events", &columns);
+    let mut add = |name: &str, figures: &[u64]| {
+        let figures = figures.iter().map(|&figure| count(figure));
+        let cells: Vec<String> = std::iter::once(name.to_owned()).chain(figures).collect();
+        let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
+        table.row(&cells);
+    };
+    let mut sums = [0; EVENTS.len()];
+    for (number, node) in metrics.nodes.iter().enumerate() {
+        let figures = EVENTS.map(|column| column.1(node));
+        sums.iter_mut().zip(figures).for_each(|(sum, n)| *sum += n);
+        add(&number.to_string(), &figures);
+    }
+    add("all", &sums);
+    table
+}
+
+fn packets(metrics: &RackMetrics) -> Table {
+    let columns = [
+        ("packet", LEFT),
+        ("sent by requesters", RIGHT),
+        ("handled by the switch", RIGHT),
+        ("by home and cache agents", RIGHT),
+    ];
+    let mut table = Table::new("Packets by type and by who handled them", &columns);
+    let mut sent = PacketCounts::default();
+    metrics.nodes.iter().for_each(|node| sent.add(&node.sent));
+    let switch = metrics
+        .switch
+        .as_ref()
+        .map(|switch| switch.received.clone());
+    let switch = switch.unwrap_or_default();
+    let agents = metrics.agent_packets();
+    for &kind in rackmem::Kind::ALL {
+        let counts = [&sent, &switch, &agents].map(|counts| {
+            let row = counts.0.iter().find(|row| row.0 == kind);
+            row.map_or(0, |row| row.1)
+        });
+        if counts.iter().any(|&count| count > 0) {
+            packet_row(&mut table, kind.name(), counts);
+        }
+    }
+    table.rule();
+    packet_row(
+        &mut table,
+        "all",
+        [&sent, &switch, &agents].map(PacketCounts::total),
+    );
+    table
+}
+
+fn packet_row(table: &mut Table, name: &str, counts: [u64; 3]) {
+    let cells = counts.map(|count| match count {
+        0 => String::new(),
+        some => count(some),
+    });
+    let [sent, switch, agents] = cells.each_ref().map(String::as_str);
+    table.row(&[name, sent, switch, agents]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_shown_in_the_unit_that_suits_them() {
+        let cases = [(150, "150 ns"), (1_500, "1.50 µs"), (20_000_000, "20.0 ms")];
+        for (time, text) in cases {
+            assert_eq!(nanos(time), text);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What the kernel lets this user do.
+
+use super::procfs;
+use super::{Check, Finding, State};
+use std::process::{Command, Stdio};
+
+pub const CHECKS: &[Check] = &[
+    Check {
+        name: "xdp",
+        probe: xdp,
+        enable: "run as root, or give the program CAP_BPF and CAP_NET_ADMIN (setcap)",
+        without: "nothing yet: this release's switch runs in user space and needs no privilege",
+    },
+    Check {
+        name: "network namespaces",
+        probe: namespaces,
+        enable: "as root: sysctl -w user.max_net_namespaces=1000",
+        without: "racks with emulated delay and loss on one machine; loopback racks still run",
+    },
+    Check {
+        name: "clock",
+        probe: clock,
+        enable: "boot with a stable time stamp counter: clocksource=tsc tsc=reliable",
+        without: "reading the time is a system call: measured latencies grow by up to a microsecond",
+    },
+];
+
+fn xdp() -> Finding {
+    let named = [
+        (procfs::CAP_BPF, "CAP_BPF"),
+        (procfs::CAP_NET_ADMIN, "CAP_NET_ADMIN"),
+    ];
+    let kernel = procfs::text("/proc/sys/kernel/osrelease").unwrap_or_default();
+    if !procfs::exists("/proc/sys/kernel/unprivileged_bpf_disabled") {
+        return Finding::new(State::Missing, format!("kernel {kernel} has no BPF"));
+    }
+    let may_all = procfs::capable(procfs::CAP_SYS_ADMIN);
+    let lacking: Vec<&str> = named
+        .iter()
+        .filter(|row| !may_all && !procfs::capable(row.0))
+        .map(|row| row.1)
+        .collect();
+    if lacking.is_empty() {
+        Finding::new(State::Found, format!("kernel {kernel}, permitted"))
+    } else {
+        Finding::new(State::Denied, format!("lacks {}", lacking.join(" and ")))
+    }
+}
+
+/// Ways to a network namespace of one's own, from the less to the more roundabout.
+const UNSHARE: [(&[&str], &str); 2] = [
+    (&["--net", "true"], "permitted"),
+    (
+        &["--user", "--map-root-user", "--net", "true"],
+        "permitted within a user namespace",
+    ),
+];
+
+fn namespaces() -> Finding {
+    if !procfs::exists("/proc/self/ns/net") {
+        return Finding::new(State::Missing, "this kernel does not have them");
+    }
+    match UNSHARE.iter().find(|way| succeeds("unshare", way.0)) {
+        Some(way) => Finding::new(State::Found, way.1),
+        None => Finding::new(State::Denied, "`unshare --net` is refused or not installed"),
+    }
+}
+
+fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// Sources that are read without entering the kernel.
+const FAST_CLOCKS: [&str; 4] = [
+    "tsc",
+    "kvm-clock",
+    "hyperv_clocksource_tsc_page",
+    "arch_sys_counter",
+];
+
+fn clock() -> Finding {
+    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    match procfs::text(path) {
+        None => Finding::new(State::Limited, "unknown"),
+        Some(source) => {
+            let fast = FAST_CLOCKS.contains(&source.as_str());
+            Finding::found_if(fast, State::Limited, source)
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Memory, cores, and limits on them.
+
+use super::procfs;
+use super::{Check, Finding, State};
+use crate::size;
+
+pub const CHECKS: &[Check] = &[
+    Check {
+        name: "cores",
+        probe: cores,
+        enable: "run on a machine (or in a container) with at least two cores",
+        without: "application threads and agents take turns: UDP racks are several times slower",
+    },
+    Check {
+        name: "memory",
+        probe: memory,
+        enable: "close other programs, or give racks less: --cache 64M --memory 512M",
+        without: "the demo and large stores may be ended by the kernel",
+    },
+    Check {
+        name: "huge pages",
+        probe: huge_pages,
+        enable: "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+        without: "more TLB misses on large caches: hits of cold blocks cost some 20 to 50 ns more",
+    },
+    Check {
+        name: "open files",
+        probe: open_files,
+        enable: "in the shell before the start: ulimit -n 65536",
+        without: "a server takes fewer connections, and a node fewer threads that miss at once over UDP",
+    },
+    Check {
+        name: "userfaultfd",
+        probe: userfaultfd,
+        enable: "as root: sysctl -w vm.unprivileged_userfaultfd=1, or a readable /dev/userfaultfd",
+        without: "nothing yet: mapped memory is not in this release",
+    },
+];
+
+/// What a 4-node demo takes, with room to spare.
+const DEMO_MEMORY: u64 = 2 << 30;
+/// Files for a thousand connections, some for each requester and all else.
+const WANTED_FILES: u64 = 4096;
+
+fn cores() -> Finding {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let detail = format!("{cores} for this process");
+    Finding::found_if(cores >= 2, State::Limited, detail)
+}
+
+fn memory() -> Finding {
+    let text = procfs::text("/proc/meminfo").unwrap_or_default();
+    let Some(available) = procfs::field(&text, "MemAvailable:") else {
+        return Finding::new(State::Missing, "/proc/meminfo cannot be read");
+    };
+    let bytes = available.saturating_mul(1024);
+    let detail = format!("{} available", size::show(bytes));
+    Finding::found_if(bytes >= DEMO_MEMORY, State::Limited, detail)
+}
+
+fn huge_pages() -> Finding {
+    let path = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let Some(text) = procfs::text(path) else {
+        return Finding::new(State::Missing, "this kernel has no transparent huge pages");
+    };
+    let setting = chosen(&text).unwrap_or("unknown").to_owned();
+    let reserved = procfs::number("/proc/sys/vm/nr_hugepages").unwrap_or(0);
+    let detail = format!("transparent: {setting}, reserved: {reserved}");
+    Finding::found_if(setting != "never", State::Denied, detail)
+}
+
+/// The word in brackets of the kernel's list of choices.
+fn chosen(text: &str) -> Option<&str> {
+    text.split_once('[')?.1.split_once(']').map(|pair| pair.0)
+}
+
+fn open_files() -> Finding {
+    let text = procfs::text("/proc/self/limits").unwrap_or_default();
+    match procfs::field(&text, "Max open files") {
+        Some(files) => Finding::found_if(files >= WANTED_FILES, State::Limited, format!("{files}")),
+        None if text.contains("Max open files") => Finding::new(State::Found, "unlimited"),
+        None => Finding::new(State::Missing, "/proc/self/limits cannot be read"),
+    }
+}
+
+fn userfaultfd() -> Finding {
+    let setting = procfs::number("/proc/sys/vm/unprivileged_userfaultfd");
+    let device = std::fs::File::open("/dev/userfaultfd").is_ok();
+    let privileged = procfs::capable(procfs::CAP_SYS_PTRACE);
+    let way = [
+        (setting == Some(1), "for everybody"),
+        (device, "through /dev/userfaultfd"),
+        (privileged && setting.is_some(), "for this privileged user"),
+    ];
+    match way.iter().find(|row| row.0) {
+        Some(row) => Finding::new(State::Found, row.1),
+        None if setting.is_some() => Finding::new(State::Denied, "for privileged users only"),
+        None => Finding::new(State::Missing, "this kernel does not have it"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_choice_is_the_word_in_brackets() {
+        assert_eq!(chosen("always [madvise] never"), Some("madvise"));
+        assert_eq!(chosen("always"), None);
+    }
+}

@@ -1,0 +1,163 @@
+//! `rackmem doctor`: what this machine can do for a rack, how to enable the rest, what is lost without it.
+
+mod kernel;
+mod memory;
+mod network;
+mod procfs;
+mod tools;
+
+use crate::ended::Ended;
+use crate::failure::Result;
+use rackmem_bench::table::{Align, Table};
+use serde_json::json;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  rackmem doctor                   a table, then how to enable what is not there
+  rackmem --json doctor            one object, for scripts
+
+It changes nothing. It exits with 0 whatever it finds: a rack runs with less, and the table says with what.";
+
+/// How much of a capability there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// All that is wanted.
+    Found,
+    /// Less than is wanted.
+    Limited,
+    /// There, and this user may not use it.
+    Denied,
+    /// Not there.
+    Missing,
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            State::Found => "found",
+            State::Limited => "limited",
+            State::Denied => "denied",
+            State::Missing => "missing",
+        }
+    }
+}
+
+/// What a probe found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    state: State,
+    detail: String,
+}
+
+impl Finding {
+    /// A finding in words.
+    pub fn new(state: State, detail: impl Into<String>) -> Self {
+        Finding {
+            state,
+            detail: detail.into(),
+        }
+    }
+
+    /// Found where it holds, else the other state.
+    pub fn found_if(holds: bool, otherwise: State, detail: impl Into<String>) -> Self {
+        Finding::new(if holds { State::Found } else { otherwise }, detail)
+    }
+}
+
+/// One capability.
+pub struct Check {
+    /// Its name: stable, lower case.
+    pub name: &'static str,
+    /// Looks for it.
+    pub probe: fn() -> Finding,
+    /// How to get it.
+    pub enable: &'static str,
+    /// What is lost without it.
+    pub without: &'static str,
+}
+
+/// All of them, by what they are about.
+const TABLES: [&[Check]; 4] = [
+    network::CHECKS,
+    memory::CHECKS,
+    kernel::CHECKS,
+    tools::CHECKS,
+];
+
+/// Probes everything and tells.
+pub fn run(json: bool) -> Result<Ended> {
+    let found: Vec<(&Check, Finding)> = TABLES
+        .iter()
+        .flat_map(|table| table.iter())
+        .map(|check| (check, (check.probe)()))
+        .collect();
+    if json {
+        print_json(&found);
+    } else {
+        print_table(&found)?;
+    }
+    Ok(Ended::Done)
+}
+
+fn print_json(found: &[(&Check, Finding)]) {
+    let row = |(check, finding): &(&Check, Finding)| {
+        json!({
+            "check": check.name,
+            "state": finding.state.name(),
+            "detail": finding.detail,
+            "enable": check.enable,
+            "without": check.without,
+        })
+    };
+    let rows: Vec<_> = found.iter().map(row).collect();
+    println!("{}", json!({"checks": rows}));
+}
+
+fn print_table(found: &[(&Check, Finding)]) -> Result<()> {
+    let columns = [
+        ("capability", Align::Left),
+        ("", Align::Left),
+        ("what is there", Align::Left),
+    ];
+    let mut table = Table::new("rackmem doctor", &columns);
+    for (check, finding) in found {
+        table.row(&[check.name, finding.state.name(), &finding.detail]);
+    }
+    table.print()?;
+    let lacking: Vec<_> = found
+        .iter()
+        .filter(|row| row.1.state != State::Found)
+        .collect();
+    if lacking.is_empty() {
+        println!("\nEverything is there.");
+    }
+    for (check, finding) in lacking {
+        println!("\n{} ({})", check.name, finding.state.name());
+        println!("  enable:  {}", check.enable);
+        println!("  without: {}", check.without);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_check_has_one_name_a_remedy_and_a_price() {
+        let all: Vec<&Check> = TABLES.iter().flat_map(|table| table.iter()).collect();
+        let names: BTreeSet<&str> = all.iter().map(|check| check.name).collect();
+        assert_eq!(names.len(), all.len());
+        for check in all {
+            assert!(!check.enable.is_empty() && !check.without.is_empty());
+        }
+    }
+
+    #[test]
+    fn every_probe_returns_on_any_machine() {
+        for check in TABLES.iter().flat_map(|table| table.iter()) {
+            assert!(!(check.probe)().detail.is_empty(), "{}", check.name);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! All nodes in this process, one listener each.
+
+use super::{ServeArgs, listen};
+use crate::ended::Ended;
+use crate::failure::{Failure, Result};
+use crate::rack_args::RackArgs;
+use crate::stop::Stop;
+use crate::store;
+use rackmem::Rack;
+use rackmem_kv::Server;
+use std::net::{Ipv4Addr, SocketAddr};
+
+pub fn run(rack_args: &RackArgs, serve: &ServeArgs, json: bool) -> Result<Ended> {
+    let stop = Stop::on_signals()?;
+    let rack = rack_args.build()?;
+    let ports = ports(serve.port, rack.nodes().len())?;
+    let servers = start(&rack, serve, &ports)?;
+    listen::announce(&servers, &rack_args.describe(), json);
+    stop.wait();
+    listen::shutdown(servers);
+    drop(rack);
+    Ok(Ended::Interrupted)
+}
+
+/// Starts a server at every node.
+fn start(rack: &Rack, serve: &ServeArgs, ports: &[u16]) -> Result<Vec<Server>> {
+    let mut servers = Vec::with_capacity(ports.len());
+    for (node, &port) in rack.nodes().iter().zip(ports) {
+        let config = serve.config(node, SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        let bound =
+            store::open(node.clone(), serve.buckets).and_then(|store| listen::bind(store, config));
+        match bound {
+            Ok(server) => servers.push(server),
+            Err(failure) => {
+                listen::shutdown(servers);
+                return Err(failure);
+            }
+        }
+    }
+    Ok(servers)
+}
+
+/// A port for each node: consecutive ones from the first, or any.
+fn ports(first: u16, nodes: usize) -> Result<Vec<u16>> {
+    let too_high = || {
+        Failure::new(
+            format!("{nodes} nodes do not fit the ports from {first} to 65535"),
+            "choose a lower --port, or --port 0 for any free ones",
+        )
+    };
+    (0..nodes)
+        .map(|node| match first {
+            0 => Ok(0),
+            _ => u16::try_from(node)
+                .ok()
+                .and_then(|node| first.checked_add(node))
+                .ok_or_else(too_high),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_follow_one_another() {
+        assert_eq!(ports(7379, 3).unwrap(), [7379, 7380, 7381]);
+        assert_eq!(ports(0, 2).unwrap(), [0, 0]);
+        assert_eq!(ports(65535, 1).unwrap(), [65535]);
+        assert!(ports(65535, 2).is_err());
+    }
+}

@@ -1,0 +1,35 @@
+//! This process as one node of a rack of processes.
+
+use super::{ServeArgs, listen};
+use crate::commands::load;
+use crate::ended::Ended;
+use crate::failure::Result;
+use crate::stop::Stop;
+use crate::store;
+use rackmem::Rack;
+use std::net::SocketAddr;
+use std::path::Path;
+
+pub fn run(
+    file: &Path,
+    number: usize,
+    addr: SocketAddr,
+    serve: &ServeArgs,
+    json: bool,
+) -> Result<Ended> {
+    let config = load(file)?;
+    let stop = Stop::on_signals()?;
+    let rack = Rack::join(&config, number)?;
+    let node = rack.try_node(number)?;
+    let Some(store) = store::open_when_ready(&node, serve.buckets, &stop)? else {
+        return Ok(Ended::Interrupted);
+    };
+    let servers = vec![listen::bind(store, serve.config(&node, addr))?];
+    let (nodes, mode) = (config.nodes.len(), config.mode().name());
+    let what = format!("node {number} of {nodes}, {mode} mode");
+    listen::announce(&servers, &what, json);
+    stop.wait();
+    listen::shutdown(servers);
+    drop(rack);
+    Ok(Ended::Interrupted)
+}

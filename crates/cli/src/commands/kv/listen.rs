@@ -1,0 +1,42 @@
+//! One listener a node.
+
+use crate::failure::{Failure, Result};
+use crate::store::NodeStore;
+use rackmem_kv::{BindError, Server, ServerConfig};
+use serde_json::json;
+use std::net::SocketAddr;
+
+/// Starts the server of one node.
+pub fn bind(store: NodeStore, config: ServerConfig) -> Result<Server> {
+    let addr = config.addr;
+    Server::bind(store, config).map_err(|error| explain(addr, &error))
+}
+
+fn explain(addr: SocketAddr, error: &BindError) -> Failure {
+    let next = match error {
+        BindError::Open(_) => "add --password, or listen on 127.0.0.1",
+        BindError::BadOption(_) => "see `rackmem kv --help` for what is possible",
+        BindError::Io(_) => "choose another port, or --port 0 for any free one",
+    };
+    Failure::new(format!("{addr}: {error}"), next)
+}
+
+/// Says where clients can connect.
+pub fn announce(servers: &[Server], what: &str, json: bool) {
+    let addrs: Vec<SocketAddr> = servers.iter().map(Server::local_addr).collect();
+    if json {
+        let list: Vec<String> = addrs.iter().map(ToString::to_string).collect();
+        println!("{}", json!({"listening": list}));
+        return;
+    }
+    println!("kv: {what}. Every node serves every key:");
+    for addr in &addrs {
+        println!("  redis-cli -h {} -p {}", addr.ip(), addr.port());
+    }
+    println!("Ctrl-C ends it.");
+}
+
+/// Ends the servers; returns when their threads have.
+pub fn shutdown(servers: Vec<Server>) {
+    servers.into_iter().for_each(Server::shutdown);
+}

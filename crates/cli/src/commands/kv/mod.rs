@@ -1,0 +1,102 @@
+//! `rackmem kv`: the store, served from every node of an embedded rack, or from one node of a rack of processes.
+
+mod embedded;
+mod info;
+mod joined;
+pub mod listen;
+
+use crate::ended::Ended;
+use crate::failure::{Failure, Result};
+use crate::rack_args::RackArgs;
+use clap::Args;
+use rackmem::Node;
+use rackmem_kv::ServerConfig;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  rackmem kv                                       4 nodes on ports 7379 to 7382 of this machine
+  redis-cli -p 7379 set greeting hello             store at node 0 ...
+  redis-cli -p 7381 get greeting                   ... and read at node 2, from its own cache
+  rackmem kv --nodes 2 --fabric udp --port 0       any free ports, packets over UDP
+  rackmem kv --mode home-only                      the same without a switch
+  rackmem --json kv --port 0                       one line: {\"listening\":[...]}
+
+One process a node; `rackmem switch --help` shows a rack.toml:
+  rackmem kv --rack rack.toml --node 1 --listen 127.0.0.1:7380
+  rackmem kv --rack rack.toml --node 1 --listen 10.0.0.2:7379 --password secret
+
+An address that other machines can reach needs a password. Connections are not encrypted.";
+
+/// Options of `rackmem kv`.
+#[derive(Debug, Args)]
+pub struct KvArgs {
+    #[command(flatten)]
+    serve: ServeArgs,
+    #[command(flatten)]
+    rack_args: RackArgs,
+    #[command(flatten)]
+    join: JoinArgs,
+}
+
+/// How clients are served.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Serving")]
+struct ServeArgs {
+    /// Port of node 0; the others follow. 0 takes any free ones
+    #[arg(long, value_name = "PORT", default_value_t = 7379)]
+    port: u16,
+    /// What clients must say first (AUTH); the variable RACKMEM_PASSWORD keeps it out of lists of processes
+    #[arg(long)]
+    password: Option<String>,
+    /// Threads that serve clients, each node
+    #[arg(long, value_name = "W", default_value_t = 1)]
+    workers: usize,
+    /// Buckets of the store, a block each: a power of two, the same at every node
+    #[arg(long, value_name = "B", default_value_t = 1 << 16)]
+    buckets: usize,
+}
+
+impl ServeArgs {
+    /// The server of one node by these options.
+    fn config(&self, node: &Node, addr: SocketAddr) -> ServerConfig {
+        let from_environment = || std::env::var("RACKMEM_PASSWORD").ok();
+        ServerConfig {
+            addr,
+            password: self.password.clone().or_else(from_environment),
+            workers: self.workers,
+            sections: vec![info::section(node)],
+            ..ServerConfig::default()
+        }
+    }
+}
+
+/// This process as one node of a rack of processes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "One node of a rack of processes")]
+struct JoinArgs {
+    /// The file that describes the rack
+    #[arg(long, value_name = "FILE", requires_all = ["node", "listen"])]
+    #[arg(conflicts_with_all = ["nodes", "fabric", "mode", "cache", "memory", "block_size", "port"])]
+    rack: Option<PathBuf>,
+    /// Which of its nodes this is, from 0
+    #[arg(long, value_name = "N", requires = "rack")]
+    node: Option<usize>,
+    /// Where clients connect to this node
+    #[arg(long, value_name = "ADDR", requires = "rack")]
+    listen: Option<SocketAddr>,
+}
+
+/// Serves until told to stop.
+pub fn run(args: &KvArgs, json: bool) -> Result<Ended> {
+    let (serve, join) = (&args.serve, &args.join);
+    match (&join.rack, join.node, join.listen) {
+        (Some(rack), Some(node), Some(listen)) => joined::run(rack, node, listen, serve, json),
+        (None, ..) => embedded::run(&args.rack_args, serve, json),
+        _ => Err(Failure::new(
+            "--rack needs --node and --listen",
+            "see `rackmem kv --help`",
+        )),
+    }
+}

@@ -1,0 +1,35 @@
+//! The subcommands, one file or folder each.
+
+pub mod demo;
+pub mod doctor;
+pub mod kv;
+pub mod node;
+pub mod switch;
+
+use crate::args::{Cli, Command};
+use crate::ended::Ended;
+use crate::failure::{Failure, Result};
+use rackmem::Config;
+use std::path::Path;
+
+/// Runs the command that was asked for.
+pub fn run(cli: &Cli) -> Result<Ended> {
+    match &cli.command {
+        Command::Demo(args) => demo::run(args, cli.json),
+        Command::Kv(args) => kv::run(args, cli.json),
+        Command::Switch(args) => switch::run(args, cli.json),
+        Command::Node(args) => node::run(args, cli.json),
+        Command::Doctor => doctor::run(cli.json),
+    }
+}
+
+/// Reads the file that describes a rack of processes.
+fn load(path: &Path) -> Result<Config> {
+    Config::load(path).map_err(|error| {
+        let text = error.to_string();
+        Failure::new(
+            text,
+            "mend the file; `rackmem switch --help` shows a whole one",
+        )
+    })
+}

@@ -1,0 +1,82 @@
+//! `rackmem node`: this process as one node, which gives its memory and its directory to the rack.
+
+use super::load;
+use crate::ended::Ended;
+use crate::failure::Result;
+use crate::{figures, stop::Stop};
+use clap::Args;
+use rackmem::{NodeMetrics, Rack};
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  rackmem node --rack rack.toml --node 1                 give this machine's memory to the rack
+  rackmem node --rack rack.toml --node 1 --stats 5       with a line of figures every five seconds
+  rackmem --json node --rack rack.toml --node 1 --stats 5
+
+`rackmem switch --help` shows a rack.toml. `rackmem kv --rack` is a node that also serves the store.";
+
+/// Options of `rackmem node`.
+#[derive(Debug, Args)]
+pub struct NodeArgs {
+    /// The file that describes the rack
+    #[arg(long, value_name = "FILE")]
+    rack: PathBuf,
+    /// Which of its nodes this is, from 0
+    #[arg(long, value_name = "N")]
+    node: usize,
+    /// Print figures every so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    stats: Option<u64>,
+}
+
+/// Serves until told to stop.
+pub fn run(args: &NodeArgs, json: bool) -> Result<Ended> {
+    let config = load(&args.rack)?;
+    let stop = Stop::on_signals()?;
+    let rack = Rack::join(&config, args.node)?;
+    let addr = config.nodes[args.node];
+    if json {
+        println!(
+            "{}",
+            json!({"node": args.node, "address": addr.to_string()})
+        );
+    } else {
+        let (node, mode) = (args.node, config.mode().name());
+        println!("node {node}: in the rack on {addr} (UDP), mode {mode}. Ctrl-C ends it.");
+    }
+    match args.stats {
+        None => stop.wait(),
+        Some(seconds) => report(&rack, &stop, Duration::from_secs(seconds), json),
+    }
+    drop(rack);
+    Ok(Ended::Interrupted)
+}
+
+fn report(rack: &Rack, stop: &Stop, every: Duration, json: bool) {
+    let mut before = NodeMetrics::default();
+    while stop.sleep(every) {
+        let Some(now) = rack.metrics().nodes.into_iter().next() else {
+            return;
+        };
+        if json {
+            println!("{}", figures::node(&now));
+        } else {
+            println!("{}", line(&before, &now, every));
+        }
+        before = now;
+    }
+}
+
+fn line(before: &NodeMetrics, now: &NodeMetrics, every: Duration) -> String {
+    let rate = |new: u64, old: u64| new.saturating_sub(old) as f64 / every.as_secs_f64();
+    format!(
+        "{:>10.0} packets/s  {:>10.0} coherence events/s  {:>6} chunks  {} retransmissions",
+        rate(now.received.total(), before.received.total()),
+        rate(now.events.total(), before.events.total()),
+        now.chunks,
+        now.retransmissions,
+    )
+}

@@ -1,0 +1,93 @@
+//! What a user reads when a command fails: one line of cause, one line of what to do next.
+
+use std::fmt;
+
+/// Why a command failed, and the next step.
+#[derive(Debug)]
+pub struct Failure {
+    cause: String,
+    next: String,
+}
+
+/// The result of a command and its parts.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    /// A failure with its remedy.
+    pub fn new(cause: impl Into<String>, next: impl Into<String>) -> Self {
+        Failure {
+            cause: cause.into(),
+            next: next.into(),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A cause from a parser may have several lines; a failure has one.
+        let cause: Vec<&str> = self.cause.split_whitespace().collect();
+        write!(f, "error: {}\n next: {}", cause.join(" "), self.next)
+    }
+}
+
+impl From<rackmem::Error> for Failure {
+    fn from(error: rackmem::Error) -> Self {
+        Failure::new(error.to_string(), next_step(&error))
+    }
+}
+
+fn next_step(error: &rackmem::Error) -> &'static str {
+    use rackmem::Error;
+    match error {
+        Error::Config(_) => "mend the option or the line named, then try again",
+        Error::OutOfMemory { .. } => "give each node more with --memory (or `memory` in the file)",
+        Error::Timeout { .. } => "start the missing process, or check its address in the file",
+        Error::Busy { .. } => {
+            "look for a process that was killed while it held a lock; restart the rack"
+        }
+        Error::NoSuchNode { .. } => "choose a node number that the configuration has, from 0",
+        Error::RegionMismatch { .. } => "use the settings that the first process used",
+        Error::Io(_) => "run `rackmem doctor`, which says what this machine lacks",
+        _ => "run it again; if it stays, please report it with this text",
+    }
+}
+
+impl From<rackmem_kv::Error> for Failure {
+    fn from(error: rackmem_kv::Error) -> Self {
+        let next = match &error {
+            rackmem_kv::Error::Settings { .. } => "start every node with the same --buckets",
+            rackmem_kv::Error::BadOption(_) => "choose a power of two, such as --buckets 65536",
+            rackmem_kv::Error::Memory(_) => {
+                "give each node more with --memory, or check that every process of the rack runs"
+            }
+            _ => "run it again; if it stays, please report it with this text",
+        };
+        Failure::new(format!("store: {error}"), next)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        rackmem::Error::from(error).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_two_lines_whatever_the_cause() {
+        let text = Failure::new("bad\n  thing\n", "mend it").to_string();
+        assert_eq!(text, "error: bad thing\n next: mend it");
+    }
+
+    #[test]
+    fn an_exhausted_node_is_told_how_to_get_more() {
+        let text = Failure::from(rackmem::Error::OutOfMemory { node: 2 }).to_string();
+        assert!(
+            text.contains("node 2") && text.contains("--memory"),
+            "{text}"
+        );
+    }
+}

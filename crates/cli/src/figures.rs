@@ -1,0 +1,96 @@
+//! A rack's figures as JSON, the same in every command that gives them.
+
+use rackmem::{Events, NodeMetrics, PacketCounts, RackMetrics, SwitchMetrics};
+use serde_json::{Map, Value, json};
+
+/// Everything this process knows about its rack.
+pub fn rack(metrics: &RackMetrics) -> Value {
+    json!({
+        "events": events(&metrics.events()),
+        "nodes": metrics.nodes.iter().map(node).collect::<Vec<_>>(),
+        "switch": metrics.switch.as_ref().map(switch),
+    })
+}
+
+/// One node's figures.
+pub fn node(metrics: &NodeMetrics) -> Value {
+    json!({
+        "events": events(&metrics.events),
+        "invalidated": metrics.invalidated,
+        "provided": metrics.provided,
+        "retransmissions": metrics.retransmissions,
+        "chunks": metrics.chunks,
+        "received": packets(&metrics.received),
+        "sent": packets(&metrics.sent),
+        "home": {
+            "owned": metrics.home.owned,
+            "locked": metrics.home.locked,
+            "invalid": metrics.home.invalid,
+            "ignored": metrics.home.ignored,
+            "migrated": metrics.home.migrated,
+            "collided": metrics.home.collided,
+        },
+    })
+}
+
+/// The switch's figures.
+pub fn switch(metrics: &SwitchMetrics) -> Value {
+    let counters = &metrics.counters;
+    json!({
+        "entries": metrics.entries,
+        "received": packets(&metrics.received),
+        "granted": counters.granted,
+        "locked": counters.locked,
+        "invalid": counters.invalid,
+        "to_home": counters.to_home,
+        "unlocked": counters.unlocked,
+        "added": counters.added,
+        "collided": counters.collided,
+        "dropped": counters.dropped,
+        "violations": counters.violations,
+    })
+}
+
+/// Coherence events by kind.
+pub fn events(events: &Events) -> Value {
+    json!({
+        "read_miss": events.read_miss,
+        "write_miss": events.write_miss,
+        "write_shared": events.write_shared,
+        "evict_shared": events.evict_shared,
+        "evict_modified": events.evict_modified,
+        "refused": events.refused,
+    })
+}
+
+/// Packets by kind, those that there were.
+pub fn packets(counts: &PacketCounts) -> Value {
+    let seen = counts.0.iter().filter(|row| row.1 > 0);
+    let rows: Map<String, Value> = seen
+        .map(|(kind, count)| (kind.name().to_owned(), json!(count)))
+        .collect();
+    Value::Object(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rackmem::{Kind, Rack};
+
+    #[test]
+    fn packets_that_never_came_are_left_out() {
+        let counts = PacketCounts(vec![(Kind::ReadMiss, 3), (Kind::Ping, 0)]);
+        assert_eq!(packets(&counts), json!({"ReadMiss": 3}));
+    }
+
+    #[test]
+    fn a_rack_without_a_switch_says_so() {
+        let rack_of_one = Rack::builder(1)
+            .mode(rackmem::Mode::HomeOnly)
+            .build()
+            .unwrap();
+        let figures = rack(&rack_of_one.metrics());
+        assert_eq!(figures["switch"], Value::Null);
+        assert_eq!(figures["nodes"].as_array().map(Vec::len), Some(1));
+    }
+}

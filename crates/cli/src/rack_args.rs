@@ -1,0 +1,96 @@
+//! The options of an embedded rack, shared by the commands that make one.
+
+use crate::failure::Result;
+use crate::size;
+use clap::{Args, ValueEnum};
+use rackmem::{Fabric, Mode, Rack};
+
+/// How packets move between the nodes of an embedded rack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FabricArg {
+    /// A function call: the receiver's handler runs in the sender's thread
+    Inline,
+    /// UDP over loopback, a thread for every agent and the switch
+    Udp,
+}
+
+/// Which protocol keeps the memory coherent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ModeArg {
+    /// FlowCC: the switch owns the directory entries it has room for
+    Switch,
+    /// FlowCC without a switch: home agents own every entry
+    HomeOnly,
+    /// A classic directory as a baseline: the home gathers acknowledgements
+    Directory,
+}
+
+impl From<FabricArg> for Fabric {
+    fn from(fabric: FabricArg) -> Fabric {
+        match fabric {
+            FabricArg::Inline => Fabric::Inline,
+            FabricArg::Udp => Fabric::Udp,
+        }
+    }
+}
+
+impl From<ModeArg> for Mode {
+    fn from(mode: ModeArg) -> Mode {
+        match mode {
+            ModeArg::Switch => Mode::Switch,
+            ModeArg::HomeOnly => Mode::HomeOnly,
+            ModeArg::Directory => Mode::Directory,
+        }
+    }
+}
+
+/// An embedded rack: all its nodes in this process.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "The rack")]
+pub struct RackArgs {
+    /// Nodes, 1 to 32
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub nodes: usize,
+    /// How packets move
+    #[arg(long, value_enum, default_value = "inline")]
+    pub fabric: FabricArg,
+    /// Which protocol keeps the memory coherent
+    #[arg(long, value_enum, default_value = "switch")]
+    pub mode: ModeArg,
+    /// Bytes of blocks each node's cache holds
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size::parse)]
+    pub cache: u64,
+    /// Bytes of shared memory each node gives, taken as it is touched
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size::parse)]
+    pub memory: u64,
+    /// Bytes of a block, the unit of coherence: a power of two, 256 to 65536
+    #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = size::parse)]
+    pub block_size: u64,
+}
+
+impl RackArgs {
+    /// Starts the rack.
+    pub fn build(&self) -> Result<Rack> {
+        let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
+        let rack = Rack::builder(self.nodes)
+            .fabric(self.fabric.into())
+            .mode(self.mode.into())
+            .cache(bytes(self.cache))
+            .memory(self.memory)
+            .block_size(bytes(self.block_size));
+        Ok(rack.build()?)
+    }
+
+    /// The rack in a few words.
+    pub fn describe(&self) -> String {
+        let fabric = Fabric::from(self.fabric);
+        let nodes = if self.nodes == 1 { "node" } else { "nodes" };
+        format!(
+            "{} {nodes}, {} fabric, {} mode, blocks of {}",
+            self.nodes,
+            format!("{fabric:?}").to_lowercase(),
+            Mode::from(self.mode).name(),
+            size::show(self.block_size)
+        )
+    }
+}

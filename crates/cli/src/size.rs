@@ -1,0 +1,95 @@
+//! Sizes and counts as people write them: `4096`, `64K`, `256M`, `2GiB`; `1 234 567`.
+
+/// Powers of 1024 by their letter.
+const UNITS: [(char, u32); 4] = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
+
+/// Bytes of a size; for clap.
+pub fn parse(text: &str) -> Result<u64, String> {
+    let upper = text.trim().to_ascii_uppercase();
+    let bare = upper.strip_suffix("IB").or(upper.strip_suffix('B'));
+    let bare = bare.unwrap_or(&upper);
+    let (digits, shift) = UNITS
+        .iter()
+        .find_map(|&(letter, shift)| Some((bare.strip_suffix(letter)?, shift)))
+        .unwrap_or((bare, 0));
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| "write a size like 4096, 64K, 256M or 2G".to_owned())?;
+    number
+        .checked_mul(1 << shift)
+        .ok_or_else(|| "that is more than 2^64 bytes".to_owned())
+}
+
+/// A size for people, in the largest unit that leaves it at least one.
+pub fn show(bytes: u64) -> String {
+    let unit = UNITS.iter().rev().find(|unit| bytes >> unit.1 > 0);
+    match unit {
+        None => format!("{bytes} B"),
+        Some(&(letter, shift)) => {
+            let tenths = (u128::from(bytes) * 10) >> shift;
+            match tenths % 10 {
+                0 => format!("{} {letter}iB", tenths / 10),
+                tenth => format!("{}.{tenth} {letter}iB", tenths / 10),
+            }
+        }
+    }
+}
+
+/// A count for people, its thousands apart.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_in_powers_of_1024() {
+        let cases = [
+            ("4096", 4096),
+            ("64k", 65536),
+            ("256M", 256 << 20),
+            ("2GiB", 2 << 30),
+            ("1TB", 1 << 40),
+            ("0", 0),
+            ("17B", 17),
+        ];
+        for (text, bytes) in cases {
+            assert_eq!(parse(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "M", "1.5G", "-1", "1X", "99999999T", "1 GiB x"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn thousands_stand_apart() {
+        let cases = [(7, "7"), (1000, "1 000"), (1234567, "1 234 567")];
+        for (number, text) in cases {
+            assert_eq!(count(number), text);
+        }
+    }
+
+    #[test]
+    fn sizes_are_shown_in_the_unit_that_fits() {
+        let cases = [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1536, "1.5 KiB"),
+            (32 << 20, "32 MiB"),
+            (u64::MAX, "16777215.9 TiB"),
+        ];
+        for (bytes, text) in cases {
+            assert_eq!(show(bytes), text);
+        }
+    }
+}

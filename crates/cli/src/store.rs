@@ -1,0 +1,56 @@
+//! Opening the store at the nodes of a rack.
+
+use crate::failure::{Failure, Result};
+use crate::stop::Stop;
+use rackmem::Node;
+use rackmem_kv::{Options, Store};
+use std::time::{Duration, Instant};
+
+/// The store as one node of a rack has it open.
+pub type NodeStore = Store<Node>;
+
+/// How long a process waits for the others of its rack to be started.
+const WAIT: Duration = Duration::from_secs(120);
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Opens the store of so many buckets at one node.
+pub fn open(node: Node, buckets: usize) -> Result<NodeStore> {
+    Ok(Store::open(node, options(buckets))?)
+}
+
+/// Opens it in a rack whose other processes may not have been started yet. `None` when told to stop.
+pub fn open_when_ready(node: &Node, buckets: usize, stop: &Stop) -> Result<Option<NodeStore>> {
+    let end = Instant::now() + WAIT;
+    let mut told = false;
+    while !stop.requested() {
+        match Store::open(node.clone(), options(buckets)) {
+            Ok(store) => return Ok(Some(store)),
+            Err(rackmem_kv::Error::Memory(rackmem_kv::memory::MemoryError::Other(cause))) => {
+                if Instant::now() > end {
+                    return Err(nobody_came(&cause.to_string()));
+                }
+                if !std::mem::replace(&mut told, true) {
+                    eprintln!("waiting for the rack: {cause}");
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+        stop.sleep(PAUSE);
+    }
+    Ok(None)
+}
+
+fn options(buckets: usize) -> Options {
+    Options {
+        buckets,
+        ..Options::default()
+    }
+}
+
+fn nobody_came(cause: &str) -> Failure {
+    Failure::new(
+        format!("the rack did not come up in {} s: {cause}", WAIT.as_secs()),
+        "start the switch and all nodes of the file, then try again",
+    )
+}
