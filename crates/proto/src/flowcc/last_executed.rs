@@ -1,4 +1,8 @@
-//! The LAST-EXECUTED table of an agent: the largest sequence number it has executed of each requester (§5.3.1).
+//! The LAST-EXECUTED table of an agent: the largest sequence numbers it has executed of each requester (§5.3.1).
+//!
+//! A requester may begin an event while the one before it still waits for its write-back or its unlock, and then
+//! packets of both are retransmitted. So there is a row for each parity, like the two scores of §5.3.2: with one
+//! row, the newer event would make the agent ignore what the older one cannot end without.
 
 use super::assembly::Assembly;
 use crate::wire::{RequesterId, Seq};
@@ -22,7 +26,7 @@ struct Row {
     received: Assembly,
 }
 
-/// One row a requester of the rack.
+/// Two rows a requester of the rack, one a parity of its sequence numbers.
 pub struct LastExecuted {
     rows: Box<[Row]>,
 }
@@ -30,7 +34,7 @@ pub struct LastExecuted {
 impl Default for LastExecuted {
     fn default() -> Self {
         LastExecuted {
-            rows: alloc::vec![Row::default(); RequesterId::COUNT].into_boxed_slice(),
+            rows: alloc::vec![Row::default(); RequesterId::COUNT * 2].into_boxed_slice(),
         }
     }
 }
@@ -39,7 +43,7 @@ impl LastExecuted {
     /// Enters a request.
     #[inline]
     pub fn enter(&mut self, requester: RequesterId, seq: Seq) -> Executed {
-        let row = &mut self.rows[requester.index()];
+        let row = self.row(requester, seq);
         match seq.compare(row.seq) {
             Ordering::Greater => {
                 *row = Row {
@@ -57,7 +61,30 @@ impl LastExecuted {
     pub fn segment(&mut self, requester: RequesterId, seq: Seq) -> Option<&mut Assembly> {
         match self.enter(requester, seq) {
             Executed::Old => None,
-            _ => Some(&mut self.rows[requester.index()].received),
+            _ => Some(&mut self.row(requester, seq).received),
         }
+    }
+
+    #[inline]
+    fn row(&mut self, requester: RequesterId, seq: Seq) -> &mut Row {
+        &mut self.rows[requester.index() * 2 + seq.parity()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_that_lasts_is_not_forgotten_for_the_next_one() {
+        let mut table = LastExecuted::default();
+        let requester = RequesterId { node: 2, slot: 1 };
+        assert_eq!(table.enter(requester, Seq(7)), Executed::New);
+        assert_eq!(table.enter(requester, Seq(8)), Executed::New);
+        // The write-back of event 7 was lost and is asked for again.
+        assert_eq!(table.enter(requester, Seq(7)), Executed::Again);
+        assert_eq!(table.enter(requester, Seq(9)), Executed::New);
+        assert_eq!(table.enter(requester, Seq(7)), Executed::Old);
+        assert_eq!(table.enter(requester, Seq(8)), Executed::Again);
     }
 }

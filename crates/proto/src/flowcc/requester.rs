@@ -149,7 +149,7 @@ impl Requester {
 
     /// Begins an event; what was left of an earlier one is forgotten.
     pub fn begin(&mut self, now: u64, event: Event) -> Output {
-        self.seq = self.seq.next();
+        self.seq = self.next_seq();
         let mut request = Header::request(
             event.kind,
             self.config.epoch,
@@ -172,6 +172,20 @@ impl Requester {
             attempts: 1,
         });
         self.outgoing(request)
+    }
+
+    /// The next sequence number whose rows at owners and agents no event still needs: of two events after one
+    /// that is not acknowledged yet, the second would have its parity, and take its lock's score away.
+    fn next_seq(&self) -> Seq {
+        let seq = self.seq.next();
+        let tail = self.tail.map(|tail| tail.request.seq);
+        let unlock = self.unlock.map(|pending| pending.header.seq);
+        let taken = |open: Option<Seq>| open.is_some_and(|open| open.parity() == seq.parity());
+        if taken(tail) || taken(unlock) {
+            seq.next()
+        } else {
+            seq
+        }
     }
 
     fn outgoing(&self, request: Header) -> Output {
