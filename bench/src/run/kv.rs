@@ -226,28 +226,36 @@ impl Bench<'_> {
         for threads in [1, stores.len()] {
             let times = std::sync::Mutex::new(Histogram::new());
             let failed = AtomicU64::new(0);
-            let done = timing::run(threads, self.options.duration, |i| {
-                let mut client = ycsb::Client::with_keys(mix, zipf, VALUE, i as u64 + 1);
-                let mut store = Embedded(&stores[i]);
-                let (times, failed) = (
-                    Sampled {
-                        all: &times,
-                        mine: Histogram::new(),
-                    },
-                    &failed,
-                );
-                let mut times = times;
-                move || {
-                    let start = Instant::now();
-                    for _ in 0..64 {
-                        if client.step(&mut store).is_err() {
-                            failed.fetch_add(1, Ordering::Relaxed);
+            let go = || {
+                timing::run(threads, self.options.duration, |i| {
+                    let mut client = ycsb::Client::with_keys(mix, zipf, VALUE, i as u64 + 1);
+                    let mut store = Embedded(&stores[i]);
+                    let (times, failed) = (
+                        Sampled {
+                            all: &times,
+                            mine: Histogram::new(),
+                        },
+                        &failed,
+                    );
+                    let mut times = times;
+                    move || {
+                        let start = Instant::now();
+                        for _ in 0..64 {
+                            if client.step(&mut store).is_err() {
+                                failed.fetch_add(1, Ordering::Relaxed);
+                            }
                         }
+                        times.mine.record(start.elapsed().as_nanos() as u64 / 64);
+                        64
                     }
-                    times.mine.record(start.elapsed().as_nanos() as u64 / 64);
-                    64
-                }
-            });
+                })
+            };
+            // First every node fetches what it will go on reading.
+            go();
+            if let Ok(mut times) = times.lock() {
+                *times = Histogram::new();
+            }
+            let done = go();
             if failed.load(Ordering::Relaxed) > 0 {
                 return Err(BenchError::Missing(
                     "operations on the embedded store failed".into(),
