@@ -7,6 +7,7 @@ mod commands;
 mod ended;
 mod failure;
 mod figures;
+mod programs;
 mod rack_args;
 mod size;
 mod stop;

@@ -1,5 +1,6 @@
 //! The subcommands, one file or folder each.
 
+pub mod bench;
 pub mod demo;
 pub mod doctor;
 pub mod kv;
@@ -19,6 +20,7 @@ pub fn run(cli: &Cli) -> Result<Ended> {
         Command::Kv(args) => kv::run(args, cli.json),
         Command::Switch(args) => switch::run(args, cli.json),
         Command::Node(args) => node::run(args, cli.json),
+        Command::Bench(args) => bench::run(args, cli.json),
         Command::Doctor => doctor::run(cli.json),
     }
 }

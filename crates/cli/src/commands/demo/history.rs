@@ -9,6 +9,7 @@ use crate::store::NodeStore;
 use rackmem_sim::history::{Call, ClientLog, Operation, Recorder, Reply};
 use rackmem_sim::linear::{Limits, Verdict, check};
 use std::collections::HashMap;
+use std::sync::Barrier;
 use std::time::Instant;
 
 /// Clients of each node.
@@ -17,12 +18,16 @@ const CLIENTS: usize = 2;
 const OPERATIONS: usize = 5_000;
 /// Few keys, so that clients meet.
 const KEYS: [&str; 4] = ["history:0", "history:1", "history:2", "history:3"];
+/// Clients that outnumber the cores take turns this often in 256 operations, so that all of them meet.
+const GIVE_WAY: u8 = 16;
 /// Values that are set: numbers, since clients also add to them.
 const VALUES: i64 = 1_000_000;
 
 pub fn run(scene: &Scene<'_>, story: &mut Story) -> Played<()> {
     let recorder = Recorder::new(OPERATIONS);
     let clients = scene.nodes() * CLIENTS;
+    // Without it the first client would be done before the last one is there.
+    let start = Barrier::new(clients);
     let bar = scene
         .show
         .bar("record a history", (clients * OPERATIONS) as u64);
@@ -31,7 +36,11 @@ pub fn run(scene: &Scene<'_>, story: &mut Story) -> Played<()> {
             let mut log = recorder.client(client as u32);
             let mut rng = fastrand::Rng::with_seed(client as u64);
             let (mut meter, mut pace) = (Meter::default(), scene.pace(&bar));
+            start.wait();
             for _ in 0..OPERATIONS {
+                if rng.u8(..) < GIVE_WAY {
+                    std::thread::yield_now();
+                }
                 meter.time(|| operate(store, &mut log, &mut rng))?;
                 pace.step()?;
             }

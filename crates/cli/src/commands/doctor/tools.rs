@@ -1,9 +1,9 @@
 //! Programs and data that the demo, the tests and the benches use when they are there.
 
 use super::{Check, Finding, State};
+use crate::programs;
 use rackmem_bench::packages::LISTS;
 use std::fs;
-use std::path::PathBuf;
 
 pub const CHECKS: &[Check] = &[
     Check {
@@ -33,11 +33,7 @@ pub const CHECKS: &[Check] = &[
 ];
 
 fn program(name: &str) -> Finding {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let found: Option<PathBuf> = std::env::split_paths(&folders)
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file());
-    match found {
+    match programs::find(name) {
         Some(path) => Finding::new(State::Found, path.display().to_string()),
         None => Finding::new(State::Missing, "not in PATH"),
     }
@@ -52,15 +48,4 @@ fn package_lists() -> Finding {
         return Finding::new(State::Missing, format!("none in {LISTS}"));
     }
     Finding::new(State::Found, format!("{lists} in {LISTS}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_program_is_looked_for_in_the_path() {
-        assert_eq!(program("sh").state, State::Found);
-        assert_eq!(program("no-such-program").state, State::Missing);
-    }
 }

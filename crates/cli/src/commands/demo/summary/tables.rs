@@ -159,7 +159,7 @@ fn packets(metrics: &RackMetrics) -> Table {
 }
 
 fn packet_row(table: &mut Table, name: &str, counts: [u64; 3]) {
-    let cells = counts.map(|count| match count {
+    let cells = counts.map(|packets| match packets {
         0 => String::new(),
         some => count(some),
     });

@@ -1,0 +1,29 @@
+//! Options of `rackmem bench hit`.
+
+use super::{Measured, Progress};
+use crate::size;
+use clap::Args;
+use rackmem_bench::run::hit;
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+pub struct HitArgs {
+    /// Bytes of a block
+    #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = size::parse)]
+    block_size: u64,
+    /// Milliseconds of one run
+    #[arg(long, value_name = "MS", default_value_t = 300)]
+    duration: u64,
+    /// Runs of which the median counts
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    runs: usize,
+}
+
+pub fn run(args: &HitArgs, progress: Progress<'_>) -> Measured {
+    let options = hit::Options {
+        block_size: usize::try_from(args.block_size).unwrap_or(usize::MAX),
+        duration: Duration::from_millis(args.duration),
+        runs: args.runs.max(1),
+    };
+    hit::run(&options, progress)
+}

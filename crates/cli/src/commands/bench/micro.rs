@@ -1,0 +1,70 @@
+//! Options of `rackmem bench micro`.
+
+use super::{Measured, Progress};
+use crate::rack_args::FabricArg;
+use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
+use rackmem::Mode;
+use rackmem_bench::run::micro;
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+pub struct MicroArgs {
+    /// How packets move
+    #[arg(long, value_enum, default_value = "inline")]
+    fabric: FabricArg,
+    /// Which protocols; all unless told
+    #[arg(long, value_delimiter = ',', value_parser = mode())]
+    modes: Vec<Mode>,
+    /// Nodes
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    nodes: usize,
+    /// Threads of each node
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: usize,
+    /// Percent of operations on data that all nodes share
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        value_delimiter = ',',
+        default_value = "0,20,60,100"
+    )]
+    #[arg(value_parser = percent())]
+    sharing: Vec<u8>,
+    /// Percent of operations that read
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = percent())]
+    reads: u8,
+    /// Percent of operations on the block of the one before
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = percent())]
+    locality: u8,
+    /// Milliseconds of one case
+    #[arg(long, value_name = "MS", default_value_t = 500)]
+    duration: u64,
+}
+
+fn percent() -> clap::builder::RangedI64ValueParser<u8> {
+    clap::value_parser!(u8).range(0..=100)
+}
+
+/// The names of modes, the baselines included.
+fn mode() -> impl TypedValueParser<Value = Mode> {
+    let by_name = |name: String| Mode::ALL.iter().find(|row| row.1 == name).map(|row| row.0);
+    PossibleValuesParser::new(Mode::ALL.map(|row| row.1))
+        .try_map(move |name| by_name(name).ok_or("no such mode"))
+}
+
+pub fn run(args: &MicroArgs, progress: Progress<'_>) -> Measured {
+    let mut options = micro::Options {
+        fabric: args.fabric.into(),
+        nodes: args.nodes,
+        threads: args.threads,
+        sharing: args.sharing.clone(),
+        reads: args.reads,
+        locality: args.locality,
+        duration: Duration::from_millis(args.duration),
+        ..micro::Options::default()
+    };
+    if !args.modes.is_empty() {
+        options.modes.clone_from(&args.modes);
+    }
+    micro::run(&options, progress)
+}

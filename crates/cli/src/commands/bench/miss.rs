@@ -1,0 +1,34 @@
+//! Options of `rackmem bench miss`.
+
+use super::{Measured, Progress};
+use crate::rack_args::{FabricArg, ModeArg};
+use crate::size;
+use clap::Args;
+use rackmem_bench::run::miss;
+
+#[derive(Debug, Args)]
+pub struct MissArgs {
+    /// How packets move
+    #[arg(long, value_enum, default_value = "inline")]
+    fabric: FabricArg,
+    /// Which protocol keeps the memory coherent
+    #[arg(long, value_enum, default_value = "switch")]
+    mode: ModeArg,
+    /// Bytes of a block
+    #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = size::parse)]
+    block_size: u64,
+    /// Rounds over all blocks; what suits the fabric unless told
+    #[arg(long, value_name = "N")]
+    rounds: Option<usize>,
+}
+
+pub fn run(args: &MissArgs, progress: Progress<'_>) -> Measured {
+    let suited = miss::Options::of(args.fabric.into());
+    let options = miss::Options {
+        mode: args.mode.into(),
+        block_size: usize::try_from(args.block_size).unwrap_or(usize::MAX),
+        rounds: args.rounds.unwrap_or(suited.rounds).max(1),
+        ..suited
+    };
+    miss::run(&options, progress)
+}

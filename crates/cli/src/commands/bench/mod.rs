@@ -1,0 +1,100 @@
+//! `rackmem bench`: the front end of the benches in `rackmem-bench`.
+
+mod hit;
+mod kv;
+mod micro;
+mod miss;
+
+use crate::ended::Ended;
+use crate::failure::{Failure, Result};
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use rackmem_bench::report::Report;
+use rackmem_bench::run::{BenchError, Progress};
+use std::time::Duration;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  rackmem bench hit                              a hit beside an atomic load and a memcpy
+  rackmem bench miss --fabric udp                misses beside plain datagrams through the same hops
+  rackmem bench micro --nodes 4                  sharing 0 to 100% in every mode
+  rackmem bench kv --vs redis                    the store beside redis-server, same client, same keys
+  rackmem --json bench hit > hit.json            one object; the names of its cases are stable
+
+Close other programs first: the first case of every bench says how far apart two cores are just now.";
+
+/// Options of `rackmem bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    bench: Bench,
+}
+
+/// The benches. To add one: a variant here, a row in `run`, a file with its options.
+#[derive(Debug, Subcommand)]
+enum Bench {
+    /// What a hit costs, beside a plain atomic load and a memcpy
+    Hit(hit::HitArgs),
+    /// What each kind of miss costs, beside a request through the same hops
+    Miss(miss::MissArgs),
+    /// Throughput by how much is shared, in every mode (§7.2 of the Concordia paper)
+    Micro(micro::MicroArgs),
+    /// The store, embedded and over one port, beside redis-server
+    Kv(kv::KvArgs),
+}
+
+/// Runs one and prints its report.
+pub fn run(args: &BenchArgs, json: bool) -> Result<Ended> {
+    let bar = spinner();
+    let mut tell = |what: &str| bar.set_message(what.to_owned());
+    let report = match &args.bench {
+        Bench::Hit(args) => hit::run(args, &mut tell),
+        Bench::Miss(args) => miss::run(args, &mut tell),
+        Bench::Micro(args) => micro::run(args, &mut tell),
+        Bench::Kv(args) => kv::run(args, &mut tell),
+    };
+    bar.finish_and_clear();
+    print(&report.map_err(explain)?, json)?;
+    Ok(Ended::Done)
+}
+
+/// What a bench gives.
+type Measured = std::result::Result<Report, BenchError>;
+
+/// A line that moves while something is measured; nothing where nobody looks.
+fn spinner() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+fn explain(error: BenchError) -> Failure {
+    match error {
+        BenchError::Rack(error) => error.into(),
+        BenchError::Io(error) => error.into(),
+        BenchError::Missing(what) => {
+            Failure::new(what, "run `rackmem doctor`, which says how to get it")
+        }
+        BenchError::Report(error) => Failure::new(
+            error.to_string(),
+            "this is a defect of the bench: please report it",
+        ),
+    }
+}
+
+fn print(report: &Report, json: bool) -> Result<()> {
+    if !json {
+        return Ok(report.table().print()?);
+    }
+    let line = report.to_json().map_err(|error| {
+        Failure::new(
+            error.to_string(),
+            "this is a defect of the bench: please report it",
+        )
+    })?;
+    println!("{line}");
+    Ok(())
+}
