@@ -1,7 +1,8 @@
 //! From a granted request to packets: Table 3 carried out, the same for both kinds of owner.
 
+use super::score::Route;
 use super::tables::{self, Forward};
-use crate::wire::{Copyset, Flags, Header, Kind, NodeId};
+use crate::wire::{Copyset, Flags, GlobalStatus, Header, Kind, NodeId};
 use crate::{Data, Dest, Output};
 
 /// What an owner does with a request that it has locked and checked.
@@ -12,15 +13,23 @@ pub enum Granted {
     FromHome(Header),
 }
 
-/// Fills in and routes a granted request. `header` carries the entry's metadata already; `seed` decides which
-/// sharer provides the data. The choice depends only on the event, so that a retransmission reaches the same
-/// provider, which may have given its copy away the first time.
-pub fn route(header: &Header, seed: u32, owner: NodeId) -> Option<Granted> {
-    let forward = tables::forward(header.kind, header.status)?;
+/// Where a request goes if its owner grants it now. `seed` decides which sharer provides the data. For a read
+/// miss only the first grant counts: [`score`](super::score) keeps it for every later copy.
+pub fn choose(header: &Header, status: GlobalStatus, copyset: Copyset, seed: u32) -> Route {
+    Route {
+        status,
+        provider: copyset.pick(draw(seed, header)),
+    }
+}
+
+/// Fills in and routes a granted request. `header` carries the entry's copyset already.
+pub fn send(header: &Header, route: Route, owner: NodeId) -> Option<Granted> {
+    let forward = tables::forward(header.kind, route.status)?;
     let mut granted = *header;
+    granted.status = route.status;
     granted.flags = granted.flags.and(Flags::GRANTED);
     granted.sender = owner;
-    let provider = header.copyset.pick(draw(seed, header));
+    let provider = route.provider;
     let to_agents =
         |nodes, provider| Granted::Send(Output::new(Dest::Agents { nodes, provider }, granted));
     Some(match forward {

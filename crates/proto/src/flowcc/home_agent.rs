@@ -8,7 +8,7 @@ use super::assembly::Assembly;
 use super::directory::{Directory, Entry, Owner};
 use super::forward::{self, Granted};
 use super::lock;
-use super::score::{self, Score, Verdict};
+use super::score::{self, Route, Score, Verdict};
 use super::tables;
 use super::{Executed, LastExecuted};
 use crate::baseline::gather::Gathers;
@@ -190,22 +190,21 @@ impl HomeAgent {
             entry.status,
             entry.copyset,
         );
+        let now = forward::choose(header, entry.status, entry.copyset, self.config.seed);
         let row = &mut self.scores[header.requester.index()][header.seq.parity()];
-        let verdict = score::enter(row, header.seq, acquired, valid);
-        let (Verdict::Granted { undo } | Verdict::Refused { undo } | Verdict::Stale { undo }) =
-            verdict;
-        if undo {
+        let verdict = score::enter(row, header.seq, acquired, valid, now);
+        if verdict.undo() {
             lock::release(&mut entry.lock, shared);
         }
         match verdict {
-            Verdict::Granted { .. } => {
+            Verdict::Granted { route, .. } => {
                 self.counters.owned += 1;
                 let granted = Header {
-                    status: entry.status,
+                    status: route.status,
                     copyset: entry.copyset,
                     ..*header
                 };
-                self.grant(&granted, outputs);
+                self.grant(&granted, route, outputs);
             }
             Verdict::Refused { .. } => {
                 let reason = match (ours, acquired) {
@@ -221,12 +220,12 @@ impl HomeAgent {
         }
     }
 
-    fn grant(&mut self, granted: &Header, outputs: &mut Outputs) {
+    fn grant(&mut self, granted: &Header, route: Route, outputs: &mut Outputs) {
         let me = self.config.node;
         if self.config.style == Style::Gather {
             return self.gather(granted, outputs);
         }
-        match forward::route(granted, self.config.seed, me) {
+        match forward::send(granted, route, me) {
             Some(Granted::Send(output)) => outputs.push(output),
             Some(Granted::FromHome(header)) => outputs.push(forward::from_home(header, me)),
             None => self.counters.ignored += 1,

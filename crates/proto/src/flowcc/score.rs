@@ -1,19 +1,48 @@
 //! The scoreboard: what makes lock and unlock idempotent at an owner (§5.3.2).
 //!
 //! One score a requester and parity. The paper keeps a count of acquisitions and, in a second array, the
-//! last unlock; we keep the event's sequence number and one bit, which closes three holes of the paper's
-//! form (`docs/protocols/flowcc.md`, "Scores"):
+//! last unlock; we keep the event's sequence number, one bit, and the route it was granted, which closes four
+//! holes of the paper's form (`docs/protocols/flowcc.md`, "Scores"):
 //! - a refusal is final for its sequence number, so a duplicated or late copy of a refused request can never
 //!   take the lock after its requester has gone on;
 //! - a retransmission never counts twice, so an unlock always gives back exactly one acquisition;
-//! - the bit is cleared in the same step that authorizes the release, so no second unlock can follow.
+//! - the bit is cleared in the same step that authorizes the release, so no second unlock can follow;
+//! - every copy of a granted request goes the way of the first. A read miss shares the lock, so another reader's
+//!   unlock may change status and copyset between two copies; were they sent to two providers, the event would
+//!   end by the one's answer, and the other's copy would arrive later as an unheard-of order to downgrade.
 
-use crate::wire::Seq;
+use crate::wire::{GlobalStatus, NodeId, Seq};
 
-/// A score: `seq << 32 | granted`. Zero is "nothing yet"; requesters start at sequence number 1.
+/// A score: `seq << 32 | provider + 1 << 8 | status << 1 | granted`. Zero is "nothing yet"; requesters start at
+/// sequence number 1.
 pub type Score = u64;
 
 const GRANTED: u64 = 1;
+const PROVIDER_SHIFT: u32 = 8;
+
+/// Where a granted request went: what its entry said then, and who provides the data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Route {
+    /// The entry's status.
+    pub status: GlobalStatus,
+    /// The member of the copyset that provides the data, if there was one.
+    pub provider: Option<NodeId>,
+}
+
+impl Route {
+    fn to_bits(self) -> u64 {
+        let provider = self.provider.map_or(0, |node| u64::from(node as u8) + 1);
+        provider << PROVIDER_SHIFT | (self.status as u64) << 1
+    }
+
+    fn from_bits(score: Score) -> Self {
+        let provider = (score >> PROVIDER_SHIFT & 0x1ff) as NodeId;
+        Route {
+            status: GlobalStatus::from_byte((score >> 1 & 3) as u8).unwrap_or_default(),
+            provider: provider.checked_sub(1),
+        }
+    }
+}
 
 /// What becomes of a request, given what this pass did to the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +51,8 @@ pub enum Verdict {
     Granted {
         /// Release what this pass acquired.
         undo: bool,
+        /// Where the first copy went, and this one goes.
+        route: Route,
     },
     /// Refuse it, now and for every later copy.
     Refused {
@@ -35,21 +66,33 @@ pub enum Verdict {
     },
 }
 
+impl Verdict {
+    /// Whether to release what this pass acquired.
+    pub fn undo(self) -> bool {
+        let (Verdict::Granted { undo, .. } | Verdict::Refused { undo } | Verdict::Stale { undo }) =
+            self;
+        undo
+    }
+}
+
 /// Enters a request into its score. `acquired`: this pass took the lock. `valid`: the check table agreed.
+/// `route`: where it would go now.
 #[inline]
-pub fn enter(score: &mut Score, seq: Seq, acquired: bool, valid: bool) -> Verdict {
+pub fn enter(score: &mut Score, seq: Seq, acquired: bool, valid: bool, route: Route) -> Verdict {
     use core::cmp::Ordering;
     match seq.compare(Seq((*score >> 32) as u32)) {
-        Ordering::Greater => {
-            let granted = acquired && valid;
-            *score = (seq.0 as u64) << 32 | granted as u64;
-            if granted {
-                Verdict::Granted { undo: false }
-            } else {
-                Verdict::Refused { undo: acquired }
-            }
+        Ordering::Greater if acquired && valid => {
+            *score = (seq.0 as u64) << 32 | route.to_bits() | GRANTED;
+            Verdict::Granted { undo: false, route }
         }
-        Ordering::Equal if *score & GRANTED != 0 => Verdict::Granted { undo: acquired },
+        Ordering::Greater => {
+            *score = (seq.0 as u64) << 32;
+            Verdict::Refused { undo: acquired }
+        }
+        Ordering::Equal if *score & GRANTED != 0 => Verdict::Granted {
+            undo: acquired,
+            route: Route::from_bits(*score),
+        },
         Ordering::Equal => Verdict::Refused { undo: acquired },
         Ordering::Less => Verdict::Stale { undo: acquired },
     }
@@ -58,7 +101,7 @@ pub fn enter(score: &mut Score, seq: Seq, acquired: bool, valid: bool) -> Verdic
 /// Takes the authority to release: true exactly once for a granted event.
 #[inline]
 pub fn leave(score: &mut Score, seq: Seq) -> bool {
-    let held = *score == (seq.0 as u64) << 32 | GRANTED;
+    let held = (*score >> 32) as u32 == seq.0 && *score & GRANTED != 0;
     if held {
         *score &= !GRANTED;
     }
@@ -69,16 +112,44 @@ pub fn leave(score: &mut Score, seq: Seq) -> bool {
 mod tests {
     use super::*;
 
+    const NOW: Route = Route {
+        status: GlobalStatus::Modified,
+        provider: Some(31),
+    };
+
+    fn granted(undo: bool) -> Verdict {
+        Verdict::Granted { undo, route: NOW }
+    }
+
+    #[test]
+    fn a_retransmission_goes_where_the_first_copy_went() {
+        let mut score = 0;
+        let first = enter(&mut score, Seq(1), true, true, NOW);
+        assert_eq!(first, granted(false));
+        // Another reader's unlock has changed the entry meanwhile.
+        let later = Route {
+            status: GlobalStatus::Shared,
+            provider: Some(4),
+        };
+        assert_eq!(enter(&mut score, Seq(1), true, true, later), granted(true));
+        let home = Route::default();
+        let mut score = 0;
+        for undo in [false, true] {
+            let verdict = enter(&mut score, Seq(3), true, true, home);
+            assert_eq!(verdict, Verdict::Granted { undo, route: home });
+        }
+    }
+
     #[test]
     fn a_refused_event_stays_refused() {
         let mut score = 0;
         assert_eq!(
-            enter(&mut score, Seq(1), false, true),
+            enter(&mut score, Seq(1), false, true, NOW),
             Verdict::Refused { undo: false }
         );
         // A late copy finds the lock free: it must not take it (hard place FlowCC 1).
         assert_eq!(
-            enter(&mut score, Seq(1), true, true),
+            enter(&mut score, Seq(1), true, true, NOW),
             Verdict::Refused { undo: true }
         );
         assert!(!leave(&mut score, Seq(1)));
@@ -87,23 +158,14 @@ mod tests {
     #[test]
     fn a_granted_event_is_released_once() {
         let mut score = 0;
-        assert_eq!(
-            enter(&mut score, Seq(1), true, true),
-            Verdict::Granted { undo: false }
-        );
+        assert_eq!(enter(&mut score, Seq(1), true, true, NOW), granted(false));
         // A reader's retransmission takes the lock a second time: that one is given back at once.
-        assert_eq!(
-            enter(&mut score, Seq(1), true, true),
-            Verdict::Granted { undo: true }
-        );
-        assert_eq!(
-            enter(&mut score, Seq(1), false, true),
-            Verdict::Granted { undo: false }
-        );
+        assert_eq!(enter(&mut score, Seq(1), true, true, NOW), granted(true));
+        assert_eq!(enter(&mut score, Seq(1), false, true, NOW), granted(false));
         assert!(leave(&mut score, Seq(1)));
         assert!(!leave(&mut score, Seq(1)));
         assert_eq!(
-            enter(&mut score, Seq(1), true, true),
+            enter(&mut score, Seq(1), true, true, NOW),
             Verdict::Refused { undo: true }
         );
     }
@@ -111,12 +173,9 @@ mod tests {
     #[test]
     fn an_old_event_is_dropped() {
         let mut score = 0;
+        assert_eq!(enter(&mut score, Seq(3), true, true, NOW), granted(false));
         assert_eq!(
-            enter(&mut score, Seq(3), true, true),
-            Verdict::Granted { undo: false }
-        );
-        assert_eq!(
-            enter(&mut score, Seq(1), true, true),
+            enter(&mut score, Seq(1), true, true, NOW),
             Verdict::Stale { undo: true }
         );
         assert!(!leave(&mut score, Seq(1)));
@@ -127,7 +186,7 @@ mod tests {
     fn an_invalid_request_gives_its_lock_back() {
         let mut score = 0;
         assert_eq!(
-            enter(&mut score, Seq(1), true, false),
+            enter(&mut score, Seq(1), true, false, NOW),
             Verdict::Refused { undo: true }
         );
     }

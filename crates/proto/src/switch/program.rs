@@ -13,7 +13,7 @@
 use super::rmt::{Array, Pass, Pipeline, Violation};
 use crate::flowcc::forward::{self, Granted};
 use crate::flowcc::lock::{self, LockWord};
-use crate::flowcc::score::{self, Score, Verdict};
+use crate::flowcc::score::{self, Route, Score, Verdict};
 use crate::flowcc::tables;
 use crate::wire::{Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Tag};
 use crate::{Dest, Output, Outputs};
@@ -253,12 +253,11 @@ impl SwitchProgram {
         // here after the entry has moved (hard place FlowCC 7).
         let seen = found.unwrap_or_default();
         let index = Self::score_index(header);
+        let now = forward::choose(header, seen.status, seen.copyset, self.config.seed);
         let verdict = self.scores.access(&pass, index, |s| {
-            score::enter(s, header.seq, seen.acquired, seen.valid)
+            score::enter(s, header.seq, seen.acquired, seen.valid, now)
         })?;
-        let (Verdict::Granted { undo } | Verdict::Refused { undo } | Verdict::Stale { undo }) =
-            verdict;
-        if undo {
+        if verdict.undo() {
             let pass = self.pipeline.enter();
             self.visit(
                 &pass,
@@ -275,7 +274,9 @@ impl SwitchProgram {
                 self.counters.to_home += 1;
                 outputs.push(Output::new(Dest::Agent(header.tag.home()), *header));
             }
-            (Verdict::Granted { .. }, Some(seen)) => self.grant(header, seen, outputs),
+            (Verdict::Granted { route, .. }, Some(seen)) => {
+                self.grant(header, seen, route, outputs);
+            }
             (Verdict::Refused { .. }, Some(seen)) => {
                 let reason = if seen.acquired {
                     Reason::Invalid
@@ -293,15 +294,14 @@ impl SwitchProgram {
         Ok(())
     }
 
-    fn grant(&mut self, header: &Header, seen: Seen, outputs: &mut Outputs) {
+    fn grant(&mut self, header: &Header, seen: Seen, route: Route, outputs: &mut Outputs) {
         let flags = header.flags.and(Flags::IN_SWITCH);
         let granted = Header {
-            status: seen.status,
             copyset: seen.copyset,
             flags,
             ..*header
         };
-        match forward::route(&granted, self.config.seed, SWITCH) {
+        match forward::send(&granted, route, SWITCH) {
             Some(Granted::Send(output)) => outputs.push(output),
             Some(Granted::FromHome(request)) => {
                 outputs.push(Output::new(Dest::Agent(request.tag.home()), request))

@@ -8,6 +8,7 @@ use super::node::{Node, home_config};
 use super::oracle::Oracle;
 use super::random::Random;
 use super::thread::{Around, Thread, Work};
+use super::trace::Subject;
 use super::violation::Violation;
 use rackmem_proto::flowcc::{HomeConfig, Style};
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
@@ -189,7 +190,7 @@ impl World {
     /// The invariants of every block that something has happened to.
     fn check(&mut self) -> Result<(), Box<Violation>> {
         if let Some((tag, complaint)) = self.threads.iter_mut().find_map(|t| t.complaint.take()) {
-            return Err(self.violation("data value", "§5.1.2", complaint, tag));
+            return Err(self.violation("data value", "§5.1.2", complaint, Subject::Block(tag)));
         }
         let mut touched = std::mem::take(&mut self.fabric.touched);
         touched.sort_unstable();
@@ -208,7 +209,12 @@ impl World {
         };
         for invariant in &INVARIANTS {
             if let Some(detail) = (invariant.broken)(&state) {
-                return Err(self.violation(invariant.name, invariant.section, detail, tag));
+                return Err(self.violation(
+                    invariant.name,
+                    invariant.section,
+                    detail,
+                    Subject::Block(tag),
+                ));
             }
         }
         Ok(())
@@ -298,7 +304,7 @@ impl World {
             });
             if !clean {
                 let detail = format!("at the end: {:?}", self.state(tag));
-                return Err(self.violation("home is current", "§4", detail, tag));
+                return Err(self.violation("home is current", "§4", detail, Subject::Block(tag)));
             }
             let words = self.nodes[usize::from(tag.home())].memory(tag);
             let counters: [u64; COUNTERS] = block::counters(words);
@@ -308,7 +314,7 @@ impl World {
             return Ok(());
         }
         let detail = format!("{} stores, counters add up to {sum}", self.oracle.stores());
-        Err(self.violation("home is current", "§4", detail, Tag(0)))
+        Err(self.violation("home is current", "§4", detail, Subject::Block(Tag(0))))
     }
 
     fn stuck(&self) -> Box<Violation> {
@@ -318,19 +324,17 @@ impl World {
             .filter(|thread| !thread.idle())
             .map(Thread::describe)
             .collect();
-        let tag = self
+        // A thread whose unlock is unanswered is what the others wait for.
+        let culprit = self
             .threads
             .iter()
-            .flat_map(Thread::live)
-            .map(|event| event.tag)
-            .next();
+            .find(|thread| thread.unlocks())
+            .or_else(|| self.threads.iter().find(|thread| !thread.idle()));
+        let subject = culprit.map_or(Subject::Block(Tag(0)), |thread| {
+            Subject::Requester(thread.id)
+        });
         let detail = format!("still at it: {}", stuck.join("; "));
-        self.violation(
-            liveness::NAME,
-            liveness::SECTION,
-            detail,
-            tag.unwrap_or_default(),
-        )
+        self.violation(liveness::NAME, liveness::SECTION, detail, subject)
     }
 
     fn violation(
@@ -338,7 +342,7 @@ impl World {
         invariant: &'static str,
         section: &'static str,
         detail: String,
-        tag: Tag,
+        subject: Subject,
     ) -> Box<Violation> {
         Box::new(Violation {
             seed: self.seed,
@@ -346,7 +350,7 @@ impl World {
             section,
             detail,
             at: self.fabric.now,
-            trace: self.fabric.trace.about(tag),
+            trace: self.fabric.trace.about(subject),
         })
     }
 

@@ -181,6 +181,11 @@ impl Thread {
         self.state == State::Finished && self.engine.can_unlock()
     }
 
+    /// Whether an event that it has left behind is still to be ended or acknowledged.
+    pub fn unlocks(&self) -> bool {
+        !self.engine.can_unlock()
+    }
+
     /// What it is doing, for a violation.
     pub fn describe(&self) -> String {
         let (node, slot) = (self.id.node, self.id.slot);

@@ -2,7 +2,7 @@
 
 use super::block;
 use rackmem_proto::Dest;
-use rackmem_proto::wire::{Header, NodeId, Reason, Tag};
+use rackmem_proto::wire::{Header, NodeId, Reason, RequesterId, Tag};
 use std::collections::VecDeque;
 use std::fmt::{self, Display};
 
@@ -22,6 +22,15 @@ pub enum Fate {
     Doubled,
     /// It has arrived.
     Arrived,
+}
+
+/// What a trace is wanted of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Subject {
+    /// Everything that happened to a block.
+    Block(Tag),
+    /// Everything that happened on behalf of a requester.
+    Requester(RequesterId),
 }
 
 #[derive(Clone, Copy)]
@@ -84,11 +93,13 @@ impl Trace {
         self.hash
     }
 
-    /// The last records about a block, a line each.
-    pub fn about(&self, tag: Tag) -> Vec<String> {
-        let about = |what: &What| match what {
-            What::Packet(_, _, header) => header.tag == tag,
-            What::Local(_, changed, _) => *changed == tag,
+    /// The last records about a block or a requester, a line each.
+    pub fn about(&self, subject: Subject) -> Vec<String> {
+        let about = |what: &What| match (what, subject) {
+            (What::Packet(_, _, header), Subject::Block(tag)) => header.tag == tag,
+            (What::Local(_, changed, _), Subject::Block(tag)) => *changed == tag,
+            (What::Packet(_, _, header), Subject::Requester(id)) => header.requester == id,
+            (What::Local(..), Subject::Requester(_)) => false,
         };
         let mut lines: Vec<String> = self
             .records

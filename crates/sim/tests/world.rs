@@ -1,0 +1,117 @@
+//! The protocol's roles in hundreds of seeded worlds, over every kind of network.
+
+use rackmem_sim::world::{Config, Faults, Mix, Rack, World};
+
+const RACKS: [(&str, Rack); 4] = [
+    ("home only", Rack::HomeOnly),
+    ("gather", Rack::Gather),
+    ("tiny switch", Rack::TINY_SWITCH),
+    ("large switch", Rack::LARGE_SWITCH),
+];
+
+const NETWORKS: [(&str, Faults); 5] = [
+    ("no faults", Faults::NONE),
+    ("loss", Faults::LOSS),
+    ("duplication", Faults::DUPLICATION),
+    ("reordering", Faults::REORDERING),
+    ("all", Faults::ALL),
+];
+
+/// Seeds of each rack over each network. `RACKMEM_SEEDS` asks for more.
+fn seeds() -> std::ops::Range<u64> {
+    let asked = std::env::var("RACKMEM_SEEDS").ok();
+    0..asked.and_then(|text| text.parse().ok()).unwrap_or(60)
+}
+
+/// Shapes that take turns: what is rare in one is common in another.
+fn shape(seed: u64, rack: Rack, faults: Faults) -> Config {
+    let usual = Config {
+        rack,
+        faults,
+        ..Config::default()
+    };
+    match seed % 4 {
+        0 => usual,
+        // One block that everyone wants, and room to keep it: invalidations and upgrades.
+        1 => Config {
+            blocks: 1,
+            nodes: 4,
+            cache: 2,
+            ..usual
+        },
+        // Tight caches: everything is evicted all the time.
+        2 => Config {
+            blocks: 4,
+            cache: 1,
+            segment: 8,
+            ..usual
+        },
+        // Whole blocks in a packet, mostly read, and memory asked for in between.
+        _ => Config {
+            nodes: 5,
+            threads: 1,
+            blocks: 3,
+            cache: 2,
+            segment: 64,
+            mix: Mix {
+                read: 6,
+                write: 1,
+                add: 2,
+                alloc: 1,
+            },
+            ..usual
+        },
+    }
+}
+
+/// Every seed that fails over any network, and the first violation of each.
+fn over_every_network(rack: usize) {
+    let (name, rack) = RACKS[rack];
+    let mut failures = String::new();
+    for (network, faults) in NETWORKS {
+        let broken: Vec<_> = seeds()
+            .filter_map(|seed| World::run(seed, &shape(seed, rack, faults)).err())
+            .collect();
+        if let Some(first) = broken.first() {
+            let seeds: Vec<u64> = broken.iter().map(|violation| violation.seed).collect();
+            failures += &format!("{name}, {network}: {seeds:?}\n{first}\n");
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+#[test]
+fn home_only_keeps_every_promise() {
+    over_every_network(0);
+}
+
+#[test]
+fn gathering_homes_keep_every_promise() {
+    over_every_network(1);
+}
+
+#[test]
+fn a_tiny_switch_keeps_every_promise() {
+    over_every_network(2);
+}
+
+#[test]
+fn a_large_switch_keeps_every_promise() {
+    over_every_network(3);
+}
+
+#[test]
+fn a_seed_is_the_same_run_every_time() {
+    for (_, rack) in RACKS {
+        let config = shape(3, rack, Faults::ALL);
+        let first = World::run(11, &config).map_err(|v| v.to_string());
+        let second = World::run(11, &config).map_err(|v| v.to_string());
+        assert_eq!(first, second);
+        assert_ne!(
+            first.map(|report| report.trace),
+            World::run(12, &config)
+                .map(|report| report.trace)
+                .map_err(|v| v.to_string())
+        );
+    }
+}
