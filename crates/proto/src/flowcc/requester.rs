@@ -83,9 +83,7 @@ enum Home {
     Current,
     /// The provider is writing the block back.
     Expected,
-    /// The provider will not: we do, once we have the block.
-    OurDuty,
-    /// We are.
+    /// We are, to empty our cache.
     WritingBack,
 }
 
@@ -262,25 +260,11 @@ impl Requester {
     /// A packet for an event that only waits for home to have the block.
     fn handle_tail(&mut self, now: u64, header: &Header) -> Outputs {
         let mut outputs = Outputs::default();
-        let Some(tail) = &mut self.tail else {
-            return outputs;
-        };
-        match header.kind {
-            Kind::WriteBackAck => {
-                let tail = *tail;
-                self.tail = None;
-                if let Some(unlock) = self.release(now, &tail, false) {
-                    outputs.push(unlock);
-                }
-            }
-            Kind::Ack if header.reason == Reason::None => {
-                tail.note_grant(header);
-                if tail.home == Home::OurDuty {
-                    tail.home = Home::WritingBack;
-                    outputs.push(tail.write_back());
-                }
-            }
-            _ => {}
+        if header.kind == Kind::WriteBackAck
+            && let Some(tail) = self.tail.take()
+            && let Some(unlock) = self.release(now, &tail, false)
+        {
+            outputs.push(unlock);
         }
         outputs
     }
@@ -308,16 +292,12 @@ impl Requester {
             return self.release(now, &current, keep);
         }
         current.step = Step::Waiting;
-        let duty = current.home == Home::OurDuty;
-        if duty {
-            current.home = Home::WritingBack;
-        }
         (current.sent, current.began) = (now, now);
         self.tail = Some(current);
-        duty.then(|| current.write_back())
+        None
     }
 
-    /// The block of the event whose unlock waits for home to have it: its bytes may have to be sent again.
+    /// The block of the event whose unlock waits for home to have it.
     pub fn tail(&self) -> Option<Tag> {
         self.tail.map(|tail| tail.request.tag)
     }
@@ -463,14 +443,11 @@ impl Current {
             tag: header.tag,
             flags: header.flags,
         };
-        let gathered = header.flags.has(Flags::GATHER);
-        if self.request.kind == Kind::ReadMiss && !gathered {
-            self.home = match (self.home, header.status) {
-                (Home::Current, GlobalStatus::Modified) => Home::Expected,
-                // A concurrent reader's unlock came between two attempts of ours: nobody else writes back for us.
-                (Home::Expected, GlobalStatus::Shared) => Home::OurDuty,
-                (same, _) => same,
-            };
+        // Every copy of the request goes the way of the first, so all answers agree on who writes back.
+        let provider_writes_back =
+            header.status == GlobalStatus::Modified && !header.flags.has(Flags::GATHER);
+        if self.request.kind == Kind::ReadMiss && provider_writes_back {
+            self.home = Home::Expected;
         }
         self.grant.get_or_insert(grant);
     }

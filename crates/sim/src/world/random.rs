@@ -11,7 +11,7 @@ impl Random {
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,7 +21,7 @@ impl Random {
 
     /// A number below `limit`; zero when there is none.
     pub fn below(&mut self, limit: u64) -> u64 {
-        if limit == 0 { 0 } else { self.next() % limit }
+        if limit == 0 { 0 } else { self.draw() % limit }
     }
 
     /// Yes, so many times out of a thousand.
@@ -31,7 +31,7 @@ impl Random {
 
     /// An independent stream.
     pub fn fork(&mut self) -> Self {
-        Random(self.next())
+        Random(self.draw())
     }
 }
 
@@ -43,7 +43,7 @@ mod tests {
     fn a_seed_decides_everything() {
         let draws = |seed| {
             let mut random = Random::new(seed);
-            [random.next(), random.below(10), random.fork().next()]
+            [random.draw(), random.below(10), random.fork().draw()]
         };
         assert_eq!(draws(7), draws(7));
         assert_ne!(draws(7), draws(8));

@@ -87,7 +87,7 @@ impl World {
 
     fn new(seed: u64, config: &Config) -> Self {
         let mut random = Random::new(seed);
-        let draw = random.next() as u32;
+        let draw = random.draw() as u32;
         let switch = match config.rack {
             Rack::Switch { ways, sets } => Some(SwitchProgram::new(SwitchConfig {
                 epoch: super::EPOCH,

@@ -12,7 +12,7 @@ use super::node::Node;
 use super::operation::{Action, Operation};
 use super::oracle::Oracle;
 use super::random::Random;
-use rackmem_proto::flowcc::{Accept, Event, Grant, LocalStatus, Requester, RequesterConfig, Step};
+use rackmem_proto::flowcc::{Accept, Event, LocalStatus, Requester, RequesterConfig, Step};
 use rackmem_proto::wire::{Flags, Kind, NodeId, Reason, RequesterId, Seq, Tag};
 use rackmem_proto::{Data, Output};
 
@@ -298,11 +298,7 @@ impl Thread {
             }
         }
         let words = match (output.data, self.state) {
-            // An event that the thread has left behind: its block is in the cache, under its entry's lock.
-            (Data::Cache, _) if self.engine.tail() == Some(tag) => {
-                around.node.cache.copy(tag).map_or(&[][..], |copy| copy.1)
-            }
-            (Data::Cache, State::Busy(running)) => &around.node.cache.slot(running.slot).words,
+            (Data::Cache, State::Busy(running)) => &around.node.cache.slot(running.slot).words[..],
             _ => &[],
         };
         around.fabric.send(&output, words);
@@ -493,8 +489,8 @@ impl Thread {
                 self.complaint.get_or_insert(complaint);
                 false
             }
-            (Stage::Acquiring, Step::Held(grant)) => {
-                self.held(running, grant, around);
+            (Stage::Acquiring, Step::Held(_)) => {
+                self.held(running, around);
                 true
             }
             (Stage::WritingBack, Step::Held(_)) => {
@@ -526,34 +522,36 @@ impl Thread {
     }
 
     /// The entry is locked for this thread and its data is here.
-    fn held(&mut self, running: Running, _: Grant, around: &mut Around<'_>) {
+    fn held(&mut self, running: Running, around: &mut Around<'_>) {
         let Running {
             purpose, slot, tag, ..
         } = running;
-        let node = self.id.node;
         match purpose {
-            Purpose::Alloc => return self.finish(around.fabric.now),
-            Purpose::Fill(_) | Purpose::Upgrade => {
-                let status = match purpose {
-                    Purpose::Fill(status) => status,
-                    _ => LocalStatus::Modified,
-                };
-                self.work.upgrades += u64::from(purpose == Purpose::Upgrade);
-                if let Some(Operation::Access(block, counter, action)) = self.operation {
-                    self.perform(block, counter, action, slot, around);
-                }
-                around.node.cache.install(slot, tag, status);
-                around.fabric.note(node, tag, "installed");
-                self.move_on(running, Stage::Ending(Then::Finish));
+            Purpose::Alloc => self.finish(around.fabric.now),
+            Purpose::Fill(status) => self.install(running, status, around),
+            Purpose::Upgrade => {
+                self.work.upgrades += 1;
+                self.install(running, LocalStatus::Modified, around);
             }
             Purpose::EvictClean => {
                 self.work.clean_evictions += 1;
                 around.node.cache.install(slot, tag, LocalStatus::Invalid);
-                around.fabric.note(node, tag, "evicted clean");
+                around.fabric.note(self.id.node, tag, "evicted clean");
                 self.move_on(running, Stage::Ending(Then::Again));
             }
             Purpose::EvictDirty => self.leave(running, around),
         }
+    }
+
+    /// Carries the operation out before anyone can take the block away again, and lets the node use the copy.
+    fn install(&mut self, running: Running, status: LocalStatus, around: &mut Around<'_>) {
+        let Running { slot, tag, .. } = running;
+        if let Some(Operation::Access(block, counter, action)) = self.operation {
+            self.perform(block, counter, action, slot, around);
+        }
+        around.node.cache.install(slot, tag, status);
+        around.fabric.note(self.id.node, tag, "installed");
+        self.move_on(running, Stage::Ending(Then::Finish));
     }
 
     /// From here on local hits miss, and only then the bytes go home.
