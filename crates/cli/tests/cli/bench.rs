@@ -1,0 +1,54 @@
+//! Every bench gives a report of the documented form.
+
+use crate::process::{run, stderr, stdout};
+use serde_json::Value;
+
+fn report(args: &[&str]) -> Value {
+    let output = run(args);
+    assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+    serde_json::from_str(&stdout(&output)).expect("one object")
+}
+
+#[test]
+fn benches_report_cases() {
+    let benches: [&[&str]; 4] = [
+        &["hit", "--duration", "20", "--runs", "1"],
+        &["miss", "--rounds", "2"],
+        &[
+            "micro",
+            "--nodes",
+            "2",
+            "--sharing",
+            "100",
+            "--duration",
+            "50",
+            "--modes",
+            "switch",
+        ],
+        &[
+            "kv",
+            "--vs",
+            "nothing",
+            "--nodes",
+            "2",
+            "--keys",
+            "1000",
+            "--duration",
+            "50",
+        ],
+    ];
+    for bench in benches {
+        let told = report(&[&["--json", "bench"], bench].concat());
+        assert_eq!(told["bench"], bench[0]);
+        assert!(told["commit"].is_string() && told["machine"].is_string());
+        let cases = told["cases"].as_array().expect("a list");
+        assert!(cases.len() > 1, "{told}");
+        for case in cases {
+            assert!(
+                case["case"].is_string() && case["unit"].is_string(),
+                "{case}"
+            );
+            assert!(case["value"].is_number(), "{case}");
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The `rackmem` command as its users meet it: processes, ports, real clients, signals.
+
+mod agreement;
+mod bench;
+mod clients;
+mod demo;
+mod doctor;
+mod errors;
+mod help;
+mod interrupt;
+mod process;
+mod racks;
+mod resp;
+mod serve;

@@ -1,0 +1,153 @@
+//! Running the command.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a process may take to end after it was asked to.
+const WIND_DOWN: Duration = Duration::from_secs(20);
+
+fn rackmem(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rackmem"));
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+/// Runs it to its end.
+pub fn run(args: &[&str]) -> Output {
+    rackmem(args).output().expect("the command starts")
+}
+
+/// What it wrote to its standard output.
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+/// What it wrote to its standard error.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+/// A command that serves until it is told to stop. Killed when dropped.
+pub struct Running {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Running {
+    /// Starts it with `--json`.
+    pub fn start(args: &[&str]) -> Running {
+        let mut child = rackmem(args)
+            .arg("--json")
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        Running { child, stdout }
+    }
+
+    /// The next line it prints, as JSON.
+    pub fn line(&mut self) -> Value {
+        let mut line = String::new();
+        let length = self.stdout.read_line(&mut line).expect("a line");
+        assert!(length > 0, "the command ended before it said anything");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    /// The addresses it says it serves clients on.
+    pub fn listening(&mut self) -> Vec<SocketAddr> {
+        let said = self.line();
+        let list = said["listening"].as_array().expect("a list of addresses");
+        let addr = |value: &Value| value.as_str().and_then(|text| text.parse().ok());
+        list.iter()
+            .map(|value| addr(value).expect("an address"))
+            .collect()
+    }
+
+    /// Sends SIGINT, as Ctrl-C does.
+    pub fn signal(&self) {
+        let script = format!("kill -INT {}", self.child.id());
+        let status = Command::new("sh").args(["-c", &script]).status();
+        assert!(status.is_ok_and(|status| status.success()));
+    }
+
+    /// Ends it by SIGINT; its exit code.
+    pub fn interrupt(mut self) -> Option<i32> {
+        self.signal();
+        let end = Instant::now() + WIND_DOWN;
+        while Instant::now() < end {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("it still runs {WIND_DOWN:?} after SIGINT");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Already ended, as a rule.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// So many UDP ports of the loopback that were free a moment ago.
+pub fn free_ports(count: usize) -> Vec<SocketAddr> {
+    let sockets: Vec<UdpSocket> = (0..count)
+        .map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port"))
+        .collect();
+    let addr = |socket: &UdpSocket| socket.local_addr().expect("an address");
+    sockets.iter().map(addr).collect()
+}
+
+/// A file that is there for one test.
+pub struct TempFile(PathBuf);
+
+static FILES: AtomicU32 = AtomicU32::new(0);
+
+impl TempFile {
+    /// A file with this text.
+    pub fn new(text: &str) -> TempFile {
+        let number = FILES.fetch_add(1, Ordering::Relaxed);
+        let name = format!("rackmem-test-{}-{number}.toml", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, text).expect("a file");
+        TempFile(path)
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &str {
+        self.0.to_str().expect("a path in UTF-8")
+    }
+}
+
+impl Drop for TempFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Says that a test is skipped, past the test runner's capture, in the form that `cargo xtask test` counts.
+pub fn skip(reason: &str) {
+    let _ = writeln!(std::io::stdout(), "skipped: {reason}");
+}
+
+/// Whether a program of others is there; says so if not.
+pub fn has(program: &str) -> bool {
+    let found = Command::new(program)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status();
+    if found.is_err() {
+        skip(&format!(
+            "{program} is not installed (apt-get install redis-tools)"
+        ));
+    }
+    found.is_ok()
+}

@@ -1,0 +1,91 @@
+//! Racks under test: embedded in one process, or a process a node.
+
+use crate::process::{Running, TempFile, free_ports};
+use std::net::SocketAddr;
+
+/// Few buckets, so that a rack is quickly there.
+const BUCKETS: &str = "1024";
+
+/// The ways to run a store in one process.
+pub const EMBEDDED: [(&str, &[&str]); 5] = [
+    ("inline, switch", &[]),
+    ("inline, no switch", &["--mode", "home-only"]),
+    ("inline, directory", &["--mode", "directory"]),
+    ("udp, switch", &["--fabric", "udp"]),
+    (
+        "udp, no switch",
+        &["--fabric", "udp", "--mode", "home-only"],
+    ),
+];
+
+/// A store that serves; ends when dropped.
+pub struct Serving {
+    /// Where clients connect, by node.
+    pub addrs: Vec<SocketAddr>,
+    processes: Vec<Running>,
+    _file: Option<TempFile>,
+}
+
+impl Serving {
+    /// All nodes in one process.
+    pub fn embedded(nodes: usize, options: &[&str]) -> Serving {
+        let nodes = nodes.to_string();
+        let mut args = vec!["kv", "--nodes", &nodes, "--port", "0", "--buckets", BUCKETS];
+        args.extend(["--memory", "256M", "--cache", "32M"]);
+        args.extend(options);
+        let mut process = Running::start(&args);
+        Serving {
+            addrs: process.listening(),
+            processes: vec![process],
+            _file: None,
+        }
+    }
+
+    /// A process a node, and one for the switch if there is one, over UDP.
+    pub fn processes(nodes: usize, with_switch: bool) -> Serving {
+        let file = rack_file(nodes, with_switch);
+        let mut processes = Vec::new();
+        if with_switch {
+            let mut switch = Running::start(&["switch", "--rack", file.path()]);
+            assert_eq!(switch.line()["nodes"], nodes);
+            processes.push(switch);
+        }
+        // All start at once: whoever comes first waits for the others.
+        let mut members: Vec<Running> = (0..nodes).map(|node| member(&file, node)).collect();
+        let addrs = members.iter_mut().flat_map(Running::listening).collect();
+        processes.extend(members);
+        Serving {
+            addrs,
+            processes,
+            _file: Some(file),
+        }
+    }
+
+    /// Ends everything by SIGINT; the exit codes.
+    pub fn interrupt(self) -> Vec<Option<i32>> {
+        self.processes.iter().for_each(Running::signal);
+        self.processes.into_iter().map(Running::interrupt).collect()
+    }
+}
+
+fn member(file: &TempFile, node: usize) -> Running {
+    let node = node.to_string();
+    let rack = ["kv", "--rack", file.path(), "--node", &node];
+    let serve = ["--listen", "127.0.0.1:0", "--buckets", BUCKETS];
+    Running::start(&[&rack[..], &serve[..]].concat())
+}
+
+/// A description of a rack on free ports.
+pub fn rack_file(nodes: usize, with_switch: bool) -> TempFile {
+    let ports = free_ports(nodes + 1);
+    let agents: Vec<String> = ports[1..]
+        .iter()
+        .map(|addr| format!("\"{addr}\""))
+        .collect();
+    let mut text = format!("nodes = [{}]\nmemory = 268435456\n", agents.join(", "));
+    text.push_str("cache = 33554432\n");
+    if with_switch {
+        text.push_str(&format!("switch = \"{}\"\n", ports[0]));
+    }
+    TempFile::new(&text)
+}

@@ -1,0 +1,81 @@
+//! A client of Redis' protocol, no larger than the tests need.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Nothing there.
+    Nil,
+    /// An integer.
+    Int(i64),
+    /// A status or a value.
+    Text(String),
+    /// An error.
+    Error(String),
+    /// Several.
+    List(Vec<Answer>),
+}
+
+/// A connection.
+pub struct Client {
+    stream: BufReader<TcpStream>,
+}
+
+impl Client {
+    /// Connects. An answer that does not come in half a minute fails the test.
+    pub fn connect(addr: SocketAddr) -> Client {
+        let stream = TcpStream::connect(addr).expect("a connection");
+        let limit = Some(Duration::from_secs(30));
+        stream.set_read_timeout(limit).expect("a limit");
+        stream.set_nodelay(true).expect("an option");
+        Client {
+            stream: BufReader::new(stream),
+        }
+    }
+
+    /// Sends a command and waits for its answer.
+    pub fn call(&mut self, words: &[&str]) -> Answer {
+        let mut request = format!("*{}\r\n", words.len());
+        for word in words {
+            request.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+        }
+        let sent = self.stream.get_mut().write_all(request.as_bytes());
+        sent.expect("the server reads");
+        self.answer()
+    }
+
+    fn answer(&mut self) -> Answer {
+        let line = self.line();
+        let (kind, rest) = line.split_at(1);
+        match kind {
+            "+" => Answer::Text(rest.to_owned()),
+            "-" => Answer::Error(rest.to_owned()),
+            ":" => Answer::Int(rest.parse().expect("an integer")),
+            "$" if rest == "-1" => Answer::Nil,
+            "$" => self.bulk(rest.parse().expect("a length")),
+            "*" if rest == "-1" => Answer::Nil,
+            "*" => {
+                let count: usize = rest.parse().expect("a count");
+                Answer::List((0..count).map(|_| self.answer()).collect())
+            }
+            _ => panic!("not RESP: {line:?}"),
+        }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        let length = self.stream.read_line(&mut line).expect("an answer");
+        assert!(length > 0, "the server hung up");
+        line.trim_end().to_owned()
+    }
+
+    fn bulk(&mut self, length: usize) -> Answer {
+        let mut bytes = vec![0; length + 2];
+        self.stream.read_exact(&mut bytes).expect("a value");
+        bytes.truncate(length);
+        Answer::Text(String::from_utf8(bytes).expect("text"))
+    }
+}

@@ -1,0 +1,96 @@
+//! Every way to run a store, with the same demands on each.
+
+use crate::process::{Running, run, stderr};
+use crate::racks::{EMBEDDED, Serving, rack_file};
+use crate::resp::{Answer, Client};
+use crate::{agreement, clients};
+use std::net::SocketAddr;
+
+fn demand_all(addrs: &[SocketAddr]) {
+    agreement::concurrent_clients_see_one_memory(addrs);
+    agreement::what_one_sets_all_return(addrs);
+    agreement::large_values_and_many_keys(addrs);
+    clients::redis_cli(addrs);
+    clients::redis_benchmark(addrs);
+}
+
+#[test]
+fn an_embedded_rack_serves_on_every_node() {
+    for (name, options) in EMBEDDED {
+        println!("{name}");
+        let serving = Serving::embedded(3, options);
+        assert_eq!(serving.addrs.len(), 3);
+        demand_all(&serving.addrs);
+        assert_eq!(serving.interrupt(), [Some(130)]);
+    }
+}
+
+#[test]
+fn a_rack_of_processes_with_a_switch_serves_on_every_node() {
+    let serving = Serving::processes(3, true);
+    demand_all(&serving.addrs);
+    assert_eq!(serving.interrupt(), [Some(130); 4]);
+}
+
+#[test]
+fn a_rack_of_processes_without_a_switch_serves_on_every_node() {
+    let serving = Serving::processes(2, false);
+    demand_all(&serving.addrs);
+    assert_eq!(serving.interrupt(), [Some(130); 2]);
+}
+
+/// A node that only gives memory, beside one that serves.
+#[test]
+fn a_node_without_clients_gives_its_memory() {
+    let file = rack_file(2, false);
+    let stats = ["--node", "0", "--stats", "1"];
+    let mut giver = Running::start(&[&["node", "--rack", file.path()], &stats[..]].concat());
+    assert_eq!(giver.line()["node"], 0);
+    let serve = ["--node", "1", "--listen", "127.0.0.1:0", "--buckets", "64"];
+    let mut server = Running::start(&[&["kv", "--rack", file.path()], &serve[..]].concat());
+    let addrs = server.listening();
+    let mut client = Client::connect(addrs[0]);
+    for n in 0..200 {
+        let done = client.call(&["SET", &format!("key:{n}"), "value"]);
+        assert_eq!(done, Answer::Text("OK".into()));
+    }
+    assert!(giver.line()["received"].is_object());
+    assert_eq!(server.interrupt(), Some(130));
+    assert_eq!(giver.interrupt(), Some(130));
+}
+
+#[test]
+fn a_password_is_asked_for() {
+    let serving = Serving::embedded(1, &["--password", "secret"]);
+    let mut client = Client::connect(serving.addrs[0]);
+    let refused = client.call(&["GET", "a"]);
+    assert!(
+        matches!(&refused, Answer::Error(text) if text.starts_with("NOAUTH")),
+        "{refused:?}"
+    );
+    assert_eq!(client.call(&["AUTH", "secret"]), Answer::Text("OK".into()));
+    assert_eq!(client.call(&["GET", "a"]), Answer::Nil);
+}
+
+/// Two processes that disagree on the store's size must not both serve it.
+#[test]
+fn nodes_that_disagree_are_told() {
+    let file = rack_file(3, false);
+    let rack = ["--rack", file.path(), "--node"];
+    let member = |node: &'static str, buckets: &'static str| {
+        let own = [node, "--listen", "127.0.0.1:0", "--buckets", buckets];
+        [&["kv"], &rack[..], &own[..]].concat()
+    };
+    let _second = Running::start(&[&["node"], &rack[..], &["1"]].concat());
+    let _third = Running::start(&[&["node"], &rack[..], &["2"]].concat());
+    let mut first = Running::start(&member("0", "64"));
+    assert_eq!(first.listening().len(), 1);
+    drop(_third);
+    let refused = run(&member("2", "128"));
+    let text = stderr(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("bucket count 64") && text.contains("--buckets"),
+        "{text}"
+    );
+}
