@@ -18,7 +18,7 @@ pub use error::{Error, Result};
 pub use server::{BindError, InfoSection, Server, ServerConfig};
 pub use store::{
     Condition, Db, ExpireIf, Expiry, Keys, Mark, Meta, Options, Plan, SetOptions, SetOutcome,
-    Store, Sweep, Transaction, Values,
+    Store, Sweep, Swept, Transaction, Values,
 };
 
 /// Databases in a store.

@@ -262,7 +262,7 @@ fn keys_and_expiry() {
         > SELECT 16
         < -ERR DB index is out of range
         > SELECT x
-        < -ERR invalid DB index
+        < -ERR value is not an integer or out of range
         > EXISTS a a b
         < :3
         > TOUCH a zz

@@ -117,7 +117,7 @@ fn greeting<M: Memory>(call: &mut Call<'_, '_, M>) {
 }
 
 pub(super) fn select<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    let number = parse_i64(call.word(1)).ok_or("ERR invalid DB index")?;
+    let number = call.integer(1)?;
     let number = u8::try_from(number)
         .ok()
         .filter(|n| call.db.select(*n).is_some());

@@ -47,12 +47,7 @@ fn consider<M: Memory>(
 ) -> Outcome {
     let position = match find(shared, session, args) {
         Ok(position) => position,
-        Err(failure) => {
-            if let Some(queue) = session.queue.as_mut() {
-                queue.failed = true;
-            }
-            return Err(failure);
-        }
+        Err(failure) => return Err(refuse(session, args, failure)),
     };
     let command = shared.commands.at(position);
     if session.queue.is_some() && !command.flags.has(Flags::CONTROL) {
@@ -62,6 +57,23 @@ fn consider<M: Memory>(
         return Err("ERR DB index is out of range".into());
     };
     run(shared, stats, session, db, command, args, out)
+}
+
+/// A command that is refused spoils the transaction it was meant for; EXEC itself ends it.
+fn refuse(session: &mut Session, args: Args<'_>, failure: Failure) -> Failure {
+    match (&mut session.queue, failure) {
+        (queue, Failure::Text(text)) if args.is(0, "exec") && session.trusted => {
+            *queue = None;
+            session.watched.clear();
+            let why = text.split_once(' ').map_or("", |(_, why)| why);
+            format!("EXECABORT Transaction discarded because of: {why}").into()
+        }
+        (Some(queue), failure) => {
+            queue.failed = true;
+            failure
+        }
+        (None, failure) => failure,
+    }
 }
 
 /// The command, if the client may send it.

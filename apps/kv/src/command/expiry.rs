@@ -46,8 +46,8 @@ pub(super) fn pexpireat<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
 }
 
 fn change<M: Memory>(call: &mut Call<'_, '_, M>, unit: Unit) -> Outcome {
-    let number = call.integer(2)?;
     let only = conditions(call)?;
+    let number = call.integer(2)?;
     let base = if unit.relative {
         call.db.now() as i64
     } else {

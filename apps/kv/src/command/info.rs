@@ -131,7 +131,7 @@ fn stats<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
     field(text, "total_error_replies", total(|s| &s.errors));
     field(text, "keyspace_hits", total(|s| &s.hits));
     field(text, "keyspace_misses", total(|s| &s.misses));
-    field(text, "swept_buckets", total(|s| &s.expired_buckets));
+    field(text, "swept_buckets", total(|s| &s.swept));
     field(text, "evicted_keys", 0);
     Ok(())
 }

@@ -69,15 +69,15 @@ struct Parsed {
 fn parse(args: Args<'_>, now: u64) -> Result<Parsed, Failure> {
     let mut parsed = Parsed::default();
     let options = &mut parsed.options;
+    let mut time = None;
     let mut i = 3;
     while i < args.len() {
         let unit = UNITS.iter().find(|(word, _)| args.is(i, word));
-        if let Some((_, unit)) =
-            unit.filter(|_| options.expiry == Expiry::Never && i + 1 < args.len())
-        {
-            options.expiry = Expiry::At(deadline(args.at(i + 1), *unit, now, "set")?);
+        let has_expiry = time.is_some() || options.expiry != Expiry::Never;
+        if let Some((_, unit)) = unit.filter(|_| !has_expiry && i + 1 < args.len()) {
+            time = Some((args.at(i + 1), *unit));
             i += 1;
-        } else if args.is(i, "keepttl") && options.expiry == Expiry::Never {
+        } else if args.is(i, "keepttl") && time.is_none() {
             options.expiry = Expiry::Keep;
         } else if args.is(i, "nx") && options.condition != Condition::IfPresent {
             options.condition = Condition::IfAbsent;
@@ -89,6 +89,9 @@ fn parse(args: Args<'_>, now: u64) -> Result<Parsed, Failure> {
             return Err(SYNTAX.into());
         }
         i += 1;
+    }
+    if let Some((word, unit)) = time {
+        options.expiry = Expiry::At(deadline(word, unit, now, "set")?);
     }
     Ok(parsed)
 }

@@ -53,7 +53,12 @@ pub(super) fn getex<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
                 .iter()
                 .find(|(word, _)| call.args.is(2, word))
                 .ok_or(SYNTAX)?;
-            deadline(call.word(3), unit.1, call.db.now(), "getex")?
+            match deadline(call.word(3), unit.1, call.db.now(), "getex") {
+                Ok(at) => at,
+                // As in Redis, a time is only looked at for a key that is there.
+                Err(_) if call.db.meta(call.word(1))?.is_none() => return get(call),
+                Err(failure) => return Err(failure),
+            }
         }
         _ => return Err(SYNTAX.into()),
     };

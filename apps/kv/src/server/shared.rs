@@ -26,7 +26,7 @@ pub(crate) struct Stats {
     pub errors: AtomicU64,
     pub input: AtomicU64,
     pub output: AtomicU64,
-    pub expired_buckets: AtomicU64,
+    pub swept: AtomicU64,
 }
 
 impl Stats {
@@ -47,7 +47,7 @@ impl Stats {
             &self.errors,
             &self.input,
             &self.output,
-            &self.expired_buckets,
+            &self.swept,
         ]
     }
 }

@@ -23,8 +23,10 @@ pub(crate) const LISTENER: Token = Token(usize::MAX - 1);
 const EVENTS: usize = 256;
 /// How often a worker looks up with nothing to do.
 const TICK: Duration = Duration::from_millis(100);
-/// Buckets swept in a tick.
-const SWEEP: usize = 1024;
+/// Buckets swept between two looks at the time.
+const SWEEP: usize = 64;
+/// Time for sweeping in a tick.
+const SWEEP_TIME: Duration = Duration::from_millis(1);
 
 /// A worker's own state.
 pub(crate) struct Worker<M: Memory> {
@@ -210,6 +212,21 @@ impl<M: Memory> Worker<M> {
         self.turn(place);
     }
 
+    /// Cleans buckets for a while, at most all of them once.
+    fn sweep(&mut self) {
+        let start = Instant::now();
+        for _ in 0..self.shared.store.buckets().div_ceil(SWEEP) {
+            // Memory trouble shows in the commands; the sweep just tries again.
+            let Ok(swept) = self.shared.store.sweep(&mut self.sweep, SWEEP) else {
+                return;
+            };
+            Stats::add(&self.stats().swept, swept.cleaned as u64);
+            if swept.looked == 0 || start.elapsed() >= SWEEP_TIME {
+                return;
+            }
+        }
+    }
+
     fn tick(&mut self) {
         if self.swept.elapsed() < TICK {
             return;
@@ -218,9 +235,7 @@ impl<M: Memory> Worker<M> {
         self.wake();
         self.accept();
         if self.listener.is_some() {
-            // Memory trouble shows in the commands; the sweep just tries again.
-            let cleaned = self.shared.store.sweep(&mut self.sweep, SWEEP).unwrap_or(0);
-            Stats::add(&self.stats().expired_buckets, cleaned as u64);
+            self.sweep();
         }
     }
 }

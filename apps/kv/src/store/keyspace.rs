@@ -217,20 +217,29 @@ pub struct Sweep {
     epoch: u64,
 }
 
+/// What a sweep did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Buckets looked at; 0 when there is nothing to sweep.
+    pub looked: usize,
+    /// Buckets cleaned.
+    pub cleaned: usize,
+}
+
 impl<M: Memory> Core<M> {
     /// Looks at up to `budget` buckets whose memory is at this node, and cleans those that need it. Does
-    /// nothing while no key expires and no flush is left to be cleaned up after. Says how many it cleaned.
-    pub fn sweep(&self, sweep: &mut Sweep, budget: usize) -> Result<usize> {
+    /// nothing while no key expires and no flush is left to be cleaned up after.
+    pub fn sweep(&self, sweep: &mut Sweep, budget: usize) -> Result<Swept> {
         let epoch = self.flushes(Scope::ALONE)?.epoch;
         if epoch != sweep.epoch {
             (sweep.epoch, sweep.left) = (epoch, self.map.buckets);
         }
         if sweep.left == 0 && !self.anything_expires()? {
-            return Ok(0);
+            return Ok(Swept::default());
         }
-        let (now, mut looked, mut cleaned) = (self.clock.now(), 0, 0);
+        let (now, mut swept) = (self.clock.now(), Swept::default());
         for _ in 0..self.map.buckets {
-            if looked == budget {
+            if swept.looked == budget {
                 break;
             }
             let bucket = sweep.bucket % self.map.buckets;
@@ -239,7 +248,7 @@ impl<M: Memory> Core<M> {
             if self.home(bucket) != self.memory.id() {
                 continue;
             }
-            looked += 1;
+            swept.looked += 1;
             let due = self.look(self.head(bucket), |page| {
                 let expired = page.soonest() != 0 && page.soonest() <= now;
                 let flushed = page.epoch() < epoch && (page.count() != 0 || page.next() != 0);
@@ -247,10 +256,10 @@ impl<M: Memory> Core<M> {
             })?;
             if due {
                 self.refresh(Scope::ALONE, bucket)?;
-                cleaned += 1;
+                swept.cleaned += 1;
             }
         }
-        Ok(cleaned)
+        Ok(swept)
     }
 
     fn anything_expires(&self) -> Result<bool> {

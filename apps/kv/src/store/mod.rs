@@ -26,7 +26,7 @@ use crate::error::Result;
 use crate::memory::Memory;
 
 pub use self::db::{Condition, Db, Expiry, Mark, SetOptions, SetOutcome};
-pub use self::keyspace::{Keys, Sweep};
+pub use self::keyspace::{Keys, Sweep, Swept};
 pub use self::multi::Values;
 pub use self::open::Options;
 pub use self::ops::ExpireIf;
@@ -85,7 +85,7 @@ impl<M: Memory> Store<M> {
     }
 
     /// Cleans up to `budget` of this node's buckets: see [`Sweep`]. A server does this by itself.
-    pub fn sweep(&self, sweep: &mut Sweep, budget: usize) -> Result<usize> {
+    pub fn sweep(&self, sweep: &mut Sweep, budget: usize) -> Result<Swept> {
         self.core.sweep(sweep, budget)
     }
 

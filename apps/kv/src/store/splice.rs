@@ -49,15 +49,10 @@ struct Splice<'a> {
 impl Operation for Splice<'_> {
     fn decide(&mut self, current: Option<&Current<'_>>) -> Edit {
         let old = current.map_or(0, |c| c.meta.len);
-        if self.patch.bytes.is_empty() {
+        if self.patch.bytes.is_empty() && self.patch.offset.is_some() {
+            // SETRANGE of nothing changes nothing; APPEND of nothing counts as a change.
             self.result = Ok(old);
-            // APPEND of nothing makes an empty value, SETRANGE of nothing makes nothing.
-            let create = self.patch.offset.is_none() && current.is_none();
-            return if create {
-                Edit::Put { expiry: 0 }
-            } else {
-                Edit::Keep
-            };
+            return Edit::Keep;
         }
         let (at, len) = match self.patch.plan(old) {
             Ok(plan) => plan,
