@@ -22,6 +22,12 @@ const SHARED: u64 = (LocalStatus::Shared as u64) << 1;
 const MODIFIED: u64 = (LocalStatus::Modified as u64) << 1;
 const VERSION: u64 = 1 << 3;
 
+/// The time that no entry was ever used at.
+const CLOSED: u32 = 0;
+/// In how many steps of LRU time a cache is filled once. More would be more exact, and cost hits more: the
+/// first hit of an entry in a step writes to it.
+const TICKS: usize = 64;
+
 /// No block: real ones are stored with the low bit set.
 const NO_TAG: u64 = 0;
 
@@ -54,8 +60,14 @@ pub(crate) struct Cache {
     tags: Box<[Tags]>,
     controls: Box<[Control]>,
     words: Box<[AtomicU64]>,
-    /// Coarse time for LRU: advances with misses, so that hits do not write to it.
+    /// Coarse time for LRU: advances with misses, so that hits do not write to it. [`CLOSED`] ends all hits by
+    /// word.
     clock: AtomicU32,
+    /// Misses that the clock stands still for.
+    misses_a_tick: u32,
+    misses: AtomicU32,
+    /// `log2` of a block's words.
+    block_shift: u32,
 }
 
 /// An entry that this thread has locked: local readers spin, the network waits.
@@ -85,7 +97,10 @@ impl Cache {
                 })
                 .collect(),
             words: zeroed_words(entries * block / 8),
-            clock: AtomicU32::new(1),
+            clock: AtomicU32::new(CLOSED + 1),
+            misses_a_tick: (entries / TICKS).max(1) as u32,
+            misses: AtomicU32::new(0),
+            block_shift: (block / 8).trailing_zeros(),
         }
     }
 
@@ -147,9 +162,75 @@ impl Cache {
         }
     }
 
-    /// Advances LRU time.
+    /// Counts a miss, which advances LRU time now and then.
     pub fn tick(&self) {
-        self.clock.fetch_add(1, Relaxed);
+        let misses = self.misses.fetch_add(1, Relaxed);
+        if misses.is_multiple_of(self.misses_a_tick) {
+            let next = |now: u32| (now != CLOSED).then(|| now.wrapping_add(1).max(CLOSED + 1));
+            let _ = self.clock.fetch_update(Relaxed, Relaxed, next);
+        }
+    }
+
+    /// From now on no hit by word: every access asks its node first, which says no.
+    pub fn close(&self) {
+        self.clock.store(CLOSED, Relaxed);
+    }
+
+    /// The shortest way to one word of a block that was at this entry when the caller last looked, and has been
+    /// used in this step of LRU time. `None` says nothing: take the long way.
+    #[inline]
+    pub fn read_word(&self, entry: usize, tag: Tag, at: usize) -> Option<u64> {
+        let control = self.controls.get(entry)?;
+        let before = control.word.load(Acquire);
+        let unlocked = before & LOCKED == 0 && before & STATUS != 0;
+        if !unlocked || !self.is_current(control, tag) {
+            return None;
+        }
+        let value = self
+            .words
+            .get((entry << self.block_shift) + at)?
+            .load(Relaxed);
+        fence(Acquire);
+        (control.word.load(Relaxed) == before).then_some(value)
+    }
+
+    /// Likewise to change one word.
+    #[inline]
+    pub fn write_word<R>(
+        &self,
+        entry: usize,
+        tag: Tag,
+        at: usize,
+        f: impl FnOnce(&AtomicU64) -> R,
+    ) -> Option<R> {
+        let control = self.controls.get(entry)?;
+        let before = control.word.load(Relaxed);
+        if before & (LOCKED | STATUS) != MODIFIED {
+            return None;
+        }
+        let cell = self.words.get((entry << self.block_shift) + at)?;
+        control
+            .word
+            .compare_exchange(before, before | LOCKED, Acquire, Relaxed)
+            .ok()?;
+        let locked = Locked {
+            cache: self,
+            entry,
+            word: before,
+        };
+        if !self.is_current(control, tag) {
+            return None;
+        }
+        fence(Release);
+        let result = f(cell);
+        drop(locked);
+        Some(result)
+    }
+
+    #[inline]
+    fn is_current(&self, control: &Control, tag: Tag) -> bool {
+        control.tag.load(Relaxed) == tag.0 | 1
+            && control.used.load(Relaxed) == self.clock.load(Relaxed)
     }
 
     /// Reads a valid block with `f`; `None` when this node may not read it. `f` may run more than once, and on

@@ -364,9 +364,10 @@ impl Rack {
 impl Drop for Rack {
     fn drop(&mut self) {
         self.closed.store(true, Relaxed);
-        self.nodes
-            .iter()
-            .for_each(|node| node.inner.plain.store(false, Relaxed));
+        for node in &self.nodes {
+            node.inner.plain.store(false, Relaxed);
+            node.inner.access.agents.cache.close();
+        }
         self.services.clear();
         for keeper in self.keepers.drain(..) {
             // It cannot have panicked with anything that its own thread has not reported.

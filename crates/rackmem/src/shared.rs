@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::node::Node;
+use rackmem_proto::wire::Tag;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -18,6 +19,9 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Value 
 pub struct Shared<T> {
     node: Node,
     addr: u64,
+    /// Its block, and which word of it.
+    tag: Tag,
+    at: u32,
     /// The cache entry where the block was last found.
     hint: AtomicU32,
     value: PhantomData<fn() -> T>,
@@ -28,6 +32,8 @@ impl<T> Clone for Shared<T> {
         Shared {
             node: self.node.clone(),
             addr: self.addr,
+            tag: self.tag,
+            at: self.at,
             hint: AtomicU32::new(self.hint.load(Relaxed)),
             value: PhantomData,
         }
@@ -36,47 +42,41 @@ impl<T> Clone for Shared<T> {
 
 impl<T: Value> Shared<T> {
     fn at(node: &Node, addr: u64) -> Self {
+        let tag = node.inner.access.agents.cache.tag_of(addr);
         Shared {
             node: node.clone(),
             addr,
+            tag,
+            at: ((addr - tag.0) / 8) as u32,
             hint: AtomicU32::new(u32::MAX),
             value: PhantomData,
         }
     }
 
-    /// The word of a value of eight bytes, if this node may read it now.
+    /// The word of a value of eight bytes, by the shortest way.
     #[inline]
     fn hit(&self) -> Option<u64> {
-        let inner = &*self.node.inner;
-        if !inner.plain.load(Relaxed) {
-            return None;
-        }
-        let cache = &inner.access.agents.cache;
-        let tag = cache.tag_of(self.addr);
-        let at = (self.addr - tag.0) as usize / 8;
-        cache.read_at(self.hint.load(Relaxed) as usize, tag, |words| {
-            words[at].load(Relaxed)
-        })
+        let cache = &self.node.inner.access.agents.cache;
+        cache.read_word(self.hint.load(Relaxed) as usize, self.tag, self.at as usize)
     }
 
-    /// Changes the word of a value of eight bytes, if this node may write it now.
+    /// Changes the word of a value of eight bytes, by the shortest way.
     #[inline]
     fn hit_mut<R>(&self, f: impl FnOnce(&AtomicU64) -> R) -> Option<R> {
-        let inner = &*self.node.inner;
-        if !inner.plain.load(Relaxed) {
-            return None;
-        }
-        let cache = &inner.access.agents.cache;
-        let tag = cache.tag_of(self.addr);
-        let at = (self.addr - tag.0) as usize / 8;
-        cache.write_at(self.hint.load(Relaxed) as usize, tag, |words| f(&words[at]))
+        let cache = &self.node.inner.access.agents.cache;
+        cache.write_word(
+            self.hint.load(Relaxed) as usize,
+            self.tag,
+            self.at as usize,
+            f,
+        )
     }
 
     /// Remembers where the block is, after a miss.
     #[cold]
     fn found(&self) {
         let cache = &self.node.inner.access.agents.cache;
-        if let Some(entry) = cache.find(cache.tag_of(self.addr)) {
+        if let Some(entry) = cache.find(self.tag) {
             self.hint
                 .store(u32::try_from(entry).unwrap_or(u32::MAX), Relaxed);
         }
