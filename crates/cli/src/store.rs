@@ -3,7 +3,8 @@
 use crate::failure::{Failure, Result};
 use crate::stop::Stop;
 use rackmem::Node;
-use rackmem_kv::{Options, Store};
+use rackmem_kv::memory::MemoryError;
+use rackmem_kv::{Error, Options, Store};
 use std::time::{Duration, Instant};
 
 /// The store as one node of a rack has it open.
@@ -11,6 +12,8 @@ pub type NodeStore = Store<Node>;
 
 /// How long a process waits for the others of its rack to be started.
 const WAIT: Duration = Duration::from_secs(120);
+/// Between two looks whether an attempt is over.
+const STEP: Duration = Duration::from_millis(20);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -23,10 +26,10 @@ pub fn open(node: Node, buckets: usize) -> Result<NodeStore> {
 pub fn open_when_ready(node: &Node, buckets: usize, stop: &Stop) -> Result<Option<NodeStore>> {
     let end = Instant::now() + WAIT;
     let mut told = false;
-    while !stop.requested() {
-        match Store::open(node.clone(), options(buckets)) {
+    while let Some(opened) = attempt(node, buckets, stop) {
+        match opened {
             Ok(store) => return Ok(Some(store)),
-            Err(rackmem_kv::Error::Memory(rackmem_kv::memory::MemoryError::Other(cause))) => {
+            Err(Error::Memory(MemoryError::Other(cause))) => {
                 if Instant::now() > end {
                     return Err(nobody_came(&cause.to_string()));
                 }
@@ -39,6 +42,22 @@ pub fn open_when_ready(node: &Node, buckets: usize, stop: &Stop) -> Result<Optio
         stop.sleep(PAUSE);
     }
     Ok(None)
+}
+
+/// Tries once. An attempt may take as long as the rack is patient, too long for somebody who wants to stop: then
+/// its thread is left to the end of the process.
+fn attempt(node: &Node, buckets: usize, stop: &Stop) -> Option<rackmem_kv::Result<NodeStore>> {
+    let node = node.clone();
+    let opener = std::thread::spawn(move || Store::open(node, options(buckets)));
+    while !opener.is_finished() {
+        if !stop.sleep(STEP) {
+            return None;
+        }
+    }
+    match opener.join() {
+        Ok(opened) => (!stop.requested()).then_some(opened),
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
 }
 
 fn options(buckets: usize) -> Options {

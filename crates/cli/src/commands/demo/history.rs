@@ -31,7 +31,7 @@ pub fn run(scene: &Scene<'_>, story: &mut Story) -> Played<()> {
     let bar = scene
         .show
         .bar("record a history", (clients * OPERATIONS) as u64);
-    let phase = scene.measure("few keys, recorded", || {
+    let phase = scene.measure("recorded", || {
         scene.on_clients(CLIENTS, |client, store| {
             let mut log = recorder.client(client as u32);
             let mut rng = fastrand::Rng::with_seed(client as u64);

@@ -17,7 +17,7 @@ pub fn print(story: &Story, metrics: &RackMetrics, seconds: f64) -> io::Result<(
         println!();
     }
     phases(story).print()?;
-    println!();
+    println!("Hits are served from the node's own cache. PageRank counts edges followed.\n");
     events(metrics).print()?;
     println!();
     packets(metrics).print()?;
@@ -51,7 +51,7 @@ fn phases(story: &Story) -> Table {
         ("what", LEFT),
         ("operations", RIGHT),
         ("a second", RIGHT),
-        ("from own cache", RIGHT),
+        ("hits", RIGHT),
         ("p50", RIGHT),
         ("p99", RIGHT),
     ];
@@ -89,49 +89,56 @@ fn nanos(nanos: u64) -> String {
     }
 }
 
-/// A column of the table of events: its head and its figure.
-type Column = (&'static str, fn(&NodeMetrics) -> u64);
+/// A row of the table of events: its name and a node's figure.
+type Row = (&'static str, fn(&NodeMetrics) -> u64);
 
-const EVENTS: [Column; 8] = [
+const EVENTS: [Row; 8] = [
     ("read miss", |node| node.events.read_miss),
     ("write miss", |node| node.events.write_miss),
     ("write shared", |node| node.events.write_shared),
     ("evict clean", |node| node.events.evict_shared),
     ("evict dirty", |node| node.events.evict_modified),
-    ("refused", |node| node.events.refused),
-    ("invalidated", |node| node.invalidated),
-    ("provided", |node| node.provided),
+    ("refused, tried again", |node| node.events.refused),
+    ("copies invalidated", |node| node.invalidated),
+    ("blocks provided", |node| node.provided),
 ];
 
+/// Nodes that have a column of their own; of larger racks only the sums fit a window.
+const COLUMNS: usize = 5;
+
 fn events(metrics: &RackMetrics) -> Table {
-    let columns: Vec<(&str, Align)> = std::iter::once(("node", LEFT))
-        .chain(EVENTS.iter().map(|column| (column.0, RIGHT)))
-        .collect();
-    let mut table = Table::new("Coherence events", &columns);
-    let mut add = |name: &str, figures: &[u64]| {
-        let figures = figures.iter().map(|&figure| count(figure));
-        let cells: Vec<String> = std::iter::once(name.to_owned()).chain(figures).collect();
-        let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
-        table.row(&cells);
+    let nodes = match metrics.nodes.len() {
+        0..=COLUMNS => &metrics.nodes[..],
+        _ => &[],
     };
-    let mut sums = [0; EVENTS.len()];
-    for (number, node) in metrics.nodes.iter().enumerate() {
-        let figures = EVENTS.map(|column| column.1(node));
-        sums.iter_mut().zip(figures).for_each(|(sum, n)| *sum += n);
-        add(&number.to_string(), &figures);
+    let heads: Vec<String> = (0..nodes.len())
+        .map(|node| format!("node {node}"))
+        .collect();
+    let mut columns = vec![("event", LEFT)];
+    columns.extend(heads.iter().map(|head| (head.as_str(), RIGHT)));
+    columns.push(("all", RIGHT));
+    let mut table = Table::new("Coherence events", &columns);
+    for (name, figure) in EVENTS {
+        let sum: u64 = metrics.nodes.iter().map(figure).sum();
+        let figures: Vec<String> = nodes.iter().map(figure).chain([sum]).map(count).collect();
+        let mut cells = vec![name];
+        cells.extend(figures.iter().map(String::as_str));
+        table.row(&cells);
     }
-    add("all", &sums);
     table
 }
 
 fn packets(metrics: &RackMetrics) -> Table {
     let columns = [
         ("packet", LEFT),
-        ("sent by requesters", RIGHT),
-        ("handled by the switch", RIGHT),
-        ("by home and cache agents", RIGHT),
+        ("from requesters", RIGHT),
+        ("at the switch", RIGHT),
+        ("at the agents", RIGHT),
     ];
-    let mut table = Table::new("Packets by type and by who handled them", &columns);
+    let mut table = Table::new(
+        "Packets by type, by who sent and who handled them",
+        &columns,
+    );
     let mut sent = PacketCounts::default();
     metrics.nodes.iter().for_each(|node| sent.add(&node.sent));
     let switch = metrics

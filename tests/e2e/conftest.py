@@ -1,0 +1,61 @@
+"""Starts racks for the tests: the program of RACKMEM_BIN, or the one that was built last."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Nodes of every rack under test.
+NODES = 3
+# How long a rack may take to end, in seconds.
+WIND_DOWN = 20
+
+
+def binary():
+    """The program under test, or None."""
+    given = os.environ.get("RACKMEM_BIN")
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    built = [target / profile / "rackmem" for profile in ("release", "debug")]
+    candidates = [pathlib.Path(given)] if given else built
+    return next((path for path in candidates if path.is_file()), None)
+
+
+@pytest.fixture(
+    scope="session",
+    params=[
+        pytest.param([], id="inline"),
+        pytest.param(["--fabric", "udp"], id="udp"),
+        pytest.param(["--mode", "home-only"], id="no-switch"),
+    ],
+)
+def ports(request):
+    """The ports of a rack's nodes. Afterwards the rack must end as it should."""
+    program = binary()
+    if program is None:
+        pytest.skip("rackmem is not built: cargo build -p rackmem-cli, or set RACKMEM_BIN")
+    size = ["--nodes", str(NODES), "--port", "0", "--buckets", "1024", "--memory", "512M"]
+    command = [program, "--json", "kv", *size, *request.param]
+    rack = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        listening = json.loads(rack.stdout.readline())["listening"]
+        yield [int(address.rsplit(":", 1)[1]) for address in listening]
+        rack.send_signal(signal.SIGINT)
+        assert rack.wait(WIND_DOWN) == 130
+    finally:
+        rack.kill()
+        rack.wait()
+
+
+@pytest.fixture
+def clients(ports):
+    """A redis-py client for every node, on an empty store."""
+    redis = pytest.importorskip("redis")
+    clients = [redis.Redis(port=port, decode_responses=True) for port in ports]
+    clients[0].flushall()
+    yield clients
+    for client in clients:
+        client.close()
