@@ -298,7 +298,7 @@ impl Rack {
             min_timeout: MIN_TIMEOUT.as_nanos() as u64,
             give_up: settings.patience.as_nanos() as u64,
         };
-        let requesters = Arc::new(Requesters::new(requester, open, agents.clone()));
+        let requesters = Arc::new(Requesters::new(requester, open));
         if lossy {
             agents.plug(&requesters);
         }

@@ -1,6 +1,5 @@
 //! A node's requesters: each drives one coherence event at a time through the fabric.
 
-use crate::agents::Agents;
 use crate::error::{Error, Result};
 use rackmem_fabric::{Body, Port, Receiver};
 use rackmem_proto::flowcc::{Accept, Event, Grant, Requester, RequesterConfig, Step};
@@ -8,14 +7,13 @@ use rackmem_proto::wire::{Header, Kind, MAX_REQUESTERS, Reason, RequesterId, Tag
 use rackmem_proto::{Data, Output, Outputs};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// One requester, its port and its figures.
 pub(crate) struct Slot {
     engine: Requester,
     port: Box<dyn Port>,
-    agents: Arc<Agents>,
     began: Instant,
     pub sent: [u64; 256],
 }
@@ -77,18 +75,8 @@ impl Slot {
         let mut next = Some(output);
         while let Some(output) = next.take() {
             self.sent[output.header.kind as usize] += 1;
-            let Slot {
-                engine,
-                port,
-                agents,
-                ..
-            } = self;
+            let Slot { engine, port, .. } = self;
             let body = match (output.data, bytes) {
-                // An event that the thread has left behind: its block is in the cache, under its entry's lock.
-                (Data::Cache, _) if engine.tail() == Some(output.header.tag) => {
-                    let entry = agents.cache.find(output.header.tag);
-                    entry.map_or(Body::None, |entry| Body::Block(agents.cache.block(entry)))
-                }
                 (Data::Cache, Bytes::Block(block)) => Body::Block(block),
                 (Data::Operand, Bytes::Operand(operand, _)) => Body::Bytes(operand),
                 _ => Body::None,
@@ -227,7 +215,6 @@ pub(crate) type OpenPort = Box<dyn Fn() -> Result<Box<dyn Port>> + Send + Sync>;
 pub(crate) struct Requesters {
     slots: Box<[Mutex<Option<Slot>>]>,
     open: OpenPort,
-    agents: Arc<Agents>,
     config: RequesterConfig,
     next: AtomicUsize,
 }
@@ -258,11 +245,10 @@ impl std::ops::DerefMut for Borrowed<'_> {
 
 impl Requesters {
     /// `config.id.slot` is filled in.
-    pub fn new(config: RequesterConfig, open: OpenPort, agents: Arc<Agents>) -> Self {
+    pub fn new(config: RequesterConfig, open: OpenPort) -> Self {
         Requesters {
             slots: (0..MAX_REQUESTERS).map(|_| Mutex::default()).collect(),
             open,
-            agents,
             config,
             next: AtomicUsize::new(0),
         }
@@ -321,7 +307,6 @@ impl Requesters {
             *guard = Some(Slot {
                 engine,
                 port: (self.open)()?,
-                agents: self.agents.clone(),
                 began: Instant::now(),
                 sent: [0; 256],
             });
