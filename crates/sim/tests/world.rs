@@ -115,3 +115,46 @@ fn a_seed_is_the_same_run_every_time() {
         );
     }
 }
+
+#[test]
+fn nothing_passes_for_want_of_an_occasion() {
+    for (name, rack) in RACKS {
+        let (mut work, mut seen) = (0, 0);
+        for seed in 0..20 {
+            let report = World::run(seed, &shape(seed, rack, Faults::ALL))
+                .unwrap_or_else(|violation| panic!("{name}: {violation}"));
+            work |= occasions(&[
+                report.work.hits,
+                report.work.refused,
+                report.work.clean_evictions,
+                report.work.dirty_evictions,
+                report.work.upgrades,
+                report.work.chunks,
+                report.traffic.lost,
+                report.traffic.duplicated,
+                report.traffic.reordered,
+            ]);
+            seen |= occasions(&[
+                report.seen.locked,
+                report.seen.invalid,
+                report.seen.retransmissions,
+                report.seen.recalled,
+                report.seen.migrated,
+                report.seen.collided,
+            ]);
+        }
+        assert_eq!(work, 0b1_1111_1111, "{name}: {work:b}");
+        let expected = match rack {
+            Rack::HomeOnly | Rack::Gather => 0b1111,
+            Rack::Switch { sets: 2, .. } => 0b11_1111,
+            Rack::Switch { .. } => 0b01_1111,
+        };
+        assert_eq!(seen, expected, "{name}: {seen:b}");
+    }
+}
+
+/// A bit for each number that is not zero.
+fn occasions(numbers: &[u64]) -> u32 {
+    let bit = |(at, number): (usize, &u64)| u32::from(*number != 0) << at;
+    numbers.iter().enumerate().map(bit).sum()
+}

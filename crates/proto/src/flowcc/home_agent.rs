@@ -18,6 +18,7 @@ use crate::wire::{
 use crate::{Data, Dest, Output, Outputs};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 /// How a home agent answers requests for the entries it owns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -151,7 +152,7 @@ impl HomeAgent {
             Kind::Unlock => self.unlock(header, &mut outputs),
             Kind::WriteBack => action = self.write_back(header, body_len, &mut outputs),
             Kind::GatherAck => self.gathered(header, &mut outputs),
-            Kind::Alloc => outputs.push(self.alloc(header)),
+            Kind::Alloc => self.alloc(header, &mut outputs),
             Kind::AddAck => self.added(header),
             Kind::DelegateRead | Kind::DelegateWrite | Kind::DelegateAdd | Kind::DelegateCas => {
                 action = self.delegate(header, &mut outputs);
@@ -339,23 +340,32 @@ impl HomeAgent {
         }
     }
 
-    fn alloc(&mut self, header: &Header) -> Output {
-        let again = self
-            .grown
-            .iter()
-            .find(|g| g.0 == header.requester && g.1 == header.seq)
-            .map(|g| g.2);
-        let offset = again.or_else(|| self.directory.grow(header.offset));
+    /// Hands out chunks, once a request: a copy is answered again, and one that its requester has left behind
+    /// would take memory that nobody ever uses.
+    fn alloc(&mut self, header: &Header, outputs: &mut Outputs) {
+        let known = self.grown.iter().position(|g| g.0 == header.requester);
+        let order = known.map(|at| header.seq.compare(self.grown[at].1));
+        let offset = match (order, known) {
+            (Some(Ordering::Less), _) => {
+                self.counters.ignored += 1;
+                return;
+            }
+            (Some(Ordering::Equal), Some(at)) => Some(self.grown[at].2),
+            _ => self.directory.grow(header.offset),
+        };
         let mut ack = header.answer(Kind::AllocAck, self.config.node);
         match offset {
             Some(offset) => {
-                self.grown.retain(|g| g.0 != header.requester);
-                self.grown.push((header.requester, header.seq, offset));
+                let row = (header.requester, header.seq, offset);
+                match known {
+                    Some(at) => self.grown[at] = row,
+                    None => self.grown.push(row),
+                }
                 ack.tag = Tag((self.config.node as u64) << 48 | offset);
             }
             None => ack.reason = Reason::Full,
         }
-        Output::new(Dest::Requester(header.requester), ack)
+        outputs.push(Output::new(Dest::Requester(header.requester), ack));
     }
 
     fn delegate(&mut self, header: &Header, outputs: &mut Outputs) -> HomeAction {

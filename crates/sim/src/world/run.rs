@@ -189,8 +189,9 @@ impl World {
 
     /// The invariants of every block that something has happened to.
     fn check(&mut self) -> Result<(), Box<Violation>> {
-        if let Some((tag, complaint)) = self.threads.iter_mut().find_map(|t| t.complaint.take()) {
-            return Err(self.violation("data value", "§5.1.2", complaint, Subject::Block(tag)));
+        if let Some(complaint) = self.threads.iter_mut().find_map(|t| t.complaint.take()) {
+            let subject = Subject::Block(complaint.tag);
+            return Err(self.violation(complaint.promise, complaint.detail, subject));
         }
         let mut touched = std::mem::take(&mut self.fabric.touched);
         touched.sort_unstable();
@@ -210,8 +211,7 @@ impl World {
         for invariant in &INVARIANTS {
             if let Some(detail) = (invariant.broken)(&state) {
                 return Err(self.violation(
-                    invariant.name,
-                    invariant.section,
+                    (invariant.name, invariant.section),
                     detail,
                     Subject::Block(tag),
                 ));
@@ -304,17 +304,29 @@ impl World {
             });
             if !clean {
                 let detail = format!("at the end: {:?}", self.state(tag));
-                return Err(self.violation("home is current", "§4", detail, Subject::Block(tag)));
+                return Err(self.violation(("home is current", "§4"), detail, Subject::Block(tag)));
             }
             let words = self.nodes[usize::from(tag.home())].memory(tag);
             let counters: [u64; COUNTERS] = block::counters(words);
             sum += counters.iter().sum::<u64>();
         }
         if sum == self.oracle.stores() {
-            return Ok(());
+            return self.finish_chunks();
         }
         let detail = format!("{} stores, counters add up to {sum}", self.oracle.stores());
-        Err(self.violation("home is current", "§4", detail, Subject::Block(Tag(0))))
+        Err(self.violation(("home is current", "§4"), detail, Subject::Block(Tag(0))))
+    }
+
+    /// Homes have handed out exactly what threads were given.
+    fn finish_chunks(&self) -> Result<(), Box<Violation>> {
+        let out: u32 = self.nodes.iter().map(|node| node.home.chunks() - 1).sum();
+        let given: u64 = self.threads.iter().map(|t| t.work.chunks).sum();
+        if u64::from(out) == given {
+            return Ok(());
+        }
+        let detail = format!("homes handed out {out} chunks, threads were given {given}");
+        let subject = Subject::Block(Tag(0));
+        Err(self.violation(("chunks are handed out once", "§6"), detail, subject))
     }
 
     fn stuck(&self) -> Box<Violation> {
@@ -334,13 +346,12 @@ impl World {
             Subject::Requester(thread.id)
         });
         let detail = format!("still at it: {}", stuck.join("; "));
-        self.violation(liveness::NAME, liveness::SECTION, detail, subject)
+        self.violation((liveness::NAME, liveness::SECTION), detail, subject)
     }
 
     fn violation(
         &self,
-        invariant: &'static str,
-        section: &'static str,
+        (invariant, section): (&'static str, &'static str),
         detail: String,
         subject: Subject,
     ) -> Box<Violation> {

@@ -94,6 +94,17 @@ pub struct LiveEvent {
     pub shared: bool,
 }
 
+/// Something that a thread must never see.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Complaint {
+    /// The promise that is broken, and where the paper makes it.
+    pub promise: (&'static str, &'static str),
+    /// About which block.
+    pub tag: Tag,
+    /// What was seen.
+    pub detail: String,
+}
+
 /// What threads have done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Work {
@@ -109,6 +120,8 @@ pub struct Work {
     pub clean_evictions: u64,
     /// Clean copies made writable.
     pub upgrades: u64,
+    /// Chunks of memory obtained.
+    pub chunks: u64,
 }
 
 impl Work {
@@ -120,6 +133,7 @@ impl Work {
         self.dirty_evictions += other.dirty_evictions;
         self.clean_evictions += other.clean_evictions;
         self.upgrades += other.upgrades;
+        self.chunks += other.chunks;
     }
 }
 
@@ -130,7 +144,7 @@ pub struct Thread {
     /// What it has done.
     pub work: Work,
     /// The first thing it saw that cannot be.
-    pub complaint: Option<(Tag, String)>,
+    pub complaint: Option<Complaint>,
     index: usize,
     config: Config,
     engine: Requester,
@@ -405,9 +419,13 @@ impl Thread {
             let saw = block::counters(words);
             let expected = around.oracle.expected(block);
             let (node, thread) = (self.id.node, self.id.slot);
-            let complaint =
-                format!("{action:?} at {node}.{thread} saw {saw:?}, memory is {expected:?}");
-            self.complaint.get_or_insert((tag, complaint));
+            self.complaint.get_or_insert(Complaint {
+                promise: ("data value", "§5.1.2"),
+                tag,
+                detail: format!(
+                    "{action:?} at {node}.{thread} saw {saw:?}, memory is {expected:?}"
+                ),
+            });
         }
         match action {
             Action::Read => around.fabric.note(self.id.node, tag, "read"),
@@ -485,8 +503,7 @@ impl Thread {
                 true
             }
             (_, Step::Lost) => {
-                let complaint = (running.tag, "a requester gave up".into());
-                self.complaint.get_or_insert(complaint);
+                self.complain(running.tag, "a requester gave up".into());
                 false
             }
             (Stage::Acquiring, Step::Held(_)) => {
@@ -498,6 +515,14 @@ impl Thread {
                 true
             }
         }
+    }
+
+    fn complain(&mut self, tag: Tag, detail: String) {
+        self.complaint.get_or_insert(Complaint {
+            promise: ("a granted event is served", "§5.1.1"),
+            tag,
+            detail,
+        });
     }
 
     fn move_on(&mut self, running: Running, stage: Stage) {
@@ -513,8 +538,8 @@ impl Thread {
             Reason::Invalid | Reason::Moved => Then::Again,
             Reason::Full => Then::Finish,
             Reason::None | Reason::NoMemory | Reason::Refused => {
-                let complaint = format!("{} was told {reason:?}", self.describe());
-                self.complaint.get_or_insert((running.tag, complaint));
+                let detail = format!("{} was told {reason:?}", self.describe());
+                self.complain(running.tag, detail);
                 Then::BackOff
             }
         };
@@ -527,7 +552,10 @@ impl Thread {
             purpose, slot, tag, ..
         } = running;
         match purpose {
-            Purpose::Alloc => self.finish(around.fabric.now),
+            Purpose::Alloc => {
+                self.work.chunks += 1;
+                self.finish(around.fabric.now);
+            }
             Purpose::Fill(status) => self.install(running, status, around),
             Purpose::Upgrade => {
                 self.work.upgrades += 1;
