@@ -134,6 +134,8 @@ pub struct NodeMetrics {
     pub sent: PacketCounts,
     /// Packets sent again because an answer did not come in time.
     pub retransmissions: u64,
+    /// Packets that its agents dropped: of another epoch, stale, or against the protocol.
+    pub ignored: u64,
     /// Blocks its cache has room for.
     pub cache_blocks: usize,
 }
@@ -145,6 +147,10 @@ pub struct RackMetrics {
     pub nodes: Vec<NodeMetrics>,
     /// The switch, if it is in this process.
     pub switch: Option<SwitchMetrics>,
+    /// Datagrams that were no packets of ours, or not well formed.
+    pub malformed: u64,
+    /// Packets that could not be sent.
+    pub unsent: u64,
 }
 
 /// The switch's figures.

@@ -407,11 +407,13 @@ impl Node {
             retransmissions += slot.retransmissions();
         });
         let load = |counter: &AtomicU64| counter.load(Relaxed);
+        let home = access.agents.home_counters();
         NodeMetrics {
             events: access.counters.events(),
             invalidated: load(&access.agents.counters.invalidated),
             provided: load(&access.agents.counters.provided),
-            home: access.agents.home_counters(),
+            ignored: load(&access.agents.counters.ignored) + home.ignored,
+            home,
             chunks: access.agents.chunks(),
             received: access.agents.packets.snapshot(),
             sent: PacketCounts(

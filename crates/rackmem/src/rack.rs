@@ -350,7 +350,10 @@ impl Rack {
 
     /// What this process's part has done so far.
     pub fn metrics(&self) -> RackMetrics {
+        let sockets = self.services.iter().map(Service::counters);
         RackMetrics {
+            malformed: sockets.clone().map(|c| c.malformed.load(Relaxed)).sum(),
+            unsent: sockets.map(|c| c.unsent.load(Relaxed)).sum(),
             nodes: self.nodes.iter().map(Node::metrics).collect(),
             switch: self.switch.as_ref().map(|switch| SwitchMetrics {
                 counters: switch.counters(),

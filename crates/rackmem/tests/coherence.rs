@@ -311,3 +311,54 @@ fn hot_entries_move_to_the_switch_and_stay_coherent() {
     assert_eq!(switch.counters.violations, 0);
     assert_eq!(n.read().unwrap(), 4);
 }
+
+#[test]
+fn threads_that_miss_together_make_one_request() {
+    everywhere(cached, |rack| {
+        let block = rack.node(0).block_size();
+        let base = rack.node(0).alloc_bytes(8 * block).unwrap();
+        let before = rack.node(1).metrics().events;
+        let barrier = std::sync::Barrier::new(6);
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                let node = rack.node(1);
+                let barrier = &barrier;
+                scope.spawn(move || {
+                    for i in 0..8 {
+                        barrier.wait();
+                        node.load(base + (i * block) as u64).unwrap();
+                    }
+                });
+            }
+        });
+        let events = rack.node(1).metrics().events - before;
+        assert_eq!((events.read_miss, events.misses()), (8, 8));
+    });
+}
+
+#[test]
+fn what_is_no_packet_is_counted_and_dropped() {
+    let free = || {
+        std::net::UdpSocket::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+    };
+    let (agent, switch) = (free(), free());
+    let config = format!("nodes = ['{agent}']\nswitch = '{switch}'");
+    let config = rackmem::Config::parse(&config).unwrap();
+    let served = Rack::serve_switch(&config).unwrap();
+    let rack = Rack::join(&config, 0).unwrap();
+    let n: Shared<u64> = rack.node(0).alloc(5).unwrap();
+    let stranger = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    for len in [0, 1, 47, 48, 49, 1400] {
+        stranger.send_to(&vec![0xa5; len], agent).unwrap();
+        stranger.send_to(&vec![0xa5; len], switch).unwrap();
+    }
+    let deadline = std::time::Instant::now() + Duration::from_secs(10);
+    while rack.metrics().malformed < 6 || served.metrics().malformed < 6 {
+        assert!(std::time::Instant::now() < deadline, "{:?}", rack.metrics());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(n.fetch_add(1).unwrap(), 5);
+}
