@@ -18,7 +18,6 @@ const VERIFY: &[Step] = &[
             "clippy",
             "--workspace",
             "--all-targets",
-            "--quiet",
             "--",
             "-D",
             "warnings",
@@ -42,7 +41,7 @@ const VERIFY: &[Step] = &[
     },
     Step {
         name: "documentation",
-        action: Action::Cargo(&["doc", "--workspace", "--lib", "--no-deps", "--quiet"]),
+        action: Action::Cargo(&["doc", "--workspace", "--lib", "--no-deps"]),
     },
 ];
 
@@ -50,11 +49,11 @@ const VERIFY: &[Step] = &[
 const TESTS: &[Step] = &[
     Step {
         name: "unit, integration and end to end",
-        action: Action::Tests(&["test", "--workspace", "--no-fail-fast", "--quiet"]),
+        action: Action::Tests(&["test", "--workspace", "--no-fail-fast"]),
     },
     Step {
         name: "binaries",
-        action: Action::Cargo(&["build", "--workspace", "--bins", "--quiet"]),
+        action: Action::Cargo(&["build", "--workspace", "--bins"]),
     },
     Step {
         name: "Python clients",
