@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::memory::MemoryError;
 
-/// Why an operation did not happen. None of these leaves half an operation behind.
+/// Why an operation did not happen. When the memory is to blame, for another reason than being full, it may
+/// have happened all the same.
 #[derive(Debug)]
 pub enum Error {
     /// The memory under the store failed.
@@ -58,6 +59,12 @@ impl From<MemoryError> for Error {
 }
 
 impl Error {
+    /// Whether it is certain that nothing has happened. It is not when the memory failed for another reason
+    /// than being full: a message that was not answered may have been heard.
+    pub(crate) fn certain(&self) -> bool {
+        !matches!(self, Self::Memory(MemoryError::Other(_)))
+    }
+
     /// The first word of the error in Redis' protocol.
     pub fn code(&self) -> &'static str {
         match self {

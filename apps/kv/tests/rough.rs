@@ -218,3 +218,23 @@ fn a_transaction_cannot_grow_without_end() {
     assert!(client.say("EXEC").starts_with("-EXECABORT"));
     server.shutdown();
 }
+
+#[test]
+fn the_replies_of_a_transaction_are_bounded_together() {
+    let server = server(1, 10);
+    let mut client = Client::new(server.local_addr());
+    assert_eq!(
+        client.call(&[b"SET", b"huge", &vec![b'x'; 60 << 20]]),
+        "+OK"
+    );
+    assert_eq!(client.say("MULTI"), "+OK");
+    for _ in 0..6 {
+        assert_eq!(client.say("GET huge"), "+QUEUED");
+    }
+    let reply = client.say("EXEC");
+    assert_eq!(
+        reply.matches("-ERR the answer would be too long").count(),
+        2
+    );
+    server.shutdown();
+}

@@ -1,7 +1,8 @@
 //! MULTI, EXEC and WATCH: EXEC holds the buckets of every key its commands name, and runs them.
 
 use super::dispatch::{run, write_failure};
-use super::{Call, Flags, Outcome};
+use super::{Call, Flags, MAX_REPLY, Outcome};
+use crate::error::Error;
 use crate::memory::Memory;
 use crate::server::session::{MAX_WATCHED, Queue, Watched};
 use crate::server::shared::Shared;
@@ -73,6 +74,7 @@ pub(super) fn exec<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
             return Ok(());
         }
     }
+    let first = call.reply.out.len();
     call.reply.array(queue.commands.len());
     for queued in &queue.commands {
         let command = call.shared.commands.at(queued.command);
@@ -89,6 +91,12 @@ pub(super) fn exec<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
             args,
             call.reply.out,
         );
+        let fits = call.reply.out.len() - first <= MAX_REPLY;
+        let done = done.and(if fits {
+            Ok(())
+        } else {
+            Err(Error::ReplyTooLong.into())
+        });
         if let Err(failure) = done {
             call.reply.out.truncate(start);
             write_failure(&failure, call.session, call.stats, call.reply.out);

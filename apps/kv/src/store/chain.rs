@@ -7,7 +7,7 @@
 use super::core::{Core, Scope};
 use super::edit::{Current, Edit, Effects, Operation, apply, retire, seal};
 use super::lookup::MAX_CHAIN;
-use super::value::{Extents, Meta, Value};
+use super::value::{Meta, Value};
 use crate::Error;
 use crate::error::Result;
 use crate::layout::page::{KeyId, Record, record_size};
@@ -254,12 +254,5 @@ impl<M: Memory> Core<M> {
             PageMut::new(view, &self.geometry).set_next(addr);
         })?;
         Ok(addr)
-    }
-
-    /// Frees extents that never came to be used.
-    pub fn discard(&self, extent: crate::layout::page::Extent) -> Result<()> {
-        let mut extents = Extents::default();
-        extents.push(extent);
-        self.free(&extents)
     }
 }

@@ -5,9 +5,8 @@ use super::edit::Edit;
 use super::ops::{Expire, ExpireIf, Fetch, Increment, IncrementFloat, Remove, Set};
 use super::splice::Patch;
 use super::value::{Meta, Reach, Value};
-use crate::MAX_VALUE;
 use crate::error::{Error, Result};
-use crate::layout::page::{Extent, KeyId};
+use crate::layout::page::KeyId;
 use crate::layout::page_mut::Payload;
 use crate::memory::Memory;
 use crate::number::Number;
@@ -198,10 +197,7 @@ impl<'a, M: Memory> Db<'a, M> {
             extent,
             len: value.len(),
         });
-        if !matches!(outcome, Ok(SetOutcome { applied: true, .. })) {
-            self.core.discard(extent)?;
-        }
-        outcome
+        self.core.settle(extent, outcome, |outcome| outcome.applied)
     }
 
     /// Removes a key; says whether it was there.
@@ -326,23 +322,5 @@ impl<'a, M: Memory> Db<'a, M> {
     /// The store's clock: ms since 1970.
     pub fn now(&self) -> u64 {
         self.core.clock.now()
-    }
-}
-
-impl<M: Memory> Core<M> {
-    /// Writes a long value to memory of its own.
-    pub fn store_value(&self, value: &[u8]) -> Result<Extent> {
-        if value.len() > MAX_VALUE {
-            return Err(Error::ValueTooLong);
-        }
-        let extent = Extent {
-            addr: self.memory.alloc(value.len())?,
-            capacity: value.len(),
-        };
-        if let Err(error) = self.memory.write(extent.addr, value) {
-            self.discard(extent)?;
-            return Err(error.into());
-        }
-        Ok(extent)
     }
 }

@@ -212,7 +212,7 @@ impl<M: Memory> Core<M> {
 #[derive(Debug, Default)]
 pub struct Sweep {
     bucket: usize,
-    /// Buckets left until every one has been looked at since the last flush seen.
+    /// Buckets left in this round, which began with a flush or with keys that expire.
     left: usize,
     epoch: u64,
 }
@@ -234,17 +234,18 @@ impl<M: Memory> Core<M> {
         if epoch != sweep.epoch {
             (sweep.epoch, sweep.left) = (epoch, self.map.buckets);
         }
-        if sweep.left == 0 && !self.anything_expires()? {
-            return Ok(Swept::default());
+        if sweep.left == 0 {
+            // Asked once a round: the answer costs a look at every node's counters.
+            if !self.anything_expires()? {
+                return Ok(Swept::default());
+            }
+            sweep.left = self.map.buckets;
         }
         let (now, mut swept) = (self.clock.now(), Swept::default());
-        for _ in 0..self.map.buckets {
-            if swept.looked == budget {
-                break;
-            }
+        while sweep.left != 0 && swept.looked < budget {
             let bucket = sweep.bucket % self.map.buckets;
             sweep.bucket = (bucket + 1) % self.map.buckets;
-            sweep.left = sweep.left.saturating_sub(1);
+            sweep.left -= 1;
             if self.home(bucket) != self.memory.id() {
                 continue;
             }

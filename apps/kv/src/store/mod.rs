@@ -8,6 +8,7 @@ mod chain;
 mod core;
 mod db;
 mod edit;
+mod extent;
 mod keyspace;
 mod lock;
 mod lookup;

@@ -172,27 +172,24 @@ impl<'a, M: Memory> Db<'a, M> {
                 return Ok(false);
             }
             for ((key, value), extent) in pairs.iter().zip(&mut stored) {
-                let payload = match *extent {
-                    Some(extent) => Payload::Extent {
-                        extent,
-                        len: value.len(),
-                    },
-                    None => Payload::Inline(value),
-                };
-                let mut op = Set::new(
-                    payload,
-                    SetOptions {
-                        condition: Condition::Always,
-                        expiry: Expiry::Never,
-                    },
-                );
-                db.core.edit(db.scope, &db.id(key)?, &mut op)?;
-                *extent = None;
+                match extent.take() {
+                    Some(extent) => db.set_extent(key, extent, value.len())?,
+                    None => db.set(key, value)?,
+                }
             }
             Ok(true)
         });
         self.discard_all(&stored)?;
         done
+    }
+
+    /// Sets a key to a value that is in its extent already.
+    fn set_extent(&self, key: &[u8], extent: Extent, len: usize) -> Result<()> {
+        let mut op = Set::new(Payload::Extent { extent, len }, SetOptions::default());
+        let outcome = self
+            .id(key)
+            .and_then(|id| self.core.edit(self.scope, &id, &mut op));
+        self.core.settle(extent, outcome, |_| true).map(|_| ())
     }
 
     /// Extents for the values that need one, all or none.
@@ -286,10 +283,7 @@ impl<'a, M: Memory> Db<'a, M> {
             };
             let placed = db.core.copy_bytes(extent.addr, copy.addr, source.len);
             let placed = placed.and_then(|()| there.place(to, payload, source.expiry, replace));
-            if placed.is_err() {
-                db.core.discard(copy)?;
-            }
-            placed.map(Some)
+            db.core.settle(copy, placed, |placed| *placed).map(Some)
         })
     }
 

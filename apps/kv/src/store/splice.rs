@@ -16,9 +16,6 @@ use crate::layout::page_mut::{PageMut, Payload};
 use crate::memory::Memory;
 use crate::store::db::{Condition, Expiry, SetOptions};
 
-/// Bytes moved at a time from one extent to the next.
-const PIECE: usize = 256 << 10;
-
 /// Bytes to put into a value.
 #[derive(Clone, Copy)]
 pub(crate) struct Patch<'a> {
@@ -140,10 +137,7 @@ impl<M: Memory> Core<M> {
             (at, len),
             patch,
         );
-        if moved.is_err() {
-            self.discard(extent)?;
-        }
-        moved
+        self.settle(extent, moved, |_| true)
     }
 
     /// Builds the new value in `to`, then points the record there.
@@ -186,19 +180,6 @@ impl<M: Memory> Core<M> {
         while done < at {
             let n = (at - done).min(zeros.len());
             self.memory.write(extent.addr + done as u64, &zeros[..n])?;
-            done += n;
-        }
-        Ok(())
-    }
-
-    /// Copies between extents.
-    pub fn copy_bytes(&self, from: u64, to: u64, len: usize) -> Result<()> {
-        let mut buffer = vec![0; len.min(PIECE)];
-        let mut done = 0;
-        while done < len {
-            let n = (len - done).min(buffer.len());
-            self.memory.read(from + done as u64, &mut buffer[..n])?;
-            self.memory.write(to + done as u64, &buffer[..n])?;
             done += n;
         }
         Ok(())
