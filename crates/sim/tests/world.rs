@@ -9,12 +9,14 @@ const RACKS: [(&str, Rack); 4] = [
     ("large switch", Rack::LARGE_SWITCH),
 ];
 
-const NETWORKS: [(&str, Faults); 5] = [
+const NETWORKS: [(&str, Faults); 7] = [
     ("no faults", Faults::NONE),
     ("loss", Faults::LOSS),
     ("duplication", Faults::DUPLICATION),
     ("reordering", Faults::REORDERING),
+    ("deafness", Faults::DEAFNESS),
     ("all", Faults::ALL),
+    ("storm", Faults::STORM),
 ];
 
 /// Seeds of each rack over each network. `RACKMEM_SEEDS` asks for more.
@@ -57,6 +59,7 @@ fn shape(seed: u64, rack: Rack, faults: Faults) -> Config {
                 read: 6,
                 write: 1,
                 add: 2,
+                hold: 1,
                 alloc: 1,
             },
             ..usual
@@ -129,6 +132,7 @@ fn nothing_passes_for_want_of_an_occasion() {
                 report.work.clean_evictions,
                 report.work.dirty_evictions,
                 report.work.upgrades,
+                report.work.holds,
                 report.work.chunks,
                 report.traffic.lost,
                 report.traffic.duplicated,
@@ -143,7 +147,7 @@ fn nothing_passes_for_want_of_an_occasion() {
                 report.seen.collided,
             ]);
         }
-        assert_eq!(work, 0b1_1111_1111, "{name}: {work:b}");
+        assert_eq!(work, 0b11_1111_1111, "{name}: {work:b}");
         let expected = match rack {
             Rack::HomeOnly | Rack::Gather => 0b1111,
             Rack::Switch { sets: 2, .. } => 0b11_1111,

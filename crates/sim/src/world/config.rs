@@ -36,8 +36,17 @@ pub struct Mix {
     pub write: u32,
     /// Fetch-and-adds.
     pub add: u32,
+    /// Holding a block's lock for a while (§6's synchronization primitive).
+    pub hold: u32,
     /// Requests for more memory, which need no lock and no unlock.
     pub alloc: u32,
+}
+
+impl Mix {
+    /// All shares.
+    pub fn sum(&self) -> u32 {
+        self.read + self.write + self.add + self.hold + self.alloc
+    }
 }
 
 /// A world to run.
@@ -79,6 +88,7 @@ impl Default for Config {
                 read: 5,
                 write: 2,
                 add: 3,
+                hold: 0,
                 alloc: 0,
             },
             faults: Faults::NONE,

@@ -87,6 +87,9 @@ pub struct Fabric {
     pub traffic: Traffic,
     faults: Faults,
     segment: usize,
+    nodes: u16,
+    deaf: Option<NodeId>,
+    stretch: u64,
     random: Random,
     queue: BinaryHeap<Scheduled>,
     scheduled: u64,
@@ -114,6 +117,9 @@ impl Fabric {
             traffic: Traffic::default(),
             faults,
             segment,
+            nodes,
+            deaf: None,
+            stretch: 0,
             random,
             queue: BinaryHeap::new(),
             scheduled: 0,
@@ -131,6 +137,7 @@ impl Fabric {
     /// From now on the network only takes its time.
     pub fn calm_down(&mut self) {
         self.faults = Faults::NONE;
+        self.stretch = self.now;
     }
 
     /// Sends what a role wants sent, with a block's words in as many segments as they need.
@@ -154,7 +161,7 @@ impl Fabric {
             body: body.into(),
             number: self.traffic.packets,
         };
-        if self.random.per_mille(self.faults.loss) {
+        if self.deaf(to) || self.random.per_mille(self.faults.loss) {
             self.traffic.lost += 1;
             return self.trace.packet(self.now, Fate::Lost, to, &header);
         }
@@ -168,6 +175,21 @@ impl Fabric {
         self.trace.packet(self.now, fate, to, &header);
         let delay = self.delay();
         self.schedule(delay, Occurrence::Arrival(packet));
+    }
+
+    /// Whether the receiver's node hears nothing just now.
+    fn deaf(&mut self, to: Dest) -> bool {
+        if self.now >= self.stretch {
+            self.stretch = self.now + Faults::STRETCH;
+            let deaf = self.random.per_mille(self.faults.deaf);
+            let node = self.random.below(u64::from(self.nodes)) as NodeId;
+            self.deaf = deaf.then_some(node);
+        }
+        match to {
+            Dest::Agent(node) => self.deaf == Some(node),
+            Dest::Requester(id) => self.deaf == Some(id.node),
+            Dest::Switch | Dest::Agents { .. } => false,
+        }
     }
 
     fn delay(&mut self) -> u64 {

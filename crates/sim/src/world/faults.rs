@@ -11,6 +11,8 @@ pub struct Faults {
     pub late: u32,
     /// By how much at most. Longer than several coherence events is what finds stale packets.
     pub late_by: u64,
+    /// Of the stretches of [`Faults::STRETCH`], those in which one node hears nothing.
+    pub deaf: u32,
 }
 
 impl Faults {
@@ -20,7 +22,10 @@ impl Faults {
         duplication: 0,
         late: 0,
         late_by: 0,
+        deaf: 0,
     };
+    /// How long a node may hear nothing at a time, in nanoseconds: many retransmissions.
+    pub const STRETCH: u64 = 200_000;
     /// One packet of twenty is lost.
     pub const LOSS: Faults = Faults {
         loss: 50,
@@ -38,11 +43,25 @@ impl Faults {
         late_by: 500_000,
         ..Faults::NONE
     };
+    /// Half of the time, some node hears nothing.
+    pub const DEAFNESS: Faults = Faults {
+        deaf: 500,
+        ..Faults::NONE
+    };
     /// Everything together.
     pub const ALL: Faults = Faults {
         loss: 50,
         duplication: 100,
         late: 150,
         late_by: 600_000,
+        deaf: 100,
+    };
+    /// As little of a network as anything can still be done over.
+    pub const STORM: Faults = Faults {
+        loss: 250,
+        duplication: 300,
+        late: 400,
+        late_by: 2_000_000,
+        deaf: 200,
     };
 }

@@ -12,6 +12,7 @@
 
 pub mod block;
 mod cache;
+mod checks;
 mod config;
 mod fabric;
 mod faults;

@@ -21,6 +21,8 @@ pub enum Action {
 pub enum Operation {
     /// Of a block's counter.
     Access(u32, usize, Action),
+    /// Hold a block's lock for a while, as a reader or as the writer.
+    Hold(u32, bool),
     /// More memory from a home.
     Alloc(NodeId),
     /// Empty the node's cache.
@@ -31,7 +33,7 @@ impl Operation {
     /// What a thread does next.
     pub fn draw(config: &Config, random: &mut Random) -> Self {
         let mix = config.mix;
-        let mut draw = random.below(u64::from(mix.read + mix.write + mix.add + mix.alloc)) as u32;
+        let mut draw = random.below(u64::from(mix.sum())) as u32;
         let block = random.below(u64::from(config.blocks)) as u32;
         let counter = random.below(COUNTERS as u64) as usize;
         for (share, action) in [
@@ -43,6 +45,9 @@ impl Operation {
                 return Operation::Access(block, counter, action);
             }
             draw -= share;
+        }
+        if draw < mix.hold {
+            return Operation::Hold(block, random.below(3) != 0);
         }
         Operation::Alloc(random.below(u64::from(config.nodes)) as NodeId)
     }

@@ -5,9 +5,27 @@
 
 use super::block::{COUNTERS, counters, word_of};
 
+/// Threads that hold a block's lock for their own purposes.
+#[derive(Clone, Copy, Default)]
+struct Holders {
+    readers: u32,
+    writers: u32,
+}
+
+impl Holders {
+    fn side(&mut self, shared: bool) -> &mut u32 {
+        if shared {
+            &mut self.readers
+        } else {
+            &mut self.writers
+        }
+    }
+}
+
 /// What every block must look like.
 pub struct Oracle {
     blocks: Vec<[u64; COUNTERS]>,
+    holders: Vec<Holders>,
     stores: u64,
 }
 
@@ -16,6 +34,7 @@ impl Oracle {
     pub fn new(blocks: u32) -> Self {
         Oracle {
             blocks: vec![[0; COUNTERS]; blocks as usize],
+            holders: vec![Holders::default(); blocks as usize],
             stores: 0,
         }
     }
@@ -43,6 +62,19 @@ impl Oracle {
         self.stores += 1;
         self.blocks[block as usize][counter % COUNTERS] += 1;
         words[word_of(counter)] += 1;
+    }
+
+    /// A thread holds a block's lock from now on. False if it must not, because of another.
+    pub fn hold(&mut self, block: u32, shared: bool) -> bool {
+        let holders = &mut self.holders[block as usize];
+        let alone = holders.writers == 0 && (shared || holders.readers == 0);
+        *holders.side(shared) += 1;
+        alone
+    }
+
+    /// It lets go.
+    pub fn let_go(&mut self, block: u32, shared: bool) {
+        *self.holders[block as usize].side(shared) -= 1;
     }
 
     /// Stores so far, which is what all counters sum up to.

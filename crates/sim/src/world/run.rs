@@ -1,18 +1,16 @@
 //! Putting a world together, and letting it run.
 
-use super::block::{self, COUNTERS};
 use super::config::{Config, Rack};
 use super::fabric::{Fabric, Occurrence, Packet, Traffic};
-use super::invariants::{BlockState, Copy, INVARIANTS, liveness};
+use super::invariants::liveness;
 use super::node::{Node, home_config};
 use super::oracle::Oracle;
 use super::random::Random;
 use super::thread::{Around, Thread, Work};
-use super::trace::Subject;
 use super::violation::Violation;
 use rackmem_proto::flowcc::{HomeConfig, Style};
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
-use rackmem_proto::wire::{Dest, Kind, RequesterId, Tag};
+use rackmem_proto::wire::{Dest, Kind, RequesterId};
 
 /// How often agents look after what they have not had answered, in nanoseconds.
 const TICK: u64 = 40_000;
@@ -59,13 +57,13 @@ enum Phase {
 
 /// A rack, its network and its threads.
 pub struct World {
-    seed: u64,
-    config: Config,
-    fabric: Fabric,
-    switch: Option<SwitchProgram>,
-    nodes: Vec<Node>,
-    threads: Vec<Thread>,
-    oracle: Oracle,
+    pub(super) seed: u64,
+    pub(super) config: Config,
+    pub(super) fabric: Fabric,
+    pub(super) switch: Option<SwitchProgram>,
+    pub(super) nodes: Vec<Node>,
+    pub(super) threads: Vec<Thread>,
+    pub(super) oracle: Oracle,
     phase: Phase,
     calm: Option<u64>,
 }
@@ -187,73 +185,6 @@ impl World {
         act(thread, &mut around);
     }
 
-    /// The invariants of every block that something has happened to.
-    fn check(&mut self) -> Result<(), Box<Violation>> {
-        if let Some(complaint) = self.threads.iter_mut().find_map(|t| t.complaint.take()) {
-            let subject = Subject::Block(complaint.tag);
-            return Err(self.violation(complaint.promise, complaint.detail, subject));
-        }
-        let mut touched = std::mem::take(&mut self.fabric.touched);
-        touched.sort_unstable();
-        touched.dedup();
-        for tag in &touched {
-            self.check_block(*tag)?;
-        }
-        touched.clear();
-        self.fabric.touched = touched;
-        Ok(())
-    }
-
-    fn check_block(&mut self, tag: Tag) -> Result<(), Box<Violation>> {
-        let Some(state) = self.state(tag) else {
-            return Ok(());
-        };
-        for invariant in &INVARIANTS {
-            if let Some(detail) = (invariant.broken)(&state) {
-                return Err(self.violation(
-                    (invariant.name, invariant.section),
-                    detail,
-                    Subject::Block(tag),
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// A block's state; `None` for memory that no operation touches.
-    fn state(&mut self, tag: Tag) -> Option<BlockState> {
-        let number = block::number(tag, self.config.nodes);
-        if number >= self.config.blocks {
-            return None;
-        }
-        let oracle = &self.oracle;
-        let copies = self.nodes.iter().filter_map(|node| {
-            let (status, words) = node.cache.copy(tag)?;
-            Some(Copy {
-                node: node.id,
-                status,
-                current: oracle.agrees(number, words),
-            })
-        });
-        let copies = copies.collect();
-        let home = &mut self.nodes[usize::from(tag.home())];
-        let (lock, status, copyset, _) = home.home.inspect(tag)?;
-        let moving = home.home.resend().any(|output| output.header.tag == tag);
-        let home_current = oracle.agrees(number, home.memory(tag));
-        let in_switch = self.switch.as_ref().and_then(|switch| switch.inspect(tag));
-        let (lock, status, copyset) = in_switch.unwrap_or((lock, status, copyset));
-        let live = self.threads.iter().flat_map(Thread::live);
-        Some(BlockState {
-            lock,
-            status,
-            copyset,
-            moving,
-            copies,
-            events: live.filter(|event| event.tag == tag).collect(),
-            home_current,
-        })
-    }
-
     /// Moves on from faults to calm, from work to the emptying of caches, from there to the end.
     fn turn_page(&mut self) -> Result<bool, Box<Violation>> {
         let now = self.fabric.now;
@@ -291,78 +222,6 @@ impl World {
             self.threads[index].flush();
             self.fabric.schedule(0, Occurrence::Wake(index));
         }
-    }
-
-    /// All caches are empty and no packet is on its way: every lock is free and home has every write.
-    fn finish(&mut self) -> Result<(), Box<Violation>> {
-        let mut sum = 0;
-        for number in 0..self.config.blocks {
-            let tag = block::tag(number, self.config.nodes);
-            self.check_block(tag)?;
-            let clean = self.state(tag).is_none_or(|state| {
-                state.lock == 0 && state.copies.is_empty() && state.home_current
-            });
-            if !clean {
-                let detail = format!("at the end: {:?}", self.state(tag));
-                return Err(self.violation(("home is current", "§4"), detail, Subject::Block(tag)));
-            }
-            let words = self.nodes[usize::from(tag.home())].memory(tag);
-            let counters: [u64; COUNTERS] = block::counters(words);
-            sum += counters.iter().sum::<u64>();
-        }
-        if sum == self.oracle.stores() {
-            return self.finish_chunks();
-        }
-        let detail = format!("{} stores, counters add up to {sum}", self.oracle.stores());
-        Err(self.violation(("home is current", "§4"), detail, Subject::Block(Tag(0))))
-    }
-
-    /// Homes have handed out exactly what threads were given.
-    fn finish_chunks(&self) -> Result<(), Box<Violation>> {
-        let out: u32 = self.nodes.iter().map(|node| node.home.chunks() - 1).sum();
-        let given: u64 = self.threads.iter().map(|t| t.work.chunks).sum();
-        if u64::from(out) == given {
-            return Ok(());
-        }
-        let detail = format!("homes handed out {out} chunks, threads were given {given}");
-        let subject = Subject::Block(Tag(0));
-        Err(self.violation(("chunks are handed out once", "§6"), detail, subject))
-    }
-
-    fn stuck(&self) -> Box<Violation> {
-        let stuck: Vec<String> = self
-            .threads
-            .iter()
-            .filter(|thread| !thread.idle())
-            .map(Thread::describe)
-            .collect();
-        // A thread whose unlock is unanswered is what the others wait for.
-        let culprit = self
-            .threads
-            .iter()
-            .find(|thread| thread.unlocks())
-            .or_else(|| self.threads.iter().find(|thread| !thread.idle()));
-        let subject = culprit.map_or(Subject::Block(Tag(0)), |thread| {
-            Subject::Requester(thread.id)
-        });
-        let detail = format!("still at it: {}", stuck.join("; "));
-        self.violation((liveness::NAME, liveness::SECTION), detail, subject)
-    }
-
-    fn violation(
-        &self,
-        (invariant, section): (&'static str, &'static str),
-        detail: String,
-        subject: Subject,
-    ) -> Box<Violation> {
-        Box::new(Violation {
-            seed: self.seed,
-            invariant,
-            section,
-            detail,
-            at: self.fabric.now,
-            trace: self.fabric.trace.about(subject),
-        })
     }
 
     fn report(&self) -> Report {

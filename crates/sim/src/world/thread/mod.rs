@@ -1,0 +1,319 @@
+//! An application thread of a world: the library's slow path as a state machine.
+//!
+//! What a blocking thread does in one call is cut at the places where it waits: for an answer, for another
+//! thread's event, for its own last unlock, for a back-off to pass. [`access`] is what it wants of the cache,
+//! [`event`] what becomes of a coherence event.
+
+mod access;
+mod event;
+mod work;
+
+use super::block::{self, BLOCK_BYTES};
+use super::config::{Config, Rack};
+use super::fabric::{Fabric, Occurrence, Packet};
+use super::mutation::Mutation;
+use super::node::Node;
+use super::operation::Operation;
+use super::oracle::Oracle;
+use super::random::Random;
+use rackmem_proto::flowcc::{Accept, LocalStatus, Requester, RequesterConfig};
+use rackmem_proto::wire::{Flags, Kind, NodeId, RequesterId, Seq, Tag};
+use rackmem_proto::{Data, Output};
+pub use work::Work;
+
+/// Retransmission never waits less than this, in nanoseconds: more than a round trip of three quick hops.
+const MIN_TIMEOUT: u64 = 12_000;
+/// Worlds see to it themselves that nothing takes for ever.
+const NEVER: u64 = u64::MAX / 4;
+
+/// What a thread needs of its world for a moment.
+pub struct Around<'a> {
+    /// The node it runs on.
+    pub node: &'a mut Node,
+    /// Time and the network.
+    pub fabric: &'a mut Fabric,
+    /// The memory to agree with.
+    pub oracle: &'a mut Oracle,
+}
+
+/// What an event is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Purpose {
+    Fill(LocalStatus),
+    Upgrade,
+    EvictClean,
+    EvictDirty,
+    Hold { shared: bool },
+    Alloc,
+}
+
+impl Purpose {
+    /// Whether it takes its entry's lock as a reader.
+    fn shares(self) -> bool {
+        matches!(
+            self,
+            Purpose::Fill(LocalStatus::Shared) | Purpose::Hold { shared: true }
+        )
+    }
+
+    /// Whether a slot of the cache is reserved for it.
+    fn has_slot(self) -> bool {
+        !matches!(self, Purpose::Hold { .. } | Purpose::Alloc)
+    }
+}
+
+/// What follows an event's unlock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Then {
+    /// The operation is done.
+    Finish,
+    /// The operation looks again.
+    Again,
+    /// The eviction looks again, with its slot.
+    Relook,
+    /// The operation waits and looks again.
+    BackOff,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    Acquiring,
+    WritingBack,
+    Holding(u64),
+    Ending(Then),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Running {
+    purpose: Purpose,
+    slot: usize,
+    tag: Tag,
+    seq: Seq,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Resting(u64),
+    Parked,
+    Busy(Running),
+    Finished,
+}
+
+/// A coherence event that may hold its entry's lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LiveEvent {
+    /// Whose.
+    pub node: NodeId,
+    /// On which block.
+    pub tag: Tag,
+    /// Whether it takes the lock as a reader.
+    pub shared: bool,
+}
+
+/// Something that a thread must never see.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Complaint {
+    /// The promise that is broken, and where the paper makes it.
+    pub promise: (&'static str, &'static str),
+    /// About which block.
+    pub tag: Tag,
+    /// What was seen.
+    pub detail: String,
+}
+/// One thread and its requester.
+pub struct Thread {
+    /// Its requester.
+    pub id: RequesterId,
+    /// What it has done.
+    pub work: Work,
+    /// The first thing it saw that cannot be.
+    pub complaint: Option<Complaint>,
+    index: usize,
+    config: Config,
+    engine: Requester,
+    random: Random,
+    operation: Option<Operation>,
+    left: u32,
+    state: State,
+    attempt: u32,
+    unlocking: Option<LiveEvent>,
+    alarm: Option<u64>,
+}
+impl Thread {
+    /// A thread with all its work before it.
+    pub fn new(index: usize, config: &Config, random: Random) -> Self {
+        let per_node = usize::from(config.threads);
+        let id = RequesterId {
+            node: (index / per_node) as NodeId,
+            slot: (index % per_node) as u16,
+        };
+        let engine = Requester::new(RequesterConfig {
+            id,
+            epoch: super::EPOCH,
+            block: BLOCK_BYTES,
+            switch: matches!(config.rack, Rack::Switch { .. }),
+            min_timeout: MIN_TIMEOUT,
+            give_up: NEVER,
+        });
+        Thread {
+            id,
+            work: Work::default(),
+            complaint: None,
+            index,
+            config: *config,
+            engine,
+            random,
+            operation: None,
+            left: config.operations,
+            state: State::Resting(0),
+            attempt: 0,
+            unlocking: None,
+            alarm: None,
+        }
+    }
+
+    /// Whether nothing is left to do or to be acknowledged.
+    pub fn idle(&self) -> bool {
+        self.state == State::Finished && self.engine.can_unlock()
+    }
+
+    /// Whether an event that it has left behind is still to be ended or acknowledged.
+    pub fn unlocks(&self) -> bool {
+        !self.engine.can_unlock()
+    }
+
+    /// What it is doing, for a violation.
+    pub fn describe(&self) -> String {
+        let (node, slot) = (self.id.node, self.id.slot);
+        let unlock = if self.engine.can_unlock() {
+            ""
+        } else {
+            ", its unlock is unanswered"
+        };
+        format!(
+            "{node}.{slot} {:?} {:?}{unlock}",
+            self.operation, self.state
+        )
+    }
+
+    /// How often it has sent something again.
+    pub fn retransmissions(&self) -> u64 {
+        self.engine.retransmissions()
+    }
+
+    /// The events that may hold a lock.
+    pub fn live(&self) -> impl Iterator<Item = LiveEvent> {
+        let running = match self.state {
+            State::Busy(running) if running.purpose != Purpose::Alloc => Some(LiveEvent {
+                node: self.id.node,
+                tag: running.tag,
+                shared: running.purpose.shares(),
+            }),
+            _ => None,
+        };
+        let tail = self.engine.tail().map(|tag| LiveEvent {
+            node: self.id.node,
+            tag,
+            shared: true,
+        });
+        let unlocking = self.unlocking.filter(|_| !self.engine.can_unlock());
+        running.into_iter().chain(tail).chain(unlocking)
+    }
+
+    /// From now on it empties its node's cache.
+    pub fn flush(&mut self) {
+        self.operation = Some(Operation::Flush);
+        self.state = State::Resting(0);
+    }
+
+    /// A packet for its requester.
+    pub fn receive(&mut self, packet: &Packet, around: &mut Around<'_>) {
+        let mut header = packet.header;
+        if let State::Busy(running) = self.state
+            && self.config.mutation == Some(Mutation::AcceptStaleData)
+            && header.kind == Kind::Ack
+            && header.flags.has(Flags::DATA)
+        {
+            header.seq = running.seq;
+        }
+        let bytes = packet.body.len() as u32 * block::GRANULE_BYTES;
+        let (accept, outputs) = self.engine.handle(around.fabric.now, &header, bytes);
+        if accept == Accept::Store
+            && let State::Busy(running) = self.state
+            && matches!(running.purpose, Purpose::Fill(_))
+        {
+            let words = &mut around.node.cache.slot(running.slot).words;
+            block::put(words, header.offset, &packet.body);
+        }
+        for output in outputs.iter() {
+            self.transmit(output, around);
+        }
+        self.advance(around);
+    }
+
+    /// Does what can be done now.
+    pub fn advance(&mut self, around: &mut Around<'_>) {
+        let now = around.fabric.now;
+        if self.engine.poll_timeout().is_some_and(|at| at <= now) {
+            let outputs = self.engine.handle_timeout(now);
+            for output in outputs.iter() {
+                let again = output.header.kind == Kind::Unlock;
+                if !(again && self.config.mutation == Some(Mutation::UnlockOnce)) {
+                    self.transmit(output, around);
+                }
+            }
+        }
+        while self.step(around) {}
+        self.set_alarm(around.fabric);
+    }
+
+    fn set_alarm(&mut self, fabric: &mut Fabric) {
+        let rest = match self.state {
+            State::Resting(until) => Some(until),
+            State::Busy(running) => match running.stage {
+                Stage::Holding(until) => Some(until),
+                _ => None,
+            },
+            _ => None,
+        };
+        let due = self.engine.poll_timeout().into_iter().chain(rest).min();
+        let Some(due) = due else { return };
+        let pending = self.alarm.is_some_and(|at| at > fabric.now && at <= due);
+        if !pending {
+            self.alarm = Some(due);
+            let after = due.saturating_sub(fabric.now);
+            fabric.schedule(after, Occurrence::Wake(self.index));
+        }
+    }
+
+    fn transmit(&mut self, output: &Output, around: &mut Around<'_>) {
+        let mut output = *output;
+        let (tag, flags) = (output.header.tag, output.header.flags);
+        if output.header.kind == Kind::Unlock {
+            let shared = flags.has(Flags::READER);
+            let node = self.id.node;
+            self.unlocking = Some(LiveEvent { node, tag, shared });
+            if shared && self.config.mutation == Some(Mutation::ForgetReader) {
+                output.header.copyset = output.header.copyset.without(node);
+            }
+        }
+        let words = match (output.data, self.state) {
+            (Data::Cache, State::Busy(running)) if running.purpose.has_slot() => {
+                &around.node.cache.slot(running.slot).words[..]
+            }
+            _ => &[],
+        };
+        around.fabric.send(&output, words);
+    }
+
+    /// One step; false when there is something to wait for.
+    fn step(&mut self, around: &mut Around<'_>) -> bool {
+        match self.state {
+            State::Resting(until) if until > around.fabric.now => false,
+            State::Resting(_) | State::Parked => self.attempt(around),
+            State::Busy(running) => self.drive(running, around),
+            State::Finished => false,
+        }
+    }
+}
