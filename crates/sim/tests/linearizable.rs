@@ -353,3 +353,69 @@ fn a_hundred_thousand_operations_take_seconds() {
         assert!(good < limit && bad < limit, "{name}: {good:?} {bad:?}");
     }
 }
+
+#[test]
+fn many_clients_on_one_key_are_no_trouble() {
+    let hot = Shape {
+        operations: 20_000,
+        keys: 1,
+        ..PLAIN
+    };
+    let shapes = [
+        Shape { clients: 50, ..hot },
+        Shape {
+            clients: 50,
+            values: 3,
+            ..hot
+        },
+        Shape {
+            clients: 16,
+            rich: true,
+            ..hot
+        },
+        Shape {
+            clients: 16,
+            one_unknown_in: 100,
+            ..hot
+        },
+    ];
+    for (number, shape) in shapes.into_iter().enumerate() {
+        for seed in 0..2 {
+            let history = atomic_history(&mut fastrand::Rng::with_seed(seed), shape);
+            assert!(judge(&history), "shape {number}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_counter_of_many_clients_is_no_trouble_and_a_lost_update_is_found() {
+    let mut rng = fastrand::Rng::with_seed(5);
+    let shape = Shape {
+        clients: 50,
+        operations: 20_000,
+        keys: 1,
+        ..PLAIN
+    };
+    let mut history = atomic_history(&mut rng, shape);
+    // The order of the answers is one of the order of effects: count in it.
+    let mut count = 0;
+    for operation in &mut history {
+        count += 1;
+        operation.call = Call::Incr { by: 1 };
+        if let Outcome::Ok { reply, .. } = &mut operation.outcome {
+            *reply = Reply::Int(count);
+        }
+    }
+    assert!(judge(&history));
+    for operation in &mut history[15_000..] {
+        if let Outcome::Ok {
+            reply: Reply::Int(count),
+            ..
+        } = &mut operation.outcome
+        {
+            *count -= 1;
+        }
+    }
+    let shown = violation(&history);
+    assert!(shown.operations.len() < 100, "{shown}");
+}

@@ -1,7 +1,8 @@
 //! Which states are still needed, and can still be made.
 //!
 //! A value that a waiting operation was shown must not be overwritten while no waiting operation
-//! can bring it back. Without this the search finds out long after, when the reader's time is up.
+//! can bring it back; and where several replace it, each needs it brought back once more. Without
+//! this the search finds out long after, when the time of one of them is up.
 
 use super::model::{Makes, Model};
 use super::problem::Problem;
@@ -9,9 +10,11 @@ use super::problem::Problem;
 /// Counts over the operations not yet placed.
 #[derive(Debug)]
 pub(super) struct Demand {
-    /// By state: operations that happened and need it.
-    needed: Vec<u32>,
-    /// By state: operations that can lead to it.
+    /// By state: operations that happened, need it and leave it.
+    leaving: Vec<u32>,
+    /// By state: operations that happened, need it and stay.
+    staying: Vec<u32>,
+    /// By state: operations that can lead to it, each once.
     makers: Vec<u32>,
     /// Operations that may lead to any state.
     makers_of_any: u32,
@@ -54,7 +57,8 @@ impl Demand {
         }));
         let len = states.max().map_or(0, |last| last + 1);
         let mut demand = Demand {
-            needed: vec![0; len],
+            leaving: vec![0; len],
+            staying: vec![0; len],
             makers: vec![0; len],
             makers_of_any: 0,
             needs,
@@ -66,22 +70,41 @@ impl Demand {
         demand
     }
 
-    /// Whether leaving a state for good by placing `op` would strand another operation.
+    /// Whether leaving a state by placing `op` would strand other operations.
     pub fn forbids_leaving(&self, state: u64, op: usize) -> bool {
         let Ok(state) = usize::try_from(state) else {
             return false;
         };
-        let Some(&needed) = self.needed.get(state) else {
+        let Some(&leaving) = self.leaving.get(state) else {
             return false;
         };
-        let own = u32::from(self.needs[op] == Some(state));
-        needed > own && self.makers[state] == 0 && self.makers_of_any == 0
+        let own = u32::from(self.needs[op] == Some(state) && self.leaves(op));
+        let returns_to_it = self.makers[state] + self.makers_of_any;
+        leaving - own > returns_to_it || (self.staying[state] > 0 && returns_to_it == 0)
+    }
+
+    /// Whether an operation that needs a state is known to lead to another.
+    fn leaves(&self, op: usize) -> bool {
+        match (self.makes[op], self.needs[op]) {
+            (Made::One(made), Some(needed)) => made != needed,
+            _ => false,
+        }
+    }
+
+    /// The count that an operation's need goes into.
+    fn count(&mut self, op: usize) -> Option<&mut u32> {
+        let state = self.needs[op]?;
+        let counts = match self.leaves(op) {
+            true => &mut self.leaving,
+            false => &mut self.staying,
+        };
+        counts.get_mut(state)
     }
 
     /// Counts an operation as placed.
     pub fn place(&mut self, op: usize) {
-        if let Some(state) = self.needs[op] {
-            self.needed[state] -= 1;
+        if let Some(count) = self.count(op) {
+            *count -= 1;
         }
         match self.makes[op] {
             Made::Nothing => {}
@@ -92,8 +115,8 @@ impl Demand {
 
     /// Counts an operation as waiting again.
     pub fn put_back(&mut self, op: usize) {
-        if let Some(state) = self.needs[op] {
-            self.needed[state] += 1;
+        if let Some(count) = self.count(op) {
+            *count += 1;
         }
         match self.makes[op] {
             Made::Nothing => {}

@@ -52,39 +52,37 @@ struct Stretch {
     items: Vec<(usize, Timed<RegisterOp>)>,
 }
 
-/// Shows why there is no order for operations that are known to have none.
-pub(super) fn proved(
-    model: &mut Register,
-    operations: &[&Operation],
-    timed: &[Timed<RegisterOp>],
-    limits: Limits,
-) -> Option<Counterexample> {
-    let end = first_end(model, timed, None, &returns(timed), limits)?;
-    let stretch = latest(model, timed, end);
-    let stretch = stretch.unwrap_or_else(|| Stretch::new(model, timed, None, end));
-    show(model, operations, stretch, end)
-}
-
-/// Looks for a contradiction in short stretches of operations that are too hard as a whole.
+/// Looks for a contradiction in short stretches of operations.
 pub(super) fn suspected(
     model: &mut Register,
     operations: &[&Operation],
     timed: &[Timed<RegisterOp>],
 ) -> Option<Counterexample> {
     let returns = returns(timed);
-    for window in returns
-        .windows(SWEEP.min(returns.len()).max(1))
-        .step_by(SWEEP / 2)
-    {
+    for first in (0..returns.len()).step_by(SWEEP / 2) {
+        let window = &returns[first..returns.len().min(first + SWEEP)];
         let (start, end) = (Some(window[0]), window[window.len() - 1]);
         if Stretch::new(model, timed, start, end).contradicts(model, TRY) {
-            let end = first_end(model, timed, start, window, TRY)?;
+            let end = first_end(model, timed, start, window, TRY);
             let stretch = latest(model, timed, end);
             let stretch = stretch.unwrap_or_else(|| Stretch::new(model, timed, start, end));
-            return show(model, operations, stretch, end);
+            return Some(show(model, operations, stretch, end));
         }
     }
     None
+}
+
+/// Shows why there is no order for operations that are known to have none.
+pub(super) fn proved(
+    model: &mut Register,
+    operations: &[&Operation],
+    timed: &[Timed<RegisterOp>],
+    limits: Limits,
+) -> Counterexample {
+    let end = first_end(model, timed, None, &returns(timed), limits);
+    let stretch = latest(model, timed, end);
+    let stretch = stretch.unwrap_or_else(|| Stretch::new(model, timed, None, end));
+    show(model, operations, stretch, end)
 }
 
 /// The times of all returns, in order.
@@ -102,8 +100,8 @@ fn first_end(
     start: Option<u64>,
     ends: &[u64],
     limits: Limits,
-) -> Option<u64> {
-    let (mut low, mut high) = (0, ends.len().checked_sub(1)?);
+) -> u64 {
+    let (mut low, mut high) = (0, ends.len().saturating_sub(1));
     while low < high {
         let middle = low.midpoint(high);
         let stretch = Stretch::new(model, timed, start, ends[middle]);
@@ -112,7 +110,7 @@ fn first_end(
             false => low = middle + 1,
         }
     }
-    ends.get(high).copied()
+    ends.get(high).copied().unwrap_or(u64::MAX)
 }
 
 fn show(
@@ -120,7 +118,7 @@ fn show(
     operations: &[&Operation],
     mut stretch: Stretch,
     end: u64,
-) -> Option<Counterexample> {
+) -> Counterexample {
     stretch.drop_unseen(model);
     if stretch.items.len() <= LONGEST_THINNED {
         stretch.thin(model);
@@ -135,12 +133,14 @@ fn show(
     let last = shown
         .iter()
         .rposition(|shown| shown.returned() == Some(end));
-    Some(Counterexample {
-        key: shown.first()?.key.clone(),
+    Counterexample {
+        key: operations
+            .first()
+            .map_or_else(String::new, |first| first.key.clone()),
         from_start,
-        culprit: last.unwrap_or(shown.len() - 1),
+        culprit: last.unwrap_or(shown.len().saturating_sub(1)),
         operations: shown,
-    })
+    }
 }
 
 /// The latest stretch up to `end` that contradicts itself.

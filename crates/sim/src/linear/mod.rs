@@ -7,7 +7,9 @@
 //! The search is Wing and Gong's with Lowe's memory of configurations visited: a depth-first walk
 //! over *(operations done so far, state of the register)*. It never recurses, and remembers 16 bytes
 //! a configuration up to a limit; beyond it the answer is [`Verdict::GaveUp`], never a guess.
-//! `search.rs` says what keeps it fast.
+//! `search.rs` says what keeps it fast. A hundred thousand reads and writes of one key by 16 clients
+//! take a fraction of a second; what stays hard is a key under dozens of clients at once that mix
+//! increments, removals and appends, or many increments of unknown outcome.
 //!
 //! Where no order exists, [`Counterexample`] shows the last few operations that already contradict
 //! each other, whatever came before them.
@@ -115,18 +117,34 @@ enum KeyVerdict {
     GaveUp { configurations: usize },
 }
 
+/// What the first attempt may spend: a few configurations an operation are enough where all is well,
+/// and where it is not, looking at short stretches finds out sooner than going through everything.
+const FIRST_ATTEMPT: usize = 20_000;
+const FIRST_ATTEMPT_PER_OPERATION: usize = 4;
+
 fn check_key(operations: &[&Operation], limits: Limits) -> KeyVerdict {
     let mut model = Register::default();
     let timed = problem::timed(&mut model, operations);
-    let result = problem::solve(&mut model, &timed, RegisterState::ABSENT, limits);
-    let configurations = result.configurations;
-    let found = match result.answer {
-        Answer::Found => return KeyVerdict::Linearizable { configurations },
-        Answer::Impossible => explain::proved(&mut model, operations, &timed, limits),
-        Answer::GaveUp => explain::suspected(&mut model, operations, &timed),
+    let first = FIRST_ATTEMPT + FIRST_ATTEMPT_PER_OPERATION * timed.len();
+    let first = Limits {
+        configurations: first.min(limits.configurations),
     };
-    match found {
-        Some(counterexample) => KeyVerdict::Violation(Box::new(counterexample)),
-        None => KeyVerdict::GaveUp { configurations },
+    let mut result = problem::solve(&mut model, &timed, RegisterState::ABSENT, first);
+    if result.answer != Answer::Found
+        && let Some(found) = explain::suspected(&mut model, operations, &timed)
+    {
+        return KeyVerdict::Violation(Box::new(found));
+    }
+    if result.answer == Answer::GaveUp && first.configurations < limits.configurations {
+        result = problem::solve(&mut model, &timed, RegisterState::ABSENT, limits);
+    }
+    let configurations = result.configurations;
+    match result.answer {
+        Answer::Found => KeyVerdict::Linearizable { configurations },
+        Answer::GaveUp => KeyVerdict::GaveUp { configurations },
+        Answer::Impossible => {
+            let found = explain::proved(&mut model, operations, &timed, limits);
+            KeyVerdict::Violation(Box::new(found))
+        }
     }
 }

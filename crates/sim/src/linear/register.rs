@@ -51,6 +51,8 @@ pub enum RegisterOp {
 pub struct Register {
     numbers: HashMap<Rc<str>, RegisterState>,
     values: Vec<Rc<str>>,
+    /// A number may be there in other digits than an increment would write: `05`.
+    is_ambiguous: bool,
 }
 
 /// States below this are not values.
@@ -66,6 +68,8 @@ impl Register {
         // do not fit beside the history they come from.
         let number = u32::try_from(self.values.len()).unwrap_or(u32::MAX - FIRST_VALUE);
         let state = RegisterState(number + FIRST_VALUE);
+        let number: Option<i64> = value.parse().ok();
+        self.is_ambiguous |= number.is_some_and(|number| number.to_string() != value);
         let value: Rc<str> = value.into();
         self.values.push(Rc::clone(&value));
         self.numbers.insert(value, state);
@@ -102,6 +106,7 @@ impl Register {
                 with_bool(reply, |won| RegisterOp::Cas(old, new, won))
             }
             Call::Append { value } => {
+                self.is_ambiguous = true;
                 let tail = self.holding(value);
                 with_int(reply, |length| RegisterOp::Append(tail, length))
             }
@@ -225,6 +230,7 @@ impl Model for Register {
             RegisterOp::Get(_) | RegisterOp::Cas(_, _, Some(false)) | RegisterOp::Nonsense => {
                 Effect::Reads
             }
+            RegisterOp::Incr(0, Some(1..)) if !self.is_ambiguous => Effect::Reads,
             // There was nothing, and there still is nothing.
             RegisterOp::Del(Some(false)) => Effect::Reads,
             RegisterOp::Set(_) | RegisterOp::Swap(_, None) | RegisterOp::Del(None) => {
@@ -244,7 +250,11 @@ impl Model for Register {
             RegisterOp::Swap(_, old) => old,
             RegisterOp::Cas(old, _, Some(true)) => Some(old),
             RegisterOp::Del(Some(false)) => Some(RegisterState::ABSENT),
-            // An increment tells the number before it, but a number may be written in many ways.
+            // Zero may have been no value.
+            RegisterOp::Incr(by, Some(sum)) if !self.is_ambiguous && sum != by => {
+                let old = sum.checked_sub(by)?;
+                Some(self.holding(&old.to_string()))
+            }
             _ => None,
         }
     }

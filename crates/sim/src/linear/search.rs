@@ -5,12 +5,13 @@
 //! nothing fits. Five observations keep it small; each only skips orders for which another,
 //! equally good one is tried:
 //!
-//! 1. An operation that never changes the state and fits now can be placed now: doing it later
-//!    allows nothing more. So there is no second choice to come back to.
+//! 1. An operation that never changes the state and fits now is placed now: doing it later allows
+//!    nothing more. So there is no second choice to come back to.
 //! 2. A configuration reached twice by different ways leads to the same places.
 //! 3. An operation that only *may* have happened is left out where it would change nothing, where
 //!    an equal earlier one is still to be placed, and where an overwrite would follow it at once.
-//! 4. Operations that happened are tried first: those that may have are often not needed.
+//! 4. Operations that happened are tried first, the one that returns soonest before all others:
+//!    those that may have are often not needed, and those that return late can often wait.
 //! 5. A state that somebody still needs and nobody can make again is not left (`demand.rs`).
 //!
 //! A configuration is remembered as 128 bits: the exclusive or of a random number for each operation
@@ -48,9 +49,11 @@ pub(super) struct Searched {
 /// Where to look for the next operation to place.
 #[derive(Clone, Copy, Debug)]
 enum Cursor {
-    /// Among those that happened, from this event on.
-    Happened { event: u32 },
-    /// Among those that may have, from this one on, where the deadline is this event.
+    /// First among those that fit and change nothing.
+    Fitting,
+    /// Then among those that happened, by the order of their returns beyond this event.
+    Happened { beyond: u32 },
+    /// Then among those that may have, from this one on, where the deadline is this event.
     Maybe { number: u32, deadline: u32 },
 }
 
@@ -69,6 +72,8 @@ struct Search<'a, M: Model> {
     events: Links,
     /// Operations that may have happened, not yet placed.
     maybe: Links,
+    /// By operation.
+    effects: Vec<Effect>,
     is_placed: Vec<bool>,
     demand: Demand,
     /// For each operation that happened, the places of its two events.
@@ -106,6 +111,7 @@ impl<'a, M: Model> Search<'a, M> {
         }
         Search {
             demand: Demand::new(model, problem),
+            effects: problem.ops.iter().map(|&op| model.effect(op)).collect(),
             model,
             problem,
             events: Links::new(problem.events.len()),
@@ -122,49 +128,75 @@ impl<'a, M: Model> Search<'a, M> {
     }
 
     fn run(&mut self, limit: usize) -> Answer {
-        let mut cursor = Some(self.first());
+        let mut cursor = Some(Cursor::Fitting);
         while self.happened < self.problem.certain {
             let candidate = cursor.and_then(|cursor| self.candidate(cursor));
-            let Some((op, next)) = candidate else {
+            let Some((op, resume)) = candidate else {
                 match self.take_back() {
                     Some(resume) => cursor = resume,
                     None => return Answer::Impossible,
                 }
                 continue;
             };
-            match self.try_place(op, next) {
+            match self.try_place(op, resume) {
                 Step::Placed if self.seen.len() > limit => return Answer::GaveUp,
-                Step::Placed => cursor = Some(self.first()),
-                Step::Refused => cursor = Some(next),
+                Step::Placed => cursor = Some(Cursor::Fitting),
+                Step::Refused => cursor = resume,
             }
         }
         Answer::Found
     }
 
-    fn first(&self) -> Cursor {
-        Cursor::Happened {
-            event: self.events.first(),
-        }
-    }
-
-    /// The next operation that time allows from here, and where to look after it.
-    fn candidate(&self, cursor: Cursor) -> Option<(u32, Cursor)> {
+    /// The next operation that time allows from here, and where to look after it, if anywhere.
+    fn candidate(&mut self, cursor: Cursor) -> Option<(u32, Option<Cursor>)> {
         match cursor {
-            Cursor::Happened { event: place } => {
-                let event = self.problem.events[place as usize];
-                if event.is_return {
-                    return self.maybe_candidate(self.maybe.first(), place);
-                }
-                let next = Cursor::Happened {
-                    event: self.events.after(place),
-                };
-                Some((event.op, next))
-            }
+            Cursor::Fitting => match self.fitting() {
+                Some(op) => Some((op, None)),
+                None => self.happened_candidate(0),
+            },
+            Cursor::Happened { beyond } => self.happened_candidate(beyond),
             Cursor::Maybe { number, deadline } => self.maybe_candidate(number, deadline),
         }
     }
 
-    fn maybe_candidate(&self, number: u32, deadline: u32) -> Option<(u32, Cursor)> {
+    /// An operation that fits now and never changes the state.
+    fn fitting(&mut self) -> Option<u32> {
+        let mut place = self.events.first();
+        loop {
+            let event = self.problem.events[place as usize];
+            if event.is_return {
+                return None;
+            }
+            let op = self.problem.ops[event.op as usize];
+            let reads = self.effects[event.op as usize] == Effect::Reads;
+            if reads && self.model.step(self.state, op) == Some(self.state) {
+                return Some(event.op);
+            }
+            place = self.events.after(place);
+        }
+    }
+
+    fn happened_candidate(&self, beyond: u32) -> Option<(u32, Option<Cursor>)> {
+        let mut place = self.events.first();
+        let mut soonest = None;
+        loop {
+            let event = self.problem.events[place as usize];
+            if event.is_return {
+                break;
+            }
+            let returns = self.places[event.op as usize][1];
+            if returns > beyond && soonest.is_none_or(|(soonest, _)| returns < soonest) {
+                soonest = Some((returns, event.op));
+            }
+            place = self.events.after(place);
+        }
+        match soonest {
+            Some((beyond, op)) => Some((op, Some(Cursor::Happened { beyond }))),
+            None => self.maybe_candidate(self.maybe.first(), place),
+        }
+    }
+
+    fn maybe_candidate(&self, number: u32, deadline: u32) -> Option<(u32, Option<Cursor>)> {
         // They are in order of invocation: the first that is too late ends the list.
         if number == NONE || self.problem.after[number as usize] > deadline {
             return None;
@@ -173,13 +205,13 @@ impl<'a, M: Model> Search<'a, M> {
             number: self.maybe.after(number),
             deadline,
         };
-        Some((index(self.problem.certain) + number, next))
+        Some((index(self.problem.certain) + number, Some(next)))
     }
 
-    fn try_place(&mut self, op: u32, resume: Cursor) -> Step {
+    fn try_place(&mut self, op: u32, resume: Option<Cursor>) -> Step {
         let number = op as usize;
         let value = self.problem.ops[number];
-        let effect = self.model.effect(value);
+        let effect = self.effects[number];
         let is_maybe = number >= self.problem.certain;
         if self.after_maybe && effect == Effect::Overwrites {
             return Step::Refused;
@@ -197,12 +229,11 @@ impl<'a, M: Model> Search<'a, M> {
         if !self.seen.insert(set ^ mixed(next.into(), is_maybe)) {
             return Step::Refused;
         }
-        let is_final = effect == Effect::Reads && next == self.state;
         self.placed.push(Placed {
             op,
             before: self.state,
             before_maybe: self.after_maybe,
-            resume: (!is_final).then_some(resume),
+            resume,
         });
         self.state = next;
         self.set = set;
