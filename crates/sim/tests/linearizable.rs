@@ -371,6 +371,7 @@ fn many_clients_on_one_key_are_no_trouble() {
         Shape {
             clients: 16,
             rich: true,
+            operations: 4_000,
             ..hot
         },
         Shape {
