@@ -1,12 +1,11 @@
 //! `rackmem`: one command to try, run and measure a coherent rack.
-// A command's output is what it is for.
-#![allow(clippy::print_stdout)]
 
 mod args;
 mod commands;
 mod ended;
 mod failure;
 mod figures;
+mod out;
 mod programs;
 mod rack_args;
 mod size;

@@ -3,7 +3,7 @@
 use super::load;
 use crate::ended::Ended;
 use crate::failure::Result;
-use crate::{figures, stop::Stop};
+use crate::{figures, out, stop::Stop};
 use clap::Args;
 use rackmem::{NodeMetrics, Rack};
 use serde_json::json;
@@ -39,13 +39,12 @@ pub fn run(args: &NodeArgs, json: bool) -> Result<Ended> {
     let rack = Rack::join(&config, args.node)?;
     let addr = config.nodes[args.node];
     if json {
-        println!(
-            "{}",
-            json!({"node": args.node, "address": addr.to_string()})
-        );
+        out::line(json!({"node": args.node, "address": addr.to_string()}));
     } else {
         let (node, mode) = (args.node, config.mode().name());
-        println!("node {node}: in the rack on {addr} (UDP), mode {mode}. Ctrl-C ends it.");
+        out::line(format!(
+            "node {node}: in the rack on {addr} (UDP), mode {mode}. Ctrl-C ends it."
+        ));
     }
     match args.stats {
         None => stop.wait(),
@@ -62,9 +61,9 @@ fn report(rack: &Rack, stop: &Stop, every: Duration, json: bool) {
             return;
         };
         if json {
-            println!("{}", figures::node(&now));
+            out::line(figures::node(&now));
         } else {
-            println!("{}", line(&before, &now, every));
+            out::line(line(&before, &now, every));
         }
         before = now;
     }

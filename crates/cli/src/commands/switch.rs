@@ -3,7 +3,7 @@
 use super::load;
 use crate::ended::Ended;
 use crate::failure::Result;
-use crate::{figures, size, stop::Stop};
+use crate::{figures, out, size, stop::Stop};
 use clap::Args;
 use rackmem::{Config, Rack, Resources};
 use rackmem_bench::table::{Align, Table};
@@ -40,7 +40,7 @@ pub fn run(args: &SwitchArgs, json: bool) -> Result<Ended> {
     let rack = Rack::serve_switch(&config)?;
     if args.resources {
         if let Some(switch) = rack.switch() {
-            print_resources(&switch.resources(), json)?;
+            print_resources(&switch.resources(), json);
         }
         return Ok(Ended::Done);
     }
@@ -50,7 +50,7 @@ pub fn run(args: &SwitchArgs, json: bool) -> Result<Ended> {
     drop(rack);
     if let Some(switch) = metrics.switch {
         if json {
-            println!("{}", json!({"switch": figures::switch(&switch)}));
+            out::line(json!({"switch": figures::switch(&switch)}));
         } else {
             let (packets, entries) = (switch.received.total(), switch.entries);
             eprintln!("switch: stopped after {packets} packets, owning {entries} entries");
@@ -63,25 +63,24 @@ fn announce(config: &Config, json: bool) {
     let addr = config.switch.map(|addr| addr.to_string());
     let nodes = config.nodes.len();
     if json {
-        println!("{}", json!({"switch": addr, "nodes": nodes}));
+        out::line(json!({"switch": addr, "nodes": nodes}));
     } else {
         let addr = addr.unwrap_or_default();
-        println!("switch: serving {nodes} nodes on {addr} (UDP). Ctrl-C ends it.");
+        out::line(format!(
+            "switch: serving {nodes} nodes on {addr} (UDP). Ctrl-C ends it."
+        ));
     }
 }
 
-fn print_resources(resources: &Resources, json: bool) -> Result<()> {
+fn print_resources(resources: &Resources, json: bool) {
     if json {
         let array = |&(name, stage, items, bytes): &(&str, u8, usize, usize)| json!({"array": name, "stage": stage, "items": items, "bytes_an_item": bytes});
         let arrays: Vec<_> = resources.arrays.iter().map(array).collect();
         let (stages, entries, bytes) = (resources.stages, resources.entries, resources.bytes);
-        println!(
-            "{}",
-            json!({"stages": stages, "entries": entries, "bytes": bytes, "arrays": arrays})
-        );
-        return Ok(());
+        out::line(json!({"stages": stages, "entries": entries, "bytes": bytes, "arrays": arrays}));
+        return;
     }
-    Ok(resource_table(resources).print()?)
+    out::table(&resource_table(resources));
 }
 
 fn resource_table(resources: &Resources) -> Table {

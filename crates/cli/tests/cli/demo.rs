@@ -1,6 +1,7 @@
 //! The demo, short.
 
-use crate::process::{run, stderr, stdout};
+use crate::process::{Running, run, stderr, stdout};
+use crate::resp::{Answer, Client};
 use serde_json::Value;
 
 #[test]
@@ -47,4 +48,22 @@ fn check(told: &Value) {
     assert!(told["figures"]["events"]["read_miss"].as_u64() > Some(0));
     assert_eq!(told["figures"]["nodes"].as_array().map(Vec::len), Some(3));
     assert!(told["figures"]["switch"]["received"]["ReadMiss"].as_u64() > Some(0));
+}
+
+#[test]
+fn the_store_can_be_kept() {
+    let mut demo = Running::start(&["demo", "--stay", "--nodes", "2", "--seconds", "1"]);
+    let told = demo.line();
+    let top = &told["pagerank"]["top"][0];
+    let name = top["package"].as_str().expect("a name");
+    for addr in demo.listening() {
+        let mut client = Client::connect(addr);
+        let Answer::Text(rank) = client.call(&["GET", &format!("rank:{name}")]) else {
+            panic!("no rank of {name}");
+        };
+        assert_eq!(rank.parse::<f64>().ok(), top["rank"].as_f64());
+        let needs = client.call(&["GET", &format!("pkg:{name}")]);
+        assert!(matches!(needs, Answer::Text(_)), "{needs:?}");
+    }
+    assert_eq!(demo.interrupt(), Some(130));
 }

@@ -1,6 +1,7 @@
 //! `--help` teaches.
 
 use crate::process::{run, stderr, stdout};
+use std::process::Command;
 
 const COMMANDS: [&str; 6] = ["demo", "kv", "switch", "node", "bench", "doctor"];
 
@@ -56,4 +57,19 @@ fn the_version_is_told() {
         text.trim(),
         format!("rackmem {}", env!("CARGO_PKG_VERSION"))
     );
+}
+
+/// `rackmem doctor | head` ends as it would without `head`.
+#[test]
+fn output_that_nobody_reads_is_no_failure() {
+    let script = format!(
+        "{} doctor | true; echo ${{PIPESTATUS[0]}}",
+        env!("CARGO_BIN_EXE_rackmem")
+    );
+    let output = Command::new("bash")
+        .args(["-c", &script])
+        .output()
+        .expect("a shell");
+    assert_eq!(stdout(&output).trim(), "0", "{}", stderr(&output));
+    assert!(!stderr(&output).contains("panicked"));
 }

@@ -7,6 +7,7 @@ mod miss;
 
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
+use crate::out;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use rackmem_bench::report::Report;
@@ -87,7 +88,8 @@ fn explain(error: BenchError) -> Failure {
 
 fn print(report: &Report, json: bool) -> Result<()> {
     if !json {
-        return Ok(report.table().print()?);
+        out::table(&report.table());
+        return Ok(());
     }
     let line = report.to_json().map_err(|error| {
         Failure::new(
@@ -95,6 +97,6 @@ fn print(report: &Report, json: bool) -> Result<()> {
             "this is a defect of the bench: please report it",
         )
     })?;
-    println!("{line}");
+    out::line(line);
     Ok(())
 }

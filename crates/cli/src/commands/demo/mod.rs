@@ -9,10 +9,10 @@ mod pagerank;
 mod ranking;
 mod scene;
 mod shared_vec;
+mod stay;
 mod summary;
 mod workload;
 
-use crate::commands::kv::listen;
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
 use crate::rack_args::RackArgs;
@@ -20,9 +20,7 @@ use crate::stop::Stop;
 use clap::Args;
 use halt::Halt;
 use rackmem_bench::packages;
-use rackmem_kv::ServerConfig;
 use scene::{Scene, Show};
-use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use summary::Story;
 
@@ -82,31 +80,13 @@ fn play(args: &DemoArgs, json: bool, stop: &Stop) -> std::result::Result<(), Hal
     ranking::run(&scene, graph, &mut story)?;
     workload::run(&scene, Duration::from_secs(args.seconds), &mut story)?;
     history::run(&scene, &mut story)?;
-    story.print(&scene.rack.metrics(), json)?;
+    story.print(&scene.rack.metrics(), json);
     if args.stay {
-        stay(&scene, json)?;
+        stay::serve(&scene, json)?;
+    } else {
+        show.hint(
+            "Try it yourself: `rackmem demo --stay` serves all this, `rackmem kv` an empty store.",
+        );
     }
-    Ok(())
-}
-
-/// Serves the store from every node until told to stop.
-fn stay(scene: &Scene<'_>, json: bool) -> Result<()> {
-    let mut servers = Vec::new();
-    for store in &scene.stores {
-        let config = ServerConfig {
-            addr: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            ..ServerConfig::default()
-        };
-        match listen::bind(store.clone(), config) {
-            Ok(server) => servers.push(server),
-            Err(failure) => {
-                listen::shutdown(servers);
-                return Err(failure);
-            }
-        }
-    }
-    listen::announce(&servers, "try `get pkg:bash` and `get rank:libc6`", json);
-    scene.stop.wait();
-    listen::shutdown(servers);
     Ok(())
 }

@@ -4,6 +4,7 @@ use super::halt::{self, Halt, Played};
 use super::meter::Meter;
 use super::summary::Phase;
 use super::workload;
+use crate::out;
 use crate::stop::Stop;
 use crate::store::{self, NodeStore};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -41,14 +42,21 @@ impl Show {
     /// A headline.
     pub fn title(self, text: &str) {
         if !self.json {
-            println!("{text}\n");
+            out::line(format!("{text}\n"));
+        }
+    }
+
+    /// What to do next.
+    pub fn hint(self, text: &str) {
+        if !self.json {
+            out::line(text);
         }
     }
 
     /// What a part has done.
     pub fn done(self, text: &str) {
         if !self.json {
-            println!("✓ {text}");
+            out::line(format!("✓ {text}"));
         }
     }
 

@@ -3,8 +3,7 @@
 mod json;
 mod tables;
 
-use super::halt::Played;
-use crate::failure::Failure;
+use crate::out;
 use crate::rack_args::RackArgs;
 use rackmem::RackMetrics;
 use rackmem_bench::histogram::Histogram;
@@ -106,14 +105,13 @@ impl Story {
     }
 
     /// The end: everything as tables, or as one object.
-    pub fn print(&self, metrics: &RackMetrics, json: bool) -> Played<()> {
+    pub fn print(&self, metrics: &RackMetrics, json: bool) {
         let seconds = self.start.elapsed().as_secs_f64();
         if json {
-            println!("{}", json::story(self, metrics, seconds));
+            out::line(json::story(self, metrics, seconds));
         } else {
-            tables::print(self, metrics, seconds).map_err(Failure::from)?;
+            tables::print(self, metrics, seconds);
         }
-        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ mod tools;
 
 use crate::ended::Ended;
 use crate::failure::Result;
+use crate::out;
 use rackmem_bench::table::{Align, Table};
 use serde_json::json;
 
@@ -94,7 +95,7 @@ pub fn run(json: bool) -> Result<Ended> {
     if json {
         print_json(&found);
     } else {
-        print_table(&found)?;
+        print_table(&found);
     }
     Ok(Ended::Done)
 }
@@ -110,10 +111,10 @@ fn print_json(found: &[(&Check, Finding)]) {
         })
     };
     let rows: Vec<_> = found.iter().map(row).collect();
-    println!("{}", json!({"checks": rows}));
+    out::line(json!({"checks": rows}));
 }
 
-fn print_table(found: &[(&Check, Finding)]) -> Result<()> {
+fn print_table(found: &[(&Check, Finding)]) {
     let columns = [
         ("capability", Align::Left),
         ("", Align::Left),
@@ -123,20 +124,19 @@ fn print_table(found: &[(&Check, Finding)]) -> Result<()> {
     for (check, finding) in found {
         table.row(&[check.name, finding.state.name(), &finding.detail]);
     }
-    table.print()?;
+    out::table(&table);
     let lacking: Vec<_> = found
         .iter()
         .filter(|row| row.1.state != State::Found)
         .collect();
     if lacking.is_empty() {
-        println!("\nEverything is there.");
+        out::line("\nEverything is there.");
     }
     for (check, finding) in lacking {
-        println!("\n{} ({})", check.name, finding.state.name());
-        println!("  enable:  {}", check.enable);
-        println!("  without: {}", check.without);
+        out::line(format!("\n{} ({})", check.name, finding.state.name()));
+        out::line(format!("  enable:  {}", check.enable));
+        out::line(format!("  without: {}", check.without));
     }
-    Ok(())
 }
 
 #[cfg(test)]

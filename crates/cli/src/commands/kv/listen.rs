@@ -1,6 +1,7 @@
 //! One listener a node.
 
 use crate::failure::{Failure, Result};
+use crate::out;
 use crate::store::NodeStore;
 use rackmem_kv::{BindError, Server, ServerConfig};
 use serde_json::json;
@@ -26,14 +27,14 @@ pub fn announce(servers: &[Server], what: &str, json: bool) {
     let addrs: Vec<SocketAddr> = servers.iter().map(Server::local_addr).collect();
     if json {
         let list: Vec<String> = addrs.iter().map(ToString::to_string).collect();
-        println!("{}", json!({"listening": list}));
+        out::line(json!({"listening": list}));
         return;
     }
-    println!("kv: {what}. Every node serves every key:");
+    out::line(format!("kv: {what}. Every node serves every key:"));
     for addr in &addrs {
-        println!("  redis-cli -h {} -p {}", addr.ip(), addr.port());
+        out::line(format!("  redis-cli -h {} -p {}", addr.ip(), addr.port()));
     }
-    println!("Ctrl-C ends it.");
+    out::line("Ctrl-C ends it.");
 }
 
 /// Ends the servers; returns when their threads have.

@@ -1,32 +1,31 @@
 //! The demo's result for a person.
 
 use super::{Phase, Ranking, Story};
+use crate::out;
 use crate::size::count;
 use rackmem::{NodeMetrics, PacketCounts, RackMetrics};
 use rackmem_bench::report::number;
 use rackmem_bench::table::{Align, Table};
-use std::io;
 
 const LEFT: Align = Align::Left;
 const RIGHT: Align = Align::Right;
 
-pub fn print(story: &Story, metrics: &RackMetrics, seconds: f64) -> io::Result<()> {
-    println!();
+pub fn print(story: &Story, metrics: &RackMetrics, seconds: f64) {
+    out::line("");
     if let Some(ranking) = &story.ranking {
-        top(story, ranking).print()?;
-        println!();
+        out::table(&top(story, ranking));
+        out::line("");
     }
-    phases(story).print()?;
-    println!("Hits are served from the node's own cache. PageRank counts edges followed.\n");
-    events(metrics).print()?;
-    println!();
-    packets(metrics).print()?;
+    out::table(&phases(story));
+    out::line("Hits are served from the node's own cache. PageRank counts edges followed.\n");
+    out::table(&events(metrics));
+    out::line("");
+    out::table(&packets(metrics));
     let retransmissions: u64 = metrics.nodes.iter().map(|node| node.retransmissions).sum();
-    println!(
+    out::line(format!(
         "\n{} retransmissions. All of it in {seconds:.0} s.",
         count(retransmissions)
-    );
-    Ok(())
+    ));
 }
 
 fn top(story: &Story, ranking: &Ranking) -> Table {
