@@ -310,6 +310,30 @@ fn too_hard_is_said_and_not_guessed() {
     assert_eq!(operations, 25);
 }
 
+/// With next to nothing to spend the whole is never searched, only short stretches of it, which must
+/// not accuse a register that works.
+#[test]
+fn stretches_of_good_histories_are_never_accused() {
+    let shape = Shape {
+        operations: 1_000,
+        rich: true,
+        one_unknown_in: 30,
+        keys: 1,
+        ..PLAIN
+    };
+    let limits = Limits { configurations: 1 };
+    for seed in 0..40 {
+        let values = if seed % 2 == 0 { 3 } else { u64::MAX };
+        let shape = Shape { values, ..shape };
+        let history = atomic_history(&mut fastrand::Rng::with_seed(seed), shape);
+        let verdict = check(&history, limits);
+        assert!(
+            matches!(verdict, Verdict::GaveUp { .. }),
+            "seed {seed}: {verdict:?}"
+        );
+    }
+}
+
 #[test]
 fn a_counterexample_reads_well() {
     let history = parse(
