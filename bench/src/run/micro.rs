@@ -157,14 +157,7 @@ fn measure(options: &Options, mode: Mode, sharing: u8) -> Result<(f64, f64)> {
 
 /// Packets that home agents have received: requests and unlocks they own, data they provide or take back.
 fn at_home(rack: &Rack) -> u64 {
-    let all = rack.metrics();
-    let received: u64 = all.agent_packets().total();
-    let at_cache_agents: u64 = all
-        .nodes
-        .iter()
-        .map(|node| node.invalidated + node.provided)
-        .sum();
-    received.saturating_sub(at_cache_agents)
+    rack.metrics().nodes.iter().map(|node| node.at_home).sum()
 }
 
 struct Worker<'a> {

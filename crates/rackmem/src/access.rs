@@ -8,6 +8,7 @@ use crate::pending::{Pending, Plan, Reservation};
 use crate::requester::{Borrowed, Bytes, Failure, Requesters, fatal};
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::{Kind, Reason, Tag};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
@@ -124,10 +125,12 @@ impl Access {
             LocalStatus::Modified
         };
         let entry = cache.lock(reserved.entry);
-        let result = f(block);
+        let result = guarded(|| f(block));
         entry.install(reserved.tag, status);
         slot.unlock(false);
-        Ok(Progress::Done(result))
+        Ok(Progress::Done(
+            result.unwrap_or_else(|panic| resume_unwind(panic)),
+        ))
     }
 
     /// Turns a clean copy into a writable one.
@@ -143,10 +146,12 @@ impl Access {
         }
         self.counters.count(Kind::WriteShared);
         let entry = cache.lock(reserved.entry);
-        let result = f(cache.block(reserved.entry));
+        let result = guarded(|| f(cache.block(reserved.entry)));
         entry.set(LocalStatus::Modified);
         slot.unlock(false);
-        Ok(Progress::Done(result))
+        Ok(Progress::Done(
+            result.unwrap_or_else(|panic| resume_unwind(panic)),
+        ))
     }
 
     /// Empties a reserved entry. False when the block is locked by others just now.
@@ -222,6 +227,12 @@ impl Access {
             .map_err(|f| fatal(f, tag))?;
         Ok(grant.tag.0)
     }
+}
+
+/// Runs the caller's operation on a block that was fetched for it. Should it panic, the event is ended all the
+/// same before the panic goes on: the block may be the only copy, and its entry is locked in the whole rack.
+fn guarded<R>(f: impl FnOnce() -> R) -> std::thread::Result<R> {
+    catch_unwind(AssertUnwindSafe(f))
 }
 
 /// What a step of the slow path came to.

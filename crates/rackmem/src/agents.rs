@@ -34,6 +34,7 @@ struct Recovery {
 /// What a cache agent has done.
 #[derive(Default)]
 pub(crate) struct AgentCounters {
+    pub at_home: AtomicU64,
     pub invalidated: AtomicU64,
     pub provided: AtomicU64,
     pub ignored: AtomicU64,
@@ -312,6 +313,7 @@ impl Handler for Agents {
             let to = Dest::Requester(header.requester);
             net.send(to, &header.answer(Kind::Pong, self.node), Body::None, reply);
         } else {
+            self.counters.at_home.fetch_add(1, Relaxed);
             self.home_agent(net, header, body, reply);
         }
     }

@@ -126,6 +126,8 @@ pub struct NodeMetrics {
     pub provided: u64,
     /// What its home agent has done.
     pub home: HomeCounters,
+    /// Packets its home agent has received.
+    pub at_home: u64,
     /// Chunks its home agent has handed out.
     pub chunks: u32,
     /// Packets its agents have received, by kind.

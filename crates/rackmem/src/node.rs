@@ -414,6 +414,7 @@ impl Node {
             provided: load(&access.agents.counters.provided),
             ignored: load(&access.agents.counters.ignored) + home.ignored,
             home,
+            at_home: load(&access.agents.counters.at_home),
             chunks: access.agents.chunks(),
             received: access.agents.packets.snapshot(),
             sent: PacketCounts(

@@ -362,3 +362,25 @@ fn what_is_no_packet_is_counted_and_dropped() {
     }
     assert_eq!(n.fetch_add(1).unwrap(), 5);
 }
+
+#[test]
+fn a_panic_in_an_operation_leaves_the_rack_whole() {
+    everywhere(cached, |rack| {
+        let block = rack.node(0).block_size();
+        let addr = rack.node(0).alloc_bytes(block).unwrap();
+        rack.node(0).store(addr, 41).unwrap();
+        // A miss that takes the only copy away from node 0, then an upgrade, then a hit: each panics.
+        for round in 0..3 {
+            if round == 1 {
+                rack.node(2).load(addr).unwrap();
+            }
+            let node = rack.node(1);
+            let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                node.update(addr, 8, |_| panic!("the caller's own"))
+            }));
+            assert!(panicked.is_err());
+        }
+        assert_eq!(rack.node(3).fetch_add(addr, 1).unwrap(), 41);
+        assert_eq!(rack.node(0).load(addr).unwrap(), 42);
+    });
+}
