@@ -7,7 +7,7 @@
 //! and home memory must hold every write. The same seed is the same run, packet by packet: a [`Report`]
 //! carries the hash of its trace, and a [`Violation`] names the seed and shows the last packets.
 //!
-//! Only the roles are shipped code. What moves bytes and waits ([`node`], [`thread`]) follows the library's
+//! Only the roles are shipped code. What moves bytes and waits (`node`, `thread`) follows the library's
 //! hosts and is cut at the places where they block.
 
 pub mod block;
