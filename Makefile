@@ -9,7 +9,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 RACKMEM := $(TARGET)/release/rackmem
 # What `make bench` runs, and options for `make demo` and `make bench`, e.g. `make demo ARGS=--stay`.
-BENCH ?= hit miss micro kv
+BENCH ?= hit; miss; miss --fabric udp; micro; micro --fabric udp; kv --vs redis
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -27,9 +27,11 @@ test: toolchain ## Run every check and test: house rules, unit, end to end with 
 	@cargo xtask setup test
 	@cargo xtask test
 
-bench: build ## Measure hits, misses, the sharing workload and the store (BENCH="hit kv" for some)
+bench: build ## Measure hits, misses, the sharing workload and the store (BENCH="hit; kv" for some)
 	@cargo xtask setup bench
-	@set -e; for bench in $(BENCH); do $(RACKMEM) bench $$bench $(ARGS); done
+	@set -e -o pipefail; echo "$(BENCH)" | tr ';' '\n' | while read -r bench; do \
+		$(RACKMEM) bench $$bench $(ARGS) < /dev/null; \
+	done
 
 verify: toolchain ## Run the read-only gate: format, lints, house rules, licences, docs
 	@cargo xtask verify

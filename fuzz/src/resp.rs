@@ -12,7 +12,7 @@ use socket2::SockRef;
 use crate::replies;
 
 /// How long the server may take over one input.
-const PATIENCE: Duration = Duration::from_secs(4);
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of memory under the store: less than an input can ask for.
 const MEMORY: usize = 32 << 20;
 /// Bytes of an answer that are looked at.

@@ -11,8 +11,10 @@ use crate::dice::{Dice, EPOCH};
 
 /// Datagrams of one run at most.
 const MAX_DATAGRAMS: usize = 32;
-/// How long a port may take to answer after a run.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a port may take to answer before it is asked again: a burst may have overrun its buffer.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often a port is asked.
+const TRIES: usize = 10;
 
 /// A rack whose ports are under fire, and a word of its memory.
 struct Range {
@@ -147,26 +149,24 @@ impl Range {
             let mut ping = Header::request(kind, EPOCH, Tag(home << 48), requester, Seq(0x7777));
             ping.flags = Flags::IN_SWITCH;
             ping.reply_port = reply_port;
-            self.socket
-                .send_to(&encode(&ping, 0), port)
-                .expect("loopback takes a datagram");
-            self.expect(answer, number);
+            let answers = (0..TRIES).any(|_| self.ask(*port, &ping, answer));
+            assert!(answers, "port {number} does not answer");
         }
     }
 
-    /// Waits for the answer; what earlier datagrams caused may come before it.
-    fn expect(&self, kind: Kind, number: usize) {
+    /// Whether the answer comes; what earlier datagrams caused may come before it.
+    fn ask(&self, port: SocketAddr, ping: &Header, answer: Kind) -> bool {
         let mut packet = [0; 65_536];
-        loop {
-            let length = match self.socket.recv(&mut packet) {
-                Ok(length) => length,
-                Err(error) => panic!("port {number} does not answer: {error}"),
-            };
-            if matches!(decode(&packet[..length]), Ok((header, _)) if header.kind == kind && header.seq == Seq(0x7777))
-            {
-                return;
+        self.socket
+            .send_to(&encode(ping, 0), port)
+            .expect("loopback takes a datagram");
+        while let Ok(length) = self.socket.recv(&mut packet) {
+            let header = decode(&packet[..length]).map(|(header, _)| header);
+            if header.is_ok_and(|header| header.kind == answer && header.seq == ping.seq) {
+                return true;
             }
         }
+        false
     }
 }
 
