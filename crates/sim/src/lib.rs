@@ -1,9 +1,10 @@
-//! Judging what a rack did.
+//! Judging what a rack did, and racks to judge.
 //!
 //! [`history`] is the record of what clients asked for and were told, with the times of asking and
 //! of answering. [`linear`] decides whether such a record could have come from one memory that does
 //! one operation at a time, which is the promise of coherent memory, and shows the few operations
-//! that contradict each other where it could not.
+//! that contradict each other where it could not. [`world`] runs the protocols' roles in virtual time over
+//! a network that loses, doubles, delays and reorders, and checks every promise after every packet.
 
 pub mod history;
 pub mod linear;

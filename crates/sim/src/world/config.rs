@@ -66,6 +66,9 @@ pub struct Config {
     pub cache: usize,
     /// Words that one packet carries, a divisor of a block's words.
     pub segment: usize,
+    /// Requesters send again no sooner than this, in nanoseconds. Less than a round trip, and everything is sent
+    /// more than once.
+    pub timeout: u64,
     /// What threads do.
     pub mix: Mix,
     /// What the network does until three operations of four are done.
@@ -84,6 +87,7 @@ impl Default for Config {
             operations: 40,
             cache: 3,
             segment: WORDS / 4,
+            timeout: 12_000,
             mix: Mix {
                 read: 5,
                 write: 2,

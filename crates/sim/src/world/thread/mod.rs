@@ -21,8 +21,6 @@ use rackmem_proto::wire::{Flags, Kind, NodeId, RequesterId, Seq, Tag};
 use rackmem_proto::{Data, Output};
 pub use work::Work;
 
-/// Retransmission never waits less than this, in nanoseconds: more than a round trip of three quick hops.
-const MIN_TIMEOUT: u64 = 12_000;
 /// Worlds see to it themselves that nothing takes for ever.
 const NEVER: u64 = u64::MAX / 4;
 
@@ -153,7 +151,7 @@ impl Thread {
             epoch: super::EPOCH,
             block: BLOCK_BYTES,
             switch: matches!(config.rack, Rack::Switch { .. }),
-            min_timeout: MIN_TIMEOUT,
+            min_timeout: config.timeout,
             give_up: NEVER,
         });
         Thread {
