@@ -22,7 +22,7 @@ const NETWORKS: [(&str, Faults); 7] = [
 /// Seeds of each rack over each network. `RACKMEM_SEEDS` asks for more.
 fn seeds() -> std::ops::Range<u64> {
     let asked = std::env::var("RACKMEM_SEEDS").ok();
-    0..asked.and_then(|text| text.parse().ok()).unwrap_or(80)
+    0..asked.and_then(|text| text.parse().ok()).unwrap_or(50)
 }
 
 /// Shapes that take turns: what is rare in one is common in another.
