@@ -4,7 +4,7 @@ use super::Finding;
 use super::rust_code::has_word;
 use super::tree::Tree;
 
-/// This file has to name the words, and the document of the rules may.
+/// This file has to name the words.
 const EXEMPT: &[&str] = &["xtask/src/tidy/words.rs"];
 
 /// Marks of unfinished work, as whole words: finish it, or describe it where users read.
@@ -12,6 +12,9 @@ const UNFINISHED: &[&str] = &["TODO", "FIXME", "XXX", "HACK"];
 
 /// Starts of paths that exist on one machine.
 const MACHINE_PATHS: &[&str] = &["/root/", "/home/", "/Users/", "/work/", "/mnt/"];
+
+/// Settings that tie a build to one network's copy of a package registry.
+const MIRRORS: &[&str] = &["index-url", "replace-with", "GOPROXY"];
 
 /// Marks that git leaves in a file whose merge was not finished.
 const MERGE_MARKS: &[&str] = &["<<<<<<< ", ">>>>>>> "];
@@ -41,6 +44,11 @@ fn object(line: &str) -> Option<String> {
     if let Some(path) = MACHINE_PATHS.iter().find(|path| has_path(line, path)) {
         return Some(format!("`{path}` is a path of one machine"));
     }
+    if let Some(setting) = MIRRORS.iter().find(|setting| line.contains(**setting)) {
+        return Some(format!(
+            "`{setting}` belongs in a user's own settings, not in the repository"
+        ));
+    }
     let mark = MERGE_MARKS.iter().find(|mark| line.starts_with(**mark))?;
     Some(format!("`{}` is left from a merge", mark.trim_end()))
 }
@@ -68,6 +76,13 @@ mod tests {
         assert!(object("open(\"/home/anna/data\")").is_some());
         assert!(object("see docs/home/index.md and example.org/home/").is_none());
         assert!(object("/usr/share/doc").is_none());
+    }
+
+    #[test]
+    fn settings_of_mirrors_are_found() {
+        assert!(object("pip install --extra-index-url somewhere").is_some());
+        assert!(object("replace-with = \"mirror\"").is_some());
+        assert!(object("replace it with another index").is_none());
     }
 
     #[test]
