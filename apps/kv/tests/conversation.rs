@@ -498,6 +498,12 @@ fn connections() {
         < [\"1000000000\" \"0\"]
         > CLIENT REPLY SKIP
         > SET quiet 1
+        > GET quiet
+        < \"1\"
+        > CLIENT REPLY SKIP
+        > CLIENT ID
+        > CLIENT ID
+        < :1
         > CLIENT REPLY OFF
         > SET quiet 2
         > CLIENT REPLY ON
@@ -515,7 +521,7 @@ fn connections() {
     assert!(client.ended());
     let mut client = Client::new(server.local_addr());
     assert!(client.say("INFO").contains("db0:keys=1,expires=0"));
-    assert!(client.say("INFO stats").contains("keyspace_hits:1"));
+    assert!(client.say("INFO stats").contains("keyspace_hits:2"));
     let mut victim = Client::new(server.local_addr());
     assert_eq!(victim.say("CLIENT ID"), ":3");
     assert!(client.say("CLIENT LIST").contains("id=3"));

@@ -372,3 +372,28 @@ fn settings_must_agree() {
         Err(Error::ValueTooLong)
     ));
 }
+
+#[test]
+fn several_keys_are_set_together_or_not_at_all_when_memory_runs_out() {
+    for pages in 2..40 {
+        let memory = HeapMemory::new(256, pages * 256, 1);
+        let options = Options {
+            buckets: 1,
+            ..Options::default()
+        };
+        let Ok(store) = Store::open(memory, options) else {
+            continue;
+        };
+        let keys: Vec<_> = (0..12u8).map(|i| [b'm', i]).collect();
+        let pairs: Vec<_> = keys
+            .iter()
+            .map(|k| (k.as_slice(), [7; 60].as_slice()))
+            .collect();
+        let names: Vec<_> = keys.iter().map(|k| k.as_slice()).collect();
+        let before = usize::from(store.set(&keys[3], b"old").is_ok());
+        let set = store.first().set_many(&pairs, false).is_ok();
+        let present = store.first().count_present(&names).unwrap();
+        assert_eq!(present, if set { 12 } else { before }, "{pages} pages");
+        assert!(set || pages < 35, "{pages} pages are enough");
+    }
+}

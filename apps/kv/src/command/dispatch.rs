@@ -22,19 +22,16 @@ pub(crate) fn dispatch<M: Memory>(
 ) {
     Stats::add(&stats.commands, 1);
     let start = out.len();
-    let speech = session.speech;
+    let skipped = session.speech == Speech::SkipNext;
+    if skipped {
+        session.speech = Speech::On;
+    }
     if let Err(failure) = consider(shared, stats, session, args, out) {
         out.truncate(start);
         write_failure(&failure, session, stats, out);
     }
-    if speech != Speech::On {
-        if session.speech != Speech::On {
-            out.truncate(start);
-        }
-        if speech == Speech::SkipNext && session.speech == Speech::SkipNext && !args.is(0, "client")
-        {
-            session.speech = Speech::On;
-        }
+    if skipped || session.speech == Speech::Off {
+        out.truncate(start);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::Error;
 use crate::error::Result;
 use crate::layout::page::{KeyId, Record, record_size};
 use crate::layout::page_mut::PageMut;
-use crate::memory::Memory;
+use crate::memory::{Memory, MemoryError};
 
 /// A page of a chain.
 #[derive(Clone, Copy)]
@@ -44,35 +44,27 @@ impl<M: Memory> Core<M> {
             found: None,
             inline: Vec::new(),
         };
-        let mut addr = self.head(bucket);
+        let (mut addr, mut value) = (self.head(bucket), Vec::new());
         while addr != 0 {
             if chain.pages.len() == MAX_CHAIN {
                 return Err(Error::Corrupt("a chain of pages does not end"));
             }
-            let next = self.look(addr, |page| {
+            let (found, used, next, head) = self.look(addr, |page| {
                 let found = page.find(id);
+                value.clear();
                 if let Some(record) = found.as_ref().filter(|r| r.extent.is_none()) {
-                    chain.inline.clear();
-                    let value = Value::Window {
-                        view: page.view,
-                        at: record.value_at(),
-                        len: record.val_len,
-                    };
-                    value.append_to(&mut chain.inline);
+                    let (view, at, len) = (page.view, record.value_at(), record.val_len);
+                    Value::Window { view, at, len }.append_to(&mut value);
                 }
-                (
-                    found,
-                    page.used(),
-                    page.next(),
-                    [page.version(), page.epoch(), page.soonest()],
-                )
+                let head = [page.version(), page.epoch(), page.soonest()];
+                (found, page.used(), page.next(), head)
             })?;
-            let (found, used, next, head) = next;
             if chain.pages.is_empty() {
                 [chain.version, chain.epoch, chain.soonest] = head;
             }
             if let Some(record) = found {
                 chain.found = Some((chain.pages.len(), record));
+                std::mem::swap(&mut chain.inline, &mut value);
             }
             chain.pages.push(Link { addr, used });
             addr = next;
@@ -214,7 +206,10 @@ impl<M: Memory> Core<M> {
             room.filter(|(i, link)| Some(*i) != skip && link.used + size <= self.geometry.block);
         let addr = match room.next() {
             Some((_, link)) => link.addr,
-            None => self.grow(id, chain)?,
+            None => {
+                let last = chain.pages[chain.pages.len() - 1].addr;
+                self.grow(self.bucket(id), last, chain.pages.len())?
+            }
         };
         let stamp = chain.version + 1;
         let put = self.memory.update(addr, self.geometry.block, |view| {
@@ -238,18 +233,16 @@ impl<M: Memory> Core<M> {
         Ok(effects)
     }
 
-    /// Adds an empty page at the end of the chain.
-    fn grow(&self, id: &KeyId<'_>, chain: &Chain) -> Result<u64> {
-        if chain.pages.len() >= MAX_CHAIN {
-            return Err(crate::memory::MemoryError::OutOfMemory.into());
+    /// Adds an empty page behind `last`, the last of a held bucket's `pages` pages.
+    pub fn grow(&self, bucket: usize, last: u64, pages: usize) -> Result<u64> {
+        if pages >= MAX_CHAIN {
+            return Err(MemoryError::OutOfMemory.into());
         }
-        let addr = self
-            .memory
-            .alloc_on(self.home(self.bucket(id)), self.geometry.block)?;
+        let home = self.home(bucket);
+        let addr = self.memory.alloc_on(home, self.geometry.block)?;
         self.memory.update(addr, self.geometry.block, |view| {
             PageMut::new(view, &self.geometry).format()
         })?;
-        let last = chain.pages[chain.pages.len() - 1].addr;
         self.memory.update(last, self.geometry.block, |view| {
             PageMut::new(view, &self.geometry).set_next(addr);
         })?;

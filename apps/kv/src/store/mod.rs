@@ -16,6 +16,7 @@ mod multi;
 mod open;
 mod ops;
 mod refresh;
+mod reserve;
 mod splice;
 mod transaction;
 pub(crate) mod value;

@@ -13,7 +13,7 @@ use super::lookup::{Seen, Try};
 use super::ops::{Peek, Peeked, Remove, Set};
 use super::value::Reach;
 use crate::error::{Error, Result};
-use crate::layout::page::Extent;
+use crate::layout::page::{EXTENT_REF, Extent, record_size};
 use crate::layout::page_mut::Payload;
 use crate::memory::Memory;
 
@@ -159,8 +159,7 @@ impl<'a, M: Memory> Db<'a, M> {
         Ok(true)
     }
 
-    /// Sets several keys at once; with `only_new`, only when none of them is there. When memory for a further
-    /// page of a full bucket runs out on the way, the pairs before that are set and stay.
+    /// Sets several keys at once, all or none; with `only_new`, only when none of them is there.
     pub fn set_many(&self, pairs: &[(&[u8], &[u8])], only_new: bool) -> Result<bool> {
         let keys: Vec<&[u8]> = pairs.iter().map(|(key, _)| *key).collect();
         for key in &keys {
@@ -171,6 +170,7 @@ impl<'a, M: Memory> Db<'a, M> {
             if only_new && db.count_present(&keys)? != 0 {
                 return Ok(false);
             }
+            db.core.reserve(&db.sizes(pairs)?)?;
             for ((key, value), extent) in pairs.iter().zip(&mut stored) {
                 match extent.take() {
                     Some(extent) => db.set_extent(key, extent, value.len())?,
@@ -181,6 +181,23 @@ impl<'a, M: Memory> Db<'a, M> {
         });
         self.discard_all(&stored)?;
         done
+    }
+
+    /// What each pair needs: its bucket, and bytes there.
+    fn sizes(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<(usize, usize)>> {
+        let inline_max = self.core.geometry.inline_max();
+        let size = |(key, value): &(&[u8], &[u8])| {
+            let stored = if value.len() > inline_max {
+                EXTENT_REF
+            } else {
+                value.len()
+            };
+            Ok((
+                self.core.bucket(&self.id(key)?),
+                record_size(key.len(), stored),
+            ))
+        };
+        pairs.iter().map(size).collect()
     }
 
     /// Sets a key to a value that is in its extent already.
