@@ -7,6 +7,7 @@ mod demo;
 mod doctor;
 mod errors;
 mod help;
+mod hostile;
 mod interrupt;
 mod process;
 mod racks;

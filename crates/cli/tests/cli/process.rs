@@ -121,6 +121,11 @@ impl TempFile {
         TempFile(path)
     }
 
+    /// Its text.
+    pub fn text(&self) -> String {
+        std::fs::read_to_string(&self.0).expect("a file")
+    }
+
     /// Its path.
     pub fn path(&self) -> &str {
         self.0.to_str().expect("a path in UTF-8")

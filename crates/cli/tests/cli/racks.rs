@@ -23,7 +23,7 @@ pub struct Serving {
     /// Where clients connect, by node.
     pub addrs: Vec<SocketAddr>,
     processes: Vec<Running>,
-    _file: Option<TempFile>,
+    file: Option<TempFile>,
 }
 
 impl Serving {
@@ -37,7 +37,7 @@ impl Serving {
         Serving {
             addrs: process.listening(),
             processes: vec![process],
-            _file: None,
+            file: None,
         }
     }
 
@@ -57,8 +57,15 @@ impl Serving {
         Serving {
             addrs,
             processes,
-            _file: Some(file),
+            file: Some(file),
         }
+    }
+
+    /// The UDP addresses of the rack's processes.
+    pub fn agents(&self) -> Vec<SocketAddr> {
+        let text = self.file.as_ref().map(TempFile::text).unwrap_or_default();
+        let quoted = text.split('"').skip(1).step_by(2);
+        quoted.filter_map(|text| text.parse().ok()).collect()
     }
 
     /// Ends everything by SIGINT; the exit codes.
@@ -77,15 +84,18 @@ fn member(file: &TempFile, node: usize) -> Running {
 
 /// A description of a rack on free ports.
 pub fn rack_file(nodes: usize, with_switch: bool) -> TempFile {
+    rack_file_with(nodes, with_switch, "")
+}
+
+/// The same with further lines.
+pub fn rack_file_with(nodes: usize, with_switch: bool, further: &str) -> TempFile {
     let ports = free_ports(nodes + 1);
-    let agents: Vec<String> = ports[1..]
-        .iter()
-        .map(|addr| format!("\"{addr}\""))
-        .collect();
-    let mut text = format!("nodes = [{}]\nmemory = 268435456\n", agents.join(", "));
-    text.push_str("cache = 33554432\n");
+    let quoted = |addr: &SocketAddr| format!("\"{addr}\"");
+    let agents: Vec<String> = ports[1..].iter().map(quoted).collect();
+    let mut text = format!("nodes = [{}]\n", agents.join(", "));
+    text.push_str("memory = 268435456\ncache = 33554432\n");
     if with_switch {
-        text.push_str(&format!("switch = \"{}\"\n", ports[0]));
+        text.push_str(&format!("switch = {}\n", quoted(&ports[0])));
     }
-    TempFile::new(&text)
+    TempFile::new(&(text + further))
 }
