@@ -259,3 +259,80 @@ fn a_watched_key_that_came_and_went_counts_as_changed() {
         );
     }
 }
+
+/// Two keys in different buckets, and a third in the bucket of the second.
+fn keys_apart(store: &Store<HeapMemory>) -> [Vec<u8>; 3] {
+    let bucket = |key: &[u8]| {
+        // A scan that starts one bucket further on no longer finds the key.
+        let holds = |cursor| {
+            let mut keys = rackmem_kv::Keys::default();
+            let end = store
+                .first()
+                .scan(cursor, usize::MAX / 64, &mut keys)
+                .unwrap();
+            assert_eq!(end, 0);
+            keys.iter().any(|k| k == key)
+        };
+        store.set(key, b"").unwrap();
+        let last = (0..store.buckets() as u64)
+            .rev()
+            .find(|cursor| holds(*cursor))
+            .unwrap();
+        store.remove(key).unwrap();
+        last
+    };
+    let names: Vec<_> = (0..40).map(|i| format!("name{i}").into_bytes()).collect();
+    let apart = names
+        .iter()
+        .find(|n| bucket(n) != bucket(&names[0]))
+        .unwrap();
+    let beside = names[1..]
+        .iter()
+        .find(|n| *n != apart && bucket(n) == bucket(apart))
+        .unwrap();
+    [names[0].clone(), apart.clone(), beside.clone()]
+}
+
+#[test]
+fn a_flush_does_not_fall_between_two_keys_read_together() {
+    let world = World::new();
+    let [a, b, _] = keys_apart(&world.other);
+    for snapshots in 0..3 {
+        world.other.set(&a, b"1").unwrap();
+        world.other.set(&b, b"1").unwrap();
+        let read = |store: &Store<Interrupted>| {
+            let mut values = rackmem_kv::Values::default();
+            store
+                .first()
+                .get_many(&[&a, &b], 1000, &mut values)
+                .unwrap();
+            values
+                .iter()
+                .map(|v| v.map(<[u8]>::to_vec))
+                .collect::<Vec<_>>()
+        };
+        let key = b.clone();
+        let act = move |other: Store<HeapMemory>| {
+            other.first().flush_all().unwrap();
+            other.set(&key, b"2").unwrap();
+        };
+        let seen = world.during(snapshots, read, act);
+        assert!(
+            seen[1].as_deref() != Some(b"2") || seen[0].is_none(),
+            "{snapshots}: {seen:?}"
+        );
+    }
+}
+
+#[test]
+fn a_writer_that_missed_a_flush_counts_its_key() {
+    let world = World::new();
+    let [_, b, beside] = keys_apart(&world.other);
+    let act = move |other: Store<HeapMemory>| {
+        other.first().flush_all().unwrap();
+        other.set(&beside, b"there").unwrap();
+    };
+    world.during(0, |store| store.set(&b, b"new").unwrap(), act);
+    assert_eq!(get(&world.other, &b).as_deref(), Some(b"new".as_slice()));
+    assert_eq!(world.other.first().len().unwrap(), 2);
+}

@@ -180,10 +180,10 @@ fn without_a_switch_inline() {
 
 #[test]
 fn with_a_switch_over_udp() {
-    everything(Mode::Switch, Fabric::Udp, 300);
+    everything(Mode::Switch, Fabric::Udp, 100);
 }
 
 #[test]
 fn without_a_switch_over_udp() {
-    everything(Mode::HomeOnly, Fabric::Udp, 300);
+    everything(Mode::HomeOnly, Fabric::Udp, 100);
 }

@@ -3,6 +3,8 @@
 //! An operation says what to do about what it finds ([`Operation::decide`]); this file does it. What
 //! does not fit the head page goes to `chain.rs`, with the bucket held.
 
+use std::cmp::Ordering;
+
 use super::core::{Core, Scope};
 use super::value::{Extents, Meta, Value};
 use crate::error::Result;
@@ -122,47 +124,47 @@ impl<M: Memory> Core<M> {
         id: &KeyId<'_>,
         op: &mut impl Operation,
     ) -> Step {
-        let now = page.page();
-        if now.lock() != token {
-            return Step::Locked;
-        }
-        if now.epoch() > era.epoch {
-            return Step::Stale;
-        }
-        if now.epoch() < era.epoch {
-            if now.count() != 0 || now.next() != 0 {
-                return Step::Unclean;
-            }
-            page.set_epoch(era.epoch);
+        if let Some(step) = hinder(page, token, era) {
+            return step;
         }
         let now = page.page();
         let (record, stamp) = (now.find(id), now.version() + 1);
         if record.is_none() && now.next() != 0 {
             return Step::Chain;
         }
-        let edit = {
-            let live = record
-                .as_ref()
-                .filter(|record| !record.expired(|| self.clock.now()));
-            let current = live.map(|record| current(&now, record));
-            if matches!(
-                current,
-                Some(Current {
-                    value: Value::Remote(_),
-                    ..
-                })
-            ) && wants_value(op)
-            {
-                return Step::Chain;
-            }
-            op.decide(current.as_ref())
-        };
+        let live = record.as_ref().filter(|r| !r.expired(|| self.clock.now()));
+        let current = live.map(|record| current(&now, record));
+        let remote = current
+            .as_ref()
+            .is_some_and(|c| matches!(c.value, Value::Remote(_)));
+        if remote && wants_value(op) {
+            return Step::Chain;
+        }
+        let edit = op.decide(current.as_ref());
         match apply(page, id, record.as_ref(), edit, op, stamp) {
             Some(effects) => {
                 seal(page, &effects, stamp);
                 Step::Done(effects)
             }
             None => Step::Chain,
+        }
+    }
+}
+
+/// Why the page cannot be changed now, if so. An empty page is brought up to date on the way.
+#[inline]
+fn hinder(page: &mut PageMut<'_, '_>, token: u64, era: Era) -> Option<Step> {
+    let now = page.page();
+    if now.lock() != token {
+        return Some(Step::Locked);
+    }
+    match now.epoch().cmp(&era.epoch) {
+        Ordering::Equal => None,
+        Ordering::Greater => Some(Step::Stale),
+        Ordering::Less if now.count() != 0 || now.next() != 0 => Some(Step::Unclean),
+        Ordering::Less => {
+            page.set_epoch(era.epoch);
+            None
         }
     }
 }

@@ -135,46 +135,35 @@ impl<M: Memory> Core<M> {
             return Probe::Stale;
         }
         let (version, deleted) = (page.version(), page.deleted());
-        if era.flushed > epoch {
-            return Probe::Seen(Seen {
-                found: None,
+        let seen = |found| {
+            Probe::Seen(Seen {
+                found,
                 version,
                 deleted,
-            });
-        }
-        let record = match page.find(id) {
-            None if page.next() != 0 => {
-                return Probe::Far(Far {
-                    version,
-                    deleted,
-                    next: page.next(),
-                    extent: None,
-                });
-            }
-            found => found.filter(|record| !record.expired(|| self.clock.now())),
+            })
         };
-        match record {
-            Some(Record {
-                extent: Some(extent),
-                ..
-            }) if !matches!(reach, Reach::Nothing) => {
-                let meta = record.as_ref().map(Meta::from);
-                Probe::Far(Far {
-                    version,
-                    deleted,
-                    next: 0,
-                    extent: meta.map(|m| (m, extent)),
-                })
-            }
-            found => {
-                let found =
-                    found.map(|record| sink(&Meta::from(&record), window(page, &record, reach)));
-                Probe::Seen(Seen {
-                    found,
-                    version,
-                    deleted,
-                })
-            }
+        let far = |next, extent| {
+            Probe::Far(Far {
+                version,
+                deleted,
+                next,
+                extent,
+            })
+        };
+        if era.flushed > epoch {
+            return seen(None);
+        }
+        let found = page.find(id);
+        if found.is_none() && page.next() != 0 {
+            return far(page.next(), None);
+        }
+        let Some(record) = found.filter(|record| !record.expired(|| self.clock.now())) else {
+            return seen(None);
+        };
+        let meta = Meta::from(&record);
+        match record.extent {
+            Some(extent) if !matches!(reach, Reach::Nothing) => far(0, Some((meta, extent))),
+            _ => seen(Some(sink(&meta, window(page, &record, reach)))),
         }
     }
 
