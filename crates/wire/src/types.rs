@@ -206,12 +206,16 @@ impl Reason {
     }
 }
 
-/// A requester's sequence number: one per coherence event, in increasing order, compared as serial
-/// numbers so that it may wrap (no packet outlives 2^31 events of its requester).
+/// A requester's sequence number: one per coherence event, in increasing order. It may wrap, so a number is
+/// older than another only if it is less than [`Seq::WINDOW`] behind: no packet outlives that many events of its
+/// requester, while a requester may well not visit an agent for longer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Seq(pub u32);
 
 impl Seq {
+    /// How far behind a late packet can be, in events.
+    pub const WINDOW: u32 = 1 << 24;
+
     /// The number after this one.
     #[inline]
     #[must_use]
@@ -228,13 +232,10 @@ impl Seq {
     /// Order in time.
     #[inline]
     pub const fn compare(self, other: Self) -> Ordering {
-        let ahead = self.0.wrapping_sub(other.0) as i32;
-        if ahead == 0 {
-            Ordering::Equal
-        } else if ahead > 0 {
-            Ordering::Greater
-        } else {
-            Ordering::Less
+        match other.0.wrapping_sub(self.0) {
+            0 => Ordering::Equal,
+            1..Self::WINDOW => Ordering::Less,
+            _ => Ordering::Greater,
         }
     }
 }
@@ -260,6 +261,13 @@ mod tests {
         assert_eq!(Seq(0).compare(Seq(u32::MAX)), Ordering::Greater);
         assert_eq!(Seq(u32::MAX).compare(Seq(0)), Ordering::Less);
         assert_eq!(Seq(7).compare(Seq(7)), Ordering::Equal);
+    }
+
+    #[test]
+    fn a_requester_that_comes_back_after_long_is_not_late() {
+        assert_eq!(Seq(0x8000_0001).compare(Seq(0)), Ordering::Greater);
+        assert_eq!(Seq(9).compare(Seq(9 + Seq::WINDOW)), Ordering::Greater);
+        assert_eq!(Seq(9).compare(Seq(8 + Seq::WINDOW)), Ordering::Less);
     }
 
     #[test]

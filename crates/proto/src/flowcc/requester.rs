@@ -351,7 +351,7 @@ impl Requester {
     pub fn poll_timeout(&self) -> Option<u64> {
         let events = [self.current, self.tail].into_iter().flatten();
         let waiting = events.filter(|event| event.step == Step::Waiting);
-        let requests = waiting.map(|event| event.sent + self.timeout(6));
+        let requests = waiting.map(|event| event.due(self.timeout(6)));
         let unlock = self.unlock.map(|pending| pending.sent + self.timeout(3));
         requests.chain(unlock).min()
     }
@@ -390,10 +390,18 @@ impl Requester {
     }
 }
 
+/// Retransmissions that double the wait for the next one: a path may be slower than the first guess.
+const DOUBLINGS: u32 = 5;
+
 impl Current {
+    /// When the next retransmission is due.
+    fn due(&self, timeout: u64) -> u64 {
+        self.sent + (timeout << (self.attempts - 1).min(DOUBLINGS))
+    }
+
     /// What to send again, if it is time to.
     fn retry(&mut self, now: u64, timeout: u64, give_up: u64) -> Option<Header> {
-        if self.step != Step::Waiting || now < self.sent + timeout {
+        if self.step != Step::Waiting || now < self.due(timeout) {
             return None;
         }
         if now >= self.began + give_up {
