@@ -2,7 +2,10 @@
 
 use rackmem_bench::table::{Look, Table};
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
+
+/// The width of what is no window: as wide as any table wants to be.
+const UNBOUNDED: usize = 1000;
 
 /// Prints a line.
 pub fn line(text: impl Display) {
@@ -11,6 +14,27 @@ pub fn line(text: impl Display) {
 
 /// Prints a table, as wide and as colourful as the window bears.
 pub fn table(table: &Table) {
-    let text = table.render(Look::of_stdout());
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+    if std::io::stdout().is_terminal() {
+        draw(table, Look::of_stdout());
+    } else {
+        whole_table(table);
+    }
+}
+
+/// Prints a table whose texts must not be cut, such as the names of a bench's cases, however narrow the window.
+pub fn whole_table(table: &Table) {
+    let width = UNBOUNDED;
+    draw(
+        table,
+        Look {
+            width,
+            ..Look::of_stdout()
+        },
+    );
+}
+
+fn draw(table: &Table, look: Look) {
+    let _ = std::io::stdout()
+        .lock()
+        .write_all(table.render(look).as_bytes());
 }

@@ -88,7 +88,7 @@ fn explain(error: BenchError) -> Failure {
 
 fn print(report: &Report, json: bool) -> Result<()> {
     if !json {
-        out::table(&report.table());
+        out::whole_table(&report.table());
         return Ok(());
     }
     let line = report.to_json().map_err(|error| {

@@ -40,7 +40,12 @@ pub fn run(scene: &Scene<'_>, graph: &Graph, story: &mut Story) -> Played<()> {
     })?;
     bar.finish_and_clear();
     scene.show.done(&format!(
-        "the other nodes read {} values, all as they were written, in {:.2} s",
+        "{} read {} values, all as they were written, in {:.2} s",
+        if scene.nodes() == 1 {
+            "it"
+        } else {
+            "the other nodes"
+        },
         count(read.operations),
         read.seconds
     ));

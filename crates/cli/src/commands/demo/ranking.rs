@@ -41,8 +41,12 @@ pub fn run(scene: &Scene<'_>, graph: &Graph, story: &mut Story) -> Played<()> {
         )));
     }
     scene.show.done(&format!(
-        "{} nodes agreed on PageRank after {rounds} rounds in {:.2} s, within {error:.0e} of a plain one",
-        scene.nodes(),
+        "{} agreed on PageRank after {rounds} rounds in {:.2} s, within {error:.0e} of a plain one",
+        if scene.nodes() == 1 {
+            "one node".into()
+        } else {
+            format!("{} nodes", scene.nodes())
+        },
         phase.seconds
     ));
     let stored = keep(scene, graph, &ranks)?;
