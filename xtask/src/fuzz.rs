@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::Failure;
+use crate::setup;
 use crate::step::{self, Verdict};
 use crate::workspace::{Workspace, cargo};
 
@@ -45,7 +46,11 @@ pub fn short_run(workspace: &Workspace) -> Verdict {
 
 /// Every target for a short while under libFuzzer and the address sanitizer.
 pub fn short_libfuzzer_run(workspace: &Workspace) -> Verdict {
-    if !answers(workspace.command(cargo()).args(["fuzz", "--version"])) {
+    let mut fuzzer = workspace.command(cargo());
+    if !answers(setup::with_tools(
+        workspace,
+        fuzzer.args(["fuzz", "--version"]),
+    )) {
         return Verdict::Skipped("cargo-fuzz is not installed".into());
     }
     if !answers(Command::new("rustup").args(["run", "nightly", "rustc", "--version"])) {
@@ -93,6 +98,7 @@ fn libfuzzer(workspace: &Workspace, target: &str) -> Command {
         .arg(target_folder(workspace).join("libfuzzer"))
         .args([target, "--"])
         .arg(format!("-max_total_time={SHORT_RUN}"));
+    setup::with_tools(workspace, &mut command);
     command
 }
 

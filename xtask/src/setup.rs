@@ -72,7 +72,49 @@ pub fn command(workspace: &Workspace, arguments: &[String]) -> Result<bool, Fail
     {
         println!("No Python environment, tests with redis-py will be skipped: {why}");
     }
+    if purpose == "test"
+        && let Err(why) = install_fuzzer(workspace)
+    {
+        println!("No cargo-fuzz, the run under libFuzzer will be skipped: {why}");
+    }
     Ok(true)
+}
+
+/// Where programs are installed that only this checkout uses.
+pub fn tools(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("tools")
+}
+
+/// Lets a command find them.
+pub fn with_tools<'a>(workspace: &Workspace, command: &'a mut Command) -> &'a mut Command {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let ours = std::iter::once(tools(workspace).join("bin"));
+    match std::env::join_paths(ours.chain(std::env::split_paths(&path))) {
+        Ok(path) => command.env("PATH", path),
+        // A path that cannot be put together was none before.
+        Err(_) => command,
+    }
+}
+
+/// cargo-fuzz, where there is the nightly compiler that it needs.
+fn install_fuzzer(workspace: &Workspace) -> Result<(), Failure> {
+    let found = quiet(with_tools(
+        workspace,
+        Command::new("cargo").args(["fuzz", "--version"]),
+    ));
+    if found || !quiet(Command::new("rustup").args(["run", "nightly", "rustc", "--version"])) {
+        return Ok(());
+    }
+    println!("Installing cargo-fuzz in {}", tools(workspace).display());
+    let mut cargo = Command::new("cargo");
+    cargo
+        .args(["install", "--quiet", "--locked", "cargo-fuzz", "--root"])
+        .arg(tools(workspace));
+    if cargo.status().is_ok_and(|status| status.success()) {
+        Ok(())
+    } else {
+        Err("cargo install cargo-fuzz failed".into())
+    }
 }
 
 /// The interpreter of the tests' own environment, which may not exist yet.
