@@ -1,6 +1,8 @@
 //! A client that sends words and reads replies back as one line of text each.
 #![allow(dead_code, reason = "every test takes what it needs")]
 
+pub mod talk;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;

@@ -1,48 +1,15 @@
 //! Random operations, one after the other, on the store and on a map: both must say the same, always.
 
-use std::collections::BTreeMap;
+mod reference;
+mod single;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rackmem::{Mode, Rack};
 use rackmem_kv::memory::{HeapMemory, Memory};
-use rackmem_kv::{
-    Clock, Condition, Db, Error, ExpireIf, Expiry, Keys, Options, Plan, SetOptions, Store, Sweep,
-    Values,
-};
-
-type Entry = (Vec<u8>, u64);
-
-/// What the store should be.
-#[derive(Default)]
-struct Model {
-    entries: BTreeMap<(u8, Vec<u8>), Entry>,
-    now: u64,
-}
-
-impl Model {
-    fn get(&self, db: u8, key: &[u8]) -> Option<&Entry> {
-        self.entries
-            .get(&(db, key.to_vec()))
-            .filter(|(_, expiry)| *expiry == 0 || *expiry > self.now)
-    }
-
-    fn put(&mut self, db: u8, key: &[u8], value: Vec<u8>, expiry: u64) {
-        self.entries.insert((db, key.to_vec()), (value, expiry));
-    }
-
-    fn remove(&mut self, db: u8, key: &[u8]) -> bool {
-        let live = self.get(db, key).is_some();
-        self.entries.remove(&(db, key.to_vec()));
-        live
-    }
-
-    fn purge(&mut self) {
-        let now = self.now;
-        self.entries
-            .retain(|_, (_, expiry)| *expiry == 0 || *expiry > now);
-    }
-}
+use rackmem_kv::{Clock, Db, Error, Keys, Options, Plan, Store, Sweep, Values};
+use reference::Model;
 
 struct Run<M: Memory> {
     stores: Vec<Store<M>>,
@@ -139,149 +106,6 @@ impl<M: Memory> Run<M> {
         }
     }
 
-    fn set(&mut self, db: Db<'_, M>, key: &[u8]) {
-        let value = self.value();
-        let condition =
-            [Condition::Always, Condition::IfAbsent, Condition::IfPresent][self.rng.usize(..3)];
-        let later = self.model.now + self.rng.u64(1..300);
-        let expiry = [
-            Expiry::Never,
-            Expiry::Never,
-            Expiry::Keep,
-            Expiry::At(later),
-        ][self.rng.usize(..4)];
-        let options = SetOptions { condition, expiry };
-        let old = self.model.get(db.number(), key).cloned();
-        let outcome = if self.rng.bool() {
-            let mut was = vec![1, 2, 3];
-            let outcome = db.swap(key, &value, options, &mut was).unwrap();
-            assert_eq!(was, old.clone().unwrap_or_default().0);
-            outcome
-        } else {
-            db.set_with(key, &value, options).unwrap()
-        };
-        let applies = match condition {
-            Condition::Always => true,
-            Condition::IfAbsent => old.is_none(),
-            Condition::IfPresent => old.is_some(),
-        };
-        assert_eq!((outcome.applied, outcome.existed), (applies, old.is_some()));
-        if applies {
-            let until = match expiry {
-                Expiry::Never => 0,
-                Expiry::At(at) => at,
-                Expiry::Keep => old.map_or(0, |o| o.1),
-            };
-            self.model.put(db.number(), key, value, until);
-        }
-    }
-
-    fn check(&self, db: Db<'_, M>, key: &[u8]) {
-        let mut value = vec![9];
-        let found = db.get(key, &mut value).unwrap();
-        let want = self.model.get(db.number(), key);
-        assert_eq!(found.then_some(&value), want.map(|w| &w.0));
-        let meta = db.meta(key).unwrap();
-        assert_eq!(
-            meta.map(|m| (m.len, m.expiry)),
-            want.map(|(v, e)| (v.len(), *e))
-        );
-    }
-
-    fn increment(&mut self, db: Db<'_, M>, key: &[u8]) {
-        let by = self.rng.i64(-50..50);
-        let old = self
-            .model
-            .get(db.number(), key)
-            .cloned()
-            .unwrap_or((b"0".to_vec(), 0));
-        let number = std::str::from_utf8(&old.0)
-            .ok()
-            .and_then(|t| t.parse::<i64>().ok());
-        let canonical = number.filter(|n| n.to_string().as_bytes() == old.0);
-        match canonical {
-            Some(n) => {
-                assert_eq!(db.increment(key, by).unwrap(), n + by);
-                self.model
-                    .put(db.number(), key, (n + by).to_string().into_bytes(), old.1);
-            }
-            None => assert!(matches!(db.increment(key, by), Err(Error::NotAnInteger))),
-        }
-    }
-
-    fn splice(&mut self, db: Db<'_, M>, key: &[u8]) {
-        let bytes = self.value();
-        let old = self.model.get(db.number(), key).cloned();
-        let (mut value, expiry) = old.clone().unwrap_or_default();
-        if value.len() > 1 << 20 {
-            return;
-        }
-        let len = if self.rng.bool() {
-            value.extend_from_slice(&bytes);
-            db.append(key, &bytes).unwrap()
-        } else {
-            let at = self.rng.usize(..value.len() + 50);
-            if bytes.is_empty() {
-                assert_eq!(db.set_range(key, at, &bytes).unwrap(), value.len());
-                return;
-            }
-            value.resize(value.len().max(at + bytes.len()), 0);
-            value[at..at + bytes.len()].copy_from_slice(&bytes);
-            db.set_range(key, at, &bytes).unwrap()
-        };
-        assert_eq!(len, value.len());
-        self.model.put(db.number(), key, value, expiry);
-    }
-
-    fn expire(&mut self, db: Db<'_, M>, key: &[u8]) {
-        let at = self.model.now + self.rng.u64(..300) - 20;
-        let only = ExpireIf {
-            none: self.rng.u32(..4) == 0,
-            later: self.rng.u32(..4) == 0,
-            ..ExpireIf::default()
-        };
-        let old = self.model.get(db.number(), key).map(|e| e.1);
-        let applies = old.is_some_and(|old| {
-            let end = if old == 0 { u64::MAX } else { old };
-            !(only.none && old != 0 || only.later && at <= end)
-        });
-        assert_eq!(db.expire(key, at, only).unwrap(), applies);
-        if applies {
-            let value = self.model.get(db.number(), key).unwrap().0.clone();
-            self.model.put(db.number(), key, value, at);
-            self.model.purge();
-        }
-    }
-
-    fn persist(&mut self, db: Db<'_, M>, key: &[u8]) {
-        let old = self.model.get(db.number(), key).cloned();
-        assert_eq!(
-            db.persist(key).unwrap(),
-            old.as_ref().is_some_and(|o| o.1 != 0)
-        );
-        if let Some((value, _)) = old {
-            self.model.put(db.number(), key, value, 0);
-        }
-    }
-
-    fn take(&mut self, db: Db<'_, M>, key: &[u8]) {
-        let mut value = Vec::new();
-        let old = self.model.get(db.number(), key).cloned();
-        let found = if self.rng.bool() {
-            let found = db.take(key, &mut value).unwrap();
-            self.model.remove(db.number(), key);
-            found
-        } else {
-            let at = self.model.now + 100;
-            let found = db.get_and_expire(key, at, &mut value).unwrap();
-            if let Some((value, _)) = old.clone() {
-                self.model.put(db.number(), key, value, at);
-            }
-            found
-        };
-        assert_eq!(found.then_some(value), old.map(|o| o.0));
-    }
-
     fn rename(&mut self, db: Db<'_, M>, key: &[u8]) {
         let (to, replace) = (self.key(), self.rng.bool());
         let Some((value, expiry)) = self.model.get(db.number(), key).cloned() else {
@@ -350,30 +174,6 @@ impl<M: Memory> Run<M> {
                 self.model.put(db.number(), key, value.clone(), 0);
             }
         }
-    }
-
-    fn range(&mut self, db: Db<'_, M>, key: &[u8]) {
-        let (first, last) = (self.rng.i64(-40..400), self.rng.i64(-40..400));
-        let mut part = Vec::new();
-        let found = db.get_range(key, first, last, &mut part).unwrap();
-        let want = self.model.get(db.number(), key).map(|(value, _)| {
-            let len = value.len() as i64;
-            let from = if first < 0 {
-                (len + first).max(0)
-            } else {
-                first
-            };
-            // As Redis does it: an end before the start of the value means its first byte.
-            let to = if last < 0 { (len + last).max(0) } else { last }.min(len - 1);
-            let crossed = first < 0 && last < 0 && first > last;
-            if crossed || from > to {
-                Vec::new()
-            } else {
-                value[from as usize..=to as usize].to_vec()
-            }
-        });
-        assert_eq!(found, want.is_some());
-        assert_eq!(part, want.unwrap_or_default());
     }
 
     fn transaction(&mut self, store: &Store<M>, number: u8) {

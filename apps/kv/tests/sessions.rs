@@ -1,0 +1,262 @@
+//! Conversations about the connection itself: transactions, settings, passwords, leaving.
+
+mod support;
+
+use std::net::SocketAddr;
+
+use rackmem_kv::memory::HeapMemory;
+use rackmem_kv::{Options, Server, ServerConfig, Store};
+use support::Client;
+use support::talk::{converse, server};
+
+#[test]
+fn transactions() {
+    let server = server(|_| {});
+    let mut other = Client::new(server.local_addr());
+    let mut client = Client::new(server.local_addr());
+    converse(
+        &mut client,
+        "
+        > EXEC
+        < -ERR EXEC without MULTI
+        > DISCARD
+        < -ERR DISCARD without MULTI
+        > MULTI
+        < +OK
+        > MULTI
+        < -ERR MULTI calls can not be nested
+        > WATCH a
+        < -ERR WATCH inside MULTI is not allowed
+        > SET a 1
+        < +QUEUED
+        > INCR a
+        < +QUEUED
+        > SET b abc
+        < +QUEUED
+        > INCR b
+        < +QUEUED
+        > MGET a b
+        < +QUEUED
+        > EXEC
+        < [+OK :2 +OK -ERR value is not an integer or out of range [\"2\" \"abc\"]]
+        > MULTI
+        < +OK
+        > SET a 5
+        < +QUEUED
+        > DISCARD
+        < +OK
+        > GET a
+        < \"2\"
+        > MULTI
+        < +OK
+        > NOSUCH a 'b c'
+        < -ERR unknown command 'NOSUCH', with args beginning with: 'a' 'b c'
+        > SET a 5
+        < +QUEUED
+        > EXEC
+        < -EXECABORT Transaction discarded because of previous errors.
+        > MULTI
+        < +OK
+        > GET
+        < -ERR wrong number of arguments for 'get' command
+        > EXEC
+        < -EXECABORT Transaction discarded because of previous errors.
+        > MULTI
+        < +OK
+        > SELECT 2
+        < +QUEUED
+        > SET a two
+        < +QUEUED
+        > FLUSHDB
+        < +QUEUED
+        > SET c three
+        < +QUEUED
+        > KEYS *
+        < +QUEUED
+        > EXEC
+        < [+OK +OK +OK +OK [\"c\"]]
+        > GET c
+        < \"three\"
+        > SELECT 0
+        < +OK
+        > GET a
+        < \"2\"
+        > WATCH a nothing
+        < +OK
+        ",
+    );
+    assert_eq!(other.say("SET unrelated 1"), "+OK");
+    converse(
+        &mut client,
+        "> MULTI\n< +OK\n> GET a\n< +QUEUED\n> EXEC\n< [\"2\"]\n> WATCH a\n< +OK",
+    );
+    assert_eq!(other.say("SET a 2"), "+OK");
+    converse(
+        &mut client,
+        "> MULTI\n< +OK\n> GET a\n< +QUEUED\n> EXEC\n< nil\n> WATCH nothing\n< +OK",
+    );
+    assert_eq!(other.say("SET nothing 1"), "+OK");
+    assert_eq!(other.say("DEL nothing"), ":1");
+    converse(
+        &mut client,
+        "> MULTI\n< +OK\n> PING\n< +QUEUED\n> EXEC\n< nil\n> WATCH a\n< +OK",
+    );
+    assert_eq!(other.say("DEL a"), ":1");
+    converse(
+        &mut client,
+        "> UNWATCH\n< +OK\n> MULTI\n< +OK\n> PING\n< +QUEUED\n> EXEC\n< [+PONG]",
+    );
+    server.shutdown();
+}
+
+#[test]
+fn connections() {
+    let server = server(|_| {});
+    let mut client = Client::new(server.local_addr());
+    converse(
+        &mut client,
+        "
+        > PING
+        < +PONG
+        > ping hello
+        < \"hello\"
+        > PING a b
+        < -ERR wrong number of arguments for 'ping' command
+        > ECHO 'a b'
+        < \"a b\"
+        > HELLO 4
+        < -NOPROTO unsupported protocol version
+        > HELLO x
+        < -ERR Protocol version is not an integer or out of range
+        > HELLO 3 SETNAME me
+        < {\"server\" \"redis\" \"version\" \"7.0.0\" \"proto\" :3 \"id\" :1 \"mode\" \"standalone\" \"role\" \"master\" \"modules\" []}
+        > GET nothing
+        < nil
+        > CLIENT GETNAME
+        < \"me\"
+        > CLIENT SETNAME 'a b'
+        < -ERR Client names cannot contain spaces, newlines or special characters.
+        > CLIENT SETINFO LIB-NAME test
+        < +OK
+        > CLIENT ID
+        < :1
+        > CONFIG GET maxmemory databases
+        < {\"databases\" \"16\" \"maxmemory\" \"0\"}
+        > CONFIG SET maxmemory 0
+        < +OK
+        > CONFIG SET maxmemory 1
+        < -ERR CONFIG SET failed - 'maxmemory' cannot be changed while running
+        > CONFIG SET nonsense 1
+        < -ERR Unknown option or number of arguments for CONFIG SET - 'nonsense'
+        > COMMAND COUNT
+        < :63
+        > COMMAND INFO get nonsense
+        < [[\"get\" :2 [+readonly +fast] :1 :1 :1 [+@read +@fast] [] [] []] nil]
+        > COMMAND GETKEYS MSET a 1 b 2
+        < [\"a\" \"b\"]
+        > COMMAND LIST FILTERBY PATTERN msetn*
+        < [\"msetnx\"]
+        > COMMAND DOCS ping
+        < {\"ping\" {\"summary\" \"Answers.\" \"since\" \"1.0.0\" \"group\" \"connection\"}}
+        > AUTH x
+        < -ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?
+        > TIME
+        < [\"1000000000\" \"0\"]
+        > CLIENT REPLY SKIP
+        > SET quiet 1
+        > GET quiet
+        < \"1\"
+        > CLIENT REPLY SKIP
+        > CLIENT ID
+        > CLIENT ID
+        < :1
+        > CLIENT REPLY OFF
+        > SET quiet 2
+        > CLIENT REPLY ON
+        < +OK
+        > GET quiet
+        < \"2\"
+        > RESET
+        < +RESET
+        > CLIENT GETNAME
+        < nil
+        > QUIT
+        < +OK
+        ",
+    );
+    assert!(client.ended());
+    let mut client = Client::new(server.local_addr());
+    assert!(client.say("INFO").contains("db0:keys=1,expires=0"));
+    assert!(client.say("INFO stats").contains("keyspace_hits:2"));
+    let mut victim = Client::new(server.local_addr());
+    assert_eq!(victim.say("CLIENT ID"), ":3");
+    assert!(client.say("CLIENT LIST").contains("id=3"));
+    assert_eq!(client.say("CLIENT KILL ID 3"), ":1");
+    assert!(victim.ended());
+    server.shutdown();
+    assert!(client.ended());
+}
+
+#[test]
+fn a_password_keeps_strangers_out() {
+    let server = server(|config| config.password = Some("secret".into()));
+    let mut client = Client::new(server.local_addr());
+    converse(
+        &mut client,
+        "
+        > GET a
+        < -NOAUTH Authentication required.
+        > NOSUCH
+        < -ERR unknown command 'NOSUCH', with args beginning with:
+        > MULTI
+        < -NOAUTH Authentication required.
+        > HELLO 3 AUTH default wrong
+        < -WRONGPASS invalid username-password pair or user is disabled.
+        > AUTH other secret
+        < -WRONGPASS invalid username-password pair or user is disabled.
+        > AUTH secret
+        < +OK
+        > GET a
+        < nil
+        > RESET
+        < +RESET
+        > GET a
+        < -NOAUTH Authentication required.
+        > AUTH default secret
+        < +OK
+        > SET a 1
+        < +OK
+        ",
+    );
+    let mut stranger = Client::new(server.local_addr());
+    stranger.send(&[b"AUTH", &[b'x'; 20_000]]);
+    assert_eq!(stranger.reply(), "-ERR Protocol error: invalid bulk length");
+    assert!(stranger.ended());
+    server.shutdown();
+}
+
+#[test]
+fn an_open_door_needs_a_password() {
+    let store = Store::open(
+        HeapMemory::new(4096, 1 << 20, 1),
+        Options {
+            buckets: 1,
+            ..Options::default()
+        },
+    );
+    let addr = SocketAddr::from(([0, 0, 0, 0], 0));
+    let refused = Server::bind(
+        store.unwrap(),
+        ServerConfig {
+            addr,
+            ..ServerConfig::default()
+        },
+    );
+    assert!(
+        refused
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("set a password")
+    );
+}
