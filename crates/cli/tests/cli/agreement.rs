@@ -3,7 +3,7 @@
 
 use crate::resp::{Answer, Client};
 use rackmem_sim::history::{Call, Operation, Recorder, Reply};
-use rackmem_sim::linear::{Limits, check};
+use rackmem_sim::linear::{Limits, Verdict, check};
 use std::net::SocketAddr;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +19,24 @@ const ROUNDS: usize = 20;
 
 /// Clients of all nodes read and write the same few keys at once; what they were told must be linearizable.
 pub fn concurrent_clients_see_one_memory(addrs: &[SocketAddr]) {
+    let history = record(addrs);
+    assert_eq!(history.len(), addrs.len() * CLIENTS * OPERATIONS);
+    assert!(
+        overlap(&history),
+        "no two operations met: this shows nothing"
+    );
+    let verdict = check(&history, Limits::default());
+    assert!(verdict.is_linearizable(), "{verdict:?}");
+}
+
+/// The proof that the demand can be missed: nodes that have nothing to do with each other do miss it.
+pub fn concurrent_clients_see_several_memories(addrs: &[SocketAddr]) {
+    let verdict = check(&record(addrs), Limits::default());
+    assert!(matches!(verdict, Verdict::Violation(_)), "{verdict:?}");
+}
+
+/// What clients of all nodes did and were told.
+fn record(addrs: &[SocketAddr]) -> Vec<Operation> {
     let recorder = Recorder::new(OPERATIONS);
     let start = Barrier::new(addrs.len() * CLIENTS);
     std::thread::scope(|scope| {
@@ -39,14 +57,7 @@ pub fn concurrent_clients_see_one_memory(addrs: &[SocketAddr]) {
             });
         }
     });
-    let history = recorder.into_history();
-    assert_eq!(history.len(), addrs.len() * CLIENTS * OPERATIONS);
-    assert!(
-        overlap(&history),
-        "no two operations met: this shows nothing"
-    );
-    let verdict = check(&history, Limits::default());
-    assert!(verdict.is_linearizable(), "{verdict:?}");
+    recorder.into_history()
 }
 
 fn draw(rng: &mut fastrand::Rng) -> Call {

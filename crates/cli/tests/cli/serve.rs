@@ -60,6 +60,12 @@ fn a_node_without_clients_gives_its_memory() {
 }
 
 #[test]
+fn two_racks_are_not_one_memory() {
+    let (one, other) = (Serving::embedded(1, &[]), Serving::embedded(1, &[]));
+    agreement::concurrent_clients_see_several_memories(&[one.addrs[0], other.addrs[0]]);
+}
+
+#[test]
 fn a_password_is_asked_for() {
     let serving = Serving::embedded(1, &["--password", "secret"]);
     let mut client = Client::connect(serving.addrs[0]);

@@ -4,7 +4,7 @@ use super::halt::{Played, wrong};
 use super::meter::Meter;
 use super::pagerank::{self, Found};
 use super::scene::Scene;
-use super::summary::{Ranked, Ranking, Story};
+use super::summary::{Phase, Ranked, Ranking, Story};
 use rackmem_bench::packages::Graph;
 use rackmem_bench::pagerank::{Settings, pagerank as plain};
 use std::time::Instant;
@@ -31,15 +31,7 @@ pub fn run(scene: &Scene<'_>, graph: &Graph, story: &mut Story) -> Played<()> {
     phase.operations = u64::from(rounds) * graph.edges() as u64;
     let ranks: Vec<f64> = found.into_iter().flat_map(|share| share.ranks).collect();
 
-    let start = Instant::now();
-    let reference = plain(graph.adjacency(), settings);
-    let plain_seconds = start.elapsed().as_secs_f64();
-    let error = largest_difference(&ranks, &reference.ranks);
-    if ranks.len() != reference.ranks.len() || error > TOLERANCE {
-        return Err(wrong(format!(
-            "a rank is {error:e} off the plain computation"
-        )));
-    }
+    let (error, plain_seconds) = compare(graph, settings, &ranks)?;
     scene.show.done(&format!(
         "{} agreed on PageRank after {rounds} rounds in {:.2} s, within {error:.0e} of a plain one",
         if scene.nodes() == 1 {
@@ -60,13 +52,27 @@ pub fn run(scene: &Scene<'_>, graph: &Graph, story: &mut Story) -> Played<()> {
     Ok(())
 }
 
+/// The largest difference from the plain computation, which is refused when it is one, and what that took.
+fn compare(graph: &Graph, settings: Settings, ranks: &[f64]) -> Played<(f64, f64)> {
+    let start = Instant::now();
+    let reference = plain(graph.adjacency(), settings);
+    let seconds = start.elapsed().as_secs_f64();
+    let error = largest_difference(ranks, &reference.ranks);
+    if ranks.len() != reference.ranks.len() || error > TOLERANCE {
+        return Err(wrong(format!(
+            "a rank is {error:e} off the plain computation"
+        )));
+    }
+    Ok((error, seconds))
+}
+
 fn largest_difference(a: &[f64], b: &[f64]) -> f64 {
     let differences = a.iter().zip(b).map(|(a, b)| (a - b).abs());
     differences.fold(0.0, f64::max)
 }
 
 /// Stores `rank:NAME`: every node what it computed.
-fn keep(scene: &Scene<'_>, graph: &Graph, ranks: &[f64]) -> Played<super::summary::Phase> {
+fn keep(scene: &Scene<'_>, graph: &Graph, ranks: &[f64]) -> Played<Phase> {
     let bar = scene
         .show
         .bar("store ranks on all nodes", ranks.len() as u64);

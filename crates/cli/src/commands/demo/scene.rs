@@ -7,7 +7,7 @@ use super::workload;
 use crate::out;
 use crate::stop::Stop;
 use crate::store::{self, NodeStore};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use rackmem::{Events, Rack};
 use rackmem_bench::packages::Graph;
 use std::time::Instant;
@@ -65,7 +65,7 @@ impl Show {
         if self.json {
             return ProgressBar::hidden();
         }
-        let bar = ProgressBar::new(steps);
+        let bar = ProgressBar::new(steps).with_finish(ProgressFinish::AndClear);
         if let Ok(style) = ProgressStyle::with_template("  {msg:24} {wide_bar} {percent:>3}%") {
             bar.set_style(style);
         }
