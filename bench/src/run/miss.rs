@@ -159,20 +159,30 @@ fn add(report: &mut Report, name: &str, times: &Histogram, baseline: Option<&str
     Ok(())
 }
 
-/// Client, forwarder, server, client: a header one way, a header and a block the other.
+/// Client, forwarder, server, client: a header one way, a header and a block the other. Once with hops that
+/// sleep until a datagram comes, which is what ratios are to, and once with hops that never sleep: ours stay
+/// awake for a while, so they lie between the two.
 fn hops(report: &mut Report, options: &Options) -> Result<&'static str> {
     let name = "plain/client-forwarder-server-client";
-    let chain = plain::Chain {
-        request: HEADER,
-        answer: HEADER + options.block_size,
-        datagram: plain::MAX_DATAGRAM_BYTES,
-        rounds: (options.blocks * options.rounds) as u32,
-        warm_up: 100,
-        pause: PAUSE,
-        ..plain::Chain::default()
-    };
-    let times = plain::measure(chain).map_err(|e| BenchError::Missing(e.to_string()))?;
-    report.add(name, times.percentile(50.0) as f64 / 1e3, "us")?;
+    for (name, wait) in [
+        (name, plain::Wait::Block),
+        (
+            "plain/client-forwarder-server-client/awake",
+            plain::Wait::Spin,
+        ),
+    ] {
+        let chain = plain::Chain {
+            request: HEADER,
+            answer: HEADER + options.block_size,
+            datagram: plain::MAX_DATAGRAM_BYTES,
+            wait,
+            rounds: (options.blocks * options.rounds) as u32,
+            warm_up: 100,
+            pause: PAUSE,
+        };
+        let times = plain::measure(chain).map_err(|e| BenchError::Missing(e.to_string()))?;
+        report.add(name, times.percentile(50.0) as f64 / 1e3, "us")?;
+    }
     Ok(name)
 }
 
