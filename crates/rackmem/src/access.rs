@@ -40,7 +40,7 @@ impl Access {
             if let Some(result) = self.agents.cache.read(tag, &mut f) {
                 return Ok(result);
             }
-            let done = match self.agents_plan(tag, false) {
+            let done = match self.plan(tag, false) {
                 Plan::Fill(reserved) => self.fill(&reserved, Kind::ReadMiss, &mut f)?,
                 plan => self.prepare(plan)?,
             };
@@ -71,7 +71,7 @@ impl Access {
             if let Some(Some(result)) = self.agents.cache.write(tag, &mut f) {
                 return Ok(result);
             }
-            let done = match self.agents_plan(tag, true) {
+            let done = match self.plan(tag, true) {
                 Plan::Fill(reserved) => self.fill(&reserved, Kind::WriteMiss, &mut f)?,
                 Plan::Upgrade(reserved) => self.upgrade(&reserved, &mut f)?,
                 plan => self.prepare(plan)?,
@@ -85,7 +85,7 @@ impl Access {
         }
     }
 
-    fn agents_plan(&self, tag: Tag, write: bool) -> Plan<'_> {
+    fn plan(&self, tag: Tag, write: bool) -> Plan<'_> {
         self.pending.plan(&self.agents.cache, tag, write)
     }
 
@@ -125,12 +125,14 @@ impl Access {
             LocalStatus::Modified
         };
         let entry = cache.lock(reserved.entry);
-        let result = guarded(|| f(block));
-        entry.install(reserved.tag, status);
-        slot.unlock(false);
-        Ok(Progress::Done(
-            result.unwrap_or_else(|panic| resume_unwind(panic)),
-        ))
+        let result = finally(
+            || f(block),
+            || {
+                entry.install(reserved.tag, status);
+                slot.unlock(false);
+            },
+        );
+        Ok(Progress::Done(result))
     }
 
     /// Turns a clean copy into a writable one.
@@ -146,12 +148,14 @@ impl Access {
         }
         self.counters.count(Kind::WriteShared);
         let entry = cache.lock(reserved.entry);
-        let result = guarded(|| f(cache.block(reserved.entry)));
-        entry.set(LocalStatus::Modified);
-        slot.unlock(false);
-        Ok(Progress::Done(
-            result.unwrap_or_else(|panic| resume_unwind(panic)),
-        ))
+        let result = finally(
+            || f(cache.block(reserved.entry)),
+            || {
+                entry.set(LocalStatus::Modified);
+                slot.unlock(false);
+            },
+        );
+        Ok(Progress::Done(result))
     }
 
     /// Empties a reserved entry. False when the block is locked by others just now.
@@ -229,10 +233,12 @@ impl Access {
     }
 }
 
-/// Runs the caller's operation on a block that was fetched for it. Should it panic, the event is ended all the
-/// same before the panic goes on: the block may be the only copy, and its entry is locked in the whole rack.
-fn guarded<R>(f: impl FnOnce() -> R) -> std::thread::Result<R> {
-    catch_unwind(AssertUnwindSafe(f))
+/// Runs the caller's operation on a block that was fetched for it, then ends the event, also when the operation
+/// panics: the block may be the only copy, and its entry is locked in the whole rack.
+fn finally<R>(f: impl FnOnce() -> R, end: impl FnOnce()) -> R {
+    let result = catch_unwind(AssertUnwindSafe(f));
+    end();
+    result.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// What a step of the slow path came to.

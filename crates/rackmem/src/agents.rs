@@ -1,6 +1,6 @@
 //! A node's home agent and cache agent, as the fabric calls them.
 
-use crate::cache::{Cache, Locked};
+use crate::cache::Cache;
 use crate::memory::GlobalMemory;
 use crate::requester::Requesters;
 use rackmem_fabric::{Body, Handler, Net, Nobody, PacketStats, Receiver};
@@ -23,7 +23,7 @@ struct Home {
 }
 
 /// What has left the cache for a requester that may not have received it: at most one block a requester.
-type Retained = HashMap<RequesterId, (Seq, Box<[AtomicU64]>)>;
+type Retained = HashMap<RequesterId, (Seq, Arc<[AtomicU64]>)>;
 
 /// Only on fabrics that can lose or double packets.
 struct Recovery {
@@ -137,7 +137,7 @@ impl Agents {
         }
         // The bytes leave while the entry is locked: once it is invalid another block may move in.
         self.send(net, &reaction, block, reply);
-        end(entry, reaction.next);
+        entry.set(reaction.next);
     }
 
     /// A read miss leaves the copy where it is, so it need not stay locked while its bytes travel: the entry's
@@ -163,7 +163,7 @@ impl Agents {
         };
         let reaction = cache_agent::react(self.node, header, entry.status(), executed, true);
         let block = self.cache.block(entry.entry());
-        end(entry, reaction.next);
+        entry.set(reaction.next);
         self.send(net, &reaction, block, reply);
     }
 
@@ -176,30 +176,14 @@ impl Agents {
         reply: &mut dyn Receiver,
     ) {
         let kept = self.recovery.as_ref().and_then(|recovery| {
-            let mut recovery = locked(recovery);
-            let (seq, _) = recovery.retained.get(&header.requester)?;
-            (*seq == header.seq)
-                .then(|| recovery.retained.remove(&header.requester))
-                .flatten()
+            let recovery = locked(recovery);
+            let (seq, block) = recovery.retained.get(&header.requester)?;
+            (*seq == header.seq).then(|| block.clone())
         });
-        let reaction = cache_agent::react(
-            self.node,
-            header,
-            LocalStatus::Invalid,
-            executed,
-            kept.is_some(),
-        );
-        match kept {
-            Some((seq, block)) => {
-                self.send(net, &reaction, &block, reply);
-                if let Some(recovery) = &self.recovery {
-                    locked(recovery)
-                        .retained
-                        .insert(header.requester, (seq, block));
-                }
-            }
-            None => self.send(net, &reaction, &[], reply),
-        }
+        let has_data = kept.is_some();
+        let invalid = LocalStatus::Invalid;
+        let reaction = cache_agent::react(self.node, header, invalid, executed, has_data);
+        self.send(net, &reaction, kept.as_deref().unwrap_or_default(), reply);
     }
 
     fn retain(&self, header: &Header, block: &[AtomicU64]) {
@@ -290,11 +274,6 @@ impl Agents {
         }
         old
     }
-}
-
-/// Gives an entry back, bumping its version only if that is news to its readers.
-fn end(entry: Locked<'_>, next: LocalStatus) {
-    entry.set(next);
 }
 
 impl Handler for Agents {

@@ -85,9 +85,8 @@ impl<T: Value> Shared<T> {
     pub(crate) fn attach(node: &Node, addr: u64) -> Result<Self> {
         let block = node.block_size();
         let len = size_of::<T>();
-        let aligned = len <= 8 && addr.is_multiple_of(8);
         let inside = addr as usize % block + len <= block;
-        if len > block || !inside || !(aligned || addr.is_multiple_of(8)) {
+        if len > block || !inside || !addr.is_multiple_of(8) {
             return Err(Error::BadRange { addr, len, block });
         }
         // A first read tells a wrong address now rather than later.

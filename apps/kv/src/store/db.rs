@@ -110,14 +110,7 @@ impl<'a, M: Memory> Db<'a, M> {
     /// Copies the value of `key` into `value`; `false`, and `value` empty, when there is none.
     #[inline]
     pub fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        let found = self.read(key, Reach::All, |_, bytes| {
-            value.clear();
-            bytes.append_to(value);
-        })?;
-        if found.is_none() {
-            value.clear();
-        }
-        Ok(found.is_some())
+        self.copy_out(key, Reach::All, value)
     }
 
     /// Copies bytes `first..=last` of the value, negative ones counted from its end.
@@ -128,7 +121,12 @@ impl<'a, M: Memory> Db<'a, M> {
         last: i64,
         value: &mut Vec<u8>,
     ) -> Result<bool> {
-        let found = self.read(key, Reach::Span(first, last), |_, bytes| {
+        self.copy_out(key, Reach::Span(first, last), value)
+    }
+
+    #[inline]
+    fn copy_out(&self, key: &[u8], reach: Reach, value: &mut Vec<u8>) -> Result<bool> {
+        let found = self.read(key, reach, |_, bytes| {
             value.clear();
             bytes.append_to(value);
         })?;
