@@ -129,8 +129,11 @@ impl Slot {
             match self.engine.step() {
                 Step::Held(grant) => return Ok(grant),
                 Step::Refused(reason) => {
-                    // Granted, but its provider had nothing: the entry's lock must not stay behind.
-                    self.unlock(true);
+                    // Granted, but its provider had nothing: the entry's lock must not stay behind. A refusal
+                    // by the owner leaves nothing to unlock, and so nothing to wait for.
+                    if self.engine.holds() {
+                        self.unlock(true);
+                    }
                     return Err(Failure::Refused(reason));
                 }
                 Step::Lost => return Err(Failure::Lost),

@@ -208,6 +208,11 @@ impl Requester {
             .map_or(Step::Refused(Reason::None), |current| current.step)
     }
 
+    /// Whether the current event has its entry's lock, as far as this requester has been told.
+    pub fn holds(&self) -> bool {
+        self.current.is_some_and(|current| current.grant.is_some())
+    }
+
     /// Takes a packet with `body_len` bytes behind its header.
     pub fn handle(&mut self, now: u64, header: &Header, body_len: u32) -> (Accept, Outputs) {
         let nothing = (Accept::Drop, Outputs::default());

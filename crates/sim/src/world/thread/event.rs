@@ -144,12 +144,15 @@ impl Thread {
     }
 
     fn end(&mut self, running: Running, then: Then, around: &mut Around<'_>) -> bool {
-        if !self.engine.can_unlock() {
-            return false;
-        }
-        let keep = matches!(then, Then::Relook | Then::BackOff);
-        if let Some(output) = self.engine.unlock(around.fabric.now, keep) {
-            self.transmit(&output, around);
+        // What an owner has refused leaves nothing to unlock, and so nothing to wait for.
+        if self.engine.holds() {
+            if !self.engine.can_unlock() {
+                return false;
+            }
+            let keep = matches!(then, Then::Relook | Then::BackOff);
+            if let Some(output) = self.engine.unlock(around.fabric.now, keep) {
+                self.transmit(&output, around);
+            }
         }
         let now = around.fabric.now;
         if then == Then::Relook {
