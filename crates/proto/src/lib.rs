@@ -12,6 +12,7 @@
 //! | home agent | [`flowcc::HomeAgent`] | §5.1.1, §5.2 |
 //! | cache agent | [`flowcc::cache_agent`] | §5.1.1 "Invalidation and Data Transfer" |
 //! | requester | [`flowcc::Requester`] | §5.1.1 "Requester-driven Coherence Control" |
+//! | who is in the rack | [`membership::View`] | – |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,7 @@ extern crate alloc;
 
 pub mod baseline;
 pub mod flowcc;
+pub mod membership;
 mod output;
 pub mod switch;
 
