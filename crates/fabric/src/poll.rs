@@ -27,6 +27,50 @@ pub(crate) fn receive(socket: &UdpSocket, packet: &mut [u8], spin: Duration) -> 
     socket.recv(packet).ok()
 }
 
+/// Waits for one datagram: up to `spin` awake, then asleep, but no longer than `at_most` in all. The socket's own
+/// timeout will not do for this: the kernel counts it in ticks of up to ten milliseconds, and a lost packet should
+/// cost a few round trips.
+pub(crate) fn receive_within(
+    socket: &UdpSocket,
+    packet: &mut [u8],
+    spin: Duration,
+    at_most: Duration,
+) -> Option<usize> {
+    let began = Instant::now();
+    loop {
+        if let Ok(len) = look(socket, packet) {
+            return Some(len);
+        }
+        let waited = began.elapsed();
+        if waited >= at_most {
+            return None;
+        }
+        if waited < spin {
+            std::thread::yield_now();
+        } else if !sleep_until_readable(socket, at_most - waited) {
+            return None;
+        }
+    }
+}
+
+/// Sleeps until there is a datagram, or something else to learn from the socket. False when the time is up.
+fn sleep_until_readable(socket: &UdpSocket, at_most: Duration) -> bool {
+    let mut polled = libc::pollfd {
+        fd: socket.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let time = libc::timespec {
+        tv_sec: libc::time_t::try_from(at_most.as_secs()).unwrap_or(libc::time_t::MAX),
+        // Always less than 10^9, which fits every definition of the type.
+        tv_nsec: at_most.subsec_nanos() as libc::c_long,
+    };
+    // SAFETY: both pointers are to locals that outlive the call, the count is that of `polled`, and a null
+    // signal mask leaves signals as they are.
+    let ready = unsafe { libc::ppoll(&raw mut polled, 1, &raw const time, std::ptr::null()) };
+    ready > 0
+}
+
 /// A datagram that is there already.
 fn look(socket: &UdpSocket, packet: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the pointer and the length describe `packet`, which is ours alone for the length of the call.

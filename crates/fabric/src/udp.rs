@@ -5,7 +5,7 @@
 //! in segments that fit the network's MTU.
 
 use crate::body::append;
-use crate::poll::receive;
+use crate::poll::{receive, receive_within};
 use crate::{Body, Handler, Net, Nobody, Port, Receiver};
 use rackmem_wire::{Dest, HEADER_LEN, Header, MAX_BODY, NodeId, decode, encode, segment_len};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -226,7 +226,6 @@ fn as_body(bytes: &[u8]) -> Body<'_> {
 pub struct UdpPort {
     sender: Sender,
     port: u16,
-    timeout: Duration,
     packet: Vec<u8>,
 }
 
@@ -238,7 +237,6 @@ impl UdpPort {
             .get(node as usize)
             .ok_or_else(|| io::Error::other("no such node in the rack"))?;
         let socket = bind(SocketAddr::new(agent.ip(), 0))?;
-        socket.set_read_timeout(Some(TICK))?;
         let port = socket.local_addr()?.port();
         let sender = Sender {
             socket,
@@ -248,7 +246,6 @@ impl UdpPort {
         Ok(UdpPort {
             sender,
             port,
-            timeout: TICK,
             packet: vec![0; HEADER_LEN + MAX_BODY + 1],
         })
     }
@@ -262,12 +259,7 @@ impl Net for UdpPort {
 
 impl Port for UdpPort {
     fn wait(&mut self, at_most: Duration, reply: &mut dyn Receiver) -> bool {
-        // A millisecond is as fine as it needs to be, and keeps the number of system calls down.
-        let timeout = at_most.clamp(Duration::from_millis(1), TICK);
-        if timeout != self.timeout && self.sender.socket.set_read_timeout(Some(timeout)).is_ok() {
-            self.timeout = timeout;
-        }
-        let Some(len) = receive(&self.sender.socket, &mut self.packet, SPIN) else {
+        let Some(len) = receive_within(&self.sender.socket, &mut self.packet, SPIN, at_most) else {
             return false;
         };
         if let Ok((header, body)) = decode(&self.packet[..len]) {

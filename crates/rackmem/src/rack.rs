@@ -24,10 +24,12 @@ use std::time::Duration;
 
 pub use crate::config::Mode;
 
-/// Retransmission never waits less than this: a loaded host may not run a peer for that long.
-const MIN_TIMEOUT: Duration = Duration::from_millis(20);
-/// How often idle requesters of a lossy fabric are looked after.
+/// Retransmission never waits less than this. Where hosts are loaded it waits longer, by what it measures.
+const MIN_TIMEOUT: Duration = Duration::from_millis(1);
+/// How often requesters of a lossy fabric are looked after whose thread has gone on.
 const TICK: Duration = Duration::from_millis(5);
+/// The same while one of them waits for an acknowledgement: until then a block stays locked.
+const BUSY_TICK: Duration = Duration::from_millis(1);
 
 /// One memory, shared by its nodes. Dropping it ends the threads and sockets of this process's part; nodes
 /// and handles that are left answer [`Error::Closed`].
@@ -272,9 +274,10 @@ impl Rack {
         let keeper = std::thread::Builder::new()
             .name(format!("rackmem-keeper-{id}"))
             .spawn(move || {
+                let mut busy = false;
                 while !closed.load(Relaxed) {
-                    std::thread::sleep(TICK);
-                    requesters.tick();
+                    std::thread::sleep(if busy { BUSY_TICK } else { TICK });
+                    busy = requesters.tick();
                 }
             })?;
         self.keepers.push(keeper);

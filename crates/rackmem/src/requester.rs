@@ -102,6 +102,11 @@ impl Slot {
 
     /// Waits for one packet or the next timeout.
     fn pump(&mut self, bytes: Bytes<'_>) {
+        self.pump_for(Duration::MAX, bytes);
+    }
+
+    /// The same, but no longer than this.
+    fn pump_for(&mut self, at_most: Duration, bytes: Bytes<'_>) {
         let deadline = self.engine.poll_timeout().unwrap_or(u64::MAX);
         let now = self.now();
         if now < deadline {
@@ -111,8 +116,8 @@ impl Slot {
                 bytes,
                 next: None,
             };
-            self.port
-                .wait(Duration::from_nanos(deadline - now), &mut inbox);
+            let time = Duration::from_nanos(deadline - now).min(at_most);
+            self.port.wait(time, &mut inbox);
             if let Some(output) = inbox.next {
                 self.transmit(output, bytes);
             }
@@ -202,7 +207,8 @@ impl Slot {
         if self.engine.can_unlock() {
             return false;
         }
-        self.pump(Bytes::Nothing);
+        // Whoever keeps idle requesters has others to look after, and the thread may want this one back.
+        self.pump_for(Duration::ZERO, Bytes::Nothing);
         true
     }
 
@@ -318,15 +324,17 @@ impl Requesters {
         Ok(Borrowed(guard))
     }
 
-    /// Looks after requesters that no thread is using.
-    pub fn tick(&self) {
+    /// Looks after requesters that no thread is using. Says whether any of them waits for something.
+    pub fn tick(&self) -> bool {
+        let mut busy = false;
         for slot in &self.slots[..self.next.load(Relaxed)] {
             if let Ok(mut guard) = slot.try_lock()
                 && let Some(slot) = guard.as_mut()
             {
-                slot.idle();
+                busy |= slot.idle();
             }
         }
+        busy
     }
 
     /// Visits every requester that exists.

@@ -11,6 +11,7 @@ mod home_agent;
 mod last_executed;
 pub mod lock;
 mod requester;
+mod rtt;
 pub mod score;
 pub mod tables;
 
@@ -18,3 +19,4 @@ pub use cache_agent::LocalStatus;
 pub use home_agent::{HomeAction, HomeAgent, HomeConfig, HomeCounters, Style};
 pub use last_executed::{Executed, LastExecuted};
 pub use requester::{Accept, Event, Grant, Requester, RequesterConfig, Step};
+pub use rtt::RoundTrip;

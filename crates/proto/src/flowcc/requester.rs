@@ -7,6 +7,7 @@
 //! fills or empties is reserved by the host until it is unlocked.
 
 use super::assembly::Assembly;
+use super::rtt::RoundTrip;
 use super::tables;
 use crate::wire::{
     Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq, Tag,
@@ -106,6 +107,7 @@ struct Pending {
     header: Header,
     sent: u64,
     began: u64,
+    attempts: u32,
 }
 
 /// One requester.
@@ -117,7 +119,7 @@ pub struct Requester {
     /// An event whose unlock waits for home to have the block.
     tail: Option<Current>,
     unlock: Option<Pending>,
-    rtt: u64,
+    rtt: RoundTrip,
     retransmissions: u64,
 }
 
@@ -130,7 +132,7 @@ impl Requester {
             current: None,
             tail: None,
             unlock: None,
-            rtt: 0,
+            rtt: RoundTrip::default(),
             retransmissions: 0,
         }
     }
@@ -251,13 +253,9 @@ impl Requester {
             _ => return nothing,
         };
         current.settle(self.config.id.node);
-        if current.step != Step::Waiting && current.attempts == 1 {
-            let sample = now.saturating_sub(current.began);
-            self.rtt = if self.rtt == 0 {
-                sample
-            } else {
-                (self.rtt * 7 + sample) / 8
-            };
+        if current.step != Step::Waiting {
+            let time = now.saturating_sub(current.began);
+            self.rtt.answered(time, current.attempts);
         }
         (taken, Outputs::default())
     }
@@ -331,6 +329,7 @@ impl Requester {
             header,
             sent: now,
             began: now,
+            attempts: 1,
         });
         Some(Self::to_owner(header))
     }
@@ -347,35 +346,47 @@ impl Requester {
         )
     }
 
-    /// Retransmission timeout: 6 round trips for requests, 3 for unlocks (§5.3.1).
-    fn timeout(&self, round_trips: u64) -> u64 {
-        (self.rtt * round_trips).max(self.config.min_timeout)
+    /// When an event's next retransmission is due: 6 round trips after the first transmission (§5.3.1).
+    fn event_due(&self, event: &Current) -> u64 {
+        let wait = self.rtt.timeout(6, self.config.min_timeout, event.attempts);
+        event.sent.saturating_add(wait)
+    }
+
+    /// When an unlock's is: 3 round trips.
+    fn unlock_due(&self, unlock: &Pending) -> u64 {
+        let wait = self
+            .rtt
+            .timeout(3, self.config.min_timeout, unlock.attempts);
+        unlock.sent.saturating_add(wait)
     }
 
     /// When to call [`Requester::handle_timeout`], if nothing comes before.
     pub fn poll_timeout(&self) -> Option<u64> {
         let events = [self.current, self.tail].into_iter().flatten();
         let waiting = events.filter(|event| event.step == Step::Waiting);
-        let requests = waiting.map(|event| event.due(self.timeout(6)));
-        let unlock = self.unlock.map(|pending| pending.sent + self.timeout(3));
+        let requests = waiting.map(|event| self.event_due(&event));
+        let unlock = self.unlock.map(|pending| self.unlock_due(&pending));
         requests.chain(unlock).min()
     }
 
     /// Sends again what has gone unanswered, or gives it up.
     pub fn handle_timeout(&mut self, now: u64) -> Outputs {
         let mut outputs = Outputs::default();
-        let (for_request, for_unlock) = (self.timeout(6), self.timeout(3));
+        let due = |event: Option<Current>| event.map_or(u64::MAX, |event| self.event_due(&event));
+        let (tail_due, current_due) = (due(self.tail), due(self.current));
+        let unlock_due = self.unlock.map_or(u64::MAX, |u| self.unlock_due(&u));
         if let Some(pending) = &mut self.unlock {
             if now >= pending.began + self.config.give_up {
                 self.unlock = None;
-            } else if now >= pending.sent + for_unlock {
+            } else if now >= unlock_due {
                 pending.sent = now;
+                pending.attempts += 1;
                 self.retransmissions += 1;
                 outputs.push(Self::to_owner(pending.header));
             }
         }
         if let Some(tail) = &mut self.tail {
-            let again = tail.retry(now, for_request, self.config.give_up);
+            let again = tail.retry(now, tail_due, self.config.give_up);
             if tail.step == Step::Lost {
                 self.tail = None;
             }
@@ -385,7 +396,7 @@ impl Requester {
                 .for_each(|header| outputs.push(self.outgoing(header)));
         }
         if let Some(current) = &mut self.current {
-            let again = current.retry(now, for_request, self.config.give_up);
+            let again = current.retry(now, current_due, self.config.give_up);
             self.retransmissions += again.is_some() as u64;
             again
                 .into_iter()
@@ -395,18 +406,10 @@ impl Requester {
     }
 }
 
-/// Retransmissions that double the wait for the next one: a path may be slower than the first guess.
-const DOUBLINGS: u32 = 5;
-
 impl Current {
-    /// When the next retransmission is due.
-    fn due(&self, timeout: u64) -> u64 {
-        self.sent + (timeout << (self.attempts - 1).min(DOUBLINGS))
-    }
-
     /// What to send again, if it is time to.
-    fn retry(&mut self, now: u64, timeout: u64, give_up: u64) -> Option<Header> {
-        if self.step != Step::Waiting || now < self.due(timeout) {
+    fn retry(&mut self, now: u64, due: u64, give_up: u64) -> Option<Header> {
+        if self.step != Step::Waiting || now < due {
             return None;
         }
         if now >= self.began + give_up {
