@@ -32,6 +32,8 @@ pub struct View {
     pub epoch: u32,
     /// The nodes that take part.
     pub live: Copyset,
+    /// The nodes that took part when the epoch began: those that rebuild the directory for it.
+    pub founders: Copyset,
     /// By node: how often it has been admitted, so the incarnation of a live one. 0 is never.
     pub incarnations: [u32; MAX_NODES],
     /// The incarnation of the switch, if one takes part: the epoch that it was admitted with, so no two are equal.
@@ -47,6 +49,7 @@ impl View {
             version: 1,
             epoch: 1,
             live: nodes,
+            founders: nodes,
             incarnations: core::array::from_fn(|node| nodes.contains(node as NodeId).into()),
             switch: switch.then_some(1),
             shadow: None,
@@ -106,6 +109,7 @@ impl View {
         }
         let mut view = self.fence()?;
         view.switch = Some(view.epoch);
+        view.founders = view.live;
         view.elect();
         Some(view)
     }
@@ -125,7 +129,7 @@ impl View {
             return None;
         }
         let mut view = self.fence()?;
-        view.live = live;
+        (view.live, view.founders) = (live, live);
         view.switch = switch;
         view.elect();
         Some(view)
@@ -182,7 +186,7 @@ impl View {
         self.version >= 1
             && self.epoch >= 1
             && u64::from(self.epoch) <= self.version
-            && self.live.iter().all(admitted)
+            && self.live.iter().chain(self.founders.iter()).all(admitted)
             && self
                 .switch
                 .is_none_or(|epoch| (1..=self.epoch).contains(&epoch))
@@ -262,6 +266,8 @@ mod tests {
                 "{name}"
             );
             assert_eq!(to.is_heavy_after(&from), epochs > 0, "{name}");
+            let founders = if epochs > 0 { to.live } else { from.founders };
+            assert_eq!(to.founders, founders, "{name}");
             assert!(from.is_consistent() && to.is_consistent(), "{name}");
         }
     }
