@@ -1,16 +1,17 @@
 //! The directory baseline: the home agent collects invalidations' acknowledgements and dirty data, and only
 //! then answers the requester. One event a requester at a time, so the table has a row for each.
 
+use crate::flowcc::per_requester::PerRequester;
 use crate::wire::{Copyset, Header, NodeId, RequesterId, Seq};
-use alloc::vec::Vec;
+use core::hash::Hasher;
 
 /// The events a home agent is collecting for.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Gathers {
-    rows: Vec<Option<Row>>,
+    rows: PerRequester<Option<Row>>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Hash, Debug)]
 struct Row {
     seq: Seq,
     waiting: Copyset,
@@ -20,10 +21,7 @@ struct Row {
 impl Gathers {
     /// Starts to collect from `waiting`, or says who is still missing when the request is a retransmission.
     pub fn begin(&mut self, granted: &Header, waiting: Copyset) -> Copyset {
-        if self.rows.is_empty() {
-            self.rows.resize(RequesterId::COUNT, None);
-        }
-        let row = &mut self.rows[granted.requester.index()];
+        let row = self.rows.row(granted.requester);
         match row {
             Some(same) if same.seq == granted.seq => same.waiting,
             _ => {
@@ -39,11 +37,16 @@ impl Gathers {
 
     /// One has answered. The granted request, when it was the last.
     pub fn answer(&mut self, requester: RequesterId, seq: Seq, from: NodeId) -> Option<Header> {
-        let row = self.rows.get_mut(requester.index())?.as_mut()?;
+        let row = self.rows.row(requester).as_mut()?;
         if row.seq != seq || !row.waiting.contains(from) {
             return None;
         }
         row.waiting = row.waiting.without(from);
         row.waiting.is_empty().then_some(row.granted)
+    }
+
+    /// Everything that decides what it will say.
+    pub fn fingerprint(&self, into: &mut impl Hasher) {
+        self.rows.fingerprint(into);
     }
 }

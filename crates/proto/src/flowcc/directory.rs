@@ -5,6 +5,7 @@ use crate::CHUNK;
 use crate::wire::{Copyset, GlobalStatus, Tag};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
 
 /// Who serves an entry's requests, and what was tried.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -33,6 +34,7 @@ pub struct Entry {
 const _: () = assert!(size_of::<Entry>() == 8);
 
 /// Entries of the chunks that have been handed out, by chunk.
+#[derive(Clone)]
 pub struct Directory {
     block: u64,
     chunks: Vec<Box<[Entry]>>,
@@ -65,6 +67,18 @@ impl Directory {
     /// How many chunks are handed out.
     pub fn chunks(&self) -> u32 {
         self.chunks.len() as u32
+    }
+
+    /// Everything that decides what it will say.
+    pub fn fingerprint(&self, into: &mut impl Hasher) {
+        into.write_u32(self.chunks());
+        let untouched = Entry::default();
+        let entries = self.chunks.iter().flatten().enumerate();
+        for (at, entry) in entries.filter(|(_, entry)| **entry != untouched) {
+            into.write_usize(at + 1);
+            entry.hash(into);
+        }
+        into.write_usize(0);
     }
 
     /// The entry of a block, if it is one of ours.

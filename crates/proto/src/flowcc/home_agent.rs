@@ -8,6 +8,7 @@ use super::assembly::Assembly;
 use super::directory::{Directory, Entry, Owner};
 use super::forward::{self, Granted};
 use super::lock;
+use super::per_requester::PerRequester;
 use super::score::{self, Route, Score, Verdict};
 use super::tables;
 use super::{Executed, LastExecuted};
@@ -16,9 +17,9 @@ use crate::wire::{
     Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq, Tag,
 };
 use crate::{Data, Dest, Output, Outputs};
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
+use core::hash::{Hash, Hasher};
 
 /// How a home agent answers requests for the entries it owns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -81,10 +82,11 @@ pub struct HomeCounters {
 const MAX_MOVING: usize = 64;
 
 /// A node's home agent.
+#[derive(Clone)]
 pub struct HomeAgent {
     config: HomeConfig,
     directory: Directory,
-    scores: Box<[[Score; 2]]>,
+    scores: PerRequester<[Score; 2]>,
     executed: LastExecuted,
     grown: Vec<(RequesterId, Seq, u64)>,
     gathers: Gathers,
@@ -98,7 +100,7 @@ impl HomeAgent {
     pub fn new(config: HomeConfig) -> Self {
         HomeAgent {
             directory: Directory::new(config.block, config.chunks),
-            scores: alloc::vec![[0; 2]; RequesterId::COUNT].into_boxed_slice(),
+            scores: PerRequester::default(),
             executed: LastExecuted::default(),
             grown: Vec::new(),
             gathers: Gathers::default(),
@@ -134,6 +136,17 @@ impl HomeAgent {
             entry.copyset,
             entry.owner == Owner::Switch,
         ))
+    }
+
+    /// Everything that decides what it will do, for explorers of all states: not what it has counted.
+    pub fn fingerprint(&self, into: &mut impl Hasher) {
+        self.directory.fingerprint(into);
+        self.scores.fingerprint(into);
+        self.executed.fingerprint(into);
+        self.grown.hash(into);
+        self.gathers.fingerprint(into);
+        self.moving.hash(into);
+        self.add_seq.hash(into);
     }
 
     /// Takes a packet with `body_len` bytes behind its header.
@@ -192,7 +205,7 @@ impl HomeAgent {
             entry.copyset,
         );
         let now = forward::choose(header, entry.status, entry.copyset, self.config.seed);
-        let row = &mut self.scores[header.requester.index()][header.seq.parity()];
+        let row = &mut self.scores.row(header.requester)[header.seq.parity()];
         let verdict = score::enter(row, header.seq, acquired, valid, now);
         if verdict.undo() {
             lock::release(&mut entry.lock, shared);
@@ -234,7 +247,7 @@ impl HomeAgent {
     }
 
     fn unlock(&mut self, header: &Header, outputs: &mut Outputs) {
-        let row = &mut self.scores[header.requester.index()][header.seq.parity()];
+        let row = &mut self.scores.row(header.requester)[header.seq.parity()];
         if header.flags.has(Flags::IN_SWITCH) {
             // The switch granted this event; its unlock is not ours to execute (hard place FlowCC 2).
             self.counters.ignored += 1;

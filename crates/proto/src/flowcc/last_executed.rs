@@ -5,9 +5,10 @@
 //! row, the newer event would make the agent ignore what the older one cannot end without.
 
 use super::assembly::Assembly;
+use super::per_requester::PerRequester;
 use crate::wire::{RequesterId, Seq};
-use alloc::boxed::Box;
 use core::cmp::Ordering;
+use core::hash::Hasher;
 
 /// How a packet relates to what was executed before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,23 +21,16 @@ pub enum Executed {
     Old,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, PartialEq, Hash, Debug, Default)]
 struct Row {
     seq: Seq,
     received: Assembly,
 }
 
 /// Two rows a requester of the rack, one a parity of its sequence numbers.
+#[derive(Clone, Debug, Default)]
 pub struct LastExecuted {
-    rows: Box<[Row]>,
-}
-
-impl Default for LastExecuted {
-    fn default() -> Self {
-        LastExecuted {
-            rows: alloc::vec![Row::default(); RequesterId::COUNT * 2].into_boxed_slice(),
-        }
-    }
+    rows: PerRequester<[Row; 2]>,
 }
 
 impl LastExecuted {
@@ -65,9 +59,14 @@ impl LastExecuted {
         }
     }
 
+    /// Everything that decides what it will do.
+    pub fn fingerprint(&self, into: &mut impl Hasher) {
+        self.rows.fingerprint(into);
+    }
+
     #[inline]
     fn row(&mut self, requester: RequesterId, seq: Seq) -> &mut Row {
-        &mut self.rows[requester.index() * 2 + seq.parity()]
+        &mut self.rows.row(requester)[seq.parity()]
     }
 }
 

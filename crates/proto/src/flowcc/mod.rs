@@ -10,6 +10,7 @@ pub mod forward;
 mod home_agent;
 mod last_executed;
 pub mod lock;
+pub(crate) mod per_requester;
 mod requester;
 mod rtt;
 pub mod score;

@@ -13,6 +13,7 @@ use crate::wire::{
     Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq, Tag,
 };
 use crate::{Data, Dest, Output, Outputs};
+use core::hash::{Hash, Hasher};
 
 /// How a requester is set up. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +46,7 @@ pub struct Event {
 }
 
 /// What an event was granted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Grant {
     /// The entry's status before the event.
     pub status: GlobalStatus,
@@ -57,7 +58,7 @@ pub struct Grant {
 }
 
 /// How far the event is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Step {
     /// Answers are missing.
     Waiting,
@@ -78,7 +79,7 @@ pub enum Accept {
     Store,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Home {
     /// Home's memory is current.
     Current,
@@ -145,6 +146,27 @@ impl Requester {
     /// How often it has sent something again.
     pub fn retransmissions(&self) -> u64 {
         self.retransmissions
+    }
+
+    /// Everything that decides what it will do but the times at which it has sent something, for explorers of all
+    /// states.
+    pub fn fingerprint(&self, into: &mut impl Hasher) {
+        self.seq.hash(into);
+        for event in [&self.current, &self.tail] {
+            event.is_some().hash(into);
+            if let Some(event) = event {
+                event.fingerprint(into);
+            }
+        }
+        self.unlock.map(|pending| pending.header).hash(into);
+    }
+
+    /// The sequence numbers of the events that it still takes answers to: the current one, one whose unlock waits
+    /// for home, and one whose unlock is not acknowledged.
+    pub fn open(&self) -> [Option<Seq>; 3] {
+        let event = |event: &Option<Current>| event.as_ref().map(|event| event.request.seq);
+        let unlock = self.unlock.map(|pending| pending.header.seq);
+        [event(&self.current), event(&self.tail), unlock]
     }
 
     /// Begins an event; what was left of an earlier one is forgotten.
@@ -407,6 +429,16 @@ impl Requester {
 }
 
 impl Current {
+    fn fingerprint(&self, into: &mut impl Hasher) {
+        self.request.hash(into);
+        self.step.hash(into);
+        self.grant.hash(into);
+        self.acks.hash(into);
+        self.assembly.hash(into);
+        self.home.hash(into);
+        self.home_done.hash(into);
+    }
+
     /// What to send again, if it is time to.
     fn retry(&mut self, now: u64, due: u64, give_up: u64) -> Option<Header> {
         if self.step != Step::Waiting || now < due {

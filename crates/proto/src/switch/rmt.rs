@@ -34,7 +34,7 @@ pub struct Pass {
 }
 
 /// Hands out passes.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Pipeline {
     passes: u64,
 }
@@ -57,6 +57,7 @@ impl Pipeline {
 }
 
 /// A register array.
+#[derive(Clone)]
 pub struct Array<T> {
     stage: u8,
     last_pass: u64,
