@@ -12,7 +12,7 @@
 //! | home agent | [`flowcc::HomeAgent`] | §5.1.1, §5.2 |
 //! | cache agent | [`flowcc::cache_agent`] | §5.1.1 "Invalidation and Data Transfer" |
 //! | requester | [`flowcc::Requester`] | §5.1.1 "Requester-driven Coherence Control" |
-//! | who is in the rack | [`membership::View`] | – |
+//! | member of the rack | [`membership::Member`] | – |
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -203,8 +203,9 @@ mod tests {
         type Step = fn(&View) -> Option<View>;
         let full = View::first(Copyset(0b111), true);
         let bare = View::first(Copyset(0b110), false);
-        // step, from, epochs more, live, switch, shadow
-        let rows: [(&str, Step, View, u32, u32, Option<u32>, Option<u16>); 10] = [
+        // name, step, from, epochs more, live, switch, shadow
+        type Row = (&'static str, Step, View, u32, u32, Option<u32>, Option<u16>);
+        let rows: [Row; 10] = [
             ("admit", |v| v.admit(3), full, 0, 0b1111, Some(1), Some(0)),
             ("leave", |v| v.leave(0), full, 0, 0b110, Some(1), Some(1)),
             ("leave", |v| v.leave(2), full, 0, 0b011, Some(1), Some(0)),

@@ -1,0 +1,147 @@
+//! What the store outside the rack keeps: the view, who holds the places in it, and signs of life.
+
+use super::View;
+use rackmem_wire::{Copyset, MAX_NODES, NodeId};
+
+/// A place in the rack, held by one process at a time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Role {
+    /// The node of this number.
+    Node(NodeId),
+    /// The switch.
+    Switch,
+}
+
+impl Role {
+    /// How many there are, and so the length of a table with a row for each.
+    pub const COUNT: usize = MAX_NODES + 1;
+
+    /// The row of this role in such a table.
+    pub const fn index(self) -> usize {
+        match self {
+            Role::Node(node) => node as usize % MAX_NODES,
+            Role::Switch => MAX_NODES,
+        }
+    }
+
+    /// All of them, nodes first.
+    pub fn all() -> impl Iterator<Item = Role> {
+        (0..MAX_NODES as NodeId)
+            .map(Role::Node)
+            .chain([Role::Switch])
+    }
+}
+
+impl core::fmt::Display for Role {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Role::Node(node) => write!(f, "node {node}"),
+            Role::Switch => f.write_str("the switch"),
+        }
+    }
+}
+
+/// A sign of life of one process. Others compare it with the one before; the numbers mean nothing else.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Beat {
+    /// The token of the process.
+    pub token: u64,
+    /// The incarnation that it was admitted with.
+    pub incarnation: u32,
+    /// Another one with each beat.
+    pub counter: u64,
+}
+
+/// The last beat under each role, by [`Role::index`].
+pub type Beats = [Option<Beat>; Role::COUNT];
+
+/// The view and the tokens of those who hold its places. A process draws its token when it starts, so a roster names
+/// processes where a view names numbers: whoever is in doubt whether its own proposal was taken looks for its token.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Roster {
+    /// Who belongs to the rack.
+    pub view: View,
+    /// By [`Role::index`]: the token of the process that holds, or last held, this place. 0 is nobody ever.
+    pub holders: [u64; Role::COUNT],
+}
+
+impl Roster {
+    /// The incarnation of the process that holds this place now, if one does.
+    pub fn incarnation(&self, role: Role) -> Option<u32> {
+        match role {
+            Role::Node(node) => self.view.incarnation(node),
+            Role::Switch => self.view.switch,
+        }
+    }
+
+    /// The token and incarnation of the process that holds this place now, if one does.
+    pub fn holder(&self, role: Role) -> Option<(u64, u32)> {
+        let incarnation = self.incarnation(role)?;
+        Some((self.holders[role.index()], incarnation))
+    }
+
+    /// The places that are held.
+    pub fn held(&self) -> impl Iterator<Item = Role> {
+        let roster = *self;
+        Role::all().filter(move |&role| roster.incarnation(role).is_some())
+    }
+
+    /// The roster of a rack whose first member is this process.
+    pub fn first(role: Role, token: u64) -> Roster {
+        let (nodes, switch) = one(role);
+        let mut holders = [0; Role::COUNT];
+        holders[role.index()] = token;
+        Roster {
+            view: View::first(nodes, switch),
+            holders,
+        }
+    }
+
+    /// With this process in a place that nobody holds.
+    #[must_use]
+    pub fn admit(&self, role: Role, token: u64) -> Option<Roster> {
+        let view = match role {
+            Role::Node(node) => self.view.admit(node),
+            Role::Switch => self.view.admit_switch(),
+        }?;
+        let mut holders = self.holders;
+        holders[role.index()] = token;
+        Some(Roster { view, holders })
+    }
+
+    /// Without these, as one heavy change.
+    #[must_use]
+    pub fn exclude(&self, roles: impl Iterator<Item = Role>) -> Option<Roster> {
+        let (nodes, switch) = roles.fold((Copyset::EMPTY, false), |(nodes, switch), role| {
+            let (node, is_switch) = one(role);
+            (nodes.union(node), switch | is_switch)
+        });
+        self.with(self.view.exclude_all(nodes, switch)?)
+    }
+
+    /// Without this one, which serves nobody any more.
+    #[must_use]
+    pub fn leave(&self, role: Role) -> Option<Roster> {
+        self.with(match role {
+            Role::Node(node) => self.view.leave(node),
+            Role::Switch => self.view.exclude_switch(),
+        }?)
+    }
+
+    /// The same as the next version. See [`View::touch`].
+    #[must_use]
+    pub fn touch(&self) -> Option<Roster> {
+        self.with(self.view.touch()?)
+    }
+
+    fn with(&self, view: View) -> Option<Roster> {
+        Some(Roster { view, ..*self })
+    }
+}
+
+fn one(role: Role) -> (Copyset, bool) {
+    match role {
+        Role::Node(node) => (Copyset::of(node), false),
+        Role::Switch => (Copyset::EMPTY, true),
+    }
+}

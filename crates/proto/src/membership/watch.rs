@@ -1,0 +1,82 @@
+//! How long the others have been silent, by one's own clock and as far as one could see.
+
+use super::{Beat, Beats, Role, Roster};
+
+/// What is remembered of a place.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    /// Token and incarnation of its holder; silence starts with the holder.
+    holder: (u64, u32),
+    /// The last beat, whoever made it.
+    beat: Option<Beat>,
+    /// When the look ended that first showed it so.
+    since: u64,
+    /// How long nothing had changed when the last look began, ns.
+    quiet: u64,
+    /// How many beats of this holder have been seen to come.
+    beats: u32,
+}
+
+/// The watch over all places.
+pub(super) struct Watch {
+    places: [Option<Place>; Role::COUNT],
+    /// When the last look ended, ns.
+    looked: Option<u64>,
+    /// A longer time without a look is not held against anybody, ns: whoever could not look, perhaps because of the
+    /// store, may not conclude that others did not beat.
+    blind: u64,
+}
+
+impl Watch {
+    pub fn new(blind: u64) -> Self {
+        Watch {
+            places: [None; Role::COUNT],
+            looked: None,
+            blind,
+        }
+    }
+
+    /// Takes a look that began at `asked` and ended at `now`. What it shows is from some moment between, so silence
+    /// is from the end of the look that showed the last change to the beginning of this one.
+    pub fn look(&mut self, asked: u64, now: u64, roster: &Roster, beats: &Beats) {
+        let blind = self
+            .looked
+            .is_none_or(|looked| asked.saturating_sub(looked) > self.blind);
+        self.looked = Some(now);
+        for role in Role::all() {
+            let place = &mut self.places[role.index()];
+            let Some(holder) = roster.holder(role) else {
+                *place = None;
+                continue;
+            };
+            let known = place.filter(|place| place.holder == holder);
+            let beat = beats[role.index()];
+            // A late beat of somebody who held this place before counts too: it may have replaced one that came in
+            // time, between two looks.
+            let moves = known.is_some_and(|place| place.beat != beat);
+            let since = match known {
+                Some(place) if !moves && !blind => place.since,
+                _ => now,
+            };
+            let own = beat.is_some_and(|beat| (beat.token, beat.incarnation) == holder);
+            let seen = known.map_or(0, |place| place.beats);
+            *place = Some(Place {
+                holder,
+                beat,
+                since,
+                quiet: asked.saturating_sub(since),
+                beats: seen.saturating_add(u32::from(moves && own)),
+            });
+        }
+    }
+
+    /// How long the holder of this place has been silent, ns; `None` where there is none.
+    pub fn quiet(&self, role: Role) -> Option<u64> {
+        self.places[role.index()].map(|place| place.quiet)
+    }
+
+    /// Whether the holder of this place is certainly alive. One beat may have been on its way when it died.
+    pub fn is_alive(&self, role: Role) -> bool {
+        self.places[role.index()].is_some_and(|place| place.beats >= 2)
+    }
+}
