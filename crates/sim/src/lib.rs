@@ -8,4 +8,5 @@
 
 pub mod history;
 pub mod linear;
+pub mod model;
 pub mod world;

@@ -1,0 +1,279 @@
+//! A node's cache without bytes: sets of entries in the order of their use, and the events under way.
+
+use rackmem_proto::flowcc::LocalStatus;
+
+/// Nobody: no entry, no block.
+const NONE: u32 = u32::MAX;
+/// Entries of a set (§6).
+const WAYS: u32 = 8;
+
+/// What a thread without a usable copy does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Plan {
+    /// Wait for another thread's event on this block; with none, on any.
+    Wait(Option<u32>),
+    /// Fetch the block into this entry.
+    Fill(u32),
+    /// Ask for the right to write to this entry.
+    Upgrade(u32),
+    /// Empty this entry of this block first.
+    Evict(u32, u32),
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    block: u32,
+    status: LocalStatus,
+    reserved: bool,
+    newer: u32,
+    older: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Set {
+    newest: u32,
+    oldest: u32,
+}
+
+/// The cache of a node that knows a fixed number of blocks.
+pub struct Cache {
+    entries: Box<[Entry]>,
+    sets: Box<[Set]>,
+    /// Where each block is.
+    at: Box<[u32]>,
+    /// Whether an event on the block is under way.
+    busy: Box<[bool]>,
+    ways: u32,
+}
+
+impl Cache {
+    /// An empty cache of `capacity` entries for blocks `0..blocks`.
+    pub fn new(capacity: u32, blocks: u32, fully_associative: bool) -> Self {
+        let ways = if fully_associative { capacity } else { WAYS };
+        let sets = (capacity / ways).max(1);
+        let entry = |i: u32| Entry {
+            block: NONE,
+            status: LocalStatus::Invalid,
+            reserved: false,
+            newer: if i.is_multiple_of(ways) { NONE } else { i - 1 },
+            older: if i % ways == ways - 1 { NONE } else { i + 1 },
+        };
+        let set = |s: u32| Set {
+            newest: s * ways,
+            oldest: (s + 1) * ways - 1,
+        };
+        Cache {
+            entries: (0..sets * ways).map(entry).collect(),
+            sets: (0..sets).map(set).collect(),
+            at: vec![NONE; blocks as usize].into(),
+            busy: vec![false; blocks as usize].into(),
+            ways,
+        }
+    }
+
+    /// What the node may do with a block.
+    pub fn status(&self, block: u32) -> LocalStatus {
+        self.find(block)
+            .map_or(LocalStatus::Invalid, |at| self.entries[at as usize].status)
+    }
+
+    /// The entry of a block that the node may at least read.
+    pub fn find(&self, block: u32) -> Option<u32> {
+        let at = self.at[block as usize];
+        (at != NONE).then_some(at)
+    }
+
+    /// What the node may do with what is in an entry.
+    pub fn status_at(&self, at: u32) -> LocalStatus {
+        self.entries[at as usize].status
+    }
+
+    /// An access: whether it is a hit, which makes its entry the newest of its set.
+    pub fn hit(&mut self, block: u32, writes: bool) -> bool {
+        let Some(at) = self.find(block) else {
+            return false;
+        };
+        let hits = !writes || self.entries[at as usize].status == LocalStatus::Modified;
+        if hits {
+            self.touch(at);
+        }
+        hits
+    }
+
+    /// Puts a block into an entry, or changes what may be done with it; `Invalid` empties the entry.
+    pub fn install(&mut self, at: u32, block: u32, status: LocalStatus) {
+        let entry = &mut self.entries[at as usize];
+        if entry.block != NONE {
+            self.at[entry.block as usize] = NONE;
+        }
+        entry.status = status;
+        if status == LocalStatus::Invalid {
+            entry.block = NONE;
+            self.unlink(at);
+            self.append(at);
+        } else {
+            entry.block = block;
+            self.at[block as usize] = at;
+            self.touch(at);
+        }
+    }
+
+    /// The network's doing: downgrades or invalidates, and leaves the order as it is.
+    pub fn lower(&mut self, block: u32, status: LocalStatus) {
+        match self.find(block) {
+            Some(at) if status == LocalStatus::Invalid => self.install(at, block, status),
+            Some(at) => self.entries[at as usize].status = status,
+            None => {}
+        }
+    }
+
+    /// Decides what to do about a block that a thread wants, and reserves the entry that takes.
+    pub fn plan(&mut self, block: u32, writes: bool) -> Plan {
+        if self.busy[block as usize] {
+            return Plan::Wait(Some(block));
+        }
+        let (at, subject, plan) = match self.find(block) {
+            Some(at) if writes => (at, block, Plan::Upgrade(at)),
+            Some(_) => return Plan::Wait(Some(block)),
+            None => {
+                let Some(at) = self.victim(block) else {
+                    return Plan::Wait(None);
+                };
+                match self.entries[at as usize].block {
+                    NONE => (at, block, Plan::Fill(at)),
+                    old => (at, old, Plan::Evict(at, old)),
+                }
+            }
+        };
+        self.entries[at as usize].reserved = true;
+        self.busy[subject as usize] = true;
+        plan
+    }
+
+    /// The event on a block in an entry is over.
+    pub fn release(&mut self, at: u32, block: u32) {
+        self.entries[at as usize].reserved = false;
+        self.busy[block as usize] = false;
+    }
+
+    fn victim(&self, block: u32) -> Option<u32> {
+        let mut at = self.sets[self.set(block)].oldest;
+        while at != NONE {
+            let entry = &self.entries[at as usize];
+            // A block with an event under way is some other thread's business.
+            let taken = entry.block != NONE && self.busy[entry.block as usize];
+            if !entry.reserved && !taken {
+                return Some(at);
+            }
+            at = entry.newer;
+        }
+        None
+    }
+
+    /// "We hash its tag into a bucket" (§6): neighbours are spread at random, and some sets get too many.
+    fn set(&self, block: u32) -> usize {
+        let mixed = u64::from(block + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (((mixed >> 32) * self.sets.len() as u64) >> 32) as usize
+    }
+
+    fn touch(&mut self, at: u32) {
+        let set = (at / self.ways) as usize;
+        if self.sets[set].newest == at {
+            return;
+        }
+        self.unlink(at);
+        let newest = self.sets[set].newest;
+        self.entries[at as usize].newer = NONE;
+        self.entries[at as usize].older = newest;
+        match newest {
+            NONE => self.sets[set].oldest = at,
+            _ => self.entries[newest as usize].newer = at,
+        }
+        self.sets[set].newest = at;
+    }
+
+    fn append(&mut self, at: u32) {
+        let set = (at / self.ways) as usize;
+        let oldest = self.sets[set].oldest;
+        self.entries[at as usize].older = NONE;
+        self.entries[at as usize].newer = oldest;
+        match oldest {
+            NONE => self.sets[set].newest = at,
+            _ => self.entries[oldest as usize].older = at,
+        }
+        self.sets[set].oldest = at;
+    }
+
+    fn unlink(&mut self, at: u32) {
+        let Entry { newer, older, .. } = self.entries[at as usize];
+        let set = &mut self.sets[(at / self.ways) as usize];
+        match newer {
+            NONE => set.newest = older,
+            _ => self.entries[newer as usize].older = older,
+        }
+        match older {
+            NONE => set.oldest = newer,
+            _ => self.entries[older as usize].newer = newer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use LocalStatus::{Invalid, Modified, Shared};
+
+    fn fill(cache: &mut Cache, block: u32, status: LocalStatus) -> u32 {
+        let Plan::Fill(at) = cache.plan(block, status == Modified) else {
+            panic!("there is room");
+        };
+        cache.install(at, block, status);
+        cache.release(at, block);
+        at
+    }
+
+    #[test]
+    fn the_least_recently_used_goes_first_whatever_the_associativity() {
+        for fully in [false, true] {
+            let mut cache = Cache::new(8, 20, fully);
+            let entries: Vec<u32> = (0..8)
+                .map(|block| fill(&mut cache, block, Shared))
+                .collect();
+            assert!(cache.hit(0, false));
+            assert!(!cache.hit(0, true));
+            assert_eq!(cache.plan(9, false), Plan::Evict(entries[1], 1));
+            // Reserved entries are passed over, and so is the block of another thread's event.
+            assert_eq!(cache.plan(1, false), Plan::Wait(Some(1)));
+            assert_eq!(cache.plan(10, true), Plan::Evict(entries[2], 2));
+            assert_eq!(cache.plan(3, true), Plan::Upgrade(entries[3]));
+            assert_eq!(cache.plan(11, true), Plan::Evict(entries[4], 4));
+            cache.install(entries[1], 1, Invalid);
+            cache.release(entries[1], 1);
+            assert_eq!(cache.plan(9, false), Plan::Fill(entries[1]));
+        }
+    }
+
+    #[test]
+    fn what_the_network_takes_away_is_used_first() {
+        let mut cache = Cache::new(8, 20, false);
+        let entries: Vec<u32> = (0..8)
+            .map(|block| fill(&mut cache, block, Modified))
+            .collect();
+        cache.lower(7, Invalid);
+        cache.lower(6, Shared);
+        assert_eq!((cache.status(7), cache.status(6)), (Invalid, Shared));
+        assert_eq!(cache.plan(12, false), Plan::Fill(entries[7]));
+        assert_eq!(cache.plan(13, false), Plan::Evict(entries[0], 0));
+    }
+
+    #[test]
+    fn sets_overflow_as_random_ones_do() {
+        let cache = Cache::new(8192, 8192, false);
+        let mut load = vec![0u32; 1024];
+        (0..8192).for_each(|block| load[cache.set(block)] += 1);
+        let excess: u32 = load.iter().map(|n| n.saturating_sub(8)).sum();
+        // Poisson with mean 8: 1.117 beyond eight on average.
+        assert!((1000..1300).contains(&excess), "{excess}");
+    }
+}

@@ -1,0 +1,273 @@
+//! A node: the shipped agents behind queues, served by threads that take time.
+
+use super::agenda::Occurrence;
+use super::cache::Cache;
+use super::fabric::{Fabric, Packet};
+use super::params::{Agents, Costs};
+use super::thread::Thread;
+use super::workload::Workload;
+use super::{BLOCK, EPOCH};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, LastExecuted, LocalStatus, Style, cache_agent};
+use rackmem_proto::wire::{Flags, GlobalStatus, Header, Kind, NodeId};
+use rackmem_proto::{CHUNK, Dest, Output, Outputs};
+use std::collections::VecDeque;
+
+/// Which sharer provides data is drawn from this.
+const SEED: u32 = 1;
+
+/// What an agent serves.
+#[derive(Clone, Copy, Debug)]
+enum Job {
+    /// A packet that has come.
+    Packet(u32),
+    /// A packet that one of the node's threads wants sent.
+    Post(Output),
+}
+
+/// A thread that serves messages.
+#[derive(Clone, Copy, Default)]
+struct Server {
+    job: Option<Job>,
+    free: u64,
+    used: u64,
+}
+
+/// A node but for its application threads.
+pub struct Node {
+    id: NodeId,
+    workload: Workload,
+    costs: Costs,
+    /// Its cache.
+    pub cache: Cache,
+    home: HomeAgent,
+    executed: LastExecuted,
+    servers: Box<[Server]>,
+    /// As long at most as there are packets in flight, which the rack's threads bound.
+    queues: Box<[VecDeque<Job>]>,
+    parked: Vec<(Option<u32>, u16)>,
+    /// Packets that its home agent has received and sent.
+    pub home_packets: u64,
+    /// The longest queue so far.
+    pub longest_queue: usize,
+}
+
+/// The home agent's thread, where it has one of its own.
+const HOME: usize = 0;
+/// The cache agent's.
+const CACHE: usize = 1;
+
+impl Node {
+    /// A node that has handed out all memory that the workload uses, and cached none of it.
+    pub fn new(id: NodeId, workload: Workload, costs: Costs, home: HomeStyle) -> Self {
+        let chunks = (u64::from(workload.at_home()) * u64::from(BLOCK)).div_ceil(CHUNK) as u32;
+        let mut home = HomeAgent::new(home.config(id, chunks));
+        home.grow(chunks);
+        let (servers, queues) = match costs.agents {
+            Agents::HomeAndCache => (2, 2),
+            Agents::Pool(servers) => (servers.max(1), 1),
+        };
+        Node {
+            id,
+            workload,
+            costs,
+            cache: Cache::new(
+                workload.cache(),
+                workload.private() + workload.shared(),
+                costs.fully_associative,
+            ),
+            home,
+            executed: LastExecuted::default(),
+            servers: vec![Server::default(); servers.into()].into(),
+            queues: vec![VecDeque::new(); queues].into(),
+            parked: Vec::new(),
+            home_packets: 0,
+            longest_queue: 0,
+        }
+    }
+
+    /// Time that each of its agents has spent.
+    pub fn used(&self) -> impl Iterator<Item = u64> {
+        self.servers.iter().map(|server| server.used)
+    }
+
+    /// Forgets what was counted.
+    pub fn reset(&mut self) {
+        self.home_packets = 0;
+        self.longest_queue = 0;
+        self.servers.iter_mut().for_each(|server| server.used = 0);
+    }
+
+    /// A thread waits until the event on a block has ended, or any.
+    pub fn park(&mut self, thread: u16, block: Option<u32>) {
+        self.parked.push((block, thread));
+    }
+
+    /// The event on a block in an entry is over; whoever waited for that looks again.
+    pub fn release(&mut self, at: u32, block: u32, fabric: &mut Fabric) {
+        self.cache.release(at, block);
+        let now = fabric.now();
+        self.parked.retain(|&(waits_for, thread)| {
+            let wakes = waits_for.is_none_or(|one| one == block);
+            if wakes {
+                fabric.agenda.enter(now, Occurrence::Step(thread));
+            }
+            !wakes
+        });
+    }
+
+    /// A packet has come that an agent serves.
+    pub fn arrive(&mut self, packet: u32, fabric: &mut Fabric) {
+        self.enqueue(Job::Packet(packet), fabric);
+    }
+
+    /// A thread hands over a packet for an agent to send.
+    pub fn post(&mut self, output: Output, fabric: &mut Fabric) {
+        self.enqueue(Job::Post(output), fabric);
+    }
+
+    fn enqueue(&mut self, job: Job, fabric: &mut Fabric) {
+        let queue = match (self.costs.agents, job) {
+            (Agents::HomeAndCache, Job::Packet(id)) if for_cache(&fabric.packet(id).header) => {
+                CACHE
+            }
+            _ => HOME,
+        };
+        let idle = self
+            .serving(queue)
+            .find(|&at| self.servers[at].job.is_none());
+        match idle {
+            Some(server) => self.start(server, job, fabric),
+            None => {
+                self.queues[queue].push_back(job);
+                self.longest_queue = self.longest_queue.max(self.queues[queue].len());
+            }
+        }
+    }
+
+    /// The servers of a queue.
+    fn serving(&self, queue: usize) -> std::ops::Range<usize> {
+        match self.costs.agents {
+            Agents::HomeAndCache => queue..queue + 1,
+            Agents::Pool(_) => 0..self.servers.len(),
+        }
+    }
+
+    fn start(&mut self, at: usize, job: Job, fabric: &mut Fabric) {
+        let kind = match job {
+            Job::Packet(id) => fabric.packet(id).header.kind,
+            Job::Post(output) => output.header.kind,
+        };
+        let cost = self.costs.message(kind);
+        let server = &mut self.servers[at];
+        server.job = Some(job);
+        server.used += cost;
+        let done = server.free.max(fabric.now()) + cost;
+        let (node, server) = (self.id, at as u16);
+        fabric
+            .agenda
+            .enter(done, Occurrence::Served { node, server });
+    }
+
+    /// An agent has done the work on a message: what it decided leaves, and the next message begins.
+    pub fn served(&mut self, server: u16, threads: &mut [Thread], fabric: &mut Fabric) {
+        let at = usize::from(server);
+        let Some(job) = self.servers[at].job.take() else {
+            return;
+        };
+        let sent = match job {
+            Job::Post(output) => self.send(0, &output, fabric),
+            Job::Packet(id) => {
+                let packet = fabric.take(id);
+                self.handle(&packet, threads, fabric)
+            }
+        };
+        let sending = sent * self.costs.send;
+        let server = &mut self.servers[at];
+        server.used += sending;
+        server.free = fabric.now() + sending;
+        let queue = at.min(self.queues.len() - 1);
+        if let Some(job) = self.queues[queue].pop_front() {
+            self.start(at, job, fabric);
+        }
+    }
+
+    /// Sends a packet after `before` others; how many that were.
+    fn send(&mut self, before: u64, output: &Output, fabric: &mut Fabric) -> u64 {
+        let each = self.costs.send;
+        let ready = fabric.now() + (before + 1) * each + self.costs.aggregate;
+        fabric.send(self.id, ready, each, output)
+    }
+
+    fn send_all(&mut self, outputs: &Outputs, fabric: &mut Fabric) -> u64 {
+        let mut sent = 0;
+        for output in outputs.iter() {
+            sent += self.send(sent, output, fabric);
+        }
+        sent
+    }
+
+    fn handle(&mut self, packet: &Packet, threads: &mut [Thread], fabric: &mut Fabric) -> u64 {
+        let header = &packet.header;
+        let for_thread =
+            matches!(packet.to, Dest::Requester(_)) || header.kind == Kind::WriteBackAck;
+        if for_thread {
+            let local = usize::from(header.requester.slot);
+            let outputs = match threads.get_mut(local) {
+                Some(thread) => thread.take(packet, 0, fabric),
+                None => Outputs::default(),
+            };
+            return self.send_all(&outputs, fabric);
+        }
+        if for_cache(header) {
+            return self.cache_agent(header, fabric);
+        }
+        let (outputs, _) = self.home.handle(header, packet.body);
+        let sent = self.send_all(&outputs, fabric);
+        self.home_packets += 1 + sent;
+        sent
+    }
+
+    fn cache_agent(&mut self, header: &Header, fabric: &mut Fabric) -> u64 {
+        let executed = self.executed.enter(header.requester, header.seq);
+        let block = self.workload.block(self.id, header.tag);
+        let local = block.map_or(LocalStatus::Invalid, |block| self.cache.status(block));
+        let has_data = local != LocalStatus::Invalid;
+        let reaction = cache_agent::react(self.id, header, local, executed, has_data);
+        if let Some(block) = block
+            && reaction.next != local
+        {
+            self.cache.lower(block, reaction.next);
+        }
+        self.send_all(&reaction.outputs, fabric)
+    }
+}
+
+/// Whether the cache agent serves it: what an owner has granted and a cache holds, and what ends a read miss whose
+/// provider wrote the block back.
+fn for_cache(header: &Header) -> bool {
+    let forwarded = header.kind.is_request() && header.flags.has(Flags::GRANTED);
+    (forwarded && header.status != GlobalStatus::Unshared) || header.kind == Kind::WriteBackAck
+}
+
+/// What kind of home agent a system has.
+#[derive(Clone, Copy, Debug)]
+pub struct HomeStyle {
+    /// How it answers.
+    pub style: Style,
+    /// Whether it moves entries to a switch.
+    pub migrate: bool,
+}
+
+impl HomeStyle {
+    fn config(self, node: NodeId, chunks: u32) -> HomeConfig {
+        HomeConfig {
+            node,
+            epoch: EPOCH,
+            block: BLOCK,
+            chunks,
+            migrate: self.migrate,
+            style: self.style,
+            seed: SEED,
+        }
+    }
+}

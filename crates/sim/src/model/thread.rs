@@ -1,0 +1,370 @@
+//! An application thread: the library's slow path, cut at the places where it waits, and what each part costs.
+
+use super::agenda::Occurrence;
+use super::cache::Plan;
+use super::fabric::{Fabric, Packet};
+use super::node::Node;
+use super::params::{Costs, System};
+use super::workload::{Operation, Stream, Workload};
+use super::{BLOCK, EPOCH};
+use rackmem_proto::flowcc::{Event, LocalStatus, Requester, RequesterConfig, Step};
+use rackmem_proto::wire::{Kind, NodeId, Reason, RequesterId};
+use rackmem_proto::{Output, Outputs};
+
+/// Nothing is lost in the model, so nothing is sent again.
+const NEVER: u64 = u64::MAX / 4;
+/// The first wait after "locked", at most, in nanoseconds; it doubles with every attempt, so often.
+const BACKOFF: u64 = 200;
+const DOUBLINGS: u32 = 6;
+
+/// What a thread has done.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Tally {
+    /// Operations that ended.
+    pub operations: u64,
+    /// Of these, without an event.
+    pub hits: u64,
+    /// Events that were refused.
+    pub refused: u64,
+    /// Time from the beginning of operations to their end, together and at most.
+    pub waited: u64,
+    /// See `waited`.
+    pub longest: u64,
+    /// Time on the processor.
+    pub used: u64,
+}
+
+/// What an event is for, and on what.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    kind: Kind,
+    at: u32,
+    block: u32,
+}
+
+/// What follows an event's unlock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Then {
+    Finish,
+    Again,
+    Relook,
+    BackOff,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// The operation looks into the cache.
+    Looking,
+    /// An event waits for answers.
+    Acquiring(Running),
+    /// A dirty block goes home.
+    WritingBack(Running),
+    /// An event is over but for its unlock, which waits for that of the one before.
+    Ending(Running, Then),
+    /// Nothing more to do.
+    Finished,
+}
+
+/// One application thread and its requester.
+pub struct Thread {
+    id: RequesterId,
+    index: u16,
+    delegates: bool,
+    costs: Costs,
+    workload: Workload,
+    engine: Requester,
+    stream: Stream,
+    state: State,
+    operation: Option<Operation>,
+    began: u64,
+    missed: bool,
+    attempt: u32,
+    /// When its processor is free again.
+    busy: u64,
+    /// What it has done.
+    pub tally: Tally,
+    /// Whether its first pass over its blocks is behind it.
+    pub warm: bool,
+    /// Whether to begin no further operation.
+    pub stops: bool,
+    /// Answers that no correct rack gives.
+    pub failures: u64,
+}
+
+impl Thread {
+    /// A thread with nothing done.
+    pub fn new(
+        id: RequesterId,
+        system: System,
+        costs: Costs,
+        stream: Stream,
+        workload: Workload,
+    ) -> Self {
+        let engine = Requester::new(RequesterConfig {
+            id,
+            epoch: EPOCH,
+            block: BLOCK,
+            switch: system == System::Switch,
+            min_timeout: NEVER,
+            give_up: NEVER,
+        });
+        Thread {
+            id,
+            index: id.node * workload.threads + id.slot,
+            delegates: system == System::Delegate,
+            costs,
+            workload,
+            engine,
+            stream,
+            state: State::Looking,
+            operation: None,
+            began: 0,
+            missed: false,
+            attempt: 0,
+            busy: 0,
+            tally: Tally::default(),
+            warm: false,
+            stops: false,
+            failures: 0,
+        }
+    }
+
+    /// Whether an operation is under way.
+    pub fn unfinished(&self) -> bool {
+        self.operation.is_some() || !self.engine.can_unlock()
+    }
+
+    /// Its node.
+    pub fn node(&self) -> NodeId {
+        self.id.node
+    }
+
+    /// Goes on when its processor is done with what it does, and with so much more.
+    pub fn schedule(&mut self, more: u64, fabric: &mut Fabric) {
+        self.work(more, fabric);
+        fabric.agenda.enter(self.busy, Occurrence::Step(self.index));
+    }
+
+    fn work(&mut self, time: u64, fabric: &Fabric) {
+        self.busy = self.busy.max(fabric.now()) + time;
+        self.tally.used += time;
+    }
+
+    /// Takes a packet, which costs the thread itself so much. What is returned is to be sent.
+    pub fn take(&mut self, packet: &Packet, cost: u64, fabric: &mut Fabric) -> Outputs {
+        self.work(cost, fabric);
+        let waited = self.waits();
+        let (_, outputs) = self
+            .engine
+            .handle(fabric.now(), &packet.header, packet.body);
+        if waited && !self.waits() {
+            fabric.agenda.enter(self.busy, Occurrence::Step(self.index));
+        }
+        outputs
+    }
+
+    /// Whether only a packet can make it go on.
+    fn waits(&self) -> bool {
+        match self.state {
+            State::Acquiring(_) | State::WritingBack(_) => self.engine.step() == Step::Waiting,
+            State::Ending(..) => !self.engine.can_unlock(),
+            State::Looking | State::Finished => false,
+        }
+    }
+
+    /// A packet has come from the network to the thread itself.
+    pub fn receive(&mut self, packet: &Packet, fabric: &mut Fabric) {
+        let outputs = self.take(packet, self.costs.message(packet.header.kind), fabric);
+        for output in outputs.iter() {
+            self.work(self.costs.send, fabric);
+            let _ = fabric.send(self.node(), self.busy, 0, output);
+        }
+    }
+
+    fn send(&mut self, output: &Output, node: &mut Node, fabric: &mut Fabric) {
+        if self.costs.through_agents {
+            return node.post(*output, fabric);
+        }
+        self.work(self.costs.send, fabric);
+        let ready = self.busy + self.costs.aggregate;
+        let _ = fabric.send(self.node(), ready, 0, output);
+    }
+
+    /// Its processor is free: goes on.
+    pub fn step(&mut self, node: &mut Node, fabric: &mut Fabric) {
+        match self.state {
+            State::Finished => {}
+            State::Looking => self.look(node, fabric),
+            State::Ending(running, then) => self.end(running, then, node, fabric),
+            State::Acquiring(running) => match self.engine.step() {
+                Step::Waiting => {}
+                Step::Held(_) => self.held(running, node, fabric),
+                Step::Refused(reason) => self.refused(running, reason, node, fabric),
+                Step::Lost => self.failures += 1,
+            },
+            State::WritingBack(running) => {
+                if self.engine.step() != Step::Waiting {
+                    self.end(running, Then::Again, node, fabric);
+                }
+            }
+        }
+    }
+
+    /// Begins the next operation; the look into the cache is paid before its result is known.
+    fn draw(&mut self, fabric: &mut Fabric) {
+        self.state = State::Looking;
+        if self.stops {
+            self.state = State::Finished;
+            return;
+        }
+        let operation = self.stream.draw();
+        self.warm |= !operation.warms;
+        self.operation = Some(operation);
+        self.began = self.busy.max(fabric.now());
+        (self.missed, self.attempt) = (false, 0);
+        let cost = if operation.cold {
+            self.costs.cold
+        } else {
+            self.costs.hit
+        };
+        self.schedule(cost, fabric);
+    }
+
+    fn finish(&mut self, fabric: &mut Fabric) {
+        let waited = self.busy.max(fabric.now()) - self.began;
+        let tally = &mut self.tally;
+        tally.operations += 1;
+        tally.hits += u64::from(!self.missed);
+        tally.waited += waited;
+        tally.longest = tally.longest.max(waited);
+        self.operation = None;
+        self.draw(fabric);
+    }
+
+    fn look(&mut self, node: &mut Node, fabric: &mut Fabric) {
+        let Some(Operation { block, writes, .. }) = self.operation else {
+            return self.draw(fabric);
+        };
+        if self.delegates {
+            let kind = if writes {
+                Kind::DelegateWrite
+            } else {
+                Kind::DelegateRead
+            };
+            return self.begin(Running { kind, at: 0, block }, node, fabric);
+        }
+        if node.cache.hit(block, writes) {
+            return self.finish(fabric);
+        }
+        match node.cache.plan(block, writes) {
+            Plan::Wait(for_block) => node.park(self.index, for_block),
+            Plan::Fill(at) => {
+                let kind = if writes {
+                    Kind::WriteMiss
+                } else {
+                    Kind::ReadMiss
+                };
+                self.begin(Running { kind, at, block }, node, fabric);
+            }
+            Plan::Upgrade(at) => {
+                let kind = Kind::WriteShared;
+                self.begin(Running { kind, at, block }, node, fabric);
+            }
+            Plan::Evict(at, old) => self.evict(at, old, node, fabric),
+        }
+    }
+
+    fn begin(&mut self, running: Running, node: &mut Node, fabric: &mut Fabric) {
+        self.missed = true;
+        let event = Event {
+            kind: running.kind,
+            tag: self.workload.tag(self.node(), running.block),
+            offset: 0,
+            reply_port: 0,
+        };
+        let output = self.engine.begin(fabric.now(), event);
+        self.state = State::Acquiring(running);
+        self.send(&output, node, fabric);
+    }
+
+    fn evict(&mut self, at: u32, block: u32, node: &mut Node, fabric: &mut Fabric) {
+        let kind = match node.cache.status_at(at) {
+            LocalStatus::Shared => Kind::EvictShared,
+            LocalStatus::Modified => Kind::EvictModified,
+            LocalStatus::Invalid => {
+                node.release(at, block, fabric);
+                self.state = State::Looking;
+                return self.schedule(0, fabric);
+            }
+        };
+        self.begin(Running { kind, at, block }, node, fabric);
+    }
+
+    /// The entry is locked for this thread and its data is here.
+    fn held(&mut self, running: Running, node: &mut Node, fabric: &mut Fabric) {
+        let Running { kind, at, block } = running;
+        let (status, then) = match kind {
+            Kind::ReadMiss => (LocalStatus::Shared, Then::Finish),
+            Kind::WriteMiss | Kind::WriteShared => (LocalStatus::Modified, Then::Finish),
+            Kind::EvictShared | Kind::EvictModified => (LocalStatus::Invalid, Then::Again),
+            // Delegated: there is nothing to install or to unlock.
+            _ => return self.finish(fabric),
+        };
+        node.cache.install(at, block, status);
+        if kind == Kind::EvictModified
+            && let Some(output) = self.engine.write_back(fabric.now())
+        {
+            self.state = State::WritingBack(running);
+            return self.send(&output, node, fabric);
+        }
+        self.end(running, then, node, fabric);
+    }
+
+    fn refused(&mut self, running: Running, reason: Reason, node: &mut Node, fabric: &mut Fabric) {
+        self.tally.refused += 1;
+        let evicts = matches!(running.kind, Kind::EvictShared | Kind::EvictModified);
+        let then = match reason {
+            Reason::Locked => Then::BackOff,
+            Reason::Invalid | Reason::Moved if evicts => Then::Relook,
+            Reason::Invalid | Reason::Moved => Then::Again,
+            _ => {
+                self.failures += 1;
+                Then::BackOff
+            }
+        };
+        self.end(running, then, node, fabric);
+    }
+
+    fn end(&mut self, running: Running, then: Then, node: &mut Node, fabric: &mut Fabric) {
+        if self.engine.holds() {
+            if !self.engine.can_unlock() {
+                self.state = State::Ending(running, then);
+                return;
+            }
+            let keep = matches!(then, Then::Relook | Then::BackOff);
+            if let Some(output) = self.engine.unlock(fabric.now(), keep) {
+                self.send(&output, node, fabric);
+            }
+        }
+        let Running { kind, at, block } = running;
+        if then == Then::Relook {
+            return self.evict(at, block, node, fabric);
+        }
+        let has_entry = !matches!(kind, Kind::DelegateRead | Kind::DelegateWrite);
+        if has_entry {
+            node.release(at, block, fabric);
+        }
+        self.state = State::Looking;
+        match then {
+            Then::Finish => self.finish(fabric),
+            Then::Again | Then::Relook => self.schedule(0, fabric),
+            Then::BackOff => {
+                self.attempt += 1;
+                let most = BACKOFF << self.attempt.min(DOUBLINGS);
+                let wait = most / 2 + self.stream.random().below(most / 2);
+                let at = self.busy.max(fabric.now()) + wait;
+                fabric.agenda.enter(at, Occurrence::Step(self.index));
+            }
+        }
+    }
+}

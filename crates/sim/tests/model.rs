@@ -1,0 +1,139 @@
+//! The performance model: runs repeat, nothing gets lost, and what the protocols are known for shows at small size.
+
+use rackmem_sim::model::{Experiment, Network, Outcome, System, Workload, simulate};
+
+/// A quarter of the threads' contention for shared blocks comes from the small scale, so no test asks for more
+/// than a shape.
+const SCALE: u32 = 128;
+
+fn experiment(system: System, sharing: u8) -> Experiment {
+    let workload = Workload {
+        sharing,
+        scale: SCALE,
+        ..Workload::default()
+    };
+    Experiment {
+        warm_up: 100_000,
+        measured: 30_000,
+        ..Experiment::new(system, workload, 1)
+    }
+}
+
+fn run(system: System, sharing: u8) -> Outcome {
+    simulate(&experiment(system, sharing))
+}
+
+fn home_packets(outcome: &Outcome) -> f64 {
+    outcome.per_operation(outcome.home_packets)
+}
+
+#[test]
+fn a_seed_decides_a_run() {
+    for (system, _) in System::ALL {
+        let first = Experiment {
+            warm_up: 5_000,
+            measured: 5_000,
+            ..experiment(system, 60)
+        };
+        let other = Experiment { seed: 2, ..first };
+        assert_eq!(simulate(&first), simulate(&first));
+        assert_ne!(simulate(&first).digest, simulate(&other).digest);
+    }
+}
+
+#[test]
+fn everything_ends_and_no_packet_disappears() {
+    for (system, name) in System::ALL {
+        for (nodes, sharing, reads, locality) in [
+            (1, 0, 50, 0),
+            (2, 100, 0, 50),
+            (8, 60, 50, 0),
+            (32, 100, 90, 0),
+        ] {
+            let workload = Workload {
+                nodes,
+                sharing,
+                reads,
+                locality,
+                scale: 512,
+                ..Workload::default()
+            };
+            let outcome = simulate(&Experiment {
+                warm_up: 5_000,
+                measured: 20_000,
+                ..Experiment::new(system, workload, 3)
+            });
+            let case = format!("{name}, {nodes} nodes: {outcome:?}");
+            assert!(outcome.operations >= 20_000, "{case}");
+            assert_eq!((outcome.unfinished, outcome.failures), (0, 0), "{case}");
+            let traffic = outcome.traffic;
+            assert_eq!(traffic.sent, traffic.received + outcome.in_flight, "{case}");
+            assert_eq!(outcome.in_flight, 0, "{case}");
+            assert!(outcome.hits <= outcome.operations, "{case}");
+        }
+    }
+}
+
+#[test]
+fn the_switch_takes_shared_data_off_the_home_agents() {
+    let (private, shared) = (run(System::Switch, 0), run(System::Switch, 100));
+    let (base_private, base_shared) = (run(System::HomeOnly, 0), run(System::HomeOnly, 100));
+    assert!(home_packets(&shared) < home_packets(&private));
+    assert!(home_packets(&base_shared) > 2.0 * home_packets(&base_private));
+    assert!(home_packets(&base_shared) > 4.0 * home_packets(&shared));
+    assert!(shared.mops() > 1.1 * base_shared.mops());
+}
+
+#[test]
+fn gathering_at_home_suffers_most_from_sharing() {
+    let falls = |system| run(system, 0).mops() / run(system, 100).mops();
+    let (directory, base) = (falls(System::Directory), falls(System::HomeOnly));
+    assert!(directory > 2.0 * base, "{directory} {base}");
+    // Without a cache nothing can get worse by sharing.
+    let delegate = falls(System::Delegate);
+    assert!((0.95..1.05).contains(&delegate), "{delegate}");
+}
+
+#[test]
+fn a_full_cache_has_hits_only_where_any_block_may_be_anywhere() {
+    let (directory, base) = (run(System::Directory, 0), run(System::HomeOnly, 0));
+    assert!(directory.hit_rate() > 0.98, "{}", directory.hit_rate());
+    assert!((0.7..0.9).contains(&base.hit_rate()), "{}", base.hit_rate());
+}
+
+#[test]
+fn staying_on_a_block_costs_a_hit() {
+    let mut experiment = experiment(System::Switch, 0);
+    experiment.workload.locality = 100;
+    let outcome = simulate(&experiment);
+    let threads = f64::from(experiment.workload.nodes * experiment.workload.threads);
+    let expected = threads * 1e3 / experiment.costs.hit as f64;
+    assert!((outcome.mops() / expected - 1.0).abs() < 0.02);
+    assert_eq!(outcome.used.bound(), "threads' own work");
+}
+
+#[test]
+fn what_is_made_slow_becomes_the_bottleneck() {
+    let mut slow_network = experiment(System::Switch, 100);
+    slow_network.workload.threads = 16;
+    slow_network.network = Network {
+        gigabits: 2.0,
+        ..Network::default()
+    };
+    let mut slow_agents = experiment(System::HomeOnly, 100);
+    slow_agents.costs.handle *= 4;
+    for (experiment, bound) in [(slow_network, "link"), (slow_agents, "home agent")] {
+        let outcome = simulate(&experiment);
+        assert_eq!(outcome.used.bound(), bound, "{outcome:?}");
+    }
+}
+
+#[test]
+fn no_thread_starves() {
+    for system in [System::Switch, System::HomeOnly, System::Directory] {
+        let outcome = run(system, 100);
+        assert!(outcome.fairness > 0.8, "{outcome:?}");
+        let longest = outcome.longest_wait as f64;
+        assert!(longest < 50.0 * outcome.mean_wait, "{outcome:?}");
+    }
+}
