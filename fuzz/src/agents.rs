@@ -1,8 +1,8 @@
 //! Any sequence of packets, commands and timeouts to the roles of a node.
 
 use rackmem_proto::flowcc::{
-    Event, HomeAgent, HomeConfig, LastExecuted, LocalStatus, Requester, RequesterConfig, Step,
-    Style, cache_agent,
+    Event, HomeAgent, HomeConfig, LastExecuted, LocalStatus, Migration, Requester, RequesterConfig,
+    Step, Style, cache_agent,
 };
 use rackmem_proto::{Output, Outputs};
 use rackmem_wire::{Kind, MAX_BODY, RequesterId};
@@ -47,7 +47,8 @@ fn node(dice: &mut Dice) -> Node {
         epoch: EPOCH,
         block: BLOCK,
         chunks: 2,
-        migrate: dice.one_in(2),
+        incarnation: 1,
+        migration: dice.one_in(2).then(Migration::default),
         style: dice.pick(&[Style::Forward, Style::Gather]),
         seed: dice.word(),
     };

@@ -121,10 +121,14 @@ impl Sender {
     }
 }
 
+/// Bytes of body that one packet of the network carries.
+pub fn body_room(mtu: usize) -> usize {
+    mtu.saturating_sub(UNDERLAY + HEADER_LEN).min(MAX_BODY)
+}
+
 /// Bytes of a block that one packet of the network carries.
 fn segment_bytes(block: usize, mtu: usize) -> usize {
-    let body = mtu.saturating_sub(UNDERLAY + HEADER_LEN).min(MAX_BODY);
-    segment_len(block as u32, body as u32) as usize
+    segment_len(block as u32, body_room(mtu) as u32) as usize
 }
 
 /// Bytes of packets that a path to this address carries: a loopback interface takes whole blocks.

@@ -13,6 +13,8 @@ pub enum Data {
     Home,
     /// The operand or result of a delegated operation.
     Operand,
+    /// A list of records, which the role has.
+    Records,
 }
 
 /// One packet to send.

@@ -23,7 +23,8 @@ fn a_home_agent_is_what_it_will_do_and_not_what_it_has_counted() {
         epoch: 1,
         block: 4096,
         chunks: 1,
-        migrate: false,
+        incarnation: 1,
+        migration: None,
         style: Style::Forward,
         seed: 0,
     });

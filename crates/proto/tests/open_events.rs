@@ -21,7 +21,8 @@ fn home() -> HomeAgent {
         epoch: 1,
         block: BLOCK,
         chunks: 4,
-        migrate: false,
+        incarnation: 1,
+        migration: None,
         style: Default::default(),
         seed: 0,
     });

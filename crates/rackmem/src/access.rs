@@ -174,7 +174,9 @@ impl Access {
                     return self.leave(&mut slot, reserved, kind).map(|()| true);
                 }
                 // The copy was taken or downgraded meanwhile: look again.
-                Err(Failure::Refused(Reason::Invalid | Reason::Moved)) => self.counters.refused(),
+                Err(Failure::Refused(Reason::Invalid | Reason::Moved | Reason::Fenced)) => {
+                    self.counters.refused();
+                }
                 Err(Failure::Refused(Reason::Locked)) => {
                     self.counters.refused();
                     return Ok(false);
@@ -202,7 +204,7 @@ impl Access {
                 self.counters.refused();
                 Ok(Progress::Contended)
             }
-            Failure::Refused(Reason::Invalid | Reason::Moved) => {
+            Failure::Refused(Reason::Invalid | Reason::Moved | Reason::Fenced) => {
                 self.counters.refused();
                 Ok(Progress::Again)
             }
@@ -220,6 +222,14 @@ impl Access {
             .map_err(|f| fatal(f, tag))?;
         self.counters.count(kind);
         Ok(result.get())
+    }
+
+    /// Goes on with what a lost block's home had before.
+    pub fn accept_loss(&self, tag: Tag) -> Result<()> {
+        let mut slot = self.requesters.borrow()?;
+        slot.acquire(Kind::AcceptLoss, tag, 0, Bytes::Nothing)
+            .map_err(|f| fatal(f, tag))?;
+        Ok(())
     }
 
     /// Asks a home agent for chunks.

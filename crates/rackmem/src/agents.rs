@@ -2,12 +2,14 @@
 
 use crate::cache::Cache;
 use crate::memory::GlobalMemory;
+use crate::migration::Migrating;
 use crate::requester::Requesters;
 use rackmem_fabric::{Body, Handler, Net, Nobody, PacketStats, Receiver};
 use rackmem_proto::baseline::delegate::{self, Results};
 use rackmem_proto::flowcc::cache_agent::{self, Reaction};
 use rackmem_proto::flowcc::{
     Executed, HomeAction, HomeAgent, HomeConfig, HomeCounters, LastExecuted, LocalStatus,
+    ShadowCounters,
 };
 use rackmem_proto::wire::{Flags, GlobalStatus, Header, Kind, NodeId, RequesterId, Seq, Tag};
 use rackmem_proto::{Data, Dest, Output};
@@ -48,6 +50,8 @@ pub(crate) struct Agents {
     pub memory: GlobalMemory,
     home: Mutex<Home>,
     recovery: Option<Mutex<Recovery>>,
+    /// Its part in ownership migration, in a rack with a switch.
+    migrating: Option<Migrating>,
     /// Where to find this node's requesters, on fabrics whose requesters may have gone on.
     requesters: OnceLock<Weak<Requesters>>,
     pub counters: AgentCounters,
@@ -60,7 +64,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Agents {
-    pub fn new(config: HomeConfig, cache_bytes: usize, lossy: bool) -> Self {
+    pub fn new(
+        config: HomeConfig,
+        cache_bytes: usize,
+        lossy: bool,
+        migrating: Option<Migrating>,
+    ) -> Self {
         let recovery = || {
             Mutex::new(Recovery {
                 executed: LastExecuted::default(),
@@ -77,6 +86,7 @@ impl Agents {
                 results: Results::default(),
             }),
             recovery: lossy.then(recovery),
+            migrating,
             requesters: OnceLock::new(),
             counters: AgentCounters::default(),
             packets: PacketStats::default(),
@@ -103,6 +113,18 @@ impl Agents {
 
     pub fn home_counters(&self) -> HomeCounters {
         locked(&self.home).agent.counters()
+    }
+
+    /// What this node's shadow has done and knows, if it keeps it.
+    pub fn shadow(&self) -> Option<(ShadowCounters, usize)> {
+        self.migrating.as_ref().and_then(Migrating::shadow)
+    }
+
+    /// Who keeps the shadow from now on.
+    pub fn set_shadow(&self, node: Option<NodeId>) {
+        if let Some(migrating) = &self.migrating {
+            migrating.set_shadow(node, self.epoch);
+        }
     }
 
     pub fn chunks(&self) -> u32 {
@@ -134,6 +156,11 @@ impl Agents {
         }
         if reaction.next == LocalStatus::Invalid {
             self.counters.invalidated.fetch_add(1, Relaxed);
+            if header.flags.has(Flags::IN_SWITCH)
+                && let Some(migrating) = &self.migrating
+            {
+                migrating.invalidated(header.tag);
+            }
         }
         // The bytes leave while the entry is locked: once it is invalid another block may move in.
         self.send(net, &reaction, block, reply);
@@ -259,6 +286,26 @@ impl Agents {
         }
     }
 
+    fn control_or_home(
+        &self,
+        net: &dyn Net,
+        header: &Header,
+        body: Body<'_>,
+        reply: &mut dyn Receiver,
+    ) {
+        if let Some(migrating) = &self.migrating
+            && Migrating::concerns(header.kind)
+        {
+            migrating.handle(net, header, body);
+            let for_home = matches!(header.kind, Kind::AddAck | Kind::RemoveAck);
+            if !for_home || header.requester.node != self.node {
+                return;
+            }
+        }
+        self.counters.at_home.fetch_add(1, Relaxed);
+        self.home_agent(net, header, body, reply);
+    }
+
     fn delegate(&self, header: &Header, body: Body<'_>, executed: Executed) -> u64 {
         let word = self
             .memory
@@ -292,15 +339,27 @@ impl Handler for Agents {
             let to = Dest::Requester(header.requester);
             net.send(to, &header.answer(Kind::Pong, self.node), Body::None, reply);
         } else {
-            self.counters.at_home.fetch_add(1, Relaxed);
-            self.home_agent(net, header, body, reply);
+            self.control_or_home(net, header, body, reply);
         }
     }
 
     fn tick(&self, net: &dyn Net) {
-        let again: Vec<Output> = locked(&self.home).agent.resend().collect();
-        for output in again {
+        let period = self.migrating.as_ref().filter(|m| m.period_ended());
+        let outputs: Vec<Output> = {
+            let agent = &mut locked(&self.home).agent;
+            let again: Vec<Output> = agent.resend().collect();
+            let moves = if period.is_some() {
+                agent.end_period()
+            } else {
+                agent.start_moves()
+            };
+            again.into_iter().chain(moves).collect()
+        };
+        for output in outputs {
             self.dispatch(net, &output, Body::None, &mut Nobody);
+        }
+        if let Some(migrating) = period {
+            migrating.end_period(net, self.epoch);
         }
     }
 }

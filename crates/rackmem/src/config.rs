@@ -1,6 +1,7 @@
 //! How a rack is set up: defaults, and the file that describes a rack of processes.
 
 use crate::error::{Error, Result};
+use crate::migration::Migration;
 use rackmem_proto::CHUNK;
 use rackmem_proto::wire::{MAX_BLOCK, MAX_NODES, MIN_BLOCK};
 use serde::Deserialize;
@@ -67,6 +68,7 @@ pub(crate) struct Settings {
     pub switch_entries: usize,
     pub patience: Duration,
     pub mtu: Option<usize>,
+    pub migration: Migration,
 }
 
 impl Default for Settings {
@@ -80,6 +82,7 @@ impl Default for Settings {
             switch_entries: 262_144,
             patience: Duration::from_secs(10),
             mtu: None,
+            migration: Migration::default(),
         }
     }
 }
@@ -119,6 +122,13 @@ impl Settings {
                 self.cache
             ));
         }
+        let migration = self.migration;
+        if migration.period < Duration::from_millis(1) || migration.tracked > 1 << 20 {
+            return no(
+                "migration: a period is at least 1 ms, and at most 1,048,576 blocks are tracked"
+                    .into(),
+            );
+        }
         if self.mtu.is_some_and(|mtu| mtu < MIN_MTU) {
             return no(format!("mtu is at least {MIN_MTU} bytes"));
         }
@@ -157,6 +167,34 @@ struct File {
     switch_entries: Option<usize>,
     patience_ms: Option<u64>,
     mtu: Option<usize>,
+    migration: Option<MigrationTable>,
+}
+
+/// `[migration]`: what is left out is as in [`Migration::default`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MigrationTable {
+    period_ms: Option<u64>,
+    top: Option<u32>,
+    least: Option<u32>,
+    tracked: Option<u32>,
+    patience: Option<u32>,
+    leave: Option<u32>,
+}
+
+impl MigrationTable {
+    fn read(self) -> Migration {
+        let default = Migration::default();
+        let period = self.period_ms.map(Duration::from_millis);
+        Migration {
+            period: period.unwrap_or(default.period),
+            top: self.top.unwrap_or(default.top),
+            least: self.least.unwrap_or(default.least),
+            tracked: self.tracked.unwrap_or(default.tracked),
+            patience: self.patience.unwrap_or(default.patience),
+            leave: self.leave.unwrap_or(default.leave),
+        }
+    }
 }
 
 /// Bytes of a configuration file at most.
@@ -198,6 +236,9 @@ impl Config {
                 .patience_ms
                 .map_or(default.patience, Duration::from_millis),
             mtu: file.mtu,
+            migration: file
+                .migration
+                .map_or(default.migration, MigrationTable::read),
         };
         let config = Config {
             nodes: file.nodes,

@@ -9,6 +9,22 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
+    /// The node that gave this memory has died or left, and its memory with it.
+    NodeLost {
+        /// The node.
+        node: NodeId,
+    },
+    /// The block's last content died with a node; [`Node::accept_loss`](crate::Node::accept_loss) goes on with what its
+    /// home had before.
+    Lost {
+        /// Where.
+        addr: u64,
+    },
+    /// The rack changed while the operation was under way: it may or may not have happened.
+    Interrupted {
+        /// Where.
+        addr: u64,
+    },
     /// The address is in no memory of this rack: its node does not exist, or has not handed it out.
     BadAddress {
         /// The global address.
@@ -76,6 +92,18 @@ pub enum Error {
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Error::NodeLost { node } => write!(
+                f,
+                "node {node} is no member of the rack any more, and its memory is lost"
+            ),
+            Error::Lost { addr } => write!(
+                f,
+                "the last content of block {addr:#018x} died with a node: write it anew after `accept_loss`"
+            ),
+            Error::Interrupted { addr } => write!(
+                f,
+                "the rack changed during an operation on {addr:#018x}: it may or may not have happened"
+            ),
             Error::BadAddress { addr } => {
                 write!(f, "address {addr:#018x} is in no memory of this rack")
             }

@@ -1,7 +1,7 @@
 //! What a node and a rack have done, in figures.
 
 use rackmem_fabric::PacketCounts;
-use rackmem_proto::flowcc::HomeCounters;
+use rackmem_proto::flowcc::{HomeCounters, ShadowCounters};
 use rackmem_proto::switch::SwitchCounters;
 use rackmem_proto::wire::{GlobalStatus, Kind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -138,8 +138,19 @@ pub struct NodeMetrics {
     pub retransmissions: u64,
     /// Packets that its agents dropped: of another epoch, stale, or against the protocol.
     pub ignored: u64,
+    /// The shadow of the switch, if this node keeps it.
+    pub shadow: Option<ShadowMetrics>,
     /// Blocks its cache has room for.
     pub cache_blocks: usize,
+}
+
+/// The shadow's figures.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ShadowMetrics {
+    /// What it has done.
+    pub counters: ShadowCounters,
+    /// Blocks it knows to be in the switch.
+    pub blocks: usize,
 }
 
 /// A rack's figures, as far as this process sees them.

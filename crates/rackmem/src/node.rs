@@ -4,7 +4,7 @@ use crate::access::Access;
 use crate::alloc::Allocator;
 use crate::error::{Error, Result};
 use crate::lock::BlockLock;
-use crate::metrics::NodeMetrics;
+use crate::metrics::{NodeMetrics, ShadowMetrics};
 use crate::rack::Mode;
 use crate::shared::{Shared, Value};
 use crate::view::{View, ViewMut};
@@ -395,6 +395,14 @@ impl Node {
         Ok(true)
     }
 
+    /// Goes on with a block whose last content died with a node ([`Error::Lost`]): it then holds whatever its home
+    /// had when the content was last written back. Nothing happens to a block that is not lost.
+    pub fn accept_loss(&self, addr: u64) -> Result<()> {
+        self.cached("accept_loss")?;
+        let (tag, _) = self.within(addr, 1)?;
+        self.inner.access.accept_loss(tag)
+    }
+
     /// What it has done so far.
     pub fn metrics(&self) -> NodeMetrics {
         let access = &self.inner.access;
@@ -424,6 +432,10 @@ impl Node {
                     .collect(),
             ),
             retransmissions,
+            shadow: access
+                .agents
+                .shadow()
+                .map(|(counters, blocks)| ShadowMetrics { counters, blocks }),
             cache_blocks: access.agents.cache.capacity(),
         }
     }

@@ -6,6 +6,7 @@ use crate::alloc::Allocator;
 use crate::config::{Config, Fabric, Settings};
 use crate::error::{Error, Result};
 use crate::metrics::{MissCounters, RackMetrics, SwitchMetrics};
+use crate::migration::{Geometry, Migrating, Migration};
 use crate::node::{Node, NodeInner};
 use crate::pending::Pending;
 use crate::requester::{OpenPort, Requesters};
@@ -16,7 +17,7 @@ use rackmem_fabric::{Handler, Port};
 use rackmem_proto::CHUNK;
 use rackmem_proto::flowcc::{HomeConfig, RequesterConfig, Style};
 use rackmem_proto::switch::SwitchConfig;
-use rackmem_proto::wire::{NodeId, RequesterId};
+use rackmem_proto::wire::{MAX_BODY, NodeId, RequesterId, records_that_fit};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -83,6 +84,12 @@ impl Builder {
         self
     }
 
+    /// Which entries move to the switch and back.
+    pub fn migration(mut self, migration: Migration) -> Self {
+        self.settings.migration = migration;
+        self
+    }
+
     /// Entries that the switch has room for; 262,144 unless told otherwise.
     pub fn switch_entries(mut self, entries: usize) -> Self {
         self.settings.switch_entries = entries;
@@ -105,7 +112,7 @@ impl Builder {
     pub fn build(self) -> Result<Rack> {
         self.settings.check(self.nodes)?;
         match self.fabric {
-            Fabric::Inline => Ok(Rack::inline(self.nodes, &self.settings)),
+            Fabric::Inline => Rack::inline(self.nodes, &self.settings),
             Fabric::Udp => Rack::udp_in_process(self.nodes, &self.settings),
         }
     }
@@ -175,25 +182,51 @@ impl Rack {
         }
     }
 
-    fn inline(count: usize, settings: &Settings) -> Rack {
+    fn inline(count: usize, settings: &Settings) -> Result<Rack> {
         let mut rack = Rack::empty(0);
         let wires = Arc::new(Inline::default());
         let switch = settings
             .mode
             .has_switch()
-            .then(|| Arc::new(soft_switch(settings)));
+            .then(|| Arc::new(soft_switch(settings, MAX_BODY)));
         let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
         for id in 0..count {
-            let agents = Arc::new(agents(id as NodeId, settings, false));
+            let agents = Arc::new(agents(id as NodeId, settings, false, MAX_BODY));
             handlers.push(agents.clone());
             let wires = wires.clone();
             let open: OpenPort =
                 Box::new(move || Ok(Box::new(InlinePort::new(wires.clone())) as Box<dyn Port>));
             rack.add_node(id as NodeId, count, agents, open, false, settings);
         }
-        wires.plug(switch.clone().map(|s| s as Arc<dyn Handler>), handlers);
+        wires.plug(
+            switch.clone().map(|s| s as Arc<dyn Handler>),
+            handlers.clone(),
+        );
+        if switch.is_some() {
+            rack.keep_migrating(settings.migration.period, wires, handlers)?;
+        }
         rack.switch = switch;
-        rack
+        Ok(rack)
+    }
+
+    /// Nobody has a thread of its own on the inline fabric: one for all looks after periods.
+    fn keep_migrating(
+        &mut self,
+        period: Duration,
+        wires: Arc<Inline>,
+        agents: Vec<Arc<dyn Handler>>,
+    ) -> Result<()> {
+        let closed = self.closed.clone();
+        let keeper = std::thread::Builder::new()
+            .name("rackmem-keeper".into())
+            .spawn(move || {
+                while !closed.load(Relaxed) {
+                    std::thread::park_timeout(period);
+                    agents.iter().for_each(|agents| agents.tick(&*wires));
+                }
+            })?;
+        self.keepers.push(keeper);
+        Ok(())
     }
 
     fn udp_in_process(count: usize, settings: &Settings) -> Result<Rack> {
@@ -233,7 +266,7 @@ impl Rack {
         peers: &Arc<Peers>,
         settings: &Settings,
     ) -> Result<()> {
-        let switch = Arc::new(soft_switch(settings));
+        let switch = Arc::new(soft_switch(settings, udp::body_room(peers.mtu)));
         self.services.push(Service::start(
             "rackmem-switch",
             socket,
@@ -251,7 +284,7 @@ impl Rack {
         peers: &Arc<Peers>,
         settings: &Settings,
     ) -> Result<()> {
-        let agents = Arc::new(agents(id, settings, true));
+        let agents = Arc::new(agents(id, settings, true, udp::body_room(peers.mtu)));
         self.services.push(Service::start(
             &format!("rackmem-node-{id}"),
             socket,
@@ -376,30 +409,46 @@ impl Drop for Rack {
         }
         self.services.clear();
         for keeper in self.keepers.drain(..) {
+            keeper.thread().unpark();
             // It cannot have panicked with anything that its own thread has not reported.
             let _ = keeper.join();
         }
     }
 }
 
-fn soft_switch(settings: &Settings) -> SoftSwitch {
+/// The node that keeps the shadow of an embedded or static rack.
+const SHADOW: NodeId = 0;
+
+fn geometry(settings: &Settings) -> Geometry {
     let ways = SwitchConfig::default().ways;
     let sets = (settings.switch_entries / ways as usize).max(1);
-    SoftSwitch::new(SwitchConfig {
+    let sets = sets.next_power_of_two();
+    Geometry { ways, sets }
+}
+
+fn soft_switch(settings: &Settings, body: usize) -> SoftSwitch {
+    let Geometry { ways, sets } = geometry(settings);
+    let config = SwitchConfig {
         epoch: settings.epoch,
         ways,
         sets,
+        shadow: Some(SHADOW),
         ..SwitchConfig::default()
-    })
+    };
+    SoftSwitch::new(config, body)
 }
 
-fn agents(node: NodeId, settings: &Settings, lossy: bool) -> Agents {
+fn agents(node: NodeId, settings: &Settings, lossy: bool, body: usize) -> Agents {
     let config = HomeConfig {
         node,
         epoch: settings.epoch,
         block: settings.block_size as u32,
         chunks: (settings.memory / CHUNK) as u32,
-        migrate: settings.mode == Mode::Switch,
+        incarnation: 1,
+        migration: settings
+            .mode
+            .has_switch()
+            .then(|| settings.migration.policy()),
         style: if settings.mode == Mode::Directory {
             Style::Gather
         } else {
@@ -407,7 +456,12 @@ fn agents(node: NodeId, settings: &Settings, lossy: bool) -> Agents {
         },
         seed: 0,
     };
-    let agents = Agents::new(config, settings.cache, lossy);
+    let migrating = settings.mode.has_switch().then(|| {
+        let fit = records_that_fit(body);
+        Migrating::new(node, settings.migration, geometry(settings), fit)
+    });
+    let agents = Agents::new(config, settings.cache, lossy, migrating);
+    agents.set_shadow(settings.mode.has_switch().then_some(SHADOW));
     if node == 0 {
         // The region table's chunk: there before anyone can ask for it.
         agents.grow(1);

@@ -355,6 +355,8 @@ pub(crate) fn fatal(failure: Failure, tag: Tag) -> Error {
         Failure::Refused(Reason::NoMemory) => Error::BadAddress { addr: tag.0 },
         Failure::Refused(Reason::Full) => Error::OutOfMemory { node: tag.home() },
         Failure::Refused(Reason::Locked) => Error::Busy { addr: tag.0 },
+        Failure::Refused(Reason::Lost) => Error::Lost { addr: tag.0 },
+        Failure::Refused(Reason::Fenced) => Error::Interrupted { addr: tag.0 },
         Failure::Refused(reason) => Error::Protocol(reason),
     }
 }

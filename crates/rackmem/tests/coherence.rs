@@ -1,7 +1,7 @@
 //! The same claims over every fabric and mode: what one node writes, every other node reads.
 
 use rackmem::{Error, Fabric, Mode, Rack, Shared};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const RACKS: [(Fabric, Mode); 8] = [
     (Fabric::Inline, Mode::Switch),
@@ -300,16 +300,56 @@ fn structs_are_shared_whole() {
 fn hot_entries_move_to_the_switch_and_stay_coherent() {
     let rack = Rack::local(4).unwrap();
     let n: Shared<u64> = rack.node(0).alloc(0).unwrap();
-    for id in [1, 2, 3, 1] {
-        let handle: Shared<u64> = rack.node(id).attach(n.addr()).unwrap();
-        handle.fetch_add(1).unwrap();
+    let handles: Vec<Shared<u64>> = (1..4)
+        .map(|id| rack.node(id).attach(n.addr()).unwrap())
+        .collect();
+    let mut adds = 0;
+    let granted = || rack.metrics().switch.map_or(0, |s| s.counters.granted);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while granted() < 100 && Instant::now() < deadline {
+        for handle in &handles {
+            handle.fetch_add(1).unwrap();
+            adds += 1;
+        }
     }
     let metrics = rack.metrics();
     let switch = metrics.switch.expect("there is one");
-    assert!(switch.entries >= 1);
-    assert!(switch.counters.granted >= 1);
+    assert!(switch.entries >= 1 && switch.counters.granted >= 100);
     assert_eq!(switch.counters.violations, 0);
-    assert_eq!(n.read().unwrap(), 4);
+    let shadow = metrics.nodes[0].shadow.expect("node 0 keeps it");
+    assert_eq!(shadow.blocks, switch.entries);
+    assert_eq!(n.read().unwrap(), adds);
+}
+
+#[test]
+fn cold_entries_come_home_again() {
+    let migration = rackmem::Migration {
+        period: Duration::from_millis(2),
+        patience: 5,
+        ..rackmem::Migration::default()
+    };
+    for fabric in [Fabric::Inline, Fabric::Udp] {
+        let rack = Rack::builder(2)
+            .fabric(fabric)
+            .migration(migration)
+            .build()
+            .unwrap();
+        let n: Shared<u64> = rack.node(0).alloc(0).unwrap();
+        let other: Shared<u64> = rack.node(1).attach(n.addr()).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut adds = 0;
+        while rack.metrics().nodes[0].home.migrated == 0 && Instant::now() < deadline {
+            n.fetch_add(1).unwrap();
+            other.fetch_add(1).unwrap();
+            adds += 2;
+        }
+        while rack.metrics().nodes[0].home.returned == 0 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(rack.metrics().nodes[0].home.returned, 1, "{fabric:?}");
+        assert_eq!(other.fetch_add(1).unwrap(), adds, "{fabric:?}");
+        assert_eq!(n.read().unwrap(), adds + 1, "{fabric:?}");
+    }
 }
 
 #[test]

@@ -62,8 +62,32 @@ kinds! {
     WriteBackAck = 0x1c,
     /// Home agent to switch: you own this entry now.
     AddToSwitch = 0x1d,
-    /// Switch to home agent: so I do, or the reason why not.
+    /// Switch to home agent, and a copy to the shadow node: so I do, or the reason why not.
     AddAck = 0x1e,
+    /// Home agent to switch: give the entry back.
+    RemoveFromSwitch = 0x1f,
+    /// Switch to home agent, and a copy to the shadow node: the entry's metadata, or the reason why not.
+    RemoveAck = 0x20,
+    /// Shadow node to home agent: take this entry back from the switch.
+    Demote = 0x21,
+    /// Cache agent to shadow node: how often the switch's blocks were invalidated here. The body is records.
+    HeatReport = 0x22,
+    /// Shadow node to switch: which tags are in your sets from `offset` on?
+    ReadTags = 0x23,
+    /// The answer. The body is records.
+    Tags = 0x24,
+    /// A part of what one member tells another while directory entries are rebuilt. The body is records.
+    Rebuild = 0x28,
+    /// This part has come.
+    RebuildAck = 0x29,
+    /// Node to home agent, while directory entries are rebuilt: a segment of a block that home may not have.
+    Rescue = 0x2c,
+    /// Home agent to node: the whole block is home.
+    RescueAck = 0x2d,
+    /// Requester to home agent: the block's last content is lost, go on with what home's memory has.
+    AcceptLoss = 0x2a,
+    /// Home agent to requester: done.
+    AcceptLossAck = 0x2b,
 
     // 0x30..0x3f: the baselines.
     /// Delegate: read `offset..offset + n` of the block where it lives.

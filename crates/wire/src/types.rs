@@ -188,6 +188,10 @@ pub enum Reason {
     Full = 5,
     /// The receiver does not do this kind of request, or the request contradicts itself.
     Refused = 6,
+    /// The block's last content died with a node.
+    Lost = 7,
+    /// The rack has gone on to another epoch: the event never happened, try again.
+    Fenced = 8,
 }
 
 impl Reason {
@@ -201,6 +205,8 @@ impl Reason {
             4 => Some(Self::NoMemory),
             5 => Some(Self::Full),
             6 => Some(Self::Refused),
+            7 => Some(Self::Lost),
+            8 => Some(Self::Fenced),
             _ => None,
         }
     }

@@ -2,24 +2,28 @@
 
 use super::lock::LockWord;
 use crate::CHUNK;
-use crate::wire::{Copyset, GlobalStatus, Tag};
+use crate::wire::{Copyset, GlobalStatus, NodeId, Reason, Tag};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
-/// Who serves an entry's requests, and what was tried.
+/// Who serves an entry's requests, and where it is going.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum Owner {
-    /// This home agent; the switch has not been asked.
+    /// This home agent.
     #[default]
     Home,
-    /// This home agent; the switch had no room for it.
-    Settled,
+    /// This home agent; the block is hot, and the entry moves as soon as nobody holds its lock.
+    Wanted,
     /// This home agent until the switch answers an ADD-TO-SWITCH; the entry is locked meanwhile.
     Moving,
     /// The switch.
     Switch,
+    /// The switch until it answers a REMOVE-FROM-SWITCH.
+    Returning,
+    /// This home agent, which has nothing to serve: the block's last content died with a node.
+    Lost,
 }
 
 /// One block's lock and metadata, eight bytes.
@@ -33,27 +37,43 @@ pub struct Entry {
 
 const _: () = assert!(size_of::<Entry>() == 8);
 
+impl Entry {
+    /// Whether the switch decides about requests, or may.
+    pub fn away(&self) -> bool {
+        matches!(self.owner, Owner::Switch | Owner::Returning)
+    }
+}
+
 /// Entries of the chunks that have been handed out, by chunk.
 #[derive(Clone)]
 pub struct Directory {
+    node: NodeId,
     block: u64,
+    /// Number of the first chunk: those below were handed out by earlier incarnations, and died with them.
+    base: u64,
     chunks: Vec<Box<[Entry]>>,
     limit: u32,
 }
 
 impl Directory {
-    pub fn new(block: u32, limit: u32) -> Self {
+    /// A directory of at most `limit` chunks of a node in its `incarnation`, 1 being the first.
+    pub fn new(node: NodeId, block: u32, limit: u32, incarnation: u32) -> Self {
+        let base = u64::from(incarnation.saturating_sub(1)) * u64::from(limit);
+        // A node that has restarted so often that its addresses are used up has no memory to give.
+        let fits = (base + u64::from(limit)) * CHUNK <= 1 << 48;
         Directory {
+            node,
             block: block as u64,
+            base,
             chunks: Vec::new(),
-            limit,
+            limit: if fits { limit } else { 0 },
         }
     }
 
     /// Hands out `count` chunks that lie one behind the other; their first byte's offset.
     pub fn grow(&mut self, count: u32) -> Option<u64> {
         let have = self.chunks.len() as u32;
-        if count == 0 || count > self.limit - have {
+        if count == 0 || count > self.limit.saturating_sub(have) {
             return None;
         }
         let entries = (CHUNK / self.block) as usize;
@@ -61,7 +81,7 @@ impl Directory {
             self.chunks
                 .push(alloc::vec![Entry::default(); entries].into_boxed_slice());
         }
-        Some(have as u64 * CHUNK)
+        Some((self.base + have as u64) * CHUNK)
     }
 
     /// How many chunks are handed out.
@@ -88,7 +108,60 @@ impl Directory {
         if !offset.is_multiple_of(self.block) {
             return None;
         }
-        let chunk = self.chunks.get_mut((offset / CHUNK) as usize)?;
+        let chunk = (offset / CHUNK).checked_sub(self.base)?;
+        let chunk = self.chunks.get_mut(chunk as usize)?;
         chunk.get_mut((offset % CHUNK / self.block) as usize)
+    }
+
+    /// Why there is no entry of a block.
+    pub fn absence(&self, tag: Tag) -> Reason {
+        if tag.offset() / CHUNK < self.base {
+            Reason::Lost
+        } else {
+            Reason::NoMemory
+        }
+    }
+
+    /// Every entry with its block.
+    pub fn each(&mut self) -> impl Iterator<Item = (Tag, &mut Entry)> {
+        let first = (u64::from(self.node) << 48) + self.base * CHUNK;
+        let block = self.block;
+        self.chunks
+            .iter_mut()
+            .enumerate()
+            .flat_map(move |(c, chunk)| {
+                let start = first + c as u64 * CHUNK;
+                chunk
+                    .iter_mut()
+                    .enumerate()
+                    .map(move |(i, entry)| (Tag(start + i as u64 * block), entry))
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_another_incarnation_has_other_addresses() {
+        let mut first = Directory::new(3, 4096, 4, 1);
+        let mut second = Directory::new(3, 4096, 4, 2);
+        assert_eq!(first.grow(4), Some(0));
+        assert_eq!(first.grow(1), None);
+        assert_eq!(second.grow(1), Some(4 * CHUNK));
+        let old = Tag(3 << 48 | 4096);
+        assert!(first.entry(old).is_some());
+        assert!(second.entry(old).is_none());
+        assert_eq!(second.absence(old), Reason::Lost);
+        assert_eq!(second.absence(Tag((3 << 48) + 6 * CHUNK)), Reason::NoMemory);
+        let (tag, _) = second.each().nth(1).unwrap();
+        assert_eq!(tag, Tag((3 << 48) + 4 * CHUNK + 4096));
+    }
+
+    #[test]
+    fn used_up_addresses_are_no_memory() {
+        let mut last = Directory::new(0, 4096, 128, u32::MAX);
+        assert_eq!(last.grow(1), None);
     }
 }

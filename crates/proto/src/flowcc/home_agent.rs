@@ -1,15 +1,17 @@
 //! The home agent: owner of the entries that the switch does not own, keeper of its node's global memory.
 //!
 //! It processes requests "in the same way as the LCF pipeline of the switch" (§5.2): [`lock`], [`tables`],
-//! [`score`] and [`forward`] are the same code. It hands out memory in chunks (§6), and moves an entry to the
-//! switch after the entry's first event when it is configured to (§5.2.1; hotness comes later).
+//! [`score`] and [`forward`] are the same code. It hands out memory in chunks (§6). Hot entries it moves to the
+//! switch ([`super::migration`]); after a failure it makes its entries anew ([`super::settle`]).
 
 use super::assembly::Assembly;
 use super::directory::{Directory, Entry, Owner};
 use super::forward::{self, Granted};
 use super::lock;
+use super::migration::{Migration, Moved, Mover};
 use super::per_requester::PerRequester;
 use super::score::{self, Route, Score, Verdict};
+use super::settle::Findings;
 use super::tables;
 use super::{Executed, LastExecuted};
 use crate::baseline::gather::Gathers;
@@ -42,8 +44,10 @@ pub struct HomeConfig {
     pub block: u32,
     /// Chunks of memory it may hand out.
     pub chunks: u32,
-    /// Whether there is a switch to move entries to.
-    pub migrate: bool,
+    /// How often the node has started, 1 being the first time: every incarnation has addresses of its own.
+    pub incarnation: u32,
+    /// Which entries to move to the switch, if there is one.
+    pub migration: Option<Migration>,
     /// How it answers.
     pub style: Style,
     /// Decides which sharer provides data.
@@ -76,36 +80,38 @@ pub struct HomeCounters {
     pub migrated: u64,
     /// Entries that the switch had no room for.
     pub collided: u64,
+    /// Entries taken back from the switch.
+    pub returned: u64,
+    /// Blocks whose last content died with a node.
+    pub lost: u64,
 }
-
-/// Entries on their way to the switch at most, so that losing every answer is bounded.
-const MAX_MOVING: usize = 64;
 
 /// A node's home agent.
 #[derive(Clone)]
 pub struct HomeAgent {
-    config: HomeConfig,
-    directory: Directory,
-    scores: PerRequester<[Score; 2]>,
-    executed: LastExecuted,
+    pub(super) config: HomeConfig,
+    pub(super) directory: Directory,
+    pub(super) scores: PerRequester<[Score; 2]>,
+    pub(super) executed: LastExecuted,
     grown: Vec<(RequesterId, Seq, u64)>,
-    gathers: Gathers,
-    moving: Vec<Header>,
-    add_seq: Seq,
-    counters: HomeCounters,
+    pub(super) gathers: Gathers,
+    pub(super) mover: Mover,
+    /// What is known of entries that are being made anew; while there is any of it, nothing is served.
+    pub(super) findings: Option<Findings>,
+    pub(super) counters: HomeCounters,
 }
 
 impl HomeAgent {
     /// A home agent with nothing handed out.
     pub fn new(config: HomeConfig) -> Self {
         HomeAgent {
-            directory: Directory::new(config.block, config.chunks),
+            directory: Directory::new(config.node, config.block, config.chunks, config.incarnation),
             scores: PerRequester::default(),
             executed: LastExecuted::default(),
             grown: Vec::new(),
             gathers: Gathers::default(),
-            moving: Vec::new(),
-            add_seq: Seq(0),
+            mover: Mover::new(config.node, config.migration),
+            findings: None,
             counters: HomeCounters::default(),
             config,
         }
@@ -130,12 +136,7 @@ impl HomeAgent {
     /// The entry of a block as `(lock word, status, copyset, the switch owns it)`, for checkers.
     pub fn inspect(&mut self, tag: Tag) -> Option<(u16, GlobalStatus, Copyset, bool)> {
         let entry = self.directory.entry(tag)?;
-        Some((
-            entry.lock,
-            entry.status,
-            entry.copyset,
-            entry.owner == Owner::Switch,
-        ))
+        Some((entry.lock, entry.status, entry.copyset, entry.away()))
     }
 
     /// Everything that decides what it will do, for explorers of all states: not what it has counted.
@@ -145,15 +146,16 @@ impl HomeAgent {
         self.executed.fingerprint(into);
         self.grown.hash(into);
         self.gathers.fingerprint(into);
-        self.moving.hash(into);
-        self.add_seq.hash(into);
+        self.mover.fingerprint(into);
+        self.findings.hash(into);
     }
 
     /// Takes a packet with `body_len` bytes behind its header.
     pub fn handle(&mut self, header: &Header, body_len: u32) -> (Outputs, HomeAction) {
         let mut outputs = Outputs::default();
         let mut action = HomeAction::None;
-        if header.epoch != self.config.epoch || header.tag.home() != self.config.node {
+        let stranger = header.epoch != self.config.epoch || header.tag.home() != self.config.node;
+        if stranger || self.findings.is_some() {
             self.counters.ignored += 1;
             return (outputs, action);
         }
@@ -166,7 +168,9 @@ impl HomeAgent {
             Kind::WriteBack => action = self.write_back(header, body_len, &mut outputs),
             Kind::GatherAck => self.gathered(header, &mut outputs),
             Kind::Alloc => self.alloc(header, &mut outputs),
-            Kind::AddAck => self.added(header),
+            Kind::AddAck | Kind::RemoveAck => self.moved(header, &mut outputs),
+            Kind::Demote => self.demote(header, &mut outputs),
+            Kind::AcceptLoss => self.accept_loss(header, &mut outputs),
             Kind::DelegateRead | Kind::DelegateWrite | Kind::DelegateAdd | Kind::DelegateCas => {
                 action = self.delegate(header, &mut outputs);
             }
@@ -177,25 +181,67 @@ impl HomeAgent {
 
     /// The packets to send again because their answer may be lost; the host asks every few round trips.
     pub fn resend(&self) -> impl Iterator<Item = Output> {
-        self.moving
-            .iter()
-            .map(|header| Output::new(Dest::Switch, *header))
+        self.mover
+            .packets()
+            .map(|header| Output::new(Dest::Switch, header))
+    }
+
+    /// Ends a period (§5.2.2): the hottest entries are to move. What can start at once is returned; the rest starts
+    /// as locks and slots become free.
+    pub fn end_period(&mut self) -> Vec<Output> {
+        let directory = &mut self.directory;
+        self.mover.end_period(|tag, hot| {
+            let Some(entry) = directory.entry(tag) else {
+                return false;
+            };
+            let (from, to) = if hot {
+                (Owner::Home, Owner::Wanted)
+            } else {
+                (Owner::Wanted, Owner::Home)
+            };
+            let changes = entry.owner == from;
+            if changes {
+                entry.owner = to;
+            }
+            changes
+        });
+        self.start_moves()
+    }
+
+    /// Starts the moves that can start, the hottest first.
+    pub fn start_moves(&mut self) -> Vec<Output> {
+        if self.findings.is_some() {
+            return Vec::new();
+        }
+        let wanted: Vec<Tag> = self.mover.wanted().rev().collect();
+        let mut outputs = Vec::new();
+        for tag in wanted {
+            outputs.extend(self.start_move(tag));
+        }
+        outputs
+    }
+
+    fn start_move(&mut self, tag: Tag) -> Option<Output> {
+        let entry = self.directory.entry(tag)?;
+        self.mover.add(self.config.epoch, tag, entry)
     }
 
     /// The switch owns the entry and has granted; the data is here.
     fn provide(&mut self, header: &Header) -> Output {
         if self.directory.entry(header.tag).is_none() || header.status != GlobalStatus::Unshared {
-            return refusal(header, self.config.node, Reason::NoMemory);
+            return refusal(header, self.config.node, self.directory.absence(header.tag));
         }
         forward::from_home(*header, self.config.node)
     }
 
     fn request(&mut self, header: &Header, outputs: &mut Outputs) {
         let me = self.config.node;
+        let absence = self.directory.absence(header.tag);
         let Some(entry) = self.directory.entry(header.tag) else {
-            return outputs.push(refusal(header, me, Reason::NoMemory));
+            return outputs.push(refusal(header, me, absence));
         };
-        let ours = entry.owner != Owner::Switch;
+        let lost = entry.owner == Owner::Lost;
+        let ours = !entry.away() && !lost;
         let shared = header.kind.locks_shared();
         let acquired = ours && lock::acquire(&mut entry.lock, shared);
         let valid = tables::check(
@@ -222,6 +268,7 @@ impl HomeAgent {
             }
             Verdict::Refused { .. } => {
                 let reason = match (ours, acquired) {
+                    (false, _) if lost => Reason::Lost,
                     (false, _) => Reason::Moved,
                     (true, false) => Reason::Locked,
                     (true, true) => Reason::Invalid,
@@ -230,7 +277,8 @@ impl HomeAgent {
                 self.counters.invalid += u64::from(reason == Reason::Invalid);
                 outputs.push(refusal(header, me, reason));
             }
-            Verdict::Stale { .. } => self.counters.ignored += 1,
+            // Only a switch passes requests on.
+            Verdict::Stale { .. } | Verdict::Elsewhere { .. } => self.counters.ignored += 1,
         }
     }
 
@@ -240,7 +288,12 @@ impl HomeAgent {
             return self.gather(granted, outputs);
         }
         match forward::send(granted, route, me) {
-            Some(Granted::Send(output)) => outputs.push(output),
+            Some(Granted::Send(output)) => {
+                if let Dest::Agents { nodes, .. } = output.to {
+                    self.mover.heat(granted.tag, nodes.len());
+                }
+                outputs.push(output);
+            }
             Some(Granted::FromHome(header)) => outputs.push(forward::from_home(header, me)),
             None => self.counters.ignored += 1,
         }
@@ -271,56 +324,57 @@ impl HomeAgent {
             };
             entry.status = header.status;
         }
-        let movable =
-            entry.lock == 0 && entry.owner == Owner::Home && !header.flags.has(Flags::KEEP);
-        if self.config.migrate && movable && self.moving.len() < MAX_MOVING {
-            outputs.push(self.add_to_switch(header.tag));
+        if entry.owner == Owner::Wanted {
+            self.start_move(header.tag)
+                .into_iter()
+                .for_each(|output| outputs.push(output));
         }
     }
 
-    /// ADD-TO-SWITCH (§5.2.1): holds the write lock until the switch has answered.
-    fn add_to_switch(&mut self, tag: Tag) -> Output {
-        self.add_seq = self.add_seq.next();
-        let me = RequesterId {
-            node: self.config.node,
-            slot: 0,
-        };
-        let mut header =
-            Header::request(Kind::AddToSwitch, self.config.epoch, tag, me, self.add_seq);
-        if let Some(entry) = self.directory.entry(tag) {
-            lock::acquire(&mut entry.lock, false);
-            entry.owner = Owner::Moving;
-            header.status = entry.status;
-            header.copyset = entry.copyset;
-        }
-        self.moving.push(header);
-        Output::new(Dest::Switch, header)
-    }
-
-    fn added(&mut self, header: &Header) {
-        let Some(at) = self
-            .moving
-            .iter()
-            .position(|add| add.tag == header.tag && add.seq == header.seq)
-        else {
+    /// The switch has answered a move (§5.2.1).
+    fn moved(&mut self, header: &Header, outputs: &mut Outputs) {
+        let Some(entry) = self.directory.entry(header.tag) else {
             self.counters.ignored += 1;
             return;
         };
-        self.moving.swap_remove(at);
+        match self.mover.answered(header, entry) {
+            Moved::Added => self.counters.migrated += 1,
+            Moved::Collided => self.counters.collided += 1,
+            Moved::Returned(free) => {
+                self.counters.returned += 1;
+                outputs.push(free);
+            }
+            Moved::Stays | Moved::Freed => {}
+            Moved::Stale => self.counters.ignored += 1,
+        }
+    }
+
+    /// The shadow node has found the entry cold, or another hotter.
+    fn demote(&mut self, header: &Header, outputs: &mut Outputs) {
         let Some(entry) = self.directory.entry(header.tag) else {
+            self.counters.ignored += 1;
             return;
         };
-        lock::release(&mut entry.lock, false);
-        if header.reason == Reason::None {
-            *entry = Entry {
-                owner: Owner::Switch,
-                ..Entry::default()
-            };
-            self.counters.migrated += 1;
-        } else {
-            entry.owner = Owner::Settled;
-            self.counters.collided += 1;
+        match self.mover.remove(self.config.epoch, header.tag, entry) {
+            Some(output) => outputs.push(output),
+            None => self.counters.ignored += 1,
         }
+    }
+
+    /// The application goes on with what home's memory has of a lost block.
+    fn accept_loss(&mut self, header: &Header, outputs: &mut Outputs) {
+        let executed = self.executed.enter(header.requester, header.seq);
+        let mut ack = header.answer(Kind::AcceptLossAck, self.config.node);
+        let absence = self.directory.absence(header.tag);
+        match (executed, self.directory.entry(header.tag)) {
+            (Executed::Old, _) => return,
+            (_, None) => ack.reason = absence,
+            (Executed::New, Some(entry)) if entry.owner == Owner::Lost => {
+                *entry = Entry::default();
+            }
+            _ => {}
+        }
+        outputs.push(Output::new(Dest::Requester(header.requester), ack));
     }
 
     fn write_back(&mut self, header: &Header, body_len: u32, outputs: &mut Outputs) -> HomeAction {
@@ -384,7 +438,8 @@ impl HomeAgent {
     fn delegate(&mut self, header: &Header, outputs: &mut Outputs) -> HomeAction {
         let in_block = header.offset.is_multiple_of(8) && header.offset < self.config.block;
         if self.directory.entry(header.tag).is_none() || !in_block {
-            let no = header.refuse(Kind::DelegateAck, self.config.node, Reason::NoMemory);
+            let why = self.directory.absence(header.tag);
+            let no = header.refuse(Kind::DelegateAck, self.config.node, why);
             outputs.push(Output::new(Dest::Requester(header.requester), no));
             return HomeAction::None;
         }

@@ -27,6 +27,12 @@ pub fn release(lock: &mut LockWord, shared: bool) -> bool {
     true
 }
 
+/// Whether a writer holds it.
+#[inline]
+pub fn held_alone(lock: LockWord) -> bool {
+    lock & WRITER != 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,6 +7,7 @@
 //! fills or empties is reserved by the host until it is unlocked.
 
 use super::assembly::Assembly;
+use super::rebuild::Open;
 use super::rtt::RoundTrip;
 use super::tables;
 use crate::wire::{
@@ -98,6 +99,8 @@ struct Current {
     assembly: Assembly,
     home: Home,
     home_done: bool,
+    /// Held when its epoch ended: it takes effect here, and there is nothing to unlock.
+    fenced: bool,
     began: u64,
     sent: u64,
     attempts: u32,
@@ -109,6 +112,15 @@ struct Pending {
     sent: u64,
     began: u64,
     attempts: u32,
+}
+
+/// What the end of an epoch has cut off at one requester.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Interrupted {
+    /// Events that may hold locks: one whose unlock is not acknowledged, one that waits for home, the current one.
+    pub open: [Option<Open>; 3],
+    /// Blocks that this node has read and whose home may not have them yet.
+    pub unfinished: [Option<Tag>; 2],
 }
 
 /// One requester.
@@ -189,6 +201,7 @@ impl Requester {
             assembly: Assembly::default(),
             home: Home::Current,
             home_done: false,
+            fenced: false,
             began: now,
             sent: now,
             attempts: 1,
@@ -271,7 +284,7 @@ impl Requester {
         let taken = match header.kind {
             Kind::Ack => current.ack(header, body_len, block),
             Kind::WriteBackAck => Accept::Drop,
-            Kind::AllocAck | Kind::DelegateAck => current.done(header),
+            Kind::AllocAck | Kind::DelegateAck | Kind::AcceptLossAck => current.done(header),
             _ => return nothing,
         };
         current.settle(self.config.id.node);
@@ -297,6 +310,11 @@ impl Requester {
     /// An EVICT-MODIFIED that is held: send the block home before unlocking. `Held` again means it is there.
     pub fn write_back(&mut self, now: u64) -> Option<Output> {
         let current = self.current.as_mut()?;
+        if current.fenced {
+            current.step = Step::Refused(Reason::Fenced);
+            current.grant = None;
+            return None;
+        }
         current.step = Step::Waiting;
         current.home = Home::WritingBack;
         (current.sent, current.began) = (now, now);
@@ -313,6 +331,9 @@ impl Requester {
     /// [`Requester::handle_timeout`] return the rest.
     pub fn unlock(&mut self, now: u64, keep: bool) -> Option<Output> {
         let mut current = self.current.take()?;
+        if current.fenced {
+            return None;
+        }
         if keep || current.home_is_current() {
             return self.release(now, &current, keep);
         }
@@ -366,6 +387,79 @@ impl Requester {
             },
             unlock,
         )
+    }
+
+    /// The rack goes on to another epoch, with or without a switch. What is under way has not happened: it ends with
+    /// [`Reason::Fenced`]. What is held takes effect in this node's cache, which is what the directory will be
+    /// made from, and needs no unlock; only bare locks stay, and their unlocks go to the home from now on.
+    pub fn enter(&mut self, epoch: u32, switch: bool) -> Interrupted {
+        let mut interrupted = Interrupted::default();
+        if epoch == self.config.epoch {
+            return interrupted;
+        }
+        (self.config.epoch, self.config.switch) = (epoch, switch);
+        let open = |request: &Header| Open {
+            tag: request.tag,
+            seq: request.seq,
+            slot: request.requester.slot,
+            epoch: request.epoch as u16,
+            shared: request.kind.locks_shared() || request.flags.has(Flags::READER),
+            bare: false,
+            awaits_data: false,
+        };
+        let unlock = self.unlock.take();
+        interrupted.open[0] = unlock.map(|pending| open(&pending.header));
+        if let Some(tail) = self.tail.take() {
+            interrupted.open[1] = Some(open(&tail.request));
+            interrupted.unfinished[0] = Some(tail.request.tag);
+        }
+        let Some(current) = &mut self.current else {
+            return interrupted;
+        };
+        let kind = current.request.kind;
+        let event = open(&current.request);
+        match current.step {
+            Step::Held(_) if kind.only_locks() => {
+                interrupted.open[2] = Some(Open {
+                    bare: true,
+                    ..event
+                });
+                current.request.epoch = epoch;
+                if let Some(grant) = &mut current.grant {
+                    grant.flags = grant.flags.but(Flags::IN_SWITCH);
+                }
+            }
+            Step::Held(_) => {
+                current.fenced = true;
+                interrupted.open[2] = kind.is_request().then_some(event);
+                let unfinished = !current.home_is_current();
+                interrupted.unfinished[1] = unfinished.then_some(event.tag);
+            }
+            Step::Waiting => {
+                interrupted.open[2] = kind.is_request().then_some(Open {
+                    awaits_data: kind == Kind::WriteMiss,
+                    ..event
+                });
+                current.step = Step::Refused(Reason::Fenced);
+                current.grant = None;
+            }
+            // Granted, and its provider could not serve: the lock may be ours.
+            Step::Refused(_) | Step::Lost => {
+                interrupted.open[2] = current.grant.take().map(|_| event);
+            }
+        }
+        interrupted
+    }
+
+    /// Whoever is to answer can answer again: what waits is sent again at the next [`Requester::handle_timeout`].
+    pub fn poke(&mut self) {
+        let events = [&mut self.current, &mut self.tail];
+        for event in events.into_iter().flatten() {
+            event.sent = 0;
+        }
+        if let Some(unlock) = &mut self.unlock {
+            unlock.sent = 0;
+        }
     }
 
     /// When an event's next retransmission is due: 6 round trips after the first transmission (§5.3.1).
@@ -437,6 +531,7 @@ impl Current {
         self.assembly.hash(into);
         self.home.hash(into);
         self.home_done.hash(into);
+        self.fenced.hash(into);
     }
 
     /// What to send again, if it is time to.

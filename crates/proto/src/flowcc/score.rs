@@ -13,11 +13,13 @@
 
 use crate::wire::{GlobalStatus, NodeId, Seq};
 
-/// A score: `seq << 32 | provider + 1 << 8 | status << 1 | granted`. Zero is "nothing yet"; requesters start at
-/// sequence number 1.
+/// A score: `seq << 32 | provider + 1 << 8 | elsewhere << 3 | status << 1 | granted`. Zero is "nothing yet";
+/// requesters start at sequence number 1.
 pub type Score = u64;
 
 const GRANTED: u64 = 1;
+/// The first copy found no entry here and was passed on: whoever it was passed to decides for every copy.
+const ELSEWHERE: u64 = 1 << 3;
 const PROVIDER_SHIFT: u32 = 8;
 
 /// Where a granted request went: what its entry said then, and who provides the data.
@@ -59,6 +61,11 @@ pub enum Verdict {
         /// Release what this pass acquired.
         undo: bool,
     },
+    /// Another owner decides about it, and about every later copy: pass it on.
+    Elsewhere {
+        /// Release what this pass acquired.
+        undo: bool,
+    },
     /// It is older than what this requester has asked since: drop it.
     Stale {
         /// Release what this pass acquired.
@@ -69,9 +76,12 @@ pub enum Verdict {
 impl Verdict {
     /// Whether to release what this pass acquired.
     pub fn undo(self) -> bool {
-        let (Verdict::Granted { undo, .. } | Verdict::Refused { undo } | Verdict::Stale { undo }) =
-            self;
-        undo
+        match self {
+            Verdict::Granted { undo, .. }
+            | Verdict::Refused { undo }
+            | Verdict::Elsewhere { undo }
+            | Verdict::Stale { undo } => undo,
+        }
     }
 }
 
@@ -93,8 +103,27 @@ pub fn enter(score: &mut Score, seq: Seq, acquired: bool, valid: bool, route: Ro
             undo: acquired,
             route: Route::from_bits(*score),
         },
+        Ordering::Equal if *score & ELSEWHERE != 0 => Verdict::Elsewhere { undo: acquired },
         Ordering::Equal => Verdict::Refused { undo: acquired },
         Ordering::Less => Verdict::Stale { undo: acquired },
+    }
+}
+
+/// Enters a request whose entry is not here. Only the first copy, and later ones of the same, are passed on: a late
+/// copy of what was decided here, whose entry has left since, must not be decided again (hard place FlowCC 7).
+#[inline]
+pub fn pass_on(score: &mut Score, seq: Seq) -> Verdict {
+    use core::cmp::Ordering;
+    let undo = false;
+    match seq.compare(Seq((*score >> 32) as u32)) {
+        Ordering::Greater => {
+            *score = (seq.0 as u64) << 32 | ELSEWHERE;
+            Verdict::Elsewhere { undo }
+        }
+        Ordering::Equal if *score & ELSEWHERE != 0 => Verdict::Elsewhere { undo },
+        Ordering::Equal if *score & GRANTED != 0 => Verdict::Stale { undo },
+        Ordering::Equal => Verdict::Refused { undo },
+        Ordering::Less => Verdict::Stale { undo },
     }
 }
 
@@ -168,6 +197,24 @@ mod tests {
             enter(&mut score, Seq(1), true, true, NOW),
             Verdict::Refused { undo: true }
         );
+    }
+
+    #[test]
+    fn one_owner_decides_about_all_copies() {
+        let mut score = 0;
+        let elsewhere = |undo| Verdict::Elsewhere { undo };
+        assert_eq!(pass_on(&mut score, Seq(1)), elsewhere(false));
+        // The entry has come here since: the other owner may have decided.
+        assert_eq!(enter(&mut score, Seq(1), true, true, NOW), elsewhere(true));
+        assert!(!leave(&mut score, Seq(1)));
+        // Decided here, and the entry has left since.
+        assert_eq!(enter(&mut score, Seq(3), true, true, NOW), granted(false));
+        assert!(leave(&mut score, Seq(3)));
+        assert_eq!(
+            pass_on(&mut score, Seq(3)),
+            Verdict::Refused { undo: false }
+        );
+        assert_eq!(pass_on(&mut score, Seq(1)), Verdict::Stale { undo: false });
     }
 
     #[test]

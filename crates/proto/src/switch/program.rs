@@ -4,18 +4,19 @@
 //! |---|---|
 //! | `w` of `0..ways` | TAG of way `w` |
 //! | `w + 1` | LOCK, G-STATUS and COPYSET of way `w` |
-//! | `ways + 1` | SCOREBOARD, two scores a requester |
+//! | `ways + 1` | SCOREBOARD, two scores a requester, and MOVES, one a migration under way |
 //!
 //! The check table stands between the entry and the scoreboard: whether the request is valid is known in the
 //! same pass that takes the lock, so a refusal and a grant are each final in one step. What a pass cannot do
-//! any more is done by a resubmission: giving back a lock, executing an unlock, inserting a tag.
+//! any more is done by a resubmission: giving back a lock, executing an unlock. Migration is in `moves`, what
+//! the control plane reads and resets in `control`.
 
+use super::entry::{Entry, Seen, Way, stored};
+use super::moves::Move;
 use super::rmt::{Array, Pass, Pipeline, Violation};
 use crate::flowcc::forward::{self, Granted};
-use crate::flowcc::lock::{self, LockWord};
 use crate::flowcc::score::{self, Route, Score, Verdict};
-use crate::flowcc::tables;
-use crate::wire::{Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Tag};
+use crate::wire::{Flags, Header, Kind, NodeId, Reason, RequesterId, Tag};
 use crate::{Dest, Output, Outputs};
 use alloc::vec::Vec;
 
@@ -30,6 +31,8 @@ pub struct SwitchConfig {
     pub sets: usize,
     /// Decides which sharer provides data.
     pub seed: u32,
+    /// Who is told of every migration (§5.2.2).
+    pub shadow: Option<NodeId>,
 }
 
 /// Ways at most: one stage each, one more for the last way's entry, one for the scoreboard, of an ASIC's 12.
@@ -43,6 +46,7 @@ impl Default for SwitchConfig {
             ways: 8,
             sets: 32_768,
             seed: 0,
+            shadow: None,
         }
     }
 }
@@ -64,6 +68,8 @@ pub struct SwitchCounters {
     pub added: u64,
     /// ADD-TO-SWITCH refused for want of a free location.
     pub collided: u64,
+    /// Entries given back to home agents.
+    pub removed: u64,
     /// Packets dropped: another epoch, stale, or not for a switch.
     pub dropped: u64,
     /// Broken pipeline rules: always zero, or the program has a defect.
@@ -73,51 +79,15 @@ pub struct SwitchCounters {
 /// The sender that the switch puts in its packets; no node has this number.
 pub const SWITCH: NodeId = NodeId::MAX;
 
-struct Way {
-    tag: Array<u64>,
-    lock: Array<LockWord>,
-    status: Array<u8>,
-    copyset: Array<u32>,
-}
-
-/// A free location; a taken one is odd.
-const FREE: u64 = 0;
-
 /// The program and its registers.
 pub struct SwitchProgram {
-    config: SwitchConfig,
-    pipeline: Pipeline,
-    ways: Vec<Way>,
-    scores: Array<Score>,
-    counters: SwitchCounters,
-}
-
-/// What a pass over an entry does to it.
-enum Entry<'a> {
-    Lock {
-        shared: bool,
-        kind: Kind,
-        node: NodeId,
-    },
-    Release {
-        shared: bool,
-        install: Option<&'a Header>,
-    },
-    Install(&'a Header),
-}
-
-/// What such a pass has seen.
-#[derive(Clone, Copy, Default)]
-struct Seen {
-    acquired: bool,
-    valid: bool,
-    status: GlobalStatus,
-    copyset: Copyset,
-}
-
-/// A tag in its array: the low bit says that the location is taken, so that block 0 of node 0 has a form too.
-fn stored(tag: Tag) -> u64 {
-    tag.0 | 1
+    pub(super) config: SwitchConfig,
+    pub(super) pipeline: Pipeline,
+    pub(super) ways: Vec<Way>,
+    pub(super) scores: Array<Score>,
+    pub(super) moves: Array<Move>,
+    pub(super) frozen: bool,
+    pub(super) counters: SwitchCounters,
 }
 
 impl SwitchProgram {
@@ -128,17 +98,11 @@ impl SwitchProgram {
             sets: config.sets.max(1).next_power_of_two(),
             ..config
         };
-        let ways = (0..config.ways)
-            .map(|w| Way {
-                tag: Array::new(w, config.sets),
-                lock: Array::new(w + 1, config.sets),
-                status: Array::new(w + 1, config.sets),
-                copyset: Array::new(w + 1, config.sets),
-            })
-            .collect();
         SwitchProgram {
-            ways,
+            ways: (0..config.ways).map(|w| Way::new(w, config.sets)).collect(),
             scores: Array::new(config.ways + 1, RequesterId::COUNT * 2),
+            moves: Array::new(config.ways + 1, RequesterId::COUNT),
+            frozen: false,
             pipeline: Pipeline::default(),
             counters: SwitchCounters::default(),
             config,
@@ -155,50 +119,10 @@ impl SwitchProgram {
         self.pipeline.passes()
     }
 
-    pub(super) fn arrays(&self) -> impl Iterator<Item = (&'static str, u8, usize, usize)> {
-        fn row<T>(name: &'static str, a: &Array<T>) -> (&'static str, u8, usize, usize) {
-            (name, a.stage(), a.len(), a.item_bytes())
-        }
-        self.ways
-            .iter()
-            .flat_map(|w| {
-                [
-                    row("TAG", &w.tag),
-                    row("LOCK", &w.lock),
-                    row("G-STATUS", &w.status),
-                    row("COPYSET", &w.copyset),
-                ]
-            })
-            .chain([row("SCOREBOARD", &self.scores)])
-    }
-
-    /// The entry of a block as `(lock word, status, copyset)`, for checkers and the control plane.
-    pub fn inspect(&self, tag: Tag) -> Option<(u16, GlobalStatus, Copyset)> {
-        let at = self.set(tag);
-        let way = self
-            .ways
-            .iter()
-            .find(|way| way.tag.items()[at] == stored(tag))?;
-        let status = GlobalStatus::from_byte(way.status.items()[at])?;
-        Some((
-            way.lock.items()[at],
-            status,
-            Copyset(way.copyset.items()[at]),
-        ))
-    }
-
-    /// How many entries it owns.
-    pub fn entries(&self) -> usize {
-        self.ways
-            .iter()
-            .map(|way| way.tag.items().iter().filter(|&&tag| tag != FREE).count())
-            .sum()
-    }
-
     /// Takes a packet. Whatever it holds, the outputs are at most three packets, and nothing panics.
     pub fn handle(&mut self, header: &Header) -> Outputs {
         let mut outputs = Outputs::default();
-        if header.epoch != self.config.epoch {
+        if header.epoch != self.config.epoch || self.frozen {
             self.counters.dropped += 1;
             return outputs;
         }
@@ -208,6 +132,7 @@ impl SwitchProgram {
             }
             Kind::Unlock => self.unlock(header, &mut outputs),
             Kind::AddToSwitch => self.add(header, &mut outputs),
+            Kind::RemoveFromSwitch => self.remove(header, &mut outputs),
             _ => {
                 self.counters.dropped += 1;
                 Ok(())
@@ -219,10 +144,8 @@ impl SwitchProgram {
         outputs
     }
 
-    fn set(&self, tag: Tag) -> usize {
-        // Block numbers of one node are dense from some low bit on; the multiply spreads them over the sets.
-        let mixed = tag.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> 32) as usize & (self.config.sets - 1)
+    pub(super) fn set(&self, tag: Tag) -> usize {
+        super::set_of(tag, self.config.sets)
     }
 
     fn score_index(header: &Header) -> usize {
@@ -230,7 +153,12 @@ impl SwitchProgram {
     }
 
     /// Looks for the tag way by way, and does `entry` to the state behind it. `None`: not in the switch.
-    fn visit(&mut self, pass: &Pass, tag: Tag, entry: &Entry) -> Result<Option<Seen>, Violation> {
+    pub(super) fn visit(
+        &mut self,
+        pass: &Pass,
+        tag: Tag,
+        entry: &Entry,
+    ) -> Result<Option<Seen>, Violation> {
         let at = self.set(tag);
         for way in &mut self.ways {
             if way.tag.access(pass, at, |t| *t == stored(tag))? {
@@ -249,13 +177,14 @@ impl SwitchProgram {
             node: header.requester.node,
         };
         let found = self.visit(&pass, header.tag, &lock)?;
-        // The scoreboard takes note of requests for other owners too: a late copy of one must not be granted
-        // here after the entry has moved (hard place FlowCC 7).
+        // The scoreboard takes note of requests for other owners too: whoever decides about the first copy of
+        // a request decides about all, wherever the entry has moved meanwhile (hard place FlowCC 7).
         let seen = found.unwrap_or_default();
         let index = Self::score_index(header);
         let now = forward::choose(header, seen.status, seen.copyset, self.config.seed);
-        let verdict = self.scores.access(&pass, index, |s| {
-            score::enter(s, header.seq, seen.acquired, seen.valid, now)
+        let verdict = self.scores.access(&pass, index, |s| match found {
+            Some(seen) => score::enter(s, header.seq, seen.acquired, seen.valid, now),
+            None => score::pass_on(s, header.seq),
         })?;
         if verdict.undo() {
             let pass = self.pipeline.enter();
@@ -268,16 +197,14 @@ impl SwitchProgram {
                 },
             )?;
         }
-        match (verdict, found) {
-            (Verdict::Stale { .. }, _) => self.counters.dropped += 1,
-            (_, None) => {
+        match verdict {
+            Verdict::Stale { .. } => self.counters.dropped += 1,
+            Verdict::Elsewhere { .. } => {
                 self.counters.to_home += 1;
                 outputs.push(Output::new(Dest::Agent(header.tag.home()), *header));
             }
-            (Verdict::Granted { route, .. }, Some(seen)) => {
-                self.grant(header, seen, route, outputs);
-            }
-            (Verdict::Refused { .. }, Some(seen)) => {
+            Verdict::Granted { route, .. } => self.grant(header, seen, route, outputs),
+            Verdict::Refused { .. } => {
                 let reason = if seen.acquired {
                     Reason::Invalid
                 } else {
@@ -335,84 +262,5 @@ impl SwitchProgram {
             header.answer(Kind::UnlockAck, SWITCH),
         ));
         Ok(())
-    }
-
-    /// ADD-TO-SWITCH: one pass looks for the tag and a free location, the next one takes it.
-    fn add(&mut self, header: &Header, outputs: &mut Outputs) -> Result<(), Violation> {
-        let at = self.set(header.tag);
-        let pass = self.pipeline.enter();
-        let (mut have, mut free) = (false, None);
-        for (w, way) in self.ways.iter_mut().enumerate() {
-            let there = way.tag.access(&pass, at, |t| *t)?;
-            have |= there == stored(header.tag);
-            if there == FREE && free.is_none() {
-                free = Some(w);
-            }
-        }
-        let inserted = match free {
-            // A retransmission: the first copy has inserted it, and the entry may have lived on since.
-            _ if have => true,
-            Some(w) => self.insert(w, at, header)?,
-            None => false,
-        };
-        let reason = if inserted { Reason::None } else { Reason::Full };
-        self.counters.added += u64::from(inserted && !have);
-        self.counters.collided += u64::from(!inserted);
-        let ack = header.refuse(Kind::AddAck, SWITCH, reason);
-        outputs.push(Output::new(Dest::Agent(header.tag.home()), ack));
-        Ok(())
-    }
-
-    fn insert(&mut self, w: usize, at: usize, header: &Header) -> Result<bool, Violation> {
-        let pass = self.pipeline.enter();
-        let way = &mut self.ways[w];
-        let taken = way.tag.access(&pass, at, |t| {
-            let free = *t == FREE;
-            if free {
-                *t = stored(header.tag);
-            }
-            free
-        })?;
-        if taken {
-            way.apply(&pass, at, &Entry::Install(header))?;
-        }
-        Ok(taken)
-    }
-}
-
-impl Way {
-    /// The three arrays of an entry, in the one stage they share, so that they change together (P1, §2.2).
-    fn apply(&mut self, pass: &Pass, at: usize, entry: &Entry) -> Result<Seen, Violation> {
-        let mut seen = Seen::default();
-        match entry {
-            Entry::Lock { shared, kind, node } => {
-                seen.acquired = self.lock.access(pass, at, |l| lock::acquire(l, *shared))?;
-                seen.status = self.status.access(pass, at, |s| {
-                    GlobalStatus::from_byte(*s).unwrap_or_default()
-                })?;
-                seen.copyset = self.copyset.access(pass, at, |c| Copyset(*c))?;
-                seen.valid = tables::check(*kind, *node, seen.status, seen.copyset);
-            }
-            Entry::Release { shared, install } => {
-                self.lock.access(pass, at, |l| lock::release(l, *shared))?;
-                if let Some(header) = install {
-                    self.status.access(pass, at, |s| *s = header.status as u8)?;
-                    self.copyset.access(pass, at, |c| {
-                        // Read unlocks race with each other: union, never overwrite (hard place FlowCC 4).
-                        *c = if *shared {
-                            *c | header.copyset.0
-                        } else {
-                            header.copyset.0
-                        };
-                    })?;
-                }
-            }
-            Entry::Install(header) => {
-                self.lock.access(pass, at, |l| *l = 0)?;
-                self.status.access(pass, at, |s| *s = header.status as u8)?;
-                self.copyset.access(pass, at, |c| *c = header.copyset.0)?;
-            }
-        }
-        Ok(seen)
     }
 }

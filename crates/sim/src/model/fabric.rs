@@ -167,6 +167,8 @@ fn body(data: Data) -> u32 {
         Data::None => 0,
         Data::Cache | Data::Home => BLOCK,
         Data::Operand => 8,
+        // Reports of a period; their size is their host's to say.
+        Data::Records => 0,
     }
 }
 

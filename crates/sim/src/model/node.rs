@@ -7,7 +7,9 @@ use super::params::{Agents, Costs};
 use super::thread::Thread;
 use super::workload::Workload;
 use super::{BLOCK, EPOCH};
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig, LastExecuted, LocalStatus, Style, cache_agent};
+use rackmem_proto::flowcc::{
+    HomeAgent, HomeConfig, LastExecuted, LocalStatus, Migration, Style, cache_agent,
+};
 use rackmem_proto::wire::{Flags, GlobalStatus, Header, Kind, NodeId};
 use rackmem_proto::{CHUNK, Dest, Output, Outputs};
 use std::collections::VecDeque;
@@ -265,7 +267,8 @@ impl HomeStyle {
             epoch: EPOCH,
             block: BLOCK,
             chunks,
-            migrate: self.migrate,
+            incarnation: 1,
+            migration: self.migrate.then(Migration::default),
             style: self.style,
             seed: SEED,
         }

@@ -1,12 +1,15 @@
 //! What is looked at after everything that happens, and at the end.
 
 use super::block::{self, COUNTERS};
-use super::invariants::{BlockState, Copy, INVARIANTS, liveness};
+use super::invariants::{BlockState, Copy, INVARIANTS, Owners, liveness};
 use super::run::World;
 use super::thread::Thread;
 use super::trace::Subject;
 use super::violation::Violation;
-use rackmem_proto::wire::Tag;
+use rackmem_proto::wire::{Kind, Tag};
+
+/// The lock word of an entry that the switch serves no more.
+const RETIRED: u16 = 1 << 15;
 
 impl World {
     /// The invariants of every block that something has happened to.
@@ -59,17 +62,27 @@ impl World {
         });
         let copies = copies.collect();
         let home = &mut self.nodes[usize::from(tag.home())];
-        let (lock, status, copyset, _) = home.home.inspect(tag)?;
-        let moving = home.home.resend().any(|output| output.header.tag == tag);
+        let (lock, status, copyset, away) = home.home.inspect(tag)?;
+        let moves = |kind| {
+            let mut moves = home.home.resend();
+            moves.any(|move_| move_.header.tag == tag && move_.header.kind == kind)
+        };
+        let (adding, removing) = (moves(Kind::AddToSwitch), moves(Kind::RemoveFromSwitch));
         let home_current = oracle.agrees(number, home.memory(tag));
         let in_switch = self.switch.as_ref().and_then(|switch| switch.inspect(tag));
-        let (lock, status, copyset) = in_switch.unwrap_or((lock, status, copyset));
+        let owners = Owners {
+            home: !away && !adding,
+            switch: in_switch.is_some_and(|(lock, ..)| !(removing && lock == RETIRED)),
+            moving: adding || removing,
+        };
+        let served_by_switch = in_switch.filter(|_| away || adding);
+        let (lock, status, copyset) = served_by_switch.unwrap_or((lock, status, copyset));
         let live = self.threads.iter().flat_map(Thread::live);
         Some(BlockState {
             lock,
             status,
             copyset,
-            moving,
+            owners,
             copies,
             events: live.filter(|event| event.tag == tag).collect(),
             home_current,

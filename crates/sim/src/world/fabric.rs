@@ -5,7 +5,7 @@ use super::faults::Faults;
 use super::random::Random;
 use super::trace::{Fate, Trace};
 use rackmem_proto::Output;
-use rackmem_proto::wire::{Dest, Header, MAX_NODES, NodeId, RequesterId, Tag};
+use rackmem_proto::wire::{Dest, Header, MAX_NODES, NodeId, Record, RequesterId, Tag};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
@@ -35,6 +35,16 @@ pub enum Occurrence {
     Wake(usize),
     /// A node's agents look after what they have not had answered.
     Tick(usize),
+}
+
+impl Packet {
+    /// The records of its body.
+    pub fn records(&self) -> impl Iterator<Item = Record> {
+        self.body.chunks_exact(2).map(|pair| Record {
+            tag: Tag(pair[0]),
+            word: pair[1],
+        })
+    }
 }
 
 struct Scheduled {
@@ -151,6 +161,15 @@ impl Fabric {
                 self.post(to, Header { offset, ..header }, part);
             }
         }
+    }
+
+    /// Sends a packet whose body is records.
+    pub fn send_records(&mut self, output: &Output, records: &[Record]) {
+        let words: Vec<u64> = records
+            .iter()
+            .flat_map(|record| [record.tag.0, record.word])
+            .collect();
+        self.post(output.to, output.header, &words);
     }
 
     fn post(&mut self, to: Dest, header: Header, body: &[u64]) {

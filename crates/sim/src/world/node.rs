@@ -6,11 +6,26 @@ use super::fabric::{Fabric, Occurrence, Packet};
 use super::mutation::Mutation;
 use rackmem_proto::flowcc::cache_agent::{self, Reaction};
 use rackmem_proto::flowcc::{
-    Executed, HomeAction, HomeAgent, HomeConfig, LastExecuted, LocalStatus,
+    Executed, Heat, HomeAction, HomeAgent, HomeConfig, LastExecuted, LocalStatus, Shadow,
+    ShadowConfig,
 };
-use rackmem_proto::wire::{Flags, GlobalStatus, Header, Kind, NodeId, RequesterId, Seq, Tag};
+use rackmem_proto::wire::{
+    Flags, GlobalStatus, Header, Kind, NodeId, Record, RequesterId, Seq, Tag,
+};
 use rackmem_proto::{Data, Dest, Output};
 use std::collections::BTreeMap;
+
+/// A node's part in ownership migration, beside its home agent's.
+struct Migrating {
+    shadow_node: NodeId,
+    shadow: Option<Shadow>,
+    /// Invalidations here of the switch's blocks.
+    heat: Heat,
+    ticks: u32,
+}
+
+/// Ticks of a period.
+const PERIOD: u32 = 5;
 
 /// Everything of a node but its threads.
 pub struct Node {
@@ -25,6 +40,8 @@ pub struct Node {
     retained: BTreeMap<RequesterId, (Seq, Block)>,
     parked: Vec<usize>,
     mutation: Option<Mutation>,
+    /// What it does about the switch, if there is one.
+    migrating: Option<Migrating>,
     /// How often retained data was what answered.
     pub recalled: u64,
 }
@@ -43,8 +60,28 @@ impl Node {
             retained: BTreeMap::new(),
             parked: Vec::new(),
             mutation,
+            migrating: None,
             recalled: 0,
         }
+    }
+
+    /// Takes part in migration, as the shadow if it is the one.
+    pub fn migrate(&mut self, shadow_node: NodeId, ways: u8, sets: usize) {
+        let config = ShadowConfig {
+            patience: 20,
+            ..ShadowConfig::new(shadow_node, super::EPOCH, ways, sets)
+        };
+        self.migrating = Some(Migrating {
+            shadow_node,
+            shadow: (shadow_node == self.id).then(|| Shadow::new(config)),
+            heat: Heat::new(16),
+            ticks: 0,
+        });
+    }
+
+    /// The shadow, if this node keeps it.
+    pub fn shadow(&self) -> Option<&Shadow> {
+        self.migrating.as_ref()?.shadow.as_ref()
     }
 
     /// A block of this node's memory.
@@ -70,17 +107,40 @@ impl Node {
         let header = &packet.header;
         let forwarded = header.kind.is_request() && header.flags.has(Flags::GRANTED);
         if forwarded && header.status != GlobalStatus::Unshared {
-            self.cache_agent(header, fabric);
-        } else {
+            return self.cache_agent(header, fabric);
+        }
+        if let Some(Migrating {
+            shadow: Some(shadow),
+            ..
+        }) = &mut self.migrating
+        {
+            let outputs = shadow.handle(header, packet.records());
+            outputs.iter().for_each(|output| fabric.send(output, &[]));
+        }
+        let to_shadow = matches!(header.kind, Kind::HeatReport | Kind::Tags);
+        let copy = matches!(header.kind, Kind::AddAck | Kind::RemoveAck)
+            && header.requester.node != self.id;
+        if !to_shadow && !copy {
             self.home_agent(packet, fabric);
         }
     }
 
-    /// Sends again what may have been lost.
+    /// Sends again what may have been lost, and does what is due every few ticks.
     pub fn tick(&mut self, fabric: &mut Fabric) {
         self.home
             .resend()
             .for_each(|output| fabric.send(&output, &[]));
+        let mut outputs = self.home.start_moves();
+        if let Some(migrating) = &mut self.migrating {
+            migrating.ticks += 1;
+            if migrating.ticks.is_multiple_of(PERIOD) {
+                outputs.extend(self.home.end_period());
+                report(self.id, migrating, fabric);
+                let shadow = migrating.shadow.iter_mut();
+                outputs.extend(shadow.flat_map(Shadow::end_period));
+            }
+        }
+        outputs.iter().for_each(|output| fabric.send(output, &[]));
     }
 
     fn mutated(&self, mutation: Mutation) -> bool {
@@ -108,6 +168,12 @@ impl Node {
             && reaction.next != status
             && !ignores
         {
+            if invalidates
+                && header.flags.has(Flags::IN_SWITCH)
+                && let Some(migrating) = &mut self.migrating
+            {
+                migrating.heat.add(header.tag, 1);
+            }
             let action = if invalidates { "invalid" } else { "downgraded" };
             fabric.note(self.id, header.tag, action);
             self.cache.install(at, header.tag, reaction.next);
@@ -156,6 +222,31 @@ impl Node {
     }
 }
 
+/// Tells the shadow what was invalidated here (§5.2.2).
+fn report(me: NodeId, migrating: &mut Migrating, fabric: &mut Fabric) {
+    let records = migrating.heat.end_period(8, 1);
+    if records.is_empty() {
+        return;
+    }
+    let id = RequesterId { node: me, slot: 0 };
+    let header = Header::request(Kind::HeatReport, super::EPOCH, Tag(0), id, Seq(0));
+    let to = Dest::Agent(migrating.shadow_node);
+    fabric.send_records(&Output::with(to, header, Data::Records), &records);
+}
+
+/// What a switch's control plane answers to a shadow that reads TAG.
+pub fn tell_tags(
+    switch: &rackmem_proto::switch::SwitchProgram,
+    header: &Header,
+    room: usize,
+) -> (Output, Vec<Record>) {
+    let (records, next) = switch.tags(header.offset as usize, room);
+    let mut answer = header.answer(Kind::Tags, rackmem_proto::switch::SWITCH);
+    answer.tag = Tag(next as u64);
+    let to = Dest::Agent(header.requester.node);
+    (Output::with(to, answer, Data::Records), records)
+}
+
 /// How a world's homes are set up.
 pub fn home_config(node: NodeId, seed: u32) -> HomeConfig {
     HomeConfig {
@@ -163,7 +254,8 @@ pub fn home_config(node: NodeId, seed: u32) -> HomeConfig {
         epoch: super::EPOCH,
         block: BLOCK_BYTES,
         chunks: super::CHUNKS,
-        migrate: false,
+        incarnation: 1,
+        migration: None,
         style: rackmem_proto::flowcc::Style::Forward,
         seed,
     }

@@ -3,12 +3,12 @@
 use super::config::{Config, Rack};
 use super::fabric::{Fabric, Occurrence, Packet, Traffic};
 use super::invariants::liveness;
-use super::node::{Node, home_config};
+use super::node::{Node, home_config, tell_tags};
 use super::oracle::Oracle;
 use super::random::Random;
 use super::thread::{Around, Thread, Work};
 use super::violation::Violation;
-use rackmem_proto::flowcc::{HomeConfig, Style};
+use rackmem_proto::flowcc::{HomeConfig, Migration, Style};
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
 use rackmem_proto::wire::{Dest, Kind, RequesterId};
 
@@ -39,6 +39,10 @@ pub struct Seen {
     pub migrated: u64,
     /// Entries that the switch had no room for.
     pub collided: u64,
+    /// Entries that came back from the switch.
+    pub returned: u64,
+    /// Entries that the shadow sent away for a hotter one.
+    pub displaced: u64,
     /// Requests that found the entry locked.
     pub locked: u64,
     /// Requests that the check table refused.
@@ -92,11 +96,16 @@ impl World {
                 ways,
                 sets,
                 seed: draw,
+                shadow: Some(0),
             })),
             Rack::HomeOnly | Rack::Gather => None,
         };
         let home = |node| HomeConfig {
-            migrate: switch.is_some(),
+            migration: switch.is_some().then_some(Migration {
+                top: 4,
+                least: 1,
+                tracked: 16,
+            }),
             style: if config.rack == Rack::Gather {
                 Style::Gather
             } else {
@@ -123,6 +132,11 @@ impl World {
     }
 
     fn start(&mut self) {
+        if let Rack::Switch { ways, sets } = self.config.rack {
+            for node in &mut self.nodes {
+                node.migrate(0, ways, sets);
+            }
+        }
         for thread in 0..self.threads.len() {
             self.fabric.schedule(0, Occurrence::Wake(thread));
         }
@@ -148,6 +162,10 @@ impl World {
                 let Some(switch) = &mut self.switch else {
                     return;
                 };
+                if packet.header.kind == Kind::ReadTags {
+                    let (output, records) = tell_tags(switch, &packet.header, 4);
+                    return self.fabric.send_records(&output, &records);
+                }
                 let outputs = switch.handle(&packet.header);
                 outputs
                     .iter()
@@ -230,6 +248,8 @@ impl World {
             let counters = node.home.counters();
             seen.migrated += counters.migrated;
             seen.collided += counters.collided;
+            seen.returned += counters.returned;
+            seen.displaced += node.shadow().map_or(0, |s| s.counters().displaced);
             seen.locked += counters.locked;
             seen.invalid += counters.invalid;
             seen.recalled += node.recalled;

@@ -11,7 +11,7 @@ pub const INVARIANT: Invariant = Invariant {
 
 fn broken(block: &BlockState) -> Option<String> {
     let readers = block.events.iter().filter(|event| event.shared).count();
-    let writers = block.events.len() - readers + usize::from(block.moving);
+    let writers = block.events.len() - readers + usize::from(block.owners.moving);
     if usize::from(block.readers()) > readers {
         return Some(format!(
             "{} readers hold the lock, {readers} events may",

@@ -5,6 +5,7 @@ pub mod directory_covers_caches;
 pub mod home_is_current;
 pub mod liveness;
 pub mod locks_of_live_events;
+pub mod one_owner;
 pub mod single_writer;
 
 use super::thread::LiveEvent;
@@ -31,14 +32,25 @@ pub struct BlockState {
     pub status: GlobalStatus,
     /// The entry's copyset.
     pub copyset: Copyset,
-    /// Whether home is moving the entry to the switch.
-    pub moving: bool,
+    /// Who serves the entry.
+    pub owners: Owners,
     /// The valid copies.
     pub copies: Vec<Copy>,
     /// The events that may hold the lock.
     pub events: Vec<LiveEvent>,
     /// Whether home's memory holds what was written last.
     pub home_current: bool,
+}
+
+/// Who serves an entry's requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Owners {
+    /// Its home agent.
+    pub home: bool,
+    /// The switch.
+    pub switch: bool,
+    /// It is on its way between them.
+    pub moving: bool,
 }
 
 /// The writer's bit of a lock word; the others count readers.
@@ -67,7 +79,8 @@ pub struct Invariant {
 }
 
 /// All of them, the most telling first.
-pub const INVARIANTS: [Invariant; 5] = [
+pub const INVARIANTS: [Invariant; 6] = [
+    one_owner::INVARIANT,
     single_writer::INVARIANT,
     data_value::INVARIANT,
     directory_covers_caches::INVARIANT,
@@ -84,7 +97,10 @@ mod tests {
             lock: 0,
             status: GlobalStatus::Shared,
             copyset: Copyset(0b11),
-            moving: false,
+            owners: Owners {
+                home: true,
+                ..Owners::default()
+            },
             copies: [0, 1]
                 .map(|node| Copy {
                     node,
@@ -122,6 +138,8 @@ mod tests {
             ["directory covers caches"]
         );
         assert_eq!(broken(|s| s.home_current = false), ["home is current"]);
+        assert_eq!(broken(|s| s.owners.switch = true), ["one owner"]);
+        assert_eq!(broken(|s| s.owners.home = false), ["one owner"]);
         assert_eq!(broken(|s| s.lock = 1), ["locks of live events"]);
         assert_eq!(broken(|s| s.lock = WRITER), ["locks of live events"]);
     }

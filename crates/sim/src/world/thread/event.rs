@@ -62,7 +62,9 @@ impl Thread {
             Reason::Invalid | Reason::Moved if evicts => Then::Relook,
             Reason::Invalid | Reason::Moved => Then::Again,
             Reason::Full => Then::Finish,
-            Reason::None | Reason::NoMemory | Reason::Refused => {
+            Reason::Fenced if evicts => Then::Relook,
+            Reason::Fenced => Then::Again,
+            Reason::None | Reason::NoMemory | Reason::Refused | Reason::Lost => {
                 let detail = format!("{} was told {reason:?}", self.describe());
                 self.complain(running.tag, detail);
                 Then::BackOff

@@ -1,0 +1,257 @@
+//! Which entries a home agent moves to the switch, and takes back (§5.2).
+//!
+//! What is on its way occupies a slot, which with its sequence number makes the move happen once (see the switch's
+//! `moves`). ADD-TO-SWITCH holds the entry's write lock until it is answered. REMOVE-FROM-SWITCH comes in two steps: the
+//! first brings the metadata, the second frees the location; between them the entry is ours already.
+
+use super::directory::{Entry, Owner};
+use super::heat::Heat;
+use super::lock;
+use crate::wire::{
+    Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq, Tag,
+};
+use crate::{Dest, Output};
+use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
+
+/// Which entries are worth a place in the switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Migration {
+    /// Entries that one home agent moves at the end of a period, at most (the paper's k).
+    pub top: u32,
+    /// Packets to cache agents in a period that make an entry worth moving.
+    pub least: u32,
+    /// Blocks whose heat is counted at a time.
+    pub tracked: u32,
+}
+
+impl Default for Migration {
+    /// The paper's: the top 1000 of every period.
+    fn default() -> Self {
+        Migration {
+            top: 1000,
+            least: 1,
+            tracked: 4096,
+        }
+    }
+}
+
+/// Moves under way at a time, at most: losing every answer is bounded.
+pub const MAX_MOVES: usize = 64;
+
+#[derive(Clone, Default, Hash)]
+struct Slot {
+    seq: Seq,
+    current: Option<Header>,
+}
+
+/// A home agent's part of ownership migration.
+#[derive(Clone)]
+pub struct Mover {
+    me: NodeId,
+    policy: Option<Migration>,
+    heat: Heat,
+    /// Hot entries, the hottest last, that wait for their lock or for a slot.
+    wanted: Vec<(Tag, u32)>,
+    slots: Vec<Slot>,
+}
+
+/// What an answer of the switch means for the entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Moved {
+    /// Nothing: it answers no move under way.
+    Stale,
+    /// The switch owns it.
+    Added,
+    /// The switch had no room.
+    Collided,
+    /// It is ours, with this metadata; the packet frees its location.
+    Returned(Output),
+    /// It stays in the switch: somebody holds its lock.
+    Stays,
+    /// Its location is free.
+    Freed,
+}
+
+impl Mover {
+    /// Moves nothing without a policy.
+    pub fn new(me: NodeId, policy: Option<Migration>) -> Self {
+        Mover {
+            me,
+            policy,
+            heat: Heat::new(policy.map_or(1, |policy| policy.tracked)),
+            wanted: Vec::new(),
+            slots: Vec::new(),
+        }
+    }
+
+    /// Everything that decides what it will do.
+    pub fn fingerprint(&self, into: &mut impl Hasher) {
+        self.wanted.hash(into);
+        self.slots.hash(into);
+        self.heat.hash(into);
+    }
+
+    /// From now on by this policy.
+    pub fn set_policy(&mut self, policy: Option<Migration>) {
+        self.policy = policy;
+    }
+
+    /// A request of this block goes to so many cache agents.
+    #[inline]
+    pub fn heat(&mut self, tag: Tag, agents: u32) {
+        if self.policy.is_some() && agents > 0 {
+            self.heat.add(tag, agents);
+        }
+    }
+
+    /// Ends a period. `entry` gives the entries.
+    pub fn end_period(&mut self, mut mark: impl FnMut(Tag, bool) -> bool) {
+        let Some(policy) = self.policy else { return };
+        for (tag, _) in self.wanted.drain(..) {
+            mark(tag, false);
+        }
+        let hot = self.heat.end_period(policy.top as usize, policy.least);
+        for row in hot.iter().rev() {
+            if mark(row.tag, true) {
+                self.wanted
+                    .push((row.tag, row.word.min(u64::from(u32::MAX)) as u32));
+            }
+        }
+    }
+
+    /// Blocks that wait to move, the hottest last.
+    pub fn wanted(&self) -> impl DoubleEndedIterator<Item = Tag> {
+        self.wanted.iter().map(|row| row.0)
+    }
+
+    fn free_slot(&mut self) -> Option<usize> {
+        let free = self.slots.iter().position(|slot| slot.current.is_none());
+        free.or_else(|| {
+            (self.slots.len() < MAX_MOVES).then(|| {
+                self.slots.push(Slot::default());
+                self.slots.len() - 1
+            })
+        })
+    }
+
+    /// Blocks on their way.
+    pub fn under_way(&self) -> impl Iterator<Item = Tag> {
+        self.packets().map(|header| header.tag)
+    }
+
+    /// The packets whose answers are missing.
+    pub fn packets(&self) -> impl Iterator<Item = Header> {
+        self.slots.iter().filter_map(|slot| slot.current)
+    }
+
+    fn begin(
+        &mut self,
+        kind: Kind,
+        epoch: u32,
+        tag: Tag,
+        fill: impl FnOnce(&mut Header),
+    ) -> Option<Output> {
+        if self.under_way().any(|busy| busy == tag) {
+            return None;
+        }
+        let at = self.free_slot()?;
+        let slot = &mut self.slots[at];
+        slot.seq = slot.seq.next();
+        let id = RequesterId {
+            node: self.me,
+            slot: at as u16,
+        };
+        let mut header = Header::request(kind, epoch, tag, id, slot.seq);
+        fill(&mut header);
+        slot.current = Some(header);
+        Some(Output::new(Dest::Switch, header))
+    }
+
+    /// ADD-TO-SWITCH of an entry whose lock is free.
+    pub fn add(&mut self, epoch: u32, tag: Tag, entry: &mut Entry) -> Option<Output> {
+        if entry.owner != Owner::Wanted || entry.lock != 0 {
+            return None;
+        }
+        let at = self.wanted.iter().position(|row| row.0 == tag)?;
+        let heat = self.wanted[at].1;
+        let (status, copyset) = (entry.status, entry.copyset);
+        let output = self.begin(Kind::AddToSwitch, epoch, tag, |header| {
+            (header.status, header.copyset, header.offset) = (status, copyset, heat);
+        })?;
+        self.wanted.remove(at);
+        lock::acquire(&mut entry.lock, false);
+        entry.owner = Owner::Moving;
+        Some(output)
+    }
+
+    /// REMOVE-FROM-SWITCH of an entry that the switch owns.
+    pub fn remove(&mut self, epoch: u32, tag: Tag, entry: &mut Entry) -> Option<Output> {
+        if entry.owner != Owner::Switch {
+            return None;
+        }
+        let output = self.begin(Kind::RemoveFromSwitch, epoch, tag, |_| ())?;
+        entry.owner = Owner::Returning;
+        Some(output)
+    }
+
+    /// The switch's answer to a move of this entry.
+    pub fn answered(&mut self, header: &Header, entry: &mut Entry) -> Moved {
+        let slot = self.slots.get_mut(header.requester.slot as usize);
+        let Some((slot, sent)) = slot.and_then(|slot| {
+            let sent = slot
+                .current
+                .filter(|sent| sent.seq == header.seq && sent.tag == header.tag)?;
+            Some((slot, sent))
+        }) else {
+            return Moved::Stale;
+        };
+        let granted = header.reason == Reason::None;
+        match (sent.kind, header.kind) {
+            (Kind::AddToSwitch, Kind::AddAck) => {
+                slot.current = None;
+                lock::release(&mut entry.lock, false);
+                entry.owner = if granted { Owner::Switch } else { Owner::Home };
+                if granted {
+                    (entry.status, entry.copyset) = (GlobalStatus::Unshared, Copyset::EMPTY);
+                    Moved::Added
+                } else {
+                    Moved::Collided
+                }
+            }
+            (Kind::RemoveFromSwitch, Kind::RemoveAck) if sent.flags.has(Flags::GRANTED) => {
+                slot.current = None;
+                Moved::Freed
+            }
+            (Kind::RemoveFromSwitch, Kind::RemoveAck) if granted => {
+                *entry = Entry {
+                    lock: 0,
+                    status: header.status,
+                    owner: Owner::Home,
+                    copyset: header.copyset,
+                };
+                slot.seq = slot.seq.next();
+                let free = Header {
+                    seq: slot.seq,
+                    flags: Flags::GRANTED,
+                    ..sent
+                };
+                slot.current = Some(free);
+                Moved::Returned(Output::new(Dest::Switch, free))
+            }
+            (Kind::RemoveFromSwitch, Kind::RemoveAck) => {
+                slot.current = None;
+                entry.owner = Owner::Switch;
+                Moved::Stays
+            }
+            _ => Moved::Stale,
+        }
+    }
+
+    /// A new epoch: nothing is under way any more. The switch has forgotten the slots' sequence numbers, too, but
+    /// they only ever rise.
+    pub fn reset(&mut self) {
+        self.wanted.clear();
+        self.slots.iter_mut().for_each(|slot| slot.current = None);
+    }
+}

@@ -1,0 +1,475 @@
+//! A new epoch begins: the members make all directory entries anew before anyone goes on (§5.4 "Crash safety").
+//!
+//! Every member runs a [`Rebuild`], whoever has died or come: a node that dies, a switch that dies, a fresh switch are one
+//! case. Events under way have ended ([`Requester::enter`](super::Requester::enter)); caches are as they are.
+//!
+//! | step | a node tells | and goes on when |
+//! |---|---|---|
+//! | 1 | every node its open events | it has every node's |
+//! | 2 | homes the blocks that they may not have (`Rescue`): given away to an event of step 1, or downgraded with the write-back still under way | all are acknowledged |
+//! | 3 | every home which of its blocks it caches; the switch, if it has survived, tells its entries | it has every node's, and the switch's |
+//! | 4 | it settles its entries, and tells everyone that it is ready | everyone is |
+//!
+//! Another change in the middle begins again with step 1 in the next epoch. That loses nothing: a node lets go of a
+//! rescued block only when home has it, home remembers that until it has settled, and nobody executes
+//! anything before everyone has settled.
+
+use super::assembly::Assembly;
+use super::streams::{Received, Stream, Streams};
+use crate::wire::{Copyset, Flags, Header, Kind, NodeId, Record, RequesterId, Seq, Tag};
+use crate::{Data, Dest, Output};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// An event that the end of an epoch has cut off.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Open {
+    /// The block.
+    pub tag: Tag,
+    /// The event.
+    pub seq: Seq,
+    /// The requester's slot of its node.
+    pub slot: u16,
+    /// Low bits of the epoch in which it was granted, if it was.
+    pub epoch: u16,
+    /// It takes the lock as a reader.
+    pub shared: bool,
+    /// It is a bare lock, and held: the application keeps it.
+    pub bare: bool,
+    /// It is a WRITE-MISS whose data has not come: what its provider gave away has reached nobody.
+    pub awaits_data: bool,
+}
+
+impl Open {
+    /// As a record.
+    pub fn to_record(self) -> Record {
+        let flags =
+            u64::from(self.shared) | u64::from(self.bare) << 1 | u64::from(self.awaits_data) << 2;
+        let word = u64::from(self.seq.0) << 32
+            | u64::from(self.epoch) << 16
+            | u64::from(self.slot & 0xff) << 8
+            | flags;
+        Record {
+            tag: self.tag,
+            word,
+        }
+    }
+
+    /// From a record.
+    pub fn from_record(record: Record) -> Self {
+        let word = record.word;
+        Open {
+            tag: record.tag,
+            seq: Seq((word >> 32) as u32),
+            slot: (word >> 8) as u16 & 0xff,
+            epoch: (word >> 16) as u16,
+            shared: word & 1 != 0,
+            bare: word & 2 != 0,
+            awaits_data: word & 4 != 0,
+        }
+    }
+}
+
+/// What the host of a [`Rebuild`] does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// Send what there is to send, and wait for packets.
+    Wait,
+    /// All open events are known: look for what must be rescued, and call [`Rebuild::collect`].
+    Collect,
+    /// All copies are known: settle the entries, and call [`Rebuild::settled`].
+    Settle,
+    /// Go on.
+    Done,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Phase {
+    Opening,
+    Rescuing,
+    Telling,
+    Ready,
+}
+
+/// What has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Heard {
+    /// Nothing new.
+    Nothing,
+    /// These records are part of a list.
+    Records(Stream),
+    /// A segment of a block: store it in home's memory. `whole`: that was all of it.
+    Rescue {
+        /// The bytes are new.
+        store: bool,
+        /// The block is complete.
+        whole: bool,
+    },
+    /// Home has this block: the node may let go of it.
+    Rescued(Tag),
+}
+
+/// Who takes part.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Members {
+    /// The epoch that begins.
+    pub epoch: u32,
+    /// The nodes that found it.
+    pub founders: Copyset,
+    /// Whether there is a switch in it, surviving or fresh.
+    pub switch: bool,
+}
+
+/// One member's part.
+#[derive(Clone, Hash, Debug)]
+pub struct Rebuild {
+    me: NodeId,
+    members: Members,
+    block: u32,
+    phase: Phase,
+    streams: Streams,
+    copies: Vec<Record>,
+    rescues: VecDeque<Tag>,
+    rescue: Option<(Header, bool)>,
+    rescue_seq: Seq,
+    arriving: Vec<(Seq, Assembly)>,
+}
+
+impl Rebuild {
+    /// A node's. `fit` records go into a packet; `open` are its open events.
+    pub fn node(me: NodeId, members: Members, block: u32, fit: usize, open: &[Open]) -> Self {
+        let mut rebuild = Rebuild::new(me, members, block, fit);
+        let records: Vec<Record> = open.iter().map(|open| open.to_record()).collect();
+        for node in members.founders.without(me).iter() {
+            rebuild.streams.tell(node, Stream::Open, &records);
+        }
+        rebuild.streams.hear_self(Stream::Open);
+        rebuild
+    }
+
+    /// The switch's: `entries` gives what it has of a home's blocks.
+    pub fn switch(members: Members, fit: usize, entries: impl Fn(NodeId) -> Vec<Record>) -> Self {
+        let mut rebuild = Rebuild::new(crate::switch::SWITCH, members, 0, fit);
+        for node in members.founders.iter() {
+            rebuild.streams.tell(node, Stream::Entries, &entries(node));
+        }
+        rebuild.phase = Phase::Ready;
+        rebuild
+    }
+
+    fn new(me: NodeId, members: Members, block: u32, fit: usize) -> Self {
+        Rebuild {
+            me,
+            members,
+            block,
+            phase: Phase::Opening,
+            streams: Streams::new(me, members.epoch, fit),
+            copies: Vec::new(),
+            rescues: VecDeque::new(),
+            rescue: None,
+            rescue_seq: Seq(0),
+            arriving: alloc::vec![Default::default(); rackmem_wire::MAX_NODES],
+        }
+    }
+
+    /// The epoch that begins.
+    pub fn epoch(&self) -> u32 {
+        self.members.epoch
+    }
+
+    /// Whether a packet is for a rebuild.
+    pub fn concerns(kind: Kind) -> bool {
+        matches!(
+            kind,
+            Kind::Rebuild | Kind::RebuildAck | Kind::Rescue | Kind::RescueAck
+        )
+    }
+
+    /// What the host does next.
+    pub fn next(&self) -> Next {
+        let Members {
+            founders, switch, ..
+        } = self.members;
+        let heard = |stream| self.streams.heard(stream, founders, false);
+        match self.phase {
+            Phase::Opening if heard(Stream::Open) => Next::Collect,
+            Phase::Telling
+                if heard(Stream::Copies)
+                    && self.streams.heard(Stream::Entries, Copyset::EMPTY, switch) =>
+            {
+                Next::Settle
+            }
+            Phase::Ready if heard(Stream::Ready) => Next::Done,
+            _ => Next::Wait,
+        }
+    }
+
+    /// Step 2: the blocks that their homes may not have, and the copies that this node has of others' blocks. The
+    /// host has put its own home's in place already.
+    pub fn collect(&mut self, rescues: impl IntoIterator<Item = Tag>, copies: Vec<Record>) {
+        let founders = self.members.founders.without(self.me);
+        self.rescues = rescues.into_iter().collect();
+        self.rescues.retain(|tag| founders.contains(tag.home()));
+        self.copies = copies;
+        self.phase = Phase::Rescuing;
+        self.rescue_next();
+    }
+
+    fn rescue_next(&mut self) {
+        self.rescue = self.rescues.pop_front().map(|tag| {
+            self.rescue_seq = self.rescue_seq.next();
+            let id = RequesterId {
+                node: self.me,
+                slot: 0,
+            };
+            let mut header =
+                Header::request(Kind::Rescue, self.members.epoch, tag, id, self.rescue_seq);
+            header.flags = Flags::DATA;
+            (header, false)
+        });
+        if self.rescue.is_none() && self.phase == Phase::Rescuing {
+            self.tell_copies();
+        }
+    }
+
+    fn tell_copies(&mut self) {
+        let mut copies = core::mem::take(&mut self.copies);
+        copies.sort_unstable();
+        for node in self.members.founders.without(self.me).iter() {
+            let from = copies.partition_point(|copy| copy.tag.home() < node);
+            let to = copies.partition_point(|copy| copy.tag.home() <= node);
+            self.streams.tell(node, Stream::Copies, &copies[from..to]);
+        }
+        self.streams.hear_self(Stream::Copies);
+        self.phase = Phase::Telling;
+    }
+
+    /// Step 4: the entries are settled.
+    pub fn settled(&mut self) {
+        for node in self.members.founders.without(self.me).iter() {
+            self.streams.tell(node, Stream::Ready, &[]);
+        }
+        if self.members.switch {
+            self.streams.tell(crate::switch::SWITCH, Stream::Ready, &[]);
+        }
+        self.streams.hear_self(Stream::Ready);
+        self.phase = Phase::Ready;
+    }
+
+    /// The next packet to send: with [`Data::Cache`], the bytes of the block that it names; with
+    /// [`Data::Records`], [`Rebuild::records`].
+    pub fn poll_output(&mut self) -> Option<Output> {
+        if let Some((header, sent)) = &mut self.rescue
+            && !*sent
+        {
+            *sent = true;
+            let to = Dest::Agent(header.tag.home());
+            return Some(Output::with(to, *header, Data::Cache));
+        }
+        self.streams.poll_output()
+    }
+
+    /// The records of the packet that goes to a member.
+    pub fn records(&self, to: Dest) -> &[Record] {
+        self.streams.records(to)
+    }
+
+    /// Sends again whatever is not acknowledged: the host asks every few round trips.
+    pub fn resend(&mut self) {
+        self.streams.resend();
+        if let Some((_, sent)) = &mut self.rescue {
+            *sent = false;
+        }
+    }
+
+    /// A packet has come, with `body_len` bytes. The output, if any, is the acknowledgement.
+    pub fn handle(&mut self, header: &Header, body_len: u32) -> (Heard, Option<Output>) {
+        if header.epoch != self.members.epoch {
+            return (Heard::Nothing, None);
+        }
+        match header.kind {
+            Kind::Rebuild => match self.streams.receive(header) {
+                Some(Received { stream, ack, fresh }) => {
+                    let heard = if fresh {
+                        Heard::Records(stream)
+                    } else {
+                        Heard::Nothing
+                    };
+                    (heard, Some(ack))
+                }
+                None => (Heard::Nothing, None),
+            },
+            Kind::RebuildAck => {
+                self.streams.acknowledged(header);
+                (Heard::Nothing, None)
+            }
+            Kind::Rescue => self.rescue_came(header, body_len),
+            Kind::RescueAck => match self.rescue {
+                Some((sent, _)) if sent.seq == header.seq && sent.tag == header.tag => {
+                    self.rescue_next();
+                    (Heard::Rescued(header.tag), None)
+                }
+                _ => (Heard::Nothing, None),
+            },
+            _ => (Heard::Nothing, None),
+        }
+    }
+
+    fn rescue_came(&mut self, header: &Header, body_len: u32) -> (Heard, Option<Output>) {
+        let nothing = (Heard::Nothing, None);
+        // Once everyone's copies are told nobody rescues any more: this is a late copy.
+        if !matches!(
+            self.phase,
+            Phase::Opening | Phase::Rescuing | Phase::Telling
+        ) {
+            return nothing;
+        }
+        let Some((seq, assembly)) = self.arriving.get_mut(usize::from(header.sender)) else {
+            return nothing;
+        };
+        match header.seq.compare(*seq) {
+            core::cmp::Ordering::Less => return nothing,
+            core::cmp::Ordering::Greater => (*seq, *assembly) = (header.seq, Assembly::default()),
+            core::cmp::Ordering::Equal => {}
+        }
+        let Some(store) = assembly.add(header.offset, body_len, self.block) else {
+            return nothing;
+        };
+        let whole = assembly.complete();
+        let ack = whole.then(|| {
+            Output::new(
+                Dest::Agent(header.sender),
+                header.answer(Kind::RescueAck, self.me),
+            )
+        });
+        (Heard::Rescue { store, whole }, ack)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::SWITCH;
+
+    fn members(nodes: u32, switch: bool) -> Members {
+        Members {
+            epoch: 2,
+            founders: Copyset((1 << nodes) - 1),
+            switch,
+        }
+    }
+
+    /// Lets members talk until nobody has anything to say; every `lossy`th packet is lost.
+    fn talk(rebuilds: &mut [(NodeId, Rebuild)], lossy: usize) -> Vec<(NodeId, Heard, Tag)> {
+        let mut heard = Vec::new();
+        let mut count = 0;
+        for _ in 0..200 {
+            for at in 0..rebuilds.len() {
+                while let Some(output) = rebuilds[at].1.poll_output() {
+                    post(rebuilds, output, &mut count, lossy, &mut heard);
+                }
+            }
+            for (_, rebuild) in rebuilds.iter_mut() {
+                match rebuild.next() {
+                    Next::Collect => rebuild.collect([], Vec::new()),
+                    Next::Settle => rebuild.settled(),
+                    Next::Wait | Next::Done => rebuild.resend(),
+                }
+            }
+        }
+        heard
+    }
+
+    fn post(
+        rebuilds: &mut [(NodeId, Rebuild)],
+        output: Output,
+        count: &mut usize,
+        lossy: usize,
+        heard: &mut Vec<(NodeId, Heard, Tag)>,
+    ) {
+        *count += 1;
+        if count.is_multiple_of(lossy) {
+            return;
+        }
+        let to = match output.to {
+            Dest::Agent(node) => node,
+            _ => SWITCH,
+        };
+        let body = if output.data == Data::Cache { 4096 } else { 0 };
+        let Some((me, rebuild)) = rebuilds.iter_mut().find(|member| member.0 == to) else {
+            return;
+        };
+        let (what, ack) = rebuild.handle(&output.header, body);
+        heard.push((*me, what, output.header.tag));
+        if let Some(ack) = ack {
+            post(rebuilds, ack, count, lossy, heard);
+        }
+    }
+
+    #[test]
+    fn everyone_goes_on_together_and_only_when_all_are_ready() {
+        for lossy in [usize::MAX, 3, 2] {
+            let members = members(3, true);
+            let node = |me| (me, Rebuild::node(me, members, 4096, 10, &[]));
+            let mut all: Vec<_> = (0..3).map(node).collect();
+            // Without the switch's entries nobody can settle.
+            talk(&mut all, lossy.max(3));
+            assert!(all.iter().all(|(_, r)| r.next() == Next::Wait));
+            let entries = |home: NodeId| {
+                alloc::vec![Record {
+                    tag: Tag(u64::from(home) << 48),
+                    word: 0
+                }]
+            };
+            all.push((SWITCH, Rebuild::switch(members, 10, entries)));
+            let heard = talk(&mut all, lossy.max(3));
+            assert!(all.iter().all(|(_, r)| r.next() == Next::Done), "{lossy}");
+            let entries = Heard::Records(Stream::Entries);
+            assert_eq!(heard.iter().filter(|h| h.1 == entries).count(), 3);
+        }
+    }
+
+    #[test]
+    fn copies_are_told_when_the_rescued_blocks_are_home() {
+        let members = members(2, false);
+        let mut all = [0, 1].map(|me| (me, Rebuild::node(me, members, 4096, 10, &[])));
+        let tag = Tag(1 << 48 | 0x3000);
+        // Let the open events be known first.
+        let mut count = 0;
+        let mut heard = Vec::new();
+        for at in 0..2 {
+            let output = all[at].1.poll_output().unwrap();
+            post(&mut all, output, &mut count, usize::MAX, &mut heard);
+        }
+        assert_eq!(all[0].1.next(), Next::Collect);
+        all[0].1.collect([tag], Vec::new());
+        assert!(
+            !all[1]
+                .1
+                .streams
+                .heard(Stream::Copies, Copyset::of(0), false)
+        );
+        let heard = talk(&mut all, 4);
+        let whole = Heard::Rescue {
+            store: true,
+            whole: true,
+        };
+        assert!(heard.contains(&(1, whole, tag)));
+        assert!(heard.contains(&(0, Heard::Rescued(tag), tag)));
+        assert!(all.iter().all(|(_, r)| r.next() == Next::Done));
+    }
+
+    #[test]
+    fn an_open_event_comes_back_from_its_record() {
+        let open = Open {
+            tag: Tag(3 << 48),
+            seq: Seq(u32::MAX),
+            slot: 63,
+            epoch: 0xfffe,
+            shared: true,
+            bare: false,
+            awaits_data: true,
+        };
+        assert_eq!(Open::from_record(open.to_record()), open);
+    }
+}

@@ -1,0 +1,297 @@
+//! A home agent makes its directory entries anew after a failure (§5.4 "Crash safety").
+//!
+//! The paper gathers the caches' dirty bits. That is not enough: an event that the failure has cut off may have taken a
+//! block's only copy out of one cache without it having reached another. What the members tell, therefore, is:
+//! - which copies they have ([`Findings::copy`]);
+//! - which events of theirs may hold a lock ([`Findings::open`]), so that the locks that are left belonged to the dead;
+//! - and, before that, whatever block home may not have ([`HomeAgent::rescued`], the bytes go into home's memory).
+//!
+//! | a live node has | then the entry is |
+//! |---|---|
+//! | a writable copy | `Modified`, that node |
+//! | clean copies | `Shared`, those nodes |
+//! | none, and the last content may have died with a node and was not rescued | `Lost` |
+//! | none otherwise | `Unshared` |
+//!
+//! All entries are home's again, whoever owned them, and unlocked, but for the bare locks that live nodes hold.
+
+use super::directory::{Entry, Owner};
+use super::home_agent::HomeAgent;
+use super::rebuild::Open;
+use super::{lock, score};
+use crate::switch::Registers;
+use crate::wire::{Copyset, GlobalStatus, NodeId, Record, RequesterId, Tag};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+/// What is known of one block.
+#[derive(Clone, Copy, Default, Hash, Debug)]
+struct Finding {
+    copyset: Copyset,
+    writer: Option<NodeId>,
+    /// An event of a live node explains the entry's lock.
+    explained: bool,
+    /// What a surviving switch has of it.
+    registers: Option<Registers>,
+}
+
+/// What is known of a home's blocks.
+#[derive(Clone, Default, Hash, Debug)]
+pub struct Findings {
+    blocks: BTreeMap<Tag, Finding>,
+    /// Bare locks that live nodes hold.
+    held: Vec<(RequesterId, Open)>,
+    /// Blocks whose last content has come into home's memory. They outlive an attempt: whoever had the content has
+    /// let go of it.
+    rescued: BTreeSet<Tag>,
+}
+
+/// What settling has come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Settled {
+    /// Entries that live nodes have copies of.
+    pub cached: u64,
+    /// Blocks whose last content is lost.
+    pub lost: u64,
+}
+
+/// A word of a copy's record.
+const WRITABLE: u64 = 1;
+
+/// How a node tells that it has a copy.
+pub fn copy_record(tag: Tag, writable: bool) -> Record {
+    let word = if writable { WRITABLE } else { 0 };
+    Record { tag, word }
+}
+
+impl HomeAgent {
+    /// Serves nothing from here on, until [`HomeAgent::settle`]: the rack is in a new epoch.
+    pub fn freeze(&mut self, epoch: u32) {
+        let rescued = self.findings.take().map(|old| old.rescued);
+        self.findings = Some(Findings {
+            rescued: rescued.unwrap_or_default(),
+            ..Findings::default()
+        });
+        self.config.epoch = epoch;
+    }
+
+    /// Whether it serves nothing.
+    pub fn frozen(&self) -> bool {
+        self.findings.is_some()
+    }
+
+    /// A live node has a copy.
+    pub fn note_copy(&mut self, node: NodeId, record: Record) {
+        let Some(findings) = &mut self.findings else {
+            return;
+        };
+        let finding = findings.blocks.entry(record.tag).or_default();
+        finding.copyset = finding.copyset.with(node);
+        if record.word & WRITABLE != 0 {
+            finding.writer = Some(node);
+        }
+    }
+
+    /// A live node had this event open when the last epoch ended. `settled` is the epoch in which this home's entries
+    /// were made: an event of another does not explain any lock of theirs.
+    pub fn note_open(&mut self, node: NodeId, open: Open, settled: u32) {
+        let Some(findings) = &mut self.findings else {
+            return;
+        };
+        if open.tag.home() != self.config.node {
+            return;
+        }
+        if open.bare {
+            let slot = open.slot;
+            findings.held.push((RequesterId { node, slot }, open));
+        }
+        if open.epoch == settled as u16 {
+            findings.blocks.entry(open.tag).or_default().explained = true;
+        }
+    }
+
+    /// A surviving switch has this entry.
+    pub fn note_registers(&mut self, record: Record) {
+        if let Some(findings) = &mut self.findings
+            && let Some(registers) = Registers::from_word(record.word)
+        {
+            findings.blocks.entry(record.tag).or_default().registers = Some(registers);
+        }
+    }
+
+    /// The last content of a block is in home's memory now.
+    pub fn note_rescued(&mut self, tag: Tag) {
+        if let Some(findings) = &mut self.findings {
+            findings.rescued.insert(tag);
+        }
+    }
+
+    /// Makes the entries anew and serves again. `gone`: nodes that have died since the entries were made.
+    /// `switch_lost`: so has the switch.
+    pub fn settle(&mut self, gone: Copyset, switch_lost: bool) -> Settled {
+        let mut settled = Settled::default();
+        let Some(findings) = self.findings.take() else {
+            return settled;
+        };
+        let moving: BTreeSet<Tag> = self.mover.under_way().collect();
+        for (tag, entry) in self.directory.each() {
+            let finding = findings.blocks.get(&tag).copied().unwrap_or_default();
+            let rescued = findings.rescued.contains(&tag);
+            let ours = moving.contains(&tag);
+            let next = remake(*entry, finding, ours, gone, switch_lost);
+            *entry = match next.owner {
+                Owner::Lost if rescued => Entry::default(),
+                _ => next,
+            };
+            settled.lost += u64::from(entry.owner == Owner::Lost);
+            settled.cached += u64::from(!entry.copyset.is_empty());
+        }
+        self.counters.lost = settled.lost;
+        self.mover.reset();
+        self.gathers = Default::default();
+        self.scores = Default::default();
+        self.executed = Default::default();
+        for (id, open) in findings.held {
+            self.hold_again(id, open);
+        }
+        settled
+    }
+
+    /// A bare lock outlives the epoch: it is an application's, and the application is alive.
+    fn hold_again(&mut self, id: RequesterId, open: Open) {
+        if let Some(entry) = self.directory.entry(open.tag)
+            && lock::acquire(&mut entry.lock, open.shared)
+        {
+            let row = &mut self.scores.row(id)[open.seq.parity()];
+            score::enter(row, open.seq, true, true, score::Route::default());
+        }
+    }
+}
+
+fn remake(old: Entry, finding: Finding, moving: bool, gone: Copyset, switch_lost: bool) -> Entry {
+    let shared = |status, copyset| Entry {
+        status,
+        copyset,
+        ..Entry::default()
+    };
+    if let Some(writer) = finding.writer {
+        return shared(GlobalStatus::Modified, Copyset::of(writer));
+    }
+    if !finding.copyset.is_empty() {
+        return shared(GlobalStatus::Shared, finding.copyset);
+    }
+    // What the entry's owner knew, as far as anyone still does.
+    let own = Registers {
+        lock: old.lock,
+        status: old.status,
+        copyset: old.copyset,
+    };
+    let known = match (old.owner, finding.registers) {
+        (Owner::Lost, _) => return old,
+        (Owner::Home | Owner::Wanted, _) => Some(own),
+        (_, Some(registers)) => Some(registers),
+        // The switch has not taken it.
+        (Owner::Moving, None) if !switch_lost => Some(own),
+        (_, None) => None,
+    };
+    let died = match known {
+        Some(last) => {
+            let dirty = last.status == GlobalStatus::Modified && !last.copyset.is_empty();
+            let holder_died = lock::held_alone(last.lock) && !finding.explained && !moving;
+            dirty && gone.covers(last.copyset) || holder_died && !gone.is_empty()
+        }
+        None => !gone.is_empty(),
+    };
+    let owner = if died { Owner::Lost } else { Owner::Home };
+    Entry {
+        owner,
+        ..Entry::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GONE: Copyset = Copyset(0b1000);
+
+    fn entry(owner: Owner, lock: u16, status: GlobalStatus, copyset: u32) -> Entry {
+        Entry {
+            lock,
+            status,
+            owner,
+            copyset: Copyset(copyset),
+        }
+    }
+
+    fn found(copyset: u32, writer: Option<NodeId>) -> Finding {
+        Finding {
+            copyset: Copyset(copyset),
+            writer,
+            ..Finding::default()
+        }
+    }
+
+    #[test]
+    fn caches_say_what_an_entry_is() {
+        let old = entry(Owner::Home, 3, GlobalStatus::Shared, 0b1111);
+        let next = remake(old, found(0b11, None), false, GONE, false);
+        assert_eq!(next, entry(Owner::Home, 0, GlobalStatus::Shared, 0b11));
+        let next = remake(old, found(0b10, Some(1)), false, GONE, false);
+        assert_eq!(next, entry(Owner::Home, 0, GlobalStatus::Modified, 0b10));
+        let next = remake(old, found(0, None), false, GONE, false);
+        assert_eq!(next, Entry::default());
+    }
+
+    #[test]
+    fn what_only_the_dead_had_is_lost() {
+        use GlobalStatus::{Modified, Unshared};
+        let lost = |old, finding| remake(old, finding, false, GONE, false).owner == Owner::Lost;
+        assert!(lost(
+            entry(Owner::Home, 0, Modified, 0b1000),
+            found(0, None)
+        ));
+        assert!(!lost(
+            entry(Owner::Home, 0, Modified, 0b0100),
+            found(0, None)
+        ));
+        // A dead node held the lock, and may have written.
+        let locked = entry(Owner::Home, 0x8000, Unshared, 0);
+        assert!(lost(locked, found(0, None)));
+        let explained = Finding {
+            explained: true,
+            ..Finding::default()
+        };
+        assert!(!lost(locked, explained));
+        // Nobody has died: the lock was a live node's, which has told of it or of its copy.
+        assert_eq!(
+            remake(locked, found(0, None), false, Copyset::EMPTY, true).owner,
+            Owner::Home
+        );
+    }
+
+    #[test]
+    fn what_the_switch_knew_is_gone_with_it() {
+        let old = entry(Owner::Switch, 0, GlobalStatus::Unshared, 0);
+        let owner = |gone, registers, switch_lost| {
+            let finding = Finding {
+                registers,
+                ..Finding::default()
+            };
+            remake(old, finding, false, gone, switch_lost).owner
+        };
+        assert_eq!(owner(Copyset::EMPTY, None, true), Owner::Home);
+        assert_eq!(owner(GONE, None, true), Owner::Lost);
+        let clean = Registers {
+            lock: 0,
+            status: GlobalStatus::Shared,
+            copyset: GONE,
+        };
+        assert_eq!(owner(GONE, Some(clean), false), Owner::Home);
+        let dirty = Registers {
+            status: GlobalStatus::Modified,
+            ..clean
+        };
+        assert_eq!(owner(GONE, Some(dirty), false), Owner::Lost);
+    }
+}

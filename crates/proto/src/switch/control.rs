@@ -1,0 +1,172 @@
+//! What the switch's control plane does with the registers: read them, and start over in a new epoch.
+
+use super::entry::{FREE, stored};
+use super::program::SwitchProgram;
+use crate::wire::{Copyset, GlobalStatus, NodeId, Record, Tag};
+use alloc::vec::Vec;
+
+/// An entry as the registers have it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Registers {
+    /// The lock word.
+    pub lock: u16,
+    /// The global status.
+    pub status: GlobalStatus,
+    /// The copyset.
+    pub copyset: Copyset,
+}
+
+impl Registers {
+    /// As a record's word: `copyset << 32 | lock << 16 | status`.
+    pub fn to_word(self) -> u64 {
+        u64::from(self.copyset.0) << 32 | u64::from(self.lock) << 16 | self.status as u64
+    }
+
+    /// From a record's word.
+    pub fn from_word(word: u64) -> Option<Self> {
+        Some(Registers {
+            lock: (word >> 16) as u16,
+            status: GlobalStatus::from_byte(word as u8)?,
+            copyset: Copyset((word >> 32) as u32),
+        })
+    }
+}
+
+fn tag_of(stored: u64) -> Tag {
+    Tag(stored & !1)
+}
+
+impl SwitchProgram {
+    pub(super) fn arrays(&self) -> impl Iterator<Item = (&'static str, u8, usize, usize)> {
+        use super::rmt::Array;
+        fn row<T>(name: &'static str, a: &Array<T>) -> (&'static str, u8, usize, usize) {
+            (name, a.stage(), a.len(), a.item_bytes())
+        }
+        self.ways
+            .iter()
+            .flat_map(|w| {
+                [
+                    row("TAG", &w.tag),
+                    row("LOCK", &w.lock),
+                    row("G-STATUS", &w.status),
+                    row("COPYSET", &w.copyset),
+                ]
+            })
+            .chain([row("SCOREBOARD", &self.scores), row("MOVES", &self.moves)])
+    }
+
+    fn registers(&self, way: usize, at: usize) -> Option<(Tag, Registers)> {
+        let way = &self.ways[way];
+        let stored = way.tag.items()[at];
+        let registers = Registers {
+            lock: way.lock.items()[at],
+            status: GlobalStatus::from_byte(way.status.items()[at])?,
+            copyset: Copyset(way.copyset.items()[at]),
+        };
+        (stored != FREE).then_some((tag_of(stored), registers))
+    }
+
+    /// The entry of a block as `(lock word, status, copyset)`, for checkers and the control plane.
+    pub fn inspect(&self, tag: Tag) -> Option<(u16, GlobalStatus, Copyset)> {
+        let at = self.set(tag);
+        let way = self
+            .ways
+            .iter()
+            .position(|way| way.tag.items()[at] == stored(tag))?;
+        let (_, registers) = self.registers(way, at)?;
+        Some((registers.lock, registers.status, registers.copyset))
+    }
+
+    /// How many entries it owns.
+    pub fn entries(&self) -> usize {
+        self.ways
+            .iter()
+            .map(|way| way.tag.items().iter().filter(|&&tag| tag != FREE).count())
+            .sum()
+    }
+
+    /// The tags in the sets from `from` on, with their sets, as many whole sets as `room` records hold, and the
+    /// set to go on with (or how many sets there are: that was all).
+    pub fn tags(&self, from: usize, room: usize) -> (Vec<Record>, usize) {
+        let mut records = Vec::new();
+        for set in from..self.config.sets {
+            let before = records.len();
+            let here = self.ways.iter().map(|way| way.tag.items()[set]);
+            records.extend(here.filter(|&tag| tag != FREE).map(|tag| Record {
+                tag: tag_of(tag),
+                word: set as u64,
+            }));
+            // A set that alone is too large for a packet is cut: the rest of it is told another time.
+            if records.len() > room && before > 0 {
+                records.truncate(before);
+                return (records, set);
+            }
+            records.truncate(room);
+        }
+        (records, self.config.sets)
+    }
+
+    /// Executes nothing any more: what its registers hold is what the rack had agreed on.
+    pub fn freeze(&mut self) {
+        self.frozen = true;
+    }
+
+    /// Whether it is frozen.
+    pub fn frozen(&self) -> bool {
+        self.frozen
+    }
+
+    /// The entries of blocks of one home.
+    pub fn entries_of(&self, home: NodeId) -> Vec<Record> {
+        let mut records = Vec::new();
+        for at in 0..self.config.sets {
+            for way in 0..self.ways.len() {
+                if let Some((tag, registers)) = self.registers(way, at)
+                    && tag.home() == home
+                {
+                    let word = registers.to_word();
+                    records.push(Record { tag, word });
+                }
+            }
+        }
+        records
+    }
+
+    /// Starts over in a new epoch: owns nothing, and remembers nothing of the last one.
+    pub fn reset(&mut self, epoch: u32, shadow: Option<NodeId>) {
+        let (counters, config) = (self.counters, self.config);
+        let config = super::SwitchConfig {
+            epoch,
+            shadow,
+            ..config
+        };
+        *self = SwitchProgram::new(config);
+        self.counters = counters;
+    }
+
+    /// Whom to tell of migrations from now on.
+    pub fn set_shadow(&mut self, shadow: Option<NodeId>) {
+        self.config.shadow = shadow;
+    }
+
+    /// Its epoch.
+    pub fn epoch(&self) -> u32 {
+        self.config.epoch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_come_back_from_a_record() {
+        let registers = Registers {
+            lock: 0x8000,
+            status: GlobalStatus::Modified,
+            copyset: Copyset(0x8000_0001),
+        };
+        assert_eq!(Registers::from_word(registers.to_word()), Some(registers));
+        assert_eq!(Registers::from_word(3), None);
+    }
+}
