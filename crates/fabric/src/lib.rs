@@ -8,16 +8,27 @@
 //! Agents and the switch are [`Handler`]s. A requester sends through its [`Port`], which also brings it what
 //! comes back. Sending never fails and never blocks for long: a packet that cannot be sent is a lost packet,
 //! which the protocols mend; it is counted.
+//!
+//! A [`Wrapping`] puts [`Faults`] and taps ([`Trace`], [`Pcap`]) between the ends and any fabric.
 
 mod body;
+mod fault;
 pub mod inline;
+mod late;
+mod pcap;
 mod poll;
 mod stats;
+mod trace;
 pub mod udp;
 pub mod words;
+mod wrap;
 
 pub use body::Body;
+pub use fault::{BadFaults, FaultControl, FaultCounts, Faults};
+pub use pcap::Pcap;
 pub use stats::{PacketCounts, PacketStats};
+pub use trace::Trace;
+pub use wrap::{End, Fate, Packet, Tap, Taps, Wrapping};
 
 use rackmem_wire::{Dest, Header};
 use std::time::Duration;
@@ -27,6 +38,11 @@ pub trait Net {
     /// Sends a packet to one destination. `reply` is whoever waits in this thread for what comes of it: the
     /// inline fabric delivers there, before it returns, whatever is for a requester.
     fn send(&self, to: Dest, header: &Header, body: Body<'_>, reply: &mut dyn Receiver);
+
+    /// Bytes of a block of so many bytes that one packet carries.
+    fn segment(&self, block: usize) -> usize {
+        block
+    }
 }
 
 /// A requester that waits for packets.

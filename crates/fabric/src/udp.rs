@@ -140,6 +140,35 @@ impl Net for Sender {
     fn send(&self, to: Dest, header: &Header, body: Body<'_>, _: &mut dyn Receiver) {
         self.transmit(to, header, body);
     }
+
+    fn segment(&self, block: usize) -> usize {
+        segment_bytes(block, self.peers.mtu)
+    }
+}
+
+/// A socket that only sends: for whoever has something to send that no agent or requester is just sending.
+pub struct Outlet(Sender);
+
+impl Outlet {
+    /// A socket on any free port of an address of this host.
+    pub fn open(near: IpAddr, peers: Arc<Peers>) -> io::Result<Self> {
+        let socket = bind(SocketAddr::new(near, 0))?;
+        Ok(Outlet(Sender {
+            socket,
+            peers,
+            counters: Arc::default(),
+        }))
+    }
+}
+
+impl Net for Outlet {
+    fn send(&self, to: Dest, header: &Header, body: Body<'_>, _: &mut dyn Receiver) {
+        self.0.transmit(to, header, body);
+    }
+
+    fn segment(&self, block: usize) -> usize {
+        self.0.segment(block)
+    }
 }
 
 /// A thread that serves a handler's socket. Dropping it stops the thread.
@@ -258,6 +287,10 @@ impl UdpPort {
 impl Net for UdpPort {
     fn send(&self, to: Dest, header: &Header, body: Body<'_>, _: &mut dyn Receiver) {
         self.sender.transmit(to, header, body);
+    }
+
+    fn segment(&self, block: usize) -> usize {
+        self.sender.segment(block)
     }
 }
 

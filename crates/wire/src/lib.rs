@@ -12,12 +12,14 @@
 mod codec;
 mod header;
 mod kind;
+mod line;
 mod record;
 mod types;
 
 pub use codec::{HEADER_LEN, HeaderView, WireError, decode, encode};
 pub use header::{Flags, Header};
 pub use kind::Kind;
+pub use line::PacketLine;
 pub use record::{RECORD_LEN, Record, records_that_fit};
 pub use types::{Copyset, Dest, GlobalStatus, NodeId, Reason, RequesterId, Seq, Tag};
 

@@ -2,9 +2,8 @@
 
 use super::block;
 use rackmem_proto::Dest;
-use rackmem_proto::wire::{Header, NodeId, Reason, RequesterId, Tag};
+use rackmem_proto::wire::{Header, NodeId, PacketLine, RequesterId, Tag};
 use std::collections::VecDeque;
-use std::fmt::{self, Display};
 
 /// Records kept: enough to hold the last few events of one block.
 const KEPT: usize = 4096;
@@ -122,63 +121,13 @@ impl Trace {
             }
             What::Packet(fate, to, header) => {
                 let fate = format!("{fate:?}");
-                format!("{us:9.2}  {fate:<8}{}", Line(*to, header, self.nodes))
+                let line = PacketLine {
+                    to: *to,
+                    header,
+                    block: &block::number(header.tag, self.nodes),
+                };
+                format!("{us:9.2}  {fate:<8}{line}")
             }
         }
-    }
-}
-
-/// A packet in a line.
-struct Line<'a>(Dest, &'a Header, u16);
-
-impl Display for Line<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Line(to, header, nodes) = self;
-        let (node, slot) = (header.requester.node, header.requester.slot);
-        let (name, seq) = (header.kind.name(), header.seq.0);
-        let number = block::number(header.tag, *nodes);
-        write!(f, "{name:<13} block {number} of {node}.{slot}#{seq} ")?;
-        match header.sender {
-            NodeId::MAX => write!(f, "from switch ")?,
-            sender => write!(f, "from {sender} ")?,
-        }
-        match to {
-            Dest::Switch => write!(f, "to switch")?,
-            Dest::Agent(node) => write!(f, "to agent {node}")?,
-            Dest::Requester(id) => write!(f, "to {}.{}", id.node, id.slot)?,
-            Dest::Agents { nodes, .. } => write!(f, "to agents {:b}", nodes.0)?,
-        }
-        let (status, copyset) = (header.status, header.copyset.0);
-        write!(f, " {status:?} {copyset:03b} +{}", header.offset)?;
-        write!(f, " {}", FlagNames(header.flags.0))?;
-        match header.reason {
-            Reason::None => Ok(()),
-            reason => write!(f, " NO: {reason:?}"),
-        }
-    }
-}
-
-/// One-bit fields by name.
-struct FlagNames(u8);
-
-impl Display for FlagNames {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [&str; 7] = [
-            "provider",
-            "in-switch",
-            "granted",
-            "data",
-            "keep",
-            "reader",
-            "gather",
-        ];
-        let set = NAMES
-            .iter()
-            .enumerate()
-            .filter(|(bit, _)| self.0 >> bit & 1 == 1);
-        for (nth, (_, name)) in set.enumerate() {
-            write!(f, "{}{name}", if nth == 0 { "" } else { "," })?;
-        }
-        Ok(())
     }
 }
