@@ -61,6 +61,13 @@ impl Tap for Trace {
             self.unwritten.fetch_add(1, Relaxed);
         }
     }
+
+    fn flush(&self) {
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        if out.writer.flush().is_err() {
+            self.unwritten.fetch_add(1, Relaxed);
+        }
+    }
 }
 
 /// A block as `home:offset`.

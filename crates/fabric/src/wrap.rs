@@ -77,6 +77,9 @@ pub struct Packet<'a> {
 pub trait Tap: Send + Sync {
     /// Takes note of a packet.
     fn packet(&self, packet: &Packet<'_>, fate: Fate);
+
+    /// Puts what it has noted where others can read it.
+    fn flush(&self) {}
 }
 
 /// Taps, in the order in which they see a packet.
@@ -120,6 +123,11 @@ impl Wrapping {
             end: End::Node(node),
             inner,
         })
+    }
+
+    /// Puts what taps have noted where others can read it.
+    pub fn flush(&self) {
+        self.taps.iter().for_each(|tap| tap.flush());
     }
 
     fn tell(&self, packet: &Packet<'_>, fate: Fate) {
@@ -171,10 +179,10 @@ impl Net for WrappedNet<'_> {
             header,
             body,
         };
-        let segment = self.net.segment(body.len());
         let Body::Block(words) = body else {
             return self.wrapping.pass(self.net, &packet, reply);
         };
+        let segment = self.net.segment(body.len());
         if segment >= body.len() {
             return self.wrapping.pass(self.net, &packet, reply);
         }

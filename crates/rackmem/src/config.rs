@@ -2,11 +2,13 @@
 
 use crate::error::{Error, Result};
 use crate::migration::Migration;
+use crate::wires::{Extras, FaultsSection};
+use rackmem_fabric::Faults;
 use rackmem_proto::CHUNK;
 use rackmem_proto::wire::{MAX_BLOCK, MAX_NODES, MIN_BLOCK};
 use serde::Deserialize;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Which protocol keeps the rack's memory coherent.
@@ -68,6 +70,7 @@ pub(crate) struct Settings {
     pub switch_entries: usize,
     pub patience: Duration,
     pub mtu: Option<usize>,
+    pub extras: Extras,
     pub migration: Migration,
 }
 
@@ -82,6 +85,7 @@ impl Default for Settings {
             switch_entries: 262_144,
             patience: Duration::from_secs(10),
             mtu: None,
+            extras: Extras::default(),
             migration: Migration::default(),
         }
     }
@@ -132,6 +136,9 @@ impl Settings {
         if self.mtu.is_some_and(|mtu| mtu < MIN_MTU) {
             return no(format!("mtu is at least {MIN_MTU} bytes"));
         }
+        if let Some(Err(bad)) = self.extras.faults.map(|faults| faults.check()) {
+            return no(format!("faults: {bad}"));
+        }
         Ok(())
     }
 }
@@ -144,6 +151,10 @@ impl Settings {
 /// block_size = 4096
 /// cache = 268435456                            # bytes, each node
 /// memory = 4294967296                          # bytes, each node
+///
+/// [faults]                                     # for tests: what this process's packets suffer
+/// loss = 0.01                                  # shares of all packets, as are `duplication` and `delay`
+/// delay = 0.05                                 # ... held back for up to `delay_up_to_us`, 2000 unless told
 /// ```
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -167,6 +178,7 @@ struct File {
     switch_entries: Option<usize>,
     patience_ms: Option<u64>,
     mtu: Option<usize>,
+    faults: Option<FaultsSection>,
     migration: Option<MigrationTable>,
 }
 
@@ -236,6 +248,10 @@ impl Config {
                 .patience_ms
                 .map_or(default.patience, Duration::from_millis),
             mtu: file.mtu,
+            extras: Extras {
+                faults: file.faults.map(Faults::from),
+                ..Extras::default()
+            },
             migration: file
                 .migration
                 .map_or(default.migration, MigrationTable::read),
@@ -252,6 +268,26 @@ impl Config {
     /// Which protocol the rack runs.
     pub fn mode(&self) -> Mode {
         self.settings.mode
+    }
+
+    /// What the network does to this process's packets, if the file says.
+    pub fn faults(&self) -> Option<Faults> {
+        self.settings.extras.faults
+    }
+
+    /// Lets the network do this to this process's packets, whatever the file says.
+    pub fn set_faults(&mut self, faults: Faults) {
+        self.settings.extras.faults = Some(faults);
+    }
+
+    /// Writes this process's packets to a file for tcpdump and Wireshark.
+    pub fn set_capture(&mut self, file: PathBuf) {
+        self.settings.extras.capture = Some(file);
+    }
+
+    /// Writes this process's packets to a file, a line each.
+    pub fn set_trace(&mut self, file: PathBuf) {
+        self.settings.extras.trace = Some(file);
     }
 
     pub(crate) fn check(&self) -> Result<()> {
@@ -283,12 +319,24 @@ mod tests {
         assert!(why("nodes = ['127.0.0.1:1']\nblok = 1").contains("blok"));
         assert!(why("nodes = ['127.0.0.1:1']\nmode = 'switch'").contains("switch"));
         assert!(why("nodes = ['127.0.0.1:1']\nmemory = 5").contains("chunk"));
+        assert!(why("nodes = ['127.0.0.1:1']\n[faults]\nloss = 2").contains("loss is a share"));
+        assert!(why("nodes = ['127.0.0.1:1']\n[faults]\nlos = 0.1").contains("los"));
         assert!(
             Config::load(Path::new("/nonexistent/rack.toml"))
                 .unwrap_err()
                 .to_string()
                 .contains("rack.toml")
         );
+    }
+
+    #[test]
+    fn faults_are_read_and_those_left_out_are_none() {
+        let text = "nodes = ['127.0.0.1:1']\n[faults]\nloss = 0.01\ndelay_up_to_us = 300";
+        let faults = Config::parse(text).unwrap().faults().unwrap();
+        assert_eq!((faults.loss, faults.duplication), (0.01, 0.0));
+        assert_eq!(faults.delay_up_to, Duration::from_micros(300));
+        let text = "nodes = ['127.0.0.1:1']";
+        assert_eq!(Config::parse(text).unwrap().faults(), None);
     }
 
     #[test]

@@ -40,6 +40,7 @@ mod requester;
 mod shared;
 mod switch;
 pub mod view;
+mod wires;
 
 pub use config::{Config, Fabric, Mode};
 pub use error::{Error, Result};
@@ -48,7 +49,7 @@ pub use metrics::{Events, NodeMetrics, RackMetrics, SwitchMetrics};
 pub use migration::Migration;
 pub use node::Node;
 pub use rack::{Builder, Rack};
-pub use rackmem_fabric::PacketCounts;
+pub use rackmem_fabric::{BadFaults, End, FaultControl, FaultCounts, Faults, PacketCounts};
 pub use rackmem_proto::switch::Resources;
 pub use rackmem_proto::wire::Kind;
 pub use shared::{Shared, Value};

@@ -11,14 +11,16 @@ use crate::node::{Node, NodeInner};
 use crate::pending::Pending;
 use crate::requester::{OpenPort, Requesters};
 use crate::switch::SoftSwitch;
+use crate::wires::Wires;
 use rackmem_fabric::inline::{Inline, InlinePort};
-use rackmem_fabric::udp::{self, Peers, Service, UdpPort};
-use rackmem_fabric::{Handler, Port};
+use rackmem_fabric::udp::{self, Outlet, Peers, Service, UdpPort};
+use rackmem_fabric::{End, FaultControl, Faults, Handler};
 use rackmem_proto::CHUNK;
 use rackmem_proto::flowcc::{HomeConfig, RequesterConfig, Style};
 use rackmem_proto::switch::SwitchConfig;
 use rackmem_proto::wire::{MAX_BODY, NodeId, RequesterId, records_that_fit};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -40,6 +42,7 @@ pub struct Rack {
     first: usize,
     switch: Option<Arc<SoftSwitch>>,
     closed: Arc<AtomicBool>,
+    wires: Wires,
     services: Vec<Service>,
     keepers: Vec<std::thread::JoinHandle<()>>,
 }
@@ -108,6 +111,25 @@ impl Builder {
         self
     }
 
+    /// What the network does to packets; [`Rack::faults`] adjusts it while the rack runs. UDP only: where
+    /// packets are calls, nobody sends them again.
+    pub fn faults(mut self, faults: Faults) -> Self {
+        self.settings.extras.faults = Some(faults);
+        self
+    }
+
+    /// Writes all packets to a file for tcpdump and Wireshark, complete when the rack is dropped.
+    pub fn capture(mut self, file: impl Into<PathBuf>) -> Self {
+        self.settings.extras.capture = Some(file.into());
+        self
+    }
+
+    /// Writes all packets to a file, a line each, complete when the rack is dropped.
+    pub fn trace(mut self, file: impl Into<PathBuf>) -> Self {
+        self.settings.extras.trace = Some(file.into());
+        self
+    }
+
     /// Starts it.
     pub fn build(self) -> Result<Rack> {
         self.settings.check(self.nodes)?;
@@ -151,6 +173,7 @@ impl Rack {
                 .unwrap_or_else(|| udp::path_mtu(addr.ip())),
         });
         let mut rack = Rack::empty(node);
+        rack.wires = udp_wires(&config.settings, &peers, addr.ip())?;
         rack.add_udp_node(node as NodeId, udp::bind(addr)?, &peers, &config.settings)?;
         Ok(rack)
     }
@@ -167,6 +190,7 @@ impl Rack {
             mtu: udp::path_mtu(addr.ip()),
         });
         let mut rack = Rack::empty(0);
+        rack.wires = udp_wires(&config.settings, &peers, addr.ip())?;
         rack.add_udp_switch(udp::bind(addr)?, &peers, &config.settings)?;
         Ok(rack)
     }
@@ -177,14 +201,22 @@ impl Rack {
             first,
             switch: None,
             closed: Arc::new(AtomicBool::new(false)),
+            wires: Wires::default(),
             services: Vec::new(),
             keepers: Vec::new(),
         }
     }
 
     fn inline(count: usize, settings: &Settings) -> Result<Rack> {
+        if settings.extras.faults.is_some() {
+            return Err(Error::Config(
+                "faults need the UDP fabric: where packets are calls, nobody sends them again"
+                    .into(),
+            ));
+        }
         let mut rack = Rack::empty(0);
         let wires = Arc::new(Inline::default());
+        rack.wires = Wires::new(settings, &Peers::made_up(count), || Ok(wires.clone()))?;
         let switch = settings
             .mode
             .has_switch()
@@ -192,16 +224,15 @@ impl Rack {
         let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
         for id in 0..count {
             let agents = Arc::new(agents(id as NodeId, settings, false, MAX_BODY));
-            handlers.push(agents.clone());
-            let wires = wires.clone();
+            let end = End::Node(id as NodeId);
+            handlers.push(rack.wires.handler(end, agents.clone()));
+            let (wires, wrap) = (wires.clone(), rack.wires.ports(id as NodeId));
             let open: OpenPort =
-                Box::new(move || Ok(Box::new(InlinePort::new(wires.clone())) as Box<dyn Port>));
+                Box::new(move || Ok(wrap(Box::new(InlinePort::new(wires.clone())))));
             rack.add_node(id as NodeId, count, agents, open, false, settings);
         }
-        wires.plug(
-            switch.clone().map(|s| s as Arc<dyn Handler>),
-            handlers.clone(),
-        );
+        let plugged = switch.clone().map(|s| rack.wires.handler(End::Switch, s));
+        wires.plug(plugged, handlers.clone());
         if switch.is_some() {
             rack.keep_migrating(settings.migration.period, wires, handlers)?;
         }
@@ -251,6 +282,7 @@ impl Rack {
             mtu: settings.mtu.unwrap_or_else(|| udp::path_mtu(loopback.ip())),
         });
         let mut rack = Rack::empty(0);
+        rack.wires = udp_wires(settings, &peers, loopback.ip())?;
         if let Some(socket) = switch {
             rack.add_udp_switch(socket, &peers, settings)?;
         }
@@ -271,7 +303,7 @@ impl Rack {
             "rackmem-switch",
             socket,
             peers.clone(),
-            switch.clone(),
+            self.wires.handler(End::Switch, switch.clone()),
         )?);
         self.switch = Some(switch);
         Ok(())
@@ -289,11 +321,11 @@ impl Rack {
             &format!("rackmem-node-{id}"),
             socket,
             peers.clone(),
-            agents.clone(),
+            self.wires.handler(End::Node(id), agents.clone()),
         )?);
-        let ports = peers.clone();
+        let (ports, wrap) = (peers.clone(), self.wires.ports(id));
         let open: OpenPort =
-            Box::new(move || Ok(Box::new(UdpPort::open(id, ports.clone())?) as Box<dyn Port>));
+            Box::new(move || Ok(wrap(Box::new(UdpPort::open(id, ports.clone())?))));
         self.add_node(id, peers.agents.len(), agents, open, true, settings);
         self.keep_requesters(id)
     }
@@ -384,6 +416,11 @@ impl Rack {
         self.switch.as_deref()
     }
 
+    /// The faults of this process's part of the network, where it was given any.
+    pub fn faults(&self) -> Option<&FaultControl> {
+        self.wires.faults()
+    }
+
     /// What this process's part has done so far.
     pub fn metrics(&self) -> RackMetrics {
         let sockets = self.services.iter().map(Service::counters);
@@ -413,7 +450,14 @@ impl Drop for Rack {
             // It cannot have panicked with anything that its own thread has not reported.
             let _ = keeper.join();
         }
+        self.wires.flush();
     }
+}
+
+fn udp_wires(settings: &Settings, peers: &Arc<Peers>, near: IpAddr) -> Result<Wires> {
+    Wires::new(settings, peers, || {
+        Ok(Arc::new(Outlet::open(near, peers.clone())?))
+    })
 }
 
 /// The node that keeps the shadow of an embedded or static rack.

@@ -289,8 +289,9 @@ impl Requester {
         };
         current.settle(self.config.id.node);
         if current.step != Step::Waiting {
-            let time = now.saturating_sub(current.began);
-            self.rtt.answered(time, current.attempts);
+            let since = |then: u64| now.saturating_sub(then);
+            let (first, last) = (since(current.began), since(current.sent));
+            self.rtt.answered(first, last, current.attempts);
         }
         (taken, Outputs::default())
     }
