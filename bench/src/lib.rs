@@ -6,6 +6,7 @@
 //! | [`packages`], [`pagerank`] | a real graph, and the ranks a correct computation finds in it |
 //! | [`timing`], [`histogram`] | threads that start together, operations counted, latencies kept |
 //! | [`pingpong`], [`plain`] | what the machine itself can do: a cache line's way, a datagram's way |
+//! | [`recorded`] | histories of what clients did meanwhile, for the checker of linearizability |
 //! | [`run`] | the benches themselves |
 //! | [`report`], [`machine`], [`table`] | one JSON object a bench, and a table for people |
 
@@ -15,6 +16,7 @@ pub mod packages;
 pub mod pagerank;
 pub mod pingpong;
 pub mod plain;
+pub mod recorded;
 pub mod report;
 pub mod run;
 pub mod table;

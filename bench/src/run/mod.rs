@@ -3,6 +3,7 @@
 
 pub mod hit;
 pub mod kv;
+pub mod loss;
 pub mod micro;
 pub mod miss;
 mod resp;
@@ -21,6 +22,8 @@ pub enum BenchError {
     Io(std::io::Error),
     /// Something the bench needs is not on this machine.
     Missing(String),
+    /// What clients were told cannot have come from one memory: a defect of the rack.
+    NotLinearizable(String),
 }
 
 impl std::fmt::Display for BenchError {
@@ -29,7 +32,7 @@ impl std::fmt::Display for BenchError {
             BenchError::Rack(error) => error.fmt(f),
             BenchError::Report(error) => error.fmt(f),
             BenchError::Io(error) => error.fmt(f),
-            BenchError::Missing(what) => f.write_str(what),
+            BenchError::Missing(what) | BenchError::NotLinearizable(what) => f.write_str(what),
         }
     }
 }

@@ -202,10 +202,10 @@ fn a_storm_can_come_and_go() {
     let rack = rack(Mode::Switch, Faults::NONE);
     let faults = rack.faults().expect("faults");
     let history = record(&rack, |done| {
-        for share in [0.3, 0.0, 0.3, 0.0] {
+        for share in [0.15, 0.0, 0.15, 0.0] {
             let (start, loss) = (done.load(Relaxed), share);
             faults.set(Faults { loss, ..LOSS }).unwrap();
-            while done.load(Relaxed) < (start + 500).min(NODES * THREADS * OPERATIONS) {
+            while done.load(Relaxed) < (start + 300).min(NODES * THREADS * OPERATIONS) {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }

@@ -64,8 +64,8 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: "bench",
-        below: &[WIRE, PROTO, FABRIC, RACKMEM, KV],
-        tests: &[SIM],
+        below: &[WIRE, PROTO, SIM, FABRIC, RACKMEM, KV],
+        tests: &[],
         outside: None,
     },
     Layer {

@@ -2,6 +2,7 @@
 
 mod hit;
 mod kv;
+mod loss;
 mod micro;
 mod miss;
 
@@ -10,8 +11,10 @@ use crate::failure::{Failure, Result};
 use crate::out;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
+use rackmem_bench::recorded::HistoryFile;
 use rackmem_bench::report::Report;
 use rackmem_bench::run::{BenchError, Progress};
+use std::path::Path;
 use std::time::Duration;
 
 pub const EXAMPLES: &str = "\
@@ -19,6 +22,7 @@ Examples:
   rackmem bench hit                              a hit beside an atomic load and a memcpy
   rackmem bench miss --fabric udp                misses beside plain datagrams through the same hops
   rackmem bench micro --nodes 4                  sharing 0 to 100% in every mode
+  rackmem bench loss                             a network that loses 1% and 5% beside a perfect one
   rackmem bench kv --vs redis                    the store beside redis-server, same client, same keys
   rackmem --json bench hit > hit.json            one object; the names of its cases are stable
 
@@ -40,6 +44,8 @@ enum Bench {
     Miss(miss::MissArgs),
     /// Throughput by how much is shared, in every mode (§7.2 of the Concordia paper)
     Micro(micro::MicroArgs),
+    /// What lost, doubled and reordered packets cost, and that nobody is told anything wrong meanwhile
+    Loss(loss::LossArgs),
     /// The store, embedded and over one port, beside redis-server
     Kv(kv::KvArgs),
 }
@@ -52,6 +58,7 @@ pub fn run(args: &BenchArgs, json: bool) -> Result<Ended> {
         Bench::Hit(args) => hit::run(args, &mut tell),
         Bench::Miss(args) => miss::run(args, &mut tell),
         Bench::Micro(args) => micro::run(args, &mut tell),
+        Bench::Loss(args) => loss::run(args, &mut tell),
         Bench::Kv(args) => kv::run(args, &mut tell),
     };
     bar.finish_and_clear();
@@ -61,6 +68,11 @@ pub fn run(args: &BenchArgs, json: bool) -> Result<Ended> {
 
 /// What a bench gives.
 type Measured = std::result::Result<Report, BenchError>;
+
+/// The file that histories go to, if one is wanted.
+fn history_file(path: Option<&Path>) -> std::result::Result<Option<HistoryFile>, BenchError> {
+    Ok(path.map(HistoryFile::create).transpose()?)
+}
 
 /// A line that moves while something is measured; nothing where nobody looks.
 fn spinner() -> ProgressBar {
@@ -79,6 +91,10 @@ fn explain(error: BenchError) -> Failure {
         BenchError::Missing(what) => {
             Failure::new(what, "run `rackmem doctor`, which says how to get it")
         }
+        BenchError::NotLinearizable(what) => Failure::new(
+            format!("not linearizable: {what}"),
+            "this is a defect of the rack: please report it, with the file of --history",
+        ),
         BenchError::Report(error) => Failure::new(
             error.to_string(),
             "this is a defect of the bench: please report it",
