@@ -30,6 +30,12 @@ const TOOLS: &[Tool] = &[
         lost: "comparisons of answers and of speed with Redis itself",
     },
     Tool {
+        program: "etcd",
+        package: "etcd-server",
+        wanted_by: &["test"],
+        lost: "tests of the membership with a real etcd",
+    },
+    Tool {
         program: "python3",
         package: "python3",
         wanted_by: &["test"],
@@ -257,8 +263,8 @@ mod tests {
             ["redis-cli", "redis-server"]
         );
         assert_eq!(
-            names(missing("test", |program| program != "python3")),
-            ["python3"]
+            names(missing("test", |program| program == "python3")),
+            ["redis-cli", "redis-server", "etcd"]
         );
         assert!(missing("test", |_| true).is_empty());
     }

@@ -1,6 +1,7 @@
 //! How a rack is set up: defaults, and the file that describes a rack of processes.
 
 use crate::error::{Error, Result};
+use crate::membership;
 use crate::migration::Migration;
 use crate::wires::{Extras, FaultsSection};
 use rackmem_fabric::Faults;
@@ -151,6 +152,9 @@ impl Settings {
 /// block_size = 4096
 /// cache = 268435456                            # bytes, each node
 /// memory = 4294967296                          # bytes, each node
+/// membership = "etcd:http://10.0.0.5:2379"     # or "dir:/path", or left out: fixed, nobody may die
+/// name = "rack"                                # of this rack, where several share an etcd or a folder
+/// lease_ms = 1000                              # a member that is silent for so long is declared dead
 ///
 /// [faults]                                     # for tests: what this process's packets suffer
 /// loss = 0.01                                  # shares of all packets, as are `duplication` and `delay`
@@ -162,6 +166,8 @@ pub struct Config {
     pub nodes: Vec<SocketAddr>,
     /// Address of the switch.
     pub switch: Option<SocketAddr>,
+    /// How the rack agrees on who is in it.
+    pub membership: membership::Settings,
     pub(crate) settings: Settings,
 }
 
@@ -180,6 +186,9 @@ struct File {
     mtu: Option<usize>,
     faults: Option<FaultsSection>,
     migration: Option<MigrationTable>,
+    membership: Option<String>,
+    name: Option<String>,
+    lease_ms: Option<u64>,
 }
 
 /// `[migration]`: what is left out is as in [`Migration::default`].
@@ -231,6 +240,13 @@ impl Config {
     /// Reads a text.
     pub fn parse(text: &str) -> Result<Config> {
         let file: File = toml::from_str(text).map_err(|e| Error::Config(e.to_string()))?;
+        let membership = membership::Settings::read(
+            file.membership.as_deref(),
+            file.name.as_deref(),
+            file.lease_ms,
+            (file.nodes.len(), file.switch.is_some()),
+        )
+        .map_err(Error::Config)?;
         let default = Settings::default();
         let no_switch = if file.switch.is_some() {
             Mode::Switch
@@ -257,6 +273,7 @@ impl Config {
                 .map_or(default.migration, MigrationTable::read),
         };
         let config = Config {
+            membership,
             nodes: file.nodes,
             switch: file.switch,
             settings,

@@ -85,6 +85,8 @@ pub enum Error {
     Config(String),
     /// A peer refused in a way that no correct peer does. The event has been undone.
     Protocol(Reason),
+    /// This process is not, or cannot be, a member of the rack.
+    Membership(crate::membership::Error),
     /// A socket or a thread could not be had.
     Io(std::io::Error),
 }
@@ -140,6 +142,7 @@ impl std::fmt::Display for Error {
             Error::Unsupported(what) => write!(f, "not in this mode: {what}"),
             Error::Config(why) => f.write_str(why),
             Error::Protocol(reason) => write!(f, "a peer broke the protocol ({reason:?})"),
+            Error::Membership(error) => error.fmt(f),
             Error::Io(error) => error.fmt(f),
         }
     }
@@ -148,6 +151,7 @@ impl std::fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
+            Error::Membership(error) => Some(error),
             Error::Io(error) => Some(error),
             _ => None,
         }
@@ -157,5 +161,11 @@ impl std::error::Error for Error {
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
         Error::Io(error)
+    }
+}
+
+impl From<crate::membership::Error> for Error {
+    fn from(error: crate::membership::Error) -> Self {
+        Error::Membership(error)
     }
 }

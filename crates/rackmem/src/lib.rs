@@ -29,6 +29,7 @@ mod cache;
 mod config;
 mod error;
 mod lock;
+pub mod membership;
 mod memory;
 mod metrics;
 mod migration;

@@ -1,0 +1,90 @@
+//! Whether this process may serve, told in time even while the store does not answer.
+
+use super::Events;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The end of the lease, shared by the thread that renews it and the one that notices that it is over.
+pub(super) struct Duty {
+    events: Arc<dyn Events>,
+    start: Instant,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// To when we may serve, ns since `start`; 0 for not at all.
+    until: u64,
+    /// What was told last.
+    told: bool,
+    /// Nothing comes any more.
+    over: bool,
+}
+
+impl Duty {
+    pub fn new(events: Arc<dyn Events>) -> Self {
+        Duty {
+            events,
+            start: Instant::now(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// The clock of the membership, ns.
+    pub fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Sets to when we may serve, and tells if that changes anything.
+    pub fn set(&self, until: u64) {
+        let mut state = self.lock();
+        state.until = until;
+        self.tell(&mut state);
+        self.changed.notify_all();
+    }
+
+    /// We may not serve any more, for ever.
+    pub fn end(&self) {
+        let mut state = self.lock();
+        state.over = true;
+        state.until = 0;
+        self.tell(&mut state);
+        self.changed.notify_all();
+    }
+
+    /// Whether it was told that we may serve.
+    pub fn serves(&self) -> bool {
+        self.lock().told
+    }
+
+    /// Tells when a lease ends, until [`Duty::end`].
+    pub fn watch(&self) {
+        let mut state = self.lock();
+        while !state.over {
+            self.tell(&mut state);
+            state = if state.told {
+                let left = Duration::from_nanos(state.until.saturating_sub(self.now()));
+                let waited = self.changed.wait_timeout(state, left);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            } else {
+                let waited = self.changed.wait(state);
+                waited.unwrap_or_else(PoisonError::into_inner)
+            };
+        }
+    }
+
+    /// Under the lock, so that what is told last is what holds.
+    fn tell(&self, state: &mut State) {
+        let held = self.now() < state.until;
+        if state.told != held {
+            state.told = held;
+            self.events.lease(held);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

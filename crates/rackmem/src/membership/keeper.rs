@@ -1,0 +1,333 @@
+//! The threads that keep this process in the rack.
+
+use super::duty::Duty;
+use super::{Error, Result, Role, Standing, Store, View};
+use rackmem_proto::membership::{Member, Observed, Timing};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// What a keeper tells. Calls come from its threads, and it waits for them to return: do little, and do not call the
+/// keeper. The first view comes before `lease(true)`, and before [`Keeper::join`] returns.
+pub trait Events: Send + Sync {
+    /// The rack has agreed on another view, and this process is in it. Versions rise and may be skipped.
+    fn view(&self, view: &View);
+    /// Whether this process may answer others and serve from its cache from now on. Before the first call it may not.
+    fn lease(&self, held: bool);
+    /// The rack goes on without this process, for ever. `lease(false)` has been told, and nothing more will be.
+    fn fenced(&self);
+}
+
+/// This process' place in the rack. Dropping it ends its threads; the others then declare this process dead when its
+/// lease is over, unless [`Keeper::leave`] came first.
+pub struct Keeper {
+    shared: Arc<Shared>,
+    role: Role,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    duty: Duty,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    view: Option<View>,
+    standing: Option<Standing>,
+    /// What went wrong last with the store; none when it did not.
+    trouble: Option<Error>,
+    stop: bool,
+    leave: bool,
+    hurry: bool,
+}
+
+impl Keeper {
+    /// Joins the rack that `store` keeps, and returns when this process may serve. The lease is the same in all
+    /// processes of a rack.
+    ///
+    /// # Errors
+    /// [`Error::Taken`] when a process with this number is alive, [`Error::Late`] when all of `patience` did not
+    /// suffice; errors of the store that do not pass by waiting.
+    pub fn join(
+        store: Arc<dyn Store>,
+        role: Role,
+        lease: Duration,
+        patience: Duration,
+        events: Arc<dyn Events>,
+    ) -> Result<Keeper> {
+        let timing = Timing::of_lease(u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX));
+        let shared = Arc::new(Shared {
+            duty: Duty::new(events.clone()),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        let mut keeper = Keeper {
+            shared: shared.clone(),
+            role,
+            threads: Vec::new(),
+        };
+        let watcher = shared.clone();
+        keeper.spawn("lease", move || watcher.duty.watch())?;
+        keeper.spawn("members", move || {
+            let member = Member::new(role, fastrand::u64(1..), timing);
+            let beat = Duration::from_nanos(timing.beat);
+            Run {
+                store,
+                shared: &shared,
+                events,
+                member,
+                beat,
+                version: 0,
+            }
+            .run();
+            shared.duty.end();
+        })?;
+        keeper.wait(patience, |state, serves| match state.standing {
+            Some(Standing::Member { .. }) if serves => Some(Ok(())),
+            Some(Standing::Taken) => Some(Err(Error::Taken { role })),
+            _ => {
+                let lasting = state.trouble.as_ref().is_some_and(Error::is_lasting);
+                lasting.then(|| state.trouble.take().map_or(Ok(()), Err))
+            }
+        })?;
+        Ok(keeper)
+    }
+
+    /// A place in a rack whose members are fixed: nobody is ever declared dead.
+    pub fn fixed(role: Role, view: &View, events: Arc<dyn Events>) -> Keeper {
+        events.view(view);
+        let duty = Duty::new(events);
+        duty.set(u64::MAX);
+        let incarnation = match role {
+            Role::Node(node) => view.incarnation(node),
+            Role::Switch => view.switch,
+        };
+        let state = State {
+            view: Some(*view),
+            standing: incarnation.map(|incarnation| Standing::Member { incarnation }),
+            ..State::default()
+        };
+        let shared = Arc::new(Shared {
+            duty,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        });
+        Keeper {
+            shared,
+            role,
+            threads: Vec::new(),
+        }
+    }
+
+    fn spawn(&mut self, what: &str, run: impl FnOnce() + Send + 'static) -> Result<()> {
+        let name = format!("rackmem-{what}");
+        let thread = std::thread::Builder::new().name(name).spawn(run);
+        self.threads.push(thread.map_err(Error::Thread)?);
+        Ok(())
+    }
+
+    /// The newest view that this process has seen.
+    pub fn view(&self) -> View {
+        // `join` returns after the first.
+        let view = self.shared.lock().view;
+        view.unwrap_or(View::first(Default::default(), false))
+    }
+
+    /// Where this process stands.
+    pub fn standing(&self) -> Standing {
+        self.shared.lock().standing.unwrap_or(Standing::Joining)
+    }
+
+    /// Whether it may serve, as told last.
+    pub fn serves(&self) -> bool {
+        self.shared.duty.serves()
+    }
+
+    /// What is wrong with the store, if something is.
+    pub fn trouble(&self) -> Option<String> {
+        self.shared.lock().trouble.as_ref().map(Error::to_string)
+    }
+
+    /// Looks at the store now and not only at the next beat: somebody has shown that there is a newer view.
+    pub fn hurry(&self) {
+        self.shared.lock().hurry = true;
+        self.shared.changed.notify_all();
+    }
+
+    /// Leaves the rack. This process may not serve from here on and must have emptied its cache. Where members are
+    /// fixed this does nothing.
+    ///
+    /// # Errors
+    /// [`Error::Late`] when the store did not take it within `patience`.
+    pub fn leave(&self, patience: Duration) -> Result<()> {
+        if self.threads.is_empty() {
+            self.shared.duty.end();
+            return Ok(());
+        }
+        self.shared.lock().leave = true;
+        self.hurry();
+        self.wait(patience, |state, _| match state.standing {
+            Some(Standing::Left | Standing::Fenced) => Some(Ok(())),
+            _ => None,
+        })
+    }
+
+    fn wait(
+        &self,
+        patience: Duration,
+        mut done: impl FnMut(&mut State, bool) -> Option<Result<()>>,
+    ) -> Result<()> {
+        let end = Instant::now() + patience;
+        let mut state = self.shared.lock();
+        loop {
+            if let Some(result) = done(&mut state, self.shared.duty.serves()) {
+                return result;
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Error::Late {
+                    role: self.role,
+                    waited: patience,
+                    cause: state.trouble.take().map(Box::new),
+                });
+            }
+            state = self.shared.sleep(state, left);
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.shared.lock().stop = true;
+        self.shared.changed.notify_all();
+        self.shared.duty.end();
+        for thread in self.threads.drain(..) {
+            // A callback that panics has said so itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sleep<'a>(&self, state: MutexGuard<'a, State>, time: Duration) -> MutexGuard<'a, State> {
+        let waited = self.changed.wait_timeout(state, time);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// What the thread does that beats and looks.
+struct Run<'a> {
+    store: Arc<dyn Store>,
+    shared: &'a Shared,
+    events: Arc<dyn Events>,
+    member: Member,
+    beat: Duration,
+    /// The last one that was told.
+    version: u64,
+}
+
+impl Run<'_> {
+    fn run(mut self) {
+        while !self.member.is_over() {
+            let begun = Instant::now();
+            let again = self.look();
+            // Members that propose at the same moment do so again at different ones.
+            let pause = if again {
+                self.beat.mul_f64(fastrand::f64() / 8.0)
+            } else {
+                self.beat.saturating_sub(begun.elapsed())
+            };
+            if !self.pause(pause) {
+                return;
+            }
+        }
+    }
+
+    /// Waits; `false` when told to stop.
+    fn pause(&mut self, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        let mut state = self.shared.lock();
+        loop {
+            if state.stop {
+                return false;
+            }
+            if state.leave {
+                self.member.leave();
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || std::mem::take(&mut state.hurry) {
+                return true;
+            }
+            state = self.shared.sleep(state, left);
+        }
+    }
+
+    /// One round. Says whether to look again at once.
+    fn look(&mut self) -> bool {
+        let asked = self.shared.duty.now();
+        let snapshot = match self.store.load(self.beat) {
+            Ok(snapshot) => snapshot,
+            Err(error) => return self.report(Some(error)),
+        };
+        let seen = Observed {
+            asked,
+            roster: snapshot.roster.as_ref(),
+            beats: &snapshot.beats,
+        };
+        let acts = self.member.handle(self.shared.duty.now(), &seen);
+        self.tell();
+        let mut trouble = None;
+        if let Some(beat) = acts.beat {
+            let started = self.shared.duty.now();
+            match self.store.beat(self.member.role(), beat, self.beat) {
+                Ok(()) => self.member.beaten(started, self.shared.duty.now()),
+                Err(error) => trouble = Some(error),
+            }
+        }
+        let Some(next) = acts.propose else {
+            return self.report(trouble);
+        };
+        match self.store.propose(&next, self.beat) {
+            Ok(_) => {
+                self.report(trouble);
+                true
+            }
+            Err(error) => self.report(Some(error)),
+        }
+    }
+
+    /// Tells what the last look has changed.
+    fn tell(&mut self) {
+        let standing = self.member.standing();
+        let view = self.member.roster().map(|roster| roster.view);
+        if self.member.is_over() {
+            self.shared.duty.end();
+        } else if let (Standing::Member { .. }, Some(view)) = (standing, view) {
+            if view.version != self.version {
+                self.version = view.version;
+                self.events.view(&view);
+            }
+            self.shared.duty.set(self.member.serves_until());
+        }
+        if standing == Standing::Fenced {
+            self.events.fenced();
+        }
+        let mut state = self.shared.lock();
+        state.view = view;
+        state.standing = Some(standing);
+        drop(state);
+        self.shared.changed.notify_all();
+    }
+
+    fn report(&self, trouble: Option<Error>) -> bool {
+        self.shared.lock().trouble = trouble;
+        self.shared.changed.notify_all();
+        false
+    }
+}

@@ -1,0 +1,37 @@
+//! A store within this process.
+
+use super::{Beat, Result, Role, Roster, Snapshot, Store};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// For racks whose nodes are all in this process, and for tests.
+#[derive(Default)]
+pub struct Memory(Mutex<Snapshot>);
+
+impl Memory {
+    fn lock(&self) -> MutexGuard<'_, Snapshot> {
+        // Nothing panics half-way through a change.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for Memory {
+    fn load(&self, _: Duration) -> Result<Snapshot> {
+        Ok(*self.lock())
+    }
+
+    fn propose(&self, next: &Roster, _: Duration) -> Result<bool> {
+        let mut now = self.lock();
+        let version = now.roster.map_or(0, |roster| roster.view.version);
+        let taken = version.checked_add(1) == Some(next.view.version);
+        if taken {
+            now.roster = Some(*next);
+        }
+        Ok(taken)
+    }
+
+    fn beat(&self, role: Role, beat: Beat, _: Duration) -> Result<()> {
+        self.lock().beats[role.index()] = Some(beat);
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! Who is in the rack, agreed on through a store outside it.
+//!
+//! The rules are `rackmem_proto::membership`; here is what runs them: a [`Store`] that all processes reach, and a
+//! [`Keeper`] in each of them. `docs/membership.md` says what this guarantees.
+//!
+//! ```
+//! use rackmem::membership::{Events, Keeper, Memory, Role, View};
+//! use std::{sync::Arc, time::Duration};
+//!
+//! struct Print;
+//! impl Events for Print {
+//!     fn view(&self, view: &View) {
+//!         println!("version {}", view.version);
+//!     }
+//!     fn lease(&self, held: bool) {
+//!         println!("may serve: {held}");
+//!     }
+//!     fn fenced(&self) {
+//!         println!("the rack goes on without us");
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), rackmem::membership::Error> {
+//! let lease = Duration::from_millis(500);
+//! let patience = Duration::from_secs(10);
+//! let keeper = Keeper::join(Arc::new(Memory::default()), Role::Node(0), lease, patience, Arc::new(Print))?;
+//! assert!(keeper.view().live.contains(0));
+//! keeper.leave(patience)?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod duty;
+mod error;
+mod etcd;
+mod folder;
+mod keeper;
+mod memory;
+mod operator;
+mod source;
+mod store;
+mod text;
+
+pub use error::{Error, Result};
+pub use etcd::Etcd;
+pub use folder::Folder;
+pub use keeper::{Events, Keeper};
+pub use memory::Memory;
+pub use operator::{Sign, remove, watch};
+pub use rackmem_proto::membership::{Beat, Beats, Role, Roster, Standing, View};
+pub use source::{Settings, Source};
+pub use store::{Snapshot, Store};

@@ -1,0 +1,70 @@
+//! Folders with something wrong in them.
+
+use crate::witness::{PATIENCE, Scratch, join};
+use rackmem::membership::{Beat, Error, Folder, Role, Roster, Store};
+use std::sync::Arc;
+
+#[test]
+fn garbage_is_an_error_that_names_the_file() {
+    let scratch = Scratch::new("folder-garbage");
+    let store: Arc<dyn Store> = Arc::new(Folder::open(scratch.path()).unwrap());
+    let first = Roster::first(Role::Node(0), 5);
+    assert!(store.propose(&first, PATIENCE).unwrap());
+    let beat = Beat {
+        token: 5,
+        incarnation: 1,
+        counter: 1,
+    };
+    store.beat(Role::Node(0), beat, PATIENCE).unwrap();
+    let good = std::fs::read(scratch.path().join("view-1")).unwrap();
+    let bad: [(&str, &[u8]); 5] = [
+        ("view-2", b""),
+        ("view-2", b"\xff\xfe"),
+        ("view-2", &good),
+        ("view-18446744073709551615", b"{}"),
+        ("beat-node-0", b"{\"token\":1}"),
+    ];
+    for (name, bytes) in bad {
+        let path = scratch.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let error = store.load(PATIENCE).unwrap_err();
+        assert!(matches!(error, Error::Garbage { .. }), "{error:?}");
+        assert!(
+            error.to_string().contains(path.to_str().unwrap()),
+            "{error}"
+        );
+        // A process that starts says so at once and does not wait for it to pass.
+        assert!(matches!(
+            join(&store, Role::Node(1)),
+            Err(Error::Garbage { .. })
+        ));
+        std::fs::remove_file(path).unwrap();
+    }
+    store.load(PATIENCE).unwrap();
+}
+
+/// What a process leaves that is killed while it writes, and what is no business of ours.
+#[test]
+fn files_that_nobody_reads_are_no_harm() {
+    let scratch = Scratch::new("folder-rest");
+    for name in ["draft-1-1", "view-", "view-x", "notes.txt"] {
+        std::fs::write(scratch.path().join(name), "half a").unwrap();
+    }
+    let store = Folder::open(scratch.path()).unwrap();
+    assert!(store.load(PATIENCE).unwrap().roster.is_none());
+    assert!(
+        store
+            .propose(&Roster::first(Role::Switch, 1), PATIENCE)
+            .unwrap()
+    );
+    assert!(store.load(PATIENCE).unwrap().roster.is_some());
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_named() {
+    let scratch = Scratch::new("folder-file");
+    let path = scratch.path().join("file");
+    std::fs::write(&path, "").unwrap();
+    let error = Folder::open(&path.join("rack")).err().unwrap();
+    assert!(error.to_string().contains("file/rack"), "{error}");
+}

@@ -1,0 +1,9 @@
+//! Racks agree on their members through real stores: memory, a folder, a real etcd.
+
+mod etcd;
+mod folder;
+mod keepers;
+mod server;
+mod stopped;
+mod stores;
+mod witness;
