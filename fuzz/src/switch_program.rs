@@ -16,6 +16,7 @@ pub fn fuzz(input: &[u8]) {
         ways: dice.byte() % 12,
         sets: dice.below(5),
         seed: dice.word(),
+        ..SwitchConfig::default()
     });
     for _ in 0..MAX_PACKETS {
         if dice.is_empty() {

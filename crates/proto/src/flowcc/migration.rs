@@ -6,6 +6,7 @@
 
 use super::directory::{Entry, Owner};
 use super::heat::Heat;
+use super::home_agent::HomeAgent;
 use super::lock;
 use crate::wire::{
     Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq, Tag,
@@ -71,6 +72,20 @@ pub enum Moved {
     Stays,
     /// Its location is free.
     Freed,
+}
+
+impl HomeAgent {
+    /// Has an entry move to the switch whatever its heat, at once or when its lock is free.
+    pub fn want(&mut self, tag: Tag) -> Option<Output> {
+        let config = self.config;
+        let entry = self.directory.entry(tag)?;
+        if tag.home() != config.node || entry.owner != Owner::Home {
+            return None;
+        }
+        entry.owner = Owner::Wanted;
+        self.mover.wanted.push((tag, u32::MAX));
+        self.mover.add(config.epoch, tag, entry)
+    }
 }
 
 impl Mover {

@@ -4,6 +4,7 @@ use super::entry::{FREE, stored};
 use super::program::SwitchProgram;
 use crate::wire::{Copyset, GlobalStatus, NodeId, Record, Tag};
 use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
 
 /// An entry as the registers have it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -75,6 +76,29 @@ impl SwitchProgram {
             .position(|way| way.tag.items()[at] == stored(tag))?;
         let (_, registers) = self.registers(way, at)?;
         Some((registers.lock, registers.status, registers.copyset))
+    }
+
+    /// Everything that decides what it will do, for explorers of all states: not what it has counted.
+    pub fn fingerprint(&self, into: &mut impl Hasher) {
+        for way in 0..self.ways.len() {
+            for at in 0..self.config.sets {
+                if let Some((tag, registers)) = self.registers(way, at) {
+                    into.write_usize(at + 1);
+                    tag.hash(into);
+                    into.write_u64(registers.to_word());
+                }
+            }
+            into.write_usize(0);
+        }
+        for array in [self.scores.items(), self.moves.items()] {
+            let rows = array.iter().enumerate().filter(|(_, row)| **row != 0);
+            for (at, row) in rows {
+                into.write_usize(at + 1);
+                into.write_u64(*row);
+            }
+            into.write_usize(0);
+        }
+        (self.config.epoch, self.config.shadow, self.frozen).hash(into);
     }
 
     /// How many entries it owns.

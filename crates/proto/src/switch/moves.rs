@@ -13,6 +13,7 @@
 use super::entry::{Entry, FREE, Seen, stored};
 use super::program::{SWITCH, SwitchProgram};
 use super::rmt::Violation;
+use crate::flowcc::migration::MAX_MOVES;
 use crate::wire::{Copyset, Flags, GlobalStatus, Header, Kind, Reason, Seq, Tag};
 use crate::{Dest, Output, Outputs};
 use core::cmp::Ordering;
@@ -62,6 +63,10 @@ fn outcome(reason: Reason) -> u64 {
 }
 
 impl SwitchProgram {
+    fn move_index(header: &Header) -> usize {
+        usize::from(header.requester.node) * MAX_MOVES + usize::from(header.requester.slot)
+    }
+
     /// ADD-TO-SWITCH: one pass looks for the tag and a free location, the next one takes it.
     pub(super) fn add(&mut self, header: &Header, outputs: &mut Outputs) -> Result<(), Violation> {
         let at = self.set(header.tag);
@@ -74,7 +79,7 @@ impl SwitchProgram {
                 free = Some(w);
             }
         }
-        let index = header.requester.index();
+        let index = Self::move_index(header);
         let reason = match self.moves.access(&pass, index, |m| claim(m, header.seq))? {
             Claim::Ignore => return Ok(()),
             Claim::Done => Reason::None,
@@ -122,7 +127,7 @@ impl SwitchProgram {
         outputs: &mut Outputs,
     ) -> Result<(), Violation> {
         let pass = self.pipeline.enter();
-        let index = header.requester.index();
+        let index = Self::move_index(header);
         let claim = self.moves.access(&pass, index, |m| claim(m, header.seq))?;
         let frees = header.flags.has(Flags::GRANTED);
         let (reason, seen) = match claim {
@@ -195,7 +200,7 @@ impl SwitchProgram {
         header: &Header,
         reason: Reason,
     ) -> Result<(), Violation> {
-        self.moves.access(pass, header.requester.index(), |m| {
+        self.moves.access(pass, Self::move_index(header), |m| {
             *m = u64::from(header.seq.0) << 32 | outcome(reason);
         })
     }

@@ -15,8 +15,9 @@ use super::entry::{Entry, Seen, Way, stored};
 use super::moves::Move;
 use super::rmt::{Array, Pass, Pipeline, Violation};
 use crate::flowcc::forward::{self, Granted};
+use crate::flowcc::migration::MAX_MOVES;
 use crate::flowcc::score::{self, Route, Score, Verdict};
-use crate::wire::{Flags, Header, Kind, NodeId, Reason, RequesterId, Tag};
+use crate::wire::{Flags, Header, Kind, MAX_NODES, MAX_REQUESTERS, NodeId, Reason, Tag};
 use crate::{Dest, Output, Outputs};
 use alloc::vec::Vec;
 
@@ -33,6 +34,10 @@ pub struct SwitchConfig {
     pub seed: u32,
     /// Who is told of every migration (§5.2.2).
     pub shadow: Option<NodeId>,
+    /// Nodes of the rack: it keeps scores for those below, and drops packets of others.
+    pub nodes: u16,
+    /// Requesters of each node, likewise.
+    pub requesters: u16,
 }
 
 /// Ways at most: one stage each, one more for the last way's entry, one for the scoreboard, of an ASIC's 12.
@@ -47,6 +52,8 @@ impl Default for SwitchConfig {
             sets: 32_768,
             seed: 0,
             shadow: None,
+            nodes: MAX_NODES as u16,
+            requesters: MAX_REQUESTERS as u16,
         }
     }
 }
@@ -80,6 +87,7 @@ pub struct SwitchCounters {
 pub const SWITCH: NodeId = NodeId::MAX;
 
 /// The program and its registers.
+#[derive(Clone)]
 pub struct SwitchProgram {
     pub(super) config: SwitchConfig,
     pub(super) pipeline: Pipeline,
@@ -96,12 +104,17 @@ impl SwitchProgram {
         let config = SwitchConfig {
             ways: config.ways.clamp(1, MAX_WAYS),
             sets: config.sets.max(1).next_power_of_two(),
+            nodes: config.nodes.clamp(1, MAX_NODES as u16),
+            requesters: config.requesters.clamp(1, MAX_REQUESTERS as u16),
             ..config
         };
         SwitchProgram {
             ways: (0..config.ways).map(|w| Way::new(w, config.sets)).collect(),
-            scores: Array::new(config.ways + 1, RequesterId::COUNT * 2),
-            moves: Array::new(config.ways + 1, RequesterId::COUNT),
+            scores: Array::new(
+                config.ways + 1,
+                usize::from(config.nodes) * usize::from(config.requesters) * 2,
+            ),
+            moves: Array::new(config.ways + 1, usize::from(config.nodes) * MAX_MOVES),
             frozen: false,
             pipeline: Pipeline::default(),
             counters: SwitchCounters::default(),
@@ -122,7 +135,7 @@ impl SwitchProgram {
     /// Takes a packet. Whatever it holds, the outputs are at most three packets, and nothing panics.
     pub fn handle(&mut self, header: &Header) -> Outputs {
         let mut outputs = Outputs::default();
-        if header.epoch != self.config.epoch || self.frozen {
+        if header.epoch != self.config.epoch || self.frozen || !self.knows(header) {
             self.counters.dropped += 1;
             return outputs;
         }
@@ -148,8 +161,20 @@ impl SwitchProgram {
         super::set_of(tag, self.config.sets)
     }
 
-    fn score_index(header: &Header) -> usize {
-        header.requester.index() * 2 + header.seq.parity()
+    /// Whether there is a score, or a slot for a move, for who asks.
+    fn knows(&self, header: &Header) -> bool {
+        let (node, slot) = (header.requester.node, header.requester.slot);
+        let slots = match header.kind {
+            Kind::AddToSwitch | Kind::RemoveFromSwitch => MAX_MOVES,
+            _ => usize::from(self.config.requesters),
+        };
+        node < self.config.nodes && usize::from(slot) < slots
+    }
+
+    fn score_index(&self, header: &Header) -> usize {
+        let (node, slot) = (header.requester.node, header.requester.slot);
+        let row = usize::from(node) * usize::from(self.config.requesters) + usize::from(slot);
+        row * 2 + header.seq.parity()
     }
 
     /// Looks for the tag way by way, and does `entry` to the state behind it. `None`: not in the switch.
@@ -180,7 +205,7 @@ impl SwitchProgram {
         // The scoreboard takes note of requests for other owners too: whoever decides about the first copy of
         // a request decides about all, wherever the entry has moved meanwhile (hard place FlowCC 7).
         let seen = found.unwrap_or_default();
-        let index = Self::score_index(header);
+        let index = self.score_index(header);
         let now = forward::choose(header, seen.status, seen.copyset, self.config.seed);
         let verdict = self.scores.access(&pass, index, |s| match found {
             Some(seen) => score::enter(s, header.seq, seen.acquired, seen.valid, now),
@@ -244,9 +269,10 @@ impl SwitchProgram {
             return Ok(());
         }
         let pass = self.pipeline.enter();
-        let authorized = self.scores.access(&pass, Self::score_index(header), |s| {
-            score::leave(s, header.seq)
-        })?;
+        let index = self.score_index(header);
+        let authorized = self
+            .scores
+            .access(&pass, index, |s| score::leave(s, header.seq))?;
         if authorized {
             let install = (!header.flags.has(Flags::KEEP)).then_some(header);
             let release = Entry::Release {

@@ -1,11 +1,11 @@
 //! What is looked at after everything that happens, and at the end.
 
 use super::block::{self, COUNTERS};
-use super::invariants::{BlockState, Copy, INVARIANTS, Owners, liveness};
 use super::run::World;
 use super::thread::Thread;
 use super::trace::Subject;
 use super::violation::Violation;
+use crate::invariants::{BlockState, Copy, INVARIANTS, Owners, liveness};
 use rackmem_proto::wire::{Kind, Tag};
 
 /// The lock word of an entry that the switch serves no more.

@@ -2,7 +2,7 @@
 //!
 //! [`World::run`] takes a seed and a [`Config`] and plays: application threads read, write and add to a few
 //! blocks through caches too small for them, over packets that are lost, doubled, delayed and reordered.
-//! After everything that happens, the [`invariants`] of the block it happened to are checked. When three
+//! After everything that happens, the [`invariants`](crate::invariants) of the block it happened to are checked. When three
 //! operations of four are done the network calms down, and everything must end; then the caches are emptied,
 //! and home memory must hold every write. The same seed is the same run, packet by packet: a [`Report`]
 //! carries the hash of its trace, and a [`Violation`] names the seed and shows the last packets.
@@ -16,7 +16,6 @@ mod checks;
 mod config;
 mod fabric;
 mod faults;
-pub mod invariants;
 mod mutation;
 mod node;
 mod operation;
@@ -33,7 +32,7 @@ pub use faults::Faults;
 pub use mutation::Mutation;
 pub use random::Random;
 pub use run::{Report, Seen, World};
-pub use thread::Work;
+pub use thread::{LiveEvent, Work};
 pub use violation::Violation;
 
 /// Epoch of every world.

@@ -2,12 +2,12 @@
 
 use super::config::{Config, Rack};
 use super::fabric::{Fabric, Occurrence, Packet, Traffic};
-use super::invariants::liveness;
 use super::node::{Node, home_config, tell_tags};
 use super::oracle::Oracle;
 use super::random::Random;
 use super::thread::{Around, Thread, Work};
 use super::violation::Violation;
+use crate::invariants::liveness;
 use rackmem_proto::flowcc::{HomeConfig, Migration, Style};
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
 use rackmem_proto::wire::{Dest, Kind, RequesterId};
@@ -97,6 +97,7 @@ impl World {
                 sets,
                 seed: draw,
                 shadow: Some(0),
+                ..SwitchConfig::default()
             })),
             Rack::HomeOnly | Rack::Gather => None,
         };

@@ -1,4 +1,5 @@
-//! What must be true of every block after everything that happens, one file an invariant.
+//! What must be true of every block after everything that happens, one file an invariant. Seeded worlds and the
+//! explorer check the same ones.
 
 pub mod data_value;
 pub mod directory_covers_caches;
@@ -8,9 +9,10 @@ pub mod locks_of_live_events;
 pub mod one_owner;
 pub mod single_writer;
 
-use super::thread::LiveEvent;
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::{Copyset, GlobalStatus, NodeId};
+
+pub use crate::world::LiveEvent;
 
 /// A node's valid copy of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

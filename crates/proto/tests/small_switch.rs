@@ -1,0 +1,61 @@
+//! A switch for a small rack keeps few scores, and an entry can be told to move there.
+
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Style};
+use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
+use rackmem_proto::wire::{Header, Kind, RequesterId, Seq, Tag};
+use std::hash::{DefaultHasher, Hasher};
+
+const REQUESTER: RequesterId = RequesterId { node: 1, slot: 2 };
+
+fn program(requesters: u16) -> SwitchProgram {
+    SwitchProgram::new(SwitchConfig {
+        nodes: 2,
+        requesters,
+        ways: 1,
+        sets: 1,
+        ..SwitchConfig::default()
+    })
+}
+
+fn print(program: &SwitchProgram) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    program.fingerprint(&mut hasher);
+    hasher.finish()
+}
+
+#[test]
+fn a_switch_drops_what_it_keeps_no_score_for() {
+    let request = Header::request(Kind::ReadMiss, 1, Tag(0), REQUESTER, Seq(1));
+    let (mut small, mut enough) = (program(2), program(3));
+    assert!(small.handle(&request).is_empty());
+    assert_eq!(small.counters().dropped, 1);
+    assert_eq!(small.counters().violations, 0);
+    assert_eq!(print(&small), print(&enough));
+    assert!(!enough.handle(&request).is_empty());
+    assert_ne!(print(&small), print(&enough));
+}
+
+#[test]
+fn an_entry_that_is_told_to_move_moves_once() {
+    let mut home = HomeAgent::new(HomeConfig {
+        node: 0,
+        epoch: 1,
+        block: 4096,
+        chunks: 1,
+        incarnation: 1,
+        migration: None,
+        style: Style::Forward,
+        seed: 0,
+    });
+    home.grow(1);
+    let mut switch = program(1);
+    let add = home.want(Tag(0)).expect("its lock is free");
+    assert_eq!(home.want(Tag(0)), None);
+    assert_eq!(home.want(Tag(1 << 48)), None, "another node's");
+    let answers = switch.handle(&add.header);
+    let ack = answers.iter().next().expect("an answer");
+    home.handle(&ack.header, 0);
+    assert_eq!(home.counters().migrated, 1);
+    assert_eq!(switch.entries(), 1);
+    assert_eq!(home.want(Tag(0)), None);
+}
