@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::commands::{bench, demo, doctor, kv, node, switch};
+use crate::commands::{bench, demo, doctor, kv, members, node, switch};
 use clap::{Parser, Subcommand};
 
 const LONG_ABOUT: &str = "\
@@ -55,6 +55,9 @@ pub enum Command {
     /// Run one node of a rack of processes, which gives it memory
     #[command(after_help = node::EXAMPLES)]
     Node(node::NodeArgs),
+    /// Show who is in a rack of processes, or take somebody out of it
+    #[command(after_help = members::EXAMPLES)]
+    Members(members::MembersArgs),
     /// Measure rackmem beside its baselines
     #[command(after_help = bench::EXAMPLES)]
     Bench(bench::BenchArgs),

@@ -47,6 +47,7 @@ fn next_step(error: &rackmem::Error) -> &'static str {
         }
         Error::NoSuchNode { .. } => "choose a node number that the configuration has, from 0",
         Error::RegionMismatch { .. } => "use the settings that the first process used",
+        Error::Membership(_) => "see `membership` in the file, and docs/membership.md",
         Error::Io(_) => "run `rackmem doctor`, which says what this machine lacks",
         _ => "run it again; if it stays, please report it with this text",
     }

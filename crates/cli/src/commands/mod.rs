@@ -4,6 +4,7 @@ pub mod bench;
 pub mod demo;
 pub mod doctor;
 pub mod kv;
+pub mod members;
 pub mod node;
 pub mod switch;
 
@@ -20,6 +21,7 @@ pub fn run(cli: &Cli) -> Result<Ended> {
         Command::Kv(args) => kv::run(args, cli.json),
         Command::Switch(args) => switch::run(args, cli.json),
         Command::Node(args) => node::run(args, cli.json),
+        Command::Members(args) => members::run(args, cli.json),
         Command::Bench(args) => bench::run(args, cli.json),
         Command::Doctor => doctor::run(cli.json),
     }

@@ -3,7 +3,7 @@
 use crate::process::{run, stderr, stdout};
 use std::process::Command;
 
-const COMMANDS: [&str; 6] = ["demo", "kv", "switch", "node", "bench", "doctor"];
+const COMMANDS: [&str; 7] = ["demo", "kv", "switch", "node", "bench", "doctor", "members"];
 
 #[test]
 fn help_says_what_it_is_and_where_to_begin() {

@@ -9,6 +9,7 @@ mod errors;
 mod help;
 mod hostile;
 mod interrupt;
+mod members;
 mod process;
 mod racks;
 mod resp;

@@ -1,0 +1,155 @@
+//! `rackmem members`: who is in a rack of processes, and taking somebody out of it.
+
+use super::load;
+use crate::ended::Ended;
+use crate::failure::{Failure, Result};
+use crate::out;
+use clap::{Args, Subcommand};
+use rackmem::membership::{self, Role, Sign, Store, View};
+use rackmem::{Config, Error};
+use rackmem_bench::table::{Align, Table};
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  rackmem members --rack rack.toml                the view, and who has beaten how long ago
+  rackmem members --rack rack.toml --json
+  rackmem members --rack rack.toml remove 2       declare node 2 dead: it is fenced, and what only it had is lost
+  rackmem members --rack rack.toml remove switch
+
+The file says where the members are agreed on: membership = \"dir:/path\" or \"etcd:http://host:port\".";
+
+/// Options of `rackmem members`.
+#[derive(Debug, Args)]
+pub struct MembersArgs {
+    /// The file that describes the rack
+    #[arg(long, value_name = "FILE", alias = "config")]
+    rack: PathBuf,
+    /// What to do; shows the members when left out
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Declare a member dead
+    Remove {
+        /// The number of a node, or `switch`
+        #[arg(value_parser = role)]
+        member: Role,
+    },
+}
+
+fn role(text: &str) -> std::result::Result<Role, String> {
+    if text == "switch" {
+        return Ok(Role::Switch);
+    }
+    let wrong = || format!("`{text}` is neither the number of a node nor `switch`");
+    text.parse().map(Role::Node).map_err(|_| wrong())
+}
+
+/// How long the store may take to answer a person.
+const WITHIN: Duration = Duration::from_secs(2);
+
+/// Shows, or changes, and ends.
+pub fn run(args: &MembersArgs, json: bool) -> Result<Ended> {
+    let config = load(&args.rack)?;
+    let settings = &config.membership;
+    let open = settings.source.open(&settings.name);
+    let store = open.map_err(Error::from)?;
+    match (&args.action, store) {
+        (None, Some(store)) => show(&config, &*store, json)?,
+        (None, None) => print(&config, Some(settings.first_view()), &[], json),
+        (Some(_), None) => return Err(Error::from(membership::Error::Fixed).into()),
+        (&Some(Action::Remove { member }), Some(store)) => {
+            let roster = membership::remove(&*store, member, WITHIN).map_err(Error::from)?;
+            print(&config, Some(roster.view), &[], json);
+        }
+    }
+    Ok(Ended::Done)
+}
+
+fn show(config: &Config, store: &dyn Store, json: bool) -> Result<()> {
+    let lease = config.membership.lease;
+    let (roster, signs) = membership::watch(store, lease, WITHIN).map_err(Error::from)?;
+    match roster {
+        Some(roster) => print(config, Some(roster.view), &signs, json),
+        None if json => print(config, None, &signs, json),
+        None => {
+            let cause = format!("no rack `{}` has ever been here", config.membership.name);
+            let next = "start its processes, or check `membership` and `name` in the file";
+            return Err(Failure::new(cause, next));
+        }
+    }
+    Ok(())
+}
+
+fn print(config: &Config, view: Option<View>, signs: &[Sign], json: bool) {
+    let Some(view) = view else {
+        return out::line(json!({"name": config.membership.name, "version": 0, "members": []}));
+    };
+    let roles = view.live.iter().map(Role::Node);
+    let roles = roles.chain(view.switch.map(|_| Role::Switch));
+    let rows = roles.map(|role| {
+        let sign = signs.iter().find(|sign| sign.role == role);
+        (role, sign.and_then(|sign| sign.age))
+    });
+    if json {
+        let member = |(role, age): (Role, Option<Duration>)| {
+            json!({
+                "member": name(role),
+                "incarnation": incarnation(&view, role),
+                "beat_ms_ago": age.map(|age| age.as_millis() as u64),
+            })
+        };
+        let members: Vec<_> = rows.map(member).collect();
+        return out::line(json!({
+            "name": config.membership.name,
+            "version": view.version,
+            "epoch": view.epoch,
+            "shadow": view.shadow,
+            "switch": view.switch,
+            "lease_ms": config.membership.lease.as_millis() as u64,
+            "members": members,
+        }));
+    }
+    let shadow = view
+        .shadow
+        .map_or("none".into(), |node| format!("node {node}"));
+    let title = format!(
+        "rack {}: version {}, epoch {}, shadow {shadow}",
+        config.membership.name, view.version, view.epoch
+    );
+    let columns = [
+        ("member", Align::Left),
+        ("incarnation", Align::Right),
+        ("last beat", Align::Right),
+    ];
+    let mut table = Table::new(&title, &columns);
+    for (role, age) in rows {
+        let beat = match age {
+            Some(age) => format!("{} ms ago", age.as_millis()),
+            None if signs.is_empty() => "not watched".into(),
+            None => format!("none in {} ms", config.membership.lease.as_millis()),
+        };
+        table.row(&[&name(role), &incarnation(&view, role).to_string(), &beat]);
+    }
+    out::table(&table);
+}
+
+fn name(role: Role) -> String {
+    match role {
+        Role::Node(node) => format!("node {node}"),
+        Role::Switch => "switch".into(),
+    }
+}
+
+fn incarnation(view: &View, role: Role) -> u32 {
+    match role {
+        Role::Node(node) => view.incarnation(node),
+        Role::Switch => view.switch,
+    }
+    .unwrap_or(0)
+}
