@@ -1,8 +1,10 @@
 //! `bench kv`: the store embedded and over RESP, beside redis-server, with the same client and the same keys.
 
+use super::kv_recorded;
 use super::resp::Client;
 use super::{BenchError, Progress, Result, begin};
 use crate::histogram::Histogram;
+use crate::recorded::HistoryFile;
 use crate::report::Report;
 use crate::timing;
 use crate::ycsb::{self, KeyValue, Mix, Records};
@@ -42,8 +44,12 @@ const VALUE: usize = 128;
 /// Connections and pipeline depth of the cases over RESP.
 const SHAPES: [(usize, usize); 3] = [(1, 1), (8, 1), (8, 16)];
 
-/// Runs it.
-pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
+/// Runs it. With a file, there are two cases more, whose clients record what they do and are told.
+pub fn run(
+    options: &Options,
+    file: Option<&mut HistoryFile>,
+    progress: Progress<'_>,
+) -> Result<Report> {
     let mut report = begin("kv")?;
     let redis = match options.redis {
         true => Some(Redis::start()?),
@@ -107,6 +113,9 @@ pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
         bench.embedded(&mut report, &stores, mix, redis.is_some())?;
     }
     server.shutdown();
+    if let Some(file) = file {
+        kv_recorded::run(&mut report, &stores, options.duration, file, progress)?;
+    }
     Ok(report)
 }
 

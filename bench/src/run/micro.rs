@@ -5,9 +5,11 @@
 //! nodes and the rest private to each, and caches of 4 MiB. The proportions decide, not the sizes.
 
 use super::{Progress, Result, begin};
+use crate::recorded::{self, Done, HistoryFile, Words};
 use crate::report::Report;
 use crate::timing;
-use rackmem::{Fabric, Mode, Node, Rack};
+use rackmem::{Fabric, Mode, Rack};
+use rackmem_sim::history::Recorder;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -57,8 +59,13 @@ const CACHE: usize = 4 << 20;
 /// Operations between two looks at the clock.
 const BATCH: u64 = 32;
 
-/// Runs it.
-pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
+/// Runs it. With a file, what all clients do and are told goes there; each then does [`recorded::MAX_OPERATIONS`] at
+/// most in a case, and has its record to keep: compare such rates with none but their like.
+pub fn run(
+    options: &Options,
+    mut file: Option<&mut HistoryFile>,
+    progress: Progress<'_>,
+) -> Result<Report> {
     let mut report = begin("micro")?;
     for &sharing in &options.sharing {
         let mut baseline: Option<String> = None;
@@ -68,7 +75,11 @@ pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
         for mode in modes {
             let case = name(options, mode, sharing);
             progress(&case);
-            let (rate, home_packets) = measure(options, mode, sharing)?;
+            let recorder = file.is_some().then(recorded::recorder);
+            let (rate, home_packets) = measure(options, mode, sharing, &case, recorder.as_ref())?;
+            if let (Some(file), Some(recorder)) = (file.as_mut(), recorder) {
+                file.add(&recorder.into_history())?;
+            }
             match &baseline {
                 Some(baseline) => report.add_against(&case, rate, "ops/s", baseline)?,
                 None => report.add(&case, rate, "ops/s")?,
@@ -104,7 +115,13 @@ fn name(options: &Options, mode: Mode, sharing: u8) -> String {
 }
 
 /// Operations a second of all nodes together, and packets at home agents an operation (the paper's Fig. 10).
-fn measure(options: &Options, mode: Mode, sharing: u8) -> Result<(f64, f64)> {
+fn measure(
+    options: &Options,
+    mode: Mode,
+    sharing: u8,
+    case: &str,
+    recorder: Option<&Recorder>,
+) -> Result<(f64, f64)> {
     let rack = Rack::builder(options.nodes)
         .fabric(options.fabric)
         .mode(mode)
@@ -118,11 +135,13 @@ fn measure(options: &Options, mode: Mode, sharing: u8) -> Result<(f64, f64)> {
         .map(|id| rack.node(id).alloc_bytes(PRIVATE))
         .collect::<rackmem::Result<_>>()?;
     let errors = AtomicU64::new(0);
-    let go = |duration| {
-        timing::run(options.nodes * options.threads, duration, |thread| {
+    let go = |duration, part: usize| {
+        let threads = options.nodes * options.threads;
+        timing::run(threads, duration, |thread| {
             let id = thread % options.nodes;
+            let client = (part * threads + thread) as u32;
             let mut worker = Worker {
-                node: rack.node(id),
+                words: Words::new(rack.node(id), client, case, recorder),
                 shared: &shared,
                 private: private[id],
                 sharing,
@@ -132,19 +151,25 @@ fn measure(options: &Options, mode: Mode, sharing: u8) -> Result<(f64, f64)> {
             };
             let errors = &errors;
             move || {
+                let mut done = 0;
                 for _ in 0..BATCH {
-                    if worker.step().is_err() {
-                        errors.fetch_add(1, Ordering::Relaxed);
+                    match worker.step() {
+                        Ok(Done::Yes) => done += 1,
+                        Ok(Done::Full) => {}
+                        Err(_) => drop(errors.fetch_add(1, Ordering::Relaxed)),
                     }
                 }
-                BATCH
+                if done == 0 {
+                    std::thread::yield_now();
+                }
+                done
             }
         })
     };
     // Warm caches, and entries where they will stay.
-    go(options.duration / 2);
+    go(options.duration / 2, 0);
     let before = at_home(&rack);
-    let done = go(options.duration);
+    let done = go(options.duration, 1);
     let packets = (at_home(&rack) - before) as f64 / done.operations().max(1) as f64;
     if errors.load(Ordering::Relaxed) > 0 {
         return Err(super::BenchError::Missing(format!(
@@ -161,7 +186,7 @@ fn at_home(rack: &Rack) -> u64 {
 }
 
 struct Worker<'a> {
-    node: Node,
+    words: Words<'a>,
     shared: &'a [u64],
     private: u64,
     sharing: u8,
@@ -175,7 +200,7 @@ impl Worker<'_> {
         self.random.u8(..100) < percent
     }
 
-    fn step(&mut self) -> rackmem::Result<()> {
+    fn step(&mut self) -> rackmem::Result<Done> {
         if !self.percent(self.options.locality) {
             self.last = if self.percent(self.sharing) {
                 let part = self.shared[self.random.usize(..self.shared.len())];
@@ -184,11 +209,12 @@ impl Worker<'_> {
                 self.private + (self.random.usize(..PRIVATE / BLOCK) * BLOCK) as u64
             };
         }
-        let addr = self.last + (self.random.usize(..BLOCK / 8) * 8) as u64;
+        let word = self.random.usize(..self.words.choice(BLOCK / 8));
+        let addr = self.last + (word * 8) as u64;
         if self.percent(self.options.reads) {
-            self.node.load(addr).map(|_| ())
+            self.words.read(addr)
         } else {
-            self.node.store(addr, addr)
+            self.words.write(addr)
         }
     }
 }

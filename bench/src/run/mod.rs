@@ -3,6 +3,7 @@
 
 pub mod hit;
 pub mod kv;
+mod kv_recorded;
 pub mod loss;
 pub mod micro;
 pub mod miss;

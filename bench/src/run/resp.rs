@@ -43,7 +43,7 @@ impl Client {
         self.waiting += 1;
     }
 
-    /// Sends the pipeline and reads all its answers; `each` sees bulk strings.
+    /// Sends the pipeline and reads all its answers; `each` sees bulk strings and the digits of integers.
     pub fn flush(&mut self, mut each: impl FnMut(Option<&[u8]>)) -> io::Result<()> {
         self.stream.write_all(&self.out)?;
         self.out.clear();
@@ -59,7 +59,8 @@ impl Client {
         let line = self.line()?;
         let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
         match self.input.get(line.start) {
-            Some(b'+' | b':') => {}
+            Some(b'+') => {}
+            Some(b':') => each(Some(&self.input[line.start + 1..line.end])),
             Some(b'$') => {
                 let text = std::str::from_utf8(&self.input[line.start + 1..line.end]);
                 let len: i64 = text

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::commands::{bench, demo, doctor, kv, members, node, switch};
+use crate::commands::{bench, demo, doctor, history, kv, members, node, switch};
 use clap::{Parser, Subcommand};
 
 const LONG_ABOUT: &str = "\
@@ -61,6 +61,9 @@ pub enum Command {
     /// Measure rackmem beside its baselines
     #[command(after_help = bench::EXAMPLES)]
     Bench(bench::BenchArgs),
+    /// Judge recorded histories: could one memory have told clients what they were told?
+    #[command(after_help = history::EXAMPLES)]
+    History(history::HistoryArgs),
     /// Say what this machine can do, and how to enable the rest
     #[command(after_help = doctor::EXAMPLES)]
     Doctor,

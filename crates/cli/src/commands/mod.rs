@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod demo;
 pub mod doctor;
+pub mod history;
 pub mod kv;
 pub mod members;
 pub mod node;
@@ -23,6 +24,7 @@ pub fn run(cli: &Cli) -> Result<Ended> {
         Command::Node(args) => node::run(args, cli.json),
         Command::Members(args) => members::run(args, cli.json),
         Command::Bench(args) => bench::run(args, cli.json),
+        Command::History(args) => history::run(args, cli.json),
         Command::Doctor => doctor::run(cli.json),
     }
 }

@@ -7,6 +7,7 @@ mod demo;
 mod doctor;
 mod errors;
 mod help;
+mod history;
 mod hostile;
 mod interrupt;
 mod members;

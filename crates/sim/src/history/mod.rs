@@ -30,5 +30,5 @@ mod record;
 
 pub use line::ShapeError;
 pub use operation::{Call, Operation, Outcome, Reply};
-pub use read::{MAX_LINE_BYTES, MAX_OPERATIONS, ReadError, ReadErrorKind, read, write};
+pub use read::{MAX_LINE_BYTES, MAX_OPERATIONS, ReadError, ReadErrorKind, Reader, read, write};
 pub use record::{ClientLog, Full, MAX_CLIENT_OPERATIONS, Recorder, Ticket};

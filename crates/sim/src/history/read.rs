@@ -29,6 +29,8 @@ pub enum ReadErrorKind {
     TooLong,
     /// More than [`MAX_OPERATIONS`] operations.
     TooMany,
+    /// The last line has no end.
+    CutOff,
     /// Not JSON, a field missing or misspelled, or a JSON object that is no operation (see
     /// [`super::ShapeError`] for what these are).
     Json(serde_json::Error),
@@ -41,6 +43,7 @@ impl fmt::Display for ReadError {
             ReadErrorKind::Io(error) => write!(f, "cannot be read: {error}"),
             ReadErrorKind::TooLong => write!(f, "longer than {MAX_LINE_BYTES} bytes"),
             ReadErrorKind::TooMany => write!(f, "more than {MAX_OPERATIONS} operations"),
+            ReadErrorKind::CutOff => write!(f, "cut off, and the last one"),
             ReadErrorKind::Json(error) => write!(f, "{error}"),
         }
     }
@@ -51,31 +54,87 @@ impl std::error::Error for ReadError {
         match &self.kind {
             ReadErrorKind::Io(error) => Some(error),
             ReadErrorKind::Json(error) => Some(error),
-            ReadErrorKind::TooLong | ReadErrorKind::TooMany => None,
+            ReadErrorKind::TooLong | ReadErrorKind::TooMany | ReadErrorKind::CutOff => None,
         }
     }
 }
 
-/// Reads a whole history; empty lines are skipped.
-pub fn read(mut source: impl BufRead) -> Result<Vec<Operation>, ReadError> {
-    let mut operations = Vec::new();
-    let mut buffer = Vec::new();
-    for line in 1.. {
-        let at = |kind| ReadError { line, kind };
-        if !read_line(&mut source, &mut buffer).map_err(at)? {
-            break;
+/// Reads a history operation by operation, never more than a line of it into memory. Empty lines are skipped.
+///
+/// A recorder that was killed leaves a last line without its end. That is no error: the iterator ends, and
+/// [`Reader::cut_off`] says where.
+pub struct Reader<R> {
+    source: R,
+    buffer: Vec<u8>,
+    line: usize,
+    operations: usize,
+    cut_off: Option<usize>,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// Of a file or anything else.
+    pub fn new(source: R) -> Self {
+        Reader {
+            source,
+            buffer: Vec::new(),
+            line: 0,
+            operations: 0,
+            cut_off: None,
         }
-        let text = buffer.trim_ascii();
-        if text.is_empty() {
-            continue;
-        }
-        if operations.len() == MAX_OPERATIONS {
-            return Err(at(ReadErrorKind::TooMany));
-        }
-        let operation = serde_json::from_slice(text).map_err(|e| at(ReadErrorKind::Json(e)))?;
-        operations.push(operation);
     }
-    Ok(operations)
+
+    /// The last line, counted from 1, if it was cut off; known once the iterator has ended.
+    pub fn cut_off(&self) -> Option<usize> {
+        self.cut_off
+    }
+
+    fn read_next(&mut self) -> Result<Option<Operation>, ReadErrorKind> {
+        while self.cut_off.is_none() {
+            self.line += 1;
+            if !read_line(&mut self.source, &mut self.buffer)? {
+                return Ok(None);
+            }
+            let text = self.buffer.trim_ascii();
+            if text.is_empty() {
+                continue;
+            }
+            if self.operations == MAX_OPERATIONS {
+                return Err(ReadErrorKind::TooMany);
+            }
+            self.operations += 1;
+            match serde_json::from_slice(text) {
+                Ok(operation) => return Ok(Some(operation)),
+                Err(error) if error.is_eof() && self.buffer.last() != Some(&b'\n') => {
+                    self.cut_off = Some(self.line);
+                }
+                Err(error) => return Err(ReadErrorKind::Json(error)),
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<Operation, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.read_next();
+        let line = self.line;
+        next.map_err(|kind| ReadError { line, kind }).transpose()
+    }
+}
+
+/// Reads a whole history; empty lines are skipped. Nothing may be missing.
+pub fn read(source: impl BufRead) -> Result<Vec<Operation>, ReadError> {
+    let mut reader = Reader::new(source);
+    let operations = reader.by_ref().collect::<Result<_, _>>()?;
+    match reader.cut_off() {
+        None => Ok(operations),
+        Some(line) => Err(ReadError {
+            line,
+            kind: ReadErrorKind::CutOff,
+        }),
+    }
 }
 
 /// Reads one line, never more than the limit into memory; `false` at the end.
@@ -159,6 +218,24 @@ mod tests {
             assert_eq!(error.line, 3, "{line}");
             assert!(error.to_string().contains(message), "{line}: {error}");
         }
+    }
+
+    #[test]
+    fn a_last_line_that_was_cut_off_is_told_and_left_out() {
+        let whole = SAMPLE.trim_end();
+        let last = whole.rfind('\n').unwrap() + 1;
+        for end in last + 1..whole.len() {
+            let mut reader = Reader::new(&whole.as_bytes()[..end]);
+            let found: Result<Vec<_>, _> = reader.by_ref().collect();
+            assert_eq!(found.unwrap().len(), 7, "{end}");
+            assert_eq!(reader.cut_off(), Some(9));
+            assert!(reader.next().is_none());
+        }
+        let mut reader = Reader::new(whole.as_bytes());
+        assert_eq!(reader.by_ref().count(), 8, "only the line's end is missing");
+        assert_eq!(reader.cut_off(), None);
+        let inside = format!("{}\n{whole}", &whole[..20]);
+        assert!(Reader::new(inside.as_bytes()).any(|line| line.is_err()));
     }
 
     #[test]

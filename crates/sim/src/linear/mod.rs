@@ -14,6 +14,7 @@
 //! Where no order exists, [`Counterexample`] shows the last few operations that already contradict
 //! each other, whatever came before them.
 
+mod by_key;
 mod demand;
 mod explain;
 mod model;
@@ -21,13 +22,12 @@ mod problem;
 mod register;
 mod search;
 
-use std::collections::BTreeMap;
-
+pub use by_key::ByKey;
 pub use explain::Counterexample;
 pub use model::{Effect, Makes, Model};
 pub use register::{Register, RegisterOp, RegisterState};
 
-use crate::history::{Operation, Outcome};
+use crate::history::Operation;
 use search::Answer;
 
 /// How much a check may spend.
@@ -84,31 +84,12 @@ pub struct Summary {
 
 /// Judges a history of registers that all start without a value.
 pub fn check(history: &[Operation], limits: Limits) -> Verdict {
-    let mut keys: BTreeMap<&str, Vec<&Operation>> = BTreeMap::new();
-    for operation in history {
-        if !matches!(operation.outcome, Outcome::Fail { .. }) {
-            keys.entry(&operation.key).or_default().push(operation);
-        }
-    }
-    let mut summary = Summary::default();
-    for (key, operations) in keys {
-        match check_key(&operations, limits) {
-            KeyVerdict::Linearizable { configurations } => {
-                summary.keys += 1;
-                summary.operations += operations.len();
-                summary.configurations += configurations;
-            }
-            KeyVerdict::Violation(counterexample) => return Verdict::Violation(counterexample),
-            KeyVerdict::GaveUp { configurations } => {
-                return Verdict::GaveUp {
-                    key: key.to_owned(),
-                    operations: operations.len(),
-                    configurations,
-                };
-            }
-        }
-    }
-    Verdict::Linearizable(summary)
+    let mut keys = ByKey::default();
+    history
+        .iter()
+        .cloned()
+        .for_each(|operation| keys.add(operation));
+    keys.check(limits, |_| ())
 }
 
 enum KeyVerdict {

@@ -1,9 +1,10 @@
 //! Options of `rackmem bench kv`.
 
-use super::{Measured, Progress};
+use super::{Measured, Progress, history_file};
 use crate::programs;
 use clap::{Args, ValueEnum};
 use rackmem_bench::run::kv;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What the store is measured beside.
@@ -30,6 +31,9 @@ pub struct KvArgs {
     /// Milliseconds of one case
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     duration: u64,
+    /// Measure two cases more, and record what their clients do and are told, for `rackmem history check`
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
 }
 
 pub fn run(args: &KvArgs, progress: Progress<'_>) -> Measured {
@@ -43,5 +47,6 @@ pub fn run(args: &KvArgs, progress: Progress<'_>) -> Measured {
         duration: Duration::from_millis(args.duration),
         redis,
     };
-    kv::run(&options, progress)
+    let mut file = history_file(args.history.as_deref())?;
+    kv::run(&options, file.as_mut(), progress)
 }

@@ -1,10 +1,11 @@
 //! Options of `rackmem bench micro`.
 
-use super::{Measured, Progress};
+use super::{Measured, Progress, history_file};
 use crate::rack_args::FabricArg;
 use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
 use rackmem::Mode;
 use rackmem_bench::run::micro;
+use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -39,6 +40,9 @@ pub struct MicroArgs {
     /// Milliseconds of one case
     #[arg(long, value_name = "MS", default_value_t = 500)]
     duration: u64,
+    /// Record what clients do and are told, for `rackmem history check`
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
 }
 
 fn percent() -> clap::builder::RangedI64ValueParser<u8> {
@@ -66,5 +70,6 @@ pub fn run(args: &MicroArgs, progress: Progress<'_>) -> Measured {
     if !args.modes.is_empty() {
         options.modes.clone_from(&args.modes);
     }
-    micro::run(&options, progress)
+    let mut file = history_file(args.history.as_deref())?;
+    micro::run(&options, file.as_mut(), progress)
 }

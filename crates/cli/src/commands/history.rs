@@ -1,0 +1,214 @@
+//! `rackmem history`: judging what benches and others have recorded.
+
+use crate::ended::Ended;
+use crate::failure::{Failure, Result};
+use crate::out;
+use crate::size::count;
+use clap::{Args, Subcommand};
+use rackmem_sim::history::{Operation, Outcome, ReadError, Reader};
+use rackmem_sim::linear::{ByKey, Counterexample, Limits, Verdict};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  rackmem bench micro --fabric udp --history micro.jsonl      measure, and record what every client was told
+  rackmem history check micro.jsonl                           could one memory have told them that?
+  rackmem --json history check micro.jsonl                    one object
+
+A history is text, one operation a line:
+  {\"client\":0,\"op\":\"set\",\"key\":\"a\",\"value\":\"1\",\"invoke\":100,\"return\":180,\"outcome\":\"ok\"}
+docs/checking.md has all of it. The exit code is 1 when no order of the operations explains what was told.";
+
+/// Options of `rackmem history`.
+#[derive(Debug, Args)]
+pub struct HistoryArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Decide whether a recorded history is linearizable, and show the contradiction if it is not
+    Check(CheckArgs),
+}
+
+#[derive(Debug, Args)]
+struct CheckArgs {
+    /// The history, one operation a line
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Millions of configurations to remember for one key, about 20 MB each
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=2000))]
+    limit: u32,
+}
+
+/// Does what was asked for.
+pub fn run(args: &HistoryArgs, json: bool) -> Result<Ended> {
+    match &args.action {
+        Action::Check(args) => check(args, json),
+    }
+}
+
+/// What a file has in it.
+#[derive(Default)]
+struct Counts {
+    ok: usize,
+    failed: usize,
+    unknown: usize,
+    cut_off: Option<usize>,
+}
+
+impl Counts {
+    fn add(&mut self, operation: &Operation) {
+        match operation.outcome {
+            Outcome::Ok { .. } => self.ok += 1,
+            Outcome::Fail { .. } => self.failed += 1,
+            Outcome::Unknown => self.unknown += 1,
+        }
+    }
+}
+
+fn check(args: &CheckArgs, json: bool) -> Result<Ended> {
+    let path = &args.file;
+    let start = Instant::now();
+    let file = File::open(path).map_err(|error| unreadable(path, &error.to_string()))?;
+    let (keys, counts) =
+        gather(BufReader::new(file)).map_err(|error| unreadable(path, &error.to_string()))?;
+    let limits = Limits {
+        configurations: args.limit as usize * 1_000_000,
+    };
+    let verdict = keys.check(limits, |_| ());
+    let seconds = start.elapsed().as_secs_f64();
+    if json {
+        out::line(as_json(&counts, &verdict, seconds));
+    } else {
+        tell(&counts, &verdict, seconds);
+    }
+    match verdict {
+        Verdict::Linearizable(_) => Ok(Ended::Done),
+        Verdict::Violation(found) => Err(Failure::new(
+            format!(
+                "{}: not linearizable, by key {:?}",
+                path.display(),
+                found.key
+            ),
+            "no order of the operations shown explains what was told: look for who read too old a value",
+        )),
+        Verdict::GaveUp { key, .. } => Err(Failure::new(
+            format!("{}: too hard to judge, by key {key:?}", path.display()),
+            "allow more with --limit, or record fewer clients on a key",
+        )),
+    }
+}
+
+/// Reads a history, never more than a line at a time.
+fn gather(source: impl BufRead) -> std::result::Result<(ByKey, Counts), ReadError> {
+    let (mut keys, mut counts) = (ByKey::default(), Counts::default());
+    let mut reader = Reader::new(source);
+    for operation in reader.by_ref() {
+        let operation = operation?;
+        counts.add(&operation);
+        keys.add(operation);
+    }
+    counts.cut_off = reader.cut_off();
+    Ok((keys, counts))
+}
+
+fn unreadable(path: &Path, why: &str) -> Failure {
+    Failure::new(
+        format!("{}: {why}", path.display()),
+        "give a file of one JSON object a line; `rackmem history --help` shows one",
+    )
+}
+
+fn tell(counts: &Counts, verdict: &Verdict, seconds: f64) {
+    let number = |n: usize| count(n as u64);
+    out::line(format!(
+        "{} operations done, {} failed, {} of unknown outcome",
+        number(counts.ok),
+        number(counts.failed),
+        number(counts.unknown)
+    ));
+    if let Some(line) = counts.cut_off {
+        out::line(format!(
+            "line {line}, the last, is cut off and left out: its recorder was stopped"
+        ));
+    }
+    match verdict {
+        Verdict::Linearizable(summary) => out::line(format!(
+            "linearizable: {} keys, {} configurations, {seconds:.1} s",
+            number(summary.keys),
+            number(summary.configurations)
+        )),
+        Verdict::Violation(found) => out::line(found),
+        Verdict::GaveUp {
+            operations,
+            configurations,
+            ..
+        } => out::line(format!(
+            "gave up on a key with {} operations after {} configurations",
+            number(*operations),
+            number(*configurations)
+        )),
+    }
+}
+
+fn as_json(counts: &Counts, verdict: &Verdict, seconds: f64) -> Value {
+    let (name, more) = match verdict {
+        Verdict::Linearizable(summary) => (
+            "linearizable",
+            json!({"keys": summary.keys, "configurations": summary.configurations}),
+        ),
+        Verdict::Violation(found) => ("violation", shown(found)),
+        Verdict::GaveUp {
+            key,
+            operations,
+            configurations,
+        } => (
+            "gave up",
+            json!({"key": key, "operations": operations, "configurations": configurations}),
+        ),
+    };
+    json!({
+        "verdict": name,
+        "seconds": seconds,
+        "ok": counts.ok,
+        "failed": counts.failed,
+        "unknown": counts.unknown,
+        "cut_off_line": counts.cut_off,
+        "detail": more,
+    })
+}
+
+fn shown(found: &Counterexample) -> Value {
+    json!({
+        "key": found.key,
+        "from_start": found.from_start,
+        "culprit": found.culprit,
+        "operations": found.operations,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_is_counted() {
+        let text = "\
+{\"client\":0,\"op\":\"set\",\"key\":\"a\",\"value\":\"1\",\"invoke\":1,\"return\":2,\"outcome\":\"ok\"}
+{\"client\":0,\"op\":\"del\",\"key\":\"a\",\"invoke\":3,\"return\":4,\"outcome\":\"fail\"}
+{\"client\":1,\"op\":\"del\",\"key\":\"a\",\"invoke\":3,\"outcome\":\"unknown\"}
+{\"client\":1,\"op\":\"de";
+        let (keys, counts) = gather(text.as_bytes()).unwrap();
+        let (done, unclear) = ((counts.ok, counts.failed, counts.unknown), counts.cut_off);
+        assert_eq!((done, unclear), ((1, 1, 1), Some(4)));
+        let verdict = keys.check(Limits::default(), |_| ());
+        assert!(verdict.is_linearizable(), "{verdict:?}");
+        assert_eq!(as_json(&counts, &verdict, 0.0)["detail"]["keys"], 1);
+    }
+}
