@@ -4,9 +4,10 @@
 //! of answering. [`linear`] decides whether such a record could have come from one memory that does
 //! one operation at a time, which is the promise of coherent memory, and shows the few operations
 //! that contradict each other where it could not. [`world`] runs the protocols' roles in virtual time over
-//! a network that loses, doubles, delays and reorders, and checks every promise after every packet. The
-//! promises themselves are [`invariants`].
+//! a network that loses, doubles, delays and reorders, and checks every promise after every packet. [`explore`]
+//! visits every state that small racks can get into. The promises themselves are [`invariants`].
 
+pub mod explore;
 pub mod history;
 pub mod invariants;
 pub mod linear;

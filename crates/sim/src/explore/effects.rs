@@ -1,0 +1,42 @@
+//! What one step of a part of the rack does to everything else.
+
+use super::packet::{Packet, Value, packets};
+use super::witness::Witnesses;
+use rackmem_proto::Output;
+use rackmem_proto::wire::NodeId;
+
+/// A promise that a part has seen broken by itself: the promise, its section, what was seen.
+pub type Complaint = (&'static str, &'static str, String);
+
+/// What a thread saw of a block, or made of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Observation {
+    /// It read this.
+    Read(u8, Value),
+    /// It found the first and left the second.
+    Wrote(u8, Value, Value),
+}
+
+/// Everything that leaves a part.
+#[derive(Default)]
+pub struct Effects {
+    /// Packets.
+    pub sent: Vec<Packet>,
+    /// What threads saw and did.
+    pub observed: Vec<Observation>,
+    /// What happened to copies, for stories.
+    pub notes: Vec<(NodeId, u8, &'static str)>,
+    /// What else was seen.
+    pub seen: Witnesses,
+    /// The first promise that was broken.
+    pub complaint: Option<Complaint>,
+    /// Segments that a block travels in.
+    pub segments: u8,
+}
+
+impl Effects {
+    /// Sends what a role wants sent.
+    pub fn send(&mut self, output: &Output, words: Option<&Value>) {
+        packets(output, words, self.segments, &mut self.sent);
+    }
+}

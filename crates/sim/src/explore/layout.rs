@@ -1,0 +1,171 @@
+//! Where everything of a scenario is: tags of blocks, requesters of threads, parts of the rack.
+
+use super::packet::BLOCK_BYTES;
+use super::scenario::{MAX_BLOCKS, MAX_NODES, MAX_OPERATIONS, MAX_THREADS, Scenario};
+use crate::world::{Mutation, Rack};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Requester, RequesterConfig, Style};
+use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
+use rackmem_proto::wire::{Dest, NodeId, RequesterId, Tag};
+
+/// Epoch of every explored rack.
+pub const EPOCH: u32 = 1;
+/// Explorers see to it themselves that nothing takes for ever.
+const NEVER: u64 = u64::MAX / 4;
+/// Decides which sharer provides data.
+const SEED: u32 = 1;
+
+/// A scenario and what follows from it.
+pub struct Layout {
+    /// The scenario.
+    pub scenario: Scenario,
+    tags: Vec<Tag>,
+    requesters: Vec<RequesterId>,
+}
+
+impl Layout {
+    /// Lays a scenario out; the reason why it cannot be.
+    pub fn new(scenario: Scenario) -> Result<Self, &'static str> {
+        let nodes = usize::from(scenario.nodes);
+        let fits = (1..=MAX_NODES).contains(&nodes)
+            && (1..=MAX_BLOCKS).contains(&scenario.homes.len())
+            && (1..=MAX_THREADS).contains(&scenario.programs.len());
+        if !fits {
+            return Err("more nodes, blocks or threads than an explorer has room for");
+        }
+        let beyond = |node: &NodeId| usize::from(*node) >= nodes;
+        if scenario.homes.iter().any(beyond) || scenario.programs.iter().any(|p| beyond(&p.node)) {
+            return Err("a home or a thread on a node that the rack has not");
+        }
+        if scenario
+            .programs
+            .iter()
+            .any(|p| p.ops.len() > MAX_OPERATIONS)
+        {
+            return Err("more operations of a thread than there are numbers for what they write");
+        }
+        let blocks = scenario.homes.len();
+        if scenario.in_switch.iter().any(|b| usize::from(*b) >= blocks) {
+            return Err("a block in the switch that the rack has not");
+        }
+        let before = |at: usize, home: NodeId| {
+            let earlier = scenario.homes[..at].iter();
+            earlier.filter(|other| **other == home).count() as u64
+        };
+        let homes = scenario.homes.iter().enumerate();
+        let tags = homes.map(|(at, &home)| {
+            let offset = before(at, home) * u64::from(BLOCK_BYTES);
+            Tag(u64::from(home) << 48 | offset)
+        });
+        let programs = scenario.programs.iter().enumerate();
+        let requesters = programs.map(|(at, program)| RequesterId {
+            node: program.node,
+            slot: scenario
+                .threads_of(program.node)
+                .position(|other| other == at)
+                .unwrap_or_default() as u16,
+        });
+        Ok(Layout {
+            tags: tags.collect(),
+            requesters: requesters.collect(),
+            scenario,
+        })
+    }
+
+    /// How many blocks there are.
+    pub fn blocks(&self) -> usize {
+        self.tags.len()
+    }
+
+    /// The tag of a block.
+    pub fn tag(&self, block: u8) -> Tag {
+        self.tags[usize::from(block)]
+    }
+
+    /// The block of a tag.
+    pub fn block(&self, tag: Tag) -> Option<u8> {
+        let at = self.tags.iter().position(|other| *other == tag)?;
+        Some(at as u8)
+    }
+
+    /// The requester of a thread.
+    pub fn requester(&self, thread: usize) -> RequesterId {
+        self.requesters[thread]
+    }
+
+    /// Whether a defect is in.
+    pub fn mutated(&self, mutation: Mutation) -> bool {
+        self.scenario.mutation == Some(mutation)
+    }
+
+    /// Whether there is a switch.
+    pub fn has_switch(&self) -> bool {
+        matches!(self.scenario.rack, Rack::Switch { .. })
+    }
+
+    /// How many parts a rack has: its nodes, and its switch behind them.
+    pub fn parts(&self) -> usize {
+        usize::from(self.scenario.nodes) + usize::from(self.has_switch())
+    }
+
+    /// The part that a packet goes to.
+    pub fn part(&self, to: Dest) -> Option<usize> {
+        let part = match to {
+            Dest::Switch => usize::from(self.scenario.nodes),
+            Dest::Agent(node) => usize::from(node),
+            Dest::Requester(id) => usize::from(id.node),
+            Dest::Agents { .. } => return None,
+        };
+        (part < self.parts()).then_some(part)
+    }
+
+    /// A node's home agent with its blocks handed out.
+    pub fn home(&self, node: NodeId) -> HomeAgent {
+        let blocks = self.scenario.homes.iter().filter(|home| **home == node);
+        let chunks = blocks.count() as u32;
+        let style = match self.scenario.rack {
+            Rack::Gather => Style::Gather,
+            _ => Style::Forward,
+        };
+        let mut home = HomeAgent::new(HomeConfig {
+            node,
+            epoch: EPOCH,
+            block: BLOCK_BYTES,
+            chunks,
+            incarnation: 1,
+            migration: None,
+            style,
+            seed: SEED,
+        });
+        home.grow(chunks);
+        home
+    }
+
+    /// A requester that has done nothing.
+    pub fn engine(&self, id: RequesterId) -> Requester {
+        Requester::new(RequesterConfig {
+            id,
+            epoch: EPOCH,
+            block: BLOCK_BYTES,
+            switch: self.has_switch(),
+            min_timeout: 1,
+            give_up: NEVER,
+        })
+    }
+
+    /// The switch, if there is one.
+    pub fn switch(&self) -> Option<SwitchProgram> {
+        let Rack::Switch { ways, sets } = self.scenario.rack else {
+            return None;
+        };
+        let slots = self.requesters.iter().map(|id| id.slot + 1).max();
+        Some(SwitchProgram::new(SwitchConfig {
+            epoch: EPOCH,
+            ways,
+            sets,
+            seed: SEED,
+            shadow: None,
+            nodes: self.scenario.nodes,
+            requesters: slots.unwrap_or(1),
+        }))
+    }
+}

@@ -1,0 +1,119 @@
+//! Packets in flight, and blocks as explorers see them: two words for the bytes, so that one can be torn.
+
+use rackmem_proto::wire::{Dest, Header, Kind, RequesterId, Seq};
+use rackmem_proto::{CHUNK, Output};
+
+/// Bytes of a block. One block is a whole chunk, so that a home's directory has one entry for each.
+pub const BLOCK_BYTES: u32 = CHUNK as u32;
+/// Words that stand for them.
+pub const WORDS: usize = 2;
+/// Bytes that a word stands for: half of the granules.
+pub const WORD_BYTES: u32 = BLOCK_BYTES / WORDS as u32;
+
+/// A block's words. A write stores its own number in both.
+pub type Value = [u8; WORDS];
+
+/// What a packet carries behind its header: so many words.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Body {
+    words: Value,
+    len: u8,
+}
+
+impl Body {
+    /// Its length as roles count it.
+    pub fn bytes(&self) -> u32 {
+        u32::from(self.len) * WORD_BYTES
+    }
+
+    /// Puts the words where the packet says that they belong; what lies outside is left out.
+    pub fn put(&self, offset: u32, block: &mut Value) {
+        let at = (offset / WORD_BYTES) as usize;
+        let words = &self.words[..usize::from(self.len)];
+        if let Some(part) = block.get_mut(at..at + words.len()) {
+            part.copy_from_slice(words);
+        }
+    }
+}
+
+/// One packet on its way to one receiver.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Packet {
+    /// To whom; never a multicast.
+    pub to: Dest,
+    /// What.
+    pub header: Header,
+    /// With which words.
+    pub body: Body,
+}
+
+impl Packet {
+    /// The requester that takes it as an answer to an event, if one does.
+    pub fn answers(&self) -> Option<(RequesterId, Seq)> {
+        match self.to {
+            Dest::Requester(id) => Some((id, self.header.seq)),
+            Dest::Agent(_) if self.header.kind == Kind::WriteBackAck => {
+                Some((self.header.requester, self.header.seq))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The packets that an output stands for, with a block's words in so many segments.
+pub fn packets(output: &Output, words: Option<&Value>, segments: u8, into: &mut Vec<Packet>) {
+    for (to, header) in output.copies() {
+        let Some(words) = words else {
+            let body = Body::default();
+            into.push(Packet { to, header, body });
+            continue;
+        };
+        let len = WORDS / usize::from(segments.clamp(1, WORDS as u8));
+        for (nth, part) in words.chunks(len).enumerate() {
+            let mut body = Body::default();
+            body.words[..part.len()].copy_from_slice(part);
+            body.len = part.len() as u8;
+            let offset = (nth * len) as u32 * WORD_BYTES;
+            let header = Header { offset, ..header };
+            into.push(Packet { to, header, body });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rackmem_proto::wire::{Copyset, Tag};
+
+    #[test]
+    fn segments_make_a_block_again() {
+        let id = RequesterId { node: 1, slot: 0 };
+        let header = Header::request(Kind::Ack, 1, Tag(0), id, Seq(1));
+        let output = Output::new(Dest::Requester(id), header);
+        let mut sent = Vec::new();
+        packets(&output, Some(&[3, 4]), 2, &mut sent);
+        assert_eq!(sent.len(), 2);
+        let mut block = [0, 0];
+        for packet in sent.iter().rev() {
+            assert_eq!(packet.body.bytes(), WORD_BYTES);
+            packet.body.put(packet.header.offset, &mut block);
+        }
+        assert_eq!(block, [3, 4]);
+        assert_eq!(sent[0].answers(), Some((id, Seq(1))));
+    }
+
+    #[test]
+    fn a_multicast_is_a_packet_for_each() {
+        let id = RequesterId { node: 0, slot: 0 };
+        let header = Header::request(Kind::WriteMiss, 1, Tag(0), id, Seq(1));
+        let nodes = Copyset(0b110);
+        let to = Dest::Agents {
+            nodes,
+            provider: Some(2),
+        };
+        let mut sent = Vec::new();
+        packets(&Output::new(to, header), None, 1, &mut sent);
+        let to: Vec<Dest> = sent.iter().map(|packet| packet.to).collect();
+        assert_eq!(to, [Dest::Agent(1), Dest::Agent(2)]);
+    }
+}

@@ -1,0 +1,113 @@
+//! What is to be explored: a small rack, what its threads do, and how much the network may misbehave.
+
+use super::witness::Witness;
+use crate::world::{Mutation, Rack};
+use rackmem_proto::wire::NodeId;
+
+/// Nodes of an explored rack at most.
+pub const MAX_NODES: usize = 4;
+/// Blocks at most.
+pub const MAX_BLOCKS: usize = 4;
+/// Operations of a thread at most, so that what each writes has a number of its own.
+pub const MAX_OPERATIONS: usize = 8;
+/// Threads of a rack at most.
+pub const MAX_THREADS: usize = 8;
+
+/// One operation of a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Op {
+    /// Look at a block.
+    Read(u8),
+    /// Look at a block and store a value that nothing else ever stores.
+    Write(u8),
+    /// Empty the node's cache of a block, if it is there.
+    Evict(u8),
+    /// Hold a block's lock as a reader for as long as the explorer likes (§6).
+    HoldRead(u8),
+    /// Hold it as the writer.
+    HoldWrite(u8),
+}
+
+/// A thread and its requester.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Program {
+    /// The node it runs on.
+    pub node: NodeId,
+    /// What it does, in order, each whenever the explorer likes.
+    pub ops: &'static [Op],
+}
+
+/// How often in one run something may happen that need not.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Budget {
+    /// Packets that never arrive.
+    pub losses: u8,
+    /// Packets that arrive once more, any time later.
+    pub duplicates: u8,
+    /// Retransmissions while packets are still on their way. Those while none is are free.
+    pub early: u8,
+    /// Attempts to do again what was refused while it would be refused again. Others are free.
+    pub retries: u8,
+    /// Entries that are told to move to the switch, or back.
+    pub moves: u8,
+}
+
+/// How large an exploration is known to be. A change of a role that changes these is a change of its behaviour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Size {
+    /// States.
+    pub states: usize,
+    /// Transitions between them.
+    pub transitions: usize,
+}
+
+/// A rack to explore.
+#[derive(Clone, Copy, Debug)]
+pub struct Scenario {
+    /// Its name: stable, lower case.
+    pub name: &'static str,
+    /// What it is for, with the section or the hard place.
+    pub shows: &'static str,
+    /// Who owns entries.
+    pub rack: Rack,
+    /// How many nodes.
+    pub nodes: u16,
+    /// The home of each block.
+    pub homes: &'static [NodeId],
+    /// The threads.
+    pub programs: &'static [Program],
+    /// Blocks whose entries the switch owns from the start.
+    pub in_switch: &'static [u8],
+    /// What the network and the clocks may do.
+    pub budget: Budget,
+    /// What they may do where there is time.
+    pub deep: Budget,
+    /// Segments that a block travels in, 1 or 2.
+    pub segments: u8,
+    /// What must have been seen somewhere, or the scenario shows nothing.
+    pub sometimes: &'static [Witness],
+    /// Its size under `budget`.
+    pub size: Option<Size>,
+    /// A defect to put into a role.
+    pub mutation: Option<Mutation>,
+}
+
+impl Scenario {
+    /// The same with the larger budget.
+    #[must_use]
+    pub fn deepened(self) -> Self {
+        Scenario {
+            budget: self.deep,
+            size: None,
+            ..self
+        }
+    }
+
+    /// The requesters of a node, in order of their slots: indices into `programs`.
+    pub(super) fn threads_of(&self, node: NodeId) -> impl Iterator<Item = usize> {
+        let programs = self.programs.iter().enumerate();
+        programs
+            .filter(move |(_, program)| program.node == node)
+            .map(|(at, _)| at)
+    }
+}

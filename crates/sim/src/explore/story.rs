@@ -1,0 +1,68 @@
+//! How a rack gets into a state, packet by packet.
+
+use super::moves::{Move, Rack};
+use super::packet::Packet;
+use super::parts::Input;
+use super::state::State;
+use rackmem_proto::wire::PacketLine;
+
+impl Rack {
+    /// The lines of one move: what happened, and what it sent.
+    pub fn tell(&self, action: &Move) -> Vec<String> {
+        let what = match action.input {
+            Input::Arrival(packet) => {
+                let verb = if action.stays {
+                    "Arrived, stays"
+                } else {
+                    "Arrived"
+                };
+                format!("{verb:<16}{}", self.line(self.parts.packet(packet)))
+            }
+            Input::Turn(thread) => format!("{:<16}{}.{thread}", "Turn of", action.part),
+            Input::Resend(thread, _) => format!("{:<16}{}.{thread}", "Timeout of", action.part),
+            Input::Want(block) => format!("{:<16}block {block}", "To the switch:"),
+            Input::Demote(block) => format!("{:<16}block {block}", "Back home:"),
+            Input::ResendHome(_) => format!("{:<16}home agent {}", "Timeout of", action.part),
+        };
+        let outcome = self.parts.outcome(action.outcome);
+        let notes = outcome.notes.iter();
+        let notes =
+            notes.map(|(node, block, note)| format!("    node {node} block {block}: {note}"));
+        let observed = outcome.observed.iter().map(|saw| format!("    {saw:?}"));
+        let sent = outcome.sent.iter().enumerate().map(|(at, &packet)| {
+            let lost = action.lost >> at & 1 == 1;
+            let fate = if lost { "lost" } else { "sent" };
+            format!("    {fate:<12}{}", self.line(self.parts.packet(packet)))
+        });
+        let lines = [what].into_iter().chain(notes).chain(observed).chain(sent);
+        lines.collect()
+    }
+
+    /// The lines of a whole way from the first state.
+    pub fn story(&mut self, first: &State, path: &[u16]) -> (Vec<String>, State) {
+        let mut lines = Vec::new();
+        let mut state = first.clone();
+        let mut successors = Vec::new();
+        for &nth in path {
+            // A move that breaks a promise is never a part of a way: it ends the exploration.
+            let _ = self.successors(&state, &mut successors);
+            let Some((action, next)) = successors.get(usize::from(nth)) else {
+                break;
+            };
+            lines.extend(self.tell(action));
+            state = next.clone();
+        }
+        (lines, state)
+    }
+
+    fn line(&self, packet: &Packet) -> String {
+        let block = self.layout.block(packet.header.tag);
+        let block = block.map_or_else(|| "?".into(), |block| block.to_string());
+        let line = PacketLine {
+            to: packet.to,
+            header: &packet.header,
+            block: &block,
+        };
+        line.to_string().trim_end().to_owned()
+    }
+}

@@ -1,0 +1,139 @@
+//! What explorers look at in a part of the rack, taken out once for each state of the part.
+
+use super::layout::Layout;
+use super::node::Node;
+use super::packet::Value;
+use super::plan::Next;
+use crate::invariants::LiveEvent;
+use rackmem_proto::flowcc::LocalStatus;
+use rackmem_proto::switch::SwitchProgram;
+use rackmem_proto::wire::{Copyset, GlobalStatus, Kind, RequesterId, Seq};
+
+/// A directory entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Its lock word.
+    pub lock: u16,
+    /// Its status.
+    pub status: GlobalStatus,
+    /// Its copyset.
+    pub copyset: Copyset,
+    /// Whether its home has given it away.
+    pub away: bool,
+    /// Whether its home is giving it away.
+    pub adding: bool,
+    /// Whether its home is taking it back.
+    pub removing: bool,
+}
+
+/// A thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ThreadView {
+    /// Its requester.
+    pub id: RequesterId,
+    /// Events that it still takes answers to.
+    pub open: [Option<Seq>; 3],
+    /// Whether nothing is left to do or to be acknowledged.
+    pub idle: bool,
+    /// What it would do if it were its turn.
+    pub next: Next,
+    /// Packets that it may send again, one by one.
+    pub resends: usize,
+}
+
+/// What is in a part.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct View {
+    /// Entries of blocks that the part is the home of, or owns as the switch.
+    pub entries: Vec<Option<Entry>>,
+    /// Home memory of blocks that it is the home of.
+    pub memory: Vec<Option<Value>>,
+    /// Valid copies by block.
+    pub copies: Vec<Option<(LocalStatus, Value)>>,
+    /// Events that may hold a lock.
+    pub live: Vec<LiveEvent>,
+    /// Locks that threads hold for their own purposes: the block, and whether as a reader.
+    pub holding: Vec<(u8, bool)>,
+    /// Its threads.
+    pub threads: Vec<ThreadView>,
+    /// Packets that its home agent may send again.
+    pub home_resends: usize,
+}
+
+/// Looks at a node.
+pub fn of_node(node: &mut Node, layout: &Layout) -> View {
+    let blocks = 0..layout.blocks() as u8;
+    let mine = |block: &u8| layout.scenario.homes[usize::from(*block)] == node.id;
+    let moves: Vec<_> = node.home.resend().map(|output| output.header).collect();
+    let memory = blocks
+        .clone()
+        .map(|block| mine(&block).then(|| node.memory[usize::from(block)]));
+    let memory = memory.collect();
+    let copies = node.slots.iter().map(|slot| {
+        let valid = slot.status != LocalStatus::Invalid;
+        valid.then_some((slot.status, slot.words))
+    });
+    let copies = copies.collect();
+    let threads = node
+        .threads
+        .iter()
+        .enumerate()
+        .map(|(at, thread)| ThreadView {
+            id: thread.id,
+            open: thread.engine.open(),
+            idle: thread.idle(layout),
+            next: node.next(at, layout),
+            resends: node.resends(at).count(),
+        });
+    let threads = threads.collect();
+    let live = node.threads.iter().flat_map(|thread| thread.live(layout));
+    let live = live.collect();
+    let holding = node.threads.iter().filter_map(|thread| thread.holding());
+    let holding = holding.collect();
+    let home_resends = node.home_resends();
+    let entries = blocks.map(|block| {
+        let tag = layout.tag(block);
+        let (lock, status, copyset, away) = node.home.inspect(tag)?;
+        let moves = |kind| {
+            moves
+                .iter()
+                .any(|move_| (move_.tag, move_.kind) == (tag, kind))
+        };
+        Some(Entry {
+            lock,
+            status,
+            copyset,
+            away,
+            adding: moves(Kind::AddToSwitch),
+            removing: moves(Kind::RemoveFromSwitch),
+        })
+    });
+    View {
+        entries: entries.collect(),
+        memory,
+        copies,
+        live,
+        holding,
+        threads,
+        home_resends,
+    }
+}
+
+/// Looks at a switch.
+pub fn of_switch(switch: &SwitchProgram, layout: &Layout) -> View {
+    let entries = (0..layout.blocks() as u8).map(|block| {
+        let (lock, status, copyset) = switch.inspect(layout.tag(block))?;
+        Some(Entry {
+            lock,
+            status,
+            copyset,
+            away: false,
+            adding: false,
+            removing: false,
+        })
+    });
+    View {
+        entries: entries.collect(),
+        ..View::default()
+    }
+}

@@ -1,0 +1,155 @@
+//! What an exploration has come across. Every “always” needs a “sometimes”: an invariant over states in which
+//! nothing ever happened would hold as well.
+
+/// Something worth having come across.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Witness {
+    /// Two nodes held copies at once.
+    TwoSharers,
+    /// Two readers held one entry's lock at once.
+    TwoReadersLock,
+    /// A request found its entry locked.
+    RefusedLocked,
+    /// A request did not pass the check table.
+    RefusedInvalid,
+    /// A home was asked for an entry that the switch owned by then.
+    RefusedMoved,
+    /// What was refused was granted later.
+    GrantedAfterRefusal,
+    /// A provider wrote a dirty block home under a read miss (hard place FlowCC 3).
+    WrittenBackUnderRead,
+    /// An event began while the one before it waited for home to have its block.
+    TailWaited,
+    /// An agent was asked again for what it had done.
+    AnsweredAgain,
+    /// It answered from the block it had retained (§5.3.1).
+    Recalled,
+    /// An agent ignored a packet of an event that its requester had ended.
+    IgnoredOld,
+    /// An owner was told again to unlock what it had unlocked.
+    UnlockedAgain,
+    /// A home's unlock came after the entry had moved to the switch (hard place FlowCC 2).
+    UnlockAfterMove,
+    /// A copy was made writable while another node held one.
+    UpgradedOverSharers,
+    /// A clean copy was given back.
+    EvictedClean,
+    /// A dirty copy was written home and given back.
+    EvictedDirty,
+    /// An entry moved to the switch.
+    Migrated,
+    /// The switch had no room for one (hard place FlowCC 7).
+    Collided,
+    /// An entry came back from the switch.
+    Returned,
+    /// An entry stayed in the switch because somebody held its lock.
+    Stayed,
+    /// A copy of a request that its home had decided reached the switch when it had the entry (hard place FlowCC 7).
+    PassedOnAfterMove,
+    /// The switch granted a request.
+    GrantedBySwitch,
+    /// A thread waited for another thread's event on its own node (hard place FlowCC 8).
+    WaitedForNeighbour,
+    /// A home collected acknowledgements for a requester.
+    Gathered,
+    /// Two readers held a block's lock for their own purposes at once (§6).
+    HeldTogether,
+}
+
+impl Witness {
+    /// All of them.
+    pub const ALL: [Witness; 25] = [
+        Witness::TwoSharers,
+        Witness::TwoReadersLock,
+        Witness::RefusedLocked,
+        Witness::RefusedInvalid,
+        Witness::RefusedMoved,
+        Witness::GrantedAfterRefusal,
+        Witness::WrittenBackUnderRead,
+        Witness::TailWaited,
+        Witness::AnsweredAgain,
+        Witness::Recalled,
+        Witness::IgnoredOld,
+        Witness::UnlockedAgain,
+        Witness::UnlockAfterMove,
+        Witness::UpgradedOverSharers,
+        Witness::EvictedClean,
+        Witness::EvictedDirty,
+        Witness::Migrated,
+        Witness::Collided,
+        Witness::Returned,
+        Witness::Stayed,
+        Witness::PassedOnAfterMove,
+        Witness::GrantedBySwitch,
+        Witness::WaitedForNeighbour,
+        Witness::Gathered,
+        Witness::HeldTogether,
+    ];
+
+    /// Its name in reports: `two-sharers`.
+    pub fn name(self) -> String {
+        let mut name = String::new();
+        for letter in format!("{self:?}").chars() {
+            if letter.is_uppercase() && !name.is_empty() {
+                name.push('-');
+            }
+            name.extend(letter.to_lowercase());
+        }
+        name
+    }
+}
+
+/// A set of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Witnesses(u64);
+
+impl Witnesses {
+    /// Adds one.
+    pub fn see(&mut self, witness: Witness) {
+        self.0 |= 1 << witness as u8;
+    }
+
+    /// Adds one if it holds.
+    pub fn see_if(&mut self, holds: bool, witness: Witness) {
+        if holds {
+            self.see(witness);
+        }
+    }
+
+    /// Adds all of another set.
+    pub fn add(&mut self, other: Witnesses) {
+        self.0 |= other.0;
+    }
+
+    /// Whether one is there.
+    pub fn has(self, witness: Witness) -> bool {
+        self.0 >> witness as u8 & 1 == 1
+    }
+
+    /// Those that are there.
+    pub fn iter(self) -> impl Iterator<Item = Witness> {
+        Witness::ALL.into_iter().filter(move |w| self.has(*w))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_has_them_all_once_and_in_order() {
+        for (at, witness) in Witness::ALL.into_iter().enumerate() {
+            assert_eq!(witness as usize, at);
+        }
+    }
+
+    #[test]
+    fn names_are_for_reports() {
+        assert_eq!(Witness::TwoSharers.name(), "two-sharers");
+        let mut set = Witnesses::default();
+        set.see(Witness::Recalled);
+        set.see_if(false, Witness::Migrated);
+        assert!(set.iter().eq([Witness::Recalled]));
+    }
+}

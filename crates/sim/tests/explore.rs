@@ -1,0 +1,213 @@
+//! Every state of small racks: the quick scenarios whole, and that seeded faults are found.
+
+use rackmem_sim::explore::{
+    Budget, Ended, Limits, MAX_STATES, Op, Program, Report, SCENARIOS, Scenario, Witness, explore,
+};
+use rackmem_sim::world::{Mutation, Rack};
+use std::collections::BTreeSet;
+
+fn whole(scenario: &Scenario) -> Report {
+    let mut limits = Limits {
+        states: MAX_STATES,
+        time: None,
+        stop: &mut |_| false,
+    };
+    explore(scenario, &mut limits).unwrap_or_else(|why| panic!("{}: {why}", scenario.name))
+}
+
+fn named(name: &str) -> &'static Scenario {
+    let found = SCENARIOS.iter().find(|scenario| scenario.name == name);
+    found.unwrap_or_else(|| panic!("there is no scenario {name}"))
+}
+
+/// Every scenario whose name begins so holds, shows what it is for, and is as large as it is known to be.
+fn all_hold(group: &str) {
+    let scenarios = SCENARIOS.iter().filter(|s| s.name.starts_with(group));
+    let mut different = Vec::new();
+    for scenario in scenarios {
+        let report = whole(scenario);
+        if let Some(violation) = report.violation() {
+            panic!("{}: {violation}", scenario.name);
+        }
+        assert_eq!(report.ended, Ended::Whole, "{}", scenario.name);
+        assert!(
+            report.missing.is_empty(),
+            "{}: {:?}",
+            scenario.name,
+            report.missing
+        );
+        let size = (report.states, report.transitions);
+        if scenario.size.map(|size| (size.states, size.transitions)) != Some(size) {
+            different.push((scenario.name, size));
+        }
+    }
+    assert!(
+        different.is_empty(),
+        "`size` in the catalogue is no longer: {different:?}"
+    );
+}
+
+#[test]
+fn home_agents_keep_every_promise() {
+    all_hold("home-");
+}
+
+#[test]
+fn gathering_homes_keep_every_promise() {
+    all_hold("gather-");
+}
+
+#[test]
+fn the_switch_keeps_every_promise() {
+    all_hold("switch-");
+}
+
+#[test]
+fn entries_on_the_move_keep_every_promise() {
+    all_hold("move-");
+}
+
+#[test]
+fn scenarios_have_names_of_their_own_and_say_what_they_show() {
+    let names: BTreeSet<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+    assert_eq!(names.len(), SCENARIOS.len());
+    for scenario in SCENARIOS {
+        assert!(!scenario.shows.is_empty() && !scenario.sometimes.is_empty());
+    }
+}
+
+#[test]
+fn everything_worth_seeing_is_asked_for_by_some_scenario() {
+    for witness in Witness::ALL {
+        let asked = SCENARIOS.iter().any(|s| s.sometimes.contains(&witness));
+        assert!(asked, "{}", witness.name());
+    }
+}
+
+#[test]
+fn a_scenario_that_shows_nothing_fails() {
+    let scenario = Scenario {
+        programs: &[Program {
+            node: 1,
+            ops: &[Op::Read(0)],
+        }],
+        ..*named("home-writers")
+    };
+    let report = whole(&scenario);
+    assert_eq!(report.ended, Ended::Whole);
+    assert!(report.missing.contains(&Witness::RefusedLocked));
+    assert!(!report.passed());
+}
+
+#[test]
+fn a_scenario_that_is_no_rack_is_refused() {
+    let scenario = Scenario {
+        homes: &[7],
+        ..*named("home-writers")
+    };
+    let mut limits = Limits {
+        states: 1,
+        time: None,
+        stop: &mut |_| false,
+    };
+    assert!(explore(&scenario, &mut limits).is_err());
+}
+
+/// A defect, a scenario that shows it, and the promise that it breaks.
+const CAUGHT: [(Mutation, &str, &str); Mutation::ALL.len()] = [
+    (Mutation::AcceptStaleData, "home-segments", "data value"),
+    (
+        Mutation::ForgetReader,
+        "switch-readers",
+        "directory covers caches",
+    ),
+    (
+        Mutation::SkipWriteBack,
+        "home-dirty-reads",
+        "home is current",
+    ),
+    (
+        Mutation::DontRetain,
+        "home-writers",
+        "a granted event is served",
+    ),
+    (
+        Mutation::ForgetExecuted,
+        "home-upgrades",
+        "directory covers caches",
+    ),
+    (Mutation::StoreStaleData, "home-rewrites", "home is current"),
+    (Mutation::KeepInvalidated, "switch-writers", "single writer"),
+    (
+        Mutation::DropSilently,
+        "home-evictions",
+        "directory covers caches",
+    ),
+    (
+        Mutation::EvictWithoutWriteBack,
+        "switch-evictions",
+        "home is current",
+    ),
+    (Mutation::UnlockOnce, "home-neighbours", "liveness"),
+];
+
+#[test]
+fn every_defect_is_found_with_a_story() {
+    for (mutation, name, invariant) in CAUGHT {
+        let scenario = Scenario {
+            mutation: Some(mutation),
+            ..*named(name)
+        };
+        let report = whole(&scenario);
+        let Some(violation) = report.violation() else {
+            panic!("{mutation:?} goes unnoticed in {name}");
+        };
+        assert_eq!(violation.invariant, invariant, "{mutation:?}: {violation}");
+        assert!(violation.story.len() > 3, "{violation}");
+    }
+}
+
+#[test]
+fn a_story_is_short_and_in_the_words_of_the_protocol() {
+    let scenario = Scenario {
+        mutation: Some(Mutation::ForgetReader),
+        rack: Rack::HomeOnly,
+        in_switch: &[],
+        budget: Budget::default(),
+        ..*named("switch-readers")
+    };
+    let report = whole(&scenario);
+    let text = report
+        .violation()
+        .expect("a reader is forgotten")
+        .to_string();
+    for line in ["Turn of", "ReadMiss", "Arrived", "Unlock", "installed"] {
+        assert!(text.contains(line), "{text}");
+    }
+    assert!(text.lines().count() < 16, "{text}");
+}
+
+#[test]
+fn the_same_scenario_is_explored_the_same_way() {
+    let (first, second) = (whole(named("home-locks")), whole(named("home-locks")));
+    assert_eq!(first.states, second.states);
+    assert_eq!(first.transitions, second.transitions);
+    assert_eq!((first.parts, first.packets), (second.parts, second.packets));
+}
+
+#[test]
+fn an_exploration_can_be_stopped() {
+    let mut asked = 0;
+    let mut limits = Limits {
+        states: MAX_STATES,
+        time: None,
+        stop: &mut |progress| {
+            asked += 1;
+            progress.expanded > 10_000
+        },
+    };
+    let report = explore(named("home-writers"), &mut limits).expect("a rack");
+    assert_eq!(report.ended, Ended::Stopped);
+    assert!(report.expanded > 10_000 && report.expanded < report.states);
+    assert!(asked > 1);
+}
