@@ -8,6 +8,7 @@ pub mod loss;
 pub mod micro;
 pub mod miss;
 mod resp;
+pub mod sim;
 
 use crate::report::{Report, ReportError};
 use crate::{pingpong, report};

@@ -52,3 +52,34 @@ fn benches_report_cases() {
         }
     }
 }
+
+#[test]
+fn the_simulation_says_what_the_paper_says_and_what_it_assumes() {
+    let args = ["--json", "bench", "micro", "--sim"];
+    let told = report(&[&args[..], &["--figure", "2,10", "--scale", "1024"]].concat());
+    assert_eq!(
+        (&told["bench"], &told["seed"]),
+        (&"micro-sim".into(), &1.into())
+    );
+    let list = |name: &str| told[name].as_array().expect("a list").clone();
+    for case in list("cases") {
+        assert!(
+            case["case"].is_string() && case["value"].is_number(),
+            "{case}"
+        );
+    }
+    for claim in list("claims") {
+        let verdict = claim["verdict"].as_str().expect("a word");
+        assert!(["agrees", "near", "differs"].contains(&verdict), "{claim}");
+    }
+    assert!(list("parameters").iter().all(|row| row["from"].is_string()));
+    assert!(told["speed"]["packets"].as_u64() > Some(0));
+}
+
+#[test]
+fn what_is_simulated_is_not_measured() {
+    for args in [&["--sim", "--threads", "2"][..], &["--figure", "9"]] {
+        let output = run(&[&["bench", "micro"], args].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+    }
+}

@@ -24,7 +24,7 @@ mod thread;
 mod workload;
 
 pub use outcome::{Outcome, Use};
-pub use params::{Costs, Network, System};
+pub use params::{Agents, Costs, Network, System};
 pub use run::{Experiment, simulate};
 pub use workload::Workload;
 

@@ -38,13 +38,14 @@ impl Experiment {
     /// first and are written much later are upgraded once, and that must be over.
     pub fn new(system: System, workload: Workload, seed: u64) -> Self {
         let blocks = u64::from(workload.cache()) * u64::from(workload.nodes);
+        let cached = system != System::Delegate;
         Experiment {
             system,
             workload,
             network: Network::default(),
             costs: system.costs(),
-            warm_up: 8 * blocks,
-            measured: 2 * blocks,
+            warm_up: if cached { 8 * blocks } else { 0 },
+            measured: if cached { 2 * blocks } else { blocks },
             seed,
         }
     }

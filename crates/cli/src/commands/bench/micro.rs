@@ -1,12 +1,18 @@
 //! Options of `rackmem bench micro`.
 
+use super::micro_sim::SimArgs;
 use super::{Measured, Progress, history_file};
 use crate::rack_args::FabricArg;
 use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
 use rackmem::Mode;
-use rackmem_bench::run::micro;
+use rackmem_bench::run::{micro, sim};
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// Nodes that a rack has at most.
+const MAX_NODES: i64 = 32;
+/// Nodes of a rack unless told otherwise.
+const NODES: u16 = 4;
 
 #[derive(Debug, Args)]
 pub struct MicroArgs {
@@ -16,9 +22,9 @@ pub struct MicroArgs {
     /// Which protocols; all unless told
     #[arg(long, value_delimiter = ',', value_parser = mode())]
     modes: Vec<Mode>,
-    /// Nodes
-    #[arg(long, value_name = "N", default_value_t = 4)]
-    nodes: usize,
+    /// Nodes, 4 unless told; several for a rack of each size
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = nodes())]
+    nodes: Vec<u16>,
     /// Threads of each node
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
@@ -43,10 +49,16 @@ pub struct MicroArgs {
     /// Record what clients do and are told, for `rackmem history check`
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
+    #[command(flatten)]
+    sim: SimArgs,
 }
 
 fn percent() -> clap::builder::RangedI64ValueParser<u8> {
     clap::value_parser!(u8).range(0..=100)
+}
+
+fn nodes() -> clap::builder::RangedI64ValueParser<u16> {
+    clap::value_parser!(u16).range(1..=MAX_NODES)
 }
 
 /// The names of modes, the baselines included.
@@ -56,10 +68,16 @@ fn mode() -> impl TypedValueParser<Value = Mode> {
         .try_map(move |name| by_name(name).ok_or("no such mode"))
 }
 
+impl MicroArgs {
+    /// Whether to simulate, and what.
+    pub fn simulation(&self) -> Option<sim::Options> {
+        self.sim.options(&self.nodes)
+    }
+}
+
 pub fn run(args: &MicroArgs, progress: Progress<'_>) -> Measured {
     let mut options = micro::Options {
         fabric: args.fabric.into(),
-        nodes: args.nodes,
         threads: args.threads,
         sharing: args.sharing.clone(),
         reads: args.reads,
@@ -71,5 +89,16 @@ pub fn run(args: &MicroArgs, progress: Progress<'_>) -> Measured {
         options.modes.clone_from(&args.modes);
     }
     let mut file = history_file(args.history.as_deref())?;
-    micro::run(&options, file.as_mut(), progress)
+    let (first, others) = args.nodes.split_first().unwrap_or((&NODES, &[]));
+    options.nodes = usize::from(*first);
+    let mut report = micro::run(&options, file.as_mut(), progress)?;
+    for nodes in others {
+        options.nodes = usize::from(*nodes);
+        let more = micro::run(&options, file.as_mut(), progress)?;
+        // The machine's own case is in every report.
+        let new = (more.cases.into_iter()).filter(|case| report.case(&case.case).is_none());
+        let new: Vec<_> = new.collect();
+        report.cases.extend(new);
+    }
+    Ok(report)
 }

@@ -4,6 +4,7 @@ mod hit;
 mod kv;
 mod loss;
 mod micro;
+mod micro_sim;
 mod miss;
 
 use crate::ended::Ended;
@@ -12,7 +13,8 @@ use crate::out;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use rackmem_bench::recorded::HistoryFile;
-use rackmem_bench::report::Report;
+use rackmem_bench::report::{Report, number};
+use rackmem_bench::run::sim::{self, SimReport};
 use rackmem_bench::run::{BenchError, Progress};
 use std::path::Path;
 use std::time::Duration;
@@ -23,6 +25,7 @@ Examples:
   rackmem bench miss --fabric udp                misses beside plain datagrams through the same hops
   rackmem bench micro --nodes 4                  sharing 0 to 100% in every mode
   rackmem bench loss                             a network that loses 1% and 5% beside a perfect one
+  rackmem bench micro --sim --figure 9           the paper's cluster in a performance model, beside the paper
   rackmem bench kv --vs redis                    the store beside redis-server, same client, same keys
   rackmem --json bench hit > hit.json            one object; the names of its cases are stable
 
@@ -57,8 +60,16 @@ pub fn run(args: &BenchArgs, json: bool) -> Result<Ended> {
     let report = match &args.bench {
         Bench::Hit(args) => hit::run(args, &mut tell),
         Bench::Miss(args) => miss::run(args, &mut tell),
-        Bench::Micro(args) => micro::run(args, &mut tell),
         Bench::Loss(args) => loss::run(args, &mut tell),
+        Bench::Micro(args) => match args.simulation() {
+            Some(options) => {
+                let told = sim::run(&options, &mut tell);
+                bar.finish_and_clear();
+                print_simulation(&told.map_err(explain)?, json)?;
+                return Ok(Ended::Done);
+            }
+            None => micro::run(args, &mut tell),
+        },
         Bench::Kv(args) => kv::run(args, &mut tell),
     };
     bar.finish_and_clear();
@@ -107,12 +118,38 @@ fn print(report: &Report, json: bool) -> Result<()> {
         out::whole_table(&report.table());
         return Ok(());
     }
-    let line = report.to_json().map_err(|error| {
-        Failure::new(
-            error.to_string(),
-            "this is a defect of the bench: please report it",
-        )
-    })?;
-    out::line(line);
+    out::line(report.to_json().map_err(defect)?);
     Ok(())
+}
+
+fn print_simulation(told: &SimReport, json: bool) -> Result<()> {
+    if json {
+        out::line(serde_json::to_string(told).map_err(defect)?);
+        return Ok(());
+    }
+    for table in told.tables() {
+        out::whole_table(&table);
+    }
+    let sim::Speed {
+        runs,
+        packets,
+        occurrences,
+        core_seconds,
+        seconds,
+    } = told.speed;
+    let each_second = |count: u64| number(count as f64 / core_seconds);
+    out::line(format!(
+        "{runs} runs with seed {} in {seconds:.1} s: {} packets and {} events a second of a core.",
+        told.seed,
+        each_second(packets),
+        each_second(occurrences)
+    ));
+    Ok(())
+}
+
+fn defect(error: serde_json::Error) -> Failure {
+    Failure::new(
+        error.to_string(),
+        "this is a defect of the bench: please report it",
+    )
 }

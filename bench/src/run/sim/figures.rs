@@ -1,0 +1,133 @@
+//! Which points a figure has.
+
+use rackmem_sim::model::{System, Workload};
+use std::fmt;
+
+/// A figure of the paper, or of ours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Figure {
+    /// §3.1: what sharing does to GAM.
+    Fig2,
+    /// §7.2.1: sharing.
+    Fig9,
+    /// §7.2.1: packets at home agents.
+    Fig10,
+    /// §7.2.2: reads.
+    Fig11,
+    /// §7.2.3: locality.
+    Fig12,
+    /// Not in the paper: the same workload on more nodes.
+    Nodes,
+}
+
+/// Percent of operations on shared data in Fig. 12, which the paper does not tell.
+pub const FIG12_SHARING: u8 = 20;
+/// The sharing of light and heavy sharing (§7.2.2).
+pub const LIGHT: u8 = 20;
+/// See [`LIGHT`].
+pub const HEAVY: u8 = 60;
+
+impl Figure {
+    /// All of them.
+    pub const ALL: [Figure; 6] = [
+        Figure::Fig2,
+        Figure::Fig9,
+        Figure::Fig10,
+        Figure::Fig11,
+        Figure::Fig12,
+        Figure::Nodes,
+    ];
+
+    /// The figure of the paper with this number.
+    pub fn of_paper(number: u8) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|figure| figure.number() == Some(number))
+    }
+
+    /// Its number in the paper.
+    pub fn number(self) -> Option<u8> {
+        match self {
+            Figure::Fig2 => Some(2),
+            Figure::Fig9 => Some(9),
+            Figure::Fig10 => Some(10),
+            Figure::Fig11 => Some(11),
+            Figure::Fig12 => Some(12),
+            Figure::Nodes => None,
+        }
+    }
+
+    /// What it shows.
+    pub fn title(self) -> &'static str {
+        match self {
+            Figure::Fig2 => "what sharing does to a directory (§3.1)",
+            Figure::Fig9 => "sharing ratio (§7.2.1)",
+            Figure::Fig10 => "packets at home agents (§7.2.1)",
+            Figure::Fig11 => "read ratio (§7.2.2)",
+            Figure::Fig12 => "locality (§7.2.3)",
+            Figure::Nodes => "nodes (not in the paper)",
+        }
+    }
+
+    /// Its points: for every workload, the systems.
+    pub fn points(self, base: Workload, nodes: &[u16]) -> Vec<(System, Workload)> {
+        let sharing = |list: &[u8]| {
+            let list = list.iter();
+            list.map(|&sharing| Workload { sharing, ..base }).collect()
+        };
+        let light_and_heavy = [LIGHT, HEAVY].into_iter();
+        let workloads: Vec<Workload> = match self {
+            Figure::Fig2 => sharing(&[0, 5, 10, 15, 20]),
+            Figure::Fig9 | Figure::Fig10 => sharing(&[0, 20, 40, 60, 80, 100]),
+            Figure::Fig11 => light_and_heavy
+                .flat_map(|sharing| {
+                    [0, 25, 50, 75, 100].map(|reads| Workload {
+                        sharing,
+                        reads,
+                        ..base
+                    })
+                })
+                .collect(),
+            Figure::Fig12 => [0, 25, 50, 75, 100]
+                .map(|locality| Workload {
+                    sharing: FIG12_SHARING,
+                    locality,
+                    ..base
+                })
+                .into(),
+            Figure::Nodes => light_and_heavy
+                .flat_map(|sharing| {
+                    nodes.iter().map(move |&nodes| Workload {
+                        sharing,
+                        nodes,
+                        ..base
+                    })
+                })
+                .collect(),
+        };
+        let systems = |workload: Workload| {
+            // The strongest baseline first, so that the others are ratios to it.
+            let order = [
+                System::HomeOnly,
+                System::Switch,
+                System::Directory,
+                System::Delegate,
+            ];
+            let only = (self == Figure::Fig2).then_some(System::Directory);
+            order
+                .into_iter()
+                .filter(move |&system| only.is_none_or(|one| one == system))
+                .map(move |system| (system, workload))
+        };
+        workloads.into_iter().flat_map(systems).collect()
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.number() {
+            Some(number) => write!(f, "Fig. {number}: {}", self.title()),
+            None => f.write_str(self.title()),
+        }
+    }
+}

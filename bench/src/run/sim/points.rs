@@ -1,0 +1,117 @@
+//! The points of all figures, each simulated once, on all cores.
+
+use super::super::Progress;
+use rackmem_sim::model::{Experiment, Outcome, System, Workload, simulate};
+use serde::Serialize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Instant;
+
+/// What the simulator itself did, which depends on the machine.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Speed {
+    /// Runs.
+    pub runs: usize,
+    /// Operations of the rack, measured and not.
+    pub packets: u64,
+    /// Things that happened in virtual time.
+    pub occurrences: u64,
+    /// Seconds of all cores together.
+    pub core_seconds: f64,
+    /// Seconds on the wall.
+    pub seconds: f64,
+}
+
+/// All points.
+pub struct Points {
+    rows: Vec<(System, Workload, Outcome)>,
+    speed: Speed,
+}
+
+impl Points {
+    /// Simulates what is wanted.
+    pub fn simulate(
+        wanted: impl Iterator<Item = (System, Workload)>,
+        seed: u64,
+        progress: Progress<'_>,
+    ) -> Self {
+        let mut experiments: Vec<Experiment> = Vec::new();
+        for (system, workload) in wanted {
+            let known = |e: &&Experiment| (e.system, e.workload) == (system, workload);
+            if experiments.iter().find(known).is_none() {
+                experiments.push(Experiment::new(system, workload, seed));
+            }
+        }
+        let began = Instant::now();
+        let (outcomes, core_seconds) = all(&experiments, progress);
+        let rows: Vec<_> = (experiments.iter().zip(outcomes))
+            .map(|(experiment, outcome)| (experiment.system, experiment.workload, outcome))
+            .collect();
+        let sum = |of: fn(&Outcome) -> u64| rows.iter().map(|row| of(&row.2)).sum();
+        let speed = Speed {
+            runs: rows.len(),
+            packets: sum(|outcome| outcome.traffic.received),
+            occurrences: sum(|outcome| outcome.occurrences),
+            core_seconds,
+            seconds: began.elapsed().as_secs_f64(),
+        };
+        Points { rows, speed }
+    }
+
+    /// A point.
+    pub fn get(&self, system: System, workload: &Workload) -> Option<&Outcome> {
+        let found = self
+            .rows
+            .iter()
+            .find(|row| (row.0, &row.1) == (system, workload));
+        found.map(|row| &row.2)
+    }
+
+    /// All points in the order in which they were wanted.
+    pub fn iter(&self) -> impl Iterator<Item = (System, &Workload, &Outcome)> {
+        self.rows.iter().map(|row| (row.0, &row.1, &row.2))
+    }
+
+    /// What it took.
+    pub fn speed(&self) -> Speed {
+        self.speed
+    }
+}
+
+/// Runs experiments on every core; outcomes in the order of the experiments, and the time it took each together.
+fn all(experiments: &[Experiment], progress: Progress<'_>) -> (Vec<Outcome>, f64) {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicUsize::new(0);
+    let mut outcomes = vec![Outcome::default(); experiments.len()];
+    let mut seconds = 0.0;
+    std::thread::scope(|scope| {
+        let (tell, told) = mpsc::sync_channel(experiments.len().max(1));
+        for _ in 0..cores {
+            let (tell, next) = (tell.clone(), &next);
+            scope.spawn(move || {
+                while let Some(index) = Some(next.fetch_add(1, Ordering::Relaxed))
+                    && let Some(experiment) = experiments.get(index)
+                {
+                    let began = Instant::now();
+                    let outcome = simulate(experiment);
+                    let _ = tell.send((index, outcome, began.elapsed().as_secs_f64()));
+                }
+            });
+        }
+        drop(tell);
+        for (done, (index, outcome, took)) in told.iter().enumerate() {
+            let Experiment {
+                system, workload, ..
+            } = &experiments[index];
+            let of = experiments.len();
+            progress(&format!(
+                "{}/{of} {}",
+                done + 1,
+                super::name(*system, workload)
+            ));
+            outcomes[index] = outcome;
+            seconds += took;
+        }
+    });
+    (outcomes, seconds)
+}
