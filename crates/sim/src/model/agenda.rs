@@ -19,6 +19,8 @@ pub enum Occurrence {
     },
     /// An application thread has done what it was busy with.
     Step(u16),
+    /// A period of the migration has passed.
+    Period,
 }
 
 struct Entry {

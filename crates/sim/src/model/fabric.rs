@@ -3,8 +3,9 @@
 use super::agenda::{Agenda, Occurrence};
 use super::params::Network;
 use super::{BLOCK, outcome};
-use rackmem_proto::wire::{Header, NodeId};
+use rackmem_proto::wire::{Header, NodeId, RECORD_LEN, Record};
 use rackmem_proto::{Data, Dest, Output};
+use std::collections::BTreeMap;
 
 /// A packet under way.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +43,8 @@ pub struct Fabric {
     into: Box<[Link]>,
     packets: Vec<Packet>,
     free: Vec<u32>,
+    /// The bodies of the few packets that carry records.
+    records: BTreeMap<u32, Box<[Record]>>,
     /// What was sent and received.
     pub traffic: outcome::Traffic,
 }
@@ -56,6 +59,7 @@ impl Fabric {
             into: vec![Link::default(); nodes.into()].into(),
             packets: Vec::new(),
             free: Vec::new(),
+            records: BTreeMap::new(),
             traffic: outcome::Traffic::default(),
         }
     }
@@ -94,6 +98,11 @@ impl Fabric {
         self.packets[id as usize]
     }
 
+    /// The records that a packet carries, which is about to be taken.
+    pub fn records(&mut self, id: u32) -> Box<[Record]> {
+        self.records.remove(&id).unwrap_or_default()
+    }
+
     fn keep(&mut self, packet: Packet) -> u32 {
         self.traffic.sent += 1;
         match self.free.pop() {
@@ -118,14 +127,37 @@ impl Fabric {
                 header,
                 body: body(output.data),
             };
-            self.launch(from, ready + count * each, packet);
+            let id = self.keep(packet);
+            self.launch(from, ready + count * each, id);
             count += 1;
         }
         count
     }
 
-    fn launch(&mut self, from: NodeId, ready: u64, packet: Packet) {
-        let id = self.keep(packet);
+    /// A node sends records.
+    pub fn send_records(
+        &mut self,
+        from: NodeId,
+        ready: u64,
+        output: &Output,
+        records: Box<[Record]>,
+    ) {
+        let id = self.keep_records(output, records);
+        self.launch(from, ready, id);
+    }
+
+    fn keep_records(&mut self, output: &Output, records: Box<[Record]>) -> u32 {
+        let id = self.keep(Packet {
+            to: output.to,
+            header: output.header,
+            body: (records.len() * RECORD_LEN) as u32,
+        });
+        self.records.insert(id, records);
+        id
+    }
+
+    fn launch(&mut self, from: NodeId, ready: u64, id: u32) {
+        let packet = self.packets[id as usize];
         if destination(packet.to) == Some(from) {
             let at = ready + self.network.local;
             return self.agenda.enter(at, Occurrence::Arrival(id));
@@ -152,6 +184,12 @@ impl Fabric {
         self.agenda.enter(at, Occurrence::Arrival(id));
     }
 
+    /// The switch's control plane sends records.
+    pub fn send_records_from_switch(&mut self, output: &Output, records: Box<[Record]>) {
+        let id = self.keep_records(output, records);
+        self.forward(id);
+    }
+
     /// The switch sends something of its own; a multicast leaves through every port at once.
     pub fn send_from_switch(&mut self, output: &Output) {
         for (to, header) in output.copies() {
@@ -162,13 +200,12 @@ impl Fabric {
     }
 }
 
+/// Bytes of a body; those of records are counted where they are.
 fn body(data: Data) -> u32 {
     match data {
-        Data::None => 0,
+        Data::None | Data::Records => 0,
         Data::Cache | Data::Home => BLOCK,
         Data::Operand => 8,
-        // Reports of a period; their size is their host's to say.
-        Data::Records => 0,
     }
 }
 

@@ -16,6 +16,7 @@
 mod agenda;
 mod cache;
 mod fabric;
+mod migration;
 mod node;
 mod outcome;
 mod params;

@@ -3,14 +3,13 @@
 use super::agenda::Occurrence;
 use super::cache::Cache;
 use super::fabric::{Fabric, Packet};
-use super::params::{Agents, Costs};
+use super::migration::{self, Migrating};
+use super::params::{Agents, Costs, System};
 use super::thread::Thread;
 use super::workload::Workload;
 use super::{BLOCK, EPOCH};
-use rackmem_proto::flowcc::{
-    HomeAgent, HomeConfig, LastExecuted, LocalStatus, Migration, Style, cache_agent,
-};
-use rackmem_proto::wire::{Flags, GlobalStatus, Header, Kind, NodeId};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, LastExecuted, LocalStatus, Style, cache_agent};
+use rackmem_proto::wire::{Flags, GlobalStatus, Header, Kind, NodeId, Record};
 use rackmem_proto::{CHUNK, Dest, Output, Outputs};
 use std::collections::VecDeque;
 
@@ -18,16 +17,18 @@ use std::collections::VecDeque;
 const SEED: u32 = 1;
 
 /// What an agent serves.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Job {
     /// A packet that has come.
     Packet(u32),
     /// A packet that one of the node's threads wants sent.
     Post(Output),
+    /// Records that are to be sent.
+    Report(Output, Box<[Record]>),
 }
 
 /// A thread that serves messages.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Server {
     job: Option<Job>,
     free: u64,
@@ -43,6 +44,7 @@ pub struct Node {
     pub cache: Cache,
     home: HomeAgent,
     executed: LastExecuted,
+    migrating: Option<Migrating>,
     servers: Box<[Server]>,
     /// As long at most as there are packets in flight, which the rack's threads bound.
     queues: Box<[VecDeque<Job>]>,
@@ -60,9 +62,9 @@ const CACHE: usize = 1;
 
 impl Node {
     /// A node that has handed out all memory that the workload uses, and cached none of it.
-    pub fn new(id: NodeId, workload: Workload, costs: Costs, home: HomeStyle) -> Self {
+    pub fn new(id: NodeId, system: System, workload: Workload, costs: Costs) -> Self {
         let chunks = (u64::from(workload.at_home()) * u64::from(BLOCK)).div_ceil(CHUNK) as u32;
-        let mut home = HomeAgent::new(home.config(id, chunks));
+        let mut home = HomeAgent::new(home_config(id, system, &workload, chunks));
         home.grow(chunks);
         let (servers, queues) = match costs.agents {
             Agents::HomeAndCache => (2, 2),
@@ -79,6 +81,7 @@ impl Node {
             ),
             home,
             executed: LastExecuted::default(),
+            migrating: (system == System::Switch).then(|| Migrating::new(id, &workload)),
             servers: vec![Server::default(); servers.into()].into(),
             queues: vec![VecDeque::new(); queues].into(),
             parked: Vec::new(),
@@ -127,11 +130,31 @@ impl Node {
         self.enqueue(Job::Post(output), fabric);
     }
 
+    /// A period of the migration ends.
+    pub fn end_period(&mut self, fabric: &mut Fabric) {
+        let moves = self.home.end_period();
+        self.home_packets += moves.len() as u64;
+        moves
+            .into_iter()
+            .for_each(|output| self.post(output, fabric));
+        let Some(migrating) = &mut self.migrating else {
+            return;
+        };
+        let (outputs, report) = (migrating.end_period(), migrating.report());
+        for output in outputs {
+            self.post(output, fabric);
+        }
+        if let Some((output, records)) = report {
+            self.enqueue(Job::Report(output, records), fabric);
+        }
+    }
+
     fn enqueue(&mut self, job: Job, fabric: &mut Fabric) {
-        let queue = match (self.costs.agents, job) {
-            (Agents::HomeAndCache, Job::Packet(id)) if for_cache(&fabric.packet(id).header) => {
+        let queue = match (self.costs.agents, &job) {
+            (Agents::HomeAndCache, Job::Packet(id)) if for_cache(&fabric.packet(*id).header) => {
                 CACHE
             }
+            (Agents::HomeAndCache, Job::Report(..)) => CACHE,
             _ => HOME,
         };
         let idle = self
@@ -155,9 +178,9 @@ impl Node {
     }
 
     fn start(&mut self, at: usize, job: Job, fabric: &mut Fabric) {
-        let kind = match job {
-            Job::Packet(id) => fabric.packet(id).header.kind,
-            Job::Post(output) => output.header.kind,
+        let kind = match &job {
+            Job::Packet(id) => fabric.packet(*id).header.kind,
+            Job::Post(output) | Job::Report(output, _) => output.header.kind,
         };
         let cost = self.costs.message(kind);
         let server = &mut self.servers[at];
@@ -178,10 +201,12 @@ impl Node {
         };
         let sent = match job {
             Job::Post(output) => self.send(0, &output, fabric),
-            Job::Packet(id) => {
-                let packet = fabric.take(id);
-                self.handle(&packet, threads, fabric)
+            Job::Report(output, records) => {
+                let ready = fabric.now() + self.costs.send;
+                fabric.send_records(self.id, ready, &output, records);
+                1
             }
+            Job::Packet(id) => self.handle(id, threads, fabric),
         };
         let sending = sent * self.costs.send;
         let server = &mut self.servers[at];
@@ -208,7 +233,12 @@ impl Node {
         sent
     }
 
-    fn handle(&mut self, packet: &Packet, threads: &mut [Thread], fabric: &mut Fabric) -> u64 {
+    fn handle(&mut self, id: u32, threads: &mut [Thread], fabric: &mut Fabric) -> u64 {
+        let kind = fabric.packet(id).header.kind;
+        if Migrating::concerns(kind) {
+            return self.control(id, fabric);
+        }
+        let packet = &fabric.take(id);
         let header = &packet.header;
         let for_thread =
             matches!(packet.to, Dest::Requester(_)) || header.kind == Kind::WriteBackAck;
@@ -223,9 +253,30 @@ impl Node {
         if for_cache(header) {
             return self.cache_agent(header, fabric);
         }
-        let (outputs, _) = self.home.handle(header, packet.body);
+        self.home_agent(packet, fabric)
+    }
+
+    fn home_agent(&mut self, packet: &Packet, fabric: &mut Fabric) -> u64 {
+        let (outputs, _) = self.home.handle(&packet.header, packet.body);
         let sent = self.send_all(&outputs, fabric);
         self.home_packets += 1 + sent;
+        sent
+    }
+
+    /// For the shadow, and the answer to a move for the home agent as well.
+    fn control(&mut self, id: u32, fabric: &mut Fabric) -> u64 {
+        let records = fabric.records(id);
+        let packet = fabric.take(id);
+        let header = &packet.header;
+        let mut sent = 0;
+        let outputs = self.migrating.as_mut().map(|m| m.handle(header, &records));
+        for output in outputs.iter().flatten() {
+            sent += self.send(sent, output, fabric);
+        }
+        let moves = matches!(header.kind, Kind::AddAck | Kind::RemoveAck);
+        if moves && header.requester.node == self.id {
+            sent += self.home_agent(&packet, fabric);
+        }
         sent
     }
 
@@ -238,6 +289,12 @@ impl Node {
         if let Some(block) = block
             && reaction.next != local
         {
+            if reaction.next == LocalStatus::Invalid
+                && header.flags.has(Flags::IN_SWITCH)
+                && let Some(migrating) = &mut self.migrating
+            {
+                migrating.invalidated(header.tag);
+            }
             self.cache.lower(block, reaction.next);
         }
         self.send_all(&reaction.outputs, fabric)
@@ -251,26 +308,18 @@ fn for_cache(header: &Header) -> bool {
     (forwarded && header.status != GlobalStatus::Unshared) || header.kind == Kind::WriteBackAck
 }
 
-/// What kind of home agent a system has.
-#[derive(Clone, Copy, Debug)]
-pub struct HomeStyle {
-    /// How it answers.
-    pub style: Style,
-    /// Whether it moves entries to a switch.
-    pub migrate: bool,
-}
-
-impl HomeStyle {
-    fn config(self, node: NodeId, chunks: u32) -> HomeConfig {
-        HomeConfig {
-            node,
-            epoch: EPOCH,
-            block: BLOCK,
-            chunks,
-            incarnation: 1,
-            migration: self.migrate.then(Migration::default),
-            style: self.style,
-            seed: SEED,
-        }
+fn home_config(node: NodeId, system: System, workload: &Workload, chunks: u32) -> HomeConfig {
+    HomeConfig {
+        node,
+        epoch: EPOCH,
+        block: BLOCK,
+        chunks,
+        incarnation: 1,
+        migration: (system == System::Switch).then(|| migration::policy(workload)),
+        style: match system {
+            System::Directory => Style::Gather,
+            _ => Style::Forward,
+        },
+        seed: SEED,
     }
 }

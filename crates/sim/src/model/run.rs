@@ -1,18 +1,17 @@
 //! A run: warm-up, measurement, and the end of all that was begun.
 
-use super::EPOCH;
 use super::agenda::Occurrence;
 use super::fabric::Fabric;
-use super::node::{HomeStyle, Node};
+use super::migration;
+use super::node::Node;
 use super::outcome::{Outcome, Use};
 use super::params::{Agents, Costs, Network, System};
 use super::thread::{Tally, Thread};
 use super::workload::{Stream, Workload};
 use crate::world::Random;
-use rackmem_proto::Dest;
-use rackmem_proto::flowcc::Style;
-use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
-use rackmem_proto::wire::RequesterId;
+use rackmem_proto::switch::{SWITCH, SwitchProgram};
+use rackmem_proto::wire::{Header, Kind, RequesterId, Tag};
+use rackmem_proto::{Data, Dest, Output};
 
 /// One point of a figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -84,14 +83,6 @@ impl Rack {
             ..
         } = *experiment;
         let mut random = Random::new(experiment.seed);
-        let home = HomeStyle {
-            style: if system == System::Directory {
-                Style::Gather
-            } else {
-                Style::Forward
-            },
-            migrate: system == System::Switch,
-        };
         let ids = (0..workload.nodes)
             .flat_map(|node| (0..workload.threads).map(move |slot| RequesterId { node, slot }));
         let threads = ids.map(|id| {
@@ -101,14 +92,10 @@ impl Rack {
         Rack {
             experiment: *experiment,
             fabric: Fabric::new(workload.nodes, experiment.network),
-            switch: SwitchProgram::new(SwitchConfig {
-                epoch: EPOCH,
-                sets: workload.switch_sets(),
-                ..SwitchConfig::default()
-            }),
+            switch: SwitchProgram::new(migration::switch(&workload)),
             threads: threads.collect(),
             nodes: (0..workload.nodes)
-                .map(|id| Node::new(id, workload, costs, home))
+                .map(|id| Node::new(id, system, workload, costs))
                 .collect(),
             phase: Phase::FirstPass,
             began: 0,
@@ -120,12 +107,16 @@ impl Rack {
         for thread in &mut self.threads {
             thread.schedule(0, &mut self.fabric);
         }
+        if self.experiment.system == System::Switch {
+            self.fabric.agenda.enter(0, Occurrence::Period);
+        }
         while let Some(what) = self.fabric.agenda.next() {
             match what {
                 Occurrence::AtSwitch(packet) => self.at_switch(packet),
                 Occurrence::Arrival(packet) => self.arrival(packet),
                 Occurrence::Served { node, server } => self.served(node, server),
                 Occurrence::Step(thread) => self.step(thread),
+                Occurrence::Period => self.end_period(),
             }
         }
         self.conclude()
@@ -136,8 +127,32 @@ impl Rack {
             return self.fabric.forward(id);
         }
         let packet = self.fabric.take(id);
+        if packet.header.kind == Kind::ReadTags {
+            return self.tell_tags(&packet.header);
+        }
         for output in self.switch.handle(&packet.header).iter() {
             self.fabric.send_from_switch(output);
+        }
+    }
+
+    /// What the switch's control plane answers to the shadow that reads TAG.
+    fn tell_tags(&mut self, header: &Header) {
+        let (records, next) = (self.switch).tags(header.offset as usize, migration::RECORDS);
+        let mut answer = header.answer(Kind::Tags, SWITCH);
+        answer.tag = Tag(next as u64);
+        let to = Dest::Agent(header.requester.node);
+        let output = Output::with(to, answer, Data::Records);
+        self.fabric
+            .send_records_from_switch(&output, records.into());
+    }
+
+    fn end_period(&mut self) {
+        for node in &mut self.nodes {
+            node.end_period(&mut self.fabric);
+        }
+        if self.phase != Phase::Ending {
+            let next = self.fabric.now() + self.experiment.workload.period();
+            self.fabric.agenda.enter(next, Occurrence::Period);
         }
     }
 
