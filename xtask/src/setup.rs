@@ -36,6 +36,12 @@ const TOOLS: &[Tool] = &[
         lost: "tests of the membership with a real etcd",
     },
     Tool {
+        program: "tcpdump",
+        package: "tcpdump",
+        wanted_by: &["test"],
+        lost: "a second opinion on captures of packets",
+    },
+    Tool {
         program: "python3",
         package: "python3",
         wanted_by: &["test"],

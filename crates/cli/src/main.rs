@@ -11,6 +11,7 @@ mod rack_args;
 mod size;
 mod stop;
 mod store;
+mod wire_args;
 
 use args::Cli;
 use clap::Parser;

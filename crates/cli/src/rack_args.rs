@@ -2,6 +2,7 @@
 
 use crate::failure::Result;
 use crate::size;
+use crate::wire_args::WireArgs;
 use clap::{Args, ValueEnum};
 use rackmem::{Fabric, Mode, Rack};
 
@@ -66,6 +67,8 @@ pub struct RackArgs {
     /// Bytes of a block, the unit of coherence: a power of two, 256 to 65536
     #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = size::parse)]
     pub block_size: u64,
+    #[command(flatten)]
+    pub wires: WireArgs,
 }
 
 impl RackArgs {
@@ -78,7 +81,7 @@ impl RackArgs {
             .cache(bytes(self.cache))
             .memory(self.memory)
             .block_size(bytes(self.block_size));
-        Ok(rack.build()?)
+        Ok(self.wires.build(rack).build()?)
     }
 
     /// The rack in a few words.

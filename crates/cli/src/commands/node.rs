@@ -3,6 +3,7 @@
 use super::load;
 use crate::ended::Ended;
 use crate::failure::Result;
+use crate::wire_args::WireArgs;
 use crate::{figures, out, stop::Stop};
 use clap::Args;
 use rackmem::{NodeMetrics, Rack};
@@ -15,6 +16,7 @@ Examples:
   rackmem node --rack rack.toml --node 1                 give this machine's memory to the rack
   rackmem node --rack rack.toml --node 1 --stats 5       with a line of figures every five seconds
   rackmem --json node --rack rack.toml --node 1 --stats 5
+  rackmem node --rack rack.toml --node 1 --loss 0.01 --pcap node1.pcap      on a bad network, for Wireshark
 
 `rackmem switch --help` shows a rack.toml. `rackmem kv --rack` is a node that also serves the store.";
 
@@ -30,11 +32,14 @@ pub struct NodeArgs {
     /// Print figures every so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     stats: Option<u64>,
+    #[command(flatten)]
+    wires: WireArgs,
 }
 
 /// Serves until told to stop.
 pub fn run(args: &NodeArgs, json: bool) -> Result<Ended> {
-    let config = load(&args.rack)?;
+    let mut config = load(&args.rack)?;
+    args.wires.apply(&mut config);
     let stop = Stop::on_signals()?;
     let rack = Rack::join(&config, args.node)?;
     let addr = config.nodes[args.node];

@@ -3,6 +3,7 @@
 use super::load;
 use crate::ended::Ended;
 use crate::failure::Result;
+use crate::wire_args::WireArgs;
 use crate::{figures, out, size, stop::Stop};
 use clap::Args;
 use rackmem::{Config, Rack, Resources};
@@ -31,11 +32,14 @@ pub struct SwitchArgs {
     /// Print what the switch program asks of an ASIC, and end
     #[arg(long)]
     resources: bool,
+    #[command(flatten)]
+    wires: WireArgs,
 }
 
 /// Serves until told to stop.
 pub fn run(args: &SwitchArgs, json: bool) -> Result<Ended> {
-    let config = load(&args.rack)?;
+    let mut config = load(&args.rack)?;
+    args.wires.apply(&mut config);
     let stop = Stop::on_signals()?;
     let rack = Rack::serve_switch(&config)?;
     if args.resources {

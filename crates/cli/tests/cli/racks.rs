@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 const BUCKETS: &str = "1024";
 
 /// The ways to run a store in one process.
-pub const EMBEDDED: [(&str, &[&str]); 5] = [
+pub const EMBEDDED: [(&str, &[&str]); 6] = [
     ("inline, switch", &[]),
     ("inline, no switch", &["--mode", "home-only"]),
     ("inline, directory", &["--mode", "directory"]),
@@ -15,6 +15,10 @@ pub const EMBEDDED: [(&str, &[&str]); 5] = [
     (
         "udp, no switch",
         &["--fabric", "udp", "--mode", "home-only"],
+    ),
+    (
+        "udp, a bad network",
+        &["--fabric", "udp", "--loss", "0.02", "--duplication", "0.02"],
     ),
 ];
 
@@ -43,7 +47,17 @@ impl Serving {
 
     /// A process a node, and one for the switch if there is one, over UDP.
     pub fn processes(nodes: usize, with_switch: bool) -> Serving {
-        let file = rack_file(nodes, with_switch);
+        Serving::of(nodes, with_switch, rack_file(nodes, with_switch))
+    }
+
+    /// The same on a network that loses, doubles and reorders some packets of every process.
+    pub fn on_a_bad_network(nodes: usize, with_switch: bool) -> Serving {
+        let faults = "[faults]\nloss = 0.02\nduplication = 0.02\ndelay = 0.02\n";
+        let file = rack_file_with(nodes, with_switch, faults);
+        Serving::of(nodes, with_switch, file)
+    }
+
+    fn of(nodes: usize, with_switch: bool, file: TempFile) -> Serving {
         let mut processes = Vec::new();
         if with_switch {
             let mut switch = Running::start(&["switch", "--rack", file.path()]);

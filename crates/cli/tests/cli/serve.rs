@@ -1,6 +1,6 @@
 //! Every way to run a store, with the same demands on each.
 
-use crate::process::{Running, run, stderr};
+use crate::process::{Running, TempFile, run, stderr};
 use crate::racks::{EMBEDDED, Serving, rack_file};
 use crate::resp::{Answer, Client};
 use crate::{agreement, clients};
@@ -37,6 +37,41 @@ fn a_rack_of_processes_without_a_switch_serves_on_every_node() {
     let serving = Serving::processes(2, false);
     demand_all(&serving.addrs);
     assert_eq!(serving.interrupt(), [Some(130); 2]);
+}
+
+#[test]
+fn a_rack_of_processes_on_a_bad_network_serves_on_every_node() {
+    let serving = Serving::on_a_bad_network(3, true);
+    demand_all(&serving.addrs);
+    assert_eq!(serving.interrupt(), [Some(130); 4]);
+}
+
+/// Packets of a process, in files that others read.
+#[test]
+fn a_process_keeps_its_packets_when_asked() {
+    let (pcap, trace) = (TempFile::new(""), TempFile::new(""));
+    let fabric = [
+        "--fabric",
+        "udp",
+        "--pcap",
+        pcap.path(),
+        "--trace",
+        trace.path(),
+    ];
+    let serving = Serving::embedded(2, &fabric);
+    let mut client = Client::connect(serving.addrs[1]);
+    assert_eq!(client.call(&["SET", "a", "b"]), Answer::Text("OK".into()));
+    assert_eq!(serving.interrupt(), [Some(130)]);
+    let text = trace.text();
+    assert!(
+        text.lines().count() > 10 && text.contains("WriteMiss"),
+        "{text}"
+    );
+    let bytes = std::fs::read(pcap.path()).expect("a capture");
+    assert_eq!(bytes[..4], 0xa1b2_3c4d_u32.to_le_bytes());
+    assert!(bytes.len() > 1000);
+    let error = run(&["kv", "--loss", "0.1", "--port", "0"]);
+    assert!(stderr(&error).contains("UDP"), "{}", stderr(&error));
 }
 
 /// A node that only gives memory, beside one that serves.

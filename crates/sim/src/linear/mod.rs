@@ -21,6 +21,7 @@ mod model;
 mod problem;
 mod register;
 mod search;
+mod seen;
 
 pub use by_key::ByKey;
 pub use explain::Counterexample;
@@ -33,7 +34,7 @@ use search::Answer;
 /// How much a check may spend.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Configurations remembered for one key: about 20 bytes each.
+    /// Configurations remembered for one key: about 20 bytes each, 40 where outcomes are unknown.
     pub configurations: usize,
 }
 

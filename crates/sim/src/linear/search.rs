@@ -7,7 +7,8 @@
 //!
 //! 1. An operation that never changes the state and fits now is placed now: doing it later allows
 //!    nothing more. So there is no second choice to come back to.
-//! 2. A configuration reached twice by different ways leads to the same places.
+//! 2. A configuration reached twice by different ways leads to the same places, and one that has used up more of
+//!    what only may have happened leads to no others (`seen.rs`).
 //! 3. An operation that only *may* have happened is left out where it would change nothing, where
 //!    an equal earlier one is still to be placed, and where an overwrite would follow it at once.
 //! 4. Operations that happened are tried first, the one that returns soonest before all others:
@@ -18,12 +19,10 @@
 //! placed, mixed with the state. Two different ones collide with a probability of 2^-128, far below
 //! that of a fault of the machine.
 
-use std::collections::HashSet;
-use std::hash::{BuildHasherDefault, Hasher};
-
 use super::demand::Demand;
 use super::model::{Effect, Model};
 use super::problem::{Problem, index};
+use super::seen::{COMPARED, Seen};
 
 /// The end of a linked list.
 const NONE: u32 = u32::MAX;
@@ -84,8 +83,11 @@ struct Search<'a, M: Model> {
     state: M::State,
     /// Whether the operation placed last only may have happened.
     after_maybe: bool,
+    /// The operations placed, as the exclusive or of their random numbers, but for those in `used`.
     set: u128,
-    seen: HashSet<u128, BuildHasherDefault<Mixed>>,
+    /// The first of those that may have happened, a bit for each one placed.
+    used: u128,
+    seen: Seen,
 }
 
 /// Searches for an order of a problem's operations from a state on.
@@ -123,7 +125,8 @@ impl<'a, M: Model> Search<'a, M> {
             state: start,
             after_maybe: false,
             set: 0,
-            seen: HashSet::default(),
+            used: 0,
+            seen: Seen::default(),
         }
     }
 
@@ -225,8 +228,10 @@ impl<'a, M: Model> Search<'a, M> {
         if next != self.state && self.demand.forbids_leaving(self.state.into(), number) {
             return Step::Refused;
         }
-        let set = self.set ^ random_of(u64::from(op));
-        if !self.seen.insert(set ^ mixed(next.into(), is_maybe)) {
+        self.toggle(op);
+        let configuration = self.set ^ mixed(next.into(), is_maybe);
+        if !self.seen.visit(configuration, self.used) {
+            self.toggle(op);
             return Step::Refused;
         }
         self.placed.push(Placed {
@@ -236,10 +241,17 @@ impl<'a, M: Model> Search<'a, M> {
             resume,
         });
         self.state = next;
-        self.set = set;
         self.after_maybe = is_maybe;
         self.unlink(op);
         Step::Placed
+    }
+
+    /// Puts an operation into the set of those placed, or takes it out.
+    fn toggle(&mut self, op: u32) {
+        match (op as usize).checked_sub(self.problem.certain) {
+            Some(number) if number < COMPARED => self.used ^= 1 << number,
+            _ => self.set ^= random_of(u64::from(op)),
+        }
     }
 
     fn twin_is_waiting(&self, number: usize) -> bool {
@@ -278,7 +290,7 @@ impl<'a, M: Model> Search<'a, M> {
             }
             None => self.maybe.relink(last.op - index(self.problem.certain)),
         }
-        self.set ^= random_of(u64::from(last.op));
+        self.toggle(last.op);
         self.state = last.before;
         self.after_maybe = last.before_maybe;
         Some(last.resume)
@@ -355,24 +367,4 @@ fn splitmix(seed: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
-}
-
-/// Hashes what is random already: takes half of it.
-#[derive(Default)]
-struct Mixed(u64);
-
-impl Hasher for Mixed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
-        }
-    }
-
-    fn write_u128(&mut self, number: u128) {
-        self.0 = number as u64;
-    }
 }

@@ -6,6 +6,7 @@ use crate::ended::Ended;
 use crate::failure::Result;
 use crate::stop::Stop;
 use crate::store;
+use crate::wire_args::WireArgs;
 use rackmem::Rack;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,9 +16,11 @@ pub fn run(
     number: usize,
     addr: SocketAddr,
     serve: &ServeArgs,
+    wires: &WireArgs,
     json: bool,
 ) -> Result<Ended> {
-    let config = load(file)?;
+    let mut config = load(file)?;
+    wires.apply(&mut config);
     let stop = Stop::on_signals()?;
     let rack = Rack::join(&config, number)?;
     let node = rack.try_node(number)?;

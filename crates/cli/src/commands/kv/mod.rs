@@ -92,7 +92,9 @@ struct JoinArgs {
 pub fn run(args: &KvArgs, json: bool) -> Result<Ended> {
     let (serve, join) = (&args.serve, &args.join);
     match (&join.rack, join.node, join.listen) {
-        (Some(rack), Some(node), Some(listen)) => joined::run(rack, node, listen, serve, json),
+        (Some(rack), Some(node), Some(listen)) => {
+            joined::run(rack, node, listen, serve, &args.rack_args.wires, json)
+        }
         (None, ..) => embedded::run(&args.rack_args, serve, json),
         _ => Err(Failure::new(
             "--rack needs --node and --listen",
