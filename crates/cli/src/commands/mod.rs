@@ -1,6 +1,7 @@
 //! The subcommands, one file or folder each.
 
 pub mod bench;
+pub mod check;
 pub mod demo;
 pub mod doctor;
 pub mod history;
@@ -25,6 +26,7 @@ pub fn run(cli: &Cli) -> Result<Ended> {
         Command::Members(args) => members::run(args, cli.json),
         Command::Bench(args) => bench::run(args, cli.json),
         Command::History(args) => history::run(args, cli.json),
+        Command::Check(args) => check::run(args, cli.json),
         Command::Doctor => doctor::run(cli.json),
     }
 }

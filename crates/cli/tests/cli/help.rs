@@ -3,7 +3,9 @@
 use crate::process::{run, stderr, stdout};
 use std::process::Command;
 
-const COMMANDS: [&str; 7] = ["demo", "kv", "switch", "node", "bench", "doctor", "members"];
+const COMMANDS: [&str; 8] = [
+    "demo", "kv", "switch", "node", "bench", "doctor", "members", "check",
+];
 
 #[test]
 fn help_says_what_it_is_and_where_to_begin() {

@@ -2,6 +2,7 @@
 
 mod agreement;
 mod bench;
+mod check;
 mod clients;
 mod demo;
 mod doctor;

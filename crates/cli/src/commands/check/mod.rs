@@ -1,0 +1,156 @@
+//! `rackmem check`: every state that small racks can get into.
+
+mod show;
+
+use crate::ended::Ended;
+use crate::failure::{Failure, Result};
+use crate::out;
+use crate::stop::Stop;
+use clap::Args;
+use rackmem_sim::explore::{self, Limits, MAX_STATES, Progress, Report, SCENARIOS, Scenario};
+use std::time::{Duration, Instant};
+
+pub const EXAMPLES: &str = "\
+Examples:
+  rackmem check                              every scenario, within seconds
+  rackmem check --list                       what there is, and what each is for
+  rackmem check --scenario move-add          one of them; `--scenario move` is all that begin so
+  rackmem check --deep                       with more that goes wrong: minutes, and gigabytes of memory
+  rackmem check --deep --seconds 30          the same, half a minute each at most
+  rackmem --json check                       one object a scenario
+
+Ctrl-C ends it and shows what was covered (exit code 130). The exit code is 1 when a promise is broken, with a
+shortest story of packets that breaks it. docs/checking.md says what is covered, and what is not.";
+
+/// Options of `rackmem check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Only scenarios whose names begin so
+    #[arg(long, value_name = "NAME")]
+    scenario: Option<String>,
+    /// Print the scenarios, and end
+    #[arg(long)]
+    list: bool,
+    /// Let more go wrong
+    #[arg(long)]
+    deep: bool,
+    /// Stop each scenario after so many seconds
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    seconds: Option<u64>,
+}
+
+/// Explores, and tells.
+pub fn run(args: &CheckArgs, json: bool) -> Result<Ended> {
+    let chosen = chosen(args)?;
+    if args.list {
+        show::list(&chosen, json);
+        return Ok(Ended::Done);
+    }
+    let stop = Stop::on_signals()?;
+    let mut reports = Vec::new();
+    for scenario in &chosen {
+        let report = explored(scenario, args, &stop)?;
+        if json {
+            out::line(show::object(scenario, &report));
+        }
+        reports.push((scenario, report));
+        if stop.requested() {
+            break;
+        }
+    }
+    if !json {
+        show::table(&reports);
+    }
+    verdict(&reports, chosen.len())?;
+    Ok(if stop.requested() {
+        Ended::Interrupted
+    } else {
+        Ended::Done
+    })
+}
+
+fn chosen(args: &CheckArgs) -> Result<Vec<Scenario>> {
+    let wanted = args.scenario.as_deref().unwrap_or_default();
+    let named = SCENARIOS.iter().filter(|s| s.name.starts_with(wanted));
+    let chosen: Vec<Scenario> = named
+        .map(|scenario| match args.deep {
+            true => scenario.deepened(),
+            false => *scenario,
+        })
+        .collect();
+    if chosen.is_empty() {
+        let cause = format!("no scenario's name begins with \"{wanted}\"");
+        return Err(Failure::new(cause, "see `rackmem check --list`"));
+    }
+    Ok(chosen)
+}
+
+fn explored(scenario: &Scenario, args: &CheckArgs, stop: &Stop) -> Result<Report> {
+    let mut told = Teller::new(scenario.name);
+    let report = explore::explore(
+        scenario,
+        &mut Limits {
+            states: MAX_STATES,
+            time: args.seconds.map(Duration::from_secs),
+            stop: &mut |progress| {
+                told.tell(progress);
+                stop.requested()
+            },
+        },
+    );
+    report.map_err(|why| {
+        let cause = format!("{}: {why}", scenario.name);
+        Failure::new(cause, "this is a defect of rackmem: please report it")
+    })
+}
+
+/// A line on standard error for explorations that take long.
+struct Teller {
+    name: &'static str,
+    last: Instant,
+}
+
+impl Teller {
+    /// How often there is one.
+    const EVERY: Duration = Duration::from_secs(5);
+
+    fn new(name: &'static str) -> Self {
+        let last = Instant::now();
+        Teller { name, last }
+    }
+
+    fn tell(&mut self, progress: &Progress) {
+        if self.last.elapsed() < Self::EVERY {
+            return;
+        }
+        self.last = Instant::now();
+        let Progress {
+            states,
+            expanded,
+            depth,
+            time,
+        } = progress;
+        let (name, seconds) = (self.name, time.as_secs());
+        eprintln!("{name}: {states} states, {expanded} expanded, depth {depth}, {seconds} s");
+    }
+}
+
+/// Broken promises, and witnesses that were never seen, are failures.
+fn verdict(reports: &[(&Scenario, Report)], of: usize) -> Result<()> {
+    let broken = reports.iter().filter(|(_, r)| r.violation().is_some());
+    let broken = broken.count();
+    if broken > 0 {
+        let cause = format!("{broken} of {of} scenarios break a promise");
+        let next =
+            "read the story above it from the top; `rackmem check --scenario NAME` tells it again";
+        return Err(Failure::new(cause, next));
+    }
+    let blind = reports.iter().filter(|(_, report)| !report.passed());
+    let names: Vec<&str> = blind.map(|(scenario, _)| scenario.name).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let cause = format!("never came across what they are for: {}", names.join(", "));
+    let next = "change the scenario's programs or budget until it does";
+    Err(Failure::new(cause, next))
+}
