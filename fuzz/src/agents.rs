@@ -55,6 +55,7 @@ fn node(dice: &mut Dice) -> Node {
     let requester = RequesterConfig {
         id,
         epoch: EPOCH,
+        incarnation: 1,
         block: BLOCK,
         switch: dice.one_in(2),
         min_timeout: MILLISECOND,

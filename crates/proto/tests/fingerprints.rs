@@ -43,6 +43,7 @@ fn a_requester_that_has_sent_again_is_still_the_same() {
     let mut requester = Requester::new(RequesterConfig {
         id: REQUESTER,
         epoch: 1,
+        incarnation: 1,
         block: 4096,
         switch: false,
         min_timeout: 1,

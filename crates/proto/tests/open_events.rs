@@ -112,6 +112,7 @@ fn a_sequence_number_leaves_open_scores_alone() {
     let mut engine = Requester::new(RequesterConfig {
         id: requester(0),
         epoch: 1,
+        incarnation: 1,
         block: BLOCK,
         switch: false,
         min_timeout: 1,

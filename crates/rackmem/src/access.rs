@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::metrics::MissCounters;
 use crate::pending::{Pending, Plan, Reservation};
 use crate::requester::{Borrowed, Bytes, Failure, Requesters, fatal};
+use crate::standing::Standing;
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::{Kind, Reason, Tag};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -13,10 +14,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
+/// How long an address may be of memory that this process has not heard of yet.
+const NEWS: Duration = Duration::from_secs(1);
+
 /// A node's way to coherent memory.
 pub(crate) struct Access {
     pub agents: Arc<Agents>,
     pub requesters: Arc<Requesters>,
+    pub standing: Arc<Standing>,
+    /// Bytes of memory that an incarnation of a node has, and so the distance between the addresses of two.
+    pub span: u64,
     pub pending: Pending,
     pub counters: MissCounters,
     /// How long an operation tries against others' locks.
@@ -40,6 +47,7 @@ impl Access {
             if let Some(result) = self.agents.cache.read(tag, &mut f) {
                 return Ok(result);
             }
+            self.alive(tag)?;
             let done = match self.plan(tag, false) {
                 Plan::Fill(reserved) => self.fill(&reserved, Kind::ReadMiss, &mut f)?,
                 plan => self.prepare(plan)?,
@@ -71,6 +79,7 @@ impl Access {
             if let Some(Some(result)) = self.agents.cache.write(tag, &mut f) {
                 return Ok(result);
             }
+            self.alive(tag)?;
             let done = match self.plan(tag, true) {
                 Plan::Fill(reserved) => self.fill(&reserved, Kind::WriteMiss, &mut f)?,
                 Plan::Upgrade(reserved) => self.upgrade(&reserved, &mut f)?,
@@ -82,6 +91,23 @@ impl Access {
                 Progress::Contended if backoff.wait() => {}
                 Progress::Contended => return Err(Error::Busy { addr: tag.0 }),
             }
+        }
+    }
+
+    /// Whether the block's home is a member. One that has come just now may be known to whoever told us the address and
+    /// not yet here.
+    fn alive(&self, tag: Tag) -> Result<()> {
+        let node = tag.home();
+        let known =
+            |standing: &Standing| u64::from(standing.incarnation(node)) > tag.offset() / self.span;
+        if !known(&self.standing) {
+            let mut backoff = Backoff::new(self.patience.min(NEWS));
+            while self.standing.hurry() && !known(&self.standing) && backoff.wait() {}
+        }
+        if self.standing.live(node) {
+            Ok(())
+        } else {
+            Err(Error::NodeLost { node })
         }
     }
 
@@ -171,7 +197,7 @@ impl Access {
             match slot.acquire(kind, reserved.tag, 0, Bytes::Nothing) {
                 Ok(_) => {
                     self.counters.count(kind);
-                    return self.leave(&mut slot, reserved, kind).map(|()| true);
+                    return self.leave(&mut slot, reserved, kind);
                 }
                 // The copy was taken or downgraded meanwhile: look again.
                 Err(Failure::Refused(Reason::Invalid | Reason::Moved | Reason::Fenced)) => {
@@ -187,15 +213,29 @@ impl Access {
     }
 
     /// The second half of an eviction: from here on local hits miss, and only then the bytes go home.
-    fn leave(&self, slot: &mut Borrowed<'_>, reserved: &Reservation<'_>, kind: Kind) -> Result<()> {
+    fn leave(
+        &self,
+        slot: &mut Borrowed<'_>,
+        reserved: &Reservation<'_>,
+        kind: Kind,
+    ) -> Result<bool> {
         let cache = &self.agents.cache;
         cache.lock(reserved.entry).set(LocalStatus::Invalid);
         if kind == Kind::EvictModified {
-            slot.write_back(cache.block(reserved.entry))
-                .map_err(|failure| fatal(failure, reserved.tag))?;
+            match slot.write_back(cache.block(reserved.entry)) {
+                Ok(()) => {}
+                Err(Failure::Refused(Reason::Fenced)) => {
+                    // The epoch ended before home had all of it: this is still the only copy.
+                    let entry = cache.lock(reserved.entry);
+                    entry.install(reserved.tag, LocalStatus::Modified);
+                    return Ok(false);
+                }
+                Err(failure) => return Err(fatal(failure, reserved.tag)),
+            }
         }
+        self.agents.left(reserved.tag);
         slot.unlock(false);
-        Ok(())
+        Ok(true)
     }
 
     fn failed<R>(&self, failure: Failure, tag: Tag) -> Result<Progress<R>> {
@@ -215,6 +255,7 @@ impl Access {
     /// A delegated operation on eight bytes (the `delegate` baseline).
     pub fn delegate(&self, kind: Kind, addr: u64, operand: &[u8]) -> Result<u64> {
         let tag = self.agents.cache.tag_of(addr);
+        self.alive(tag)?;
         let offset = (addr - tag.0) as u32;
         let result = std::cell::Cell::new(0);
         let mut slot = self.requesters.borrow()?;
@@ -226,20 +267,26 @@ impl Access {
 
     /// Goes on with what a lost block's home had before.
     pub fn accept_loss(&self, tag: Tag) -> Result<()> {
-        let mut slot = self.requesters.borrow()?;
-        slot.acquire(Kind::AcceptLoss, tag, 0, Bytes::Nothing)
-            .map_err(|f| fatal(f, tag))?;
-        Ok(())
+        self.ask(Kind::AcceptLoss, tag, 0).map(|_| ())
     }
 
     /// Asks a home agent for chunks.
     pub fn grow(&self, home: u16, chunks: u32) -> Result<u64> {
         let tag = Tag((home as u64) << 48);
-        let mut slot = self.requesters.borrow()?;
-        let grant = slot
-            .acquire(Kind::Alloc, tag, chunks, Bytes::Nothing)
-            .map_err(|f| fatal(f, tag))?;
-        Ok(grant.tag.0)
+        self.ask(Kind::Alloc, tag, chunks).map(|tag| tag.0)
+    }
+
+    /// Asks a home agent for something that may as well be asked for again when the epoch ends in the middle.
+    fn ask(&self, kind: Kind, tag: Tag, offset: u32) -> Result<Tag> {
+        loop {
+            self.alive(tag)?;
+            let mut slot = self.requesters.borrow()?;
+            match slot.acquire(kind, tag, offset, Bytes::Nothing) {
+                Ok(grant) => return Ok(grant.tag),
+                Err(Failure::Refused(Reason::Fenced)) => {}
+                Err(failure) => return Err(fatal(failure, tag)),
+            }
+        }
     }
 }
 

@@ -3,20 +3,25 @@
 use crate::cache::Cache;
 use crate::memory::GlobalMemory;
 use crate::migration::Migrating;
+use crate::rebuilding::Rebuilding;
 use crate::requester::Requesters;
+use crate::standing::Standing;
 use rackmem_fabric::{Body, Handler, Net, Nobody, PacketStats, Receiver};
 use rackmem_proto::baseline::delegate::{self, Results};
 use rackmem_proto::flowcc::cache_agent::{self, Reaction};
 use rackmem_proto::flowcc::{
-    Executed, HomeAction, HomeAgent, HomeConfig, HomeCounters, LastExecuted, LocalStatus,
-    ShadowCounters,
+    Executed, HomeAction, HomeAgent, HomeConfig, HomeCounters, LastExecuted, LocalStatus, Open,
+    Rebuild, ShadowCounters,
 };
-use rackmem_proto::wire::{Flags, GlobalStatus, Header, Kind, NodeId, RequesterId, Seq, Tag};
+use rackmem_proto::membership::View;
+use rackmem_proto::wire::{
+    Copyset, Flags, GlobalStatus, Header, Kind, NodeId, RequesterId, Seq, Tag,
+};
 use rackmem_proto::{Data, Dest, Output};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 /// The home agent's state and the results of delegated operations, which go together.
 struct Home {
@@ -24,13 +29,26 @@ struct Home {
     results: Results,
 }
 
-/// What has left the cache for a requester that may not have received it: at most one block a requester.
-type Retained = HashMap<RequesterId, (Seq, Arc<[AtomicU64]>)>;
+/// A block that has left the cache for an event that may not have received it.
+struct Kept {
+    seq: Seq,
+    tag: Tag,
+    block: Arc<[AtomicU64]>,
+}
+
+/// At most one block a requester.
+type Retained = HashMap<RequesterId, Kept>;
+
+fn words(block: &[AtomicU64]) -> Vec<u64> {
+    block.iter().map(|word| word.load(Relaxed)).collect()
+}
 
 /// Only on fabrics that can lose or double packets.
 struct Recovery {
     executed: LastExecuted,
     retained: Retained,
+    /// Blocks that this cache has downgraded: home may not have them until the reader's event has ended.
+    downgraded: HashSet<Tag>,
 }
 
 /// What a cache agent has done.
@@ -45,13 +63,17 @@ pub(crate) struct AgentCounters {
 /// Both agents of a node.
 pub(crate) struct Agents {
     node: NodeId,
-    epoch: u32,
+    pub standing: Arc<Standing>,
+    /// Held while a packet is handled, on fabrics that can lose packets: an epoch ends between packets.
+    gate: RwLock<()>,
     pub cache: Cache,
     pub memory: GlobalMemory,
     home: Mutex<Home>,
     recovery: Option<Mutex<Recovery>>,
     /// Its part in ownership migration, in a rack with a switch.
     migrating: Option<Migrating>,
+    /// Its part when the directory is made anew.
+    pub rebuilding: Rebuilding,
     /// Where to find this node's requesters, on fabrics whose requesters may have gone on.
     requesters: OnceLock<Weak<Requesters>>,
     pub counters: AgentCounters,
@@ -69,18 +91,23 @@ impl Agents {
         cache_bytes: usize,
         lossy: bool,
         migrating: Option<Migrating>,
+        standing: Arc<Standing>,
+        rebuilding: Rebuilding,
     ) -> Self {
         let recovery = || {
             Mutex::new(Recovery {
                 executed: LastExecuted::default(),
                 retained: Retained::new(),
+                downgraded: HashSet::new(),
             })
         };
         Agents {
             node: config.node,
-            epoch: config.epoch,
+            standing,
+            rebuilding,
+            gate: RwLock::new(()),
             cache: Cache::new(cache_bytes, config.block as usize),
-            memory: GlobalMemory::new(config.block as usize, config.chunks),
+            memory: GlobalMemory::new(config.block as usize, config.chunks, config.incarnation),
             home: Mutex::new(Home {
                 agent: HomeAgent::new(config),
                 results: Results::default(),
@@ -120,13 +147,6 @@ impl Agents {
         self.migrating.as_ref().and_then(Migrating::shadow)
     }
 
-    /// Who keeps the shadow from now on.
-    pub fn set_shadow(&self, node: Option<NodeId>) {
-        if let Some(migrating) = &self.migrating {
-            migrating.set_shadow(node, self.epoch);
-        }
-    }
-
     pub fn chunks(&self) -> u32 {
         locked(&self.home).agent.chunks()
     }
@@ -144,6 +164,9 @@ impl Agents {
             None => Executed::New,
         };
         if header.kind == Kind::ReadMiss {
+            if header.status == GlobalStatus::Modified && executed != Executed::Old {
+                self.downgrades(header.tag);
+            }
             return self.provide_shared(net, header, executed, reply);
         }
         let Some(entry) = self.cache.lock_tag(header.tag) else {
@@ -151,6 +174,9 @@ impl Agents {
         };
         let reaction = cache_agent::react(self.node, header, entry.status(), executed, true);
         let block = self.cache.block(entry.entry());
+        if entry.status() != reaction.next {
+            self.left(header.tag);
+        }
         if reaction.retain {
             self.retain(header, block);
         }
@@ -204,13 +230,102 @@ impl Agents {
     ) {
         let kept = self.recovery.as_ref().and_then(|recovery| {
             let recovery = locked(recovery);
-            let (seq, block) = recovery.retained.get(&header.requester)?;
-            (*seq == header.seq).then(|| block.clone())
+            let kept = recovery.retained.get(&header.requester)?;
+            (kept.seq == header.seq).then(|| kept.block.clone())
         });
         let has_data = kept.is_some();
         let invalid = LocalStatus::Invalid;
         let reaction = cache_agent::react(self.node, header, invalid, executed, has_data);
         self.send(net, &reaction, kept.as_deref().unwrap_or_default(), reply);
+    }
+
+    fn downgrades(&self, tag: Tag) {
+        if let Some(recovery) = &self.recovery {
+            locked(recovery).downgraded.insert(tag);
+        }
+    }
+
+    /// This node has no copy of the block any more.
+    pub fn left(&self, tag: Tag) {
+        if let Some(recovery) = &self.recovery {
+            let mut recovery = locked(recovery);
+            if !recovery.downgraded.is_empty() {
+                recovery.downgraded.remove(&tag);
+            }
+        }
+    }
+
+    /// The rack is in a new epoch: packets of the last one do nothing here any more.
+    pub fn enter(&self, view: &View) {
+        let _nobody = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        self.standing.adopt(view);
+        self.with_home(|home| home.freeze(view.epoch));
+        if let Some(recovery) = &self.recovery {
+            locked(recovery).executed = LastExecuted::default();
+        }
+    }
+
+    /// Lives by what a view says of the switch and its shadow.
+    pub fn follow(&self, view: &View) {
+        let Some(migrating) = &self.migrating else {
+            return;
+        };
+        let policy = view.switch.map(|_| migrating.policy());
+        self.with_home(|home| home.set_migration(policy));
+        migrating.set_shadow(view.shadow, view.epoch);
+    }
+
+    /// Does something to the home agent.
+    pub fn with_home<R>(&self, f: impl FnOnce(&mut HomeAgent) -> R) -> R {
+        f(&mut locked(&self.home).agent)
+    }
+
+    /// Drops the copies of blocks whose home is not what it was.
+    pub fn drop_copies_of(&self, gone: Copyset) {
+        let copies = self.cache.copies();
+        for (tag, _) in copies.filter(|(tag, _)| gone.contains(tag.home())) {
+            if let Some(entry) = self.cache.lock_tag(tag) {
+                entry.set(LocalStatus::Invalid);
+            }
+            self.left(tag);
+        }
+    }
+
+    /// The blocks that their homes may not have: given away to an event in `open` whose data did not come, downgraded,
+    /// or in `read`, blocks that this node has read from a cache.
+    pub fn to_rescue(&self, open: &[(NodeId, Open)], read: &[Tag]) -> Vec<(Tag, Vec<u64>)> {
+        let Some(recovery) = &self.recovery else {
+            return Vec::new();
+        };
+        let recovery = locked(recovery);
+        let mut found = BTreeMap::new();
+        for (node, open) in open.iter().filter(|(_, open)| open.awaits_data) {
+            let id = RequesterId {
+                node: *node,
+                slot: open.slot,
+            };
+            if let Some(kept) = recovery.retained.get(&id)
+                && kept.seq == open.seq
+                && kept.tag == open.tag
+            {
+                found.insert(open.tag, words(&kept.block));
+            }
+        }
+        for tag in recovery.downgraded.iter().chain(read) {
+            if let Some(copy) = self.cache.read(*tag, words) {
+                found.insert(*tag, copy);
+            }
+        }
+        found.into_iter().collect()
+    }
+
+    /// Home has this block.
+    pub fn rescued(&self, tag: Tag) {
+        if let Some(recovery) = &self.recovery {
+            let mut recovery = locked(recovery);
+            recovery.downgraded.remove(&tag);
+            recovery.retained.retain(|_, kept| kept.tag != tag);
+        }
     }
 
     fn retain(&self, header: &Header, block: &[AtomicU64]) {
@@ -219,9 +334,14 @@ impl Agents {
                 .iter()
                 .map(|word| AtomicU64::new(word.load(Relaxed)))
                 .collect();
-            locked(recovery)
-                .retained
-                .insert(header.requester, (header.seq, copy));
+            locked(recovery).retained.insert(
+                header.requester,
+                Kept {
+                    seq: header.seq,
+                    tag: header.tag,
+                    block: copy,
+                },
+            );
         }
     }
 
@@ -323,12 +443,34 @@ impl Agents {
     }
 }
 
+impl Agents {
+    /// Whether a packet is of this epoch, and its requester of an incarnation that is a member.
+    fn is_of_now(&self, header: &Header) -> bool {
+        let by_requester = header.kind.is_request()
+            || matches!(
+                header.kind,
+                Kind::Unlock | Kind::WriteBack | Kind::Alloc | Kind::AcceptLoss
+            );
+        let node = header.requester.node;
+        if header.kind == Kind::Rebuild {
+            self.standing.seen_epoch(header.epoch);
+        }
+        header.epoch == self.standing.epoch()
+            && (!by_requester || header.incarnation == self.standing.incarnation(node))
+    }
+}
+
 impl Handler for Agents {
     fn handle(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver) {
         self.packets.count(header.kind);
-        if header.epoch != self.epoch {
+        let lossy = self.recovery.as_ref();
+        let _here = lossy.map(|_| self.gate.read().unwrap_or_else(PoisonError::into_inner));
+        if !self.is_of_now(header) {
             self.counters.ignored.fetch_add(1, Relaxed);
             return;
+        }
+        if Rebuild::concerns(header.kind) {
+            return self.rebuilding.packet(self, net, header, body);
         }
         let forwarded = header.kind.is_request() && header.flags.has(Flags::GRANTED);
         if forwarded && header.status != GlobalStatus::Unshared {
@@ -344,6 +486,7 @@ impl Handler for Agents {
     }
 
     fn tick(&self, net: &dyn Net) {
+        self.rebuilding.tick(net);
         let period = self.migrating.as_ref().filter(|m| m.period_ended());
         let outputs: Vec<Output> = {
             let agent = &mut locked(&self.home).agent;
@@ -359,7 +502,7 @@ impl Handler for Agents {
             self.dispatch(net, &output, Body::None, &mut Nobody);
         }
         if let Some(migrating) = period {
-            migrating.end_period(net, self.epoch);
+            migrating.end_period(net, self.standing.epoch());
         }
     }
 }

@@ -19,11 +19,15 @@ struct Arena {
     /// Where the current chunk goes on, and where it ends.
     bump: (u64, u64),
     free: BTreeMap<u64, Vec<u64>>,
+    /// The home's incarnation whose memory this is.
+    incarnation: u32,
 }
 
 /// A node's allocator.
 pub(crate) struct Allocator {
     block: u64,
+    /// Bytes of memory that an incarnation of a node has, and so the distance between the addresses of two.
+    span: u64,
     arenas: Mutex<BTreeMap<u16, Arena>>,
 }
 
@@ -44,9 +48,10 @@ fn class(len: u64, block: u64) -> u64 {
 }
 
 impl Allocator {
-    pub fn new(block: usize) -> Self {
+    pub fn new(block: usize, chunks: u32) -> Self {
         Allocator {
             block: block as u64,
+            span: u64::from(chunks.max(1)) * CHUNK,
             arenas: Mutex::default(),
         }
     }
@@ -57,6 +62,13 @@ impl Allocator {
         // Held while chunks are fetched: a second thread would only fetch one too many.
         let mut arenas = self.arenas.lock().unwrap_or_else(PoisonError::into_inner);
         let arena = arenas.entry(home).or_default();
+        let incarnation = access.standing.incarnation(home);
+        if arena.incarnation != incarnation {
+            *arena = Arena {
+                incarnation,
+                ..Arena::default()
+            };
+        }
         if let Some(addr) = arena.free.get_mut(&class).and_then(Vec::pop) {
             return Ok(addr);
         }
@@ -86,13 +98,15 @@ impl Allocator {
     pub fn free(&self, addr: u64, len: usize) {
         let class = class(len as u64, self.block);
         let mut arenas = self.arenas.lock().unwrap_or_else(PoisonError::into_inner);
-        arenas
-            .entry((addr >> 48) as u16)
-            .or_default()
-            .free
-            .entry(class)
-            .or_default()
-            .push(addr);
+        let arena = arenas.entry((addr >> 48) as u16).or_default();
+        // Memory that died with an incarnation of its home is nobody's to give out again.
+        let incarnation = ((addr & 0xffff_ffff_ffff) / self.span) as u32 + 1;
+        if arena.incarnation == 0 {
+            arena.incarnation = incarnation;
+        }
+        if arena.incarnation == incarnation {
+            arena.free.entry(class).or_default().push(addr);
+        }
     }
 }
 

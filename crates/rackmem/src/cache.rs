@@ -63,6 +63,8 @@ pub(crate) struct Cache {
     /// Coarse time for LRU: advances with misses, so that hits do not write to it. [`CLOSED`] ends all hits by
     /// word.
     clock: AtomicU32,
+    /// The clock when it was closed.
+    closed_at: AtomicU32,
     /// Misses that the clock stands still for.
     misses_a_tick: u32,
     misses: AtomicU32,
@@ -98,6 +100,7 @@ impl Cache {
                 .collect(),
             words: zeroed_words(entries * block / 8),
             clock: AtomicU32::new(CLOSED + 1),
+            closed_at: AtomicU32::new(CLOSED + 1),
             misses_a_tick: (entries / TICKS).max(1) as u32,
             misses: AtomicU32::new(0),
             block_shift: (block / 8).trailing_zeros(),
@@ -173,7 +176,25 @@ impl Cache {
 
     /// From now on no hit by word: every access asks its node first, which says no.
     pub fn close(&self) {
-        self.clock.store(CLOSED, Relaxed);
+        let now = self.clock.swap(CLOSED, Relaxed);
+        if now != CLOSED {
+            self.closed_at.store(now, Relaxed);
+        }
+    }
+
+    /// Undoes [`Cache::close`].
+    pub fn open(&self) {
+        let then = self.closed_at.load(Relaxed);
+        let _ = self.clock.compare_exchange(CLOSED, then, Relaxed, Relaxed);
+    }
+
+    /// Every block with a valid copy, and what the node may do with it. Others may change it meanwhile.
+    pub fn copies(&self) -> impl Iterator<Item = (Tag, LocalStatus)> {
+        (0..self.capacity()).filter_map(|entry| {
+            let status = self.status(entry);
+            let valid = status != LocalStatus::Invalid;
+            Some((self.tag_at(entry).filter(|_| valid)?, status))
+        })
     }
 
     /// The shortest way to one word of a block that was at this entry when the caller last looked, and has been

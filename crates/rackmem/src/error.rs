@@ -9,6 +9,15 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
+    /// The node gives memory that others use: if it leaves, their data is lost.
+    InUse {
+        /// The node.
+        node: NodeId,
+    },
+    /// The rack has declared this process dead and goes on without it. Start it again.
+    Fenced,
+    /// This process cannot show the rack that it is alive, and so must not use its cache. It may pass.
+    NoLease,
     /// The node that gave this memory has died or left, and its memory with it.
     NodeLost {
         /// The node.
@@ -94,6 +103,16 @@ pub enum Error {
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Error::InUse { node } => write!(
+                f,
+                "node {node} has given out memory, whose content would be lost if it left"
+            ),
+            Error::Fenced => f.write_str(
+                "the rack has declared this process dead and goes on without it: start it again",
+            ),
+            Error::NoLease => f.write_str(
+                "the membership store does not answer, so this process may not use its cache: check the store",
+            ),
             Error::NodeLost { node } => write!(
                 f,
                 "node {node} is no member of the rack any more, and its memory is lost"

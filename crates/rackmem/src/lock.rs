@@ -58,8 +58,13 @@ impl BlockLock {
         loop {
             let mut slot = self.node.inner.access.requesters.borrow()?;
             match slot.acquire(kind, self.tag, 0, Bytes::Nothing) {
-                Ok(_) => return Ok(Some(BlockGuard { slot })),
-                Err(Failure::Refused(Reason::Locked | Reason::Moved | Reason::Invalid)) => {}
+                Ok(_) => {
+                    slot.note_held();
+                    return Ok(Some(BlockGuard { slot }));
+                }
+                Err(Failure::Refused(
+                    Reason::Locked | Reason::Moved | Reason::Invalid | Reason::Fenced,
+                )) => {}
                 Err(failure) => return Err(fatal(failure, self.tag)),
             }
             drop(slot);
@@ -72,6 +77,6 @@ impl BlockLock {
 
 impl Drop for BlockGuard<'_> {
     fn drop(&mut self) {
-        self.slot.unlock(true);
+        self.slot.release_held();
     }
 }

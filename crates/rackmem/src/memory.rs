@@ -15,14 +15,17 @@ pub(crate) fn zeroed_words(count: usize) -> Box<[AtomicU64]> {
 /// writers never meet; words are atomic because the language cannot know that.
 pub(crate) struct GlobalMemory {
     block: usize,
+    /// Number of the first chunk: earlier incarnations of the node had those below.
+    base: u64,
     chunks: Box<[OnceLock<Box<[AtomicU64]>>]>,
 }
 
 impl GlobalMemory {
     /// Room for `chunks` chunks of blocks of `block` bytes.
-    pub fn new(block: usize, chunks: u32) -> Self {
+    pub fn new(block: usize, chunks: u32, incarnation: u32) -> Self {
         GlobalMemory {
             block,
+            base: u64::from(incarnation.saturating_sub(1)) * u64::from(chunks),
             chunks: (0..chunks).map(|_| OnceLock::new()).collect(),
         }
     }
@@ -30,7 +33,8 @@ impl GlobalMemory {
     /// The words of a block; `None` outside the memory.
     #[inline]
     pub fn block(&self, tag: Tag) -> Option<&[AtomicU64]> {
-        let chunk = self.chunks.get((tag.offset() / CHUNK) as usize)?;
+        let chunk = (tag.offset() / CHUNK).checked_sub(self.base)?;
+        let chunk = self.chunks.get(chunk as usize)?;
         let words = chunk.get_or_init(|| zeroed_words((CHUNK / 8) as usize));
         let at = (tag.offset() % CHUNK) as usize / 8;
         words.get(at..at + self.block / 8)

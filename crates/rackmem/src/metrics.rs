@@ -1,5 +1,6 @@
 //! What a node and a rack have done, in figures.
 
+use crate::rebuilding::RebuildMetrics;
 use rackmem_fabric::PacketCounts;
 use rackmem_proto::flowcc::{HomeCounters, ShadowCounters};
 use rackmem_proto::switch::SwitchCounters;
@@ -138,6 +139,8 @@ pub struct NodeMetrics {
     pub retransmissions: u64,
     /// Packets that its agents dropped: of another epoch, stale, or against the protocol.
     pub ignored: u64,
+    /// What making the directory anew has come to.
+    pub rebuilds: RebuildMetrics,
     /// The shadow of the switch, if this node keeps it.
     pub shadow: Option<ShadowMetrics>,
     /// Blocks its cache has room for.

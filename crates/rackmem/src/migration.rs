@@ -95,6 +95,11 @@ impl Migrating {
         }
     }
 
+    /// Which entries to move.
+    pub fn policy(&self) -> rackmem_proto::flowcc::Migration {
+        self.settings.policy()
+    }
+
     /// From now on this node keeps the shadow, or nobody. A new shadow, and one in a new epoch, knows nothing yet and
     /// reads TAG from the switch.
     pub fn set_shadow(&self, node: Option<NodeId>, epoch: u32) {

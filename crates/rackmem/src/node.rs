@@ -8,10 +8,14 @@ use crate::metrics::{NodeMetrics, ShadowMetrics};
 use crate::rack::Mode;
 use crate::shared::{Shared, Value};
 use crate::view::{View, ViewMut};
-use rackmem_fabric::PacketCounts;
+use rackmem_fabric::{Net, PacketCounts};
+use rackmem_proto::membership::View as Members;
 use rackmem_proto::wire::{Kind, NodeId, Tag};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
 
 pub(crate) struct NodeInner {
     pub id: NodeId,
@@ -22,7 +26,53 @@ pub(crate) struct NodeInner {
     pub allocator: Allocator,
     /// The rack is open and has cached blocks: what every hit checks.
     pub plain: AtomicBool,
+    /// This process may serve: its lease is renewed.
+    pub serving: AtomicBool,
     pub closed: Arc<AtomicBool>,
+    /// The rack goes on without this process, for ever.
+    pub fenced: AtomicBool,
+}
+
+impl NodeInner {
+    /// From now on hits are allowed, or not: a process that cannot show that it is alive may have been declared dead.
+    pub fn serve(&self, held: bool) {
+        let open = held && !self.closed.load(Relaxed);
+        let cached = self.mode != Mode::Delegate;
+        self.serving.store(open, SeqCst);
+        self.plain.store(open && cached, SeqCst);
+        if open {
+            self.access.agents.cache.open();
+        } else {
+            self.access.agents.cache.close();
+        }
+    }
+
+    /// Lives by a view, after making the directory anew with the others if it begins an epoch.
+    pub fn live_by(&self, view: &Members, net: &dyn Net, overtaken: impl Fn() -> bool) {
+        let Access {
+            agents,
+            requesters,
+            standing,
+            ..
+        } = &self.access;
+        if view.epoch == standing.epoch() {
+            standing.adopt(view);
+            agents.rebuilding.note(view);
+        } else if !agents
+            .rebuilding
+            .run(view, agents, requesters, net, overtaken)
+        {
+            return;
+        }
+        agents.follow(view);
+        standing.resume();
+    }
+
+    /// Where the region table begins: every incarnation of node 0 has another.
+    pub fn table(&self) -> u64 {
+        let incarnation = self.access.standing.incarnation(0);
+        u64::from(incarnation.saturating_sub(1)) * self.access.span
+    }
 }
 
 /// One node of a rack, as seen from its own process. Cheap to clone; any number of threads may use it.
@@ -50,11 +100,30 @@ impl Node {
         self.inner.block
     }
 
+    /// Whether operations may go on; waits for the lease.
     fn open(&self) -> Result<()> {
-        if self.inner.closed.load(Relaxed) {
-            Err(Error::Closed)
-        } else {
-            Ok(())
+        if self.inner.serving.load(Relaxed) {
+            return Ok(());
+        }
+        self.wait_to_serve()
+    }
+
+    #[cold]
+    fn wait_to_serve(&self) -> Result<()> {
+        let mut backoff = crate::backoff::Backoff::new(self.inner.access.patience);
+        loop {
+            if self.inner.closed.load(Relaxed) {
+                return Err(Error::Closed);
+            }
+            if self.inner.fenced.load(Relaxed) {
+                return Err(Error::Fenced);
+            }
+            if self.inner.serving.load(Relaxed) {
+                return Ok(());
+            }
+            if !backoff.wait() {
+                return Err(Error::NoLease);
+            }
         }
     }
 
@@ -291,9 +360,7 @@ impl Node {
 
     #[inline]
     fn word(&self, addr: u64) -> Result<(Tag, usize)> {
-        if self.inner.closed.load(Relaxed) {
-            return Err(Error::Closed);
-        }
+        self.open()?;
         if !addr.is_multiple_of(8) {
             return Err(Error::BadRange {
                 addr,
@@ -395,6 +462,24 @@ impl Node {
         Ok(true)
     }
 
+    /// Writes everything in its cache home, so that this node can go. New misses of other threads get in the way.
+    pub(crate) fn vacate(&self) -> Result<()> {
+        let agents = &self.inner.access.agents;
+        let given = agents.chunks();
+        // Node 0 has one chunk from the start: the region table.
+        if given > u32::from(self.inner.id == 0) {
+            return Err(Error::InUse {
+                node: self.inner.id,
+            });
+        }
+        let copies: Vec<Tag> = agents.cache.copies().map(|copy| copy.0).collect();
+        for tag in copies {
+            self.evict(tag.0)?;
+        }
+        self.inner.access.requesters.drain();
+        Ok(())
+    }
+
     /// Goes on with a block whose last content died with a node ([`Error::Lost`]): it then holds whatever its home
     /// had when the content was last written back. Nothing happens to a block that is not lost.
     pub fn accept_loss(&self, addr: u64) -> Result<()> {
@@ -432,6 +517,7 @@ impl Node {
                     .collect(),
             ),
             retransmissions,
+            rebuilds: access.agents.rebuilding.metrics(),
             shadow: access
                 .agents
                 .shadow()

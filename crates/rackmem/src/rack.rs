@@ -4,12 +4,16 @@ use crate::access::Access;
 use crate::agents::Agents;
 use crate::alloc::Allocator;
 use crate::config::{Config, Fabric, Settings};
+use crate::control::Seat;
 use crate::error::{Error, Result};
+use crate::membership::{Role, View};
 use crate::metrics::{MissCounters, RackMetrics, SwitchMetrics};
 use crate::migration::{Geometry, Migrating, Migration};
 use crate::node::{Node, NodeInner};
 use crate::pending::Pending;
+use crate::rebuilding::Rebuilding;
 use crate::requester::{OpenPort, Requesters};
+use crate::standing::Standing;
 use crate::switch::SoftSwitch;
 use crate::wires::Wires;
 use rackmem_fabric::inline::{Inline, InlinePort};
@@ -18,7 +22,7 @@ use rackmem_fabric::{End, FaultControl, Faults, Handler};
 use rackmem_proto::CHUNK;
 use rackmem_proto::flowcc::{HomeConfig, RequesterConfig, Style};
 use rackmem_proto::switch::SwitchConfig;
-use rackmem_proto::wire::{MAX_BODY, NodeId, RequesterId, records_that_fit};
+use rackmem_proto::wire::{Copyset, MAX_BODY, NodeId, RequesterId, records_that_fit};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,6 +49,9 @@ pub struct Rack {
     wires: Wires,
     services: Vec<Service>,
     keepers: Vec<std::thread::JoinHandle<()>>,
+    /// Its place among members that come and go, in a rack of processes.
+    seat: Option<Seat>,
+    patience: Duration,
 }
 
 /// Sets up a rack whose nodes are all in this process.
@@ -156,6 +163,9 @@ impl Rack {
     }
 
     /// This process as one node of a rack of processes.
+    ///
+    /// Where members can come and go (`membership` in the configuration) it returns when the rack has a place for this
+    /// process. Dropping the rack then gives the place up as a crash does; [`Rack::leave`] is the polite way.
     pub fn join(config: &Config, node: usize) -> Result<Rack> {
         config.check()?;
         let addr = *config.nodes.get(node).ok_or_else(|| {
@@ -174,7 +184,14 @@ impl Rack {
         });
         let mut rack = Rack::empty(node);
         rack.wires = udp_wires(&config.settings, &peers, addr.ip())?;
-        rack.add_udp_node(node as NodeId, udp::bind(addr)?, &peers, &config.settings)?;
+        // Before anyone can send: whoever has the address has the place.
+        let socket = udp::bind(addr)?;
+        let role = Role::Node(node as NodeId);
+        let mut seat = Seat::take(config, role)?;
+        let view = seat.view_before(role);
+        rack.add_udp_node(node as NodeId, socket, &peers, &config.settings, &view)?;
+        seat.follow(&rack.nodes[0].inner)?;
+        rack.seat = Some(seat);
         Ok(rack)
     }
 
@@ -191,7 +208,12 @@ impl Rack {
         });
         let mut rack = Rack::empty(0);
         rack.wires = udp_wires(&config.settings, &peers, addr.ip())?;
-        rack.add_udp_switch(udp::bind(addr)?, &peers, &config.settings)?;
+        let socket = udp::bind(addr)?;
+        let mut seat = Seat::take(config, Role::Switch)?;
+        let view = seat.view_before(Role::Switch);
+        let switch = rack.add_udp_switch(socket, &peers, &config.settings, &view)?;
+        seat.follow_with(switch)?;
+        rack.seat = Some(seat);
         Ok(rack)
     }
 
@@ -204,6 +226,38 @@ impl Rack {
             wires: Wires::default(),
             services: Vec::new(),
             keepers: Vec::new(),
+            seat: None,
+            patience: Duration::ZERO,
+        }
+    }
+
+    /// The view of a rack whose nodes are all here.
+    fn whole(count: usize, settings: &Settings) -> View {
+        let nodes = (0..count as NodeId).fold(Copyset::EMPTY, Copyset::with);
+        View {
+            epoch: settings.epoch,
+            ..View::first(nodes, settings.mode.has_switch())
+        }
+    }
+
+    /// The members of the rack, as this process last heard: `(version, epoch, live nodes as bits, whether there is a
+    /// switch)`. Where members are fixed, it is what the configuration says.
+    pub fn view(&self) -> Option<View> {
+        self.seat.as_ref().map(|seat| seat.keeper().view())
+    }
+
+    /// Gives this node's place back: writes its cache home, and leaves the rack without anyone waiting for a lease.
+    ///
+    /// # Errors
+    /// [`Error::InUse`] when its memory has been given out: its content would be lost. Whoever wants that drops the
+    /// rack.
+    pub fn leave(self) -> Result<()> {
+        for node in &self.nodes {
+            node.vacate()?;
+        }
+        match &self.seat {
+            Some(seat) => Ok(seat.keeper().leave(self.patience)?),
+            None => Ok(()),
         }
     }
 
@@ -215,15 +269,16 @@ impl Rack {
             ));
         }
         let mut rack = Rack::empty(0);
+        let view = Rack::whole(count, settings);
         let wires = Arc::new(Inline::default());
         rack.wires = Wires::new(settings, &Peers::made_up(count), || Ok(wires.clone()))?;
         let switch = settings
             .mode
             .has_switch()
-            .then(|| Arc::new(soft_switch(settings, MAX_BODY)));
+            .then(|| Arc::new(soft_switch(settings, MAX_BODY, &view)));
         let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
         for id in 0..count {
-            let agents = Arc::new(agents(id as NodeId, settings, false, MAX_BODY));
+            let agents = Arc::new(agents(id as NodeId, settings, false, MAX_BODY, &view));
             let end = End::Node(id as NodeId);
             handlers.push(rack.wires.handler(end, agents.clone()));
             let (wires, wrap) = (wires.clone(), rack.wires.ports(id as NodeId));
@@ -282,12 +337,13 @@ impl Rack {
             mtu: settings.mtu.unwrap_or_else(|| udp::path_mtu(loopback.ip())),
         });
         let mut rack = Rack::empty(0);
+        let view = Rack::whole(count, settings);
         rack.wires = udp_wires(settings, &peers, loopback.ip())?;
         if let Some(socket) = switch {
-            rack.add_udp_switch(socket, &peers, settings)?;
+            rack.add_udp_switch(socket, &peers, settings, &view)?;
         }
         for (id, socket) in sockets.into_iter().enumerate() {
-            rack.add_udp_node(id as NodeId, socket, &peers, settings)?;
+            rack.add_udp_node(id as NodeId, socket, &peers, settings, &view)?;
         }
         Ok(rack)
     }
@@ -297,16 +353,17 @@ impl Rack {
         socket: std::net::UdpSocket,
         peers: &Arc<Peers>,
         settings: &Settings,
-    ) -> Result<()> {
-        let switch = Arc::new(soft_switch(settings, udp::body_room(peers.mtu)));
+        view: &View,
+    ) -> Result<Arc<SoftSwitch>> {
+        let switch = Arc::new(soft_switch(settings, udp::body_room(peers.mtu), view));
         self.services.push(Service::start(
             "rackmem-switch",
             socket,
             peers.clone(),
             self.wires.handler(End::Switch, switch.clone()),
         )?);
-        self.switch = Some(switch);
-        Ok(())
+        self.switch = Some(switch.clone());
+        Ok(switch)
     }
 
     fn add_udp_node(
@@ -315,8 +372,10 @@ impl Rack {
         socket: std::net::UdpSocket,
         peers: &Arc<Peers>,
         settings: &Settings,
+        view: &View,
     ) -> Result<()> {
-        let agents = Arc::new(agents(id, settings, true, udp::body_room(peers.mtu)));
+        let room = udp::body_room(peers.mtu);
+        let agents = Arc::new(agents(id, settings, true, room, view));
         self.services.push(Service::start(
             &format!("rackmem-node-{id}"),
             socket,
@@ -360,19 +419,23 @@ impl Rack {
     ) {
         let requester = RequesterConfig {
             id: RequesterId { node: id, slot: 0 },
-            epoch: settings.epoch,
+            epoch: agents.standing.epoch(),
+            incarnation: agents.standing.incarnation(id),
             block: settings.block_size as u32,
-            switch: settings.mode.has_switch(),
+            switch: agents.standing.switch(),
             min_timeout: MIN_TIMEOUT.as_nanos() as u64,
             give_up: settings.patience.as_nanos() as u64,
         };
-        let requesters = Arc::new(Requesters::new(requester, open));
+        let standing = agents.standing.clone();
+        let requesters = Arc::new(Requesters::new(requester, open, standing.clone()));
         if lossy {
             agents.plug(&requesters);
         }
         let access = Access {
             agents,
             requesters,
+            standing,
+            span: u64::from(chunks(settings)) * CHUNK,
             pending: Pending::new(),
             counters: MissCounters::default(),
             patience: settings.patience,
@@ -383,10 +446,13 @@ impl Rack {
             block: settings.block_size,
             mode: settings.mode,
             access,
-            allocator: Allocator::new(settings.block_size),
+            allocator: Allocator::new(settings.block_size, chunks(settings)),
             plain: AtomicBool::new(settings.mode != Mode::Delegate),
+            serving: AtomicBool::new(true),
             closed: self.closed.clone(),
+            fenced: AtomicBool::new(false),
         };
+        self.patience = settings.patience;
         self.nodes.push(Node {
             inner: Arc::new(inner),
         });
@@ -440,9 +506,9 @@ impl Rack {
 impl Drop for Rack {
     fn drop(&mut self) {
         self.closed.store(true, Relaxed);
+        self.seat = None;
         for node in &self.nodes {
-            node.inner.plain.store(false, Relaxed);
-            node.inner.access.agents.cache.close();
+            node.inner.serve(false);
         }
         self.services.clear();
         for keeper in self.keepers.drain(..) {
@@ -460,8 +526,9 @@ fn udp_wires(settings: &Settings, peers: &Arc<Peers>, near: IpAddr) -> Result<Wi
     })
 }
 
-/// The node that keeps the shadow of an embedded or static rack.
-const SHADOW: NodeId = 0;
+fn chunks(settings: &Settings) -> u32 {
+    (settings.memory / CHUNK) as u32
+}
 
 fn geometry(settings: &Settings) -> Geometry {
     let ways = SwitchConfig::default().ways;
@@ -470,29 +537,26 @@ fn geometry(settings: &Settings) -> Geometry {
     Geometry { ways, sets }
 }
 
-fn soft_switch(settings: &Settings, body: usize) -> SoftSwitch {
+fn soft_switch(settings: &Settings, body: usize, view: &View) -> SoftSwitch {
     let Geometry { ways, sets } = geometry(settings);
     let config = SwitchConfig {
-        epoch: settings.epoch,
+        epoch: view.epoch,
         ways,
         sets,
-        shadow: Some(SHADOW),
+        shadow: view.shadow,
         ..SwitchConfig::default()
     };
     SoftSwitch::new(config, body)
 }
 
-fn agents(node: NodeId, settings: &Settings, lossy: bool, body: usize) -> Agents {
+fn agents(node: NodeId, settings: &Settings, lossy: bool, body: usize, view: &View) -> Agents {
     let config = HomeConfig {
         node,
-        epoch: settings.epoch,
+        epoch: view.epoch,
         block: settings.block_size as u32,
-        chunks: (settings.memory / CHUNK) as u32,
-        incarnation: 1,
-        migration: settings
-            .mode
-            .has_switch()
-            .then(|| settings.migration.policy()),
+        chunks: chunks(settings),
+        incarnation: view.incarnations[usize::from(node)],
+        migration: None,
         style: if settings.mode == Mode::Directory {
             Style::Gather
         } else {
@@ -500,12 +564,22 @@ fn agents(node: NodeId, settings: &Settings, lossy: bool, body: usize) -> Agents
         },
         seed: 0,
     };
-    let migrating = settings.mode.has_switch().then(|| {
-        let fit = records_that_fit(body);
-        Migrating::new(node, settings.migration, geometry(settings), fit)
-    });
-    let agents = Agents::new(config, settings.cache, lossy, migrating);
-    agents.set_shadow(settings.mode.has_switch().then_some(SHADOW));
+    let fit = records_that_fit(body);
+    let migrating = settings
+        .mode
+        .has_switch()
+        .then(|| Migrating::new(node, settings.migration, geometry(settings), fit));
+    let rebuilding = Rebuilding::new(node, config.block, fit, *view);
+    let standing = Arc::new(Standing::new(view));
+    let agents = Agents::new(
+        config,
+        settings.cache,
+        lossy,
+        migrating,
+        standing,
+        rebuilding,
+    );
+    agents.follow(view);
     if node == 0 {
         // The region table's chunk: there before anyone can ask for it.
         agents.grow(1);

@@ -64,11 +64,11 @@ fn claim(view: &mut ViewMut<'_>, name: &str, len: usize, type_hash: u64) {
 }
 
 /// Rows in which a name may be, best first.
-fn rows(name: &str) -> impl Iterator<Item = u64> {
+fn rows(table: u64, name: &str) -> impl Iterator<Item = u64> {
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| {
         (h ^ b as u64).wrapping_mul(0x100_0000_01b3)
     });
-    (0..PROBES).map(move |i| ((hash as usize + i) % ROWS * ROW) as u64)
+    (0..PROBES).map(move |i| table + ((hash as usize + i) % ROWS * ROW) as u64)
 }
 
 fn check(name: &str) -> Result<()> {
@@ -89,7 +89,7 @@ pub(crate) fn open_or_create(
     type_hash: u64,
 ) -> Result<(u64, bool)> {
     check(name)?;
-    for row in rows(name) {
+    for row in rows(node.inner.table(), name) {
         let mut backoff = Backoff::new(node.inner.access.patience);
         loop {
             let seen = node.snapshot(row, ROW, |view| look(view, name))?;
@@ -159,7 +159,7 @@ fn zero(node: &Node, addr: u64, len: usize) -> Result<()> {
 /// See [`Node::find_region`].
 pub(crate) fn find(node: &Node, name: &str, type_hash: u64) -> Result<(u64, usize)> {
     check(name)?;
-    for row in rows(name) {
+    for row in rows(node.inner.table(), name) {
         match node.snapshot(row, ROW, |view| look(view, name))? {
             Row::Ready {
                 addr,

@@ -1,13 +1,17 @@
 //! A node's requesters: each drives one coherence event at a time through the fabric.
 
 use crate::error::{Error, Result};
+use crate::standing::Standing;
 use rackmem_fabric::{Body, Port, Receiver};
-use rackmem_proto::flowcc::{Accept, Event, Grant, Requester, RequesterConfig, Step};
+use rackmem_proto::flowcc::{
+    Accept, Event, Grant, Interrupted, Open, Requester, RequesterConfig, Step,
+};
 use rackmem_proto::wire::{Header, Kind, MAX_REQUESTERS, Reason, RequesterId, Tag};
 use rackmem_proto::{Data, Output, Outputs};
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// One requester, its port and its figures.
@@ -15,7 +19,23 @@ pub(crate) struct Slot {
     engine: Requester,
     port: Box<dyn Port>,
     began: Instant,
+    standing: Arc<Standing>,
+    cut: Arc<Mutex<Cut>>,
+    resumed: u32,
+    /// The epoch that `cut` knows it to have begun an event in.
+    told_epoch: u32,
     pub sent: [u64; 256],
+}
+
+/// What the ends of epochs have cut off, for those who make the directory anew.
+#[derive(Default)]
+pub(crate) struct Cut {
+    interrupted: Vec<Interrupted>,
+    /// By slot, the epoch in which it began its last event. Once that is the new one, nothing of the old is left with
+    /// its thread, even if the thread has had the slot ever since and waits.
+    began: BTreeMap<u16, u32>,
+    /// Bare locks that applications hold, by slot: their threads do not come by to see that an epoch has ended.
+    held: BTreeMap<u16, Open>,
 }
 
 /// Where the bytes of an event come from and go to.
@@ -100,6 +120,39 @@ impl Slot {
         }
     }
 
+    /// Follows the rack into a new epoch, and asks again at once when the rack goes on.
+    fn catch_up(&mut self) {
+        let epoch = self.standing.epoch();
+        if self.engine.epoch() != epoch {
+            let interrupted = self.engine.enter(epoch, self.standing.switch());
+            locked(&self.cut).interrupted.push(interrupted);
+        }
+        let resumed = self.standing.resumed();
+        if self.resumed != resumed {
+            self.resumed = resumed;
+            self.engine.poke();
+        }
+    }
+
+    /// The application holds a bare lock by the current event, for as long as it likes.
+    pub fn note_held(&mut self) {
+        if let Some(open) = self.engine.held_lock() {
+            locked(&self.cut).held.insert(open.slot, open);
+        }
+    }
+
+    /// Ends a bare lock.
+    pub fn release_held(&mut self) {
+        let slot = self.engine.id().slot;
+        let told = locked(&self.cut).held.remove(&slot);
+        let epoch = self.standing.epoch();
+        if told.is_some() && self.engine.epoch() != epoch {
+            // It was told by what is in `held`, and must not be told again.
+            self.engine.enter(epoch, self.standing.switch());
+        }
+        self.unlock(true);
+    }
+
     /// Waits for one packet or the next timeout.
     fn pump(&mut self, bytes: Bytes<'_>) {
         self.pump_for(Duration::MAX, bytes);
@@ -107,6 +160,10 @@ impl Slot {
 
     /// The same, but no longer than this.
     fn pump_for(&mut self, at_most: Duration, bytes: Bytes<'_>) {
+        self.catch_up();
+        if self.engine.step() != Step::Waiting && self.engine.can_unlock() {
+            return;
+        }
         let deadline = self.engine.poll_timeout().unwrap_or(u64::MAX);
         let now = self.now();
         if now < deadline {
@@ -163,6 +220,12 @@ impl Slot {
             offset,
             reply_port: self.port.reply_port(),
         };
+        self.catch_up();
+        if self.told_epoch != self.engine.epoch() {
+            self.told_epoch = self.engine.epoch();
+            let mut cut = locked(&self.cut);
+            cut.began.insert(self.engine.id().slot, self.told_epoch);
+        }
         let output = self.engine.begin(self.now(), event);
         self.transmit(output, bytes);
         self.settle(bytes)
@@ -179,6 +242,7 @@ impl Slot {
 
     /// Ends a held event. With `keep`, the entry's metadata stays as it is.
     pub fn unlock(&mut self, keep: bool) {
+        self.catch_up();
         while !self.engine.can_unlock() && self.port.lossy() {
             self.pump(Bytes::Nothing);
         }
@@ -189,6 +253,7 @@ impl Slot {
 
     /// Takes a packet that came to the node's agent.
     fn deliver(&mut self, header: &Header) {
+        self.catch_up();
         let now = self.now();
         let mut inbox = Inbox {
             now,
@@ -204,6 +269,7 @@ impl Slot {
 
     /// Sends again what an idle requester has not had acknowledged. Says whether anything is outstanding.
     fn idle(&mut self) -> bool {
+        self.catch_up();
         if self.engine.can_unlock() {
             return false;
         }
@@ -217,6 +283,13 @@ impl Slot {
     }
 }
 
+/// How often somebody who waits for a requester's thread looks.
+const LOOK: Duration = Duration::from_micros(200);
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Makes a port for a requester.
 pub(crate) type OpenPort = Box<dyn Fn() -> Result<Box<dyn Port>> + Send + Sync>;
 
@@ -225,6 +298,8 @@ pub(crate) struct Requesters {
     slots: Box<[Mutex<Option<Slot>>]>,
     open: OpenPort,
     config: RequesterConfig,
+    standing: Arc<Standing>,
+    cut: Arc<Mutex<Cut>>,
     next: AtomicUsize,
 }
 
@@ -254,11 +329,13 @@ impl std::ops::DerefMut for Borrowed<'_> {
 
 impl Requesters {
     /// `config.id.slot` is filled in.
-    pub fn new(config: RequesterConfig, open: OpenPort) -> Self {
+    pub fn new(config: RequesterConfig, open: OpenPort, standing: Arc<Standing>) -> Self {
         Requesters {
             slots: (0..MAX_REQUESTERS).map(|_| Mutex::default()).collect(),
             open,
             config,
+            standing,
+            cut: Arc::default(),
             next: AtomicUsize::new(0),
         }
     }
@@ -312,16 +389,70 @@ impl Requesters {
                 slot: slot as u16,
                 ..self.config.id
             };
-            let engine = Requester::new(RequesterConfig { id, ..self.config });
+            let engine = Requester::new(RequesterConfig {
+                id,
+                epoch: self.standing.epoch(),
+                switch: self.standing.switch(),
+                ..self.config
+            });
             *guard = Some(Slot {
                 engine,
                 port: (self.open)()?,
                 began: Instant::now(),
+                resumed: self.standing.resumed(),
+                told_epoch: 0,
+                standing: self.standing.clone(),
+                cut: self.cut.clone(),
                 sent: [0; 256],
             });
             self.next.fetch_max(slot + 1, Relaxed);
         }
         Ok(Borrowed(guard))
+    }
+
+    /// Makes every requester follow the rack into its new epoch, and tells what that has cut off. Returns when all have.
+    pub fn cut_off(&self) -> Vec<Interrupted> {
+        let epoch = self.standing.epoch();
+        let mut bare = Vec::new();
+        for (number, slot) in self.slots[..self.next.load(Relaxed)].iter().enumerate() {
+            loop {
+                if let Ok(mut guard) = slot.try_lock() {
+                    if let Some(slot) = guard.as_mut() {
+                        slot.catch_up();
+                    }
+                    break;
+                }
+                let cut = locked(&self.cut);
+                if let Some(open) = cut.held.get(&(number as u16)) {
+                    bare.push(*open);
+                    break;
+                }
+                if cut.began.get(&(number as u16)) == Some(&epoch) {
+                    break;
+                }
+                drop(cut);
+                // Its thread waits for packets, and looks up every few milliseconds.
+                std::thread::sleep(LOOK);
+            }
+        }
+        let mut all = std::mem::take(&mut locked(&self.cut).interrupted);
+        all.extend(bare.into_iter().map(|open| Interrupted {
+            open: [Some(open), None, None],
+            ..Interrupted::default()
+        }));
+        all
+    }
+
+    /// Waits until nothing is outstanding.
+    pub fn drain(&self) {
+        while self.tick() {
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// A port of the fabric, for whoever speaks for the node and is no requester.
+    pub fn open_port(&self) -> Result<Box<dyn Port>> {
+        (self.open)()
     }
 
     /// Looks after requesters that no thread is using. Says whether any of them waits for something.

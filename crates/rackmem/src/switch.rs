@@ -1,10 +1,12 @@
 //! The switch program in a process: behind the inline fabric, or behind a UDP socket.
 
-use rackmem_fabric::{Body, Handler, Net, PacketStats, Receiver};
+use rackmem_fabric::{Body, Handler, Net, Nobody, PacketStats, Receiver};
 use rackmem_proto::Dest;
+use rackmem_proto::flowcc::{Members, Next, Rebuild};
+use rackmem_proto::membership::View;
 use rackmem_proto::switch::{Resources, SwitchConfig, SwitchCounters, SwitchProgram};
 use rackmem_proto::wire::{Header, Kind, Tag, records_that_fit};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A switch that runs in software.
 pub struct SoftSwitch {
@@ -12,6 +14,10 @@ pub struct SoftSwitch {
     /// Records that fit into a packet.
     fit: usize,
     packets: PacketStats,
+    /// Its part while the directory is made anew.
+    rebuild: Mutex<Option<(View, Rebuild)>>,
+    /// What to do when somebody shows that there is a newer epoch.
+    behind: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl SoftSwitch {
@@ -19,8 +25,11 @@ impl SoftSwitch {
     pub fn new(config: SwitchConfig, body: usize) -> Self {
         SoftSwitch {
             fit: records_that_fit(body),
+
             program: Mutex::new(SwitchProgram::new(config)),
             packets: PacketStats::default(),
+            rebuild: Mutex::new(None),
+            behind: OnceLock::new(),
         }
     }
 
@@ -55,7 +64,62 @@ impl SoftSwitch {
     }
 }
 
+/// A rebuild's member that everyone waits for at the end: after it the switch serves.
 impl SoftSwitch {
+    fn rebuild(&self) -> MutexGuard<'_, Option<(View, Rebuild)>> {
+        self.rebuild.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn when_behind(&self, act: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.behind.set(act);
+    }
+
+    /// Lives by a view: in a new epoch it tells homes what it has, and starts over when all are ready.
+    pub(crate) fn live_by(&self, view: &View) {
+        let mut rebuild = self.rebuild();
+        let mut program = self.program();
+        if view.epoch == program.epoch() {
+            return program.set_shadow(view.shadow);
+        }
+        if view.founders.is_empty() {
+            return program.reset(view.epoch, view.shadow);
+        }
+        program.freeze();
+        let members = Members {
+            epoch: view.epoch,
+            founders: view.founders,
+            switch: true,
+        };
+        let member = Rebuild::switch(members, self.fit, |home| program.entries_of(home));
+        *rebuild = Some((*view, member));
+    }
+
+    fn rebuild_packet(&self, net: &dyn Net, header: &Header, body: Body<'_>) {
+        let mut rebuild = self.rebuild();
+        let ours = match rebuild.as_ref() {
+            Some((view, _)) => view.epoch,
+            None => self.program().epoch(),
+        };
+        if header.epoch > ours
+            && let Some(act) = self.behind.get()
+        {
+            act();
+        }
+        let Some((view, member)) = rebuild.as_mut() else {
+            return;
+        };
+        let (_, ack) = member.handle(header, body.len() as u32);
+        let mut program = self.program();
+        if member.next() == Next::Done && program.frozen() {
+            program.reset(view.epoch, view.shadow);
+        }
+        drop(program);
+        if let Some(ack) = ack {
+            net.send(ack.to, &ack.header, Body::None, &mut Nobody);
+        }
+        send(member, net);
+    }
+
     /// The control plane's answer to a shadow that reads TAG.
     fn tell_tags(&self, net: &dyn Net, header: &Header, reply: &mut dyn Receiver) {
         let (records, next) = {
@@ -74,8 +138,11 @@ impl SoftSwitch {
 }
 
 impl Handler for SoftSwitch {
-    fn handle(&self, net: &dyn Net, header: &Header, _: Body<'_>, reply: &mut dyn Receiver) {
+    fn handle(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver) {
         self.packets.count(header.kind);
+        if Rebuild::concerns(header.kind) {
+            return self.rebuild_packet(net, header, body);
+        }
         if header.kind == Kind::ReadTags {
             return self.tell_tags(net, header, reply);
         }
@@ -85,5 +152,19 @@ impl Handler for SoftSwitch {
                 net.send(to, &header, Body::None, reply);
             }
         }
+    }
+
+    fn tick(&self, net: &dyn Net) {
+        if let Some((_, member)) = self.rebuild().as_mut() {
+            member.resend();
+            send(member, net);
+        }
+    }
+}
+
+fn send(rebuild: &mut Rebuild, net: &dyn Net) {
+    while let Some(output) = rebuild.poll_output() {
+        let bytes = crate::rebuilding::bytes(rebuild.records(output.to));
+        net.send(output.to, &output.header, Body::Bytes(&bytes), &mut Nobody);
     }
 }

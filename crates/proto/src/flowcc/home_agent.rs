@@ -117,6 +117,11 @@ impl HomeAgent {
         }
     }
 
+    /// Which entries to move to the switch from now on, if there is one.
+    pub fn set_migration(&mut self, migration: Option<Migration>) {
+        self.mover.set_policy(migration);
+    }
+
     /// What it has done so far.
     pub fn counters(&self) -> HomeCounters {
         self.counters

@@ -41,6 +41,19 @@ pub struct Open {
 }
 
 impl Open {
+    /// Of an event's request or unlock.
+    pub(super) fn of(packet: &Header) -> Self {
+        Open {
+            tag: packet.tag,
+            seq: packet.seq,
+            slot: packet.requester.slot,
+            epoch: packet.epoch as u16,
+            shared: packet.kind.locks_shared() || packet.flags.has(Flags::READER),
+            bare: false,
+            awaits_data: false,
+        }
+    }
+
     /// As a record.
     pub fn to_record(self) -> Record {
         let flags =

@@ -23,6 +23,8 @@ pub struct RequesterConfig {
     pub id: RequesterId,
     /// Epoch of the rack.
     pub epoch: u32,
+    /// How often its node has started: answers to another incarnation are not ours.
+    pub incarnation: u32,
     /// Block size in bytes.
     pub block: u32,
     /// Whether requests go to a switch first.
@@ -150,6 +152,21 @@ impl Requester {
         }
     }
 
+    /// The epoch it is in.
+    pub fn epoch(&self) -> u32 {
+        self.config.epoch
+    }
+
+    /// The bare lock that the application holds by the current event, as [`Requester::enter`] would tell it.
+    pub fn held_lock(&self) -> Option<Open> {
+        let current = self.current.as_ref()?;
+        let holds = matches!(current.step, Step::Held(_)) && current.request.kind.only_locks();
+        holds.then(|| Open {
+            bare: true,
+            ..Open::of(&current.request)
+        })
+    }
+
     /// Who it is.
     pub fn id(&self) -> RequesterId {
         self.config.id
@@ -191,6 +208,7 @@ impl Requester {
             self.config.id,
             self.seq,
         );
+        request.incarnation = self.config.incarnation;
         request.offset = event.offset;
         request.reply_port = event.reply_port;
         self.current = Some(Current {
@@ -253,7 +271,10 @@ impl Requester {
     /// Takes a packet with `body_len` bytes behind its header.
     pub fn handle(&mut self, now: u64, header: &Header, body_len: u32) -> (Accept, Outputs) {
         let nothing = (Accept::Drop, Outputs::default());
-        if header.epoch != self.config.epoch || header.requester != self.config.id {
+        let same = header.epoch == self.config.epoch
+            && header.requester == self.config.id
+            && header.incarnation == self.config.incarnation;
+        if !same {
             return nothing;
         }
         if header.kind == Kind::UnlockAck {
@@ -399,26 +420,17 @@ impl Requester {
             return interrupted;
         }
         (self.config.epoch, self.config.switch) = (epoch, switch);
-        let open = |request: &Header| Open {
-            tag: request.tag,
-            seq: request.seq,
-            slot: request.requester.slot,
-            epoch: request.epoch as u16,
-            shared: request.kind.locks_shared() || request.flags.has(Flags::READER),
-            bare: false,
-            awaits_data: false,
-        };
         let unlock = self.unlock.take();
-        interrupted.open[0] = unlock.map(|pending| open(&pending.header));
+        interrupted.open[0] = unlock.map(|pending| Open::of(&pending.header));
         if let Some(tail) = self.tail.take() {
-            interrupted.open[1] = Some(open(&tail.request));
+            interrupted.open[1] = Some(Open::of(&tail.request));
             interrupted.unfinished[0] = Some(tail.request.tag);
         }
         let Some(current) = &mut self.current else {
             return interrupted;
         };
         let kind = current.request.kind;
-        let event = open(&current.request);
+        let event = Open::of(&current.request);
         match current.step {
             Step::Held(_) if kind.only_locks() => {
                 interrupted.open[2] = Some(Open {

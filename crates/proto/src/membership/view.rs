@@ -10,7 +10,8 @@ use rackmem_wire::{Copyset, MAX_NODES, NodeId};
 ///
 /// | change | version | epoch | incarnation | live, switch | shadow |
 /// |---|---|---|---|---|---|
-/// | [`admit`](View::admit) a node that is not live | + 1 | | the node's + 1 | with the node | elected if there is none |
+/// | [`admit`](View::admit) a node that was never here | + 1 | | 1 | with the node | elected if there is none |
+/// | [`admit`](View::admit) a node that comes back | + 1 | **+ 1** | the node's + 1 | with the node | elected if there is none |
 /// | [`leave`](View::leave): a live node that has emptied its cache | + 1 | | | without the node | elected if it left |
 /// | [`exclude`](View::exclude) a live node | + 1 | **+ 1** | | without the node | elected if it is excluded |
 /// | [`admit_switch`](View::admit_switch), when there is none | + 1 | **+ 1** | the new epoch | with the switch | elected |
@@ -65,16 +66,25 @@ impl View {
             .then(|| self.incarnations[node as usize])
     }
 
-    /// With a node that is not live, in its next incarnation. Light.
+    /// With a node that is not live, in its next incarnation. Light the first time. A node that comes back numbers its
+    /// events from the beginning, which agents and the switch would take for old ones: heavy.
     #[must_use]
     pub fn admit(&self, node: NodeId) -> Option<View> {
         if node as usize >= MAX_NODES || self.live.contains(node) {
             return None;
         }
-        let mut view = self.touch()?;
+        let comes_back = self.incarnations[node as usize] > 0;
+        let mut view = if comes_back {
+            self.fence()?
+        } else {
+            self.touch()?
+        };
         let incarnation = &mut view.incarnations[node as usize];
         *incarnation = incarnation.checked_add(1)?;
         view.live = view.live.with(node);
+        if comes_back {
+            view.founders = view.live;
+        }
         view.elect();
         Some(view)
     }
@@ -299,7 +309,7 @@ mod tests {
         assert_eq!(again.gone_since(&first), Copyset::of(1));
         assert_eq!(again.gone_since(&again), Copyset::EMPTY);
         let switch = again.exclude_switch().unwrap().admit_switch().unwrap();
-        assert_eq!(switch.switch, Some(4));
+        assert_eq!(switch.switch, Some(5));
     }
 
     #[test]

@@ -212,7 +212,7 @@ fn the_last_of_a_rack_can_die_and_the_rack_come_back() {
         let view = world.roster().view;
         assert_eq!(
             (view.live.0, view.epoch, view.incarnations[1]),
-            (0b10, 2, 2),
+            (0b10, 3, 2),
             "seed {seed}"
         );
         assert_settled(&world, seed);

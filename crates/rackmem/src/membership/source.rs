@@ -130,6 +130,11 @@ impl Settings {
         })
     }
 
+    /// Whether members can come and go.
+    pub fn can_change(&self) -> bool {
+        self.source != Source::Fixed
+    }
+
     /// Takes a place in the rack; returns when this process may serve. See [`Keeper::join`].
     ///
     /// # Errors

@@ -145,6 +145,7 @@ impl Layout {
         Requester::new(RequesterConfig {
             id,
             epoch: EPOCH,
+            incarnation: 1,
             block: BLOCK_BYTES,
             switch: self.has_switch(),
             min_timeout: 1,

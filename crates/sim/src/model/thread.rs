@@ -103,6 +103,7 @@ impl Thread {
         let engine = Requester::new(RequesterConfig {
             id,
             epoch: EPOCH,
+            incarnation: 1,
             block: BLOCK,
             switch: system == System::Switch,
             min_timeout: NEVER,

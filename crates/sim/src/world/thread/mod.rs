@@ -149,6 +149,7 @@ impl Thread {
         let engine = Requester::new(RequesterConfig {
             id,
             epoch: super::EPOCH,
+            incarnation: 1,
             block: BLOCK_BYTES,
             switch: matches!(config.rack, Rack::Switch { .. }),
             min_timeout: config.timeout,

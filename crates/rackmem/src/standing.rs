@@ -1,0 +1,98 @@
+//! What this process knows of the rack's members, where every packet and every miss looks.
+
+use rackmem_proto::membership::View;
+use rackmem_proto::wire::{Copyset, MAX_NODES, NodeId};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// The newest view that this process has begun to live by.
+pub(crate) struct Standing {
+    epoch: AtomicU32,
+    switch: AtomicBool,
+    live: AtomicU32,
+    incarnations: [AtomicU32; MAX_NODES],
+    /// How often the rack has gone on after a rebuild.
+    resumed: AtomicU32,
+    /// What to do when somebody shows that there is a newer epoch.
+    behind: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+// A view is read piece by piece. That is enough: a requester that acts on pieces of two views sends a packet of an
+// epoch that its receiver has left, or one to a node that is not there any more.
+const ORDER: Ordering = Ordering::SeqCst;
+
+impl Standing {
+    pub fn new(view: &View) -> Self {
+        let standing = Standing {
+            epoch: AtomicU32::new(0),
+            switch: AtomicBool::new(false),
+            live: AtomicU32::new(0),
+            incarnations: [const { AtomicU32::new(0) }; MAX_NODES],
+            resumed: AtomicU32::new(0),
+            behind: OnceLock::new(),
+        };
+        standing.adopt(view);
+        standing
+    }
+
+    pub fn adopt(&self, view: &View) {
+        for (mine, theirs) in self.incarnations.iter().zip(view.incarnations) {
+            mine.store(theirs, ORDER);
+        }
+        self.live.store(view.live.0, ORDER);
+        self.switch.store(view.switch.is_some(), ORDER);
+        self.epoch.store(view.epoch, ORDER);
+    }
+
+    #[inline]
+    pub fn epoch(&self) -> u32 {
+        self.epoch.load(ORDER)
+    }
+
+    /// What to do when somebody shows that there is a newer epoch; the first time this is said counts.
+    pub fn when_behind(&self, act: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.behind.set(act);
+    }
+
+    /// A packet of a rebuild has come.
+    pub fn seen_epoch(&self, epoch: u32) {
+        if epoch > self.epoch() {
+            self.hurry();
+        }
+    }
+
+    /// Asks for the newest view. False where members cannot change.
+    pub fn hurry(&self) -> bool {
+        let act = self.behind.get();
+        act.iter().for_each(|act| act());
+        act.is_some()
+    }
+
+    /// Whether requests go through a switch.
+    pub fn switch(&self) -> bool {
+        self.switch.load(ORDER)
+    }
+
+    /// Whether a node is a member.
+    pub fn live(&self, node: NodeId) -> bool {
+        Copyset(self.live.load(ORDER)).contains(node)
+    }
+
+    /// A node's incarnation, if it ever had one.
+    #[inline]
+    pub fn incarnation(&self, node: NodeId) -> u32 {
+        self.incarnations
+            .get(usize::from(node))
+            .map_or(0, |n| n.load(ORDER))
+    }
+
+    /// The rack goes on: whoever waits for an answer may ask again now.
+    pub fn resume(&self) {
+        self.resumed.fetch_add(1, ORDER);
+    }
+
+    #[inline]
+    pub fn resumed(&self) -> u32 {
+        self.resumed.load(ORDER)
+    }
+}

@@ -1,0 +1,262 @@
+//! Members of a real UDP rack die, restart, come and leave while others work.
+
+use rackmem::{Config, Error, Node, Rack, Shared};
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+const LEASE: u64 = 1500;
+/// Longer than anything here takes on a loaded machine.
+const LONG: Duration = Duration::from_secs(20);
+
+struct Cluster {
+    config: Config,
+    folder: PathBuf,
+}
+
+impl Cluster {
+    /// A rack of so many nodes and a switch that nobody has started yet.
+    fn new(name: &str, nodes: usize) -> Cluster {
+        let folder = std::env::temp_dir().join(format!("rackmem-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        // Ports that were free a moment ago.
+        let sockets: Vec<UdpSocket> = (0..=nodes)
+            .map(|_| UdpSocket::bind("127.0.0.1:0").unwrap())
+            .collect();
+        let addresses: Vec<String> = sockets
+            .iter()
+            .map(|socket| format!("\"{}\"", socket.local_addr().unwrap()))
+            .collect();
+        let text = format!(
+            "nodes = [{}]\nswitch = {}\nmembership = \"dir:{}\"\nlease_ms = {LEASE}\n\
+             memory = {}\ncache = {}\npatience_ms = {}",
+            addresses[1..].join(", "),
+            addresses[0],
+            folder.display(),
+            64 << 20,
+            1 << 20,
+            LONG.as_millis(),
+        );
+        Cluster {
+            config: Config::parse(&text).unwrap(),
+            folder,
+        }
+    }
+
+    fn node(&self, id: usize) -> Rack {
+        Rack::join(&self.config, id).unwrap()
+    }
+
+    fn switch(&self) -> Rack {
+        Rack::serve_switch(&self.config).unwrap()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let end = Instant::now() + LONG;
+    while !done() {
+        assert!(Instant::now() < end, "never: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn counters(node: &Node, count: usize) -> Vec<Shared<u64>> {
+    (0..count)
+        .map(|_| node.alloc_isolated(0).unwrap())
+        .collect()
+}
+
+/// Ends the work of others also when this thread panics, so that the test ends.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+/// Threads of these nodes add to counters until told to stop; how often each counter was added to.
+struct Work {
+    added: Vec<AtomicU64>,
+    stop: AtomicBool,
+}
+
+impl Work {
+    fn new(counters: usize) -> Work {
+        Work {
+            added: (0..counters).map(|_| AtomicU64::new(0)).collect(),
+            stop: AtomicBool::new(false),
+        }
+    }
+
+    fn run(&self, node: &Node, addresses: &[u64]) {
+        let mine: Vec<Shared<u64>> = addresses
+            .iter()
+            .map(|addr| node.attach(*addr).unwrap())
+            .collect();
+        let mut at = usize::from(node.id());
+        while !self.stop.load(SeqCst) {
+            at += 1;
+            let which = at % mine.len();
+            mine[which].fetch_add(1).unwrap();
+            self.added[which].fetch_add(1, SeqCst);
+        }
+    }
+
+    fn total(&self) -> u64 {
+        self.added.iter().map(|n| n.load(SeqCst)).sum()
+    }
+
+    fn progress(&self, what: &str) {
+        let before = self.total();
+        eventually(what, || self.total() > before + 200);
+    }
+}
+
+#[test]
+fn work_goes_on_when_the_switch_dies_and_another_comes() {
+    let cluster = Cluster::new("switch", 3);
+    let switch = cluster.switch();
+    let racks: Vec<Rack> = (0..3).map(|id| cluster.node(id)).collect();
+    let nodes: Vec<Node> = racks.iter().enumerate().map(|(i, r)| r.node(i)).collect();
+    let mut all = Vec::new();
+    for node in &nodes {
+        all.extend(counters(node, 3));
+    }
+    let addresses: Vec<u64> = all.iter().map(Shared::addr).collect();
+    let work = Work::new(addresses.len());
+    std::thread::scope(|scope| {
+        for node in &nodes {
+            let (work, addresses) = (&work, &addresses);
+            scope.spawn(move || work.run(node, addresses));
+        }
+        let _stop = Stop(&work.stop);
+        eventually("entries move to the switch", || {
+            switch.metrics().switch.unwrap().entries > 0
+        });
+        work.progress("work with a switch");
+        drop(switch);
+        eventually("everyone is in an epoch without a switch", || {
+            racks
+                .iter()
+                .all(|r| r.view().is_some_and(|v| v.switch.is_none()))
+        });
+        work.progress("work without a switch");
+        let fresh = cluster.switch();
+        eventually("hot entries are in the fresh switch", || {
+            fresh.metrics().switch.unwrap().entries > 0
+        });
+        work.progress("work with the fresh switch");
+        work.stop.store(true, SeqCst);
+        // Requesters must not wait for it while they end.
+        std::thread::sleep(Duration::from_millis(50));
+        drop(fresh);
+    });
+    for (counter, added) in all.iter().zip(&work.added) {
+        assert_eq!(counter.read().unwrap(), added.load(SeqCst));
+    }
+    let metrics = racks[0].metrics();
+    assert!(metrics.nodes[0].rebuilds.done >= 2);
+    assert_eq!(metrics.nodes[0].home.lost, 0);
+}
+
+#[test]
+fn a_dead_nodes_memory_is_lost_and_says_so_and_the_rest_goes_on() {
+    let cluster = Cluster::new("node", 3);
+    let switch = cluster.switch();
+    let mut racks: Vec<Option<Rack>> = (0..3).map(|id| Some(cluster.node(id))).collect();
+    let nodes: Vec<Node> = racks
+        .iter()
+        .enumerate()
+        .map(|(i, r)| r.as_ref().unwrap().node(i))
+        .collect();
+    let kept = counters(&nodes[0], 2);
+    let dirty: Shared<u64> = nodes[1].alloc_isolated(0).unwrap();
+    let gone = counters(&nodes[2], 1);
+    // The dead node will have the only copy of this one.
+    let theirs: Shared<u64> = nodes[2].attach(dirty.addr()).unwrap();
+    theirs.write(7).unwrap();
+    let here: Shared<u64> = nodes[1].attach(gone[0].addr()).unwrap();
+    here.write(5).unwrap();
+    let addresses: Vec<u64> = kept.iter().map(Shared::addr).collect();
+    let work = Work::new(2);
+    std::thread::scope(|scope| {
+        for node in &nodes[..2] {
+            let (work, addresses) = (&work, &addresses);
+            scope.spawn(move || work.run(node, addresses));
+        }
+        let _stop = Stop(&work.stop);
+        work.progress("work of two");
+        let before = [0, 1].map(|at| {
+            let rack: &Rack = racks[at].as_ref().unwrap();
+            rack.metrics().nodes[0].rebuilds.done
+        });
+        drop(racks[2].take());
+        eventually("the others have gone on without it", || {
+            let rebuilds = |at: usize| racks[at].as_ref().unwrap().metrics().nodes[0].rebuilds;
+            rebuilds(0).done > before[0] && rebuilds(1).done > before[1]
+        });
+        work.progress("work without the dead");
+        work.stop.store(true, SeqCst);
+    });
+    for (counter, added) in kept.iter().zip(&work.added) {
+        assert_eq!(counter.read().unwrap(), added.load(SeqCst));
+    }
+    assert!(matches!(here.read(), Err(Error::NodeLost { node: 2 })));
+    assert!(matches!(
+        here.fetch_add(1),
+        Err(Error::NodeLost { node: 2 })
+    ));
+    let lost = |node: &Node| node.load(dirty.addr());
+    assert!(matches!(lost(&nodes[0]), Err(Error::Lost { .. })));
+    assert!(matches!(lost(&nodes[1]), Err(Error::Lost { .. })));
+    // What it held before the dead node wrote to it is all there is.
+    nodes[0].accept_loss(dirty.addr()).unwrap();
+    assert_eq!(lost(&nodes[0]).unwrap(), 0);
+    dirty.fetch_add(3).unwrap();
+    assert_eq!(lost(&nodes[0]).unwrap(), 3);
+    // The node comes back with new memory: old addresses are never used again.
+    let again = cluster.node(2);
+    let fresh = counters(&again.node(2), 1);
+    assert_ne!(fresh[0].addr(), gone[0].addr());
+    eventually("the others admit it", || {
+        let view = racks[0].as_ref().unwrap().view().unwrap();
+        view.live.contains(2)
+    });
+    let far: Shared<u64> = nodes[0].attach(fresh[0].addr()).unwrap();
+    assert_eq!(far.fetch_add(1).unwrap(), 0);
+    assert!(matches!(
+        nodes[0].load(gone[0].addr()),
+        Err(Error::Lost { .. })
+    ));
+    drop(switch);
+}
+
+#[test]
+fn a_node_that_gives_no_memory_leaves_without_a_pause() {
+    let cluster = Cluster::new("leave", 2);
+    let first = cluster.node(0);
+    let second = cluster.node(1);
+    let counter: Shared<u64> = first.node(0).alloc(0).unwrap();
+    let far: Shared<u64> = second.node(1).attach(counter.addr()).unwrap();
+    far.fetch_add(5).unwrap();
+    let epoch = first.view().unwrap().epoch;
+    second.leave().unwrap();
+    assert_eq!(counter.read().unwrap(), 5);
+    eventually("it is gone", || !first.view().unwrap().live.contains(1));
+    assert_eq!(first.view().unwrap().epoch, epoch, "nobody was fenced");
+    assert!(matches!(far.read(), Err(Error::Closed)));
+    let back = cluster.node(1);
+    let far: Shared<u64> = back.node(1).attach(counter.addr()).unwrap();
+    assert_eq!(far.fetch_add(1).unwrap(), 5);
+    counters(&back.node(1), 1);
+    assert!(matches!(back.leave(), Err(Error::InUse { node: 1 })));
+}
