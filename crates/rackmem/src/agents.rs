@@ -280,8 +280,13 @@ impl Agents {
         f(&mut locked(&self.home).agent)
     }
 
-    /// Drops the copies of blocks whose home is not what it was.
-    pub fn drop_copies_of(&self, gone: Copyset) {
+    /// Drops the copies of blocks whose home is not what it was, and what was kept for requesters that are no more: a
+    /// node that comes back uses their numbers again.
+    pub fn forget(&self, gone: Copyset) {
+        if let Some(recovery) = &self.recovery {
+            let retained = &mut locked(recovery).retained;
+            retained.retain(|id, _| !gone.contains(id.node));
+        }
         let copies = self.cache.copies();
         for (tag, _) in copies.filter(|(tag, _)| gone.contains(tag.home())) {
             if let Some(entry) = self.cache.lock_tag(tag) {

@@ -115,7 +115,7 @@ impl Rebuilding {
         state
             .read
             .extend(cut.iter().flat_map(|cut| cut.unfinished).flatten());
-        agents.drop_copies_of(view.gone_since(&state.settled));
+        agents.forget(view.gone_since(&state.settled));
         state.begin(self, view, agents);
         let mut told = Instant::now();
         loop {

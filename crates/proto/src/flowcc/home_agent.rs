@@ -93,7 +93,7 @@ pub struct HomeAgent {
     pub(super) directory: Directory,
     pub(super) scores: PerRequester<[Score; 2]>,
     pub(super) executed: LastExecuted,
-    grown: Vec<(RequesterId, Seq, u64)>,
+    pub(super) grown: Vec<(RequesterId, Seq, u64)>,
     pub(super) gathers: Gathers,
     pub(super) mover: Mover,
     /// What is known of entries that are being made anew; while there is any of it, nothing is served.

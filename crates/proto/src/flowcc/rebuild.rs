@@ -11,8 +11,9 @@
 //! | 4 | it settles its entries, and tells everyone that it is ready | everyone is |
 //!
 //! Another change in the middle begins again with step 1 in the next epoch. That loses nothing: a node lets go of a
-//! rescued block only when home has it, home remembers that until it has settled, and nobody executes
-//! anything before everyone has settled.
+//! rescued block only when home has it, home remembers that until it has settled, and a home serves nothing before
+//! everyone has told it everything; what is told of an event that was cut off in an epoch before the one in which a
+//! home's entries were made explains none of that home's locks.
 
 use super::assembly::Assembly;
 use super::streams::{Received, Stream, Streams};
