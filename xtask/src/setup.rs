@@ -270,7 +270,7 @@ mod tests {
         );
         assert_eq!(
             names(missing("test", |program| program == "python3")),
-            ["redis-cli", "redis-server", "etcd"]
+            ["redis-cli", "redis-server", "etcd", "tcpdump"]
         );
         assert!(missing("test", |_| true).is_empty());
     }
