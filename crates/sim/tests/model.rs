@@ -102,6 +102,20 @@ fn a_full_cache_has_hits_only_where_any_block_may_be_anywhere() {
 }
 
 #[test]
+fn shared_blocks_hit_as_often_as_chance_has_it() {
+    // A read hits when this node's last access is younger than any other's last write, a write when its last write
+    // is younger than any other's last access.
+    let (mine, others, writes) = (1.0 / 8.0, 7.0 / 8.0, 0.5);
+    let reads_hit = mine / (mine + others * writes);
+    let writes_hit = mine * writes / (mine * writes + others);
+    let expected = (reads_hit + writes_hit) / 2.0;
+    for system in [System::Switch, System::HomeOnly, System::Directory] {
+        let hits = run(system, 100).hit_rate();
+        assert!((hits - expected).abs() < 0.02, "{hits}, not {expected}");
+    }
+}
+
+#[test]
 fn staying_on_a_block_costs_a_hit() {
     let mut experiment = experiment(System::Switch, 0);
     experiment.workload.locality = 100;

@@ -26,11 +26,11 @@ pub fn policy(workload: &Workload) -> Migration {
     }
 }
 
-/// The switch of a rack, scaled.
-pub fn switch(workload: &Workload) -> SwitchConfig {
+/// The switch of a rack.
+pub fn switch(sets: usize) -> SwitchConfig {
     SwitchConfig {
         epoch: EPOCH,
-        sets: workload.switch_sets(),
+        sets,
         shadow: Some(SHADOW),
         ..SwitchConfig::default()
     }
@@ -45,8 +45,8 @@ pub struct Migrating {
 
 impl Migrating {
     /// A node's part.
-    pub fn new(me: NodeId, workload: &Workload) -> Self {
-        let switch = switch(workload);
+    pub fn new(me: NodeId, workload: &Workload, sets: usize) -> Self {
+        let switch = switch(sets);
         let shipped = ShadowConfig::new(me, EPOCH, switch.ways, switch.sets);
         let config = ShadowConfig {
             leave: shipped.leave.div_ceil(workload.scale),

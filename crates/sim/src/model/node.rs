@@ -5,6 +5,7 @@ use super::cache::Cache;
 use super::fabric::{Fabric, Packet};
 use super::migration::{self, Migrating};
 use super::params::{Agents, Costs, System};
+use super::run::Experiment;
 use super::thread::Thread;
 use super::workload::Workload;
 use super::{BLOCK, EPOCH};
@@ -62,7 +63,14 @@ const CACHE: usize = 1;
 
 impl Node {
     /// A node that has handed out all memory that the workload uses, and cached none of it.
-    pub fn new(id: NodeId, system: System, workload: Workload, costs: Costs) -> Self {
+    pub fn new(id: NodeId, experiment: &Experiment) -> Self {
+        let Experiment {
+            system,
+            workload,
+            costs,
+            switch_sets,
+            ..
+        } = *experiment;
         let chunks = (u64::from(workload.at_home()) * u64::from(BLOCK)).div_ceil(CHUNK) as u32;
         let mut home = HomeAgent::new(home_config(id, system, &workload, chunks));
         home.grow(chunks);
@@ -81,7 +89,8 @@ impl Node {
             ),
             home,
             executed: LastExecuted::default(),
-            migrating: (system == System::Switch).then(|| Migrating::new(id, &workload)),
+            migrating: (system == System::Switch)
+                .then(|| Migrating::new(id, &workload, switch_sets)),
             servers: vec![Server::default(); servers.into()].into(),
             queues: vec![VecDeque::new(); queues].into(),
             parked: Vec::new(),
