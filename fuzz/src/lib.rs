@@ -5,6 +5,7 @@
 
 pub mod agents;
 mod dice;
+pub mod rebuild;
 mod replies;
 pub mod resp;
 pub mod switch_program;
@@ -46,6 +47,12 @@ pub const TARGETS: &[Target] = &[
         about: "home agent, cache agent and requester take any sequence of packets and timeouts",
         seeds: agents::seeds,
         run: agents::fuzz,
+    },
+    Target {
+        name: "rebuild",
+        about: "whoever makes the directory anew, and a switch's shadow, take any sequence of packets",
+        seeds: rebuild::seeds,
+        run: rebuild::fuzz,
     },
     Target {
         name: "udp_ports",
