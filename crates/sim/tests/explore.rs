@@ -68,6 +68,11 @@ fn entries_on_the_move_keep_every_promise() {
 }
 
 #[test]
+fn what_dies_takes_no_promise_with_it() {
+    all_hold("epoch-");
+}
+
+#[test]
 fn scenarios_have_names_of_their_own_and_say_what_they_show() {
     let names: BTreeSet<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
     assert_eq!(names.len(), SCENARIOS.len());

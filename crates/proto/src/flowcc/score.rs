@@ -127,6 +127,11 @@ pub fn pass_on(score: &mut Score, seq: Seq) -> Verdict {
     }
 }
 
+/// The event that was granted and has not been released, if one is.
+pub fn holder(score: Score) -> Option<Seq> {
+    (score & GRANTED != 0).then_some(Seq((score >> 32) as u32))
+}
+
 /// Takes the authority to release: true exactly once for a granted event.
 #[inline]
 pub fn leave(score: &mut Score, seq: Seq) -> bool {
@@ -191,8 +196,10 @@ mod tests {
         // A reader's retransmission takes the lock a second time: that one is given back at once.
         assert_eq!(enter(&mut score, Seq(1), true, true, NOW), granted(true));
         assert_eq!(enter(&mut score, Seq(1), false, true, NOW), granted(false));
+        assert_eq!(holder(score), Some(Seq(1)));
         assert!(leave(&mut score, Seq(1)));
         assert!(!leave(&mut score, Seq(1)));
+        assert_eq!(holder(score), None);
         assert_eq!(
             enter(&mut score, Seq(1), true, true, NOW),
             Verdict::Refused { undo: true }

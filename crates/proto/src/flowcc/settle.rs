@@ -19,7 +19,7 @@ use super::directory::{Entry, Owner};
 use super::home_agent::HomeAgent;
 use super::rebuild::Open;
 use super::{lock, score};
-use crate::switch::Registers;
+use crate::switch::{Grant, Registers};
 use crate::wire::{Copyset, GlobalStatus, NodeId, Record, RequesterId, Tag};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -29,7 +29,7 @@ use alloc::vec::Vec;
 struct Finding {
     copyset: Copyset,
     writer: Option<NodeId>,
-    /// An event of a live node explains the entry's lock.
+    /// An event of a live node holds the entry's lock.
     explained: bool,
     /// What a surviving switch has of it.
     registers: Option<Registers>,
@@ -44,6 +44,10 @@ pub struct Findings {
     /// Blocks whose last content has come into home's memory. They outlive an attempt: whoever had the content has
     /// let go of it.
     rescued: BTreeSet<Tag>,
+    /// Events of live nodes, of the epoch in which the entries were made.
+    open: Vec<(RequesterId, Open)>,
+    /// What a surviving switch had granted and nobody had unlocked.
+    granted: BTreeSet<Grant>,
 }
 
 /// What settling has come to.
@@ -75,6 +79,12 @@ impl HomeAgent {
         self.config.epoch = epoch;
     }
 
+    /// Whether a block's last content died with a node, and nobody has accepted that yet.
+    pub fn lost(&mut self, tag: Tag) -> bool {
+        let entry = self.directory.entry(tag);
+        entry.is_some_and(|entry| entry.owner == Owner::Lost)
+    }
+
     /// Whether it serves nothing.
     pub fn frozen(&self) -> bool {
         self.findings.is_some()
@@ -101,20 +111,24 @@ impl HomeAgent {
         if open.tag.home() != self.config.node {
             return;
         }
+        let slot = open.slot;
+        let id = RequesterId { node, slot };
         if open.bare {
-            let slot = open.slot;
-            findings.held.push((RequesterId { node, slot }, open));
+            findings.held.push((id, open));
         }
         if open.epoch == settled as u16 {
-            findings.blocks.entry(open.tag).or_default().explained = true;
+            findings.open.push((id, open));
         }
     }
 
-    /// A surviving switch has this entry.
+    /// A surviving switch has this entry, or has granted this event.
     pub fn note_registers(&mut self, record: Record) {
-        if let Some(findings) = &mut self.findings
-            && let Some(registers) = Registers::from_word(record.word)
-        {
+        let Some(findings) = &mut self.findings else {
+            return;
+        };
+        if let Some(grant) = Grant::from_record(record) {
+            findings.granted.insert(grant);
+        } else if let Some(registers) = Registers::from_word(record.word) {
             findings.blocks.entry(record.tag).or_default().registers = Some(registers);
         }
     }
@@ -130,9 +144,10 @@ impl HomeAgent {
     /// `switch_lost`: so has the switch.
     pub fn settle(&mut self, gone: Copyset, switch_lost: bool) -> Settled {
         let mut settled = Settled::default();
-        let Some(findings) = self.findings.take() else {
+        let Some(mut findings) = self.findings.take() else {
             return settled;
         };
+        self.explain(&mut findings);
         let moving: BTreeSet<Tag> = self.mover.under_way().collect();
         for (tag, entry) in self.directory.each() {
             let finding = findings.blocks.get(&tag).copied().unwrap_or_default();
@@ -156,6 +171,22 @@ impl HomeAgent {
             self.hold_again(id, open);
         }
         settled
+    }
+
+    /// Finds the locks that live nodes' events hold. That an event is open explains nothing: it may wait for a lock that
+    /// the dead hold. Only its owner's score says that it was granted.
+    fn explain(&mut self, findings: &mut Findings) {
+        for (requester, open) in &findings.open {
+            let row = self.scores.row(*requester)[open.seq.parity()];
+            let seq = open.seq.0;
+            let by_switch = findings.granted.contains(&Grant {
+                requester: *requester,
+                seq,
+            });
+            if by_switch || score::holder(row) == Some(open.seq) {
+                findings.blocks.entry(open.tag).or_default().explained = true;
+            }
+        }
     }
 
     /// A bare lock outlives the epoch: it is an application's, and the application is alive.

@@ -2,7 +2,8 @@
 
 use super::entry::{FREE, stored};
 use super::program::SwitchProgram;
-use crate::wire::{Copyset, GlobalStatus, NodeId, Record, Tag};
+use crate::flowcc::score;
+use crate::wire::{Copyset, GlobalStatus, NodeId, Record, RequesterId, Tag};
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
@@ -30,6 +31,37 @@ impl Registers {
             status: GlobalStatus::from_byte(word as u8)?,
             copyset: Copyset((word >> 32) as u32),
         })
+    }
+}
+
+/// An event that has been granted and not unlocked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Grant {
+    /// Whose.
+    pub requester: RequesterId,
+    /// Its sequence number.
+    pub seq: u32,
+}
+
+/// The tag of a grant's record: no block begins at an odd address.
+const GRANT: Tag = Tag(1);
+
+impl Grant {
+    /// As a record.
+    pub fn to_record(self) -> Record {
+        let RequesterId { node, slot } = self.requester;
+        let word = u64::from(node) << 48 | u64::from(slot) << 32 | u64::from(self.seq);
+        Record { tag: GRANT, word }
+    }
+
+    /// From a record, if it is one of a grant.
+    pub fn from_record(record: Record) -> Option<Self> {
+        let requester = RequesterId {
+            node: (record.word >> 48) as NodeId,
+            slot: (record.word >> 32) as u16,
+        };
+        let seq = record.word as u32;
+        (record.tag == GRANT).then_some(Grant { requester, seq })
     }
 }
 
@@ -140,7 +172,21 @@ impl SwitchProgram {
         self.frozen
     }
 
-    /// The entries of blocks of one home.
+    fn grants(&self) -> impl Iterator<Item = Grant> {
+        let requesters = usize::from(self.config.requesters);
+        let scores = self.scores.items().iter().enumerate();
+        scores.filter_map(move |(at, &score)| {
+            let row = at / 2;
+            let requester = RequesterId {
+                node: (row / requesters) as NodeId,
+                slot: (row % requesters) as u16,
+            };
+            let seq = score::holder(score)?.0;
+            Some(Grant { requester, seq })
+        })
+    }
+
+    /// The entries of blocks of one home, and the events, of any block, that have been granted and not unlocked.
     pub fn entries_of(&self, home: NodeId) -> Vec<Record> {
         let mut records = Vec::new();
         for at in 0..self.config.sets {
@@ -153,6 +199,7 @@ impl SwitchProgram {
                 }
             }
         }
+        records.extend(self.grants().map(Grant::to_record));
         records
     }
 
@@ -192,5 +239,17 @@ mod tests {
         };
         assert_eq!(Registers::from_word(registers.to_word()), Some(registers));
         assert_eq!(Registers::from_word(3), None);
+    }
+
+    #[test]
+    fn a_grant_comes_back_from_a_record_and_no_entry_is_one() {
+        let grant = Grant {
+            requester: RequesterId { node: 31, slot: 63 },
+            seq: u32::MAX,
+        };
+        assert_eq!(Grant::from_record(grant.to_record()), Some(grant));
+        let word = grant.to_record().word;
+        let tag = Tag(0x1000);
+        assert_eq!(Grant::from_record(Record { tag, word }), None);
     }
 }

@@ -1,13 +1,13 @@
 //! The scenarios.
 
 use super::scenario::Op::{self, Evict, HoldRead, HoldWrite, Read, Write};
-use super::scenario::{Budget, Program, Scenario, Size};
+use super::scenario::{Budget, Failure, Program, Scenario, Size};
 use super::witness::Witness::{
-    AnsweredAgain, Collided, EvictedClean, EvictedDirty, Gathered, GrantedAfterRefusal,
-    GrantedBySwitch, HeldTogether, IgnoredOld, Migrated, PassedOnAfterMove, Recalled,
-    RefusedInvalid, RefusedLocked, RefusedMoved, Returned, Stayed, TailWaited, TwoReadersLock,
-    TwoSharers, UnlockAfterMove, UnlockedAgain, UpgradedOverSharers, WaitedForNeighbour,
-    WrittenBackUnderRead,
+    AnsweredAgain, Collided, EvictedClean, EvictedDirty, Fenced, FencedHeld, Gathered,
+    GrantedAfterRefusal, GrantedBySwitch, HeldTogether, IgnoredOld, LostWithNode, Migrated,
+    PassedOnAfterMove, Recalled, RefusedInvalid, RefusedLocked, RefusedMoved, Rescued, Returned,
+    Stayed, TailWaited, ToldLost, TwoReadersLock, TwoSharers, UnlockAfterMove, UnlockedAgain,
+    UpgradedOverSharers, WaitedForNeighbour, WrittenBackUnderRead,
 };
 use crate::world::Rack;
 
@@ -23,6 +23,7 @@ const SOME: Budget = Budget {
     early: 0,
     retries: 0,
     moves: 0,
+    epochs: 0,
 };
 /// Besides, a timeout is early and a refused request is repeated too soon.
 const MORE: Budget = Budget {
@@ -31,9 +32,22 @@ const MORE: Budget = Budget {
     early: 1,
     retries: 1,
     moves: 0,
+    epochs: 0,
 };
 
-/// With an entry moved once.
+/// A perfect network.
+const NONE: Budget = Budget {
+    losses: 0,
+    duplicates: 0,
+    ..SOME
+};
+
+/// With so many new epochs.
+const fn and_epochs(budget: Budget, epochs: u8) -> Budget {
+    Budget { epochs, ..budget }
+}
+
+/// With entries moved so often.
 const fn and_moves(budget: Budget, moves: u8) -> Budget {
     Budget { moves, ..budget }
 }
@@ -58,6 +72,7 @@ const BASE: Scenario = Scenario {
     homes: &[0, 1],
     programs: &[],
     in_switch: &[],
+    failures: &[],
     budget: SOME,
     deep: MORE,
     segments: 1,
@@ -103,7 +118,7 @@ pub const SCENARIOS: &[Scenario] = &[
         shows: "two sharers that both want to write",
         programs: &[on(1, &[Read(0), Write(0)]), on(2, &[Read(0), Write(0)])],
         sometimes: &[UpgradedOverSharers, RefusedInvalid, GrantedAfterRefusal],
-        size: size(628_977, 1_921_738),
+        size: size(630_465, 1_924_162),
         ..BASE
     },
     Scenario {
@@ -111,7 +126,7 @@ pub const SCENARIOS: &[Scenario] = &[
         shows: "evictions race with requests for the same block",
         programs: &[on(1, &[Write(0), Evict(0)]), on(2, &[Read(0), Evict(0)])],
         sometimes: &[EvictedClean, EvictedDirty, RefusedInvalid],
-        size: size(778_127, 2_530_090),
+        size: size(787_421, 2_547_362),
         ..BASE
     },
     Scenario {
@@ -127,7 +142,7 @@ pub const SCENARIOS: &[Scenario] = &[
         shows: "two threads of a node miss together (hard place 8)",
         programs: &[on(1, &[Read(0)]), on(1, &[Write(0)]), on(2, &[Write(0)])],
         sometimes: &[WaitedForNeighbour, UpgradedOverSharers, Recalled],
-        size: size(74_611, 224_218),
+        size: size(74_963, 224_870),
         ..BASE
     },
     Scenario {
@@ -168,7 +183,7 @@ pub const SCENARIOS: &[Scenario] = &[
         rack: Rack::Gather,
         programs: &[on(1, &[Write(0), Read(1)]), on(2, &[Read(0), Write(0)])],
         sometimes: &[Gathered, UpgradedOverSharers],
-        size: size(237_409, 812_144),
+        size: size(239_041, 815_956),
         ..BASE
     },
     Scenario {
@@ -200,7 +215,7 @@ pub const SCENARIOS: &[Scenario] = &[
         shows: "home-upgrades, owned by the switch",
         programs: &[on(1, &[Read(0), Write(0)]), on(2, &[Read(0), Write(0)])],
         sometimes: &[UpgradedOverSharers, RefusedInvalid, GrantedAfterRefusal],
-        size: size(690_340, 2_115_676),
+        size: size(691_828, 2_118_100),
         ..SWITCH
     },
     Scenario {
@@ -208,7 +223,7 @@ pub const SCENARIOS: &[Scenario] = &[
         shows: "home-evictions, owned by the switch",
         programs: &[on(1, &[Write(0), Evict(0)]), on(2, &[Read(0), Evict(0)])],
         sometimes: &[EvictedClean, EvictedDirty, RefusedInvalid],
-        size: size(834_857, 2_712_548),
+        size: size(844_151, 2_729_820),
         ..SWITCH
     },
     Scenario {
@@ -216,7 +231,7 @@ pub const SCENARIOS: &[Scenario] = &[
         shows: "home-neighbours, owned by the switch (hard place 8)",
         programs: &[on(1, &[Read(0)]), on(1, &[Write(0)]), on(2, &[Write(0)])],
         sometimes: &[WaitedForNeighbour, UpgradedOverSharers, Recalled],
-        size: size(80_273, 241_629),
+        size: size(80_625, 242_281),
         ..SWITCH
     },
     Scenario {
@@ -264,6 +279,99 @@ pub const SCENARIOS: &[Scenario] = &[
         deep: and_moves(MORE, 2),
         sometimes: &[Collided, Returned, Migrated],
         size: size(330_374, 1_205_036),
+        ..SWITCH
+    },
+    Scenario {
+        name: "epoch-switch-dies",
+        shows: "the switch dies in the middle of events (hard place 6, §5.4)",
+        programs: &[on(1, &[Write(0)]), on(2, &[Write(0), Read(0)])],
+        homes: &[0],
+        in_switch: &[0],
+        failures: &[Failure::Switch],
+        budget: and_epochs(SOME, 1),
+        deep: and_epochs(MORE, 1),
+        sometimes: &[Fenced, FencedHeld, Rescued],
+        size: size(123_707, 376_392),
+        ..SWITCH
+    },
+    Scenario {
+        name: "epoch-node-dies",
+        shows: "a node dies in the middle of events, perhaps with the last content (hard place 6, §5.4)",
+        programs: &[on(1, &[Write(0)]), on(2, &[Write(0), Read(0)])],
+        homes: &[0],
+        failures: &[Failure::Node(1)],
+        budget: and_epochs(SOME, 1),
+        deep: and_epochs(MORE, 1),
+        sometimes: &[Fenced, FencedHeld, LostWithNode, ToldLost],
+        size: size(21_450, 81_629),
+        ..BASE
+    },
+    Scenario {
+        name: "epoch-node-dies-switch-stays",
+        shows: "the same where the surviving switch knows who held which lock (§5.4)",
+        programs: &[on(1, &[Write(0)]), on(2, &[Write(0), Read(0)])],
+        homes: &[0],
+        in_switch: &[0],
+        failures: &[Failure::Node(1)],
+        budget: and_epochs(SOME, 1),
+        deep: and_epochs(MORE, 1),
+        sometimes: &[Fenced, FencedHeld, LostWithNode, ToldLost],
+        size: size(23_709, 89_195),
+        ..SWITCH
+    },
+    Scenario {
+        name: "epoch-evictions",
+        shows: "dirty data on its way home is not lost when an epoch ends (§5.4)",
+        programs: &[on(1, &[Write(0), Evict(0)]), on(2, &[Read(0), Evict(0)])],
+        homes: &[0],
+        failures: &[Failure::Nothing],
+        budget: and_epochs(NONE, 1),
+        deep: and_epochs(SOME, 1),
+        sometimes: &[Fenced, FencedHeld, Rescued],
+        size: size(69_447, 150_481),
+        ..BASE
+    },
+    Scenario {
+        name: "epoch-locks",
+        shows: "bare locks outlive an epoch and still exclude each other (§6)",
+        programs: &[
+            on(1, &[HoldRead(0)]),
+            on(2, &[HoldWrite(0)]),
+            on(0, &[Write(0)]),
+        ],
+        homes: &[0],
+        in_switch: &[0],
+        failures: &[Failure::Switch],
+        budget: and_epochs(SOME, 1),
+        deep: and_epochs(MORE, 1),
+        sometimes: &[Fenced, FencedHeld],
+        size: size(780_258, 2_380_541),
+        ..SWITCH
+    },
+    Scenario {
+        name: "epoch-twice",
+        shows: "the switch dies, and then a node (hard place 6, §5.4)",
+        programs: &[on(1, &[Write(0)]), on(2, &[Read(0), Write(0)])],
+        homes: &[0],
+        in_switch: &[0],
+        failures: &[Failure::Switch, Failure::Node(1)],
+        budget: and_epochs(NONE, 2),
+        deep: and_epochs(SOME, 2),
+        sometimes: &[Fenced, LostWithNode, Rescued],
+        size: size(8_130, 20_478),
+        ..SWITCH
+    },
+    Scenario {
+        name: "epoch-moves",
+        shows: "an epoch ends while entries are on their way to the switch or back (§5.2, §5.4)",
+        programs: &[on(1, &[Write(0)]), on(2, &[Read(0)])],
+        homes: &[0],
+        in_switch: &[],
+        failures: &[Failure::Switch, Failure::Nothing],
+        budget: and_epochs(and_moves(NONE, 2), 1),
+        deep: and_epochs(and_moves(SOME, 2), 1),
+        sometimes: &[Fenced, Migrated, Returned],
+        size: size(48_297, 111_349),
         ..SWITCH
     },
 ];

@@ -14,6 +14,9 @@ impl Rack {
     /// The first promise that a state breaks.
     pub fn broken(&mut self, state: &State) -> Option<Complaint> {
         (0..self.layout.blocks()).find_map(|block| {
+            if self.entry(state, block)?.lost {
+                return self.lost(state, block);
+            }
             let seen = self.block(state, block)?;
             self.watch(&seen);
             let broken = INVARIANTS.iter().find_map(|invariant| {
@@ -23,6 +26,18 @@ impl Rack {
             });
             broken.or_else(|| self.held(state, block))
         })
+    }
+
+    /// A block may be lost only if a node has died, and then nobody has it.
+    fn lost(&mut self, state: &State, block: usize) -> Option<Complaint> {
+        self.seen.see(Witness::LostWithNode);
+        let mut nodes = 0..usize::from(self.layout.scenario.nodes);
+        let died = nodes
+            .clone()
+            .any(|node| self.view(state, node).threads.is_empty());
+        let had = nodes.any(|node| self.view(state, node).copies[block].is_some());
+        let detail = format!("block {block} is lost, died: {died}, a node has it: {had}");
+        (!died || had).then_some(("no data is lost", "§5.4", detail))
     }
 
     /// Everything there is to know about a block.

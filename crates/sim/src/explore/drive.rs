@@ -153,7 +153,7 @@ impl Node {
     }
 
     /// Does what can be done now.
-    fn advance(&mut self, at: usize, layout: &Layout, fx: &mut Effects) {
+    pub fn advance(&mut self, at: usize, layout: &Layout, fx: &mut Effects) {
         while self.drive(at, layout, fx) {}
         let thread = &mut self.threads[at];
         if thread.engine.can_unlock() {
@@ -177,6 +177,11 @@ impl Node {
                 return self.leave(at, purpose, block, then, keep, layout, fx);
             }
             (Stage::Holding, _) | (_, Step::Waiting) => return false,
+            (Stage::WritingBack, Step::Refused(Reason::Fenced)) => {
+                // The epoch ended before home had all of it: this is the only copy.
+                self.slots[usize::from(block)].status = LocalStatus::Modified;
+                self.end(at, purpose, block, Then::Relook, true);
+            }
             (_, Step::Refused(reason)) => self.refused(at, purpose, block, reason, fx),
             (_, Step::Lost) => {
                 complain(at, "a requester gave up", fx);
@@ -212,8 +217,12 @@ impl Node {
     ) {
         let evicts = matches!(purpose, Purpose::EvictClean | Purpose::EvictDirty);
         let (then, keep) = match reason {
-            Reason::Invalid | Reason::Moved if evicts => (Then::Relook, true),
-            Reason::Invalid | Reason::Moved => (Then::Again, false),
+            Reason::Invalid | Reason::Moved | Reason::Fenced if evicts => (Then::Relook, true),
+            Reason::Invalid | Reason::Moved | Reason::Fenced => (Then::Again, false),
+            Reason::Lost => {
+                fx.seen.see(Witness::ToldLost);
+                (Then::Finish, true)
+            }
             Reason::Locked => (Then::Again, true),
             other => {
                 complain(
@@ -260,6 +269,7 @@ impl Node {
                 LocalStatus::Modified
             }
         };
+        self.downgraded[usize::from(block)] &= purpose != Purpose::EvictClean;
         if install != LocalStatus::Invalid {
             fx.notes.push((node, block, "installed"));
             self.perform(at, block, layout, fx);

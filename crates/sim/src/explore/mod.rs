@@ -22,6 +22,7 @@ mod catalogue;
 mod checks;
 mod drive;
 mod effects;
+mod epoch;
 mod graph;
 mod layout;
 mod moves;
@@ -41,6 +42,6 @@ mod witness;
 
 pub use catalogue::SCENARIOS;
 pub use report::{Ended, Report, Violation};
-pub use scenario::{Budget, Op, Program, Scenario, Size};
+pub use scenario::{Budget, Failure, Op, Program, Scenario, Size};
 pub use search::{Limits, MAX_STATES, Progress, explore};
 pub use witness::Witness;

@@ -8,6 +8,7 @@
 //! | a thread tries again what was refused | a retry, while it would be refused again |
 //! | a requester or a home agent sends again | an early timeout, while packets are in flight |
 //! | a home agent is told to move an entry to the switch, or to take it back | a move |
+//! | something dies and the rack goes on in a new epoch (`epoch`) | an epoch |
 //! | of the packets that any of these sends, some are lost | a loss each |
 //!
 //! Nothing more is needed. A packet that is lost late is one that was lost at once: nobody can tell. Two copies in
@@ -22,7 +23,7 @@
 
 use super::effects::{Complaint, Observation};
 use super::layout::Layout;
-use super::parts::{Input, PacketId, Parts};
+use super::parts::{Input, PacketId, Part, Parts};
 use super::plan::Next;
 use super::scenario::Budget;
 use super::state::State;
@@ -101,7 +102,7 @@ impl Rack {
             self.migrations(state, part, into)?;
             self.resends(state, part, into)?;
         }
-        Ok(())
+        self.epochs(state, into)
     }
 
     fn arrival(
@@ -192,7 +193,9 @@ impl Rack {
         part: usize,
         into: &mut Vec<(Move, State)>,
     ) -> Result<(), Broken> {
-        let Some(moves) = state.left.moves.checked_sub(1) else {
+        let switch = state.parts[usize::from(self.layout.scenario.nodes)];
+        let lives = self.layout.has_switch() && matches!(self.parts.part(switch), Part::Switch(_));
+        let Some(moves) = state.left.moves.checked_sub(1).filter(|_| lives) else {
             return Ok(());
         };
         let left = Budget {
@@ -320,8 +323,37 @@ impl Rack {
     }
 }
 
+impl Rack {
+    /// A failure that begins a new epoch, in the middle of whatever is under way.
+    fn epochs(&mut self, state: &State, into: &mut Vec<(Move, State)>) -> Result<(), Broken> {
+        let Some(epochs) = state.left.epochs.checked_sub(1) else {
+            return Ok(());
+        };
+        for (nth, failure) in self.layout.scenario.failures.iter().enumerate() {
+            let input = Input::Epoch(nth as u8);
+            let outcome = self.parts.step(state.parts[0], input, &self.layout);
+            let action = Move {
+                part: 0,
+                input,
+                stays: false,
+                lost: 0,
+                outcome,
+            };
+            match self.begin_epoch(state, *failure) {
+                Ok(Some(mut next)) => {
+                    next.left.epochs = epochs;
+                    into.push((action, next));
+                }
+                Ok(None) => {}
+                Err(complaint) => return Err((action, complaint)),
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Loads and stores happen at one instant: each must agree with a memory that does one at a time.
-fn observe(observed: &[Observation], state: &mut State) -> Result<(), Complaint> {
+pub(super) fn observe(observed: &[Observation], state: &mut State) -> Result<(), Complaint> {
     for observation in observed {
         let (Observation::Read(block, saw) | Observation::Wrote(block, saw, _)) = *observation;
         let block = usize::from(block);

@@ -41,9 +41,16 @@ pub struct Node {
     pub slots: Vec<Slot>,
     /// Its threads, by the slots of their requesters.
     pub threads: Vec<Thread>,
-    executed: LastExecuted,
-    retained: Vec<(RequesterId, Seq, Value)>,
+    /// The epoch it is in, and whether that has a switch.
+    pub(super) epoch: (u32, bool),
+    pub(super) executed: LastExecuted,
+    pub(super) retained: Vec<Retained>,
+    /// Blocks that this cache has downgraded: their homes may not have them yet.
+    pub(super) downgraded: Vec<bool>,
 }
+
+/// A block that has been given away, for a retransmission: to which event, which block, its words.
+pub type Retained = (RequesterId, Seq, u8, Value);
 
 impl Node {
     /// A node before anything has happened.
@@ -55,18 +62,22 @@ impl Node {
             memory: vec![Value::default(); layout.blocks()],
             slots: vec![Slot::default(); layout.blocks()],
             threads: threads.map(|index| Thread::new(index, layout)).collect(),
+            epoch: (EPOCH, layout.has_switch()),
             executed: LastExecuted::default(),
             retained: Vec::new(),
+            downgraded: vec![false; layout.blocks()],
         }
     }
 
     /// Everything that decides what it will do.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
+        self.epoch.hash(into);
         self.home.fingerprint(into);
         self.executed.fingerprint(into);
         self.memory.hash(into);
         self.slots.hash(into);
         self.retained.hash(into);
+        self.downgraded.hash(into);
         for thread in &self.threads {
             thread.fingerprint(into);
         }
@@ -129,6 +140,8 @@ impl Node {
         if layout.mutated(Mutation::ForgetExecuted) {
             executed = Executed::New;
         }
+        let reads_dirty = header.kind == Kind::ReadMiss && header.status == GlobalStatus::Modified;
+        self.downgraded[usize::from(block)] |= reads_dirty && executed != Executed::Old;
         let slot = self.slots[usize::from(block)];
         let words = match slot.status {
             LocalStatus::Invalid => self.recall(header, fx),
@@ -139,11 +152,12 @@ impl Node {
         let words = words.unwrap_or_default();
         self.react(header, &reaction, &words, layout, fx);
         if reaction.retain && !layout.mutated(Mutation::DontRetain) {
-            self.retain(header, words);
+            self.retain(header, block, words);
         }
         let invalidates = reaction.next == LocalStatus::Invalid;
         let ignores = invalidates && layout.mutated(Mutation::KeepInvalidated);
         if reaction.next != slot.status && !ignores {
+            self.downgraded[usize::from(block)] &= !invalidates;
             let action = if invalidates { "invalid" } else { "downgraded" };
             fx.notes.push((self.id, block, action));
             self.slots[usize::from(block)].status = reaction.next;
@@ -151,17 +165,17 @@ impl Node {
     }
 
     fn recall(&self, header: &Header, fx: &mut Effects) -> Option<Value> {
-        let of_event =
-            |row: &&(RequesterId, Seq, Value)| (row.0, row.1) == (header.requester, header.seq);
+        let of_event = |row: &&Retained| (row.0, row.1) == (header.requester, header.seq);
         let row = self.retained.iter().find(of_event)?;
         fx.seen.see(Witness::Recalled);
-        Some(row.2)
+        Some(row.3)
     }
 
     /// One block a requester, in the order of the requesters.
-    fn retain(&mut self, header: &Header, words: Value) {
+    fn retain(&mut self, header: &Header, block: u8, words: Value) {
         self.retained.retain(|row| row.0 != header.requester);
-        self.retained.push((header.requester, header.seq, words));
+        self.retained
+            .push((header.requester, header.seq, block, words));
         self.retained.sort_unstable_by_key(|row| row.0);
     }
 

@@ -35,6 +35,8 @@ pub enum Input {
     Want(u8),
     /// It is told to take it back.
     Demote(u8),
+    /// A new epoch begins after the nth failure of the scenario; this happens to all parts at once.
+    Epoch(u8),
 }
 
 impl Input {
@@ -46,6 +48,7 @@ impl Input {
             Input::ResendHome(nth) => 0xa000_0000 | u32::from(nth),
             Input::Want(block) => 0xb000_0000 | u32::from(block),
             Input::Demote(block) => 0xc000_0000 | u32::from(block),
+            Input::Epoch(failure) => 0xd000_0000 | u32::from(failure),
         }
     }
 }
@@ -70,9 +73,11 @@ pub struct Outcome {
     clippy::large_enum_variant,
     reason = "there are thousands of nodes to a switch"
 )]
-enum Part {
+pub enum Part {
     Node(Node),
     Switch(SwitchProgram),
+    /// What it was has died.
+    Gone,
 }
 
 /// Everything that has been seen of parts and packets.
@@ -117,6 +122,11 @@ impl Parts {
     /// What is in a part.
     pub fn view(&self, part: PartId) -> &View {
         &self.views[part as usize]
+    }
+
+    /// A part by its number.
+    pub fn part(&self, part: PartId) -> &Part {
+        &self.parts[part as usize]
     }
 
     /// A packet by its number.
@@ -166,6 +176,7 @@ impl Parts {
                     Input::ResendHome(nth) => node.resend_home(usize::from(nth), &mut fx),
                     Input::Want(block) => node.want(block, layout, &mut fx),
                     Input::Demote(block) => node.demote(block, layout, &mut fx),
+                    Input::Epoch(_) => {}
                 }
                 Part::Node(node)
             }
@@ -175,6 +186,7 @@ impl Parts {
                 Part::Switch(switch)
             }
             (Part::Switch(switch), _) => Part::Switch(switch.clone()),
+            (Part::Gone, _) => Part::Gone,
         };
         let sent: Box<[PacketId]> = fx.sent.iter().map(|p| self.packet_number(p)).collect();
         Outcome {
@@ -187,7 +199,7 @@ impl Parts {
         }
     }
 
-    fn packet_number(&mut self, packet: &Packet) -> PacketId {
+    pub fn packet_number(&mut self, packet: &Packet) -> PacketId {
         *self.packet_numbers.entry(*packet).or_insert_with(|| {
             self.packets.push(*packet);
             self.packets.len() as PacketId - 1
@@ -195,7 +207,7 @@ impl Parts {
     }
 
     /// The number of a part's state: two states have the same one exactly if nothing tells them apart.
-    fn number(&mut self, mut part: Part, layout: &Layout) -> PartId {
+    pub fn number(&mut self, mut part: Part, layout: &Layout) -> PartId {
         self.scratch.0.clear();
         match &part {
             Part::Node(node) => {
@@ -206,6 +218,7 @@ impl Parts {
                 self.scratch.write_u16(NodeId::MAX);
                 switch.fingerprint(&mut self.scratch);
             }
+            Part::Gone => {}
         }
         if let Some(known) = self.numbers.get(&self.scratch.0[..]) {
             return *known;
@@ -216,6 +229,7 @@ impl Parts {
         self.views.push(match &mut part {
             Part::Node(node) => view::of_node(node, layout),
             Part::Switch(switch) => view::of_switch(switch, layout),
+            Part::Gone => view::of_nothing(layout),
         });
         self.parts.push(part);
         number

@@ -37,6 +37,17 @@ pub struct Program {
     pub ops: &'static [Op],
 }
 
+/// What may die, so that the rack goes on in a new epoch.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Failure {
+    /// The switch.
+    Switch,
+    /// A node that is the home of nothing.
+    Node(NodeId),
+    /// Nothing: the rack goes into a new epoch as it is (a member was restarted, or a switch came).
+    Nothing,
+}
+
 /// How often in one run something may happen that need not.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Budget {
@@ -50,6 +61,8 @@ pub struct Budget {
     pub retries: u8,
     /// Entries that are told to move to the switch, or back.
     pub moves: u8,
+    /// Failures that begin a new epoch.
+    pub epochs: u8,
 }
 
 /// How large an exploration is known to be. A change of a role that changes these is a change of its behaviour.
@@ -82,6 +95,8 @@ pub struct Scenario {
     pub budget: Budget,
     /// What they may do where there is time.
     pub deep: Budget,
+    /// What may die, within the budget of epochs.
+    pub failures: &'static [Failure],
     /// Segments that a block travels in, 1 or 2.
     pub segments: u8,
     /// What must have been seen somewhere, or the scenario shows nothing.

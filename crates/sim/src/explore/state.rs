@@ -47,6 +47,7 @@ impl State {
             early,
             retries,
             moves: rest[2] as u8,
+            epochs: (rest[2] >> 8) as u8,
         };
         let count = rest[3] as usize;
         self.packets.clear();
@@ -61,9 +62,10 @@ impl State {
             early,
             retries,
             moves,
+            epochs,
         } = self.left;
         let first = u32::from_le_bytes([losses, duplicates, early, retries]);
-        [first, u32::from(moves)]
+        [first, u32::from(moves) | u32::from(epochs) << 8]
     }
 
     /// 128 bits that stand for it: two lanes of multiply-and-fold over its words. With `n` states, two of them share
@@ -103,6 +105,7 @@ mod tests {
                 early: 3,
                 retries: 4,
                 moves: 5,
+                epochs: 6,
             },
             packets: vec![4, 4, 12],
         };

@@ -3,6 +3,7 @@
 use super::moves::{Move, Rack};
 use super::packet::Packet;
 use super::parts::Input;
+use super::scenario::Failure;
 use super::state::State;
 use rackmem_proto::wire::PacketLine;
 
@@ -22,6 +23,14 @@ impl Rack {
             Input::Resend(thread, _) => format!("{:<16}{}.{thread}", "Timeout of", action.part),
             Input::Want(block) => format!("{:<16}block {block}", "To the switch:"),
             Input::Demote(block) => format!("{:<16}block {block}", "Back home:"),
+            Input::Epoch(nth) => {
+                let why = match self.layout.scenario.failures.get(usize::from(nth)) {
+                    Some(Failure::Switch) => "the switch has died".into(),
+                    Some(Failure::Node(node)) => format!("node {node} has died"),
+                    Some(Failure::Nothing) | None => "nobody has died".into(),
+                };
+                format!("{:<16}{why}", "New epoch:")
+            }
             Input::ResendHome(_) => format!("{:<16}home agent {}", "Timeout of", action.part),
         };
         let outcome = self.parts.outcome(action.outcome);

@@ -20,6 +20,8 @@ pub struct Entry {
     pub copyset: Copyset,
     /// Whether its home has given it away.
     pub away: bool,
+    /// Whether its last content died with a node.
+    pub lost: bool,
     /// Whether its home is giving it away.
     pub adding: bool,
     /// Whether its home is taking it back.
@@ -104,6 +106,7 @@ pub fn of_node(node: &mut Node, layout: &Layout) -> View {
             status,
             copyset,
             away,
+            lost: node.home.lost(tag),
             adding: moves(Kind::AddToSwitch),
             removing: moves(Kind::RemoveFromSwitch),
         })
@@ -119,6 +122,16 @@ pub fn of_node(node: &mut Node, layout: &Layout) -> View {
     }
 }
 
+/// Nothing is to be seen of what has died.
+pub fn of_nothing(layout: &Layout) -> View {
+    View {
+        entries: vec![None; layout.blocks()],
+        memory: vec![None; layout.blocks()],
+        copies: vec![None; layout.blocks()],
+        ..View::default()
+    }
+}
+
 /// Looks at a switch.
 pub fn of_switch(switch: &SwitchProgram, layout: &Layout) -> View {
     let entries = (0..layout.blocks() as u8).map(|block| {
@@ -128,6 +141,7 @@ pub fn of_switch(switch: &SwitchProgram, layout: &Layout) -> View {
             status,
             copyset,
             away: false,
+            lost: false,
             adding: false,
             removing: false,
         })

@@ -55,11 +55,21 @@ pub enum Witness {
     Gathered,
     /// Two readers held a block's lock for their own purposes at once (§6).
     HeldTogether,
+    /// A new epoch began while an event was under way.
+    Fenced,
+    /// A new epoch began while something that had been granted was not unlocked.
+    FencedHeld,
+    /// A block went home because it might have been on its way when an epoch ended.
+    Rescued,
+    /// A block's last content died with a node.
+    LostWithNode,
+    /// Someone was told so.
+    ToldLost,
 }
 
 impl Witness {
     /// All of them.
-    pub const ALL: [Witness; 25] = [
+    pub const ALL: [Witness; 30] = [
         Witness::TwoSharers,
         Witness::TwoReadersLock,
         Witness::RefusedLocked,
@@ -85,6 +95,11 @@ impl Witness {
         Witness::WaitedForNeighbour,
         Witness::Gathered,
         Witness::HeldTogether,
+        Witness::Fenced,
+        Witness::FencedHeld,
+        Witness::Rescued,
+        Witness::LostWithNode,
+        Witness::ToldLost,
     ];
 
     /// Its name in reports: `two-sharers`.

@@ -50,6 +50,7 @@ fn budget(budget: &Budget) -> String {
         (budget.early, "early timeout"),
         (budget.retries, "early retry"),
         (budget.moves, "migration"),
+        (budget.epochs, "new epoch"),
     ];
     let some = all.iter().filter(|(count, _)| *count > 0);
     let some: Vec<String> = some.map(|(n, what)| format!("{n} {what}")).collect();
@@ -63,6 +64,7 @@ fn about(scenario: &Scenario) -> Value {
         early,
         retries,
         moves,
+        epochs,
     } = scenario.budget;
     let rack = match scenario.rack {
         Rack::HomeOnly => json!("home-only"),
@@ -82,6 +84,7 @@ fn about(scenario: &Scenario) -> Value {
             "early_timeouts": early,
             "early_retries": retries,
             "migrations": moves,
+            "epochs": epochs,
         },
     })
 }
