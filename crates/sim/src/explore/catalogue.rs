@@ -362,6 +362,19 @@ pub const SCENARIOS: &[Scenario] = &[
         ..SWITCH
     },
     Scenario {
+        name: "epoch-new-switch",
+        shows: "the switch dies, entries stay at home, a new one comes and takes one (hard place 6, §5.4)",
+        programs: &[on(1, &[Write(0)]), on(2, &[Read(0), Write(0)])],
+        homes: &[0],
+        in_switch: &[0],
+        failures: &[Failure::Switch, Failure::NewSwitch],
+        budget: and_epochs(and_moves(NONE, 1), 2),
+        deep: and_epochs(and_moves(SOME, 1), 2),
+        sometimes: &[Fenced, FencedHeld, Rescued, Migrated, Returned],
+        size: size(567_937, 1_476_512),
+        ..SWITCH
+    },
+    Scenario {
         name: "epoch-moves",
         shows: "an epoch ends while entries are on their way to the switch or back (§5.2, §5.4)",
         programs: &[on(1, &[Write(0)]), on(2, &[Read(0)])],

@@ -68,11 +68,13 @@ impl Rack {
         match failure {
             Failure::Switch => switch = None,
             Failure::Node(dead) => nodes.retain(|node| node.id != dead),
+            Failure::NewSwitch => switch = layout.switch(),
             Failure::Nothing => {}
         }
         let gone = match failure {
             Failure::Node(node) if nodes.len() < before => Copyset::of(node),
             Failure::Switch if had_switch => Copyset::EMPTY,
+            Failure::NewSwitch if layout.has_switch() => Copyset::EMPTY,
             Failure::Nothing => Copyset::EMPTY,
             _ => return Ok(None),
         };
@@ -81,7 +83,7 @@ impl Rack {
             epoch: EPOCH + u32::from(past) + 1,
             settled: EPOCH + u32::from(past),
             gone,
-            switch_lost: had_switch && switch.is_none(),
+            switch_lost: had_switch && matches!(failure, Failure::Switch | Failure::NewSwitch),
         };
         let mut fx = Effects {
             segments: layout.scenario.segments,

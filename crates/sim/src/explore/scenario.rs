@@ -44,7 +44,9 @@ pub enum Failure {
     Switch,
     /// A node that is the home of nothing.
     Node(NodeId),
-    /// Nothing: the rack goes into a new epoch as it is (a member was restarted, or a switch came).
+    /// Nothing: a new switch comes, in the place of the old one if that has not died before.
+    NewSwitch,
+    /// Nothing: the rack goes into a new epoch as it is.
     Nothing,
 }
 

@@ -27,6 +27,7 @@ impl Rack {
                 let why = match self.layout.scenario.failures.get(usize::from(nth)) {
                     Some(Failure::Switch) => "the switch has died".into(),
                     Some(Failure::Node(node)) => format!("node {node} has died"),
+                    Some(Failure::NewSwitch) => "a new switch has come".into(),
                     Some(Failure::Nothing) | None => "nobody has died".into(),
                 };
                 format!("{:<16}{why}", "New epoch:")
