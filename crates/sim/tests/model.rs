@@ -143,6 +143,25 @@ fn what_is_made_slow_becomes_the_bottleneck() {
 }
 
 #[test]
+fn a_switch_owns_what_is_hot_and_no_more_than_it_has_room_for() {
+    let mut experiment = experiment(System::Switch, 60);
+    let shared = experiment.workload.shared() as usize;
+    assert!(simulate(&experiment).in_switch > shared * 95 / 100);
+    experiment.workload.halvings = 4;
+    let places = experiment.workload.switch_sets() * 8;
+    assert!(places * 3 < shared);
+    let small = simulate(&experiment);
+    assert!(
+        (places / 2..=places).contains(&small.in_switch),
+        "{small:?}"
+    );
+    assert_eq!(
+        (small.unfinished, small.failures, small.in_flight),
+        (0, 0, 0)
+    );
+}
+
+#[test]
 fn no_thread_starves() {
     for system in [System::Switch, System::HomeOnly, System::Directory] {
         let outcome = run(system, 100);

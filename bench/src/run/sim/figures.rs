@@ -18,6 +18,8 @@ pub enum Figure {
     Fig12,
     /// Not in the paper: the same workload on more nodes.
     Nodes,
+    /// Not in the paper: switches with less and less room.
+    Places,
 }
 
 /// Percent of operations on shared data in Fig. 12, which the paper does not tell.
@@ -29,13 +31,14 @@ pub const HEAVY: u8 = 60;
 
 impl Figure {
     /// All of them.
-    pub const ALL: [Figure; 6] = [
+    pub const ALL: [Figure; 7] = [
         Figure::Fig2,
         Figure::Fig9,
         Figure::Fig10,
         Figure::Fig11,
         Figure::Fig12,
         Figure::Nodes,
+        Figure::Places,
     ];
 
     /// The figure of the paper with this number.
@@ -53,7 +56,7 @@ impl Figure {
             Figure::Fig10 => Some(10),
             Figure::Fig11 => Some(11),
             Figure::Fig12 => Some(12),
-            Figure::Nodes => None,
+            Figure::Nodes | Figure::Places => None,
         }
     }
 
@@ -66,6 +69,9 @@ impl Figure {
             Figure::Fig11 => "read ratio (§7.2.2)",
             Figure::Fig12 => "locality (§7.2.3)",
             Figure::Nodes => "nodes (not in the paper)",
+            Figure::Places => {
+                "places in the switch, for 8 nodes and 60% sharing (not in the paper)"
+            }
         }
     }
 
@@ -95,6 +101,13 @@ impl Figure {
                     ..base
                 })
                 .into(),
+            Figure::Places => (0..=5)
+                .map(|halvings| Workload {
+                    sharing: HEAVY,
+                    halvings,
+                    ..base
+                })
+                .collect(),
             Figure::Nodes => light_and_heavy
                 .flat_map(|sharing| {
                     nodes.iter().map(move |&nodes| Workload {
@@ -113,10 +126,13 @@ impl Figure {
                 System::Directory,
                 System::Delegate,
             ];
-            let only = (self == Figure::Fig2).then_some(System::Directory);
             order
                 .into_iter()
-                .filter(move |&system| only.is_none_or(|one| one == system))
+                .filter(move |&system| match self {
+                    Figure::Fig2 => system == System::Directory,
+                    Figure::Places => matches!(system, System::HomeOnly | System::Switch),
+                    _ => true,
+                })
                 .map(move |system| (system, workload))
         };
         workloads.into_iter().flat_map(systems).collect()

@@ -114,12 +114,16 @@ fn name(system: System, workload: &Workload) -> String {
         sharing,
         reads,
         locality,
+        halvings,
         ..
     } = workload;
     let system = system.name();
-    format!(
-        "sim/{system}/nodes-{nodes}/threads-{threads}/sharing-{sharing}/reads-{reads}/locality-{locality}"
-    )
+    let rack = format!("sim/{system}/nodes-{nodes}/threads-{threads}");
+    let place = format!("sharing-{sharing}/reads-{reads}/locality-{locality}");
+    match halvings {
+        0 => format!("{rack}/{place}"),
+        _ => format!("{rack}/{place}/switch-1-of-{}", 1u64 << halvings),
+    }
 }
 
 fn report(points: &Points) -> std::result::Result<Report, ReportError> {

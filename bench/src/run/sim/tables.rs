@@ -88,6 +88,7 @@ fn place(figure: Figure, workload: &Workload) -> String {
         sharing,
         reads,
         locality,
+        halvings,
         ..
     } = workload;
     match figure {
@@ -95,6 +96,11 @@ fn place(figure: Figure, workload: &Workload) -> String {
         Figure::Fig11 => format!("sharing {sharing}%, reads {reads}%"),
         Figure::Fig12 => format!("locality {locality}%"),
         Figure::Nodes => format!("sharing {sharing}%, {nodes} nodes"),
+        Figure::Places => {
+            let places = (workload.switch_sets() * 8) as f64 / f64::from(workload.shared());
+            let times = if *halvings == 0 { ", as built" } else { "" };
+            format!("{places:.2} for each shared block{times}")
+        }
     }
 }
 

@@ -27,10 +27,10 @@ pub fn policy(workload: &Workload) -> Migration {
 }
 
 /// The switch of a rack.
-pub fn switch(sets: usize) -> SwitchConfig {
+pub fn switch(workload: &Workload) -> SwitchConfig {
     SwitchConfig {
         epoch: EPOCH,
-        sets,
+        sets: workload.switch_sets(),
         shadow: Some(SHADOW),
         ..SwitchConfig::default()
     }
@@ -45,8 +45,8 @@ pub struct Migrating {
 
 impl Migrating {
     /// A node's part.
-    pub fn new(me: NodeId, workload: &Workload, sets: usize) -> Self {
-        let switch = switch(sets);
+    pub fn new(me: NodeId, workload: &Workload) -> Self {
+        let switch = switch(workload);
         let shipped = ShadowConfig::new(me, EPOCH, switch.ways, switch.sets);
         let config = ShadowConfig {
             leave: shipped.leave.div_ceil(workload.scale),

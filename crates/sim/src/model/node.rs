@@ -68,7 +68,6 @@ impl Node {
             system,
             workload,
             costs,
-            switch_sets,
             ..
         } = *experiment;
         let chunks = (u64::from(workload.at_home()) * u64::from(BLOCK)).div_ceil(CHUNK) as u32;
@@ -89,8 +88,7 @@ impl Node {
             ),
             home,
             executed: LastExecuted::default(),
-            migrating: (system == System::Switch)
-                .then(|| Migrating::new(id, &workload, switch_sets)),
+            migrating: (system == System::Switch).then(|| Migrating::new(id, &workload)),
             servers: vec![Server::default(); servers.into()].into(),
             queues: vec![VecDeque::new(); queues].into(),
             parked: Vec::new(),

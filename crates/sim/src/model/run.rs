@@ -24,8 +24,6 @@ pub struct Experiment {
     pub network: Network,
     /// At what cost.
     pub costs: Costs,
-    /// Entries of each of the switch's eight ways, a power of two.
-    pub switch_sets: usize,
     /// Operations of the whole rack after the first pass and before the measurement.
     pub warm_up: u64,
     /// Operations that are measured.
@@ -45,7 +43,6 @@ impl Experiment {
             workload,
             network: Network::default(),
             costs: system.costs(),
-            switch_sets: workload.switch_sets(),
             warm_up: if cached { 8 * blocks } else { 0 },
             measured: if cached { 2 * blocks } else { blocks },
             seed,
@@ -95,7 +92,7 @@ impl Rack {
         Rack {
             experiment: *experiment,
             fabric: Fabric::new(workload.nodes, experiment.network),
-            switch: SwitchProgram::new(migration::switch(experiment.switch_sets)),
+            switch: SwitchProgram::new(migration::switch(&workload)),
             threads: threads.collect(),
             nodes: (0..workload.nodes)
                 .map(|id| Node::new(id, experiment))

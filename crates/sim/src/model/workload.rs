@@ -27,6 +27,8 @@ pub struct Workload {
     pub reads: u8,
     /// Percent of operations on the block of the one before.
     pub locality: u8,
+    /// How often the switch's entries are halved: some racks have more hot blocks than their switch has room for.
+    pub halvings: u32,
     /// Every size and the migration's period are the paper's divided by this.
     pub scale: u32,
 }
@@ -40,6 +42,7 @@ impl Default for Workload {
             sharing: 0,
             reads: 50,
             locality: 0,
+            halvings: 0,
             scale: 32,
         }
     }
@@ -64,7 +67,7 @@ impl Workload {
 
     /// Entries of each of the switch's ways.
     pub fn switch_sets(&self) -> usize {
-        (SWITCH_SETS / self.scale) as usize
+        (SWITCH_SETS / self.scale) as usize >> self.halvings.min(SWITCH_SETS.ilog2())
     }
 
     /// The migration's period, in virtual nanoseconds.
