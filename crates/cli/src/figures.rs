@@ -29,6 +29,20 @@ pub fn node(metrics: &NodeMetrics) -> Value {
             "ignored": metrics.home.ignored,
             "migrated": metrics.home.migrated,
             "collided": metrics.home.collided,
+            "returned": metrics.home.returned,
+            "lost": metrics.home.lost,
+        },
+        "shadow": metrics.shadow.map(|shadow| json!({
+            "blocks": shadow.blocks,
+            "cold": shadow.counters.cold,
+            "displaced": shadow.counters.displaced,
+            "read": shadow.counters.read,
+        })),
+        "rebuilds": {
+            "begun": metrics.rebuilds.begun,
+            "done": metrics.rebuilds.done,
+            "last_us": metrics.rebuilds.last.as_micros() as u64,
+            "rescued": metrics.rebuilds.rescued,
         },
     })
 }
@@ -46,6 +60,7 @@ pub fn switch(metrics: &SwitchMetrics) -> Value {
         "unlocked": counters.unlocked,
         "added": counters.added,
         "collided": counters.collided,
+        "removed": counters.removed,
         "dropped": counters.dropped,
         "violations": counters.violations,
     })

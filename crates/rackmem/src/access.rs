@@ -233,7 +233,7 @@ impl Access {
                 Err(failure) => return Err(fatal(failure, reserved.tag)),
             }
         }
-        self.agents.left(reserved.tag);
+        self.agents.kept.left(reserved.tag);
         slot.unlock(false);
         Ok(true)
     }

@@ -1,6 +1,7 @@
 //! A node's home agent and cache agent, as the fabric calls them.
 
 use crate::cache::Cache;
+use crate::kept::Kept;
 use crate::memory::GlobalMemory;
 use crate::migration::Migrating;
 use crate::rebuilding::Rebuilding;
@@ -10,15 +11,11 @@ use rackmem_fabric::{Body, Handler, Net, Nobody, PacketStats, Receiver};
 use rackmem_proto::baseline::delegate::{self, Results};
 use rackmem_proto::flowcc::cache_agent::{self, Reaction};
 use rackmem_proto::flowcc::{
-    Executed, HomeAction, HomeAgent, HomeConfig, HomeCounters, LastExecuted, LocalStatus, Open,
-    Rebuild, ShadowCounters,
+    Executed, HomeAction, HomeAgent, HomeConfig, HomeCounters, LocalStatus, Rebuild, ShadowCounters,
 };
 use rackmem_proto::membership::View;
-use rackmem_proto::wire::{
-    Copyset, Flags, GlobalStatus, Header, Kind, NodeId, RequesterId, Seq, Tag,
-};
+use rackmem_proto::wire::{Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Tag};
 use rackmem_proto::{Data, Dest, Output};
-use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
@@ -27,28 +24,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 struct Home {
     agent: HomeAgent,
     results: Results,
-}
-
-/// A block that has left the cache for an event that may not have received it.
-struct Kept {
-    seq: Seq,
-    tag: Tag,
-    block: Arc<[AtomicU64]>,
-}
-
-/// At most one block a requester.
-type Retained = HashMap<RequesterId, Kept>;
-
-fn words(block: &[AtomicU64]) -> Vec<u64> {
-    block.iter().map(|word| word.load(Relaxed)).collect()
-}
-
-/// Only on fabrics that can lose or double packets.
-struct Recovery {
-    executed: LastExecuted,
-    retained: Retained,
-    /// Blocks that this cache has downgraded: home may not have them until the reader's event has ended.
-    downgraded: HashSet<Tag>,
 }
 
 /// What a cache agent has done.
@@ -69,7 +44,8 @@ pub(crate) struct Agents {
     pub cache: Cache,
     pub memory: GlobalMemory,
     home: Mutex<Home>,
-    recovery: Option<Mutex<Recovery>>,
+    /// What is kept on fabrics that can lose packets.
+    pub kept: Kept,
     /// Its part in ownership migration, in a rack with a switch.
     migrating: Option<Migrating>,
     /// Its part when the directory is made anew.
@@ -94,13 +70,6 @@ impl Agents {
         standing: Arc<Standing>,
         rebuilding: Rebuilding,
     ) -> Self {
-        let recovery = || {
-            Mutex::new(Recovery {
-                executed: LastExecuted::default(),
-                retained: Retained::new(),
-                downgraded: HashSet::new(),
-            })
-        };
         Agents {
             node: config.node,
             standing,
@@ -112,7 +81,7 @@ impl Agents {
                 agent: HomeAgent::new(config),
                 results: Results::default(),
             }),
-            recovery: lossy.then(recovery),
+            kept: Kept::new(lossy),
             migrating,
             requesters: OnceLock::new(),
             counters: AgentCounters::default(),
@@ -157,15 +126,10 @@ impl Agents {
     }
 
     fn cache_agent(&self, net: &dyn Net, header: &Header, reply: &mut dyn Receiver) {
-        let executed = match &self.recovery {
-            Some(recovery) => locked(recovery)
-                .executed
-                .enter(header.requester, header.seq),
-            None => Executed::New,
-        };
+        let executed = self.kept.executed(header);
         if header.kind == Kind::ReadMiss {
             if header.status == GlobalStatus::Modified && executed != Executed::Old {
-                self.downgrades(header.tag);
+                self.kept.downgraded(header.tag);
             }
             return self.provide_shared(net, header, executed, reply);
         }
@@ -175,10 +139,10 @@ impl Agents {
         let reaction = cache_agent::react(self.node, header, entry.status(), executed, true);
         let block = self.cache.block(entry.entry());
         if entry.status() != reaction.next {
-            self.left(header.tag);
+            self.kept.left(header.tag);
         }
         if reaction.retain {
-            self.retain(header, block);
+            self.kept.retain(header, block);
         }
         if reaction.next == LocalStatus::Invalid {
             self.counters.invalidated.fetch_add(1, Relaxed);
@@ -228,31 +192,11 @@ impl Agents {
         executed: Executed,
         reply: &mut dyn Receiver,
     ) {
-        let kept = self.recovery.as_ref().and_then(|recovery| {
-            let recovery = locked(recovery);
-            let kept = recovery.retained.get(&header.requester)?;
-            (kept.seq == header.seq).then(|| kept.block.clone())
-        });
+        let kept = self.kept.recall(header);
         let has_data = kept.is_some();
         let invalid = LocalStatus::Invalid;
         let reaction = cache_agent::react(self.node, header, invalid, executed, has_data);
         self.send(net, &reaction, kept.as_deref().unwrap_or_default(), reply);
-    }
-
-    fn downgrades(&self, tag: Tag) {
-        if let Some(recovery) = &self.recovery {
-            locked(recovery).downgraded.insert(tag);
-        }
-    }
-
-    /// This node has no copy of the block any more.
-    pub fn left(&self, tag: Tag) {
-        if let Some(recovery) = &self.recovery {
-            let mut recovery = locked(recovery);
-            if !recovery.downgraded.is_empty() {
-                recovery.downgraded.remove(&tag);
-            }
-        }
     }
 
     /// The rack is in a new epoch: packets of the last one do nothing here any more.
@@ -260,9 +204,7 @@ impl Agents {
         let _nobody = self.gate.write().unwrap_or_else(PoisonError::into_inner);
         self.standing.adopt(view);
         self.with_home(|home| home.freeze(view.epoch));
-        if let Some(recovery) = &self.recovery {
-            locked(recovery).executed = LastExecuted::default();
-        }
+        self.kept.enter();
     }
 
     /// Lives by what a view says of the switch and its shadow.
@@ -283,70 +225,13 @@ impl Agents {
     /// Drops the copies of blocks whose home is not what it was, and what was kept for requesters that are no more: a
     /// node that comes back uses their numbers again.
     pub fn forget(&self, gone: Copyset) {
-        if let Some(recovery) = &self.recovery {
-            let retained = &mut locked(recovery).retained;
-            retained.retain(|id, _| !gone.contains(id.node));
-        }
+        self.kept.forget(gone);
         let copies = self.cache.copies();
         for (tag, _) in copies.filter(|(tag, _)| gone.contains(tag.home())) {
             if let Some(entry) = self.cache.lock_tag(tag) {
                 entry.set(LocalStatus::Invalid);
             }
-            self.left(tag);
-        }
-    }
-
-    /// The blocks that their homes may not have: given away to an event in `open` whose data did not come, downgraded,
-    /// or in `read`, blocks that this node has read from a cache.
-    pub fn to_rescue(&self, open: &[(NodeId, Open)], read: &[Tag]) -> Vec<(Tag, Vec<u64>)> {
-        let Some(recovery) = &self.recovery else {
-            return Vec::new();
-        };
-        let recovery = locked(recovery);
-        let mut found = BTreeMap::new();
-        for (node, open) in open.iter().filter(|(_, open)| open.awaits_data) {
-            let id = RequesterId {
-                node: *node,
-                slot: open.slot,
-            };
-            if let Some(kept) = recovery.retained.get(&id)
-                && kept.seq == open.seq
-                && kept.tag == open.tag
-            {
-                found.insert(open.tag, words(&kept.block));
-            }
-        }
-        for tag in recovery.downgraded.iter().chain(read) {
-            if let Some(copy) = self.cache.read(*tag, words) {
-                found.insert(*tag, copy);
-            }
-        }
-        found.into_iter().collect()
-    }
-
-    /// Home has this block.
-    pub fn rescued(&self, tag: Tag) {
-        if let Some(recovery) = &self.recovery {
-            let mut recovery = locked(recovery);
-            recovery.downgraded.remove(&tag);
-            recovery.retained.retain(|_, kept| kept.tag != tag);
-        }
-    }
-
-    fn retain(&self, header: &Header, block: &[AtomicU64]) {
-        if let Some(recovery) = &self.recovery {
-            let copy = block
-                .iter()
-                .map(|word| AtomicU64::new(word.load(Relaxed)))
-                .collect();
-            locked(recovery).retained.insert(
-                header.requester,
-                Kept {
-                    seq: header.seq,
-                    tag: header.tag,
-                    block: copy,
-                },
-            );
+            self.kept.left(tag);
         }
     }
 
@@ -468,8 +353,10 @@ impl Agents {
 impl Handler for Agents {
     fn handle(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver) {
         self.packets.count(header.kind);
-        let lossy = self.recovery.as_ref();
-        let _here = lossy.map(|_| self.gate.read().unwrap_or_else(PoisonError::into_inner));
+        let _here = self
+            .kept
+            .lossy()
+            .then(|| self.gate.read().unwrap_or_else(PoisonError::into_inner));
         if !self.is_of_now(header) {
             self.counters.ignored.fetch_add(1, Relaxed);
             return;

@@ -2,8 +2,8 @@
 
 use crate::config::Config;
 use crate::error::Result;
+use crate::inner::NodeInner;
 use crate::membership::{Events, Keeper, Role, View};
-use crate::node::NodeInner;
 use crate::switch::SoftSwitch;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};

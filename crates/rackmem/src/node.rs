@@ -1,79 +1,16 @@
 //! A node: what an application does with the rack's memory.
 
-use crate::access::Access;
-use crate::alloc::Allocator;
+use crate::config::Mode;
 use crate::error::{Error, Result};
+use crate::inner::NodeInner;
 use crate::lock::BlockLock;
 use crate::metrics::{NodeMetrics, ShadowMetrics};
-use crate::rack::Mode;
 use crate::shared::{Shared, Value};
 use crate::view::{View, ViewMut};
-use rackmem_fabric::{Net, PacketCounts};
-use rackmem_proto::membership::View as Members;
-use rackmem_proto::wire::{Kind, NodeId, Tag};
+use rackmem_fabric::PacketCounts;
+use rackmem_proto::wire::{Kind, Tag};
 use std::sync::Arc;
-use std::sync::atomic::{
-    AtomicBool, AtomicU64,
-    Ordering::{Relaxed, SeqCst},
-};
-
-pub(crate) struct NodeInner {
-    pub id: NodeId,
-    pub nodes: usize,
-    pub block: usize,
-    pub mode: Mode,
-    pub access: Access,
-    pub allocator: Allocator,
-    /// The rack is open and has cached blocks: what every hit checks.
-    pub plain: AtomicBool,
-    /// This process may serve: its lease is renewed.
-    pub serving: AtomicBool,
-    pub closed: Arc<AtomicBool>,
-    /// The rack goes on without this process, for ever.
-    pub fenced: AtomicBool,
-}
-
-impl NodeInner {
-    /// From now on hits are allowed, or not: a process that cannot show that it is alive may have been declared dead.
-    pub fn serve(&self, held: bool) {
-        let open = held && !self.closed.load(Relaxed);
-        let cached = self.mode != Mode::Delegate;
-        self.serving.store(open, SeqCst);
-        self.plain.store(open && cached, SeqCst);
-        if open {
-            self.access.agents.cache.open();
-        } else {
-            self.access.agents.cache.close();
-        }
-    }
-
-    /// Lives by a view, after making the directory anew with the others if it begins an epoch.
-    pub fn live_by(&self, view: &Members, net: &dyn Net, overtaken: impl Fn() -> bool) {
-        let Access {
-            agents,
-            requesters,
-            standing,
-            ..
-        } = &self.access;
-        if view.epoch == standing.epoch() {
-            standing.adopt(view);
-            agents.rebuilding.note(view);
-        } else if !agents
-            .rebuilding
-            .run(view, agents, requesters, net, overtaken)
-        {
-            return;
-        }
-        agents.follow(view);
-        standing.resume();
-    }
-
-    /// Where the region table begins: every incarnation of node 0 has another.
-    pub fn table(&self) -> u64 {
-        let incarnation = self.access.standing.incarnation(0);
-        u64::from(incarnation.saturating_sub(1)) * self.access.span
-    }
-}
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// One node of a rack, as seen from its own process. Cheap to clone; any number of threads may use it.
 ///
@@ -234,63 +171,6 @@ impl Node {
         Ok(())
     }
 
-    fn delegated_read(&self, addr: u64, out: &mut [u8]) -> Result<()> {
-        let mut done = 0;
-        while done < out.len() {
-            let at = addr + done as u64;
-            let shift = (at % 8) as usize;
-            let word = self
-                .inner
-                .access
-                .delegate(Kind::DelegateRead, at - shift as u64, &[])?
-                .to_ne_bytes();
-            let n = (8 - shift).min(out.len() - done);
-            out[done..done + n].copy_from_slice(&word[shift..shift + n]);
-            done += n;
-        }
-        Ok(())
-    }
-
-    fn delegated_write(&self, addr: u64, bytes: &[u8]) -> Result<()> {
-        let mut done = 0;
-        while done < bytes.len() {
-            let at = addr + done as u64;
-            let shift = (at % 8) as usize;
-            let n = (8 - shift).min(bytes.len() - done);
-            let part = &bytes[done..done + n];
-            if n == 8 {
-                self.inner.access.delegate(Kind::DelegateWrite, at, part)?;
-            } else {
-                self.delegated_patch(at - shift as u64, shift, part)?;
-            }
-            done += n;
-        }
-        Ok(())
-    }
-
-    /// Part of a word: read, change, and exchange until nobody came between.
-    fn delegated_patch(&self, word: u64, shift: usize, part: &[u8]) -> Result<()> {
-        let mut old = self.inner.access.delegate(Kind::DelegateRead, word, &[])?;
-        loop {
-            let mut new = old.to_ne_bytes();
-            new[shift..shift + part.len()].copy_from_slice(part);
-            let seen = self.delegated_exchange(word, old, u64::from_ne_bytes(new))?;
-            if seen == old {
-                return Ok(());
-            }
-            old = seen;
-        }
-    }
-
-    fn delegated_exchange(&self, addr: u64, expected: u64, new: u64) -> Result<u64> {
-        let mut operand = [0; 16];
-        operand[..8].copy_from_slice(&expected.to_ne_bytes());
-        operand[8..].copy_from_slice(&new.to_ne_bytes());
-        self.inner
-            .access
-            .delegate(Kind::DelegateCas, addr, &operand)
-    }
-
     /// The word at an address that is a multiple of eight.
     #[inline]
     pub fn load(&self, addr: u64) -> Result<u64> {
@@ -315,18 +195,6 @@ impl Node {
             }
             old
         })
-    }
-
-    fn delegated_update(&self, addr: u64, f: impl Fn(u64) -> Option<u64>) -> Result<u64> {
-        let mut old = self.inner.access.delegate(Kind::DelegateRead, addr, &[])?;
-        loop {
-            let Some(new) = f(old) else { return Ok(old) };
-            let seen = self.delegated_exchange(addr, old, new)?;
-            if seen == old {
-                return Ok(old);
-            }
-            old = seen;
-        }
     }
 
     /// Adds to the word at an address that is a multiple of eight, wrapping; what was there before.

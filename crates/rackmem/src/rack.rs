@@ -3,33 +3,29 @@
 use crate::access::Access;
 use crate::agents::Agents;
 use crate::alloc::Allocator;
-use crate::config::{Config, Fabric, Settings};
+use crate::builder::Builder;
+use crate::config::{Config, Mode, Settings};
 use crate::control::Seat;
 use crate::error::{Error, Result};
+use crate::inner::NodeInner;
 use crate::membership::{Role, View};
 use crate::metrics::{MissCounters, RackMetrics, SwitchMetrics};
-use crate::migration::{Geometry, Migrating, Migration};
-use crate::node::{Node, NodeInner};
+use crate::node::Node;
+use crate::parts::{agents, chunks, soft_switch, udp_wires};
 use crate::pending::Pending;
-use crate::rebuilding::Rebuilding;
 use crate::requester::{OpenPort, Requesters};
-use crate::standing::Standing;
 use crate::switch::SoftSwitch;
 use crate::wires::Wires;
 use rackmem_fabric::inline::{Inline, InlinePort};
-use rackmem_fabric::udp::{self, Outlet, Peers, Service, UdpPort};
-use rackmem_fabric::{End, FaultControl, Faults, Handler};
+use rackmem_fabric::udp::{self, Peers, Service, UdpPort};
+use rackmem_fabric::{End, FaultControl, Handler};
 use rackmem_proto::CHUNK;
-use rackmem_proto::flowcc::{HomeConfig, RequesterConfig, Style};
-use rackmem_proto::switch::SwitchConfig;
-use rackmem_proto::wire::{Copyset, MAX_BODY, NodeId, RequesterId, records_that_fit};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use rackmem_proto::flowcc::RequesterConfig;
+use rackmem_proto::wire::{Copyset, MAX_BODY, NodeId, RequesterId};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-
-pub use crate::config::Mode;
 
 /// Retransmission never waits less than this. Where hosts are loaded it waits longer, by what it measures.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
@@ -54,99 +50,6 @@ pub struct Rack {
     patience: Duration,
 }
 
-/// Sets up a rack whose nodes are all in this process.
-#[derive(Clone, Debug)]
-pub struct Builder {
-    nodes: usize,
-    fabric: Fabric,
-    settings: Settings,
-}
-
-impl Builder {
-    /// Over which fabric; [`Fabric::Inline`] unless told otherwise.
-    pub fn fabric(mut self, fabric: Fabric) -> Self {
-        self.fabric = fabric;
-        self
-    }
-
-    /// Which protocol; [`Mode::Switch`] unless told otherwise.
-    pub fn mode(mut self, mode: Mode) -> Self {
-        self.settings.mode = mode;
-        self
-    }
-
-    /// Bytes of a block, a power of two from 256 to 65,536; 4,096 unless told otherwise.
-    pub fn block_size(mut self, bytes: usize) -> Self {
-        self.settings.block_size = bytes;
-        self
-    }
-
-    /// Bytes of blocks each node's cache holds; 256 MiB unless told otherwise. Used as it fills.
-    pub fn cache(mut self, bytes: usize) -> Self {
-        self.settings.cache = bytes;
-        self
-    }
-
-    /// Bytes of global memory each node gives, in chunks of 32 MiB; 4 GiB unless told otherwise. Used as it
-    /// is touched.
-    pub fn memory(mut self, bytes: u64) -> Self {
-        self.settings.memory = bytes;
-        self
-    }
-
-    /// Which entries move to the switch and back.
-    pub fn migration(mut self, migration: Migration) -> Self {
-        self.settings.migration = migration;
-        self
-    }
-
-    /// Entries that the switch has room for; 262,144 unless told otherwise.
-    pub fn switch_entries(mut self, entries: usize) -> Self {
-        self.settings.switch_entries = entries;
-        self
-    }
-
-    /// How long an operation waits for others before it fails; 10 s unless told otherwise.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.settings.patience = patience;
-        self
-    }
-
-    /// Bytes of packets that the network carries; found out from the address unless told. UDP only.
-    pub fn mtu(mut self, mtu: usize) -> Self {
-        self.settings.mtu = Some(mtu);
-        self
-    }
-
-    /// What the network does to packets; [`Rack::faults`] adjusts it while the rack runs. UDP only: where
-    /// packets are calls, nobody sends them again.
-    pub fn faults(mut self, faults: Faults) -> Self {
-        self.settings.extras.faults = Some(faults);
-        self
-    }
-
-    /// Writes all packets to a file for tcpdump and Wireshark, complete when the rack is dropped.
-    pub fn capture(mut self, file: impl Into<PathBuf>) -> Self {
-        self.settings.extras.capture = Some(file.into());
-        self
-    }
-
-    /// Writes all packets to a file, a line each, complete when the rack is dropped.
-    pub fn trace(mut self, file: impl Into<PathBuf>) -> Self {
-        self.settings.extras.trace = Some(file.into());
-        self
-    }
-
-    /// Starts it.
-    pub fn build(self) -> Result<Rack> {
-        self.settings.check(self.nodes)?;
-        match self.fabric {
-            Fabric::Inline => Rack::inline(self.nodes, &self.settings),
-            Fabric::Udp => Rack::udp_in_process(self.nodes, &self.settings),
-        }
-    }
-}
-
 impl Rack {
     /// A rack of so many nodes in this process, with an embedded switch.
     pub fn local(nodes: usize) -> Result<Rack> {
@@ -155,11 +58,7 @@ impl Rack {
 
     /// Sets up a rack of so many nodes in this process.
     pub fn builder(nodes: usize) -> Builder {
-        Builder {
-            nodes,
-            fabric: Fabric::Inline,
-            settings: Settings::default(),
-        }
+        Builder::new(nodes)
     }
 
     /// This process as one node of a rack of processes.
@@ -261,7 +160,7 @@ impl Rack {
         }
     }
 
-    fn inline(count: usize, settings: &Settings) -> Result<Rack> {
+    pub(crate) fn inline(count: usize, settings: &Settings) -> Result<Rack> {
         if settings.extras.faults.is_some() {
             return Err(Error::Config(
                 "faults need the UDP fabric: where packets are calls, nobody sends them again"
@@ -315,7 +214,7 @@ impl Rack {
         Ok(())
     }
 
-    fn udp_in_process(count: usize, settings: &Settings) -> Result<Rack> {
+    pub(crate) fn udp_in_process(count: usize, settings: &Settings) -> Result<Rack> {
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let sockets = (0..count)
             .map(|_| udp::bind(loopback))
@@ -518,71 +417,4 @@ impl Drop for Rack {
         }
         self.wires.flush();
     }
-}
-
-fn udp_wires(settings: &Settings, peers: &Arc<Peers>, near: IpAddr) -> Result<Wires> {
-    Wires::new(settings, peers, || {
-        Ok(Arc::new(Outlet::open(near, peers.clone())?))
-    })
-}
-
-fn chunks(settings: &Settings) -> u32 {
-    (settings.memory / CHUNK) as u32
-}
-
-fn geometry(settings: &Settings) -> Geometry {
-    let ways = SwitchConfig::default().ways;
-    let sets = (settings.switch_entries / ways as usize).max(1);
-    let sets = sets.next_power_of_two();
-    Geometry { ways, sets }
-}
-
-fn soft_switch(settings: &Settings, body: usize, view: &View) -> SoftSwitch {
-    let Geometry { ways, sets } = geometry(settings);
-    let config = SwitchConfig {
-        epoch: view.epoch,
-        ways,
-        sets,
-        shadow: view.shadow,
-        ..SwitchConfig::default()
-    };
-    SoftSwitch::new(config, body)
-}
-
-fn agents(node: NodeId, settings: &Settings, lossy: bool, body: usize, view: &View) -> Agents {
-    let config = HomeConfig {
-        node,
-        epoch: view.epoch,
-        block: settings.block_size as u32,
-        chunks: chunks(settings),
-        incarnation: view.incarnations[usize::from(node)],
-        migration: None,
-        style: if settings.mode == Mode::Directory {
-            Style::Gather
-        } else {
-            Style::Forward
-        },
-        seed: 0,
-    };
-    let fit = records_that_fit(body);
-    let migrating = settings
-        .mode
-        .has_switch()
-        .then(|| Migrating::new(node, settings.migration, geometry(settings), fit));
-    let rebuilding = Rebuilding::new(node, config.block, fit, *view);
-    let standing = Arc::new(Standing::new(view));
-    let agents = Agents::new(
-        config,
-        settings.cache,
-        lossy,
-        migrating,
-        standing,
-        rebuilding,
-    );
-    agents.follow(view);
-    if node == 0 {
-        // The region table's chunk: there before anyone can ask for it.
-        agents.grow(1);
-    }
-    agents
 }

@@ -178,7 +178,7 @@ impl Rebuilding {
                 }
             }
             (Heard::Rescued(tag), _) => {
-                agents.rescued(tag);
+                agents.kept.rescued(tag);
                 state.read.retain(|read| *read != tag);
                 state.metrics.rescued += 1;
             }
@@ -265,7 +265,7 @@ impl State {
     /// Step 2: what homes may not have, and what this cache has.
     fn collect(&mut self, me: NodeId, agents: &Agents) {
         let mut abroad = Vec::new();
-        for (tag, words) in agents.to_rescue(&self.open, &self.read) {
+        for (tag, words) in agents.kept.to_rescue(&agents.cache, &self.open, &self.read) {
             if tag.home() != me {
                 abroad.push(tag);
                 let block = words.into_iter().map(AtomicU64::new).collect();
@@ -275,7 +275,7 @@ impl State {
                     to.store(from, std::sync::atomic::Ordering::Relaxed);
                 }
                 agents.with_home(|home| home.note_rescued(tag));
-                agents.rescued(tag);
+                agents.kept.rescued(tag);
             }
         }
         let copies = agents

@@ -1,0 +1,91 @@
+//! The parts that a process puts a rack together from.
+
+use crate::agents::Agents;
+use crate::config::{Mode, Settings};
+use crate::error::Result;
+use crate::membership::View;
+use crate::migration::{Geometry, Migrating};
+use crate::rebuilding::Rebuilding;
+use crate::standing::Standing;
+use crate::switch::SoftSwitch;
+use crate::wires::Wires;
+use rackmem_fabric::udp::{Outlet, Peers};
+use rackmem_proto::CHUNK;
+use rackmem_proto::flowcc::{HomeConfig, Style};
+use rackmem_proto::switch::SwitchConfig;
+use rackmem_proto::wire::{NodeId, records_that_fit};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+pub(crate) fn udp_wires(settings: &Settings, peers: &Arc<Peers>, near: IpAddr) -> Result<Wires> {
+    Wires::new(settings, peers, || {
+        Ok(Arc::new(Outlet::open(near, peers.clone())?))
+    })
+}
+
+pub(crate) fn chunks(settings: &Settings) -> u32 {
+    (settings.memory / CHUNK) as u32
+}
+
+fn geometry(settings: &Settings) -> Geometry {
+    let ways = SwitchConfig::default().ways;
+    let sets = (settings.switch_entries / ways as usize).max(1);
+    let sets = sets.next_power_of_two();
+    Geometry { ways, sets }
+}
+
+pub(crate) fn soft_switch(settings: &Settings, body: usize, view: &View) -> SoftSwitch {
+    let Geometry { ways, sets } = geometry(settings);
+    let config = SwitchConfig {
+        epoch: view.epoch,
+        ways,
+        sets,
+        shadow: view.shadow,
+        ..SwitchConfig::default()
+    };
+    SoftSwitch::new(config, body)
+}
+
+pub(crate) fn agents(
+    node: NodeId,
+    settings: &Settings,
+    lossy: bool,
+    body: usize,
+    view: &View,
+) -> Agents {
+    let config = HomeConfig {
+        node,
+        epoch: view.epoch,
+        block: settings.block_size as u32,
+        chunks: chunks(settings),
+        incarnation: view.incarnations[usize::from(node)],
+        migration: None,
+        style: if settings.mode == Mode::Directory {
+            Style::Gather
+        } else {
+            Style::Forward
+        },
+        seed: 0,
+    };
+    let fit = records_that_fit(body);
+    let migrating = settings
+        .mode
+        .has_switch()
+        .then(|| Migrating::new(node, settings.migration, geometry(settings), fit));
+    let rebuilding = Rebuilding::new(node, config.block, fit, *view);
+    let standing = Arc::new(Standing::new(view));
+    let agents = Agents::new(
+        config,
+        settings.cache,
+        lossy,
+        migrating,
+        standing,
+        rebuilding,
+    );
+    agents.follow(view);
+    if node == 0 {
+        // The region table's chunk: there before anyone can ask for it.
+        agents.grow(1);
+    }
+    agents
+}
