@@ -357,6 +357,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_out_of_migration_is_as_usual() {
+        let read = |table: &str| Config::parse(&format!("nodes = ['127.0.0.1:1']\n{table}"));
+        let config = read("[migration]\nperiod_ms = 50\ntop = 3").unwrap();
+        let expected = Migration {
+            period: Duration::from_millis(50),
+            top: 3,
+            ..Migration::default()
+        };
+        assert_eq!(config.settings.migration, expected);
+        let why = |table: &str| read(table).unwrap_err().to_string();
+        assert!(why("[migration]\nperiod_ms = 0").contains("1 ms"));
+        assert!(why("[migration]\nhottest = 3").contains("hottest"));
+    }
+
+    #[test]
     fn a_switch_is_used_when_there_is_one() {
         let with = Config::parse("nodes = ['127.0.0.1:1']\nswitch = '127.0.0.1:2'").unwrap();
         assert_eq!(with.mode(), Mode::Switch);

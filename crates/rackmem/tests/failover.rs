@@ -260,3 +260,61 @@ fn a_node_that_gives_no_memory_leaves_without_a_pause() {
     counters(&back.node(1), 1);
     assert!(matches!(back.leave(), Err(Error::InUse { node: 1 })));
 }
+
+#[test]
+fn a_new_shadow_reads_back_what_is_in_the_switch() {
+    let cluster = Cluster::new("shadow", 3);
+    let switch = cluster.switch();
+    let mut racks: Vec<Option<Rack>> = (0..3).map(|id| Some(cluster.node(id))).collect();
+    let nodes: Vec<Node> = racks
+        .iter()
+        .enumerate()
+        .map(|(i, r)| r.as_ref().unwrap().node(i))
+        .collect();
+    let hot = counters(&nodes[1], 8);
+    let far: Vec<Shared<u64>> = hot
+        .iter()
+        .map(|counter| nodes[2].attach(counter.addr()).unwrap())
+        .collect();
+    let entries = || switch.metrics().switch.unwrap().entries;
+    eventually("all entries are in the switch", || {
+        for (here, there) in hot.iter().zip(&far) {
+            here.fetch_add(1).unwrap();
+            there.fetch_add(1).unwrap();
+        }
+        entries() == hot.len()
+    });
+    let shadow = |rack: &Option<Rack>| rack.as_ref().unwrap().metrics().nodes[0].shadow;
+    assert!(shadow(&racks[0]).is_some() && shadow(&racks[1]).is_none());
+    let epoch = racks[1].as_ref().unwrap().view().unwrap().epoch;
+    racks[0].take().unwrap().leave().unwrap();
+    eventually("the new shadow knows them", || {
+        shadow(&racks[1]).is_some_and(|shadow| shadow.blocks == hot.len())
+    });
+    assert_eq!(racks[1].as_ref().unwrap().view().unwrap().epoch, epoch);
+    assert_eq!(entries(), hot.len(), "nobody had to stop");
+    for (here, there) in hot.iter().zip(&far) {
+        assert_eq!(here.read().unwrap(), there.read().unwrap());
+    }
+}
+
+#[test]
+fn an_applications_lock_outlives_the_switch() {
+    let cluster = Cluster::new("lock", 2);
+    let switch = cluster.switch();
+    let racks: Vec<Rack> = (0..2).map(|id| cluster.node(id)).collect();
+    let lock = racks[0].node(0).alloc_lock().unwrap();
+    let same = racks[1].node(1).attach_lock(lock.addr()).unwrap();
+    let held = lock.write().unwrap();
+    assert!(same.try_read(Duration::ZERO).unwrap().is_none());
+    drop(switch);
+    eventually("the rack goes on without a switch", || {
+        let done = |rack: &Rack| rack.view().is_some_and(|view| view.switch.is_none());
+        racks.iter().all(done)
+    });
+    assert!(same.try_read(Duration::from_millis(50)).unwrap().is_none());
+    drop(held);
+    eventually("it is free", || {
+        same.try_write(Duration::ZERO).unwrap().is_some()
+    });
+}
