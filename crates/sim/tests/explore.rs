@@ -119,7 +119,7 @@ fn a_scenario_that_is_no_rack_is_refused() {
 }
 
 /// A defect, a scenario that shows it, and the promise that it breaks.
-const CAUGHT: [(Mutation, &str, &str); Mutation::ALL.len()] = [
+const CAUGHT: [(Mutation, &str, &str); Mutation::ALL.len() + Mutation::OF_EPOCHS.len()] = [
     (Mutation::AcceptStaleData, "home-segments", "data value"),
     (
         Mutation::ForgetReader,
@@ -154,6 +154,17 @@ const CAUGHT: [(Mutation, &str, &str); Mutation::ALL.len()] = [
         "home is current",
     ),
     (Mutation::UnlockOnce, "home-neighbours", "liveness"),
+    (
+        Mutation::ForgetDowngraded,
+        "epoch-evictions",
+        "home is current",
+    ),
+    (Mutation::ForgetRead, "epoch-twice", "home is current"),
+    (
+        Mutation::ForgetGiven,
+        "epoch-switch-dies",
+        "home is current",
+    ),
 ];
 
 #[test]

@@ -13,6 +13,7 @@ use super::parts::Part;
 use super::scenario::Failure;
 use super::state::State;
 use super::witness::Witness;
+use crate::world::Mutation;
 use rackmem_proto::flowcc::{
     Heard, LastExecuted, LocalStatus, Members, Next, Open, Rebuild, Stream, copy_record,
 };
@@ -359,7 +360,9 @@ impl Member {
     fn to_rescue(&self, layout: &Layout) -> Vec<(Tag, Value)> {
         let node = &self.node;
         let mut found = Vec::new();
-        for (of, open) in self.open.iter().filter(|(_, open)| open.awaits_data) {
+        let forgets = |mutation| layout.mutated(mutation);
+        let given = self.open.iter().filter(|(_, open)| open.awaits_data);
+        for (of, open) in given.filter(|_| !forgets(Mutation::ForgetGiven)) {
             let kept = node.retained.iter().find(|row| {
                 (row.0.node, row.0.slot, row.1) == (*of, open.slot, open.seq)
                     && layout.tag(row.2) == open.tag
@@ -368,7 +371,9 @@ impl Member {
         }
         for (block, slot) in node.slots.iter().enumerate() {
             let tag = layout.tag(block as u8);
-            let may_be_missing = node.downgraded[block] || self.read.contains(&tag);
+            let downgraded = node.downgraded[block] && !forgets(Mutation::ForgetDowngraded);
+            let read = self.read.contains(&tag) && !forgets(Mutation::ForgetRead);
+            let may_be_missing = downgraded || read;
             if may_be_missing && slot.status != LocalStatus::Invalid {
                 found.retain(|row: &(Tag, Value)| row.0 != tag);
                 found.push((tag, slot.words));

@@ -25,10 +25,23 @@ pub enum Mutation {
     EvictWithoutWriteBack,
     /// A requester never sends an unlock again.
     UnlockOnce,
+    /// When an epoch ends, a node does not send home what it has downgraded (§5.4).
+    ForgetDowngraded,
+    /// It does not send home what it has read from another cache.
+    ForgetRead,
+    /// It does not send home what it gave away to an event that did not get it.
+    ForgetGiven,
 }
 
 impl Mutation {
-    /// All of them.
+    /// Those that show when an epoch ends.
+    pub const OF_EPOCHS: [Mutation; 3] = [
+        Mutation::ForgetDowngraded,
+        Mutation::ForgetRead,
+        Mutation::ForgetGiven,
+    ];
+
+    /// All others.
     pub const ALL: [Mutation; 10] = [
         Mutation::AcceptStaleData,
         Mutation::ForgetReader,
