@@ -55,6 +55,40 @@ pub struct Mover {
     /// Hot entries, the hottest last, that wait for their lock or for a slot.
     wanted: Vec<(Tag, u32)>,
     slots: Vec<Slot>,
+    pace: Pace,
+}
+
+/// How many entries may move in a period. Where more blocks are hot than the switch has places for, most of the paper's
+/// k find none in every period, and asking for them costs more than the switch gives.
+#[derive(Clone, Hash)]
+struct Pace {
+    allowed: u32,
+    /// Answers of this period.
+    added: u32,
+    refused: u32,
+}
+
+impl Pace {
+    const FULL: Pace = Pace {
+        allowed: u32::MAX,
+        added: 0,
+        refused: 0,
+    };
+
+    /// Ends a period: half as many after one in which most found no place, twice as many after one in which all did.
+    fn end_period(&mut self, top: u32) -> u32 {
+        let allowed = self.allowed.min(top);
+        let allowed = match (self.added, self.refused) {
+            (_, 0) => allowed.saturating_mul(2),
+            (added, refused) if refused > added => allowed / 2,
+            _ => allowed,
+        };
+        *self = Pace {
+            allowed: allowed.max(1),
+            ..Pace::FULL
+        };
+        self.allowed.min(top)
+    }
 }
 
 /// What an answer of the switch means for the entry.
@@ -97,6 +131,7 @@ impl Mover {
             heat: Heat::new(policy.map_or(1, |policy| policy.tracked)),
             wanted: Vec::new(),
             slots: Vec::new(),
+            pace: Pace::FULL,
         }
     }
 
@@ -105,6 +140,7 @@ impl Mover {
         self.wanted.hash(into);
         self.slots.hash(into);
         self.heat.hash(into);
+        self.pace.hash(into);
     }
 
     /// From now on by this policy.
@@ -126,7 +162,8 @@ impl Mover {
         for (tag, _) in self.wanted.drain(..) {
             mark(tag, false);
         }
-        let hot = self.heat.end_period(policy.top as usize, policy.least);
+        let top = self.pace.end_period(policy.top);
+        let hot = self.heat.end_period(top as usize, policy.least);
         for row in hot.iter().rev() {
             if mark(row.tag, true) {
                 self.wanted
@@ -229,8 +266,10 @@ impl Mover {
                 entry.owner = if granted { Owner::Switch } else { Owner::Home };
                 if granted {
                     (entry.status, entry.copyset) = (GlobalStatus::Unshared, Copyset::EMPTY);
+                    self.pace.added += 1;
                     Moved::Added
                 } else {
+                    self.pace.refused += 1;
                     Moved::Collided
                 }
             }
@@ -268,5 +307,29 @@ impl Mover {
     pub fn reset(&mut self) {
         self.wanted.clear();
         self.slots.iter_mut().for_each(|slot| slot.current = None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_finds_no_places_asks_for_fewer() {
+        let mut pace = Pace::FULL;
+        let mut period = |added, refused| {
+            (pace.added, pace.refused) = (added, refused);
+            pace.end_period(100)
+        };
+        assert_eq!(period(0, 0), 100);
+        assert_eq!(period(10, 90), 50);
+        assert_eq!(period(10, 40), 25);
+        assert_eq!(period(20, 5), 25);
+        assert_eq!(period(25, 0), 50);
+        assert_eq!(period(50, 0), 100);
+        for _ in 0..20 {
+            period(0, 1);
+        }
+        assert_eq!(period(0, 1), 1, "never none: places become free");
     }
 }
