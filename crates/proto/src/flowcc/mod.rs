@@ -6,6 +6,7 @@
 pub mod assembly;
 pub mod cache_agent;
 mod directory;
+mod event;
 pub mod forward;
 mod heat;
 mod home_agent;
@@ -23,12 +24,13 @@ mod streams;
 pub mod tables;
 
 pub use cache_agent::LocalStatus;
+pub use event::{Accept, Event, Grant, Step};
 pub use heat::Heat;
 pub use home_agent::{HomeAction, HomeAgent, HomeConfig, HomeCounters, Style};
 pub use last_executed::{Executed, LastExecuted};
 pub use migration::Migration;
 pub use rebuild::{Heard, Members, Next, Open, Rebuild};
-pub use requester::{Accept, Event, Grant, Interrupted, Requester, RequesterConfig, Step};
+pub use requester::{Interrupted, Requester, RequesterConfig};
 pub use rtt::RoundTrip;
 pub use settle::{Settled, copy_record};
 pub use shadow::{Shadow, ShadowConfig, ShadowCounters};

@@ -6,13 +6,11 @@
 //! way: the unlock then waits for it, not the application. A block of the requester's own cache that an event
 //! fills or empties is reserved by the host until it is unlocked.
 
-use super::assembly::Assembly;
+use super::event::{Accept, Event, Home, Running, Step};
 use super::rebuild::Open;
 use super::rtt::RoundTrip;
 use super::tables;
-use crate::wire::{
-    Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq, Tag,
-};
+use crate::wire::{Flags, Header, Kind, Reason, RequesterId, Seq, Tag};
 use crate::{Data, Dest, Output, Outputs};
 use core::hash::{Hash, Hasher};
 
@@ -33,79 +31,6 @@ pub struct RequesterConfig {
     pub min_timeout: u64,
     /// An event that has made no progress for this long has failed.
     pub give_up: u64,
-}
-
-/// A coherence event to begin.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Event {
-    /// A request, `Alloc`, or a delegated operation.
-    pub kind: Kind,
-    /// The block.
-    pub tag: Tag,
-    /// `offset` of the request.
-    pub offset: u32,
-    /// Where the requester listens, if the fabric needs to know.
-    pub reply_port: u16,
-}
-
-/// What an event was granted.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Grant {
-    /// The entry's status before the event.
-    pub status: GlobalStatus,
-    /// The entry's copyset before the event.
-    pub copyset: Copyset,
-    /// The tag of the answer: for `Alloc`, where the memory begins.
-    pub tag: Tag,
-    flags: Flags,
-}
-
-/// How far the event is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Step {
-    /// Answers are missing.
-    Waiting,
-    /// All is here: install it, then unlock. (`Alloc` and delegated operations are simply done.)
-    Held(Grant),
-    /// Refused, and the event is over: try again under a new one.
-    Refused(Reason),
-    /// Nobody has answered for too long, and the event is over.
-    Lost,
-}
-
-/// What to do with a packet's body.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Accept {
-    /// Nothing.
-    Drop,
-    /// Copy it into the reserved block at the packet's offset (or take it as the operand's result).
-    Store,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Home {
-    /// Home's memory is current.
-    Current,
-    /// The provider is writing the block back.
-    Expected,
-    /// We are, to empty our cache.
-    WritingBack,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Current {
-    request: Header,
-    step: Step,
-    grant: Option<Grant>,
-    acks: Copyset,
-    assembly: Assembly,
-    home: Home,
-    home_done: bool,
-    /// Held when its epoch ended: it takes effect here, and there is nothing to unlock.
-    fenced: bool,
-    began: u64,
-    sent: u64,
-    attempts: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -130,9 +55,9 @@ pub struct Interrupted {
 pub struct Requester {
     config: RequesterConfig,
     seq: Seq,
-    current: Option<Current>,
+    current: Option<Running>,
     /// An event whose unlock waits for home to have the block.
-    tail: Option<Current>,
+    tail: Option<Running>,
     unlock: Option<Pending>,
     rtt: RoundTrip,
     retransmissions: u64,
@@ -193,7 +118,7 @@ impl Requester {
     /// The sequence numbers of the events that it still takes answers to: the current one, one whose unlock waits
     /// for home, and one whose unlock is not acknowledged.
     pub fn open(&self) -> [Option<Seq>; 3] {
-        let event = |event: &Option<Current>| event.as_ref().map(|event| event.request.seq);
+        let event = |event: &Option<Running>| event.as_ref().map(|event| event.request.seq);
         let unlock = self.unlock.map(|pending| pending.header.seq);
         [event(&self.current), event(&self.tail), unlock]
     }
@@ -211,19 +136,7 @@ impl Requester {
         request.incarnation = self.config.incarnation;
         request.offset = event.offset;
         request.reply_port = event.reply_port;
-        self.current = Some(Current {
-            request,
-            step: Step::Waiting,
-            grant: None,
-            acks: Copyset::EMPTY,
-            assembly: Assembly::default(),
-            home: Home::Current,
-            home_done: false,
-            fenced: false,
-            began: now,
-            sent: now,
-            attempts: 1,
-        });
+        self.current = Some(Running::new(request, now));
         self.outgoing(request)
     }
 
@@ -370,7 +283,7 @@ impl Requester {
         self.tail.map(|tail| tail.request.tag)
     }
 
-    fn release(&mut self, now: u64, event: &Current, keep: bool) -> Option<Output> {
+    fn release(&mut self, now: u64, event: &Running, keep: bool) -> Option<Output> {
         let grant = event.grant?;
         let kind = event.request.kind;
         let (status, copyset) =
@@ -476,7 +389,7 @@ impl Requester {
     }
 
     /// When an event's next retransmission is due: 6 round trips after the first transmission (§5.3.1).
-    fn event_due(&self, event: &Current) -> u64 {
+    fn event_due(&self, event: &Running) -> u64 {
         let wait = self.rtt.timeout(6, self.config.min_timeout, event.attempts);
         event.sent.saturating_add(wait)
     }
@@ -501,7 +414,7 @@ impl Requester {
     /// Sends again what has gone unanswered, or gives it up.
     pub fn handle_timeout(&mut self, now: u64) -> Outputs {
         let mut outputs = Outputs::default();
-        let due = |event: Option<Current>| event.map_or(u64::MAX, |event| self.event_due(&event));
+        let due = |event: Option<Running>| event.map_or(u64::MAX, |event| self.event_due(&event));
         let (tail_due, current_due) = (due(self.tail), due(self.current));
         let unlock_due = self.unlock.map_or(u64::MAX, |u| self.unlock_due(&u));
         if let Some(pending) = &mut self.unlock {
@@ -532,128 +445,5 @@ impl Requester {
                 .for_each(|header| outputs.push(self.outgoing(header)));
         }
         outputs
-    }
-}
-
-impl Current {
-    fn fingerprint(&self, into: &mut impl Hasher) {
-        self.request.hash(into);
-        self.step.hash(into);
-        self.grant.hash(into);
-        self.acks.hash(into);
-        self.assembly.hash(into);
-        self.home.hash(into);
-        self.home_done.hash(into);
-        self.fenced.hash(into);
-    }
-
-    /// What to send again, if it is time to.
-    fn retry(&mut self, now: u64, due: u64, give_up: u64) -> Option<Header> {
-        if self.step != Step::Waiting || now < due {
-            return None;
-        }
-        if now >= self.began + give_up {
-            self.step = Step::Lost;
-            return None;
-        }
-        self.sent = now;
-        self.attempts += 1;
-        Some(match self.home {
-            Home::WritingBack => self.write_back().header,
-            _ => self.request,
-        })
-    }
-
-    fn home_is_current(&self) -> bool {
-        self.home == Home::Current || self.home_done
-    }
-
-    fn ack(&mut self, header: &Header, body_len: u32, block: u32) -> Accept {
-        if header.reason != Reason::None {
-            self.step = Step::Refused(header.reason);
-            // A granted event that its provider cannot serve still holds the entry's lock.
-            self.note_grant(header);
-            return Accept::Drop;
-        }
-        self.note_grant(header);
-        if !header.flags.has(Flags::DATA) {
-            self.acks = self.acks.with(header.sender);
-            return Accept::Drop;
-        }
-        match self.assembly.add(header.offset, body_len, block) {
-            Some(fresh) => {
-                self.acks = self.acks.with(header.sender);
-                if fresh { Accept::Store } else { Accept::Drop }
-            }
-            None => Accept::Drop,
-        }
-    }
-
-    fn note_grant(&mut self, header: &Header) {
-        if !header.flags.has(Flags::GRANTED) {
-            return;
-        }
-        let grant = Grant {
-            status: header.status,
-            copyset: header.copyset,
-            tag: header.tag,
-            flags: header.flags,
-        };
-        // Every copy of the request goes the way of the first, so all answers agree on who writes back.
-        let provider_writes_back =
-            header.status == GlobalStatus::Modified && !header.flags.has(Flags::GATHER);
-        if self.request.kind == Kind::ReadMiss && provider_writes_back {
-            self.home = Home::Expected;
-        }
-        self.grant.get_or_insert(grant);
-    }
-
-    fn done(&mut self, header: &Header) -> Accept {
-        if header.reason != Reason::None {
-            self.step = Step::Refused(header.reason);
-            return Accept::Drop;
-        }
-        let grant = Grant {
-            status: header.status,
-            copyset: header.copyset,
-            tag: header.tag,
-            flags: header.flags,
-        };
-        self.step = Step::Held(grant);
-        Accept::Store
-    }
-
-    fn write_back(&self) -> Output {
-        let flags = Flags::DATA;
-        let header = Header {
-            kind: Kind::WriteBack,
-            flags,
-            offset: 0,
-            ..self.request
-        };
-        Output::with(Dest::Agent(header.tag.home()), header, Data::Cache)
-    }
-
-    /// Moves on to `Held` when every answer that the grant calls for is here.
-    fn settle(&mut self, me: NodeId) {
-        let (Step::Waiting, Some(grant)) = (self.step, self.grant) else {
-            return;
-        };
-        let gathered = grant.flags.has(Flags::GATHER);
-        let sharers = if gathered {
-            Copyset::EMPTY
-        } else {
-            grant.copyset.without(me)
-        };
-        let complete = match self.request.kind {
-            Kind::ReadMiss => self.assembly.complete(),
-            Kind::WriteMiss => self.assembly.complete() && self.acks.covers(sharers),
-            Kind::WriteShared => self.acks.covers(sharers),
-            Kind::EvictModified => self.home_is_current(),
-            _ => true,
-        };
-        if complete {
-            self.step = Step::Held(grant);
-        }
     }
 }
