@@ -119,7 +119,7 @@ fn a_scenario_that_is_no_rack_is_refused() {
 }
 
 /// A defect, a scenario that shows it, and the promise that it breaks.
-const CAUGHT: [(Mutation, &str, &str); Mutation::ALL.len() + Mutation::OF_EPOCHS.len()] = [
+const CAUGHT: [(Mutation, &str, &str); Mutation::IN_ONE_EPOCH.len() + Mutation::OF_EPOCHS.len()] = [
     (Mutation::AcceptStaleData, "home-segments", "data value"),
     (
         Mutation::ForgetReader,

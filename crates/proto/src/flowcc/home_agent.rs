@@ -96,6 +96,8 @@ pub struct HomeAgent {
     pub(super) grown: Vec<(RequesterId, Seq, u64)>,
     pub(super) gathers: Gathers,
     pub(super) mover: Mover,
+    /// The epoch in which the entries were made.
+    pub(super) made: u32,
     /// What is known of entries that are being made anew; while there is any of it, nothing is served.
     pub(super) findings: Option<Findings>,
     pub(super) counters: HomeCounters,
@@ -111,6 +113,7 @@ impl HomeAgent {
             grown: Vec::new(),
             gathers: Gathers::default(),
             mover: Mover::new(config.node, config.migration),
+            made: config.epoch,
             findings: None,
             counters: HomeCounters::default(),
             config,
@@ -375,7 +378,12 @@ impl HomeAgent {
             (Executed::Old, _) => return,
             (_, None) => ack.reason = absence,
             (Executed::New, Some(entry)) if entry.owner == Owner::Lost => {
-                *entry = Entry::default();
+                // Applications may hold its lock.
+                let lock = entry.lock;
+                *entry = Entry {
+                    lock,
+                    ..Entry::default()
+                };
             }
             _ => {}
         }

@@ -296,6 +296,11 @@ impl Rebuild {
         }
     }
 
+    /// Whether everyone has acknowledged everything: nobody waits for this member any more.
+    pub fn all_told(&self) -> bool {
+        self.rescue.is_none() && self.streams.all_told()
+    }
+
     /// A packet has come, with `body_len` bytes. The output, if any, is the acknowledgement.
     pub fn handle(&mut self, header: &Header, body_len: u32) -> (Heard, Option<Output>) {
         if header.epoch != self.members.epoch {

@@ -19,7 +19,7 @@ use super::directory::{Entry, Owner};
 use super::home_agent::HomeAgent;
 use super::rebuild::Open;
 use super::{lock, score};
-use crate::switch::{Grant, Registers};
+use crate::switch::{Grant, Registers, epoch_of};
 use crate::wire::{Copyset, GlobalStatus, NodeId, Record, RequesterId, Tag};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -46,6 +46,8 @@ pub struct Findings {
     rescued: BTreeSet<Tag>,
     /// Events of live nodes, of the epoch in which the entries were made.
     open: Vec<(RequesterId, Open)>,
+    /// The epoch of what a surviving switch has told.
+    switch: Option<u32>,
     /// What a surviving switch had granted and nobody had unlocked.
     granted: BTreeSet<Grant>,
 }
@@ -126,7 +128,9 @@ impl HomeAgent {
         let Some(findings) = &mut self.findings else {
             return;
         };
-        if let Some(grant) = Grant::from_record(record) {
+        if let Some(epoch) = epoch_of(record) {
+            findings.switch = Some(epoch);
+        } else if let Some(grant) = Grant::from_record(record) {
             findings.granted.insert(grant);
         } else if let Some(registers) = Registers::from_word(record.word) {
             findings.blocks.entry(record.tag).or_default().registers = Some(registers);
@@ -148,12 +152,10 @@ impl HomeAgent {
             return settled;
         };
         self.explain(&mut findings);
-        let moving: BTreeSet<Tag> = self.mover.under_way().collect();
         for (tag, entry) in self.directory.each() {
             let finding = findings.blocks.get(&tag).copied().unwrap_or_default();
             let rescued = findings.rescued.contains(&tag);
-            let ours = moving.contains(&tag);
-            let next = remake(*entry, finding, ours, gone, switch_lost);
+            let next = remake(*entry, finding, gone, switch_lost);
             *entry = match next.owner {
                 Owner::Lost if rescued => Entry::default(),
                 _ => next,
@@ -161,6 +163,7 @@ impl HomeAgent {
             settled.lost += u64::from(entry.owner == Owner::Lost);
             settled.cached += u64::from(!entry.copyset.is_empty());
         }
+        self.made = self.config.epoch;
         self.counters.lost = settled.lost;
         self.mover.reset();
         self.gathers = Default::default();
@@ -176,7 +179,15 @@ impl HomeAgent {
     /// Finds the locks that live nodes' events hold. That an event is open explains nothing: it may wait for a lock that
     /// the dead hold. Only its owner's score says that it was granted.
     fn explain(&mut self, findings: &mut Findings) {
-        for (requester, open) in &findings.open {
+        // A switch that missed the epoch of these entries, because its rebuild was cut off there and not here, knows
+        // nothing of them.
+        if findings.switch != Some(self.made) {
+            findings.granted.clear();
+            let blocks = findings.blocks.values_mut();
+            blocks.for_each(|finding| finding.registers = None);
+        }
+        // Who only reads does not hold a lock alone.
+        for (requester, open) in findings.open.iter().filter(|(_, open)| !open.shared) {
             let row = self.scores.row(*requester)[open.seq.parity()];
             let seq = open.seq.0;
             let by_switch = findings.granted.contains(&Grant {
@@ -200,7 +211,7 @@ impl HomeAgent {
     }
 }
 
-fn remake(old: Entry, finding: Finding, moving: bool, gone: Copyset, switch_lost: bool) -> Entry {
+fn remake(old: Entry, finding: Finding, gone: Copyset, switch_lost: bool) -> Entry {
     let shared = |status, copyset| Entry {
         status,
         copyset,
@@ -218,18 +229,29 @@ fn remake(old: Entry, finding: Finding, moving: bool, gone: Copyset, switch_lost
         status: old.status,
         copyset: old.copyset,
     };
+    // An entry that the switch was giving back may be locked for that, or by an event: nobody is left who knows.
+    let mut explained = finding.explained;
     let known = match (old.owner, finding.registers) {
-        (Owner::Lost, _) => return old,
+        (Owner::Lost, _) => {
+            let owner = Owner::Lost;
+            return Entry {
+                owner,
+                ..Entry::default()
+            };
+        }
         (Owner::Home | Owner::Wanted, _) => Some(own),
         (_, Some(registers)) => Some(registers),
-        // The switch has not taken it.
-        (Owner::Moving, None) if !switch_lost => Some(own),
+        // The switch has not taken it, and the lock is the move's.
+        (Owner::Moving, None) if !switch_lost => {
+            explained = true;
+            Some(own)
+        }
         (_, None) => None,
     };
     let died = match known {
         Some(last) => {
             let dirty = last.status == GlobalStatus::Modified && !last.copyset.is_empty();
-            let holder_died = lock::held_alone(last.lock) && !finding.explained && !moving;
+            let holder_died = lock::held_alone(last.lock) && !explained;
             dirty && gone.covers(last.copyset) || holder_died && !gone.is_empty()
         }
         None => !gone.is_empty(),
@@ -267,18 +289,18 @@ mod tests {
     #[test]
     fn caches_say_what_an_entry_is() {
         let old = entry(Owner::Home, 3, GlobalStatus::Shared, 0b1111);
-        let next = remake(old, found(0b11, None), false, GONE, false);
+        let next = remake(old, found(0b11, None), GONE, false);
         assert_eq!(next, entry(Owner::Home, 0, GlobalStatus::Shared, 0b11));
-        let next = remake(old, found(0b10, Some(1)), false, GONE, false);
+        let next = remake(old, found(0b10, Some(1)), GONE, false);
         assert_eq!(next, entry(Owner::Home, 0, GlobalStatus::Modified, 0b10));
-        let next = remake(old, found(0, None), false, GONE, false);
+        let next = remake(old, found(0, None), GONE, false);
         assert_eq!(next, Entry::default());
     }
 
     #[test]
     fn what_only_the_dead_had_is_lost() {
         use GlobalStatus::{Modified, Unshared};
-        let lost = |old, finding| remake(old, finding, false, GONE, false).owner == Owner::Lost;
+        let lost = |old, finding| remake(old, finding, GONE, false).owner == Owner::Lost;
         assert!(lost(
             entry(Owner::Home, 0, Modified, 0b1000),
             found(0, None)
@@ -297,7 +319,7 @@ mod tests {
         assert!(!lost(locked, explained));
         // Nobody has died: the lock was a live node's, which has told of it or of its copy.
         assert_eq!(
-            remake(locked, found(0, None), false, Copyset::EMPTY, true).owner,
+            remake(locked, found(0, None), Copyset::EMPTY, true).owner,
             Owner::Home
         );
     }
@@ -310,7 +332,7 @@ mod tests {
                 registers,
                 ..Finding::default()
             };
-            remake(old, finding, false, gone, switch_lost).owner
+            remake(old, finding, gone, switch_lost).owner
         };
         assert_eq!(owner(Copyset::EMPTY, None, true), Owner::Home);
         assert_eq!(owner(GONE, None, true), Owner::Lost);

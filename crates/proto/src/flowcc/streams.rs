@@ -163,7 +163,6 @@ impl Streams {
     }
 
     /// Whether everything that was told has been acknowledged.
-    #[cfg(test)]
     pub fn all_told(&self) -> bool {
         self.out.iter().all(|out| out.parts.is_empty())
     }

@@ -180,11 +180,18 @@ impl View {
         self.epoch != old.epoch
     }
 
-    /// The nodes of `old` that are not the same any more: not live, or live again in another incarnation.
+    /// The nodes of which an incarnation has ended since `old`: those that were live then or have come since, and are
+    /// not live any more, or in another incarnation. Who has seen none of the views between is told of those that came
+    /// and went, too.
     pub fn gone_since(&self, old: &View) -> Copyset {
-        old.live
-            .iter()
-            .filter(|&node| self.incarnation(node) != old.incarnation(node))
+        let ended = |node: NodeId| {
+            let at = usize::from(node);
+            let began = self.incarnations[at].saturating_sub(old.incarnations[at]);
+            let there = u32::from(old.live.contains(node)) + began;
+            there > u32::from(self.live.contains(node))
+        };
+        (0..MAX_NODES as NodeId)
+            .filter(|&node| ended(node))
             .fold(Copyset::EMPTY, Copyset::with)
     }
 
@@ -308,6 +315,12 @@ mod tests {
         assert_eq!(again.incarnation(0), Some(1));
         assert_eq!(again.gone_since(&first), Copyset::of(1));
         assert_eq!(again.gone_since(&again), Copyset::EMPTY);
+        // One that came and went between two views that somebody has seen may have held something.
+        let guest = first.admit(2).unwrap();
+        assert_eq!(guest.gone_since(&first), Copyset::EMPTY);
+        let left = guest.exclude(2).unwrap();
+        assert_eq!(left.gone_since(&first), Copyset::of(2));
+        assert_eq!(left.admit(2).unwrap().gone_since(&first), Copyset::of(2));
         let switch = again.exclude_switch().unwrap().admit_switch().unwrap();
         assert_eq!(switch.switch, Some(5));
     }

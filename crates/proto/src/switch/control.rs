@@ -46,6 +46,14 @@ pub struct Grant {
 /// The tag of a grant's record: no block begins at an odd address.
 const GRANT: Tag = Tag(1);
 
+/// The tag of the record that says of which epoch the others are.
+const EPOCH: Tag = Tag(3);
+
+/// The epoch that a switch's entries and grants are of, if the record says so.
+pub fn epoch_of(record: Record) -> Option<u32> {
+    (record.tag == EPOCH).then_some(record.word as u32)
+}
+
 impl Grant {
     /// As a record.
     pub fn to_record(self) -> Record {
@@ -186,9 +194,12 @@ impl SwitchProgram {
         })
     }
 
-    /// The entries of blocks of one home, and the events, of any block, that have been granted and not unlocked.
+    /// The epoch, the entries of blocks of one home, and the events, of any block, that have been granted and not unlocked.
     pub fn entries_of(&self, home: NodeId) -> Vec<Record> {
-        let mut records = Vec::new();
+        let mut records = alloc::vec![Record {
+            tag: EPOCH,
+            word: self.config.epoch.into(),
+        }];
         for at in 0..self.config.sets {
             for way in 0..self.ways.len() {
                 if let Some((tag, registers)) = self.registers(way, at)

@@ -13,7 +13,7 @@ pub mod rmt;
 
 use crate::wire::Tag;
 
-pub use control::{Grant, Registers};
+pub use control::{Grant, Registers, epoch_of};
 pub use program::{SWITCH, SwitchConfig, SwitchCounters, SwitchProgram};
 pub use resources::Resources;
 

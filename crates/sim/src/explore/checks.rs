@@ -64,6 +64,7 @@ impl Rack {
             copies: copies.collect(),
             events: live.filter(|event| event.tag == tag).copied().collect(),
             home_current: state.current(block, memory),
+            lost: false,
         })
     }
 

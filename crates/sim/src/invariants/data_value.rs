@@ -10,6 +10,7 @@ use super::{BlockState, Invariant};
 pub const INVARIANT: Invariant = Invariant {
     name: "data value",
     section: "§5.1.2",
+    always: true,
     broken,
 };
 

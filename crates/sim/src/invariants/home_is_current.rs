@@ -8,11 +8,12 @@ use rackmem_proto::wire::GlobalStatus;
 pub const INVARIANT: Invariant = Invariant {
     name: "home is current",
     section: "§4",
+    always: false,
     broken,
 };
 
 fn broken(block: &BlockState) -> Option<String> {
-    let promised = block.lock == 0 && block.status != GlobalStatus::Modified;
+    let promised = !block.lost && block.lock == 0 && block.status != GlobalStatus::Modified;
     (promised && !block.home_current)
         .then(|| format!("the entry is {:?} and home's memory is old", block.status))
 }

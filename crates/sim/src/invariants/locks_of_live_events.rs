@@ -6,6 +6,7 @@ use super::{BlockState, Invariant};
 pub const INVARIANT: Invariant = Invariant {
     name: "locks of live events",
     section: "§5.3.2",
+    always: false,
     broken,
 };
 

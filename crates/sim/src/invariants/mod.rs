@@ -6,6 +6,7 @@ pub mod directory_covers_caches;
 pub mod home_is_current;
 pub mod liveness;
 pub mod locks_of_live_events;
+pub mod nothing_of_the_dead;
 pub mod one_owner;
 pub mod single_writer;
 
@@ -42,6 +43,8 @@ pub struct BlockState {
     pub events: Vec<LiveEvent>,
     /// Whether home's memory holds what was written last.
     pub home_current: bool,
+    /// Whether its last content has died with a node, and everyone is told so.
+    pub lost: bool,
 }
 
 /// Who serves an entry's requests.
@@ -76,6 +79,8 @@ pub struct Invariant {
     pub name: &'static str,
     /// Where the paper promises it.
     pub section: &'static str,
+    /// Whether it holds while the rack goes from one epoch to the next, too.
+    pub always: bool,
     /// What is wrong with a block, if anything is.
     pub broken: fn(&BlockState) -> Option<String>,
 }
@@ -112,6 +117,7 @@ mod tests {
                 .to_vec(),
             events: Vec::new(),
             home_current: true,
+            lost: false,
         }
     }
 

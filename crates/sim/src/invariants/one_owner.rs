@@ -6,6 +6,7 @@ use super::{BlockState, Invariant};
 pub const INVARIANT: Invariant = Invariant {
     name: "one owner",
     section: "§5.2",
+    always: false,
     broken,
 };
 

@@ -7,6 +7,7 @@ use rackmem_proto::flowcc::LocalStatus;
 pub const INVARIANT: Invariant = Invariant {
     name: "single writer",
     section: "§5.1.2",
+    always: true,
     broken,
 };
 

@@ -3,6 +3,7 @@
 //! The core never touches a block's bytes and only reckons with offsets and lengths. So a granule of the
 //! largest block, 1 KiB, is represented by one word here, and whatever happens to segments happens to words.
 
+use rackmem_proto::CHUNK;
 use rackmem_proto::wire::{GRANULES, MAX_BLOCK, NodeId, Tag};
 
 /// Bytes of a block, as packets count them.
@@ -29,21 +30,41 @@ pub const fn word_of(counter: usize) -> usize {
     counter % COUNTERS * STRIDE
 }
 
+/// The counter that is there.
+pub const fn counter_of(word: usize) -> usize {
+    word / STRIDE
+}
+
 /// A block's counters.
 pub fn counters(words: &[u64]) -> [u64; COUNTERS] {
     std::array::from_fn(|counter| words.get(word_of(counter)).copied().unwrap_or_default())
 }
 
-/// The tag of the world's block number `number`: homes take turns.
-pub fn tag(number: u32, nodes: u16) -> Tag {
-    let home = number % u32::from(nodes);
-    let offset = u64::from(number / u32::from(nodes)) * u64::from(BLOCK_BYTES);
-    Tag(u64::from(home as NodeId) << 48 | offset)
+/// Bytes of addresses that one incarnation of a home has.
+const INCARNATION: u64 = super::CHUNKS as u64 * CHUNK;
+
+/// The home of the world's block number `number`: homes take turns.
+pub fn home(number: u32, homes: u16) -> NodeId {
+    (number % u32::from(homes)) as NodeId
+}
+
+/// The tag of the world's block number `number` in its home's `incarnation`.
+pub fn tag(number: u32, homes: u16, incarnation: u32) -> Tag {
+    let home = home(number, homes);
+    let offset = u64::from(number / u32::from(homes)) * u64::from(BLOCK_BYTES);
+    let base = u64::from(incarnation.saturating_sub(1)) * INCARNATION;
+    Tag(u64::from(home) << 48 | base | offset)
+}
+
+/// Which incarnation of its home a tag belongs to.
+pub fn incarnation(tag: Tag) -> u32 {
+    (tag.offset() / INCARNATION) as u32 + 1
 }
 
 /// The number of a tag.
-pub fn number(tag: Tag, nodes: u16) -> u32 {
-    (tag.offset() / u64::from(BLOCK_BYTES)) as u32 * u32::from(nodes) + u32::from(tag.home())
+pub fn number(tag: Tag, homes: u16) -> u32 {
+    let offset = tag.offset() % INCARNATION;
+    (offset / u64::from(BLOCK_BYTES)) as u32 * u32::from(homes) + u32::from(tag.home())
 }
 
 /// Puts a packet's words into a block at a byte offset; what lies outside is left out.
@@ -60,8 +81,12 @@ mod tests {
 
     #[test]
     fn numbers_and_tags_are_one_to_one() {
-        assert!((0..40).all(|n| number(tag(n, 3), 3) == n));
-        assert_eq!(tag(4, 3).home(), 1);
+        assert!((0..40).all(|n| number(tag(n, 3, 1), 3) == n));
+        assert!((0..40).all(|n| number(tag(n, 3, 4), 3) == n));
+        assert_eq!(tag(4, 3, 1).home(), 1);
+        assert_eq!(incarnation(tag(4, 3, 1)), 1);
+        assert_eq!(incarnation(tag(4, 3, 3)), 3);
+        assert_ne!(tag(4, 3, 1), tag(4, 3, 2));
     }
 
     #[test]

@@ -69,6 +69,12 @@ impl Cache {
         Some((slot.status, &slot.words))
     }
 
+    /// The blocks that the node may at least read.
+    pub fn tags(&self) -> impl Iterator<Item = Tag> {
+        let valid = |slot: &&Slot| slot.status != LocalStatus::Invalid;
+        self.slots.iter().filter(valid).filter_map(|slot| slot.tag)
+    }
+
     /// Marks a slot as used now.
     pub fn touch(&mut self, at: usize) {
         self.clock += 1;

@@ -1,12 +1,15 @@
 //! What is looked at after everything that happens, and at the end.
 
-use super::block::{self, COUNTERS};
+use super::block;
+use super::config::Rack;
+use super::node::{Settling, Standing};
 use super::run::World;
+use super::thread::Complaint;
 use super::thread::Thread;
 use super::trace::Subject;
 use super::violation::Violation;
-use crate::invariants::{BlockState, Copy, INVARIANTS, Owners, liveness};
-use rackmem_proto::wire::{Kind, Tag};
+use crate::invariants::{BlockState, Copy, INVARIANTS, Owners, liveness, nothing_of_the_dead};
+use rackmem_proto::wire::{Copyset, GlobalStatus, Kind, NodeId, Tag};
 
 /// The lock word of an entry that the switch serves no more.
 const RETIRED: u16 = 1 << 15;
@@ -18,6 +21,21 @@ impl World {
             let subject = Subject::Block(complaint.tag);
             return Err(self.violation(complaint.promise, complaint.detail, subject));
         }
+        if let Some(complaint) = self.complaint.take() {
+            let subject = Subject::Block(complaint.tag);
+            return Err(self.violation(complaint.promise, complaint.detail, subject));
+        }
+        let stable = self.stable();
+        if stable && !self.was_stable {
+            for number in 0..self.config.blocks {
+                let tag = self.tag(number);
+                self.fabric.touched.push(tag);
+            }
+        }
+        if stable && !self.was_stable {
+            self.check_ghosts()?;
+        }
+        self.was_stable = stable;
         let mut touched = std::mem::take(&mut self.fabric.touched);
         touched.sort_unstable();
         touched.dedup();
@@ -29,11 +47,30 @@ impl World {
         Ok(())
     }
 
+    /// Whoever serves has let go of memory whose home is gone.
+    fn check_ghosts(&mut self) -> Result<(), Box<Violation>> {
+        let up = self.nodes.iter().filter(|n| n.standing == Standing::Up);
+        let ghosts = up.flat_map(|node| {
+            let tags = node.cache.tags().filter(|&tag| !node.reaches(tag));
+            tags.map(|tag| (tag, node.id))
+        });
+        for (tag, node) in ghosts.collect::<Vec<_>>() {
+            if let Some(detail) = nothing_of_the_dead::broken(tag.home(), Copyset::of(node)) {
+                let promise = (nothing_of_the_dead::NAME, nothing_of_the_dead::SECTION);
+                return Err(self.violation(promise, detail, Subject::Block(tag)));
+            }
+        }
+        Ok(())
+    }
+
     fn check_block(&mut self, tag: Tag) -> Result<(), Box<Violation>> {
         let Some(state) = self.state(tag) else {
             return Ok(());
         };
         for invariant in &INVARIANTS {
+            if !self.was_stable && !invariant.always {
+                continue;
+            }
             if let Some(detail) = (invariant.broken)(&state) {
                 return Err(self.violation(
                     (invariant.name, invariant.section),
@@ -47,17 +84,22 @@ impl World {
 
     /// A block's state; `None` for memory that no operation touches.
     fn state(&mut self, tag: Tag) -> Option<BlockState> {
-        let number = block::number(tag, self.config.nodes);
-        if number >= self.config.blocks {
+        let number = block::number(tag, self.config.homes());
+        if number >= self.config.blocks || self.tag(number) != tag {
+            return None;
+        }
+        let there = self.nodes[usize::from(tag.home())].standing == Standing::Up;
+        if !there || !self.view.live.contains(tag.home()) {
             return None;
         }
         let oracle = &self.oracle;
-        let copies = self.nodes.iter().filter_map(|node| {
+        let up = self.nodes.iter().filter(|n| n.standing == Standing::Up);
+        let copies = up.filter_map(|node| {
             let (status, words) = node.cache.copy(tag)?;
             Some(Copy {
                 node: node.id,
                 status,
-                current: oracle.agrees(number, words),
+                current: oracle.agrees(tag, words),
             })
         });
         let copies = copies.collect();
@@ -68,8 +110,12 @@ impl World {
             moves.any(|move_| move_.header.tag == tag && move_.header.kind == kind)
         };
         let (adding, removing) = (moves(Kind::AddToSwitch), moves(Kind::RemoveFromSwitch));
-        let home_current = oracle.agrees(number, home.memory(tag));
-        let in_switch = self.switch.as_ref().and_then(|switch| switch.inspect(tag));
+        let home_current = oracle.agrees(tag, home.memory(tag));
+        let in_switch = self
+            .switch
+            .as_ref()
+            .and_then(|switch| switch.program.inspect(tag));
+        let lost = home.home.lost(tag);
         let owners = Owners {
             home: !away && !adding,
             switch: in_switch.is_some_and(|(lock, ..)| !(removing && lock == RETIRED)),
@@ -86,31 +132,84 @@ impl World {
             copies,
             events: live.filter(|event| event.tag == tag).collect(),
             home_current,
+            lost,
         })
     }
 
     /// All caches are empty and no packet is on its way: every lock is free and home has every write.
     pub(super) fn finish(&mut self) -> Result<(), Box<Violation>> {
-        let mut sum = 0;
         for number in 0..self.config.blocks {
-            let tag = block::tag(number, self.config.nodes);
+            let tag = self.tag(number);
             self.check_block(tag)?;
             let clean = self.state(tag).is_none_or(|state| {
-                state.lock == 0 && state.copies.is_empty() && state.home_current
+                state.lock == 0 && state.copies.is_empty() && (state.home_current || state.lost)
             });
             if !clean {
                 let detail = format!("at the end: {:?}", self.state(tag));
                 return Err(self.violation(("home is current", "§4"), detail, Subject::Block(tag)));
             }
-            let words = self.nodes[usize::from(tag.home())].memory(tag);
-            let counters: [u64; COUNTERS] = block::counters(words);
-            sum += counters.iter().sum::<u64>();
         }
-        if sum == self.oracle.stores() {
-            return self.finish_chunks();
+        if let Some(detail) = self.record.judge() {
+            let subject = Subject::Block(Tag(0));
+            return Err(self.violation(("linearizable", "§2.1"), detail, subject));
         }
-        let detail = format!("{} stores, counters add up to {sum}", self.oracle.stores());
-        Err(self.violation(("home is current", "§4"), detail, Subject::Block(Tag(0))))
+        let lossless = !self.config.failures.any() && self.config.rack != Rack::Delegate;
+        if lossless && self.oracle.sum() != self.oracle.stores() {
+            let (sum, stores) = (self.oracle.sum(), self.oracle.stores());
+            let detail = format!("{stores} stores, counters add up to {sum}");
+            return Err(self.violation(("home is current", "§4"), detail, Subject::Block(Tag(0))));
+        }
+        if self.config.failures.any() {
+            return Ok(());
+        }
+        self.finish_chunks()
+    }
+
+    /// What a home has made of a block's entry.
+    pub(super) fn judge(&mut self, id: NodeId, settling: &Settling) {
+        let Settling { tag, gone, .. } = *settling;
+        let (lock, status, copyset, away) = settling.before;
+        let copies = self.nodes.iter().filter(|node| {
+            let member = node.standing == Standing::Up && self.view.founders.contains(node.id);
+            member && node.reaches(tag) && node.cache.copy(tag).is_some()
+        });
+        let copies = copies.count();
+        // Who has died since it told of its copies is the next rebuild's business.
+        let all_here = self
+            .view
+            .founders
+            .iter()
+            .all(|founder| self.nodes[usize::from(founder)].standing == Standing::Up);
+        let home_current = self
+            .oracle
+            .agrees(tag, self.nodes[usize::from(id)].memory(tag));
+        let unknown = away || lock & RETIRED != 0;
+        let dirty = status == GlobalStatus::Modified && gone.covers(copyset);
+        let detail = match (settling.lost, settling.was_lost) {
+            (true, true) => return,
+            (true, false) if copies > 0 => "is said to be lost, and there are copies",
+            (true, false) if Copyset(gone.0 & self.died.0).is_empty() && !home_current => {
+                "is said to be lost, and nobody has died"
+            }
+            (true, false) if !home_current => {
+                self.past.lost += 1;
+                return;
+            }
+            (true, false) if unknown || dirty => {
+                self.past.doubted += 1;
+                return;
+            }
+            (true, false) => "is said to be lost, and home has it",
+            (false, _) if all_here && copies == 0 && !home_current => {
+                "is old, and not said to be lost"
+            }
+            (false, _) => return,
+        };
+        self.complaint.get_or_insert(Complaint {
+            promise: ("no dirty data is lost in silence", "§5.4"),
+            tag,
+            detail: format!("the block {detail}: {settling:?}"),
+        });
     }
 
     /// Homes have handed out exactly what threads were given.
@@ -141,7 +240,15 @@ impl World {
         let subject = culprit.map_or(Subject::Block(Tag(0)), |thread| {
             Subject::Requester(thread.id)
         });
-        let detail = format!("still at it: {}", stuck.join("; "));
+        let nodes: Vec<String> = self.nodes.iter().map(|node| node.describe()).collect();
+        let switch = self.switch.as_ref().map(|s| s.serves(self.view.epoch));
+        let detail = format!(
+            "still at it: {}; {}; epoch {}, switch serves: {switch:?}, {} changes to come",
+            stuck.join("; "),
+            nodes.join("; "),
+            self.view.epoch,
+            self.changes,
+        );
         self.violation((liveness::NAME, liveness::SECTION), detail, subject)
     }
 

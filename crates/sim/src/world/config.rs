@@ -1,5 +1,6 @@
 //! What a world is made of.
 
+use super::failures::Failures;
 use super::faults::Faults;
 use super::mutation::Mutation;
 use crate::world::block::WORDS;
@@ -11,6 +12,8 @@ pub enum Rack {
     HomeOnly,
     /// No switch, and homes gather the acknowledgements (the directory baseline).
     Gather,
+    /// No caches: operations travel to the data (the delegation baseline).
+    Delegate,
     /// A switch that takes over entries until it is full.
     Switch {
         /// Candidate locations of a tag.
@@ -54,8 +57,10 @@ impl Mix {
 pub struct Config {
     /// Owners.
     pub rack: Rack,
-    /// Nodes, each a home for its part of the blocks.
+    /// Nodes.
     pub nodes: u16,
+    /// Of these, the first so many are homes of blocks; zero stands for all.
+    pub homes: u16,
     /// Application threads of a node, each with its requester.
     pub threads: u16,
     /// Blocks that all threads work on.
@@ -73,8 +78,27 @@ pub struct Config {
     pub mix: Mix,
     /// What the network does until three operations of four are done.
     pub faults: Faults,
+    /// What breaks meanwhile.
+    pub failures: Failures,
+    /// Whether to record what every thread was told, and check that it is linearizable.
+    pub history: bool,
     /// A defect to put into a role, to see that it is noticed.
     pub mutation: Option<Mutation>,
+}
+
+impl Config {
+    /// How many nodes are homes of blocks.
+    pub fn homes(&self) -> u16 {
+        match self.homes {
+            0 => self.nodes,
+            homes => homes.min(self.nodes),
+        }
+    }
+
+    /// Whether there is a switch at the start.
+    pub fn has_switch(&self) -> bool {
+        matches!(self.rack, Rack::Switch { .. })
+    }
 }
 
 impl Default for Config {
@@ -82,6 +106,7 @@ impl Default for Config {
         Config {
             rack: Rack::HomeOnly,
             nodes: 3,
+            homes: 0,
             threads: 2,
             blocks: 5,
             operations: 40,
@@ -96,6 +121,8 @@ impl Default for Config {
                 alloc: 0,
             },
             faults: Faults::NONE,
+            failures: Failures::NONE,
+            history: false,
             mutation: None,
         }
     }

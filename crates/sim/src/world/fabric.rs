@@ -2,10 +2,13 @@
 
 use super::block::GRANULE_BYTES;
 use super::faults::Faults;
+use super::membership::Change;
 use super::random::Random;
 use super::trace::{Fate, Trace};
 use rackmem_proto::Output;
-use rackmem_proto::wire::{Dest, Header, MAX_NODES, NodeId, Record, RequesterId, Tag};
+use rackmem_proto::membership::View;
+use rackmem_proto::switch::SWITCH;
+use rackmem_proto::wire::{Copyset, Dest, Header, MAX_NODES, NodeId, Record, RequesterId, Tag};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
@@ -33,8 +36,12 @@ pub enum Occurrence {
     Arrival(Packet),
     /// A thread has waited long enough.
     Wake(usize),
-    /// A node's agents look after what they have not had answered.
-    Tick(usize),
+    /// A node's agents, or the switch, look after what they have not had answered.
+    Tick(NodeId),
+    /// A member learns who belongs to the rack.
+    Learn(NodeId, Box<View>),
+    /// The rack's members change, or something breaks or is mended.
+    Change(Change),
 }
 
 impl Packet {
@@ -83,6 +90,8 @@ pub struct Traffic {
     pub lost: u64,
     /// Of these, delivered twice.
     pub duplicated: u64,
+    /// Packets that did not get through to another part of the network.
+    pub parted: u64,
     /// Deliveries of a packet that was sent before one its receiver already has.
     pub reordered: u64,
 }
@@ -98,6 +107,12 @@ pub struct Fabric {
     faults: Faults,
     segment: usize,
     nodes: u16,
+    /// Whose packets are sent just now: a node's, or [`SWITCH`].
+    pub from: NodeId,
+    /// Nodes that can only talk among themselves.
+    pub parted: Copyset,
+    /// A node whose packets take so many times longer.
+    pub slow: Option<(NodeId, u64)>,
     deaf: Option<NodeId>,
     stretch: u64,
     random: Random,
@@ -107,6 +122,16 @@ pub struct Fabric {
     newest: Vec<u64>,
     /// Blocks that something has happened to since the last check.
     pub touched: Vec<Tag>,
+}
+
+/// The member of the rack that a packet goes to.
+pub fn member(to: Dest) -> Option<NodeId> {
+    match to {
+        Dest::Switch => Some(SWITCH),
+        Dest::Agent(node) => Some(node),
+        Dest::Requester(id) => Some(id.node),
+        Dest::Agents { .. } => None,
+    }
 }
 
 /// A number for every receiver.
@@ -128,6 +153,9 @@ impl Fabric {
             faults,
             segment,
             nodes,
+            from: 0,
+            parted: Copyset::EMPTY,
+            slow: None,
             deaf: None,
             stretch: 0,
             random,
@@ -163,6 +191,11 @@ impl Fabric {
         }
     }
 
+    /// Sends a packet with these words, as they are.
+    pub fn send_words(&mut self, output: &Output, words: &[u64]) {
+        self.post(output.to, output.header, words);
+    }
+
     /// Sends a packet whose body is records.
     pub fn send_records(&mut self, output: &Output, records: &[Record]) {
         let words: Vec<u64> = records
@@ -180,6 +213,10 @@ impl Fabric {
             body: body.into(),
             number: self.traffic.packets,
         };
+        if self.parted(to) {
+            self.traffic.parted += 1;
+            return self.trace.packet(self.now, Fate::Lost, to, &header);
+        }
         if self.deaf(to) || self.random.per_mille(self.faults.loss) {
             self.traffic.lost += 1;
             return self.trace.packet(self.now, Fate::Lost, to, &header);
@@ -187,12 +224,12 @@ impl Fabric {
         let twice = self.random.per_mille(self.faults.duplication);
         if twice {
             self.traffic.duplicated += 1;
-            let later = self.delay() + self.random.below(self.faults.late_by);
+            let later = self.delay(to) + self.random.below(self.faults.late_by);
             self.schedule(later, Occurrence::Arrival(packet.clone()));
         }
         let fate = if twice { Fate::Doubled } else { Fate::Sent };
         self.trace.packet(self.now, fate, to, &header);
-        let delay = self.delay();
+        let delay = self.delay(to);
         self.schedule(delay, Occurrence::Arrival(packet));
     }
 
@@ -211,8 +248,18 @@ impl Fabric {
         }
     }
 
-    fn delay(&mut self) -> u64 {
+    fn parted(&self, to: Dest) -> bool {
+        let here = |member: NodeId| member != SWITCH && self.parted.contains(member);
+        member(to).is_some_and(|to| here(to) != here(self.from))
+    }
+
+    fn delay(&mut self, to: Dest) -> u64 {
         let mut delay = LATENCY + self.random.below(JITTER);
+        if let Some((slow, factor)) = self.slow
+            && (self.from == slow || member(to) == Some(slow))
+        {
+            delay *= factor;
+        }
         if self.random.per_mille(self.faults.late) {
             delay += self.random.below(self.faults.late_by);
         }

@@ -15,27 +15,32 @@ mod cache;
 mod checks;
 mod config;
 mod fabric;
+mod failures;
 mod faults;
+mod membership;
+mod mutate;
 mod mutation;
 mod node;
 mod operation;
 mod oracle;
 mod random;
+mod record;
 mod run;
+mod switch_host;
 mod thread;
 mod trace;
 mod violation;
 
 pub use config::{Config, Mix, Rack};
 pub use fabric::Traffic;
+pub use failures::{Failure, Failures, Planned};
 pub use faults::Faults;
+pub use membership::Broken;
 pub use mutation::Mutation;
 pub use random::Random;
 pub use run::{Report, Seen, World};
 pub use thread::{LiveEvent, Work};
 pub use violation::Violation;
 
-/// Epoch of every world.
-const EPOCH: u32 = 1;
 /// Chunks that a world's home may hand out.
 const CHUNKS: u32 = 64;

@@ -25,24 +25,52 @@ pub enum Mutation {
     EvictWithoutWriteBack,
     /// A requester never sends an unlock again.
     UnlockOnce,
+    /// A home carries out every copy of a delegated operation (§5.3.1).
+    DelegateAgain,
     /// When an epoch ends, a node does not send home what it has downgraded (§5.4).
     ForgetDowngraded,
     /// It does not send home what it has read from another cache.
     ForgetRead,
     /// It does not send home what it gave away to an event that did not get it.
     ForgetGiven,
+    /// A home makes its entries before everyone has told it of copies.
+    SettleEarly,
+    /// A node goes on using its copies of memory whose home is dead.
+    KeepDeadCopies,
+    /// A dirty copy that was being evicted when the epoch ended stays dropped.
+    SkipRestore,
+    /// A node whose lease is over goes on.
+    ServeFenced,
+    /// A reader's unlock puts its copyset in place of the entry's, and another reader is forgotten (hard place FlowCC 4).
+    OverwriteCopyset,
+    /// A requester takes the refusal of an earlier event for one of the current one (hard place FlowCC 1).
+    AcceptLateRefusal,
+    /// An unlock goes to the home agent whoever has granted (hard place FlowCC 2).
+    UnlockAnyOwner,
+    /// Packets of another epoch are taken like those of this one (hard place FlowCC 6).
+    ForgetEpoch,
+    /// A late copy of ADD-TO-SWITCH is carried out again (§5.3, footnote 5).
+    AddAgain,
+    /// REMOVE-FROM-SWITCH frees its location in the first step, before home has the metadata.
+    FreeInFirstStep,
+    /// The lock that a dead node held stays.
+    KeepDeadLocks,
+    /// The shadow takes entries out of the switch without asking their homes (§5.2.2).
+    DemoteAlone,
+    /// A node that starts again gives out the addresses that it had before.
+    ForgetIncarnation,
 }
 
 impl Mutation {
-    /// Those that show when an epoch ends.
+    /// Those that show when an epoch ends, and that explorers play.
     pub const OF_EPOCHS: [Mutation; 3] = [
         Mutation::ForgetDowngraded,
         Mutation::ForgetRead,
         Mutation::ForgetGiven,
     ];
 
-    /// All others.
-    pub const ALL: [Mutation; 10] = [
+    /// Those that show in one epoch of a rack whose members stay, and without delegated operations.
+    pub const IN_ONE_EPOCH: [Mutation; 10] = [
         Mutation::AcceptStaleData,
         Mutation::ForgetReader,
         Mutation::SkipWriteBack,
@@ -53,5 +81,36 @@ impl Mutation {
         Mutation::DropSilently,
         Mutation::EvictWithoutWriteBack,
         Mutation::UnlockOnce,
+    ];
+
+    /// All of them.
+    pub const ALL: [Mutation; 27] = [
+        Mutation::AcceptStaleData,
+        Mutation::ForgetReader,
+        Mutation::SkipWriteBack,
+        Mutation::DontRetain,
+        Mutation::ForgetExecuted,
+        Mutation::StoreStaleData,
+        Mutation::KeepInvalidated,
+        Mutation::DropSilently,
+        Mutation::EvictWithoutWriteBack,
+        Mutation::UnlockOnce,
+        Mutation::DelegateAgain,
+        Mutation::ForgetDowngraded,
+        Mutation::ForgetRead,
+        Mutation::ForgetGiven,
+        Mutation::SettleEarly,
+        Mutation::KeepDeadCopies,
+        Mutation::SkipRestore,
+        Mutation::ServeFenced,
+        Mutation::OverwriteCopyset,
+        Mutation::AcceptLateRefusal,
+        Mutation::UnlockAnyOwner,
+        Mutation::ForgetEpoch,
+        Mutation::AddAgain,
+        Mutation::FreeInFirstStep,
+        Mutation::KeepDeadLocks,
+        Mutation::DemoteAlone,
+        Mutation::ForgetIncarnation,
     ];
 }

@@ -2,6 +2,7 @@
 
 use super::block::COUNTERS;
 use super::config::Config;
+use super::config::Rack;
 use super::random::Random;
 use rackmem_proto::wire::NodeId;
 
@@ -27,13 +28,20 @@ pub enum Operation {
     Alloc(NodeId),
     /// Empty the node's cache.
     Flush,
+    /// Make sure that what the node gave away has arrived.
+    Sound,
+    /// Of a block's counter, where the block is at home.
+    Delegate(u32, usize, Action),
 }
 
 impl Operation {
     /// What a thread does next.
     pub fn draw(config: &Config, random: &mut Random) -> Self {
         let mix = config.mix;
-        let mut draw = random.below(u64::from(mix.sum())) as u32;
+        let mut draw = match config.rack {
+            Rack::Delegate => random.below(u64::from(mix.read + mix.write + mix.add)),
+            _ => random.below(u64::from(mix.sum())),
+        } as u32;
         let block = random.below(u64::from(config.blocks)) as u32;
         let counter = random.below(COUNTERS as u64) as usize;
         for (share, action) in [
@@ -41,6 +49,9 @@ impl Operation {
             (mix.write, Action::Write),
             (mix.add, Action::Add),
         ] {
+            if draw < share && config.rack == Rack::Delegate {
+                return Operation::Delegate(block, counter, action);
+            }
             if draw < share {
                 return Operation::Access(block, counter, action);
             }

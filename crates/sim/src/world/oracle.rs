@@ -2,83 +2,148 @@
 //!
 //! A store or load of a world happens at one instant between an operation's beginning and its end. If every
 //! load sees exactly what this memory holds at that instant, the instants are linearization points.
+//!
+//! A block whose only current copy dies with its node is lost, and the rack says so. Who accepts that goes on with what home
+//! has: so does this memory, and a new [generation](Oracle::generation) of the block begins.
 
 use super::block::{COUNTERS, counters, word_of};
+use super::node::Delegated;
+use rackmem_proto::wire::{RequesterId, Seq, Tag};
+use std::collections::BTreeMap;
 
-/// Threads that hold a block's lock for their own purposes.
+/// A block's content, and the threads that hold its lock for their own purposes.
 #[derive(Clone, Copy, Default)]
-struct Holders {
+struct Known {
+    counters: [u64; COUNTERS],
+    generation: u32,
     readers: u32,
     writers: u32,
+    /// Its home's memory is gone.
+    dead: bool,
 }
 
-impl Holders {
+/// What every block must look like.
+#[derive(Default)]
+pub struct Oracle {
+    blocks: BTreeMap<Tag, Known>,
+    stores: u64,
+    /// What was there before each delegated operation.
+    delegated: BTreeMap<(RequesterId, u32), u64>,
+}
+
+impl Oracle {
+    fn known(&mut self, tag: Tag) -> &mut Known {
+        self.blocks.entry(tag).or_default()
+    }
+
+    /// Whether a copy is current.
+    pub fn agrees(&self, tag: Tag, words: &[u64]) -> bool {
+        self.expected(tag) == counters(words)
+    }
+
+    /// What a block must hold now.
+    pub fn expected(&self, tag: Tag) -> [u64; COUNTERS] {
+        self.blocks
+            .get(&tag)
+            .map_or([0; COUNTERS], |known| known.counters)
+    }
+
+    /// How often a block's content was lost.
+    pub fn generation(&self, tag: Tag) -> u32 {
+        self.blocks.get(&tag).map_or(0, |known| known.generation)
+    }
+
+    /// Writes the next value without a look at the old one.
+    pub fn write(&mut self, tag: Tag, counter: usize, words: &mut [u64]) -> u64 {
+        self.stores += 1;
+        let next = &mut self.known(tag).counters[counter % COUNTERS];
+        *next += 1;
+        words[word_of(counter)] = *next;
+        *next
+    }
+
+    /// Increments what the copy says.
+    pub fn add(&mut self, tag: Tag, counter: usize, words: &mut [u64]) -> u64 {
+        self.stores += 1;
+        self.known(tag).counters[counter % COUNTERS] += 1;
+        words[word_of(counter)] += 1;
+        words[word_of(counter)]
+    }
+
+    /// A delegated operation was carried out, on this counter. What is wrong with that, if anything is.
+    pub fn delegate(&mut self, done: &Delegated, counter: usize) -> Option<String> {
+        let expected = self.expected(done.tag)[counter % COUNTERS];
+        let event = (done.requester, done.seq.0);
+        let again = self.delegated.insert(event, done.old).is_some();
+        if done.new != done.old {
+            self.stores += 1;
+            self.known(done.tag).counters[counter % COUNTERS] = done.new;
+        }
+        if again {
+            return Some(format!("{event:?} was carried out again"));
+        }
+        (expected != done.old).then(|| format!("found {}, not {expected}", done.old))
+    }
+
+    /// What was there when a delegated operation was carried out, if it was.
+    pub fn executed(&self, requester: RequesterId, seq: Seq) -> Option<u64> {
+        self.delegated.get(&(requester, seq.0)).copied()
+    }
+
+    /// A node starts again, and its requesters' sequence numbers with it.
+    pub fn start_again(&mut self, node: u16) {
+        self.delegated.retain(|event, _| event.0.node != node);
+    }
+
+    /// The loss of a block's content is accepted: this is what it holds from here on.
+    pub fn accept_loss(&mut self, tag: Tag, words: &[u64]) {
+        let known = self.known(tag);
+        known.counters = counters(words);
+        known.generation += 1;
+    }
+
+    /// A thread holds a block's lock from now on. False if it must not, because of another.
+    pub fn hold(&mut self, tag: Tag, shared: bool) -> bool {
+        let known = self.known(tag);
+        let alone = known.writers == 0 && (shared || known.readers == 0);
+        *known.side(shared) += 1;
+        alone
+    }
+
+    /// It lets go.
+    pub fn let_go(&mut self, tag: Tag, shared: bool) {
+        let side = self.known(tag).side(shared);
+        *side = side.saturating_sub(1);
+    }
+
+    /// Stores so far, which is what all counters sum up to, unless some were lost.
+    pub fn stores(&self) -> u64 {
+        self.stores
+    }
+
+    /// What all counters must sum up to.
+    pub fn sum(&self) -> u64 {
+        self.blocks
+            .values()
+            .filter(|known| !known.dead)
+            .flat_map(|known| known.counters)
+            .sum()
+    }
+
+    /// The memory of a home is gone, and all its blocks.
+    pub fn bury(&mut self, gone: impl Fn(Tag) -> bool) {
+        for (tag, known) in &mut self.blocks {
+            known.dead |= gone(*tag);
+        }
+    }
+}
+
+impl Known {
     fn side(&mut self, shared: bool) -> &mut u32 {
         if shared {
             &mut self.readers
         } else {
             &mut self.writers
         }
-    }
-}
-
-/// What every block must look like.
-pub struct Oracle {
-    blocks: Vec<[u64; COUNTERS]>,
-    holders: Vec<Holders>,
-    stores: u64,
-}
-
-impl Oracle {
-    /// Blocks of zeroes.
-    pub fn new(blocks: u32) -> Self {
-        Oracle {
-            blocks: vec![[0; COUNTERS]; blocks as usize],
-            holders: vec![Holders::default(); blocks as usize],
-            stores: 0,
-        }
-    }
-
-    /// Whether a copy is current.
-    pub fn agrees(&self, block: u32, words: &[u64]) -> bool {
-        self.expected(block) == counters(words)
-    }
-
-    /// What a block must hold now.
-    pub fn expected(&self, block: u32) -> [u64; COUNTERS] {
-        self.blocks[block as usize]
-    }
-
-    /// Writes the next value without a look at the old one.
-    pub fn write(&mut self, block: u32, counter: usize, words: &mut [u64]) {
-        self.stores += 1;
-        let next = &mut self.blocks[block as usize][counter % COUNTERS];
-        *next += 1;
-        words[word_of(counter)] = *next;
-    }
-
-    /// Increments what the copy says.
-    pub fn add(&mut self, block: u32, counter: usize, words: &mut [u64]) {
-        self.stores += 1;
-        self.blocks[block as usize][counter % COUNTERS] += 1;
-        words[word_of(counter)] += 1;
-    }
-
-    /// A thread holds a block's lock from now on. False if it must not, because of another.
-    pub fn hold(&mut self, block: u32, shared: bool) -> bool {
-        let holders = &mut self.holders[block as usize];
-        let alone = holders.writers == 0 && (shared || holders.readers == 0);
-        *holders.side(shared) += 1;
-        alone
-    }
-
-    /// It lets go.
-    pub fn let_go(&mut self, block: u32, shared: bool) {
-        *self.holders[block as usize].side(shared) -= 1;
-    }
-
-    /// Stores so far, which is what all counters sum up to.
-    pub fn stores(&self) -> u64 {
-        self.stores
     }
 }

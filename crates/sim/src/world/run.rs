@@ -1,16 +1,24 @@
 //! Putting a world together, and letting it run.
 
+use super::block;
 use super::config::{Config, Rack};
 use super::fabric::{Fabric, Occurrence, Packet, Traffic};
-use super::node::{Node, home_config, tell_tags};
+use super::failures::{self, Planned};
+use super::membership::{Broken, Change};
+use super::mutation::Mutation;
+use super::node::{Node, Settling, home_config};
 use super::oracle::Oracle;
 use super::random::Random;
-use super::thread::{Around, Thread, Work};
+use super::record::Record;
+use super::switch_host::SwitchHost;
+use super::thread::{Around, Complaint, Thread, Work};
 use super::violation::Violation;
 use crate::invariants::liveness;
 use rackmem_proto::flowcc::{HomeConfig, Migration, Style};
-use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
-use rackmem_proto::wire::{Dest, Kind, RequesterId};
+use rackmem_proto::membership::View;
+use rackmem_proto::switch::{SWITCH, SwitchConfig};
+use rackmem_proto::wire::{Copyset, Dest, Kind, NodeId, RequesterId, Tag};
+use std::collections::VecDeque;
 
 /// How often agents look after what they have not had answered, in nanoseconds.
 const TICK: u64 = 40_000;
@@ -24,6 +32,8 @@ pub struct Report {
     pub work: Work,
     /// What the network did.
     pub traffic: Traffic,
+    /// What broke.
+    pub broken: Broken,
     /// What else was seen, so that nothing passes for want of an occasion.
     pub seen: Seen,
     /// Virtual time in nanoseconds.
@@ -51,6 +61,18 @@ pub struct Seen {
     pub retransmissions: u64,
     /// Answers from retained data.
     pub recalled: u64,
+    /// Times a home made its entries anew.
+    pub rebuilds: u64,
+    /// Blocks sent home in a rebuild because home might not have them.
+    pub rescued: u64,
+    /// Blocks whose only current copy died.
+    pub lost: u64,
+    /// Blocks that home had and were said to be lost all the same, because nobody was left who knew.
+    pub doubted: u64,
+    /// Operations in the history that was checked.
+    pub recorded: u64,
+    /// Times that one operation was refused after everything had calmed down, at most.
+    pub worst: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,12 +86,47 @@ pub struct World {
     pub(super) seed: u64,
     pub(super) config: Config,
     pub(super) fabric: Fabric,
-    pub(super) switch: Option<SwitchProgram>,
+    pub(super) switch: Option<SwitchHost>,
     pub(super) nodes: Vec<Node>,
     pub(super) threads: Vec<Thread>,
     pub(super) oracle: Oracle,
+    pub(super) record: Record,
+    /// What the rack has agreed on last.
+    pub(super) view: View,
+    pub(super) random: Random,
+    pub(super) draw: u32,
+    /// Changes of the rack that are still to come.
+    pub(super) changes: u32,
+    pub(super) broken: Broken,
+    /// Nodes that have ever died.
+    pub(super) died: Copyset,
+    /// The node that is leaving, and whether it empties its cache already.
+    pub(super) leaving: Option<(NodeId, Planned, bool)>,
+    /// What its threads had left to do.
+    pub(super) kept: Vec<(usize, u32)>,
+    /// What nodes have seen that are no more.
+    pub(super) past: Seen,
+    pub(super) complaint: Option<Complaint>,
+    pub(super) was_stable: bool,
+    plan: VecDeque<Planned>,
     phase: Phase,
     calm: Option<u64>,
+}
+
+impl Seen {
+    /// Adds what a node has seen.
+    pub(super) fn add_node(&mut self, node: &Node) {
+        let counters = node.home.counters();
+        self.migrated += counters.migrated;
+        self.collided += counters.collided;
+        self.returned += counters.returned;
+        self.displaced += node.shadow().map_or(0, |s| s.counters().displaced);
+        self.locked += counters.locked;
+        self.invalid += counters.invalid;
+        self.recalled += node.recalled;
+        self.rebuilds += node.rebuilds;
+        self.rescued += node.rescued;
+    }
 }
 
 impl World {
@@ -90,19 +147,66 @@ impl World {
     fn new(seed: u64, config: &Config) -> Self {
         let mut random = Random::new(seed);
         let draw = random.draw() as u32;
-        let switch = match config.rack {
-            Rack::Switch { ways, sets } => Some(SwitchProgram::new(SwitchConfig {
-                epoch: super::EPOCH,
+        let threads = usize::from(config.nodes) * usize::from(config.threads);
+        let all = (0..config.nodes).fold(Copyset::EMPTY, Copyset::with);
+        let view = View::first(all, config.has_switch());
+        let mut plan_random = Random::new(seed ^ 0x5eed_fa11);
+        let mut world = World {
+            seed,
+            config: *config,
+            nodes: (0..config.nodes)
+                .map(|node| World::node(node, config, &view, view, draw))
+                .collect(),
+            threads: (0..threads)
+                .map(|index| {
+                    let first = (view.epoch, 1, config.has_switch());
+                    Thread::new(index, config, random.fork(), first)
+                })
+                .collect(),
+            fabric: Fabric::new(random.fork(), config.faults, config.segment, config.nodes),
+            switch: None,
+            oracle: Oracle::default(),
+            record: Record::new(config.history),
+            view,
+            draw,
+            changes: 0,
+            broken: Broken::default(),
+            died: Copyset::EMPTY,
+            leaving: None,
+            kept: Vec::new(),
+            past: Seen::default(),
+            complaint: None,
+            was_stable: true,
+            plan: failures::plan(config, &mut plan_random).into(),
+            random: plan_random,
+            phase: Phase::Working,
+            calm: None,
+        };
+        let mutation = config.mutation;
+        world.switch = world
+            .switch_config()
+            .map(|config| SwitchHost::new(config, view, mutation));
+        world
+    }
+
+    pub(super) fn switch_config(&self) -> Option<SwitchConfig> {
+        match self.config.rack {
+            Rack::Switch { ways, sets } => Some(SwitchConfig {
+                epoch: self.view.epoch,
                 ways,
                 sets,
-                seed: draw,
-                shadow: Some(0),
+                seed: self.draw,
+                shadow: self.view.shadow,
                 ..SwitchConfig::default()
-            })),
-            Rack::HomeOnly | Rack::Gather => None,
-        };
-        let home = |node| HomeConfig {
-            migration: switch.is_some().then_some(Migration {
+            }),
+            Rack::HomeOnly | Rack::Gather | Rack::Delegate => None,
+        }
+    }
+
+    /// A node that starts with `view`, and knows of the one before.
+    pub(super) fn node(id: NodeId, config: &Config, view: &View, before: View, draw: u32) -> Node {
+        let home = HomeConfig {
+            migration: config.has_switch().then_some(Migration {
                 top: 4,
                 least: 1,
                 tracked: 16,
@@ -112,36 +216,30 @@ impl World {
             } else {
                 Style::Forward
             },
-            ..home_config(node, draw)
+            ..home_config(id, view, draw)
         };
-        let threads = usize::from(config.nodes) * usize::from(config.threads);
-        World {
-            seed,
-            config: *config,
-            nodes: (0..config.nodes)
-                .map(|node| Node::new(home(node), config.cache, config.mutation))
-                .collect(),
-            threads: (0..threads)
-                .map(|index| Thread::new(index, config, random.fork()))
-                .collect(),
-            fabric: Fabric::new(random.fork(), config.faults, config.segment, config.nodes),
-            switch,
-            oracle: Oracle::new(config.blocks),
-            phase: Phase::Working,
-            calm: None,
+        let forgets = config.mutation == Some(Mutation::ForgetIncarnation);
+        let home = HomeConfig {
+            incarnation: if forgets { 1 } else { home.incarnation },
+            ..home
+        };
+        let homes = config.homes();
+        let blocks = (0..config.blocks)
+            .filter(|&number| block::home(number, homes) == id)
+            .map(|number| block::tag(number, homes, home.incarnation));
+        let blocks = blocks.collect();
+        let mut node = Node::new(home, before, config.cache, blocks, config.mutation);
+        if let Rack::Switch { ways, sets } = config.rack {
+            node.migrate(ways, sets);
         }
+        node
     }
 
     fn start(&mut self) {
-        if let Rack::Switch { ways, sets } = self.config.rack {
-            for node in &mut self.nodes {
-                node.migrate(0, ways, sets);
-            }
-        }
         for thread in 0..self.threads.len() {
             self.fabric.schedule(0, Occurrence::Wake(thread));
         }
-        for node in 0..self.nodes.len() {
+        for node in (0..self.config.nodes).chain([SWITCH]) {
             self.fabric.schedule(TICK, Occurrence::Tick(node));
         }
     }
@@ -149,40 +247,84 @@ impl World {
     fn happen(&mut self, what: Occurrence) {
         match what {
             Occurrence::Wake(thread) => self.with_thread(thread, Thread::advance),
-            Occurrence::Tick(node) => {
-                self.nodes[node].tick(&mut self.fabric);
-                self.fabric.schedule(TICK, Occurrence::Tick(node));
+            Occurrence::Tick(member) => self.tick(member),
+            Occurrence::Arrival(packet) => {
+                let packet = self.mutate(packet);
+                self.deliver(&packet);
             }
-            Occurrence::Arrival(packet) => self.deliver(&packet),
+            Occurrence::Learn(member, view) => self.learn(member, &view),
+            Occurrence::Change(change) => self.change(change),
         }
+    }
+
+    fn tick(&mut self, member: NodeId) {
+        self.fabric.from = member;
+        if let Some(node) = self.nodes.get_mut(usize::from(member)) {
+            if node.runs() {
+                node.tick(&mut self.fabric);
+            }
+        } else if let Some(switch) = &mut self.switch {
+            switch.tick(&mut self.fabric);
+        }
+        let slow = self.fabric.slow.filter(|slow| slow.0 == member);
+        let after = TICK * slow.map_or(1, |slow| slow.1);
+        self.fabric.schedule(after, Occurrence::Tick(member));
     }
 
     fn deliver(&mut self, packet: &Packet) {
         match packet.to {
             Dest::Switch => {
-                let Some(switch) = &mut self.switch else {
-                    return;
-                };
-                if packet.header.kind == Kind::ReadTags {
-                    let (output, records) = tell_tags(switch, &packet.header, 4);
-                    return self.fabric.send_records(&output, &records);
+                self.fabric.from = SWITCH;
+                if let Some(switch) = &mut self.switch {
+                    switch.handle(packet, &mut self.fabric);
                 }
-                let outputs = switch.handle(&packet.header);
-                outputs
-                    .iter()
-                    .for_each(|output| self.fabric.send(output, &[]));
             }
             // A requester's thread may have gone on: its node's agent takes this for it.
             Dest::Agent(_) if packet.header.kind == Kind::WriteBackAck => {
                 self.answer(packet.header.requester, packet);
             }
-            Dest::Agent(node) => {
-                if let Some(node) = self.nodes.get_mut(usize::from(node)) {
-                    node.handle(packet, &mut self.fabric);
+            Dest::Agent(id) => {
+                self.fabric.from = id;
+                let Some(node) = self.nodes.get_mut(usize::from(id)) else {
+                    return;
+                };
+                if node.runs() {
+                    let settled = node.handle(packet, &mut self.fabric);
+                    self.look_after(id, &settled);
                 }
             }
             Dest::Requester(id) => self.answer(id, packet),
             Dest::Agents { .. } => {}
+        }
+    }
+
+    /// What else follows from what a node has done.
+    pub(super) fn look_after(&mut self, id: NodeId, settled: &[Settling]) {
+        for settling in settled {
+            self.judge(id, settling);
+        }
+        let node = &mut self.nodes[usize::from(id)];
+        for tag in std::mem::take(&mut node.accepted) {
+            self.oracle.accept_loss(tag, node.memory(tag));
+            let now = self.fabric.now;
+            self.record.begin_generation(&self.oracle, tag, now);
+        }
+        for done in std::mem::take(&mut node.delegated) {
+            let word = (done.offset / block::GRANULE_BYTES) as usize;
+            let counter = block::counter_of(word);
+            if let Some(detail) = self.oracle.delegate(&done, counter) {
+                self.complaint.get_or_insert(Complaint {
+                    promise: ("delegated operations happen once", "§7.1"),
+                    tag: done.tag,
+                    detail,
+                });
+            }
+        }
+        if std::mem::take(&mut node.poked) {
+            let threads = self.threads_of(id);
+            for thread in &mut self.threads[threads] {
+                thread.poke(&mut self.fabric);
+            }
         }
     }
 
@@ -196,10 +338,13 @@ impl World {
         let Some(thread) = self.threads.get_mut(thread) else {
             return;
         };
+        self.fabric.from = thread.id.node;
         let mut around = Around {
             node: &mut self.nodes[usize::from(thread.id.node)],
             fabric: &mut self.fabric,
             oracle: &mut self.oracle,
+            record: &mut self.record,
+            calm: self.calm.is_some(),
         };
         act(thread, &mut around);
     }
@@ -209,14 +354,29 @@ impl World {
         let now = self.fabric.now;
         let all = self.threads.len() as u64 * u64::from(self.config.operations);
         let done: u64 = self.threads.iter().map(|t| t.work.operations).sum();
-        if self.calm.is_none() && (done * 4 >= all * 3 || now > FAULTS_END) {
+        while let Some(next) = self.plan.front().copied()
+            && next.when * all <= done * 1000
+        {
+            self.plan.pop_front();
+            self.change_after(next.after, Change::Break(next));
+        }
+        if self.leaving.is_some() {
+            self.go_on_leaving();
+        }
+        let broken = self.changes > 0 || !self.plan.is_empty() || self.leaving.is_some();
+        if self.calm.is_none() && (done * 4 >= all * 3 && !broken || now > FAULTS_END) {
             self.fabric.calm_down();
             self.calm = Some(now);
         }
         if liveness::broken(now, self.calm) {
             return Err(self.stuck());
         }
-        if !self.threads.iter().all(Thread::idle) || self.moving() {
+        if !self.threads.iter().all(Thread::idle) {
+            return Ok(false);
+        }
+        // Nobody is left to wait for: what has not happened by now does not happen.
+        self.plan.clear();
+        if broken || self.moving() || !self.stable() {
             return Ok(false);
         }
         match self.phase {
@@ -239,34 +399,39 @@ impl World {
         self.phase = Phase::Flushing;
         for index in (0..self.threads.len()).step_by(usize::from(self.config.threads)) {
             self.threads[index].flush();
-            self.fabric.schedule(0, Occurrence::Wake(index));
+            self.fabric.wake(index, 0);
         }
     }
 
+    /// The tag of a block, now.
+    pub(super) fn tag(&self, number: u32) -> Tag {
+        let homes = self.config.homes();
+        let home = block::home(number, homes);
+        let incarnation = match self.config.mutation {
+            Some(Mutation::ForgetIncarnation) => 1,
+            _ => self.view.incarnations[usize::from(home)],
+        };
+        block::tag(number, homes, incarnation)
+    }
+
     fn report(&self) -> Report {
-        let mut seen = Seen::default();
-        for node in &self.nodes {
-            let counters = node.home.counters();
-            seen.migrated += counters.migrated;
-            seen.collided += counters.collided;
-            seen.returned += counters.returned;
-            seen.displaced += node.shadow().map_or(0, |s| s.counters().displaced);
-            seen.locked += counters.locked;
-            seen.invalid += counters.invalid;
-            seen.recalled += node.recalled;
-        }
+        let mut seen = self.past;
+        self.nodes.iter().for_each(|node| seen.add_node(node));
         if let Some(switch) = &self.switch {
-            seen.locked += switch.counters().locked;
-            seen.invalid += switch.counters().invalid;
+            seen.locked += switch.program.counters().locked;
+            seen.invalid += switch.program.counters().invalid;
         }
         let mut work = Work::default();
         for thread in &self.threads {
             seen.retransmissions += thread.retransmissions();
+            seen.worst = seen.worst.max(thread.worst);
             work.add(&thread.work);
         }
+        seen.recorded = self.record.len() as u64;
         Report {
             work,
             traffic: self.fabric.traffic,
+            broken: self.broken,
             seen,
             time: self.fabric.now,
             trace: self.fabric.trace.hash(),

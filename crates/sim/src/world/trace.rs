@@ -2,7 +2,7 @@
 
 use super::block;
 use rackmem_proto::Dest;
-use rackmem_proto::wire::{Header, NodeId, PacketLine, RequesterId, Tag};
+use rackmem_proto::wire::{Header, Kind, NodeId, PacketLine, RequesterId, Tag};
 use std::collections::VecDeque;
 
 /// Records kept: enough to hold the last few events of one block.
@@ -95,7 +95,9 @@ impl Trace {
     /// The last records about a block or a requester, a line each.
     pub fn about(&self, subject: Subject) -> Vec<String> {
         let about = |what: &What| match (what, subject) {
-            (What::Packet(_, _, header), Subject::Block(tag)) => header.tag == tag,
+            (What::Packet(_, _, header), Subject::Block(tag)) => {
+                header.tag == tag && !is_list(header.kind)
+            }
             (What::Local(_, changed, _), Subject::Block(tag)) => *changed == tag,
             (What::Packet(_, _, header), Subject::Requester(id)) => header.requester == id,
             (What::Local(..), Subject::Requester(_)) => false,
@@ -130,4 +132,12 @@ impl Trace {
             }
         }
     }
+}
+
+/// Packets that are about no block.
+fn is_list(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Rebuild | Kind::RebuildAck | Kind::HeatReport | Kind::ReadTags | Kind::Tags
+    )
 }

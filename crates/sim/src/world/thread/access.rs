@@ -22,25 +22,87 @@ impl Thread {
                 return false;
             }
             self.left -= 1;
-            self.operation = Some(Operation::draw(&self.config, &mut self.random));
+            let operation = Operation::draw(&self.config, &mut self.random);
+            self.operation = Some(operation);
+            self.began = around.fabric.now;
+            self.retries = 0;
+            self.ticket = None;
+            self.target = self.find(operation, around);
         }
-        match self.operation {
-            Some(Operation::Access(block, counter, action)) => {
-                self.access(block, counter, action, around)
+        let Some(operation) = self.operation else {
+            return false;
+        };
+        if operation == Operation::Flush {
+            return self.flush_one(around);
+        }
+        if operation == Operation::Sound {
+            return self.sound_one(around);
+        }
+        let Some(tag) = self.target.filter(|&tag| around.node.reaches(tag)) else {
+            self.gone(around);
+            return true;
+        };
+        match operation {
+            Operation::Access(_, counter, action) => {
+                return self.access(tag, counter, action, around);
             }
-            Some(Operation::Hold(block, shared)) => {
-                let tag = block::tag(block, self.config.nodes);
+            Operation::Hold(_, shared) => {
                 self.begin(Purpose::Hold { shared }, NO_SLOT, tag, around);
-                true
             }
-            Some(Operation::Alloc(home)) => {
-                let tag = Tag(u64::from(home) << 48);
-                self.begin(Purpose::Alloc, NO_SLOT, tag, around);
-                true
+            Operation::Alloc(_) => self.begin(Purpose::Alloc, NO_SLOT, tag, around),
+            Operation::Delegate(_, counter, action) => {
+                self.begin_delegated(tag, counter, action, around);
             }
-            Some(Operation::Flush) => self.flush_one(around),
-            None => false,
+            Operation::Flush | Operation::Sound => {}
         }
+        true
+    }
+
+    /// The block of an operation, as far as its node knows who is there.
+    fn find(&self, operation: Operation, around: &Around<'_>) -> Option<Tag> {
+        let homes = self.config.homes();
+        let (home, number) = match operation {
+            Operation::Access(number, ..)
+            | Operation::Hold(number, _)
+            | Operation::Delegate(number, ..) => (block::home(number, homes), number),
+            Operation::Alloc(home) => (home, 0),
+            Operation::Flush | Operation::Sound => return None,
+        };
+        let mut incarnation = around.node.view.incarnation(home)?;
+        if self.config.mutation == Some(Mutation::ForgetIncarnation) {
+            incarnation = 1;
+        }
+        match operation {
+            Operation::Alloc(_) => Some(Tag(
+                block::tag(0, 1, incarnation).offset() | u64::from(home) << 48
+            )),
+            _ => Some(block::tag(number, homes, incarnation)),
+        }
+    }
+
+    fn begin_delegated(
+        &mut self,
+        tag: Tag,
+        counter: usize,
+        action: Action,
+        around: &mut Around<'_>,
+    ) {
+        let client = self.index as u32;
+        let place = (tag, counter);
+        self.operand = match action {
+            Action::Write => self.random.below(1 << 20) + 1,
+            _ => 1,
+        };
+        let (oracle, began) = (&*around.oracle, self.began);
+        self.ticket = match action {
+            Action::Read => around.record.read(client, oracle, place, began),
+            Action::Write => {
+                let value = self.operand;
+                around.record.write(client, oracle, place, began, value)
+            }
+            Action::Add => around.record.add(client, oracle, place, began),
+        };
+        self.begin(Purpose::Delegate { counter, action }, NO_SLOT, tag, around);
     }
 
     fn flush_one(&mut self, around: &mut Around<'_>) -> bool {
@@ -54,23 +116,42 @@ impl Thread {
         }
     }
 
+    /// A writer that this node gave a block to may ask for it again until its event is over, which is when its lock is
+    /// free.
+    fn sound_one(&mut self, around: &mut Around<'_>) -> bool {
+        match around.node.given_away() {
+            Some((requester, seq, tag)) if around.node.reaches(tag) => {
+                self.begin(Purpose::Sound(seq, requester), NO_SLOT, tag, around);
+                true
+            }
+            Some((requester, seq, _)) => {
+                around.node.forget_given(requester, seq);
+                true
+            }
+            None => {
+                self.operation = None;
+                self.state = State::Finished;
+                false
+            }
+        }
+    }
+
     fn access(
         &mut self,
-        block: u32,
+        tag: Tag,
         counter: usize,
         action: Action,
         around: &mut Around<'_>,
     ) -> bool {
-        let tag = block::tag(block, self.config.nodes);
         let writes = action != Action::Read;
         let cache = &mut around.node.cache;
         if let Some(slot) = cache.find(tag)
             && (!writes || cache.slot(slot).status == LocalStatus::Modified)
         {
             cache.touch(slot);
-            self.perform(block, counter, action, slot, around);
+            self.perform(tag, counter, action, slot, around);
             self.work.hits += 1;
-            self.finish(around.fabric.now);
+            self.finish(around);
             return true;
         }
         match cache.plan(tag, writes) {
@@ -99,17 +180,16 @@ impl Thread {
     /// The operation itself, on words that this node may use at this instant.
     pub(super) fn perform(
         &mut self,
-        block: u32,
+        tag: Tag,
         counter: usize,
         action: Action,
         slot: usize,
         around: &mut Around<'_>,
     ) {
-        let tag = block::tag(block, self.config.nodes);
         let words = &mut around.node.cache.slot(slot).words;
-        if action != Action::Write && !around.oracle.agrees(block, words) {
+        if action != Action::Write && !around.oracle.agrees(tag, words) {
             let saw = block::counters(words);
-            let expected = around.oracle.expected(block);
+            let expected = around.oracle.expected(tag);
             let (node, thread) = (self.id.node, self.id.slot);
             self.complaint.get_or_insert(Complaint {
                 promise: ("data value", "§5.1.2"),
@@ -119,20 +199,40 @@ impl Thread {
                 ),
             });
         }
-        match action {
-            Action::Read => around.fabric.note(self.id.node, tag, "read"),
+        let (client, place, began) = (self.index as u32, (tag, counter), self.began);
+        (self.ticket, self.value) = match action {
+            Action::Read => {
+                around.fabric.note(self.id.node, tag, "read");
+                let value = words[block::word_of(counter)];
+                let oracle = &*around.oracle;
+                (around.record.read(client, oracle, place, began), value)
+            }
             Action::Write => {
-                around.oracle.write(block, counter, words);
                 around.fabric.note(self.id.node, tag, "written");
+                let value = around.oracle.write(tag, counter, words);
+                let oracle = &*around.oracle;
+                let ticket = around.record.write(client, oracle, place, began, value);
+                (ticket, value)
             }
             Action::Add => {
-                around.oracle.add(block, counter, words);
                 around.fabric.note(self.id.node, tag, "added to");
+                let value = around.oracle.add(tag, counter, words);
+                let oracle = &*around.oracle;
+                (around.record.add(client, oracle, place, began), value)
             }
-        }
+        };
     }
 
-    pub(super) fn finish(&mut self, now: u64) {
+    /// The operation fails: the memory that it is about is gone.
+    pub(super) fn gone(&mut self, around: &mut Around<'_>) {
+        self.work.gone += 1;
+        self.ticket = None;
+        self.finish(around);
+    }
+
+    pub(super) fn finish(&mut self, around: &mut Around<'_>) {
+        let now = around.fabric.now;
+        around.record.told(self.ticket.take(), now, self.value);
         self.work.operations += 1;
         self.operation = None;
         self.attempt = 0;
@@ -152,14 +252,27 @@ impl Thread {
             Purpose::Upgrade => Kind::WriteShared,
             Purpose::EvictClean => Kind::EvictShared,
             Purpose::EvictDirty => Kind::EvictModified,
-            Purpose::Hold { shared: true } => Kind::LockRead,
+            Purpose::Hold { shared: true } | Purpose::Sound(..) => Kind::LockRead,
             Purpose::Hold { shared: false } => Kind::LockWrite,
             Purpose::Alloc => Kind::Alloc,
+            Purpose::AcceptLoss => Kind::AcceptLoss,
+            Purpose::Delegate { action, .. } => match action {
+                Action::Read => Kind::DelegateRead,
+                Action::Write => Kind::DelegateWrite,
+                Action::Add => Kind::DelegateAdd,
+            },
+        };
+        let offset = match purpose {
+            Purpose::Alloc => 1,
+            Purpose::Delegate { counter, .. } => {
+                block::word_of(counter) as u32 * block::GRANULE_BYTES
+            }
+            _ => 0,
         };
         let event = Event {
             kind,
             tag,
-            offset: u32::from(kind == Kind::Alloc),
+            offset,
             reply_port: 0,
         };
         let output = self.engine.begin(around.fabric.now, event);
@@ -170,7 +283,7 @@ impl Thread {
             seq: output.header.seq,
             stage: Stage::Acquiring,
         });
-        around.fabric.send(&output, &[]);
+        self.transmit(&output, around);
     }
 
     /// Begins to empty a slot, or finds it empty.

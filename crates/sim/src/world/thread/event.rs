@@ -1,7 +1,7 @@
 //! What becomes of a coherence event: granted, refused, installed, written back, unlocked.
 
+use super::super::operation::Action;
 use super::{Around, Complaint, Purpose, Running, Stage, State, Then, Thread};
-use crate::world::block;
 use crate::world::mutation::Mutation;
 use crate::world::operation::Operation;
 use rackmem_proto::flowcc::{LocalStatus, Step};
@@ -24,7 +24,7 @@ impl Thread {
             }
             (_, Step::Waiting) => false,
             (_, Step::Refused(reason)) => {
-                self.refused(running, reason);
+                self.refused(running, reason, around);
                 true
             }
             (_, Step::Lost) => {
@@ -54,8 +54,25 @@ impl Thread {
         self.state = State::Busy(Running { stage, ..running });
     }
 
-    fn refused(&mut self, running: Running, reason: Reason) {
+    fn refused(&mut self, running: Running, reason: Reason, around: &mut Around<'_>) {
         self.work.refused += 1;
+        if around.calm {
+            self.retries += 1;
+            self.worst = self.worst.max(self.retries);
+        }
+        if let Purpose::Sound(seq, requester) = running.purpose
+            && (reason == Reason::Lost || !around.node.reaches(running.tag))
+        {
+            around.node.forget_given(requester, seq);
+            return self.move_on(running, Stage::Ending(Then::Again));
+        }
+        if !around.node.reaches(running.tag) {
+            let evicts = matches!(running.purpose, Purpose::EvictClean | Purpose::EvictDirty);
+            return self.move_on(
+                running,
+                Stage::Ending(if evicts { Then::Relook } else { Then::Gone }),
+            );
+        }
         let evicts = matches!(running.purpose, Purpose::EvictClean | Purpose::EvictDirty);
         let then = match reason {
             Reason::Locked => Then::BackOff,
@@ -63,7 +80,12 @@ impl Thread {
             Reason::Invalid | Reason::Moved => Then::Again,
             Reason::Full => Then::Finish,
             Reason::Fenced if evicts => Then::Relook,
+            Reason::Fenced if matches!(running.purpose, Purpose::Delegate { .. }) => Then::Unknown,
             Reason::Fenced => Then::Again,
+            Reason::Lost if matches!(running.purpose, Purpose::Fill(_) | Purpose::Hold { .. }) => {
+                self.work.lost += 1;
+                Then::Accept
+            }
             Reason::None | Reason::NoMemory | Reason::Refused | Reason::Lost => {
                 let detail = format!("{} was told {reason:?}", self.describe());
                 self.complain(running.tag, detail);
@@ -81,7 +103,15 @@ impl Thread {
         match purpose {
             Purpose::Alloc => {
                 self.work.chunks += 1;
-                self.finish(around.fabric.now);
+                self.finish(around);
+            }
+            Purpose::Sound(seq, requester) => {
+                around.node.forget_given(requester, seq);
+                self.move_on(running, Stage::Ending(Then::Again));
+            }
+            Purpose::AcceptLoss => self.state = State::Resting(around.fabric.now),
+            Purpose::Delegate { counter, action } => {
+                self.delegated(running, counter, action, around)
             }
             Purpose::Hold { shared } => self.hold(running, shared, around),
             Purpose::Fill(status) => self.install(running, status, around),
@@ -99,10 +129,34 @@ impl Thread {
         }
     }
 
+    /// A delegated operation has been carried out where its block lives.
+    fn delegated(
+        &mut self,
+        running: Running,
+        counter: usize,
+        action: Action,
+        around: &mut Around<'_>,
+    ) {
+        self.work.delegated += 1;
+        let executed = around.oracle.executed(self.id, running.seq);
+        if executed != Some(self.value) {
+            self.complaint.get_or_insert(Complaint {
+                promise: ("delegated operations happen once", "§7.1"),
+                tag: running.tag,
+                detail: format!(
+                    "{} of counter {counter} was told {}, executed was {executed:?}",
+                    self.describe(),
+                    self.value
+                ),
+            });
+        }
+        self.value += u64::from(action == Action::Add);
+        self.finish(around);
+    }
+
     fn hold(&mut self, running: Running, shared: bool, around: &mut Around<'_>) {
-        let number = block::number(running.tag, self.config.nodes);
         self.work.holds += 1;
-        if !around.oracle.hold(number, shared) {
+        if !around.oracle.hold(running.tag, shared) {
             self.complaint.get_or_insert(Complaint {
                 promise: ("locks exclude", "§6"),
                 tag: running.tag,
@@ -114,16 +168,15 @@ impl Thread {
     }
 
     fn let_go(&mut self, running: Running, around: &mut Around<'_>) {
-        let number = block::number(running.tag, self.config.nodes);
-        around.oracle.let_go(number, running.purpose.shares());
+        around.oracle.let_go(running.tag, running.purpose.shares());
         self.move_on(running, Stage::Ending(Then::Finish));
     }
 
     /// Carries the operation out before anyone can take the block away again, and lets the node use the copy.
     fn install(&mut self, running: Running, status: LocalStatus, around: &mut Around<'_>) {
         let Running { slot, tag, .. } = running;
-        if let Some(Operation::Access(block, counter, action)) = self.operation {
-            self.perform(block, counter, action, slot, around);
+        if let Some(Operation::Access(_, counter, action)) = self.operation {
+            self.perform(tag, counter, action, slot, around);
         }
         around.node.cache.install(slot, tag, status);
         around.fabric.note(self.id.node, tag, "installed");
@@ -164,7 +217,14 @@ impl Thread {
             around.node.release(running.slot, around.fabric);
         }
         match then {
-            Then::Finish => self.finish(now),
+            Then::Finish => self.finish(around),
+            Then::Gone => self.gone(around),
+            Then::Unknown => {
+                self.work.unknown += 1;
+                self.ticket = None;
+                self.finish(around);
+            }
+            Then::Accept => self.begin(Purpose::AcceptLoss, usize::MAX, running.tag, around),
             Then::BackOff => {
                 self.attempt += 1;
                 let most = BACKOFF << self.attempt.min(DOUBLINGS);

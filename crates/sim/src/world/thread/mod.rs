@@ -5,19 +5,21 @@
 //! [`event`] what becomes of a coherence event.
 
 mod access;
+mod epoch;
 mod event;
 mod work;
 
 use super::block::{self, BLOCK_BYTES};
-use super::config::{Config, Rack};
+use super::config::Config;
 use super::fabric::{Fabric, Occurrence, Packet};
 use super::mutation::Mutation;
 use super::node::Node;
-use super::operation::Operation;
+use super::operation::{Action, Operation};
 use super::oracle::Oracle;
 use super::random::Random;
+use super::record::{Record, Ticket};
 use rackmem_proto::flowcc::{Accept, LocalStatus, Requester, RequesterConfig};
-use rackmem_proto::wire::{Flags, Kind, NodeId, RequesterId, Seq, Tag};
+use rackmem_proto::wire::{Dest, Flags, Kind, NodeId, Reason, RequesterId, Seq, Tag};
 use rackmem_proto::{Data, Output};
 pub use work::Work;
 
@@ -32,6 +34,10 @@ pub struct Around<'a> {
     pub fabric: &'a mut Fabric,
     /// The memory to agree with.
     pub oracle: &'a mut Oracle,
+    /// What threads are told.
+    pub record: &'a mut Record,
+    /// Whether nothing breaks any more.
+    pub calm: bool,
 }
 
 /// What an event is for.
@@ -41,8 +47,17 @@ enum Purpose {
     Upgrade,
     EvictClean,
     EvictDirty,
-    Hold { shared: bool },
+    Hold {
+        shared: bool,
+    },
     Alloc,
+    AcceptLoss,
+    /// The lock of a block that this node gave away: who has it, has the block.
+    Sound(Seq, RequesterId),
+    Delegate {
+        counter: usize,
+        action: Action,
+    },
 }
 
 impl Purpose {
@@ -50,13 +65,23 @@ impl Purpose {
     fn shares(self) -> bool {
         matches!(
             self,
-            Purpose::Fill(LocalStatus::Shared) | Purpose::Hold { shared: true }
+            Purpose::Fill(LocalStatus::Shared)
+                | Purpose::Hold { shared: true }
+                | Purpose::Sound(..)
         )
     }
 
     /// Whether a slot of the cache is reserved for it.
     fn has_slot(self) -> bool {
-        !matches!(self, Purpose::Hold { .. } | Purpose::Alloc)
+        matches!(
+            self,
+            Purpose::Fill(_) | Purpose::Upgrade | Purpose::EvictClean | Purpose::EvictDirty
+        )
+    }
+
+    /// Whether it takes its entry's lock.
+    fn locks(self) -> bool {
+        self.has_slot() || matches!(self, Purpose::Hold { .. } | Purpose::Sound(..))
     }
 }
 
@@ -71,6 +96,12 @@ enum Then {
     Relook,
     /// The operation waits and looks again.
     BackOff,
+    /// The loss of the block is accepted, and then the operation looks again.
+    Accept,
+    /// The operation fails: its memory is gone.
+    Gone,
+    /// Nobody knows whether the operation has happened.
+    Unknown,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -132,6 +163,17 @@ pub struct Thread {
     engine: Requester,
     random: Random,
     operation: Option<Operation>,
+    /// The block it is about, if its home was there when it began.
+    target: Option<Tag>,
+    began: u64,
+    ticket: Option<Ticket>,
+    value: u64,
+    operand: u64,
+    retries: u64,
+    /// Times that one operation was refused after everything had calmed down, at most.
+    pub worst: u64,
+    earlier_retransmissions: u64,
+    dead: bool,
     left: u32,
     state: State,
     attempt: u32,
@@ -140,7 +182,12 @@ pub struct Thread {
 }
 impl Thread {
     /// A thread with all its work before it.
-    pub fn new(index: usize, config: &Config, random: Random) -> Self {
+    pub fn new(
+        index: usize,
+        config: &Config,
+        random: Random,
+        (epoch, incarnation, switch): (u32, u32, bool),
+    ) -> Self {
         let per_node = usize::from(config.threads);
         let id = RequesterId {
             node: (index / per_node) as NodeId,
@@ -148,10 +195,10 @@ impl Thread {
         };
         let engine = Requester::new(RequesterConfig {
             id,
-            epoch: super::EPOCH,
-            incarnation: 1,
+            epoch,
+            incarnation,
             block: BLOCK_BYTES,
-            switch: matches!(config.rack, Rack::Switch { .. }),
+            switch,
             min_timeout: config.timeout,
             give_up: NEVER,
         });
@@ -164,6 +211,15 @@ impl Thread {
             engine,
             random,
             operation: None,
+            target: None,
+            began: 0,
+            ticket: None,
+            value: 0,
+            operand: 0,
+            retries: 0,
+            worst: 0,
+            earlier_retransmissions: 0,
+            dead: false,
             left: config.operations,
             state: State::Resting(0),
             attempt: 0,
@@ -174,7 +230,7 @@ impl Thread {
 
     /// Whether nothing is left to do or to be acknowledged.
     pub fn idle(&self) -> bool {
-        self.state == State::Finished && self.engine.can_unlock()
+        self.dead || self.state == State::Finished && self.engine.can_unlock()
     }
 
     /// Whether an event that it has left behind is still to be ended or acknowledged.
@@ -198,13 +254,13 @@ impl Thread {
 
     /// How often it has sent something again.
     pub fn retransmissions(&self) -> u64 {
-        self.engine.retransmissions()
+        self.earlier_retransmissions + self.engine.retransmissions()
     }
 
     /// The events that may hold a lock.
     pub fn live(&self) -> impl Iterator<Item = LiveEvent> {
         let running = match self.state {
-            State::Busy(running) if running.purpose != Purpose::Alloc => Some(LiveEvent {
+            State::Busy(running) if running.purpose.locks() => Some(LiveEvent {
                 node: self.id.node,
                 tag: running.tag,
                 shared: running.purpose.shares(),
@@ -222,17 +278,34 @@ impl Thread {
 
     /// From now on it empties its node's cache.
     pub fn flush(&mut self) {
+        self.target = None;
         self.operation = Some(Operation::Flush);
+        self.state = State::Resting(0);
+    }
+
+    /// From now on it makes sure that what its node gave away has arrived.
+    pub fn sound(&mut self) {
+        self.operation = Some(Operation::Sound);
         self.state = State::Resting(0);
     }
 
     /// A packet for its requester.
     pub fn receive(&mut self, packet: &Packet, around: &mut Around<'_>) {
+        if self.dead {
+            return;
+        }
         let mut header = packet.header;
         if let State::Busy(running) = self.state
             && self.config.mutation == Some(Mutation::AcceptStaleData)
             && header.kind == Kind::Ack
             && header.flags.has(Flags::DATA)
+        {
+            header.seq = running.seq;
+        }
+        if let State::Busy(running) = self.state
+            && self.config.mutation == Some(Mutation::AcceptLateRefusal)
+            && header.kind == Kind::Ack
+            && header.reason != Reason::None
         {
             header.seq = running.seq;
         }
@@ -245,6 +318,9 @@ impl Thread {
             let words = &mut around.node.cache.slot(running.slot).words;
             block::put(words, header.offset, &packet.body);
         }
+        if accept == Accept::Store && header.kind == Kind::DelegateAck {
+            self.value = packet.body.first().copied().unwrap_or_default();
+        }
         for output in outputs.iter() {
             self.transmit(output, around);
         }
@@ -254,6 +330,9 @@ impl Thread {
     /// Does what can be done now.
     pub fn advance(&mut self, around: &mut Around<'_>) {
         let now = around.fabric.now;
+        if self.dead {
+            return;
+        }
         if self.engine.poll_timeout().is_some_and(|at| at <= now) {
             let outputs = self.engine.handle_timeout(now);
             for output in outputs.iter() {
@@ -293,9 +372,16 @@ impl Thread {
             let shared = flags.has(Flags::READER);
             let node = self.id.node;
             self.unlocking = Some(LiveEvent { node, tag, shared });
+            if self.config.mutation == Some(Mutation::UnlockAnyOwner) {
+                output.header.flags = flags.but(Flags::IN_SWITCH);
+                output.to = Dest::Agent(tag.home());
+            }
             if shared && self.config.mutation == Some(Mutation::ForgetReader) {
                 output.header.copyset = output.header.copyset.without(node);
             }
+        }
+        if output.data == Data::Operand {
+            return around.fabric.send_words(&output, &[self.operand]);
         }
         let words = match (output.data, self.state) {
             (Data::Cache, State::Busy(running)) if running.purpose.has_slot() => {

@@ -19,6 +19,16 @@ pub struct Work {
     pub holds: u64,
     /// Chunks of memory obtained.
     pub chunks: u64,
+    /// Delegated operations that ended.
+    pub delegated: u64,
+    /// Times an operation was told that its block's last content is lost.
+    pub lost: u64,
+    /// Operations that were told that their memory is gone.
+    pub gone: u64,
+    /// Operations that nobody knows the outcome of.
+    pub unknown: u64,
+    /// Operations that died with their node.
+    pub cut_off: u64,
 }
 
 impl Work {
@@ -32,5 +42,10 @@ impl Work {
         self.upgrades += other.upgrades;
         self.holds += other.holds;
         self.chunks += other.chunks;
+        self.delegated += other.delegated;
+        self.lost += other.lost;
+        self.gone += other.gone;
+        self.unknown += other.unknown;
+        self.cut_off += other.cut_off;
     }
 }

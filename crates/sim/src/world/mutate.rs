@@ -1,0 +1,66 @@
+//! Defects that sit between the network and the roles: packets that are changed, copied or sent elsewhere.
+
+use super::fabric::{Occurrence, Packet};
+use super::mutation::Mutation;
+use super::run::World;
+use rackmem_proto::flowcc::Rebuild;
+use rackmem_proto::wire::{Dest, Flags, Kind, MAX_REQUESTERS, Seq};
+
+/// How much later a copy arrives, in nanoseconds.
+const LATER: u64 = 150_000;
+/// A slot that no requester of a world has.
+pub const STRANGE_SLOT: u16 = MAX_REQUESTERS as u16 - 1;
+
+impl World {
+    /// What a packet is to its receiver, with the world's defect if it has one.
+    pub(super) fn mutate(&mut self, packet: Packet) -> Packet {
+        match self.config.mutation {
+            Some(Mutation::ForgetEpoch) => self.forget_epoch(packet),
+            Some(Mutation::OverwriteCopyset) => self.overwrite(packet),
+            Some(Mutation::AddAgain) => self.add_again(packet),
+            _ => packet,
+        }
+    }
+
+    fn forget_epoch(&self, mut packet: Packet) -> Packet {
+        let header = &mut packet.header;
+        let node = |node: u16| self.nodes.get(usize::from(node)).map(|n| n.view.epoch);
+        let epoch = match packet.to {
+            Dest::Switch => self.switch.as_ref().map(|s| s.program.epoch()),
+            Dest::Agent(id) => node(id),
+            Dest::Requester(id) => node(id.node),
+            Dest::Agents { .. } => None,
+        };
+        if let Some(epoch) = epoch.filter(|_| !Rebuild::concerns(header.kind)) {
+            header.epoch = epoch;
+        }
+        packet
+    }
+
+    /// As if the unlock of a reader that is still at it came last and put back what was there when it began.
+    fn overwrite(&self, mut packet: Packet) -> Packet {
+        let header = &mut packet.header;
+        if header.kind == Kind::Unlock && header.flags.has(Flags::READER) {
+            let others = self
+                .threads
+                .iter()
+                .filter(|thread| thread.id != header.requester);
+            let mut live = others.flat_map(super::thread::Thread::live);
+            if live.any(|event| event.shared && event.tag == header.tag) {
+                header.copyset = header.copyset.without(header.requester.node);
+            }
+        }
+        packet
+    }
+
+    fn add_again(&mut self, packet: Packet) -> Packet {
+        let header = packet.header;
+        if header.kind == Kind::AddToSwitch && header.requester.slot != STRANGE_SLOT {
+            let mut again = packet.clone();
+            again.header.requester.slot = STRANGE_SLOT;
+            again.header.seq = Seq((self.fabric.now / 8) as u32);
+            self.fabric.schedule(LATER, Occurrence::Arrival(again));
+        }
+        packet
+    }
+}
