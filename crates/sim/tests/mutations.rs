@@ -4,7 +4,7 @@ use rackmem_sim::world::{Config, Failures, Faults, Mutation, Rack, World};
 use std::collections::BTreeSet;
 
 /// Seeds tried for each defect, at most.
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 1500;
 
 /// A defect, where it shows, and an invariant that notices it.
 struct Case(Mutation, Rack, Faults, Failures, &'static str);
@@ -107,7 +107,7 @@ const CAUGHT: [Case; Mutation::ALL.len()] = [
         Rack::HomeOnly,
         Faults::ALL,
         Failures::NODE,
-        "no dirty data is lost in silence",
+        "home is current",
     ),
     Case(
         Mutation::SettleEarly,
