@@ -2,7 +2,7 @@
 //! blocks whose only current copy may be here although the cache no longer says so.
 
 use crate::cache::Cache;
-use rackmem_proto::flowcc::{Executed, LastExecuted, Open};
+use rackmem_proto::flowcc::{Executed, LastExecuted, LocalStatus, Open};
 use rackmem_proto::wire::{Copyset, Header, NodeId, RequesterId, Seq, Tag};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -121,10 +121,22 @@ impl Kept {
             let same = open.awaits_data && retained.seq == open.seq && retained.tag == open.tag;
             same.then(|| (open.tag, words(&retained.block)))
         });
-        let cached = inner.downgraded.iter().chain(read);
+        // A copy that may be written is written while this goes on: home would take old content for the last.
+        let clean = |tag: &Tag| {
+            let entry = cache.find(*tag);
+            entry.is_some_and(|entry| cache.status(entry) == LocalStatus::Shared)
+        };
+        let cached = inner.downgraded.iter().chain(read).filter(|tag| clean(tag));
         let cached = cached.filter_map(|tag| Some((*tag, cache.read(*tag, words)?)));
         let found: BTreeMap<Tag, Vec<u64>> = given.chain(cached).collect();
         found.into_iter().collect()
+    }
+
+    /// Blocks that have left the cache for events that may not have received them yet.
+    pub fn given(&self) -> Vec<Tag> {
+        let inner = self.lock();
+        let retained = inner.iter().flat_map(|inner| inner.retained.values());
+        retained.map(|retained| retained.tag).collect()
     }
 
     /// Home has this block.

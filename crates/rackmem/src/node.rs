@@ -344,7 +344,18 @@ impl Node {
         for tag in copies {
             self.evict(tag.0)?;
         }
+        let patience = self.inner.access.patience;
+        // Who was given a block holds its lock until it has the data; till then only this node can send it again.
+        for tag in agents.kept.given() {
+            match self.attach_lock(tag.0)?.try_write(patience) {
+                Ok(Some(_)) | Err(Error::NodeLost { .. } | Error::Lost { .. }) => {}
+                Ok(None) => return Err(Error::Busy { addr: tag.0 }),
+                Err(error) => return Err(error),
+            }
+        }
         self.inner.access.requesters.drain();
+        let mut backoff = crate::backoff::Backoff::new(patience);
+        while !agents.rebuilding.all_told() && backoff.wait() {}
         Ok(())
     }
 

@@ -109,6 +109,8 @@ impl Rebuilding {
         agents.enter(view);
         let cut = requesters.cut_off();
         let mut state = self.lock();
+        // Of bare locks only what is held now counts: those of a rebuild that was cut off may have been released since.
+        state.mine.retain(|open| !open.bare);
         state
             .mine
             .extend(cut.iter().flat_map(|cut| cut.open).flatten());
@@ -145,6 +147,11 @@ impl Rebuilding {
         state.metrics.done += 1;
         state.metrics.last = began.elapsed();
         true
+    }
+
+    /// Whether nobody waits for this node's part any more.
+    pub fn all_told(&self) -> bool {
+        self.lock().rebuild.as_ref().is_none_or(Rebuild::all_told)
     }
 
     /// Late members may still wait for what this one has told.
