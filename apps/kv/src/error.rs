@@ -62,13 +62,24 @@ impl Error {
     /// Whether it is certain that nothing has happened. It is not when the memory failed for another reason
     /// than being full: a message that was not answered may have been heard.
     pub(crate) fn certain(&self) -> bool {
-        !matches!(self, Self::Memory(MemoryError::Other(_)))
+        let unclear = |error: &MemoryError| {
+            use MemoryError::{Lost, NodeLost, Other};
+            matches!(error, Other(_) | NodeLost(_) | Lost(_))
+        };
+        !matches!(self, Self::Memory(error) if unclear(error))
+    }
+
+    /// Whether the key, or a part of it, was in the memory or the cache of a node that has died.
+    pub fn is_node_lost(&self) -> bool {
+        use MemoryError::{Lost, NodeLost};
+        matches!(self, Self::Memory(NodeLost(_) | Lost(_)))
     }
 
     /// The first word of the error in Redis' protocol.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Memory(MemoryError::OutOfMemory) => "OOM",
+            error if error.is_node_lost() => "NODELOST",
             _ => "ERR",
         }
     }
@@ -80,6 +91,7 @@ impl fmt::Display for Error {
             Self::Memory(MemoryError::OutOfMemory) => {
                 f.write_str("command not allowed: the rack's memory is full")
             }
+            Self::Memory(error @ (MemoryError::NodeLost(_) | MemoryError::Lost(_))) => error.fmt(f),
             Self::Memory(error) => write!(f, "memory: {error}"),
             Self::KeyTooLong { len, limit } => {
                 write!(f, "key of {len} bytes is too long, the limit is {limit}")

@@ -43,8 +43,8 @@ pub use clock::Clock;
 pub use error::{Error, Result};
 pub use server::{BindError, InfoSection, Server, ServerConfig};
 pub use store::{
-    Condition, Db, ExpireIf, Expiry, Keys, Mark, Meta, Options, Plan, SetOptions, SetOutcome,
-    Store, Sweep, Swept, Transaction, Values,
+    Condition, Db, ExpireIf, Expiry, Keys, Losses, Mark, Meta, Options, Plan, SetOptions,
+    SetOutcome, Store, Sweep, Swept, Transaction, Values,
 };
 
 /// Databases in a store.

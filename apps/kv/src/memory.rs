@@ -60,6 +60,48 @@ pub trait Memory: Clone + Send + Sync + 'static {
 
     /// Opens the region called `name`, made of zeros by whoever opens it first. Size and type must agree.
     fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<u64, MemoryError>;
+
+    /// What has become of the memory that an address is in.
+    fn fate(&self, _addr: u64) -> Fate {
+        Fate::Live
+    }
+
+    /// How often this node has become a member of the rack, from 1.
+    fn incarnation(&self) -> u32 {
+        1
+    }
+
+    /// Whether a process that was a member has died or left.
+    fn has_died(&self, _node: u16, _incarnation: u32) -> bool {
+        false
+    }
+
+    /// Whether nobody who was ever a member has died or left.
+    fn undisturbed(&self) -> bool {
+        true
+    }
+
+    /// Goes on with a block that answers [`MemoryError::Lost`]: empty (zeros), or with what was last published of it.
+    /// Does nothing to others.
+    fn accept(&self, _addr: u64, _empty: bool) -> Result<(), MemoryError> {
+        Ok(())
+    }
+
+    /// Returns when what was written to a block before is in its home's memory, where the death of other nodes leaves it.
+    fn publish(&self, _addr: u64) -> Result<(), MemoryError> {
+        Ok(())
+    }
+}
+
+/// What has become of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is there.
+    Live,
+    /// Its node is no member of the rack just now.
+    Away,
+    /// It died with its node, which is back and has other memory.
+    Gone,
 }
 
 /// What can go wrong in the memory.
@@ -69,6 +111,10 @@ pub enum MemoryError {
     OutOfMemory,
     /// A named region exists with another size or type.
     Mismatch(String),
+    /// The node that gave this memory is no member of the rack just now.
+    NodeLost(u16),
+    /// What was last written here died with a node. The block's address, or one in it.
+    Lost(u64),
     /// Anything else: a dead peer, a closed rack, a bad address.
     Other(Box<dyn std::error::Error + Send + Sync>),
 }
@@ -78,6 +124,10 @@ impl fmt::Display for MemoryError {
         match self {
             Self::OutOfMemory => f.write_str("the rack's memory is full"),
             Self::Mismatch(what) => write!(f, "the region exists with other settings: {what}"),
+            Self::NodeLost(node) => {
+                write!(f, "node {node} has died or left, and what it kept with it")
+            }
+            Self::Lost(addr) => write!(f, "what was last written at {addr:#x} died with a node"),
             Self::Other(error) => error.fmt(f),
         }
     }

@@ -1,6 +1,6 @@
 //! The slow path of coherent memory: what happens when the cache has no usable copy.
 
-use crate::agents::Agents;
+use crate::agents::{ACCEPT_EMPTY, Agents};
 use crate::backoff::Backoff;
 use crate::error::{Error, Result};
 use crate::metrics::MissCounters;
@@ -265,9 +265,10 @@ impl Access {
         Ok(result.get())
     }
 
-    /// Goes on with what a lost block's home had before.
-    pub fn accept_loss(&self, tag: Tag) -> Result<()> {
-        self.ask(Kind::AcceptLoss, tag, 0).map(|_| ())
+    /// Goes on with what a lost block's home had before, or with zeros.
+    pub fn accept_loss(&self, tag: Tag, empty: bool) -> Result<()> {
+        let how = if empty { ACCEPT_EMPTY } else { 0 };
+        self.ask(Kind::AcceptLoss, tag, how).map(|_| ())
     }
 
     /// Asks a home agent for chunks.

@@ -20,6 +20,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
+/// In an AcceptLoss: the block begins anew, empty, and whatever home still had of it is gone.
+pub(crate) const ACCEPT_EMPTY: u32 = 1;
+
 /// The home agent's state and the results of delegated operations, which go together.
 struct Home {
     agent: HomeAgent,
@@ -264,7 +267,15 @@ impl Agents {
         let mut result = [0; 8];
         let outputs = {
             let mut home = locked(&self.home);
+            // Nobody can be granted the block before the home agent's lock is let go of.
+            let anew = header.kind == Kind::AcceptLoss
+                && header.offset == ACCEPT_EMPTY
+                && home.agent.is_lost(header.tag);
             let (outputs, action) = home.agent.handle(header, body.len() as u32);
+            if anew && !home.agent.is_lost(header.tag) {
+                let block = self.memory.block(header.tag).into_iter().flatten();
+                block.for_each(|word| word.store(0, Relaxed));
+            }
             match action {
                 HomeAction::None => {}
                 HomeAction::Store => {

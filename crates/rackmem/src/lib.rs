@@ -34,6 +34,7 @@ mod error;
 mod inner;
 mod kept;
 mod lock;
+mod members;
 pub mod membership;
 mod memory;
 mod metrics;

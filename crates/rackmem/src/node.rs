@@ -290,7 +290,20 @@ impl Node {
     /// whether this call created it. All nodes see the same table.
     pub fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<(u64, bool)> {
         self.cached("named regions")?;
-        crate::region::open_or_create(self, name, len, type_hash)
+        crate::region::open_or_create(self, self.inner.id, name, len, type_hash)
+    }
+
+    /// Like [`Node::region`], with a new region's memory at node `home` and not at this one: what is at node 0, as the
+    /// table itself is, does not die with others.
+    pub fn region_on(
+        &self,
+        home: u16,
+        name: &str,
+        len: usize,
+        type_hash: u64,
+    ) -> Result<(u64, bool)> {
+        self.cached("named regions")?;
+        crate::region::open_or_create(self, home, name, len, type_hash)
     }
 
     /// A named region that exists already: its address and length.
@@ -364,7 +377,15 @@ impl Node {
     pub fn accept_loss(&self, addr: u64) -> Result<()> {
         self.cached("accept_loss")?;
         let (tag, _) = self.within(addr, 1)?;
-        self.inner.access.accept_loss(tag)
+        self.inner.access.accept_loss(tag, false)
+    }
+
+    /// Lets a block whose last content died with a node ([`Error::Lost`]) begin anew as zeros, in one step: nobody sees
+    /// what its home still had. Nothing happens to a block that is not lost.
+    pub fn accept_empty(&self, addr: u64) -> Result<()> {
+        self.cached("accept_empty")?;
+        let (tag, _) = self.within(addr, 1)?;
+        self.inner.access.accept_loss(tag, true)
     }
 
     /// What it has done so far.

@@ -84,6 +84,7 @@ fn check(name: &str) -> Result<()> {
 /// See [`Node::region`].
 pub(crate) fn open_or_create(
     node: &Node,
+    home: u16,
     name: &str,
     len: usize,
     type_hash: u64,
@@ -121,7 +122,7 @@ pub(crate) fn open_or_create(
                 Row::Ready { .. } => return Err(Error::RegionMismatch { name: name.into() }),
             };
             if mine {
-                return fill(node, row, len).map(|addr| (addr, true));
+                return fill(node, home, row, len).map(|addr| (addr, true));
             }
         }
     }
@@ -132,9 +133,9 @@ pub(crate) fn open_or_create(
 }
 
 /// Second half of a creation: memory, zeros, and the row is ready; or the row is free again.
-fn fill(node: &Node, row: u64, len: usize) -> Result<u64> {
+fn fill(node: &Node, home: u16, row: u64, len: usize) -> Result<u64> {
     let made = node
-        .alloc_bytes(len)
+        .alloc_bytes_on(home, len)
         .and_then(|addr| zero(node, addr, len).map(|()| addr));
     node.update(row, ROW, |view| match &made {
         Ok(addr) => {

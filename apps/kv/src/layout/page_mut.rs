@@ -43,6 +43,8 @@ impl<'a, 'v> PageMut<'a, 'v> {
             self.view.set_u64(at, 0);
         }
         self.view.set_u64(0, self.geometry.magic);
+        // A bucket that is lost and made anew must not come by a version that somebody remembers.
+        self.view.set_u64(VERSION, fastrand::u64(..) >> 16);
         self.set_used(HEADER, 0);
     }
 

@@ -9,6 +9,9 @@
 //!          16 buckets: u64
 //!          24 seed: u64                  of the hash
 //!          32 magic: u64                 of the pages
+//!          40 lost_buckets: u64          that began anew because a node had died
+//!          48 lost_values: u64           that left a bucket for the same reason
+//!          56 claimant: u64              the token of whoever sets it up
 //! block 2.. one per node: its counters
 //! then      slabs: [u64]                 address of each slab of bucket pages
 //! ```
@@ -20,13 +23,16 @@ use rackmem::view::{View, ViewMut};
 use crate::DATABASES;
 
 /// Version of the layouts in this folder.
-pub(crate) const LAYOUT: u64 = 1;
+pub(crate) const LAYOUT: u64 = 2;
 const FLUSHED: usize = 8;
 pub(crate) const FLUSH_LOCK: usize = FLUSHED + 8 * DATABASES;
 /// Bytes of block 0 in use.
 pub(crate) const FLUSH_BYTES: usize = FLUSH_LOCK + 8;
 /// Bytes of block 1 in use.
-pub(crate) const SETTINGS_BYTES: usize = 40;
+pub(crate) const SETTINGS_BYTES: usize = 64;
+const LOST_BUCKETS: usize = 40;
+const LOST_VALUES: usize = 48;
+const CLAIMANT: usize = 56;
 /// Bytes in a slab of bucket pages, at most.
 const SLAB_BYTES: usize = 16 << 20;
 
@@ -58,6 +64,17 @@ impl Settings {
         }
     }
 
+    /// Who set, or sets, it up.
+    pub fn claimant(view: &View<'_>) -> u64 {
+        view.u64(CLAIMANT)
+    }
+
+    /// Claims the right to set it up.
+    pub fn claim(view: &mut ViewMut<'_>, token: u64) {
+        view.set_u64(CLAIMANT, token);
+        Self::set_state(view, State::Claimed);
+    }
+
     pub fn set_state(view: &mut ViewMut<'_>, state: State) {
         view.set_u64(0, state as u64);
     }
@@ -78,6 +95,30 @@ impl Settings {
         {
             view.set_u64(8 + i * 8, word);
         }
+    }
+}
+
+/// What has died with nodes since the store was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Buckets that began anew, empty.
+    pub buckets: u64,
+    /// Values, and pages of values, that left their bucket.
+    pub values: u64,
+}
+
+impl Losses {
+    pub(crate) fn load(view: &View<'_>) -> Self {
+        Self {
+            buckets: view.u64(LOST_BUCKETS),
+            values: view.u64(LOST_VALUES),
+        }
+    }
+
+    pub(crate) fn add(view: &mut ViewMut<'_>, buckets: u64, values: u64) {
+        let old = Self::load(view);
+        view.set_u64(LOST_BUCKETS, old.buckets + buckets);
+        view.set_u64(LOST_VALUES, old.values + values);
     }
 }
 

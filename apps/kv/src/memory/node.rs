@@ -1,15 +1,19 @@
 //! A rack's memory, as one of its nodes sees it.
 
+use std::cmp::Ordering;
+
 use rackmem::Node;
 use rackmem::view::{View, ViewMut};
 
-use super::{Memory, MemoryError};
+use super::{Fate, Memory, MemoryError};
 
 impl From<rackmem::Error> for MemoryError {
     fn from(error: rackmem::Error) -> Self {
         match error {
             rackmem::Error::OutOfMemory { .. } => Self::OutOfMemory,
             rackmem::Error::RegionMismatch { name } => Self::Mismatch(name),
+            rackmem::Error::NodeLost { node } => Self::NodeLost(node),
+            rackmem::Error::Lost { addr } => Self::Lost(addr),
             other => Self::Other(Box::new(other)),
         }
     }
@@ -70,6 +74,48 @@ impl Memory for Node {
     }
 
     fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<u64, MemoryError> {
-        Ok(Node::region(self, name, len, type_hash)?.0)
+        // Beside the table of regions, with which it is lost anyhow when node 0 dies.
+        Ok(Node::region_on(self, 0, name, len, type_hash)?.0)
+    }
+
+    fn fate(&self, addr: u64) -> Fate {
+        let home = (addr >> 48) as u16;
+        let (known, mine) = (self.incarnation_of(home), self.incarnation_at(addr));
+        match (self.is_member(home), known.cmp(&mine)) {
+            (_, Ordering::Less) | (true, Ordering::Equal) => Fate::Live,
+            (true, Ordering::Greater) => Fate::Gone,
+            (false, _) => Fate::Away,
+        }
+    }
+
+    fn incarnation(&self) -> u32 {
+        self.incarnation_of(Node::id(self))
+    }
+
+    fn has_died(&self, node: u16, incarnation: u32) -> bool {
+        match self.incarnation_of(node).cmp(&incarnation) {
+            Ordering::Less => false, // one that this process has not heard of yet
+            Ordering::Equal => !self.is_member(node),
+            Ordering::Greater => true,
+        }
+    }
+
+    fn undisturbed(&self) -> bool {
+        (0..Node::nodes(self) as u16)
+            .all(|node| self.incarnation_of(node) <= 1 && !self.has_died(node, 1))
+    }
+
+    fn accept(&self, addr: u64, empty: bool) -> Result<(), MemoryError> {
+        match empty {
+            true => Ok(self.accept_empty(addr)?),
+            false => Ok(self.accept_loss(addr)?),
+        }
+    }
+
+    fn publish(&self, addr: u64) -> Result<(), MemoryError> {
+        self.evict(addr)?;
+        // Somebody may have taken it before we could write it back: whoever is read from writes back.
+        Node::snapshot(self, addr, 8, |_| ())?;
+        Ok(())
     }
 }

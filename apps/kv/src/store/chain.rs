@@ -91,12 +91,16 @@ impl<M: Memory> Core<M> {
         id: &KeyId<'_>,
         op: &mut impl Operation,
     ) -> Result<Effects> {
-        let chain = self.walk_clean(held, self.bucket(id), id)?;
-        let live = chain
-            .found
-            .map(|(_, record)| record)
-            .filter(|r| !r.expired(|| self.clock.now()));
-        let fetched = self.fetch(live.as_ref(), op)?;
+        let mut patience = self.patience();
+        let (chain, live, fetched) = loop {
+            match self.survey_for(held, id, op) {
+                Ok(found) => break found,
+                Err(error) => {
+                    self.recover(held.token, self.bucket(id), error)?;
+                    patience.pause()?;
+                }
+            }
+        };
         let current = live.map(|record| {
             let value = match (record.extent, &fetched) {
                 (None, _) => Value::Bytes(&chain.inline),
@@ -110,6 +114,22 @@ impl<M: Memory> Core<M> {
         });
         let edit = op.decide(current.as_ref());
         self.apply_chain(held, id, &chain, edit, op)
+    }
+
+    /// All that an operation looks at before it changes anything.
+    fn survey_for(
+        &self,
+        held: Scope<'_>,
+        id: &KeyId<'_>,
+        op: &impl Operation,
+    ) -> Result<(Chain, Option<Record>, Option<Vec<u8>>)> {
+        let chain = self.walk_clean(held, self.bucket(id), id)?;
+        let live = chain
+            .found
+            .map(|(_, record)| record)
+            .filter(|r| !r.expired(|| self.clock.now()));
+        let fetched = self.fetch(live.as_ref(), op)?;
+        Ok((chain, live, fetched))
     }
 
     /// The bytes of a value in an extent, for an operation that wants them.

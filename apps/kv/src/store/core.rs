@@ -1,6 +1,8 @@
 //! What all operations share: where buckets are, what time it is, who counts and who frees.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rackmem::view::View;
@@ -27,7 +29,11 @@ pub(crate) struct Core<M> {
     pub base: u64,
     pub seed: u64,
     /// Address of each slab of bucket pages.
-    pub slabs: Box<[u64]>,
+    pub slabs: Box<[AtomicU64]>,
+    /// One thread at a time gives a slab new memory.
+    pub replacing: Mutex<()>,
+    /// Buckets that could not be let go of, and the tokens that hold them.
+    pub orphans: Mutex<Vec<(usize, u64)>>,
 }
 
 /// On whose behalf an operation runs: for itself, or as a part of something that holds its buckets.
@@ -76,7 +82,7 @@ impl<M: Memory> Core<M> {
     #[inline]
     pub fn head(&self, bucket: usize) -> u64 {
         let (slab, page) = (bucket / self.map.slab_pages, bucket % self.map.slab_pages);
-        self.slabs[slab] + (page * self.geometry.block) as u64
+        self.slabs[slab].load(Relaxed) + (page * self.geometry.block) as u64
     }
 
     /// The node whose memory holds a bucket's head page.
@@ -96,9 +102,14 @@ impl<M: Memory> Core<M> {
     pub fn era(&self, scope: Scope<'_>, db: u8) -> Result<Era> {
         match scope.pinned {
             Some(pinned) => Ok(pinned.get().era(db)),
-            None => Ok(self.memory.snapshot(self.base, FLUSH_BYTES, |view| {
-                superblock::load_era(view, db)
-            })?),
+            None => {
+                let look = || {
+                    self.memory.snapshot(self.base, FLUSH_BYTES, |view| {
+                        superblock::load_era(view, db)
+                    })
+                };
+                look().or_else(|error| self.insist(error, look))
+            }
         }
     }
 
@@ -106,9 +117,10 @@ impl<M: Memory> Core<M> {
     pub fn flushes(&self, scope: Scope<'_>) -> Result<Flushes> {
         match scope.pinned {
             Some(pinned) => Ok(pinned.get()),
-            None => Ok(self
-                .memory
-                .snapshot(self.base, FLUSH_BYTES, Flushes::load)?),
+            None => {
+                let look = || self.memory.snapshot(self.base, FLUSH_BYTES, Flushes::load);
+                look().or_else(|error| self.insist(error, look))
+            }
         }
     }
 
@@ -119,23 +131,36 @@ impl<M: Memory> Core<M> {
             return Ok(());
         }
         let addr = self.map.counters(self.base, usize::from(self.memory.id()));
-        Ok(self.memory.update(addr, counters::BYTES, |view| {
-            counters::add(view, db, flushed, change)
-        })?)
+        let add = || {
+            self.memory.update(addr, counters::BYTES, |view| {
+                counters::add(view, db, flushed, change)
+            })
+        };
+        add().or_else(|error| self.insist(error, add))
     }
 
     /// The sum of all nodes' counters.
     pub fn counts(&self, scope: Scope<'_>, db: u8) -> Result<Counts> {
         let flushed = self.era(scope, db)?.flushed;
+        if !self.memory.undisturbed() {
+            return Ok(self.tally(db, flushed));
+        }
         let mut sum = Counts::default();
         for node in 0..self.map.nodes {
             let addr = self.map.counters(self.base, node);
-            let part = self.memory.snapshot(addr, counters::BYTES, |view| {
-                counters::load(view, db, flushed)
-            })?;
-            sum = sum.plus(part);
+            let look = || {
+                self.memory.snapshot(addr, counters::BYTES, |view| {
+                    counters::load(view, db, flushed)
+                })
+            };
+            sum = sum.plus(look().or_else(|error| self.insist(error, look))?);
         }
         Ok(sum)
+    }
+
+    /// See the field.
+    pub fn orphans(&self) -> MutexGuard<'_, Vec<(usize, u64)>> {
+        self.orphans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Frees what a change left behind. A reader may still look at it: it will find the bucket changed

@@ -87,10 +87,10 @@ impl<M: Memory> Core<M> {
         op: &mut impl Operation,
     ) -> Result<Effects> {
         let bucket = self.bucket(id);
-        let head = self.head(bucket);
         let mut patience = self.patience();
         loop {
             let era = self.era(scope, id.db)?;
+            let head = self.head(bucket);
             let step = self.memory.update(head, self.geometry.block, |view| {
                 self.step(
                     &mut PageMut::new(view, &self.geometry),
@@ -99,7 +99,15 @@ impl<M: Memory> Core<M> {
                     id,
                     op,
                 )
-            })?;
+            });
+            let step = match step {
+                Ok(step) => step,
+                Err(error) => {
+                    self.recover(scope.token, bucket, error.into())?;
+                    patience.pause()?;
+                    continue;
+                }
+            };
             match step {
                 Step::Done(effects) => {
                     self.count(id.db, era.flushed, effects.counts)?;

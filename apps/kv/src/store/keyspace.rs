@@ -142,8 +142,17 @@ impl<M: Memory> Core<M> {
             if tries == CALM_TRIES && scope.token == 0 {
                 break;
             }
-            if self.try_collect(scope, bucket, db, keys)? {
-                return Ok(());
+            match self.try_collect(scope, bucket, db, keys) {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(error) => match self.recover(scope.token, bucket, error) {
+                    // Nobody can say which keys are in there.
+                    Err(error) if error.is_node_lost() && scope.token == 0 => {
+                        keys.truncate(start);
+                        return Ok(());
+                    }
+                    recovered => recovered?,
+                },
             }
             keys.truncate(start);
             patience.pause()?;
@@ -230,6 +239,7 @@ impl<M: Memory> Core<M> {
     /// Looks at up to `budget` buckets whose memory is at this node, and cleans those that need it. Does
     /// nothing while no key expires and no flush is left to be cleaned up after.
     pub fn sweep(&self, sweep: &mut Sweep, budget: usize) -> Result<Swept> {
+        self.settle_orphans();
         let epoch = self.flushes(Scope::ALONE)?.epoch;
         if epoch != sweep.epoch {
             (sweep.epoch, sweep.left) = (epoch, self.map.buckets);
@@ -254,7 +264,14 @@ impl<M: Memory> Core<M> {
                 let expired = page.soonest() != 0 && page.soonest() <= now;
                 let flushed = page.epoch() < epoch && (page.count() != 0 || page.next() != 0);
                 page.lock() == 0 && (expired || flushed)
-            })?;
+            });
+            let due = match due {
+                Ok(due) => due,
+                Err(error) => {
+                    self.recover(0, bucket, error)?;
+                    continue;
+                }
+            };
             if due {
                 self.refresh(Scope::ALONE, bucket)?;
                 swept.cleaned += 1;
@@ -264,6 +281,9 @@ impl<M: Memory> Core<M> {
     }
 
     fn anything_expires(&self) -> Result<bool> {
+        if !self.memory.undisturbed() {
+            return Ok(true); // looking through all buckets is what the sweep itself does
+        }
         for db in 0..crate::DATABASES as u8 {
             if self.counts(Scope::ALONE, db)?.expires != 0 {
                 return Ok(true);

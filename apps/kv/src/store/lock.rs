@@ -60,6 +60,27 @@ impl Patience {
     }
 }
 
+/// A token is `node + 1`: 6 bits, the node's incarnation: 22 bits, a number: 36 bits.
+const NODE_SHIFT: u32 = 58;
+const INCARNATION_SHIFT: u32 = 36;
+const INCARNATIONS: u64 = (1 << (NODE_SHIFT - INCARNATION_SHIFT)) - 1;
+
+/// A token nobody else has. It tells which process made it, so that others know when that one has died.
+pub(super) fn token<M: Memory>(memory: &M) -> u64 {
+    let number = TOKENS.fetch_add(1, Ordering::Relaxed) & ((1 << INCARNATION_SHIFT) - 1);
+    let incarnation = u64::from(memory.incarnation()) & INCARNATIONS;
+    (u64::from(memory.id()) + 1) << NODE_SHIFT | incarnation << INCARNATION_SHIFT | number
+}
+
+/// Whether the process that made a token has died.
+pub(super) fn is_dead<M: Memory>(memory: &M, token: u64) -> bool {
+    let Some(node) = (token >> NODE_SHIFT).checked_sub(1) else {
+        return false;
+    };
+    let incarnation = token >> INCARNATION_SHIFT & INCARNATIONS;
+    memory.has_died(node as u16, incarnation as u32)
+}
+
 /// Buckets held. Dropping it lets them go.
 pub(crate) struct Held<'a, M: Memory> {
     core: &'a Core<M>,
@@ -67,7 +88,16 @@ pub(crate) struct Held<'a, M: Memory> {
     buckets: Vec<usize>,
 }
 
-impl<M: Memory> Held<'_, M> {
+impl<'a, M: Memory> Held<'a, M> {
+    /// A bucket that this token holds already.
+    pub fn of(core: &'a Core<M>, token: u64, bucket: usize) -> Self {
+        Held {
+            core,
+            token,
+            buckets: vec![bucket],
+        }
+    }
+
     /// The buckets, in rising order.
     pub fn buckets(&self) -> &[usize] {
         &self.buckets
@@ -77,8 +107,14 @@ impl<M: Memory> Held<'_, M> {
 impl<M: Memory> Drop for Held<'_, M> {
     fn drop(&mut self) {
         for bucket in self.buckets.drain(..) {
-            // The memory is gone when this fails, and with it the bucket.
-            let _ = self.core.unlock(bucket, self.token);
+            let failed = match self.core.unlock(bucket, self.token) {
+                // With its memory the bucket and its lock are gone.
+                Err(error) => !error.is_node_lost(),
+                Ok(()) => false,
+            };
+            if failed {
+                self.core.orphans().push((bucket, self.token));
+            }
         }
     }
 }
@@ -90,17 +126,27 @@ impl<M: Memory> Core<M> {
 
     /// A token nobody else has.
     pub fn token(&self) -> u64 {
-        (u64::from(self.memory.id()) + 1) << 48
-            | (TOKENS.fetch_add(1, Ordering::Relaxed) & ((1 << 48) - 1))
+        token(&self.memory)
     }
 
     /// Waits until the bucket's lock shows `token` (0: until it is free).
     pub fn await_lock(&self, bucket: usize, token: u64, patience: &mut Patience) -> Result<()> {
-        let head = self.head(bucket);
         loop {
             patience.pause()?;
-            if self.look(head, |page| page.lock())? == token {
+            let seen = match self.look(self.head(bucket), |page| page.lock()) {
+                Ok(seen) => seen,
+                Err(error) => {
+                    self.recover(token, bucket, error)?;
+                    continue;
+                }
+            };
+            if seen == token {
                 return Ok(());
+            }
+            if is_dead(&self.memory, seen)
+                && let Err(error) = self.take_over(bucket, seen)
+            {
+                self.recover(token, bucket, error)?;
             }
         }
     }
@@ -117,15 +163,19 @@ impl<M: Memory> Core<M> {
                         page.set_lock(token);
                     }
                     free
-                })?;
-            if taken {
-                return Ok(());
+                });
+            match taken {
+                Ok(true) => return Ok(()),
+                Ok(false) => self.await_lock(bucket, 0, &mut patience)?,
+                Err(error) => {
+                    patience.pause()?;
+                    self.recover(0, bucket, error.into())?;
+                }
             }
-            self.await_lock(bucket, 0, &mut patience)?;
         }
     }
 
-    fn unlock(&self, bucket: usize, token: u64) -> Result<()> {
+    pub fn unlock(&self, bucket: usize, token: u64) -> Result<()> {
         self.memory
             .update(self.head(bucket), self.geometry.block, |view| {
                 let mut page = PageMut::new(view, &self.geometry);

@@ -89,17 +89,38 @@ impl<M: Memory> Core<M> {
         reach: Reach,
         sink: &mut impl FnMut(&Meta, Value<'_>) -> R,
     ) -> Result<Seen<R>> {
+        let mut patience = self.patience();
         loop {
             let era = self.era(held, id.db)?;
             if let Try::Seen(seen) = self.try_lookup(held.token, era, id, reach, sink)? {
                 return Ok(seen);
             }
+            // Ends when the bucket was lost under us, and its lock with it.
+            patience.pause()?;
         }
     }
 
-    /// One try.
+    /// One try. What it finds lost, and can be mended, counts as disturbed.
     #[inline]
     pub fn try_lookup<R>(
+        &self,
+        token: u64,
+        era: Era,
+        id: &KeyId<'_>,
+        reach: Reach,
+        sink: &mut impl FnMut(&Meta, Value<'_>) -> R,
+    ) -> Result<Try<R>> {
+        match self.try_once(token, era, id, reach, sink) {
+            Ok(tried) => Ok(tried),
+            Err(error) => {
+                self.recover(token, self.bucket(id), error)?;
+                Ok(Try::Disturbed)
+            }
+        }
+    }
+
+    #[inline]
+    fn try_once<R>(
         &self,
         token: u64,
         era: Era,

@@ -12,6 +12,7 @@ mod extent;
 mod keyspace;
 mod lock;
 mod lookup;
+mod mend;
 mod multi;
 mod open;
 mod ops;
@@ -26,6 +27,8 @@ use std::sync::Arc;
 use self::core::{Core, Scope};
 use crate::error::Result;
 use crate::memory::Memory;
+
+pub use crate::layout::superblock::Losses;
 
 pub use self::db::{Condition, Db, Expiry, Mark, SetOptions, SetOutcome};
 pub use self::keyspace::{Keys, Sweep, Swept};
@@ -89,6 +92,11 @@ impl<M: Memory> Store<M> {
     /// Cleans up to `budget` of this node's buckets: see [`Sweep`]. A server does this by itself.
     pub fn sweep(&self, sweep: &mut Sweep, budget: usize) -> Result<Swept> {
         self.core.sweep(sweep, budget)
+    }
+
+    /// What has died with nodes since the store was made, anywhere in the rack.
+    pub fn losses(&self) -> Result<Losses> {
+        self.core.losses()
     }
 
     /// The memory the store is in.

@@ -1,11 +1,13 @@
 //! Opening a store: the first node sets it up, the others find it, all agree on its settings.
 
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::Store;
 use super::core::Core;
-use super::lock::Patience;
+use super::lock::{Patience, is_dead, token};
+use super::mend::insist;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::layout::page::Geometry;
@@ -67,7 +69,8 @@ impl<M: Memory> Store<M> {
                 return Err(Error::Settings { what, have, want });
             }
         }
-        let slabs = load_slabs(&memory, &map, base)?;
+        let load = || load_slabs(&memory, &map, base);
+        let slabs = load().or_else(|error| insist(&memory, error, &mut { load }))?;
         let geometry = Geometry {
             block: map.block,
             magic: settings.magic,
@@ -82,7 +85,11 @@ impl<M: Memory> Store<M> {
             base,
             seed,
             slabs,
+            replacing: Mutex::default(),
+            orphans: Mutex::default(),
         };
+        // A node that is back brings memory for its buckets.
+        core.replace_all()?;
         Ok(Self {
             core: Arc::new(core),
         })
@@ -111,15 +118,30 @@ impl<M: Memory> Store<M> {
 fn agree<M: Memory>(memory: &M, map: &Map, base: u64) -> Result<Settings> {
     let addr = map.settings(base);
     let mut patience = Patience::new(SETUP_PATIENCE);
+    let mine = token(memory);
     loop {
-        let found = memory.update(addr, SETTINGS_BYTES, |view| {
-            let state = Settings::state(view);
-            if state == State::New {
-                Settings::set_state(view, State::Claimed);
-            }
-            (state, Settings::load(view))
-        })?;
+        let look = || {
+            memory.snapshot(addr, SETTINGS_BYTES, |view| {
+                (Settings::state(view), Settings::load(view))
+            })
+        };
+        let mut found = look().or_else(|error| insist(memory, error, &mut { look }))?;
+        if found.0 != State::Ready {
+            found.0 = memory.update(addr, SETTINGS_BYTES, |view| {
+                let state = Settings::state(view);
+                let free = match state {
+                    State::New => true,
+                    State::Claimed => is_dead(memory, Settings::claimant(view)),
+                    State::Ready => false,
+                };
+                if free {
+                    Settings::claim(view, mine);
+                }
+                if free { State::New } else { state }
+            })?;
+        }
         match found {
+            (State::Ready, settings) if settings.layout == 0 => {} // ready since we looked
             (State::Ready, settings) => return Ok(settings),
             (State::Claimed, _) => patience.pause()?,
             (State::New, _) => {
@@ -135,6 +157,7 @@ fn agree<M: Memory>(memory: &M, map: &Map, base: u64) -> Result<Settings> {
                     }
                     Settings::set_state(view, state);
                 })?;
+                memory.publish(addr)?;
                 return made;
             }
         }
@@ -159,6 +182,9 @@ fn set_up<M: Memory>(memory: &M, map: &Map, base: u64) -> Result<Settings> {
     }
     let table: Vec<u8> = slabs.iter().flat_map(|addr| addr.to_le_bytes()).collect();
     memory.write(map.slab_table(base), &table)?;
+    for at in (0..table.len()).step_by(map.block) {
+        memory.publish(map.slab_table(base) + at as u64)?;
+    }
     // Odd, so never 0, which is what untouched memory shows.
     let magic = fastrand::u64(..) | 1;
     Ok(Settings {
@@ -169,11 +195,16 @@ fn set_up<M: Memory>(memory: &M, map: &Map, base: u64) -> Result<Settings> {
     })
 }
 
-fn load_slabs<M: Memory>(memory: &M, map: &Map, base: u64) -> Result<Box<[u64]>> {
+fn load_slabs<M: Memory>(
+    memory: &M,
+    map: &Map,
+    base: u64,
+) -> std::result::Result<Box<[AtomicU64]>, MemoryError> {
     let mut table = vec![0; map.slabs() * 8];
     memory.read(map.slab_table(base), &mut table)?;
     Ok(table
         .chunks_exact(8)
         .map(|c| u64::from_le_bytes([c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]]))
+        .map(AtomicU64::new)
         .collect())
 }

@@ -100,7 +100,13 @@ impl<M: Memory> Core<M> {
             return op.result;
         }
         self.with_bucket(scope, self.bucket(id), |held| {
-            self.splice_far(held, id, patch)
+            match self.splice_far(held, id, patch) {
+                Err(error) if error.is_node_lost() => {
+                    self.recover(held.token, self.bucket(id), error)?;
+                    self.splice_far(held, id, patch)
+                }
+                done => done,
+            }
         })
     }
 

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::Store;
 use super::core::{Core, Scope};
 use super::db::{Db, Mark};
-use super::lock::Held;
+use super::lock::{Held, is_dead};
 use crate::error::{Error, Result};
 use crate::layout::superblock::{self, FLUSH_BYTES, FLUSH_LOCK, Flushes};
 use crate::memory::Memory;
@@ -118,7 +118,8 @@ impl<'a, M: Memory> FlushRight<'a, M> {
         let mut patience = core.patience();
         loop {
             let taken = core.memory.update(core.base, FLUSH_BYTES, |view| {
-                let free = view.u64(FLUSH_LOCK) == 0;
+                let holder = view.u64(FLUSH_LOCK);
+                let free = holder == 0 || is_dead(&core.memory, holder);
                 if free {
                     view.set_u64(FLUSH_LOCK, token);
                 }
@@ -162,12 +163,21 @@ impl<M: Memory> Db<'_, M> {
         let inside = self.scope.token != 0;
         loop {
             let done = core.memory.update(core.base, FLUSH_BYTES, |view| {
-                let go = view.u64(FLUSH_LOCK) == self.scope.token;
+                let holder = view.u64(FLUSH_LOCK);
+                let dead = !inside && is_dead(&core.memory, holder);
+                if dead {
+                    view.set_u64(FLUSH_LOCK, 0);
+                }
+                let go = dead || holder == self.scope.token;
                 if go {
                     superblock::flush(view, db);
                 }
                 go.then(|| Flushes::load(view))
             })?;
+            if done.is_some() {
+                // What was flushed must not come back with what home still has of this block.
+                core.memory.publish(core.base)?;
+            }
             match (done, self.scope.pinned) {
                 (Some(flushes), Some(pinned)) => {
                     pinned.set(flushes);

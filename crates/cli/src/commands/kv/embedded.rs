@@ -26,9 +26,11 @@ pub fn run(rack_args: &RackArgs, serve: &ServeArgs, json: bool) -> Result<Ended>
 fn start(rack: &Rack, serve: &ServeArgs, ports: &[u16]) -> Result<Vec<Server>> {
     let mut servers = Vec::with_capacity(ports.len());
     for (node, &port) in rack.nodes().iter().zip(ports) {
-        let config = serve.config(node, SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-        let bound =
-            store::open(node.clone(), serve.buckets).and_then(|store| listen::bind(store, config));
+        let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let bound = store::open(node.clone(), serve.buckets).and_then(|store| {
+            let config = serve.config(&store, addr);
+            listen::bind(store, config)
+        });
         match bound {
             Ok(server) => servers.push(server),
             Err(failure) => {

@@ -1,6 +1,6 @@
 //! The section that INFO shows of a node: what its part of the rack has done.
 
-use rackmem::Node;
+use crate::store::NodeStore;
 use rackmem_kv::InfoSection;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -9,14 +9,18 @@ use std::sync::Arc;
 const TITLE: &str = "Rackmem";
 
 /// The section of one node.
-pub fn section(node: &Node) -> (String, InfoSection) {
-    let node = node.clone();
-    let write: InfoSection = Arc::new(move |text: &mut String| describe(&node, text));
+pub fn section(store: &NodeStore) -> (String, InfoSection) {
+    let store = store.clone();
+    let write: InfoSection = Arc::new(move |text: &mut String| describe(&store, text));
     (TITLE.to_owned(), write)
 }
 
-fn describe(node: &Node, text: &mut String) {
+fn describe(store: &NodeStore, text: &mut String) {
+    let node = store.memory();
     let metrics = node.metrics();
+    let members = (0..node.nodes()).filter(|&other| node.is_member(other as u16));
+    // Where the superblock cannot be read, nobody can say.
+    let losses = store.losses().unwrap_or_default();
     let events = metrics.events;
     let rows = [
         ("rack_node", u64::from(node.id())),
@@ -33,6 +37,18 @@ fn describe(node: &Node, text: &mut String) {
         ("rack_packets_sent", metrics.sent.total()),
         ("rack_packets_received", metrics.received.total()),
         ("rack_retransmissions", metrics.retransmissions),
+        ("rack_epoch", u64::from(node.epoch())),
+        ("rack_members", members.count() as u64),
+        ("rack_switch", u64::from(node.has_switch())),
+        ("rack_rebuilds", metrics.rebuilds.done),
+        (
+            "rack_rebuild_last_us",
+            metrics.rebuilds.last.as_micros() as u64,
+        ),
+        ("rack_blocks_rescued", metrics.rebuilds.rescued),
+        ("rack_blocks_lost", metrics.home.lost),
+        ("lost_buckets", losses.buckets),
+        ("lost_values", losses.values),
     ];
     for (name, value) in rows {
         // Writing to a string does not fail.
@@ -48,11 +64,17 @@ mod tests {
     #[test]
     fn the_section_is_lines_of_names_and_values() {
         let rack = Rack::local(2).unwrap();
-        let (title, write) = section(&rack.node(1));
+        let store = crate::store::open(rack.node(1), 64).unwrap();
+        let (title, write) = section(&store);
         let mut text = String::new();
         write(&mut text);
         assert_eq!(title, TITLE);
         assert!(text.contains("rack_node:1\r\nrack_nodes:2\r\n"), "{text}");
+        assert!(
+            text.contains("rack_members:2\r\nrack_switch:1\r\n"),
+            "{text}"
+        );
+        assert!(text.contains("lost_buckets:0\r\n"), "{text}");
         assert!(text.lines().all(|line| line.split(':').count() == 2));
     }
 }

@@ -27,7 +27,10 @@ pub fn run(
     let Some(store) = store::open_when_ready(&node, serve.buckets, &stop)? else {
         return Ok(Ended::Interrupted);
     };
-    let servers = vec![listen::bind(store, serve.config(&node, addr))?];
+    let servers = vec![{
+        let config = serve.config(&store, addr);
+        listen::bind(store, config)?
+    }];
     let (nodes, mode) = (config.nodes.len(), config.mode().name());
     let what = format!("node {number} of {nodes}, {mode} mode");
     listen::announce(&servers, &what, json);

@@ -8,8 +8,8 @@ pub mod listen;
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
 use crate::rack_args::RackArgs;
+use crate::store::NodeStore;
 use clap::Args;
-use rackmem::Node;
 use rackmem_kv::ServerConfig;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -60,13 +60,13 @@ struct ServeArgs {
 
 impl ServeArgs {
     /// The server of one node by these options.
-    fn config(&self, node: &Node, addr: SocketAddr) -> ServerConfig {
+    fn config(&self, store: &NodeStore, addr: SocketAddr) -> ServerConfig {
         let from_environment = || std::env::var("RACKMEM_PASSWORD").ok();
         ServerConfig {
             addr,
             password: self.password.clone().or_else(from_environment),
             workers: self.workers,
-            sections: vec![info::section(node)],
+            sections: vec![info::section(store)],
             ..ServerConfig::default()
         }
     }
