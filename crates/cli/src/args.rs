@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::commands::{bench, check, demo, doctor, history, kv, members, node, switch};
+use crate::commands::{bench, check, demo, doctor, history, kv, members, node, soak, switch};
 use clap::{Parser, Subcommand};
 
 const LONG_ABOUT: &str = "\
@@ -64,6 +64,9 @@ pub enum Command {
     /// Judge recorded histories: could one memory have told clients what they were told?
     #[command(after_help = history::EXAMPLES)]
     History(history::HistoryArgs),
+    /// Kill and restart the members of a rack under clients, and judge what they were told
+    #[command(after_help = soak::EXAMPLES)]
+    Soak(soak::SoakArgs),
     /// Visit every state that small racks can get into, and check every promise in each
     #[command(after_help = check::EXAMPLES)]
     Check(check::CheckArgs),

@@ -8,6 +8,7 @@ pub mod history;
 pub mod kv;
 pub mod members;
 pub mod node;
+pub mod soak;
 pub mod switch;
 
 use crate::args::{Cli, Command};
@@ -26,6 +27,7 @@ pub fn run(cli: &Cli) -> Result<Ended> {
         Command::Members(args) => members::run(args, cli.json),
         Command::Bench(args) => bench::run(args, cli.json),
         Command::History(args) => history::run(args, cli.json),
+        Command::Soak(args) => soak::run(args, cli.json),
         Command::Check(args) => check::run(args, cli.json),
         Command::Doctor => doctor::run(cli.json),
     }

@@ -16,3 +16,4 @@ mod process;
 mod racks;
 mod resp;
 mod serve;
+mod soak;

@@ -1,0 +1,81 @@
+//! A client of Redis' protocol that lives through the death of its server.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// Longer than a rack waits for anything; who has no answer by then will not get one.
+const PATIENCE: Duration = Duration::from_secs(45);
+/// A server of this machine that takes longer to accept is not there.
+const CONNECT: Duration = Duration::from_secs(1);
+/// Bytes of a value at most.
+const MAX_BULK: usize = 1 << 20;
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Nil,
+    Int(i64),
+    Text(String),
+    Error(String),
+}
+
+/// A connection.
+pub struct Client {
+    stream: BufReader<TcpStream>,
+}
+
+impl Client {
+    pub fn connect(addr: SocketAddr) -> io::Result<Client> {
+        let stream = TcpStream::connect_timeout(&addr, CONNECT)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(Client {
+            stream: BufReader::new(stream),
+        })
+    }
+
+    /// Sends a command and waits for its answer. After an error the connection is of no use any more.
+    pub fn call(&mut self, words: &[&str]) -> io::Result<Answer> {
+        let mut request = format!("*{}\r\n", words.len());
+        for word in words {
+            request.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+        }
+        self.stream.get_mut().write_all(request.as_bytes())?;
+        let mut line = String::new();
+        if self.stream.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let line = line.trim_end();
+        let wrong = || io::Error::new(io::ErrorKind::InvalidData, format!("not RESP: {line:?}"));
+        let (kind, rest) = line.split_at_checked(1).ok_or_else(wrong)?;
+        match kind {
+            "+" => Ok(Answer::Text(rest.into())),
+            "-" => Ok(Answer::Error(rest.into())),
+            ":" => rest.parse().map(Answer::Int).map_err(|_| wrong()),
+            "$" if rest == "-1" => Ok(Answer::Nil),
+            "$" => {
+                let len = rest.parse::<usize>().ok().filter(|len| *len <= MAX_BULK);
+                let mut bytes = vec![0; len.ok_or_else(wrong)? + 2];
+                self.stream.read_exact(&mut bytes)?;
+                bytes.truncate(bytes.len() - 2);
+                String::from_utf8(bytes)
+                    .map(Answer::Text)
+                    .map_err(|_| wrong())
+            }
+            _ => Err(wrong()),
+        }
+    }
+
+    /// A field of INFO's section on the rack.
+    pub fn figures(&mut self) -> io::Result<Vec<(String, u64)>> {
+        let Answer::Text(text) = self.call(&["INFO", "rackmem"])? else {
+            return Ok(Vec::new());
+        };
+        let field = |line: &str| {
+            let (name, value) = line.split_once(':')?;
+            Some((name.to_owned(), value.trim().parse().ok()?))
+        };
+        Ok(text.lines().filter_map(field).collect())
+    }
+}

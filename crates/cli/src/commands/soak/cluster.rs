@@ -1,0 +1,262 @@
+//! A rack of processes on this machine that can be killed and started again. Everything ends with the value.
+
+use crate::failure::{Failure, Result};
+use crate::programs;
+use crate::stop::Stop;
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// How long a process may take until it serves: it waits for its predecessor's lease, and for the others.
+const START: Duration = Duration::from_secs(90);
+/// Between two looks whether to stop.
+const STEP: Duration = Duration::from_millis(50);
+/// Bytes of memory each node gives, and of its cache.
+const MEMORY: u64 = 256 << 20;
+const CACHE: u64 = 16 << 20;
+/// Few buckets, so that keys share them.
+const BUCKETS: &str = "64";
+
+/// What kind of rack.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub nodes: usize,
+    pub switch: bool,
+    pub etcd: bool,
+    pub lease_ms: u64,
+    /// Shares of packets to lose and to hold back.
+    pub loss: f64,
+    pub delay: f64,
+}
+
+/// A process of ours; killed when dropped.
+struct Process {
+    child: Child,
+    said: Receiver<Value>,
+}
+
+impl Process {
+    fn start(args: &[&str]) -> Result<Process> {
+        let program = std::env::current_exe()?;
+        let mut child = Command::new(program)
+            .args(args)
+            .arg("--json")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let (tell, said) = channel();
+        let out = child.stdout.take();
+        std::thread::spawn(move || {
+            let lines = out.into_iter().flat_map(|out| BufReader::new(out).lines());
+            // What nobody waits for any more is read all the same, or the process would have to wait.
+            for line in lines.map_while(std::result::Result::ok) {
+                let _ = tell.send(serde_json::from_str(&line).unwrap_or(Value::Null));
+            }
+        });
+        Ok(Process { child, said })
+    }
+
+    /// The next thing it says that has this field; none when told to stop.
+    fn hears(&mut self, field: &str, stop: &Stop) -> Result<Option<Value>> {
+        let end = Instant::now() + START;
+        while !stop.requested() {
+            match self.said.recv_timeout(STEP) {
+                Ok(said) if !said[field].is_null() => return Ok(Some(said)),
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) if Instant::now() < end => {}
+                Err(_) => {
+                    return Err(Failure::new(
+                        "a process of the rack ended, or did not come up in time",
+                        "run `rackmem doctor`; a busy machine needs a longer --lease-ms",
+                    ));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn kill(&mut self) {
+        // Gone already is as good as killed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The rack.
+pub struct Cluster {
+    plan: Plan,
+    folder: PathBuf,
+    etcd: Option<Child>,
+    switch: Option<Process>,
+    nodes: Vec<Option<Process>>,
+    /// Where clients connect, by node.
+    addrs: Vec<SocketAddr>,
+}
+
+impl Cluster {
+    /// Starts all processes; none when told to stop.
+    pub fn start(plan: Plan, stop: &Stop) -> Result<Option<Cluster>> {
+        let number = fastrand::u64(..);
+        let folder = std::env::temp_dir().join(format!("rackmem-soak-{number:016x}"));
+        std::fs::create_dir_all(folder.join("members"))?;
+        let mut cluster = Cluster {
+            nodes: (0..plan.nodes).map(|_| None).collect(),
+            addrs: Vec::new(),
+            plan,
+            folder,
+            etcd: None,
+            switch: None,
+        };
+        let membership = cluster.membership()?;
+        cluster.write_file(&membership)?;
+        let nodes: Vec<usize> = (0..cluster.plan.nodes).collect();
+        let switch = cluster.plan.switch;
+        Ok(cluster.restart(switch, &nodes, stop)?.then_some(cluster))
+    }
+
+    fn membership(&mut self) -> Result<String> {
+        if !self.plan.etcd {
+            return Ok(format!("dir:{}", self.folder.join("members").display()));
+        }
+        if programs::find("etcd").is_none() {
+            return Err(Failure::new(
+                "etcd is not installed",
+                "as root: apt-get install etcd-server, or leave out --membership etcd",
+            ));
+        }
+        let (client, peer) = (free_port()?, free_port()?);
+        let (client, peer) = (
+            format!("http://127.0.0.1:{client}"),
+            format!("http://127.0.0.1:{peer}"),
+        );
+        let cluster = format!("default={peer}");
+        let child = Command::new("etcd")
+            .arg("--data-dir")
+            .arg(self.folder.join("etcd"))
+            .args([
+                "--listen-client-urls",
+                &client,
+                "--advertise-client-urls",
+                &client,
+            ])
+            .args([
+                "--listen-peer-urls",
+                &peer,
+                "--initial-advertise-peer-urls",
+                &peer,
+            ])
+            .args(["--initial-cluster", &cluster])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        self.etcd = Some(child);
+        Ok(format!("etcd:{client}"))
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.join("rack.toml")
+    }
+
+    fn write_file(&self, membership: &str) -> Result<()> {
+        let plan = &self.plan;
+        let sockets: Vec<UdpSocket> = (0..=plan.nodes)
+            .map(|_| UdpSocket::bind("127.0.0.1:0"))
+            .collect::<std::io::Result<_>>()?;
+        let ports: Vec<String> = sockets
+            .iter()
+            .map(|socket| Ok(format!("\"{}\"", socket.local_addr()?)))
+            .collect::<std::io::Result<_>>()?;
+        let mut text = format!(
+            "nodes = [{}]\nmembership = \"{membership}\"\nlease_ms = {}\nmemory = {MEMORY}\ncache = {CACHE}\n\
+             patience_ms = 20000\n",
+            ports[1..].join(", "),
+            plan.lease_ms
+        );
+        if plan.switch {
+            text.push_str(&format!("switch = {}\n", ports[0]));
+        }
+        if plan.loss > 0.0 || plan.delay > 0.0 {
+            let (loss, delay) = (plan.loss, plan.delay);
+            text.push_str(&format!("[faults]\nloss = {loss:?}\ndelay = {delay:?}\n"));
+        }
+        Ok(std::fs::write(self.file(), text)?)
+    }
+
+    /// SIGKILL to the switch, if told so, and to these nodes.
+    pub fn kill(&mut self, switch: bool, nodes: &[usize]) {
+        if switch {
+            self.switch = None;
+        }
+        for &node in nodes {
+            self.nodes[node] = None;
+        }
+    }
+
+    /// Starts what was killed, and returns when it serves; `false` when told to stop.
+    pub fn restart(&mut self, switch: bool, nodes: &[usize], stop: &Stop) -> Result<bool> {
+        let file = self.file();
+        let file = file.to_string_lossy();
+        if switch {
+            self.switch = Some(Process::start(&["switch", "--rack", &file])?);
+        }
+        for &node in nodes {
+            let number = node.to_string();
+            let join = ["kv", "--rack", &file, "--node", &number];
+            let serve = ["--listen", "127.0.0.1:0", "--buckets", BUCKETS];
+            self.nodes[node] = Some(Process::start(&[&join[..], &serve].concat())?);
+        }
+        if let Some(process) = self.switch.as_mut().filter(|_| switch)
+            && process.hears("switch", stop)?.is_none()
+        {
+            return Ok(false);
+        }
+        let nobody = SocketAddr::from(([127, 0, 0, 1], 0));
+        self.addrs.resize(self.plan.nodes, nobody);
+        for &node in nodes {
+            let Some(process) = &mut self.nodes[node] else {
+                continue;
+            };
+            let Some(said) = process.hears("listening", stop)? else {
+                return Ok(false);
+            };
+            let addr = said["listening"][0]
+                .as_str()
+                .and_then(|text| text.parse().ok());
+            self.addrs[node] = addr.unwrap_or(nobody);
+        }
+        Ok(true)
+    }
+
+    /// Where clients connect, by node.
+    pub fn addrs(&self) -> &[SocketAddr] {
+        &self.addrs
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.switch = None;
+        self.nodes.clear();
+        if let Some(etcd) = &mut self.etcd {
+            let _ = etcd.kill();
+            let _ = etcd.wait();
+        }
+        // What cannot be removed is in the system's folder for such things.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}

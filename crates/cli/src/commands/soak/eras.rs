@@ -1,0 +1,310 @@
+//! The eras of a soak: clients run, somebody is killed and started again, the rack heals, and a roll call ends the era.
+
+use super::client::Client;
+use super::cluster::Cluster;
+use super::judge::{Era, Values, judge};
+use super::load::{Counts, Load, perform};
+use crate::failure::{Failure, Result};
+use crate::stop::Stop;
+use rackmem_sim::history::{Call, Recorder, Reply};
+use rackmem_sim::linear::Verdict;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Operations that one client records in an era at most.
+const RECORDED: usize = 200_000;
+/// How long a rack may take to be whole again after its processes are back.
+const HEALED: Duration = Duration::from_secs(60);
+/// Between two looks.
+const STEP: Duration = Duration::from_millis(20);
+
+/// One kill, and what came of it.
+pub struct Kill {
+    pub victims: Vec<String>,
+    /// From the kill until somebody was served by a rack that had noticed.
+    pub outage: Duration,
+    /// From the kill until all were members again.
+    pub whole: Duration,
+    /// The last rebuild of the directory, at node 0.
+    pub rebuild_us: u64,
+    pub operations: u64,
+    pub unknown: u64,
+    pub refused: u64,
+    /// Buckets that began anew, empty.
+    pub lost_buckets: u64,
+    pub verdict: &'static str,
+}
+
+/// All of them.
+#[derive(Clone, Default)]
+pub struct Totals {
+    pub kills: u64,
+    pub restarts: u64,
+    pub operations: u64,
+    pub unknown: u64,
+    pub refused: u64,
+    pub lost_buckets: u64,
+    pub undecided: u64,
+    pub violations: Vec<String>,
+}
+
+/// A rack, and what is known of it.
+pub struct Eras {
+    cluster: Cluster,
+    switch: bool,
+    keys: Vec<String>,
+    clients: usize,
+    random: fastrand::Rng,
+    values: Values,
+    totals: Totals,
+    number: usize,
+}
+
+impl Eras {
+    pub fn new(cluster: Cluster, switch: bool, keys: usize, clients: usize, seed: u64) -> Self {
+        Eras {
+            cluster,
+            switch,
+            keys: (0..keys).map(|key| format!("key:{key}")).collect(),
+            clients,
+            random: fastrand::Rng::with_seed(seed),
+            values: Values::new(),
+            totals: Totals::default(),
+            number: 0,
+        }
+    }
+
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    fn between(&mut self, from: u64, to: u64) -> Duration {
+        Duration::from_millis(self.random.u64(from..to))
+    }
+
+    /// Whether the switch dies, and which nodes.
+    fn victims(&mut self, nodes: usize) -> (bool, Vec<usize>) {
+        let node = self.random.usize(1..nodes);
+        match self.random.u8(..100) {
+            0..40 if self.switch => (true, Vec::new()),
+            40..55 if self.switch => (true, vec![node]),
+            55..65 if nodes > 2 => (false, vec![node, node % (nodes - 1) + 1]),
+            _ => (false, vec![node]),
+        }
+    }
+
+    /// One era. None when told to stop in the middle.
+    pub fn run(&mut self, stop: &Stop) -> Result<Option<Kill>> {
+        self.number += 1;
+        let nodes = self.cluster.addrs().len();
+        let (switch, mut victims) = self.victims(nodes);
+        victims.dedup();
+        let (before, dead, after) = (
+            self.between(300, 900),
+            self.between(0, 2500),
+            self.between(200, 600),
+        );
+        let addrs = self.cluster.addrs().to_vec();
+        // Clients of nodes that die go to others; those who come back are served again in the next era.
+        let (recorder, counts, done) = (
+            Recorder::new(RECORDED),
+            Counts::default(),
+            AtomicBool::new(false),
+        );
+        let mut kill = None;
+        let mut deaths = Vec::new();
+        let seed = self.random.u64(..);
+        let (keys, era, clients) = (self.keys.clone(), self.number, self.clients * nodes);
+        let cluster = &mut self.cluster;
+        let healed = std::thread::scope(|scope| -> Result<bool> {
+            let _stop = Raise(&done);
+            for number in 0..clients {
+                let load = Load {
+                    number,
+                    addrs: &addrs,
+                    keys: &keys,
+                    recorder: &recorder,
+                    counts: &counts,
+                    stop: &done,
+                    random: fastrand::Rng::with_seed(seed ^ number as u64),
+                    era,
+                };
+                scope.spawn(move || load.run());
+            }
+            if !stop.sleep(before) {
+                return Ok(false);
+            }
+            let epoch = figure(addrs[0], "rack_epoch").unwrap_or(0);
+            let at = Instant::now();
+            deaths.extend(victims.iter().map(|_| recorder.now()));
+            cluster.kill(switch, &victims);
+            let outage = noticed(addrs[0], epoch, &counts, &recorder, at, stop);
+            if !stop.sleep(dead) || !cluster.restart(switch, &victims, stop)? {
+                return Ok(false);
+            }
+            let rack = (nodes as u64, u64::from(self.switch));
+            if !heal(cluster.addrs(), rack, stop)? {
+                return Ok(false);
+            }
+            kill = Some((outage, at.elapsed()));
+            Ok(stop.sleep(after))
+        })?;
+        let Some((outage, whole)) = kill.filter(|_| healed) else {
+            return Ok(None);
+        };
+        let (values, disagreed) = self.roll_call(&recorder)?;
+        let known = Era {
+            keys: &self.keys,
+            before: &self.values,
+            deaths: &deaths,
+        };
+        let verdict = match judge(&known, recorder.into_history()) {
+            Verdict::Linearizable(_) if disagreed.is_none() => "linearizable",
+            Verdict::GaveUp { .. } => {
+                self.totals.undecided += 1;
+                "too hard to judge"
+            }
+            Verdict::Linearizable(_) => "nodes disagree",
+            Verdict::Violation(found) => {
+                self.totals.violations.push(format!("era {era}: {found}"));
+                "NOT LINEARIZABLE"
+            }
+        };
+        self.totals
+            .violations
+            .extend(disagreed.map(|what| format!("era {era}: {what}")));
+        self.values = values;
+        let mut names: Vec<String> = victims.iter().map(|node| format!("node {node}")).collect();
+        names.extend(switch.then(|| "switch".to_owned()));
+        let addr = self.cluster.addrs()[0];
+        let lost_buckets = figure(addr, "lost_buckets").unwrap_or(0);
+        let kill = Kill {
+            outage,
+            whole,
+            rebuild_us: figure(addr, "rack_rebuild_last_us").unwrap_or(0),
+            operations: counts.done.into_inner(),
+            unknown: counts.unknown.into_inner(),
+            refused: counts.lost.into_inner(),
+            lost_buckets: lost_buckets.saturating_sub(self.totals.lost_buckets),
+            verdict,
+            victims: names,
+        };
+        let totals = &mut self.totals;
+        totals.kills += 1;
+        totals.restarts += kill.victims.len() as u64;
+        totals.operations += kill.operations;
+        totals.unknown += kill.unknown;
+        totals.refused += kill.refused;
+        totals.lost_buckets = lost_buckets;
+        Ok(Some(kill))
+    }
+
+    /// Asks every node for every key while nobody writes. Also says which key nodes do not agree on, or do not answer for.
+    fn roll_call(&self, recorder: &Recorder) -> Result<(Values, Option<String>)> {
+        let mut values = Values::new();
+        let mut disagreed = None;
+        for (node, &addr) in self.cluster.addrs().iter().enumerate() {
+            let mut client = Client::connect(addr)?;
+            let mut log = recorder.client(u32::MAX / 2 + node as u32);
+            for key in &self.keys {
+                let Ok(ticket) = log.begin(key, Call::Get) else {
+                    continue;
+                };
+                match perform(&mut client, key, &Call::Get, false)? {
+                    Ok(reply) => {
+                        let value = match &reply {
+                            Reply::Text(value) => Some(value.clone()),
+                            _ => None,
+                        };
+                        log.ok(ticket, reply);
+                        if node == 0 {
+                            values.extend(value.map(|value| (key.clone(), value)));
+                        } else if values.get(key) != value.as_ref() {
+                            let first = values.get(key);
+                            disagreed = Some(format!(
+                                "{key} is {first:?} at node 0, {value:?} at node {node}"
+                            ));
+                        }
+                    }
+                    Err(error) => {
+                        log.fail(ticket);
+                        disagreed = Some(format!(
+                            "the rack is whole, and node {node} answers {key} with {error}"
+                        ));
+                    }
+                }
+            }
+        }
+        Ok((values, disagreed))
+    }
+}
+
+/// Ends clients however the scope that they run in ends.
+struct Raise<'a>(&'a AtomicBool);
+
+impl Drop for Raise<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// A figure of a node's section of INFO.
+fn figure(addr: SocketAddr, name: &str) -> Option<u64> {
+    let figures = Client::connect(addr).ok()?.figures().ok()?;
+    figures
+        .into_iter()
+        .find(|row| row.0 == name)
+        .map(|row| row.1)
+}
+
+/// Waits until the rack has begun another epoch and somebody was served in it; how long that took.
+fn noticed(
+    addr: SocketAddr,
+    epoch: u64,
+    counts: &Counts,
+    recorder: &Recorder,
+    since: Instant,
+    stop: &Stop,
+) -> Duration {
+    while since.elapsed() < HEALED && figure(addr, "rack_epoch").unwrap_or(epoch) <= epoch {
+        if !stop.sleep(STEP) {
+            return since.elapsed();
+        }
+    }
+    let begun = recorder.now();
+    while since.elapsed() < HEALED && counts.last_done.load(Relaxed) < begun {
+        if !stop.sleep(STEP) {
+            break;
+        }
+    }
+    since.elapsed()
+}
+
+/// Waits until every node sees all members, and all live in one epoch. `false` when told to stop.
+fn heal(addrs: &[SocketAddr], (nodes, switch): (u64, u64), stop: &Stop) -> Result<bool> {
+    let end = Instant::now() + HEALED;
+    loop {
+        let looks = addrs.iter().map(|&addr| {
+            let figures = Client::connect(addr)
+                .and_then(|mut client| client.figures())
+                .ok()?;
+            let get = |name: &str| figures.iter().find(|row| row.0 == name).map(|row| row.1);
+            let whole = get("rack_members")? == nodes && get("rack_switch")? == switch;
+            whole.then(|| get("rack_epoch")).flatten()
+        });
+        let epochs: Option<Vec<u64>> = looks.collect();
+        if epochs.is_some_and(|epochs| epochs.windows(2).all(|pair| pair[0] == pair[1])) {
+            return Ok(true);
+        }
+        if Instant::now() > end {
+            return Err(Failure::new(
+                "the rack is not whole again a minute after its processes were",
+                "this is a defect: please report it with the seed and the options",
+            ));
+        }
+        if !stop.sleep(STEP) {
+            return Ok(false);
+        }
+    }
+}

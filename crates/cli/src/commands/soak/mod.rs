@@ -1,0 +1,186 @@
+//! `rackmem soak`: a rack of processes whose members are killed and started again, under clients whose record is judged.
+
+mod client;
+mod cluster;
+mod eras;
+mod judge;
+mod load;
+
+use crate::ended::Ended;
+use crate::failure::{Failure, Result};
+use crate::out;
+use crate::stop::Stop;
+use clap::{Args, ValueEnum};
+use cluster::{Cluster, Plan};
+use eras::{Eras, Kill, Totals};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+pub const EXAMPLES: &str = "\
+Examples:
+  rackmem soak                                       a minute of kills and restarts on this machine
+  rackmem soak --seconds 600 --seed 7 --loss 0.01    ten minutes, and every hundredth packet is lost
+  rackmem soak --membership etcd --kills 10          members agree through an etcd of its own
+  rackmem --json soak --kills 4                      a line a kill, then one with the totals
+
+Node 0 is never killed: its memory has the table of regions, and dies with it. The exit code is 1 when clients were told
+something that one memory, which may lose what a dead node had, could not have told them.";
+
+/// Where members agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Membership {
+    /// In a folder
+    Dir,
+    /// In an etcd that is started for this
+    Etcd,
+}
+
+/// Options of `rackmem soak`.
+#[derive(Debug, Args)]
+pub struct SoakArgs {
+    /// End after so long; the kill under way is finished first
+    #[arg(long, value_name = "S", default_value_t = 60)]
+    seconds: u64,
+    /// End after so many kills, if that is sooner
+    #[arg(long, value_name = "N")]
+    kills: Option<u64>,
+    /// Decides who is killed when, and what clients do
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Nodes
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(2..=32))]
+    nodes: u64,
+    /// A rack without a switch
+    #[arg(long)]
+    no_switch: bool,
+    /// Clients of each node
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    clients: usize,
+    /// Keys that they share
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    keys: usize,
+    /// Milliseconds after which a silent member is declared dead
+    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    lease_ms: u64,
+    /// Where members agree
+    #[arg(long, value_enum, default_value = "dir")]
+    membership: Membership,
+    /// Share of packets to lose, such as 0.01
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    loss: f64,
+    /// Share of packets to hold back
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    delay: f64,
+}
+
+/// Runs it.
+pub fn run(args: &SoakArgs, json: bool) -> Result<Ended> {
+    let stop = Stop::on_signals()?;
+    let began = Instant::now();
+    let plan = Plan {
+        nodes: args.nodes as usize,
+        switch: !args.no_switch,
+        etcd: args.membership == Membership::Etcd,
+        lease_ms: args.lease_ms,
+        loss: args.loss,
+        delay: args.delay,
+    };
+    let switch = plan.switch;
+    let Some(cluster) = Cluster::start(plan, &stop)? else {
+        return Ok(Ended::Interrupted);
+    };
+    let mut eras = Eras::new(
+        cluster,
+        switch,
+        args.keys.max(1),
+        args.clients.max(1),
+        args.seed,
+    );
+    if !json {
+        out::line(format!(
+            "soak: {} nodes{}, lease {} ms, seed {}; Ctrl-C ends it",
+            args.nodes,
+            if switch { " and a switch" } else { "" },
+            args.lease_ms,
+            args.seed
+        ));
+    }
+    let enough = args.kills.unwrap_or(u64::MAX);
+    while !stop.requested()
+        && began.elapsed() < Duration::from_secs(args.seconds)
+        && eras.totals().kills < enough
+    {
+        if let Some(kill) = eras.run(&stop)? {
+            tell_kill(eras.totals().kills, &kill, json);
+        }
+    }
+    let totals = eras.totals().clone();
+    drop(eras);
+    tell(&totals, began.elapsed(), args.seed, json);
+    if let Some(violation) = totals.violations.first() {
+        return Err(Failure::new(
+            format!(
+                "{} eras cannot be explained: {violation}",
+                totals.violations.len()
+            ),
+            "this is a defect: please report it with the seed and the options",
+        ));
+    }
+    Ok(if stop.requested() {
+        Ended::Interrupted
+    } else {
+        Ended::Done
+    })
+}
+
+fn tell_kill(number: u64, kill: &Kill, json: bool) {
+    let ms = |time: Duration| time.as_millis() as u64;
+    if json {
+        return out::line(json!({
+            "kill": number, "victims": kill.victims, "outage_ms": ms(kill.outage), "whole_ms": ms(kill.whole),
+            "rebuild_us": kill.rebuild_us, "operations": kill.operations, "unknown": kill.unknown, "nodelost": kill.refused,
+            "lost_buckets": kill.lost_buckets, "verdict": kill.verdict,
+        }));
+    }
+    out::line(format!(
+        "kill {number}: {}; nobody was served for {} ms; whole again after {} ms, rebuilt in {:.1} ms; {} operations, {} \
+         unknown, {} NODELOST; {} buckets begun anew; {}",
+        kill.victims.join(" and "),
+        ms(kill.outage),
+        ms(kill.whole),
+        kill.rebuild_us as f64 / 1000.0,
+        kill.operations,
+        kill.unknown,
+        kill.refused,
+        kill.lost_buckets,
+        kill.verdict,
+    ));
+}
+
+fn tell(totals: &Totals, time: Duration, seed: u64, json: bool) {
+    let Totals {
+        kills,
+        restarts,
+        operations,
+        unknown,
+        refused,
+        lost_buckets,
+        undecided,
+        violations,
+    } = totals;
+    let seconds = time.as_secs_f64();
+    if json {
+        return out::line(json!({
+            "seed": seed, "seconds": seconds, "kills": kills, "restarts": restarts, "operations": operations,
+            "unknown": unknown, "nodelost": refused, "lost_buckets": lost_buckets,
+            "undecided": undecided, "violations": violations,
+        }));
+    }
+    out::line(format!(
+        "soak: {seconds:.0} s, {kills} kills, {restarts} processes restarted, {operations} operations, {unknown} unknown, \
+         {refused} NODELOST, {lost_buckets} buckets begun anew, {undecided} eras too hard to judge, {} \
+         violations",
+        violations.len()
+    ));
+    violations.iter().for_each(out::line);
+}

@@ -1,0 +1,41 @@
+//! `rackmem soak`, for a few kills: a real rack of processes over UDP, real kills, a history that is judged.
+
+use crate::process::{Running, has, run, stderr, stdout};
+use serde_json::Value;
+
+/// Runs it and demands that nobody was told anything wrong; the last line.
+fn soak(options: &[&str]) -> Value {
+    let output = run(&[&["soak", "--json"], options].concat());
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));
+    let last = text.lines().last().unwrap_or_default();
+    let totals: Value = serde_json::from_str(last).expect("an object");
+    assert_eq!(totals["violations"].as_array().map(Vec::len), Some(0));
+    assert_eq!(totals["undecided"], 0);
+    totals
+}
+
+#[test]
+fn a_rack_whose_members_are_killed_tells_nobody_anything_wrong() {
+    // This seed kills a node, the switch, two nodes at once, and a node again.
+    let totals = soak(&["--kills", "4", "--seconds", "120", "--seed", "1"]);
+    assert_eq!(totals["kills"], 4);
+    assert!(totals["operations"].as_u64() > Some(1000), "{totals}");
+    assert!(totals["lost_buckets"].as_u64() > Some(0), "{totals}");
+}
+
+#[test]
+fn so_does_one_that_agrees_through_etcd_on_a_bad_network() {
+    if has("etcd") {
+        let bad = ["--membership", "etcd", "--loss", "0.01", "--delay", "0.01"];
+        let totals = soak(&[&bad[..], &["--kills", "2", "--seconds", "120"]].concat());
+        assert_eq!(totals["kills"], 2);
+    }
+}
+
+#[test]
+fn nothing_is_left_running_after_an_interrupt() {
+    let mut soak = Running::start(&["soak", "--seconds", "600", "--seed", "1"]);
+    assert_eq!(soak.line()["kill"], 1);
+    assert_eq!(soak.interrupt(), Some(130));
+}
