@@ -20,6 +20,7 @@ pub mod recorded;
 pub mod report;
 pub mod run;
 pub mod table;
+pub mod timeline;
 pub mod timing;
 pub mod ycsb;
 pub mod zipf;

@@ -1,6 +1,7 @@
 //! The benches, one file each. Every one returns a [`Report`] whose case names are stable: `docs/benchmarks.md`
 //! lists them.
 
+pub mod failover;
 pub mod hit;
 pub mod kv;
 mod kv_recorded;

@@ -1,5 +1,6 @@
 //! `rackmem bench`: the front end of the benches in `rackmem-bench`.
 
+mod failover;
 mod hit;
 mod kv;
 mod loss;
@@ -14,6 +15,7 @@ use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use rackmem_bench::recorded::HistoryFile;
 use rackmem_bench::report::{Report, number};
+use rackmem_bench::run::failover::FailoverReport;
 use rackmem_bench::run::sim::{self, SimReport};
 use rackmem_bench::run::{BenchError, Progress};
 use std::path::Path;
@@ -26,6 +28,7 @@ Examples:
   rackmem bench micro --nodes 4                  sharing 0 to 100% in every mode
   rackmem bench loss                             a network that loses 1% and 5% beside a perfect one
   rackmem bench micro --sim --figure 9           the paper's cluster in a performance model, beside the paper
+  rackmem bench failover --lease-ms 500          the switch dies and comes back, then a node
   rackmem bench kv --vs redis                    the store beside redis-server, same client, same keys
   rackmem --json bench hit > hit.json            one object; the names of its cases are stable
 
@@ -49,6 +52,8 @@ enum Bench {
     Micro(micro::MicroArgs),
     /// What lost, doubled and reordered packets cost, and that nobody is told anything wrong meanwhile
     Loss(loss::LossArgs),
+    /// What the death of the switch and of a node costs a rack at work (Fig. 13 of the Concordia paper)
+    Failover(failover::FailoverArgs),
     /// The store, embedded and over one port, beside redis-server
     Kv(kv::KvArgs),
 }
@@ -70,6 +75,12 @@ pub fn run(args: &BenchArgs, json: bool) -> Result<Ended> {
             }
             None => micro::run(args, &mut tell),
         },
+        Bench::Failover(args) => {
+            let told = failover::run(args, &mut tell);
+            bar.finish_and_clear();
+            print_failover(&told.map_err(explain)?, json)?;
+            return Ok(Ended::Done);
+        }
         Bench::Kv(args) => kv::run(args, &mut tell),
     };
     bar.finish_and_clear();
@@ -119,6 +130,18 @@ fn print(report: &Report, json: bool) -> Result<()> {
         return Ok(());
     }
     out::line(report.to_json().map_err(defect)?);
+    Ok(())
+}
+
+fn print_failover(told: &FailoverReport, json: bool) -> Result<()> {
+    if json {
+        out::line(serde_json::to_string(told).map_err(defect)?);
+        return Ok(());
+    }
+    out::whole_table(&told.report.table());
+    told.timelines
+        .iter()
+        .for_each(|line| out::line(line.plot()));
     Ok(())
 }
 

@@ -1,0 +1,43 @@
+//! Options of `rackmem bench failover`.
+
+use super::Progress;
+use clap::Args;
+use rackmem_bench::run::BenchError;
+use rackmem_bench::run::failover::{self, FailoverReport};
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+pub struct FailoverArgs {
+    /// Nodes
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=32))]
+    nodes: u64,
+    /// Milliseconds after which a silent member is declared dead: it decides how long nobody knows
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(50..=60_000))]
+    lease_ms: u64,
+    /// Percent of operations on data that all nodes share
+    #[arg(long, value_name = "PERCENT", default_value_t = 60)]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
+    sharing: u8,
+    /// Percent of operations that read
+    #[arg(long, value_name = "PERCENT", default_value_t = 50)]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
+    reads: u8,
+    /// Milliseconds that the rack is whole, without the victim, and whole again
+    #[arg(long, value_name = "MS", num_args = 3, default_values_t = [2000, 3000, 4000])]
+    phases: Vec<u64>,
+}
+
+pub fn run(
+    args: &FailoverArgs,
+    progress: Progress<'_>,
+) -> std::result::Result<FailoverReport, BenchError> {
+    let phase = |at: usize| Duration::from_millis(args.phases.get(at).copied().unwrap_or(2000));
+    let options = failover::Options {
+        nodes: args.nodes as usize,
+        lease: Duration::from_millis(args.lease_ms),
+        sharing: args.sharing,
+        reads: args.reads,
+        phases: [phase(0), phase(1), phase(2)],
+    };
+    failover::run(&options, progress)
+}
