@@ -91,9 +91,10 @@ impl Timeline {
         sum as f64 / (steps.len().max(1) as f64 * STEP.as_secs_f64())
     }
 
-    /// From when on, not before `from`, the speed was for a while this share of what it had been up to `before`.
+    /// From when on, not before `from`, the speed was for a while this share of what it had been in the second half of the
+    /// time up to `before`.
     pub fn full_speed(&self, from: Duration, before: Duration, share: f64) -> Option<Duration> {
-        let wanted = self.rate(Duration::ZERO, before) * share * STEP.as_secs_f64();
+        let wanted = self.rate(before / 2, before) * share * STEP.as_secs_f64();
         let counts = self.counts();
         let first = step(from) + 1;
         let lasting = counts

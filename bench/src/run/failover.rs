@@ -232,9 +232,12 @@ fn once(
             scope.spawn(move || work.run(node, gone, private));
         }
         let pause = |time: Duration| std::thread::sleep(time);
-        let first = |racks: &[Option<Rack>]| {
-            let rack = racks[0].as_ref();
-            rack.map(|rack| (rack.view(), rack.metrics().nodes[0].rebuilds))
+        let view = |racks: &[Option<Rack>]| racks[0].as_ref().and_then(Rack::view);
+        // Whoever asks for these during a rebuild waits for its end.
+        let rebuilds = |racks: &[Option<Rack>]| {
+            let metrics = racks[0].as_ref().map(Rack::metrics);
+            let first = metrics.and_then(|metrics| metrics.nodes.into_iter().next());
+            first.map(|node| node.rebuilds).unwrap_or_default()
         };
         let entries = |rack: &Option<Rack>| {
             let metrics = rack.as_ref().and_then(|rack| rack.metrics().switch);
@@ -243,7 +246,7 @@ fn once(
         progress(&format!("a {name} dies: the rack is whole"));
         pause(options.phases[0]);
         let owned = entries(&switch);
-        let before = first(&racks).map_or(0, |(_, rebuilds)| rebuilds.done);
+        let before = rebuilds(&racks).done;
         progress(&format!("a {name} dies: the rack is without it"));
         let killed = timeline.mark(Mark::Killed);
         match victim {
@@ -255,16 +258,15 @@ fn once(
             }
         }
         let known = until(&timeline, "the others know", || {
-            let view = first(&racks).and_then(|(view, _)| view);
-            view.is_some_and(|view| match victim {
+            view(&racks).is_some_and(|view| match victim {
                 Victim::Switch => view.switch.is_none(),
                 Victim::Node => !view.live.contains(last as u16),
             })
         })?;
         let served = until(&timeline, "the others go on", || {
-            first(&racks).is_some_and(|(_, rebuilds)| rebuilds.done > before)
+            rebuilds(&racks).done > before
         })?;
-        let rebuild = first(&racks).map_or(Duration::ZERO, |(_, rebuilds)| rebuilds.last);
+        let rebuild = rebuilds(&racks).last;
         pause(options.phases[1].saturating_sub(timeline.now() - killed));
         progress(&format!("a {name} dies: it is back"));
         let restarted = timeline.mark(Mark::Restarted);
@@ -307,7 +309,7 @@ fn once(
             Victim::Node => report.add("node/rebuild", ms(rebuild), "ms")?,
         }
         let speeds = [
-            ("before", Duration::ZERO, killed),
+            ("before", killed / 2, killed),
             ("unnoticed", killed, known),
             ("without", served, restarted),
             ("after", admitted, timeline.now()),
