@@ -69,6 +69,7 @@ fn about(scenario: &Scenario) -> Value {
     let rack = match scenario.rack {
         Rack::HomeOnly => json!("home-only"),
         Rack::Gather => json!("directory"),
+        Rack::Delegate => json!("delegate"),
         Rack::Switch { ways, sets } => json!({"ways": ways, "sets": sets}),
     };
     json!({
