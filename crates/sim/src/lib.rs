@@ -12,4 +12,5 @@ pub mod history;
 pub mod invariants;
 pub mod linear;
 pub mod model;
+mod names;
 pub mod world;

@@ -50,6 +50,55 @@ fn the_list_says_what_each_is_for() {
 }
 
 #[test]
+fn a_broken_promise_is_told_as_a_story_and_fails() {
+    let output = run(&["check", "--scenario", "home-r", "--defect", "forget-reader"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = stdout(&output);
+    for part in [
+        "BROKEN",
+        "directory covers caches (§4) broken",
+        "Turn of",
+        "ReadMiss",
+    ] {
+        assert!(text.contains(part), "{part} is not in:\n{text}");
+    }
+    let why = stderr(&output);
+    assert!(
+        why.contains("forget-reader breaks a promise in home-readers"),
+        "{why}"
+    );
+
+    let output = run(&[
+        "--json",
+        "check",
+        "--scenario",
+        "home-readers",
+        "--defect",
+        "forget-reader",
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    let found: Value = serde_json::from_str(&stdout(&output)).expect("one object");
+    assert_eq!(found["ended"], "BROKEN");
+    assert_eq!(found["violation"]["promise"], "directory covers caches");
+}
+
+#[test]
+fn a_defect_that_a_scenario_does_not_show_is_said_to_go_unnoticed() {
+    let output = run(&[
+        "check",
+        "--scenario",
+        "home-rewrites",
+        "--defect",
+        "forget-reader",
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("none of these scenarios notices forget-reader"));
+    let output = run(&["check", "--defect", "nonsense"]);
+    assert_ne!(output.status.code(), Some(0));
+    assert!(stderr(&output).contains("skip-write-back"));
+}
+
+#[test]
 fn a_name_that_is_none_is_an_error_with_a_next_step() {
     let output = run(&["check", "--scenario", "nonsense"]);
     assert_eq!(output.status.code(), Some(1));

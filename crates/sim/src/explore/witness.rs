@@ -104,14 +104,7 @@ impl Witness {
 
     /// Its name in reports: `two-sharers`.
     pub fn name(self) -> String {
-        let mut name = String::new();
-        for letter in format!("{self:?}").chars() {
-            if letter.is_uppercase() && !name.is_empty() {
-                name.push('-');
-            }
-            name.extend(letter.to_lowercase());
-        }
-        name
+        crate::names::kebab(self)
     }
 }
 

@@ -62,6 +62,17 @@ pub enum Mutation {
 }
 
 impl Mutation {
+    /// Its name on a command line: `skip-write-back`.
+    pub fn name(self) -> String {
+        crate::names::kebab(self)
+    }
+
+    /// Those that explorers play.
+    pub fn explored() -> impl Iterator<Item = Mutation> {
+        let all = Self::IN_ONE_EPOCH.iter().chain(&Self::OF_EPOCHS);
+        all.copied()
+    }
+
     /// Those that show when an epoch ends, and that explorers play.
     pub const OF_EPOCHS: [Mutation; 3] = [
         Mutation::ForgetDowngraded,

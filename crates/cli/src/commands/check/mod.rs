@@ -8,6 +8,7 @@ use crate::out;
 use crate::stop::Stop;
 use clap::Args;
 use rackmem_sim::explore::{self, Limits, MAX_STATES, Progress, Report, SCENARIOS, Scenario};
+use rackmem_sim::world::Mutation;
 use std::time::{Duration, Instant};
 
 pub const EXAMPLES: &str = "\
@@ -17,6 +18,7 @@ Examples:
   rackmem check --scenario move-add          one of them; `--scenario move` is all that begin so
   rackmem check --deep                       with more that goes wrong: minutes, and gigabytes of memory
   rackmem check --deep --seconds 30          the same, half a minute each at most
+  rackmem check --defect forget-reader       see what a broken rule looks like
   rackmem --json check                       one object a scenario
 
 Ctrl-C ends it and shows what was covered (exit code 130). The exit code is 1 when a promise is broken, with a
@@ -34,9 +36,21 @@ pub struct CheckArgs {
     /// Let more go wrong
     #[arg(long)]
     deep: bool,
+    /// Put a defect in, and see what a broken rule looks like: the first scenario that notices it ends the search.
+    /// A name that is none shows the names
+    #[arg(long, value_name = "NAME", value_parser = defect)]
+    defect: Option<Mutation>,
     /// Stop each scenario after so many seconds
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seconds: Option<u64>,
+}
+
+fn defect(name: &str) -> std::result::Result<Mutation, String> {
+    let found = Mutation::explored().find(|mutation| mutation.name() == name);
+    found.ok_or_else(|| {
+        let names: Vec<String> = Mutation::explored().map(Mutation::name).collect();
+        format!("the defects are {}", names.join(", "))
+    })
 }
 
 /// Explores, and tells.
@@ -53,15 +67,19 @@ pub fn run(args: &CheckArgs, json: bool) -> Result<Ended> {
         if json {
             out::line(show::object(scenario, &report));
         }
+        let noticed = report.violation().is_some() && args.defect.is_some();
         reports.push((scenario, report));
-        if stop.requested() {
+        if noticed || stop.requested() {
             break;
         }
     }
     if !json {
         show::table(&reports);
     }
-    verdict(&reports, chosen.len())?;
+    match args.defect {
+        Some(defect) => noticed(&reports, &defect.name())?,
+        None => verdict(&reports, chosen.len())?,
+    }
     Ok(if stop.requested() {
         Ended::Interrupted
     } else {
@@ -76,6 +94,10 @@ fn chosen(args: &CheckArgs) -> Result<Vec<Scenario>> {
         .map(|scenario| match args.deep {
             true => scenario.deepened(),
             false => *scenario,
+        })
+        .map(|scenario| Scenario {
+            mutation: args.defect,
+            ..scenario
         })
         .collect();
     if chosen.is_empty() {
@@ -133,6 +155,17 @@ impl Teller {
         let (name, seconds) = (self.name, time.as_secs());
         eprintln!("{name}: {states} states, {expanded} expanded, depth {depth}, {seconds} s");
     }
+}
+
+/// What was put in is to be found; otherwise these scenarios do not show it.
+fn noticed(reports: &[(&Scenario, Report)], defect: &str) -> Result<()> {
+    let Some((scenario, _)) = reports.iter().find(|(_, r)| r.violation().is_some()) else {
+        eprintln!("none of these scenarios notices {defect}");
+        return Ok(());
+    };
+    let cause = format!("{defect} breaks a promise in {}", scenario.name);
+    let next = "read the story above it from the top; without --defect the rules are as shipped";
+    Err(Failure::new(cause, next))
 }
 
 /// Broken promises, and witnesses that were never seen, are failures.
