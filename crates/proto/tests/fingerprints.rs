@@ -1,7 +1,7 @@
 //! What explorers of all states take for one state, and what not.
 
 use rackmem_proto::flowcc::{Event, HomeAgent, HomeConfig, Requester, RequesterConfig, Style};
-use rackmem_proto::wire::{Header, Kind, RequesterId, Seq, Tag};
+use rackmem_proto::wire::{Copyset, Header, Kind, RequesterId, Seq, Tag};
 use std::hash::{DefaultHasher, Hasher};
 
 const REQUESTER: RequesterId = RequesterId { node: 1, slot: 2 };
@@ -36,6 +36,14 @@ fn a_home_agent_is_what_it_will_do_and_not_what_it_has_counted() {
     agent.handle(&request(Kind::ReadMiss, 1), 0);
     assert_ne!(home(&agent), before);
     assert_eq!(home(&agent.clone()), home(&agent));
+    let mut later = agent.clone();
+    later.freeze(2);
+    later.settle(Copyset::EMPTY, false);
+    let settled = home(&later);
+    later.freeze(3);
+    later.settle(Copyset::EMPTY, false);
+    assert_eq!(later.epoch(), 3);
+    assert_ne!(home(&later), settled, "packets of another epoch are taken");
 }
 
 #[test]
@@ -65,6 +73,9 @@ fn a_requester_that_has_sent_again_is_still_the_same() {
     let waiting = print(&requester);
     assert_ne!(waiting, idle);
     assert_eq!(requester.open(), [Some(Seq(1)), None, None]);
+    let mut later = requester.clone();
+    later.enter(2, false);
+    assert_ne!(print(&later), waiting);
     assert!(!requester.handle_timeout(1 << 40).is_empty());
     assert_eq!(print(&requester), waiting);
 }

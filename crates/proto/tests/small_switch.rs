@@ -1,6 +1,6 @@
 //! A switch for a small rack keeps few scores, and an entry can be told to move there.
 
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Style};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Migration, Style};
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
 use rackmem_proto::wire::{Header, Kind, RequesterId, Seq, Tag};
 use std::hash::{DefaultHasher, Hasher};
@@ -35,19 +35,32 @@ fn a_switch_drops_what_it_keeps_no_score_for() {
     assert_ne!(print(&small), print(&enough));
 }
 
-#[test]
-fn an_entry_that_is_told_to_move_moves_once() {
+fn home(migration: Option<Migration>) -> HomeAgent {
     let mut home = HomeAgent::new(HomeConfig {
         node: 0,
         epoch: 1,
         block: 4096,
         chunks: 1,
         incarnation: 1,
-        migration: None,
+        migration,
         style: Style::Forward,
         seed: 0,
     });
     home.grow(1);
+    home
+}
+
+#[test]
+fn nothing_moves_where_no_policy_lets_it() {
+    let mut home = home(None);
+    assert_eq!(home.want(Tag(0)), None);
+    home.set_migration(Some(Migration::default()));
+    assert!(home.want(Tag(0)).is_some());
+}
+
+#[test]
+fn an_entry_that_is_told_to_move_moves_once() {
+    let mut home = home(Some(Migration::default()));
     let mut switch = program(1);
     let add = home.want(Tag(0)).expect("its lock is free");
     assert_eq!(home.want(Tag(0)), None);

@@ -130,6 +130,11 @@ impl HomeAgent {
         self.counters
     }
 
+    /// The epoch it is in.
+    pub fn epoch(&self) -> u32 {
+        self.config.epoch
+    }
+
     /// How many chunks it has handed out.
     pub fn chunks(&self) -> u32 {
         self.directory.chunks()
@@ -155,6 +160,7 @@ impl HomeAgent {
 
     /// Everything that decides what it will do, for explorers of all states: not what it has counted.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
+        (self.config.epoch, self.made).hash(into);
         self.directory.fingerprint(into);
         self.scores.fingerprint(into);
         self.executed.fingerprint(into);

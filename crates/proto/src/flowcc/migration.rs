@@ -109,11 +109,12 @@ pub enum Moved {
 }
 
 impl HomeAgent {
-    /// Has an entry move to the switch whatever its heat, at once or when its lock is free.
+    /// Has an entry move to the switch whatever its heat, at once or when its lock is free; never where no policy lets
+    /// entries move.
     pub fn want(&mut self, tag: Tag) -> Option<Output> {
         let config = self.config;
         let entry = self.directory.entry(tag)?;
-        if tag.home() != config.node || entry.owner != Owner::Home {
+        if !self.mover.moves() || tag.home() != config.node || entry.owner != Owner::Home {
             return None;
         }
         entry.owner = Owner::Wanted;
@@ -139,8 +140,17 @@ impl Mover {
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         self.wanted.hash(into);
         self.slots.hash(into);
-        self.heat.hash(into);
-        self.pace.hash(into);
+        self.policy.is_some().hash(into);
+        // Where no entry moves for its heat, nothing depends on it.
+        if self.policy.is_some_and(|policy| policy.top > 0) {
+            self.heat.hash(into);
+            self.pace.hash(into);
+        }
+    }
+
+    /// Whether entries may move at all.
+    fn moves(&self) -> bool {
+        self.policy.is_some()
     }
 
     /// From now on by this policy.

@@ -105,7 +105,7 @@ impl Requester {
     /// Everything that decides what it will do but the times at which it has sent something, for explorers of all
     /// states.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
-        self.seq.hash(into);
+        (self.config.epoch, self.config.switch, self.seq).hash(into);
         for event in [&self.current, &self.tail] {
             event.is_some().hash(into);
             if let Some(event) = event {

@@ -371,7 +371,7 @@ pub const SCENARIOS: &[Scenario] = &[
         budget: and_epochs(and_moves(NONE, 1), 2),
         deep: and_epochs(and_moves(SOME, 1), 2),
         sometimes: &[Fenced, FencedHeld, Rescued, Migrated, Returned],
-        size: size(621_229, 1_565_676),
+        size: size(567_937, 1_476_512),
         ..SWITCH
     },
     Scenario {
@@ -384,7 +384,7 @@ pub const SCENARIOS: &[Scenario] = &[
         budget: and_epochs(and_moves(NONE, 2), 1),
         deep: and_epochs(and_moves(SOME, 2), 1),
         sometimes: &[Fenced, Migrated, Returned],
-        size: size(65_960, 145_730),
+        size: size(78_371, 177_644),
         ..SWITCH
     },
 ];

@@ -230,7 +230,6 @@ impl Member {
         layout: &Layout,
         fx: &mut Effects,
     ) -> Self {
-        node.epoch = (change.epoch, who.switch);
         node.home.freeze(change.epoch);
         node.executed = LastExecuted::default();
         let (mut open, mut read) = (Vec::new(), Vec::new());

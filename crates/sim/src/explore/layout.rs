@@ -3,7 +3,7 @@
 use super::packet::BLOCK_BYTES;
 use super::scenario::{MAX_BLOCKS, MAX_NODES, MAX_OPERATIONS, MAX_THREADS, Scenario};
 use crate::world::{Mutation, Rack};
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Requester, RequesterConfig, Style};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Migration, Requester, RequesterConfig, Style};
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
 use rackmem_proto::wire::{Dest, NodeId, RequesterId, Tag};
 
@@ -11,6 +11,12 @@ use rackmem_proto::wire::{Dest, NodeId, RequesterId, Tag};
 pub const EPOCH: u32 = 1;
 /// Explorers see to it themselves that nothing takes for ever.
 const NEVER: u64 = u64::MAX / 4;
+/// Entries move when the explorer says so, and never for their heat.
+const ON_DEMAND: Migration = Migration {
+    top: 0,
+    least: 1,
+    tracked: 1,
+};
 /// Decides which sharer provides data.
 const SEED: u32 = 1;
 
@@ -132,7 +138,7 @@ impl Layout {
             block: BLOCK_BYTES,
             chunks,
             incarnation: 1,
-            migration: None,
+            migration: self.has_switch().then_some(ON_DEMAND),
             style,
             seed: SEED,
         });

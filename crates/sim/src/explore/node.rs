@@ -3,7 +3,7 @@
 //! A cache has a place for every block, and only programs evict: which block must go is no matter of coherence.
 
 use super::effects::Effects;
-use super::layout::{EPOCH, Layout};
+use super::layout::Layout;
 use super::packet::{Packet, Value};
 use super::thread::Thread;
 use super::witness::Witness;
@@ -41,8 +41,6 @@ pub struct Node {
     pub slots: Vec<Slot>,
     /// Its threads, by the slots of their requesters.
     pub threads: Vec<Thread>,
-    /// The epoch it is in, and whether that has a switch.
-    pub(super) epoch: (u32, bool),
     pub(super) executed: LastExecuted,
     pub(super) retained: Vec<Retained>,
     /// Blocks that this cache has downgraded: their homes may not have them yet.
@@ -62,7 +60,6 @@ impl Node {
             memory: vec![Value::default(); layout.blocks()],
             slots: vec![Slot::default(); layout.blocks()],
             threads: threads.map(|index| Thread::new(index, layout)).collect(),
-            epoch: (EPOCH, layout.has_switch()),
             executed: LastExecuted::default(),
             retained: Vec::new(),
             downgraded: vec![false; layout.blocks()],
@@ -71,7 +68,6 @@ impl Node {
 
     /// Everything that decides what it will do.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
-        self.epoch.hash(into);
         self.home.fingerprint(into);
         self.executed.fingerprint(into);
         self.memory.hash(into);
@@ -123,7 +119,7 @@ impl Node {
             slot: 0,
         };
         let tag = layout.tag(block);
-        let header = Header::request(Kind::Demote, EPOCH, tag, shadow, Seq(0));
+        let header = Header::request(Kind::Demote, self.home.epoch(), tag, shadow, Seq(0));
         let (outputs, _) = self.home.handle(&header, 0);
         outputs.iter().for_each(|output| fx.send(output, None));
     }
