@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::commands::{bench, check, demo, doctor, history, kv, members, node, soak, switch};
+use crate::commands::{bench, check, demo, doctor, history, kv, members, node, sim, soak, switch};
 use clap::{Parser, Subcommand};
 
 const LONG_ABOUT: &str = "\
@@ -70,6 +70,9 @@ pub enum Command {
     /// Visit every state that small racks can get into, and check every promise in each
     #[command(after_help = check::EXAMPLES)]
     Check(check::CheckArgs),
+    /// Run racks in seeded worlds, where packets, switches and nodes fail
+    #[command(after_help = sim::EXAMPLES)]
+    Sim(sim::SimArgs),
     /// Say what this machine can do, and how to enable the rest
     #[command(after_help = doctor::EXAMPLES)]
     Doctor,

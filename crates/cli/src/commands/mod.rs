@@ -8,6 +8,7 @@ pub mod history;
 pub mod kv;
 pub mod members;
 pub mod node;
+pub mod sim;
 pub mod soak;
 pub mod switch;
 
@@ -29,6 +30,7 @@ pub fn run(cli: &Cli) -> Result<Ended> {
         Command::History(args) => history::run(args, cli.json),
         Command::Soak(args) => soak::run(args, cli.json),
         Command::Check(args) => check::run(args, cli.json),
+        Command::Sim(args) => sim::run(args, cli.json),
         Command::Doctor => doctor::run(cli.json),
     }
 }

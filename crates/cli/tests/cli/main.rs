@@ -16,4 +16,5 @@ mod process;
 mod racks;
 mod resp;
 mod serve;
+mod sim;
 mod soak;
