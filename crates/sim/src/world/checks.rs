@@ -168,6 +168,10 @@ impl World {
     /// What a home has made of a block's entry.
     pub(super) fn judge(&mut self, id: NodeId, settling: &Settling) {
         let Settling { tag, gone, .. } = *settling;
+        // What one that is fenced makes of it is nobody's business: the others are in another epoch, or will be.
+        if self.nodes[usize::from(id)].standing != Standing::Up {
+            return;
+        }
         let (lock, status, copyset, away) = settling.before;
         let copies = self.nodes.iter().filter(|node| {
             let member = node.standing == Standing::Up && self.view.founders.contains(node.id);
