@@ -173,7 +173,8 @@ impl Slot {
                 bytes,
                 next: None,
             };
-            let time = Duration::from_nanos(deadline - now).min(at_most);
+            let time = Duration::from_nanos(deadline - now);
+            let time = time.min(at_most).min(LOOK_UP);
             self.port.wait(time, &mut inbox);
             if let Some(output) = inbox.next {
                 self.transmit(output, bytes);
@@ -282,6 +283,9 @@ impl Slot {
         self.engine.retransmissions()
     }
 }
+
+/// How long a thread that waits for packets does not look whether the rack has gone on without them.
+const LOOK_UP: Duration = Duration::from_millis(2);
 
 /// How often somebody who waits for a requester's thread looks.
 const LOOK: Duration = Duration::from_micros(200);

@@ -157,6 +157,11 @@ impl Rebuild {
         for node in members.founders.without(me).iter() {
             rebuild.streams.tell(node, Stream::Open, &records);
         }
+        if members.switch {
+            // It needs no events; but whoever hears of a newer epoch asks for the view.
+            let switch = crate::switch::SWITCH;
+            rebuild.streams.tell(switch, Stream::Open, &[]);
+        }
         rebuild.streams.hear_self(Stream::Open);
         rebuild
     }
