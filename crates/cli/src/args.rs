@@ -75,7 +75,7 @@ pub enum Command {
     Sim(sim::SimArgs),
     /// Say what this machine can do, and how to enable the rest
     #[command(after_help = doctor::EXAMPLES)]
-    Doctor,
+    Doctor(doctor::DoctorArgs),
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod rack_args;
 mod size;
 mod stop;
 mod store;
+mod watch;
 mod wire_args;
 
 use args::Cli;

@@ -31,7 +31,7 @@ pub fn run(cli: &Cli) -> Result<Ended> {
         Command::Soak(args) => soak::run(args, cli.json),
         Command::Check(args) => check::run(args, cli.json),
         Command::Sim(args) => sim::run(args, cli.json),
-        Command::Doctor => doctor::run(cli.json),
+        Command::Doctor(args) => doctor::run(args, cli.json),
     }
 }
 

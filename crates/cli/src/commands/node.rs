@@ -3,9 +3,11 @@
 use super::load;
 use crate::ended::Ended;
 use crate::failure::Result;
+use crate::watch::{self, Watch};
 use crate::wire_args::WireArgs;
 use crate::{figures, out, stop::Stop};
 use clap::Args;
+use rackmem::membership::Role;
 use rackmem::{NodeMetrics, Rack};
 use serde_json::json;
 use std::path::PathBuf;
@@ -18,6 +20,7 @@ Examples:
   rackmem --json node --rack rack.toml --node 1 --stats 5
   rackmem node --rack rack.toml --node 1 --loss 0.01 --pcap node1.pcap      on a bad network, for Wireshark
 
+Where the file names a `membership`, members may die and come back: a line tells of each change.
 `rackmem switch --help` shows a rack.toml. `rackmem kv --rack` is a node that also serves the store.";
 
 /// Options of `rackmem node`.
@@ -51,17 +54,20 @@ pub fn run(args: &NodeArgs, json: bool) -> Result<Ended> {
             "node {node}: in the rack on {addr} (UDP), mode {mode}. Ctrl-C ends it."
         ));
     }
+    let mut watch = Watch::new(&rack, json);
     match args.stats {
-        None => stop.wait(),
-        Some(seconds) => report(&rack, &stop, Duration::from_secs(seconds), json),
+        None => watch.wait(&stop),
+        Some(seconds) => report(&rack, &mut watch, &stop, Duration::from_secs(seconds), json),
     }
-    drop(rack);
+    let membership = &config.membership;
+    let role = Role::Node(args.node as u16);
+    watch::leave(rack, role, membership.can_change(), membership.lease);
     Ok(Ended::Interrupted)
 }
 
-fn report(rack: &Rack, stop: &Stop, every: Duration, json: bool) {
+fn report(rack: &Rack, watch: &mut Watch<'_>, stop: &Stop, every: Duration, json: bool) {
     let mut before = NodeMetrics::default();
-    while stop.sleep(every) {
+    while watch.sleep(every, stop) {
         let Some(now) = rack.metrics().nodes.into_iter().next() else {
             return;
         };

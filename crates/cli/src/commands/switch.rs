@@ -3,9 +3,11 @@
 use super::load;
 use crate::ended::Ended;
 use crate::failure::Result;
+use crate::watch::{self, Watch};
 use crate::wire_args::WireArgs;
 use crate::{figures, out, size, stop::Stop};
 use clap::Args;
+use rackmem::membership::Role;
 use rackmem::{Config, Rack, Resources};
 use rackmem_bench::table::{Align, Table};
 use serde_json::json;
@@ -18,6 +20,8 @@ A rack.toml for this machine; for several, give their addresses:
   block_size = 4096
   cache  = 268435456                              # bytes, each node
   memory = 1073741824                             # bytes, each node
+  membership = \"dir:/path\"                       # or \"etcd:http://host:2379\"; left out, nobody may die
+  lease_ms = 1000                                 # who is silent for so long is declared dead
 
 Examples:
   rackmem switch --rack rack.toml                 serve until Ctrl-C
@@ -49,9 +53,15 @@ pub fn run(args: &SwitchArgs, json: bool) -> Result<Ended> {
         return Ok(Ended::Done);
     }
     announce(&config, json);
-    stop.wait();
+    Watch::new(&rack, json).wait(&stop);
     let metrics = rack.metrics();
-    drop(rack);
+    let membership = &config.membership;
+    watch::leave(
+        rack,
+        Role::Switch,
+        membership.can_change(),
+        membership.lease,
+    );
     if let Some(switch) = metrics.switch {
         if json {
             out::line(json!({"switch": figures::switch(&switch)}));

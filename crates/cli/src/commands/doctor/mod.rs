@@ -1,6 +1,7 @@
 //! `rackmem doctor`: what this machine can do for a rack, how to enable the rest, what is lost without it.
 
 mod kernel;
+mod membership;
 mod memory;
 mod network;
 mod procfs;
@@ -9,12 +10,15 @@ mod tools;
 use crate::ended::Ended;
 use crate::failure::Result;
 use crate::out;
+use clap::Args;
 use rackmem_bench::table::{Align, Table};
 use serde_json::json;
+use std::path::PathBuf;
 
 pub const EXAMPLES: &str = "\
 Examples:
   rackmem doctor                   a table, then how to enable what is not there
+  rackmem doctor --rack rack.toml  also whether the store of that rack's members answers
   rackmem --json doctor            one object, for scripts
 
 It changes nothing. It exits with 0 whatever it finds: a rack runs with less, and the table says with what.";
@@ -85,13 +89,25 @@ const TABLES: [&[Check]; 4] = [
     tools::CHECKS,
 ];
 
+/// Options of `rackmem doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// The file that describes a rack, whose membership store is then looked at, too
+    #[arg(long, value_name = "FILE")]
+    rack: Option<PathBuf>,
+}
+
 /// Probes everything and tells.
-pub fn run(json: bool) -> Result<Ended> {
-    let found: Vec<(&Check, Finding)> = TABLES
+pub fn run(args: &DoctorArgs, json: bool) -> Result<Ended> {
+    let mut found: Vec<(&Check, Finding)> = TABLES
         .iter()
         .flat_map(|table| table.iter())
         .map(|check| (check, (check.probe)()))
         .collect();
+    if let Some(file) = &args.rack {
+        let config = super::load(file)?;
+        found.push((&membership::CHECK, membership::look(&config)));
+    }
     if json {
         print_json(&found);
     } else {

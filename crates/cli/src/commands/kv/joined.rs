@@ -6,8 +6,10 @@ use crate::ended::Ended;
 use crate::failure::Result;
 use crate::stop::Stop;
 use crate::store;
+use crate::watch::{self, Watch};
 use crate::wire_args::WireArgs;
 use rackmem::Rack;
+use rackmem::membership::Role;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -34,8 +36,14 @@ pub fn run(
     let (nodes, mode) = (config.nodes.len(), config.mode().name());
     let what = format!("node {number} of {nodes}, {mode} mode");
     listen::announce(&servers, &what, json);
-    stop.wait();
+    Watch::new(&rack, json).wait(&stop);
     listen::shutdown(servers);
-    drop(rack);
+    let membership = &config.membership;
+    watch::leave(
+        rack,
+        Role::Node(number as u16),
+        membership.can_change(),
+        membership.lease,
+    );
     Ok(Ended::Interrupted)
 }

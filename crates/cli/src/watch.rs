@@ -1,0 +1,181 @@
+//! What becomes of the rack while this process is in it: a line each time its members change.
+
+use crate::out;
+use crate::stop::Stop;
+use rackmem::membership::{Role, View};
+use rackmem::{Error, Rack};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long to wait for the rebuild that a change brings, before telling without it.
+const REBUILT: Duration = Duration::from_secs(5);
+
+/// A change that is not told yet.
+struct Pending {
+    since: Instant,
+    rebuilds: u64,
+}
+
+/// Tells of changes.
+pub struct Watch<'a> {
+    rack: &'a Rack,
+    json: bool,
+    told: Option<View>,
+    pending: Option<Pending>,
+    /// Rebuilds when nothing was pending.
+    rebuilds: u64,
+}
+
+impl<'a> Watch<'a> {
+    /// From now on.
+    pub fn new(rack: &'a Rack, json: bool) -> Self {
+        let mut watch = Watch {
+            rack,
+            json,
+            told: rack.view(),
+            pending: None,
+            rebuilds: 0,
+        };
+        watch.rebuilds = watch.rebuilt().map_or(0, |(done, ..)| done);
+        watch
+    }
+
+    /// Watches until told to stop.
+    pub fn wait(&mut self, stop: &Stop) {
+        while stop.sleep(LOOK) {
+            self.look();
+        }
+    }
+
+    /// Watches for so long; `false` when told to stop before.
+    pub fn sleep(&mut self, time: Duration, stop: &Stop) -> bool {
+        let end = Instant::now() + time;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            if !stop.sleep(left.min(LOOK)) {
+                return false;
+            }
+            self.look();
+        }
+    }
+
+    /// Rebuilds, the last one's time, and the blocks of this node that are lost; none in a switch.
+    fn rebuilt(&self) -> Option<(u64, Duration, u64)> {
+        let metrics = self.rack.metrics();
+        let node = metrics.nodes.first()?;
+        Some((node.rebuilds.done, node.rebuilds.last, node.home.lost))
+    }
+
+    fn look(&mut self) {
+        let (Some(before), Some(now)) = (self.told, self.rack.view()) else {
+            return;
+        };
+        let same =
+            |a: &View, b: &View| (a.epoch, a.live.0, a.switch) == (b.epoch, b.live.0, b.switch);
+        if same(&before, &now) {
+            return;
+        }
+        let pending = self.pending.get_or_insert(Pending {
+            since: Instant::now(),
+            rebuilds: self.rebuilds,
+        });
+        let (since, rebuilds) = (pending.since, pending.rebuilds);
+        let rebuilt = self.rebuilt();
+        let heavy = before.epoch != now.epoch;
+        let done = rebuilt.is_none_or(|(done, ..)| done > rebuilds) || !heavy;
+        if !done && since.elapsed() < REBUILT {
+            return;
+        }
+        self.pending = None;
+        self.told = Some(now);
+        self.rebuilds = rebuilt.map_or(0, |(done, ..)| done);
+        tell(&before, &now, rebuilt.filter(|_| heavy), self.json);
+    }
+}
+
+fn tell(before: &View, now: &View, rebuilt: Option<(u64, Duration, u64)>, json: bool) {
+    let (came, went) = (news(before, now), news(now, before));
+    if json {
+        return out::line(json!({
+            "epoch": now.epoch, "version": now.version, "came": came, "went": went,
+            "rebuild_us": rebuilt.map(|(_, time, _)| time.as_micros() as u64),
+            "blocks_lost": rebuilt.map(|(.., lost)| lost),
+        }));
+    }
+    let mut text = format!("members: epoch {}", now.epoch);
+    for (what, who) in [("came", came), ("went", went)] {
+        if !who.is_empty() {
+            text.push_str(&format!("; {} {what}", who.join(", ")));
+        }
+    }
+    if let Some((_, time, lost)) = rebuilt {
+        let ms = time.as_secs_f64() * 1000.0;
+        text.push_str(&format!(
+            "; directory rebuilt in {ms:.1} ms, {lost} blocks of this node lost"
+        ));
+    }
+    out::line(text);
+}
+
+/// Who is in `now` and was not in `before`, or was as another process.
+fn news(before: &View, now: &View) -> Vec<String> {
+    let nodes = now.live.iter();
+    let fresh = nodes.filter(|&node| before.incarnation(node) != now.incarnation(node));
+    let mut who: Vec<String> = fresh.map(|node| format!("node {node}")).collect();
+    if now.switch.is_some() && now.switch != before.switch {
+        who.push("switch".into());
+    }
+    who
+}
+
+/// Gives the place of this process in the rack up, politely where that is possible, and says where it is not.
+pub fn leave(rack: Rack, role: Role, can_change: bool, lease: Duration) {
+    if !can_change {
+        return drop(rack);
+    }
+    let ms = lease.as_millis();
+    match role {
+        Role::Switch => {
+            eprintln!("the rack goes on without a switch when the lease is over, in {ms} ms");
+            drop(rack);
+        }
+        Role::Node(node) => match rack.leave() {
+            Ok(()) => eprintln!("node {node}: has left the rack"),
+            Err(Error::InUse { .. }) => eprintln!(
+                "node {node}: its memory is in use, and is lost; the rack goes on without it when the lease is over, in {ms} ms"
+            ),
+            Err(error) => eprintln!("node {node}: could not leave the rack: {error}"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_came_and_who_went() {
+        let file = "nodes = ['127.0.0.1:1', '127.0.0.1:2']\nswitch = '127.0.0.1:3'";
+        let whole = rackmem::Config::parse(file)
+            .unwrap()
+            .membership
+            .first_view();
+        assert!(news(&whole, &whole).is_empty());
+        let alone = whole.exclude(1).unwrap();
+        assert_eq!(news(&alone, &whole), ["node 1"]);
+        assert!(news(&whole, &alone).is_empty());
+        let back = alone.admit(1).unwrap();
+        // It is another process, so the first one went, too.
+        assert_eq!(
+            (news(&whole, &back), news(&back, &whole)),
+            (vec!["node 1".into()], vec!["node 1".into()])
+        );
+        let switch = back.exclude_switch().unwrap().admit_switch().unwrap();
+        assert_eq!(news(&back, &switch), ["switch"]);
+    }
+}
