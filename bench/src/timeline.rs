@@ -83,9 +83,8 @@ impl Timeline {
 
     /// Operations a second between two times, in the whole steps between them; 0 when there are none.
     pub fn rate(&self, from: Duration, to: Duration) -> f64 {
-        let steps = self
-            .steps
-            .get(step(from) + usize::from(!from.is_zero())..step(to));
+        let first = from.as_nanos().div_ceil(STEP.as_nanos()) as usize;
+        let steps = self.steps.get(first..step(to));
         let steps = steps.unwrap_or_default();
         let sum: u64 = steps.iter().map(|step| step.load(Relaxed)).sum();
         sum as f64 / (steps.len().max(1) as f64 * STEP.as_secs_f64())

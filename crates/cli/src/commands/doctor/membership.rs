@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     fn found(membership: &str) -> Finding {
-        let file = format!("nodes = ['127.0.0.1:1']\n{membership}\nlease_ms = 60000");
+        let file = format!("nodes = ['127.0.0.1:1']\n{membership}");
         look(&Config::parse(&file).unwrap())
     }
 
@@ -59,7 +59,10 @@ mod tests {
     fn a_store_is_there_or_not_or_not_wanted() {
         let folder = std::env::temp_dir().join(format!("rackmem-doctor-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let there = found(&format!("membership = 'dir:{}'", folder.display()));
+        let there = found(&format!(
+            "membership = 'dir:{}'\nlease_ms = 60000",
+            folder.display()
+        ));
         assert_eq!(there.state, State::Found, "{}", there.detail);
         assert!(there.detail.contains("0 nodes are members"));
         let _ = std::fs::remove_dir_all(folder);

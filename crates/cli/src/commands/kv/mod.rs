@@ -27,9 +27,9 @@ One process a node; `rackmem switch --help` shows a rack.toml:
   rackmem kv --rack rack.toml --node 1 --listen 127.0.0.1:7380
   rackmem kv --rack rack.toml --node 1 --listen 10.0.0.2:7379 --password secret
 
-Where the file names a `membership` (`rackmem switch --help`), members may die and come back: a line tells of each change,
-keys that died with a node answer NODELOST until it is back, and are absent then. Node 0 has the table of regions:
-when it dies, the store dies with it.
+Where the file names a `membership` (`rackmem switch --help`), members may die and come back: a line tells of
+each change; keys that died with a node answer NODELOST until it is back, and are absent then. Node 0 has the
+table of regions: when it dies, the store dies with it.
 
 An address that other machines can reach needs a password. Connections are not encrypted.";
 

@@ -23,8 +23,8 @@ Examples:
   rackmem soak --membership etcd --kills 10          members agree through an etcd of its own
   rackmem --json soak --kills 4                      a line a kill, then one with the totals
 
-Node 0 is never killed: its memory has the table of regions, and dies with it. The exit code is 1 when clients were told
-something that one memory, which may lose what a dead node had, could not have told them.";
+Node 0 is never killed: its memory has the table of regions, which dies with it. The exit code is 1 when
+clients were told something that one memory, which may lose what a dead node had, could not have told them.";
 
 /// Where members agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
