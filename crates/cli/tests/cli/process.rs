@@ -50,6 +50,24 @@ impl Running {
         Running { child, stdout }
     }
 
+    /// The processes that it has started and that run.
+    pub fn children(&self) -> Vec<u32> {
+        let parent = self.child.id().to_string();
+        let processes = std::fs::read_dir("/proc").expect("the kernel tells");
+        let numbers = processes
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        numbers
+            .filter(|number| {
+                let stat = std::fs::read_to_string(format!("/proc/{number}/stat"));
+                // After the name, which is in brackets: the state, the parent.
+                let stat = stat.unwrap_or_default();
+                let fields = stat.rsplit(')').next().unwrap_or_default();
+                fields.split_whitespace().nth(1) == Some(&parent)
+            })
+            .collect()
+    }
+
     /// The next line it prints, as JSON.
     pub fn line(&mut self) -> Value {
         let mut line = String::new();

@@ -37,5 +37,9 @@ fn so_does_one_that_agrees_through_etcd_on_a_bad_network() {
 fn nothing_is_left_running_after_an_interrupt() {
     let mut soak = Running::start(&["soak", "--seconds", "600", "--seed", "1"]);
     assert_eq!(soak.line()["kill"], 1);
+    let children = soak.children();
+    assert!(children.len() >= 2, "{children:?}");
     assert_eq!(soak.interrupt(), Some(130));
+    let left = |number: &u32| std::path::Path::new(&format!("/proc/{number}")).exists();
+    assert!(!children.iter().any(left), "{children:?}");
 }
