@@ -73,6 +73,11 @@ fn what_dies_takes_no_promise_with_it() {
 }
 
 #[test]
+fn rebuilds_keep_every_promise_packet_by_packet() {
+    all_hold("inside-");
+}
+
+#[test]
 fn scenarios_have_names_of_their_own_and_say_what_they_show() {
     let names: BTreeSet<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
     assert_eq!(names.len(), SCENARIOS.len());
@@ -118,8 +123,11 @@ fn a_scenario_that_is_no_rack_is_refused() {
     assert!(explore(&scenario, &mut limits).is_err());
 }
 
+const CASES: usize =
+    Mutation::IN_ONE_EPOCH.len() + Mutation::OF_EPOCHS.len() + Mutation::OF_REBUILDS.len();
+
 /// A defect, a scenario that shows it, and the promise that it breaks.
-const CAUGHT: [(Mutation, &str, &str); Mutation::IN_ONE_EPOCH.len() + Mutation::OF_EPOCHS.len()] = [
+const CAUGHT: [(Mutation, &str, &str); CASES] = [
     (Mutation::AcceptStaleData, "home-segments", "data value"),
     (
         Mutation::ForgetReader,
@@ -164,6 +172,17 @@ const CAUGHT: [(Mutation, &str, &str); Mutation::IN_ONE_EPOCH.len() + Mutation::
         Mutation::ForgetGiven,
         "epoch-switch-dies",
         "home is current",
+    ),
+    (
+        Mutation::SettleEarly,
+        "inside-pair",
+        "directory covers caches",
+    ),
+    (Mutation::LetGoEarly, "inside-again", "home is current"),
+    (
+        Mutation::ForgetRescued,
+        "inside-node-dies",
+        "no data is lost",
     ),
 ];
 

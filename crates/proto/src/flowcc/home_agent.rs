@@ -135,6 +135,11 @@ impl HomeAgent {
         self.config.epoch
     }
 
+    /// The epoch in which its entries were made.
+    pub fn made(&self) -> u32 {
+        self.made
+    }
+
     /// How many chunks it has handed out.
     pub fn chunks(&self) -> u32 {
         self.directory.chunks()

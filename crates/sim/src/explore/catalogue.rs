@@ -3,11 +3,12 @@
 use super::scenario::Op::{self, Evict, HoldRead, HoldWrite, Read, Write};
 use super::scenario::{Budget, Failure, Program, Scenario, Size};
 use super::witness::Witness::{
-    AnsweredAgain, Collided, EvictedClean, EvictedDirty, Fenced, FencedHeld, Gathered,
+    AnsweredAgain, Collided, CutOffApart, EvictedClean, EvictedDirty, Fenced, FencedHeld, Gathered,
     GrantedAfterRefusal, GrantedBySwitch, HeldTogether, IgnoredOld, LostWithNode, Migrated,
-    PassedOnAfterMove, Recalled, RefusedInvalid, RefusedLocked, RefusedMoved, Rescued, Returned,
-    Stayed, TailWaited, ToldLost, TwoReadersLock, TwoSharers, UnlockAfterMove, UnlockedAgain,
-    UpgradedOverSharers, WaitedForNeighbour, WrittenBackUnderRead,
+    PassedOnAfterMove, RebuildCutOff, Recalled, RefusedInvalid, RefusedLocked, RefusedMoved,
+    Rescued, Returned, SavedFromLoss, Stayed, TailWaited, ToldAgain, ToldLost, TwoReadersLock,
+    TwoSharers, UnlockAfterMove, UnlockedAgain, UpgradedOverSharers, WaitedForNeighbour,
+    WentOnFirst, WrittenBackUnderRead,
 };
 use crate::world::Rack;
 
@@ -73,6 +74,7 @@ const BASE: Scenario = Scenario {
     programs: &[],
     in_switch: &[],
     failures: &[],
+    inside: false,
     budget: SOME,
     deep: MORE,
     segments: 1,
@@ -386,5 +388,73 @@ pub const SCENARIOS: &[Scenario] = &[
         sometimes: &[Fenced, Migrated, Returned],
         size: size(78_371, 177_644),
         ..SWITCH
+    },
+    Scenario {
+        name: "inside-pair",
+        shows: "what a rebuild of two nodes says is lost, doubled and late (§5.4)",
+        nodes: 2,
+        programs: &[on(1, &[Write(0)]), on(0, &[Read(0)])],
+        homes: &[0],
+        failures: &[Failure::Nothing],
+        inside: true,
+        budget: and_epochs(SOME, 1),
+        deep: and_epochs(MORE, 1),
+        sometimes: &[Fenced, Rescued, ToldAgain, WentOnFirst],
+        size: size(330_089, 1_074_302),
+        ..BASE
+    },
+    Scenario {
+        name: "inside-again",
+        shows: "another epoch begins anywhere in a rebuild, and when one node has gone on (§5.4)",
+        nodes: 2,
+        programs: &[on(1, &[Write(0)]), on(0, &[Read(0)])],
+        homes: &[0],
+        failures: &[Failure::Nothing, Failure::Nothing],
+        inside: true,
+        budget: and_epochs(NONE, 2),
+        deep: and_epochs(SOME, 2),
+        sometimes: &[Fenced, Rescued, RebuildCutOff, CutOffApart],
+        size: size(71_811, 148_512),
+        ..BASE
+    },
+    Scenario {
+        name: "inside-three",
+        shows: "a provider, a requester and a home learn at different times; deep: the requester dies (§5.4)",
+        programs: &[on(1, &[Write(0)]), on(2, &[Write(0)])],
+        homes: &[0],
+        failures: &[Failure::Nothing, Failure::Node(2)],
+        inside: true,
+        budget: and_epochs(NONE, 1),
+        deep: and_epochs(NONE, 2),
+        sometimes: &[Fenced, Rescued, WentOnFirst],
+        size: size(2_131_712, 9_160_274),
+        ..BASE
+    },
+    Scenario {
+        name: "inside-node-dies",
+        shows: "a requester dies in a rebuild: what has come home before is not lost (§5.4)",
+        nodes: 2,
+        programs: &[on(0, &[Write(0)]), on(1, &[Write(0)])],
+        homes: &[0],
+        failures: &[Failure::Nothing, Failure::Node(1)],
+        inside: true,
+        budget: and_epochs(SOME, 2),
+        deep: and_epochs(MORE, 2),
+        sometimes: &[Fenced, Rescued, RebuildCutOff, SavedFromLoss],
+        size: size(250_493, 1_021_473),
+        ..BASE
+    },
+    Scenario {
+        name: "inside-dead-node",
+        shows: "a node dies, and another epoch begins while the others rebuild (§5.4)",
+        programs: &[on(1, &[Write(0)]), on(2, &[Read(0)])],
+        homes: &[0],
+        failures: &[Failure::Node(2), Failure::Nothing],
+        inside: true,
+        budget: and_epochs(NONE, 2),
+        deep: and_epochs(SOME, 2),
+        sometimes: &[Fenced, Rescued, RebuildCutOff, CutOffApart],
+        size: size(10_153, 19_998),
+        ..BASE
     },
 ];

@@ -13,13 +13,22 @@ const RETIRED: u16 = 1 << 15;
 impl Rack {
     /// The first promise that a state breaks.
     pub fn broken(&mut self, state: &State) -> Option<Complaint> {
+        if self.layout.scenario.inside
+            && let Some(complaint) = self.apart(state)
+        {
+            return Some(complaint);
+        }
         (0..self.layout.blocks()).find_map(|block| {
+            let settled = self.settled(state, block);
             if self.entry(state, block)?.lost {
                 return self.lost(state, block);
             }
             let seen = self.block(state, block)?;
             self.watch(&seen);
-            let broken = INVARIANTS.iter().find_map(|invariant| {
+            let broken = INVARIANTS
+                .iter()
+                .filter(|invariant| settled || invariant.always);
+            let broken = broken.into_iter().find_map(|invariant| {
                 let detail = (invariant.broken)(&seen)?;
                 let detail = format!("block {block}: {detail}");
                 Some((invariant.name, invariant.section, detail))
@@ -32,9 +41,7 @@ impl Rack {
     fn lost(&mut self, state: &State, block: usize) -> Option<Complaint> {
         self.seen.see(Witness::LostWithNode);
         let mut nodes = 0..usize::from(self.layout.scenario.nodes);
-        let died = nodes
-            .clone()
-            .any(|node| self.view(state, node).threads.is_empty());
+        let died = nodes.clone().any(|node| self.view(state, node).gone);
         let had = nodes.any(|node| self.view(state, node).copies[block].is_some());
         let detail = format!("block {block} is lost, died: {died}, a node has it: {had}");
         (!died || had).then_some(("no data is lost", "§5.4", detail))
@@ -111,7 +118,9 @@ impl Rack {
         state.packets.is_empty()
             && nodes.into_iter().all(|node| {
                 let view = self.view(state, node);
-                view.home_resends == 0 && view.threads.iter().all(|thread| thread.idle)
+                let there = view.gone || view.epoch == state.views.epoch() && view.in_service;
+                let there = there || !self.layout.scenario.inside;
+                there && view.home_resends == 0 && view.threads.iter().all(|thread| thread.idle)
             })
     }
 

@@ -61,9 +61,11 @@ pub struct Rack {
 }
 
 /// What a move costs, and which packet it takes out of flight.
-struct Price {
-    left: Budget,
-    taken: Option<usize>,
+pub struct Price {
+    /// What is left.
+    pub left: Budget,
+    /// The packet.
+    pub taken: Option<usize>,
 }
 
 impl Rack {
@@ -98,6 +100,12 @@ impl Rack {
             self.arrival(state, at, into)?;
         }
         for part in 0..usize::from(self.layout.scenario.nodes) {
+            if self.layout.scenario.inside {
+                self.inside(state, part, into)?;
+                if self.parts.view(state.parts[part]).epoch < state.views.epoch() {
+                    continue;
+                }
+            }
             self.turns(state, part, into)?;
             self.migrations(state, part, into)?;
             self.resends(state, part, into)?;
@@ -247,7 +255,7 @@ impl Rack {
         Some(served.unwrap_or(at_home))
     }
 
-    fn happen(
+    pub(super) fn happen(
         &mut self,
         state: &State,
         part: usize,
@@ -329,7 +337,8 @@ impl Rack {
         let Some(epochs) = state.left.epochs.checked_sub(1) else {
             return Ok(());
         };
-        for (nth, failure) in self.layout.scenario.failures.iter().enumerate() {
+        let failures = self.layout.scenario.failures;
+        for (nth, failure) in failures.iter().enumerate() {
             let input = Input::Epoch(nth as u8);
             let outcome = self.parts.step(state.parts[0], input, &self.layout);
             let action = Move {
@@ -339,7 +348,14 @@ impl Rack {
                 lost: 0,
                 outcome,
             };
-            match self.begin_epoch(state, *failure) {
+            let failure = *failure;
+            let begun = if self.layout.scenario.inside {
+                let gone = self.parts.number(Part::Gone, &self.layout);
+                Ok(self.begin_view(state, nth, gone))
+            } else {
+                self.begin_epoch(state, failure)
+            };
+            match begun {
                 Ok(Some(mut next)) => {
                     next.left.epochs = epochs;
                     into.push((action, next));

@@ -82,6 +82,9 @@ impl Node {
     /// Takes a packet.
     pub fn handle(&mut self, packet: &Packet, layout: &Layout, fx: &mut Effects) {
         let header = &packet.header;
+        if header.epoch != self.home.epoch() {
+            return;
+        }
         if let Some((requester, _)) = packet.answers() {
             return self.answered(usize::from(requester.slot), packet, layout, fx);
         }

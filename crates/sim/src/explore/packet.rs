@@ -1,6 +1,6 @@
 //! Packets in flight, and blocks as explorers see them: two words for the bytes, so that one can be torn.
 
-use rackmem_proto::wire::{Dest, Header, Kind, RequesterId, Seq};
+use rackmem_proto::wire::{Dest, Header, Kind, Record, RequesterId, Seq};
 use rackmem_proto::{CHUNK, Output};
 
 /// Bytes of a block. One block is a whole chunk, so that a home's directory has one entry for each.
@@ -10,6 +10,9 @@ pub const WORDS: usize = 2;
 /// Bytes that a word stands for: half of the granules.
 pub const WORD_BYTES: u32 = BLOCK_BYTES / WORDS as u32;
 
+/// Records that fit into a packet of a rebuild: few, so that lists come in parts.
+pub const FIT: usize = 2;
+
 /// A block's words. A write stores its own number in both.
 pub type Value = [u8; WORDS];
 
@@ -18,12 +21,20 @@ pub type Value = [u8; WORDS];
 pub struct Body {
     words: Value,
     len: u8,
+    /// What a packet of a rebuild tells.
+    records: [Record; FIT],
+    told: u8,
 }
 
 impl Body {
     /// Its length as roles count it.
     pub fn bytes(&self) -> u32 {
         u32::from(self.len) * WORD_BYTES
+    }
+
+    /// What it tells.
+    pub fn records(&self) -> &[Record] {
+        &self.records[..usize::from(self.told)]
     }
 
     /// Puts the words where the packet says that they belong; what lies outside is left out.
@@ -58,6 +69,17 @@ impl Packet {
             _ => None,
         }
     }
+}
+
+/// The packet of a rebuild that tells these records.
+pub fn telling(output: &Output, records: &[Record]) -> Packet {
+    let mut body = Body::default();
+    for (to, from) in body.records.iter_mut().zip(records) {
+        *to = *from;
+    }
+    body.told = records.len().min(FIT) as u8;
+    let Output { to, header, .. } = *output;
+    Packet { to, header, body }
 }
 
 /// The packets that an output stands for, with a block's words in so many segments.

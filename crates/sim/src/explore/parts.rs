@@ -5,11 +5,14 @@
 //! carried out: roles are values, and answer the same question the same way.
 
 use super::effects::{Complaint, Effects, Observation};
+use super::inside::{self, Views};
 use super::layout::Layout;
+use super::member::Member;
 use super::node::Node;
 use super::packet::Packet;
 use super::view::{self, View};
 use super::witness::{Witness, Witnesses};
+use rackmem_proto::flowcc::Rebuild;
 use rackmem_proto::switch::SwitchProgram;
 use rackmem_proto::wire::{Kind, NodeId, Reason};
 use std::collections::HashMap;
@@ -37,6 +40,10 @@ pub enum Input {
     Demote(u8),
     /// A new epoch begins after the nth failure of the scenario; this happens to all parts at once.
     Epoch(u8),
+    /// A member learns of the newest epoch.
+    Learn(Views),
+    /// It tells again the nth of the things that nobody has acknowledged.
+    Retell(u8),
 }
 
 impl Input {
@@ -49,6 +56,8 @@ impl Input {
             Input::Want(block) => 0xb000_0000 | u32::from(block),
             Input::Demote(block) => 0xc000_0000 | u32::from(block),
             Input::Epoch(failure) => 0xd000_0000 | u32::from(failure),
+            Input::Learn(views) => 0xe000_0000 | u32::from(views.0),
+            Input::Retell(nth) => 0xf000_0000 | u32::from(nth),
         }
     }
 }
@@ -75,6 +84,8 @@ pub struct Outcome {
 )]
 pub enum Part {
     Node(Node),
+    /// A node in the middle of a rebuild, or after it.
+    Member(Box<Member>),
     Switch(SwitchProgram),
     /// What it was has died.
     Gone,
@@ -163,22 +174,25 @@ impl Parts {
             ..Effects::default()
         };
         let next = match (&self.parts[part as usize], input) {
+            (known, Input::Learn(views)) => inside::learn(known, views, layout, &mut fx),
             (Part::Node(node), input) => {
                 let mut node = node.clone();
-                match input {
-                    Input::Arrival(packet) => {
-                        node.handle(&self.packets[packet as usize], layout, &mut fx);
-                    }
-                    Input::Turn(thread) => node.step(usize::from(thread), layout, &mut fx),
-                    Input::Resend(thread, nth) => {
-                        node.resend(usize::from(thread), usize::from(nth), layout, &mut fx);
-                    }
-                    Input::ResendHome(nth) => node.resend_home(usize::from(nth), &mut fx),
-                    Input::Want(block) => node.want(block, layout, &mut fx),
-                    Input::Demote(block) => node.demote(block, layout, &mut fx),
-                    Input::Epoch(_) => {}
-                }
+                self.happen(&mut node, input, layout, &mut fx);
                 Part::Node(node)
+            }
+            (Part::Member(member), input) => {
+                let mut member = member.clone();
+                match input {
+                    Input::Retell(nth) => member.resend(usize::from(nth), layout, &mut fx),
+                    Input::Arrival(packet)
+                        if Rebuild::concerns(self.packets[packet as usize].header.kind) =>
+                    {
+                        member.hear(&self.packets[packet as usize], layout, &mut fx);
+                        member.go_on(layout, &mut fx);
+                    }
+                    input => self.happen(&mut member.node, input, layout, &mut fx),
+                }
+                Part::Member(member)
             }
             (Part::Switch(switch), Input::Arrival(packet)) => {
                 let mut switch = switch.clone();
@@ -199,6 +213,21 @@ impl Parts {
         }
     }
 
+    fn happen(&self, node: &mut Node, input: Input, layout: &Layout, fx: &mut Effects) {
+        match input {
+            Input::Arrival(packet) => node.handle(&self.packets[packet as usize], layout, fx),
+            Input::Turn(thread) => node.step(usize::from(thread), layout, fx),
+            Input::Resend(thread, nth) => {
+                node.resend(usize::from(thread), usize::from(nth), layout, fx);
+            }
+            Input::ResendHome(nth) => node.resend_home(usize::from(nth), fx),
+            Input::Want(block) => node.want(block, layout, fx),
+            Input::Demote(block) => node.demote(block, layout, fx),
+            Input::Epoch(_) | Input::Learn(_) | Input::Retell(_) => {}
+        }
+    }
+
+    /// The number of a packet.
     pub fn packet_number(&mut self, packet: &Packet) -> PacketId {
         *self.packet_numbers.entry(*packet).or_insert_with(|| {
             self.packets.push(*packet);
@@ -214,6 +243,10 @@ impl Parts {
                 self.scratch.write_u16(node.id);
                 node.fingerprint(&mut self.scratch);
             }
+            Part::Member(member) => {
+                self.scratch.write_u16(NodeId::MAX - 1 - member.node.id);
+                member.fingerprint(&mut self.scratch);
+            }
             Part::Switch(switch) => {
                 self.scratch.write_u16(NodeId::MAX);
                 switch.fingerprint(&mut self.scratch);
@@ -228,6 +261,7 @@ impl Parts {
             .insert(self.scratch.0.as_slice().into(), number);
         self.views.push(match &mut part {
             Part::Node(node) => view::of_node(node, layout),
+            Part::Member(member) => view::of_member(member, layout),
             Part::Switch(switch) => view::of_switch(switch, layout),
             Part::Gone => view::of_nothing(layout),
         });

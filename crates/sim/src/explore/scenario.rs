@@ -99,6 +99,9 @@ pub struct Scenario {
     pub deep: Budget,
     /// What may die, within the budget of epochs.
     pub failures: &'static [Failure],
+    /// Whether a rebuild is explored packet by packet: nodes only, a switch may only die, and failures come in the
+    /// order of their list, each once.
+    pub inside: bool,
     /// Segments that a block travels in, 1 or 2.
     pub segments: u8,
     /// What must have been seen somewhere, or the scenario shows nothing.

@@ -1,5 +1,6 @@
 //! A state of a whole rack: the numbers of its parts' states, the packets in flight, and what is left of the budget.
 
+use super::inside::Views;
 use super::packet::WORDS;
 use super::parts::{PacketId, PartId};
 use super::scenario::{Budget, MAX_BLOCKS, MAX_NODES};
@@ -16,6 +17,8 @@ pub struct State {
     pub memory: [u8; MAX_BLOCKS],
     /// What may still go wrong.
     pub left: Budget,
+    /// What has failed, where rebuilds are explored packet by packet.
+    pub views: Views,
     /// Packets in flight, in order of their numbers; one that is in flight twice is here twice.
     pub packets: Vec<PacketId>,
 }
@@ -49,6 +52,7 @@ impl State {
             moves: rest[2] as u8,
             epochs: (rest[2] >> 8) as u8,
         };
+        self.views = Views((rest[2] >> 16) as u16);
         let count = rest[3] as usize;
         self.packets.clear();
         self.packets.extend_from_slice(&rest[4..4 + count]);
@@ -65,7 +69,8 @@ impl State {
             epochs,
         } = self.left;
         let first = u32::from_le_bytes([losses, duplicates, early, retries]);
-        [first, u32::from(moves) | u32::from(epochs) << 8]
+        let rest = u32::from(moves) | u32::from(epochs) << 8;
+        [first, rest | u32::from(self.views.0) << 16]
     }
 
     /// 128 bits that stand for it: two lanes of multiply-and-fold over its words. With `n` states, two of them share
@@ -107,6 +112,7 @@ mod tests {
                 moves: 5,
                 epochs: 6,
             },
+            views: Views(0x12),
             packets: vec![4, 4, 12],
         };
         let mut words = Vec::new();

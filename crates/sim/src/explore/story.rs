@@ -32,6 +32,8 @@ impl Rack {
                 };
                 format!("{:<16}{why}", "New epoch:")
             }
+            Input::Learn(_) => format!("{:<16}{}", "Epoch learned by", action.part),
+            Input::Retell(_) => format!("{:<16}{}", "Told again by", action.part),
             Input::ResendHome(_) => format!("{:<16}home agent {}", "Timeout of", action.part),
         };
         let outcome = self.parts.outcome(action.outcome);

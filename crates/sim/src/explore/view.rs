@@ -1,6 +1,7 @@
 //! What explorers look at in a part of the rack, taken out once for each state of the part.
 
 use super::layout::Layout;
+use super::member::Member;
 use super::node::Node;
 use super::packet::Value;
 use super::plan::Next;
@@ -60,6 +61,16 @@ pub struct View {
     pub threads: Vec<ThreadView>,
     /// Packets that its home agent may send again.
     pub home_resends: usize,
+    /// Whether what it was has died.
+    pub gone: bool,
+    /// The epoch it is in.
+    pub epoch: u32,
+    /// Whether its home agent serves nothing.
+    pub frozen: bool,
+    /// Whether it is in no rebuild.
+    pub in_service: bool,
+    /// What it may tell others in a rebuild again.
+    pub retells: usize,
 }
 
 /// Looks at a node.
@@ -119,7 +130,26 @@ pub fn of_node(node: &mut Node, layout: &Layout) -> View {
         holding,
         threads,
         home_resends,
+        gone: false,
+        epoch: node.home.epoch(),
+        frozen: node.home.frozen(),
+        in_service: true,
+        retells: 0,
     }
+}
+
+/// Looks at a node that is or was in a rebuild. Until it goes on its threads wait.
+pub fn of_member(member: &mut Member, layout: &Layout) -> View {
+    let mut view = of_node(&mut member.node, layout);
+    view.in_service = member.done;
+    view.retells = member.resends();
+    if !member.done {
+        view.home_resends = 0;
+        for thread in &mut view.threads {
+            (thread.next, thread.resends) = (Next::Nothing, 0);
+        }
+    }
+    view
 }
 
 /// Nothing is to be seen of what has died.
@@ -128,6 +158,7 @@ pub fn of_nothing(layout: &Layout) -> View {
         entries: vec![None; layout.blocks()],
         memory: vec![None; layout.blocks()],
         copies: vec![None; layout.blocks()],
+        gone: true,
         ..View::default()
     }
 }

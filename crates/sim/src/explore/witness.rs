@@ -65,11 +65,21 @@ pub enum Witness {
     LostWithNode,
     /// Someone was told so.
     ToldLost,
+    /// A new epoch began in the middle of a rebuild.
+    RebuildCutOff,
+    /// What a member of a rebuild had sent was sent again.
+    ToldAgain,
+    /// A node had gone on while another one still waited for somebody.
+    WentOnFirst,
+    /// A block would have been lost with a node if a rebuild that was cut off had not brought it home.
+    SavedFromLoss,
+    /// A node that had gone on was cut off by the next epoch together with one that had not.
+    CutOffApart,
 }
 
 impl Witness {
     /// All of them.
-    pub const ALL: [Witness; 30] = [
+    pub const ALL: [Witness; 35] = [
         Witness::TwoSharers,
         Witness::TwoReadersLock,
         Witness::RefusedLocked,
@@ -100,6 +110,11 @@ impl Witness {
         Witness::Rescued,
         Witness::LostWithNode,
         Witness::ToldLost,
+        Witness::RebuildCutOff,
+        Witness::ToldAgain,
+        Witness::WentOnFirst,
+        Witness::SavedFromLoss,
+        Witness::CutOffApart,
     ];
 
     /// Its name in reports: `two-sharers`.

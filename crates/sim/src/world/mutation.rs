@@ -33,6 +33,10 @@ pub enum Mutation {
     ForgetRead,
     /// It does not send home what it gave away to an event that did not get it.
     ForgetGiven,
+    /// It lets go of a block that it has sent home before home says that it has it.
+    LetGoEarly,
+    /// A home whose rebuild is cut off forgets which blocks have come home.
+    ForgetRescued,
     /// A home makes its entries before everyone has told it of copies.
     SettleEarly,
     /// A node goes on using its copies of memory whose home is dead.
@@ -70,8 +74,15 @@ impl Mutation {
     /// Those that explorers play.
     pub fn explored() -> impl Iterator<Item = Mutation> {
         let all = Self::IN_ONE_EPOCH.iter().chain(&Self::OF_EPOCHS);
-        all.copied()
+        all.chain(&Self::OF_REBUILDS).copied()
     }
+
+    /// Those that show inside a rebuild, and that explorers play.
+    pub const OF_REBUILDS: [Mutation; 3] = [
+        Mutation::SettleEarly,
+        Mutation::LetGoEarly,
+        Mutation::ForgetRescued,
+    ];
 
     /// Those that show when an epoch ends, and that explorers play.
     pub const OF_EPOCHS: [Mutation; 3] = [
@@ -94,7 +105,7 @@ impl Mutation {
         Mutation::UnlockOnce,
     ];
 
-    /// All of them.
+    /// All that worlds play.
     pub const ALL: [Mutation; 27] = [
         Mutation::AcceptStaleData,
         Mutation::ForgetReader,
