@@ -3,8 +3,8 @@
 use crate::process::{run, stderr, stdout};
 use std::process::Command;
 
-const COMMANDS: [&str; 8] = [
-    "demo", "kv", "switch", "node", "bench", "doctor", "members", "check",
+const COMMANDS: [&str; 9] = [
+    "demo", "kv", "switch", "node", "bench", "doctor", "members", "check", "soak",
 ];
 
 #[test]

@@ -36,8 +36,7 @@ pub struct CheckArgs {
     /// Let more go wrong
     #[arg(long)]
     deep: bool,
-    /// Put a defect in, and see what a broken rule looks like: the first scenario that notices it ends the search.
-    /// A name that is none shows the names
+    /// Put a defect in, to see what a broken rule looks like; a name that is none shows the names
     #[arg(long, value_name = "NAME", value_parser = defect)]
     defect: Option<Mutation>,
     /// Stop each scenario after so many seconds
