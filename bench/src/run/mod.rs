@@ -2,6 +2,7 @@
 //! lists them.
 
 pub mod failover;
+pub mod failover_sim;
 pub mod hit;
 pub mod kv;
 mod kv_recorded;

@@ -28,6 +28,7 @@ mod record;
 mod run;
 mod switch_host;
 mod thread;
+mod timeline;
 mod trace;
 mod violation;
 
@@ -40,6 +41,7 @@ pub use mutation::Mutation;
 pub use random::Random;
 pub use run::{Report, Seen, World};
 pub use thread::{LiveEvent, Work};
+pub use timeline::Sample;
 pub use violation::Violation;
 
 /// Chunks that a world's home may hand out.

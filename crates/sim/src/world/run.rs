@@ -144,7 +144,7 @@ impl World {
         Ok(world.report())
     }
 
-    fn new(seed: u64, config: &Config) -> Self {
+    pub(super) fn new(seed: u64, config: &Config) -> Self {
         let mut random = Random::new(seed);
         let draw = random.draw() as u32;
         let threads = usize::from(config.nodes) * usize::from(config.threads);
@@ -235,7 +235,7 @@ impl World {
         node
     }
 
-    fn start(&mut self) {
+    pub(super) fn start(&mut self) {
         for thread in 0..self.threads.len() {
             self.fabric.schedule(0, Occurrence::Wake(thread));
         }
@@ -244,7 +244,7 @@ impl World {
         }
     }
 
-    fn happen(&mut self, what: Occurrence) {
+    pub(super) fn happen(&mut self, what: Occurrence) {
         match what {
             Occurrence::Wake(thread) => self.with_thread(thread, Thread::advance),
             Occurrence::Tick(member) => self.tick(member),
@@ -350,7 +350,7 @@ impl World {
     }
 
     /// Moves on from faults to calm, from work to the emptying of caches, from there to the end.
-    fn turn_page(&mut self) -> Result<bool, Box<Violation>> {
+    pub(super) fn turn_page(&mut self) -> Result<bool, Box<Violation>> {
         let now = self.fabric.now;
         let all = self.threads.len() as u64 * u64::from(self.config.operations);
         let done: u64 = self.threads.iter().map(|t| t.work.operations).sum();

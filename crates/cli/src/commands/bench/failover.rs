@@ -4,6 +4,7 @@ use super::Progress;
 use clap::Args;
 use rackmem_bench::run::BenchError;
 use rackmem_bench::run::failover::{self, FailoverReport};
+use rackmem_bench::run::failover_sim;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -25,6 +26,22 @@ pub struct FailoverArgs {
     /// Milliseconds that the rack is whole, without the victim, and whole again
     #[arg(long, value_name = "MS", num_args = 3, default_values_t = [2000, 3000, 4000])]
     phases: Vec<u64>,
+    /// Simulate the death of the switch instead, in virtual time: what a recovery takes on the network alone
+    #[arg(long, conflicts_with_all = ["lease_ms", "sharing", "reads", "phases"])]
+    pub sim: bool,
+    /// The seed of the simulated world
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "sim")]
+    seed: u64,
+}
+
+/// Simulates it: the figures, and a plot.
+pub fn simulate(
+    args: &FailoverArgs,
+) -> std::result::Result<(rackmem_bench::report::Report, String), BenchError> {
+    failover_sim::run(&failover_sim::Options {
+        nodes: args.nodes as u16,
+        seed: args.seed,
+    })
 }
 
 pub fn run(

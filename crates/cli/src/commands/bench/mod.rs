@@ -29,6 +29,7 @@ Examples:
   rackmem bench loss                             a network that loses 1% and 5% beside a perfect one
   rackmem bench micro --sim --figure 9           the paper's cluster in a performance model, beside the paper
   rackmem bench failover --lease-ms 500          the switch dies and comes back, then a node
+  rackmem bench failover --sim --nodes 8         the same for the switch, in virtual time
   rackmem bench kv --vs redis                    the store beside redis-server, same client, same keys
   rackmem --json bench hit > hit.json            one object; the names of its cases are stable
 
@@ -75,6 +76,16 @@ pub fn run(args: &BenchArgs, json: bool) -> Result<Ended> {
             }
             None => micro::run(args, &mut tell),
         },
+        Bench::Failover(args) if args.sim => {
+            let told = failover::simulate(args);
+            bar.finish_and_clear();
+            let (report, plot) = told.map_err(explain)?;
+            print(&report, json)?;
+            if !json {
+                out::line(plot);
+            }
+            return Ok(Ended::Done);
+        }
         Bench::Failover(args) => {
             let told = failover::run(args, &mut tell);
             bar.finish_and_clear();
