@@ -178,6 +178,16 @@ const CAUGHT: [(Mutation, &str, &str); CASES] = [
         "inside-pair",
         "directory covers caches",
     ),
+    (
+        Mutation::KeepDeadCopies,
+        "epoch-home-dies",
+        "nothing of the dead",
+    ),
+    (
+        Mutation::ForgetEpoch,
+        "epoch-node-returns",
+        "nothing of the past",
+    ),
     (Mutation::LetGoEarly, "inside-again", "home is current"),
     (
         Mutation::ForgetRescued,

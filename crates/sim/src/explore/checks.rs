@@ -5,7 +5,8 @@ use super::moves::Rack;
 use super::state::State;
 use super::view::{Entry, View};
 use super::witness::Witness;
-use crate::invariants::{BlockState, Copy, INVARIANTS, Owners};
+use crate::invariants::{BlockState, Copy, INVARIANTS, Owners, nothing_of_the_dead};
+use rackmem_proto::wire::Copyset;
 
 /// The lock word of an entry that the switch serves no more.
 const RETIRED: u16 = 1 << 15;
@@ -20,7 +21,10 @@ impl Rack {
         }
         (0..self.layout.blocks()).find_map(|block| {
             let settled = self.settled(state, block);
-            if self.entry(state, block)?.lost {
+            let Some(entry) = self.entry(state, block) else {
+                return self.of_the_dead(state, block);
+            };
+            if entry.lost {
                 return self.lost(state, block);
             }
             let seen = self.block(state, block)?;
@@ -37,11 +41,30 @@ impl Rack {
         })
     }
 
+    /// Nobody has a copy of memory that has gone with its home.
+    fn of_the_dead(&self, state: &State, block: usize) -> Option<Complaint> {
+        let nodes = 0..self.layout.scenario.nodes;
+        let holders = nodes.filter(|&node| {
+            let view = self.view(state, usize::from(node));
+            view.copies[block].is_some()
+        });
+        let holders = holders.fold(Copyset::EMPTY, Copyset::with);
+        let home = self.layout.scenario.homes[block];
+        let detail = nothing_of_the_dead::broken(home, holders)?;
+        Some((
+            nothing_of_the_dead::NAME,
+            nothing_of_the_dead::SECTION,
+            detail,
+        ))
+    }
+
     /// A block may be lost only if a node has died, and then nobody has it.
     fn lost(&mut self, state: &State, block: usize) -> Option<Complaint> {
         self.seen.see(Witness::LostWithNode);
         let mut nodes = 0..usize::from(self.layout.scenario.nodes);
-        let died = nodes.clone().any(|node| self.view(state, node).gone);
+        let died = nodes
+            .clone()
+            .any(|node| self.view(state, node).gone || self.view(state, node).incarnation > 1);
         let had = nodes.any(|node| self.view(state, node).copies[block].is_some());
         let detail = format!("block {block} is lost, died: {died}, a node has it: {had}");
         (!died || had).then_some(("no data is lost", "§5.4", detail))

@@ -8,7 +8,7 @@ use super::layout::Layout;
 use super::node::Node;
 use super::packet::{Packet, Value, WORDS};
 use super::plan::Plan;
-use super::scenario::{MAX_OPERATIONS, Op};
+use super::scenario::{MAX_OPERATIONS, MAX_THREADS, Op};
 use super::thread::{Purpose, Stage, State, Then};
 use super::witness::Witness;
 use crate::world::Mutation;
@@ -34,10 +34,15 @@ impl Node {
             return;
         };
         let Some(op) = thread.op(layout) else { return };
-        match self.plan(op, reserved) {
+        match self.plan(op, reserved, layout) {
             Plan::Wait => {}
             Plan::Hit(block) => {
                 self.perform(at, block, layout, fx);
+                self.threads[at].finish();
+            }
+            Plan::Nowhere(block) => {
+                fx.seen.see(Witness::HomeGone);
+                self.slots[usize::from(block)].reserved &= !reserved;
                 self.threads[at].finish();
             }
             Plan::Gone(block) => {
@@ -304,7 +309,8 @@ impl Node {
         match thread.op(layout) {
             Some(Op::Read(_)) => fx.observed.push(Observation::Read(block, *words)),
             Some(Op::Write(_)) => {
-                let number = thread.index * MAX_OPERATIONS + usize::from(thread.done) + 1;
+                let earlier = (self.incarnation as usize - 1) * MAX_THREADS * MAX_OPERATIONS;
+                let number = earlier + thread.index * MAX_OPERATIONS + usize::from(thread.done) + 1;
                 let written: Value = [number as u8; WORDS];
                 fx.observed.push(Observation::Wrote(block, *words, written));
                 *words = written;

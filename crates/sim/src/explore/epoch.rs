@@ -1,18 +1,20 @@
 //! A new epoch: something dies in the middle of whatever is under way, and the others make the directory anew (§5.4).
 //!
 //! The change is one step here. Nobody executes anything while it lasts, and what its own packets suffer is tried
-//! out by itself (`inside`); what explorers look for is the state that it begins
-//! in, which is any, and what becomes of it. Packets of the old epoch are taken out: every role looks at the epoch first.
+//! out by itself (`inside`); what explorers look for is the state that it begins in, which is any, and what becomes of it.
+//! Packets of the old epoch are taken out: every role looks at the epoch first. That it does is tried out as well, where a
+//! scenario keeps one of them in flight for as long as it likes (`late`).
 
 use super::effects::{Complaint, Effects};
-use super::layout::{EPOCH, Layout};
+use super::layout::{EPOCH, Layout, Standing};
 use super::member::{Change, Member};
-use super::moves::{Rack, observe};
+use super::moves::{Broken, Move, Rack, observe};
 use super::node::Node;
 use super::packet::{FIT, Packet, telling};
-use super::parts::Part;
-use super::scenario::Failure;
+use super::parts::{Input, Part};
+use super::scenario::{Failure, MAX_NODES};
 use super::state::State;
+use super::witness::Witness;
 use rackmem_proto::Output;
 use rackmem_proto::flowcc::{Members, Next, Rebuild};
 use rackmem_proto::switch::SwitchProgram;
@@ -20,6 +22,17 @@ use rackmem_proto::wire::{Copyset, Dest};
 
 /// Rounds after which a rebuild over a perfect network has long ended.
 const ROUNDS: usize = 100;
+
+impl Failure {
+    /// Epochs that it takes.
+    pub(super) fn epochs(self) -> u8 {
+        if matches!(self, Failure::Restart(_)) {
+            2
+        } else {
+            1
+        }
+    }
+}
 
 impl Rack {
     /// The state after a failure; `None` if what would fail has died before, or never was.
@@ -43,29 +56,47 @@ impl Rack {
         let (before, had_switch) = (nodes.len(), switch.is_some());
         match failure {
             Failure::Switch => switch = None,
-            Failure::Node(dead) => nodes.retain(|node| node.id != dead),
+            Failure::Node(dead) | Failure::Restart(dead) => nodes.retain(|node| node.id != dead),
             Failure::NewSwitch => switch = layout.switch(),
-            Failure::Nothing => {}
+            Failure::Nothing | Failure::Return(_) => {}
         }
         let gone = match failure {
-            Failure::Node(node) if nodes.len() < before => Copyset::of(node),
+            Failure::Node(node) | Failure::Restart(node) if nodes.len() < before => {
+                Copyset::of(node)
+            }
+            Failure::Return(node) if nodes.iter().all(|other| other.id != node) => Copyset::EMPTY,
             Failure::Switch if had_switch => Copyset::EMPTY,
             Failure::NewSwitch if layout.has_switch() => Copyset::EMPTY,
             Failure::Nothing => Copyset::EMPTY,
             _ => return Ok(None),
         };
         let past = layout.scenario.budget.epochs - state.left.epochs;
+        let epoch = EPOCH + u32::from(past) + u32::from(failure.epochs());
+        if let Failure::Return(node) | Failure::Restart(node) = failure {
+            let standing = Standing {
+                epoch,
+                incarnation: 2,
+                switch: switch.is_some(),
+            };
+            nodes.push(Node::new(node, layout, standing));
+            self.seen.see(Witness::CameBack);
+        }
+        let mut started = [0; MAX_NODES];
+        for node in &nodes {
+            started[usize::from(node.id)] = node.incarnation as u8;
+        }
         let founders = nodes
             .iter()
             .fold(Copyset::EMPTY, |set, node| set.with(node.id));
         let change = Change {
             who: Members {
-                epoch: EPOCH + u32::from(past) + 1,
+                epoch,
                 founders,
                 switch: switch.is_some(),
             },
             settled: EPOCH + u32::from(past),
             gone,
+            started,
             switch_lost: had_switch && matches!(failure, Failure::Switch | Failure::NewSwitch),
         };
         let mut fx = Effects {
@@ -102,6 +133,73 @@ impl Rack {
             .collect();
         next.packets.sort_unstable();
         Ok(Some(next))
+    }
+}
+
+impl Rack {
+    /// A failure that begins a new epoch, in the middle of whatever is under way.
+    pub(super) fn epochs(
+        &mut self,
+        state: &State,
+        into: &mut Vec<(Move, State)>,
+    ) -> Result<(), Broken> {
+        let failures = self.layout.scenario.failures;
+        for (nth, failure) in failures.iter().enumerate() {
+            let input = Input::Epoch(nth as u8);
+            let outcome = self.parts.step(state.parts[0], input, &self.layout);
+            let action = Move {
+                part: 0,
+                input,
+                stays: false,
+                lost: 0,
+                outcome,
+            };
+            let failure = *failure;
+            let Some(epochs) = state.left.epochs.checked_sub(failure.epochs()) else {
+                continue;
+            };
+            let begun = if self.layout.scenario.inside {
+                let gone = self.parts.number(Part::Gone, &self.layout);
+                Ok(self.begin_view(state, nth, gone))
+            } else {
+                self.begin_epoch(state, failure)
+            };
+            match begun {
+                Ok(Some(mut next)) => {
+                    next.left.epochs = epochs;
+                    self.stay_late(state, &next, action, into);
+                    into.push((action, next));
+                }
+                Ok(None) => {}
+                Err(complaint) => return Err((action, complaint)),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Rack {
+    /// A packet of the past stays in flight, any one.
+    fn stay_late(
+        &self,
+        before: &State,
+        after: &State,
+        action: Move,
+        into: &mut Vec<(Move, State)>,
+    ) {
+        if !self.layout.scenario.late {
+            return;
+        }
+        for (at, &packet) in before.packets.iter().enumerate() {
+            if at > 0 && before.packets[at - 1] == packet {
+                continue;
+            }
+            let mut late = after.clone();
+            late.packets.push(packet);
+            late.packets.sort_unstable();
+            let stays = true;
+            into.push((Move { stays, ..action }, late));
+        }
     }
 }
 

@@ -60,6 +60,7 @@ impl Views {
         Change {
             who,
             settled: made,
+            started: std::array::from_fn(|node| who.founders.contains(node as u16).into()),
             gone: Copyset(old.founders.0 & !who.founders.0),
             switch_lost: old.switch && !who.switch,
         }

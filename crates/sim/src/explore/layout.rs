@@ -20,6 +20,20 @@ const ON_DEMAND: Migration = Migration {
 /// Decides which sharer provides data.
 const SEED: u32 = 1;
 
+/// Chunks of an incarnation of a node.
+const CHUNKS: u32 = MAX_BLOCKS as u32;
+
+/// What a node starts into.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Standing {
+    /// The epoch.
+    pub epoch: u32,
+    /// How often it has started.
+    pub incarnation: u32,
+    /// Whether there is a switch.
+    pub switch: bool,
+}
+
 /// A scenario and what follows from it.
 pub struct Layout {
     /// The scenario.
@@ -53,13 +67,15 @@ impl Layout {
         if scenario.in_switch.iter().any(|b| usize::from(*b) >= blocks) {
             return Err("a block in the switch that the rack has not");
         }
+        let age = |at: usize| u64::from(scenario.young.contains(&(at as u8)));
         let before = |at: usize, home: NodeId| {
-            let earlier = scenario.homes[..at].iter();
-            earlier.filter(|other| **other == home).count() as u64
+            let earlier = (0..at).filter(|&other| scenario.homes[other] == home);
+            earlier.filter(|&other| age(other) == age(at)).count() as u64
         };
         let homes = scenario.homes.iter().enumerate();
         let tags = homes.map(|(at, &home)| {
-            let offset = before(at, home) * u64::from(BLOCK_BYTES);
+            let chunk = age(at) * u64::from(CHUNKS) + before(at, home);
+            let offset = chunk * u64::from(BLOCK_BYTES);
             Tag(u64::from(home) << 48 | offset)
         });
         let programs = scenario.programs.iter().enumerate();
@@ -124,9 +140,18 @@ impl Layout {
         (part < self.parts()).then_some(part)
     }
 
+    /// The incarnation of its home that has a block.
+    pub fn incarnation(&self, block: u8) -> u32 {
+        1 + u32::from(self.scenario.young.contains(&block))
+    }
+
     /// A node's home agent with its blocks handed out.
-    pub fn home(&self, node: NodeId) -> HomeAgent {
-        let blocks = self.scenario.homes.iter().filter(|home| **home == node);
+    pub fn home(&self, node: NodeId, standing: Standing) -> HomeAgent {
+        let mine = |block: &u8| {
+            self.scenario.homes[usize::from(*block)] == node
+                && self.incarnation(*block) == standing.incarnation
+        };
+        let blocks = (0..self.blocks() as u8).filter(mine);
         let chunks = blocks.count() as u32;
         let style = match self.scenario.rack {
             Rack::Gather => Style::Gather,
@@ -134,10 +159,10 @@ impl Layout {
         };
         let mut home = HomeAgent::new(HomeConfig {
             node,
-            epoch: EPOCH,
+            epoch: standing.epoch,
             block: BLOCK_BYTES,
-            chunks,
-            incarnation: 1,
+            chunks: CHUNKS,
+            incarnation: standing.incarnation,
             migration: self.has_switch().then_some(ON_DEMAND),
             style,
             seed: SEED,
@@ -147,13 +172,13 @@ impl Layout {
     }
 
     /// A requester that has done nothing.
-    pub fn engine(&self, id: RequesterId) -> Requester {
+    pub fn engine(&self, id: RequesterId, standing: Standing) -> Requester {
         Requester::new(RequesterConfig {
             id,
-            epoch: EPOCH,
-            incarnation: 1,
+            epoch: standing.epoch,
+            incarnation: standing.incarnation,
             block: BLOCK_BYTES,
-            switch: self.has_switch(),
+            switch: standing.switch,
             min_timeout: 1,
             give_up: NEVER,
         })

@@ -4,6 +4,7 @@ use super::effects::Effects;
 use super::layout::Layout;
 use super::node::Node;
 use super::packet::{BLOCK_BYTES, FIT, Packet, Value, telling};
+use super::scenario::MAX_NODES;
 use super::witness::Witness;
 use crate::world::Mutation;
 use rackmem_proto::Data;
@@ -22,8 +23,30 @@ pub struct Change {
     pub settled: u32,
     /// The nodes that have died since.
     pub gone: Copyset,
+    /// How often each node has started, 0 for one that is dead.
+    pub started: [u8; MAX_NODES],
     /// Whether the switch has.
     pub switch_lost: bool,
+}
+
+/// Memory of the dead is nobody's, and who comes back begins with the same numbers.
+fn forget(node: &mut Node, gone: Copyset, layout: &Layout, fx: &mut Effects) {
+    for block in 0..layout.blocks() {
+        if !gone.contains(layout.scenario.homes[block]) {
+            continue;
+        }
+        let slot = &mut node.slots[block];
+        let dropped = slot.status != LocalStatus::Invalid;
+        fx.seen.see_if(dropped, Witness::DroppedWithHome);
+        if !layout.mutated(Mutation::KeepDeadCopies) {
+            slot.status = LocalStatus::Invalid;
+        }
+        node.downgraded[block] = false;
+    }
+    node.retained.retain(|(requester, _, block, _)| {
+        let home = layout.scenario.homes[usize::from(*block)];
+        !gone.contains(requester.node) && !gone.contains(home)
+    });
 }
 
 /// A member of the rack and its part in the rebuild.
@@ -96,11 +119,10 @@ impl Member {
                 .see_if(!waiting && cut.open[2].is_some(), Witness::FencedHeld);
             node.advance(at, layout, fx);
         }
-        for block in 0..layout.blocks() {
-            if change.gone.contains(layout.scenario.homes[block]) {
-                node.slots[block].status = LocalStatus::Invalid;
-            }
-        }
+        node.homes = change.started;
+        forget(&mut node, change.gone, layout, fx);
+        mine.retain(|open| !change.gone.contains(open.tag.home()));
+        read.retain(|tag| !change.gone.contains(tag.home()));
         for open in &mine {
             node.home.note_open(node.id, *open, change.settled);
         }

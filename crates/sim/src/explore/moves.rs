@@ -120,6 +120,7 @@ impl Rack {
         into: &mut Vec<(Move, State)>,
     ) -> Result<(), Broken> {
         let packet = state.packets[at];
+        let nodes = usize::from(self.layout.scenario.nodes);
         let Some(part) = self.layout.part(self.parts.packet(packet).to) else {
             return Ok(());
         };
@@ -131,8 +132,16 @@ impl Rack {
         };
         self.happen(state, part, input, price, into)?;
         let outcome = self.parts.step(state.parts[part], input, &self.layout);
+        let past =
+            self.parts.packet(packet).header.epoch != self.parts.view(state.parts[part]).epoch;
         let outcome = self.parts.outcome(outcome);
         let ignored = outcome.next == state.parts[part] && outcome.sent.is_empty();
+        if self.layout.scenario.late && past && !ignored && part < nodes {
+            let detail = "a packet of a past epoch has changed something".into();
+            let action = into.last().map(|last| last.0);
+            let broken = |action| (action, ("nothing of the past", "§5.4", detail));
+            return action.map_or(Ok(()), |action| Err(broken(action)));
+        }
         if let Some(duplicates) = left.duplicates.checked_sub(1)
             && !ignored
         {
@@ -225,8 +234,9 @@ impl Rack {
     /// Whether a request would be granted if it arrived now.
     fn may_succeed(&self, state: &State, part: usize, kind: Kind, block: u8) -> bool {
         // The switch is asked first, and refuses for an entry that it is giving back until its location is free.
+        // A home that has come back without it says so, which ends the operation.
         let Some((at_home, in_switch)) = self.entries(state, usize::from(block)) else {
-            return false;
+            return true;
         };
         let entry = in_switch.unwrap_or(at_home);
         let mut word = entry.lock;
@@ -321,50 +331,14 @@ impl Rack {
             let Some(thread) = threads.get(usize::from(requester.slot)) else {
                 return true;
             };
-            if thread.open.contains(&Some(seq)) {
+            let past = parts.packet(packet).header.epoch != parts.view(part).epoch;
+            if past || thread.open.contains(&Some(seq)) {
                 return true;
             }
             let outcome = parts.step(part, Input::Arrival(packet), layout);
             let outcome = parts.outcome(outcome);
             outcome.next != part || !outcome.sent.is_empty()
         });
-    }
-}
-
-impl Rack {
-    /// A failure that begins a new epoch, in the middle of whatever is under way.
-    fn epochs(&mut self, state: &State, into: &mut Vec<(Move, State)>) -> Result<(), Broken> {
-        let Some(epochs) = state.left.epochs.checked_sub(1) else {
-            return Ok(());
-        };
-        let failures = self.layout.scenario.failures;
-        for (nth, failure) in failures.iter().enumerate() {
-            let input = Input::Epoch(nth as u8);
-            let outcome = self.parts.step(state.parts[0], input, &self.layout);
-            let action = Move {
-                part: 0,
-                input,
-                stays: false,
-                lost: 0,
-                outcome,
-            };
-            let failure = *failure;
-            let begun = if self.layout.scenario.inside {
-                let gone = self.parts.number(Part::Gone, &self.layout);
-                Ok(self.begin_view(state, nth, gone))
-            } else {
-                self.begin_epoch(state, failure)
-            };
-            match begun {
-                Ok(Some(mut next)) => {
-                    next.left.epochs = epochs;
-                    into.push((action, next));
-                }
-                Ok(None) => {}
-                Err(complaint) => return Err((action, complaint)),
-            }
-        }
-        Ok(())
     }
 }
 

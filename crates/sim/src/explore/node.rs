@@ -3,8 +3,9 @@
 //! A cache has a place for every block, and only programs evict: which block must go is no matter of coherence.
 
 use super::effects::Effects;
-use super::layout::Layout;
+use super::layout::{Layout, Standing};
 use super::packet::{Packet, Value};
+use super::scenario::MAX_NODES;
 use super::thread::Thread;
 use super::witness::Witness;
 use crate::world::Mutation;
@@ -41,6 +42,10 @@ pub struct Node {
     pub slots: Vec<Slot>,
     /// Its threads, by the slots of their requesters.
     pub threads: Vec<Thread>,
+    /// How often it has started.
+    pub incarnation: u32,
+    /// How often each node has, 0 for one that is dead.
+    pub homes: [u8; MAX_NODES],
     pub(super) executed: LastExecuted,
     pub(super) retained: Vec<Retained>,
     /// Blocks that this cache has downgraded: their homes may not have them yet.
@@ -52,14 +57,18 @@ pub type Retained = (RequesterId, Seq, u8, Value);
 
 impl Node {
     /// A node before anything has happened.
-    pub fn new(id: NodeId, layout: &Layout) -> Self {
+    pub fn new(id: NodeId, layout: &Layout, standing: Standing) -> Self {
         let threads = layout.scenario.threads_of(id);
         Node {
             id,
-            home: layout.home(id),
+            home: layout.home(id, standing),
             memory: vec![Value::default(); layout.blocks()],
             slots: vec![Slot::default(); layout.blocks()],
-            threads: threads.map(|index| Thread::new(index, layout)).collect(),
+            threads: threads
+                .map(|index| Thread::new(index, layout, standing))
+                .collect(),
+            incarnation: standing.incarnation,
+            homes: [1; MAX_NODES],
             executed: LastExecuted::default(),
             retained: Vec::new(),
             downgraded: vec![false; layout.blocks()],
@@ -68,6 +77,7 @@ impl Node {
 
     /// Everything that decides what it will do.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
+        (self.incarnation, self.homes).hash(into);
         self.home.fingerprint(into);
         self.executed.fingerprint(into);
         self.memory.hash(into);
@@ -81,8 +91,14 @@ impl Node {
 
     /// Takes a packet.
     pub fn handle(&mut self, packet: &Packet, layout: &Layout, fx: &mut Effects) {
+        let mut taken = *packet;
+        if layout.mutated(Mutation::ForgetEpoch) {
+            taken.header.epoch = self.home.epoch();
+        }
+        let packet = &taken;
         let header = &packet.header;
         if header.epoch != self.home.epoch() {
+            fx.seen.see(Witness::IgnoredPast);
             return;
         }
         if let Some((requester, _)) = packet.answers() {

@@ -6,7 +6,7 @@
 
 use super::effects::{Complaint, Effects, Observation};
 use super::inside::{self, Views};
-use super::layout::Layout;
+use super::layout::{EPOCH, Layout, Standing};
 use super::member::Member;
 use super::node::Node;
 use super::packet::Packet;
@@ -116,8 +116,13 @@ impl Parts {
             outcomes: Vec::new(),
             scratch: Bytes::default(),
         };
+        let standing = Standing {
+            epoch: EPOCH,
+            incarnation: 1,
+            switch: layout.has_switch(),
+        };
         let nodes = 0..layout.scenario.nodes;
-        let mut nodes: Vec<Node> = nodes.map(|id| Node::new(id, layout)).collect();
+        let mut nodes: Vec<Node> = nodes.map(|id| Node::new(id, layout, standing)).collect();
         let mut switch = layout.switch();
         if let Some(switch) = &mut switch {
             for &block in layout.scenario.in_switch {

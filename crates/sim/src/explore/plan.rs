@@ -27,6 +27,8 @@ pub enum Plan {
     Wait,
     /// Nothing: the copy is good for it.
     Hit(u8),
+    /// Nothing: the block's home is not a member, or not yet.
+    Nowhere(u8),
     /// Nothing: there is no copy to evict.
     Gone(u8),
     /// An event.
@@ -44,7 +46,7 @@ impl Node {
                 let Some(op) = thread.op(layout) else {
                     return Next::Nothing;
                 };
-                match self.plan(op, reserved) {
+                match self.plan(op, reserved, layout) {
                     Plan::Wait => Next::Nothing,
                     Plan::Begin(purpose, block) if refused => Next::Again(purpose.kind(), block),
                     _ => Next::Free,
@@ -54,12 +56,17 @@ impl Node {
     }
 
     /// What an operation needs.
-    pub fn plan(&self, op: Op, reserved: bool) -> Plan {
+    pub fn plan(&self, op: Op, reserved: bool, layout: &Layout) -> Plan {
         let (Op::Read(block)
         | Op::Write(block)
         | Op::Evict(block)
         | Op::HoldRead(block)
         | Op::HoldWrite(block)) = op;
+        let home = layout.scenario.homes[usize::from(block)];
+        let started = u32::from(self.homes[usize::from(home)]);
+        if started == 0 || started < layout.incarnation(block) {
+            return Plan::Nowhere(block);
+        }
         let slot = self.slots[usize::from(block)];
         let taken = slot.reserved && !reserved;
         match (op, slot.status) {
@@ -87,7 +94,7 @@ impl Node {
             let thread = &self.threads[other];
             let resting = matches!(thread.state, State::Resting { .. });
             let op = thread.op(layout).filter(|_| resting && other != at);
-            op.is_some_and(|op| self.plan(op, false) == Plan::Wait)
+            op.is_some_and(|op| self.plan(op, false, layout) == Plan::Wait)
         };
         let waited = (0..self.threads.len()).any(waits);
         fx.seen.see_if(waited, Witness::WaitedForNeighbour);

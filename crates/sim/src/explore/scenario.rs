@@ -42,8 +42,12 @@ pub struct Program {
 pub enum Failure {
     /// The switch.
     Switch,
-    /// A node that is the home of nothing.
+    /// A node.
     Node(NodeId),
+    /// Nothing: a node that has died comes back with empty hands, in its next incarnation.
+    Return(NodeId),
+    /// A node, which comes back before it is missed: it is excluded and admitted in one go, which is two epochs.
+    Restart(NodeId),
     /// Nothing: a new switch comes, in the place of the old one if that has not died before.
     NewSwitch,
     /// Nothing: the rack goes into a new epoch as it is.
@@ -89,6 +93,10 @@ pub struct Scenario {
     pub nodes: u16,
     /// The home of each block.
     pub homes: &'static [NodeId],
+    /// Blocks of memory that their homes give only when they have come back.
+    pub young: &'static [u8],
+    /// Whether a packet of a past epoch stays in flight, any one.
+    pub late: bool,
     /// The threads.
     pub programs: &'static [Program],
     /// Blocks whose entries the switch owns from the start.

@@ -1,6 +1,6 @@
 //! An application thread as explorers see it: where it is in its program, and what its event is doing.
 
-use super::layout::Layout;
+use super::layout::{Layout, Standing};
 use super::scenario::Op;
 use crate::invariants::LiveEvent;
 use rackmem_proto::flowcc::{LocalStatus, Requester};
@@ -122,12 +122,12 @@ pub struct Thread {
 
 impl Thread {
     /// A thread that has done nothing.
-    pub fn new(index: usize, layout: &Layout) -> Self {
+    pub fn new(index: usize, layout: &Layout, standing: Standing) -> Self {
         let id = layout.requester(index);
         Thread {
             id,
             index,
-            engine: layout.engine(id),
+            engine: layout.engine(id, standing),
             state: FRESH,
             done: 0,
             unlocking: None,

@@ -63,6 +63,8 @@ pub struct View {
     pub home_resends: usize,
     /// Whether what it was has died.
     pub gone: bool,
+    /// How often it has started.
+    pub incarnation: u32,
     /// The epoch it is in.
     pub epoch: u32,
     /// Whether its home agent serves nothing.
@@ -131,6 +133,7 @@ pub fn of_node(node: &mut Node, layout: &Layout) -> View {
         threads,
         home_resends,
         gone: false,
+        incarnation: node.incarnation,
         epoch: node.home.epoch(),
         frozen: node.home.frozen(),
         in_service: true,

@@ -65,6 +65,14 @@ pub enum Witness {
     LostWithNode,
     /// Someone was told so.
     ToldLost,
+    /// A thread found that its block had gone with its home.
+    HomeGone,
+    /// A node dropped a copy because its home had died.
+    DroppedWithHome,
+    /// A node came back in its next incarnation.
+    CameBack,
+    /// A packet of a past epoch arrived, and did nothing.
+    IgnoredPast,
     /// A new epoch began in the middle of a rebuild.
     RebuildCutOff,
     /// What a member of a rebuild had sent was sent again.
@@ -79,7 +87,7 @@ pub enum Witness {
 
 impl Witness {
     /// All of them.
-    pub const ALL: [Witness; 35] = [
+    pub const ALL: [Witness; 39] = [
         Witness::TwoSharers,
         Witness::TwoReadersLock,
         Witness::RefusedLocked,
@@ -110,6 +118,10 @@ impl Witness {
         Witness::Rescued,
         Witness::LostWithNode,
         Witness::ToldLost,
+        Witness::HomeGone,
+        Witness::DroppedWithHome,
+        Witness::CameBack,
+        Witness::IgnoredPast,
         Witness::RebuildCutOff,
         Witness::ToldAgain,
         Witness::WentOnFirst,

@@ -77,8 +77,10 @@ impl Mutation {
         all.chain(&Self::OF_REBUILDS).copied()
     }
 
-    /// Those that show inside a rebuild, and that explorers play.
-    pub const OF_REBUILDS: [Mutation; 3] = [
+    /// Those that show inside a rebuild or afterwards, and that explorers play.
+    pub const OF_REBUILDS: [Mutation; 5] = [
+        Mutation::KeepDeadCopies,
+        Mutation::ForgetEpoch,
         Mutation::SettleEarly,
         Mutation::LetGoEarly,
         Mutation::ForgetRescued,

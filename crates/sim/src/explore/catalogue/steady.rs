@@ -1,0 +1,208 @@
+//! Racks whose members stay.
+
+use super::super::scenario::Op::{Evict, HoldRead, HoldWrite, Read, Write};
+use super::super::scenario::Scenario;
+use super::super::witness::Witness::{
+    AnsweredAgain, Collided, EvictedClean, EvictedDirty, Gathered, GrantedAfterRefusal,
+    GrantedBySwitch, HeldTogether, IgnoredOld, Migrated, PassedOnAfterMove, Recalled,
+    RefusedInvalid, RefusedLocked, RefusedMoved, Returned, Stayed, TailWaited, TwoReadersLock,
+    TwoSharers, UnlockAfterMove, UnlockedAgain, UpgradedOverSharers, WaitedForNeighbour,
+    WrittenBackUnderRead,
+};
+use super::{BASE, MORE, ONE_PLACE, SOME, SWITCH, and_moves, on, size};
+use crate::world::Rack;
+
+pub const STEADY: &[Scenario] = &[
+    Scenario {
+        name: "home-writers",
+        shows: "a block goes from writer to writer, and home (§5.1.1)",
+        programs: &[on(1, &[Write(0), Read(1)]), on(2, &[Write(0), Evict(0)])],
+        sometimes: &[RefusedLocked, GrantedAfterRefusal, Recalled, EvictedDirty],
+        size: size(146_321, 490_869),
+        ..BASE
+    },
+    Scenario {
+        name: "home-dirty-reads",
+        shows: "dirty data is home before its sharers may drop it (hard place 3)",
+        programs: &[on(1, &[Write(0), Write(1)]), on(2, &[Read(0), Read(1)])],
+        sometimes: &[WrittenBackUnderRead, TailWaited, TwoSharers, IgnoredOld],
+        size: size(152_259, 537_724),
+        ..BASE
+    },
+    Scenario {
+        name: "home-readers",
+        shows: "two readers and a writer: read unlocks are a union (hard place 4)",
+        programs: &[on(1, &[Read(0)]), on(2, &[Read(0)]), on(0, &[Write(0)])],
+        sometimes: &[TwoReadersLock, TwoSharers, RefusedLocked],
+        size: size(212_854, 746_136),
+        ..BASE
+    },
+    Scenario {
+        name: "home-upgrades",
+        shows: "two sharers that both want to write",
+        programs: &[on(1, &[Read(0), Write(0)]), on(2, &[Read(0), Write(0)])],
+        sometimes: &[UpgradedOverSharers, RefusedInvalid, GrantedAfterRefusal],
+        size: size(630_465, 1_924_162),
+        ..BASE
+    },
+    Scenario {
+        name: "home-evictions",
+        shows: "evictions race with requests for the same block",
+        programs: &[on(1, &[Write(0), Evict(0)]), on(2, &[Read(0), Evict(0)])],
+        sometimes: &[EvictedClean, EvictedDirty, RefusedInvalid],
+        size: size(787_421, 2_547_362),
+        ..BASE
+    },
+    Scenario {
+        name: "home-rewrites",
+        shows: "a block comes home again and again: old segments are not stored (§5.3.1)",
+        programs: &[on(1, &[Write(0), Evict(0), Write(0), Evict(0)])],
+        sometimes: &[EvictedDirty, UnlockedAgain],
+        size: size(19_608, 44_948),
+        ..BASE
+    },
+    Scenario {
+        name: "home-neighbours",
+        shows: "two threads of a node miss together (hard place 8)",
+        programs: &[on(1, &[Read(0)]), on(1, &[Write(0)]), on(2, &[Write(0)])],
+        sometimes: &[WaitedForNeighbour, UpgradedOverSharers, Recalled],
+        size: size(74_963, 224_870),
+        ..BASE
+    },
+    Scenario {
+        name: "home-segments",
+        shows: "segments of several grants and retransmissions (hard place 5)",
+        programs: &[on(1, &[Write(0)]), on(2, &[Write(0), Read(0)])],
+        segments: 2,
+        sometimes: &[Recalled, AnsweredAgain],
+        size: size(122_490, 507_402),
+        ..BASE
+    },
+    Scenario {
+        name: "home-locks",
+        shows: "bare locks exclude each other, whatever is lost (§6)",
+        programs: &[
+            on(1, &[HoldRead(0)]),
+            on(2, &[HoldRead(0)]),
+            on(0, &[HoldWrite(0)]),
+        ],
+        sometimes: &[HeldTogether, RefusedLocked, UnlockedAgain],
+        size: size(43_371, 138_258),
+        ..BASE
+    },
+    Scenario {
+        name: "home-lock-and-miss",
+        shows: "a bare lock keeps misses out and leaves the metadata alone (§6)",
+        programs: &[
+            on(1, &[HoldWrite(0), Read(0)]),
+            on(2, &[Write(0), HoldRead(0)]),
+        ],
+        sometimes: &[RefusedLocked, WrittenBackUnderRead, GrantedAfterRefusal],
+        size: size(1_227_825, 4_336_787),
+        ..BASE
+    },
+    Scenario {
+        name: "gather-writers",
+        shows: "the directory baseline: the home collects",
+        rack: Rack::Gather,
+        programs: &[on(1, &[Write(0), Read(1)]), on(2, &[Read(0), Write(0)])],
+        sometimes: &[Gathered, UpgradedOverSharers],
+        size: size(239_041, 815_956),
+        ..BASE
+    },
+    Scenario {
+        name: "switch-writers",
+        shows: "the same as home-writers where the switch owns the entries (§5.1.1)",
+        programs: &[on(1, &[Write(0), Read(1)]), on(2, &[Write(0), Evict(0)])],
+        sometimes: &[GrantedBySwitch, RefusedLocked, Recalled, EvictedDirty],
+        size: size(191_150, 656_870),
+        ..SWITCH
+    },
+    Scenario {
+        name: "switch-dirty-reads",
+        shows: "home-dirty-reads, owned by the switch (hard place 3)",
+        programs: &[on(1, &[Write(0), Write(1)]), on(2, &[Read(0), Read(1)])],
+        sometimes: &[WrittenBackUnderRead, TailWaited, TwoSharers, IgnoredOld],
+        size: size(192_275, 695_760),
+        ..SWITCH
+    },
+    Scenario {
+        name: "switch-readers",
+        shows: "home-readers, owned by the switch (hard place 4)",
+        programs: &[on(1, &[Read(0)]), on(2, &[Read(0)]), on(0, &[Write(0)])],
+        sometimes: &[TwoReadersLock, TwoSharers, RefusedLocked],
+        size: size(229_796, 806_129),
+        ..SWITCH
+    },
+    Scenario {
+        name: "switch-upgrades",
+        shows: "home-upgrades, owned by the switch",
+        programs: &[on(1, &[Read(0), Write(0)]), on(2, &[Read(0), Write(0)])],
+        sometimes: &[UpgradedOverSharers, RefusedInvalid, GrantedAfterRefusal],
+        size: size(691_828, 2_118_100),
+        ..SWITCH
+    },
+    Scenario {
+        name: "switch-evictions",
+        shows: "home-evictions, owned by the switch",
+        programs: &[on(1, &[Write(0), Evict(0)]), on(2, &[Read(0), Evict(0)])],
+        sometimes: &[EvictedClean, EvictedDirty, RefusedInvalid],
+        size: size(844_151, 2_729_820),
+        ..SWITCH
+    },
+    Scenario {
+        name: "switch-neighbours",
+        shows: "home-neighbours, owned by the switch (hard place 8)",
+        programs: &[on(1, &[Read(0)]), on(1, &[Write(0)]), on(2, &[Write(0)])],
+        sometimes: &[WaitedForNeighbour, UpgradedOverSharers, Recalled],
+        size: size(80_625, 242_281),
+        ..SWITCH
+    },
+    Scenario {
+        name: "move-add",
+        shows: "ADD-TO-SWITCH races with requests, unlocks and retransmissions (hard places 2, 7)",
+        in_switch: &[],
+        programs: &[on(1, &[Write(0)]), on(2, &[Write(0), Read(0)])],
+        budget: and_moves(SOME, 1),
+        deep: and_moves(MORE, 1),
+        sometimes: &[Migrated, RefusedMoved, UnlockAfterMove, PassedOnAfterMove],
+        size: size(630_142, 2_209_489),
+        ..SWITCH
+    },
+    Scenario {
+        name: "move-remove",
+        shows: "REMOVE-FROM-SWITCH races with them (hard places 2, 7)",
+        programs: &[on(1, &[Write(0)]), on(2, &[Write(0), Read(0)])],
+        homes: &[0],
+        in_switch: &[0],
+        budget: and_moves(SOME, 1),
+        deep: and_moves(MORE, 1),
+        sometimes: &[Returned, Stayed, Recalled],
+        size: size(665_052, 2_296_677),
+        ..SWITCH
+    },
+    Scenario {
+        name: "move-there-and-back",
+        shows: "an entry goes to the switch and back under requests (hard places 2, 7)",
+        programs: &[on(1, &[Write(0)]), on(2, &[Read(0)])],
+        homes: &[0],
+        in_switch: &[],
+        budget: and_moves(SOME, 2),
+        deep: and_moves(MORE, 2),
+        sometimes: &[Migrated, Returned, RefusedMoved],
+        size: size(695_944, 2_195_969),
+        ..SWITCH
+    },
+    Scenario {
+        name: "move-collide",
+        shows: "two entries want the only place of the switch (hard place 7)",
+        rack: ONE_PLACE,
+        programs: &[on(1, &[Write(0)]), on(2, &[Write(1)])],
+        in_switch: &[0],
+        budget: and_moves(SOME, 2),
+        deep: and_moves(MORE, 2),
+        sometimes: &[Collided, Returned, Migrated],
+        size: size(330_374, 1_205_036),
+        ..SWITCH
+    },
+];
