@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// How long a process may take until it serves: it waits for its predecessor's lease, and for the others.
 const START: Duration = Duration::from_secs(90);
+/// How often a process that ends before it is up is started again, at most.
+const TRIES: u32 = 5;
 /// Between two looks whether to stop.
 const STEP: Duration = Duration::from_millis(50);
 /// Bytes of memory each node gives, and of its cache.
@@ -37,31 +39,25 @@ pub struct Plan {
 struct Process {
     child: Child,
     said: Receiver<Value>,
+    /// How it was started, and how often it may be started again.
+    args: Vec<String>,
+    tries: u32,
 }
 
 impl Process {
     fn start(args: &[&str]) -> Result<Process> {
-        let program = std::env::current_exe()?;
-        let mut child = Command::new(program)
-            .args(args)
-            .arg("--json")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let (tell, said) = channel();
-        let out = child.stdout.take();
-        std::thread::spawn(move || {
-            let lines = out.into_iter().flat_map(|out| BufReader::new(out).lines());
-            // What nobody waits for any more is read all the same, or the process would have to wait.
-            for line in lines.map_while(std::result::Result::ok) {
-                let _ = tell.send(serde_json::from_str(&line).unwrap_or(Value::Null));
-            }
-        });
-        Ok(Process { child, said })
+        let (child, said) = spawn(args)?;
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        Ok(Process {
+            child,
+            said,
+            args,
+            tries: TRIES,
+        })
     }
 
-    /// The next thing it says that has this field; none when told to stop.
+    /// The next thing it says that has this field; none when told to stop. One that ends before is started again, as
+    /// whoever keeps services would: on a busy machine it may have lost its lease while it came up.
     fn hears(&mut self, field: &str, stop: &Stop) -> Result<Option<Value>> {
         let end = Instant::now() + START;
         while !stop.requested() {
@@ -69,6 +65,12 @@ impl Process {
                 Ok(said) if !said[field].is_null() => return Ok(Some(said)),
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout) if Instant::now() < end => {}
+                Err(RecvTimeoutError::Disconnected) if self.tries > 0 => {
+                    self.tries -= 1;
+                    self.kill();
+                    let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
+                    (self.child, self.said) = spawn(&args)?;
+                }
                 Err(_) => {
                     return Err(Failure::new(
                         "a process of the rack ended, or did not come up in time",
@@ -85,6 +87,27 @@ impl Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn spawn(args: &[&str]) -> Result<(Child, Receiver<Value>)> {
+    let program = std::env::current_exe()?;
+    let mut child = Command::new(program)
+        .args(args)
+        .arg("--json")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let (tell, said) = channel();
+    let out = child.stdout.take();
+    std::thread::spawn(move || {
+        let lines = out.into_iter().flat_map(|out| BufReader::new(out).lines());
+        // What nobody waits for any more is read all the same, or the process would have to wait.
+        for line in lines.map_while(std::result::Result::ok) {
+            let _ = tell.send(serde_json::from_str(&line).unwrap_or(Value::Null));
+        }
+    });
+    Ok((child, said))
 }
 
 impl Drop for Process {
