@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Bytes of a capture at most; then it ends.
 const MAX_CAPTURE: u64 = 4 << 30;
@@ -81,6 +81,23 @@ impl Pcap {
         self.unwritten.load(Relaxed)
     }
 
+    /// Writes a packet that was on the wire at this time, counted from 1970 or from the beginning of virtual time. Times
+    /// should not go back.
+    pub fn packet_at(&self, packet: &Packet<'_>, at: Duration) {
+        self.put(packet, || at);
+    }
+
+    fn put(&self, packet: &Packet<'_>, at: impl FnOnce() -> Duration) {
+        let Some((from, to)) = self.ends(packet) else {
+            self.unwritten.fetch_add(1, Relaxed);
+            return;
+        };
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        if out.add(at(), from, to, packet).is_err() {
+            self.unwritten.fetch_add(1, Relaxed);
+        }
+    }
+
     fn ends(&self, packet: &Packet<'_>) -> Option<(SocketAddr, SocketAddr)> {
         let agent = |node: u16| self.peers.agents.get(usize::from(node)).copied();
         let requester = |node: u16| {
@@ -110,21 +127,9 @@ impl Tap for Pcap {
         if !fate.is_on_the_wire() {
             return;
         }
-        let Some((from, to)) = self.ends(packet) else {
-            self.unwritten.fetch_add(1, Relaxed);
-            return;
-        };
-        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         // The time is read under the lock, so that times in the file never go back.
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        if out
-            .add(now.as_secs(), now.subsec_nanos(), from, to, packet)
-            .is_err()
-        {
-            self.unwritten.fetch_add(1, Relaxed);
-        }
+        let now = || SystemTime::now().duration_since(UNIX_EPOCH);
+        self.put(packet, || now().unwrap_or_default());
     }
 
     fn flush(&self) {
@@ -138,8 +143,7 @@ impl Tap for Pcap {
 impl Out {
     fn add(
         &mut self,
-        seconds: u64,
-        nanoseconds: u32,
+        at: Duration,
         from: SocketAddr,
         to: SocketAddr,
         packet: &Packet<'_>,
@@ -151,7 +155,7 @@ impl Out {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         let length = self.record.len() as u32;
-        for word in [seconds as u32, nanoseconds, length, length] {
+        for word in [at.as_secs() as u32, at.subsec_nanos(), length, length] {
             self.writer.write_all(&word.to_le_bytes())?;
         }
         self.writer.write_all(&self.record)?;
