@@ -179,11 +179,10 @@ impl World {
         });
         let copies = copies.count();
         // Who has died since it told of its copies is the next rebuild's business.
-        let all_here = self
-            .view
-            .founders
-            .iter()
-            .all(|founder| self.nodes[usize::from(founder)].standing == Standing::Up);
+        let newest = self.nodes[usize::from(id)].view.epoch == self.view.epoch;
+        let mut founders = self.view.founders.iter();
+        let all_here = newest
+            && founders.all(|node| self.nodes[usize::from(node)].standing == Standing::Up);
         let home_current = self
             .oracle
             .agrees(tag, self.nodes[usize::from(id)].memory(tag));
