@@ -150,14 +150,14 @@ impl World {
             }
         }
         if let Some(detail) = self.record.judge() {
-            let subject = Subject::Block(Tag(0));
+            let subject = Subject::Rack;
             return Err(self.violation(("linearizable", "§2.1"), detail, subject));
         }
         let lossless = !self.config.failures.any() && self.config.rack != Rack::Delegate;
         if lossless && self.oracle.sum() != self.oracle.stores() {
             let (sum, stores) = (self.oracle.sum(), self.oracle.stores());
             let detail = format!("{stores} stores, counters add up to {sum}");
-            return Err(self.violation(("home is current", "§4"), detail, Subject::Block(Tag(0))));
+            return Err(self.violation(("home is current", "§4"), detail, Subject::Rack));
         }
         if self.config.failures.any() {
             return Ok(());
@@ -181,8 +181,8 @@ impl World {
         // Who has died since it told of its copies is the next rebuild's business.
         let newest = self.nodes[usize::from(id)].view.epoch == self.view.epoch;
         let mut founders = self.view.founders.iter();
-        let all_here = newest
-            && founders.all(|node| self.nodes[usize::from(node)].standing == Standing::Up);
+        let all_here =
+            newest && founders.all(|node| self.nodes[usize::from(node)].standing == Standing::Up);
         let home_current = self
             .oracle
             .agrees(tag, self.nodes[usize::from(id)].memory(tag));
@@ -223,7 +223,7 @@ impl World {
             return Ok(());
         }
         let detail = format!("homes handed out {out} chunks, threads were given {given}");
-        let subject = Subject::Block(Tag(0));
+        let subject = Subject::Rack;
         Err(self.violation(("chunks are handed out once", "§6"), detail, subject))
     }
 
@@ -240,9 +240,7 @@ impl World {
             .iter()
             .find(|thread| thread.unlocks())
             .or_else(|| self.threads.iter().find(|thread| !thread.idle()));
-        let subject = culprit.map_or(Subject::Block(Tag(0)), |thread| {
-            Subject::Requester(thread.id)
-        });
+        let subject = culprit.map_or(Subject::Rack, |thread| Subject::Requester(thread.id));
         let nodes: Vec<String> = self.nodes.iter().map(|node| node.describe()).collect();
         let switch = self.switch.as_ref().map(|s| s.serves(self.view.epoch));
         let detail = format!(
@@ -261,7 +259,12 @@ impl World {
         detail: String,
         subject: Subject,
     ) -> Box<Violation> {
+        let block = match subject {
+            Subject::Block(tag) => Some(block::number(tag, self.config.homes())),
+            Subject::Requester(_) | Subject::Rack => None,
+        };
         Box::new(Violation {
+            block,
             seed: self.seed,
             invariant,
             section,

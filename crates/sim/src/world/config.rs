@@ -87,12 +87,20 @@ pub struct Config {
 }
 
 impl Config {
+    /// [`segment`](Config::segment) of packets that carry whole blocks.
+    pub const WHOLE_BLOCKS: usize = WORDS;
+
     /// How many nodes are homes of blocks.
     pub fn homes(&self) -> u16 {
         match self.homes {
             0 => self.nodes,
             homes => homes.min(self.nodes),
         }
+    }
+
+    /// Operations of all threads together.
+    pub fn total(&self) -> u64 {
+        u64::from(self.nodes) * u64::from(self.threads) * u64::from(self.operations)
     }
 
     /// Whether there is a switch at the start.

@@ -1,10 +1,12 @@
 //! The network of a world: virtual time, and what happens to packets on their way.
 
 use super::block::GRANULE_BYTES;
+use super::config::Config;
 use super::faults::Faults;
 use super::membership::Change;
 use super::random::Random;
-use super::trace::{Fate, Trace};
+use super::scene::{Fate, Passing, Watcher};
+use super::trace::Trace;
 use rackmem_proto::Output;
 use rackmem_proto::membership::View;
 use rackmem_proto::switch::SWITCH;
@@ -45,6 +47,17 @@ pub enum Occurrence {
 }
 
 impl Packet {
+    fn passing(&self, fate: Fate, from: NodeId) -> Passing<'_> {
+        Passing {
+            fate,
+            from,
+            from_requester: false,
+            to: self.to,
+            header: &self.header,
+            body: &self.body,
+        }
+    }
+
     /// The records of its body.
     pub fn records(&self) -> impl Iterator<Item = Record> {
         self.body.chunks_exact(2).map(|pair| Record {
@@ -86,8 +99,12 @@ impl Ord for Scheduled {
 pub struct Traffic {
     /// Packets sent.
     pub packets: u64,
-    /// Of these, never delivered.
+    /// Of these, never delivered, by chance.
     pub lost: u64,
+    /// Of these, never delivered because their receiver heard nothing for a while.
+    pub deaf: u64,
+    /// Deliveries that were held back, so that others overtake them.
+    pub late: u64,
     /// Of these, delivered twice.
     pub duplicated: u64,
     /// Packets that did not get through to another part of the network.
@@ -109,6 +126,8 @@ pub struct Fabric {
     nodes: u16,
     /// Whose packets are sent just now: a node's, or [`SWITCH`].
     pub from: NodeId,
+    /// Whether one of the node's requesters sends them.
+    pub from_requester: bool,
     /// Nodes that can only talk among themselves.
     pub parted: Copyset,
     /// A node whose packets take so many times longer.
@@ -144,16 +163,17 @@ fn port(to: Dest) -> usize {
 }
 
 impl Fabric {
-    /// A network whose packets carry `segment` words.
-    pub fn new(random: Random, faults: Faults, segment: usize, nodes: u16) -> Self {
+    /// A world's network, and somebody who follows what happens, if anyone does.
+    pub fn new(random: Random, config: &Config, watcher: Option<Watcher>) -> Self {
         Fabric {
             now: 0,
-            trace: Trace::new(nodes),
+            trace: Trace::new(config.homes(), watcher),
             traffic: Traffic::default(),
-            faults,
-            segment,
-            nodes,
+            faults: config.faults,
+            segment: config.segment,
+            nodes: config.nodes,
             from: 0,
+            from_requester: false,
             parted: Copyset::EMPTY,
             slow: None,
             deaf: None,
@@ -215,11 +235,15 @@ impl Fabric {
         };
         if self.parted(to) {
             self.traffic.parted += 1;
-            return self.trace.packet(self.now, Fate::Lost, to, &header);
+            return self.passes(Fate::Lost, &packet);
         }
-        if self.deaf(to) || self.random.per_mille(self.faults.loss) {
+        if self.deaf(to) {
+            self.traffic.deaf += 1;
+            return self.passes(Fate::Lost, &packet);
+        }
+        if self.random.per_mille(self.faults.loss) {
             self.traffic.lost += 1;
-            return self.trace.packet(self.now, Fate::Lost, to, &header);
+            return self.passes(Fate::Lost, &packet);
         }
         let twice = self.random.per_mille(self.faults.duplication);
         if twice {
@@ -228,7 +252,7 @@ impl Fabric {
             self.schedule(later, Occurrence::Arrival(packet.clone()));
         }
         let fate = if twice { Fate::Doubled } else { Fate::Sent };
-        self.trace.packet(self.now, fate, to, &header);
+        self.passes(fate, &packet);
         let delay = self.delay(to);
         self.schedule(delay, Occurrence::Arrival(packet));
     }
@@ -261,6 +285,7 @@ impl Fabric {
             delay *= factor;
         }
         if self.random.per_mille(self.faults.late) {
+            self.traffic.late += 1;
             delay += self.random.below(self.faults.late_by);
         }
         delay
@@ -287,10 +312,28 @@ impl Fabric {
             let newest = &mut self.newest[port(packet.to)];
             self.traffic.reordered += u64::from(packet.number < *newest);
             *newest = packet.number.max(*newest);
-            self.trace
-                .packet(at, Fate::Arrived, packet.to, &packet.header);
+            let passing = packet.passing(Fate::Arrived, packet.header.sender);
+            self.trace.packet(at, passing);
         }
         Some(what)
+    }
+
+    fn passes(&mut self, fate: Fate, packet: &Packet) {
+        let passing = Passing {
+            from_requester: self.from_requester,
+            ..packet.passing(fate, self.from)
+        };
+        self.trace.packet(self.now, passing);
+    }
+
+    /// Tells whoever follows the run what happened to an operation.
+    pub fn tell_operation(&mut self, tag: Option<Tag>, text: impl FnOnce() -> String) {
+        self.trace.operation(self.now, tag, text);
+    }
+
+    /// Tells whoever follows the run what happened to the rack.
+    pub fn tell(&mut self, text: impl FnOnce() -> String) {
+        self.trace.rack(self.now, text);
     }
 
     /// Notes a change in a node's cache.

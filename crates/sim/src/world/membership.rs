@@ -60,6 +60,28 @@ pub struct Broken {
     pub slow: u64,
 }
 
+/// A view as a line of a story.
+fn described(view: &View) -> String {
+    let switch = match view.switch {
+        Some(incarnation) => format!("switch {incarnation}"),
+        None => "no switch".to_owned(),
+    };
+    let shadow = match view.shadow {
+        Some(node) => format!("shadow on node {node}"),
+        None => "no shadow".to_owned(),
+    };
+    let View {
+        version,
+        epoch,
+        live,
+        ..
+    } = view;
+    format!(
+        "view {version}, epoch {epoch}: nodes {:b}, {switch}, {shadow}",
+        live.0
+    )
+}
+
 impl World {
     pub(super) fn change_after(&mut self, after: u64, change: Change) {
         self.changes += 1;
@@ -74,8 +96,14 @@ impl World {
             Change::Exclude(planned) => self.exclude(planned),
             Change::AdmitNode(node) => self.admit(node),
             Change::AdmitSwitch => self.admit_switch(),
-            Change::Heal => self.fabric.parted = Copyset::EMPTY,
-            Change::Hasten => self.fabric.slow = None,
+            Change::Heal => {
+                self.fabric.parted = Copyset::EMPTY;
+                self.fabric.tell(|| "the network is whole again".into());
+            }
+            Change::Hasten => {
+                self.fabric.slow = None;
+                self.fabric.tell(|| "nobody is slow any more".into());
+            }
         }
     }
 
@@ -86,9 +114,13 @@ impl World {
 
     fn break_down(&mut self, planned: Planned) {
         let up = self.up();
+        let Planned { number, what, .. } = planned;
+        self.fabric
+            .tell(|| format!("failure {number} is due: {what:?}"));
         match planned.what {
             Failure::Switch => {
                 if self.switch.take().is_some() {
+                    self.fabric.tell(|| "the switch dies".into());
                     self.broken.switches += 1;
                     self.notice(planned);
                 }
@@ -112,6 +144,8 @@ impl World {
                 if up.len() > 2 * cut.len() && self.fabric.parted.is_empty() && !cut.is_empty() {
                     self.broken.partitions += 1;
                     self.fabric.parted = nodes;
+                    self.fabric
+                        .tell(|| format!("nodes {:b} are cut off", nodes.0));
                     // Every other time it is over before anyone is excluded.
                     if self.random.below(2) == 0 {
                         self.change_after(LEASE, Change::Fence(nodes, planned));
@@ -146,6 +180,8 @@ impl World {
             self.died = self.died.with(node);
         }
         self.nodes[usize::from(node)].standing = standing;
+        self.fabric
+            .tell(|| format!("node {node} stops: {standing:?}"));
         for thread in self.threads_of(node) {
             self.threads[thread].die(&mut self.oracle);
         }
@@ -169,6 +205,8 @@ impl World {
 
     fn fence(&mut self, nodes: Copyset, planned: Planned) {
         let fenced = Copyset(nodes.0 & self.up().0);
+        self.fabric
+            .tell(|| format!("the leases of nodes {:b} are over", fenced.0));
         for node in fenced.iter() {
             self.broken.fenced += 1;
             if self.config.mutation == Some(super::Mutation::ServeFenced) {
@@ -200,6 +238,7 @@ impl World {
     /// Everyone who takes part learns of it, each at its own time.
     fn agree(&mut self, view: View) {
         self.view = view;
+        self.fabric.tell(|| described(&view));
         let up = Copyset(self.up().0 & view.live.0);
         let switch = self.switch.as_ref().map(|_| SWITCH);
         for member in up.iter().chain(switch) {

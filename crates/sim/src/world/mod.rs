@@ -5,7 +5,8 @@
 //! After everything that happens, the [`invariants`](crate::invariants) of the block it happened to are checked. When three
 //! operations of four are done the network calms down, and everything must end; then the caches are emptied,
 //! and home memory must hold every write. The same seed is the same run, packet by packet: a [`Report`]
-//! carries the hash of its trace, and a [`Violation`] names the seed and shows the last packets.
+//! carries the hash of its trace, and a [`Violation`] names the seed and shows the last packets. [`World::watch`] shows
+//! somebody all of it, a [`Scene`] at a time.
 //!
 //! Only the roles are shipped code. What moves bytes and waits (`node`, `thread`) follows the library's
 //! hosts and is cut at the places where they block.
@@ -26,11 +27,15 @@ mod oracle;
 mod random;
 mod record;
 mod run;
+mod scene;
+mod shrink;
 mod switch_host;
 mod thread;
 mod timeline;
 mod trace;
 mod violation;
+
+use rackmem_proto::wire::NodeId;
 
 pub use config::{Config, Mix, Rack};
 pub use fabric::Traffic;
@@ -40,9 +45,15 @@ pub use membership::Broken;
 pub use mutation::Mutation;
 pub use random::Random;
 pub use run::{Report, Seen, World};
+pub use scene::{Fate, Passing, Scene, Sight, Watcher};
+pub use shrink::{Shrunk, shrink};
 pub use thread::{LiveEvent, Work};
 pub use timeline::Sample;
 pub use violation::Violation;
 
+/// Bytes of a world's blocks, as addresses count them.
+pub const BLOCK_BYTES: u64 = block::BLOCK_BYTES as u64;
+/// Who sends what the switch sends.
+pub const SWITCH: NodeId = rackmem_proto::switch::SWITCH;
 /// Chunks that a world's home may hand out.
 const CHUNKS: u32 = 64;

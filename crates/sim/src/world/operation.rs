@@ -5,6 +5,7 @@ use super::config::Config;
 use super::config::Rack;
 use super::random::Random;
 use rackmem_proto::wire::NodeId;
+use std::fmt::{self, Display};
 
 /// What to do with a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +33,22 @@ pub enum Operation {
     Sound,
     /// Of a block's counter, where the block is at home.
     Delegate(u32, usize, Action),
+}
+
+impl Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Operation::Access(_, counter, action) => write!(f, "{action:?} of counter {counter}"),
+            Operation::Delegate(_, counter, action) => {
+                write!(f, "{action:?} of counter {counter} at home")
+            }
+            Operation::Hold(_, true) => write!(f, "hold the lock as a reader"),
+            Operation::Hold(_, false) => write!(f, "hold the lock as the writer"),
+            Operation::Alloc(home) => write!(f, "more memory of node {home}"),
+            Operation::Flush => write!(f, "empty the cache"),
+            Operation::Sound => write!(f, "see that what was given away has arrived"),
+        }
+    }
 }
 
 impl Operation {

@@ -10,6 +10,7 @@ use super::node::{Node, Settling, home_config};
 use super::oracle::Oracle;
 use super::random::Random;
 use super::record::Record;
+use super::scene::Watcher;
 use super::switch_host::SwitchHost;
 use super::thread::{Around, Complaint, Thread, Work};
 use super::violation::Violation;
@@ -132,7 +133,20 @@ impl Seen {
 impl World {
     /// Runs a world until all its work is done and checked.
     pub fn run(seed: u64, config: &Config) -> Result<Report, Box<Violation>> {
-        let mut world = World::new(seed, config);
+        World::play(seed, config, None)
+    }
+
+    /// The same, for somebody who follows it.
+    pub fn watch(seed: u64, config: &Config, watcher: Watcher) -> Result<Report, Box<Violation>> {
+        World::play(seed, config, Some(watcher))
+    }
+
+    fn play(
+        seed: u64,
+        config: &Config,
+        watcher: Option<Watcher>,
+    ) -> Result<Report, Box<Violation>> {
+        let mut world = World::new(seed, config, watcher);
         world.start();
         while let Some(what) = world.fabric.next() {
             world.happen(what);
@@ -144,7 +158,7 @@ impl World {
         Ok(world.report())
     }
 
-    pub(super) fn new(seed: u64, config: &Config) -> Self {
+    pub(super) fn new(seed: u64, config: &Config, watcher: Option<Watcher>) -> Self {
         let mut random = Random::new(seed);
         let draw = random.draw() as u32;
         let threads = usize::from(config.nodes) * usize::from(config.threads);
@@ -163,7 +177,7 @@ impl World {
                     Thread::new(index, config, random.fork(), first)
                 })
                 .collect(),
-            fabric: Fabric::new(random.fork(), config.faults, config.segment, config.nodes),
+            fabric: Fabric::new(random.fork(), config, watcher),
             switch: None,
             oracle: Oracle::default(),
             record: Record::new(config.history),
@@ -366,6 +380,7 @@ impl World {
         let broken = self.changes > 0 || !self.plan.is_empty() || self.leaving.is_some();
         if self.calm.is_none() && (done * 4 >= all * 3 && !broken || now > FAULTS_END) {
             self.fabric.calm_down();
+            self.fabric.tell(|| "the network calms down".into());
             self.calm = Some(now);
         }
         if liveness::broken(now, self.calm) {
@@ -397,6 +412,8 @@ impl World {
 
     fn flush(&mut self) {
         self.phase = Phase::Flushing;
+        self.fabric
+            .tell(|| "all operations are done: caches are emptied".into());
         for index in (0..self.threads.len()).step_by(usize::from(self.config.threads)) {
             self.threads[index].flush();
             self.fabric.wake(index, 0);

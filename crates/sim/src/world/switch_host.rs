@@ -53,6 +53,7 @@ impl SwitchHost {
             return self.program.set_shadow(view.shadow);
         }
         self.program.freeze();
+        fabric.tell(|| format!("the switch begins its rebuild for epoch {}", view.epoch));
         let members = Members {
             epoch: view.epoch,
             founders: view.founders,
@@ -85,6 +86,7 @@ impl SwitchHost {
             let done = self.rebuild.as_ref().map(Rebuild::next) == Some(Next::Done);
             if done && self.program.frozen() {
                 self.program.reset(self.view.epoch, self.view.shadow);
+                fabric.tell(|| format!("the switch serves in epoch {}", self.view.epoch));
             }
             return;
         }

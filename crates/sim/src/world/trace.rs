@@ -1,27 +1,14 @@
 //! What happened last, and the hash of everything that happened.
 
-use super::block;
+use super::scene::{Fate, Passing, Scene, Sight, Watcher, block_of};
 use rackmem_proto::Dest;
-use rackmem_proto::wire::{Header, Kind, NodeId, PacketLine, RequesterId, Tag};
+use rackmem_proto::wire::{Header, NodeId, RequesterId, Tag};
 use std::collections::VecDeque;
 
 /// Records kept: enough to hold the last few events of one block.
 const KEPT: usize = 4096;
 /// Records of the block in question that a violation shows.
 const SHOWN: usize = 48;
-
-/// What became of a packet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
-    /// It was sent, and will arrive.
-    Sent,
-    /// It was sent, and never arrives.
-    Lost,
-    /// It was sent, and arrives twice.
-    Doubled,
-    /// It has arrived.
-    Arrived,
-}
 
 /// What a trace is wanted of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,11 +17,13 @@ pub enum Subject {
     Block(Tag),
     /// Everything that happened on behalf of a requester.
     Requester(RequesterId),
+    /// Nothing in particular.
+    Rack,
 }
 
 #[derive(Clone, Copy)]
 enum What {
-    Packet(Fate, Dest, Header),
+    Packet(Fate, NodeId, Dest, Header),
     Local(NodeId, Tag, &'static str),
 }
 
@@ -42,21 +31,26 @@ enum What {
 pub struct Trace {
     records: VecDeque<(u64, What)>,
     hash: u64,
-    nodes: u16,
+    homes: u16,
+    watcher: Option<Watcher>,
 }
 
 impl Trace {
-    /// Of a rack with so many nodes.
-    pub fn new(nodes: u16) -> Self {
+    /// Of a rack in which so many nodes are homes, for somebody who follows it.
+    pub fn new(homes: u16, watcher: Option<Watcher>) -> Self {
         Trace {
             records: VecDeque::new(),
             hash: 0xcbf2_9ce4_8422_2325,
-            nodes,
+            homes,
+            watcher,
         }
     }
 
     /// Takes note of a packet.
-    pub fn packet(&mut self, now: u64, fate: Fate, to: Dest, header: &Header) {
+    pub fn packet(&mut self, now: u64, passing: Passing<'_>) {
+        let Passing {
+            fate, to, header, ..
+        } = passing;
         let about = [
             now,
             fate as u64,
@@ -66,13 +60,35 @@ impl Trace {
             u64::from(header.copyset.0) << 8 | header.status as u64,
         ];
         about.into_iter().for_each(|word| self.mix(word));
-        self.keep(now, What::Packet(fate, to, *header));
+        self.keep(now, What::Packet(fate, passing.from, to, *header));
+        self.show(now, Sight::Packet(passing));
     }
 
     /// Takes note of a change in a node's cache.
     pub fn local(&mut self, now: u64, node: NodeId, tag: Tag, action: &'static str) {
         self.mix(now ^ tag.0 ^ u64::from(node) << 40);
         self.keep(now, What::Local(node, tag, action));
+        self.show(now, Sight::Local(node, tag, action));
+    }
+
+    /// Tells the watcher, if there is one, what happened to an operation.
+    pub fn operation(&mut self, now: u64, tag: Option<Tag>, text: impl FnOnce() -> String) {
+        if self.watcher.is_some() {
+            self.show(now, Sight::Operation(tag, &text()));
+        }
+    }
+
+    /// Tells the watcher, if there is one, what happened to the rack.
+    pub fn rack(&mut self, now: u64, text: impl FnOnce() -> String) {
+        if self.watcher.is_some() {
+            self.show(now, Sight::Rack(&text()));
+        }
+    }
+
+    fn show(&mut self, now: u64, what: Sight<'_>) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher(&Scene::new(now, what, self.homes));
+        }
     }
 
     fn keep(&mut self, now: u64, what: What) {
@@ -95,12 +111,10 @@ impl Trace {
     /// The last records about a block or a requester, a line each.
     pub fn about(&self, subject: Subject) -> Vec<String> {
         let about = |what: &What| match (what, subject) {
-            (What::Packet(_, _, header), Subject::Block(tag)) => {
-                header.tag == tag && !is_list(header.kind)
-            }
+            (What::Packet(.., header), Subject::Block(tag)) => block_of(header) == Some(tag),
             (What::Local(_, changed, _), Subject::Block(tag)) => *changed == tag,
-            (What::Packet(_, _, header), Subject::Requester(id)) => header.requester == id,
-            (What::Local(..), Subject::Requester(_)) => false,
+            (What::Packet(.., header), Subject::Requester(id)) => header.requester == id,
+            (What::Local(..), Subject::Requester(_)) | (_, Subject::Rack) => false,
         };
         let mut lines: Vec<String> = self
             .records
@@ -115,29 +129,17 @@ impl Trace {
     }
 
     fn line(&self, at: u64, what: &What) -> String {
-        let us = at as f64 / 1000.0;
-        match what {
-            What::Local(node, tag, action) => {
-                let number = block::number(*tag, self.nodes);
-                format!("{us:9.2}  node {node} block {number}: {action}")
-            }
-            What::Packet(fate, to, header) => {
-                let fate = format!("{fate:?}");
-                let line = PacketLine {
-                    to: *to,
-                    header,
-                    block: &block::number(header.tag, self.nodes),
-                };
-                format!("{us:9.2}  {fate:<8}{line}")
-            }
-        }
+        let sight = match what {
+            What::Local(node, tag, action) => Sight::Local(*node, *tag, action),
+            What::Packet(fate, from, to, header) => Sight::Packet(Passing {
+                fate: *fate,
+                from: *from,
+                from_requester: false,
+                to: *to,
+                header,
+                body: &[],
+            }),
+        };
+        Scene::new(at, sight, self.homes).to_string()
     }
-}
-
-/// Packets that are about no block.
-fn is_list(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Rebuild | Kind::RebuildAck | Kind::HeatReport | Kind::ReadTags | Kind::Tags
-    )
 }

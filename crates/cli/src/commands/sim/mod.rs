@@ -1,58 +1,33 @@
 //! `rackmem sim`: seeded worlds, in which packets, switches, nodes and networks fail.
 
+mod options;
+mod sum;
+mod watch;
+
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
-use crate::out;
 use crate::stop::Stop;
-use clap::{Args, ValueEnum};
-use rackmem_sim::world::{Config, Failures, Faults, Mix, Rack, Report, Violation, World};
-use serde_json::json;
-use std::time::Instant;
+use clap::Args;
+use options::WorldArgs;
+use rackmem_sim::world::{Config, Violation, World, shrink};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use sum::Sum;
+use watch::{Block, Views};
 
 pub const EXAMPLES: &str = "\
 Examples:
   rackmem sim                                        200 worlds with everything that can break
   rackmem sim --seeds 0..5000 --rack tiny-switch     more of them, with a switch that is too small
-  rackmem sim --seeds 7..8 --failures node           one world: the same seed is the same run
+  rackmem sim --seed 7 --failures node --trace       the story of one world; the same seed is the same run
+  rackmem sim --seed 7 --trace --block 3             what happened to block 3
+  rackmem sim --seed 7 --pcap seed7.pcap             its packets, for tcpdump and Wireshark
+  rackmem sim --defect skip-write-back               see what a broken rule looks like
   rackmem --json sim                                 the figures as one object
 
-Ctrl-C ends it and shows the figures so far (exit code 130). The exit code is 1 when a promise is broken, with the
-packets that led to it and the command that shows it again. docs/checking.md says what breaks and what is checked.";
-
-/// Owners of directory entries.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum RackKind {
-    Switch,
-    TinySwitch,
-    HomeOnly,
-    Gather,
-    Delegate,
-}
-
-/// What the network does.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum FaultKind {
-    None,
-    Loss,
-    Duplication,
-    Reordering,
-    Deafness,
-    All,
-    Storm,
-}
-
-/// What breaks.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum FailureKind {
-    None,
-    Switch,
-    Node,
-    Shadow,
-    Leave,
-    Partition,
-    Slow,
-    All,
-}
+Ctrl-C ends it and shows the figures so far (exit code 130). The exit code is 1 when a promise is broken, with a
+small world that breaks it, its story and the command that shows it again. docs/checking.md says what breaks and what
+is checked.";
 
 /// Options of `rackmem sim`.
 #[derive(Debug, Args)]
@@ -60,18 +35,23 @@ pub struct SimArgs {
     /// Worlds to run, FROM..TO
     #[arg(long, value_name = "FROM..TO", default_value = "0..200", value_parser = seeds)]
     seeds: (u64, u64),
-    /// Who owns directory entries
-    #[arg(long, value_enum, default_value = "switch")]
-    rack: RackKind,
-    /// What the network does to packets
-    #[arg(long, value_enum, default_value = "all")]
-    faults: FaultKind,
-    /// What breaks besides
-    #[arg(long, value_enum, default_value = "all")]
-    failures: FailureKind,
-    /// Nodes of each rack
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..=32))]
-    nodes: u16,
+    /// Run this one
+    #[arg(long, value_name = "N", conflicts_with = "seeds")]
+    seed: Option<u64>,
+    /// Tell all that happens, a line each
+    #[arg(long, requires = "seed")]
+    trace: bool,
+    /// Tell only of this block, by its number or an address such as 0x10000, and of the rack
+    #[arg(long, value_name = "BLOCK", requires = "trace", value_parser = Block::parse)]
+    block: Option<Block>,
+    /// Write the packets to a file for tcpdump and Wireshark. A word of a body stands for a KiB of a block
+    #[arg(long, value_name = "FILE", requires = "seed")]
+    pcap: Option<PathBuf>,
+    /// Worlds to run to make one that breaks a promise smaller; 0 shows it as it is
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    shrink: u64,
+    #[command(flatten)]
+    world: WorldArgs,
 }
 
 fn seeds(text: &str) -> std::result::Result<(u64, u64), String> {
@@ -83,139 +63,36 @@ fn seeds(text: &str) -> std::result::Result<(u64, u64), String> {
     }
 }
 
-fn config(args: &SimArgs) -> Config {
-    Config {
-        rack: match args.rack {
-            RackKind::Switch => Rack::LARGE_SWITCH,
-            RackKind::TinySwitch => Rack::TINY_SWITCH,
-            RackKind::HomeOnly => Rack::HomeOnly,
-            RackKind::Gather => Rack::Gather,
-            RackKind::Delegate => Rack::Delegate,
-        },
-        faults: match args.faults {
-            FaultKind::None => Faults::NONE,
-            FaultKind::Loss => Faults::LOSS,
-            FaultKind::Duplication => Faults::DUPLICATION,
-            FaultKind::Reordering => Faults::REORDERING,
-            FaultKind::Deafness => Faults::DEAFNESS,
-            FaultKind::All => Faults::ALL,
-            FaultKind::Storm => Faults::STORM,
-        },
-        failures: match args.failures {
-            FailureKind::None => Failures::NONE,
-            FailureKind::Switch => Failures::SWITCH,
-            FailureKind::Node => Failures::NODE,
-            FailureKind::Shadow => Failures::SHADOW,
-            FailureKind::Leave => Failures::LEAVE,
-            FailureKind::Partition => Failures::PARTITION,
-            FailureKind::Slow => Failures::SLOW,
-            FailureKind::All => Failures::ALL,
-        },
-        nodes: args.nodes,
-        homes: args.nodes - 1,
-        operations: 60,
-        history: true,
-        mix: Mix {
-            hold: 1,
-            ..Config::default().mix
-        },
-        ..Config::default()
-    }
-}
-
-/// Figures of many worlds.
-#[derive(Default)]
-struct Sum {
-    worlds: u64,
-    operations: u64,
-    packets: u64,
-    lost_packets: u64,
-    doubled: u64,
-    reordered: u64,
-    cut: u64,
-    switches: u64,
-    nodes: u64,
-    partitions: u64,
-    left: u64,
-    rebuilds: u64,
-    lost: u64,
-    doubted: u64,
-    worst: u64,
-}
-
-impl Sum {
-    fn add(&mut self, report: &Report) {
-        let (traffic, broken, seen) = (report.traffic, report.broken, report.seen);
-        self.worlds += 1;
-        self.operations += report.work.operations;
-        self.packets += traffic.packets;
-        self.lost_packets += traffic.lost;
-        self.doubled += traffic.duplicated;
-        self.reordered += traffic.reordered;
-        self.cut += traffic.parted;
-        self.switches += broken.switches;
-        self.nodes += broken.nodes + broken.fenced;
-        self.partitions += broken.partitions;
-        self.left += broken.left;
-        self.rebuilds += seen.rebuilds;
-        self.lost += seen.lost;
-        self.doubted += seen.doubted;
-        self.worst = self.worst.max(seen.worst);
-    }
-
-    fn rows(&self) -> [(&'static str, u64); 15] {
-        [
-            ("worlds", self.worlds),
-            ("operations", self.operations),
-            ("packets", self.packets),
-            ("packets_lost", self.lost_packets),
-            ("packets_doubled", self.doubled),
-            ("packets_overtaken", self.reordered),
-            ("packets_cut_off", self.cut),
-            ("switches_died", self.switches),
-            ("nodes_died_or_fenced", self.nodes),
-            ("partitions", self.partitions),
-            ("nodes_left", self.left),
-            ("rebuilds", self.rebuilds),
-            ("blocks_lost", self.lost),
-            ("blocks_doubted", self.doubted),
-            ("most_retries", self.worst),
-        ]
-    }
-}
-
 /// Runs the worlds, and tells.
 pub fn run(args: &SimArgs, json: bool) -> Result<Ended> {
-    let config = config(args);
+    let config = args.world.config();
     let stop = Stop::on_signals()?;
-    let (began, mut sum) = (Instant::now(), Sum::default());
-    for seed in args.seeds.0..args.seeds.1 {
+    let mut sum = Sum::new();
+    if let Some(seed) = args.seed {
+        match show(args, seed, &config, json)? {
+            Ok(report) => sum.add(&report),
+            Err(violation) => return Err(broken(args, &config, &violation, &stop)),
+        }
+        sum.show(json, 0);
+        return Ok(Ended::Done);
+    }
+    let (from, to) = args.seeds;
+    for seed in from..to {
         if stop.requested() {
             break;
         }
         match World::run(seed, &config) {
             Ok(report) => sum.add(&report),
-            Err(violation) => return Err(broken(args, &violation)),
+            Err(violation) => {
+                sum.show(json, 1);
+                return Err(broken(args, &config, &violation, &stop));
+            }
         }
-        if sum.worlds.is_multiple_of(1000) {
-            eprintln!("sim: {} worlds", sum.worlds);
-        }
+        sum.tell(to - from);
     }
-    let rate = sum.operations as f64 / began.elapsed().as_secs_f64();
-    if json {
-        let rows = sum
-            .rows()
-            .into_iter()
-            .map(|(name, n)| (name.to_owned(), json!(n)));
-        let mut object: serde_json::Map<_, _> = rows.collect();
-        object.insert("operations_per_second".to_owned(), json!(rate));
-        object.insert("violations".to_owned(), json!(0));
-        out::line(serde_json::Value::Object(object));
-    } else {
-        for (name, number) in sum.rows() {
-            out::line(format!("{:<22}{number:>14}", name.replace('_', " ")));
-        }
-        out::line(format!("{:<22}{rate:>14.0}", "operations a second"));
+    sum.show(json, 0);
+    if let Some(defect) = args.world.defect() {
+        eprintln!("none of these worlds notices {defect}");
     }
     Ok(if stop.requested() {
         Ended::Interrupted
@@ -224,20 +101,65 @@ pub fn run(args: &SimArgs, json: bool) -> Result<Ended> {
     })
 }
 
-fn broken(args: &SimArgs, violation: &Violation) -> Failure {
-    let name = |value: Option<clap::builder::PossibleValue>| {
-        value.map_or(String::new(), |value| value.get_name().to_owned())
+type Outcome = std::result::Result<rackmem_sim::world::Report, Box<Violation>>;
+
+/// One world, and what was asked to be seen of it.
+fn show(args: &SimArgs, seed: u64, config: &Config, json: bool) -> Result<Outcome> {
+    let capture = match &args.pcap {
+        Some(path) => Some(watch::capture(path, config.nodes)?),
+        None => None,
     };
-    eprintln!("{violation}");
-    let seed = violation.seed;
-    let again = format!(
-        "rackmem sim --seeds {seed}..{} --rack {} --faults {} --failures {} --nodes {}",
-        seed + 1,
-        name(args.rack.to_possible_value()),
-        name(args.faults.to_possible_value()),
-        name(args.failures.to_possible_value()),
-        args.nodes
-    );
+    let views = Views {
+        story: args.trace,
+        block: args.block,
+        json,
+        capture: capture.clone(),
+    };
+    let outcome = World::watch(seed, config, views.watcher());
+    if let Some(capture) = capture {
+        rackmem_fabric::Tap::flush(&*capture);
+        let unwritten = capture.unwritten();
+        if unwritten > 0 {
+            let cause = format!("{unwritten} packets could not be written to the capture");
+            return Err(Failure::new(cause, "see that there is room on the disk"));
+        }
+    }
+    Ok(outcome)
+}
+
+/// Makes a broken world small, and tells its story.
+fn broken(args: &SimArgs, config: &Config, violation: &Violation, stop: &Stop) -> Failure {
+    eprintln!("{}", violation.headline());
     let cause = format!("{} ({}) is broken", violation.invariant, violation.section);
-    Failure::new(cause, again)
+    let command = |config: &Config, violation: &Violation| {
+        let options = args.world.again(config);
+        let block = violation.block.map(|number| format!(" --block {number}"));
+        let block = block.unwrap_or_default();
+        let seed = violation.seed;
+        format!("rackmem sim --seed {seed} {options} --trace{block}")
+    };
+    // The story has been told already.
+    if args.trace {
+        return Failure::new(cause, "read the story above it from its end");
+    }
+    let began = Instant::now();
+    let mut told = began;
+    let found = shrink(config, violation, args.shrink, &mut |operations| {
+        if told.elapsed() > Duration::from_secs(2) {
+            told = Instant::now();
+            eprintln!("sim: looking for a smaller world, {operations} operations so far");
+        }
+        stop.requested()
+    });
+    eprintln!(
+        "{} operations instead of {}, after {} worlds",
+        found.config.total(),
+        config.total(),
+        found.runs
+    );
+    eprintln!("{}", found.violation.headline());
+    for line in watch::end_of_story(&found.config, &found.violation) {
+        eprintln!("{}", line.trim_end());
+    }
+    Failure::new(cause, command(&found.config, &found.violation))
 }

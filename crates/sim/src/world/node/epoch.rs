@@ -83,6 +83,8 @@ impl Node {
         }
         let heavy = view.is_heavy_after(&self.view);
         self.view = *view;
+        let (id, version, epoch) = (self.id, view.version, view.epoch);
+        fabric.tell(|| format!("node {id} learns of view {version}, epoch {epoch}"));
         if !heavy {
             if self.in_service() {
                 self.choose_shadow();
@@ -109,6 +111,8 @@ impl Node {
             founders: view.founders,
             switch: view.switch.is_some(),
         };
+        let cut_off = self.open.len();
+        fabric.tell(|| format!("node {id} begins its rebuild: {cut_off} events cut off"));
         let rebuild = Rebuild::node(self.id, members, block::BLOCK_BYTES, FIT, &self.open);
         let mut opens = Vec::new();
         for &open in &self.open {
@@ -266,6 +270,8 @@ impl Node {
                     self.unfinished.clear();
                     self.choose_shadow();
                     self.poked = true;
+                    let (id, epoch) = (self.id, self.view.epoch);
+                    fabric.tell(|| format!("node {id} serves in epoch {epoch}"));
                 }
                 Next::Wait | Next::Done => return settled,
             }
@@ -350,6 +356,8 @@ impl Node {
             }
         }
         self.rescued += rescues.len() as u64;
+        let (sent, told) = (rescues.len(), copies.len());
+        fabric.tell(|| format!("node {me} rescues {sent} blocks and tells homes of {told} copies"));
         if let Some(renewal) = &mut self.renewal {
             let tags: Vec<Tag> = rescues.keys().copied().collect();
             renewal.rescues = rescues;
@@ -372,6 +380,12 @@ impl Node {
             .map(|tag| (tag, self.home.inspect(tag), self.home.lost(tag)))
             .collect();
         self.home.settle(gone, switch_lost);
+        let (id, left) = (self.id, gone.0);
+        fabric.tell(|| {
+            format!(
+                "node {id} settles its entries: nodes {left:b} gone, switch lost: {switch_lost}"
+            )
+        });
         if self.mutated(Mutation::KeepDeadLocks)
             && let Some(dead) = gone.iter().next()
         {

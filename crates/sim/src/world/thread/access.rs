@@ -28,6 +28,10 @@ impl Thread {
             self.retries = 0;
             self.ticket = None;
             self.target = self.find(operation, around);
+            let (node, slot) = (self.id.node, self.id.slot);
+            around.fabric.tell_operation(self.target, || {
+                format!("thread {node}.{slot} begins: {operation}")
+            });
         }
         let Some(operation) = self.operation else {
             return false;
@@ -232,6 +236,13 @@ impl Thread {
 
     pub(super) fn finish(&mut self, around: &mut Around<'_>) {
         let now = around.fabric.now;
+        let (node, slot) = (self.id.node, self.id.slot);
+        if let Some(operation) = self.operation {
+            let retries = self.attempt;
+            around.fabric.tell_operation(self.target, || {
+                format!("thread {node}.{slot} is done: {operation}, after {retries} back-offs")
+            });
+        }
         around.record.told(self.ticket.take(), now, self.value);
         self.work.operations += 1;
         self.operation = None;

@@ -366,6 +366,12 @@ impl Thread {
     }
 
     fn transmit(&mut self, output: &Output, around: &mut Around<'_>) {
+        around.fabric.from_requester = true;
+        self.put(output, around);
+        around.fabric.from_requester = false;
+    }
+
+    fn put(&mut self, output: &Output, around: &mut Around<'_>) {
         let mut output = *output;
         let (tag, flags) = (output.header.tag, output.header.flags);
         if output.header.kind == Kind::Unlock {

@@ -1,0 +1,271 @@
+//! What worlds are made of, from the command line and back to it.
+
+use clap::{Args, ValueEnum};
+use rackmem_sim::world::{Config, Failures, Faults, Mix, Mutation, Rack};
+
+/// Owners of directory entries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum RackKind {
+    Switch,
+    TinySwitch,
+    HomeOnly,
+    Gather,
+    Delegate,
+}
+
+/// What the network does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum FaultKind {
+    None,
+    Loss,
+    Duplication,
+    Reordering,
+    Deafness,
+    All,
+    Storm,
+}
+
+/// What breaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum FailureKind {
+    None,
+    Switch,
+    Node,
+    Shadow,
+    Leave,
+    Partition,
+    Slow,
+    All,
+}
+
+/// Single things that can be left out of the above, and of what threads do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Part {
+    Loss,
+    Duplication,
+    Reordering,
+    Deafness,
+    Switch,
+    Node,
+    Shadow,
+    Leave,
+    Partition,
+    Slow,
+    Holds,
+    Segments,
+    History,
+}
+
+/// Options that say what a world is made of.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "The worlds")]
+pub struct WorldArgs {
+    /// Who owns directory entries
+    #[arg(long, value_enum, default_value = "switch")]
+    rack: RackKind,
+    /// What the network does to packets
+    #[arg(long, value_enum, default_value = "all")]
+    faults: FaultKind,
+    /// What breaks besides
+    #[arg(long, value_enum, default_value = "all")]
+    failures: FailureKind,
+    /// Nodes of each rack
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..=32))]
+    nodes: u16,
+    /// Nodes that are homes of blocks; all but one unless told. Others may leave
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=32))]
+    homes: Option<u16>,
+    /// Threads of each node
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
+    threads: u16,
+    /// Blocks that all threads work on
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=256))]
+    blocks: u32,
+    /// Operations of each thread
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    operations: u32,
+    /// Leave these out: single faults, failures, what threads do, or packets that carry only a part of a block
+    #[arg(long, value_enum, value_name = "PART", value_delimiter = ',')]
+    without: Vec<Part>,
+    /// Leave out failures by their numbers in the plan, as stories give them
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(0..64))]
+    omit: Vec<u8>,
+    /// Put a defect in, and see what a broken rule looks like. A name that is none shows the names
+    #[arg(long, value_name = "NAME", value_parser = defect)]
+    defect: Option<Mutation>,
+}
+
+fn defect(name: &str) -> Result<Mutation, String> {
+    let mut all = Mutation::ALL.into_iter();
+    all.find(|mutation| mutation.name() == name).ok_or_else(|| {
+        let names = Mutation::ALL.map(Mutation::name);
+        format!("the defects are {}", names.join(", "))
+    })
+}
+
+impl Part {
+    fn leave_out(self, config: &mut Config) {
+        let (faults, failures) = (&mut config.faults, &mut config.failures);
+        match self {
+            Part::Loss => faults.loss = 0,
+            Part::Duplication => faults.duplication = 0,
+            Part::Reordering => faults.late = 0,
+            Part::Deafness => faults.deaf = 0,
+            Part::Switch => failures.switch = 0,
+            Part::Node => failures.node = 0,
+            Part::Shadow => failures.shadow = 0,
+            Part::Leave => failures.leave = 0,
+            Part::Partition => failures.partition = 0,
+            Part::Slow => failures.slow = 0,
+            Part::Holds => config.mix.hold = 0,
+            Part::Segments => config.segment = Config::WHOLE_BLOCKS,
+            Part::History => config.history = false,
+        }
+    }
+}
+
+impl WorldArgs {
+    /// Whether a defect was put in, and its name.
+    pub fn defect(&self) -> Option<String> {
+        self.defect.map(Mutation::name)
+    }
+
+    /// The worlds' configuration.
+    pub fn config(&self) -> Config {
+        let mut config = Config {
+            rack: match self.rack {
+                RackKind::Switch => Rack::LARGE_SWITCH,
+                RackKind::TinySwitch => Rack::TINY_SWITCH,
+                RackKind::HomeOnly => Rack::HomeOnly,
+                RackKind::Gather => Rack::Gather,
+                RackKind::Delegate => Rack::Delegate,
+            },
+            faults: match self.faults {
+                FaultKind::None => Faults::NONE,
+                FaultKind::Loss => Faults::LOSS,
+                FaultKind::Duplication => Faults::DUPLICATION,
+                FaultKind::Reordering => Faults::REORDERING,
+                FaultKind::Deafness => Faults::DEAFNESS,
+                FaultKind::All => Faults::ALL,
+                FaultKind::Storm => Faults::STORM,
+            },
+            failures: match self.failures {
+                FailureKind::None => Failures::NONE,
+                FailureKind::Switch => Failures::SWITCH,
+                FailureKind::Node => Failures::NODE,
+                FailureKind::Shadow => Failures::SHADOW,
+                FailureKind::Leave => Failures::LEAVE,
+                FailureKind::Partition => Failures::PARTITION,
+                FailureKind::Slow => Failures::SLOW,
+                FailureKind::All => Failures::ALL,
+            },
+            nodes: self.nodes,
+            homes: self.homes.unwrap_or(self.nodes - 1).min(self.nodes),
+            threads: self.threads,
+            blocks: self.blocks,
+            operations: self.operations,
+            history: true,
+            mix: Mix {
+                hold: 1,
+                ..Config::default().mix
+            },
+            mutation: self.defect,
+            ..Config::default()
+        };
+        for part in &self.without {
+            part.leave_out(&mut config);
+        }
+        config.failures.omit = self.omit.iter().fold(0, |set, &number| set | 1 << number);
+        config
+    }
+
+    /// The options that make this world, which [`shrinking`](rackmem_sim::world::shrink) has made of theirs.
+    pub fn again(&self, small: &Config) -> String {
+        let whole = WorldArgs {
+            without: Vec::new(),
+            omit: Vec::new(),
+            ..self.clone()
+        };
+        let full = whole.config();
+        let mut words = vec![
+            format!("--rack {}", name(self.rack)),
+            format!("--faults {}", name(self.faults)),
+            format!("--failures {}", name(self.failures)),
+            format!("--nodes {} --homes {}", small.nodes, small.homes()),
+            format!("--threads {} --blocks {}", small.threads, small.blocks),
+            format!("--operations {}", small.operations),
+        ];
+        // A part that is there in full and not in what it was made of is left out.
+        let without = Part::value_variants().iter().filter(|part| {
+            let (mut less, mut as_small) = (full, *small);
+            part.leave_out(&mut less);
+            part.leave_out(&mut as_small);
+            less != full && as_small == *small
+        });
+        let without: Vec<String> = without.map(|&part| name(part)).collect();
+        let omit = (0..64).filter(|number| small.failures.omit >> number & 1 == 1);
+        let omit: Vec<String> = omit.map(|number: u32| number.to_string()).collect();
+        for (option, list) in [("--without", without), ("--omit", omit)] {
+            if !list.is_empty() {
+                words.push(format!("{option} {}", list.join(",")));
+            }
+        }
+        if let Some(defect) = small.mutation {
+            words.push(format!("--defect {}", defect.name()));
+        }
+        words.join(" ")
+    }
+}
+
+fn name(value: impl ValueEnum) -> String {
+    let value = value.to_possible_value();
+    value.map_or(String::new(), |value| value.get_name().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        world: WorldArgs,
+    }
+
+    fn parse(line: &str) -> WorldArgs {
+        let words = std::iter::once("sim").chain(line.split_whitespace());
+        Line::try_parse_from(words).expect("good options").world
+    }
+
+    #[test]
+    fn a_shrunken_world_has_options_that_make_it_again() {
+        let args = parse("--rack tiny-switch --nodes 5 --defect forget-reader");
+        let mut small = args.config();
+        (small.nodes, small.homes, small.threads) = (2, 1, 1);
+        (small.blocks, small.operations) = (1, 7);
+        small.segment = Config::WHOLE_BLOCKS;
+        small.mix.hold = 0;
+        small.faults.loss = 0;
+        small.failures.leave = 0;
+        small.failures.omit = 0b1010;
+        assert_eq!(parse(&args.again(&small)).config(), small);
+        assert_eq!(parse(&args.again(&args.config())).config(), args.config());
+    }
+
+    #[test]
+    fn everything_can_be_left_out() {
+        let args = parse("");
+        let mut small = args.config();
+        small.faults = Faults {
+            late_by: small.faults.late_by,
+            ..Faults::NONE
+        };
+        small.failures = Failures {
+            together: small.failures.together,
+            ..Failures::NONE
+        };
+        small.history = false;
+        assert_eq!(parse(&args.again(&small)).config(), small);
+    }
+}
