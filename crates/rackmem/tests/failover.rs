@@ -49,6 +49,14 @@ impl Cluster {
         Rack::join(&self.config, id).unwrap()
     }
 
+    /// So many nodes, whose racks can be taken away.
+    fn nodes(&self, count: usize) -> (Vec<Option<Rack>>, Vec<Node>) {
+        let racks: Vec<Rack> = (0..count).map(|id| self.node(id)).collect();
+        let nodes = racks.iter().enumerate().map(|(id, rack)| rack.node(id));
+        let nodes = nodes.collect();
+        (racks.into_iter().map(Some).collect(), nodes)
+    }
+
     fn switch(&self) -> Rack {
         Rack::serve_switch(&self.config).unwrap()
     }
@@ -172,12 +180,7 @@ fn work_goes_on_when_the_switch_dies_and_another_comes() {
 fn a_dead_nodes_memory_is_lost_and_says_so_and_the_rest_goes_on() {
     let cluster = Cluster::new("node", 3);
     let switch = cluster.switch();
-    let mut racks: Vec<Option<Rack>> = (0..3).map(|id| Some(cluster.node(id))).collect();
-    let nodes: Vec<Node> = racks
-        .iter()
-        .enumerate()
-        .map(|(i, r)| r.as_ref().unwrap().node(i))
-        .collect();
+    let (mut racks, nodes) = cluster.nodes(3);
     let kept = counters(&nodes[0], 2);
     let dirty: Shared<u64> = nodes[1].alloc_isolated(0).unwrap();
     let gone = counters(&nodes[2], 1);
@@ -265,12 +268,7 @@ fn a_node_that_gives_no_memory_leaves_without_a_pause() {
 fn a_new_shadow_reads_back_what_is_in_the_switch() {
     let cluster = Cluster::new("shadow", 3);
     let switch = cluster.switch();
-    let mut racks: Vec<Option<Rack>> = (0..3).map(|id| Some(cluster.node(id))).collect();
-    let nodes: Vec<Node> = racks
-        .iter()
-        .enumerate()
-        .map(|(i, r)| r.as_ref().unwrap().node(i))
-        .collect();
+    let (mut racks, nodes) = cluster.nodes(3);
     let hot = counters(&nodes[1], 8);
     let far: Vec<Shared<u64>> = hot
         .iter()
