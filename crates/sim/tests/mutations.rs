@@ -200,6 +200,20 @@ const CAUGHT: [Case; Mutation::ALL.len()] = [
         Failures::NODE,
         "no dirty data is lost in silence",
     ),
+    Case(
+        Mutation::NeverBackOff,
+        Rack::HomeOnly,
+        Faults::ALL,
+        Failures::NONE,
+        "no starvation",
+    ),
+    Case(
+        Mutation::RefuseOne,
+        Rack::LARGE_SWITCH,
+        Faults::NONE,
+        Failures::NONE,
+        "no starvation",
+    ),
 ];
 
 impl Case {

@@ -6,6 +6,7 @@ pub mod directory_covers_caches;
 pub mod home_is_current;
 pub mod liveness;
 pub mod locks_of_live_events;
+pub mod no_starvation;
 pub mod nothing_of_the_dead;
 pub mod one_owner;
 pub mod single_writer;

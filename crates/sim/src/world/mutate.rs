@@ -4,7 +4,7 @@ use super::fabric::{Occurrence, Packet};
 use super::mutation::Mutation;
 use super::run::World;
 use rackmem_proto::flowcc::Rebuild;
-use rackmem_proto::wire::{Dest, Flags, Kind, MAX_REQUESTERS, Seq};
+use rackmem_proto::wire::{Dest, Flags, Kind, MAX_REQUESTERS, Reason, Seq};
 
 /// How much later a copy arrives, in nanoseconds.
 const LATER: u64 = 150_000;
@@ -18,6 +18,7 @@ impl World {
             Some(Mutation::ForgetEpoch) => self.forget_epoch(packet),
             Some(Mutation::OverwriteCopyset) => self.overwrite(packet),
             Some(Mutation::AddAgain) => self.add_again(packet),
+            Some(Mutation::RefuseOne) => self.refuse_one(packet),
             _ => packet,
         }
     }
@@ -49,6 +50,28 @@ impl World {
             if live.any(|event| event.shared && event.tag == header.tag) {
                 header.copyset = header.copyset.without(header.requester.node);
             }
+        }
+        packet
+    }
+
+    /// What the last node asks of an owner never gets there once the network is calm.
+    fn refuse_one(&self, mut packet: Packet) -> Packet {
+        let header = packet.header;
+        let asks = matches!(
+            header.kind,
+            Kind::ReadMiss | Kind::WriteMiss | Kind::WriteShared | Kind::LockRead | Kind::LockWrite
+        );
+        let last = header.requester.node + 1 == self.config.nodes;
+        let to_owner = match packet.to {
+            Dest::Switch => true,
+            Dest::Agent(node) => {
+                node == header.tag.home() && header.sender == header.requester.node
+            }
+            Dest::Requester(_) | Dest::Agents { .. } => false,
+        };
+        if self.calm.is_some() && asks && last && to_owner {
+            packet.to = Dest::Requester(header.requester);
+            packet.header = header.refuse(Kind::Ack, header.tag.home(), Reason::Locked);
         }
         packet
     }

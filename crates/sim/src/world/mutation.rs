@@ -63,6 +63,10 @@ pub enum Mutation {
     DemoteAlone,
     /// A node that starts again gives out the addresses that it had before.
     ForgetIncarnation,
+    /// A requester that is refused asks again at once.
+    NeverBackOff,
+    /// Owners always refuse one node, and serve the others.
+    RefuseOne,
 }
 
 impl Mutation {
@@ -108,7 +112,7 @@ impl Mutation {
     ];
 
     /// All that worlds play.
-    pub const ALL: [Mutation; 27] = [
+    pub const ALL: [Mutation; 29] = [
         Mutation::AcceptStaleData,
         Mutation::ForgetReader,
         Mutation::SkipWriteBack,
@@ -136,5 +140,7 @@ impl Mutation {
         Mutation::KeepDeadLocks,
         Mutation::DemoteAlone,
         Mutation::ForgetIncarnation,
+        Mutation::NeverBackOff,
+        Mutation::RefuseOne,
     ];
 }

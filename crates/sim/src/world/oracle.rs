@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 struct Known {
     counters: [u64; COUNTERS],
     generation: u32,
+    /// Events that were granted its lock.
+    grants: u64,
     readers: u32,
     writers: u32,
     /// Its home's memory is gone.
@@ -100,6 +102,16 @@ impl Oracle {
         let known = self.known(tag);
         known.counters = counters(words);
         known.generation += 1;
+    }
+
+    /// An event was granted a block's lock.
+    pub fn grant(&mut self, tag: Tag) {
+        self.known(tag).grants += 1;
+    }
+
+    /// Events that were granted a block's lock so far.
+    pub fn grants(&self, tag: Tag) -> u64 {
+        self.blocks.get(&tag).map_or(0, |known| known.grants)
     }
 
     /// A thread holds a block's lock from now on. False if it must not, because of another.

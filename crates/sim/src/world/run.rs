@@ -111,7 +111,7 @@ pub struct World {
     pub(super) was_stable: bool,
     plan: VecDeque<Planned>,
     phase: Phase,
-    calm: Option<u64>,
+    pub(super) calm: Option<u64>,
 }
 
 impl Seen {

@@ -25,7 +25,7 @@ impl Thread {
             let operation = Operation::draw(&self.config, &mut self.random);
             self.operation = Some(operation);
             self.began = around.fabric.now;
-            self.retries = 0;
+            self.refused = None;
             self.ticket = None;
             self.target = self.find(operation, around);
             let (node, slot) = (self.id.node, self.id.slot);

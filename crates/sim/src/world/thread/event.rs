@@ -2,6 +2,7 @@
 
 use super::super::operation::Action;
 use super::{Around, Complaint, Purpose, Running, Stage, State, Then, Thread};
+use crate::invariants::no_starvation;
 use crate::world::mutation::Mutation;
 use crate::world::operation::Operation;
 use rackmem_proto::flowcc::{LocalStatus, Step};
@@ -50,6 +51,15 @@ impl Thread {
         });
     }
 
+    fn starves(&mut self, tag: Tag) {
+        let detail = format!("{} was refused {} times", self.describe(), self.retries);
+        self.complaint.get_or_insert(Complaint {
+            promise: (no_starvation::NAME, no_starvation::SECTION),
+            tag,
+            detail,
+        });
+    }
+
     fn move_on(&mut self, running: Running, stage: Stage) {
         self.state = State::Busy(Running { stage, ..running });
     }
@@ -57,8 +67,17 @@ impl Thread {
     fn refused(&mut self, running: Running, reason: Reason, around: &mut Around<'_>) {
         self.work.refused += 1;
         if around.calm {
+            let grants = around.oracle.grants(running.tag);
+            let before = self.refused.filter(|(tag, _)| *tag == running.tag);
+            let (_, before) = *self.refused.insert(before.unwrap_or_else(|| {
+                self.retries = 0;
+                (running.tag, grants)
+            }));
             self.retries += 1;
             self.worst = self.worst.max(self.retries);
+            if no_starvation::broken(self.retries, grants - before) {
+                self.starves(running.tag);
+            }
         }
         if let Purpose::Sound(seq, requester) = running.purpose
             && (reason == Reason::Lost || !around.node.reaches(running.tag))
@@ -100,6 +119,9 @@ impl Thread {
         let Running {
             purpose, slot, tag, ..
         } = running;
+        if purpose.locks() {
+            around.oracle.grant(tag);
+        }
         match purpose {
             Purpose::Alloc => {
                 self.work.chunks += 1;
@@ -225,6 +247,9 @@ impl Thread {
                 self.finish(around);
             }
             Then::Accept => self.begin(Purpose::AcceptLoss, usize::MAX, running.tag, around),
+            Then::BackOff if self.config.mutation == Some(Mutation::NeverBackOff) => {
+                self.state = State::Resting(now);
+            }
             Then::BackOff => {
                 self.attempt += 1;
                 let most = BACKOFF << self.attempt.min(DOUBLINGS);

@@ -170,6 +170,8 @@ pub struct Thread {
     value: u64,
     operand: u64,
     retries: u64,
+    /// The block that it was refused, and how often others had been granted it by then.
+    refused: Option<(Tag, u64)>,
     /// Times that one operation was refused after everything had calmed down, at most.
     pub worst: u64,
     earlier_retransmissions: u64,
@@ -217,6 +219,7 @@ impl Thread {
             value: 0,
             operand: 0,
             retries: 0,
+            refused: None,
             worst: 0,
             earlier_retransmissions: 0,
             dead: false,
@@ -279,6 +282,7 @@ impl Thread {
     /// From now on it empties its node's cache.
     pub fn flush(&mut self) {
         self.target = None;
+        self.refused = None;
         self.operation = Some(Operation::Flush);
         self.state = State::Resting(0);
     }
