@@ -1,5 +1,6 @@
 //! The directory baseline: the home agent collects invalidations' acknowledgements and dirty data, and only
-//! then answers the requester. One event a requester at a time, so the table has a row for each.
+//! then answers the requester. As everywhere there is a row a requester and parity: a late copy of an event whose
+//! requester has gone on must not be collected for anew, from sharers that have joined since. A seeded world found it.
 
 use crate::flowcc::per_requester::PerRequester;
 use crate::wire::{Copyset, Header, NodeId, RequesterId, Seq};
@@ -8,7 +9,7 @@ use core::hash::Hasher;
 /// The events a home agent is collecting for.
 #[derive(Clone, Debug, Default)]
 pub struct Gathers {
-    rows: PerRequester<Option<Row>>,
+    rows: PerRequester<[Option<Row>; 2]>,
 }
 
 #[derive(Clone, Copy, PartialEq, Hash, Debug)]
@@ -21,7 +22,7 @@ struct Row {
 impl Gathers {
     /// Starts to collect from `waiting`, or says who is still missing when the request is a retransmission.
     pub fn begin(&mut self, granted: &Header, waiting: Copyset) -> Copyset {
-        let row = self.rows.row(granted.requester);
+        let row = &mut self.rows.row(granted.requester)[granted.seq.parity()];
         match row {
             Some(same) if same.seq == granted.seq => same.waiting,
             _ => {
@@ -37,7 +38,7 @@ impl Gathers {
 
     /// One has answered. The granted request, when it was the last.
     pub fn answer(&mut self, requester: RequesterId, seq: Seq, from: NodeId) -> Option<Header> {
-        let row = self.rows.row(requester).as_mut()?;
+        let row = self.rows.row(requester)[seq.parity()].as_mut()?;
         if row.seq != seq || !row.waiting.contains(from) {
             return None;
         }
