@@ -306,6 +306,11 @@ impl Run<'_> {
     fn tell(&mut self) {
         let standing = self.member.standing();
         let view = self.member.roster().map(|roster| roster.view);
+        // First what can be asked for, then what is told: whoever is told may ask at once.
+        let mut state = self.shared.lock();
+        state.view = view;
+        state.standing = Some(standing);
+        drop(state);
         if self.member.is_over() {
             self.shared.duty.end();
         } else if let (Standing::Member { .. }, Some(view)) = (standing, view) {
@@ -318,10 +323,6 @@ impl Run<'_> {
         if standing == Standing::Fenced {
             self.events.fenced();
         }
-        let mut state = self.shared.lock();
-        state.view = view;
-        state.standing = Some(standing);
-        drop(state);
         self.shared.changed.notify_all();
     }
 
