@@ -117,6 +117,9 @@ fn what_is_not_etcd_is_told() {
                 body.len()
             );
             let _ = write!(stream, "{head}\r\n\r\n{body}");
+            // The request may come in two pieces: closing with one unread would take the answer back.
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            let _ = std::io::copy(&mut stream, &mut std::io::sink());
         });
         let error = Etcd::new(vec![endpoint.clone()], "rack")
             .load(PATIENCE)
