@@ -38,6 +38,7 @@ impl Node {
     }
 
     /// Whether operations may go on; waits for the lease.
+    #[inline]
     fn open(&self) -> Result<()> {
         if self.inner.serving.load(Relaxed) {
             return Ok(());
