@@ -270,9 +270,9 @@ impl Agents {
             // Nobody can be granted the block before the home agent's lock is let go of.
             let anew = header.kind == Kind::AcceptLoss
                 && header.offset == ACCEPT_EMPTY
-                && home.agent.is_lost(header.tag);
+                && home.agent.lost(header.tag);
             let (outputs, action) = home.agent.handle(header, body.len() as u32);
-            if anew && !home.agent.is_lost(header.tag) {
+            if anew && !home.agent.lost(header.tag) {
                 let block = self.memory.block(header.tag).into_iter().flatten();
                 block.for_each(|word| word.store(0, Relaxed));
             }

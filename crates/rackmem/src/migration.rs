@@ -181,7 +181,7 @@ impl Migrating {
             slot: 0,
         };
         let header = Header::request(Kind::HeatReport, epoch, Tag(0), id, Seq(0));
-        let bytes: Vec<u8> = hot.iter().flat_map(|record| record.to_bytes()).collect();
+        let bytes = crate::rebuilding::bytes(&hot);
         net.send(Dest::Agent(to), &header, Body::Bytes(&bytes), &mut Nobody);
     }
 }

@@ -131,7 +131,7 @@ impl SoftSwitch {
         };
         let mut answer = header.answer(Kind::Tags, rackmem_proto::switch::SWITCH);
         answer.tag = Tag(next as u64);
-        let bytes: Vec<u8> = records.iter().flat_map(|r| r.to_bytes()).collect();
+        let bytes = crate::rebuilding::bytes(&records);
         let to = Dest::Agent(header.requester.node);
         net.send(to, &answer, Body::Bytes(&bytes), reply);
     }

@@ -157,12 +157,6 @@ impl HomeAgent {
         Some((entry.lock, entry.status, entry.copyset, entry.away()))
     }
 
-    /// Whether a block's last content died with a node, and nobody has accepted that yet.
-    pub fn is_lost(&mut self, tag: Tag) -> bool {
-        let entry = self.directory.entry(tag);
-        entry.is_some_and(|entry| entry.owner == Owner::Lost)
-    }
-
     /// Everything that decides what it will do, for explorers of all states: not what it has counted.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         (self.config.epoch, self.made).hash(into);
