@@ -113,14 +113,15 @@ impl Copyset {
         })
     }
 
-    /// A member picked by `draw`, any number; none of an empty set.
+    /// The lowest member that is not below `from`, or the lowest of all if there is none; none of an empty set.
     #[inline]
-    pub fn pick(self, draw: u32) -> Option<NodeId> {
-        let n = self.len();
-        if n == 0 {
+    pub const fn first_from(self, from: NodeId) -> Option<NodeId> {
+        let upper = self.0 & (!0 << (from as u32 % MAX_NODES as u32));
+        let candidates = if upper == 0 { self.0 } else { upper };
+        if candidates == 0 {
             None
         } else {
-            self.iter().nth((draw % n) as usize)
+            Some(candidates.trailing_zeros() as NodeId)
         }
     }
 }
@@ -257,8 +258,10 @@ mod tests {
         assert!(set.iter().eq([0, 5, 31]));
         assert!(set.contains(31) && !set.contains(30) && !set.contains(32));
         assert_eq!(set.without(5), Copyset::of(0).with(31));
-        assert!((0..9).all(|draw| set.contains(set.pick(draw).unwrap())));
-        assert_eq!(Copyset::EMPTY.pick(3), None);
+        let from = [0, 1, 5, 6, 31].map(|from| set.first_from(from));
+        assert_eq!(from, [0, 5, 5, 31, 31].map(Some));
+        assert_eq!(set.without(31).first_from(6), Some(0));
+        assert_eq!(Copyset::EMPTY.first_from(3), None);
     }
 
     #[test]

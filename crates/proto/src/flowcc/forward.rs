@@ -2,6 +2,7 @@
 
 use super::score::Route;
 use super::tables::{self, Forward};
+use crate::switch;
 use crate::wire::{Copyset, Flags, GlobalStatus, Header, Kind, NodeId};
 use crate::{Data, Dest, Output};
 
@@ -18,7 +19,7 @@ pub enum Granted {
 pub fn choose(header: &Header, status: GlobalStatus, copyset: Copyset, seed: u32) -> Route {
     Route {
         status,
-        provider: copyset.pick(draw(seed, header)),
+        provider: switch::provider(header, copyset, seed),
     }
 }
 
@@ -57,11 +58,4 @@ pub fn from_home(granted: Header, home: NodeId) -> Output {
     let mut ack = granted.answer(Kind::Ack, home);
     ack.flags = ack.flags.and(Flags::DATA);
     Output::with(Dest::Requester(ack.requester), ack, Data::Home)
-}
-
-/// A well-mixed number that only the event decides (a multiply and a shift: what a switch's hash unit does).
-fn draw(seed: u32, header: &Header) -> u32 {
-    let event = header.requester.index() as u32 ^ header.seq.0.rotate_left(11) ^ seed;
-    let mixed = event.wrapping_mul(0x9e37_79b1);
-    mixed ^ mixed >> 15
 }

@@ -96,7 +96,7 @@ impl SwitchProgram {
             .chain([row("SCOREBOARD", &self.scores), row("MOVES", &self.moves)])
     }
 
-    fn registers(&self, way: usize, at: usize) -> Option<(Tag, Registers)> {
+    fn entry(&self, way: usize, at: usize) -> Option<(Tag, Registers)> {
         let way = &self.ways[way];
         let stored = way.tag.items()[at];
         let registers = Registers {
@@ -114,7 +114,7 @@ impl SwitchProgram {
             .ways
             .iter()
             .position(|way| way.tag.items()[at] == stored(tag))?;
-        let (_, registers) = self.registers(way, at)?;
+        let (_, registers) = self.entry(way, at)?;
         Some((registers.lock, registers.status, registers.copyset))
     }
 
@@ -122,7 +122,7 @@ impl SwitchProgram {
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         for way in 0..self.ways.len() {
             for at in 0..self.config.sets {
-                if let Some((tag, registers)) = self.registers(way, at) {
+                if let Some((tag, registers)) = self.entry(way, at) {
                     into.write_usize(at + 1);
                     tag.hash(into);
                     into.write_u64(registers.to_word());
@@ -202,7 +202,7 @@ impl SwitchProgram {
         }];
         for at in 0..self.config.sets {
             for way in 0..self.ways.len() {
-                if let Some((tag, registers)) = self.registers(way, at)
+                if let Some((tag, registers)) = self.entry(way, at)
                     && tag.home() == home
                 {
                     let word = registers.to_word();

@@ -124,6 +124,15 @@ impl<T> Array<T> {
     pub fn items(&self) -> &[T] {
         &self.items
     }
+
+    /// Writes an item, as the control plane does. Says whether there was something to write, and a place for it.
+    pub fn put(&mut self, index: usize, value: Option<T>) -> bool {
+        match (self.items.get_mut(index), value) {
+            (Some(item), Some(value)) => *item = value,
+            _ => return false,
+        }
+        true
+    }
 }
 
 #[cfg(test)]
