@@ -24,8 +24,8 @@ pub enum Rack {
 }
 
 impl Rack {
-    /// A switch with four entries: most blocks collide and stay with their homes.
-    pub const TINY_SWITCH: Rack = Rack::Switch { ways: 2, sets: 2 };
+    /// A switch with three entries of one set: blocks collide and stay with their homes.
+    pub const TINY_SWITCH: Rack = Rack::Switch { ways: 3, sets: 1 };
     /// A switch with room for every block.
     pub const LARGE_SWITCH: Rack = Rack::Switch { ways: 4, sets: 64 };
 }

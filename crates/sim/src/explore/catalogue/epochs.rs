@@ -57,7 +57,7 @@ pub const EPOCHS: &[Scenario] = &[
         budget: and_epochs(NONE, 1),
         deep: and_epochs(SOME, 1),
         sometimes: &[Fenced, FencedHeld, Rescued],
-        size: size(69_447, 150_481),
+        size: size(69_459, 150_465),
         ..BASE
     },
     Scenario {

@@ -50,7 +50,7 @@ pub const STEADY: &[Scenario] = &[
         shows: "evictions race with requests for the same block",
         programs: &[on(1, &[Write(0), Evict(0)]), on(2, &[Read(0), Evict(0)])],
         sometimes: &[EvictedClean, EvictedDirty, RefusedInvalid],
-        size: size(787_421, 2_547_362),
+        size: size(787_629, 2_547_574),
         ..BASE
     },
     Scenario {
@@ -147,7 +147,7 @@ pub const STEADY: &[Scenario] = &[
         shows: "home-evictions, owned by the switch",
         programs: &[on(1, &[Write(0), Evict(0)]), on(2, &[Read(0), Evict(0)])],
         sometimes: &[EvictedClean, EvictedDirty, RefusedInvalid],
-        size: size(844_151, 2_729_820),
+        size: size(844_371, 2_730_044),
         ..SWITCH
     },
     Scenario {
