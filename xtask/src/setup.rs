@@ -42,6 +42,18 @@ const TOOLS: &[Tool] = &[
         lost: "a second opinion on captures of packets",
     },
     Tool {
+        program: "ip",
+        package: "iproute2",
+        wanted_by: &["test", "bench"],
+        lost: "racks of hosts in network namespaces",
+    },
+    Tool {
+        program: "ethtool",
+        package: "ethtool",
+        wanted_by: &["test", "bench"],
+        lost: "racks of hosts in network namespaces",
+    },
+    Tool {
         program: "python3",
         package: "python3",
         wanted_by: &["test"],
@@ -266,11 +278,18 @@ mod tests {
         let names = |tools: Vec<&Tool>| tools.iter().map(|tool| tool.program).collect::<Vec<_>>();
         assert_eq!(
             names(missing("bench", |_| false)),
-            ["redis-cli", "redis-server"]
+            ["redis-cli", "redis-server", "ip", "ethtool"]
         );
         assert_eq!(
             names(missing("test", |program| program == "python3")),
-            ["redis-cli", "redis-server", "etcd", "tcpdump"]
+            [
+                "redis-cli",
+                "redis-server",
+                "etcd",
+                "tcpdump",
+                "ip",
+                "ethtool"
+            ]
         );
         assert!(missing("test", |_| true).is_empty());
     }

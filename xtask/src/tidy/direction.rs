@@ -23,6 +23,7 @@ const FABRIC: &str = "rackmem-fabric";
 const RACKMEM: &str = "rackmem";
 const KV: &str = "rackmem-kv";
 const BENCH: &str = "rackmem-bench";
+const HOSTS: &str = "rackmem-hosts";
 
 /// The first row whose folder fits is the one that counts.
 const LAYERS: &[Layer] = &[
@@ -57,6 +58,12 @@ const LAYERS: &[Layer] = &[
         outside: None,
     },
     Layer {
+        folder: "crates/hosts",
+        below: &[],
+        tests: &[],
+        outside: Some(&[]),
+    },
+    Layer {
         folder: "apps/",
         below: &[RACKMEM],
         tests: &[SIM],
@@ -64,19 +71,19 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: "bench",
-        below: &[WIRE, PROTO, SIM, FABRIC, RACKMEM, KV],
+        below: &[WIRE, PROTO, SIM, FABRIC, RACKMEM, KV, HOSTS],
         tests: &[],
         outside: None,
     },
     Layer {
         folder: "crates/cli",
-        below: &[WIRE, PROTO, SIM, FABRIC, RACKMEM, KV, BENCH],
+        below: &[WIRE, PROTO, SIM, FABRIC, RACKMEM, KV, BENCH, HOSTS],
         tests: &[],
         outside: None,
     },
     Layer {
         folder: "xtask",
-        below: &[],
+        below: &[HOSTS],
         tests: &[],
         outside: None,
     },
