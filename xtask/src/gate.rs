@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::step::{self, Action, Step, Verdict};
 use crate::workspace::{Workspace, cargo};
-use crate::{Failure, fuzz, licences, setup, tidy};
+use crate::{Failure, fuzz, golden, licences, setup, tidy};
 
 /// The read-only gate. It changes no file of the source tree.
 const VERIFY: &[Step] = &[
@@ -34,6 +34,10 @@ const VERIFY: &[Step] = &[
     Step {
         name: "house rules",
         action: Action::Run(tidy::verdict),
+    },
+    Step {
+        name: "golden packets and generated headers",
+        action: Action::Cargo(golden::CHECK),
     },
     Step {
         name: "licences of dependencies",

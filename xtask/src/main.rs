@@ -6,6 +6,7 @@
 
 mod fuzz;
 mod gate;
+mod golden;
 mod licences;
 mod process;
 mod setup;
@@ -58,6 +59,12 @@ const COMMANDS: &[Command] = &[
         usage: "fuzz [--seconds N] [--target NAME] [--seed N] [--replay FILE] [--list]",
         about: "Random and mutated input to every parser and role",
         run: fuzz::command,
+    },
+    Command {
+        name: "golden",
+        usage: "golden [--check]",
+        about: "Write golden packets and generated headers anew from the Rust program",
+        run: golden::command,
     },
     Command {
         name: "setup",

@@ -146,6 +146,10 @@ impl Handler for SoftSwitch {
         if header.kind == Kind::ReadTags {
             return self.tell_tags(net, header, reply);
         }
+        // Nothing that the program takes has a body.
+        if !body.is_empty() {
+            return;
+        }
         let outputs = self.program().handle(header);
         for output in outputs.iter() {
             for (to, header) in output.copies() {

@@ -121,6 +121,17 @@ impl Kind {
         )
     }
 
+    /// Whether the switch program itself takes this. Such packets have no body, and the switch drops one that has; every other
+    /// kind is for the switch's control plane.
+    #[inline]
+    pub const fn in_data_plane(self) -> bool {
+        self.is_request()
+            || matches!(
+                self,
+                Kind::Unlock | Kind::AddToSwitch | Kind::RemoveFromSwitch
+            )
+    }
+
     /// Whether this takes the entry's lock as a reader (§5.1.1: read misses; all others are writers).
     #[inline]
     pub const fn locks_shared(self) -> bool {

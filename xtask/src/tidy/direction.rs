@@ -82,6 +82,12 @@ const LAYERS: &[Layer] = &[
         outside: None,
     },
     Layer {
+        folder: "tests/conformance",
+        below: &[WIRE, PROTO],
+        tests: &[],
+        outside: None,
+    },
+    Layer {
         folder: "xtask",
         below: &[HOSTS],
         tests: &[],

@@ -1,0 +1,181 @@
+// What is in a packet, for C: made from crates/wire and crates/proto by `cargo xtask golden`. Not written by hand.
+//
+// The including file has __u8 and the __be types (linux/types.h). All fields are big-endian; docs/wire.md draws them.
+#ifndef RACKMEM_WIRE_H
+#define RACKMEM_WIRE_H
+
+#define WIRE_MAGIC 0x524d
+#define WIRE_VERSION 1
+#define WIRE_HEADER_LEN 48
+#define MAX_NODES 32
+#define MAX_REQUESTERS 64
+#define MAX_MOVES 64
+#define MAX_BODY 32768
+#define SEQ_WINDOW (1u << 24)
+#define SENDER_SWITCH 0xffff
+
+struct wire_header {
+	__be16 magic;
+	__u8 version;
+	__u8 kind;
+	__be32 epoch;
+	__be64 tag;
+	__be16 node;
+	__be16 slot;
+	__be32 seq;
+	__be32 incarnation;
+	__be32 copyset;
+	__u8 status;
+	__u8 flags;
+	__u8 reason;
+	__u8 reserved;
+	__be32 offset;
+	__be32 body_len;
+	__be16 reply_port;
+	__be16 sender;
+};
+_Static_assert(sizeof(struct wire_header) == WIRE_HEADER_LEN, "the header's length");
+_Static_assert(__builtin_offsetof(struct wire_header, magic) == 0, "where magic is");
+_Static_assert(__builtin_offsetof(struct wire_header, version) == 2, "where version is");
+_Static_assert(__builtin_offsetof(struct wire_header, kind) == 3, "where kind is");
+_Static_assert(__builtin_offsetof(struct wire_header, epoch) == 4, "where epoch is");
+_Static_assert(__builtin_offsetof(struct wire_header, tag) == 8, "where tag is");
+_Static_assert(__builtin_offsetof(struct wire_header, node) == 16, "where node is");
+_Static_assert(__builtin_offsetof(struct wire_header, slot) == 18, "where slot is");
+_Static_assert(__builtin_offsetof(struct wire_header, seq) == 20, "where seq is");
+_Static_assert(__builtin_offsetof(struct wire_header, incarnation) == 24, "where incarnation is");
+_Static_assert(__builtin_offsetof(struct wire_header, copyset) == 28, "where copyset is");
+_Static_assert(__builtin_offsetof(struct wire_header, status) == 32, "where status is");
+_Static_assert(__builtin_offsetof(struct wire_header, flags) == 33, "where flags is");
+_Static_assert(__builtin_offsetof(struct wire_header, reason) == 34, "where reason is");
+_Static_assert(__builtin_offsetof(struct wire_header, reserved) == 35, "where reserved is");
+_Static_assert(__builtin_offsetof(struct wire_header, offset) == 36, "where offset is");
+_Static_assert(__builtin_offsetof(struct wire_header, body_len) == 40, "where body_len is");
+_Static_assert(__builtin_offsetof(struct wire_header, reply_port) == 44, "where reply_port is");
+_Static_assert(__builtin_offsetof(struct wire_header, sender) == 46, "where sender is");
+
+enum kind {
+	KIND_ALLOC = 0x01,
+	KIND_ALLOC_ACK = 0x02,
+	KIND_PING = 0x03,
+	KIND_PONG = 0x04,
+	KIND_READ_MISS = 0x10,
+	KIND_WRITE_MISS = 0x11,
+	KIND_WRITE_SHARED = 0x12,
+	KIND_EVICT_SHARED = 0x13,
+	KIND_EVICT_MODIFIED = 0x14,
+	KIND_LOCK_READ = 0x15,
+	KIND_LOCK_WRITE = 0x16,
+	KIND_ACK = 0x18,
+	KIND_UNLOCK = 0x19,
+	KIND_UNLOCK_ACK = 0x1a,
+	KIND_WRITE_BACK = 0x1b,
+	KIND_WRITE_BACK_ACK = 0x1c,
+	KIND_ADD_TO_SWITCH = 0x1d,
+	KIND_ADD_ACK = 0x1e,
+	KIND_REMOVE_FROM_SWITCH = 0x1f,
+	KIND_REMOVE_ACK = 0x20,
+	KIND_DEMOTE = 0x21,
+	KIND_HEAT_REPORT = 0x22,
+	KIND_READ_TAGS = 0x23,
+	KIND_TAGS = 0x24,
+	KIND_REBUILD = 0x28,
+	KIND_REBUILD_ACK = 0x29,
+	KIND_RESCUE = 0x2c,
+	KIND_RESCUE_ACK = 0x2d,
+	KIND_ACCEPT_LOSS = 0x2a,
+	KIND_ACCEPT_LOSS_ACK = 0x2b,
+	KIND_DELEGATE_READ = 0x30,
+	KIND_DELEGATE_WRITE = 0x31,
+	KIND_DELEGATE_ADD = 0x32,
+	KIND_DELEGATE_CAS = 0x33,
+	KIND_DELEGATE_ACK = 0x34,
+	KIND_GATHER_ACK = 0x38,
+};
+
+// A bit for every kind there is, in four words of 64.
+#define KNOWN_KINDS_WORDS { 0x11f3f1fff7f001eull, 0x0ull, 0x0ull, 0x0ull }
+
+enum flag {
+	FLAG_PROVIDER = 0x01,
+	FLAG_IN_SWITCH = 0x02,
+	FLAG_GRANTED = 0x04,
+	FLAG_DATA = 0x08,
+	FLAG_KEEP = 0x10,
+	FLAG_READER = 0x20,
+	FLAG_GATHER = 0x40,
+	FLAGS_KNOWN = 0x7f,
+};
+
+enum status {
+	STATUS_UNSHARED = 0,
+	STATUS_SHARED = 1,
+	STATUS_MODIFIED = 2,
+};
+
+enum reason {
+	REASON_NONE = 0,
+	REASON_LOCKED = 1,
+	REASON_INVALID = 2,
+	REASON_MOVED = 3,
+	REASON_NO_MEMORY = 4,
+	REASON_FULL = 5,
+	REASON_REFUSED = 6,
+	REASON_LOST = 7,
+	REASON_FENCED = 8,
+	REASON_LAST = 8,
+};
+
+// Lists: ROW is a macro of the including file.
+#define REQUESTS(ROW) \
+	ROW(KIND_READ_MISS) \
+	ROW(KIND_WRITE_MISS) \
+	ROW(KIND_WRITE_SHARED) \
+	ROW(KIND_EVICT_SHARED) \
+	ROW(KIND_EVICT_MODIFIED) \
+	ROW(KIND_LOCK_READ) \
+	ROW(KIND_LOCK_WRITE)
+#define SHARED_REQUESTS(ROW) \
+	ROW(KIND_READ_MISS) \
+	ROW(KIND_LOCK_READ)
+#define DATA_PLANE_KINDS(ROW) \
+	ROW(KIND_READ_MISS) \
+	ROW(KIND_WRITE_MISS) \
+	ROW(KIND_WRITE_SHARED) \
+	ROW(KIND_EVICT_SHARED) \
+	ROW(KIND_EVICT_MODIFIED) \
+	ROW(KIND_LOCK_READ) \
+	ROW(KIND_LOCK_WRITE) \
+	ROW(KIND_UNLOCK) \
+	ROW(KIND_ADD_TO_SWITCH) \
+	ROW(KIND_REMOVE_FROM_SWITCH)
+
+// The paper's Table 2: ABSENT(kind), HOLDS(kind, status) and ALWAYS(kind).
+#define CHECK_TABLE(ABSENT, HOLDS, ALWAYS) \
+	ABSENT(KIND_READ_MISS) \
+	ABSENT(KIND_WRITE_MISS) \
+	HOLDS(KIND_WRITE_SHARED, STATUS_SHARED) \
+	HOLDS(KIND_EVICT_SHARED, STATUS_SHARED) \
+	HOLDS(KIND_EVICT_MODIFIED, STATUS_MODIFIED) \
+	ALWAYS(KIND_LOCK_READ) \
+	ALWAYS(KIND_LOCK_WRITE)
+
+// The paper's Table 3: ROW(kind, status, where to). A pair that is not here goes nowhere.
+#define FORWARD_TABLE(ROW) \
+	ROW(KIND_READ_MISS, STATUS_UNSHARED, HOME) \
+	ROW(KIND_WRITE_MISS, STATUS_UNSHARED, HOME) \
+	ROW(KIND_READ_MISS, STATUS_MODIFIED, PROVIDER) \
+	ROW(KIND_WRITE_MISS, STATUS_MODIFIED, PROVIDER) \
+	ROW(KIND_READ_MISS, STATUS_SHARED, PROVIDER) \
+	ROW(KIND_WRITE_MISS, STATUS_SHARED, ALL_WITH_PROVIDER) \
+	ROW(KIND_WRITE_SHARED, STATUS_SHARED, OTHERS) \
+	ROW(KIND_EVICT_SHARED, STATUS_SHARED, REQUESTER) \
+	ROW(KIND_EVICT_MODIFIED, STATUS_MODIFIED, REQUESTER) \
+	ROW(KIND_LOCK_READ, STATUS_UNSHARED, REQUESTER) \
+	ROW(KIND_LOCK_READ, STATUS_SHARED, REQUESTER) \
+	ROW(KIND_LOCK_READ, STATUS_MODIFIED, REQUESTER) \
+	ROW(KIND_LOCK_WRITE, STATUS_UNSHARED, REQUESTER) \
+	ROW(KIND_LOCK_WRITE, STATUS_SHARED, REQUESTER) \
+	ROW(KIND_LOCK_WRITE, STATUS_MODIFIED, REQUESTER)
+
+#endif

@@ -1,0 +1,129 @@
+// What is in a packet, for P4: made from crates/wire and crates/proto by `cargo xtask golden`. Not written by hand.
+#ifndef RACKMEM_WIRE
+#define RACKMEM_WIRE
+
+const bit<16> MAGIC = 0x524d;
+const bit<8> VERSION = 1;
+const bit<32> HEADER_LEN = 48;
+const bit<32> MAX_BODY = 32768;
+const bit<16> MAX_NODES = 32;
+const bit<16> MAX_REQUESTERS = 64;
+const bit<16> MAX_MOVES = 64;
+const bit<32> SEQ_WINDOW = 0x1000000;
+const bit<16> SWITCH_SENDER = 0xffff;
+
+header rackmem_t {
+    bit<16> magic;
+    bit<8>  version;
+    bit<8>  kind;
+    bit<32> epoch;
+    bit<64> tag;
+    bit<16> node_id;
+    bit<16> requester;
+    bit<32> seq;
+    bit<32> incarnation;
+    bit<32> copyset;
+    bit<8>  global_status;
+    bit<8>  flags;
+    bit<8>  reason;
+    bit<8>  reserved;
+    bit<32> offset;
+    bit<32> body_len;
+    bit<16> reply_port;
+    bit<16> sender;
+}
+
+const bit<8> KIND_ALLOC = 0x01;
+const bit<8> KIND_ALLOC_ACK = 0x02;
+const bit<8> KIND_PING = 0x03;
+const bit<8> KIND_PONG = 0x04;
+const bit<8> KIND_READ_MISS = 0x10;
+const bit<8> KIND_WRITE_MISS = 0x11;
+const bit<8> KIND_WRITE_SHARED = 0x12;
+const bit<8> KIND_EVICT_SHARED = 0x13;
+const bit<8> KIND_EVICT_MODIFIED = 0x14;
+const bit<8> KIND_LOCK_READ = 0x15;
+const bit<8> KIND_LOCK_WRITE = 0x16;
+const bit<8> KIND_ACK = 0x18;
+const bit<8> KIND_UNLOCK = 0x19;
+const bit<8> KIND_UNLOCK_ACK = 0x1a;
+const bit<8> KIND_WRITE_BACK = 0x1b;
+const bit<8> KIND_WRITE_BACK_ACK = 0x1c;
+const bit<8> KIND_ADD_TO_SWITCH = 0x1d;
+const bit<8> KIND_ADD_ACK = 0x1e;
+const bit<8> KIND_REMOVE_FROM_SWITCH = 0x1f;
+const bit<8> KIND_REMOVE_ACK = 0x20;
+const bit<8> KIND_DEMOTE = 0x21;
+const bit<8> KIND_HEAT_REPORT = 0x22;
+const bit<8> KIND_READ_TAGS = 0x23;
+const bit<8> KIND_TAGS = 0x24;
+const bit<8> KIND_REBUILD = 0x28;
+const bit<8> KIND_REBUILD_ACK = 0x29;
+const bit<8> KIND_RESCUE = 0x2c;
+const bit<8> KIND_RESCUE_ACK = 0x2d;
+const bit<8> KIND_ACCEPT_LOSS = 0x2a;
+const bit<8> KIND_ACCEPT_LOSS_ACK = 0x2b;
+const bit<8> KIND_DELEGATE_READ = 0x30;
+const bit<8> KIND_DELEGATE_WRITE = 0x31;
+const bit<8> KIND_DELEGATE_ADD = 0x32;
+const bit<8> KIND_DELEGATE_CAS = 0x33;
+const bit<8> KIND_DELEGATE_ACK = 0x34;
+const bit<8> KIND_GATHER_ACK = 0x38;
+
+const bit<8> FLAG_PROVIDER = 0x01;
+const bit<8> FLAG_IN_SWITCH = 0x02;
+const bit<8> FLAG_GRANTED = 0x04;
+const bit<8> FLAG_DATA = 0x08;
+const bit<8> FLAG_KEEP = 0x10;
+const bit<8> FLAG_READER = 0x20;
+const bit<8> FLAG_GATHER = 0x40;
+const bit<8> FLAGS_KNOWN = 0x7f;
+
+const bit<8> STATUS_UNSHARED = 0;
+const bit<8> STATUS_SHARED = 1;
+const bit<8> STATUS_MODIFIED = 2;
+
+const bit<8> REASON_NONE = 0;
+const bit<8> REASON_LOCKED = 1;
+const bit<8> REASON_INVALID = 2;
+const bit<8> REASON_MOVED = 3;
+const bit<8> REASON_NO_MEMORY = 4;
+const bit<8> REASON_FULL = 5;
+const bit<8> REASON_REFUSED = 6;
+const bit<8> REASON_LOST = 7;
+const bit<8> REASON_FENCED = 8;
+
+// The paper's Table 2 as entries of a table with the keys kind (exact), status and whether the node holds a copy
+// (ternary): zero is no. The default is `invalid`.
+#define CHECK_ENTRIES \
+    (KIND_READ_MISS, _, 0): valid(); \
+    (KIND_WRITE_MISS, _, 0): valid(); \
+    (KIND_WRITE_SHARED, _, 0): invalid(); \
+    (KIND_WRITE_SHARED, STATUS_SHARED, _): valid(); \
+    (KIND_EVICT_SHARED, _, 0): invalid(); \
+    (KIND_EVICT_SHARED, STATUS_SHARED, _): valid(); \
+    (KIND_EVICT_MODIFIED, _, 0): invalid(); \
+    (KIND_EVICT_MODIFIED, STATUS_MODIFIED, _): valid(); \
+    (KIND_LOCK_READ, _, _): valid(); \
+    (KIND_LOCK_WRITE, _, _): valid();
+
+// The paper's Table 3 as entries of a table with the keys kind and status (exact).
+// A pair that is not here goes nowhere.
+#define FORWARD_ENTRIES \
+    (KIND_READ_MISS, STATUS_UNSHARED): to(HOME); \
+    (KIND_WRITE_MISS, STATUS_UNSHARED): to(HOME); \
+    (KIND_READ_MISS, STATUS_MODIFIED): to(PROVIDER); \
+    (KIND_WRITE_MISS, STATUS_MODIFIED): to(PROVIDER); \
+    (KIND_READ_MISS, STATUS_SHARED): to(PROVIDER); \
+    (KIND_WRITE_MISS, STATUS_SHARED): to(ALL_WITH_PROVIDER); \
+    (KIND_WRITE_SHARED, STATUS_SHARED): to(OTHERS); \
+    (KIND_EVICT_SHARED, STATUS_SHARED): to(REQUESTER); \
+    (KIND_EVICT_MODIFIED, STATUS_MODIFIED): to(REQUESTER); \
+    (KIND_LOCK_READ, STATUS_UNSHARED): to(REQUESTER); \
+    (KIND_LOCK_READ, STATUS_SHARED): to(REQUESTER); \
+    (KIND_LOCK_READ, STATUS_MODIFIED): to(REQUESTER); \
+    (KIND_LOCK_WRITE, STATUS_UNSHARED): to(REQUESTER); \
+    (KIND_LOCK_WRITE, STATUS_SHARED): to(REQUESTER); \
+    (KIND_LOCK_WRITE, STATUS_MODIFIED): to(REQUESTER);
+
+#endif

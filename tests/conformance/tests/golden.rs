@@ -1,0 +1,101 @@
+//! The golden packets in the tree: readable, fresh, and what the Rust program does.
+
+use rackmem_conformance::text::{read, write};
+use rackmem_conformance::{
+    Case, Reference, Setup, generate, replay, replay_loaded, scenarios::TOPICS,
+};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+fn files() -> Vec<(&'static str, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
+    let text = |name: &str| std::fs::read_to_string(folder.join(format!("{name}.txt")));
+    (TOPICS.iter())
+        .map(|topic| (topic.name, text(topic.name).unwrap()))
+        .collect()
+}
+
+fn cases() -> Vec<Case> {
+    let files = files();
+    let read = |(name, text): &(&str, String)| match read(text) {
+        Ok(cases) => cases,
+        Err(error) => panic!("{name}.txt: {error}"),
+    };
+    files.iter().flat_map(read).collect()
+}
+
+#[test]
+fn what_is_generated_is_fresh() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let stale: Vec<String> = generate::stale(&root).into_iter().map(|f| f.path).collect();
+    assert!(stale.is_empty(), "`cargo xtask golden` writes {stale:?}");
+}
+
+#[test]
+fn no_file_is_left_over_from_a_topic_that_is_gone() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
+    let there: BTreeSet<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let wanted = TOPICS.iter().map(|topic| format!("{}.txt", topic.name));
+    assert_eq!(there, wanted.collect());
+}
+
+#[test]
+fn the_rust_program_does_what_its_golden_packets_say() {
+    let mut rust = Reference::new(&Setup::default());
+    for case in cases() {
+        replay(&mut rust, &case).unwrap_or_else(|difference| panic!("{difference}"));
+        replay_loaded(&mut rust, &case).unwrap_or_else(|difference| panic!("{difference}"));
+        assert_eq!(rust.program().counters().violations, 0, "{}", case.name);
+    }
+}
+
+#[test]
+fn text_says_all_that_a_case_has() {
+    for topic in TOPICS {
+        let cases = topic.cases();
+        assert_eq!(read(&write(topic.about, &cases)), Ok(cases));
+    }
+}
+
+#[test]
+fn names_are_of_one_case_of_a_topic() {
+    for topic in TOPICS {
+        let cases = topic.cases();
+        let names: BTreeSet<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+        assert_eq!(names.len(), cases.len(), "{}", topic.name);
+    }
+}
+
+#[test]
+fn a_file_that_is_none_gets_the_line_and_the_reason() {
+    let with = |line: &str| {
+        read(&format!(
+            "{}\ncase a\n{line}\n",
+            rackmem_conformance::text::HEAD
+        ))
+    };
+    for line in [
+        "what is this",
+        "in 52",
+        "packets\n in 5",
+        "packets\n in zz",
+        "packets\n out agent 1 52",
+        "packets\n in 52\n out agent x 52",
+        "packets\n in 52\n to the control plane\n out agent 1 52",
+        "switch ways=x",
+        "switch colour=1",
+        "before\n TAG at 1 = 2",
+        "before\n LOCK way 1 at 1 = x",
+        "= 3",
+        "TAG way 0 at 1 = 2",
+    ] {
+        let error = with(line).unwrap_err();
+        assert!(error.line >= 3, "{line}: {error}");
+    }
+    assert!(read("rackmem golden packets, version 0\n").is_err());
+    assert!(read("").is_err());
+    assert_eq!(with("about it").map(|cases| cases.len()), Ok(1));
+}
