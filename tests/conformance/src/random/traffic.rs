@@ -75,8 +75,9 @@ impl Traffic {
             36..62 => self.unlock(),
             62..70 => self.add(),
             70..77 => self.remove(),
-            77..92 => return self.late(),
-            92..97 => self.out_of_place(),
+            77..90 => return self.late(),
+            90..94 => self.out_of_place(),
+            94..97 => self.contradiction(),
             _ => return self.malformed(),
         };
         self.sent.push_back(packet.clone());
@@ -118,7 +119,8 @@ impl Traffic {
 
     fn header(&mut self, kind: Kind, tag: Tag, requester: RequesterId, seq: Seq) -> Header {
         Header {
-            incarnation: 1,
+            incarnation: self.rng.u32(..),
+            offset: self.rng.u32(..),
             reply_port: 40_000 + requester.node * 8 + requester.slot,
             ..Header::request(kind, self.setup.epoch, tag, requester, seq)
         }
@@ -143,7 +145,12 @@ impl Traffic {
         // Now and then a number is left out, as when the older event of a parity is not over.
         let step = if self.rng.u8(..8) == 0 { 2 } else { 1 };
         self.seqs[row] = Seq(seq.0.wrapping_add(step));
-        bytes(&self.header(kind, tag, requester, seq))
+        let mut header = self.header(kind, tag, requester, seq);
+        if self.rng.u8(..8) == 0 {
+            // Flags that mean nothing here, and travel along.
+            header.flags = Flags(self.rng.u8(..)).but(Flags(!Flags::KNOWN).and(Flags::GRANTED));
+        }
+        bytes(&header)
     }
 
     fn unlock(&mut self) -> Vec<u8> {
@@ -222,30 +229,72 @@ impl Traffic {
 
     /// Well-formed, and not for this switch at this time.
     fn out_of_place(&mut self) -> Vec<u8> {
-        let packet = self.request();
+        let packet = match self.rng.u8(..4) {
+            0 => self.request(),
+            1 => self.unlock(),
+            2 => self.add(),
+            _ => self.remove(),
+        };
         let Ok((mut header, _)) = decode(&packet) else {
             return packet;
         };
-        match self.rng.u8(..7) {
+        match self.rng.u8(..9) {
             0 => header.epoch = header.epoch.wrapping_add(1),
             1 => header.epoch = header.epoch.wrapping_sub(1),
             2 => header.requester.node = self.setup.nodes + self.rng.u16(..4),
             3 => header.requester.slot = self.setup.requesters + self.rng.u16(..4),
-            4 => header.flags = Flags::GRANTED,
+            4 => header.flags = header.flags.and(Flags::GRANTED),
             5 => header.seq = Seq(self.rng.u32(..)),
+            6 => header.flags = header.flags.but(Flags::IN_SWITCH),
+            7 => {
+                let mut packet = Vec::from(encode(&header, 8));
+                packet.extend([0xbd; 8]);
+                return packet;
+            }
             _ => header.kind = [Kind::Ack, Kind::ReadTags, Kind::Rebuild][self.rng.usize(..3)],
+        }
+        bytes(&header)
+    }
+
+    /// Well-formed, and in contradiction to what came before: nobody sends it.
+    fn contradiction(&mut self) -> Vec<u8> {
+        if let Some(&open) = self.granted.last()
+            && self.rng.bool()
+        {
+            let kind = REQUESTS[self.rng.usize(..REQUESTS.len())];
+            let other = self.blocks[self.rng.usize(..BLOCKS)].0;
+            let tag = if self.rng.bool() { open.tag } else { other };
+            return bytes(&self.header(kind, tag, open.requester, open.seq));
+        }
+        let packet = match self.rng.u8(..3) {
+            0 => self.late(),
+            1 => self.unlock(),
+            _ => self.add(),
+        };
+        let Ok((mut header, _)) = decode(&packet) else {
+            return packet;
+        };
+        match self.rng.u8(..6) {
+            0 if header.kind.is_request() => {
+                header.kind = REQUESTS[self.rng.usize(..REQUESTS.len())]
+            }
+            0 | 1 => header.tag = self.blocks[self.rng.usize(..BLOCKS)].0,
+            2 => header.copyset = Copyset::EMPTY,
+            3 => header.status = GlobalStatus::Shared,
+            4 => header.flags = Flags(header.flags.0 ^ Flags::READER.0),
+            _ => header.flags = Flags(header.flags.0 ^ Flags::KEEP.0),
         }
         bytes(&header)
     }
 
     fn malformed(&mut self) -> Vec<u8> {
         let mut packet = self.late();
-        match self.rng.u8(..4) {
+        match self.rng.u8(..8) {
             0 => packet.truncate(self.rng.usize(..packet.len())),
             1 => packet.push(0),
             2 => packet[0] ^= 1,
             _ => {
-                let at = [2, 3, 17, 19, 32, 33, 34, 35, 43][self.rng.usize(..9)];
+                let at = [2, 3, 9, 17, 19, 32, 33, 34, 35, 43][self.rng.usize(..10)];
                 packet[at] = 0xee;
             }
         }

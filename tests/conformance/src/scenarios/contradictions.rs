@@ -85,6 +85,13 @@ pub fn all() -> Vec<Scenario> {
         .first(ask(WriteMiss, me, 1, any()))
         .packet(unlock(me, 1, block(2, 0, 0), Modified, &[0])),
         Scenario::new(
+            "an-unlock-of-a-block-that-is-not-here",
+            "It is authorized by its number, and there is nothing to release",
+        )
+        .owns(any(), Unshared, &[])
+        .first(ask(WriteMiss, me, 1, any()))
+        .packet(unlock(me, 1, block(2, 2, 0), Modified, &[0])),
+        Scenario::new(
             "a-readers-unlock-of-a-free-lock",
             "The count does not go below zero",
         )

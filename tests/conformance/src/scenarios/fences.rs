@@ -88,6 +88,24 @@ pub fn all() -> Vec<Scenario> {
         .packet(with(ask(ReadMiss, who(2, 0), 1, any()), Flags::GRANTED)),
     );
     scenarios.push(
+        Scenario::new(
+            "other-fields-of-a-granted-request",
+            "What the program does not use goes to every agent: incarnation, offset, port, flags, reason",
+        )
+        .owns(any(), Shared, &[1, 3])
+        .packet(Header {
+            incarnation: 0xdead_beef,
+            offset: 0x0102_0304,
+            reply_port: 65_535,
+            sender: 2,
+            reason: rackmem_proto::wire::Reason::Lost,
+            copyset: super::build::set(&[0, 1]),
+            status: Modified,
+            flags: Flags::DATA.and(Flags::GATHER).and(Flags::KEEP).and(Flags::READER),
+            ..ask(WriteMiss, who(2, 0), 1, any())
+        }),
+    );
+    scenarios.push(
         held(
             "other-fields-travel-along".into(),
             "What the program does not use comes out as it came in: incarnation, offset, port, flags",

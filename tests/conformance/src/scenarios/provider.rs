@@ -18,16 +18,16 @@ pub fn all() -> Vec<Scenario> {
     }
     scenarios.push(many);
     for seed in [1, 2, 4, 8, 16, 31, 0xffff_ffe0] {
-        scenarios.push(
-            Scenario::new(
-                format!("seed-{seed:x}"),
-                "The switch's seed moves the place: its five lowest bits count",
-            )
-            .setup(|setup| setup.seed = seed)
-            .owns(any(), Shared, &[1, 2, 3])
-            .packet(ask(ReadMiss, who(0, 0), 1, any()))
-            .packet(ask(ReadMiss, who(0, 1), 1, any())),
-        );
+        let mut scenario = Scenario::new(
+            format!("seed-{seed:x}"),
+            "The switch's seed moves the place: its five lowest bits count",
+        )
+        .setup(|setup| setup.seed = seed)
+        .owns(any(), Shared, &[1, 2, 3]);
+        for seq in 1..=6 {
+            scenario = scenario.packet(ask(ReadMiss, who(0, 0), seq, any()));
+        }
+        scenarios.push(scenario);
     }
     for (name, node, slot, seq) in [
         ("node", 3, 0, 9),
