@@ -1,0 +1,263 @@
+// Which packets are for the program, and what each asks of the registers (crates/proto/src/switch/program.rs, `handle`).
+
+#ifndef RACKMEM_ADMIT
+#define RACKMEM_ADMIT
+
+#include "state.p4"
+
+// What crates/wire refuses to decode is dropped here: the carrier's lengths must agree with each other and with the
+// packet's own, and every field must be in its range.
+control WellFormed(in headers_t hdr, out bit<1> yes, inout state_t s) {
+    action good() {
+        yes = 1;
+    }
+    action bad() {
+        yes = 0;
+    }
+    table well_formed {
+        key = {
+            s.ip_rest: ternary;
+            s.udp_rest: ternary;
+            hdr.rackmem.body_len: ternary;
+            hdr.rackmem.magic: ternary;
+            hdr.rackmem.version: ternary;
+            hdr.rackmem.tag[63:48]: ternary @name("home");
+            hdr.rackmem.node_id: ternary;
+            hdr.rackmem.requester: ternary;
+            hdr.rackmem.global_status: ternary;
+            hdr.rackmem.flags: ternary;
+            hdr.rackmem.reason: ternary;
+            hdr.rackmem.reserved: ternary;
+        }
+        actions = { good; bad; }
+        const default_action = bad;
+        // A body is no longer than 32 KiB, a home and a node are below 32, a slot below 64, a status below 3 and a
+        // reason below 9: ranges that are not powers of two take two rows.
+#define ROW(body, status, why) \
+            (IPV4_LEN, UDP_WITHOUT_BODY, body, MAGIC, VERSION, 0 &&& 0xffe0, 0 &&& 0xffe0, 0 &&& 0xffc0, status, 0 &&& 0x80, why, 0): good()
+        const entries = {
+            ROW(0 &&& 0xffff8000, 0 &&& 0xfe, 0 &&& 0xf8);
+            ROW(0 &&& 0xffff8000, 0 &&& 0xfe, REASON_FENCED);
+            ROW(0 &&& 0xffff8000, STATUS_MODIFIED, 0 &&& 0xf8);
+            ROW(0 &&& 0xffff8000, STATUS_MODIFIED, REASON_FENCED);
+            ROW(MAX_BODY, 0 &&& 0xfe, 0 &&& 0xf8);
+            ROW(MAX_BODY, 0 &&& 0xfe, REASON_FENCED);
+            ROW(MAX_BODY, STATUS_MODIFIED, 0 &&& 0xf8);
+            ROW(MAX_BODY, STATUS_MODIFIED, REASON_FENCED);
+        }
+#undef ROW
+    }
+    apply {
+        well_formed.apply();
+    }
+}
+
+// The epoch that is served. The control plane freezes the program by taking the row away.
+control Epoch(in headers_t hdr, inout state_t s) {
+    action serve(bit<32> seed, bit<32> shadow, bit<32> sets_mask) {
+        s.served = 1;
+        s.seed = seed[4:0];
+        s.shadow = shadow;
+        s.sets_mask = sets_mask;
+    }
+    action stale() {
+        s.served = 0;
+    }
+    table epochs {
+        key = { hdr.rackmem.epoch: exact; }
+        actions = { serve; stale; }
+        const default_action = stale;
+        size = 4;
+    }
+    apply {
+        epochs.apply();
+    }
+}
+
+// Who may ask: the nodes of the rack and the requesters of each, or the slots for moves of a home agent.
+control Known(in headers_t hdr, out bit<1> yes) {
+    action known() {
+        yes = 1;
+    }
+    action unknown() {
+        yes = 0;
+    }
+    table known_requesters {
+        key = {
+            hdr.rackmem.kind: ternary;
+            hdr.rackmem.node_id: range;
+            hdr.rackmem.requester: range;
+        }
+        actions = { known; unknown; }
+        const default_action = unknown;
+        size = 64;
+    }
+    apply {
+        known_requesters.apply();
+    }
+}
+
+// What each kind does in each of its passes.
+control Operation(in headers_t hdr, in again_t again, inout state_t s) {
+    action request_shared() {
+        s.work = WORK_REQUEST;
+        s.tag_op = TAG_MATCH;
+        s.lock_op = LOCK_ACQUIRE;
+        s.lock_limit = LOCK_MAX_READERS - 1;
+        s.lock_amount = 1;
+        s.meta_op = META_READ;
+        s.row_op = ROW_ENTER;
+    }
+    action request_alone() {
+        s.work = WORK_REQUEST;
+        s.tag_op = TAG_MATCH;
+        s.lock_op = LOCK_ACQUIRE;
+        s.lock_limit = 0;
+        s.lock_amount = LOCK_WRITER;
+        s.meta_op = META_READ;
+        s.row_op = ROW_ENTER;
+    }
+    action undo_shared() {
+        s.work = WORK_REQUEST;
+        s.tag_op = TAG_MATCH;
+        s.lock_op = LOCK_RELEASE_SHARED;
+    }
+    action undo_alone() {
+        s.work = WORK_REQUEST;
+        s.tag_op = TAG_MATCH;
+        s.lock_op = LOCK_RELEASE_ALONE;
+    }
+    action unlock() {
+        s.work = WORK_UNLOCK;
+        s.row_op = ROW_READ;
+    }
+    action release_shared(meta_op_t meta) {
+        s.work = WORK_UNLOCK;
+        s.tag_op = TAG_MATCH;
+        s.lock_op = LOCK_RELEASE_SHARED;
+        s.meta_op = meta;
+    }
+    action release_alone(meta_op_t meta) {
+        s.work = WORK_UNLOCK;
+        s.tag_op = TAG_MATCH;
+        s.lock_op = LOCK_RELEASE_ALONE;
+        s.meta_op = meta;
+    }
+    action add() {
+        s.work = WORK_ADD;
+        s.tag_op = TAG_MATCH;
+        s.row_op = ROW_ENTER;
+    }
+    action take() {
+        s.work = WORK_ADD;
+        s.tag_op = TAG_TAKE;
+        s.lock_op = LOCK_CLEAR;
+        s.meta_op = META_WRITE;
+    }
+    action refuse() {
+        s.work = WORK_ADD;
+    }
+    action remove() {
+        s.work = WORK_REMOVE;
+        s.row_op = ROW_ENTER;
+    }
+    action retire() {
+        s.work = WORK_REMOVE;
+        s.tag_op = TAG_MATCH;
+        s.lock_op = LOCK_ACQUIRE;
+        s.lock_limit = 0;
+        s.lock_amount = LOCK_WRITER;
+        s.meta_op = META_READ;
+    }
+    action look() {
+        s.work = WORK_REMOVE;
+        s.tag_op = TAG_MATCH;
+        s.meta_op = META_READ;
+    }
+    action free() {
+        s.work = WORK_REMOVE;
+        s.tag_op = TAG_GIVE;
+        s.lock_op = LOCK_CLEAR;
+        s.meta_op = META_WRITE;
+    }
+    action control_plane() {
+        s.work = WORK_CONTROL;
+    }
+    action none() {
+        s.work = WORK_NONE;
+    }
+    table operation {
+        key = {
+            again.step: exact;
+            hdr.rackmem.kind: exact;
+            hdr.rackmem.flags: ternary;
+        }
+        actions = {
+            request_shared; request_alone; undo_shared; undo_alone; unlock; release_shared; release_alone;
+            add; take; refuse; remove; retire; look; free; control_plane; none;
+        }
+        const default_action = none;
+        const entries = {
+            // A request that is granted already is another switch's, or a mistake.
+            (STEP_FRESH, KIND_READ_MISS, WITHOUT(FLAG_GRANTED)): request_shared();
+            (STEP_FRESH, KIND_WRITE_MISS, WITHOUT(FLAG_GRANTED)): request_alone();
+            (STEP_FRESH, KIND_WRITE_SHARED, WITHOUT(FLAG_GRANTED)): request_alone();
+            (STEP_FRESH, KIND_EVICT_SHARED, WITHOUT(FLAG_GRANTED)): request_alone();
+            (STEP_FRESH, KIND_EVICT_MODIFIED, WITHOUT(FLAG_GRANTED)): request_alone();
+            (STEP_FRESH, KIND_LOCK_READ, WITHOUT(FLAG_GRANTED)): request_shared();
+            (STEP_FRESH, KIND_LOCK_WRITE, WITHOUT(FLAG_GRANTED)): request_alone();
+            (STEP_UNDO, KIND_READ_MISS, _): undo_shared();
+            (STEP_UNDO, KIND_WRITE_MISS, _): undo_alone();
+            (STEP_UNDO, KIND_WRITE_SHARED, _): undo_alone();
+            (STEP_UNDO, KIND_EVICT_SHARED, _): undo_alone();
+            (STEP_UNDO, KIND_EVICT_MODIFIED, _): undo_alone();
+            (STEP_UNDO, KIND_LOCK_READ, _): undo_shared();
+            (STEP_UNDO, KIND_LOCK_WRITE, _): undo_alone();
+            // Read unlocks race with each other: union, never overwrite.
+            (STEP_FRESH, KIND_UNLOCK, WITH(FLAG_IN_SWITCH)): unlock();
+            (STEP_RELEASE, KIND_UNLOCK, WITH((FLAG_READER | FLAG_KEEP))): release_shared(META_NONE);
+            (STEP_RELEASE, KIND_UNLOCK, WITH(FLAG_READER)): release_shared(META_JOIN);
+            (STEP_RELEASE, KIND_UNLOCK, WITH(FLAG_KEEP)): release_alone(META_NONE);
+            (STEP_RELEASE, KIND_UNLOCK, _): release_alone(META_WRITE);
+            (STEP_FRESH, KIND_ADD_TO_SWITCH, _): add();
+            (STEP_TAKE, KIND_ADD_TO_SWITCH, _): take();
+            (STEP_REFUSE, KIND_ADD_TO_SWITCH, _): refuse();
+            (STEP_FRESH, KIND_REMOVE_FROM_SWITCH, _): remove();
+            (STEP_RETIRE, KIND_REMOVE_FROM_SWITCH, _): retire();
+            (STEP_LOOK, KIND_REMOVE_FROM_SWITCH, _): look();
+            (STEP_FREE, KIND_REMOVE_FROM_SWITCH, _): free();
+            // Everything else that is a kind goes to the control plane.
+            (STEP_FRESH, KIND_ALLOC, _): control_plane();
+            (STEP_FRESH, KIND_ALLOC_ACK, _): control_plane();
+            (STEP_FRESH, KIND_PING, _): control_plane();
+            (STEP_FRESH, KIND_PONG, _): control_plane();
+            (STEP_FRESH, KIND_ACK, _): control_plane();
+            (STEP_FRESH, KIND_UNLOCK_ACK, _): control_plane();
+            (STEP_FRESH, KIND_WRITE_BACK, _): control_plane();
+            (STEP_FRESH, KIND_WRITE_BACK_ACK, _): control_plane();
+            (STEP_FRESH, KIND_ADD_ACK, _): control_plane();
+            (STEP_FRESH, KIND_REMOVE_ACK, _): control_plane();
+            (STEP_FRESH, KIND_DEMOTE, _): control_plane();
+            (STEP_FRESH, KIND_HEAT_REPORT, _): control_plane();
+            (STEP_FRESH, KIND_READ_TAGS, _): control_plane();
+            (STEP_FRESH, KIND_TAGS, _): control_plane();
+            (STEP_FRESH, KIND_REBUILD, _): control_plane();
+            (STEP_FRESH, KIND_REBUILD_ACK, _): control_plane();
+            (STEP_FRESH, KIND_ACCEPT_LOSS, _): control_plane();
+            (STEP_FRESH, KIND_ACCEPT_LOSS_ACK, _): control_plane();
+            (STEP_FRESH, KIND_RESCUE, _): control_plane();
+            (STEP_FRESH, KIND_RESCUE_ACK, _): control_plane();
+            (STEP_FRESH, KIND_DELEGATE_READ, _): control_plane();
+            (STEP_FRESH, KIND_DELEGATE_WRITE, _): control_plane();
+            (STEP_FRESH, KIND_DELEGATE_ADD, _): control_plane();
+            (STEP_FRESH, KIND_DELEGATE_CAS, _): control_plane();
+            (STEP_FRESH, KIND_DELEGATE_ACK, _): control_plane();
+            (STEP_FRESH, KIND_GATHER_ACK, _): control_plane();
+        }
+    }
+    apply {
+        operation.apply();
+    }
+}
+
+#endif

@@ -1,0 +1,154 @@
+// From a verdict to packets (crates/proto/src/flowcc/forward.rs), and what happens to each copy on its way out.
+
+#ifndef RACKMEM_DELIVER
+#define RACKMEM_DELIVER
+
+#include "state.p4"
+
+control Deliver(inout headers_t hdr, inout state_t s) {
+    action to_one_agent(bit<8> node) {
+        s.to = node;
+        s.leave.how = TO_AGENTS;
+        s.leave.nodes = ALL_NODES;
+    }
+    action to_agents(bit<32> nodes) {
+        s.many = 1;
+        s.leave.how = TO_AGENTS;
+        s.leave.nodes = nodes;
+    }
+    action to_requester(bit<8> kind) {
+        hdr.rackmem.kind = kind;
+        hdr.rackmem.sender = SWITCH_SENDER;
+        s.to = hdr.rackmem.node_id[7:0];
+        s.leave.how = TO_REQUESTER;
+        s.leave.nodes = ALL_NODES;
+    }
+    action fill() {
+        hdr.rackmem.flags = hdr.rackmem.flags | (FLAG_IN_SWITCH | FLAG_GRANTED);
+        hdr.rackmem.global_status = s.status;
+        hdr.rackmem.copyset = s.copyset;
+        hdr.rackmem.sender = SWITCH_SENDER;
+    }
+    action home() {
+        fill();
+        to_one_agent(hdr.rackmem.tag[55:48]);
+    }
+    action provider() {
+        fill();
+        to_one_agent(s.provider - 1);
+        s.leave.provider = s.provider;
+    }
+    action all_with_provider() {
+        fill();
+        to_agents(s.copyset);
+        s.leave.provider = s.provider;
+    }
+    action others() {
+        fill();
+        to_agents(s.others);
+    }
+    action acknowledge() {
+        fill();
+        to_requester(KIND_ACK);
+    }
+    action refuse() {
+        hdr.rackmem.reason = s.reason;
+        to_requester(KIND_ACK);
+    }
+    action pass_on() {
+        to_one_agent(hdr.rackmem.tag[55:48]);
+    }
+    action unlocked() {
+        to_requester(KIND_UNLOCK_ACK);
+    }
+    // An answer to a move goes to the home agent that asked, and a copy to the shadow node.
+    action added() {
+        hdr.rackmem.kind = KIND_ADD_ACK;
+        hdr.rackmem.reason = s.reason;
+        hdr.rackmem.sender = SWITCH_SENDER;
+        to_agents(s.me | s.shadow);
+    }
+    action removed() {
+        hdr.rackmem.kind = KIND_REMOVE_ACK;
+        hdr.rackmem.reason = s.reason;
+        hdr.rackmem.global_status = s.status;
+        hdr.rackmem.copyset = s.copyset;
+        hdr.rackmem.sender = SWITCH_SENDER;
+        to_agents(s.me | s.shadow);
+    }
+    action drop() {
+        s.verdict = DROP;
+    }
+    table deliver {
+        key = {
+            s.verdict: exact;
+            s.forward: ternary;
+            s.others: ternary;
+            s.provider: ternary;
+        }
+        actions = {
+            home; provider; all_with_provider; others; acknowledge; refuse; pass_on; unlocked; added; removed; drop;
+        }
+        const default_action = drop;
+        const entries = {
+            (GRANTED, HOME, _, _): home();
+            (GRANTED, PROVIDER, _, 0): drop();
+            (GRANTED, PROVIDER, _, _): provider();
+            (GRANTED, ALL_WITH_PROVIDER, _, _): all_with_provider();
+            // The only member of the copyset needs nobody's leave.
+            (GRANTED, OTHERS, 0, _): acknowledge();
+            (GRANTED, OTHERS, _, _): others();
+            (GRANTED, REQUESTER, _, _): acknowledge();
+            (REFUSED, _, _, _): refuse();
+            (ELSEWHERE, _, _, _): pass_on();
+            (UNLOCKED, _, _, _): unlocked();
+            (ADDED, _, _, _): added();
+            (REMOVED, _, _, _): removed();
+        }
+    }
+    apply {
+        deliver.apply();
+    }
+}
+
+// One copy on its way out of a port: its addresses, and whether it is the provider's. The switch's own addresses are
+// those that the packet came to.
+control Copy(in bit<9> port, in leave_t leave, inout headers_t hdr, out bit<32> wanted) {
+    bit<8> number_and_one = 0;
+    bit<16> agent = 0;
+
+    action node(bit<32> bit_of_node, bit<8> number_and_1, bit<48> mac, bit<32> address, bit<16> agent_port) {
+        wanted = bit_of_node;
+        number_and_one = number_and_1;
+        hdr.ethernet.from = hdr.ethernet.to;
+        hdr.ethernet.to = mac;
+        hdr.ipv4.from = hdr.ipv4.to;
+        hdr.ipv4.to = address;
+        agent = agent_port;
+    }
+    action nobody() {
+        wanted = 0;
+    }
+    table nodes {
+        key = { port: exact @name("port"); }
+        actions = { node; nobody; }
+        const default_action = nobody;
+        size = 64;
+    }
+    apply {
+        nodes.apply();
+        hdr.udp.from = hdr.udp.to;
+        hdr.udp.checksum = 0;
+        if (leave.how == TO_REQUESTER) {
+            hdr.udp.to = hdr.rackmem.reply_port;
+        } else {
+            hdr.udp.to = agent;
+            if (leave.provider == number_and_one) {
+                hdr.rackmem.flags = hdr.rackmem.flags | FLAG_PROVIDER;
+            }
+        }
+        wanted = wanted & leave.nodes;
+    }
+}
+
+#endif

@@ -1,0 +1,183 @@
+// What a packet carries through the stages beside its headers, and the small numbers that tables hand each other.
+
+#ifndef RACKMEM_STATE
+#define RACKMEM_STATE
+
+#include "headers.p4"
+
+// In a ternary key: these bits set, or these bits clear.
+#define WITH(bits) bits &&& bits
+#define WITHOUT(bits) 0 &&& bits
+
+// Which way through the program a packet takes.
+typedef bit<8> work_t;
+const work_t WORK_NONE = 0;
+const work_t WORK_REQUEST = 1;
+const work_t WORK_UNLOCK = 2;
+const work_t WORK_ADD = 3;
+const work_t WORK_REMOVE = 4;
+const work_t WORK_CONTROL = 5;
+
+// What a resubmitted packet has come back for. No packet comes back twice.
+typedef bit<8> step_t;
+const step_t STEP_FRESH = 0;   // it has not been here yet
+const step_t STEP_UNDO = 1;    // give back the lock that its first pass took, then do what that pass decided
+const step_t STEP_RELEASE = 2; // an unlock that has taken its authority from the score
+const step_t STEP_TAKE = 3;    // ADD-TO-SWITCH: take the first free location
+const step_t STEP_REFUSE = 4;  // ADD-TO-SWITCH: the tag is here already
+const step_t STEP_RETIRE = 5;  // REMOVE-FROM-SWITCH, its first step: lock the entry for good
+const step_t STEP_LOOK = 6;    // the same, when that has happened: tell the metadata once more
+const step_t STEP_FREE = 7;    // REMOVE-FROM-SWITCH, its second step: free the location
+
+// What is done to TAG, to LOCK, to G-STATUS and COPYSET, and to the row of a score or of a move.
+typedef bit<2> tag_op_t;
+const tag_op_t TAG_NONE = 0;
+const tag_op_t TAG_MATCH = 1;
+const tag_op_t TAG_TAKE = 2; // if it is free
+const tag_op_t TAG_GIVE = 3; // if it matches
+
+typedef bit<3> lock_op_t;
+const lock_op_t LOCK_NONE = 0;
+const lock_op_t LOCK_ACQUIRE = 1;
+const lock_op_t LOCK_RELEASE_SHARED = 2;
+const lock_op_t LOCK_RELEASE_ALONE = 3;
+const lock_op_t LOCK_CLEAR = 4;
+
+typedef bit<2> meta_op_t;
+const meta_op_t META_NONE = 0;
+const meta_op_t META_READ = 1;
+const meta_op_t META_WRITE = 2;
+const meta_op_t META_JOIN = 3; // the status is written, the copyset is united with what is there
+
+typedef bit<2> row_op_t;
+const row_op_t ROW_NONE = 0;
+const row_op_t ROW_ENTER = 1; // a newer sequence number takes the row
+const row_op_t ROW_READ = 2;
+
+typedef bit<2> score_op_t;
+const score_op_t SCORE_NONE = 0;
+const score_op_t SCORE_READ = 1;
+const score_op_t SCORE_WRITE = 2;
+const score_op_t SCORE_LEAVE = 3;
+
+// How a packet's sequence number stands to its row's.
+typedef bit<2> order_t;
+const order_t NEWER = 0;
+const order_t SAME = 1;
+const order_t OLDER = 2;
+
+// The low half of a score (the high half is the sequence number): provider + 1 << 8 | elsewhere << 3 | status << 1 | granted.
+const bit<16> SCORE_GRANTED = 1;
+const bit<16> SCORE_ELSEWHERE = 8;
+const bit<16> GRANTED_UNSHARED = 1;
+const bit<16> GRANTED_SHARED = 3;
+const bit<16> GRANTED_MODIFIED = 5;
+// The low half of a move: how it went.
+const bit<16> MOVE_CLAIMED = 1;
+const bit<16> MOVE_DONE = 2;
+const bit<16> MOVE_REFUSED = 16; // and the reason
+
+// The lock word: the top bit a writer, the others a count of readers, which may not run into it.
+const bit<16> LOCK_WRITER = 0x8000;
+const bit<16> LOCK_MAX_READERS = 0x7fff;
+
+// What becomes of a packet.
+typedef bit<8> verdict_t;
+const verdict_t DROP = 0;
+const verdict_t GRANTED = 1;
+const verdict_t REFUSED = 2;
+const verdict_t ELSEWHERE = 3;
+const verdict_t UNLOCKED = 4;
+const verdict_t ADDED = 5;   // the answer to ADD-TO-SWITCH, be it yes or no
+const verdict_t REMOVED = 6; // the answer to REMOVE-FROM-SWITCH, likewise
+const verdict_t AGAIN = 7;   // it is resubmitted
+
+// Where a granted request goes (Table 3).
+typedef bit<8> forward_t;
+const forward_t NOWHERE = 0;
+const forward_t HOME = 1;
+const forward_t PROVIDER = 2;
+const forward_t ALL_WITH_PROVIDER = 3;
+const forward_t OTHERS = 4;
+const forward_t REQUESTER = 5;
+
+// What goes with a packet that is resubmitted: 64 bits.
+struct again_t {
+    bit<8>  step;
+    bit<8>  verdict;
+    bit<8>  provider;
+    bit<4>  reason;
+    bit<4>  status;
+    bit<32> copyset;
+}
+
+// How a packet leaves, for the egress.
+typedef bit<8> how_t;
+const how_t AS_IT_CAME = 0;
+const how_t TO_AGENTS = 1;
+const how_t TO_REQUESTER = 2;
+struct leave_t {
+    how_t   how;
+    bit<8>  provider; // whose copy says so: node number + 1
+    bit<32> nodes;    // only to these
+}
+const bit<32> ALL_NODES = 0xffffffff;
+
+struct state_t {
+    // What the control plane says about the packet's epoch. `shadow` is a bit of a copyset, or zero.
+    bit<1>     served;
+    bit<5>     seed;
+    bit<32>    shadow;
+    bit<32>    sets_mask;
+    // What to do, from the table `operation`.
+    work_t     work;
+    tag_op_t   tag_op;
+    lock_op_t  lock_op;
+    meta_op_t  meta_op;
+    row_op_t   row_op;
+    // The checks of the carrier's lengths: all three are constants in a good packet.
+    bit<16>    ip_rest;
+    bit<16>    udp_rest;
+    // Where to look.
+    bit<32>    hash;
+    bit<64>    stored;
+    bit<13>    row;
+    // What the ways have said.
+    bit<1>     found;
+    bit<1>     acquired;
+    bit<8>     status;
+    bit<32>    copyset;
+    // What ways are to write.
+    bit<8>     new_status;
+    bit<32>    new_copyset;
+    bit<16>    lock_limit;
+    bit<16>    lock_amount;
+    // Who provides the data: number + 1, zero for nobody; `route` has it as a score does, were it granted now.
+    bit<5>     from;
+    bit<32>    upper;
+    bit<16>    route;
+    bit<8>     provider;
+    // The check.
+    bit<32>    me;
+    bit<32>    member;
+    bit<32>    others;
+    bit<1>     valid;
+    // The row.
+    bit<32>    row_seq;
+    bit<32>    age;
+    order_t    order;
+    score_op_t score_op;
+    bit<16>    score;
+    // The decision.
+    bit<1>     undo;
+    bit<8>     step;
+    verdict_t  verdict;
+    bit<8>     reason;
+    forward_t  forward;
+    // Where to: one node, or the agents of several.
+    bit<1>     many;
+    bit<8>     to;
+    leave_t    leave;
+}
+
+#endif

@@ -1,0 +1,257 @@
+// The switch program for v1model, the architecture of BMv2's simple_switch.
+//
+//   p4c-bm2-ss --arch v1model -DWAYS=8 -o rackmem.json switch/p4/v1model/rackmem.p4
+
+#include <core.p4>
+#define V1MODEL_VERSION 20200408
+#include <v1model.p4>
+
+#include "../headers.p4"
+#include "../state.p4"
+#include "../admit.p4"
+#include "../check.p4"
+#include "../provider.p4"
+#include "../decide.p4"
+#include "../deliver.p4"
+#include "registers.p4"
+
+#ifndef WAYS
+#define WAYS 8
+#endif
+
+// The control plane's port, and the multicast group of all nodes' ports: the egress drops what a node is not to have.
+const bit<9> CPU_PORT = 64;
+const bit<16> EVERYBODY = 1;
+
+struct metadata_t {
+    @field_list(1)
+    again_t again;
+    state_t s;
+}
+
+parser RackmemParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    Carrier() carrier;
+    state start {
+        carrier.apply(packet, hdr);
+        transition accept;
+    }
+}
+
+control Verify(inout headers_t hdr, inout metadata_t meta) {
+    apply { }
+}
+
+control RackmemIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    WellFormed() well_formed;
+    Epoch() epoch;
+    Known() known;
+    Operation() operation;
+    Me() me;
+    RowSeq() row_seq;
+    Way() way0;
+#if WAYS > 1
+    Way() way1;
+#endif
+#if WAYS > 2
+    Way() way2;
+#endif
+#if WAYS > 3
+    Way() way3;
+#endif
+#if WAYS > 4
+    Way() way4;
+#endif
+#if WAYS > 5
+    Way() way5;
+#endif
+#if WAYS > 6
+    Way() way6;
+#endif
+#if WAYS > 7
+    Way() way7;
+#endif
+    Place() place;
+    First() first;
+    Check() check;
+    Order() order;
+    Rule() rule;
+    RowScore() row_score;
+    Verdict() verdict;
+    Forward() forward;
+    Deliver() deliver;
+
+    bit<1> is_for_us = 0;
+
+    action to_switch() {
+        is_for_us = 1;
+    }
+    action to_port(bit<9> port, bit<48> mac) {
+        hdr.ethernet.to = mac;
+        standard.egress_spec = port;
+    }
+    action unknown() {
+        mark_to_drop(standard);
+    }
+    // The rest of a rack's traffic goes through the same switch.
+    table hosts {
+        key = {
+            hdr.ipv4.to: exact;
+            hdr.udp.to: ternary;
+        }
+        actions = { to_switch; to_port; unknown; }
+        const default_action = unknown;
+        size = 128;
+    }
+
+    action to_node(bit<9> port) {
+        standard.egress_spec = port;
+    }
+    table ports {
+        key = { meta.s.to: exact; }
+        actions = { to_node; unknown; }
+        const default_action = unknown;
+        size = 64;
+    }
+
+    apply {
+        bit<1> good = 0;
+        bit<1> asks = 0;
+        if (!hdr.udp.isValid()) {
+            mark_to_drop(standard);
+            exit;
+        }
+        hosts.apply();
+        if (is_for_us == 0) {
+            exit;
+        }
+        bit<32> frame = (bit<32>) hdr.ipv4.total_len + 14;
+        if (!hdr.rackmem.isValid() || standard.parser_error != error.NoError || standard.packet_length < frame) {
+            mark_to_drop(standard);
+            exit;
+        }
+        meta.s.ip_rest = hdr.ipv4.total_len - hdr.udp.length;
+        meta.s.udp_rest = hdr.udp.length - hdr.rackmem.body_len[15:0];
+        well_formed.apply(hdr, good, meta.s);
+        epoch.apply(hdr, meta.s);
+        known.apply(hdr, asks);
+        operation.apply(hdr, meta.again, meta.s);
+        if (good == 0) {
+            mark_to_drop(standard);
+        } else if (meta.s.work == WORK_CONTROL) {
+            standard.egress_spec = CPU_PORT;
+        } else if (meta.s.work == WORK_NONE || meta.s.served == 0 || asks == 0 || hdr.rackmem.body_len != 0) {
+            mark_to_drop(standard);
+        } else {
+            // Where to look.
+            hash(meta.s.hash, HashAlgorithm.crc32, 32w0, { hdr.rackmem.tag }, 64w1 << 32);
+            meta.s.hash = meta.s.hash & meta.s.sets_mask;
+            meta.s.stored = hdr.rackmem.tag | 1;
+            if (meta.s.work == WORK_REQUEST || meta.s.work == WORK_UNLOCK) {
+                meta.s.row = 1w0 ++ hdr.rackmem.node_id[4:0] ++ hdr.rackmem.requester[5:0] ++ hdr.rackmem.seq[0:0];
+            } else {
+                meta.s.row = 2w2 ++ hdr.rackmem.node_id[4:0] ++ hdr.rackmem.requester[5:0];
+            }
+            if (meta.again.step != STEP_FREE) {
+                meta.s.new_status = hdr.rackmem.global_status;
+                meta.s.new_copyset = hdr.rackmem.copyset;
+            }
+            me.apply(hdr, meta.s);
+            bit<32> event;
+            hash(event, HashAlgorithm.crc32, 32w0, { hdr.rackmem.node_id, hdr.rackmem.requester, hdr.rackmem.seq }, 64w1 << 32);
+            meta.s.from = event[4:0] ^ meta.s.seed;
+            place.apply(meta.s);
+
+            // Lock.
+            row_seq.apply(hdr, meta.s);
+            way0.apply(meta.s);
+#if WAYS > 1
+            way1.apply(meta.s);
+#endif
+#if WAYS > 2
+            way2.apply(meta.s);
+#endif
+#if WAYS > 3
+            way3.apply(meta.s);
+#endif
+#if WAYS > 4
+            way4.apply(meta.s);
+#endif
+#if WAYS > 5
+            way5.apply(meta.s);
+#endif
+#if WAYS > 6
+            way6.apply(meta.s);
+#endif
+#if WAYS > 7
+            way7.apply(meta.s);
+#endif
+            // Check.
+            meta.s.upper = meta.s.upper & meta.s.copyset;
+            meta.s.member = meta.s.me & meta.s.copyset;
+            first.apply(meta.s);
+            check.apply(hdr, meta.s);
+            order.apply(meta.s);
+            rule.apply(meta.again, meta.s);
+            row_score.apply(meta.s);
+            verdict.apply(hdr, meta.again, meta.s);
+            meta.s.others = meta.s.copyset & ~meta.s.me;
+
+            // Forward.
+            if (meta.s.verdict == AGAIN) {
+                meta.again.step = meta.s.step;
+                resubmit_preserving_field_list(1);
+            } else if (meta.s.undo == 1) {
+                meta.again.step = STEP_UNDO;
+                meta.again.verdict = meta.s.verdict;
+                meta.again.provider = meta.s.provider;
+                meta.again.reason = meta.s.reason[3:0];
+                meta.again.status = meta.s.status[3:0];
+                meta.again.copyset = meta.s.copyset;
+                resubmit_preserving_field_list(1);
+            } else {
+                forward.apply(hdr, meta.s);
+                deliver.apply(hdr, meta.s);
+                if (meta.s.verdict == DROP) {
+                    mark_to_drop(standard);
+                } else if (meta.s.many == 1) {
+                    standard.mcast_grp = EVERYBODY;
+                } else {
+                    ports.apply();
+                }
+            }
+        }
+    }
+}
+
+control RackmemEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    Copy() copy;
+    apply {
+        if (meta.s.leave.how != AS_IT_CAME) {
+            bit<32> wanted;
+            copy.apply(standard.egress_port, meta.s.leave, hdr, wanted);
+            if (wanted == 0) {
+                mark_to_drop(standard);
+            }
+        }
+    }
+}
+
+control Compute(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        update_checksum(hdr.ipv4.isValid(),
+            { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.tos, hdr.ipv4.total_len, hdr.ipv4.identification,
+              hdr.ipv4.flags, hdr.ipv4.fragment, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.from, hdr.ipv4.to },
+            hdr.ipv4.checksum, HashAlgorithm.csum16);
+    }
+}
+
+control RackmemDeparser(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.ipv4);
+        packet.emit(hdr.udp);
+        packet.emit(hdr.rackmem);
+    }
+}
+
+V1Switch(RackmemParser(), Verify(), RackmemIngress(), RackmemEgress(), Compute(), RackmemDeparser()) main;

@@ -1,0 +1,337 @@
+//! The P4 program on BMv2, as an implementation that golden packets are played to.
+//!
+//! BMv2 reads and writes capture files in place of interfaces. The one that it reads from is a pipe, so that packets come
+//! when the test wants them to; everything comes in by one port, because the program does not ask by which.
+
+use super::carrier::{self, AGENT_PORT, MARK_ADDRESS, SWITCH_ADDRESS};
+use super::cli::Cli;
+use super::pcap::{self, Growing};
+use super::registers;
+use super::tools::Tools;
+use rackmem_conformance::{Implementation, Reply, Setup};
+use rackmem_proto::switch::Register;
+use rackmem_proto::wire::MAX_NODES;
+use std::fs::{self, File, OpenOptions};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// BMv2's egress has four threads, port modulo four; a packet to one port of each marks that all before it have left.
+const MARKS: [usize; 4] = [60, 61, 62, 63];
+const CPU: usize = 64;
+const INPUT: usize = 70;
+/// Packets between marks: fewer than a queue of BMv2 holds.
+const WINDOW: usize = 16;
+/// How long a busy machine may take to start a switch, or to take a window.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running BMv2 with the program in it.
+struct Running {
+    child: Child,
+    cli: Cli,
+    input: File,
+    outputs: Vec<(usize, Growing)>,
+    folder: PathBuf,
+    number: u16,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn ports() -> impl Iterator<Item = usize> {
+    (1..=MAX_NODES).chain(MARKS).chain([CPU])
+}
+
+fn io(what: &str) -> impl Fn(std::io::Error) -> String + '_ {
+    move |error| format!("{what}: {error}")
+}
+
+impl Running {
+    fn start(tools: &Tools, folder: &Path, program: &Path) -> Result<Self, String> {
+        fs::create_dir_all(folder).map_err(io("the folder"))?;
+        let at = |port: usize, way: &str| folder.join(format!("p{port}_{way}.pcap"));
+        for port in ports() {
+            fs::write(at(port, "in"), pcap::head()).map_err(io("a capture"))?;
+        }
+        let pipe = at(INPUT, "in");
+        let made = Command::new("mkfifo").arg(&pipe).status();
+        if !made.map_err(io("mkfifo"))?.success() {
+            return Err("mkfifo failed".into());
+        }
+        let both = OpenOptions::new().read(true).write(true).open(&pipe);
+        let mut input = both.map_err(io("the pipe"))?;
+        std::io::Write::write_all(&mut input, &pcap::head()).map_err(io("the pipe"))?;
+
+        let thrift = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let thrift = thrift.map_err(io("a port"))?.port();
+        let mut command = Command::new(&tools.switch);
+        command.args(["--use-files", "0", "--thrift-port", &thrift.to_string()]);
+        command.args(["--device-id", &thrift.to_string()]);
+        for port in ports().chain([INPUT]) {
+            let file = folder.join(format!("p{port}"));
+            command.arg("-i").arg(format!("{port}@{}", file.display()));
+        }
+        command
+            .arg(program)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().map_err(io("simple_switch"))?;
+        let cli = match wait_for(|| Ok(Cli::connect(&tools.cli, thrift).ok())) {
+            Ok(cli) => cli,
+            Err(error) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(error);
+            }
+        };
+        let mut running = Running {
+            child,
+            cli,
+            input,
+            outputs: Vec::new(),
+            folder: folder.to_owned(),
+            number: 0,
+        };
+        for port in ports() {
+            let capture = Growing::open(&at(port, "out")).map_err(io("a capture"))?;
+            running.outputs.push((port, capture));
+        }
+        running.connect_rack()?;
+        Ok(running)
+    }
+
+    /// Addresses and ports of everybody: what does not change from case to case.
+    fn connect_rack(&mut self) -> Result<(), String> {
+        let mut commands = vec![format!(
+            "table_add RackmemIngress.hosts RackmemIngress.to_switch {SWITCH_ADDRESS} 0&&&0 => 1"
+        )];
+        for (address, port) in (MARK_ADDRESS..).zip(MARKS) {
+            commands.push(format!(
+                "table_add RackmemIngress.hosts RackmemIngress.to_port {address} 0&&&0 => {port} 1 1"
+            ));
+        }
+        let mut group = String::from("mc_node_create 0");
+        for node in 0..MAX_NODES as u16 {
+            let port = node + 1;
+            let (mac, address) = (carrier::mac_of(node), carrier::address_of(node));
+            let bit = 1_u32 << node;
+            commands.push(format!(
+                "table_add RackmemIngress.ports RackmemIngress.to_node {node} => {port}"
+            ));
+            commands.push(format!(
+                "table_add RackmemEgress.copy.nodes RackmemEgress.copy.node {port} => {bit} {port} {mac} {address} {AGENT_PORT}"
+            ));
+            group.push_str(&format!(" {port}"));
+        }
+        commands.extend([
+            "mc_mgrp_create 1".into(),
+            group,
+            "mc_node_associate 1 0".into(),
+        ]);
+        self.cli.run(&commands).map(drop)
+    }
+
+    fn window(&mut self, packets: &[&[u8]]) -> Result<Vec<Reply>, String> {
+        let first = self.number;
+        let mut frames: Vec<Vec<u8>> = Vec::new();
+        for packet in packets {
+            frames.push(carrier::wrap(SWITCH_ADDRESS, self.number, packet));
+            self.number = self.number.wrapping_add(1);
+        }
+        let mark = self.number;
+        self.number = self.number.wrapping_add(1);
+        frames.extend(
+            (0..)
+                .zip(MARKS)
+                .map(|(nth, _)| carrier::wrap(MARK_ADDRESS + nth, mark, &[])),
+        );
+        for frame in &frames {
+            pcap::put(&mut self.input, frame).map_err(io("the pipe"))?;
+        }
+        let mut replies = vec![Reply::Sent(Vec::new()); packets.len()];
+        let mut marks = MARKS.len();
+        wait_for(|| {
+            // What has left before the marks is sure to be found only once they are seen.
+            let all = marks == 0;
+            for (port, capture) in &mut self.outputs {
+                for frame in capture.frames().map_err(io("a capture"))? {
+                    if MARKS.contains(port) {
+                        marks -= 1;
+                        continue;
+                    }
+                    take(&mut replies, packets, first, *port, &frame)?;
+                }
+            }
+            Ok(all.then_some(()))
+        })?;
+        Ok(replies)
+    }
+}
+
+/// Notes a packet that has left by a port.
+fn take(
+    replies: &mut [Reply],
+    packets: &[&[u8]],
+    first: u16,
+    port: usize,
+    frame: &[u8],
+) -> Result<(), String> {
+    let (number, packet) = if port == CPU {
+        let (number, payload) = carrier::unwrap(frame)?;
+        let unchanged = packets.get(usize::from(number.wrapping_sub(first)));
+        if unchanged != Some(&payload) {
+            return Err("the control plane has got a packet that is not as it came".into());
+        }
+        (number, None)
+    } else {
+        let (number, sent) = carrier::sent((port - 1) as u16, frame)?;
+        (number, Some(sent))
+    };
+    let reply = replies.get_mut(usize::from(number.wrapping_sub(first)));
+    match (reply, packet) {
+        (Some(Reply::Sent(sent)), Some(packet)) => sent.push(packet),
+        (Some(reply), None) if *reply == Reply::Sent(Vec::new()) => *reply = Reply::ControlPlane,
+        _ => return Err(format!("a packet by port {port} that nothing asked for")),
+    }
+    Ok(())
+}
+
+fn wait_for<T>(mut look: impl FnMut() -> Result<Option<T>, String>) -> Result<T, String> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look()? {
+            return Ok(found);
+        }
+        if Instant::now() > end {
+            return Err("BMv2 does not answer".into());
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// The program, compiled for a geometry and with a planted difference, if any.
+pub struct Bmv2<'a> {
+    tools: &'a Tools,
+    folder: PathBuf,
+    plant: Option<u32>,
+    geometry: Option<(u8, u32)>,
+    setup: Setup,
+    running: Option<Running>,
+}
+
+impl<'a> Bmv2<'a> {
+    /// Nothing is compiled or started before the first case. The folder is made, and removed in the end.
+    pub fn new(tools: &'a Tools, folder: PathBuf, plant: Option<u32>) -> Self {
+        Bmv2 {
+            tools,
+            folder,
+            plant,
+            geometry: None,
+            setup: Setup::default(),
+            running: None,
+        }
+    }
+
+    fn running(&mut self) -> Result<&mut Running, String> {
+        self.running
+            .as_mut()
+            .ok_or_else(|| "it is not configured".into())
+    }
+}
+
+impl Drop for Bmv2<'_> {
+    fn drop(&mut self) {
+        self.running = None;
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Implementation for Bmv2<'_> {
+    fn name(&self) -> String {
+        "P4 on BMv2".into()
+    }
+
+    fn configure(&mut self, setup: &Setup) -> Result<(), String> {
+        let geometry = Some((setup.ways, setup.sets));
+        if self.geometry != geometry {
+            self.running = None;
+            fs::create_dir_all(&self.folder).map_err(io("the folder"))?;
+            let program = self.folder.join("rackmem.json");
+            let mut defines = vec![
+                format!("WAYS={}", setup.ways),
+                format!("SETS={}", setup.sets),
+            ];
+            defines.extend(self.plant.map(|plant| format!("PLANT={plant}")));
+            self.tools.compile(&defines, &program)?;
+            let files = self.folder.join("ports");
+            self.running = Some(Running::start(self.tools, &files, &program)?);
+            self.geometry = geometry;
+        }
+        self.setup = *setup;
+        let shadow = setup.shadow.map_or(0, |node| 1_u32 << node);
+        let mut commands = registers::reset(setup);
+        let table = "RackmemIngress.epoch.epochs";
+        commands.push(format!("table_clear {table}"));
+        commands.push(format!(
+            "table_add {table} RackmemIngress.epoch.serve {} => {} {shadow} {}",
+            setup.epoch,
+            setup.seed,
+            setup.sets - 1
+        ));
+        let table = "RackmemIngress.known.known_requesters";
+        commands.push(format!("table_clear {table}"));
+        // Requests and unlocks; ADD-TO-SWITCH; REMOVE-FROM-SWITCH.
+        let events = setup.requesters - 1;
+        for (kind, last) in [("0&&&0", events), ("0x1d&&&0xff", 63), ("0x1f&&&0xff", 63)] {
+            let nodes = setup.nodes - 1;
+            commands.push(format!(
+                "table_add {table} RackmemIngress.known.known {kind} 0->{nodes} 0->{last} => 1"
+            ));
+        }
+        self.running()?.cli.run(&commands).map(drop)
+    }
+
+    fn load(&mut self, registers: &[Register]) -> Result<(), String> {
+        let commands = registers::write(&self.setup, registers)?;
+        self.running()?.cli.run(&commands).map(drop)
+    }
+
+    fn freeze(&mut self) -> Result<(), String> {
+        let commands = ["table_clear RackmemIngress.epoch.epochs".into()];
+        self.running()?.cli.run(&commands).map(drop)
+    }
+
+    fn packet(&mut self, bytes: &[u8]) -> Result<Reply, String> {
+        self.packets(&[bytes])?
+            .pop()
+            .ok_or_else(|| "no reply".into())
+    }
+
+    fn packets(&mut self, packets: &[&[u8]]) -> Result<Vec<Reply>, String> {
+        let mut replies = Vec::with_capacity(packets.len());
+        for window in packets.chunks(WINDOW) {
+            match self.running()?.window(window) {
+                Ok(some) => replies.extend(some),
+                Err(error) => {
+                    // What of the window is still on its way would be taken for the next case's.
+                    (self.running, self.geometry) = (None, None);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(replies)
+    }
+
+    fn registers(&mut self) -> Result<Vec<Register>, String> {
+        let setup = self.setup;
+        let answers = self.running()?.cli.run(&registers::read(&setup))?;
+        registers::found(&setup, &answers)
+    }
+}

@@ -1,0 +1,63 @@
+//! The P4 program on BMv2 against the golden packets and random sequences, where the P4 compiler and BMv2 are on the PATH.
+
+mod bmv2;
+mod carrier;
+mod cli;
+mod pcap;
+mod registers;
+mod tools;
+
+use bmv2::Bmv2;
+use rackmem_conformance::{golden, replay, replay_loaded, sequence, shrink, text};
+use std::io::Write;
+use std::path::PathBuf;
+use tools::Tools;
+
+/// The tools, or a line that says which is missing.
+fn tools() -> Option<Tools> {
+    let found = Tools::find();
+    if let Err(reason) = &found {
+        let _ = writeln!(std::io::stdout(), "skipped: P4 on BMv2: {reason}");
+    }
+    found.ok()
+}
+
+fn folder(name: &str) -> PathBuf {
+    let name = format!("rackmem-p4-{}-{name}", std::process::id());
+    std::env::temp_dir().join(name)
+}
+
+#[test]
+fn golden_packets() {
+    let Some(tools) = tools() else { return };
+    let mut bmv2 = Bmv2::new(&tools, folder("golden"), None);
+    let cases = golden();
+    assert!(cases.len() > 50);
+    let mut differences = Vec::new();
+    for case in &cases {
+        let played = replay(&mut bmv2, case).and_then(|()| replay_loaded(&mut bmv2, case));
+        if let Err(difference) = played {
+            differences.push(difference.to_string());
+        }
+    }
+    assert!(
+        differences.is_empty(),
+        "{} of {} cases differ:\n{}",
+        differences.len(),
+        cases.len(),
+        differences.join("\n")
+    );
+}
+
+#[test]
+fn random_sequences() {
+    let Some(tools) = tools() else { return };
+    let mut bmv2 = Bmv2::new(&tools, folder("random"), None);
+    for seed in 0..4 {
+        let case = sequence(seed, 2_000);
+        if let Err(difference) = replay(&mut bmv2, &case) {
+            let (case, difference) = shrink(&mut bmv2, &case, difference);
+            panic!("{difference}\n{}", text::write("random", &[case]));
+        }
+    }
+}
