@@ -179,6 +179,16 @@ fn without_a_switch_inline() {
 }
 
 #[test]
+fn with_a_switch_through_shared_memory() {
+    everything(Mode::Switch, Fabric::Shm, 300);
+}
+
+#[test]
+fn without_a_switch_through_shared_memory() {
+    everything(Mode::HomeOnly, Fabric::Shm, 300);
+}
+
+#[test]
 fn with_a_switch_over_udp() {
     everything(Mode::Switch, Fabric::Udp, 100);
 }

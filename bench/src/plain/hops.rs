@@ -5,15 +5,13 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::Wait;
 use super::datagram::{Header, MAX_DATAGRAM_BYTES};
+use super::{PATIENCE, Wait};
 
 /// How long a sleeping hop takes to notice that the measurement is over.
 const NAP: Duration = Duration::from_millis(20);
 /// Hops that spin at once.
 const HOPS: usize = 3;
-/// How often a hop asks in vain before it lets others run: always where cores are too few.
-const PATIENCE: [u32; 2] = [1, 1000];
 
 /// A socket and the way to wait at it.
 pub(super) struct Link {

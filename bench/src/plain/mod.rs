@@ -1,4 +1,5 @@
-//! The baseline of a miss over UDP: plain datagrams through the same hops.
+//! The baseline of a miss over UDP: plain datagrams through the same hops. [`memory`] is that of a miss through
+//! shared memory.
 //!
 //! A request goes from a client to a forwarder, which sends it on to a server, which answers the client:
 //! the way of a request through a switch to a home and of the data back. Nothing is computed on the
@@ -8,6 +9,7 @@
 
 mod datagram;
 mod hops;
+pub mod memory;
 
 use std::fmt;
 use std::io;
@@ -23,6 +25,11 @@ pub use datagram::{MAX_DATAGRAM_BYTES, MAX_PARTS, MIN_DATAGRAM_BYTES};
 
 /// How long a client waits for an answer; loopback loses nothing that is not lost for good.
 const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How often a hop asks in vain before it lets others run: always where cores are too few.
+const PATIENCE: [u32; 2] = [1, 1000];
+/// The largest message through shared memory: a block and a header.
+pub const MAX_MESSAGE_BYTES: usize = 65_536 + 64;
 
 /// What each hop does while it has nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +79,7 @@ impl Default for Chain {
 pub enum PlainError {
     /// A datagram must have [`MIN_DATAGRAM_BYTES`] to [`MAX_DATAGRAM_BYTES`].
     DatagramSize(usize),
-    /// A request or an answer of so many bytes takes more than [`MAX_PARTS`] datagrams.
+    /// A request or an answer of so many bytes takes more than [`MAX_PARTS`] datagrams, or no slot.
     TooLarge(usize),
     /// A socket did not work.
     Socket(io::Error),
@@ -88,7 +95,10 @@ impl fmt::Display for PlainError {
                 "a datagram of {bytes} bytes: {MIN_DATAGRAM_BYTES} to {MAX_DATAGRAM_BYTES} are possible"
             ),
             PlainError::TooLarge(bytes) => {
-                write!(f, "{bytes} bytes take more than {MAX_PARTS} datagrams")
+                write!(
+                    f,
+                    "{bytes} bytes take more than {MAX_PARTS} datagrams, or one slot of memory"
+                )
             }
             PlainError::Socket(error) => write!(f, "a socket on loopback: {error}"),
             PlainError::Lost => write!(f, "no answer on loopback within {TIMEOUT:?}"),

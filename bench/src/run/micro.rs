@@ -96,11 +96,7 @@ pub fn run(
 }
 
 fn name(options: &Options, mode: Mode, sharing: u8) -> String {
-    let fabric = if options.fabric == Fabric::Inline {
-        "inline"
-    } else {
-        "udp"
-    };
+    let fabric = options.fabric.name();
     let Options {
         nodes,
         threads,

@@ -1,4 +1,5 @@
-//! `bench miss`: what each kind of coherence event costs, beside the same hops as plain datagrams.
+//! `bench miss`: what each kind of coherence event costs, beside the same hops as plain datagrams or bare messages
+//! through shared memory.
 
 use super::{BenchError, Progress, Result, begin};
 use crate::histogram::Histogram;
@@ -72,14 +73,31 @@ const ROUND: [Step; 13] = [
 /// together with what the one before has left to do in the background. The plain datagrams get the same.
 const PAUSE: Duration = Duration::from_micros(60);
 
+/// How events follow each other, and what they are compared with.
+struct Pace {
+    /// What its cases are called, behind the fabric.
+    name: &'static str,
+    pause: Duration,
+    baseline: Option<&'static str>,
+}
+
 /// Runs it. Node 0 is home of all blocks and takes no other part.
 pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
     let mut report = begin("miss")?;
-    let baseline = match options.fabric {
-        Fabric::Inline => None,
+    let usual = |pause, baseline| Pace {
+        name: "",
+        pause,
+        baseline,
+    };
+    let paces = match options.fabric {
+        Fabric::Inline => vec![usual(Duration::ZERO, None)],
         Fabric::Udp => {
             progress("plain datagrams through the same hops");
-            Some(hops(&mut report, options)?)
+            vec![usual(PAUSE, Some(hops(&mut report, options)?))]
+        }
+        Fabric::Shm => {
+            progress("bare messages through the same hops");
+            messages(&mut report, options)?
         }
     };
     let rack = Rack::builder(4)
@@ -93,24 +111,22 @@ pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
     let addrs: Vec<u64> = (0..options.blocks)
         .map(|i| base + (i * options.block_size) as u64)
         .collect();
-    let mut times: Vec<Histogram> = ROUND.iter().map(|_| Histogram::new()).collect();
-    for round in 0..options.rounds + 1 {
-        progress(&format!("round {round} of {}", options.rounds));
-        for ((_, node, op), times) in ROUND.iter().zip(&mut times) {
-            // The first round finds blocks that nobody has yet.
-            let counted = (round > 0).then_some(times);
-            measure(&rack.node(*node), &addrs, options.fabric, counted, *op)?;
+    for pace in paces {
+        let mut times: Vec<Histogram> = ROUND.iter().map(|_| Histogram::new()).collect();
+        for round in 0..options.rounds + 1 {
+            progress(&format!("round {round} of {}", options.rounds));
+            for ((_, node, op), times) in ROUND.iter().zip(&mut times) {
+                // The first round finds blocks that nobody has yet.
+                let counted = (round > 0).then_some(times);
+                measure(&rack.node(*node), &addrs, options, &pace, counted, *op)?;
+            }
         }
-    }
-    let fabric = if options.fabric == Fabric::Inline {
-        "inline"
-    } else {
-        "udp"
-    };
-    for ((name, ..), times) in ROUND.iter().zip(&times) {
-        if let Some(name) = name {
-            let case = format!("{fabric}/{}/{name}", options.mode.name());
-            add(&mut report, &case, times, baseline)?;
+        let (fabric, mode) = (options.fabric.name(), options.mode.name());
+        for ((name, ..), times) in ROUND.iter().zip(&times) {
+            if let Some(name) = name {
+                let case = format!("{fabric}/{mode}{}/{name}", pace.name);
+                add(&mut report, &case, times, pace.baseline)?;
+            }
         }
     }
     Ok(report)
@@ -129,22 +145,24 @@ fn apply(node: &Node, addr: u64, op: Op) -> Result<()> {
 fn measure(
     node: &Node,
     addrs: &[u64],
-    fabric: Fabric,
+    options: &Options,
+    pace: &Pace,
     mut times: Option<&mut Histogram>,
     op: Op,
 ) -> Result<()> {
+    let inline = options.fabric == Fabric::Inline;
     let began = Instant::now();
     for &addr in addrs {
         let start = Instant::now();
         apply(node, addr, op)?;
-        if fabric == Fabric::Udp {
+        if !inline {
             if let Some(times) = &mut times {
                 times.record(start.elapsed().as_nanos() as u64);
             }
-            plain::compute(PAUSE);
+            plain::compute(pace.pause);
         }
     }
-    if let (Some(times), Fabric::Inline) = (times, fabric) {
+    if let (Some(times), true) = (times, inline) {
         times.record(began.elapsed().as_nanos() as u64 / addrs.len().max(1) as u64);
     }
     Ok(())
@@ -184,6 +202,50 @@ fn hops(report: &mut Report, options: &Options) -> Result<&'static str> {
         report.add(name, times.percentile(50.0) as f64 / 1e3, "us")?;
     }
     Ok(name)
+}
+
+/// Once around by bare messages through memory: there and back, and through a forwarder as a miss goes. Once with
+/// hops that sleep on a futex and a client that computes in between, so that all sleep when a request comes; once
+/// with hops that never sleep. Ours stay awake for a while, so each is compared at its own pace.
+fn messages(report: &mut Report, options: &Options) -> Result<Vec<Pace>> {
+    let mut paces = Vec::new();
+    for (name, baseline, ping_pong, wait, pause) in [
+        (
+            "",
+            "plain/futex/client-forwarder-server-client",
+            "plain/futex/ping-pong",
+            plain::Wait::Block,
+            PAUSE,
+        ),
+        (
+            "/awake",
+            "plain/spin/client-forwarder-server-client",
+            "plain/spin/ping-pong",
+            plain::Wait::Spin,
+            Duration::ZERO,
+        ),
+    ] {
+        for (hops, case) in [(2, ping_pong), (3, baseline)] {
+            let chain = plain::memory::Chain {
+                hops,
+                request: HEADER,
+                answer: HEADER + options.block_size,
+                wait,
+                rounds: (options.blocks * options.rounds) as u32,
+                warm_up: 100,
+                pause,
+            };
+            let times =
+                plain::memory::measure(chain).map_err(|e| BenchError::Missing(e.to_string()))?;
+            report.add(case, times.percentile(50.0) as f64 / 1e3, "us")?;
+        }
+        paces.push(Pace {
+            name,
+            pause,
+            baseline: Some(baseline),
+        });
+    }
+    Ok(paces)
 }
 
 /// Bytes of a packet's header.

@@ -11,6 +11,8 @@ use rackmem::{Fabric, Mode, Rack};
 pub enum FabricArg {
     /// A function call: the receiver's handler runs in the sender's thread
     Inline,
+    /// Rings in shared memory, a thread for every agent and the switch
+    Shm,
     /// UDP over loopback, a thread for every agent and the switch
     Udp,
 }
@@ -30,6 +32,7 @@ impl From<FabricArg> for Fabric {
     fn from(fabric: FabricArg) -> Fabric {
         match fabric {
             FabricArg::Inline => Fabric::Inline,
+            FabricArg::Shm => Fabric::Shm,
             FabricArg::Udp => Fabric::Udp,
         }
     }
@@ -91,7 +94,7 @@ impl RackArgs {
         format!(
             "{} {nodes}, {} fabric, {} mode, blocks of {}",
             self.nodes,
-            format!("{fabric:?}").to_lowercase(),
+            fabric.name(),
             Mode::from(self.mode).name(),
             size::show(self.block_size)
         )

@@ -9,13 +9,13 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "This process's packets")]
 pub struct WireArgs {
-    /// Share of packets to lose, such as 0.01; over UDP only
+    /// Share of packets to lose, such as 0.01; over shm and UDP only
     #[arg(long, value_name = "SHARE", value_parser = share)]
     loss: Option<f64>,
-    /// Share of packets to send twice; over UDP only
+    /// Share of packets to send twice; over shm and UDP only
     #[arg(long, value_name = "SHARE", value_parser = share)]
     duplication: Option<f64>,
-    /// Share of packets to hold back for up to 2 ms, so that others overtake them; over UDP only
+    /// Share of packets to hold back for up to 2 ms, so that others overtake them; over shm and UDP only
     #[arg(long, value_name = "SHARE", value_parser = share)]
     delay: Option<f64>,
     /// Microseconds to hold packets back at most

@@ -62,3 +62,12 @@ pub(crate) fn append(out: &mut Vec<u8>, block: &[AtomicU64]) {
     out.resize(at + block.len() * 8, 0);
     words::read(&mut out[at..], block);
 }
+
+/// The body of a packet that came as bytes.
+pub(crate) fn as_body(bytes: &[u8]) -> Body<'_> {
+    if bytes.is_empty() {
+        Body::None
+    } else {
+        Body::Bytes(bytes)
+    }
+}

@@ -3,6 +3,7 @@
 //! | fabric | for | a packet costs |
 //! |---|---|---|
 //! | [`inline`] | all nodes in one process | a function call: the receiver's handler runs in the sender's thread |
+//! | [`shm`] | a process a node, all on one host | a copy into the receiver's memory |
 //! | [`udp`] | a process a node, any network | a datagram |
 //!
 //! Agents and the switch are [`Handler`]s. A requester sends through its [`Port`], which also brings it what
@@ -17,6 +18,8 @@ pub mod inline;
 mod late;
 mod pcap;
 mod poll;
+mod service;
+pub mod shm;
 mod stats;
 mod trace;
 pub mod udp;
@@ -26,7 +29,8 @@ mod wrap;
 pub use body::Body;
 pub use fault::{BadFaults, FaultControl, FaultCounts, Faults};
 pub use pcap::Pcap;
-pub use stats::{PacketCounts, PacketStats};
+pub use service::Service;
+pub use stats::{Counters, PacketCounts, PacketStats};
 pub use trace::Trace;
 pub use wrap::{End, Fate, Packet, Tap, Taps, Wrapping};
 

@@ -9,6 +9,11 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
+/// How long whoever has just had a packet, or waits for an answer, stays awake.
+pub(crate) const SPIN: Duration = Duration::from_micros(50);
+/// How often an idle agent looks whether it should stop or send something again.
+pub(crate) const TICK: Duration = Duration::from_millis(5);
+
 /// Waits for one datagram: up to `spin` awake, then asleep until the socket's own timeout. Its length; `None`
 /// when none came.
 pub(crate) fn receive(socket: &UdpSocket, packet: &mut [u8], spin: Duration) -> Option<usize> {

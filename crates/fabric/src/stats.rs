@@ -3,6 +3,17 @@
 use rackmem_wire::Kind;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+/// What an end of a network fabric has done.
+#[derive(Default, Debug)]
+pub struct Counters {
+    /// Packets received and decoded.
+    pub received: AtomicU64,
+    /// What came and was no packet of ours.
+    pub malformed: AtomicU64,
+    /// Packets that could not be sent.
+    pub unsent: AtomicU64,
+}
+
 const KINDS: usize = 256;
 
 /// Packets by kind, counted by one agent. Relaxed: a figure for people, not for decisions.

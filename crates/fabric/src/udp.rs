@@ -4,27 +4,23 @@
 //! on it in the application's thread, so that an answer costs no wake-up but the one it is for. A block travels
 //! in segments that fit the network's MTU.
 
-use crate::body::append;
-use crate::poll::{receive, receive_within};
-use crate::{Body, Handler, Net, Nobody, Port, Receiver};
+use crate::body::{append, as_body};
+use crate::poll::{SPIN, TICK, receive, receive_within};
+use crate::service::Service;
+use crate::{Body, Counters, Handler, Net, Nobody, Port, Receiver};
 use rackmem_wire::{Dest, HEADER_LEN, Header, MAX_BODY, NodeId, decode, encode, segment_len};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::cell::RefCell;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Bytes of IPv6 and UDP headers: what of an MTU is not ours.
 const UNDERLAY: usize = 48;
 /// Socket buffers: room for every requester of a rack to have a block in flight at one agent.
 const SOCKET_BUFFER: usize = 8 << 20;
-/// How long whoever has just had a packet, or waits for an answer, stays awake.
-const SPIN: Duration = Duration::from_micros(50);
-/// How often an idle agent looks whether it should stop or send something again.
-const TICK: Duration = Duration::from_millis(5);
 
 /// Who listens where.
 #[derive(Clone, Debug)]
@@ -35,17 +31,6 @@ pub struct Peers {
     pub agents: Vec<SocketAddr>,
     /// Bytes of the network's packets, headers included.
     pub mtu: usize,
-}
-
-/// What a socket has done.
-#[derive(Default, Debug)]
-pub struct UdpCounters {
-    /// Packets received and decoded.
-    pub received: AtomicU64,
-    /// Datagrams that were no packets of ours.
-    pub malformed: AtomicU64,
-    /// Packets that could not be sent.
-    pub unsent: AtomicU64,
 }
 
 /// Binds a socket with buffers that hold a burst.
@@ -67,7 +52,7 @@ thread_local! {
 struct Sender {
     socket: UdpSocket,
     peers: Arc<Peers>,
-    counters: Arc<UdpCounters>,
+    counters: Arc<Counters>,
 }
 
 impl Sender {
@@ -171,57 +156,26 @@ impl Net for Outlet {
     }
 }
 
-/// A thread that serves a handler's socket. Dropping it stops the thread.
-pub struct Service {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-    counters: Arc<UdpCounters>,
+/// Serves a handler's socket in a thread of its own.
+pub fn serve(
+    name: &str,
+    socket: UdpSocket,
+    peers: Arc<Peers>,
+    handler: Arc<dyn Handler>,
+) -> io::Result<Service> {
+    socket.set_read_timeout(Some(TICK))?;
+    let counters = Arc::<Counters>::default();
+    let sender = Sender {
+        socket,
+        peers,
+        counters: counters.clone(),
+    };
+    Service::start(name, counters, move |stop| {
+        answer(&sender, &*handler, stop);
+    })
 }
 
-impl Service {
-    /// Serves `socket` in a thread of its own.
-    pub fn start(
-        name: &str,
-        socket: UdpSocket,
-        peers: Arc<Peers>,
-        handler: Arc<dyn Handler>,
-    ) -> io::Result<Self> {
-        socket.set_read_timeout(Some(TICK))?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let counters = Arc::new(UdpCounters::default());
-        let sender = Sender {
-            socket,
-            peers,
-            counters: counters.clone(),
-        };
-        let stopped = stop.clone();
-        let thread = std::thread::Builder::new()
-            .name(name.into())
-            .spawn(move || serve(&sender, &*handler, &stopped))?;
-        Ok(Service {
-            stop,
-            thread: Some(thread),
-            counters,
-        })
-    }
-
-    /// What the socket has done.
-    pub fn counters(&self) -> &UdpCounters {
-        &self.counters
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        self.stop.store(true, Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // A panic of the handler has been reported by its thread; there is nothing to add while dropping.
-            let _ = thread.join();
-        }
-    }
-}
-
-fn serve(sender: &Sender, handler: &dyn Handler, stop: &AtomicBool) {
+fn answer(sender: &Sender, handler: &dyn Handler, stop: &AtomicBool) {
     let mut packet = vec![0; HEADER_LEN + MAX_BODY + 1];
     let mut last_tick = std::time::Instant::now();
     let mut spin = Duration::ZERO;
@@ -244,14 +198,6 @@ fn serve(sender: &Sender, handler: &dyn Handler, stop: &AtomicBool) {
             last_tick = std::time::Instant::now();
             handler.tick(sender);
         }
-    }
-}
-
-fn as_body(bytes: &[u8]) -> Body<'_> {
-    if bytes.is_empty() {
-        Body::None
-    } else {
-        Body::Bytes(bytes)
     }
 }
 

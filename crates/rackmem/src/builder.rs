@@ -80,8 +80,8 @@ impl Builder {
         self
     }
 
-    /// What the network does to packets; [`Rack::faults`] adjusts it while the rack runs. UDP only: where
-    /// packets are calls, nobody sends them again.
+    /// What the network does to packets; [`Rack::faults`] adjusts it while the rack runs. Not for
+    /// [`Fabric::Inline`]: where packets are calls, nobody sends them again.
     pub fn faults(mut self, faults: Faults) -> Self {
         self.settings.extras.faults = Some(faults);
         self
@@ -104,7 +104,7 @@ impl Builder {
         self.settings.check(self.nodes)?;
         match self.fabric {
             Fabric::Inline => Rack::inline(self.nodes, &self.settings),
-            Fabric::Udp => Rack::udp_in_process(self.nodes, &self.settings),
+            fabric => Rack::networked(fabric, self.nodes, &self.settings),
         }
     }
 }

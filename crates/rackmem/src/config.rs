@@ -50,14 +50,34 @@ impl Mode {
     }
 }
 
-/// How the packets of an embedded rack move.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// How packets move.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Fabric {
-    /// A function call.
+    /// A function call. Embedded racks only.
     #[default]
     Inline,
-    /// UDP over loopback, with a thread for every agent and the switch.
+    /// Rings in memory that processes of one host share, with a thread for every agent and the switch.
+    Shm,
+    /// UDP, with a thread for every agent and the switch. Embedded racks use loopback.
     Udp,
+}
+
+impl Fabric {
+    /// All of them, with the names used in files, commands and reports.
+    pub const ALL: [(Fabric, &'static str); 3] = [
+        (Fabric::Inline, "inline"),
+        (Fabric::Shm, "shm"),
+        (Fabric::Udp, "udp"),
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::ALL
+            .iter()
+            .find(|row| row.0 == self)
+            .map_or("", |row| row.1)
+    }
 }
 
 /// What all parts of a rack agree on, and the sizes of one part.
@@ -149,6 +169,7 @@ impl Settings {
 /// ```toml
 /// nodes = ["10.0.0.1:7401", "10.0.0.2:7401"]   # agents, by node number
 /// switch = "10.0.0.9:7400"                     # left out: no switch, home agents own every entry
+/// fabric = "shm"                               # all on this host; left out: "udp", and the addresses count
 /// block_size = 4096
 /// cache = 268435456                            # bytes, each node
 /// memory = 4294967296                          # bytes, each node
@@ -166,6 +187,8 @@ pub struct Config {
     pub nodes: Vec<SocketAddr>,
     /// Address of the switch.
     pub switch: Option<SocketAddr>,
+    /// How packets move. On [`Fabric::Shm`] the addresses are only names: nobody listens there.
+    pub fabric: Fabric,
     /// How the rack agrees on who is in it.
     pub membership: membership::Settings,
     pub(crate) settings: Settings,
@@ -176,6 +199,7 @@ pub struct Config {
 struct File {
     nodes: Vec<SocketAddr>,
     switch: Option<SocketAddr>,
+    fabric: Option<Fabric>,
     mode: Option<Mode>,
     epoch: Option<u32>,
     block_size: Option<usize>,
@@ -276,6 +300,7 @@ impl Config {
             membership,
             nodes: file.nodes,
             switch: file.switch,
+            fabric: file.fabric.unwrap_or(Fabric::Udp),
             settings,
         };
         config.check()?;
@@ -309,6 +334,11 @@ impl Config {
 
     pub(crate) fn check(&self) -> Result<()> {
         self.settings.check(self.nodes.len())?;
+        if self.fabric == Fabric::Inline {
+            return Err(Error::Config(
+                "a rack of processes has fabric \"udp\" or \"shm\"".into(),
+            ));
+        }
         if self.settings.mode.has_switch() != self.switch.is_some() {
             return Err(Error::Config(
                 "a `switch` address goes with mode \"switch\", and only with it".into(),
@@ -334,6 +364,8 @@ mod tests {
         assert!(why("nodes = ['127.0.0.1:1', '127.0.0.1:1']").contains("used twice"));
         assert!(why("nodes = ['127.0.0.1:1']\nblock_size = 1000").contains("power of two"));
         assert!(why("nodes = ['127.0.0.1:1']\nblok = 1").contains("blok"));
+        assert!(why("nodes = ['127.0.0.1:1']\nfabric = 'inline'").contains("rack of processes"));
+        assert!(why("nodes = ['127.0.0.1:1']\nfabric = 'rdma'").contains("rdma"));
         assert!(why("nodes = ['127.0.0.1:1']\nmode = 'switch'").contains("switch"));
         assert!(why("nodes = ['127.0.0.1:1']\nmemory = 5").contains("chunk"));
         assert!(why("nodes = ['127.0.0.1:1']\n[faults]\nloss = 2").contains("loss is a share"));

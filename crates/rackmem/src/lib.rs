@@ -42,6 +42,7 @@ mod migration;
 mod node;
 mod parts;
 mod pending;
+mod place;
 mod rack;
 mod rebuilding;
 mod region;

@@ -2,26 +2,16 @@
 
 use crate::agents::Agents;
 use crate::config::{Mode, Settings};
-use crate::error::Result;
 use crate::membership::View;
 use crate::migration::{Geometry, Migrating};
 use crate::rebuilding::Rebuilding;
 use crate::standing::Standing;
 use crate::switch::SoftSwitch;
-use crate::wires::Wires;
-use rackmem_fabric::udp::{Outlet, Peers};
 use rackmem_proto::CHUNK;
 use rackmem_proto::flowcc::{HomeConfig, Style};
 use rackmem_proto::switch::SwitchConfig;
 use rackmem_proto::wire::{NodeId, records_that_fit};
-use std::net::IpAddr;
 use std::sync::Arc;
-
-pub(crate) fn udp_wires(settings: &Settings, peers: &Arc<Peers>, near: IpAddr) -> Result<Wires> {
-    Wires::new(settings, peers, || {
-        Ok(Arc::new(Outlet::open(near, peers.clone())?))
-    })
-}
 
 pub(crate) fn chunks(settings: &Settings) -> u32 {
     (settings.memory / CHUNK) as u32

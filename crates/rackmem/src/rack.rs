@@ -4,25 +4,25 @@ use crate::access::Access;
 use crate::agents::Agents;
 use crate::alloc::Allocator;
 use crate::builder::Builder;
-use crate::config::{Config, Mode, Settings};
+use crate::config::{Config, Fabric, Mode, Settings};
 use crate::control::Seat;
 use crate::error::{Error, Result};
 use crate::inner::NodeInner;
 use crate::membership::{Role, View};
 use crate::metrics::{MissCounters, RackMetrics, SwitchMetrics};
 use crate::node::Node;
-use crate::parts::{agents, chunks, soft_switch, udp_wires};
+use crate::parts::{agents, chunks, soft_switch};
 use crate::pending::Pending;
+use crate::place::Place;
 use crate::requester::{OpenPort, Requesters};
 use crate::switch::SoftSwitch;
 use crate::wires::Wires;
 use rackmem_fabric::inline::{Inline, InlinePort};
-use rackmem_fabric::udp::{self, Peers, Service, UdpPort};
-use rackmem_fabric::{End, FaultControl, Handler};
+use rackmem_fabric::udp::Peers;
+use rackmem_fabric::{End, FaultControl, Handler, Service};
 use rackmem_proto::CHUNK;
 use rackmem_proto::flowcc::RequesterConfig;
 use rackmem_proto::wire::{Copyset, MAX_BODY, NodeId, RequesterId};
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -67,28 +67,21 @@ impl Rack {
     /// process. Dropping the rack then gives the place up as a crash does; [`Rack::leave`] is the polite way.
     pub fn join(config: &Config, node: usize) -> Result<Rack> {
         config.check()?;
-        let addr = *config.nodes.get(node).ok_or_else(|| {
-            Error::Config(format!(
+        if node >= config.nodes.len() {
+            return Err(Error::Config(format!(
                 "node {node} is not in the configuration, which has {} nodes",
                 config.nodes.len()
-            ))
-        })?;
-        let peers = Arc::new(Peers {
-            switch: config.switch,
-            agents: config.nodes.clone(),
-            mtu: config
-                .settings
-                .mtu
-                .unwrap_or_else(|| udp::path_mtu(addr.ip())),
-        });
+            )));
+        }
+        // Before anyone can send: whoever has the place is the node.
+        let place = Place::take(config, End::Node(node as NodeId))?;
         let mut rack = Rack::empty(node);
-        rack.wires = udp_wires(&config.settings, &peers, addr.ip())?;
-        // Before anyone can send: whoever has the address has the place.
-        let socket = udp::bind(addr)?;
+        let (nodes, settings) = (config.nodes.len(), &config.settings);
+        rack.wires = place.wires(settings, nodes)?;
         let role = Role::Node(node as NodeId);
         let mut seat = Seat::take(config, role)?;
         let view = seat.view_before(role);
-        rack.add_udp_node(node as NodeId, socket, &peers, &config.settings, &view)?;
+        rack.add_networked_node(node as NodeId, place, nodes, settings, &view)?;
         seat.follow(&rack.nodes[0].inner)?;
         rack.seat = Some(seat);
         Ok(rack)
@@ -97,20 +90,16 @@ impl Rack {
     /// This process as the switch of a rack of processes. Serves until the rack is dropped.
     pub fn serve_switch(config: &Config) -> Result<Rack> {
         config.check()?;
-        let addr = config
-            .switch
-            .ok_or_else(|| Error::Config("the configuration names no `switch` address".into()))?;
-        let peers = Arc::new(Peers {
-            switch: Some(addr),
-            agents: config.nodes.clone(),
-            mtu: udp::path_mtu(addr.ip()),
-        });
+        if config.switch.is_none() {
+            let why = "the configuration names no `switch` address";
+            return Err(Error::Config(why.into()));
+        }
+        let place = Place::take(config, End::Switch)?;
         let mut rack = Rack::empty(0);
-        rack.wires = udp_wires(&config.settings, &peers, addr.ip())?;
-        let socket = udp::bind(addr)?;
+        rack.wires = place.wires(&config.settings, config.nodes.len())?;
         let mut seat = Seat::take(config, Role::Switch)?;
         let view = seat.view_before(Role::Switch);
-        let switch = rack.add_udp_switch(socket, &peers, &config.settings, &view)?;
+        let switch = rack.add_networked_switch(place, &config.settings, &view)?;
         seat.follow_with(switch)?;
         rack.seat = Some(seat);
         Ok(rack)
@@ -163,7 +152,7 @@ impl Rack {
     pub(crate) fn inline(count: usize, settings: &Settings) -> Result<Rack> {
         if settings.extras.faults.is_some() {
             return Err(Error::Config(
-                "faults need the UDP fabric: where packets are calls, nobody sends them again"
+                "faults need a fabric that is a network, shm or UDP: where packets are calls, nobody sends them again"
                     .into(),
             ));
         }
@@ -214,77 +203,51 @@ impl Rack {
         Ok(())
     }
 
-    pub(crate) fn udp_in_process(count: usize, settings: &Settings) -> Result<Rack> {
-        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let sockets = (0..count)
-            .map(|_| udp::bind(loopback))
-            .collect::<std::io::Result<Vec<_>>>()?;
-        let switch = settings
-            .mode
-            .has_switch()
-            .then(|| udp::bind(loopback))
-            .transpose()?;
-        let peers = Arc::new(Peers {
-            switch: switch
-                .as_ref()
-                .map(|socket| socket.local_addr())
-                .transpose()?,
-            agents: sockets
-                .iter()
-                .map(|socket| socket.local_addr())
-                .collect::<std::io::Result<_>>()?,
-            mtu: settings.mtu.unwrap_or_else(|| udp::path_mtu(loopback.ip())),
-        });
+    /// All nodes in this process, and between them a network.
+    pub(crate) fn networked(fabric: Fabric, count: usize, settings: &Settings) -> Result<Rack> {
+        let (nodes, switch) = Place::take_all(fabric, count, settings)?;
         let mut rack = Rack::empty(0);
         let view = Rack::whole(count, settings);
-        rack.wires = udp_wires(settings, &peers, loopback.ip())?;
-        if let Some(socket) = switch {
-            rack.add_udp_switch(socket, &peers, settings, &view)?;
+        if let Some(place) = nodes.first() {
+            rack.wires = place.wires(settings, count)?;
         }
-        for (id, socket) in sockets.into_iter().enumerate() {
-            rack.add_udp_node(id as NodeId, socket, &peers, settings, &view)?;
+        if let Some(place) = switch {
+            rack.add_networked_switch(place, settings, &view)?;
+        }
+        for (id, place) in nodes.into_iter().enumerate() {
+            rack.add_networked_node(id as NodeId, place, count, settings, &view)?;
         }
         Ok(rack)
     }
 
-    fn add_udp_switch(
+    fn add_networked_switch(
         &mut self,
-        socket: std::net::UdpSocket,
-        peers: &Arc<Peers>,
+        place: Place,
         settings: &Settings,
         view: &View,
     ) -> Result<Arc<SoftSwitch>> {
-        let switch = Arc::new(soft_switch(settings, udp::body_room(peers.mtu), view));
-        self.services.push(Service::start(
-            "rackmem-switch",
-            socket,
-            peers.clone(),
-            self.wires.handler(End::Switch, switch.clone()),
-        )?);
+        let switch = Arc::new(soft_switch(settings, place.room(), view));
+        let handler = self.wires.handler(End::Switch, switch.clone());
+        self.services.push(place.serve("rackmem-switch", handler)?);
         self.switch = Some(switch.clone());
         Ok(switch)
     }
 
-    fn add_udp_node(
+    fn add_networked_node(
         &mut self,
         id: NodeId,
-        socket: std::net::UdpSocket,
-        peers: &Arc<Peers>,
+        place: Place,
+        nodes: usize,
         settings: &Settings,
         view: &View,
     ) -> Result<()> {
-        let room = udp::body_room(peers.mtu);
-        let agents = Arc::new(agents(id, settings, true, room, view));
-        self.services.push(Service::start(
-            &format!("rackmem-node-{id}"),
-            socket,
-            peers.clone(),
-            self.wires.handler(End::Node(id), agents.clone()),
-        )?);
-        let (ports, wrap) = (peers.clone(), self.wires.ports(id));
-        let open: OpenPort =
-            Box::new(move || Ok(wrap(Box::new(UdpPort::open(id, ports.clone())?))));
-        self.add_node(id, peers.agents.len(), agents, open, true, settings);
+        let agents = Arc::new(agents(id, settings, true, place.room(), view));
+        let (ports, wrap) = (place.ports(id), self.wires.ports(id));
+        let handler = self.wires.handler(End::Node(id), agents.clone());
+        let service = place.serve(&format!("rackmem-node-{id}"), handler)?;
+        self.services.push(service);
+        let open: OpenPort = Box::new(move || Ok(wrap(ports()?)));
+        self.add_node(id, nodes, agents, open, true, settings);
         self.keep_requesters(id)
     }
 

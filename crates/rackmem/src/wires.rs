@@ -56,10 +56,10 @@ pub(crate) struct Wires {
 
 impl Wires {
     /// As wanted, between `peers`. What is held back leaves through the net that `late` makes.
-    pub fn new<N: Net + Send + Sync + 'static>(
+    pub fn new(
         settings: &Settings,
         peers: &Peers,
-        late: impl FnOnce() -> Result<Arc<N>>,
+        late: impl FnOnce() -> Result<Arc<dyn Net + Send + Sync>>,
     ) -> Result<Wires> {
         let wanted = &settings.extras;
         let mut taps: Taps = Vec::new();

@@ -3,21 +3,34 @@
 use rackmem::{Error, Fabric, Mode, Rack, Shared};
 use std::time::{Duration, Instant};
 
-const RACKS: [(Fabric, Mode); 8] = [
+const RACKS: [(Fabric, Mode); 12] = [
     (Fabric::Inline, Mode::Switch),
     (Fabric::Inline, Mode::HomeOnly),
     (Fabric::Inline, Mode::Directory),
     (Fabric::Inline, Mode::Delegate),
+    (Fabric::Shm, Mode::Switch),
+    (Fabric::Shm, Mode::HomeOnly),
+    (Fabric::Shm, Mode::Directory),
+    (Fabric::Shm, Mode::Delegate),
     (Fabric::Udp, Mode::Switch),
     (Fabric::Udp, Mode::HomeOnly),
     (Fabric::Udp, Mode::Directory),
     (Fabric::Udp, Mode::Delegate),
 ];
 
+/// Blocks, and packets that carry a whole one or a part of it.
+fn sizes(fabric: Fabric) -> &'static [(usize, usize)] {
+    match fabric {
+        // Its packets are as large as blocks, up to half the largest.
+        Fabric::Shm => &[(256, 65_535), (65_536, 65_535)],
+        _ => &[(4096, 65_535), (256, 1500), (16_384, 1500)],
+    }
+}
+
 /// Runs a claim on a small rack of every kind: little cache, so that blocks are evicted all the time.
 fn everywhere(modes: impl Fn(Mode) -> bool, claim: impl Fn(&Rack)) {
     for (fabric, mode) in RACKS.into_iter().filter(|rack| modes(rack.1)) {
-        for (block, mtu) in [(4096, 65_535), (256, 1500), (16_384, 1500)] {
+        for &(block, mtu) in sizes(fabric) {
             eprintln!("{fabric:?} {mode:?} block {block} mtu {mtu}");
             let builder = Rack::builder(4)
                 .fabric(fabric)
@@ -328,7 +341,7 @@ fn cold_entries_come_home_again() {
         patience: 5,
         ..rackmem::Migration::default()
     };
-    for fabric in [Fabric::Inline, Fabric::Udp] {
+    for fabric in [Fabric::Inline, Fabric::Shm, Fabric::Udp] {
         let rack = Rack::builder(2)
             .fabric(fabric)
             .migration(migration)

@@ -1,4 +1,4 @@
-//! Members of a real UDP rack die, restart, come and leave while others work.
+//! Members of a real rack, over UDP and through shared memory, die, restart, come and leave while others work.
 
 use rackmem::{Config, Error, Node, Rack, Shared};
 use std::net::UdpSocket;
@@ -17,8 +17,9 @@ struct Cluster {
 
 impl Cluster {
     /// A rack of so many nodes and a switch that nobody has started yet.
-    fn new(name: &str, nodes: usize) -> Cluster {
-        let folder = std::env::temp_dir().join(format!("rackmem-{name}-{}", std::process::id()));
+    fn new(name: &str, fabric: &str, nodes: usize) -> Cluster {
+        let name = format!("rackmem-{name}-{fabric}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
         // Ports that were free a moment ago.
@@ -30,7 +31,7 @@ impl Cluster {
             .map(|socket| format!("\"{}\"", socket.local_addr().unwrap()))
             .collect();
         let text = format!(
-            "nodes = [{}]\nswitch = {}\nmembership = \"dir:{}\"\nlease_ms = {LEASE}\n\
+            "fabric = \"{fabric}\"\nnodes = [{}]\nswitch = {}\nmembership = \"dir:{}\"\nlease_ms = {LEASE}\n\
              memory = {}\ncache = {}\npatience_ms = {}",
             addresses[1..].join(", "),
             addresses[0],
@@ -129,9 +130,8 @@ impl Work {
     }
 }
 
-#[test]
-fn work_goes_on_when_the_switch_dies_and_another_comes() {
-    let cluster = Cluster::new("switch", 3);
+fn work_goes_on_when_the_switch_dies_and_another_comes(fabric: &str) {
+    let cluster = Cluster::new("switch", fabric, 3);
     let switch = cluster.switch();
     let racks: Vec<Rack> = (0..3).map(|id| cluster.node(id)).collect();
     let nodes: Vec<Node> = racks.iter().enumerate().map(|(i, r)| r.node(i)).collect();
@@ -176,9 +176,8 @@ fn work_goes_on_when_the_switch_dies_and_another_comes() {
     assert_eq!(metrics.nodes[0].home.lost, 0);
 }
 
-#[test]
-fn a_dead_nodes_memory_is_lost_and_says_so_and_the_rest_goes_on() {
-    let cluster = Cluster::new("node", 3);
+fn a_dead_nodes_memory_is_lost_and_says_so_and_the_rest_goes_on(fabric: &str) {
+    let cluster = Cluster::new("node", fabric, 3);
     let switch = cluster.switch();
     let (mut racks, nodes) = cluster.nodes(3);
     let kept = counters(&nodes[0], 2);
@@ -243,9 +242,8 @@ fn a_dead_nodes_memory_is_lost_and_says_so_and_the_rest_goes_on() {
     drop(switch);
 }
 
-#[test]
-fn a_node_that_gives_no_memory_leaves_without_a_pause() {
-    let cluster = Cluster::new("leave", 2);
+fn a_node_that_gives_no_memory_leaves_without_a_pause(fabric: &str) {
+    let cluster = Cluster::new("leave", fabric, 2);
     let first = cluster.node(0);
     let second = cluster.node(1);
     let counter: Shared<u64> = first.node(0).alloc(0).unwrap();
@@ -264,9 +262,8 @@ fn a_node_that_gives_no_memory_leaves_without_a_pause() {
     assert!(matches!(back.leave(), Err(Error::InUse { node: 1 })));
 }
 
-#[test]
-fn a_new_shadow_reads_back_what_is_in_the_switch() {
-    let cluster = Cluster::new("shadow", 3);
+fn a_new_shadow_reads_back_what_is_in_the_switch(fabric: &str) {
+    let cluster = Cluster::new("shadow", fabric, 3);
     let switch = cluster.switch();
     let (mut racks, nodes) = cluster.nodes(3);
     let hot = counters(&nodes[1], 8);
@@ -296,9 +293,8 @@ fn a_new_shadow_reads_back_what_is_in_the_switch() {
     }
 }
 
-#[test]
-fn an_applications_lock_outlives_the_switch() {
-    let cluster = Cluster::new("lock", 2);
+fn an_applications_lock_outlives_the_switch(fabric: &str) {
+    let cluster = Cluster::new("lock", fabric, 2);
     let switch = cluster.switch();
     let racks: Vec<Rack> = (0..2).map(|id| cluster.node(id)).collect();
     let lock = racks[0].node(0).alloc_lock().unwrap();
@@ -316,3 +312,26 @@ fn an_applications_lock_outlives_the_switch() {
         same.try_write(Duration::ZERO).unwrap().is_some()
     });
 }
+
+/// The same claims on every fabric that connects processes.
+macro_rules! over {
+    ($fabric:ident: $($claim:ident)*) => {
+        mod $fabric {
+            $(#[test]
+            fn $claim() {
+                super::$claim(stringify!($fabric));
+            })*
+        }
+    };
+    ($($fabric:ident)*) => {
+        $(over! { $fabric:
+            work_goes_on_when_the_switch_dies_and_another_comes
+            a_dead_nodes_memory_is_lost_and_says_so_and_the_rest_goes_on
+            a_node_that_gives_no_memory_leaves_without_a_pause
+            a_new_shadow_reads_back_what_is_in_the_switch
+            an_applications_lock_outlives_the_switch
+        })*
+    };
+}
+
+over! { shm udp }

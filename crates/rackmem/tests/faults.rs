@@ -17,9 +17,9 @@ const BLOCKS: usize = 24;
 const BLOCK: usize = 4096;
 
 /// A rack whose blocks travel in four segments and are evicted all the time.
-fn rack(mode: Mode, faults: Faults) -> Rack {
+fn rack(fabric: Fabric, mode: Mode, faults: Faults) -> Rack {
     Rack::builder(NODES)
-        .fabric(Fabric::Udp)
+        .fabric(fabric)
         .mode(mode)
         .block_size(BLOCK)
         .mtu(1500)
@@ -115,8 +115,8 @@ fn judge(rack: &Rack, history: &[Operation]) {
     }
 }
 
-fn under(mode: Mode, faults: Faults) -> rackmem::FaultCounts {
-    let rack = rack(mode, faults);
+fn under(fabric: Fabric, mode: Mode, faults: Faults) -> rackmem::FaultCounts {
+    let rack = rack(fabric, mode, faults);
     let history = record(&rack, |_| ());
     judge(&rack, &history);
     rack.faults().expect("faults").counts()
@@ -130,7 +130,7 @@ const LOSS: Faults = Faults {
 #[test]
 fn lost_packets_change_nothing_that_anybody_is_told() {
     for mode in [Mode::Switch, Mode::HomeOnly, Mode::Directory] {
-        assert!(under(mode, LOSS).lost > 100);
+        assert!(under(Fabric::Udp, mode, LOSS).lost > 100);
     }
 }
 
@@ -143,7 +143,7 @@ fn doubled_packets_change_nothing_that_anybody_is_told() {
         ..Faults::NONE
     };
     for mode in [Mode::Switch, Mode::HomeOnly] {
-        assert!(under(mode, faults).doubled > 100);
+        assert!(under(Fabric::Udp, mode, faults).doubled > 100);
     }
 }
 
@@ -155,8 +155,13 @@ fn everything_at_once_changes_nothing_that_anybody_is_told() {
         delay_up_to: Duration::from_millis(3),
         ..LOSS
     };
-    for mode in [Mode::Switch, Mode::HomeOnly] {
-        let counts = under(mode, faults);
+    for (fabric, mode) in [
+        (Fabric::Udp, Mode::Switch),
+        (Fabric::Udp, Mode::HomeOnly),
+        (Fabric::Shm, Mode::Switch),
+        (Fabric::Shm, Mode::HomeOnly),
+    ] {
+        let counts = under(fabric, mode, faults);
         assert!(counts.lost > 100 && counts.doubled > 100, "{counts:?}");
         assert!(counts.held_back > 1000 && counts.no_room == 0, "{counts:?}");
     }
@@ -189,7 +194,7 @@ fn a_node_that_was_cut_off_finds_its_way_back() {
         (Mode::Switch, (&nodes[..], &switch[..])),
         (Mode::HomeOnly, (&nodes[..2], &nodes[2..])),
     ] {
-        let rack = rack(mode, LOSS);
+        let rack = rack(Fabric::Udp, mode, LOSS);
         let faults = rack.faults().expect("faults");
         let history = record(&rack, |done| part_and_heal(faults, done, sides));
         judge(&rack, &history);
@@ -199,9 +204,14 @@ fn a_node_that_was_cut_off_finds_its_way_back() {
 
 #[test]
 fn a_storm_can_come_and_go() {
-    let rack = rack(Mode::Switch, Faults::NONE);
+    for fabric in [Fabric::Shm, Fabric::Udp] {
+        storm(&rack(fabric, Mode::Switch, Faults::NONE));
+    }
+}
+
+fn storm(rack: &Rack) {
     let faults = rack.faults().expect("faults");
-    let history = record(&rack, |done| {
+    let history = record(rack, |done| {
         for share in [0.15, 0.0, 0.15, 0.0] {
             let (start, loss) = (done.load(Relaxed), share);
             faults.set(Faults { loss, ..LOSS }).unwrap();
@@ -210,7 +220,7 @@ fn a_storm_can_come_and_go() {
             }
         }
     });
-    judge(&rack, &history);
+    judge(rack, &history);
 }
 
 #[test]
@@ -228,7 +238,7 @@ fn faults_need_somebody_who_sends_again() {
 
 #[test]
 fn packets_of_any_fabric_can_be_captured_and_traced() {
-    for fabric in [Fabric::Inline, Fabric::Udp] {
+    for fabric in [Fabric::Inline, Fabric::Shm, Fabric::Udp] {
         let file = |kind: &str| {
             let name = format!("rackmem-{fabric:?}-{}.{kind}", std::process::id());
             std::env::temp_dir().join(name)

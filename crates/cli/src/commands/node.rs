@@ -50,8 +50,9 @@ pub fn run(args: &NodeArgs, json: bool) -> Result<Ended> {
         out::line(json!({"node": args.node, "address": addr.to_string()}));
     } else {
         let (node, mode) = (args.node, config.mode().name());
+        let fabric = config.fabric.name();
         out::line(format!(
-            "node {node}: in the rack on {addr} (UDP), mode {mode}. Ctrl-C ends it."
+            "node {node}: in the rack on {addr} ({fabric}), mode {mode}. Ctrl-C ends it."
         ));
     }
     let mut watch = Watch::new(&rack, json);

@@ -1,4 +1,4 @@
-//! `rackmem switch`: the switch program behind a UDP socket.
+//! `rackmem switch`: the switch program behind a UDP socket, or in memory shared with the nodes.
 
 use super::load;
 use crate::ended::Ended;
@@ -17,6 +17,7 @@ pub const EXAMPLES: &str = "\
 A rack.toml for this machine; for several, give their addresses:
   nodes  = [\"127.0.0.1:7401\", \"127.0.0.1:7402\"]   # agents, by node number
   switch = \"127.0.0.1:7400\"                       # leave out for a rack without a switch
+  fabric = \"shm\"                                # all on this host, by shared memory; left out: UDP
   block_size = 4096
   cache  = 268435456                              # bytes, each node
   memory = 1073741824                             # bytes, each node

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 #[test]
 fn the_demo_tells_a_true_story() {
-    for fabric in ["inline", "udp"] {
+    for fabric in ["inline", "shm", "udp"] {
         let args = [
             "demo",
             "--json",

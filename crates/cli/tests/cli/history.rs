@@ -12,10 +12,14 @@ fn judge(path: &str) -> (Value, bool) {
 
 #[test]
 fn benches_record_histories_that_are_linearizable() {
-    let benches: [(&[&str], &[&str]); 3] = [
+    let benches: [(&[&str], &[&str]); 4] = [
         (
             &["micro", "--fabric", "udp"],
             &["--sharing", "100", "--modes", "switch,delegate"],
+        ),
+        (
+            &["micro", "--fabric", "shm"],
+            &["--sharing", "100", "--modes", "switch"],
         ),
         (&["kv", "--vs", "nothing"], &["--keys", "1000"]),
         (&["loss", "--runs", "1"], &["--nodes", "3"]),

@@ -6,11 +6,19 @@ use std::net::SocketAddr;
 /// Few buckets, so that a rack is quickly there.
 const BUCKETS: &str = "1024";
 
+/// What a rack file says when processes share memory.
+pub const SHM: &str = "fabric = \"shm\"\n";
+
 /// The ways to run a store in one process.
-pub const EMBEDDED: [(&str, &[&str]); 6] = [
+pub const EMBEDDED: [(&str, &[&str]); 8] = [
     ("inline, switch", &[]),
     ("inline, no switch", &["--mode", "home-only"]),
     ("inline, directory", &["--mode", "directory"]),
+    ("shm, switch", &["--fabric", "shm"]),
+    (
+        "shm, faults",
+        &["--fabric", "shm", "--loss", "0.02", "--duplication", "0.02"],
+    ),
     ("udp, switch", &["--fabric", "udp"]),
     (
         "udp, no switch",
@@ -48,6 +56,11 @@ impl Serving {
     /// A process a node, and one for the switch if there is one, over UDP.
     pub fn processes(nodes: usize, with_switch: bool) -> Serving {
         Serving::of(nodes, with_switch, rack_file(nodes, with_switch))
+    }
+
+    /// A process a node, and one for the switch, by shared memory.
+    pub fn sharing_memory(nodes: usize) -> Serving {
+        Serving::of(nodes, true, rack_file_with(nodes, true, SHM))
     }
 
     /// The same on a network that loses, doubles and reorders some packets of every process.

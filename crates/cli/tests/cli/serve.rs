@@ -40,6 +40,13 @@ fn a_rack_of_processes_without_a_switch_serves_on_every_node() {
 }
 
 #[test]
+fn a_rack_of_processes_that_share_memory_serves_on_every_node() {
+    let serving = Serving::sharing_memory(3);
+    demand_all(&serving.addrs);
+    assert_eq!(serving.interrupt(), [Some(130); 4]);
+}
+
+#[test]
 fn a_rack_of_processes_on_a_bad_network_serves_on_every_node() {
     let serving = Serving::on_a_bad_network(3, true);
     demand_all(&serving.addrs);

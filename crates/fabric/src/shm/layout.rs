@@ -1,0 +1,245 @@
+//! Where things lie in a member's memory. Offsets and sizes are in words of eight bytes.
+//!
+//! ```text
+//! header | inbox 0: bell, bits, lanes' ends | inbox 1 ... | data of inbox 0's lanes | data of inbox 1's ... |
+//! ```
+//!
+//! Inbox 0 is the agents' (or the switch's), the others are requesters'. An inbox has a lane for everyone who may
+//! send to it, so a lane has one sender, and which lane is whose needs no agreement. Requesters do not send to
+//! requesters.
+
+use rackmem_wire::{HEADER_LEN, MAX_BODY, MAX_NODES, MAX_REQUESTERS};
+use std::ops::Range;
+
+/// Inboxes for requesters, and for the few others who speak for a node.
+pub(super) const PORTS: usize = MAX_REQUESTERS + 4;
+/// Senders of a member that are no ports: its service thread, and what sends packets late.
+pub(super) const SERVICES: usize = 2;
+/// Senders of a member: services first, then its ports.
+pub(super) const SENDERS: usize = SERVICES + PORTS;
+
+/// Words that two processors do not fight over: a cache line and the one fetched along with it.
+const APART: usize = 16;
+/// Words of a page.
+const PAGE: usize = 512;
+/// The least that bodies have room for, so that lists travel well also where blocks are small.
+const LEAST_BODY: usize = 4096;
+/// What a lane between agents, or one from or to the switch, holds: packets of the largest size, and words at least.
+/// All events of a rack may meet in it.
+const DEEP: (usize, usize) = (16, 1 << 16);
+/// The same of a requester's lane to an agent. A requester drives one event at a time.
+const FROM_PORT: (usize, usize) = (4, 1 << 13);
+/// The same of an agent's lane to a requester.
+const TO_PORT: (usize, usize) = (4, 0);
+
+/// What all members of a rack must agree on to share memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Geometry {
+    nodes: usize,
+    body: usize,
+}
+
+impl Geometry {
+    /// Of a rack with so many nodes, [`MAX_NODES`] at most, and blocks of so many bytes.
+    pub fn new(nodes: usize, block: usize) -> Geometry {
+        Geometry {
+            nodes: nodes.clamp(1, MAX_NODES),
+            body: block.clamp(LEAST_BODY, MAX_BODY).next_power_of_two(),
+        }
+    }
+
+    /// Bytes of body that a packet carries.
+    pub fn body(&self) -> usize {
+        self.body
+    }
+
+    /// Nodes and the switch.
+    pub(super) fn members(&self) -> usize {
+        self.nodes + 1
+    }
+
+    /// In one word, for comparing.
+    pub(super) fn word(&self) -> u64 {
+        (self.nodes as u64) << 32 | self.body as u64
+    }
+
+    /// Words of a record with the largest packet: its length, the packet.
+    pub(super) fn record(&self) -> usize {
+        1 + (HEADER_LEN + self.body).div_ceil(8)
+    }
+
+    /// Which lane of an inbox is for a member's sender of this number.
+    pub(super) fn lane(&self, inbox: usize, member: usize, sender: usize) -> Option<usize> {
+        let services = self.members() * SERVICES;
+        if member >= self.members() {
+            None
+        } else if sender < SERVICES {
+            Some(member * SERVICES + sender)
+        } else if inbox == 0 && sender < SENDERS {
+            Some(services + member * PORTS + sender - SERVICES)
+        } else {
+            None
+        }
+    }
+
+    /// Words of a lane's data, a power of two.
+    fn capacity(&self, (packets, words): (usize, usize)) -> usize {
+        (self.record().next_power_of_two() * packets).max(words)
+    }
+}
+
+/// Where a member's inboxes lie.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub geometry: Geometry,
+    inboxes: Vec<InboxLayout>,
+    /// Words before the data of lanes.
+    pub front: usize,
+    /// Words in all.
+    pub len: usize,
+}
+
+/// Where an inbox lies.
+#[derive(Clone, Debug, Default)]
+pub(super) struct InboxLayout {
+    /// The word on which its owner sleeps.
+    pub bell: usize,
+    /// A bit a lane: something may be there.
+    pub bits: Range<usize>,
+    /// How many lanes, those of services first.
+    pub lanes: usize,
+    services: usize,
+    ends: usize,
+    data: usize,
+    /// Words of the data of a service's lane, and of a port's.
+    capacity: [usize; 2],
+}
+
+impl InboxLayout {
+    /// The word up to which a lane has been read.
+    pub fn head(&self, lane: usize) -> usize {
+        self.ends + lane * 2 * APART
+    }
+
+    /// The word up to which a lane has been written.
+    pub fn tail(&self, lane: usize) -> usize {
+        self.head(lane) + APART
+    }
+
+    pub fn data(&self, lane: usize) -> Range<usize> {
+        let [deep, shallow] = self.capacity;
+        let (before, len) = match lane.checked_sub(self.services) {
+            None => (lane * deep, deep),
+            Some(lane) => (self.services * deep + lane * shallow, shallow),
+        };
+        self.data + before..self.data + before + len
+    }
+}
+
+impl Layout {
+    pub fn new(geometry: Geometry) -> Layout {
+        let mut at = APART;
+        let mut take = |words: usize| {
+            let first = at;
+            at += words.next_multiple_of(APART);
+            first
+        };
+        let mut inboxes: Vec<InboxLayout> = Vec::new();
+        for inbox in 0..=PORTS {
+            let (ports, to_service) = match inbox {
+                0 => (geometry.members() * PORTS, DEEP),
+                _ => (0, TO_PORT),
+            };
+            let services = geometry.members() * SERVICES;
+            let lanes = services + ports;
+            let bell = take(1);
+            let words = lanes.div_ceil(64);
+            let bits = take(words);
+            inboxes.push(InboxLayout {
+                bell,
+                bits: bits..bits + words,
+                lanes,
+                services,
+                ends: take(lanes * 2 * APART),
+                data: 0,
+                capacity: [geometry.capacity(to_service), geometry.capacity(FROM_PORT)],
+            });
+        }
+        let front = at.next_multiple_of(PAGE);
+        let mut len = front;
+        for inbox in &mut inboxes {
+            inbox.data = len;
+            len = inbox.data(inbox.lanes).start;
+        }
+        Layout {
+            geometry,
+            inboxes,
+            front,
+            len,
+        }
+    }
+
+    /// An inbox, 0 to [`PORTS`].
+    pub fn inbox(&self, inbox: usize) -> Option<&InboxLayout> {
+        self.inboxes.get(inbox)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_overlaps_and_lanes_fill_pages() {
+        for (nodes, block) in [(1, 256), (4, 4096), (32, 65_536)] {
+            let layout = Layout::new(Geometry::new(nodes, block));
+            let mut ranges = Vec::new();
+            ranges.push(0..APART);
+            for inbox in &layout.inboxes {
+                ranges.push(inbox.bell..inbox.bell + 1);
+                ranges.push(inbox.bits.clone());
+                for lane in 0..inbox.lanes {
+                    ranges.push(inbox.head(lane)..inbox.head(lane) + 1);
+                    ranges.push(inbox.tail(lane)..inbox.tail(lane) + 1);
+                    let data = inbox.data(lane);
+                    assert!(data.start % PAGE == 0 && data.len() % PAGE == 0);
+                    assert!(data.start >= layout.front && data.len().is_power_of_two());
+                    assert!(data.len() >= 2 * layout.geometry.record());
+                    ranges.push(data);
+                }
+            }
+            ranges.sort_by_key(|range| range.start);
+            assert!(ranges.windows(2).all(|pair| pair[0].end <= pair[1].start));
+            assert!(ranges.last().unwrap().end <= layout.len);
+        }
+    }
+
+    #[test]
+    fn a_body_takes_a_block_where_a_packet_can() {
+        assert_eq!(Geometry::new(4, 4096).body(), 4096);
+        assert_eq!(Geometry::new(4, 256).body(), LEAST_BODY);
+        assert_eq!(Geometry::new(4, 65_536).body(), MAX_BODY);
+        assert!(Layout::new(Geometry::new(4, 4096)).len * 8 < 128 << 20);
+    }
+
+    #[test]
+    fn nobody_shares_a_lane() {
+        let geometry = Geometry::new(3, 4096);
+        let layout = Layout::new(geometry);
+        for inbox in [0, 1, PORTS] {
+            let all = (0..4).flat_map(|member| (0..SENDERS).map(move |sender| (member, sender)));
+            let mut lanes: Vec<usize> = all
+                .filter_map(|(member, sender)| geometry.lane(inbox, member, sender))
+                .collect();
+            lanes.sort_unstable();
+            assert!(lanes.into_iter().eq(0..layout.inboxes[inbox].lanes));
+        }
+        assert_eq!(geometry.lane(0, 4, 0), None);
+        assert_eq!(geometry.lane(0, 0, SENDERS), None);
+        assert_eq!(
+            geometry.lane(1, 0, SERVICES),
+            None,
+            "a requester to a requester"
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! An inbox's receiver: looks into lanes that have something, each in its turn; awake for a while, then asleep.
+
+use super::lane::{Consumer, Found};
+use super::segment::{Inbox, Segment};
+use crate::Counters;
+use rackmem_wire::{HEADER_LEN, MAX_BODY};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::time::{Duration, Instant};
+
+/// Looks between two times that the processor is given away. Another hop of the same packet may need it.
+const LOOKS: u32 = 16;
+
+pub(super) struct Receiving {
+    segment: Arc<Segment>,
+    number: usize,
+    consumers: Vec<Consumer>,
+    /// Lanes that have not been found empty, a bit each.
+    pending: Vec<u64>,
+    /// The lane after the last one that had something.
+    next: usize,
+    packet: Box<[u8]>,
+    counters: Arc<Counters>,
+}
+
+impl Receiving {
+    /// Receives in an inbox, which must be no one else's. What is in it is dropped.
+    pub fn begin(
+        segment: Arc<Segment>,
+        number: usize,
+        counters: Arc<Counters>,
+    ) -> Option<Receiving> {
+        let inbox = segment.inbox(number)?;
+        let lanes = 0..inbox.layout.lanes;
+        let consumers = lanes.map(|lane| Consumer::begin(inbox.lane(lane)));
+        let (consumers, words) = (consumers.collect(), inbox.bits().len());
+        Some(Receiving {
+            segment,
+            number,
+            consumers,
+            pending: vec![0; words],
+            next: 0,
+            // Whole words of the largest packet.
+            packet: vec![0; (HEADER_LEN + MAX_BODY).next_multiple_of(8)].into(),
+            counters,
+        })
+    }
+
+    fn inbox(segment: &Segment, number: usize) -> Inbox<'_> {
+        segment.inbox(number).expect("`begin` has looked")
+    }
+
+    /// Waits for one packet: up to `spin` awake, then asleep, but no longer than `at_most` in all.
+    pub fn wait(&mut self, spin: Duration, at_most: Duration) -> Option<&[u8]> {
+        let len = self.wait_for_length(spin, at_most)?;
+        self.packet.get(..len)
+    }
+
+    fn wait_for_length(&mut self, spin: Duration, at_most: Duration) -> Option<usize> {
+        let found = self.look();
+        if found.is_some() || at_most.is_zero() {
+            return found;
+        }
+        let began = Instant::now();
+        loop {
+            for _ in 0..LOOKS {
+                if let Some(len) = self.look() {
+                    return Some(len);
+                }
+                std::hint::spin_loop();
+            }
+            let waited = began.elapsed();
+            if waited >= at_most {
+                return None;
+            }
+            if waited < spin {
+                std::thread::yield_now();
+            } else {
+                Self::inbox(&self.segment, self.number).sleep(at_most - waited);
+            }
+        }
+    }
+
+    /// Takes the next packet that is there.
+    fn look(&mut self) -> Option<usize> {
+        let inbox = Self::inbox(&self.segment, self.number);
+        let bits = inbox.bits();
+        let (first, shift) = (self.next / 64, self.next % 64);
+        // Once around; the first word twice, its lower bits last.
+        for step in 0..=bits.len() {
+            let at = (first + step) % bits.len();
+            let mask = match step {
+                0 => u64::MAX << shift,
+                _ if step == bits.len() => !(u64::MAX << shift),
+                _ => u64::MAX,
+            };
+            // A look does not disturb senders; only something new takes the line from them.
+            if bits[at].load(Relaxed) != 0 {
+                self.pending[at] |= bits[at].swap(0, SeqCst);
+            }
+            while self.pending[at] & mask != 0 {
+                let bit = (self.pending[at] & mask).trailing_zeros() as usize;
+                let lane = at * 64 + bit;
+                let found = match self.consumers.get_mut(lane) {
+                    Some(consumer) => consumer.pop(inbox.lane(lane), &mut self.packet),
+                    // A bit without a lane: somebody's nonsense.
+                    None => Found::Nothing,
+                };
+                match found {
+                    Found::Packet(len) => {
+                        self.next = (lane + 1) % self.consumers.len();
+                        return Some(len);
+                    }
+                    Found::Nothing => {}
+                    Found::Nonsense => {
+                        self.counters.malformed.fetch_add(1, Relaxed);
+                    }
+                }
+                self.pending[at] &= !(1 << bit);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,150 @@
+//! A member's memory: what others send to it lies here. Made anew by every process that takes the member's place,
+//! so whatever was on its way to a predecessor is not on its way to the successor.
+
+use super::lane::Ring;
+use super::layout::{InboxLayout, Layout};
+use super::map::{Mapping, reserve};
+use super::system;
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Release, SeqCst},
+};
+
+/// First word of the memory, written last: layout and version.
+const MAGIC: u64 = u64::from_be_bytes(*b"rackmem\x01");
+
+const IS_MAGIC: usize = 0;
+const GEOMETRY: usize = 1;
+const CLOSED: usize = 2;
+/// Words that all versions of this file can read.
+pub(super) const START: usize = 8;
+
+pub(super) struct Segment {
+    mapping: Mapping,
+    layout: Arc<Layout>,
+    /// Whether this process receives here.
+    own: bool,
+}
+
+impl Segment {
+    /// Sets up a file that nobody else uses yet, of the layout's length.
+    pub fn create(file: File, layout: Arc<Layout>) -> io::Result<Segment> {
+        // Lanes get memory when they get a sender.
+        reserve(&file, 0, layout.front)?;
+        let mapping = Mapping::of(file, layout.len)?;
+        let words = mapping.words();
+        words[GEOMETRY].store(layout.geometry.word(), Release);
+        words[IS_MAGIC].store(MAGIC, Release);
+        Ok(Segment {
+            mapping,
+            layout,
+            own: true,
+        })
+    }
+
+    /// Maps the memory of another process.
+    pub fn attach(file: File, layout: Arc<Layout>) -> io::Result<Segment> {
+        let other = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        let mapping = Mapping::of(file, layout.len)?;
+        let words = mapping.words();
+        if words[IS_MAGIC].load(Acquire) != MAGIC {
+            return other("not a member's memory, or of another version");
+        }
+        if words[GEOMETRY].load(Acquire) != layout.geometry.word() {
+            return other("a rack of another size");
+        }
+        Ok(Segment {
+            mapping,
+            layout,
+            own: false,
+        })
+    }
+
+    /// Says that nobody receives here any more. Only the owner, its successor, or who has seen it dead does.
+    pub fn close(&self) {
+        close(&self.mapping);
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.mapping.words()[CLOSED].load(Acquire) != 0
+    }
+
+    /// Whether its owner lives. Costs a system call.
+    pub fn is_alive(&self) -> bool {
+        !self.is_closed() && (self.own || system::claimed(self.mapping.file()))
+    }
+
+    pub fn file(&self) -> &File {
+        self.mapping.file()
+    }
+
+    pub fn inbox(&self, number: usize) -> Option<Inbox<'_>> {
+        let layout = self.layout.inbox(number)?;
+        Some(Inbox {
+            words: self.mapping.words(),
+            layout,
+        })
+    }
+
+    /// Gives a lane memory. Without, a file system that is full would end whoever writes.
+    pub fn reserve(&self, inbox: usize, lane: usize) -> io::Result<()> {
+        let layout = self.layout.inbox(inbox).filter(|inbox| lane < inbox.lanes);
+        let data = layout.ok_or(io::ErrorKind::InvalidInput)?.data(lane);
+        reserve(self.mapping.file(), data.start, data.len())
+    }
+}
+
+/// Says to all who have mapped a file that nobody receives there any more.
+pub(super) fn close(mapping: &Mapping) {
+    mapping.words()[CLOSED].store(1, Release);
+}
+
+/// An inbox in mapped memory.
+#[derive(Clone, Copy)]
+pub(super) struct Inbox<'a> {
+    words: &'a [AtomicU64],
+    pub layout: &'a InboxLayout,
+}
+
+impl<'a> Inbox<'a> {
+    pub fn lane(&self, lane: usize) -> Ring<'a> {
+        Ring {
+            head: &self.words[self.layout.head(lane)],
+            tail: &self.words[self.layout.tail(lane)],
+            data: &self.words[self.layout.data(lane)],
+        }
+    }
+
+    /// A bit a lane: something may be there.
+    pub fn bits(&self) -> &'a [AtomicU64] {
+        &self.words[self.layout.bits.clone()]
+    }
+
+    fn bell(&self) -> &'a AtomicU64 {
+        &self.words[self.layout.bell]
+    }
+
+    /// Tells the receiver of a packet in this lane. A sender that dies before has left a packet that comes with the
+    /// lane's next; one that dies on the way lets the receiver sleep until it next looks by itself.
+    pub fn ring_for(&self, lane: usize) {
+        self.bits()[lane / 64].fetch_or(1 << (lane % 64), SeqCst);
+        let bell = self.bell();
+        if bell.load(SeqCst) != 0 && bell.swap(0, SeqCst) != 0 {
+            system::wake(bell);
+        }
+    }
+
+    /// Sleeps until somebody sends, but no longer than this, and not if something has come already.
+    pub fn sleep(&self, at_most: std::time::Duration) {
+        let bell = self.bell();
+        // Either the sender sees that we sleep, or we see its bit: both are in one order with both looks.
+        bell.store(system::ASLEEP, SeqCst);
+        if self.bits().iter().all(|bits| bits.load(SeqCst) == 0) {
+            system::sleep(bell, at_most);
+        }
+        bell.store(0, SeqCst);
+    }
+}

@@ -1,0 +1,248 @@
+//! Sending: into the receiver's memory, a lane for each pair. A full lane is waited for, but not for ever.
+
+use super::hub::Member;
+use super::lane::Producer;
+use super::layout::PORTS;
+use super::segment::Segment;
+use super::service::SERVING;
+use crate::{Body, Counters, End, Net, Receiver};
+use rackmem_wire::{Dest, HEADER_LEN, Header, encode, segment_len};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a sender waits for room. A receiver that has read nothing for so long is dead, stopped, or waits for room
+/// itself, perhaps ours: what does not fit then is lost, which the protocols mend.
+const ROOM_PATIENCE: Duration = Duration::from_millis(100);
+/// How long it waits with open eyes.
+const AWAKE: Duration = Duration::from_micros(50);
+/// Between two looks after that.
+const NAP: Duration = Duration::from_micros(100);
+/// Naps between two looks whether the receiver lives.
+const NAPS: u32 = 10;
+
+/// A lane to somebody.
+struct Lane {
+    segment: Arc<Segment>,
+    inbox: usize,
+    lane: usize,
+    producer: Producer,
+    /// Where the receiver was when it was waited for in vain: until it has moved, nobody waits again.
+    stalled: Option<u64>,
+    /// The sender is who receives here: it cannot wait for itself.
+    own: bool,
+}
+
+#[derive(Default)]
+struct Lanes {
+    /// By member and inbox.
+    open: HashMap<(usize, usize), Lane>,
+    /// The member's place is another's now, or nobody's: what would write into its lanes is over.
+    over: bool,
+}
+
+/// One of a member's senders. Threads that share it take turns.
+pub(super) struct Sender {
+    member: Arc<Member>,
+    number: usize,
+    lanes: Arc<Silence>,
+    counters: Arc<Counters>,
+}
+
+/// What silences a sender when its member gives its place up.
+#[derive(Default)]
+pub(super) struct Silence(Mutex<Lanes>);
+
+impl Silence {
+    fn lock(&self) -> MutexGuard<'_, Lanes> {
+        // A packet has been sent or not: a panic elsewhere does not spoil a lane.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns when nothing is being sent any more.
+    pub fn keep(&self) {
+        let mut lanes = self.lock();
+        lanes.over = true;
+        lanes.open.clear();
+    }
+}
+
+impl Sender {
+    /// The member's sender of this number, which nobody else must have.
+    pub fn new(member: Arc<Member>, number: usize, counters: Arc<Counters>) -> Sender {
+        let lanes = Arc::new(Silence::default());
+        member.silence_at_the_end(&lanes);
+        Sender {
+            member,
+            number,
+            lanes,
+            counters,
+        }
+    }
+
+    fn place(&self, to: Dest, header: &Header) -> Option<(usize, usize)> {
+        let hub = self.member.hub();
+        match to {
+            Dest::Switch => Some((hub.index(End::Switch)?, 0)),
+            Dest::Agent(node) => Some((hub.index(End::Node(node))?, 0)),
+            Dest::Requester(id) => {
+                let inbox = usize::from(header.reply_port);
+                let inbox = Some(inbox).filter(|inbox| (1..=PORTS).contains(inbox))?;
+                Some((hub.index(End::Node(id.node))?, inbox))
+            }
+            Dest::Agents { .. } => None,
+        }
+    }
+
+    fn transmit(&self, to: Dest, header: &Header, body: Body<'_>) {
+        let Some(place) = self.place(to, header) else {
+            return self.unsent();
+        };
+        let mut lanes = self.lanes.lock();
+        let room = self.member.hub().geometry().body();
+        if body.len() <= room {
+            return self.packet(&mut lanes, place, header, body);
+        }
+        let Body::Block(words) = body else {
+            return self.unsent();
+        };
+        let segment = segment_len(body.len() as u32, room as u32) as usize;
+        for (number, part) in words.chunks((segment / 8).max(1)).enumerate() {
+            let header = Header {
+                offset: (number * segment) as u32,
+                ..*header
+            };
+            self.packet(&mut lanes, place, &header, Body::Block(part));
+        }
+    }
+
+    fn packet(&self, lanes: &mut Lanes, place: (usize, usize), header: &Header, body: Body<'_>) {
+        let bytes = encode(header, body.len());
+        // A second try, because a receiver that has been replaced is found out on the way.
+        for _ in 0..2 {
+            let Some(lane) = self.lane(lanes, place) else {
+                break;
+            };
+            match lane.send(&bytes, body) {
+                Sent::Yes => return,
+                Sent::NoRoom => break,
+                Sent::Gone => {
+                    lanes.open.remove(&place);
+                }
+            }
+        }
+        self.unsent();
+    }
+
+    fn lane<'a>(&self, lanes: &'a mut Lanes, place: (usize, usize)) -> Option<&'a mut Lane> {
+        if lanes.over {
+            return None;
+        }
+        Some(match lanes.open.entry(place) {
+            Entry::Occupied(lane) => lane.into_mut(),
+            Entry::Vacant(free) => free.insert(self.open(place).ok()?),
+        })
+    }
+
+    fn open(&self, (to, inbox): (usize, usize)) -> io::Result<Lane> {
+        let hub = self.member.hub();
+        let segment = hub.find(to)?;
+        let lane = hub.geometry().lane(inbox, self.member.index(), self.number);
+        let lane = lane.ok_or(io::ErrorKind::InvalidInput)?;
+        segment.reserve(inbox, lane)?;
+        let there = segment.inbox(inbox).ok_or(io::ErrorKind::InvalidInput)?;
+        let producer = Producer::resume(there.lane(lane));
+        Ok(Lane {
+            segment,
+            inbox,
+            lane,
+            producer,
+            stalled: None,
+            own: self.number == SERVING && (to, inbox) == (self.member.index(), 0),
+        })
+    }
+
+    fn unsent(&self) {
+        self.counters.unsent.fetch_add(1, Relaxed);
+    }
+}
+
+enum Sent {
+    Yes,
+    NoRoom,
+    /// Nobody receives there any more.
+    Gone,
+}
+
+impl Lane {
+    fn send(&mut self, header: &[u8; HEADER_LEN], body: Body<'_>) -> Sent {
+        if self.segment.is_closed() {
+            return Sent::Gone;
+        }
+        let Some(inbox) = self.segment.inbox(self.inbox) else {
+            return Sent::Gone;
+        };
+        let ring = inbox.lane(self.lane);
+        if !self.producer.push(ring, header, body) {
+            let head = ring.head.load(Acquire);
+            if self.own || self.stalled == Some(head) {
+                return Sent::NoRoom;
+            }
+            // Whoever receives here may sleep, if its waker died.
+            inbox.ring_for(self.lane);
+            let producer = &mut self.producer;
+            match wait(&self.segment, || producer.push(ring, header, body)) {
+                Sent::Yes => {}
+                Sent::NoRoom => {
+                    self.stalled = Some(ring.head.load(Acquire));
+                    return Sent::NoRoom;
+                }
+                Sent::Gone => return Sent::Gone,
+            }
+        }
+        self.stalled = None;
+        inbox.ring_for(self.lane);
+        Sent::Yes
+    }
+}
+
+fn wait(segment: &Segment, mut push: impl FnMut() -> bool) -> Sent {
+    let began = Instant::now();
+    let mut naps = 0;
+    loop {
+        if push() {
+            return Sent::Yes;
+        }
+        let waited = began.elapsed();
+        if waited < AWAKE {
+            std::thread::yield_now();
+            continue;
+        }
+        if naps % NAPS == 0 && !segment.is_alive() {
+            // Nobody can come back to this memory: all who still have it may know.
+            segment.close();
+        }
+        if segment.is_closed() {
+            return Sent::Gone;
+        }
+        if waited >= ROOM_PATIENCE {
+            return Sent::NoRoom;
+        }
+        naps += 1;
+        std::thread::sleep(NAP);
+    }
+}
+
+impl Net for Sender {
+    fn send(&self, to: Dest, header: &Header, body: Body<'_>, _: &mut dyn Receiver) {
+        self.transmit(to, header, body);
+    }
+
+    fn segment(&self, block: usize) -> usize {
+        let room = self.member.hub().geometry().body();
+        segment_len(block as u32, room as u32) as usize
+    }
+}
