@@ -1,0 +1,107 @@
+//! Compiles switch/xdp with clang, if the feature asks for it.
+//!
+//! The tables of the program's hash come from the Rust code that has the same,
+//! so they cannot differ.
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    #[cfg(feature = "xdp")]
+    compiler::run();
+}
+
+#[cfg(feature = "xdp")]
+mod compiler {
+    use rackmem_proto::switch::crc32;
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+
+    /// The sources, from this package's folder.
+    const SOURCES: &str = "../../switch/xdp";
+    /// What they include of `crates/wire`, made by `cargo xtask golden`.
+    const GENERATED: &str = "../../switch/generated/wire.h";
+    /// What is compiled, and the name of the object.
+    const OBJECTS: [(&str, &str); 2] = [
+        ("rackmem.bpf.c", "rackmem.bpf.o"),
+        ("bare.bpf.c", "bare.bpf.o"),
+    ];
+
+    pub fn run() {
+        println!("cargo:rerun-if-changed={SOURCES}");
+        println!("cargo:rerun-if-changed={GENERATED}");
+        let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
+        if let Err(why) = objects(&out) {
+            println!("cargo:warning=the XDP program was not compiled: {why}");
+            std::process::exit(1);
+        }
+    }
+
+    fn objects(out: &Path) -> Result<(), String> {
+        let text = |error: std::io::Error| error.to_string();
+        std::fs::write(out.join("tables.gen.h"), tables()).map_err(text)?;
+        // What tests compile programs with planted differences with.
+        std::fs::write(out.join("clang.txt"), arguments(out).join("\n")).map_err(text)?;
+        OBJECTS
+            .iter()
+            .try_for_each(|(source, object)| compile(source, object, out))
+    }
+
+    fn arguments(out: &Path) -> Vec<String> {
+        let arch = std::env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
+        let words = "-O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -target bpf -mcpu=v3 -c";
+        let mut arguments: Vec<String> = words.split(' ').map(String::from).collect();
+        // Where Debian has the headers that differ between processors.
+        arguments.push(format!("-I/usr/include/{arch}-linux-gnu"));
+        arguments.push(format!("-I{}", out.display()));
+        arguments
+    }
+
+    fn compile(source: &str, object: &str, out: &Path) -> Result<(), String> {
+        let mut clang = Command::new("clang");
+        clang.args(arguments(out)).arg("-DPLANT=0");
+        clang
+            .arg(Path::new(SOURCES).join(source))
+            .arg("-o")
+            .arg(out.join(object));
+        let output = clang.output().map_err(|error| {
+            format!("clang did not start ({error}). On Debian: apt-get install clang libbpf-dev")
+        })?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let first = said.lines().find(|line| line.contains("error:"));
+        let hint = if said.contains("file not found") {
+            ". On Debian: apt-get install libbpf-dev linux-libc-dev"
+        } else {
+            ""
+        };
+        Err(format!("{}{hint}", first.unwrap_or("clang failed")))
+    }
+
+    /// The tables, as a header.
+    fn tables() -> String {
+        // The hash is linear: what a byte contributes is how the sum of it alone differs from the sum of nothing.
+        let crc = |place: usize| (0..256u64).map(move |byte| crc32(byte << (8 * place)) ^ crc32(0));
+        let rows = (0..8).map(|place| format!("{{ {} }}", list(crc(place))));
+        // Any multiplier would do that puts different bits on top for every power of two, as a de Bruijn sequence does.
+        let multiplier = 0x077c_b531_u32;
+        let mut lowest = [0u32; 32];
+        for bit in 0..32 {
+            lowest[(multiplier.wrapping_mul(1 << bit) >> 27) as usize] = bit;
+        }
+        let mut text = String::from("// Made by crates/xdp/build.rs.\n");
+        for (declaration, values) in [
+            ("__u32 CRC[8][256]", list(rows)),
+            ("__u8 LOWEST[32]", list(lowest.iter())),
+        ] {
+            text.push_str(&format!("const {declaration} = {{ {values} }};\n"));
+        }
+        text.push_str(&format!("#define LOWEST_MULTIPLIER {multiplier:#x}u\n"));
+        text
+    }
+
+    fn list(values: impl Iterator<Item = impl ToString>) -> String {
+        let values: Vec<String> = values.map(|value| value.to_string()).collect();
+        values.join(", ")
+    }
+}

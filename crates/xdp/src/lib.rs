@@ -1,0 +1,28 @@
+//! The switch program in the Linux kernel.
+//!
+//! `switch/xdp` is the program in C; this crate has it embedded, loads it, attaches it to interfaces, and does with its
+//! maps what the control plane of a switch does with registers ([`Switch`]). With the feature `xdp`, which takes clang to
+//! build; without it the crate is empty. `docs/xdp.md` tells how to run it.
+#![forbid(unsafe_code)]
+#![cfg(feature = "xdp")]
+
+mod attach;
+mod bare;
+pub mod carrier;
+mod control;
+mod counters;
+mod error;
+mod layout;
+mod load;
+mod order;
+mod registers;
+mod run;
+
+pub use attach::{Attached, Mode, Refused};
+pub use bare::{Bare, BareProgram};
+pub use counters::Counters;
+pub use error::{Error, Result};
+pub use layout::{Address, KernelFaults, WAYS};
+pub use load::Switch;
+pub use order::Order;
+pub use run::{Ran, Verdict, to_switch};

@@ -1,0 +1,147 @@
+//! The program in the kernel as an implementation that golden packets can be played to.
+
+use rackmem_conformance::{Implementation, Port, Reply, Sent, Setup};
+use rackmem_proto::switch::{Register, SwitchConfig};
+use rackmem_wire::{Header, decode};
+use rackmem_xdp::carrier::Frame;
+use rackmem_xdp::{Switch, Verdict, to_switch};
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// The switch of all cases.
+const SWITCH: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, 254), 7400);
+/// Where packets come from: nobody of the rack, so that no port is learned.
+const STRANGER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 9, 1, 1), 40_000);
+const AGENT_PORT: u16 = 7401;
+
+/// The program, loaded for switches of one size at a time.
+pub struct Kernel {
+    name: String,
+    object: Option<Vec<u8>>,
+    loaded: Option<Switch>,
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn ip(node: u16) -> Ipv4Addr {
+    Ipv4Addr::new(10, 9, 0, 1 + node as u8)
+}
+
+impl Kernel {
+    /// The embedded program.
+    pub fn new() -> Self {
+        Kernel {
+            name: "XDP".into(),
+            object: None,
+            loaded: None,
+        }
+    }
+
+    /// Another object.
+    pub fn of(name: String, object: Vec<u8>) -> Self {
+        Kernel {
+            name,
+            object: Some(object),
+            loaded: None,
+        }
+    }
+
+    fn load_program(&self, config: SwitchConfig) -> Result<Switch, String> {
+        match &self.object {
+            None => Switch::load(config).map_err(text),
+            Some(object) => Switch::load_object(object, config).map_err(text),
+        }
+    }
+
+    fn switch(&mut self) -> Result<&mut Switch, String> {
+        self.loaded.as_mut().ok_or("not configured".into())
+    }
+}
+
+impl Implementation for Kernel {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn configure(&mut self, setup: &Setup) -> Result<(), String> {
+        // Loading takes the verifier a while, so a program stays as long as it fits.
+        if let Some(switch) = &mut self.loaded
+            && switch.become_another(setup.config()).map_err(text)?
+        {
+            return Ok(());
+        }
+        self.loaded = None;
+        let mut switch = self.load_program(setup.config())?;
+        let agents: Vec<_> = (0..32)
+            .map(|node| SocketAddrV4::new(ip(node), AGENT_PORT))
+            .collect();
+        switch.pretend_ports(SWITCH, &agents).map_err(text)?;
+        self.loaded = Some(switch);
+        Ok(())
+    }
+
+    fn load(&mut self, registers: &[Register]) -> Result<(), String> {
+        let switch = self.switch()?;
+        for &register in registers {
+            if !switch.set_register(register).map_err(text)? {
+                return Err(format!("there is no {register:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn freeze(&mut self) -> Result<(), String> {
+        self.switch()?.freeze().map_err(text)
+    }
+
+    fn packet(&mut self, bytes: &[u8]) -> Result<Reply, String> {
+        let switch = self.switch()?;
+        let frame = to_switch(SWITCH, STRANGER, bytes);
+        let ran = switch.run(&frame, 1).map_err(text)?;
+        match ran.verdict {
+            Verdict::Drop => Ok(Reply::Sent(Vec::new())),
+            Verdict::Pass if ran.frame == frame => Ok(Reply::ControlPlane),
+            Verdict::Pass => Err("what it passes on is not what came".into()),
+            Verdict::Redirect => {
+                let copies = switch.copies(&ran.frame, 32).map_err(text)?;
+                let sent = copies.into_iter().map(|(by, frame)| sent(by, &frame));
+                Ok(Reply::Sent(sent.collect::<Result<_, _>>()?).sorted())
+            }
+            other => Err(format!("it said {other:?}")),
+        }
+    }
+
+    fn registers(&mut self) -> Result<Vec<Register>, String> {
+        self.switch()?.registers().map_err(text)
+    }
+}
+
+/// A frame that leaves, as a packet for somebody. Everything around it must be as it is between hosts.
+fn sent(by: Option<u16>, frame: &[u8]) -> Result<Sent, String> {
+    let frame = Frame::parse(frame)?;
+    if frame.from != SWITCH {
+        return Err(format!("it is from {}", frame.from));
+    }
+    let node = (0..32).find(|&node| ip(node) == *frame.to.ip());
+    let node = node.ok_or_else(|| format!("it is for {}", frame.to))?;
+    let header: Header = decode(&frame.payload).map_err(text)?.0;
+    let macs = [[2, 0, 0, 0, 0, node as u8], [2, 0, 0, 0, 1, 0]];
+    if frame.macs != macs || by.is_some_and(|by| by != node) {
+        return Err(format!(
+            "for node {node} it goes by {by:?} to {:x?}",
+            frame.macs
+        ));
+    }
+    let port = if header.kind.is_request() || frame.to.port() == AGENT_PORT {
+        if frame.to.port() != AGENT_PORT {
+            return Err(format!("an agent does not listen at {}", frame.to));
+        }
+        Port::Agent(node)
+    } else {
+        let port = frame.to.port();
+        Port::Requester { node, port }
+    };
+    let bytes = frame.payload;
+    Ok(Sent { port, bytes })
+}

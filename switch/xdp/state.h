@@ -1,0 +1,144 @@
+// What the program keeps: maps, all written by the loader (crates/xdp) before a packet comes.
+//
+// The register arrays are those of crates/proto/src/switch, in the places where the Rust program has them. A packet is
+// executed under one lock, CONFIG's, from its first register to its last: so it is as atomic as in Rust, and the control
+// plane, which writes CONFIG under the same lock, knows when it has frozen the switch that no packet is half done.
+#ifndef RACKMEM_STATE_H
+#define RACKMEM_STATE_H
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_endian.h>
+#include "../generated/wire.h"
+
+#define always static __always_inline
+
+/// Ways that a set has room for. The switch may use fewer.
+#define WAYS 8
+
+/// How the switch is set up. crates/xdp/src/layout.rs has the same fields.
+struct config {
+	struct bpf_spin_lock lock;
+	__u32 epoch;
+	__u32 seed;
+	/// Sets less one; a power of two less one.
+	__u32 sets_mask;
+	__u32 ways;
+	/// Not zero: executes nothing.
+	__u32 frozen;
+	/// A node, or NOBODY.
+	__u32 shadow;
+	__u32 nodes;
+	__u32 requesters;
+	/// The switch's address and port. Port zero: not for anybody.
+	__be32 ip;
+	__be16 port;
+	/// Copies of a multicast may be made by the ports; otherwise the control plane sends them.
+	__u16 can_multicast;
+	/// What orders to the control plane carry, so that nobody else can give them.
+	__u32 nonce;
+	/// Faults, as parts of 2^32: packets lost as they come, lost as they leave, and given to the control plane to send.
+	__u32 lose_in;
+	__u32 lose_out;
+	__u32 divert;
+	__u32 unused;
+};
+
+#define NOBODY 0xffffffff
+
+/// One set of the entry table. A taken location's tag is odd, a free one's is zero.
+struct set {
+	__u64 tag[WAYS];
+	__u32 copyset[WAYS];
+	__u16 lock[WAYS];
+	__u8 status[WAYS];
+	__u8 unused[8];
+};
+_Static_assert(sizeof(struct set) == 128, "a set has two cache lines");
+
+/// Where a node is: its address is told by the loader, the rest is learned from its packets.
+struct node {
+	__be32 ip;
+	/// Of its agents.
+	__be16 port;
+	__u8 mac[6];
+	/// The port of the switch; zero while unknown.
+	__u32 ifindex;
+};
+
+struct nodes {
+	struct node at[MAX_NODES];
+};
+
+/// What a packet has come to. crates/xdp/src/counters.rs has the same order.
+enum did {
+	DID_GRANT,
+	DID_LOCKED,
+	DID_INVALID,
+	DID_TO_HOME,
+	DID_UNLOCK,
+	DID_ADD,
+	DID_COLLIDE,
+	DID_REMOVE,
+	DID_DROP,
+	/// An answer to a move that had been carried out, or no answer: nothing that anybody counts.
+	DID_REPEAT,
+	/// Not well formed.
+	DID_MALFORMED,
+	/// For the control plane.
+	DID_CONTROL,
+	/// Sent by the control plane, since the ports could not.
+	DID_ORDER,
+	/// Lost on purpose.
+	DID_LOSE,
+	DID_COUNT,
+};
+
+struct counters {
+	__u64 did[DID_COUNT];
+	/// Well-formed packets by kind.
+	__u64 kinds[256];
+};
+
+#define MAP(name, of_type, of_value, entries)                                                                         \
+	struct {                                                                                                      \
+		__uint(type, of_type);                                                                                \
+		__uint(max_entries, entries);                                                                         \
+		__type(key, __u32);                                                                                   \
+		__type(value, of_value);                                                                              \
+	} name SEC(".maps")
+
+MAP(CONFIG, BPF_MAP_TYPE_ARRAY, struct config, 1);
+MAP(NODES, BPF_MAP_TYPE_ARRAY, struct nodes, 1);
+MAP(COUNTERS, BPF_MAP_TYPE_PERCPU_ARRAY, struct counters, 1);
+/// The loader makes the three as long as the rack needs.
+MAP(SETS, BPF_MAP_TYPE_ARRAY, struct set, 32768);
+MAP(SCOREBOARD, BPF_MAP_TYPE_ARRAY, __u64, MAX_NODES * MAX_REQUESTERS * 2);
+MAP(MOVES, BPF_MAP_TYPE_ARRAY, __u64, MAX_NODES * MAX_MOVES);
+
+/// The ports that carry multicasts, each with the program `egress`.
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__uint(max_entries, MAX_NODES);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct bpf_devmap_val));
+} PORTS SEC(".maps");
+
+/// For tests of `egress`, which no test run can reach where it is: the port that it shall take itself for.
+MAP(PROBE, BPF_MAP_TYPE_ARRAY, __u32, 1);
+
+#define FIRST(map)                                                                                                    \
+	({                                                                                                            \
+		__u32 zero = 0;                                                                                       \
+		bpf_map_lookup_elem(&map, &zero);                                                                     \
+	})
+
+always void count(enum did did)
+{
+	struct counters *counters = FIRST(COUNTERS);
+	if (counters)
+		counters->did[did]++;
+}
+
+#endif
