@@ -72,7 +72,7 @@ int echo(struct xdp_md *ctx)
 	udp->source = udp->dest;
 	udp->dest = port;
 	udp->check = 0;
-	return XDP_TX;
+	return bpf_redirect(ctx->ingress_ifindex, 0);
 }
 
 /// To one other host.

@@ -44,11 +44,6 @@ always int order(struct xdp_md *ctx, const struct config *config, const struct p
 	return XDP_PASS;
 }
 
-always int leave_by(struct xdp_md *ctx, __u32 ifindex)
-{
-	return ifindex == ctx->ingress_ifindex ? XDP_TX : bpf_redirect(ifindex, 0);
-}
-
 always int unicast(struct xdp_md *ctx, const struct config *config, const struct packet *p, const struct node *node)
 {
 	if (!resize(ctx, FRAME_LEN))
@@ -62,7 +57,9 @@ always int unicast(struct xdp_md *ctx, const struct config *config, const struct
 	address(frame, node, port);
 	if (p->provider)
 		WIRE(frame)->flags |= FLAG_PROVIDER;
-	return leave_by(ctx, node->ifindex);
+	// Also back to where it came from: XDP_TX would do, but the other end of a veth cable gets such a frame only if it
+	// has an XDP program itself.
+	return bpf_redirect(node->ifindex, 0);
 }
 
 /// Whether every receiver is behind a port of its own: then the ports can make the copies.

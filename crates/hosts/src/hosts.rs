@@ -111,8 +111,9 @@ impl Hosts {
         // to the other end of a cable vanishes unless that end polls, which it does with a program of its own or with GRO.
         let offload = ["-K", UPLINK, "tx", "off", "gro", "on"];
         let ethtool = [&["netns", "exec", own.as_str(), "ethtool"], &offload[..]].concat();
-        run::run("ip", &ethtool)?;
+        // The driver tells the switch's end that this one polls only if it is up by then.
         run::ip(&format!("-n {own} link set {UPLINK} up"))?;
+        run::run("ip", &ethtool)?;
         Ok(())
     }
 

@@ -93,11 +93,11 @@ impl Set {
         let (tags, rest) = bytes.split_at(8 * WAYS);
         let (copysets, rest) = rest.split_at(4 * WAYS);
         let (locks, rest) = rest.split_at(2 * WAYS);
+        set.status.copy_from_slice(&rest[..WAYS]);
         for way in 0..WAYS {
             set.tag[way] = u64::from_ne_bytes(part(tags, way));
             set.copyset[way] = u32::from_ne_bytes(part(copysets, way));
             set.lock[way] = u16::from_ne_bytes(part(locks, way));
-            set.status[way] = rest[way];
         }
         set
     }

@@ -24,6 +24,8 @@ const RACKMEM: &str = "rackmem";
 const KV: &str = "rackmem-kv";
 const BENCH: &str = "rackmem-bench";
 const HOSTS: &str = "rackmem-hosts";
+const XDP: &str = "rackmem-xdp";
+const CONFORMANCE: &str = "rackmem-conformance";
 
 /// The first row whose folder fits is the one that counts.
 const LAYERS: &[Layer] = &[
@@ -52,8 +54,14 @@ const LAYERS: &[Layer] = &[
         outside: None,
     },
     Layer {
+        folder: "crates/xdp",
+        below: &[WIRE, PROTO],
+        tests: &[CONFORMANCE, HOSTS],
+        outside: Some(&["aya", "fastrand"]),
+    },
+    Layer {
         folder: "crates/rackmem",
-        below: &[WIRE, PROTO, FABRIC],
+        below: &[WIRE, PROTO, FABRIC, XDP],
         tests: &[SIM],
         outside: None,
     },
@@ -71,7 +79,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: "bench",
-        below: &[WIRE, PROTO, SIM, FABRIC, RACKMEM, KV, HOSTS],
+        below: &[WIRE, PROTO, SIM, FABRIC, RACKMEM, KV, HOSTS, XDP],
         tests: &[],
         outside: None,
     },
