@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::step::{self, Action, Step, Verdict};
 use crate::workspace::{Workspace, cargo};
-use crate::{Failure, fuzz, golden, licences, setup, tidy};
+use crate::{Failure, fuzz, golden, licences, setup, tidy, xdp};
 
 /// The read-only gate. It changes no file of the source tree.
 const VERIFY: &[Step] = &[
@@ -22,6 +22,10 @@ const VERIFY: &[Step] = &[
             "-D",
             "warnings",
         ]),
+    },
+    Step {
+        name: "lints of the switch in the kernel",
+        action: Action::Run(xdp::lints),
     },
     Step {
         name: "format of the fuzz targets",
@@ -54,6 +58,10 @@ const TESTS: &[Step] = &[
     Step {
         name: "unit, integration and end to end",
         action: Action::Tests(&["test", "--workspace", "--no-fail-fast"]),
+    },
+    Step {
+        name: "the switch in the kernel",
+        action: Action::Run(xdp::tests),
     },
     Step {
         name: "binaries",

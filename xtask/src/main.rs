@@ -14,6 +14,7 @@ mod step;
 mod tally;
 mod tidy;
 mod workspace;
+mod xdp;
 
 use std::process::ExitCode;
 

@@ -16,6 +16,9 @@ struct Tool {
     lost: &'static str,
 }
 
+/// What the switch in the kernel includes. It is no program, but a file all the same.
+pub const BPF_HEADERS: &str = "/usr/include/bpf/bpf_helpers.h";
+
 const TOOLS: &[Tool] = &[
     Tool {
         program: "redis-cli",
@@ -52,6 +55,18 @@ const TOOLS: &[Tool] = &[
         package: "ethtool",
         wanted_by: &["test", "bench"],
         lost: "racks of hosts in network namespaces",
+    },
+    Tool {
+        program: "clang",
+        package: "clang",
+        wanted_by: &["test", "bench"],
+        lost: "the switch in the kernel (XDP)",
+    },
+    Tool {
+        program: BPF_HEADERS,
+        package: "libbpf-dev",
+        wanted_by: &["test", "bench"],
+        lost: "the switch in the kernel (XDP)",
     },
     Tool {
         program: "python3",
@@ -157,7 +172,8 @@ fn missing(purpose: &str, found: impl Fn(&str) -> bool) -> Vec<&'static Tool> {
     wanted.filter(|tool| !found(tool.program)).collect()
 }
 
-fn on_path(program: &str) -> bool {
+/// Whether there is such a program, or, of a name that is a whole path, such a file.
+pub fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
@@ -278,7 +294,14 @@ mod tests {
         let names = |tools: Vec<&Tool>| tools.iter().map(|tool| tool.program).collect::<Vec<_>>();
         assert_eq!(
             names(missing("bench", |_| false)),
-            ["redis-cli", "redis-server", "ip", "ethtool"]
+            [
+                "redis-cli",
+                "redis-server",
+                "ip",
+                "ethtool",
+                "clang",
+                BPF_HEADERS
+            ]
         );
         assert_eq!(
             names(missing("test", |program| program == "python3")),
@@ -288,7 +311,9 @@ mod tests {
                 "etcd",
                 "tcpdump",
                 "ip",
-                "ethtool"
+                "ethtool",
+                "clang",
+                BPF_HEADERS
             ]
         );
         assert!(missing("test", |_| true).is_empty());
