@@ -60,10 +60,11 @@ impl Inbox {
         }
     }
 
-    /// Whether there is something newer to live by.
-    fn beyond(&self, version: u64) -> bool {
+    /// Whether what this process does for an epoch has become pointless. A newer view of the same epoch waits until it
+    /// is done: what the others have told for it, and will not tell again, still counts.
+    fn beyond(&self, epoch: u32) -> bool {
         let told = self.lock();
-        told.stop || told.view.is_some_and(|view| view.version > version)
+        told.stop || told.view.is_some_and(|view| view.epoch > epoch)
     }
 }
 
@@ -144,7 +145,7 @@ impl Seat {
             let mut next = Some(first);
             while let Some(view) = next {
                 let Some(node) = node.upgrade() else { return };
-                node.live_by(&view, &*port, || inbox.beyond(view.version));
+                node.live_by(&view, &*port, || inbox.beyond(view.epoch));
                 drop(node);
                 next = inbox.after(view.version);
             }
@@ -193,5 +194,27 @@ impl Drop for Seat {
             // A panic there has been reported by the thread itself.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rackmem_proto::wire::Copyset;
+
+    #[test]
+    fn a_member_more_does_not_end_what_is_done_for_the_epoch() {
+        let inbox = Inbox::default();
+        let founded = View::first(Copyset(0b11), false).admit_switch().unwrap();
+        inbox.view(&founded);
+        assert!(!inbox.beyond(founded.epoch));
+        let joined = founded.admit(2).unwrap();
+        inbox.view(&joined);
+        assert!(!inbox.beyond(founded.epoch));
+        assert_eq!(inbox.after(founded.version), Some(joined));
+        inbox.view(&joined.exclude(1).unwrap());
+        assert!(inbox.beyond(founded.epoch));
+        inbox.tell(|told| told.stop = true);
+        assert!(inbox.beyond(u32::MAX));
     }
 }

@@ -78,9 +78,27 @@ impl SoftSwitch {
     pub(crate) fn live_by(&self, view: &View) {
         let mut rebuild = self.rebuild();
         let mut program = self.program();
-        if view.epoch == program.epoch() {
-            return program.set_shadow(view.shadow);
+        // A newer view of the same epoch, members and shadow apart, says nothing new. To begin again would lose what
+        // the others have told and will not tell twice.
+        if let Some((ours, _)) = rebuild
+            .as_mut()
+            .filter(|(ours, _)| ours.epoch == view.epoch)
+        {
+            *ours = *view;
+        } else if view.epoch != program.epoch() {
+            return Self::enter(&mut rebuild, &mut program, view, self.fit);
         }
+        if view.epoch == program.epoch() {
+            program.set_shadow(view.shadow);
+        }
+    }
+
+    fn enter(
+        rebuild: &mut Option<(View, Rebuild)>,
+        program: &mut SwitchProgram,
+        view: &View,
+        fit: usize,
+    ) {
         if view.founders.is_empty() {
             return program.reset(view.epoch, view.shadow);
         }
@@ -90,7 +108,7 @@ impl SoftSwitch {
             founders: view.founders,
             switch: true,
         };
-        let member = Rebuild::switch(members, self.fit, |home| program.entries_of(home));
+        let member = Rebuild::switch(members, fit, |home| program.entries_of(home));
         *rebuild = Some((*view, member));
     }
 
@@ -170,5 +188,81 @@ fn send(rebuild: &mut Rebuild, net: &dyn Net) {
     while let Some(output) = rebuild.poll_output() {
         let bytes = crate::rebuilding::bytes(rebuild.records(output.to));
         net.send(output.to, &output.header, Body::Bytes(&bytes), &mut Nobody);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rackmem_proto::Output;
+    use rackmem_proto::wire::Copyset;
+    use std::cell::RefCell;
+
+    /// Keeps what the switch sends.
+    #[derive(Default)]
+    struct Sent(RefCell<Vec<(Dest, Header, u32)>>);
+
+    impl Net for Sent {
+        fn send(&self, to: Dest, header: &Header, body: Body<'_>, _: &mut dyn Receiver) {
+            self.0.borrow_mut().push((to, *header, body.len() as u32));
+        }
+    }
+
+    #[test]
+    fn a_member_that_comes_in_the_middle_does_not_make_the_switch_forget_who_was_ready() {
+        let before = View::first(Copyset(0b11), false);
+        let founded = before.admit_switch().unwrap();
+        let config = SwitchConfig {
+            epoch: before.epoch,
+            sets: 4,
+            ..SwitchConfig::default()
+        };
+        let switch = SoftSwitch::new(config, 1400);
+        switch.live_by(&founded);
+        let members = Members {
+            epoch: founded.epoch,
+            founders: founded.founders,
+            switch: true,
+        };
+        let mut nodes = [0, 1].map(|node| Rebuild::node(node, members, 4096, 16, &[]));
+        let net = Sent::default();
+        let (mut ready, mut joined) = (false, false);
+        for _ in 0..20 {
+            switch.tick(&net);
+            for at in 0..nodes.len() {
+                // Node 1 is slow: it is ready only after another has joined.
+                match nodes[at].next() {
+                    Next::Collect => nodes[at].collect([], Vec::new()),
+                    Next::Settle if at == 0 || joined => {
+                        nodes[at].settled();
+                        ready = true;
+                    }
+                    Next::Wait if at == 0 && ready && nodes[0].all_told() && !joined => {
+                        switch.live_by(&founded.admit(2).unwrap());
+                        joined = true;
+                    }
+                    _ => {}
+                }
+                while let Some(Output { to, header, .. }) = nodes[at].poll_output() {
+                    match to {
+                        Dest::Switch => switch.handle(&net, &header, Body::None, &mut Nobody),
+                        to => net.send(to, &header, Body::None, &mut Nobody),
+                    }
+                }
+            }
+            let mut packets = net.0.take();
+            while let Some((to, header, len)) = packets.pop() {
+                if let Dest::Agent(node) = to {
+                    let (_, ack) = nodes[usize::from(node)].handle(&header, len);
+                    match ack.map(|ack| (ack.to, ack.header)) {
+                        Some((Dest::Agent(node), ack)) => packets.push((Dest::Agent(node), ack, 0)),
+                        Some((_, ack)) => switch.handle(&net, &ack, Body::None, &mut Nobody),
+                        None => {}
+                    }
+                }
+            }
+        }
+        assert!(joined && !switch.program().frozen());
+        assert_eq!(switch.program().epoch(), founded.epoch);
     }
 }

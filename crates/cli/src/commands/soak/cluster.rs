@@ -1,12 +1,14 @@
 //! A rack of processes on this machine that can be killed and started again. Everything ends with the value.
 
+use super::etcd::Etcd;
 use crate::failure::{Failure, Result};
 use crate::programs;
 use crate::stop::Stop;
 use serde_json::Value;
+use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::path::PathBuf;
+use std::net::{SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -42,18 +44,39 @@ struct Process {
     /// How it was started, and how often it may be started again.
     args: Vec<String>,
     tries: u32,
+    /// Where it writes what goes wrong.
+    log: PathBuf,
 }
 
 impl Process {
-    fn start(args: &[&str]) -> Result<Process> {
-        let (child, said) = spawn(args)?;
+    fn start(args: &[&str], log: PathBuf) -> Result<Process> {
+        let (child, said) = spawn(args, &log)?;
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
         Ok(Process {
             child,
             said,
             args,
             tries: TRIES,
+            log,
         })
+    }
+
+    /// Why it is not there, as far as it told.
+    fn failure(&self, what: &str) -> Failure {
+        let told = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let told = told.trim().replace('\n', "; ");
+        let name = self.args.join(" ");
+        Failure::new(
+            format!(
+                "`rackmem {name}` {what}: {}",
+                if told.is_empty() {
+                    "it said nothing"
+                } else {
+                    &told
+                }
+            ),
+            "run `rackmem doctor`; a busy machine needs a longer --lease-ms",
+        )
     }
 
     /// The next thing it says that has this field; none when told to stop. One that ends before is started again, as
@@ -69,13 +92,11 @@ impl Process {
                     self.tries -= 1;
                     self.kill();
                     let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
-                    (self.child, self.said) = spawn(&args)?;
+                    (self.child, self.said) = spawn(&args, &self.log)?;
                 }
-                Err(_) => {
-                    return Err(Failure::new(
-                        "a process of the rack ended, or did not come up in time",
-                        "run `rackmem doctor`; a busy machine needs a longer --lease-ms",
-                    ));
+                Err(RecvTimeoutError::Disconnected) => return Err(self.failure("ended")),
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(self.failure("did not come up in time"));
                 }
             }
         }
@@ -89,14 +110,15 @@ impl Process {
     }
 }
 
-fn spawn(args: &[&str]) -> Result<(Child, Receiver<Value>)> {
+fn spawn(args: &[&str], log: &Path) -> Result<(Child, Receiver<Value>)> {
     let program = std::env::current_exe()?;
+    let log = OpenOptions::new().create(true).append(true).open(log)?;
     let mut child = Command::new(program)
         .args(args)
         .arg("--json")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(log)
         .spawn()?;
     let (tell, said) = channel();
     let out = child.stdout.take();
@@ -120,7 +142,7 @@ impl Drop for Process {
 pub struct Cluster {
     plan: Plan,
     folder: PathBuf,
-    etcd: Option<Child>,
+    etcd: Option<Etcd>,
     switch: Option<Process>,
     nodes: Vec<Option<Process>>,
     /// Where clients connect, by node.
@@ -131,7 +153,7 @@ impl Cluster {
     /// Starts all processes; none when told to stop.
     pub fn start(plan: Plan, stop: &Stop) -> Result<Option<Cluster>> {
         let number = fastrand::u64(..);
-        let folder = std::env::temp_dir().join(format!("rackmem-soak-{number:016x}"));
+        let folder = scratch().join(format!("rackmem-soak-{number:016x}"));
         std::fs::create_dir_all(folder.join("members"))?;
         let mut cluster = Cluster {
             nodes: (0..plan.nodes).map(|_| None).collect(),
@@ -158,33 +180,9 @@ impl Cluster {
                 "as root: apt-get install etcd-server, or leave out --membership etcd",
             ));
         }
-        let (client, peer) = (free_port()?, free_port()?);
-        let (client, peer) = (
-            format!("http://127.0.0.1:{client}"),
-            format!("http://127.0.0.1:{peer}"),
-        );
-        let cluster = format!("default={peer}");
-        let child = Command::new("etcd")
-            .arg("--data-dir")
-            .arg(self.folder.join("etcd"))
-            .args([
-                "--listen-client-urls",
-                &client,
-                "--advertise-client-urls",
-                &client,
-            ])
-            .args([
-                "--listen-peer-urls",
-                &peer,
-                "--initial-advertise-peer-urls",
-                &peer,
-            ])
-            .args(["--initial-cluster", &cluster])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        self.etcd = Some(child);
-        Ok(format!("etcd:{client}"))
+        let (etcd, endpoint) = Etcd::start(&self.folder)?;
+        self.etcd = Some(etcd);
+        Ok(format!("etcd:{endpoint}"))
     }
 
     fn file(&self) -> PathBuf {
@@ -231,13 +229,19 @@ impl Cluster {
         let file = self.file();
         let file = file.to_string_lossy();
         if switch {
-            self.switch = Some(Process::start(&["switch", "--rack", &file])?);
+            self.switch = Some(Process::start(
+                &["switch", "--rack", &file],
+                self.folder.join("switch.log"),
+            )?);
         }
         for &node in nodes {
             let number = node.to_string();
             let join = ["kv", "--rack", &file, "--node", &number];
             let serve = ["--listen", "127.0.0.1:0", "--buckets", BUCKETS];
-            self.nodes[node] = Some(Process::start(&[&join[..], &serve].concat())?);
+            self.nodes[node] = Some(Process::start(
+                &[&join[..], &serve].concat(),
+                self.folder.join(format!("node-{node}.log")),
+            )?);
         }
         if let Some(process) = self.switch.as_mut().filter(|_| switch)
             && process.hears("switch", stop)?.is_none()
@@ -267,19 +271,23 @@ impl Cluster {
     }
 }
 
+/// Where the files of a rack for a while go: into memory where that is possible, for a disk that is busy with something
+/// else makes an etcd miss its own deadlines.
+fn scratch() -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() {
+        memory.into()
+    } else {
+        std::env::temp_dir()
+    }
+}
+
 impl Drop for Cluster {
     fn drop(&mut self) {
         self.switch = None;
         self.nodes.clear();
-        if let Some(etcd) = &mut self.etcd {
-            let _ = etcd.kill();
-            let _ = etcd.wait();
-        }
+        self.etcd = None;
         // What cannot be removed is in the system's folder for such things.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
-}
-
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

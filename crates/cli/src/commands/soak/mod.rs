@@ -3,6 +3,7 @@
 mod client;
 mod cluster;
 mod eras;
+mod etcd;
 mod judge;
 mod load;
 
