@@ -107,8 +107,8 @@ const bit<8> REASON_FENCED = 8;
     (KIND_LOCK_READ, _, _): valid(); \
     (KIND_LOCK_WRITE, _, _): valid();
 
-// The paper's Table 3 as entries of a table with the keys kind and status (exact).
-// A pair that is not here goes nowhere.
+// The paper's Table 3 as entries of a table with the keys kind and status
+// (exact). A pair that is not here goes nowhere.
 #define FORWARD_ENTRIES \
     (KIND_READ_MISS, STATUS_UNSHARED): to(HOME); \
     (KIND_WRITE_MISS, STATUS_UNSHARED): to(HOME); \

@@ -246,6 +246,12 @@ impl MigrationTable {
 const MAX_FILE: u64 = 1 << 20;
 
 impl Config {
+    /// Ways and sets of the switch's table of entries.
+    pub fn switch_geometry(&self) -> (u8, usize) {
+        let crate::migration::Geometry { ways, sets } = crate::parts::geometry(&self.settings);
+        (ways, sets)
+    }
+
     /// Reads a file.
     pub fn load(path: &Path) -> Result<Config> {
         let named = |why: String| Error::Config(format!("{}: {why}", path.display()));

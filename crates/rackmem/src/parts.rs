@@ -17,7 +17,7 @@ pub(crate) fn chunks(settings: &Settings) -> u32 {
     (settings.memory / CHUNK) as u32
 }
 
-fn geometry(settings: &Settings) -> Geometry {
+pub(crate) fn geometry(settings: &Settings) -> Geometry {
     let ways = SwitchConfig::default().ways;
     let sets = (settings.switch_entries / ways as usize).max(1);
     let sets = sets.next_power_of_two();

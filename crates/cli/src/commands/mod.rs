@@ -8,6 +8,7 @@ pub mod history;
 pub mod kv;
 pub mod members;
 pub mod node;
+mod resources;
 pub mod sim;
 pub mod soak;
 pub mod switch;

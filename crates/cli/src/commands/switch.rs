@@ -1,15 +1,15 @@
 //! `rackmem switch`: the switch program behind a UDP socket, or in memory shared with the nodes.
 
 use super::load;
+use super::resources::{self, ResourceArgs};
 use crate::ended::Ended;
 use crate::failure::Result;
 use crate::watch::{self, Watch};
 use crate::wire_args::WireArgs;
-use crate::{figures, out, size, stop::Stop};
+use crate::{figures, out, stop::Stop};
 use clap::Args;
 use rackmem::membership::Role;
-use rackmem::{Config, Rack, Resources};
-use rackmem_bench::table::{Align, Table};
+use rackmem::{Config, Rack};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -26,33 +26,35 @@ A rack.toml for this machine; for several, give their addresses:
 
 Examples:
   rackmem switch --rack rack.toml                 serve until Ctrl-C
-  rackmem switch --rack rack.toml --resources     stages, arrays and bytes it asks of an ASIC";
+  rackmem switch --resources                      what it asks of an ASIC, beside what the paper reports
+  rackmem switch --resources --ways 10 --sets 65536";
 
 /// Options of `rackmem switch`.
 #[derive(Debug, Args)]
 pub struct SwitchArgs {
     /// The file that describes the rack
-    #[arg(long, value_name = "FILE")]
-    rack: PathBuf,
-    /// Print what the switch program asks of an ASIC, and end
-    #[arg(long)]
-    resources: bool,
+    #[arg(long, value_name = "FILE", required_unless_present = "resources")]
+    rack: Option<PathBuf>,
+    #[command(flatten)]
+    resources: ResourceArgs,
     #[command(flatten)]
     wires: WireArgs,
 }
 
 /// Serves until told to stop.
 pub fn run(args: &SwitchArgs, json: bool) -> Result<Ended> {
-    let mut config = load(&args.rack)?;
+    let config = args.rack.as_deref().map(load).transpose()?;
+    if args.resources.resources {
+        resources::print(&args.resources, config.as_ref(), json);
+        return Ok(Ended::Done);
+    }
+    // Without --resources, clap asks for it.
+    let Some(mut config) = config else {
+        return Ok(Ended::Done);
+    };
     args.wires.apply(&mut config);
     let stop = Stop::on_signals()?;
     let rack = Rack::serve_switch(&config)?;
-    if args.resources {
-        if let Some(switch) = rack.switch() {
-            print_resources(&switch.resources(), json);
-        }
-        return Ok(Ended::Done);
-    }
     announce(&config, json);
     Watch::new(&rack, json).wait(&stop);
     let metrics = rack.metrics();
@@ -85,38 +87,4 @@ fn announce(config: &Config, json: bool) {
             "switch: serving {nodes} nodes on {addr} (UDP). Ctrl-C ends it."
         ));
     }
-}
-
-fn print_resources(resources: &Resources, json: bool) {
-    if json {
-        let array = |&(name, stage, items, bytes): &(&str, u8, usize, usize)| json!({"array": name, "stage": stage, "items": items, "bytes_an_item": bytes});
-        let arrays: Vec<_> = resources.arrays.iter().map(array).collect();
-        let (stages, entries, bytes) = (resources.stages, resources.entries, resources.bytes);
-        out::line(json!({"stages": stages, "entries": entries, "bytes": bytes, "arrays": arrays}));
-        return;
-    }
-    out::table(&resource_table(resources));
-}
-
-fn resource_table(resources: &Resources) -> Table {
-    let title = format!(
-        "{} stages, {} directory entries, {} of register memory",
-        resources.stages,
-        resources.entries,
-        size::show(resources.bytes as u64)
-    );
-    let mut table = Table::new(
-        &title,
-        &[
-            ("array", Align::Left),
-            ("stage", Align::Right),
-            ("items", Align::Right),
-            ("bytes an item", Align::Right),
-        ],
-    );
-    for &(name, stage, items, bytes) in &resources.arrays {
-        let cells = [stage.to_string(), items.to_string(), bytes.to_string()];
-        table.row(&[name, &cells[0], &cells[1], &cells[2]]);
-    }
-    table
 }

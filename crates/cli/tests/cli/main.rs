@@ -14,6 +14,7 @@ mod interrupt;
 mod members;
 mod process;
 mod racks;
+mod resources;
 mod resp;
 mod serve;
 mod sim;

@@ -16,5 +16,5 @@ pub mod rmt;
 pub use control::{Grant, Registers, epoch_of};
 pub use dump::{Field, Register};
 pub use hash::{crc32, provider, set_of};
-pub use program::{SWITCH, SwitchConfig, SwitchCounters, SwitchProgram};
+pub use program::{MAX_WAYS, SWITCH, SwitchConfig, SwitchCounters, SwitchProgram};
 pub use resources::Resources;

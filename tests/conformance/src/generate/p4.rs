@@ -71,7 +71,8 @@ fn constant(text: &mut String, bits: u32, name: &str, value: &str) {
 
 fn tables(text: &mut String) {
     text.push_str(
-        "\n// The paper's Table 2 as entries of a table with the keys kind (exact), status and whether the node holds a copy\n// (ternary): zero is no. The default is `invalid`.\n#define CHECK_ENTRIES",
+        "\n// The paper's Table 2 as entries of a table with the keys kind (exact), status and whether the node holds a copy\n\
+         // (ternary): zero is no. The default is `invalid`.\n#define CHECK_ENTRIES",
     );
     for (k, check) in CHECK {
         let k = kind(k);
@@ -88,7 +89,8 @@ fn tables(text: &mut String) {
         }
     }
     text.push_str(
-        "\n\n// The paper's Table 3 as entries of a table with the keys kind and status (exact).\n// A pair that is not here goes nowhere.\n#define FORWARD_ENTRIES",
+        "\n\n// The paper's Table 3 as entries of a table with the keys kind and status\n\
+         // (exact). A pair that is not here goes nowhere.\n#define FORWARD_ENTRIES",
     );
     for (k, s, to) in FORWARD {
         let (k, s, to) = (kind(k), status(s), names::forward(to));
