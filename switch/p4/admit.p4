@@ -5,19 +5,20 @@
 
 #include "state.p4"
 
-// What crates/wire refuses to decode is dropped here: the carrier's lengths must agree with each other and with the
-// packet's own, and every field must be in its range.
-control WellFormed(in headers_t hdr, out bit<1> yes, inout state_t s) {
+// What crates/wire refuses to decode is dropped here: every field must be in its range, and the lengths must agree with
+// each other. A packet for the program has no body.
+control WellFormed(in headers_t hdr, inout state_t s) {
     action good() {
-        yes = 1;
+        s.good = 1;
     }
-    action bad() {
-        yes = 0;
+    action good_with_body() {
+        s.good = 1;
+        s.body = 1;
     }
     table well_formed {
         key = {
-            s.ip_rest: ternary;
-            s.udp_rest: ternary;
+            hdr.ipv4.total_len: ternary;
+            hdr.udp.length: ternary;
             hdr.rackmem.body_len: ternary;
             hdr.rackmem.magic: ternary;
             hdr.rackmem.version: ternary;
@@ -29,26 +30,33 @@ control WellFormed(in headers_t hdr, out bit<1> yes, inout state_t s) {
             hdr.rackmem.reason: ternary;
             hdr.rackmem.reserved: ternary;
         }
-        actions = { good; bad; }
-        const default_action = bad;
+        actions = { good; good_with_body; @defaultonly NoAction; }
+        const default_action = NoAction;
         // A body is no longer than 32 KiB, a home and a node are below 32, a slot below 64, a status below 3 and a
         // reason below 9: ranges that are not powers of two take two rows.
-#define ROW(body, status, why) \
-            (IPV4_LEN, UDP_WITHOUT_BODY, body, MAGIC, VERSION, 0 &&& 0xffe0, 0 &&& 0xffe0, 0 &&& 0xffc0, status, 0 &&& 0x80, why, 0): good()
+#define ROW(total, udp, body, status, why) \
+            (total, udp, body, MAGIC, VERSION, 0 &&& 0xffe0, 0 &&& 0xffe0, 0 &&& 0xffc0, status, 0 &&& 0x80, why, 0)
         const entries = {
-            ROW(0 &&& 0xffff8000, 0 &&& 0xfe, 0 &&& 0xf8);
-            ROW(0 &&& 0xffff8000, 0 &&& 0xfe, REASON_FENCED);
-            ROW(0 &&& 0xffff8000, STATUS_MODIFIED, 0 &&& 0xf8);
-            ROW(0 &&& 0xffff8000, STATUS_MODIFIED, REASON_FENCED);
-            ROW(MAX_BODY, 0 &&& 0xfe, 0 &&& 0xf8);
-            ROW(MAX_BODY, 0 &&& 0xfe, REASON_FENCED);
-            ROW(MAX_BODY, STATUS_MODIFIED, 0 &&& 0xf8);
-            ROW(MAX_BODY, STATUS_MODIFIED, REASON_FENCED);
+            ROW(IPV4_WITHOUT_BODY, UDP_WITHOUT_BODY, 0, 0 &&& 0xfe, 0 &&& 0xf8): good();
+            ROW(IPV4_WITHOUT_BODY, UDP_WITHOUT_BODY, 0, 0 &&& 0xfe, REASON_FENCED): good();
+            ROW(IPV4_WITHOUT_BODY, UDP_WITHOUT_BODY, 0, STATUS_MODIFIED, 0 &&& 0xf8): good();
+            ROW(IPV4_WITHOUT_BODY, UDP_WITHOUT_BODY, 0, STATUS_MODIFIED, REASON_FENCED): good();
+            ROW(_, _, 0 &&& 0xffff8000, 0 &&& 0xfe, 0 &&& 0xf8): good_with_body();
+            ROW(_, _, 0 &&& 0xffff8000, 0 &&& 0xfe, REASON_FENCED): good_with_body();
+            ROW(_, _, 0 &&& 0xffff8000, STATUS_MODIFIED, 0 &&& 0xf8): good_with_body();
+            ROW(_, _, 0 &&& 0xffff8000, STATUS_MODIFIED, REASON_FENCED): good_with_body();
+            ROW(_, _, MAX_BODY, 0 &&& 0xfe, 0 &&& 0xf8): good_with_body();
+            ROW(_, _, MAX_BODY, 0 &&& 0xfe, REASON_FENCED): good_with_body();
+            ROW(_, _, MAX_BODY, STATUS_MODIFIED, 0 &&& 0xf8): good_with_body();
+            ROW(_, _, MAX_BODY, STATUS_MODIFIED, REASON_FENCED): good_with_body();
         }
 #undef ROW
     }
     apply {
         well_formed.apply();
+        // With a body these must be 20 and 56.
+        s.ip_rest = hdr.ipv4.total_len - hdr.udp.length;
+        s.udp_rest = hdr.udp.length - hdr.rackmem.body_len[15:0];
     }
 }
 
@@ -60,13 +68,10 @@ control Epoch(in headers_t hdr, inout state_t s) {
         s.shadow = shadow;
         s.sets_mask = sets_mask;
     }
-    action stale() {
-        s.served = 0;
-    }
     table epochs {
         key = { hdr.rackmem.epoch: exact; }
-        actions = { serve; stale; }
-        const default_action = stale;
+        actions = { serve; @defaultonly NoAction; }
+        const default_action = NoAction;
         size = 4;
     }
     apply {
@@ -75,12 +80,9 @@ control Epoch(in headers_t hdr, inout state_t s) {
 }
 
 // Who may ask: the nodes of the rack and the requesters of each, or the slots for moves of a home agent.
-control Known(in headers_t hdr, out bit<1> yes) {
+control Known(in headers_t hdr, inout state_t s) {
     action known() {
-        yes = 1;
-    }
-    action unknown() {
-        yes = 0;
+        s.known = 1;
     }
     table known_requesters {
         key = {
@@ -88,9 +90,9 @@ control Known(in headers_t hdr, out bit<1> yes) {
             hdr.rackmem.node_id: range;
             hdr.rackmem.requester: range;
         }
-        actions = { known; unknown; }
-        const default_action = unknown;
-        size = 64;
+        actions = { known; @defaultonly NoAction; }
+        const default_action = NoAction;
+        size = 16;
     }
     apply {
         known_requesters.apply();
@@ -98,7 +100,7 @@ control Known(in headers_t hdr, out bit<1> yes) {
 }
 
 // What each kind does in each of its passes.
-control Operation(in headers_t hdr, in again_t again, inout state_t s) {
+control Operation(in headers_t hdr, inout state_t s) {
     action request_shared() {
         s.work = WORK_REQUEST;
         s.tag_op = TAG_MATCH;
@@ -146,6 +148,7 @@ control Operation(in headers_t hdr, in again_t again, inout state_t s) {
     action add() {
         s.work = WORK_ADD;
         s.tag_op = TAG_MATCH;
+        s.meta_op = META_READ;
         s.row_op = ROW_ENTER;
     }
     action take() {
@@ -178,25 +181,22 @@ control Operation(in headers_t hdr, in again_t again, inout state_t s) {
         s.work = WORK_REMOVE;
         s.tag_op = TAG_GIVE;
         s.lock_op = LOCK_CLEAR;
-        s.meta_op = META_WRITE;
+        s.meta_op = META_CLEAR;
     }
     action control_plane() {
         s.work = WORK_CONTROL;
     }
-    action none() {
-        s.work = WORK_NONE;
-    }
     table operation {
         key = {
-            again.step: exact;
+            s.step: exact;
             hdr.rackmem.kind: exact;
             hdr.rackmem.flags: ternary;
         }
         actions = {
             request_shared; request_alone; undo_shared; undo_alone; unlock; release_shared; release_alone;
-            add; take; refuse; remove; retire; look; free; control_plane; none;
+            add; take; refuse; remove; retire; look; free; control_plane; @defaultonly NoAction;
         }
-        const default_action = none;
+        const default_action = NoAction;
         const entries = {
             // A request that is granted already is another switch's, or a mistake.
             (STEP_FRESH, KIND_READ_MISS, WITHOUT(FLAG_GRANTED)): request_shared();

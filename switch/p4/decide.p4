@@ -1,6 +1,6 @@
 // The scoreboard's rules (crates/proto/src/flowcc/score.rs) and those of moves (crates/proto/src/switch/moves.rs): what is
-// written into the row, and what becomes of the packet. A row is two registers, the sequence number and, some stages
-// later, the rest: no packet can come between, because packets pass all stages in one order.
+// written into the row, and what becomes of the packet. The row's sequence number is in an early stage, since it depends on
+// nothing else, and the rest in a late one. No packet can come between, because packets pass all stages in one order.
 
 #ifndef RACKMEM_DECIDE
 #define RACKMEM_DECIDE
@@ -27,85 +27,84 @@ control Order(inout state_t s) {
     }
 }
 
-// Before the row's second register.
-control Rule(in again_t again, inout state_t s) {
-    // The first copy of a request, which has the lock and is valid: its route is what all copies will follow.
-    action grant(bit<16> status_and_granted) {
-        s.score_op = SCORE_WRITE;
-        s.score = s.route | status_and_granted;
-    }
-    action enter(bit<16> score) {
-        s.score_op = SCORE_WRITE;
+// What there would be to write into the row.
+control Offer(inout state_t s) {
+    action offer(score_t score) {
         s.score = score;
     }
-    action enter_and_undo(bit<16> score) {
-        s.score_op = SCORE_WRITE;
-        s.score = score;
-        s.undo = 1;
-    }
-    action read() {
-        s.score_op = SCORE_READ;
-    }
-    action read_and_undo() {
-        s.score_op = SCORE_READ;
-        s.undo = 1;
-    }
-    action undo() {
-        s.undo = 1;
-    }
-    action leave() {
-        s.score_op = SCORE_LEAVE;
-    }
-    table rule {
+    table offers {
         key = {
             s.work: exact;
-            again.step: exact;
-            s.order: ternary;
+            s.step: exact;
             s.found: ternary;
             s.acquired: ternary;
-            s.valid: ternary;
-            s.status: ternary;
         }
-        actions = { grant; enter; enter_and_undo; read; read_and_undo; undo; leave; NoAction; }
-        const default_action = NoAction;
+        actions = { offer; }
+        const default_action = offer(SCORE_NOTHING);
         const entries = {
-            (WORK_REQUEST, STEP_FRESH, NEWER, 1, 1, 1, STATUS_UNSHARED): grant(GRANTED_UNSHARED);
-            (WORK_REQUEST, STEP_FRESH, NEWER, 1, 1, 1, STATUS_SHARED): grant(GRANTED_SHARED);
-            (WORK_REQUEST, STEP_FRESH, NEWER, 1, 1, 1, STATUS_MODIFIED): grant(GRANTED_MODIFIED);
-            (WORK_REQUEST, STEP_FRESH, NEWER, 1, 1, 0, _): enter_and_undo(0);
-            (WORK_REQUEST, STEP_FRESH, NEWER, 1, 0, _, _): enter(0);
-            (WORK_REQUEST, STEP_FRESH, NEWER, 0, _, _, _): enter(SCORE_ELSEWHERE);
-            (WORK_REQUEST, STEP_FRESH, SAME, _, 1, _, _): read_and_undo();
-            (WORK_REQUEST, STEP_FRESH, SAME, _, 0, _, _): read();
-            (WORK_REQUEST, STEP_FRESH, OLDER, _, 1, _, _): undo();
-            (WORK_UNLOCK, STEP_FRESH, SAME, _, _, _, _): leave();
-            (WORK_ADD, STEP_FRESH, NEWER, _, _, _, _): enter(MOVE_CLAIMED);
-            (WORK_ADD, STEP_FRESH, SAME, _, _, _, _): read();
-            (WORK_ADD, STEP_TAKE, _, 1, _, _, _): enter(MOVE_DONE);
-            (WORK_ADD, STEP_TAKE, _, 0, _, _, _): enter(MOVE_REFUSED + 5);
-            (WORK_ADD, STEP_REFUSE, _, _, _, _, _): enter(MOVE_REFUSED + 5);
-            (WORK_REMOVE, STEP_FRESH, NEWER, _, _, _, _): enter(MOVE_CLAIMED);
-            (WORK_REMOVE, STEP_FRESH, SAME, _, _, _, _): read();
-            (WORK_REMOVE, STEP_RETIRE, _, 0, _, _, _): enter(MOVE_REFUSED + 3);
-            (WORK_REMOVE, STEP_RETIRE, _, 1, 0, _, _): enter(MOVE_REFUSED + 1);
-            (WORK_REMOVE, STEP_RETIRE, _, 1, 1, _, _): enter(MOVE_DONE);
-            (WORK_REMOVE, STEP_FREE, _, _, _, _, _): enter(MOVE_DONE);
+            (WORK_REQUEST, STEP_FRESH, 1, _): offer(SCORE_GRANTED);
+            (WORK_REQUEST, STEP_FRESH, 0, _): offer(SCORE_ELSEWHERE);
+            (WORK_ADD, STEP_FRESH, _, _): offer(MOVE_CLAIMED);
+            (WORK_ADD, STEP_TAKE, 1, _): offer(MOVE_DONE);
+            (WORK_ADD, STEP_TAKE, 0, _): offer(MOVE_REFUSED + REASON_FULL);
+            (WORK_ADD, STEP_REFUSE, _, _): offer(MOVE_REFUSED + REASON_FULL);
+            (WORK_REMOVE, STEP_FRESH, _, _): offer(MOVE_CLAIMED);
+            (WORK_REMOVE, STEP_RETIRE, 0, _): offer(MOVE_REFUSED + REASON_MOVED);
+            (WORK_REMOVE, STEP_RETIRE, 1, 0): offer(MOVE_REFUSED + REASON_LOCKED);
+            (WORK_REMOVE, STEP_RETIRE, 1, 1): offer(MOVE_DONE);
+            (WORK_REMOVE, STEP_FREE, _, _): offer(MOVE_DONE);
         }
     }
     apply {
-        rule.apply();
+        offers.apply();
     }
 }
 
-// After it.
-control Verdict(in headers_t hdr, in again_t again, inout state_t s) {
+// What is done to the row's flags. `enter` writes what is on offer, `refuse` nothing; `and_undo` gives back the lock that
+// this pass took.
+#define SCORE_KEY { \
+            s.work: exact; \
+            s.step: exact; \
+            s.order: ternary; \
+            s.found: ternary; \
+            s.acquired: ternary; \
+            s.valid: ternary; \
+        }
+#define SCORE_ACTIONS { enter; refuse; refuse_and_undo; read; read_and_undo; undo; leave; @defaultonly NoAction; }
+#define SCORE_ENTRIES { \
+            (WORK_REQUEST, STEP_FRESH, NEWER, 1, 1, 1): enter(); \
+            (WORK_REQUEST, STEP_FRESH, NEWER, 1, 1, 0): refuse_and_undo(); \
+            (WORK_REQUEST, STEP_FRESH, NEWER, 1, 0, _): refuse(); \
+            (WORK_REQUEST, STEP_FRESH, NEWER, 0, _, _): enter(); \
+            (WORK_REQUEST, STEP_FRESH, SAME, _, 1, _): read_and_undo(); \
+            (WORK_REQUEST, STEP_FRESH, SAME, _, 0, _): read(); \
+            (WORK_REQUEST, STEP_FRESH, OLDER, _, 1, _): undo(); \
+            (WORK_UNLOCK, STEP_FRESH, SAME, _, _, _): leave(); \
+            (WORK_ADD, STEP_FRESH, NEWER, _, _, _): enter(); \
+            (WORK_ADD, STEP_FRESH, SAME, _, _, _): read(); \
+            (WORK_ADD, STEP_TAKE, _, _, _, _): enter(); \
+            (WORK_ADD, STEP_REFUSE, _, _, _, _): enter(); \
+            (WORK_REMOVE, STEP_FRESH, NEWER, _, _, _): enter(); \
+            (WORK_REMOVE, STEP_FRESH, SAME, _, _, _): read(); \
+            (WORK_REMOVE, STEP_RETIRE, _, _, _, _): enter(); \
+            (WORK_REMOVE, STEP_FREE, _, _, _, _): enter(); \
+        }
+
+// What is done to the route in it: status and provider of a granted request, which all copies follow.
+#define ROUTE_ACTIONS { keep; clear; read; @defaultonly NoAction; }
+#define ROUTE_ENTRIES { \
+            (WORK_REQUEST, STEP_FRESH, NEWER, 1, 1, 1): keep(); \
+            (WORK_REQUEST, STEP_FRESH, NEWER, _, _, _): clear(); \
+            (WORK_REQUEST, STEP_FRESH, SAME, _, _, _): read(); \
+        }
+
+// What becomes of the packet.
+control Verdict(in headers_t hdr, inout state_t s) {
     action drop() {
         s.verdict = DROP;
     }
     action granted() {
         s.verdict = GRANTED;
-        s.status = 6w0 ++ s.score[2:1];
-        s.provider = s.score[15:8];
     }
     action refused(bit<8> reason) {
         s.verdict = REFUSED;
@@ -118,7 +117,7 @@ control Verdict(in headers_t hdr, in again_t again, inout state_t s) {
         s.verdict = UNLOCKED;
     }
     action once_more(step_t step) {
-        s.verdict = AGAIN;
+        s.verdict = RESUBMITTED;
         s.step = step;
     }
     action added(bit<8> reason) {
@@ -136,18 +135,11 @@ control Verdict(in headers_t hdr, in again_t again, inout state_t s) {
         s.verdict = REMOVED;
         s.reason = REASON_NONE;
     }
-    // What the first pass has decided.
-    action as_decided() {
-        s.verdict = again.verdict;
-        s.reason = 4w0 ++ again.reason;
-        s.status = 4w0 ++ again.status;
-        s.provider = again.provider;
-        s.copyset = again.copyset;
-    }
+    action as_decided() { }
     table verdict {
         key = {
             s.work: exact;
-            again.step: ternary;
+            s.step: ternary;
             s.order: ternary;
             s.found: ternary;
             s.acquired: ternary;
@@ -172,14 +164,12 @@ control Verdict(in headers_t hdr, in again_t again, inout state_t s) {
             (WORK_ADD, STEP_FRESH, OLDER, _, _, _, _): drop();
             (WORK_ADD, STEP_FRESH, NEWER, 1, _, _, _): once_more(STEP_REFUSE);
             (WORK_ADD, STEP_FRESH, NEWER, 0, _, _, _): once_more(STEP_TAKE);
-            (WORK_ADD, _, _, _, _, 0, _): drop();
+            (WORK_ADD, _, _, _, _, SCORE_NOTHING, _): drop();
             (WORK_ADD, _, _, _, _, MOVE_CLAIMED, _): drop();
             (WORK_ADD, _, _, _, _, MOVE_DONE, _): added(REASON_NONE);
-            (WORK_ADD, _, _, _, _, MOVE_REFUSED + 1, _): added(REASON_LOCKED);
-            (WORK_ADD, _, _, _, _, MOVE_REFUSED + 2, _): added(REASON_INVALID);
-            (WORK_ADD, _, _, _, _, MOVE_REFUSED + 3, _): added(REASON_MOVED);
-            (WORK_ADD, _, _, _, _, MOVE_REFUSED + 4, _): added(REASON_NO_MEMORY);
-            (WORK_ADD, _, _, _, _, MOVE_REFUSED + 5, _): added(REASON_FULL);
+            (WORK_ADD, _, _, _, _, MOVE_REFUSED + REASON_LOCKED, _): added(REASON_LOCKED);
+            (WORK_ADD, _, _, _, _, MOVE_REFUSED + REASON_MOVED, _): added(REASON_MOVED);
+            (WORK_ADD, _, _, _, _, MOVE_REFUSED + REASON_FULL, _): added(REASON_FULL);
             (WORK_ADD, _, _, _, _, _, _): added(REASON_REFUSED);
 
             // With GRANTED, home has the metadata: this is the second step.
@@ -189,14 +179,12 @@ control Verdict(in headers_t hdr, in again_t again, inout state_t s) {
             (WORK_REMOVE, STEP_FRESH, SAME, _, _, MOVE_DONE, WITHOUT(FLAG_GRANTED)): once_more(STEP_LOOK);
             (WORK_REMOVE, STEP_LOOK, _, _, _, _, _): retired();
             (WORK_REMOVE, STEP_RETIRE, _, _, _, MOVE_DONE, _): retired();
-            (WORK_REMOVE, _, _, _, _, 0, _): drop();
+            (WORK_REMOVE, _, _, _, _, SCORE_NOTHING, _): drop();
             (WORK_REMOVE, _, _, _, _, MOVE_CLAIMED, _): drop();
             (WORK_REMOVE, _, _, _, _, MOVE_DONE, _): removed(REASON_NONE);
-            (WORK_REMOVE, _, _, _, _, MOVE_REFUSED + 1, _): removed(REASON_LOCKED);
-            (WORK_REMOVE, _, _, _, _, MOVE_REFUSED + 2, _): removed(REASON_INVALID);
-            (WORK_REMOVE, _, _, _, _, MOVE_REFUSED + 3, _): removed(REASON_MOVED);
-            (WORK_REMOVE, _, _, _, _, MOVE_REFUSED + 4, _): removed(REASON_NO_MEMORY);
-            (WORK_REMOVE, _, _, _, _, MOVE_REFUSED + 5, _): removed(REASON_FULL);
+            (WORK_REMOVE, _, _, _, _, MOVE_REFUSED + REASON_LOCKED, _): removed(REASON_LOCKED);
+            (WORK_REMOVE, _, _, _, _, MOVE_REFUSED + REASON_MOVED, _): removed(REASON_MOVED);
+            (WORK_REMOVE, _, _, _, _, MOVE_REFUSED + REASON_FULL, _): removed(REASON_FULL);
             (WORK_REMOVE, _, _, _, _, _, _): removed(REASON_REFUSED);
         }
     }

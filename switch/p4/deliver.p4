@@ -76,34 +76,45 @@ control Deliver(inout headers_t hdr, inout state_t s) {
         hdr.rackmem.sender = SWITCH_SENDER;
         to_agents(s.me | s.shadow);
     }
+    action undo() {
+        s.step = STEP_UNDO;
+        s.resubmit = 1;
+    }
+    action once_more() {
+        s.resubmit = 1;
+    }
     action drop() {
         s.verdict = DROP;
     }
     table deliver {
         key = {
-            s.verdict: exact;
+            s.undo: ternary;
+            s.verdict: ternary;
             s.forward: ternary;
             s.others: ternary;
             s.provider: ternary;
         }
         actions = {
-            home; provider; all_with_provider; others; acknowledge; refuse; pass_on; unlocked; added; removed; drop;
+            home; provider; all_with_provider; others; acknowledge; refuse; pass_on; unlocked; added; removed; undo; once_more;
+            drop;
         }
         const default_action = drop;
         const entries = {
-            (GRANTED, HOME, _, _): home();
-            (GRANTED, PROVIDER, _, 0): drop();
-            (GRANTED, PROVIDER, _, _): provider();
-            (GRANTED, ALL_WITH_PROVIDER, _, _): all_with_provider();
+            (1, _, _, _, _): undo();
+            (0, RESUBMITTED, _, _, _): once_more();
+            (0, GRANTED, HOME, _, _): home();
+            (0, GRANTED, PROVIDER, _, 0): drop();
+            (0, GRANTED, PROVIDER, _, _): provider();
+            (0, GRANTED, ALL_WITH_PROVIDER, _, _): all_with_provider();
             // The only member of the copyset needs nobody's leave.
-            (GRANTED, OTHERS, 0, _): acknowledge();
-            (GRANTED, OTHERS, _, _): others();
-            (GRANTED, REQUESTER, _, _): acknowledge();
-            (REFUSED, _, _, _): refuse();
-            (ELSEWHERE, _, _, _): pass_on();
-            (UNLOCKED, _, _, _): unlocked();
-            (ADDED, _, _, _): added();
-            (REMOVED, _, _, _): removed();
+            (0, GRANTED, OTHERS, 0, _): acknowledge();
+            (0, GRANTED, OTHERS, _, _): others();
+            (0, GRANTED, REQUESTER, _, _): acknowledge();
+            (0, REFUSED, _, _, _): refuse();
+            (0, ELSEWHERE, _, _, _): pass_on();
+            (0, UNLOCKED, _, _, _): unlocked();
+            (0, ADDED, _, _, _): added();
+            (0, REMOVED, _, _, _): removed();
         }
     }
     apply {

@@ -43,8 +43,9 @@ struct headers_t {
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<8> PROTOCOL_UDP = 17;
 
-// Lengths of the carrier's headers: of IPv4's, and of UDP's with rackmem's behind it.
+// Lengths that the carrier's headers tell of a packet without a body; with one, they are longer by it.
 const bit<16> IPV4_LEN = 20;
+const bit<16> IPV4_WITHOUT_BODY = 76;
 const bit<16> UDP_WITHOUT_BODY = 56;
 
 // Anything in UDP that is long enough is read as a packet of rackmem's. What is not one is told from the destination

@@ -54,8 +54,8 @@ control Place(inout state_t s) {
 }
 
 control First(inout state_t s) {
-    action provide(bit<16> route) {
-        s.route = route;
+    action provide(bit<8> number_and_one) {
+        s.choice = number_and_one;
     }
     // The lowest member that is not below the place, or else the lowest of all.
     table first {
@@ -66,70 +66,70 @@ control First(inout state_t s) {
         actions = { provide; }
         const default_action = provide(0);
         const entries = {
-            (0x00000001 &&& 0x00000001, _): provide(0x0100);
-            (0x00000002 &&& 0x00000003, _): provide(0x0200);
-            (0x00000004 &&& 0x00000007, _): provide(0x0300);
-            (0x00000008 &&& 0x0000000f, _): provide(0x0400);
-            (0x00000010 &&& 0x0000001f, _): provide(0x0500);
-            (0x00000020 &&& 0x0000003f, _): provide(0x0600);
-            (0x00000040 &&& 0x0000007f, _): provide(0x0700);
-            (0x00000080 &&& 0x000000ff, _): provide(0x0800);
-            (0x00000100 &&& 0x000001ff, _): provide(0x0900);
-            (0x00000200 &&& 0x000003ff, _): provide(0x0a00);
-            (0x00000400 &&& 0x000007ff, _): provide(0x0b00);
-            (0x00000800 &&& 0x00000fff, _): provide(0x0c00);
-            (0x00001000 &&& 0x00001fff, _): provide(0x0d00);
-            (0x00002000 &&& 0x00003fff, _): provide(0x0e00);
-            (0x00004000 &&& 0x00007fff, _): provide(0x0f00);
-            (0x00008000 &&& 0x0000ffff, _): provide(0x1000);
-            (0x00010000 &&& 0x0001ffff, _): provide(0x1100);
-            (0x00020000 &&& 0x0003ffff, _): provide(0x1200);
-            (0x00040000 &&& 0x0007ffff, _): provide(0x1300);
-            (0x00080000 &&& 0x000fffff, _): provide(0x1400);
-            (0x00100000 &&& 0x001fffff, _): provide(0x1500);
-            (0x00200000 &&& 0x003fffff, _): provide(0x1600);
-            (0x00400000 &&& 0x007fffff, _): provide(0x1700);
-            (0x00800000 &&& 0x00ffffff, _): provide(0x1800);
-            (0x01000000 &&& 0x01ffffff, _): provide(0x1900);
-            (0x02000000 &&& 0x03ffffff, _): provide(0x1a00);
-            (0x04000000 &&& 0x07ffffff, _): provide(0x1b00);
-            (0x08000000 &&& 0x0fffffff, _): provide(0x1c00);
-            (0x10000000 &&& 0x1fffffff, _): provide(0x1d00);
-            (0x20000000 &&& 0x3fffffff, _): provide(0x1e00);
-            (0x40000000 &&& 0x7fffffff, _): provide(0x1f00);
-            (0x80000000 &&& 0xffffffff, _): provide(0x2000);
-            (0, 0x00000001 &&& 0x00000001): provide(0x0100);
-            (0, 0x00000002 &&& 0x00000003): provide(0x0200);
-            (0, 0x00000004 &&& 0x00000007): provide(0x0300);
-            (0, 0x00000008 &&& 0x0000000f): provide(0x0400);
-            (0, 0x00000010 &&& 0x0000001f): provide(0x0500);
-            (0, 0x00000020 &&& 0x0000003f): provide(0x0600);
-            (0, 0x00000040 &&& 0x0000007f): provide(0x0700);
-            (0, 0x00000080 &&& 0x000000ff): provide(0x0800);
-            (0, 0x00000100 &&& 0x000001ff): provide(0x0900);
-            (0, 0x00000200 &&& 0x000003ff): provide(0x0a00);
-            (0, 0x00000400 &&& 0x000007ff): provide(0x0b00);
-            (0, 0x00000800 &&& 0x00000fff): provide(0x0c00);
-            (0, 0x00001000 &&& 0x00001fff): provide(0x0d00);
-            (0, 0x00002000 &&& 0x00003fff): provide(0x0e00);
-            (0, 0x00004000 &&& 0x00007fff): provide(0x0f00);
-            (0, 0x00008000 &&& 0x0000ffff): provide(0x1000);
-            (0, 0x00010000 &&& 0x0001ffff): provide(0x1100);
-            (0, 0x00020000 &&& 0x0003ffff): provide(0x1200);
-            (0, 0x00040000 &&& 0x0007ffff): provide(0x1300);
-            (0, 0x00080000 &&& 0x000fffff): provide(0x1400);
-            (0, 0x00100000 &&& 0x001fffff): provide(0x1500);
-            (0, 0x00200000 &&& 0x003fffff): provide(0x1600);
-            (0, 0x00400000 &&& 0x007fffff): provide(0x1700);
-            (0, 0x00800000 &&& 0x00ffffff): provide(0x1800);
-            (0, 0x01000000 &&& 0x01ffffff): provide(0x1900);
-            (0, 0x02000000 &&& 0x03ffffff): provide(0x1a00);
-            (0, 0x04000000 &&& 0x07ffffff): provide(0x1b00);
-            (0, 0x08000000 &&& 0x0fffffff): provide(0x1c00);
-            (0, 0x10000000 &&& 0x1fffffff): provide(0x1d00);
-            (0, 0x20000000 &&& 0x3fffffff): provide(0x1e00);
-            (0, 0x40000000 &&& 0x7fffffff): provide(0x1f00);
-            (0, 0x80000000 &&& 0xffffffff): provide(0x2000);
+            (0x00000001 &&& 0x00000001, _): provide(1);
+            (0x00000002 &&& 0x00000003, _): provide(2);
+            (0x00000004 &&& 0x00000007, _): provide(3);
+            (0x00000008 &&& 0x0000000f, _): provide(4);
+            (0x00000010 &&& 0x0000001f, _): provide(5);
+            (0x00000020 &&& 0x0000003f, _): provide(6);
+            (0x00000040 &&& 0x0000007f, _): provide(7);
+            (0x00000080 &&& 0x000000ff, _): provide(8);
+            (0x00000100 &&& 0x000001ff, _): provide(9);
+            (0x00000200 &&& 0x000003ff, _): provide(10);
+            (0x00000400 &&& 0x000007ff, _): provide(11);
+            (0x00000800 &&& 0x00000fff, _): provide(12);
+            (0x00001000 &&& 0x00001fff, _): provide(13);
+            (0x00002000 &&& 0x00003fff, _): provide(14);
+            (0x00004000 &&& 0x00007fff, _): provide(15);
+            (0x00008000 &&& 0x0000ffff, _): provide(16);
+            (0x00010000 &&& 0x0001ffff, _): provide(17);
+            (0x00020000 &&& 0x0003ffff, _): provide(18);
+            (0x00040000 &&& 0x0007ffff, _): provide(19);
+            (0x00080000 &&& 0x000fffff, _): provide(20);
+            (0x00100000 &&& 0x001fffff, _): provide(21);
+            (0x00200000 &&& 0x003fffff, _): provide(22);
+            (0x00400000 &&& 0x007fffff, _): provide(23);
+            (0x00800000 &&& 0x00ffffff, _): provide(24);
+            (0x01000000 &&& 0x01ffffff, _): provide(25);
+            (0x02000000 &&& 0x03ffffff, _): provide(26);
+            (0x04000000 &&& 0x07ffffff, _): provide(27);
+            (0x08000000 &&& 0x0fffffff, _): provide(28);
+            (0x10000000 &&& 0x1fffffff, _): provide(29);
+            (0x20000000 &&& 0x3fffffff, _): provide(30);
+            (0x40000000 &&& 0x7fffffff, _): provide(31);
+            (0x80000000 &&& 0xffffffff, _): provide(32);
+            (0, 0x00000001 &&& 0x00000001): provide(1);
+            (0, 0x00000002 &&& 0x00000003): provide(2);
+            (0, 0x00000004 &&& 0x00000007): provide(3);
+            (0, 0x00000008 &&& 0x0000000f): provide(4);
+            (0, 0x00000010 &&& 0x0000001f): provide(5);
+            (0, 0x00000020 &&& 0x0000003f): provide(6);
+            (0, 0x00000040 &&& 0x0000007f): provide(7);
+            (0, 0x00000080 &&& 0x000000ff): provide(8);
+            (0, 0x00000100 &&& 0x000001ff): provide(9);
+            (0, 0x00000200 &&& 0x000003ff): provide(10);
+            (0, 0x00000400 &&& 0x000007ff): provide(11);
+            (0, 0x00000800 &&& 0x00000fff): provide(12);
+            (0, 0x00001000 &&& 0x00001fff): provide(13);
+            (0, 0x00002000 &&& 0x00003fff): provide(14);
+            (0, 0x00004000 &&& 0x00007fff): provide(15);
+            (0, 0x00008000 &&& 0x0000ffff): provide(16);
+            (0, 0x00010000 &&& 0x0001ffff): provide(17);
+            (0, 0x00020000 &&& 0x0003ffff): provide(18);
+            (0, 0x00040000 &&& 0x0007ffff): provide(19);
+            (0, 0x00080000 &&& 0x000fffff): provide(20);
+            (0, 0x00100000 &&& 0x001fffff): provide(21);
+            (0, 0x00200000 &&& 0x003fffff): provide(22);
+            (0, 0x00400000 &&& 0x007fffff): provide(23);
+            (0, 0x00800000 &&& 0x00ffffff): provide(24);
+            (0, 0x01000000 &&& 0x01ffffff): provide(25);
+            (0, 0x02000000 &&& 0x03ffffff): provide(26);
+            (0, 0x04000000 &&& 0x07ffffff): provide(27);
+            (0, 0x08000000 &&& 0x0fffffff): provide(28);
+            (0, 0x10000000 &&& 0x1fffffff): provide(29);
+            (0, 0x20000000 &&& 0x3fffffff): provide(30);
+            (0, 0x40000000 &&& 0x7fffffff): provide(31);
+            (0, 0x80000000 &&& 0xffffffff): provide(32);
         }
     }
     apply {

@@ -19,7 +19,7 @@ const work_t WORK_REMOVE = 4;
 const work_t WORK_CONTROL = 5;
 
 // What a resubmitted packet has come back for. No packet comes back twice.
-typedef bit<8> step_t;
+typedef bit<4> step_t;
 const step_t STEP_FRESH = 0;   // it has not been here yet
 const step_t STEP_UNDO = 1;    // give back the lock that its first pass took, then do what that pass decided
 const step_t STEP_RELEASE = 2; // an unlock that has taken its authority from the score
@@ -43,22 +43,17 @@ const lock_op_t LOCK_RELEASE_SHARED = 2;
 const lock_op_t LOCK_RELEASE_ALONE = 3;
 const lock_op_t LOCK_CLEAR = 4;
 
-typedef bit<2> meta_op_t;
+typedef bit<3> meta_op_t;
 const meta_op_t META_NONE = 0;
 const meta_op_t META_READ = 1;
-const meta_op_t META_WRITE = 2;
-const meta_op_t META_JOIN = 3; // the status is written, the copyset is united with what is there
+const meta_op_t META_WRITE = 2; // as the packet says
+const meta_op_t META_JOIN = 3;  // the status as the packet says, the copyset united with what is there
+const meta_op_t META_CLEAR = 4;
 
 typedef bit<2> row_op_t;
 const row_op_t ROW_NONE = 0;
 const row_op_t ROW_ENTER = 1; // a newer sequence number takes the row
 const row_op_t ROW_READ = 2;
-
-typedef bit<2> score_op_t;
-const score_op_t SCORE_NONE = 0;
-const score_op_t SCORE_READ = 1;
-const score_op_t SCORE_WRITE = 2;
-const score_op_t SCORE_LEAVE = 3;
 
 // How a packet's sequence number stands to its row's.
 typedef bit<2> order_t;
@@ -66,23 +61,23 @@ const order_t NEWER = 0;
 const order_t SAME = 1;
 const order_t OLDER = 2;
 
-// The low half of a score (the high half is the sequence number): provider + 1 << 8 | elsewhere << 3 | status << 1 | granted.
-const bit<16> SCORE_GRANTED = 1;
-const bit<16> SCORE_ELSEWHERE = 8;
-const bit<16> GRANTED_UNSHARED = 1;
-const bit<16> GRANTED_SHARED = 3;
-const bit<16> GRANTED_MODIFIED = 5;
-// The low half of a move: how it went.
-const bit<16> MOVE_CLAIMED = 1;
-const bit<16> MOVE_DONE = 2;
-const bit<16> MOVE_REFUSED = 16; // and the reason
+// A score: the sequence number, the flags, and of a granted request the status and the provider (node number + 1) that
+// it was granted with. crates/proto keeps it as one word, seq << 32 | provider << 8 | status << 1 | flags.
+typedef bit<8> score_t;
+const score_t SCORE_NOTHING = 0;
+const score_t SCORE_GRANTED = 1;
+const score_t SCORE_ELSEWHERE = 8;
+// A move: the sequence number, and how it went.
+const score_t MOVE_CLAIMED = 1;
+const score_t MOVE_DONE = 2;
+const score_t MOVE_REFUSED = 16; // and the reason
 
 // The lock word: the top bit a writer, the others a count of readers, which may not run into it.
 const bit<16> LOCK_WRITER = 0x8000;
 const bit<16> LOCK_MAX_READERS = 0x7fff;
 
 // What becomes of a packet.
-typedef bit<8> verdict_t;
+typedef bit<4> verdict_t;
 const verdict_t DROP = 0;
 const verdict_t GRANTED = 1;
 const verdict_t REFUSED = 2;
@@ -90,26 +85,16 @@ const verdict_t ELSEWHERE = 3;
 const verdict_t UNLOCKED = 4;
 const verdict_t ADDED = 5;   // the answer to ADD-TO-SWITCH, be it yes or no
 const verdict_t REMOVED = 6; // the answer to REMOVE-FROM-SWITCH, likewise
-const verdict_t AGAIN = 7;   // it is resubmitted
+const verdict_t RESUBMITTED = 7;
 
 // Where a granted request goes (Table 3).
-typedef bit<8> forward_t;
+typedef bit<4> forward_t;
 const forward_t NOWHERE = 0;
 const forward_t HOME = 1;
 const forward_t PROVIDER = 2;
 const forward_t ALL_WITH_PROVIDER = 3;
 const forward_t OTHERS = 4;
 const forward_t REQUESTER = 5;
-
-// What goes with a packet that is resubmitted: 64 bits.
-struct again_t {
-    bit<8>  step;
-    bit<8>  verdict;
-    bit<8>  provider;
-    bit<4>  reason;
-    bit<4>  status;
-    bit<32> copyset;
-}
 
 // How a packet leaves, for the egress.
 typedef bit<8> how_t;
@@ -123,58 +108,62 @@ struct leave_t {
 }
 const bit<32> ALL_NODES = 0xffffffff;
 
+// What goes with a packet when it is resubmitted is marked: 64 bits, no more.
+#ifndef AGAIN
+#define AGAIN
+#endif
+
 struct state_t {
-    // What the control plane says about the packet's epoch. `shadow` is a bit of a copyset, or zero.
+    // What a resubmitted packet has come back for, and what its first pass has decided.
+    AGAIN step_t    step;
+    AGAIN verdict_t verdict;
+    AGAIN bit<8>    reason;
+    AGAIN bit<8>    status;
+    AGAIN bit<8>    provider;
+    AGAIN bit<32>   copyset;
+
+    // Whether it is fit for the program.
+    bit<1>     ours;
+    bit<1>     good;
+    bit<1>     body;
     bit<1>     served;
+    bit<1>     known;
+    bit<16>    ip_rest;
+    bit<16>    udp_rest;
+    // What the control plane says for its epoch. `shadow` is a bit of a copyset, or zero.
     bit<5>     seed;
     bit<32>    shadow;
     bit<32>    sets_mask;
-    // What to do, from the table `operation`.
+    // What to do.
     work_t     work;
     tag_op_t   tag_op;
     lock_op_t  lock_op;
-    meta_op_t  meta_op;
-    row_op_t   row_op;
-    // The checks of the carrier's lengths: all three are constants in a good packet.
-    bit<16>    ip_rest;
-    bit<16>    udp_rest;
-    // Where to look.
-    bit<32>    hash;
-    bit<64>    stored;
-    bit<13>    row;
-    // What the ways have said.
-    bit<1>     found;
-    bit<1>     acquired;
-    bit<8>     status;
-    bit<32>    copyset;
-    // What ways are to write.
-    bit<8>     new_status;
-    bit<32>    new_copyset;
     bit<16>    lock_limit;
     bit<16>    lock_amount;
-    // Who provides the data: number + 1, zero for nobody; `route` has it as a score does, were it granted now.
+    meta_op_t  meta_op;
+    row_op_t   row_op;
+    // Whether a way has the entry, and whether the lock was free.
+    bit<1>     found;
+    bit<1>     acquired;
+    // Who would provide the data, were it granted now: node number + 1, zero for nobody.
     bit<5>     from;
     bit<32>    upper;
-    bit<16>    route;
-    bit<8>     provider;
-    // The check.
+    bit<8>     choice;
+    // The requester's node as a bit of a copyset, and what that makes of the entry's.
     bit<32>    me;
     bit<32>    member;
     bit<32>    others;
     bit<1>     valid;
     // The row.
+    bit<13>    row;
     bit<32>    row_seq;
     bit<32>    age;
     order_t    order;
-    score_op_t score_op;
-    bit<16>    score;
-    // The decision.
+    score_t    score;
     bit<1>     undo;
-    bit<8>     step;
-    verdict_t  verdict;
-    bit<8>     reason;
+    // Where to: one node, or the agents of several, or through the program once more.
     forward_t  forward;
-    // Where to: one node, or the agents of several.
+    bit<1>     resubmit;
     bit<1>     many;
     bit<8>     to;
     leave_t    leave;

@@ -6,6 +6,7 @@
 #define V1MODEL_VERSION 20200408
 #include <v1model.p4>
 
+#define AGAIN @field_list(1)
 #include "../headers.p4"
 #include "../state.p4"
 #include "../admit.p4"
@@ -24,8 +25,6 @@ const bit<9> CPU_PORT = 64;
 const bit<16> EVERYBODY = 1;
 
 struct metadata_t {
-    @field_list(1)
-    again_t again;
     state_t s;
 }
 
@@ -47,6 +46,7 @@ control RackmemIngress(inout headers_t hdr, inout metadata_t meta, inout standar
     Known() known;
     Operation() operation;
     Me() me;
+    Place() place;
     RowSeq() row_seq;
     Way() way0;
 #if WAYS > 1
@@ -70,20 +70,18 @@ control RackmemIngress(inout headers_t hdr, inout metadata_t meta, inout standar
 #if WAYS > 7
     Way() way7;
 #endif
-    Place() place;
     First() first;
     Check() check;
     Order() order;
-    Rule() rule;
+    Offer() offer;
     RowScore() row_score;
+    RowRoute() row_route;
     Verdict() verdict;
     Forward() forward;
     Deliver() deliver;
 
-    bit<1> is_for_us = 0;
-
     action to_switch() {
-        is_for_us = 1;
+        meta.s.ours = 1;
     }
     action to_port(bit<9> port, bit<48> mac) {
         hdr.ethernet.to = mac;
@@ -102,7 +100,6 @@ control RackmemIngress(inout headers_t hdr, inout metadata_t meta, inout standar
         const default_action = unknown;
         size = 128;
     }
-
     action to_node(bit<9> port) {
         standard.egress_spec = port;
     }
@@ -114,46 +111,35 @@ control RackmemIngress(inout headers_t hdr, inout metadata_t meta, inout standar
     }
 
     apply {
-        bit<1> good = 0;
-        bit<1> asks = 0;
+        bit<32> frame = (bit<32>) hdr.ipv4.total_len + 14;
         if (!hdr.udp.isValid()) {
             mark_to_drop(standard);
-            exit;
-        }
-        hosts.apply();
-        if (is_for_us == 0) {
-            exit;
-        }
-        bit<32> frame = (bit<32>) hdr.ipv4.total_len + 14;
-        if (!hdr.rackmem.isValid() || standard.parser_error != error.NoError || standard.packet_length < frame) {
-            mark_to_drop(standard);
-            exit;
-        }
-        meta.s.ip_rest = hdr.ipv4.total_len - hdr.udp.length;
-        meta.s.udp_rest = hdr.udp.length - hdr.rackmem.body_len[15:0];
-        well_formed.apply(hdr, good, meta.s);
-        epoch.apply(hdr, meta.s);
-        known.apply(hdr, asks);
-        operation.apply(hdr, meta.again, meta.s);
-        if (good == 0) {
-            mark_to_drop(standard);
-        } else if (meta.s.work == WORK_CONTROL) {
-            standard.egress_spec = CPU_PORT;
-        } else if (meta.s.work == WORK_NONE || meta.s.served == 0 || asks == 0 || hdr.rackmem.body_len != 0) {
-            mark_to_drop(standard);
         } else {
+            hosts.apply();
+        }
+        if (meta.s.ours == 1) {
+            mark_to_drop(standard);
+            well_formed.apply(hdr, meta.s);
+            epoch.apply(hdr, meta.s);
+            known.apply(hdr, meta.s);
+            operation.apply(hdr, meta.s);
+            if (!hdr.rackmem.isValid() || standard.parser_error != error.NoError || standard.packet_length < frame) {
+                meta.s.good = 0;
+            }
+        }
+        if (meta.s.good == 1 && meta.s.work == WORK_CONTROL) {
+            if (meta.s.body == 0 || (meta.s.ip_rest == IPV4_LEN && meta.s.udp_rest == UDP_WITHOUT_BODY)) {
+                standard.egress_spec = CPU_PORT;
+            }
+        } else if (meta.s.good == 1 && meta.s.work != WORK_NONE && meta.s.body == 0 && meta.s.served == 1 && meta.s.known == 1) {
             // Where to look.
-            hash(meta.s.hash, HashAlgorithm.crc32, 32w0, { hdr.rackmem.tag }, 64w1 << 32);
-            meta.s.hash = meta.s.hash & meta.s.sets_mask;
-            meta.s.stored = hdr.rackmem.tag | 1;
+            bit<32> at;
+            hash(at, HashAlgorithm.crc32, 32w0, { hdr.rackmem.tag }, 64w1 << 32);
+            at = at & meta.s.sets_mask;
             if (meta.s.work == WORK_REQUEST || meta.s.work == WORK_UNLOCK) {
                 meta.s.row = 1w0 ++ hdr.rackmem.node_id[4:0] ++ hdr.rackmem.requester[5:0] ++ hdr.rackmem.seq[0:0];
             } else {
                 meta.s.row = 2w2 ++ hdr.rackmem.node_id[4:0] ++ hdr.rackmem.requester[5:0];
-            }
-            if (meta.again.step != STEP_FREE) {
-                meta.s.new_status = hdr.rackmem.global_status;
-                meta.s.new_copyset = hdr.rackmem.copyset;
             }
             me.apply(hdr, meta.s);
             bit<32> event;
@@ -163,61 +149,49 @@ control RackmemIngress(inout headers_t hdr, inout metadata_t meta, inout standar
 
             // Lock.
             row_seq.apply(hdr, meta.s);
-            way0.apply(meta.s);
+            way0.apply(hdr, at, meta.s);
 #if WAYS > 1
-            way1.apply(meta.s);
+            way1.apply(hdr, at, meta.s);
 #endif
 #if WAYS > 2
-            way2.apply(meta.s);
+            way2.apply(hdr, at, meta.s);
 #endif
 #if WAYS > 3
-            way3.apply(meta.s);
+            way3.apply(hdr, at, meta.s);
 #endif
 #if WAYS > 4
-            way4.apply(meta.s);
+            way4.apply(hdr, at, meta.s);
 #endif
 #if WAYS > 5
-            way5.apply(meta.s);
+            way5.apply(hdr, at, meta.s);
 #endif
 #if WAYS > 6
-            way6.apply(meta.s);
+            way6.apply(hdr, at, meta.s);
 #endif
 #if WAYS > 7
-            way7.apply(meta.s);
+            way7.apply(hdr, at, meta.s);
 #endif
             // Check.
             meta.s.upper = meta.s.upper & meta.s.copyset;
             meta.s.member = meta.s.me & meta.s.copyset;
+            meta.s.others = meta.s.copyset & ~meta.s.me;
             first.apply(meta.s);
             check.apply(hdr, meta.s);
             order.apply(meta.s);
-            rule.apply(meta.again, meta.s);
+            offer.apply(meta.s);
             row_score.apply(meta.s);
-            verdict.apply(hdr, meta.again, meta.s);
-            meta.s.others = meta.s.copyset & ~meta.s.me;
+            row_route.apply(meta.s);
 
             // Forward.
-            if (meta.s.verdict == AGAIN) {
-                meta.again.step = meta.s.step;
+            verdict.apply(hdr, meta.s);
+            forward.apply(hdr, meta.s);
+            deliver.apply(hdr, meta.s);
+            if (meta.s.resubmit == 1) {
                 resubmit_preserving_field_list(1);
-            } else if (meta.s.undo == 1) {
-                meta.again.step = STEP_UNDO;
-                meta.again.verdict = meta.s.verdict;
-                meta.again.provider = meta.s.provider;
-                meta.again.reason = meta.s.reason[3:0];
-                meta.again.status = meta.s.status[3:0];
-                meta.again.copyset = meta.s.copyset;
-                resubmit_preserving_field_list(1);
-            } else {
-                forward.apply(hdr, meta.s);
-                deliver.apply(hdr, meta.s);
-                if (meta.s.verdict == DROP) {
-                    mark_to_drop(standard);
-                } else if (meta.s.many == 1) {
-                    standard.mcast_grp = EVERYBODY;
-                } else {
-                    ports.apply();
-                }
+            } else if (meta.s.many == 1) {
+                standard.mcast_grp = EVERYBODY;
+            } else if (meta.s.leave.how != AS_IT_CAME) {
+                ports.apply();
             }
         }
     }

@@ -3,15 +3,16 @@
 #ifndef RACKMEM_V1MODEL_REGISTERS
 #define RACKMEM_V1MODEL_REGISTERS
 
-#include "../state.p4"
+#include "../decide.p4"
 
 #ifndef SETS
 #define SETS 32768
 #endif
 #define ROWS 6144
 
-// One way of the entry table: TAG, and behind it LOCK, G-STATUS and COPYSET (crates/proto/src/switch/entry.rs).
-control Way(inout state_t s) {
+// One way of the entry table: TAG, and behind it LOCK, G-STATUS and COPYSET (crates/proto/src/switch/entry.rs). The low bit of
+// a tag says that the location is taken.
+control Way(in headers_t hdr, in bit<32> at, inout state_t s) {
     register<bit<64>, bit<32>>(SETS) tag;
     register<bit<16>, bit<32>>(SETS) lock;
     register<bit<8>, bit<32>>(SETS) status;
@@ -19,22 +20,23 @@ control Way(inout state_t s) {
 
     apply {
         if (s.tag_op != TAG_NONE && s.found == 0) {
+            bit<64> wanted = hdr.rackmem.tag | 1;
             bit<64> there;
-            tag.read(there, s.hash);
+            tag.read(there, at);
             if (s.tag_op == TAG_TAKE) {
                 if (there == 0) {
                     s.found = 1;
-                    tag.write(s.hash, s.stored);
+                    tag.write(at, wanted);
                 }
-            } else if (there == s.stored) {
+            } else if (there == wanted) {
                 s.found = 1;
                 if (s.tag_op == TAG_GIVE) {
-                    tag.write(s.hash, 0);
+                    tag.write(at, 0);
                 }
             }
             if (s.found == 1) {
                 bit<16> held;
-                lock.read(held, s.hash);
+                lock.read(held, at);
                 if (s.lock_op == LOCK_ACQUIRE) {
                     if (held <= s.lock_limit) {
                         s.acquired = 1;
@@ -51,24 +53,29 @@ control Way(inout state_t s) {
                 } else if (s.lock_op == LOCK_CLEAR) {
                     held = 0;
                 }
-                lock.write(s.hash, held);
+                lock.write(at, held);
 
-                status.read(s.status, s.hash);
-                copyset.read(s.copyset, s.hash);
-                if (s.meta_op == META_WRITE) {
-                    status.write(s.hash, s.new_status);
-                    copyset.write(s.hash, s.new_copyset);
+                bit<32> members;
+                copyset.read(members, at);
+                if (s.meta_op == META_READ) {
+                    status.read(s.status, at);
+                    s.copyset = members;
+                } else if (s.meta_op == META_WRITE) {
+                    status.write(at, hdr.rackmem.global_status);
+                    copyset.write(at, hdr.rackmem.copyset);
                 } else if (s.meta_op == META_JOIN) {
-                    status.write(s.hash, s.new_status);
-                    copyset.write(s.hash, s.new_copyset | s.copyset);
+                    status.write(at, hdr.rackmem.global_status);
+                    copyset.write(at, hdr.rackmem.copyset | members);
+                } else if (s.meta_op == META_CLEAR) {
+                    status.write(at, 0);
+                    copyset.write(at, 0);
                 }
             }
         }
     }
 }
 
-// SCOREBOARD and MOVES in one: row `node:5 | slot:6 | parity:1` is a score, row 4096 + `node:5 | slot:6` a move. The
-// sequence number is the high half of what crates/proto keeps as one word.
+// SCOREBOARD and MOVES in one: row `node:5 | slot:6 | parity:1` is a score, row 4096 + `node:5 | slot:6` a move.
 control RowSeq(in headers_t hdr, inout state_t s) {
     register<bit<32>, bit<32>>(ROWS) seq;
 
@@ -76,8 +83,7 @@ control RowSeq(in headers_t hdr, inout state_t s) {
         if (s.row_op != ROW_NONE) {
             seq.read(s.row_seq, (bit<32>) s.row);
             s.age = s.row_seq - hdr.rackmem.seq;
-            // Newer is what the row is not ahead of by less than 2^24, and not equal to.
-            if (s.row_op == ROW_ENTER && s.age >= 1 << 24) {
+            if (s.row_op == ROW_ENTER && s.age >= SEQ_WINDOW) {
                 seq.write((bit<32>) s.row, hdr.rackmem.seq);
             }
         }
@@ -85,17 +91,69 @@ control RowSeq(in headers_t hdr, inout state_t s) {
 }
 
 control RowScore(inout state_t s) {
-    register<bit<16>, bit<32>>(ROWS) score;
+    register<score_t, bit<32>>(ROWS) score;
 
+    action enter() {
+        score.write((bit<32>) s.row, s.score);
+    }
+    action refuse() {
+        s.score = SCORE_NOTHING;
+        score.write((bit<32>) s.row, SCORE_NOTHING);
+    }
+    action refuse_and_undo() {
+        refuse();
+        s.undo = 1;
+    }
+    action read() {
+        score.read(s.score, (bit<32>) s.row);
+    }
+    action read_and_undo() {
+        read();
+        s.undo = 1;
+    }
+    action undo() {
+        s.undo = 1;
+    }
+    action leave() {
+        score.read(s.score, (bit<32>) s.row);
+        score.write((bit<32>) s.row, s.score & ~SCORE_GRANTED);
+    }
+    table scores {
+        key = SCORE_KEY
+        actions = SCORE_ACTIONS
+        const default_action = NoAction;
+        const entries = SCORE_ENTRIES
+    }
     apply {
-        if (s.score_op == SCORE_WRITE) {
-            score.write((bit<32>) s.row, s.score);
-        } else if (s.score_op == SCORE_READ) {
-            score.read(s.score, (bit<32>) s.row);
-        } else if (s.score_op == SCORE_LEAVE) {
-            score.read(s.score, (bit<32>) s.row);
-            score.write((bit<32>) s.row, s.score & ~SCORE_GRANTED);
-        }
+        scores.apply();
+    }
+}
+
+control RowRoute(inout state_t s) {
+    register<bit<8>, bit<32>>(ROWS) status;
+    register<bit<8>, bit<32>>(ROWS) provider;
+
+    action keep() {
+        s.provider = s.choice;
+        status.write((bit<32>) s.row, s.status);
+        provider.write((bit<32>) s.row, s.choice);
+    }
+    action clear() {
+        status.write((bit<32>) s.row, 0);
+        provider.write((bit<32>) s.row, 0);
+    }
+    action read() {
+        status.read(s.status, (bit<32>) s.row);
+        provider.read(s.provider, (bit<32>) s.row);
+    }
+    table routes {
+        key = SCORE_KEY
+        actions = ROUTE_ACTIONS
+        const default_action = NoAction;
+        const entries = ROUTE_ENTRIES
+    }
+    apply {
+        routes.apply();
     }
 }
 

@@ -1,14 +1,23 @@
 //! The program's registers by BMv2's names, and back.
 //!
-//! A score or a move is one word in Rust and two registers in P4. Rows of requesters are numbered for the largest rack there.
+//! A score is one word in Rust and four registers in P4, a move one and two. Rows of requesters are numbered for the largest
+//! rack there.
 
 use rackmem_conformance::Setup;
 use rackmem_proto::flowcc::migration::MAX_MOVES;
 use rackmem_proto::switch::{Field, Register};
 use rackmem_proto::wire::{MAX_NODES, MAX_REQUESTERS};
 
-const SEQ: &str = "RackmemIngress.row_seq.seq";
-const REST: &str = "RackmemIngress.row_score.score";
+/// The registers of a row, with their places in Rust's word: shift and mask.
+const OF_A_ROW: [(&str, u32, u64); 4] = [
+    ("RackmemIngress.row_seq.seq", 32, 0xffff_ffff),
+    ("RackmemIngress.row_route.provider", 8, 0xff),
+    ("RackmemIngress.row_route.status", 1, 0x3),
+    ("RackmemIngress.row_score.score", 0, 0xf9),
+];
+/// The flags of a move fill more bits than those of a score, and it has no route.
+const OF_A_MOVE: [(&str, u32, u64); 2] =
+    [(OF_A_ROW[0].0, 32, 0xffff_ffff), (OF_A_ROW[3].0, 0, 0xff)];
 /// Rows of scores; those of moves come after them.
 const SCORES: usize = MAX_NODES * MAX_REQUESTERS * 2;
 
@@ -28,7 +37,7 @@ fn of_ways(setup: &Setup) -> impl Iterator<Item = (Field, u8, String)> {
 fn all(setup: &Setup) -> impl Iterator<Item = String> {
     of_ways(setup)
         .map(|row| row.2)
-        .chain([SEQ.into(), REST.into()])
+        .chain(OF_A_ROW.map(|row| row.0.into()))
 }
 
 /// Commands that make all of them zero.
@@ -67,8 +76,15 @@ pub fn write(setup: &Setup, registers: &[Register]) -> Result<Vec<String>, Strin
             commands.push(format!("register_write {name} {at} {value}"));
         } else {
             let row = row(setup, register);
-            commands.push(format!("register_write {SEQ} {row} {}", value >> 32));
-            commands.push(format!("register_write {REST} {row} {}", value as u32));
+            let parts: &[_] = if register.field == Field::Move {
+                &OF_A_MOVE
+            } else {
+                &OF_A_ROW
+            };
+            for (name, shift, mask) in parts {
+                let part = value >> shift & mask;
+                commands.push(format!("register_write {name} {row} {part}"));
+            }
         }
     }
     Ok(commands)
@@ -99,11 +115,19 @@ pub fn found(setup: &Setup, answers: &[String]) -> Result<Vec<Register>, String>
             value,
         }));
     }
-    let [.., seqs, rest] = answers else {
-        return Err("too few answers".into());
-    };
-    for (row, (seq, rest)) in values(seqs)?.into_iter().zip(values(rest)?).enumerate() {
-        let value = seq << 32 | rest;
+    let of_rows = answers
+        .len()
+        .checked_sub(OF_A_ROW.len())
+        .ok_or("too few answers")?;
+    let mut words = Vec::new();
+    for (answer, (_, shift, _)) in answers[of_rows..].iter().zip(OF_A_ROW) {
+        let part = values(answer)?;
+        words.resize(part.len(), 0);
+        for (word, part) in words.iter_mut().zip(part) {
+            *word |= part << shift;
+        }
+    }
+    for (row, value) in words.into_iter().enumerate() {
         if value == 0 {
             continue;
         }
