@@ -65,7 +65,9 @@ control Epoch(in headers_t hdr, inout state_t s) {
     action serve(bit<32> seed, bit<32> shadow, bit<32> sets_mask) {
         s.served = 1;
         s.seed = seed[4:0];
+#if PLANT != 5
         s.shadow = shadow;
+#endif
         s.sets_mask = sets_mask;
     }
     table epochs {
@@ -216,7 +218,11 @@ control Operation(in headers_t hdr, inout state_t s) {
             // Read unlocks race with each other: union, never overwrite.
             (STEP_FRESH, KIND_UNLOCK, WITH(FLAG_IN_SWITCH)): unlock();
             (STEP_RELEASE, KIND_UNLOCK, WITH((FLAG_READER | FLAG_KEEP))): release_shared(META_NONE);
+#if PLANT == 1
+            (STEP_RELEASE, KIND_UNLOCK, WITH(FLAG_READER)): release_shared(META_WRITE);
+#else
             (STEP_RELEASE, KIND_UNLOCK, WITH(FLAG_READER)): release_shared(META_JOIN);
+#endif
             (STEP_RELEASE, KIND_UNLOCK, WITH(FLAG_KEEP)): release_alone(META_NONE);
             (STEP_RELEASE, KIND_UNLOCK, _): release_alone(META_WRITE);
             (STEP_FRESH, KIND_ADD_TO_SWITCH, _): add();

@@ -19,7 +19,11 @@ control Order(inout state_t s) {
         const default_action = is(NEWER);
         const entries = {
             0: is(SAME);
+#if PLANT == 4
+            0 &&& 0x80000000: is(OLDER);
+#else
             0 &&& 0xff000000: is(OLDER);
+#endif
         }
     }
     apply {

@@ -5,21 +5,24 @@
 
 #include "state.p4"
 
-control Deliver(inout headers_t hdr, inout state_t s) {
-    action to_one_agent(bit<8> node) {
-        s.to = node;
+// Where a packet goes is a multicast group: the one of a node (its number and one), or the one of all nodes, of which the
+// egress drops the copies that nobody wants.
+const bit<16> EVERYBODY = 64;
+
+control Deliver(inout headers_t hdr, inout state_t s, inout bit<16> group) {
+    action to_one_agent() {
         s.leave.how = TO_AGENTS;
         s.leave.nodes = ALL_NODES;
     }
     action to_agents(bit<32> nodes) {
-        s.many = 1;
+        group = EVERYBODY;
         s.leave.how = TO_AGENTS;
         s.leave.nodes = nodes;
     }
     action to_requester(bit<8> kind) {
         hdr.rackmem.kind = kind;
         hdr.rackmem.sender = SWITCH_SENDER;
-        s.to = hdr.rackmem.node_id[7:0];
+        group = s.my_group;
         s.leave.how = TO_REQUESTER;
         s.leave.nodes = ALL_NODES;
     }
@@ -31,11 +34,13 @@ control Deliver(inout headers_t hdr, inout state_t s) {
     }
     action home() {
         fill();
-        to_one_agent(hdr.rackmem.tag[55:48]);
+        group = s.home_group;
+        to_one_agent();
     }
     action provider() {
         fill();
-        to_one_agent(s.provider - 1);
+        group[7:0] = s.provider;
+        to_one_agent();
         s.leave.provider = s.provider;
     }
     action all_with_provider() {
@@ -56,7 +61,8 @@ control Deliver(inout headers_t hdr, inout state_t s) {
         to_requester(KIND_ACK);
     }
     action pass_on() {
-        to_one_agent(hdr.rackmem.tag[55:48]);
+        group = s.home_group;
+        to_one_agent();
     }
     action unlocked() {
         to_requester(KIND_UNLOCK_ACK);
@@ -100,7 +106,9 @@ control Deliver(inout headers_t hdr, inout state_t s) {
         }
         const default_action = drop;
         const entries = {
+#if PLANT != 3
             (1, _, _, _, _): undo();
+#endif
             (0, RESUBMITTED, _, _, _): once_more();
             (0, GRANTED, HOME, _, _): home();
             (0, GRANTED, PROVIDER, _, 0): drop();

@@ -8,7 +8,9 @@
 
 control Place(inout state_t s) {
     action begin(bit<32> mask) {
+#if PLANT != 6
         s.upper = mask;
+#endif
     }
     table places {
         key = { s.from: exact; }

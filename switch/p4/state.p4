@@ -67,6 +67,12 @@ typedef bit<8> score_t;
 const score_t SCORE_NOTHING = 0;
 const score_t SCORE_GRANTED = 1;
 const score_t SCORE_ELSEWHERE = 8;
+// What an unlock leaves of the flags.
+#if PLANT == 2
+const score_t SCORE_LEFT = 0xff;
+#else
+const score_t SCORE_LEFT = 0xfe;
+#endif
 // A move: the sequence number, and how it went.
 const score_t MOVE_CLAIMED = 1;
 const score_t MOVE_DONE = 2;
@@ -161,11 +167,11 @@ struct state_t {
     order_t    order;
     score_t    score;
     bit<1>     undo;
-    // Where to: one node, or the agents of several, or through the program once more.
+    // Where to, or through the program once more.
+    bit<16>    my_group;
+    bit<16>    home_group;
     forward_t  forward;
     bit<1>     resubmit;
-    bit<1>     many;
-    bit<8>     to;
     leave_t    leave;
 }
 

@@ -20,9 +20,8 @@
 #define WAYS 8
 #endif
 
-// The control plane's port, and the multicast group of all nodes' ports: the egress drops what a node is not to have.
+// The control plane's port.
 const bit<9> CPU_PORT = 64;
-const bit<16> EVERYBODY = 1;
 
 struct metadata_t {
     state_t s;
@@ -46,6 +45,7 @@ control RackmemIngress(inout headers_t hdr, inout metadata_t meta, inout standar
     Known() known;
     Operation() operation;
     Me() me;
+    Home() home;
     Place() place;
     RowSeq() row_seq;
     Way() way0;
@@ -94,28 +94,20 @@ control RackmemIngress(inout headers_t hdr, inout metadata_t meta, inout standar
     table hosts {
         key = {
             hdr.ipv4.to: exact;
+            hdr.udp.isValid(): ternary @name("udp");
             hdr.udp.to: ternary;
         }
         actions = { to_switch; to_port; unknown; }
         const default_action = unknown;
         size = 128;
     }
-    action to_node(bit<9> port) {
-        standard.egress_spec = port;
-    }
-    table ports {
-        key = { meta.s.to: exact; }
-        actions = { to_node; unknown; }
-        const default_action = unknown;
-        size = 64;
-    }
 
     apply {
         bit<32> frame = (bit<32>) hdr.ipv4.total_len + 14;
-        if (!hdr.udp.isValid()) {
-            mark_to_drop(standard);
-        } else {
+        if (hdr.ipv4.isValid()) {
             hosts.apply();
+        } else {
+            standard.egress_spec = CPU_PORT;
         }
         if (meta.s.ours == 1) {
             mark_to_drop(standard);
@@ -142,6 +134,7 @@ control RackmemIngress(inout headers_t hdr, inout metadata_t meta, inout standar
                 meta.s.row = 2w2 ++ hdr.rackmem.node_id[4:0] ++ hdr.rackmem.requester[5:0];
             }
             me.apply(hdr, meta.s);
+            home.apply(hdr, meta.s);
             bit<32> event;
             hash(event, HashAlgorithm.crc32, 32w0, { hdr.rackmem.node_id, hdr.rackmem.requester, hdr.rackmem.seq }, 64w1 << 32);
             meta.s.from = event[4:0] ^ meta.s.seed;
@@ -185,13 +178,9 @@ control RackmemIngress(inout headers_t hdr, inout metadata_t meta, inout standar
             // Forward.
             verdict.apply(hdr, meta.s);
             forward.apply(hdr, meta.s);
-            deliver.apply(hdr, meta.s);
+            deliver.apply(hdr, meta.s, standard.mcast_grp);
             if (meta.s.resubmit == 1) {
                 resubmit_preserving_field_list(1);
-            } else if (meta.s.many == 1) {
-                standard.mcast_grp = EVERYBODY;
-            } else if (meta.s.leave.how != AS_IT_CAME) {
-                ports.apply();
             }
         }
     }

@@ -116,7 +116,7 @@ control RowScore(inout state_t s) {
     }
     action leave() {
         score.read(s.score, (bit<32>) s.row);
-        score.write((bit<32>) s.row, s.score & ~SCORE_GRANTED);
+        score.write((bit<32>) s.row, s.score & SCORE_LEFT);
     }
     table scores {
         key = SCORE_KEY

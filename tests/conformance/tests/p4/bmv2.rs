@@ -3,7 +3,7 @@
 //! BMv2 reads and writes capture files in place of interfaces. The one that it reads from is a pipe, so that packets come
 //! when the test wants them to; everything comes in by one port, because the program does not ask by which.
 
-use super::carrier::{self, AGENT_PORT, MARK_ADDRESS, SWITCH_ADDRESS};
+use super::carrier::{self, AGENT_PORT, MARK_ADDRESS, SWITCH_ADDRESS, SWITCH_PORT};
 use super::cli::Cli;
 use super::pcap::{self, Growing};
 use super::registers;
@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 const MARKS: [usize; 4] = [60, 61, 62, 63];
 const CPU: usize = 64;
 const INPUT: usize = 70;
+/// The multicast group of all nodes.
+const EVERYBODY: usize = 64;
 /// Packets between marks: fewer than a queue of BMv2 holds.
 const WINDOW: usize = 16;
 /// How long a busy machine may take to start a switch, or to take a window.
@@ -110,30 +112,31 @@ impl Running {
     /// Addresses and ports of everybody: what does not change from case to case.
     fn connect_rack(&mut self) -> Result<(), String> {
         let mut commands = vec![format!(
-            "table_add RackmemIngress.hosts RackmemIngress.to_switch {SWITCH_ADDRESS} 0&&&0 => 1"
+            "table_add RackmemIngress.hosts RackmemIngress.to_switch {SWITCH_ADDRESS} 1&&&1 {SWITCH_PORT}&&&0xffff => 1"
         )];
         for (address, port) in (MARK_ADDRESS..).zip(MARKS) {
             commands.push(format!(
-                "table_add RackmemIngress.hosts RackmemIngress.to_port {address} 0&&&0 => {port} 1 1"
+                "table_add RackmemIngress.hosts RackmemIngress.to_port {address} 0&&&0 0&&&0 => {port} 1 2"
             ));
         }
-        let mut group = String::from("mc_node_create 0");
-        for node in 0..MAX_NODES as u16 {
+        let mut everybody = String::from("mc_node_create 0");
+        for (at, node) in (0..MAX_NODES as u16).enumerate() {
             let port = node + 1;
             let (mac, address) = (carrier::mac_of(node), carrier::address_of(node));
             let bit = 1_u32 << node;
             commands.push(format!(
-                "table_add RackmemIngress.ports RackmemIngress.to_node {node} => {port}"
-            ));
-            commands.push(format!(
                 "table_add RackmemEgress.copy.nodes RackmemEgress.copy.node {port} => {bit} {port} {mac} {address} {AGENT_PORT}"
             ));
-            group.push_str(&format!(" {port}"));
+            // A node's own group; BMv2 numbers the members of groups as they are made.
+            commands.push(format!("mc_mgrp_create {port}"));
+            commands.push(format!("mc_node_create 0 {port}"));
+            commands.push(format!("mc_node_associate {port} {at}"));
+            everybody.push_str(&format!(" {port}"));
         }
         commands.extend([
-            "mc_mgrp_create 1".into(),
-            group,
-            "mc_node_associate 1 0".into(),
+            format!("mc_mgrp_create {EVERYBODY}"),
+            everybody,
+            format!("mc_node_associate {EVERYBODY} {MAX_NODES}"),
         ]);
         self.cli.run(&commands).map(drop)
     }
@@ -155,22 +158,19 @@ impl Running {
         for frame in &frames {
             pcap::put(&mut self.input, frame).map_err(io("the pipe"))?;
         }
-        let mut replies = vec![Reply::Sent(Vec::new()); packets.len()];
-        let mut marks = MARKS.len();
+        let mut marks = 0;
         wait_for(|| {
-            // What has left before the marks is sure to be found only once they are seen.
-            let all = marks == 0;
-            for (port, capture) in &mut self.outputs {
-                for frame in capture.frames().map_err(io("a capture"))? {
-                    if MARKS.contains(port) {
-                        marks -= 1;
-                        continue;
-                    }
-                    take(&mut replies, packets, first, *port, &frame)?;
-                }
+            for (_, capture) in &mut self.outputs[MAX_NODES..MAX_NODES + MARKS.len()] {
+                marks += capture.frames().map_err(io("a capture"))?.len();
             }
-            Ok(all.then_some(()))
+            Ok((marks == MARKS.len()).then_some(()))
         })?;
+        let mut replies = vec![Reply::Sent(Vec::new()); packets.len()];
+        for (port, capture) in &mut self.outputs {
+            for frame in capture.frames().map_err(io("a capture"))? {
+                take(&mut replies, packets, first, *port, &frame)?;
+            }
+        }
         Ok(replies)
     }
 }

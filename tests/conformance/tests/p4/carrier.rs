@@ -6,7 +6,7 @@ use rackmem_proto::wire::NodeId;
 /// Bytes of the three headers.
 const HEADERS: usize = 42;
 /// UDP ports of the switch and of every agent; requesters have others.
-const SWITCH_PORT: u16 = 4_000;
+pub const SWITCH_PORT: u16 = 4_000;
 pub const AGENT_PORT: u16 = 4_001;
 /// The switch's address; nodes count up from 10.0.0.1.
 pub const SWITCH_ADDRESS: u32 = 0x0a00_00fe;

@@ -13,6 +13,16 @@ use std::io::Write;
 use std::path::PathBuf;
 use tools::Tools;
 
+/// What is wrong with the program when it is compiled with `-DPLANT=n`, from 1.
+const PLANTS: [&str; 6] = [
+    "a second read unlock overwrites what the first one has said",
+    "an unlock leaves its score as it is, so that a second one releases again",
+    "a copy of a granted request keeps the lock that it has taken",
+    "any number that is not newer by less than half of them all is taken for old",
+    "the shadow node is told of no move",
+    "the provider is always the lowest member",
+];
+
 /// The tools, or a line that says which is missing.
 fn tools() -> Option<Tools> {
     let found = Tools::find();
@@ -59,5 +69,17 @@ fn random_sequences() {
             let (case, difference) = shrink(&mut bmv2, &case, difference);
             panic!("{difference}\n{}", text::write("random", &[case]));
         }
+    }
+}
+
+#[test]
+fn planted_differences() {
+    let Some(tools) = tools() else { return };
+    for (plant, what) in (1..).zip(PLANTS) {
+        let mut bmv2 = Bmv2::new(&tools, folder("plant"), Some(plant));
+        let caught = golden()
+            .iter()
+            .find_map(|case| replay(&mut bmv2, case).err());
+        assert!(caught.is_some(), "no golden packet shows that {what}");
     }
 }
