@@ -9,6 +9,7 @@ mod gate;
 mod golden;
 mod licences;
 mod process;
+mod rack;
 mod setup;
 mod step;
 mod tally;
@@ -66,6 +67,12 @@ const COMMANDS: &[Command] = &[
         usage: "golden [--check]",
         about: "Write golden packets and generated headers anew from the Rust program",
         run: golden::command,
+    },
+    Command {
+        name: "rack",
+        usage: "rack [OPTIONS] [-- COMMAND...] | rack DEED... | rack --help",
+        about: "A rack of hosts in network namespaces, to run things in, to look at and to break",
+        run: rack::command,
     },
     Command {
         name: "setup",
