@@ -89,8 +89,8 @@ control Known(in headers_t hdr, inout state_t s) {
     table known_requesters {
         key = {
             hdr.rackmem.kind: ternary;
-            hdr.rackmem.node_id: range;
-            hdr.rackmem.requester: range;
+            hdr.rackmem.node_id: ternary;
+            hdr.rackmem.requester: ternary;
         }
         actions = { known; @defaultonly NoAction; }
         const default_action = NoAction;

@@ -139,10 +139,7 @@ control Verdict(in headers_t hdr, inout state_t s) {
         s.verdict = REMOVED;
         s.reason = REASON_NONE;
     }
-    // What the first pass has decided. It had the lock to give back, so if it has refused, then not for want of it.
-    action as_decided() {
-        s.reason = REASON_INVALID;
-    }
+    action as_decided() { }
     table verdict {
         key = {
             s.work: exact;

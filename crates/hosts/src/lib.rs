@@ -25,7 +25,6 @@ mod error;
 mod guard;
 mod hosts;
 mod names;
-pub mod rack;
 mod run;
 mod state;
 

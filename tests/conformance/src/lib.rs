@@ -5,6 +5,7 @@
 //! can read ([`text`]). Another form of the program implements [`Implementation`] and is given to [`replay`]. [`random`]
 //! makes cases of thousands of packets, and [`shrink`] finds the few of them that show a difference.
 
+pub mod carrier;
 mod case;
 mod difference;
 pub mod generate;

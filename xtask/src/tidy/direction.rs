@@ -68,8 +68,8 @@ const LAYERS: &[Layer] = &[
     Layer {
         folder: "crates/hosts",
         below: &[],
-        tests: &[SIM],
-        outside: Some(&["nix"]),
+        tests: &[],
+        outside: Some(&[]),
     },
     Layer {
         folder: "apps/",

@@ -1,10 +1,13 @@
 //! Everything in the tree that is made from the Rust program: the golden packets, and the headers that C and P4 include.
 
 mod c;
+pub mod control;
 mod names;
 mod p4;
+mod ptf;
+mod stf;
 
-use crate::scenarios::TOPICS;
+use crate::scenarios::{TOPICS, golden};
 use crate::text;
 use std::path::Path;
 
@@ -32,6 +35,22 @@ pub fn all() -> Vec<Generated> {
     files.push(Generated {
         path: "switch/generated/wire.p4".into(),
         text: p4::header(),
+    });
+    for topic in TOPICS {
+        files.extend(
+            topic
+                .cases()
+                .iter()
+                .filter(|c| stf::can_say(c))
+                .map(|case| Generated {
+                    path: format!("switch/p4/tests/stf/{}-{}.stf", topic.name, case.name),
+                    text: stf::write(topic.name, case),
+                }),
+        );
+    }
+    files.push(Generated {
+        path: "switch/p4/tests/ptf/golden.json".into(),
+        text: ptf::write(&golden()),
     });
     files
 }

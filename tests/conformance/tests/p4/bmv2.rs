@@ -3,11 +3,12 @@
 //! BMv2 reads and writes capture files in place of interfaces. The one that it reads from is a pipe, so that packets come
 //! when the test wants them to; everything comes in by one port, because the program does not ask by which.
 
-use super::carrier::{self, AGENT_PORT, MARK_ADDRESS, SWITCH_ADDRESS, SWITCH_PORT};
+use super::carrier::{self, MARK_ADDRESS, SWITCH_ADDRESS};
 use super::cli::Cli;
 use super::pcap::{self, Growing};
 use super::registers;
 use super::tools::Tools;
+use rackmem_conformance::generate::control;
 use rackmem_conformance::{Implementation, Reply, Setup};
 use rackmem_proto::switch::Register;
 use rackmem_proto::wire::MAX_NODES;
@@ -21,8 +22,6 @@ use std::time::{Duration, Instant};
 const MARKS: [usize; 4] = [60, 61, 62, 63];
 const CPU: usize = 64;
 const INPUT: usize = 70;
-/// The multicast group of all nodes.
-const EVERYBODY: usize = 64;
 /// Packets between marks: fewer than a queue of BMv2 holds.
 const WINDOW: usize = 16;
 /// How long a busy machine may take to start a switch, or to take a window.
@@ -111,33 +110,12 @@ impl Running {
 
     /// Addresses and ports of everybody: what does not change from case to case.
     fn connect_rack(&mut self) -> Result<(), String> {
-        let mut commands = vec![format!(
-            "table_add RackmemIngress.hosts RackmemIngress.to_switch {SWITCH_ADDRESS} 1&&&1 {SWITCH_PORT}&&&0xffff => 1"
-        )];
+        let mut commands = control::rack_commands(MAX_NODES as u16);
         for (address, port) in (MARK_ADDRESS..).zip(MARKS) {
             commands.push(format!(
                 "table_add RackmemIngress.hosts RackmemIngress.to_port {address} 0&&&0 0&&&0 => {port} 1 2"
             ));
         }
-        let mut everybody = String::from("mc_node_create 0");
-        for (at, node) in (0..MAX_NODES as u16).enumerate() {
-            let port = node + 1;
-            let (mac, address) = (carrier::mac_of(node), carrier::address_of(node));
-            let bit = 1_u32 << node;
-            commands.push(format!(
-                "table_add RackmemEgress.copy.nodes RackmemEgress.copy.node {port} => {bit} {port} {mac} {address} {AGENT_PORT}"
-            ));
-            // A node's own group; BMv2 numbers the members of groups as they are made.
-            commands.push(format!("mc_mgrp_create {port}"));
-            commands.push(format!("mc_node_create 0 {port}"));
-            commands.push(format!("mc_node_associate {port} {at}"));
-            everybody.push_str(&format!(" {port}"));
-        }
-        commands.extend([
-            format!("mc_mgrp_create {EVERYBODY}"),
-            everybody,
-            format!("mc_node_associate {EVERYBODY} {MAX_NODES}"),
-        ]);
         self.cli.run(&commands).map(drop)
     }
 
@@ -145,7 +123,7 @@ impl Running {
         let first = self.number;
         let mut frames: Vec<Vec<u8>> = Vec::new();
         for packet in packets {
-            frames.push(carrier::wrap(SWITCH_ADDRESS, self.number, packet));
+            frames.push(carrier::to_address(SWITCH_ADDRESS, self.number, packet));
             self.number = self.number.wrapping_add(1);
         }
         let mark = self.number;
@@ -153,7 +131,7 @@ impl Running {
         frames.extend(
             (0..)
                 .zip(MARKS)
-                .map(|(nth, _)| carrier::wrap(MARK_ADDRESS + nth, mark, &[])),
+                .map(|(nth, _)| carrier::to_address(MARK_ADDRESS + nth, mark, &[])),
         );
         for frame in &frames {
             pcap::put(&mut self.input, frame).map_err(io("the pipe"))?;
@@ -275,26 +253,7 @@ impl Implementation for Bmv2<'_> {
             self.geometry = geometry;
         }
         self.setup = *setup;
-        let shadow = setup.shadow.map_or(0, |node| 1_u32 << node);
-        let mut commands = registers::reset(setup);
-        let table = "RackmemIngress.epoch.epochs";
-        commands.push(format!("table_clear {table}"));
-        commands.push(format!(
-            "table_add {table} RackmemIngress.epoch.serve {} => {} {shadow} {}",
-            setup.epoch,
-            setup.seed,
-            setup.sets - 1
-        ));
-        let table = "RackmemIngress.known.known_requesters";
-        commands.push(format!("table_clear {table}"));
-        // Requests and unlocks; ADD-TO-SWITCH; REMOVE-FROM-SWITCH.
-        let events = setup.requesters - 1;
-        for (kind, last) in [("0&&&0", events), ("0x1d&&&0xff", 63), ("0x1f&&&0xff", 63)] {
-            let nodes = setup.nodes - 1;
-            commands.push(format!(
-                "table_add {table} RackmemIngress.known.known {kind} 0->{nodes} 0->{last} => 1"
-            ));
-        }
+        let commands = control::case_commands(setup);
         self.running()?.cli.run(&commands).map(drop)
     }
 
@@ -304,7 +263,7 @@ impl Implementation for Bmv2<'_> {
     }
 
     fn freeze(&mut self) -> Result<(), String> {
-        let commands = ["table_clear RackmemIngress.epoch.epochs".into()];
+        let commands = [control::FREEZE.into()];
         self.running()?.cli.run(&commands).map(drop)
     }
 

@@ -1,56 +1,14 @@
-//! Ethernet, IPv4 and UDP around a packet: addresses of the rack that the tests make believe.
+//! What BMv2 is given and what leaves it: frames of the rack that golden packets make believe, told apart by a number.
 
+use rackmem_conformance::carrier::{
+    AGENT_PORT, HEADERS, SWITCH_PORT, address_of, mac_of, ones_sum,
+};
+pub use rackmem_conformance::carrier::{SWITCH_ADDRESS, to_address};
 use rackmem_conformance::{Port, Sent};
 use rackmem_proto::wire::NodeId;
 
-/// Bytes of the three headers.
-const HEADERS: usize = 42;
-/// UDP ports of the switch and of every agent; requesters have others.
-pub const SWITCH_PORT: u16 = 4_000;
-pub const AGENT_PORT: u16 = 4_001;
-/// The switch's address; nodes count up from 10.0.0.1.
-pub const SWITCH_ADDRESS: u32 = 0x0a00_00fe;
 /// Hosts that are no nodes: the first of those that packets are sent to which mark a time.
 pub const MARK_ADDRESS: u32 = 0x0a00_0100;
-
-/// A node's Ethernet address.
-pub fn mac_of(node: NodeId) -> u64 {
-    0x0200_0000_0000 | u64::from(node)
-}
-
-/// A node's IPv4 address.
-pub fn address_of(node: NodeId) -> u32 {
-    0x0a00_0001 + u32::from(node)
-}
-
-/// A datagram for `to`. `number` is in the IPv4 header's identification, which the switch leaves alone.
-pub fn wrap(to: u32, number: u16, payload: &[u8]) -> Vec<u8> {
-    let udp = (payload.len() + 8) as u16;
-    let mut frame = Vec::with_capacity(HEADERS + payload.len());
-    frame.extend_from_slice(&[2, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0, 0xaa, 8, 0]);
-    frame.extend_from_slice(&[0x45, 0]);
-    for half in [udp + 20, number, 0, 0x4011, 0] {
-        frame.extend_from_slice(&half.to_be_bytes());
-    }
-    frame.extend_from_slice(&0x0a00_00aa_u32.to_be_bytes());
-    frame.extend_from_slice(&to.to_be_bytes());
-    let sum = !ones_sum(&frame[14..34]);
-    frame[24..26].copy_from_slice(&sum.to_be_bytes());
-    for half in [50_000, SWITCH_PORT, udp, 0] {
-        frame.extend_from_slice(&half.to_be_bytes());
-    }
-    frame.extend_from_slice(payload);
-    frame
-}
-
-fn ones_sum(bytes: &[u8]) -> u16 {
-    let sum: u32 = bytes
-        .chunks_exact(2)
-        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
-        .sum();
-    let folded = (sum & 0xffff) + (sum >> 16);
-    ((folded & 0xffff) + (folded >> 16)) as u16
-}
 
 fn half(frame: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([frame[at], frame[at + 1]])

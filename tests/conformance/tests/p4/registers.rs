@@ -40,13 +40,6 @@ fn all(setup: &Setup) -> impl Iterator<Item = String> {
         .chain(OF_A_ROW.map(|row| row.0.into()))
 }
 
-/// Commands that make all of them zero.
-pub fn reset(setup: &Setup) -> Vec<String> {
-    all(setup)
-        .map(|name| format!("register_reset {name}"))
-        .collect()
-}
-
 /// Commands that read them.
 pub fn read(setup: &Setup) -> Vec<String> {
     all(setup)

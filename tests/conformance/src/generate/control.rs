@@ -1,0 +1,254 @@
+//! What the control plane of the P4 program writes: its tables and groups (docs/p4.md), as rows that each test format spells its own way.
+
+use crate::Setup;
+use crate::carrier::{AGENT_PORT, SWITCH_ADDRESS, SWITCH_PORT, address_of, mac_of, port_of};
+use rackmem_proto::flowcc::migration::MAX_MOVES;
+use rackmem_proto::wire::{Kind, NodeId};
+
+/// The multicast group of all nodes; the group of one has the number of its port.
+const EVERYBODY: u16 = 64;
+
+/// What a row matches.
+#[derive(Clone, Copy)]
+enum Match {
+    Exact(u64),
+    /// Value, mask, width in bits.
+    Ternary(u64, u64, usize),
+}
+
+/// A row of a table.
+struct Row {
+    table: &'static str,
+    keys: Vec<(&'static str, Match)>,
+    action: &'static str,
+    arguments: Vec<(&'static str, u64)>,
+}
+
+impl Row {
+    fn is_ternary(&self) -> bool {
+        let ternary = |key: &(&str, Match)| matches!(key.1, Match::Ternary(..));
+        self.keys.iter().any(ternary)
+    }
+
+    /// As BMv2's command line has it.
+    fn command(&self) -> String {
+        let mut text = format!("table_add {} {}", self.table, self.action);
+        for (_, key) in &self.keys {
+            match key {
+                Match::Exact(value) => text += &format!(" {value}"),
+                Match::Ternary(value, mask, _) => text += &format!(" {value}&&&{mask}"),
+            }
+        }
+        text += " =>";
+        for (_, value) in &self.arguments {
+            text += &format!(" {value}");
+        }
+        if self.is_ternary() {
+            text += " 1";
+        }
+        text
+    }
+
+    /// As an STF file has it.
+    fn stf(&self) -> String {
+        let mut text = format!("add {}", self.table);
+        if self.is_ternary() {
+            text += " 1";
+        }
+        for (name, key) in &self.keys {
+            text += &match key {
+                Match::Exact(value) => format!(" {name}:{value}"),
+                Match::Ternary(value, mask, bits) => {
+                    let digit = |bit: usize| match (mask >> bit & 1, value >> bit & 1) {
+                        (0, _) => '*',
+                        (_, 0) => '0',
+                        _ => '1',
+                    };
+                    let digits: String = (0..*bits).rev().map(digit).collect();
+                    format!(" {name}:0b{digits}")
+                }
+            };
+        }
+        let argument = |(name, value): &(&str, u64)| format!("{name}:{value}");
+        let arguments: Vec<String> = self.arguments.iter().map(argument).collect();
+        text + &format!(" {}({})", self.action, arguments.join(", "))
+    }
+}
+
+/// The numbers below `count`, as values under masks of 16 bits.
+pub fn below(count: u16) -> Vec<(u16, u16)> {
+    let mut rows = Vec::new();
+    let mut from = 0;
+    while from < count {
+        let mut size = 1 << (count - from).ilog2();
+        while from % size != 0 {
+            size >>= 1;
+        }
+        rows.push((from, !(size - 1)));
+        from += size;
+    }
+    rows
+}
+
+/// Where everybody is.
+fn hosts(nodes: u16) -> Vec<Row> {
+    let mut rows = vec![Row {
+        table: "RackmemIngress.hosts",
+        keys: vec![
+            ("hdr.ipv4.to", Match::Exact(SWITCH_ADDRESS.into())),
+            ("udp", Match::Ternary(1, 1, 1)),
+            ("hdr.udp.to", Match::Ternary(SWITCH_PORT.into(), 0xffff, 16)),
+        ],
+        action: "RackmemIngress.to_switch",
+        arguments: Vec::new(),
+    }];
+    rows.extend((0..nodes).map(|node: NodeId| Row {
+        table: "RackmemEgress.copy.nodes",
+        keys: vec![("port", Match::Exact(port_of(node).into()))],
+        action: "RackmemEgress.copy.node",
+        arguments: vec![
+            ("bit_of_node", 1 << node),
+            ("number_and_1", u64::from(node) + 1),
+            ("mac", mac_of(node)),
+            ("address", address_of(node).into()),
+            ("agent_port", AGENT_PORT.into()),
+        ],
+    }));
+    rows
+}
+
+/// What is served, and who may ask.
+fn service(setup: &Setup) -> Vec<Row> {
+    let mut rows = vec![Row {
+        table: "RackmemIngress.epoch.epochs",
+        keys: vec![("hdr.rackmem.epoch", Match::Exact(setup.epoch.into()))],
+        action: "RackmemIngress.epoch.serve",
+        arguments: vec![
+            ("seed", setup.seed.into()),
+            ("shadow", setup.shadow.map_or(0, |node| 1 << node)),
+            ("sets_mask", u64::from(setup.sets) - 1),
+        ],
+    }];
+    let kind = |kind: Kind| Match::Ternary(kind as u64, 0xff, 8);
+    for (node, nodes) in below(setup.nodes) {
+        let mut known = |kind: Match, slots| {
+            rows.extend(below(slots).into_iter().map(|(slot, mask)| Row {
+                table: "RackmemIngress.known.known_requesters",
+                keys: vec![
+                    ("hdr.rackmem.kind", kind),
+                    (
+                        "hdr.rackmem.node_id",
+                        Match::Ternary(node.into(), nodes.into(), 16),
+                    ),
+                    (
+                        "hdr.rackmem.requester",
+                        Match::Ternary(slot.into(), mask.into(), 16),
+                    ),
+                ],
+                action: "RackmemIngress.known.known",
+                arguments: Vec::new(),
+            }));
+        };
+        known(Match::Ternary(0, 0, 8), setup.requesters);
+        known(kind(Kind::AddToSwitch), MAX_MOVES as u16);
+        known(kind(Kind::RemoveFromSwitch), MAX_MOVES as u16);
+    }
+    rows
+}
+
+/// The groups of single nodes, and the one of all.
+fn groups(nodes: u16) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut all = String::new();
+    for (member, port) in (0..nodes).map(port_of).enumerate() {
+        lines.push(format!("mc_mgrp_create {port}"));
+        lines.push(format!("mc_node_create 0 {port}"));
+        // BMv2 numbers the members of groups as they are made.
+        lines.push(format!("mc_node_associate {port} {member}"));
+        all += &format!(" {port}");
+    }
+    lines.push(format!("mc_mgrp_create {EVERYBODY}"));
+    lines.push(format!("mc_node_create 0{all}"));
+    lines.push(format!("mc_node_associate {EVERYBODY} {nodes}"));
+    lines
+}
+
+/// Statements of an STF file that set up the switch of a case.
+pub fn stf(setup: &Setup) -> Vec<String> {
+    let rows = hosts(setup.nodes).into_iter().chain(service(setup));
+    let mut lines: Vec<String> = rows.map(|row| row.stf()).collect();
+    lines.extend(groups(setup.nodes));
+    lines
+}
+
+/// Lines of BMv2's command line for the rack: once for all cases.
+pub fn rack_commands(nodes: u16) -> Vec<String> {
+    let rows = hosts(nodes).into_iter();
+    let mut lines: Vec<String> = rows.map(|row| row.command()).collect();
+    lines.extend(groups(nodes));
+    lines
+}
+
+/// Lines that start over for a case: empty registers, its epoch, who may ask.
+pub fn case_commands(setup: &Setup) -> Vec<String> {
+    let mut lines = Vec::new();
+    for way in 0..setup.ways {
+        for array in ["tag", "lock", "status", "copyset"] {
+            lines.push(format!("register_reset RackmemIngress.way{way}.{array}"));
+        }
+    }
+    for array in [
+        "row_seq.seq",
+        "row_route.provider",
+        "row_route.status",
+        "row_score.score",
+    ] {
+        lines.push(format!("register_reset RackmemIngress.{array}"));
+    }
+    for table in [
+        "RackmemIngress.epoch.epochs",
+        "RackmemIngress.known.known_requesters",
+    ] {
+        lines.push(format!("table_clear {table}"));
+    }
+    lines.extend(service(setup).iter().map(Row::command));
+    lines
+}
+
+/// The line that freezes the switch.
+pub const FREEZE: &str = "table_clear RackmemIngress.epoch.epochs";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_below_a_count_are_a_few_masks() {
+        for count in [0, 1, 2, 3, 4, 5, 31, 32, 33, 48, 64] {
+            for number in 0..128u16 {
+                let matches = below(count)
+                    .iter()
+                    .filter(|(value, mask)| number & mask == *value)
+                    .count();
+                assert_eq!(matches, usize::from(number < count), "{number} of {count}");
+            }
+        }
+        assert_eq!(below(4), [(0, 0xfffc)]);
+    }
+
+    #[test]
+    fn a_row_is_spelled_for_both() {
+        let setup = Setup::default();
+        let rows = service(&setup);
+        assert_eq!(
+            rows[0].command(),
+            "table_add RackmemIngress.epoch.epochs RackmemIngress.epoch.serve 7 => 0 8 3"
+        );
+        assert_eq!(
+            rows[2].stf(),
+            "add RackmemIngress.known.known_requesters 1 hdr.rackmem.kind:0b00011101 \
+             hdr.rackmem.node_id:0b00000000000000** hdr.rackmem.requester:0b0000000000****** \
+             RackmemIngress.known.known()"
+        );
+    }
+}
