@@ -139,7 +139,10 @@ control Verdict(in headers_t hdr, inout state_t s) {
         s.verdict = REMOVED;
         s.reason = REASON_NONE;
     }
-    action as_decided() { }
+    // What the first pass has decided. It had the lock to give back, so if it has refused, then not for want of it.
+    action as_decided() {
+        s.reason = REASON_INVALID;
+    }
     table verdict {
         key = {
             s.work: exact;

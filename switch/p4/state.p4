@@ -19,7 +19,7 @@ const work_t WORK_REMOVE = 4;
 const work_t WORK_CONTROL = 5;
 
 // What a resubmitted packet has come back for. No packet comes back twice.
-typedef bit<4> step_t;
+typedef bit<8> step_t;
 const step_t STEP_FRESH = 0;   // it has not been here yet
 const step_t STEP_UNDO = 1;    // give back the lock that its first pass took, then do what that pass decided
 const step_t STEP_RELEASE = 2; // an unlock that has taken its authority from the score
@@ -83,7 +83,7 @@ const bit<16> LOCK_WRITER = 0x8000;
 const bit<16> LOCK_MAX_READERS = 0x7fff;
 
 // What becomes of a packet.
-typedef bit<4> verdict_t;
+typedef bit<8> verdict_t;
 const verdict_t DROP = 0;
 const verdict_t GRANTED = 1;
 const verdict_t REFUSED = 2;
@@ -123,7 +123,6 @@ struct state_t {
     // What a resubmitted packet has come back for, and what its first pass has decided.
     AGAIN step_t    step;
     AGAIN verdict_t verdict;
-    AGAIN bit<8>    reason;
     AGAIN bit<8>    status;
     AGAIN bit<8>    provider;
     AGAIN bit<32>   copyset;
@@ -167,6 +166,7 @@ struct state_t {
     order_t    order;
     score_t    score;
     bit<1>     undo;
+    bit<8>     reason;
     // Where to, or through the program once more.
     bit<16>    my_group;
     bit<16>    home_group;

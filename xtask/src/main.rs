@@ -8,7 +8,9 @@ mod fuzz;
 mod gate;
 mod golden;
 mod licences;
+mod p4;
 mod process;
+mod rack;
 mod setup;
 mod step;
 mod tally;
@@ -66,6 +68,18 @@ const COMMANDS: &[Command] = &[
         usage: "golden [--check]",
         about: "Write golden packets and generated headers anew from the Rust program",
         run: golden::command,
+    },
+    Command {
+        name: "rack",
+        usage: "rack [OPTIONS] [-- COMMAND...] | rack DEED... | rack --help",
+        about: "A rack of hosts in network namespaces, to run things in, to look at and to break",
+        run: rack::command,
+    },
+    Command {
+        name: "p4",
+        usage: "p4",
+        about: "The switch program in P4 with the real compilers and BMv2, as far as they are on the PATH",
+        run: p4::command,
     },
     Command {
         name: "setup",

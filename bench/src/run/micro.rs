@@ -49,15 +49,15 @@ impl Default for Options {
     }
 }
 
-const BLOCK: usize = 4096;
+pub(super) const BLOCK: usize = 4096;
 /// All private data of a node.
-const PRIVATE: usize = 4 << 20;
+pub(super) const PRIVATE: usize = 4 << 20;
 /// All shared data.
-const SHARED: usize = 1 << 20;
+pub(super) const SHARED: usize = 1 << 20;
 /// A node's cache.
-const CACHE: usize = 4 << 20;
+pub(super) const CACHE: usize = 4 << 20;
 /// Operations between two looks at the clock.
-const BATCH: u64 = 32;
+pub(super) const BATCH: u64 = 32;
 
 /// Runs it. With a file, what all clients do and are told goes there; each then does [`recorded::MAX_OPERATIONS`] at
 /// most in a case, and has its record to keep: compare such rates with none but their like.
@@ -181,14 +181,14 @@ fn at_home(rack: &Rack) -> u64 {
     rack.metrics().nodes.iter().map(|node| node.at_home).sum()
 }
 
-struct Worker<'a> {
-    words: Words<'a>,
-    shared: &'a [u64],
-    private: u64,
-    sharing: u8,
-    options: &'a Options,
-    random: fastrand::Rng,
-    last: u64,
+pub(super) struct Worker<'a> {
+    pub(super) words: Words<'a>,
+    pub(super) shared: &'a [u64],
+    pub(super) private: u64,
+    pub(super) sharing: u8,
+    pub(super) options: &'a Options,
+    pub(super) random: fastrand::Rng,
+    pub(super) last: u64,
 }
 
 impl Worker<'_> {
@@ -196,7 +196,7 @@ impl Worker<'_> {
         self.random.u8(..100) < percent
     }
 
-    fn step(&mut self) -> rackmem::Result<Done> {
+    pub(super) fn step(&mut self) -> rackmem::Result<Done> {
         if !self.percent(self.options.locality) {
             self.last = if self.percent(self.sharing) {
                 let part = self.shared[self.random.usize(..self.shared.len())];

@@ -8,6 +8,8 @@ pub mod kv;
 mod kv_recorded;
 pub mod loss;
 pub mod micro;
+pub mod micro_hosts;
+pub mod micro_member;
 pub mod miss;
 mod resp;
 pub mod sim;

@@ -23,6 +23,7 @@ for port in $(ip -n "$1" -o link show type veth | sed 's/^[0-9]*: \([^@:]*\).*/\
     ip -n "$1" link del "$port"
 done
 for ns in "$@"; do ip netns del "$ns"; done
+rm -rf "$state.d"
 rm -f "$state"
 "#;
 

@@ -4,6 +4,9 @@ use crate::error::{Error, Result};
 use crate::guard::Guard;
 use crate::names::{self, BRIDGE, MAX_HOSTS, MTU, Place, UPLINK, namespace, port, port_index};
 use crate::{run, state};
+use nix::sched::CloneFlags;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,6 +17,8 @@ pub struct Hosts {
     guard: Option<Guard>,
 }
 
+/// Where `ip` keeps namespaces.
+const NAMESPACES: &str = "/run/netns";
 /// Racks of this process so far.
 static RACKS: AtomicU32 = AtomicU32::new(0);
 
@@ -148,6 +153,11 @@ impl Hosts {
         std::iter::once(Place::Switch).chain((0..self.count).map(Place::Host))
     }
 
+    /// A folder of the rack's own, which is removed with it.
+    pub fn folder(&self) -> PathBuf {
+        state::folder(&self.name)
+    }
+
     /// The network namespace of a place, as `ip netns` knows it.
     pub fn namespace(&self, place: Place) -> String {
         namespace(&self.name, place)
@@ -164,6 +174,21 @@ impl Hosts {
         command.args(["netns", "exec", &self.namespace(place)]);
         command.arg(program);
         command
+    }
+
+    /// Does something in a place, in a thread of its own; sockets that it makes stay there wherever they are used.
+    pub fn within<T: Send>(&self, place: Place, work: impl FnOnce() -> T + Send) -> Result<T> {
+        self.known(place)?;
+        let namespace = File::open(Path::new(NAMESPACES).join(self.namespace(place)))?;
+        let enter = move || {
+            // This thread only, which ends with the work.
+            nix::sched::setns(namespace, CloneFlags::CLONE_NEWNET).map_err(std::io::Error::from)?;
+            Ok(work())
+        };
+        std::thread::scope(|scope| match scope.spawn(enter).join() {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
     }
 
     /// The processes that run in a place.

@@ -25,6 +25,7 @@ mod error;
 mod guard;
 mod hosts;
 mod names;
+pub mod rack;
 mod run;
 mod state;
 

@@ -29,6 +29,11 @@ pub fn file(rack: &str) -> PathBuf {
     Path::new(FOLDER).join(rack)
 }
 
+/// The folder of a rack; no rack has such a name.
+pub fn folder(rack: &str) -> PathBuf {
+    Path::new(FOLDER).join(format!("{rack}.d"))
+}
+
 /// A file of this process's own, whose name is none of a rack.
 fn draft(rack: &str) -> PathBuf {
     Path::new(FOLDER).join(format!(".{rack}.{}", std::process::id()))
@@ -60,7 +65,8 @@ pub fn disown(rack: &str, hosts: usize) -> Result<()> {
 
 /// Gives the name back.
 pub fn release(rack: &str) {
-    // It may be gone already.
+    // They may be gone already.
+    let _ = std::fs::remove_dir_all(folder(rack));
     let _ = std::fs::remove_file(file(rack));
 }
 

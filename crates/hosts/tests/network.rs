@@ -2,12 +2,18 @@
 
 use rackmem_hosts::{Error, Hosts, Place, address, cleanup, found, mac, port_index};
 use std::io::{BufRead, BufReader, Write};
-use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::net::{SocketAddr, UdpSocket};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Between two tries.
+const SHORT: Duration = Duration::from_millis(50);
 
 /// Whether racks can be made here; says so if not.
 fn possible() -> bool {
@@ -18,85 +24,75 @@ fn possible() -> bool {
     probe.is_ok()
 }
 
-/// A UDP echo, in bash's and Python's absence: this test's own program, run again in a host.
-fn within(hosts: &Hosts, place: Place, test: &str, what: &str) -> Child {
-    let own = std::env::current_exe().expect("this program");
-    hosts
-        .command(place, own)
-        .args(["--exact", test, "--nocapture", "--test-threads", "1"])
-        .env("RACKMEM_HOSTS_TEST", what)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("it starts")
-}
-
+/// What a test's own program is asked to do when it is run again.
 fn asked() -> Option<String> {
     std::env::var("RACKMEM_HOSTS_TEST").ok()
 }
 
-fn at(place: Place) -> SocketAddr {
-    SocketAddr::from((address(place), 7000))
+/// Answers datagrams in a place, until the rack is dropped with its socket.
+struct Echo {
+    at: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
 }
 
-/// Not a test of its own: answers datagrams for whoever starts it in a host.
-#[test]
-fn echo() {
-    let Some(own) = asked() else { return };
-    let socket = std::net::UdpSocket::bind(own).expect("the address is there");
-    println!("ready");
-    let mut packet = [0; 2000];
-    loop {
-        let (length, from) = socket.recv_from(&mut packet).expect("a datagram");
-        socket.send_to(&packet[..length], from).expect("an answer");
-    }
-}
-
-/// Not a test of its own: asks an echo until it answers or, with `no` before the address, that it does not.
-#[test]
-fn ask() {
-    let Some(whom) = asked() else { return };
-    let (silent, whom) = match whom.strip_prefix("no ") {
-        Some(whom) => (true, whom.to_owned()),
-        None => (false, whom),
-    };
-    let socket = std::net::UdpSocket::bind("0.0.0.0:0").expect("a port");
-    let short = Duration::from_millis(100);
-    socket.set_read_timeout(Some(short)).expect("a timeout");
-    let end = Instant::now() + if silent { 5 * short } else { PATIENCE };
-    // As large as a packet on the cable can be.
-    let (sent, mut packet) = ([7; 1472], [0; 2000]);
-    while Instant::now() < end {
-        let _ = socket.send_to(&sent, &whom);
-        if socket
-            .recv(&mut packet)
-            .is_ok_and(|length| length == sent.len())
-        {
-            assert!(!silent, "{whom} is heard");
-            return;
+impl Echo {
+    fn start(hosts: &Hosts, place: Place) -> Echo {
+        let at = SocketAddr::from((address(place), 7000));
+        let socket = hosts.within(place, || UdpSocket::bind(at)).unwrap();
+        let socket = socket.expect("the address is there");
+        socket.set_read_timeout(Some(SHORT)).expect("a timeout");
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let answer = move || {
+            let mut packet = [0; 2000];
+            while !stopped.load(Relaxed) {
+                if let Ok((length, from)) = socket.recv_from(&mut packet) {
+                    let _ = socket.send_to(&packet[..length], from);
+                }
+            }
+        };
+        Echo {
+            at,
+            stop,
+            thread: Some(std::thread::spawn(answer)),
         }
     }
-    assert!(silent, "{whom} is not heard");
+
+    /// Whether it is heard in a host within so long.
+    fn answers(&self, hosts: &Hosts, host: usize, within: Duration) -> bool {
+        let socket = hosts.within(Place::Host(host), || UdpSocket::bind("0.0.0.0:0"));
+        let socket = socket.unwrap().expect("a port");
+        socket.set_read_timeout(Some(SHORT)).expect("a timeout");
+        // As large as a packet on the cable can be.
+        let (sent, mut packet) = ([7; 1472], [0; 2000]);
+        let end = Instant::now() + within;
+        while Instant::now() < end {
+            let _ = socket.send_to(&sent, self.at);
+            let heard = socket.recv(&mut packet);
+            if heard.is_ok_and(|length| length == sent.len()) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn heard(&self, hosts: &Hosts, host: usize) -> bool {
+        self.answers(hosts, host, PATIENCE)
+    }
+
+    fn silent(&self, hosts: &Hosts, host: usize) -> bool {
+        !self.answers(hosts, host, 5 * SHORT)
+    }
 }
 
-fn echo_in(hosts: &Hosts, place: Place) -> Child {
-    let mut child = within(hosts, place, "echo", &at(place).to_string());
-    let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-    let mut lines = lines.map_while(Result::ok);
-    assert!(lines.any(|line| line.contains("ready")), "no echo");
-    child
-}
-
-/// Whether an echo hears a host.
-fn hears(hosts: &Hosts, from: usize, whom: Place, silent: bool) -> bool {
-    let what = if silent {
-        format!("no {}", at(whom))
-    } else {
-        at(whom).to_string()
-    };
-    let mut child = within(hosts, Place::Host(from), "ask", &what);
-    child.wait().expect("it ends").success()
+impl Drop for Echo {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
 }
 
 fn namespaces_of(rack: &str) -> bool {
@@ -111,30 +107,49 @@ fn hosts_reach_each_other_and_the_switch_through_cables_that_can_be_cut() {
         return;
     }
     let hosts = Hosts::start(3).unwrap();
-    let mut echoes: Vec<Child> = hosts.places().map(|place| echo_in(&hosts, place)).collect();
-    for place in [Place::Switch, Place::Host(1), Place::Host(2)] {
-        assert!(hears(&hosts, 0, place, false), "{place}");
+    let [switch, one, two] =
+        [Place::Switch, Place::Host(1), Place::Host(2)].map(|place| Echo::start(&hosts, place));
+    for echo in [&switch, &one, &two] {
+        assert!(echo.heard(&hosts, 0), "{}", echo.at);
     }
     hosts.cut(2).unwrap();
-    assert!(hears(&hosts, 0, Place::Host(2), true));
-    assert!(hears(&hosts, 2, Place::Switch, true));
-    assert!(
-        hears(&hosts, 0, Place::Host(1), false),
-        "others are not cut off"
-    );
+    assert!(two.silent(&hosts, 0));
+    assert!(switch.silent(&hosts, 2));
+    assert!(one.heard(&hosts, 0), "others are not cut off");
     hosts.mend(2).unwrap();
-    assert!(hears(&hosts, 0, Place::Host(2), false));
-    // A dead host's processes are gone, and only its.
-    assert_eq!(hosts.kill(Place::Host(2)).unwrap(), 1);
-    assert!(hosts.processes(Place::Host(2)).unwrap().is_empty());
-    assert!(hears(&hosts, 0, Place::Host(2), true));
-    assert!(hears(&hosts, 0, Place::Host(1), false));
+    assert!(two.heard(&hosts, 0));
     assert!(matches!(hosts.cut(3), Err(Error::Size(_))));
+}
+
+#[test]
+fn a_dead_host_has_no_process_and_the_others_have_theirs() {
+    if !possible() {
+        return;
+    }
+    let hosts = Hosts::start(2).unwrap();
+    let sleep = |host: usize| {
+        let mut shell = hosts.command(Place::Host(host), "sh");
+        shell
+            .args(["-c", "sleep 1000 & sleep 1000"])
+            .spawn()
+            .expect("a shell")
+    };
+    let mut shells = [sleep(0), sleep(1)];
+    let end = Instant::now() + PATIENCE;
+    while [0, 1]
+        .iter()
+        .any(|&host| hosts.processes(Place::Host(host)).unwrap().len() < 3)
+    {
+        assert!(Instant::now() < end, "the shells have not started");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(hosts.kill(Place::Host(1)).unwrap(), 3);
+    assert!(hosts.processes(Place::Host(1)).unwrap().is_empty());
+    assert!(!shells[1].wait().expect("it was killed").success());
+    assert_eq!(hosts.processes(Place::Host(0)).unwrap().len(), 3);
     let name = hosts.name().to_owned();
     hosts.tear_down().unwrap();
-    for echo in &mut echoes {
-        assert!(!echo.wait().expect("it was killed").success());
-    }
+    assert!(!shells[0].wait().expect("it was killed").success());
     assert!(!namespaces_of(&name));
     assert!(matches!(Hosts::open(&name), Err(Error::Unknown(_))));
 }
@@ -173,8 +188,10 @@ fn racks_are_apart_and_a_name_is_given_once() {
         return;
     }
     let (one, two) = (Hosts::start(1).unwrap(), Hosts::start(1).unwrap());
-    let echo = echo_in(&one, Place::Host(0));
-    assert!(hears(&two, 0, Place::Host(0), true), "the same address");
+    let [echo, other] = [&one, &two].map(|hosts| Echo::start(hosts, Place::Switch));
+    assert!(echo.heard(&one, 0) && echo.heard(&two, 0));
+    drop(other);
+    assert!(echo.silent(&two, 0), "the same address is another's");
     assert!(matches!(
         Hosts::start_as(one.name(), 1),
         Err(Error::Taken(_))
@@ -184,7 +201,6 @@ fn racks_are_apart_and_a_name_is_given_once() {
         "the second try leaves the first rack alone"
     );
     drop(one);
-    assert!(!echo.wait_with_output().expect("killed").status.success());
     assert!(namespaces_of(two.name()));
 }
 

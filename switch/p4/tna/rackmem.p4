@@ -24,9 +24,8 @@ const PortId_t CPU_PORT = 64;
 
 // What goes with a packet that is resubmitted.
 header again_t {
-    bit<4>  step;
-    bit<4>  verdict;
-    bit<8>  reason;
+    bit<8>  step;
+    bit<8>  verdict;
     bit<8>  status;
     bit<8>  provider;
     bit<32> copyset;
@@ -42,6 +41,7 @@ header bridge_t {
 
 struct ingress_t {
     state_t s;
+    again_t again;
     bridge_t bridge;
 }
 
@@ -51,13 +51,11 @@ struct egress_t {
 
 parser IngressParser(packet_in packet, out headers_t hdr, out ingress_t meta, out ingress_intrinsic_metadata_t ig) {
     Carrier() carrier;
-    again_t again;
 
     state start {
         packet.extract(ig);
         meta.s.step = STEP_FRESH;
         meta.s.verdict = DROP;
-        meta.s.reason = 0;
         meta.s.status = 0;
         meta.s.provider = 0;
         meta.s.copyset = 0;
@@ -71,13 +69,12 @@ parser IngressParser(packet_in packet, out headers_t hdr, out ingress_t meta, ou
         transition headers;
     }
     state resubmitted {
-        packet.extract(again);
-        meta.s.step = again.step;
-        meta.s.verdict = again.verdict;
-        meta.s.reason = again.reason;
-        meta.s.status = again.status;
-        meta.s.provider = again.provider;
-        meta.s.copyset = again.copyset;
+        packet.extract(meta.again);
+        meta.s.step = meta.again.step;
+        meta.s.verdict = meta.again.verdict;
+        meta.s.status = meta.again.status;
+        meta.s.provider = meta.again.provider;
+        meta.s.copyset = meta.again.copyset;
         transition headers;
     }
     state headers {
@@ -360,7 +357,7 @@ control IngressDeparser(packet_out packet, inout headers_t hdr, in ingress_t met
     Resubmit(RESUBMIT) resubmit;
     apply {
         if (for_deparser.resubmit_type == RESUBMIT) {
-            resubmit.emit<again_t>({ meta.s.step, meta.s.verdict, meta.s.reason, meta.s.status, meta.s.provider, meta.s.copyset });
+            resubmit.emit<again_t>({ meta.s.step, meta.s.verdict, meta.s.status, meta.s.provider, meta.s.copyset });
         }
         packet.emit(meta.bridge);
         packet.emit(hdr);

@@ -68,8 +68,8 @@ const LAYERS: &[Layer] = &[
     Layer {
         folder: "crates/hosts",
         below: &[],
-        tests: &[],
-        outside: Some(&[]),
+        tests: &[SIM],
+        outside: Some(&["nix"]),
     },
     Layer {
         folder: "apps/",

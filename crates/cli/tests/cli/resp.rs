@@ -1,6 +1,6 @@
 //! A client of Redis' protocol, no larger than the tests need.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -27,7 +27,11 @@ pub struct Client {
 impl Client {
     /// Connects. An answer that does not come in half a minute fails the test.
     pub fn connect(addr: SocketAddr) -> Client {
-        let stream = TcpStream::connect(addr).expect("a connection");
+        Client::over(TcpStream::connect(addr).expect("a connection"))
+    }
+
+    /// Over a connection that there is.
+    pub fn over(stream: TcpStream) -> Client {
         let limit = Some(Duration::from_secs(30));
         stream.set_read_timeout(limit).expect("a limit");
         stream.set_nodelay(true).expect("an option");
@@ -38,44 +42,50 @@ impl Client {
 
     /// Sends a command and waits for its answer.
     pub fn call(&mut self, words: &[&str]) -> Answer {
+        self.try_call(words).expect("an answer")
+    }
+
+    /// The same where the server may die; after an error the connection is of no use any more.
+    pub fn try_call(&mut self, words: &[&str]) -> io::Result<Answer> {
         let mut request = format!("*{}\r\n", words.len());
         for word in words {
             request.push_str(&format!("${}\r\n{word}\r\n", word.len()));
         }
-        let sent = self.stream.get_mut().write_all(request.as_bytes());
-        sent.expect("the server reads");
+        self.stream.get_mut().write_all(request.as_bytes())?;
         self.answer()
     }
 
-    fn answer(&mut self) -> Answer {
-        let line = self.line();
+    fn answer(&mut self) -> io::Result<Answer> {
+        let line = self.line()?;
         let (kind, rest) = line.split_at(1);
-        match kind {
+        Ok(match kind {
             "+" => Answer::Text(rest.to_owned()),
             "-" => Answer::Error(rest.to_owned()),
             ":" => Answer::Int(rest.parse().expect("an integer")),
             "$" if rest == "-1" => Answer::Nil,
-            "$" => self.bulk(rest.parse().expect("a length")),
+            "$" => self.bulk(rest.parse().expect("a length"))?,
             "*" if rest == "-1" => Answer::Nil,
             "*" => {
                 let count: usize = rest.parse().expect("a count");
-                Answer::List((0..count).map(|_| self.answer()).collect())
+                let answers = (0..count).map(|_| self.answer());
+                Answer::List(answers.collect::<io::Result<_>>()?)
             }
             _ => panic!("not RESP: {line:?}"),
-        }
+        })
     }
 
-    fn line(&mut self) -> String {
+    fn line(&mut self) -> io::Result<String> {
         let mut line = String::new();
-        let length = self.stream.read_line(&mut line).expect("an answer");
-        assert!(length > 0, "the server hung up");
-        line.trim_end().to_owned()
+        if self.stream.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(line.trim_end().to_owned())
     }
 
-    fn bulk(&mut self, length: usize) -> Answer {
+    fn bulk(&mut self, length: usize) -> io::Result<Answer> {
         let mut bytes = vec![0; length + 2];
-        self.stream.read_exact(&mut bytes).expect("a value");
+        self.stream.read_exact(&mut bytes)?;
         bytes.truncate(length);
-        Answer::Text(String::from_utf8(bytes).expect("text"))
+        Ok(Answer::Text(String::from_utf8(bytes).expect("text")))
     }
 }

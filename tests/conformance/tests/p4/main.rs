@@ -8,7 +8,9 @@ mod registers;
 mod tools;
 
 use bmv2::Bmv2;
-use rackmem_conformance::{golden, replay, replay_loaded, sequence, shrink, text};
+use rackmem_conformance::{
+    Case, Setup, again, golden, replay, replay_loaded, sequence, shrink, text,
+};
 use std::io::Write;
 use std::path::PathBuf;
 use tools::Tools;
@@ -69,6 +71,26 @@ fn random_sequences() {
             let (case, difference) = shrink(&mut bmv2, &case, difference);
             panic!("{difference}\n{}", text::write("random", &[case]));
         }
+    }
+}
+
+/// The same packets to a switch of the default size, where fewer tags collide.
+#[test]
+fn full_size() {
+    let Some(tools) = tools() else { return };
+    let mut bmv2 = Bmv2::new(&tools, folder("full"), None);
+    let small = sequence(1, 1_000);
+    let packets: Vec<_> = small.steps.iter().map(|step| step.packet.clone()).collect();
+    let setup = Setup {
+        ways: 8,
+        sets: 32_768,
+        nodes: 32,
+        requesters: 64,
+        ..small.setup
+    };
+    let case = again(&Case { setup, ..small }, &packets);
+    if let Err(difference) = replay(&mut bmv2, &case) {
+        panic!("{difference}");
     }
 }
 

@@ -1,11 +1,13 @@
 //! Options of `rackmem bench micro`.
 
+use super::micro_hosts::HostsArgs;
 use super::micro_sim::SimArgs;
 use super::{Measured, Progress, history_file};
+use crate::failure::Result;
 use crate::rack_args::FabricArg;
 use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
 use rackmem::Mode;
-use rackmem_bench::run::{micro, sim};
+use rackmem_bench::run::{micro, micro_member, sim};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,6 +52,8 @@ pub struct MicroArgs {
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
     #[command(flatten)]
+    hosts: HostsArgs,
+    #[command(flatten)]
     sim: SimArgs,
 }
 
@@ -73,20 +77,39 @@ impl MicroArgs {
     pub fn simulation(&self) -> Option<sim::Options> {
         self.sim.options(&self.nodes)
     }
+
+    /// Whether this process is one node of a rack of processes.
+    pub fn is_member(&self) -> bool {
+        self.hosts.rack.is_some()
+    }
+
+    /// Does that node's part.
+    pub fn member(&self) -> Result<micro_member::Part> {
+        self.hosts.member(&self.options())
+    }
+
+    fn options(&self) -> micro::Options {
+        let mut options = micro::Options {
+            fabric: self.fabric.into(),
+            threads: self.threads,
+            sharing: self.sharing.clone(),
+            reads: self.reads,
+            locality: self.locality,
+            duration: Duration::from_millis(self.duration),
+            ..micro::Options::default()
+        };
+        if !self.modes.is_empty() {
+            options.modes.clone_from(&self.modes);
+        }
+        options
+    }
 }
 
 pub fn run(args: &MicroArgs, progress: Progress<'_>) -> Measured {
-    let mut options = micro::Options {
-        fabric: args.fabric.into(),
-        threads: args.threads,
-        sharing: args.sharing.clone(),
-        reads: args.reads,
-        locality: args.locality,
-        duration: Duration::from_millis(args.duration),
-        ..micro::Options::default()
-    };
-    if !args.modes.is_empty() {
-        options.modes.clone_from(&args.modes);
+    let mut options = args.options();
+    if let Some(hosts) = args.hosts.hosts {
+        options.nodes = usize::from(hosts);
+        return args.hosts.run(options, progress);
     }
     let mut file = history_file(args.history.as_deref())?;
     let (first, others) = args.nodes.split_first().unwrap_or((&NODES, &[]));

@@ -5,6 +5,7 @@ mod hit;
 mod kv;
 mod loss;
 mod micro;
+mod micro_hosts;
 mod micro_sim;
 mod miss;
 
@@ -26,6 +27,7 @@ Examples:
   rackmem bench hit                              a hit beside an atomic load and a memcpy
   rackmem bench miss --fabric udp                misses beside plain datagrams through the same hops
   rackmem bench micro --nodes 4                  sharing 0 to 100% in every mode
+  rackmem bench micro --hosts 4 --switch user    the same on a rack of network namespaces (root)
   rackmem bench loss                             a network that loses 1% and 5% beside a perfect one
   rackmem bench micro --sim --figure 9           the paper's cluster in a performance model, beside the paper
   rackmem bench failover --lease-ms 500          the switch dies and comes back, then a node
@@ -67,6 +69,12 @@ pub fn run(args: &BenchArgs, json: bool) -> Result<Ended> {
         Bench::Hit(args) => hit::run(args, &mut tell),
         Bench::Miss(args) => miss::run(args, &mut tell),
         Bench::Loss(args) => loss::run(args, &mut tell),
+        Bench::Micro(args) if args.is_member() => {
+            let part = args.member();
+            bar.finish_and_clear();
+            out::line(serde_json::to_string(&part?).map_err(defect)?);
+            return Ok(Ended::Done);
+        }
         Bench::Micro(args) => match args.simulation() {
             Some(options) => {
                 let told = sim::run(&options, &mut tell);

@@ -1,0 +1,85 @@
+//! Options of `rackmem bench micro` on a rack of hosts, or as one node of a rack of processes.
+
+use super::{Measured, Progress, explain};
+use crate::commands::load;
+use crate::failure::{Failure, Result};
+use clap::{Args, ValueEnum};
+use rackmem::Mode;
+use rackmem_bench::run::micro::Options;
+use rackmem_bench::run::micro_hosts::{self, Where};
+use rackmem_bench::run::micro_member::{self, Part};
+use rackmem_hosts::rack::Switch;
+use std::path::PathBuf;
+
+/// Which switch a rack of hosts has in mode `switch`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum SwitchArg {
+    /// A process behind a UDP socket
+    User,
+    /// A program in the kernel, where the driver runs it
+    XdpNative,
+    /// A program in the kernel, behind any driver
+    XdpSkb,
+}
+
+impl From<SwitchArg> for Switch {
+    fn from(arg: SwitchArg) -> Switch {
+        match arg {
+            SwitchArg::User => Switch::User,
+            SwitchArg::XdpNative => Switch::Xdp("native".into()),
+            SwitchArg::XdpSkb => Switch::Xdp("skb".into()),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "On a rack of hosts")]
+pub struct HostsArgs {
+    /// Run on so many hosts: network namespaces of this machine, a process each. It takes root
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=32))]
+    #[arg(conflicts_with_all = ["nodes", "fabric", "history", "rack", "sim"])]
+    pub hosts: Option<u16>,
+    /// Switches to measure in mode switch
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "user",
+        requires = "hosts"
+    )]
+    switch: Vec<SwitchArg>,
+    /// Runs of every case; the median counts
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "hosts")]
+    runs: usize,
+    /// Be one node of the rack that this file describes; start one on each of its machines. The first --sharing counts
+    #[arg(long, value_name = "FILE", requires = "node")]
+    pub rack: Option<PathBuf>,
+    /// Which node
+    #[arg(long, value_name = "N", requires = "rack")]
+    node: Option<usize>,
+}
+
+impl HostsArgs {
+    /// Runs it on hosts.
+    pub fn run(&self, mut options: Options, progress: Progress<'_>) -> Measured {
+        // The baseline without caches has no regions, by which the processes find each other's data.
+        options.modes.retain(|&mode| mode != Mode::Delegate);
+        let place = Where {
+            program: std::env::current_exe()?,
+            switches: self.switch.iter().map(|&arg| arg.into()).collect(),
+            runs: self.runs,
+        };
+        micro_hosts::run(&options, &place, progress)
+    }
+
+    /// Does one node's part.
+    pub fn member(&self, options: &Options) -> Result<Part> {
+        let (Some(file), Some(node)) = (&self.rack, self.node) else {
+            return Err(Failure::new(
+                "--rack needs --node",
+                "see `rackmem bench micro --help`",
+            ));
+        };
+        micro_member::run(options, &load(file)?, node).map_err(explain)
+    }
+}

@@ -1,0 +1,122 @@
+//! The store on a rack of hosts: a network namespace each and one for the switch, with cables that are cut and hosts that
+//! are killed. What clients are told meanwhile must be linearizable.
+
+mod clients;
+
+use clients::{Clients, Record};
+use rackmem_hosts::rack::{Plan, Rack, Switch};
+use rackmem_hosts::{Hosts, Place, found};
+use std::io::Write;
+use std::sync::{Mutex, MutexGuard};
+
+const HOSTS: usize = 4;
+/// A silent host is declared dead after so long: a busy machine must not take the living for dead.
+const SETTINGS: &str =
+    "lease_ms = 2000\npatience_ms = 20000\nmemory = 134217728\ncache = 16777216\n";
+const BAD_NETWORK: &str = "[faults]\nloss = 0.02\nduplication = 0.02\ndelay = 0.02\n";
+
+/// One rack at a time: nine processes each are enough for a small machine.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// A rack whose hosts all serve the store; none, and a line why, where that is impossible.
+fn rack(switch: Switch, faults: &str) -> Option<Rack> {
+    if let Err(error) = Hosts::probe() {
+        let _ = writeln!(std::io::stdout(), "skipped: {error}");
+        return None;
+    }
+    let plan = Plan {
+        switch,
+        settings: format!("{SETTINGS}{faults}"),
+        ..Plan::new(env!("CARGO_BIN_EXE_rackmem"))
+    };
+    let hosts = Hosts::start(HOSTS).expect("hosts, which the probe had");
+    match Rack::start(hosts, &plan) {
+        Ok(rack) => Some(rack),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// That clients of all hosts agree, and that nothing is left when the rack is taken down.
+fn serves_and_goes(rack: Rack) {
+    let record = Record::new();
+    Clients::work(&rack, &record, |clients| clients.until_each_has_done(100));
+    record.judge();
+    let name = rack.hosts().name().to_owned();
+    let folder = rack.hosts().folder();
+    rack.tear_down().unwrap();
+    assert!(found().unwrap().iter().all(|rack| rack.name != name));
+    assert!(!folder.exists());
+}
+
+#[test]
+fn the_store_serves_in_every_host() {
+    let _turn = turn();
+    for (switch, faults) in [
+        (Switch::User, ""),
+        (Switch::User, BAD_NETWORK),
+        (Switch::None, ""),
+    ] {
+        let Some(rack) = rack(switch, faults) else {
+            return;
+        };
+        serves_and_goes(rack);
+    }
+}
+
+#[test]
+fn a_cut_cable_only_delays_and_a_dead_switch_comes_back() {
+    let _turn = turn();
+    if let Some(rack) = rack(Switch::User, "") {
+        endures_a_cut(&rack);
+        endures_the_death_of_the_switch(&rack);
+    }
+}
+
+/// Nobody is declared dead, so nothing is lost: what waits for a host that is cut off goes on when it is back.
+fn endures_a_cut(rack: &Rack) {
+    let record = Record::new();
+    Clients::work(rack, &record, |clients| {
+        clients.until_each_has_done(20);
+        rack.hosts().cut(3).unwrap();
+        clients.until_one_waits();
+        rack.hosts().mend(3).unwrap();
+        clients.until_each_has_done(20);
+    });
+    record.judge();
+}
+
+fn endures_the_death_of_the_switch(rack: &Rack) {
+    let record = Record::new();
+    Clients::work(rack, &record, |clients| {
+        clients.until_each_has_done(20);
+        rack.kill(Place::Switch).unwrap();
+        // Not before the others have noticed: the rack goes on without.
+        clients.until_each_has_done(10);
+        rack.restart(Place::Switch).unwrap();
+        clients.until_each_has_done(20);
+    });
+    record.judge();
+}
+
+#[test]
+fn a_host_that_is_killed_comes_back_and_takes_its_own_keys_with_it_at_most() {
+    let _turn = turn();
+    let Some(rack) = rack(Switch::User, "") else {
+        return;
+    };
+    let record = Record::new();
+    Clients::work(&rack, &record, |clients| {
+        clients.until_each_has_done(20);
+        let died = record.now();
+        assert!(rack.kill(Place::Host(2)).unwrap() > 0);
+        clients.until_some_have_done(20);
+        rack.restart(Place::Host(2)).unwrap();
+        clients.until_each_has_done(20);
+        record.died(died);
+    });
+    record.judge();
+}
