@@ -8,7 +8,10 @@ use crate::tally::Tally;
 use crate::workspace::{Workspace, cargo};
 
 /// No step may take longer: a test that hangs is ended and reported.
-const LIMIT: Duration = Duration::from_secs(25 * 60);
+const LIMIT: Duration = Duration::from_secs(35 * 60);
+
+/// Names of failed tests that the summary repeats, at most.
+const NAMED: usize = 20;
 
 /// One row of a table of checks.
 pub struct Step {
@@ -32,6 +35,8 @@ pub enum Action {
 pub enum Verdict {
     /// It ran; what it counted.
     Counted(Tally),
+    /// It ran, and these tests failed.
+    Failing(Tally, Vec<String>),
     /// It did not hold, or could not be run; why.
     Failed(String),
     /// It does not apply on this machine; why.
@@ -65,6 +70,7 @@ fn run(workspace: &Workspace, step: &Step) -> Row {
     };
     let (tally, note) = match verdict {
         Verdict::Counted(tally) => (tally, String::new()),
+        Verdict::Failing(tally, names) => (tally, format!("{tally}: {}", names.join(", "))),
         Verdict::Failed(why) => (Tally::FAIL, why),
         Verdict::Skipped(why) => (Tally::SKIP, why),
     };
@@ -126,8 +132,24 @@ pub fn holds(command: Command) -> Verdict {
 /// Runs a command that prints summaries of tests, and counts those.
 pub fn counted(command: Command) -> Verdict {
     let mut tally = Tally::default();
-    let result = process::watch(command, LIMIT, |line| tally.read(line));
-    verdict_of(tally, result.map(|status| status.success()))
+    let mut failed = Vec::new();
+    let result = process::watch(command, LIMIT, |line| {
+        tally.read(line);
+        failed.extend(failed_test(line).map(str::to_owned));
+    });
+    failed.truncate(NAMED);
+    match verdict_of(tally, result.map(|status| status.success())) {
+        Verdict::Counted(tally) if !failed.is_empty() => Verdict::Failing(tally, failed),
+        verdict => verdict,
+    }
+}
+
+/// The name of a test that a line of a runner says has failed: cargo's harness, or pytest's short summary.
+fn failed_test(line: &str) -> Option<&str> {
+    let cargo = line
+        .strip_prefix("test ")
+        .and_then(|rest| rest.strip_suffix(" ... FAILED"));
+    cargo.or_else(|| line.strip_prefix("FAILED ")?.split(" - ").next())
 }
 
 /// A failure that no summary tells of, such as a test that did not compile, is counted as one.
@@ -159,7 +181,7 @@ mod tests {
 
     fn tally_of(verdict: Verdict) -> Tally {
         match verdict {
-            Verdict::Counted(tally) => tally,
+            Verdict::Counted(tally) | Verdict::Failing(tally, _) => tally,
             Verdict::Failed(_) => Tally::FAIL,
             Verdict::Skipped(_) => Tally::SKIP,
         }
@@ -175,6 +197,19 @@ mod tests {
                 failed: 1,
                 skipped: 0
             }
+        );
+    }
+
+    #[test]
+    fn the_summary_names_what_failed() {
+        let script = "echo 'test a::b ... ok'; echo 'test a::c ... FAILED'; \
+                      echo 'FAILED tests/e2e/x.py::y - Error: z'; exit 1";
+        let Verdict::Failing(tally, names) = counted(shell(script)) else {
+            panic!("nothing is named");
+        };
+        assert_eq!(
+            (tally.failed, names),
+            (1, vec!["a::c".into(), "tests/e2e/x.py::y".into()])
         );
     }
 
