@@ -27,6 +27,14 @@ fn a_rack_whose_members_are_killed_tells_nobody_anything_wrong() {
 }
 
 #[test]
+fn nor_does_one_whose_members_share_memory() {
+    let rack = ["--fabric", "shm", "--loss", "0.01"];
+    let totals = soak(&[&rack[..], &["--kills", "3", "--seconds", "120"]].concat());
+    assert_eq!(totals["kills"], 3);
+    assert!(totals["operations"].as_u64() > Some(1000), "{totals}");
+}
+
+#[test]
 fn so_does_one_that_agrees_through_etcd_on_a_bad_network() {
     if has("etcd") {
         let bad = ["--membership", "etcd", "--loss", "0.01", "--delay", "0.01"];

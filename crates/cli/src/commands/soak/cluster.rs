@@ -30,6 +30,7 @@ const BUCKETS: &str = "64";
 pub struct Plan {
     pub nodes: usize,
     pub switch: bool,
+    pub fabric: &'static str,
     pub etcd: bool,
     pub lease_ms: u64,
     /// Shares of packets to lose and to hold back.
@@ -199,9 +200,10 @@ impl Cluster {
             .map(|socket| Ok(format!("\"{}\"", socket.local_addr()?)))
             .collect::<std::io::Result<_>>()?;
         let mut text = format!(
-            "nodes = [{}]\nmembership = \"{membership}\"\nlease_ms = {}\nmemory = {MEMORY}\ncache = {CACHE}\n\
+            "nodes = [{}]\nfabric = \"{}\"\nmembership = \"{membership}\"\nlease_ms = {}\nmemory = {MEMORY}\ncache = {CACHE}\n\
              patience_ms = 20000\n",
             ports[1..].join(", "),
+            plan.fabric,
             plan.lease_ms
         );
         if plan.switch {

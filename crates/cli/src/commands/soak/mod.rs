@@ -14,6 +14,7 @@ use crate::stop::Stop;
 use clap::{Args, ValueEnum};
 use cluster::{Cluster, Plan};
 use eras::{Eras, Kill, Totals};
+use rackmem::Fabric;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,7 @@ Examples:
   rackmem soak                                       a minute of kills and restarts on this machine
   rackmem soak --seconds 600 --seed 7 --loss 0.01    ten minutes, and every hundredth packet is lost
   rackmem soak --membership etcd --kills 10          members agree through an etcd of its own
+  rackmem soak --fabric shm --kills 10               processes that share memory
   rackmem --json soak --kills 4                      a line a kill, then one with the totals
 
 Node 0 is never killed: its memory has the table of regions, which dies with it. The exit code is 1 when
@@ -34,6 +36,24 @@ enum Membership {
     Dir,
     /// In an etcd that is started for this
     Etcd,
+}
+
+/// How packets move between its processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Between {
+    /// Rings in shared memory
+    Shm,
+    /// UDP over loopback
+    Udp,
+}
+
+impl Between {
+    fn name(self) -> &'static str {
+        match self {
+            Between::Shm => Fabric::Shm.name(),
+            Between::Udp => Fabric::Udp.name(),
+        }
+    }
 }
 
 /// Options of `rackmem soak`.
@@ -54,6 +74,9 @@ pub struct SoakArgs {
     /// A rack without a switch
     #[arg(long)]
     no_switch: bool,
+    /// How packets move between its processes
+    #[arg(long, value_enum, default_value = "udp")]
+    fabric: Between,
     /// Clients of each node
     #[arg(long, value_name = "N", default_value_t = 2)]
     clients: usize,
@@ -81,6 +104,7 @@ pub fn run(args: &SoakArgs, json: bool) -> Result<Ended> {
     let plan = Plan {
         nodes: args.nodes as usize,
         switch: !args.no_switch,
+        fabric: args.fabric.name(),
         etcd: args.membership == Membership::Etcd,
         lease_ms: args.lease_ms,
         loss: args.loss,
