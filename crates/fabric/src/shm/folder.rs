@@ -27,6 +27,10 @@ pub(super) struct Folder {
 impl Folder {
     /// The files of the rack of this name, which is a part of a file name. Removes what dead racks have left behind.
     pub fn open(root: &Path, rack: &str) -> io::Result<Folder> {
+        if !root.is_dir() {
+            let what = format!("{}: not there, and shared memory needs it", root.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, what));
+        }
         let path = root.join(format!("{}{rack}", prefix()));
         let folder = Folder {
             root: root.to_owned(),

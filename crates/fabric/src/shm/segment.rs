@@ -33,7 +33,9 @@ impl Segment {
     /// Sets up a file that nobody else uses yet, of the layout's length.
     pub fn create(file: File, layout: Arc<Layout>) -> io::Result<Segment> {
         // Lanes get memory when they get a sender.
-        reserve(&file, 0, layout.front)?;
+        reserve(&file, 0, layout.front).map_err(|error| {
+            io::Error::new(error.kind(), format!("no room for shared memory: {error}"))
+        })?;
         let mapping = Mapping::of(file, layout.len)?;
         let words = mapping.words();
         words[GEOMETRY].store(layout.geometry.word(), Release);

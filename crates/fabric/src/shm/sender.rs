@@ -7,8 +7,6 @@ use super::segment::Segment;
 use super::service::SERVING;
 use crate::{Body, Counters, End, Net, Receiver};
 use rackmem_wire::{Dest, HEADER_LEN, Header, encode, segment_len};
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,7 +37,7 @@ struct Lane {
 #[derive(Default)]
 struct Lanes {
     /// By member and inbox.
-    open: HashMap<(usize, usize), Lane>,
+    open: Vec<Option<Box<Lane>>>,
     /// The member's place is another's now, or nobody's: what would write into its lanes is over.
     over: bool,
 }
@@ -129,9 +127,7 @@ impl Sender {
             match lane.send(&bytes, body) {
                 Sent::Yes => return,
                 Sent::NoRoom => break,
-                Sent::Gone => {
-                    lanes.open.remove(&place);
-                }
+                Sent::Gone => lanes.open[slot(place)] = None,
             }
         }
         self.unsent();
@@ -141,10 +137,15 @@ impl Sender {
         if lanes.over {
             return None;
         }
-        Some(match lanes.open.entry(place) {
-            Entry::Occupied(lane) => lane.into_mut(),
-            Entry::Vacant(free) => free.insert(self.open(place).ok()?),
-        })
+        let slot = slot(place);
+        if lanes.open.len() <= slot {
+            lanes.open.resize_with(slot + 1, || None);
+        }
+        let lane = &mut lanes.open[slot];
+        if lane.is_none() {
+            *lane = Some(Box::new(self.open(place).ok()?));
+        }
+        lane.as_deref_mut()
     }
 
     fn open(&self, (to, inbox): (usize, usize)) -> io::Result<Lane> {
@@ -168,6 +169,11 @@ impl Sender {
     fn unsent(&self) {
         self.counters.unsent.fetch_add(1, Relaxed);
     }
+}
+
+/// Where a sender keeps its lane to a member's inbox.
+fn slot((member, inbox): (usize, usize)) -> usize {
+    member * (PORTS + 1) + inbox
 }
 
 enum Sent {

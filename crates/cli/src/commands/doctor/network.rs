@@ -34,10 +34,16 @@ pub const CHECKS: &[Check] = &[
         without: "a 4 KiB block travels in three or four packets instead of one",
     },
     Check {
+        name: "shared memory",
+        probe: shared_memory,
+        enable: "as root: mount -t tmpfs -o size=1g tmpfs /dev/shm; for a container, its option --shm-size",
+        without: "processes on one host talk by UDP, or lose packets that find no room: `fabric = \"shm\"` needs a few MiB a node",
+    },
+    Check {
         name: "rdma",
         probe: rdma,
         enable: "an RDMA card and its kernel driver",
-        without: "nothing yet: this release moves packets by function calls and by UDP",
+        without: "nothing yet: this release moves packets by function calls, shared memory and UDP",
     },
 ];
 
@@ -89,6 +95,42 @@ fn buffer(path: &str) -> Finding {
     }
 }
 
+/// Where processes of a host share memory.
+const SHARED: &str = "/dev/shm";
+/// What a rack of a few nodes needs there, with room for more.
+const WANTED_SHARED: u64 = 256 << 20;
+
+fn shared_memory() -> Finding {
+    if !fs::metadata(SHARED).is_ok_and(|found| found.is_dir()) {
+        return Finding::new(State::Missing, format!("there is no {SHARED}"));
+    }
+    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+    match size_of_mount(&mounts, SHARED) {
+        // Half of all memory, unless the mount says otherwise.
+        None => Finding::new(State::Found, SHARED.to_owned()),
+        Some(bytes) => Finding::found_if(
+            bytes >= WANTED_SHARED,
+            State::Limited,
+            format!("{SHARED}, {} at most", size::show(bytes)),
+        ),
+    }
+}
+
+/// What the options of a mount say of its size, in KiB as the kernel prints it.
+fn size_of_mount(mounts: &str, folder: &str) -> Option<u64> {
+    // What is mounted last lies over the others.
+    let line = mounts
+        .lines()
+        .rev()
+        .find(|line| line.split(' ').nth(1) == Some(folder))?;
+    let options = line.split(' ').nth(3)?.split(',');
+    let size = options
+        .filter_map(|option| option.strip_prefix("size="))
+        .next()?;
+    let kib: u64 = size.strip_suffix('k')?.parse().ok()?;
+    kib.checked_mul(1024)
+}
+
 /// The names in a folder of the kernel's, in order; none if there is no such folder.
 fn names(folder: &str) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -123,5 +165,21 @@ fn rdma() -> Finding {
     match names("/sys/class/infiniband") {
         cards if cards.is_empty() => Finding::new(State::Missing, "no card"),
         cards => Finding::new(State::Found, cards.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_the_mount_on_top_counts() {
+        let mounts = "tmpfs /dev/shm tmpfs rw,size=1024k 0 0\nshm /dev/shm tmpfs rw,nosuid,size=65536k 0 0\n\
+                      /dev/vda / ext4 rw 0 0\n";
+        assert_eq!(size_of_mount(mounts, SHARED), Some(64 << 20));
+        assert_eq!(size_of_mount(mounts, "/"), None);
+        assert_eq!(size_of_mount("", SHARED), None);
+        let far = "tmpfs /dev/shm tmpfs size=99999999999999999999k 0 0";
+        assert_eq!(size_of_mount(far, SHARED), None);
     }
 }
