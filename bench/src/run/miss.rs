@@ -52,6 +52,10 @@ enum Op {
 /// One step: its case name (none: it only prepares the next), which node, which operation.
 type Step = (Option<&'static str>, usize, Op);
 
+/// Events whose requester must hear from the home before its next event: there and back twice, or once around by way of
+/// the provider and the home.
+const LONG: [&str; 2] = ["read-miss/from-modified", "evict-modified"];
+
 /// A round leaves every block `Modified` at node 2, where the next one begins.
 const ROUND: [Step; 13] = [
     (Some("write-miss/from-modified"), 1, Op::Write),
@@ -78,16 +82,17 @@ struct Pace {
     /// What its cases are called, behind the fabric.
     name: &'static str,
     pause: Duration,
-    baseline: Option<&'static str>,
+    /// What events are compared with, and what [`LONG`] ones are.
+    baselines: Option<[&'static str; 2]>,
 }
 
 /// Runs it. Node 0 is home of all blocks and takes no other part.
 pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
     let mut report = begin("miss")?;
-    let usual = |pause, baseline| Pace {
+    let usual = |pause, baseline: Option<&'static str>| Pace {
         name: "",
         pause,
-        baseline,
+        baselines: baseline.map(|baseline| [baseline; 2]),
     };
     let paces = match options.fabric {
         Fabric::Inline => vec![usual(Duration::ZERO, None)],
@@ -125,7 +130,9 @@ pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
         for ((name, ..), times) in ROUND.iter().zip(&times) {
             if let Some(name) = name {
                 let case = format!("{fabric}/{mode}{}/{name}", pace.name);
-                add(&mut report, &case, times, pace.baseline)?;
+                let long = usize::from(LONG.contains(name));
+                let baseline = pace.baselines.map(|baselines| baselines[long]);
+                add(&mut report, &case, times, baseline)?;
             }
         }
     }
@@ -204,28 +211,30 @@ fn hops(report: &mut Report, options: &Options) -> Result<&'static str> {
     Ok(name)
 }
 
-/// Once around by bare messages through memory: there and back, and through a forwarder as a miss goes. Once with
-/// hops that sleep on a futex and a client that computes in between, so that all sleep when a request comes; once
-/// with hops that never sleep. Ours stay awake for a while, so each is compared at its own pace.
+/// What a pace of events through memory is compared with: bare messages there and back, through a forwarder as a miss
+/// goes, and twice there and back.
+type Bare = [(usize, &'static str); 3];
+
+const FUTEX: Bare = [
+    (2, "plain/futex/ping-pong"),
+    (3, "plain/futex/client-forwarder-server-client"),
+    (4, "plain/futex/four-hops"),
+];
+const SPIN: Bare = [
+    (2, "plain/spin/ping-pong"),
+    (3, "plain/spin/client-forwarder-server-client"),
+    (4, "plain/spin/four-hops"),
+];
+
+/// Once with hops that sleep on a futex and a client that computes in between, so that all sleep when a request comes;
+/// once with hops that never sleep. Ours stay awake for a while, so each is compared at its own pace.
 fn messages(report: &mut Report, options: &Options) -> Result<Vec<Pace>> {
     let mut paces = Vec::new();
-    for (name, baseline, ping_pong, wait, pause) in [
-        (
-            "",
-            "plain/futex/client-forwarder-server-client",
-            "plain/futex/ping-pong",
-            plain::Wait::Block,
-            PAUSE,
-        ),
-        (
-            "/awake",
-            "plain/spin/client-forwarder-server-client",
-            "plain/spin/ping-pong",
-            plain::Wait::Spin,
-            Duration::ZERO,
-        ),
+    for (name, bare, wait, pause) in [
+        ("", FUTEX, plain::Wait::Block, PAUSE),
+        ("/awake", SPIN, plain::Wait::Spin, Duration::ZERO),
     ] {
-        for (hops, case) in [(2, ping_pong), (3, baseline)] {
+        for (hops, case) in bare {
             let chain = plain::memory::Chain {
                 hops,
                 request: HEADER,
@@ -235,14 +244,14 @@ fn messages(report: &mut Report, options: &Options) -> Result<Vec<Pace>> {
                 warm_up: 100,
                 pause,
             };
-            let times =
-                plain::memory::measure(chain).map_err(|e| BenchError::Missing(e.to_string()))?;
+            let times = plain::memory::measure(chain);
+            let times = times.map_err(|e| BenchError::Missing(e.to_string()))?;
             report.add(case, times.percentile(50.0) as f64 / 1e3, "us")?;
         }
         paces.push(Pace {
             name,
             pause,
-            baseline: Some(baseline),
+            baselines: Some([bare[1].1, bare[2].1]),
         });
     }
     Ok(paces)

@@ -8,8 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::{Duration, Instant};
 
-/// Looks between two times that the processor is given away. Another hop of the same packet may need it.
-const LOOKS: u32 = 16;
+/// Looks between two times that the processor is given away: one where there are fewer processors than a packet has
+/// hops, because the next of them may need this one.
+const LOOKS: [u32; 2] = [1, 32];
+/// Hops of a miss, with what it leaves to be done.
+const HOPS: usize = 5;
 
 pub(super) struct Receiving {
     segment: Arc<Segment>,
@@ -20,6 +23,7 @@ pub(super) struct Receiving {
     /// The lane after the last one that had something.
     next: usize,
     packet: Box<[u8]>,
+    looks: u32,
     counters: Arc<Counters>,
 }
 
@@ -34,6 +38,7 @@ impl Receiving {
         let lanes = 0..inbox.layout.lanes;
         let consumers = lanes.map(|lane| Consumer::begin(inbox.lane(lane)));
         let (consumers, words) = (consumers.collect(), inbox.bits().len());
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Some(Receiving {
             segment,
             number,
@@ -42,6 +47,7 @@ impl Receiving {
             next: 0,
             // Whole words of the largest packet.
             packet: vec![0; (HEADER_LEN + MAX_BODY).next_multiple_of(8)].into(),
+            looks: LOOKS[usize::from(cores >= HOPS)],
             counters,
         })
     }
@@ -63,7 +69,7 @@ impl Receiving {
         }
         let began = Instant::now();
         loop {
-            for _ in 0..LOOKS {
+            for _ in 0..self.looks {
                 if let Some(len) = self.look() {
                     return Some(len);
                 }
