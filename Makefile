@@ -43,8 +43,12 @@ clean: ## Remove everything that was built, the tests' Python environment includ
 	@cargo clean
 	@rm -rf target fuzz/target fuzz/corpus fuzz/artifacts
 
+# The switch in the kernel (`rackmem switch --xdp`) takes clang to build; without it everything else is there.
+HAS_XDP := $(and $(shell command -v clang),$(wildcard /usr/include/bpf/bpf_helpers.h))
+
 build: toolchain
-	@cargo build --release --package rackmem-cli
+	@$(if $(HAS_XDP),,echo "clang or libbpf-dev is missing: built without the switch in the kernel (cargo xtask setup bench)")
+	@cargo build --release --package rackmem-cli $(if $(HAS_XDP),--features xdp)
 
 toolchain:
 	@command -v cargo > /dev/null || { \

@@ -37,7 +37,7 @@ always int order(struct xdp_md *ctx, const struct config *config, const struct p
 	IP(frame)->saddr = sender;
 	sum(IP(frame));
 	struct order *order = frame + FRAME_LEN;
-	order->nonce = config->nonce;
+	order->nonce = bpf_htonl(config->nonce);
 	order->nodes = bpf_htonl(p->to_agents);
 	order->provider = bpf_htonl(p->provider);
 	count(DID_ORDER);

@@ -5,7 +5,7 @@ use crate::step::{self, Verdict};
 use crate::workspace::{Workspace, cargo};
 
 /// The packages that have the feature `xdp`.
-const LINTED: &[&str] = &["-p", "rackmem-xdp"];
+const LINTED: &[&str] = &["-p", "rackmem-xdp", "-p", "rackmem", "-p", "rackmem-cli"];
 
 /// The lints of what only the feature compiles.
 pub fn lints(workspace: &Workspace) -> Verdict {
@@ -14,7 +14,7 @@ pub fn lints(workspace: &Workspace) -> Verdict {
     }
     let mut command = workspace.command(cargo());
     command.arg("clippy").args(LINTED);
-    command.args(["--features", "rackmem-xdp/xdp", "--all-targets"]);
+    command.args(["--features", "xdp", "--all-targets"]);
     command.args(["--", "-D", "warnings"]);
     step::holds(command)
 }

@@ -47,9 +47,29 @@ fn next_step(error: &rackmem::Error) -> &'static str {
         }
         Error::NoSuchNode { .. } => "choose a node number that the configuration has, from 0",
         Error::RegionMismatch { .. } => "use the settings that the first process used",
+        Error::Kernel { code, .. } => without_the_kernel(code),
         Error::Membership(_) => "see `membership` in the file, and docs/membership.md",
         Error::Io(_) => "run `rackmem doctor`, which says what this machine lacks",
         _ => "run it again; if it stays, please report it with this text",
+    }
+}
+
+/// There is always the switch in user space.
+fn without_the_kernel(code: &str) -> &'static str {
+    match code {
+        "permission" => {
+            "run it as root, or leave --xdp out: the switch in user space needs no privilege"
+        }
+        "not-built" => {
+            "install clang and libbpf-dev, build with `cargo build --release -p rackmem-cli --features xdp`; or leave --xdp out"
+        }
+        "driver" => {
+            "try --xdp-mode skb, which works with any driver; or leave --xdp out for the switch in user space"
+        }
+        "no-interface" | "busy" => {
+            "mend that, then try again; or leave --xdp out for the switch in user space"
+        }
+        _ => "leave --xdp out: the switch in user space does the same, more slowly",
     }
 }
 

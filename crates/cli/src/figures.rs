@@ -1,5 +1,6 @@
 //! A rack's figures as JSON, the same in every command that gives them.
 
+use crate::commands::switch_live;
 use rackmem::{Events, NodeMetrics, PacketCounts, RackMetrics, SwitchMetrics};
 use serde_json::{Map, Value, json};
 
@@ -63,6 +64,7 @@ pub fn switch(metrics: &SwitchMetrics) -> Value {
         "removed": counters.removed,
         "dropped": counters.dropped,
         "violations": counters.violations,
+        "kernel": metrics.kernel.as_ref().map(switch_live::kernel_json),
     })
 }
 

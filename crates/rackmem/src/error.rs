@@ -96,6 +96,14 @@ pub enum Error {
     Protocol(Reason),
     /// This process is not, or cannot be, a member of the rack.
     Membership(crate::membership::Error),
+    /// The switch cannot run in this kernel, or not as it was asked to.
+    Kernel {
+        /// The cause in a word: `permission`, `kernel`, `verifier`, `driver`, `no-interface`, `busy`, `rack`, `map`,
+        /// or `not-built`.
+        code: &'static str,
+        /// The cause.
+        why: String,
+    },
     /// A socket or a thread could not be had.
     Io(std::io::Error),
 }
@@ -161,6 +169,7 @@ impl std::fmt::Display for Error {
             Error::Unsupported(what) => write!(f, "not in this mode: {what}"),
             Error::Config(why) => f.write_str(why),
             Error::Protocol(reason) => write!(f, "a peer broke the protocol ({reason:?})"),
+            Error::Kernel { why, .. } => f.write_str(why),
             Error::Membership(error) => error.fmt(f),
             Error::Io(error) => error.fmt(f),
         }

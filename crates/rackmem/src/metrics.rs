@@ -178,6 +178,8 @@ pub struct SwitchMetrics {
     pub entries: usize,
     /// Packets it has received, by kind.
     pub received: PacketCounts,
+    /// What else it counts if it is in the kernel.
+    pub kernel: Option<crate::KernelMetrics>,
 }
 
 impl RackMetrics {

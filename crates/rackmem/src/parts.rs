@@ -1,7 +1,9 @@
 //! The parts that a process puts a rack together from.
 
 use crate::agents::Agents;
-use crate::config::{Mode, Settings};
+use crate::config::{Config, Mode, Settings};
+use crate::error::Result;
+use crate::kernel::{self, KernelSwitch};
 use crate::membership::View;
 use crate::migration::{Geometry, Migrating};
 use crate::rebuilding::Rebuilding;
@@ -9,7 +11,7 @@ use crate::standing::Standing;
 use crate::switch::SoftSwitch;
 use rackmem_proto::CHUNK;
 use rackmem_proto::flowcc::{HomeConfig, Style};
-use rackmem_proto::switch::SwitchConfig;
+use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
 use rackmem_proto::wire::{NodeId, records_that_fit};
 use std::sync::Arc;
 
@@ -33,7 +35,24 @@ pub(crate) fn soft_switch(settings: &Settings, body: usize, view: &View) -> Soft
         shadow: view.shadow,
         ..SwitchConfig::default()
     };
-    SoftSwitch::new(config, body)
+    SoftSwitch::over(Box::new(SwitchProgram::new(config)), body, None)
+}
+
+/// The program in the kernel, which serves nobody before it begins to live by a view.
+pub(crate) fn switch_in_kernel(
+    kernel: &KernelSwitch,
+    config: &Config,
+    body: usize,
+) -> Result<SoftSwitch> {
+    let Geometry { ways, sets } = geometry(&config.settings);
+    let empty = SwitchConfig {
+        epoch: 0,
+        ways,
+        sets,
+        ..SwitchConfig::default()
+    };
+    let (plane, place) = kernel::attach(kernel, config, empty)?;
+    Ok(SoftSwitch::over(plane, body, Some(place)))
 }
 
 pub(crate) fn agents(

@@ -8,10 +8,11 @@ use crate::config::{Config, Fabric, Mode, Settings};
 use crate::control::Seat;
 use crate::error::{Error, Result};
 use crate::inner::NodeInner;
+use crate::kernel::KernelSwitch;
 use crate::membership::{Role, View};
 use crate::metrics::{MissCounters, RackMetrics, SwitchMetrics};
 use crate::node::Node;
-use crate::parts::{agents, chunks, soft_switch};
+use crate::parts::{agents, chunks, soft_switch, switch_in_kernel};
 use crate::pending::Pending;
 use crate::place::Place;
 use crate::requester::{OpenPort, Requesters};
@@ -89,17 +90,44 @@ impl Rack {
 
     /// This process as the switch of a rack of processes. Serves until the rack is dropped.
     pub fn serve_switch(config: &Config) -> Result<Rack> {
+        Rack::serve_switch_with(config, None)
+    }
+
+    /// The same with the switch program in the kernel, where packets meet it before there is a socket; this process keeps
+    /// its control plane. Takes a build with the feature `xdp`, and root.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] says why the kernel does not take the program; [`Rack::serve_switch`] works all the same.
+    pub fn serve_switch_in_kernel(config: &Config, kernel: &KernelSwitch) -> Result<Rack> {
+        Rack::serve_switch_with(config, Some(kernel))
+    }
+
+    fn serve_switch_with(config: &Config, kernel: Option<&KernelSwitch>) -> Result<Rack> {
         config.check()?;
         if config.switch.is_none() {
             let why = "the configuration names no `switch` address";
             return Err(Error::Config(why.into()));
         }
+        if kernel.is_some() && config.fabric == Fabric::Shm {
+            let why = "a switch in the kernel needs packets: it serves fabric \"udp\"";
+            return Err(Error::Config(why.into()));
+        }
         let place = Place::take(config, End::Switch)?;
+        // Before it has a place in the rack, so that a refusal disturbs nobody.
+        let kernel = kernel.map(|kernel| switch_in_kernel(kernel, config, place.room()));
+        let kernel = kernel.transpose()?;
         let mut rack = Rack::empty(0);
         rack.wires = place.wires(&config.settings, config.nodes.len())?;
         let mut seat = Seat::take(config, Role::Switch)?;
         let view = seat.view_before(Role::Switch);
-        let switch = rack.add_networked_switch(place, &config.settings, &view)?;
+        let switch = match kernel {
+            Some(switch) => {
+                switch.begin(&view);
+                switch
+            }
+            None => soft_switch(&config.settings, place.room(), &view),
+        };
+        let switch = rack.add_networked_switch(place, switch)?;
         seat.follow_with(switch)?;
         rack.seat = Some(seat);
         Ok(rack)
@@ -212,7 +240,8 @@ impl Rack {
             rack.wires = place.wires(settings, count)?;
         }
         if let Some(place) = switch {
-            rack.add_networked_switch(place, settings, &view)?;
+            let switch = soft_switch(settings, place.room(), &view);
+            rack.add_networked_switch(place, switch)?;
         }
         for (id, place) in nodes.into_iter().enumerate() {
             rack.add_networked_node(id as NodeId, place, count, settings, &view)?;
@@ -223,10 +252,9 @@ impl Rack {
     fn add_networked_switch(
         &mut self,
         place: Place,
-        settings: &Settings,
-        view: &View,
+        switch: SoftSwitch,
     ) -> Result<Arc<SoftSwitch>> {
-        let switch = Arc::new(soft_switch(settings, place.room(), view));
+        let switch = Arc::new(switch);
         let handler = self.wires.handler(End::Switch, switch.clone());
         self.services.push(place.serve("rackmem-switch", handler)?);
         self.switch = Some(switch.clone());
@@ -359,7 +387,8 @@ impl Rack {
             switch: self.switch.as_ref().map(|switch| SwitchMetrics {
                 counters: switch.counters(),
                 entries: switch.entries(),
-                received: switch.packets().snapshot(),
+                received: switch.received(),
+                kernel: switch.kernel_metrics(),
             }),
         }
     }

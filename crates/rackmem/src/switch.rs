@@ -1,16 +1,20 @@
-//! The switch program in a process: behind the inline fabric, or behind a UDP socket.
+//! The switch: its control plane, and its program, which is in this process or in the kernel.
 
-use rackmem_fabric::{Body, Handler, Net, Nobody, PacketStats, Receiver};
+use crate::data_plane::DataPlane;
+use crate::kernel::{KernelMetrics, KernelPlace};
+use rackmem_fabric::{Body, Handler, Net, Nobody, PacketCounts, PacketStats, Receiver};
 use rackmem_proto::Dest;
 use rackmem_proto::flowcc::{Members, Next, Rebuild};
 use rackmem_proto::membership::View;
-use rackmem_proto::switch::{Resources, SwitchConfig, SwitchCounters, SwitchProgram};
+use rackmem_proto::switch::{Resources, SwitchCounters};
 use rackmem_proto::wire::{Header, Kind, Tag, records_that_fit};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// A switch that runs in software.
+/// A switch that runs in software, in this process or in the kernel of this host.
 pub struct SoftSwitch {
-    program: Mutex<SwitchProgram>,
+    program: Mutex<Box<dyn DataPlane>>,
+    /// Where in the kernel the program is, if it is there.
+    place: Option<KernelPlace>,
     /// Records that fit into a packet.
     fit: usize,
     packets: PacketStats,
@@ -21,19 +25,23 @@ pub struct SoftSwitch {
 }
 
 impl SoftSwitch {
-    /// A switch that owns nothing yet, and whose packets carry bodies of so many bytes.
-    pub fn new(config: SwitchConfig, body: usize) -> Self {
+    /// A switch with this program, whose packets carry bodies of so many bytes.
+    pub(crate) fn over(
+        program: Box<dyn DataPlane>,
+        body: usize,
+        place: Option<KernelPlace>,
+    ) -> Self {
         SoftSwitch {
             fit: records_that_fit(body),
-
-            program: Mutex::new(SwitchProgram::new(config)),
+            program: Mutex::new(program),
+            place,
             packets: PacketStats::default(),
             rebuild: Mutex::new(None),
             behind: OnceLock::new(),
         }
     }
 
-    fn program(&self) -> MutexGuard<'_, SwitchProgram> {
+    fn program(&self) -> MutexGuard<'_, Box<dyn DataPlane>> {
         self.program.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -53,11 +61,22 @@ impl SoftSwitch {
     }
 
     /// Packets it has received, by kind.
-    pub fn packets(&self) -> &PacketStats {
-        &self.packets
+    pub fn received(&self) -> PacketCounts {
+        let in_kernel = self.program().in_kernel();
+        in_kernel.map_or_else(|| self.packets.snapshot(), |(received, _)| received)
     }
 
-    /// See [`SwitchProgram::inspect`]: lock word, status and copyset of an entry it owns.
+    /// Where in the kernel the program is, if it is there.
+    pub fn kernel(&self) -> Option<&KernelPlace> {
+        self.place.as_ref()
+    }
+
+    /// What a program in the kernel counts beyond what every switch does.
+    pub fn kernel_metrics(&self) -> Option<KernelMetrics> {
+        self.program().in_kernel().map(|(_, metrics)| metrics)
+    }
+
+    /// Lock word, status and copyset of an entry that it owns.
     pub fn inspect(&self, addr: u64) -> Option<(u16, &'static str, u32)> {
         let (lock, status, copyset) = self.program().inspect(Tag(addr))?;
         Some((lock, crate::metrics::status_name(status), copyset.0))
@@ -74,6 +93,11 @@ impl SoftSwitch {
         let _ = self.behind.set(act);
     }
 
+    /// Starts to serve, by the first view that it has of its rack.
+    pub(crate) fn begin(&self, view: &View) {
+        self.program().reset(view.epoch, view.shadow);
+    }
+
     /// Lives by a view: in a new epoch it tells homes what it has, and starts over when all are ready.
     pub(crate) fn live_by(&self, view: &View) {
         let mut rebuild = self.rebuild();
@@ -86,7 +110,7 @@ impl SoftSwitch {
         {
             *ours = *view;
         } else if view.epoch != program.epoch() {
-            return Self::enter(&mut rebuild, &mut program, view, self.fit);
+            return Self::enter(&mut rebuild, &mut **program, view, self.fit);
         }
         if view.epoch == program.epoch() {
             program.set_shadow(view.shadow);
@@ -95,7 +119,7 @@ impl SoftSwitch {
 
     fn enter(
         rebuild: &mut Option<(View, Rebuild)>,
-        program: &mut SwitchProgram,
+        program: &mut dyn DataPlane,
         view: &View,
         fit: usize,
     ) {
@@ -164,11 +188,7 @@ impl Handler for SoftSwitch {
         if header.kind == Kind::ReadTags {
             return self.tell_tags(net, header, reply);
         }
-        // Nothing that the program takes has a body.
-        if !body.is_empty() {
-            return;
-        }
-        let outputs = self.program().handle(header);
+        let outputs = self.program().handle(header, &body);
         for output in outputs.iter() {
             for (to, header) in output.copies() {
                 net.send(to, &header, Body::None, reply);
@@ -195,6 +215,7 @@ fn send(rebuild: &mut Rebuild, net: &dyn Net) {
 mod tests {
     use super::*;
     use rackmem_proto::Output;
+    use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
     use rackmem_proto::wire::Copyset;
     use std::cell::RefCell;
 
@@ -217,7 +238,8 @@ mod tests {
             sets: 4,
             ..SwitchConfig::default()
         };
-        let switch = SoftSwitch::new(config, 1400);
+        let program = SwitchProgram::new(config);
+        let switch = SoftSwitch::over(Box::new(program), 1400, None);
         switch.live_by(&founded);
         let members = Members {
             epoch: founded.epoch,

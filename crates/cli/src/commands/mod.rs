@@ -12,6 +12,7 @@ mod resources;
 pub mod sim;
 pub mod soak;
 pub mod switch;
+pub mod switch_live;
 
 use crate::args::{Cli, Command};
 use crate::ended::Ended;

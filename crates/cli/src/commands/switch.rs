@@ -2,6 +2,7 @@
 
 use super::load;
 use super::resources::{self, ResourceArgs};
+use super::switch_live::{self, Live};
 use crate::ended::Ended;
 use crate::failure::Result;
 use crate::watch::{self, Watch};
@@ -9,7 +10,7 @@ use crate::wire_args::WireArgs;
 use crate::{figures, out, stop::Stop};
 use clap::Args;
 use rackmem::membership::Role;
-use rackmem::{Config, Rack};
+use rackmem::{Config, KernelMode, KernelPlace, KernelSwitch, Rack};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -26,6 +27,7 @@ A rack.toml for this machine; for several, give their addresses:
 
 Examples:
   rackmem switch --rack rack.toml                 serve until Ctrl-C
+  rackmem switch --rack rack.toml --xdp eth0 eth1 the same in the kernel (docs/xdp.md)
   rackmem switch --resources                      what it asks of an ASIC, beside what the paper reports
   rackmem switch --resources --ways 10 --sets 65536";
 
@@ -37,6 +39,12 @@ pub struct SwitchArgs {
     rack: Option<PathBuf>,
     #[command(flatten)]
     resources: ResourceArgs,
+    /// Put the switch program into the kernel, on these interfaces (XDP; takes root)
+    #[arg(long, value_name = "IFACE", num_args = 1.., conflicts_with = "resources")]
+    xdp: Vec<String>,
+    /// Where in the kernel: native (the driver), skb (the stack), auto
+    #[arg(long, value_name = "MODE", default_value = "auto", requires = "xdp")]
+    xdp_mode: KernelMode,
     #[command(flatten)]
     wires: WireArgs,
 }
@@ -54,9 +62,30 @@ pub fn run(args: &SwitchArgs, json: bool) -> Result<Ended> {
     };
     args.wires.apply(&mut config);
     let stop = Stop::on_signals()?;
-    let rack = Rack::serve_switch(&config)?;
-    announce(&config, json);
-    Watch::new(&rack, json).wait(&stop);
+    let rack = if args.xdp.is_empty() {
+        Rack::serve_switch(&config)?
+    } else {
+        let kernel = KernelSwitch {
+            interfaces: args.xdp.clone(),
+            mode: args.xdp_mode,
+        };
+        Rack::serve_switch_in_kernel(&config, &kernel)?
+    };
+    let place = rack.switch().and_then(|switch| switch.kernel());
+    announce(&config, place, json);
+    let mut watch = Watch::new(&rack, json);
+    if place.is_some() {
+        let mut live = Live::new(json);
+        while watch.sleep(switch_live::PERIOD, &stop) {
+            rack.metrics()
+                .switch
+                .iter()
+                .for_each(|switch| live.show(switch));
+        }
+        live.end();
+    } else {
+        watch.wait(&stop);
+    }
     let metrics = rack.metrics();
     let membership = &config.membership;
     watch::leave(
@@ -76,15 +105,22 @@ pub fn run(args: &SwitchArgs, json: bool) -> Result<Ended> {
     Ok(Ended::Interrupted)
 }
 
-fn announce(config: &Config, json: bool) {
+fn announce(config: &Config, place: Option<&KernelPlace>, json: bool) {
     let addr = config.switch.map(|addr| addr.to_string());
     let nodes = config.nodes.len();
     if json {
-        out::line(json!({"switch": addr, "nodes": nodes}));
+        let mut line = json!({"switch": addr, "nodes": nodes});
+        if let Some(place) = place {
+            line["kernel"] = switch_live::place_json(place);
+        }
+        out::line(line);
     } else {
         let addr = addr.unwrap_or_default();
         out::line(format!(
             "switch: serving {nodes} nodes on {addr} (UDP). Ctrl-C ends it."
         ));
+        place
+            .iter()
+            .for_each(|place| out::line(switch_live::place(place)));
     }
 }

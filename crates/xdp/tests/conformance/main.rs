@@ -5,8 +5,11 @@ mod kernel;
 
 use kernel::Kernel;
 use rackmem_conformance::{Case, golden, replay, sequence, shrink, text};
+use rackmem_proto::Output;
 use rackmem_proto::switch::SwitchConfig;
-use rackmem_xdp::{Error, Switch};
+use rackmem_wire::{Copyset, Dest, Header, Kind, RequesterId, Seq, Tag, decode, encode};
+use rackmem_xdp::carrier::Frame;
+use rackmem_xdp::{Address, Error, Order, Switch, Verdict, to_switch};
 use std::io::Write;
 use std::process::Command;
 
@@ -58,6 +61,53 @@ fn random_packets() {
             panic!("{difference}\n{}", text::write("random", &[least]));
         }
     }
+}
+
+#[test]
+fn what_the_ports_cannot_send_is_an_order_to_the_control_plane() {
+    if !can_load("orders to the control plane") {
+        return;
+    }
+    let config = SwitchConfig {
+        epoch: 7,
+        sets: 4,
+        ..SwitchConfig::default()
+    };
+    let mut switch = Switch::load(config).unwrap();
+    let address = Address {
+        switch: "10.9.0.254:7400".parse().unwrap(),
+        agents: vec![
+            "10.9.0.1:7401".parse().unwrap(),
+            "10.9.0.2:7401".parse().unwrap(),
+        ],
+    };
+    switch.serve(&address).unwrap();
+    // Nobody has heard of node 1 yet, whose block this is.
+    let requester = RequesterId { node: 0, slot: 0 };
+    let request = Header {
+        reply_port: 40_000,
+        ..Header::request(Kind::ReadMiss, 7, Tag(1 << 48), requester, Seq(1))
+    };
+    let frame = to_switch(
+        address.switch,
+        "10.9.0.1:40000".parse().unwrap(),
+        &encode(&request, 0),
+    );
+    let ran = switch.run(&frame, 1).unwrap();
+    assert_eq!(ran.verdict, Verdict::Pass);
+    let passed = Frame::parse(&ran.frame).unwrap();
+    assert_eq!(
+        (passed.to, *passed.from.ip()),
+        (address.switch, *address.agents[0].ip())
+    );
+    let (header, body) = decode(&passed.payload).unwrap();
+    let to = Dest::Agents {
+        nodes: Copyset::of(1),
+        provider: None,
+    };
+    let order = Order::read(&header, body, switch.nonce());
+    assert_eq!(order, Some(Order(Output::new(to, request))));
+    assert_eq!(switch.counters().unwrap().orders, 1);
 }
 
 /// Differences in the C code, by what `PLANT` they are compiled with.
