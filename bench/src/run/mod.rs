@@ -1,6 +1,8 @@
 //! The benches, one file each. Every one returns a [`Report`] whose case names are stable: `docs/benchmarks.md`
 //! lists them.
 
+#[cfg(feature = "xdp")]
+pub mod dataplane;
 pub mod failover;
 pub mod failover_sim;
 pub mod hit;

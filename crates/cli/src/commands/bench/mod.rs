@@ -1,5 +1,6 @@
 //! `rackmem bench`: the front end of the benches in `rackmem-bench`.
 
+mod dataplane;
 mod failover;
 mod hit;
 mod kv;
@@ -32,6 +33,7 @@ Examples:
   rackmem bench micro --sim --figure 9           the paper's cluster in a performance model, beside the paper
   rackmem bench failover --lease-ms 500          the switch dies and comes back, then a node
   rackmem bench failover --sim --nodes 8         the same for the switch, in virtual time
+  rackmem bench dataplane                        the switch in the kernel beside bare XDP programs and itself in user space
   rackmem bench kv --vs redis                    the store beside redis-server, same client, same keys
   rackmem --json bench hit > hit.json            one object; the names of its cases are stable
 
@@ -57,12 +59,20 @@ enum Bench {
     Loss(loss::LossArgs),
     /// What the death of the switch and of a node costs a rack at work (Fig. 13 of the Concordia paper)
     Failover(failover::FailoverArgs),
+    /// What a packet costs in the switch program and on its way through it, in Rust and in the kernel (XDP; takes root)
+    Dataplane(dataplane::DataplaneArgs),
     /// The store, embedded and over one port, beside redis-server
     Kv(kv::KvArgs),
 }
 
 /// Runs one and prints its report.
 pub fn run(args: &BenchArgs, json: bool) -> Result<Ended> {
+    if let Bench::Dataplane(args) = &args.bench
+        && args.plays()
+    {
+        dataplane::play(args).map_err(explain)?;
+        return Ok(Ended::Done);
+    }
     let bar = spinner();
     let mut tell = |what: &str| bar.set_message(what.to_owned());
     let report = match &args.bench {
@@ -100,6 +110,7 @@ pub fn run(args: &BenchArgs, json: bool) -> Result<Ended> {
             print_failover(&told.map_err(explain)?, json)?;
             return Ok(Ended::Done);
         }
+        Bench::Dataplane(args) => dataplane::run(args, &mut tell),
         Bench::Kv(args) => kv::run(args, &mut tell),
     };
     bar.finish_and_clear();

@@ -1,0 +1,214 @@
+//! Between hosts: what a packet takes through the switch, beside a program that only echoes or forwards.
+
+use super::part::{AGENT_PORT, SWITCH_PORT, at};
+use super::{BenchError, Options, Progress, Result, missing};
+use crate::report::Report;
+use crate::timing::median_of;
+use rackmem_hosts::{Hosts, Place};
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// A process that lives until the value is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Parts end with their standard input, switches with a signal; neither may stay.
+        drop(self.0.stdin.take());
+        if !matches!(self.0.wait_timeout(), Some(())) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+}
+
+trait WaitTimeout {
+    fn wait_timeout(&mut self) -> Option<()>;
+}
+
+impl WaitTimeout for Child {
+    /// For half a second.
+    fn wait_timeout(&mut self) -> Option<()> {
+        for _ in 0..50 {
+            if let Ok(Some(_)) = self.try_wait() {
+                return Some(());
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        None
+    }
+}
+
+struct Scene {
+    hosts: Hosts,
+    file: PathBuf,
+}
+
+impl Scene {
+    fn new() -> Result<Self> {
+        let hosts = Hosts::start(2).map_err(missing)?;
+        let file =
+            std::env::temp_dir().join(format!("rackmem-dataplane-{}.toml", std::process::id()));
+        let text = format!(
+            "nodes = [\"{}\", \"{}\"]\nswitch = \"{}\"\ncache = 16777216\nmemory = 67108864\n",
+            at(Place::Host(0), AGENT_PORT),
+            at(Place::Host(1), AGENT_PORT),
+            at(Place::Switch, SWITCH_PORT)
+        );
+        std::fs::write(&file, text)?;
+        Ok(Scene { hosts, file })
+    }
+
+    fn command(&self, place: Place) -> Result<Command> {
+        Ok(self.hosts.command(place, std::env::current_exe()?))
+    }
+
+    fn part(&self, place: Place, words: &[&str]) -> Result<Command> {
+        let mut command = self.command(place)?;
+        command.args(["bench", "dataplane", "--part"]).args(words);
+        Ok(command)
+    }
+
+    /// Starts what stays, and returns when it has said its first line.
+    fn start(mut command: Command) -> Result<Running> {
+        let child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut running = Running(child);
+        let mut line = String::new();
+        if let Some(out) = running.0.stdout.take() {
+            let mut out = BufReader::new(out);
+            out.read_line(&mut line)?;
+            // Whoever writes to a pipe that nobody reads would stop.
+            std::thread::spawn(move || out.read_to_end(&mut Vec::new()));
+        }
+        if line.is_empty() {
+            return Err(BenchError::Missing(
+                "a process of the bench did not start".into(),
+            ));
+        }
+        Ok(running)
+    }
+
+    /// Runs what measures, and returns its figure.
+    fn measure(&self, words: &[&str]) -> Result<f64> {
+        let output = self
+            .part(Place::Host(0), words)?
+            .stderr(Stdio::inherit())
+            .output()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        text.trim()
+            .parse()
+            .map_err(|_| BenchError::Missing(format!("`{}` measured nothing", words.join(" "))))
+    }
+
+    fn switch(&self, mode: Option<&str>) -> Result<Running> {
+        let mut command = self.command(Place::Switch)?;
+        command
+            .arg("--json")
+            .arg("switch")
+            .arg("--rack")
+            .arg(&self.file);
+        if let Some(mode) = mode {
+            command
+                .args(["--xdp-mode", mode, "--xdp"])
+                .args(self.hosts.ports());
+        }
+        Scene::start(command)
+    }
+
+    /// The median of several runs, each with a switch or a program of its own.
+    fn median(&self, runs: usize, mut once: impl FnMut() -> Result<f64>) -> Result<f64> {
+        let mut failed = None;
+        let value = median_of(runs, || {
+            once().unwrap_or_else(|error| {
+                failed = Some(error);
+                0.0
+            })
+        });
+        failed.map_or(Ok(value.value), Err)
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        // It is a temporary file in any case.
+        let _ = std::fs::remove_file(&self.file);
+    }
+}
+
+pub fn run(report: &mut Report, options: &Options, progress: Progress<'_>) -> Result<()> {
+    let scene = Scene::new()?;
+    let rounds = options.rounds.to_string();
+    let misses = (options.rounds / 5).max(1).to_string();
+    let file = scene.file.display().to_string();
+    let locks = |mode: Option<&str>| {
+        scene.median(options.runs, || {
+            let _switch = scene.switch(mode)?;
+            scene.measure(&["trips", "lock", &rounds])
+        })
+    };
+    let reads = |mode: Option<&str>| {
+        scene.median(options.runs, || {
+            let _switch = scene.switch(mode)?;
+            let _home = Scene::start(scene.part(Place::Host(1), &["member", &file, "1", "0"])?)?;
+            scene.measure(&["member", &file, "0", &misses])
+        })
+    };
+    for mode in ["native", "skb"] {
+        progress(&format!("round trips, {mode}"));
+        let echo = scene.median(options.runs, || {
+            let _echo = Scene::start(scene.part(Place::Switch, &["echo", mode])?)?;
+            scene.measure(&["trips", "echo", &rounds])
+        })?;
+        let echo_case = format!("{mode}/echo");
+        report.add(&echo_case, echo / 1e3, "us")?;
+        report.add_against(
+            &format!("{mode}/lock"),
+            locks(Some(mode))? / 1e3,
+            "us",
+            &echo_case,
+        )?;
+        let forward = scene.median(options.runs, || {
+            let _forward = Scene::start(scene.part(Place::Switch, &["forward", mode])?)?;
+            let _server = Scene::start(scene.part(Place::Host(1), &["answer"])?)?;
+            scene.measure(&["trips", "block", &misses])
+        })?;
+        let forward_case = format!("{mode}/forward-and-a-block-back");
+        report.add(&forward_case, forward / 1e3, "us")?;
+        report.add_against(
+            &format!("{mode}/read-miss"),
+            reads(Some(mode))? / 1e3,
+            "us",
+            &forward_case,
+        )?;
+        progress(&format!("packets a second, {mode}"));
+        let echo_rate = scene.median(options.runs, || {
+            let _echo = Scene::start(scene.part(Place::Switch, &["echo", mode])?)?;
+            scene.measure(&["rate", "echo", &rounds])
+        })?;
+        let rate_case = format!("{mode}/echo-rate");
+        report.add(&rate_case, echo_rate, "packets/s")?;
+        let lock_rate = scene.median(options.runs, || {
+            let _switch = scene.switch(Some(mode))?;
+            scene.measure(&["rate", "lock", &rounds])
+        })?;
+        report.add_against(
+            &format!("{mode}/lock-rate"),
+            lock_rate,
+            "packets/s",
+            &rate_case,
+        )?;
+    }
+    progress("the switch in user space");
+    report.add_against("user/lock", locks(None)? / 1e3, "us", "skb/lock")?;
+    report.add_against("user/read-miss", reads(None)? / 1e3, "us", "skb/read-miss")?;
+    let rate = scene.median(options.runs, || {
+        let _switch = scene.switch(None)?;
+        scene.measure(&["rate", "lock", &rounds])
+    })?;
+    report.add_against("user/lock-rate", rate, "packets/s", "skb/lock-rate")?;
+    Ok(())
+}
