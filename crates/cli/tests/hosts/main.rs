@@ -120,3 +120,34 @@ fn a_host_that_is_killed_comes_back_and_takes_its_own_keys_with_it_at_most() {
     });
     record.judge();
 }
+
+/// The same through the program in the kernel, native and generic. Loss alone the program makes itself; doubled and late
+/// packets go by its control plane.
+#[cfg(feature = "xdp")]
+#[test]
+fn the_store_serves_through_the_switch_in_the_kernel() {
+    let _turn = turn();
+    for mode in ["native", "skb"] {
+        for faults in ["", "[faults]\nloss = 0.02\n", BAD_NETWORK] {
+            let Some(rack) = rack(Switch::Xdp(mode.into()), faults) else {
+                return;
+            };
+            let log = std::fs::read_to_string(rack.log(Place::Switch)).unwrap();
+            assert!(
+                log.contains(mode),
+                "the switch is where it should be: {log}"
+            );
+            serves_and_goes(rack);
+        }
+    }
+}
+
+#[cfg(feature = "xdp")]
+#[test]
+fn a_switch_in_the_kernel_bears_cut_cables_and_its_own_death() {
+    let _turn = turn();
+    if let Some(rack) = rack(Switch::Xdp("native".into()), "") {
+        endures_a_cut(&rack);
+        endures_the_death_of_the_switch(&rack);
+    }
+}
