@@ -5,6 +5,10 @@ use crate::load::Switch;
 use rackmem_proto::switch::{Resources, SwitchConfig, SwitchProgram, set_of};
 use rackmem_wire::{Copyset, GlobalStatus, NodeId, Record, Tag};
 
+/// Sets that are read for one answer, a call of the kernel each: whoever asks goes on from there, and what else the control
+/// plane has to do need not wait for all of them.
+const SETS_A_READ: usize = 512;
+
 /// The tag in a location: its low bit says that the location is taken.
 fn tag_of(stored: u64) -> Tag {
     Tag(stored & !1)
@@ -95,12 +99,16 @@ impl Switch {
         }))
     }
 
-    /// See [`SwitchProgram::tags`].
+    /// See [`SwitchProgram::tags`]; of 512 sets at most.
     ///
     /// # Errors
     /// [`crate::Error::Map`].
     pub fn tags(&self, from: usize, room: usize) -> Result<(Vec<Record>, usize)> {
-        let sets = self.config.switch.sets;
+        let sets = self
+            .config
+            .switch
+            .sets
+            .min(from.saturating_add(SETS_A_READ));
         let mut records = Vec::new();
         for at in from..sets {
             let before = records.len();
