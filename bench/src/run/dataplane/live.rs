@@ -9,6 +9,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+/// How peers are found by a miss: they listen for a while after each packet, and then sleep.
+const PEERS: [&str; 2] = ["awake", "asleep"];
+
 /// A process that lives until the value is dropped.
 struct Running(Child);
 
@@ -150,11 +153,12 @@ pub fn run(report: &mut Report, options: &Options, progress: Progress<'_>) -> Re
             scene.measure(&["trips", "lock", &rounds])
         })
     };
-    let reads = |mode: Option<&str>| {
+    let reads = |mode: Option<&str>, who: &str| {
         scene.median(options.runs, || {
             let _switch = scene.switch(mode)?;
-            let _home = Scene::start(scene.part(Place::Host(1), &["member", &file, "1", "0"])?)?;
-            scene.measure(&["member", &file, "0", &misses])
+            let home = scene.part(Place::Host(1), &["member", &file, "1", "0", who])?;
+            let _home = Scene::start(home)?;
+            scene.measure(&["member", &file, "0", &misses, who])
         })
     };
     for mode in ["native", "skb"] {
@@ -178,12 +182,15 @@ pub fn run(report: &mut Report, options: &Options, progress: Progress<'_>) -> Re
         })?;
         let forward_case = format!("{mode}/forward-and-a-block-back");
         report.add(&forward_case, forward / 1e3, "us")?;
-        report.add_against(
-            &format!("{mode}/read-miss"),
-            reads(Some(mode))? / 1e3,
-            "us",
-            &forward_case,
-        )?;
+        for who in PEERS {
+            let miss = reads(Some(mode), who)? / 1e3;
+            report.add_against(
+                &format!("{mode}/read-miss/{who}"),
+                miss,
+                "us",
+                &forward_case,
+            )?;
+        }
         progress(&format!("packets a second, {mode}"));
         let echo_rate = scene.median(options.runs, || {
             let _echo = Scene::start(scene.part(Place::Switch, &["echo", mode])?)?;
@@ -204,7 +211,11 @@ pub fn run(report: &mut Report, options: &Options, progress: Progress<'_>) -> Re
     }
     progress("the switch in user space");
     report.add_against("user/lock", locks(None)? / 1e3, "us", "skb/lock")?;
-    report.add_against("user/read-miss", reads(None)? / 1e3, "us", "skb/read-miss")?;
+    for who in PEERS {
+        let case = format!("read-miss/{who}");
+        let miss = reads(None, who)? / 1e3;
+        report.add_against(&format!("user/{case}"), miss, "us", &format!("skb/{case}"))?;
+    }
     let rate = scene.median(options.runs, || {
         let _switch = scene.switch(None)?;
         scene.measure(&["rate", "lock", &rounds])

@@ -23,15 +23,18 @@ const BLOCK: usize = 4096;
 const SEGMENTS: [usize; 4] = [1344, 1344, 1344, 64];
 /// Blocks that are read.
 const BLOCKS: usize = 256;
-/// Between two misses: what the one before has left to do in the background is done then.
-const PAUSE: Duration = Duration::from_micros(60);
+/// Between two misses: what the one before has left to do in the background is done then, and whoever has taken part still
+/// listens.
+const SHORT: Duration = Duration::from_micros(20);
+/// The same, and all have gone to sleep.
+const LONG: Duration = Duration::from_micros(200);
 
 pub fn at(place: Place, port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(address(place), port)
 }
 
 /// Plays a part: `echo MODE`, `forward MODE`, `answer`, `trips echo|lock|block ROUNDS`, `rate echo|lock ROUNDS`, `member FILE NODE
-/// ROUNDS`. Programs and members live until their standard input ends; the others print what they have measured.
+/// ROUNDS awake|asleep`. Programs and members live until their standard input ends; the others print what they have measured.
 pub fn play(words: &[String]) -> Result<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let number = |word: &str| word.parse::<u32>().map_err(missing);
@@ -41,7 +44,10 @@ pub fn play(words: &[String]) -> Result<()> {
         ["answer"] => answer(),
         ["trips", what, rounds] => trips(what, number(rounds)?),
         ["rate", what, rounds] => rate(what, number(rounds)?),
-        ["member", file, node, rounds] => member(Path::new(file), number(node)?, number(rounds)?),
+        ["member", file, node, rounds, pause] => {
+            let pause = if pause == "asleep" { LONG } else { SHORT };
+            member(Path::new(file), number(node)?, number(rounds)?, pause)
+        }
         _ => Err(BenchError::Missing("no such part".into())),
     }
 }
@@ -194,7 +200,7 @@ fn trips(what: &str, rounds: u32) -> Result<()> {
             }
         }
         if what == "block" {
-            crate::plain::compute(PAUSE);
+            crate::plain::compute(SHORT);
         }
     }
     times.sort_unstable();
@@ -223,7 +229,7 @@ fn rate(what: &str, rounds: u32) -> Result<()> {
 }
 
 /// A node of a rack. Node 0 reads blocks of node 1 that it does not have, and says how long one took.
-fn member(file: &Path, node: u32, rounds: u32) -> Result<()> {
+fn member(file: &Path, node: u32, rounds: u32, pause: Duration) -> Result<()> {
     let config = Config::load(file)?;
     let rack = Rack::join(&config, node as usize)?;
     if node != 0 {
@@ -238,7 +244,7 @@ fn member(file: &Path, node: u32, rounds: u32) -> Result<()> {
         node.load(addr)?;
         times.push(began.elapsed().as_nanos() as u64);
         node.evict(addr)?;
-        crate::plain::compute(PAUSE);
+        crate::plain::compute(pause);
     }
     times.sort_unstable();
     say(&times[times.len() / 2].to_string())
