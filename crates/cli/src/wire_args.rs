@@ -15,7 +15,7 @@ pub struct WireArgs {
     /// Share of packets to send twice; over shm and UDP only
     #[arg(long, value_name = "SHARE", value_parser = share)]
     duplication: Option<f64>,
-    /// Share of packets to hold back for up to 2 ms, so that others overtake them; over shm and UDP only
+    /// Share of packets to hold back for up to 2 ms, so that others overtake them (shm, UDP)
     #[arg(long, value_name = "SHARE", value_parser = share)]
     delay: Option<f64>,
     /// Microseconds to hold packets back at most

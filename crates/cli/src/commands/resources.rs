@@ -56,7 +56,10 @@ pub fn print(args: &ResourceArgs, rack: Option<&Config>, json: bool) {
 }
 
 fn as_json(config: &SwitchConfig, resources: &Resources) -> serde_json::Value {
-    let array = |&(name, stage, items, bytes): &(&str, u8, usize, usize)| json!({"array": name, "stage": stage, "items": items, "bytes_an_item": bytes, "bytes": items * bytes});
+    let array = |&(name, stage, items, each): &(&str, u8, usize, usize)| {
+        let bytes = items * each;
+        json!({"array": name, "stage": stage, "items": items, "bytes_an_item": each, "bytes": bytes})
+    };
     let arrays: Vec<_> = resources.arrays.iter().map(array).collect();
     json!({
         "ways": config.ways,

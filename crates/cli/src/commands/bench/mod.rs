@@ -33,7 +33,7 @@ Examples:
   rackmem bench micro --sim --figure 9           the paper's cluster in a performance model, beside the paper
   rackmem bench failover --lease-ms 500          the switch dies and comes back, then a node
   rackmem bench failover --sim --nodes 8         the same for the switch, in virtual time
-  rackmem bench dataplane                        the switch in the kernel beside bare XDP programs and itself in user space
+  rackmem bench dataplane                        the switch in the kernel beside bare XDP programs
   rackmem bench kv --vs redis                    the store beside redis-server, same client, same keys
   rackmem --json bench hit > hit.json            one object; the names of its cases are stable
 
@@ -59,7 +59,7 @@ enum Bench {
     Loss(loss::LossArgs),
     /// What the death of the switch and of a node costs a rack at work (Fig. 13 of the Concordia paper)
     Failover(failover::FailoverArgs),
-    /// What a packet costs in the switch program and on its way through it, in Rust and in the kernel (XDP; takes root)
+    /// What a packet costs in the switch program, in Rust and in the kernel (XDP), and on its way through it
     Dataplane(dataplane::DataplaneArgs),
     /// The store, embedded and over one port, beside redis-server
     Kv(kv::KvArgs),
