@@ -57,15 +57,15 @@ const VERIFY: &[Step] = &[
 const TESTS: &[Step] = &[
     Step {
         name: "unit, integration and end to end",
-        action: Action::Tests(&["test", "--workspace", "--no-fail-fast"]),
-    },
-    Step {
-        name: "the switch in the kernel",
         action: Action::Run(xdp::tests),
     },
     Step {
+        name: "the switch in the kernel is among them",
+        action: Action::Run(xdp::is_tested),
+    },
+    Step {
         name: "binaries",
-        action: Action::Cargo(&["build", "--workspace", "--bins"]),
+        action: Action::Run(xdp::binaries),
     },
     Step {
         name: "Python clients",

@@ -5,6 +5,7 @@ mod options;
 
 use crate::Failure;
 use crate::workspace::{Workspace, cargo};
+use crate::xdp;
 use act::{Next, act, print_help, where_things_are};
 use options::Options;
 use rackmem_hosts::rack::{Plan, Rack, Switch};
@@ -168,7 +169,8 @@ fn build(workspace: &Workspace, options: &Options) -> Result<PathBuf, Failure> {
     if !options.debug {
         words.push("--release");
     }
-    if let Switch::Xdp(_) = options.switch {
+    // The same for every switch, where that can be: to go from one to another builds nothing anew.
+    if xdp::can_be_built() || matches!(options.switch, Switch::Xdp(_)) {
         words.extend(["--features", "xdp"]);
     }
     println!("building rackmem ({folder})");

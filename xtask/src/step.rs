@@ -4,13 +4,13 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::process::{self, ProcessError};
-use crate::tally::Tally;
+use crate::tally::{SKIPPED, Tally, is_skip};
 use crate::workspace::{Workspace, cargo};
 
 /// No step may take longer: a test that hangs is ended and reported.
 const LIMIT: Duration = Duration::from_secs(35 * 60);
 
-/// Names of failed tests that the summary repeats, at most.
+/// Names of failed tests, and reasons of skipped ones, that the summary repeats, at most.
 const NAMED: usize = 20;
 
 /// One row of a table of checks.
@@ -25,8 +25,6 @@ pub struct Step {
 pub enum Action {
     /// A cargo command that holds or not: it counts as one check.
     Cargo(&'static [&'static str]),
-    /// A cargo command that runs tests: they are counted by their summary lines.
-    Tests(&'static [&'static str]),
     /// A function of this program.
     Run(fn(&Workspace) -> Verdict),
 }
@@ -35,8 +33,8 @@ pub enum Action {
 pub enum Verdict {
     /// It ran; what it counted.
     Counted(Tally),
-    /// It ran, and these tests failed.
-    Failing(Tally, Vec<String>),
+    /// It ran; what it counted, the names of tests that failed, and why others were skipped.
+    Told(Tally, Vec<String>, Vec<String>),
     /// It did not hold, or could not be run; why.
     Failed(String),
     /// It does not apply on this machine; why.
@@ -48,6 +46,7 @@ struct Row {
     time: Duration,
     tally: Tally,
     note: String,
+    skipped: Vec<String>,
 }
 
 /// Runs every step, whether or not the ones before it held, and prints the totals last.
@@ -65,12 +64,16 @@ fn run(workspace: &Workspace, step: &Step) -> Row {
     let begin = Instant::now();
     let verdict = match step.action {
         Action::Cargo(arguments) => holds(cargo_command(workspace, arguments)),
-        Action::Tests(arguments) => counted(cargo_command(workspace, arguments)),
         Action::Run(function) => function(workspace),
     };
+    let mut skipped = Vec::new();
     let (tally, note) = match verdict {
         Verdict::Counted(tally) => (tally, String::new()),
-        Verdict::Failing(tally, names) => (tally, format!("{tally}: {}", names.join(", "))),
+        Verdict::Told(tally, failed, reasons) => {
+            skipped = reasons;
+            let colon = if failed.is_empty() { "" } else { ": " };
+            (tally, format!("{tally}{colon}{}", failed.join(", ")))
+        }
         Verdict::Failed(why) => (Tally::FAIL, why),
         Verdict::Skipped(why) => (Tally::SKIP, why),
     };
@@ -81,6 +84,7 @@ fn run(workspace: &Workspace, step: &Step) -> Row {
         time,
         tally,
         note,
+        skipped,
     }
 }
 
@@ -100,6 +104,9 @@ fn summarize(rows: &[Row]) -> bool {
             row.name,
             note(row)
         );
+        for reason in &row.skipped {
+            println!("{:>4}  {reason}", "");
+        }
     }
     println!("\n{total}");
     total.failed == 0
@@ -132,16 +139,29 @@ pub fn holds(command: Command) -> Verdict {
 /// Runs a command that prints summaries of tests, and counts those.
 pub fn counted(command: Command) -> Verdict {
     let mut tally = Tally::default();
-    let mut failed = Vec::new();
+    let (mut failed, mut skipped) = (Vec::new(), Vec::new());
     let result = process::watch(command, LIMIT, |line| {
         tally.read(line);
         failed.extend(failed_test(line).map(str::to_owned));
+        skipped.extend(skipped_test(line));
     });
     failed.truncate(NAMED);
+    skipped.truncate(NAMED);
     match verdict_of(tally, result.map(|status| status.success())) {
-        Verdict::Counted(tally) if !failed.is_empty() => Verdict::Failing(tally, failed),
+        Verdict::Counted(tally) if !failed.is_empty() || !skipped.is_empty() => {
+            Verdict::Told(tally, failed, skipped)
+        }
         verdict => verdict,
     }
+}
+
+/// What a line says of a test that did not run: why, or the name of one that cargo's harness ignores.
+fn skipped_test(line: &str) -> Option<String> {
+    if let Some(at) = is_skip(line).then(|| line.find(SKIPPED)).flatten() {
+        return Some(line[at..].to_owned());
+    }
+    let (name, rest) = line.strip_prefix("test ")?.split_once(" ... ignored")?;
+    Some(format!("ignored: {name}{rest}"))
 }
 
 /// The name of a test that a line of a runner says has failed: cargo's harness, or pytest's short summary.
@@ -181,7 +201,7 @@ mod tests {
 
     fn tally_of(verdict: Verdict) -> Tally {
         match verdict {
-            Verdict::Counted(tally) | Verdict::Failing(tally, _) => tally,
+            Verdict::Counted(tally) | Verdict::Told(tally, ..) => tally,
             Verdict::Failed(_) => Tally::FAIL,
             Verdict::Skipped(_) => Tally::SKIP,
         }
@@ -204,12 +224,26 @@ mod tests {
     fn the_summary_names_what_failed() {
         let script = "echo 'test a::b ... ok'; echo 'test a::c ... FAILED'; \
                       echo 'FAILED tests/e2e/x.py::y - Error: z'; exit 1";
-        let Verdict::Failing(tally, names) = counted(shell(script)) else {
+        let Verdict::Told(tally, names, _) = counted(shell(script)) else {
             panic!("nothing is named");
         };
         assert_eq!(
             (tally.failed, names),
             (1, vec!["a::c".into(), "tests/e2e/x.py::y".into()])
+        );
+    }
+
+    #[test]
+    fn the_summary_says_why_a_test_was_skipped() {
+        let script = "echo 'skipped: no root'; echo 'test a - b (line 1) ... ignored, slow'; \
+                      echo 'test result: ok. 2 passed; 0 failed; 1 ignored'";
+        let Verdict::Told(tally, failed, reasons) = counted(shell(script)) else {
+            panic!("no reason is told");
+        };
+        assert_eq!((tally.passed, tally.skipped, failed.len()), (1, 2, 0));
+        assert_eq!(
+            reasons,
+            ["skipped: no root", "ignored: a - b (line 1), slow"]
         );
     }
 

@@ -72,7 +72,7 @@ fn is_summary(line: &str) -> bool {
 }
 
 /// The harness prints `test name ... ` before a test's own output when it runs tests one by one.
-fn is_skip(line: &str) -> bool {
+pub fn is_skip(line: &str) -> bool {
     line.starts_with(SKIPPED) || (line.starts_with("test ") && line.contains(" ... skipped: "))
 }
 

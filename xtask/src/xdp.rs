@@ -2,10 +2,20 @@
 
 use crate::setup;
 use crate::step::{self, Verdict};
+use crate::tally::Tally;
 use crate::workspace::{Workspace, cargo};
 
 /// The packages that have the feature `xdp`.
-const LINTED: &[&str] = &["-p", "rackmem-xdp", "-p", "rackmem", "-p", "rackmem-cli"];
+const LINTED: &[&str] = &[
+    "-p",
+    "rackmem-xdp",
+    "-p",
+    "rackmem",
+    "-p",
+    "rackmem-bench",
+    "-p",
+    "rackmem-cli",
+];
 
 /// The lints of what only the feature compiles.
 pub fn lints(workspace: &Workspace) -> Verdict {
@@ -19,21 +29,40 @@ pub fn lints(workspace: &Workspace) -> Verdict {
     step::holds(command)
 }
 
-/// Golden packets in the kernel, and the program between hosts. They skip themselves where the kernel refuses.
+/// The tests of all packages, and with them the golden packets in the kernel and racks whose switch it is. What needs more of
+/// the machine than clang skips itself and says why.
 pub fn tests(workspace: &Workspace) -> Verdict {
-    if let Some(why) = missing() {
-        return Verdict::Skipped(why);
-    }
     let mut command = workspace.command(cargo());
-    command.args([
-        "test",
-        "-p",
-        "rackmem-xdp",
-        "--features",
-        "xdp",
-        "--no-fail-fast",
-    ]);
+    command.args(["test", "--workspace", "--no-fail-fast"]);
+    command.args(features());
     step::counted(command)
+}
+
+/// The binaries as the tests have them.
+pub fn binaries(workspace: &Workspace) -> Verdict {
+    let mut command = workspace.command(cargo());
+    command.args(["build", "--workspace", "--bins"]);
+    command.args(features());
+    step::holds(command)
+}
+
+/// That the tests have the switch in the kernel among them, or why not.
+pub fn is_tested(_: &Workspace) -> Verdict {
+    missing().map_or(Verdict::Counted(Tally::PASS), Verdict::Skipped)
+}
+
+/// The feature of every package that has it, where it can be built.
+pub fn features() -> &'static [&'static str] {
+    if can_be_built() {
+        &["--features", "rackmem-cli/xdp,rackmem-xdp/xdp"]
+    } else {
+        &[]
+    }
+}
+
+/// Whether the compiler for the kernel is here.
+pub fn can_be_built() -> bool {
+    missing().is_none()
 }
 
 /// What keeps the feature `xdp` from being built here.
