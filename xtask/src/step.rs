@@ -71,8 +71,9 @@ fn run(workspace: &Workspace, step: &Step) -> Row {
         Verdict::Counted(tally) => (tally, String::new()),
         Verdict::Told(tally, failed, reasons) => {
             skipped = reasons;
-            let colon = if failed.is_empty() { "" } else { ": " };
-            (tally, format!("{tally}{colon}{}", failed.join(", ")))
+            let names = failed.join(", ");
+            let note = (!failed.is_empty()).then(|| format!("{tally}: {names}"));
+            (tally, note.unwrap_or_default())
         }
         Verdict::Failed(why) => (Tally::FAIL, why),
         Verdict::Skipped(why) => (Tally::SKIP, why),
