@@ -91,10 +91,21 @@ enum kind {
 	KIND_DELEGATE_CAS = 0x33,
 	KIND_DELEGATE_ACK = 0x34,
 	KIND_GATHER_ACK = 0x38,
+	KIND_ACQUIRE = 0x40,
+	KIND_WAIT = 0x41,
+	KIND_GRANT = 0x42,
+	KIND_INVALIDATE = 0x43,
+	KIND_INV_ACK = 0x44,
+	KIND_GIVE = 0x45,
+	KIND_QUEUE = 0x46,
+	KIND_RELEASE = 0x47,
+	KIND_RELEASE_ACK = 0x48,
+	KIND_PLACE = 0x49,
+	KIND_PLACE_ACK = 0x4a,
 };
 
 // A bit for every kind there is, in four words of 64.
-#define KNOWN_KINDS_WORDS { 0x11f3f1fff7f001eull, 0x0ull, 0x0ull, 0x0ull }
+#define KNOWN_KINDS_WORDS { 0x11f3f1fff7f001eull, 0x7ffull, 0x0ull, 0x0ull }
 
 enum flag {
 	FLAG_PROVIDER = 0x01,
@@ -123,7 +134,8 @@ enum reason {
 	REASON_REFUSED = 6,
 	REASON_LOST = 7,
 	REASON_FENCED = 8,
-	REASON_LAST = 8,
+	REASON_OWNER_DIED = 9,
+	REASON_LAST = 9,
 };
 
 // Lists: ROW is a macro of the including file.

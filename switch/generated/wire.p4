@@ -69,6 +69,17 @@ const bit<8> KIND_DELEGATE_ADD = 0x32;
 const bit<8> KIND_DELEGATE_CAS = 0x33;
 const bit<8> KIND_DELEGATE_ACK = 0x34;
 const bit<8> KIND_GATHER_ACK = 0x38;
+const bit<8> KIND_ACQUIRE = 0x40;
+const bit<8> KIND_WAIT = 0x41;
+const bit<8> KIND_GRANT = 0x42;
+const bit<8> KIND_INVALIDATE = 0x43;
+const bit<8> KIND_INV_ACK = 0x44;
+const bit<8> KIND_GIVE = 0x45;
+const bit<8> KIND_QUEUE = 0x46;
+const bit<8> KIND_RELEASE = 0x47;
+const bit<8> KIND_RELEASE_ACK = 0x48;
+const bit<8> KIND_PLACE = 0x49;
+const bit<8> KIND_PLACE_ACK = 0x4a;
 
 const bit<8> FLAG_PROVIDER = 0x01;
 const bit<8> FLAG_IN_SWITCH = 0x02;
@@ -92,6 +103,7 @@ const bit<8> REASON_FULL = 5;
 const bit<8> REASON_REFUSED = 6;
 const bit<8> REASON_LOST = 7;
 const bit<8> REASON_FENCED = 8;
+const bit<8> REASON_OWNER_DIED = 9;
 
 // The paper's Table 2 as entries of a table with the keys kind (exact), status and whether the node holds a copy
 // (ternary): zero is no. The default is `invalid`.

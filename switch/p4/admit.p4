@@ -33,22 +33,22 @@ control WellFormed(in headers_t hdr, inout state_t s) {
         actions = { good; good_with_body; @defaultonly NoAction; }
         const default_action = NoAction;
         // A body is no longer than 32 KiB, a home and a node are below 32, a slot below 64, a status below 3 and a
-        // reason below 9: ranges that are not powers of two take two rows.
+        // reason below 10: ranges that are not powers of two take two rows.
 #define ROW(total, udp, body, status, why) \
             (total, udp, body, MAGIC, VERSION, 0 &&& 0xffe0, 0 &&& 0xffe0, 0 &&& 0xffc0, status, 0 &&& 0x80, why, 0)
         const entries = {
             ROW(IPV4_WITHOUT_BODY, UDP_WITHOUT_BODY, 0, 0 &&& 0xfe, 0 &&& 0xf8): good();
-            ROW(IPV4_WITHOUT_BODY, UDP_WITHOUT_BODY, 0, 0 &&& 0xfe, REASON_FENCED): good();
+            ROW(IPV4_WITHOUT_BODY, UDP_WITHOUT_BODY, 0, 0 &&& 0xfe, REASON_FENCED &&& 0xfe): good();
             ROW(IPV4_WITHOUT_BODY, UDP_WITHOUT_BODY, 0, STATUS_MODIFIED, 0 &&& 0xf8): good();
-            ROW(IPV4_WITHOUT_BODY, UDP_WITHOUT_BODY, 0, STATUS_MODIFIED, REASON_FENCED): good();
+            ROW(IPV4_WITHOUT_BODY, UDP_WITHOUT_BODY, 0, STATUS_MODIFIED, REASON_FENCED &&& 0xfe): good();
             ROW(_, _, 0 &&& 0xffff8000, 0 &&& 0xfe, 0 &&& 0xf8): good_with_body();
-            ROW(_, _, 0 &&& 0xffff8000, 0 &&& 0xfe, REASON_FENCED): good_with_body();
+            ROW(_, _, 0 &&& 0xffff8000, 0 &&& 0xfe, REASON_FENCED &&& 0xfe): good_with_body();
             ROW(_, _, 0 &&& 0xffff8000, STATUS_MODIFIED, 0 &&& 0xf8): good_with_body();
-            ROW(_, _, 0 &&& 0xffff8000, STATUS_MODIFIED, REASON_FENCED): good_with_body();
+            ROW(_, _, 0 &&& 0xffff8000, STATUS_MODIFIED, REASON_FENCED &&& 0xfe): good_with_body();
             ROW(_, _, MAX_BODY, 0 &&& 0xfe, 0 &&& 0xf8): good_with_body();
-            ROW(_, _, MAX_BODY, 0 &&& 0xfe, REASON_FENCED): good_with_body();
+            ROW(_, _, MAX_BODY, 0 &&& 0xfe, REASON_FENCED &&& 0xfe): good_with_body();
             ROW(_, _, MAX_BODY, STATUS_MODIFIED, 0 &&& 0xf8): good_with_body();
-            ROW(_, _, MAX_BODY, STATUS_MODIFIED, REASON_FENCED): good_with_body();
+            ROW(_, _, MAX_BODY, STATUS_MODIFIED, REASON_FENCED &&& 0xfe): good_with_body();
         }
 #undef ROW
     }
@@ -259,6 +259,17 @@ control Operation(in headers_t hdr, inout state_t s) {
             (STEP_FRESH, KIND_DELEGATE_CAS, _): control_plane();
             (STEP_FRESH, KIND_DELEGATE_ACK, _): control_plane();
             (STEP_FRESH, KIND_GATHER_ACK, _): control_plane();
+            (STEP_FRESH, KIND_ACQUIRE, _): control_plane();
+            (STEP_FRESH, KIND_WAIT, _): control_plane();
+            (STEP_FRESH, KIND_GRANT, _): control_plane();
+            (STEP_FRESH, KIND_INVALIDATE, _): control_plane();
+            (STEP_FRESH, KIND_INV_ACK, _): control_plane();
+            (STEP_FRESH, KIND_GIVE, _): control_plane();
+            (STEP_FRESH, KIND_QUEUE, _): control_plane();
+            (STEP_FRESH, KIND_RELEASE, _): control_plane();
+            (STEP_FRESH, KIND_RELEASE_ACK, _): control_plane();
+            (STEP_FRESH, KIND_PLACE, _): control_plane();
+            (STEP_FRESH, KIND_PLACE_ACK, _): control_plane();
         }
     }
     apply {

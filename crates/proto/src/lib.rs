@@ -12,6 +12,7 @@
 //! | home agent | [`flowcc::HomeAgent`] | §5.1.1, §5.2 |
 //! | cache agent | [`flowcc::cache_agent`] | §5.1.1 "Invalidation and Data Transfer" |
 //! | requester | [`flowcc::Requester`] | §5.1.1 "Requester-driven Coherence Control" |
+//! | a lock's directory, a node's locks | [`gcp::LockDirectory`], [`gcp::Blade`] | Soul, §4.2 |
 //! | member of the rack | [`membership::Member`] | – |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@ extern crate alloc;
 
 pub mod baseline;
 pub mod flowcc;
+pub mod gcp;
 pub mod membership;
 mod output;
 pub mod switch;

@@ -5,9 +5,10 @@
 //! one operation at a time, which is the promise of coherent memory, and shows the few operations
 //! that contradict each other where it could not. [`world`] runs the protocols' roles in virtual time over
 //! a network that loses, doubles, delays and reorders, and checks every promise after every packet. [`explore`]
-//! visits every state that small racks can get into. The promises themselves are [`invariants`].
+//! visits every state that small racks can get into; [`gcp`] does both for locks that are coherence. The promises themselves are [`invariants`].
 
 pub mod explore;
+pub mod gcp;
 pub mod history;
 pub mod invariants;
 pub mod linear;

@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(with(9, 32), WireError::Field("tag"));
         assert_eq!(with(32, 3), WireError::Field("global_status"));
         assert_eq!(with(33, 0x80), WireError::Field("flags"));
-        assert_eq!(with(34, 9), WireError::Field("reason"));
+        assert_eq!(with(34, 10), WireError::Field("reason"));
         assert_eq!(with(35, 1), WireError::Field("reserved"));
         let mut long = Vec::from(good);
         long.push(0);

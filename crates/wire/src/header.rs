@@ -58,7 +58,8 @@ pub struct Header {
     pub requester: RequesterId,
     /// The requester's coherence event.
     pub seq: Seq,
-    /// How often the requester's node has started; fences packets from before a restart.
+    /// How often the requester's node has started; fences packets from before a restart. GCP's packets are fenced
+    /// by the epoch, and carry the lock's version in [`Header::seq`] (high) and here (low).
     pub incarnation: u32,
     /// The entry's copyset, filled by its owner; in an unlock, the new one.
     pub copyset: Copyset,

@@ -102,7 +102,31 @@ kinds! {
     DelegateAck = 0x34,
     /// Directory: a cache agent tells the gathering home agent that it is done.
     GatherAck = 0x38,
-    // 0x40 GCP, 0x50 ABD, 0x60 SABRes, 0x70 Bounded Incoherence.
+
+    // 0x40..0x4f: GCP, the `Locked` contract. `seq` and `incarnation` carry the lock's version.
+    /// Node to directory: this lock, please, with this permission (`status`).
+    Acquire = 0x40,
+    /// Directory to the queue holder: this node waits for the lock.
+    Wait = 0x41,
+    /// Directory to who is concerned: the lock is granted, to read (`Shared`) or to the next writer (`Modified`).
+    Grant = 0x42,
+    /// Directory to the sharers and to the writer that they wait for: acknowledge to it when you are done.
+    Invalidate = 0x43,
+    /// Sharer to the waiting writer: I am done, the copy is gone.
+    InvAck = 0x44,
+    /// Keeper of the data to who was granted the lock: a part of what the lock protects.
+    Give = 0x45,
+    /// Queue holder to the next one: who waits. The body is records.
+    Queue = 0x46,
+    /// Queue holder to directory: the lock goes to these readers, the queue to this writer.
+    Release = 0x47,
+    /// Directory to who releases: not yet (`Moved`), or it is over already.
+    ReleaseAck = 0x48,
+    /// Home agent to switch: serve this lock.
+    Place = 0x49,
+    /// Switch to home agent: I do, or the reason why not.
+    PlaceAck = 0x4a,
+    // 0x50 ABD, 0x60 SABRes, 0x70 Bounded Incoherence.
 }
 
 impl Kind {
@@ -130,6 +154,12 @@ impl Kind {
                 self,
                 Kind::Unlock | Kind::AddToSwitch | Kind::RemoveFromSwitch
             )
+    }
+
+    /// Whether this is for a lock's directory, and not for the node's own side of the lock, if an agent gets it.
+    #[inline]
+    pub const fn asks_directory(self) -> bool {
+        matches!(self, Kind::Acquire | Kind::Release | Kind::PlaceAck)
     }
 
     /// Whether this takes the entry's lock as a reader (§5.1.1: read misses; all others are writers).

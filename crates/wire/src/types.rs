@@ -193,6 +193,8 @@ pub enum Reason {
     Lost = 7,
     /// The rack has gone on to another epoch: the event never happened, try again.
     Fenced = 8,
+    /// The lock's holder died: what it protects is as of the last hand-over before.
+    OwnerDied = 9,
 }
 
 impl Reason {
@@ -208,6 +210,7 @@ impl Reason {
             6 => Some(Self::Refused),
             7 => Some(Self::Lost),
             8 => Some(Self::Fenced),
+            9 => Some(Self::OwnerDied),
             _ => None,
         }
     }

@@ -23,7 +23,7 @@ mod checks;
 mod drive;
 mod effects;
 mod epoch;
-mod graph;
+pub(crate) mod graph;
 mod inside;
 mod layout;
 mod member;
@@ -39,7 +39,7 @@ mod state;
 mod story;
 mod thread;
 mod view;
-mod visited;
+pub(crate) mod visited;
 mod witness;
 
 pub use catalogue::SCENARIOS;

@@ -72,7 +72,7 @@ const WRONG: &[Wrong] = &[
     ("requester-high", "requester 257 of a node", |p| p[18] = 1),
     ("global-status", "a status that is none", |p| p[32] = 3),
     ("flags", "a flag that is none", |p| p[33] = 0x80),
-    ("reason", "a reason that is none", |p| p[34] = 9),
+    ("reason", "a reason that is none", |p| p[34] = 10),
     ("reserved", "the field that is zero", |p| p[35] = 1),
 ];
 

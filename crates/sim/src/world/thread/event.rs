@@ -105,7 +105,11 @@ impl Thread {
                 self.work.lost += 1;
                 Then::Accept
             }
-            Reason::None | Reason::NoMemory | Reason::Refused | Reason::Lost => {
+            Reason::None
+            | Reason::NoMemory
+            | Reason::Refused
+            | Reason::Lost
+            | Reason::OwnerDied => {
                 let detail = format!("{} was told {reason:?}", self.describe());
                 self.complain(running.tag, detail);
                 Then::BackOff

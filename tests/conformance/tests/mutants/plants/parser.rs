@@ -32,7 +32,7 @@ pub fn parser() -> Vec<Plant> {
             }
         }),
         bytes("a reason that is none is none", |packet| {
-            if let Some(byte) = packet.get_mut(34).filter(|byte| **byte > 8) {
+            if let Some(byte) = packet.get_mut(34).filter(|byte| **byte > 9) {
                 *byte = 0;
             }
         }),

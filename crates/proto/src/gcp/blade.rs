@@ -1,0 +1,213 @@
+//! All locks of one node.
+
+use super::lock::{At, Entered, Event, Lock, Steps};
+use super::regions::Regions;
+use super::settle::Report;
+use super::{Access, Right};
+use crate::wire::{Copyset, Dest, Header, Kind, NodeId, Record, Tag};
+use alloc::collections::BTreeMap;
+
+/// How a node takes part.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct BladeConfig {
+    /// Which node.
+    pub node: NodeId,
+    /// Epoch of the rack; packets of another are dropped.
+    pub epoch: u32,
+    /// Whether requests go to the switch, which passes on what is not its own, or to the lock's home.
+    pub switch: bool,
+    /// How often threads of this node enter one after the other while another node waits, beside the first.
+    pub cohort: u8,
+    /// Locks at most.
+    pub locks: usize,
+}
+
+/// What a node's locks have cost, since the node began.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct BladeCounters {
+    /// Threads that entered without a packet: the lock was here.
+    pub local: u64,
+    /// Threads that entered by a promise that became a right: one coherence transaction each.
+    pub granted: u64,
+    /// Requests to a directory: those above, and what had to be asked again.
+    pub requests: u64,
+    /// Releases to a directory, likewise.
+    pub releases: u64,
+    /// Releases that a directory refused.
+    pub denied: u64,
+    /// Packets dropped: another epoch, or an unknown lock.
+    pub dropped: u64,
+}
+
+/// The locks of a node. The host serializes calls about one lock.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Blade {
+    config: BladeConfig,
+    locks: BTreeMap<Tag, Lock>,
+    counters: BladeCounters,
+}
+
+impl Blade {
+    /// A node that knows no lock.
+    pub fn new(config: BladeConfig) -> Self {
+        Blade {
+            config,
+            locks: BTreeMap::new(),
+            counters: BladeCounters::default(),
+        }
+    }
+
+    /// Makes a lock whose home this is: the node has it with permission M. `false`: it exists, or there are too many.
+    pub fn create(&mut self, tag: Tag, regions: Regions) -> bool {
+        let epoch = self.config.epoch;
+        self.add(tag, || Lock::at_home(regions, epoch))
+    }
+
+    /// Makes a lock of any home known here, once. `false`: it is known, or there are too many.
+    pub fn open(&mut self, tag: Tag, regions: Regions) -> bool {
+        self.add(tag, || Lock::new(regions))
+    }
+
+    fn add(&mut self, tag: Tag, lock: impl FnOnce() -> Lock) -> bool {
+        if self.locks.len() >= self.config.locks || self.locks.contains_key(&tag) {
+            return false;
+        }
+        self.locks.insert(tag, lock());
+        true
+    }
+
+    /// A thread wants to enter. `Some`: it is inside. Otherwise it waits for [`Event::Enter`]; `false` in the second place
+    /// says that the lock is not known, and nothing will come.
+    pub fn enter(
+        &mut self,
+        tag: Tag,
+        access: Access,
+        steps: &mut Steps,
+    ) -> (Option<Entered>, bool) {
+        let mut entered = None;
+        let known = self.with(tag, steps, |lock, at, steps| {
+            entered = lock.enter(at, access, steps);
+        });
+        self.counters.local += u64::from(entered.is_some());
+        (entered, known)
+    }
+
+    /// A thread leaves. `next`: another one of this node wants to be next, and is inside at once if `Some` comes back, as
+    /// often as [`BladeConfig::cohort`] allows while other nodes wait; otherwise it waits for [`Event::Enter`].
+    pub fn leave(
+        &mut self,
+        tag: Tag,
+        access: Access,
+        next: Option<Access>,
+        steps: &mut Steps,
+    ) -> Option<Entered> {
+        let mut entered = None;
+        self.with(tag, steps, |lock, at, steps| {
+            entered = lock.leave(at, access, next, steps);
+        });
+        self.counters.local += u64::from(entered.is_some());
+        entered
+    }
+
+    /// Takes a packet from a directory or another node, with a body of `len` bytes or these records.
+    pub fn handle(&mut self, header: &Header, len: u32, records: &[Record], steps: &mut Steps) {
+        let ours = header.epoch == self.config.epoch
+            && self.with(header.tag, steps, |lock, at, steps| {
+                lock.handle(at, header, len, records, steps);
+            });
+        self.counters.dropped += u64::from(!ours);
+        self.counters.denied += u64::from(
+            header.kind == Kind::ReleaseAck && header.reason != crate::wire::Reason::None,
+        );
+    }
+
+    /// Nobody has answered for a round trip or a few: asks again. `false`: the lock waits for nobody.
+    pub fn retry(&mut self, tag: Tag, steps: &mut Steps) -> bool {
+        let mut waits = false;
+        self.with(tag, steps, |lock, at, steps| waits = lock.retry(at, steps));
+        waits
+    }
+
+    /// No thread of this node waits for the lock any more.
+    pub fn cancel(&mut self, tag: Tag) {
+        if let Some(lock) = self.locks.get_mut(&tag) {
+            lock.cancel();
+        }
+    }
+
+    /// A lock, to look at.
+    pub fn lock(&self, tag: Tag) -> Option<&Lock> {
+        self.locks.get(&tag)
+    }
+
+    /// What it has cost.
+    pub fn counters(&self) -> BladeCounters {
+        self.counters
+    }
+
+    /// What this node tells each lock's home when an epoch has ended.
+    pub fn reports(&self) -> impl Iterator<Item = (Tag, Report)> {
+        self.locks.iter().map(|(tag, lock)| (*tag, lock.report()))
+    }
+
+    /// The next epoch: what was under way is over, rights and threads inside stay. Locks whose home is not in `live` are
+    /// gone. `switch`: whether there is one. Threads that wait go on waiting: the host calls [`Blade::resume`] when every directory is made anew.
+    pub fn enter_epoch(&mut self, epoch: u32, live: Copyset, switch: bool) {
+        self.config.epoch = epoch;
+        self.config.switch = switch;
+        self.locks.retain(|tag, _| live.contains(tag.home()));
+        self.locks.values_mut().for_each(Lock::fence);
+    }
+
+    /// Asks for what threads wait for, in a new epoch.
+    pub fn resume(&mut self, tag: Tag, steps: &mut Steps) {
+        self.with(tag, steps, |lock, at, steps| lock.settle(at, steps));
+    }
+
+    /// Does something with a lock, and counts. `false`: it is not known.
+    fn with(
+        &mut self,
+        tag: Tag,
+        steps: &mut Steps,
+        act: impl FnOnce(&mut Lock, &At, &mut Steps),
+    ) -> bool {
+        let Some(lock) = self.locks.get_mut(&tag) else {
+            return false;
+        };
+        let BladeConfig {
+            node,
+            epoch,
+            switch,
+            cohort,
+            ..
+        } = self.config;
+        let at = At {
+            node,
+            epoch,
+            tag,
+            directory: match switch {
+                true => Dest::Switch,
+                false => Dest::Agent(tag.home()),
+            },
+            cohort,
+        };
+        let from = steps.len();
+        let before = lock.right;
+        act(lock, &at, steps);
+        let rises = lock.right > before;
+        for step in &steps[from..] {
+            match step {
+                Event::Send(send) if send.header.kind == Kind::Acquire => {
+                    self.counters.requests += 1
+                }
+                Event::Send(send) if send.header.kind == Kind::Release => {
+                    self.counters.releases += 1
+                }
+                Event::Enter(_) if rises && before < Right::Modified => self.counters.granted += 1,
+                Event::Enter(_) => self.counters.local += 1,
+                _ => {}
+            }
+        }
+        true
+    }
+}

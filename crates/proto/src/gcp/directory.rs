@@ -1,0 +1,161 @@
+//! The directory of the locks that live at a home: it serves them itself, or has placed them at the switch.
+//!
+//! A lock's place is decided once in an epoch: the switch takes it or is full, and neither changes. So a late copy of
+//! anything about it finds what it found before, and there is no migration to make safe.
+
+use super::entry::Entry;
+use super::settle::Report;
+use super::{Mode, settle, with_version};
+use crate::wire::{
+    Copyset, Dest, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq, Tag,
+};
+use crate::{Output, Outputs};
+use alloc::collections::BTreeMap;
+
+/// Who serves a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum LockPlace {
+    /// Its home.
+    Here,
+    /// The switch has been asked: nobody serves it until it answers.
+    Placing,
+    /// The switch.
+    Switch,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Slot {
+    entry: Entry,
+    place: LockPlace,
+}
+
+/// The directory of one home.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct LockDirectory {
+    node: NodeId,
+    epoch: u32,
+    slots: BTreeMap<Tag, Slot>,
+    dropped: u64,
+}
+
+impl LockDirectory {
+    /// A home without locks.
+    pub fn new(node: NodeId, epoch: u32) -> Self {
+        LockDirectory {
+            node,
+            epoch,
+            slots: BTreeMap::new(),
+            dropped: 0,
+        }
+    }
+
+    /// Makes an entry for a new lock, which its home's [`super::Blade`] has. `false`: it exists, or lives elsewhere.
+    pub fn create(&mut self, tag: Tag) -> bool {
+        if tag.home() != self.node || self.slots.contains_key(&tag) {
+            return false;
+        }
+        let slot = Slot {
+            entry: Entry::new(self.node, self.epoch),
+            place: LockPlace::Here,
+        };
+        self.slots.insert(tag, slot);
+        true
+    }
+
+    /// Asks the switch to serve a lock, as often as it is called; from the first time on nobody serves it until the switch
+    /// has answered. Nothing when that is decided, or when the lock has been used in this epoch.
+    pub fn place(&mut self, tag: Tag, outputs: &mut Outputs) {
+        let Some(slot) = self.slots.get_mut(&tag) else {
+            return;
+        };
+        let fresh = slot.entry.state.version == super::first(self.epoch);
+        if slot.place == LockPlace::Switch || !fresh {
+            return;
+        }
+        slot.place = LockPlace::Placing;
+        let Entry { state, sharers } = slot.entry;
+        let holder = RequesterId {
+            node: state.holder.into(),
+            slot: 0,
+        };
+        let mut header = Header::request(Kind::Place, self.epoch, tag, holder, Seq(0));
+        header.sender = self.node;
+        header.copyset = sharers;
+        header.offset = state.keeper.into();
+        header.reason = state.reason;
+        header.status = match state.mode {
+            Mode::Shared => GlobalStatus::Shared,
+            Mode::Modified => GlobalStatus::Modified,
+        };
+        outputs.push(Output::new(
+            Dest::Switch,
+            with_version(header, state.version),
+        ));
+    }
+
+    /// Takes a request, or the switch's answer.
+    pub fn handle(&mut self, header: &Header) -> Outputs {
+        let mut outputs = Outputs::default();
+        let slot = match self.slots.get_mut(&header.tag) {
+            Some(slot) if header.epoch == self.epoch => slot,
+            _ => {
+                self.dropped += 1;
+                return outputs;
+            }
+        };
+        match (header.kind, slot.place) {
+            (Kind::Acquire | Kind::Release, LockPlace::Here) => {
+                if let Some(output) = slot.entry.handle(header, self.node) {
+                    outputs.push(output);
+                }
+            }
+            (Kind::PlaceAck, LockPlace::Placing) => {
+                slot.place = match header.reason {
+                    Reason::None => LockPlace::Switch,
+                    _ => LockPlace::Here,
+                };
+            }
+            _ => self.dropped += 1,
+        }
+        outputs
+    }
+
+    /// An entry, and who serves it. While the switch does, it is what it was before.
+    pub fn entry(&self, tag: Tag) -> Option<(Entry, LockPlace)> {
+        self.slots.get(&tag).map(|slot| (slot.entry, slot.place))
+    }
+
+    /// The locks.
+    pub fn tags(&self) -> impl Iterator<Item = Tag> {
+        self.slots.keys().copied()
+    }
+
+    /// Packets that were dropped: another epoch, an unknown lock, or one that is served elsewhere.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// The next epoch: every entry is made anew from what the living nodes have told (`reports`) and, where the switch that
+    /// served a lock has survived, from what it had (`switch`). `died`: some node that took part does not live.
+    pub fn enter_epoch(
+        &mut self,
+        epoch: u32,
+        live: Copyset,
+        died: bool,
+        reports: impl Fn(Tag, &mut dyn FnMut(NodeId, Report)),
+        switch: impl Fn(Tag) -> Option<Entry>,
+    ) {
+        self.epoch = epoch;
+        for (tag, slot) in &mut self.slots {
+            let before = match slot.place {
+                LockPlace::Here => Some(slot.entry),
+                // It may have taken the lock: its word counts, and without it nobody's.
+                LockPlace::Placing | LockPlace::Switch => switch(*tag),
+            };
+            let mut told = alloc::vec::Vec::new();
+            reports(*tag, &mut |node, report| told.push((node, report)));
+            slot.entry = settle(&told, before, live, died, self.node, epoch);
+            slot.place = LockPlace::Here;
+        }
+    }
+}

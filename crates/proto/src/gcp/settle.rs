@@ -1,0 +1,197 @@
+//! A node died: a lock's entry is made anew from what the living nodes have of it.
+//!
+//! | somebody living has | the lock is | and what it protects |
+//! |---|---|---|
+//! | M | that node's | is there |
+//! | S | shared by those nodes | is there: no writer has been inside since |
+//! | neither | the node's whose data is the newest; it hears of it when somebody asks for the lock | is as of the last hand-over, if the keeper lives |
+//!
+//! Only in the last row may a writer have died inside: the next who enters is told `OwnerDied`. If the one that handed the
+//! lock to the dead one is dead as well, older data is all there is, and it is told `Lost`. What a holder released
+//! without handing it on was nowhere else, and died with it: that is the price of a lock that stays where it is.
+
+use super::entry::{Entry, Mode, State};
+use super::lock::{Lock, Right};
+use crate::wire::{Copyset, NodeId, Reason, Record, Tag};
+
+/// How new a node's data is: twice the version of the last right that it had complete, and one if that was to write. 0: it
+/// never had any. Of two nodes with one version (readers, and the writer behind them) only the writer's data is newer.
+pub type Age = u64;
+
+/// The age of data that came with a right.
+pub(super) fn age(version: u64, right: Right) -> Age {
+    version << 1 | u64::from(right == Right::Modified)
+}
+
+/// What a node has of a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Report {
+    /// What its threads may do. `None` with `passing`: it has released, and does not know whether that counts.
+    pub right: Right,
+    /// A release was under way: its data was current then.
+    pub passing: bool,
+    /// How new its data is.
+    pub age: Age,
+    /// What was wrong with it.
+    pub reason: Reason,
+}
+
+/// Bits of a lock's tag that a record needs: locks lie at multiples of 16.
+const BITS: u64 = 0xf;
+
+impl Report {
+    /// As a record.
+    pub fn to_record(self, tag: Tag) -> Record {
+        let right = match (self.right, self.passing) {
+            (Right::None, false) => 0,
+            (Right::Shared, _) => 1,
+            (Right::Modified, _) => 2,
+            (Right::None, true) => 3,
+        };
+        let reason = match self.reason {
+            Reason::OwnerDied => 4,
+            Reason::Lost => 8,
+            _ => 0,
+        };
+        Record {
+            tag: Tag(tag.0 & !BITS | right | reason),
+            word: self.age,
+        }
+    }
+
+    /// From a record.
+    pub fn from_record(record: Record) -> (Tag, Report) {
+        let (right, passing) = match record.tag.0 & 3 {
+            0 => (Right::None, false),
+            1 => (Right::Shared, false),
+            2 => (Right::Modified, false),
+            _ => (Right::None, true),
+        };
+        let reason = match record.tag.0 & 12 {
+            4 => Reason::OwnerDied,
+            8 => Reason::Lost,
+            _ => Reason::None,
+        };
+        let report = Report {
+            right,
+            passing,
+            age: record.word,
+            reason,
+        };
+        (Tag(record.tag.0 & !BITS), report)
+    }
+}
+
+impl Lock {
+    /// What this node tells the lock's home.
+    pub(super) fn report(&self) -> Report {
+        let passing = self.releasing.is_some();
+        Report {
+            right: match passing {
+                // Readers inside may stay in either case: whoever is next waits for them.
+                true if self.readers > 0 => Right::Shared,
+                true => Right::None,
+                false => self.right,
+            },
+            passing,
+            age: self.age,
+            reason: self.reason,
+        }
+    }
+
+    /// An epoch has ended: what was under way is over.
+    pub(super) fn fence(&mut self) {
+        *self = Lock {
+            right: self.report().right,
+            regions: core::mem::take(&mut self.regions),
+            since: self.since,
+            age: self.age,
+            reason: self.reason,
+            readers: self.readers,
+            writer: self.writer,
+            want: self.want,
+            ..Lock::default()
+        };
+    }
+}
+
+/// The entry that a lock goes on with in `epoch`. `before` is what its directory had, if anybody knows; `live` are the
+/// nodes that remain, of which `home` is one; `died`: some node does not.
+pub fn settle(
+    reports: &[(NodeId, Report)],
+    before: Option<Entry>,
+    live: Copyset,
+    died: bool,
+    home: NodeId,
+    epoch: u32,
+) -> Entry {
+    let told = || reports.iter().filter(|(node, _)| live.contains(*node));
+    let mut entry = Entry::new(home, epoch);
+    let mut hold = |node: NodeId, reason| {
+        entry.state = State {
+            holder: node as u8,
+            keeper: node as u8,
+            reason,
+            ..State::new(home, epoch)
+        };
+    };
+    if let Some((node, report)) = told().find(|(_, r)| r.right == Right::Modified) {
+        hold(*node, report.reason);
+        return entry;
+    }
+    if let Some((node, report)) = told().find(|(_, r)| r.right == Right::Shared) {
+        hold(*node, report.reason);
+        entry.state.mode = Mode::Shared;
+        let shares = told().filter(|(_, r)| r.right == Right::Shared);
+        entry.sharers = shares.fold(Copyset::EMPTY, |set, (node, _)| set.with(*node));
+        return entry;
+    }
+    let newest = told().max_by_key(|(node, r)| (r.age, core::cmp::Reverse(*node)));
+    let Some((node, report)) = newest else {
+        hold(home, Reason::Lost);
+        return entry;
+    };
+    hold(
+        *node,
+        worse(report.reason, verdict(*node, report, before, live, died)),
+    );
+    entry
+}
+
+/// What is wrong with the newest data that lives, when nobody who lives has the lock.
+fn verdict(
+    node: NodeId,
+    report: &Report,
+    before: Option<Entry>,
+    live: Copyset,
+    died: bool,
+) -> Reason {
+    let Some(Entry { state, .. }) = before else {
+        // Nobody knows who had it. If all live, the lock was on its way; if not, one of the dead may have had it.
+        return match (died, report.passing) {
+            (false, _) => Reason::None,
+            (true, true) => Reason::OwnerDied,
+            (true, false) => Reason::Lost,
+        };
+    };
+    let (holder, keeper) = (NodeId::from(state.holder), NodeId::from(state.keeper));
+    // Whoever has newer data than the keeper has it from the keeper, or is the holder.
+    let kept = live.contains(keeper);
+    match state.mode {
+        // Its release was not approved, so its data is the last.
+        Mode::Modified if report.passing && node == holder => Reason::None,
+        // The holder was promised the lock and waited for the data.
+        Mode::Modified if kept && live.contains(holder) => Reason::None,
+        Mode::Modified if kept => Reason::OwnerDied,
+        Mode::Shared if kept => Reason::None,
+        _ => Reason::Lost,
+    }
+}
+
+fn worse(one: Reason, other: Reason) -> Reason {
+    match (one, other) {
+        (Reason::Lost, _) | (_, Reason::Lost) => Reason::Lost,
+        (Reason::OwnerDied, _) | (_, Reason::OwnerDied) => Reason::OwnerDied,
+        _ => Reason::None,
+    }
+}

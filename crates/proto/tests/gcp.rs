@@ -1,0 +1,328 @@
+//! GCP's roles where the explorer does not look: the switch's program, hostile packets, what a dead node leaves behind.
+
+use rackmem_proto::Outputs;
+use rackmem_proto::gcp::{
+    Access, Blade, BladeConfig, Entry, Event, LockDirectory, LockPlace, Mode, Queue, Region,
+    Regions, Report, Right, Steps, first, settle, version, with_version,
+};
+use rackmem_proto::switch::{LockConfig, LockProgram};
+use rackmem_proto::wire::{
+    Copyset, Dest, Flags, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq, Tag,
+};
+
+const EPOCH: u32 = 3;
+
+/// A stream of draws.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % sides
+    }
+}
+
+fn packet(dice: &mut Dice, kinds: &[Kind], tags: u64) -> Header {
+    let requester = RequesterId {
+        node: dice.roll(32) as NodeId,
+        slot: dice.roll(64) as u16,
+    };
+    let kind = kinds[dice.roll(kinds.len() as u64) as usize];
+    let tag = Tag(dice.roll(tags) << 12);
+    let mut header = Header::request(kind, EPOCH, tag, requester, Seq(0));
+    header.status = GlobalStatus::from_byte(dice.roll(3) as u8).unwrap();
+    header.sender = dice.roll(33) as NodeId;
+    header.copyset = Copyset(dice.roll(1 << 31) as u32);
+    header.flags = Flags(dice.roll(2) as u8);
+    header.reason = Reason::from_byte(dice.roll(10) as u8).unwrap();
+    header.offset = dice.roll(4096) as u32;
+    with_version(header, first(EPOCH) + dice.roll(40))
+}
+
+fn placed(home: &mut LockDirectory, switch: &mut LockProgram, tag: Tag) -> LockPlace {
+    assert!(home.create(tag));
+    let mut outputs = Outputs::default();
+    home.place(tag, &mut outputs);
+    for output in outputs.iter() {
+        for answer in switch.handle(&output.header).iter() {
+            assert_eq!(answer.to, Dest::Agent(0));
+            home.handle(&answer.header);
+        }
+    }
+    home.entry(tag).unwrap().1
+}
+
+#[test]
+fn the_switch_does_what_the_table_says_in_one_pass() {
+    let mut switch = LockProgram::new(LockConfig {
+        epoch: EPOCH,
+        ways: 2,
+        sets: 2,
+    });
+    let mut home = LockDirectory::new(0, EPOCH);
+    let tags: Vec<Tag> = (0..8).map(|n| Tag(n << 12)).collect();
+    let places: Vec<LockPlace> = tags
+        .iter()
+        .map(|t| placed(&mut home, &mut switch, *t))
+        .collect();
+    let at_switch = places.iter().filter(|p| **p == LockPlace::Switch).count();
+    assert!((1..=4).contains(&at_switch), "{places:?}");
+    let mut table: Vec<Entry> = tags.iter().map(|_| Entry::new(0, EPOCH)).collect();
+    let mut dice = Dice(5);
+    let kinds = [Kind::Acquire, Kind::Acquire, Kind::Release];
+    for _ in 0..20_000 {
+        let mut header = packet(&mut dice, &kinds, 8);
+        let nth = (header.tag.0 >> 12) as usize;
+        if dice.roll(2) == 0 {
+            // A release that counts.
+            header.sender = table[nth].state.holder.into();
+            header = with_version(header, table[nth].state.version);
+        }
+        let outputs = switch.handle(&header);
+        let output = outputs.iter().next().copied();
+        if places[nth] == LockPlace::Here {
+            assert_eq!(
+                output.map(|o| (o.to, o.header)),
+                Some((Dest::Agent(0), header))
+            );
+            let served = home.handle(&header).iter().next().copied();
+            assert_eq!(served, table[nth].handle(&header, 0));
+            assert_eq!(home.entry(header.tag).unwrap().0, table[nth]);
+        } else {
+            assert_eq!(output, table[nth].handle(&header, NodeId::MAX));
+            assert_eq!(switch.entry(header.tag), Some(table[nth]));
+        }
+    }
+    assert_eq!(switch.counters().violations, 0);
+    assert_eq!(switch.passes(), 20_000 + 8, "one pass a packet");
+}
+
+#[test]
+fn a_lock_is_placed_once_however_often_it_is_asked_for() {
+    let mut switch = LockProgram::new(LockConfig {
+        epoch: EPOCH,
+        ways: 1,
+        sets: 1,
+    });
+    let mut home = LockDirectory::new(0, EPOCH);
+    assert!(home.create(Tag(0x1000)) && !home.create(Tag(0x1000)));
+    let mut outputs = Outputs::default();
+    home.place(Tag(0x1000), &mut outputs);
+    let place = outputs.iter().next().unwrap().header;
+    // While nobody knows who serves it, nobody does.
+    let mut dice = Dice(1);
+    let mut request = packet(&mut dice, &[Kind::Acquire], 1);
+    (request.tag, request.status) = (Tag(0x1000), GlobalStatus::Shared);
+    assert!(home.handle(&request).is_empty());
+    let first_answer = switch.handle(&place).iter().next().unwrap().header;
+    switch.handle(&request);
+    let entry = switch.entry(Tag(0x1000)).unwrap();
+    assert_eq!(
+        switch.handle(&place).iter().next().unwrap().header,
+        first_answer
+    );
+    assert_eq!(
+        switch.entry(Tag(0x1000)),
+        Some(entry),
+        "a second copy changes nothing"
+    );
+    home.handle(&first_answer);
+    assert_eq!(home.entry(Tag(0x1000)).unwrap().1, LockPlace::Switch);
+    // The set is full for everybody else, and stays so.
+    assert_eq!(placed(&mut home, &mut switch, Tag(0x2000)), LockPlace::Here);
+    switch.reset(EPOCH + 1);
+    assert_eq!(switch.entry(Tag(0x1000)), None);
+}
+
+fn blade(node: NodeId) -> Blade {
+    let mut blade = Blade::new(BladeConfig {
+        node,
+        epoch: EPOCH,
+        switch: false,
+        cohort: 4,
+        locks: 2,
+    });
+    let region = Region {
+        addr: 0x1000,
+        len: 1500,
+    };
+    let regions = Regions::new(&[region]).unwrap();
+    match node {
+        0 => assert!(blade.create(Tag(0), regions)),
+        _ => assert!(blade.open(Tag(0), regions)),
+    }
+    blade
+}
+
+#[test]
+fn a_lock_that_nobody_else_wants_costs_nothing() {
+    let (mut blade, mut steps) = (blade(0), Steps::new());
+    for access in [Access::Write, Access::Read].repeat(50) {
+        let (entered, known) = blade.enter(Tag(0), access, &mut steps);
+        assert!(known && entered.is_some());
+        blade.leave(Tag(0), access, None, &mut steps);
+    }
+    assert!(steps.is_empty());
+    assert_eq!(
+        (blade.counters().local, blade.counters().requests),
+        (100, 0)
+    );
+    assert!(!blade.retry(Tag(0), &mut steps), "it waits for nobody");
+}
+
+#[test]
+fn unknown_locks_and_other_epochs_are_dropped() {
+    let (mut blade, mut steps) = (blade(1), Steps::new());
+    let mut dice = Dice(9);
+    let mut header = packet(&mut dice, &[Kind::Grant], 1);
+    header.epoch = EPOCH - 1;
+    blade.handle(&header, 0, &[], &mut steps);
+    (header.epoch, header.tag) = (EPOCH, Tag(0x5000));
+    blade.handle(&header, 0, &[], &mut steps);
+    assert_eq!(
+        blade.enter(Tag(0x5000), Access::Read, &mut steps),
+        (None, false)
+    );
+    assert!(steps.is_empty());
+    assert_eq!(blade.counters().dropped, 2);
+}
+
+/// Whatever arrives, nothing panics, and what one packet causes is bounded.
+#[test]
+fn hostile_packets_do_no_more_than_their_share() {
+    let kinds: Vec<Kind> = (0x40..=0x4a).filter_map(Kind::from_byte).collect();
+    assert_eq!(kinds.len(), 11);
+    for seed in 0..20 {
+        let mut blades = [blade(0), blade(1)];
+        let mut dice = Dice(seed);
+        for _ in 0..5_000 {
+            let blade = &mut blades[dice.roll(2) as usize];
+            let mut steps = Steps::new();
+            let access = [Access::Read, Access::Write][dice.roll(2) as usize];
+            match dice.roll(10) {
+                0 => drop(blade.enter(Tag(0), access, &mut steps)),
+                1 => drop(blade.leave(Tag(0), access, None, &mut steps)),
+                2 => drop(blade.retry(Tag(0), &mut steps)),
+                _ => {
+                    let header = packet(&mut dice, &kinds, 1);
+                    let mut queue = Queue::default();
+                    for version in 0..dice.roll(4) {
+                        queue.add(rackmem_proto::gcp::Waiter {
+                            version,
+                            node: dice.roll(64) as NodeId,
+                            access,
+                        });
+                    }
+                    let records: Vec<_> = queue.records().collect();
+                    blade.handle(&header, dice.roll(3000) as u32, &records, &mut steps);
+                }
+            }
+            assert!(steps.len() <= 3 * 32, "{}", steps.len());
+            let lock = blade.lock(Tag(0)).unwrap();
+            assert!(lock.queue().len() <= 32);
+            let sends = steps.iter().filter(|step| matches!(step, Event::Send(_)));
+            assert!(sends.count() <= 40);
+        }
+    }
+}
+
+fn report(right: Right, passing: bool, age: u64) -> Report {
+    Report {
+        right,
+        passing,
+        age,
+        reason: Reason::None,
+    }
+}
+
+#[test]
+fn reports_survive_the_wire() {
+    for reason in [Reason::None, Reason::OwnerDied, Reason::Lost] {
+        for right in [Right::None, Right::Shared, Right::Modified] {
+            for passing in [false, true]
+                .into_iter()
+                .filter(|p| !p || right == Right::None)
+            {
+                let report = Report {
+                    reason,
+                    ..report(right, passing, u64::MAX)
+                };
+                let record = report.to_record(Tag(0x40));
+                assert_eq!(Report::from_record(record), (Tag(0x40), report));
+            }
+        }
+    }
+}
+
+/// What a dead node leaves behind, by what the living have and what the directory knew.
+#[test]
+fn an_entry_is_made_of_what_the_living_have() {
+    let entry = |mode, holder: u8, keeper: u8| {
+        let mut entry = Entry::new(0, EPOCH);
+        (entry.state.mode, entry.state.holder, entry.state.keeper) = (mode, holder, keeper);
+        Some(entry)
+    };
+    let none = |age| report(Right::None, false, age);
+    let (m, s) = (Mode::Modified, Mode::Shared);
+    let live = Copyset(0b0111);
+    let made = |reports: &[Report], before, died| {
+        let told: Vec<_> = (0..).zip(reports.iter().copied()).collect();
+        let entry = settle(&told, before, live, died, 0, EPOCH + 1);
+        assert_eq!(entry.state.version, first(EPOCH + 1));
+        (
+            entry.state.mode,
+            entry.state.holder,
+            entry.sharers.0,
+            entry.state.reason,
+        )
+    };
+    // Somebody living has it.
+    let holds = [none(3), report(Right::Modified, false, 9), none(5)];
+    assert_eq!(made(&holds, entry(m, 1, 2), true), (m, 1, 0, Reason::None));
+    let shared = [
+        report(Right::Shared, false, 8),
+        none(9),
+        report(Right::Shared, false, 8),
+    ];
+    assert_eq!(
+        made(&shared, entry(m, 3, 0), true),
+        (s, 0, 0b101, Reason::None)
+    );
+    // A writer died inside; the keeper lives, or does not.
+    let kept = [none(3), none(9), none(5)];
+    assert_eq!(
+        made(&kept, entry(m, 3, 1), true),
+        (m, 1, 0, Reason::OwnerDied)
+    );
+    assert_eq!(made(&kept, entry(m, 3, 4), true), (m, 1, 0, Reason::Lost));
+    // The holder lives and waited for the data.
+    assert_eq!(made(&kept, entry(m, 2, 1), true), (m, 1, 0, Reason::None));
+    assert_eq!(made(&kept, entry(m, 2, 3), true), (m, 1, 0, Reason::Lost));
+    // A release under way that was not approved, and one that was.
+    let passing = [none(3), report(Right::None, true, 9), none(5)];
+    assert_eq!(
+        made(&passing, entry(m, 1, 3), true),
+        (m, 1, 0, Reason::None)
+    );
+    assert_eq!(
+        made(&passing, entry(m, 3, 1), true),
+        (m, 1, 0, Reason::OwnerDied)
+    );
+    // The switch died, too.
+    assert_eq!(made(&kept, None, false), (m, 1, 0, Reason::None));
+    assert_eq!(made(&kept, None, true), (m, 1, 0, Reason::Lost));
+    assert_eq!(made(&passing, None, true), (m, 1, 0, Reason::OwnerDied));
+    assert_eq!(made(&[], None, true), (m, 0, 0, Reason::Lost));
+}
+
+#[test]
+fn a_packet_carries_a_version_of_64_bits() {
+    let mut dice = Dice(2);
+    let header = packet(&mut dice, &[Kind::Acquire], 1);
+    for number in [0, 1 << 32, u64::MAX, first(u32::MAX >> 8)] {
+        assert_eq!(version(&with_version(header, number)), number);
+    }
+}

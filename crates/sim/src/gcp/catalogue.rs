@@ -1,0 +1,210 @@
+//! The racks that are explored.
+
+use super::Witness::{
+    Cached, Cohort, Denied, FencedInside, HandedOver, Lost, OverReaders, OwnerDied, ReadTogether,
+    ToReaders, ToReadersAndWriter, Unasked,
+};
+use super::scenario::{Budget, Failure, Place, Scenario};
+use rackmem_proto::gcp::Access::{Read as R, Write as W};
+
+const BASE: Scenario = Scenario {
+    name: "",
+    about: "",
+    nodes: 3,
+    threads: &[],
+    place: Place::Home,
+    segments: 1,
+    cohort: 1,
+    budget: Budget {
+        lose: 0,
+        double: 0,
+        late: 0,
+        early: 0,
+    },
+    failure: Failure::None,
+    sometimes: &[],
+    states: 0,
+};
+
+const fn faults(lose: u8, double: u8, late: u8, early: u8) -> Budget {
+    Budget {
+        lose,
+        double,
+        late,
+        early,
+    }
+}
+
+/// All of them.
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "calm-writers",
+        about: "three writers, nothing goes wrong: in turn, and one transaction each",
+        threads: &[(0, &[W, W]), (1, &[W, W]), (2, &[W])],
+        sometimes: &[HandedOver, Cached, Denied],
+        states: 11_636,
+        ..BASE
+    },
+    Scenario {
+        name: "calm-hand-over",
+        about: "two writers that take turns",
+        nodes: 2,
+        threads: &[(0, &[W, W]), (1, &[W, W])],
+        sometimes: &[HandedOver, Cached],
+        states: 285,
+        ..BASE
+    },
+    Scenario {
+        name: "calm-mixed",
+        about: "readers and writers, nothing goes wrong: cases (i), (ii) and (iii)",
+        nodes: 4,
+        threads: &[(0, &[W]), (1, &[R]), (2, &[W]), (3, &[R])],
+        sometimes: &[ToReaders, ToReadersAndWriter, OverReaders, ReadTogether],
+        states: 88_870,
+        ..BASE
+    },
+    Scenario {
+        name: "calm-upgrades",
+        about: "two sharers that both want to write",
+        threads: &[(1, &[R, W]), (2, &[R, W])],
+        sometimes: &[OverReaders, HandedOver],
+        states: 2_253,
+        ..BASE
+    },
+    Scenario {
+        name: "calm-cohort",
+        about: "threads of a node hand over a bounded number of times",
+        nodes: 2,
+        threads: &[(0, &[W, W]), (0, &[W, R]), (1, &[W])],
+        sometimes: &[Cohort, HandedOver],
+        states: 797,
+        ..BASE
+    },
+    Scenario {
+        name: "switch-mixed",
+        about: "readers and writers, the switch serves",
+        place: Place::Switch,
+        threads: &[(0, &[W]), (1, &[R, W]), (2, &[W, R])],
+        sometimes: &[ToReaders, ToReadersAndWriter, OverReaders],
+        states: 29_400,
+        ..BASE
+    },
+    Scenario {
+        name: "faulty-writers",
+        about: "writers while a packet is lost, one doubled and one late",
+        nodes: 2,
+        threads: &[(0, &[W, W]), (1, &[W])],
+        budget: faults(1, 1, 1, 0),
+        sometimes: &[HandedOver, Unasked],
+        states: 71_002,
+        ..BASE
+    },
+    Scenario {
+        name: "faulty-handover",
+        about: "the lock goes round while packets are lost and doubled",
+        threads: &[(1, &[W]), (2, &[W])],
+        budget: faults(1, 1, 0, 0),
+        sometimes: &[HandedOver, Denied],
+        states: 53_296,
+        ..BASE
+    },
+    Scenario {
+        name: "faulty-readers",
+        about: "a writer comes over readers while packets are lost, doubled and late",
+        threads: &[(1, &[R]), (2, &[R]), (0, &[W])],
+        budget: faults(1, 0, 0, 0),
+        sometimes: &[ToReaders, OverReaders, ReadTogether],
+        states: 15_650,
+        ..BASE
+    },
+    Scenario {
+        name: "faulty-upgrades",
+        about: "sharers that both want to write, and a packet is lost",
+        threads: &[(1, &[R, W]), (2, &[W, R])],
+        budget: faults(1, 0, 0, 0),
+        sometimes: &[OverReaders, ToReadersAndWriter],
+        states: 23_987,
+        ..BASE
+    },
+    Scenario {
+        name: "faulty-segments",
+        about: "data in two packets is never put together from two grants",
+        nodes: 2,
+        segments: 2,
+        threads: &[(0, &[W]), (1, &[W])],
+        budget: faults(1, 1, 1, 0),
+        sometimes: &[HandedOver],
+        states: 66_122,
+        ..BASE
+    },
+    Scenario {
+        name: "faulty-switch",
+        about: "the switch serves, asked too early, packets lost and doubled",
+        place: Place::Switch,
+        nodes: 2,
+        threads: &[(1, &[W]), (0, &[W])],
+        budget: faults(1, 1, 0, 1),
+        sometimes: &[HandedOver],
+        states: 80_684,
+        ..BASE
+    },
+    Scenario {
+        name: "dead-holder",
+        about: "a node dies anywhere: holding, waiting, handing over",
+        threads: &[(1, &[W, W]), (2, &[W, R]), (0, &[W])],
+        failure: Failure::Node(1),
+        sometimes: &[OwnerDied, HandedOver],
+        states: 92_021,
+        ..BASE
+    },
+    Scenario {
+        name: "dead-holder-loss",
+        about: "a node dies while packets are lost and doubled",
+        threads: &[(1, &[W]), (2, &[R])],
+        failure: Failure::Node(1),
+        budget: faults(1, 0, 0, 0),
+        sometimes: &[OwnerDied],
+        states: 15_033,
+        ..BASE
+    },
+    Scenario {
+        name: "dead-reader",
+        about: "a reader dies, and the writer that waits for it goes on",
+        threads: &[(1, &[R, R]), (2, &[W])],
+        failure: Failure::Node(1),
+        budget: faults(1, 0, 0, 0),
+        sometimes: &[OverReaders],
+        states: 23_136,
+        ..BASE
+    },
+    Scenario {
+        name: "fenced-holder",
+        about: "a node that is taken for dead goes on writing, and nobody sees it",
+        threads: &[(1, &[W, W]), (2, &[W]), (0, &[W])],
+        failure: Failure::Fenced(1),
+        sometimes: &[FencedInside, OwnerDied],
+        states: 73_104,
+        ..BASE
+    },
+    Scenario {
+        name: "dead-switch",
+        about: "the switch dies: the nodes know everything",
+        place: Place::Switch,
+        threads: &[(1, &[W]), (2, &[R, W])],
+        failure: Failure::Switch(None),
+        budget: faults(1, 0, 0, 0),
+        sometimes: &[HandedOver],
+        states: 55_961,
+        ..BASE
+    },
+    Scenario {
+        name: "dead-switch-and-holder",
+        about: "the switch and a node die together",
+        place: Place::Switch,
+        threads: &[(1, &[W, W]), (2, &[W]), (0, &[R])],
+        failure: Failure::Switch(Some(1)),
+        sometimes: &[Lost],
+        states: 29_471,
+        ..BASE
+    },
+];

@@ -1,0 +1,265 @@
+//! What a host does around the roles: it moves bytes and packets, and lets threads in.
+
+use super::mutation::Mutation;
+use super::oracle::{self, Complaint};
+use super::packet::{DIRECTORY, Packet, copies, cut};
+use super::world::{At, Rack, Serves, TAG, Witness, World};
+use rackmem_proto::gcp::{Access, Entered, Event, Queue, Right, Steps, version, with_version};
+use rackmem_proto::wire::{GlobalStatus, Header, Kind, Reason};
+
+impl World {
+    /// A packet arrives.
+    pub(super) fn deliver(
+        &mut self,
+        rack: &Rack,
+        to: u8,
+        mut packet: Packet,
+    ) -> Result<(), Complaint> {
+        if rack.has(Mutation::ForgetEpoch) {
+            packet.header.epoch = match to {
+                DIRECTORY => self.epoch,
+                node => self.epoch_of(node),
+            };
+        }
+        match to {
+            DIRECTORY => {
+                self.served(rack, packet.header);
+                Ok(())
+            }
+            node => self.taken(rack, node, &packet),
+        }
+    }
+
+    fn epoch_of(&self, node: u8) -> u32 {
+        match self.nodes[usize::from(node)].fenced {
+            true => super::canon::FIRST_EPOCH,
+            false => self.epoch,
+        }
+    }
+
+    /// The directory takes a packet.
+    fn served(&mut self, rack: &Rack, mut header: Header) {
+        let before = self.entry();
+        if let Some(entry) = before
+            && header.kind == Kind::Release
+            && rack.has(Mutation::IgnoreVersion)
+        {
+            header = with_version(header, entry.state.version);
+        }
+        let outputs = match &mut self.serves {
+            Serves::Home => self.home.handle(&header),
+            Serves::Switch(program) => program.handle(&header),
+            Serves::Nobody => return,
+        };
+        let requester = header.requester.node as u8;
+        for output in outputs.iter() {
+            self.note(&header, &output.header);
+            let waits = usize::from(requester);
+            if header.kind == Kind::Acquire && self.oracle.numbered[waits].is_none() {
+                let number = version(&output.header);
+                let waiting = |t: &super::world::Thread| t.node == requester && t.at == At::Waiting;
+                if self.threads.iter().any(waiting) {
+                    self.oracle.numbered[waits] = Some(number);
+                }
+            }
+            for (to, mut header) in copies(output.to, output.header) {
+                let holds =
+                    before.is_some_and(|e| u16::from(e.state.holder) == header.requester.node);
+                if rack.has(Mutation::ForgetTenure) && header.kind == Kind::ReleaseAck && holds {
+                    header.reason = Reason::Moved;
+                }
+                if rack.has(Mutation::ForgetSharer) && header.kind == Kind::Invalidate {
+                    header.copyset.0 &= !0b10;
+                }
+                self.send(DIRECTORY, to, header, Vec::new(), Queue::default());
+            }
+        }
+    }
+
+    fn note(&mut self, asked: &Header, answer: &Header) {
+        let alone = answer.copyset.without(asked.requester.node).is_empty();
+        let modified = answer.status == GlobalStatus::Modified;
+        let witness = match (asked.kind, answer.kind, modified) {
+            (Kind::Release, Kind::Grant, true) if alone => Witness::HandedOver,
+            (Kind::Release, Kind::Grant, true) => Witness::ToReadersAndWriter,
+            (Kind::Release, Kind::Grant, false) => Witness::ToReaders,
+            (Kind::Acquire, Kind::Invalidate, _) if !alone => Witness::OverReaders,
+            (_, Kind::ReleaseAck, _) if answer.reason == Reason::Moved => Witness::Denied,
+            (_, Kind::ReleaseAck, _) => Witness::Over,
+            _ => return,
+        };
+        self.witness(witness);
+    }
+
+    /// A node takes a packet.
+    fn taken(&mut self, rack: &Rack, node: u8, packet: &Packet) -> Result<(), Complaint> {
+        let here = usize::from(node);
+        if !self.nodes[here].up {
+            return Ok(());
+        }
+        if rack.has(Mutation::AckInside)
+            && packet.header.kind == Kind::Invalidate
+            && packet.header.requester.node != u16::from(node)
+        {
+            let to = packet.header.requester.node as u8;
+            let mut ack = packet.header.answer(Kind::InvAck, node.into());
+            ack.flags = Default::default();
+            self.send(node, to, ack, Vec::new(), Queue::default());
+        }
+        let mut steps = Steps::new();
+        let before = self.lock(node).right();
+        let (header, records) = (&packet.header, packet.records());
+        let blade = &mut self.nodes[here].blade;
+        blade.handle(header, packet.len(), &records, &mut steps);
+        let after = self.lock(node).right();
+        let unasked = before != Right::Modified
+            && after == Right::Modified
+            && !steps.iter().any(|step| matches!(step, Event::Enter(_)));
+        if unasked {
+            self.witness(Witness::Unasked);
+        }
+        let gains = before != Right::Modified && after == Right::Modified;
+        self.run(rack, node, steps, Some(packet))?;
+        if gains && !self.nodes[here].fenced {
+            // A writer that is inside already has not touched the last word.
+            self.oracle.tenure = (node, self.nodes[here].data[1]);
+        }
+        Ok(())
+    }
+
+    /// Does what a role has decided.
+    pub(super) fn run(
+        &mut self,
+        rack: &Rack,
+        node: u8,
+        steps: Steps,
+        packet: Option<&Packet>,
+    ) -> Result<(), Complaint> {
+        let here = usize::from(node);
+        for step in steps {
+            match step {
+                Event::Store => {
+                    let packet = packet.expect("a packet with a body");
+                    let at = (packet.header.offset / rackmem_proto::gcp::SEGMENT) as usize;
+                    let words = packet.words.len();
+                    self.nodes[here].beside[at..at + words].copy_from_slice(&packet.words);
+                }
+                Event::Install if rack.has(Mutation::SkipInstall) => {}
+                Event::Install => {
+                    let node_state = &mut self.nodes[here];
+                    node_state.data = node_state.beside;
+                }
+                Event::Enter(entered) => {
+                    let waiting = self.waiting(node);
+                    let thread = waiting.expect("only what threads want is entered");
+                    self.let_in(rack, thread, entered, true)?;
+                }
+                Event::Send(send) => {
+                    let data = self.nodes[here].data;
+                    let approves = send.header.kind == Kind::Release;
+                    if send.header.kind == Kind::Queue && rack.has(Mutation::DropQueue) {
+                        continue;
+                    }
+                    for packet in cut(&send, &data, rack.scenario.segments) {
+                        for (to, header) in copies(send.to, packet.header) {
+                            let (words, queue) = (packet.words.clone(), packet.queue.clone());
+                            self.send(node, to, header, words, queue);
+                        }
+                    }
+                    if approves && rack.has(Mutation::ApproveItself) {
+                        self.approve(node, &send.header);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A defect: whom a release names are told so by the one who releases.
+    fn approve(&mut self, node: u8, release: &Header) {
+        let mut grant = release.answer(Kind::Grant, node.into());
+        grant = with_version(grant, version(release) + 1);
+        let to = grant.requester.node as u8;
+        if to != node {
+            self.send(node, to, grant, Vec::new(), Queue::default());
+        }
+    }
+
+    /// The thread of a node that waits to be let in.
+    pub(super) fn waiting(&self, node: u8) -> Option<usize> {
+        let waits = |t: &super::world::Thread| t.node == node && t.at == At::Waiting;
+        self.threads.iter().position(waits)
+    }
+
+    /// A thread is inside.
+    pub(super) fn let_in(
+        &mut self,
+        rack: &Rack,
+        thread: usize,
+        entered: Entered,
+        granted: bool,
+    ) -> Result<(), Complaint> {
+        let here = usize::from(self.threads[thread].node);
+        if !self.nodes[here].fenced {
+            let mut told = entered;
+            if rack.has(Mutation::ForgetDeath) {
+                told.reason = Reason::None;
+            }
+            if rack.has(Mutation::TokenRestarts) {
+                told.token &= (1 << 41) - 1;
+            }
+            match told.reason {
+                Reason::OwnerDied => self.witness(Witness::OwnerDied),
+                Reason::Lost => self.witness(Witness::Lost),
+                _ => {}
+            }
+            if !granted {
+                self.witness(Witness::Cached);
+                if self.lock(here as u8).contended() {
+                    self.witness(Witness::Cohort);
+                }
+            }
+            oracle::entered(self, rack, thread, told, granted)?;
+        }
+        self.threads[thread].at = At::Inside;
+        let others = self.threads.iter().enumerate();
+        let together = others.filter(|(other, with)| {
+            with.at == At::Inside && with.node as usize != here && *other != thread
+        });
+        if together.count() > 0 && entered.access == Access::Read {
+            self.witness(Witness::ReadTogether);
+        }
+        if entered.access == Access::Write {
+            self.nodes[here].data[0] = self.nodes[here].data[0].wrapping_add(1);
+        }
+        Ok(())
+    }
+
+    /// A thread ends its critical section: what it does to the data is whole now.
+    pub(super) fn end(&mut self, rack: &Rack, thread: usize) -> Access {
+        let access = rack.next(self, thread).expect("it is inside for something");
+        let here = usize::from(self.threads[thread].node);
+        if access == Access::Write {
+            self.nodes[here].data[1] = self.nodes[here].data[1].wrapping_add(1);
+            if !self.nodes[here].fenced {
+                self.oracle.committed = self.nodes[here].data[0];
+            }
+        }
+        let state = &mut self.threads[thread];
+        (state.at, state.done) = (At::Outside, state.done + 1);
+        access
+    }
+
+    fn send(&mut self, from: u8, to: u8, header: Header, words: Vec<u8>, queue: Queue) {
+        self.packets += 1;
+        let dead = to != DIRECTORY && !self.nodes[usize::from(to)].up;
+        if !dead && header.tag == TAG {
+            let packet = Packet {
+                header,
+                words,
+                queue,
+            };
+            self.ways.push(from, to, packet);
+        }
+    }
+}

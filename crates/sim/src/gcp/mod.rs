@@ -1,0 +1,39 @@
+//! Locks that are coherence, judged: a small world of GCP's roles, visited whole or at random.
+//!
+//! A [`Scenario`] is a rack of a few nodes, one lock, what their threads do with it, and a [`Budget`] of what may go wrong.
+//! [`explore`] visits every state that any order of packets, lost, doubled and late ones, timeouts, deaths and turns of the
+//! threads lead to; [`walk`] goes one seeded way through a larger rack. Both check the promises of `oracle` after every
+//! move, on the shipped roles.
+//!
+//! | promise | where |
+//! |---|---|
+//! | one writer, or readers, inside in the whole rack | `oracle` |
+//! | data seen is the data of the last release, or the one who enters is told | `oracle` |
+//! | the queue exists exactly once | `oracle` |
+//! | the directory knows of every copy | `oracle` |
+//! | a fencing token is never lower than one before, and higher than every other node's writer's | `oracle` |
+//! | nobody is overtaken, and one transaction an acquisition, while nothing goes wrong | `oracle` |
+//! | every waiter is served: from every state a way leads to the end of everything | `search` |
+//!
+//! Packets between two ends keep their order unless the budget lets one overtake. Asking again is free when nothing is in
+//! flight and no thread can move: that is the promise of liveness once faults stop.
+
+mod canon;
+mod catalogue;
+mod host;
+mod moves;
+mod mutation;
+mod oracle;
+mod packet;
+mod scenario;
+mod search;
+mod walk;
+mod world;
+
+pub use catalogue::SCENARIOS;
+pub use mutation::Mutation;
+pub use oracle::Complaint;
+pub use scenario::{Budget, Failure, Place, Scenario};
+pub use search::{Outcome, Report, explore};
+pub use walk::{Walk, WalkConfig, walk};
+pub use world::{Cost, Witness};

@@ -1,0 +1,51 @@
+//! Defects of a host or a role, one at a time, to see that they are noticed.
+
+/// A defect.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Mutation {
+    /// The directory approves a release whatever the holder has heard (§4.2.2 "Consistency during queue transfers").
+    IgnoreVersion,
+    /// The directory does not tell a release of an earlier tenure from one that came too early.
+    ForgetTenure,
+    /// A sharer acknowledges at once, with a reader inside.
+    AckInside,
+    /// The directory forgets a reader.
+    ForgetSharer,
+    /// A node goes on with the data that it had.
+    SkipInstall,
+    /// A node takes a release for approved when it has sent it.
+    ApproveItself,
+    /// Nobody asks again.
+    NeverRetry,
+    /// The queue does not go along to the next holder.
+    DropQueue,
+    /// Packets of another epoch are taken like those of this one.
+    ForgetEpoch,
+    /// The next who enters is not told that a holder died.
+    ForgetDeath,
+    /// The new entry names a node whose data is not the newest.
+    SettleOldest,
+    /// Threads of a node hand over among themselves for ever.
+    NeverLeave,
+    /// Tokens begin anew in every epoch.
+    TokenRestarts,
+}
+
+impl Mutation {
+    /// All of them.
+    pub const ALL: [Mutation; 13] = [
+        Mutation::IgnoreVersion,
+        Mutation::ForgetTenure,
+        Mutation::AckInside,
+        Mutation::ForgetSharer,
+        Mutation::SkipInstall,
+        Mutation::ApproveItself,
+        Mutation::NeverRetry,
+        Mutation::DropQueue,
+        Mutation::ForgetEpoch,
+        Mutation::ForgetDeath,
+        Mutation::SettleOldest,
+        Mutation::NeverLeave,
+        Mutation::TokenRestarts,
+    ];
+}

@@ -1,0 +1,215 @@
+//! What must be true, and what it is judged by.
+
+use super::world::{At, Rack, Stage, TAG, World};
+use rackmem_proto::gcp::{Access, Entered, Mode, Right};
+use rackmem_proto::wire::{Copyset, Reason};
+use std::fmt;
+
+/// A broken promise.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Complaint {
+    /// Which.
+    pub promise: &'static str,
+    /// What happened.
+    pub detail: String,
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.promise, self.detail)
+    }
+}
+
+/// What it knows that the rack does not.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Oracle {
+    /// Critical sections of writers that have ended: every one adds one to each word.
+    pub committed: u8,
+    /// The node that had the lock to write last, and what the data was when it got it.
+    pub tenure: (u8, u8),
+    /// That node has died, and nobody has entered since: what the data was when it got the lock.
+    pub doubt: Option<u8>,
+    /// The highest token of each node so far.
+    tokens: Vec<u64>,
+    /// The highest token of a writer.
+    written: u64,
+    /// Entries of each node while another one waits for it, in its turn, beside the first.
+    passes: Vec<u8>,
+    /// Since when each node waits: the directory's number of its request.
+    pub numbered: Vec<Option<u64>>,
+    /// The first broken promise of the last move.
+    pub complaint: Option<&'static str>,
+}
+
+impl Oracle {
+    /// Nothing has happened.
+    pub fn new(nodes: usize, first: u64) -> Self {
+        Oracle {
+            committed: 0,
+            tenure: (0, 0),
+            doubt: None,
+            tokens: vec![0; nodes],
+            written: first << 1,
+            passes: vec![0; nodes],
+            numbered: vec![None; nodes],
+            complaint: None,
+        }
+    }
+}
+
+fn complain(promise: &'static str, detail: String) -> Result<(), Complaint> {
+    Err(Complaint { promise, detail })
+}
+
+/// A thread has entered. `granted`: not by a right that the node had already.
+pub fn entered(
+    world: &mut World,
+    rack: &Rack,
+    thread: usize,
+    entered: Entered,
+    granted: bool,
+) -> Result<(), Complaint> {
+    let me = world.threads[thread].node;
+    let here = usize::from(me);
+    for (other, with) in world.threads.iter().enumerate() {
+        let conflict = with.at == At::Inside
+            && other != thread
+            && !world.nodes[usize::from(with.node)].fenced
+            && (entered.access == Access::Write || rack.next(world, other) == Some(Access::Write));
+        if conflict {
+            let detail = format!("threads {thread} and {other} are inside");
+            return complain("mutual exclusion", detail);
+        }
+    }
+    data(world, me, entered.reason)?;
+    let others = world.oracle.tokens.iter().enumerate();
+    let others = others
+        .filter(|(node, _)| *node != here)
+        .map(|(_, token)| *token);
+    let highest = others.max().unwrap_or(0);
+    let rises = match entered.access {
+        Access::Write => entered.token > highest,
+        Access::Read => entered.token >= world.oracle.written,
+    };
+    let oracle = &mut world.oracle;
+    if !rises || entered.token < oracle.tokens[here] {
+        let detail = format!("node {me} has {:#x} after {highest:#x}", entered.token);
+        return complain("tokens rise", detail);
+    }
+    oracle.tokens[here] = entered.token;
+    if entered.access == Access::Write {
+        oracle.written = entered.token;
+    }
+    let contended = !granted && world.lock(me).contended();
+    let passes = &mut world.oracle.passes[here];
+    *passes = if contended { *passes + 1 } else { 0 };
+    if *passes > rack.scenario.cohort {
+        let detail = format!("node {me} has entered {passes} times more");
+        return complain("others have their turn", detail);
+    }
+    if granted && rack.faultless() {
+        in_turn(world, rack, me, entered.access)?;
+    }
+    if granted {
+        world.oracle.numbered[here] = None;
+    }
+    Ok(())
+}
+
+/// Data seen is the data of the last release, or the one who enters is told what it is.
+fn data(world: &mut World, me: u8, reason: Reason) -> Result<(), Complaint> {
+    let seen = world.nodes[usize::from(me)].data;
+    let oracle = &world.oracle;
+    let whole = seen.iter().all(|word| *word == seen[0]);
+    let right = match reason {
+        Reason::None => seen[0] == oracle.committed,
+        Reason::OwnerDied => seen[0] == oracle.committed || Some(seen[0]) == oracle.doubt,
+        _ => seen[0] <= oracle.committed,
+    };
+    if !whole || !right {
+        let committed = oracle.committed;
+        let detail =
+            format!("node {me} sees {seen:?}, told {reason:?}; the last release left {committed}");
+        return complain("data of the last release", detail);
+    }
+    (world.oracle.committed, world.oracle.doubt) = (seen[0], None);
+    Ok(())
+}
+
+/// Nobody is let in before somebody of whom the directory has heard earlier, unless both read.
+fn in_turn(world: &World, rack: &Rack, me: u8, access: Access) -> Result<(), Complaint> {
+    let numbered = &world.oracle.numbered;
+    let Some(mine) = numbered[usize::from(me)] else {
+        return Ok(());
+    };
+    for (nth, thread) in world.threads.iter().enumerate() {
+        let before = numbered[usize::from(thread.node)].is_some_and(|number| number < mine);
+        let writes = access == Access::Write || rack.next(world, nth) == Some(Access::Write);
+        if thread.at == At::Waiting && thread.node != me && before && writes {
+            let detail = format!("node {me} is let in before node {}", thread.node);
+            return complain("nobody is overtaken", detail);
+        }
+    }
+    Ok(())
+}
+
+/// What is true between any two moves.
+pub fn check(world: &World, rack: &Rack) -> Result<(), Complaint> {
+    let Some(entry) = world.entry() else {
+        return Ok(());
+    };
+    let settled = world.stage != Stage::Failed;
+    let mut holder = None;
+    let mut readers = Copyset::EMPTY;
+    for (number, node) in world.nodes.iter().enumerate() {
+        let number = number as u16;
+        let Some(lock) = node.blade.lock(TAG).filter(|_| node.up && !node.fenced) else {
+            continue;
+        };
+        match lock.right() {
+            Right::None => {}
+            Right::Shared => readers = readers.with(number),
+            Right::Modified => {
+                // A node whose release was approved, and does not know, has nothing any more.
+                let over = lock.releasing().is_some_and(|at| at < entry.state.since);
+                let holds = entry.state.mode == Mode::Modified
+                    && u16::from(entry.state.holder) == number
+                    && !over;
+                if !holds && lock.releasing().is_none() {
+                    let detail =
+                        format!("node {number} has the queue, the directory says {entry:?}");
+                    return complain("the queue exists once", detail);
+                }
+                if holds && let Some(other) = holder.replace(number) {
+                    return complain("the queue exists once", format!("{other} and {number}"));
+                }
+            }
+        }
+        if lock.queue().len() >= rack.scenario.nodes.into() {
+            let detail = format!("{} at node {number}", lock.queue().len());
+            return complain("a queue is for nodes", detail);
+        }
+    }
+    if let Some(holder) = holder.filter(|_| !readers.is_empty()) {
+        let detail = format!("{holder} may write, {readers:?} may read");
+        return complain("one writer or readers", detail);
+    }
+    if settled && !entry.sharers.covers(readers) {
+        let detail = format!(
+            "{readers:?} may read, the directory says {:?}",
+            entry.sharers
+        );
+        return complain("the directory covers copies", detail);
+    }
+    Ok(())
+}
+
+/// What is true when everything has ended and nothing has gone wrong.
+pub fn at_end(world: &World, rack: &Rack) -> Result<(), Complaint> {
+    let cost = world.cost();
+    if rack.faultless() && cost.requests != cost.granted {
+        let detail = format!("{} for {} acquisitions", cost.requests, cost.granted);
+        return complain("one transaction an acquisition", detail);
+    }
+    Ok(())
+}

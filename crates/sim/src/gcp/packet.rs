@@ -1,0 +1,148 @@
+//! Packets in flight.
+
+use rackmem_proto::gcp::{Body, Queue, SEGMENT, Send, first, version, with_version};
+use rackmem_proto::wire::{Copyset, Dest, Flags, Header, Kind, Record};
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+
+/// What a lock protects: a word a segment, so that it can be torn.
+pub type Value = [u8; WORDS];
+/// Words of it.
+pub const WORDS: usize = 2;
+/// Bytes that they stand for.
+pub const BYTES: u32 = WORDS as u32 * SEGMENT;
+
+/// The end of a way that is the directory.
+pub const DIRECTORY: u8 = u8::MAX;
+
+/// A packet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Packet {
+    /// What.
+    pub header: Header,
+    /// The words that it carries, from `offset` on.
+    pub words: Vec<u8>,
+    /// Who waits.
+    pub queue: Queue,
+}
+
+impl Hash for Packet {
+    /// The version as one number.
+    fn hash<H: Hasher>(&self, into: &mut H) {
+        version(&self.header).hash(into);
+        let mut rest = with_version(self.header, 0);
+        if rest.kind == Kind::ReleaseAck {
+            // The version of the release that it is about.
+            (first(rest.epoch) & !1 | u64::from(rest.offset)).hash(into);
+            rest.offset = 0;
+        }
+        rest.hash(into);
+        (&self.words, &self.queue).hash(into);
+    }
+}
+
+impl Packet {
+    /// Bytes of its body as roles count them.
+    pub fn len(&self) -> u32 {
+        self.words.len() as u32 * SEGMENT
+    }
+
+    /// The records of its body.
+    pub fn records(&self) -> Vec<Record> {
+        self.queue.records().collect()
+    }
+}
+
+/// Packets by the two ends of their way, in the order in which they were sent.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Ways(BTreeMap<(u8, u8), Vec<Packet>>);
+
+impl Ways {
+    /// Nothing is in flight.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Puts a packet behind those that go the same way.
+    pub fn push(&mut self, from: u8, to: u8, packet: Packet) {
+        self.0.entry((from, to)).or_default().push(packet);
+    }
+
+    /// A packet by its way and its place in it.
+    pub fn get(&self, way: (u8, u8), nth: usize) -> &Packet {
+        &self.0[&way][nth]
+    }
+
+    /// Takes it out.
+    pub fn take(&mut self, way: (u8, u8), nth: usize) -> Packet {
+        let packets = self.0.get_mut(&way).expect("a way with packets");
+        let packet = packets.remove(nth);
+        if packets.is_empty() {
+            self.0.remove(&way);
+        }
+        packet
+    }
+
+    /// Ways with packets, and how many there are.
+    pub fn iter(&self) -> impl Iterator<Item = ((u8, u8), usize)> {
+        self.0.iter().map(|(way, packets)| (*way, packets.len()))
+    }
+
+    /// Drops what does not pass.
+    pub fn retain(&mut self, keep: impl Fn((u8, u8), &Packet) -> bool) {
+        for (way, packets) in &mut self.0 {
+            packets.retain(|packet| keep(*way, packet));
+        }
+        self.0.retain(|_, packets| !packets.is_empty());
+    }
+}
+
+/// Where a packet goes: the unicast copies, each with its header.
+pub fn copies(to: Dest, header: Header) -> Vec<(u8, Header)> {
+    match to {
+        Dest::Agents { nodes, provider } => many(nodes, provider, header),
+        Dest::Agent(node) if header.kind.asks_directory() => {
+            debug_assert_eq!(node, header.tag.home());
+            vec![(DIRECTORY, header)]
+        }
+        Dest::Agent(node) => vec![(node as u8, header)],
+        Dest::Switch | Dest::Requester(_) => vec![(DIRECTORY, header)],
+    }
+}
+
+fn many(nodes: Copyset, provider: Option<u16>, header: Header) -> Vec<(u8, Header)> {
+    let copy = |node| {
+        let mut copy = header;
+        if provider == Some(node) {
+            copy.flags = copy.flags.and(Flags::PROVIDER);
+        }
+        (node as u8, copy)
+    };
+    nodes.iter().map(copy).collect()
+}
+
+/// The packets that a node's step stands for: data in so many segments.
+pub fn cut(send: &Send, data: &Value, segments: u8) -> Vec<Packet> {
+    let bare = |header, words, queue| Packet {
+        header,
+        words,
+        queue,
+    };
+    match &send.body {
+        Body::None => vec![bare(send.header, Vec::new(), Queue::default())],
+        Body::Queue(queue) => vec![bare(send.header, Vec::new(), queue.clone())],
+        Body::Regions => {
+            let each = WORDS / usize::from(segments.clamp(1, WORDS as u8));
+            let parts = data.chunks(each).enumerate();
+            let part = |(nth, words): (usize, &[u8])| {
+                let offset = (nth * each) as u32 * SEGMENT;
+                let header = Header {
+                    offset,
+                    ..send.header
+                };
+                bare(header, words.to_vec(), Queue::default())
+            };
+            parts.map(part).collect()
+        }
+    }
+}

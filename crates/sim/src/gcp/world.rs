@@ -1,0 +1,338 @@
+//! One state of a rack: its roles, its data, its packets, its threads.
+
+use super::canon::{Canon, FIRST_EPOCH};
+use super::mutation::Mutation;
+use super::oracle::Oracle;
+use super::packet::{BYTES, Value, WORDS, Ways};
+use super::scenario::{Budget, Place, Scenario};
+use rackmem_proto::gcp::{Access, Blade, BladeConfig, Entry, Lock, LockDirectory, Region, Regions};
+use rackmem_proto::switch::{LockConfig, LockProgram};
+use rackmem_proto::wire::{Dest, Tag};
+use std::hash::Hash;
+
+/// The lock. Its home is node 0.
+pub const TAG: Tag = Tag(0x1000);
+macro_rules! witnesses {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Something that must have been seen, or a scenario shows nothing.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Witness { $($(#[$doc])* $name,)* }
+
+        impl Witness {
+            /// All of them.
+            pub const ALL: &'static [Witness] = &[$(Witness::$name,)*];
+        }
+    };
+}
+
+witnesses! {
+    /// A thread entered without a packet.
+    Cached,
+    /// The lock went from writer to writer: case (ii) to (ii).
+    HandedOver,
+    /// The lock went from a writer to readers only: case (ii) to (i).
+    ToReaders,
+    /// The lock went to readers and the queue to the writer behind them: case (ii) to (iii).
+    ToReadersAndWriter,
+    /// A writer came over readers: case (i) to (iii).
+    OverReaders,
+    /// Readers of two nodes were inside together.
+    ReadTogether,
+    /// A release was refused because a request was under way.
+    Denied,
+    /// A release was repeated that had been approved.
+    Over,
+    /// A node got the lock that no thread of it wanted any more.
+    Unasked,
+    /// Threads of a node handed over while another node waited.
+    Cohort,
+    /// A thread was told that a holder had died.
+    OwnerDied,
+    /// A thread was told that the data is older still.
+    Lost,
+    /// A node was taken for dead with a thread inside.
+    FencedInside,
+}
+
+/// What acquisitions have cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Cost {
+    /// Entries without a packet.
+    pub local: u64,
+    /// Entries by a grant.
+    pub granted: u64,
+    /// Requests to the directory: coherence transactions.
+    pub requests: u64,
+    /// Releases to the directory.
+    pub releases: u64,
+    /// Packets of any kind.
+    pub packets: u64,
+}
+
+/// Who serves the lock now.
+#[derive(Clone)]
+pub enum Serves {
+    /// Its home.
+    Home,
+    /// The switch.
+    Switch(Box<LockProgram>),
+    /// The switch, which is dead.
+    Nobody,
+}
+
+/// How far a failure is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Stage {
+    /// Nothing has failed.
+    Before,
+    /// Something is dead, and nobody has noticed.
+    Failed,
+    /// The rack is in its next epoch.
+    Settled,
+}
+
+/// A node.
+#[derive(Clone)]
+pub struct Node {
+    /// Its side of the lock.
+    pub blade: Blade,
+    /// What the lock protects, as it has it.
+    pub data: Value,
+    /// What has come for it beside.
+    pub beside: Value,
+    /// It runs.
+    pub up: bool,
+    /// The others have gone on without it.
+    pub fenced: bool,
+}
+
+/// Where a thread is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum At {
+    /// About to enter for its next operation, or done.
+    Outside,
+    /// Waiting to be let in.
+    Waiting,
+    /// In its critical section.
+    Inside,
+    /// Dead.
+    Gone,
+}
+
+/// A thread.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Thread {
+    /// Its node.
+    pub node: u8,
+    /// Operations that it has ended.
+    pub done: u8,
+    /// Where it is.
+    pub at: At,
+}
+
+/// A state.
+#[derive(Clone)]
+pub struct World {
+    pub(super) epoch: u32,
+    pub(super) nodes: Vec<Node>,
+    pub(super) home: LockDirectory,
+    pub(super) serves: Serves,
+    pub(super) ways: Ways,
+    pub(super) threads: Vec<Thread>,
+    pub(super) left: Budget,
+    pub(super) stage: Stage,
+    pub(super) oracle: Oracle,
+    /// Witnesses seen by the last move.
+    pub(super) seen: u32,
+    pub(super) packets: u64,
+    /// Nothing can go wrong.
+    pub(super) calm: bool,
+}
+
+/// What does not change: the scenario, and the defect if any.
+#[derive(Clone, Copy, Debug)]
+pub struct Rack {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// A defect.
+    pub mutation: Option<Mutation>,
+}
+
+impl Rack {
+    /// Whether it has this defect.
+    pub fn has(&self, mutation: Mutation) -> bool {
+        self.mutation == Some(mutation)
+    }
+
+    /// Whether nothing can go wrong.
+    pub fn faultless(&self) -> bool {
+        self.scenario.budget == Budget::default() && self.scenario.failure == super::Failure::None
+    }
+
+    /// The first state.
+    pub fn first(&self) -> World {
+        let Scenario {
+            nodes,
+            threads,
+            place,
+            budget,
+            cohort,
+            ..
+        } = self.scenario;
+        let switch = place == Place::Switch;
+        let region = Region {
+            addr: TAG.0,
+            len: BYTES,
+        };
+        let regions = Regions::new(&[region]).expect("one region");
+        let node = |node: u8| {
+            let mut blade = Blade::new(BladeConfig {
+                node: node.into(),
+                epoch: FIRST_EPOCH,
+                switch,
+                cohort: match self.has(Mutation::NeverLeave) {
+                    true => u8::MAX,
+                    false => cohort,
+                },
+                locks: 1,
+            });
+            let made = match node {
+                0 => blade.create(TAG, regions.clone()),
+                _ => blade.open(TAG, regions.clone()),
+            };
+            assert!(made);
+            Node {
+                blade,
+                data: [0; WORDS],
+                beside: [0; WORDS],
+                up: true,
+                fenced: false,
+            }
+        };
+        let mut home = LockDirectory::new(0, FIRST_EPOCH);
+        assert!(home.create(TAG));
+        let serves = match place {
+            Place::Home => Serves::Home,
+            Place::Switch => placed(&mut home, FIRST_EPOCH),
+        };
+        let nodes: Vec<Node> = (0..nodes).map(node).collect();
+        World {
+            epoch: FIRST_EPOCH,
+            oracle: Oracle::new(nodes.len(), nodes[0].blade.lock(TAG).map_or(0, Lock::since)),
+            nodes,
+            home,
+            serves,
+            ways: Ways::default(),
+            threads: threads
+                .iter()
+                .map(|(node, _)| Thread {
+                    node: *node,
+                    done: 0,
+                    at: At::Outside,
+                })
+                .collect(),
+            left: budget,
+            stage: Stage::Before,
+            seen: 0,
+            packets: 0,
+            calm: self.faultless(),
+        }
+    }
+
+    /// What a thread does next, if it has anything left.
+    pub fn next(&self, world: &World, thread: usize) -> Option<Access> {
+        let done = usize::from(world.threads[thread].done);
+        self.scenario.threads[thread].1.get(done).copied()
+    }
+}
+
+/// A switch that serves the lock of this home.
+pub fn placed(home: &mut LockDirectory, epoch: u32) -> Serves {
+    let mut program = LockProgram::new(LockConfig {
+        epoch,
+        ways: 1,
+        sets: 1,
+    });
+    let mut outputs = Default::default();
+    home.place(TAG, &mut outputs);
+    for place in outputs.iter() {
+        assert_eq!(place.to, Dest::Switch);
+        for answer in program.handle(&place.header).iter() {
+            home.handle(&answer.header);
+        }
+    }
+    Serves::Switch(Box::new(program))
+}
+
+impl World {
+    /// A node's side of the lock.
+    pub fn lock(&self, node: u8) -> &Lock {
+        let lock = self.nodes[usize::from(node)].blade.lock(TAG);
+        lock.expect("every node knows the lock")
+    }
+
+    /// The directory's entry, if anybody serves it.
+    pub fn entry(&self) -> Option<Entry> {
+        match &self.serves {
+            Serves::Home => self.home.entry(TAG).map(|(entry, _)| entry),
+            Serves::Switch(program) => program.entry(TAG),
+            Serves::Nobody => None,
+        }
+    }
+
+    /// Whether every operation has ended and nothing is in flight.
+    pub fn done(&self, rack: &Rack) -> bool {
+        let ended = |(nth, thread): (usize, &Thread)| {
+            thread.at == At::Gone
+                || self.nodes[usize::from(thread.node)].fenced
+                || (thread.at == At::Outside && rack.next(self, nth).is_none())
+        };
+        self.ways.is_empty()
+            && self.stage != Stage::Failed
+            && self.threads.iter().enumerate().all(ended)
+    }
+
+    /// What it has cost so far.
+    pub fn cost(&self) -> Cost {
+        let mut cost = Cost {
+            packets: self.packets,
+            ..Cost::default()
+        };
+        for node in &self.nodes {
+            let counters = node.blade.counters();
+            cost.local += counters.local;
+            cost.granted += counters.granted;
+            cost.requests += counters.requests;
+            cost.releases += counters.releases;
+        }
+        cost
+    }
+
+    pub(super) fn witness(&mut self, witness: Witness) {
+        self.seen |= 1 << witness as u32;
+    }
+
+    /// 128 bits that stand for the state. Counters are no part of it, but whether each acquisition had its one request.
+    pub fn fingerprint(&self) -> u128 {
+        let mut canon = Canon::default();
+        self.entry().hash(&mut canon);
+        matches!(self.serves, Serves::Home).hash(&mut canon);
+        let mut open = 0u64;
+        for node in &self.nodes {
+            node.blade.lock(TAG).hash(&mut canon);
+            (node.data, node.beside, node.up, node.fenced).hash(&mut canon);
+            let counters = node.blade.counters();
+            open = open
+                .wrapping_add(counters.requests)
+                .wrapping_sub(counters.granted);
+        }
+        if self.calm {
+            (open as u32).hash(&mut canon);
+        }
+        self.ways.hash(&mut canon);
+        self.threads.hash(&mut canon);
+        (self.left, self.stage).hash(&mut canon);
+        self.oracle.hash(&mut canon);
+        canon.print()
+    }
+}

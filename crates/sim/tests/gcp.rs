@@ -1,0 +1,224 @@
+//! Locks that are coherence: every state of small racks, seeded ways through larger ones, and defects that must be noticed.
+
+use rackmem_sim::gcp::{
+    Failure, Mutation, Outcome, Place, Report, SCENARIOS, Scenario, Walk, WalkConfig, explore, walk,
+};
+
+/// States at which an exploration gives up: more than any scenario has.
+const LIMIT: usize = 400_000;
+
+fn named(name: &str) -> &'static Scenario {
+    let found = SCENARIOS.iter().find(|scenario| scenario.name == name);
+    found.unwrap_or_else(|| panic!("there is no scenario {name}"))
+}
+
+fn holds(scenario: &Scenario) -> Report {
+    let report = explore(scenario, None, LIMIT);
+    if let Outcome::Broken(complaint, story) = &report.outcome {
+        panic!("{}: {complaint}\n{}", scenario.name, story.join("\n"));
+    }
+    assert_eq!(report.outcome, Outcome::Whole, "{}", scenario.name);
+    assert_eq!(report.missing, [], "{} shows nothing", scenario.name);
+    report
+}
+
+/// Every scenario whose name begins so holds, shows what it is for, and is as large as it is known to be.
+fn all_hold(group: &str) {
+    let mut different = Vec::new();
+    for scenario in SCENARIOS.iter().filter(|s| s.name.starts_with(group)) {
+        let states = holds(scenario).states;
+        if scenario.states != states {
+            different.push((scenario.name, states));
+        }
+    }
+    assert!(
+        different.is_empty(),
+        "`states` in the catalogue: {different:?}"
+    );
+}
+
+#[test]
+fn calm_racks_keep_every_promise() {
+    all_hold("calm-");
+}
+
+#[test]
+fn racks_with_a_switch_keep_every_promise() {
+    all_hold("switch-");
+}
+
+#[test]
+fn racks_that_lose_packets_keep_every_promise() {
+    all_hold("faulty-");
+}
+
+#[test]
+fn racks_in_which_something_dies_keep_every_promise() {
+    all_hold("dead-");
+    all_hold("fenced-");
+}
+
+/// The first way to a broken promise that a scenario finds.
+fn noticed(mutation: Mutation, scenario: &str) -> &'static str {
+    match explore(named(scenario), Some(mutation), LIMIT).outcome {
+        Outcome::Broken(complaint, _) => complaint.promise,
+        other => panic!("{mutation:?} in {scenario}: {other:?}"),
+    }
+}
+
+#[test]
+fn every_defect_is_noticed() {
+    let table = [
+        (
+            Mutation::IgnoreVersion,
+            "calm-writers",
+            "nobody is overtaken",
+        ),
+        (
+            Mutation::ForgetTenure,
+            "faulty-writers",
+            "the queue exists once",
+        ),
+        (Mutation::AckInside, "faulty-readers", "mutual exclusion"),
+        (Mutation::ForgetSharer, "faulty-readers", "mutual exclusion"),
+        (
+            Mutation::SkipInstall,
+            "calm-writers",
+            "data of the last release",
+        ),
+        (
+            Mutation::ApproveItself,
+            "calm-writers",
+            "the queue exists once",
+        ),
+        (
+            Mutation::NeverRetry,
+            "faulty-handover",
+            "every waiter is served",
+        ),
+        (Mutation::DropQueue, "calm-writers", "nobody is overtaken"),
+        (
+            Mutation::ForgetEpoch,
+            "fenced-holder",
+            "the queue exists once",
+        ),
+        (
+            Mutation::ForgetDeath,
+            "dead-holder",
+            "data of the last release",
+        ),
+        (
+            Mutation::SettleOldest,
+            "dead-holder",
+            "data of the last release",
+        ),
+        (
+            Mutation::NeverLeave,
+            "calm-cohort",
+            "others have their turn",
+        ),
+        (Mutation::TokenRestarts, "fenced-holder", "tokens rise"),
+    ];
+    assert_eq!(table.len(), Mutation::ALL.len());
+    let noticed =
+        table.map(|(mutation, scenario, _)| (mutation, scenario, noticed(mutation, scenario)));
+    assert_eq!(noticed, table);
+}
+
+const WALK: WalkConfig = WalkConfig {
+    seed: 0,
+    nodes: 4,
+    operations: 6,
+    reads: 40,
+    faults: 0,
+    cohort: 2,
+    place: Place::Home,
+    failure: Failure::None,
+};
+
+fn unbroken(config: WalkConfig) -> Walk {
+    let walk = walk(&config, None);
+    if let Some((complaint, story)) = &walk.broken {
+        panic!("{config:?}: {complaint}\n{}", story.join("\n"));
+    }
+    walk
+}
+
+#[test]
+fn seeded_ways_keep_every_promise() {
+    for seed in 0..200 {
+        let place = [Place::Home, Place::Switch][seed as usize % 2];
+        for faults in [0, 30, 200] {
+            unbroken(WalkConfig {
+                seed,
+                place,
+                faults,
+                ..WALK
+            });
+        }
+        let failure = match seed % 4 {
+            0 => Failure::Node(2),
+            1 => Failure::Fenced(1),
+            2 => Failure::Switch(None),
+            _ => Failure::Switch(Some(3)),
+        };
+        let place = match failure {
+            Failure::Switch(_) => Place::Switch,
+            _ => place,
+        };
+        unbroken(WalkConfig {
+            seed,
+            place,
+            failure,
+            faults: 100,
+            ..WALK
+        });
+    }
+}
+
+/// While nothing goes wrong, no node has two turns while another one waits of which the directory has heard, unless the
+/// second is a reader's beside that of the other one. Every acquisition costs one transaction, or none.
+#[test]
+fn nobody_waits_for_two_turns_of_another_node() {
+    let mut together = 0;
+    for seed in 0..200 {
+        let reads = [0, 50][seed as usize % 2];
+        let config = WalkConfig {
+            seed,
+            reads,
+            operations: 10,
+            ..WALK
+        };
+        let Walk {
+            turns,
+            cost,
+            shares,
+            ..
+        } = unbroken(config);
+        assert!(
+            turns <= 1 + u64::from(reads > 0),
+            "{turns} turns, seed {seed}"
+        );
+        together += u64::from(turns == 2);
+        assert_eq!(shares, [20; 4], "everybody ends what it has to do");
+        assert_eq!(cost.requests, cost.granted);
+        assert_eq!(cost.local + cost.granted, 80);
+    }
+    assert!(together > 0, "readers go together");
+}
+
+/// Strict ping-pong: one request and one release a hand-over, and three packets on the way from holder to holder.
+#[test]
+fn a_hand_over_is_one_transaction() {
+    let scenario = named("calm-hand-over");
+    let cost = holds(scenario).cost;
+    let acquisitions = scenario
+        .threads
+        .iter()
+        .map(|(_, program)| program.len() as u64);
+    assert_eq!(cost.local + cost.granted, acquisitions.sum::<u64>());
+    assert_eq!(cost.requests, cost.granted);
+    assert!(cost.releases <= cost.granted);
+    // Acquire, Wait, Release, Give, and the Grant to both.
+    assert_eq!(cost.packets, 6 * cost.granted);
+}
