@@ -45,9 +45,9 @@ pub struct MicroArgs {
     /// Percent of operations on the block of the one before
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = percent())]
     locality: u8,
-    /// Milliseconds of one case
-    #[arg(long, value_name = "MS", default_value_t = 500)]
-    duration: u64,
+    /// Milliseconds of one case, after half as many to warm up: 500 unless told, with --hosts 5000
+    #[arg(long, value_name = "MS")]
+    duration: Option<u64>,
     /// Record what clients do and are told, for `rackmem history check`
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
@@ -88,6 +88,15 @@ impl MicroArgs {
         self.hosts.member(&self.options())
     }
 
+    /// Between hosts an operation takes so long that it is seconds until hot entries are where they will stay.
+    fn usual_duration(&self) -> u64 {
+        if self.hosts.hosts.is_some() {
+            5000
+        } else {
+            500
+        }
+    }
+
     fn options(&self) -> micro::Options {
         let mut options = micro::Options {
             fabric: self.fabric.into(),
@@ -95,7 +104,7 @@ impl MicroArgs {
             sharing: self.sharing.clone(),
             reads: self.reads,
             locality: self.locality,
-            duration: Duration::from_millis(self.duration),
+            duration: Duration::from_millis(self.duration.unwrap_or(self.usual_duration())),
             ..micro::Options::default()
         };
         if !self.modes.is_empty() {

@@ -32,6 +32,13 @@ impl From<SwitchArg> for Switch {
     }
 }
 
+/// All that this build has.
+const SWITCHES: &str = if cfg!(feature = "xdp") {
+    "xdp-native,xdp-skb,user"
+} else {
+    "user"
+};
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "On a rack of hosts")]
 pub struct HostsArgs {
@@ -44,7 +51,7 @@ pub struct HostsArgs {
         long,
         value_enum,
         value_delimiter = ',',
-        default_value = "user",
+        default_value = SWITCHES,
         requires = "hosts"
     )]
     switch: Vec<SwitchArg>,
