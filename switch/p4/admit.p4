@@ -190,7 +190,7 @@ control Operation(in headers_t hdr, inout state_t s) {
     }
     table operation {
         key = {
-            s.step: exact;
+            s.step: ternary;
             hdr.rackmem.kind: exact;
             hdr.rackmem.flags: ternary;
         }
@@ -208,13 +208,13 @@ control Operation(in headers_t hdr, inout state_t s) {
             (STEP_FRESH, KIND_EVICT_MODIFIED, WITHOUT(FLAG_GRANTED)): request_alone();
             (STEP_FRESH, KIND_LOCK_READ, WITHOUT(FLAG_GRANTED)): request_shared();
             (STEP_FRESH, KIND_LOCK_WRITE, WITHOUT(FLAG_GRANTED)): request_alone();
-            (STEP_UNDO, KIND_READ_MISS, _): undo_shared();
-            (STEP_UNDO, KIND_WRITE_MISS, _): undo_alone();
-            (STEP_UNDO, KIND_WRITE_SHARED, _): undo_alone();
-            (STEP_UNDO, KIND_EVICT_SHARED, _): undo_alone();
-            (STEP_UNDO, KIND_EVICT_MODIFIED, _): undo_alone();
-            (STEP_UNDO, KIND_LOCK_READ, _): undo_shared();
-            (STEP_UNDO, KIND_LOCK_WRITE, _): undo_alone();
+            (WITH(STEP_UNDO), KIND_READ_MISS, _): undo_shared();
+            (WITH(STEP_UNDO), KIND_WRITE_MISS, _): undo_alone();
+            (WITH(STEP_UNDO), KIND_WRITE_SHARED, _): undo_alone();
+            (WITH(STEP_UNDO), KIND_EVICT_SHARED, _): undo_alone();
+            (WITH(STEP_UNDO), KIND_EVICT_MODIFIED, _): undo_alone();
+            (WITH(STEP_UNDO), KIND_LOCK_READ, _): undo_shared();
+            (WITH(STEP_UNDO), KIND_LOCK_WRITE, _): undo_alone();
             // Read unlocks race with each other: union, never overwrite.
             (STEP_FRESH, KIND_UNLOCK, WITH(FLAG_IN_SWITCH)): unlock();
             (STEP_RELEASE, KIND_UNLOCK, WITH((FLAG_READER | FLAG_KEEP))): release_shared(META_NONE);

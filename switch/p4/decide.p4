@@ -139,10 +139,6 @@ control Verdict(in headers_t hdr, inout state_t s) {
         s.verdict = REMOVED;
         s.reason = REASON_NONE;
     }
-    // What the first pass has decided. It had the lock to give back, so if it has refused, then not for want of it.
-    action as_decided() {
-        s.reason = REASON_INVALID;
-    }
     table verdict {
         key = {
             s.work: exact;
@@ -153,10 +149,14 @@ control Verdict(in headers_t hdr, inout state_t s) {
             s.score: ternary;
             hdr.rackmem.flags: ternary;
         }
-        actions = { drop; granted; refused; elsewhere; unlocked; once_more; added; removed; retired; as_decided; }
+        actions = { drop; granted; refused; elsewhere; unlocked; once_more; added; removed; retired; }
         const default_action = drop;
         const entries = {
-            (WORK_REQUEST, STEP_UNDO, _, _, _, _, _): as_decided();
+            // What the first pass has decided. It had the lock to give back, so if it has refused, then not for want of it.
+            (WORK_REQUEST, STEP_UNDO + GRANTED, _, _, _, _, _): granted();
+            (WORK_REQUEST, STEP_UNDO + REFUSED, _, _, _, _, _): refused(REASON_INVALID);
+            (WORK_REQUEST, STEP_UNDO + ELSEWHERE, _, _, _, _, _): elsewhere();
+            (WORK_REQUEST, WITH(STEP_UNDO), _, _, _, _, _): drop();
             (WORK_REQUEST, _, OLDER, _, _, _, _): drop();
             (WORK_REQUEST, _, _, 1, _, WITH(SCORE_GRANTED), _): granted();
             // It was granted, and the entry has left since.

@@ -39,7 +39,7 @@ control Deliver(inout headers_t hdr, inout state_t s, inout bit<16> group) {
     }
     action provider() {
         fill();
-        group[7:0] = s.provider;
+        group = s.provider;
         to_one_agent();
         s.leave.provider = s.provider;
     }
@@ -82,8 +82,8 @@ control Deliver(inout headers_t hdr, inout state_t s, inout bit<16> group) {
         hdr.rackmem.sender = SWITCH_SENDER;
         to_agents(s.me | s.shadow);
     }
-    action undo() {
-        s.step = STEP_UNDO;
+    action undo(step_t step) {
+        s.step = step;
         s.resubmit = 1;
     }
     action once_more() {
@@ -107,7 +107,10 @@ control Deliver(inout headers_t hdr, inout state_t s, inout bit<16> group) {
         const default_action = drop;
         const entries = {
 #if PLANT != 3
-            (1, _, _, _, _): undo();
+            (1, GRANTED, _, _, _): undo(STEP_UNDO + GRANTED);
+            (1, REFUSED, _, _, _): undo(STEP_UNDO + REFUSED);
+            (1, ELSEWHERE, _, _, _): undo(STEP_UNDO + ELSEWHERE);
+            (1, _, _, _, _): undo(STEP_UNDO);
 #endif
             (0, RESUBMITTED, _, _, _): once_more();
             (0, GRANTED, HOME, _, _): home();
@@ -133,10 +136,10 @@ control Deliver(inout headers_t hdr, inout state_t s, inout bit<16> group) {
 // One copy on its way out of a port: its addresses, and whether it is the provider's. The switch's own addresses are
 // those that the packet came to.
 control Copy(in bit<9> port, in leave_t leave, inout headers_t hdr, out bit<32> wanted) {
-    bit<8> number_and_one = 0;
+    bit<16> number_and_one = 0;
     bit<16> agent = 0;
 
-    action node(bit<32> bit_of_node, bit<8> number_and_1, bit<48> mac, bit<32> address, bit<16> agent_port) {
+    action node(bit<32> bit_of_node, bit<16> number_and_1, bit<48> mac, bit<32> address, bit<16> agent_port) {
         wanted = bit_of_node;
         number_and_one = number_and_1;
         hdr.ethernet.from = hdr.ethernet.to;

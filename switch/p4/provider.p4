@@ -56,7 +56,7 @@ control Place(inout state_t s) {
 }
 
 control First(inout state_t s) {
-    action provide(bit<8> number_and_one) {
+    action provide(bit<16> number_and_one) {
         s.choice = number_and_one;
     }
     // The lowest member that is not below the place, or else the lowest of all.

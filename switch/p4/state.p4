@@ -21,7 +21,7 @@ const work_t WORK_CONTROL = 5;
 // What a resubmitted packet has come back for. No packet comes back twice.
 typedef bit<8> step_t;
 const step_t STEP_FRESH = 0;   // it has not been here yet
-const step_t STEP_UNDO = 1;    // give back the lock that its first pass took, then do what that pass decided
+const step_t STEP_UNDO = 16;   // and that pass's verdict: give back the lock that it took, then do what it decided
 const step_t STEP_RELEASE = 2; // an unlock that has taken its authority from the score
 const step_t STEP_TAKE = 3;    // ADD-TO-SWITCH: take the first free location
 const step_t STEP_REFUSE = 4;  // ADD-TO-SWITCH: the tag is here already
@@ -109,7 +109,7 @@ const how_t TO_AGENTS = 1;
 const how_t TO_REQUESTER = 2;
 struct leave_t {
     how_t   how;
-    bit<8>  provider; // whose copy says so: node number + 1
+    bit<16> provider; // whose copy says so: node number + 1
     bit<32> nodes;    // only to these
 }
 const bit<32> ALL_NODES = 0xffffffff;
@@ -122,9 +122,8 @@ const bit<32> ALL_NODES = 0xffffffff;
 struct state_t {
     // What a resubmitted packet has come back for, and what its first pass has decided.
     AGAIN step_t    step;
-    AGAIN verdict_t verdict;
     AGAIN bit<8>    status;
-    AGAIN bit<8>    provider;
+    AGAIN bit<16>   provider;
     AGAIN bit<32>   copyset;
 
     // Whether it is fit for the program.
@@ -153,7 +152,7 @@ struct state_t {
     // Who would provide the data, were it granted now: node number + 1, zero for nobody.
     bit<5>     from;
     bit<32>    upper;
-    bit<8>     choice;
+    bit<16>    choice;
     // The requester's node as a bit of a copyset, and what that makes of the entry's.
     bit<32>    me;
     bit<32>    member;
@@ -167,6 +166,7 @@ struct state_t {
     score_t    score;
     bit<1>     undo;
     bit<8>     reason;
+    verdict_t  verdict;
     // Where to, or through the program once more.
     bit<16>    my_group;
     bit<16>    home_group;

@@ -25,9 +25,8 @@ const PortId_t CPU_PORT = 64;
 // What goes with a packet that is resubmitted.
 header again_t {
     bit<8>  step;
-    bit<8>  verdict;
     bit<8>  status;
-    bit<8>  provider;
+    bit<16> provider;
     bit<32> copyset;
 }
 const ResubmitType_t RESUBMIT = 1;
@@ -35,7 +34,7 @@ const ResubmitType_t RESUBMIT = 1;
 // What goes with a packet from ingress to egress.
 header bridge_t {
     bit<8>  how;
-    bit<8>  provider;
+    bit<16> provider;
     bit<32> nodes;
 }
 
@@ -55,7 +54,6 @@ parser IngressParser(packet_in packet, out headers_t hdr, out ingress_t meta, ou
     state start {
         packet.extract(ig);
         meta.s.step = STEP_FRESH;
-        meta.s.verdict = DROP;
         meta.s.status = 0;
         meta.s.provider = 0;
         meta.s.copyset = 0;
@@ -71,7 +69,6 @@ parser IngressParser(packet_in packet, out headers_t hdr, out ingress_t meta, ou
     state resubmitted {
         packet.extract(meta.again);
         meta.s.step = meta.again.step;
-        meta.s.verdict = meta.again.verdict;
         meta.s.status = meta.again.status;
         meta.s.provider = meta.again.provider;
         meta.s.copyset = meta.again.copyset;
@@ -180,6 +177,8 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
 
     action look_where() {
         at = set_hash.get({ hdr.rackmem.tag });
+    }
+    action prepare() {
         high = hdr.rackmem.tag[63:32];
         low = hdr.rackmem.tag[31:0] | 1;
         end = hdr.rackmem.seq + (SEQ_WINDOW - 1);
@@ -217,6 +216,7 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
             known.apply(hdr, meta.s);
             operation.apply(hdr, meta.s);
             look_where();
+            prepare();
             hash_event();
             if (hdr.rackmem.kind == KIND_ADD_TO_SWITCH || hdr.rackmem.kind == KIND_REMOVE_FROM_SWITCH) {
                 row_of_move();
@@ -357,7 +357,7 @@ control IngressDeparser(packet_out packet, inout headers_t hdr, in ingress_t met
     Resubmit(RESUBMIT) resubmit;
     apply {
         if (for_deparser.resubmit_type == RESUBMIT) {
-            resubmit.emit<again_t>({ meta.s.step, meta.s.verdict, meta.s.status, meta.s.provider, meta.s.copyset });
+            resubmit.emit<again_t>({ meta.s.step, meta.s.status, meta.s.provider, meta.s.copyset });
         }
         packet.emit(meta.bridge);
         packet.emit(hdr);

@@ -372,20 +372,20 @@ control RowStatus(inout state_t s) {
 
 // Its provider.
 control RowProvider(inout state_t s) {
-    Register<bit<8>, bit<13>>(ROWS, 0) provider;
-    RegisterAction<bit<8>, bit<13>, bit<8>>(provider) put_provider = {
-        void apply(inout bit<8> there, out bit<8> value) {
+    Register<bit<16>, bit<13>>(ROWS, 0) provider;
+    RegisterAction<bit<16>, bit<13>, bit<16>>(provider) put_provider = {
+        void apply(inout bit<16> there, out bit<16> value) {
             there = s.choice;
             value = there;
         }
     };
-    RegisterAction<bit<8>, bit<13>, bit<8>>(provider) zero_provider = {
-        void apply(inout bit<8> there) {
+    RegisterAction<bit<16>, bit<13>, bit<16>>(provider) zero_provider = {
+        void apply(inout bit<16> there) {
             there = 0;
         }
     };
-    RegisterAction<bit<8>, bit<13>, bit<8>>(provider) get_provider = {
-        void apply(inout bit<8> there, out bit<8> value) {
+    RegisterAction<bit<16>, bit<13>, bit<16>>(provider) get_provider = {
+        void apply(inout bit<16> there, out bit<16> value) {
             value = there;
         }
     };

@@ -131,7 +131,7 @@ control RowScore(inout state_t s) {
 
 control RowRoute(inout state_t s) {
     register<bit<8>, bit<32>>(ROWS) status;
-    register<bit<8>, bit<32>>(ROWS) provider;
+    register<bit<16>, bit<32>>(ROWS) provider;
 
     action keep() {
         s.provider = s.choice;
