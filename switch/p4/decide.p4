@@ -131,12 +131,9 @@ control Verdict(in headers_t hdr, inout state_t s) {
     action removed(bit<8> reason) {
         s.verdict = REMOVED;
         s.reason = reason;
-        s.status = STATUS_UNSHARED;
-        s.copyset = 0;
     }
-    // With the metadata of the entry, which its lock keeps as it is.
     action retired() {
-        s.verdict = REMOVED;
+        s.verdict = RETIRED;
         s.reason = REASON_NONE;
     }
     table verdict {

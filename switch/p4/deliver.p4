@@ -9,7 +9,8 @@
 // egress drops the copies that nobody wants.
 const bit<16> EVERYBODY = 64;
 
-control Deliver(inout headers_t hdr, inout state_t s, inout bit<16> group) {
+// What leaves by no group is resubmitted or dropped.
+control Deliver(inout headers_t hdr, inout state_t s, inout bit<16> group, inout bit<3> again, inout bit<3> dropped) {
     action to_one_agent() {
         s.leave.how = TO_AGENTS;
         s.leave.nodes = ALL_NODES;
@@ -77,6 +78,14 @@ control Deliver(inout headers_t hdr, inout state_t s, inout bit<16> group) {
     action removed() {
         hdr.rackmem.kind = KIND_REMOVE_ACK;
         hdr.rackmem.reason = s.reason;
+        hdr.rackmem.global_status = STATUS_UNSHARED;
+        hdr.rackmem.copyset = 0;
+        hdr.rackmem.sender = SWITCH_SENDER;
+        to_agents(s.me | s.shadow);
+    }
+    action retired() {
+        hdr.rackmem.kind = KIND_REMOVE_ACK;
+        hdr.rackmem.reason = s.reason;
         hdr.rackmem.global_status = s.status;
         hdr.rackmem.copyset = s.copyset;
         hdr.rackmem.sender = SWITCH_SENDER;
@@ -84,13 +93,13 @@ control Deliver(inout headers_t hdr, inout state_t s, inout bit<16> group) {
     }
     action undo(step_t step) {
         s.step = step;
-        s.resubmit = 1;
+        again = 1;
     }
     action once_more() {
-        s.resubmit = 1;
+        again = 1;
     }
     action drop() {
-        s.verdict = DROP;
+        dropped = 1;
     }
     table deliver {
         key = {
@@ -101,7 +110,7 @@ control Deliver(inout headers_t hdr, inout state_t s, inout bit<16> group) {
             s.provider: ternary;
         }
         actions = {
-            home; provider; all_with_provider; others; acknowledge; refuse; pass_on; unlocked; added; removed; undo; once_more;
+            home; provider; all_with_provider; others; acknowledge; refuse; pass_on; unlocked; added; removed; retired; undo; once_more;
             drop;
         }
         const default_action = drop;
@@ -126,6 +135,7 @@ control Deliver(inout headers_t hdr, inout state_t s, inout bit<16> group) {
             (0, UNLOCKED, _, _, _): unlocked();
             (0, ADDED, _, _, _): added();
             (0, REMOVED, _, _, _): removed();
+            (0, RETIRED, _, _, _): retired();
         }
     }
     apply {

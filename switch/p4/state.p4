@@ -91,7 +91,8 @@ const verdict_t ELSEWHERE = 3;
 const verdict_t UNLOCKED = 4;
 const verdict_t ADDED = 5;   // the answer to ADD-TO-SWITCH, be it yes or no
 const verdict_t REMOVED = 6; // the answer to REMOVE-FROM-SWITCH, likewise
-const verdict_t RESUBMITTED = 7;
+const verdict_t RETIRED = 7; // the same, with the metadata of the entry, which its lock keeps as it is
+const verdict_t RESUBMITTED = 8;
 
 // Where a granted request goes (Table 3).
 typedef bit<4> forward_t;
@@ -171,7 +172,6 @@ struct state_t {
     bit<16>    my_group;
     bit<16>    home_group;
     forward_t  forward;
-    bit<1>     resubmit;
     leave_t    leave;
 }
 

@@ -14,7 +14,7 @@
 #include "../deliver.p4"
 
 #ifndef WAYS
-#define WAYS 4
+#define WAYS 5
 #endif
 
 #include "registers.p4"
@@ -335,12 +335,7 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
                 // Forward.
                 verdict.apply(hdr, meta.s);
                 forward.apply(hdr, meta.s);
-                deliver.apply(hdr, meta.s, for_tm.mcast_grp_a);
-                if (meta.s.resubmit == 1) {
-                    for_deparser.resubmit_type = RESUBMIT;
-                } else if (meta.s.leave.how == AS_IT_CAME) {
-                    unknown();
-                }
+                deliver.apply(hdr, meta.s, for_tm.mcast_grp_a, for_deparser.resubmit_type, for_deparser.drop_ctl);
             } else {
                 unknown();
             }

@@ -178,8 +178,10 @@ control RackmemIngress(inout headers_t hdr, inout metadata_t meta, inout standar
             // Forward.
             verdict.apply(hdr, meta.s);
             forward.apply(hdr, meta.s);
-            deliver.apply(hdr, meta.s, standard.mcast_grp);
-            if (meta.s.resubmit == 1) {
+            bit<3> again = 0;
+            bit<3> dropped = 0;
+            deliver.apply(hdr, meta.s, standard.mcast_grp, again, dropped);
+            if (again == 1) {
                 resubmit_preserving_field_list(1);
             }
         }
