@@ -58,8 +58,8 @@ parser IngressParser(packet_in packet, out headers_t hdr, out ingress_t meta, ou
         meta.s.provider = 0;
         meta.s.copyset = 0;
         transition select(ig.resubmit_flag) {
+            0: fresh;
             1: resubmitted;
-            default: fresh;
         }
     }
     state fresh {
@@ -80,6 +80,8 @@ parser IngressParser(packet_in packet, out headers_t hdr, out ingress_t meta, ou
     }
 }
 
+// What a pass has not set is zero, as in v1model.
+@pa_auto_init_metadata
 control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_metadata_t ig,
                 in ingress_intrinsic_metadata_from_parser_t from_parser,
                 inout ingress_intrinsic_metadata_for_deparser_t for_deparser,
@@ -145,10 +147,10 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
     Hash<bit<5>>(HashAlgorithm_t.CRC32) event_hash;
     Hash<bit<13>>(HashAlgorithm_t.IDENTITY) score_row;
     Hash<bit<13>>(HashAlgorithm_t.IDENTITY) move_row;
-    set_t at = 0;
-    bit<32> high = 0;
-    bit<32> low = 0;
-    bit<32> end = 0;
+    set_t at;
+    bit<32> high;
+    bit<32> low;
+    bit<32> end;
 
     action to_switch() {
         meta.s.ours = 1;
@@ -175,13 +177,23 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
         for_tm.ucast_egress_port = CPU_PORT;
     }
 
+    // Where there is a body, the lengths must agree with each other.
+    table control_packets {
+        key = {
+            meta.s.body: ternary;
+            meta.s.ip_rest: ternary;
+            meta.s.udp_rest: ternary;
+        }
+        actions = { to_control_plane; unknown; }
+        const default_action = unknown;
+        const entries = {
+            (0, _, _): to_control_plane();
+            (1, IPV4_LEN, UDP_WITHOUT_BODY): to_control_plane();
+        }
+    }
+
     action look_where() {
         at = set_hash.get({ hdr.rackmem.tag });
-    }
-    action prepare() {
-        high = hdr.rackmem.tag[63:32];
-        low = hdr.rackmem.tag[31:0] | 1;
-        end = hdr.rackmem.seq + (SEQ_WINDOW - 1);
     }
     action hash_event() {
         meta.s.from = event_hash.get({ hdr.rackmem.node_id, hdr.rackmem.requester, hdr.rackmem.seq });
@@ -216,7 +228,9 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
             known.apply(hdr, meta.s);
             operation.apply(hdr, meta.s);
             look_where();
-            prepare();
+            high = hdr.rackmem.tag[63:32];
+            low = hdr.rackmem.tag[31:0] | 1;
+            end = hdr.rackmem.seq + (SEQ_WINDOW - 1);
             hash_event();
             if (hdr.rackmem.kind == KIND_ADD_TO_SWITCH || hdr.rackmem.kind == KIND_REMOVE_FROM_SWITCH) {
                 row_of_move();
@@ -225,120 +239,118 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
             }
             me.apply(hdr, meta.s);
             home.apply(hdr, meta.s);
-        }
-        if (meta.s.ours == 1) {
-            if (meta.s.good == 1 && meta.s.work == WORK_CONTROL) {
-                if (meta.s.body == 0 || (meta.s.ip_rest == IPV4_LEN && meta.s.udp_rest == UDP_WITHOUT_BODY)) {
-                    to_control_plane();
+            if (meta.s.ours == 1) {
+                if (meta.s.good == 1 && meta.s.work == WORK_CONTROL) {
+                    control_packets.apply();
+            } else if (meta.s.good == 1 && meta.s.work != WORK_NONE && meta.s.body == 0 && meta.s.served == 1 && meta.s.known == 1) {
+                    seed();
+                    place.apply(meta.s);
+                    row_seq.apply(hdr, end, meta.s);
+                    grow_old();
+                    order.apply(meta.s);
+
+                    // Lock: way by way, each in the stage behind the one before it.
+                    tag0.apply(at, high, low, meta.s.tag_op, here0);
+                    if (here0 == 1) {
+                        meta.s.found = 1;
+                        entry0.apply(hdr, at, meta.s);
+                    }
+#if WAYS > 1
+                    else {
+                    tag1.apply(at, high, low, meta.s.tag_op, here1);
+                    if (here1 == 1) {
+                        meta.s.found = 1;
+                        entry1.apply(hdr, at, meta.s);
+                    }
+#endif
+#if WAYS > 2
+                    else {
+                    tag2.apply(at, high, low, meta.s.tag_op, here2);
+                    if (here2 == 1) {
+                        meta.s.found = 1;
+                        entry2.apply(hdr, at, meta.s);
+                    }
+#endif
+#if WAYS > 3
+                    else {
+                    tag3.apply(at, high, low, meta.s.tag_op, here3);
+                    if (here3 == 1) {
+                        meta.s.found = 1;
+                        entry3.apply(hdr, at, meta.s);
+                    }
+#endif
+#if WAYS > 4
+                    else {
+                    tag4.apply(at, high, low, meta.s.tag_op, here4);
+                    if (here4 == 1) {
+                        meta.s.found = 1;
+                        entry4.apply(hdr, at, meta.s);
+                    }
+#endif
+#if WAYS > 5
+                    else {
+                    tag5.apply(at, high, low, meta.s.tag_op, here5);
+                    if (here5 == 1) {
+                        meta.s.found = 1;
+                        entry5.apply(hdr, at, meta.s);
+                    }
+#endif
+#if WAYS > 6
+                    else {
+                    tag6.apply(at, high, low, meta.s.tag_op, here6);
+                    if (here6 == 1) {
+                        meta.s.found = 1;
+                        entry6.apply(hdr, at, meta.s);
+                    }
+#endif
+#if WAYS > 7
+                    else {
+                    tag7.apply(at, high, low, meta.s.tag_op, here7);
+                    if (here7 == 1) {
+                        meta.s.found = 1;
+                        entry7.apply(hdr, at, meta.s);
+                    }
+#endif
+#if WAYS > 1
+                    }
+#endif
+#if WAYS > 2
+                    }
+#endif
+#if WAYS > 3
+                    }
+#endif
+#if WAYS > 4
+                    }
+#endif
+#if WAYS > 5
+                    }
+#endif
+#if WAYS > 6
+                    }
+#endif
+#if WAYS > 7
+                    }
+#endif
+                    // Check.
+                    divide();
+                    first.apply(meta.s);
+                    check.apply(hdr, meta.s);
+                    offer.apply(meta.s);
+                    row_score.apply(meta.s);
+                    row_status.apply(meta.s);
+                    row_provider.apply(meta.s);
+
+                    // Forward.
+                    verdict.apply(hdr, meta.s);
+                    forward.apply(hdr, meta.s);
+                    deliver.apply(hdr, meta.s, for_tm.mcast_grp_a, for_deparser.resubmit_type, for_deparser.drop_ctl);
                 } else {
                     unknown();
                 }
-            } else if (meta.s.good == 1 && meta.s.work != WORK_NONE && meta.s.body == 0 && meta.s.served == 1 && meta.s.known == 1) {
-                seed();
-                place.apply(meta.s);
-                row_seq.apply(hdr, end, meta.s);
-                grow_old();
-                order.apply(meta.s);
-
-                // Lock: way by way, each in the stage behind the one before it.
-                tag0.apply(at, high, low, meta.s.tag_op, here0);
-                if (here0 == 1) {
-                    meta.s.found = 1;
-                    entry0.apply(hdr, at, meta.s);
-                }
-#if WAYS > 1
-                else {
-                tag1.apply(at, high, low, meta.s.tag_op, here1);
-                if (here1 == 1) {
-                    meta.s.found = 1;
-                    entry1.apply(hdr, at, meta.s);
-                }
-#endif
-#if WAYS > 2
-                else {
-                tag2.apply(at, high, low, meta.s.tag_op, here2);
-                if (here2 == 1) {
-                    meta.s.found = 1;
-                    entry2.apply(hdr, at, meta.s);
-                }
-#endif
-#if WAYS > 3
-                else {
-                tag3.apply(at, high, low, meta.s.tag_op, here3);
-                if (here3 == 1) {
-                    meta.s.found = 1;
-                    entry3.apply(hdr, at, meta.s);
-                }
-#endif
-#if WAYS > 4
-                else {
-                tag4.apply(at, high, low, meta.s.tag_op, here4);
-                if (here4 == 1) {
-                    meta.s.found = 1;
-                    entry4.apply(hdr, at, meta.s);
-                }
-#endif
-#if WAYS > 5
-                else {
-                tag5.apply(at, high, low, meta.s.tag_op, here5);
-                if (here5 == 1) {
-                    meta.s.found = 1;
-                    entry5.apply(hdr, at, meta.s);
-                }
-#endif
-#if WAYS > 6
-                else {
-                tag6.apply(at, high, low, meta.s.tag_op, here6);
-                if (here6 == 1) {
-                    meta.s.found = 1;
-                    entry6.apply(hdr, at, meta.s);
-                }
-#endif
-#if WAYS > 7
-                else {
-                tag7.apply(at, high, low, meta.s.tag_op, here7);
-                if (here7 == 1) {
-                    meta.s.found = 1;
-                    entry7.apply(hdr, at, meta.s);
-                }
-#endif
-#if WAYS > 1
-                }
-#endif
-#if WAYS > 2
-                }
-#endif
-#if WAYS > 3
-                }
-#endif
-#if WAYS > 4
-                }
-#endif
-#if WAYS > 5
-                }
-#endif
-#if WAYS > 6
-                }
-#endif
-#if WAYS > 7
-                }
-#endif
-                // Check.
-                divide();
-                first.apply(meta.s);
-                check.apply(hdr, meta.s);
-                offer.apply(meta.s);
-                row_score.apply(meta.s);
-                row_status.apply(meta.s);
-                row_provider.apply(meta.s);
-
-                // Forward.
-                verdict.apply(hdr, meta.s);
-                forward.apply(hdr, meta.s);
-                deliver.apply(hdr, meta.s, for_tm.mcast_grp_a, for_deparser.resubmit_type, for_deparser.drop_ctl);
-            } else {
-                unknown();
             }
+        } else if (meta.s.ours == 1) {
+            unknown();
         }
         meta.bridge.setValid();
         meta.bridge.how = meta.s.leave.how;

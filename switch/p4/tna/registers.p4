@@ -276,12 +276,12 @@ control RowSeq(in headers_t hdr, in bit<32> end, inout state_t s) {
 control RowScore(inout state_t s) {
     Register<score_t, bit<13>>(ROWS, 0) score;
     RegisterAction<score_t, bit<13>, score_t>(score) put_score = {
-        void apply(inout score_t there, out score_t value) {
+        void apply(inout score_t there) {
             there = s.score;
         }
     };
     RegisterAction<score_t, bit<13>, score_t>(score) zero_score = {
-        void apply(inout score_t there, out score_t value) {
+        void apply(inout score_t there) {
             there = SCORE_NOTHING;
         }
     };
