@@ -27,7 +27,14 @@ const TARGETS: &[Target] = &[
     Target {
         name: "tna",
         compiler: "p4c",
-        options: &["--target", "tofino", "--arch", "tna"],
+        options: &[
+            "--target",
+            "tofino",
+            "--arch",
+            "tna",
+            "-g",
+            "--Wdisable=unused",
+        ],
         source: "switch/p4/tna/rackmem.p4",
         output: "tofino",
     },
@@ -40,6 +47,10 @@ const METRICS: &[(&str, &str)] = &[
     ("map_rams", "map RAMs"),
     ("tcams", "TCAM blocks"),
 ];
+
+/// Lines of a failed compiler's output that are shown, and how many after one with an error.
+const CAUSE_LINES: usize = 40;
+const CAUSE_CONTEXT: usize = 3;
 
 /// `cargo xtask p4`.
 pub fn command(workspace: &Workspace, arguments: &[String]) -> Result<bool, Failure> {
@@ -103,7 +114,10 @@ fn compile(workspace: &Workspace, target: &Target, folder: &Path) -> bool {
                 println!("skipped: {name}: this {compiler} does not compile for Tofino");
                 return true;
             }
-            println!("FAIL  {name}\n{said}");
+            println!("FAIL  {name}");
+            for line in causes(&said) {
+                println!("      {line}");
+            }
             false
         }
         Err(error) => {
@@ -113,12 +127,58 @@ fn compile(workspace: &Workspace, target: &Target, folder: &Path) -> bool {
     }
 }
 
+/// What of a failed compiler's words is shown: its errors, each with the lines that point at the place, and not the
+/// warnings before them.
+fn causes(said: &str) -> Vec<&str> {
+    let lines: Vec<&str> = said.lines().collect();
+    let is_error = |line: &str| line.contains("error:") || line.contains("Bug:");
+    let found: Vec<&str> = (0..lines.len())
+        .filter(|&at| (at.saturating_sub(CAUSE_CONTEXT)..=at).any(|near| is_error(lines[near])))
+        .map(|at| lines[at])
+        .take(CAUSE_LINES)
+        .collect();
+    if found.is_empty() {
+        lines[lines.len().saturating_sub(CAUSE_LINES)..].to_vec()
+    } else {
+        found
+    }
+}
+
 /// What the Tofino compiler says that the program takes.
 fn report(output: &Path) {
-    let metrics = std::fs::read_to_string(output.join("pipe/logs/metrics.json"));
-    for line in metrics.map(|text| figures(&text)).unwrap_or_default() {
+    let read = |path: &str| std::fs::read_to_string(output.join(path)).unwrap_or_default();
+    let stages = stages(&read("pipe/rackmem.bfa"));
+    let alus = stateful_alus(&read("pipe/logs/resources.json"));
+    let figures = figures(&read("pipe/logs/metrics.json"));
+    for line in stages.into_iter().chain(alus).chain(figures) {
         println!("      {line}");
     }
+}
+
+/// From the assembly: how many stages each direction takes.
+fn stages(assembly: &str) -> Vec<String> {
+    let count = |gress: &str| {
+        let head = |line: &&str| line.starts_with("stage ") && line.ends_with(gress);
+        assembly.lines().filter(head).count()
+    };
+    [
+        ("ingress", count(" ingress:")),
+        ("egress", count(" egress:")),
+    ]
+    .into_iter()
+    .filter(|(_, stages)| *stages > 0)
+    .map(|(gress, stages)| format!("{stages:>6} stages of the {gress}"))
+    .collect()
+}
+
+/// From `resources.json`: units that read, change and write a register.
+fn stateful_alus(resources: &str) -> Option<String> {
+    let resources: serde_json::Value = serde_json::from_str(resources).ok()?;
+    let stages = resources["resources"]["mau"]["mau_stages"].as_array()?;
+    let used =
+        |stage: &serde_json::Value| stage["meter_alus"]["meters"].as_array().map_or(0, Vec::len);
+    let used: usize = stages.iter().map(used).sum();
+    Some(format!("{used:>6} stateful ALUs"))
 }
 
 /// The compiler's figures, a line each.
@@ -136,7 +196,11 @@ fn figures(metrics: &str) -> Vec<String> {
         );
         Some(format!("{occupied:>6} PHV containers of {width} bits"))
     });
-    numbers.chain(containers).collect()
+    let parsers = ["ingress", "egress"].into_iter().filter_map(|gress| {
+        let rows = metrics["parser"][gress]["tcam_rows"].as_u64()?;
+        Some(format!("{rows:>6} rows of the {gress} parser"))
+    });
+    numbers.chain(containers).chain(parsers).collect()
 }
 
 #[cfg(test)]
@@ -146,13 +210,39 @@ mod tests {
     #[test]
     fn figures_are_found_in_the_compilers_metrics() {
         let metrics = r#"{"mau": {"srams": 210, "tcams": 9},
+            "parser": {"ingress": {"tcam_rows": 13}},
             "phv": {"normal": [{"bit_width": 8, "containers_occupied": 31}]}}"#;
         let wanted = [
             "   210 SRAM blocks of 16 KiB",
             "     9 TCAM blocks",
             "    31 PHV containers of 8 bits",
+            "    13 rows of the ingress parser",
         ];
         assert_eq!(figures(metrics), wanted);
         assert!(figures("nothing").is_empty());
+    }
+
+    #[test]
+    fn stages_and_stateful_units_are_counted() {
+        let assembly = "stage 0 ingress:\n  dependency: match\nstage 1 ingress:\nstage 0 egress:\n";
+        let wanted = [
+            "     2 stages of the ingress",
+            "     1 stages of the egress",
+        ];
+        assert_eq!(stages(assembly), wanted);
+        let resources = r#"{"resources": {"mau": {"mau_stages": [
+            {"meter_alus": {"meters": [{}, {}]}}, {"meter_alus": {"meters": [{}]}}]}}}"#;
+        assert_eq!(
+            stateful_alus(resources).as_deref(),
+            Some("     3 stateful ALUs")
+        );
+        assert_eq!(stateful_alus("nothing"), None);
+    }
+
+    #[test]
+    fn of_a_failure_the_errors_are_shown_and_not_the_warnings() {
+        let said = "a.p4(1): warning: x\n line\na.p4(2): error: y\n  here\n  ^^\n\nwarning: z\n";
+        assert_eq!(causes(said), ["a.p4(2): error: y", "  here", "  ^^", ""]);
+        assert_eq!(causes("no such file"), ["no such file"]);
     }
 }

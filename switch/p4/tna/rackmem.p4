@@ -1,6 +1,8 @@
 // The switch program for Tofino.
 //
 //   p4c --target tofino --arch tna -o OUT switch/p4/tna/rackmem.p4
+//
+// Other sizes that fit: -DWAYS=5 -DSETS=32768 -DSET_BITS=15.
 
 #include <core.p4>
 #include <tna.p4>
@@ -14,7 +16,7 @@
 #include "../deliver.p4"
 
 #ifndef WAYS
-#define WAYS 5
+#define WAYS 4
 #endif
 
 #include "registers.p4"
@@ -148,9 +150,6 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
     Hash<bit<13>>(HashAlgorithm_t.IDENTITY) score_row;
     Hash<bit<13>>(HashAlgorithm_t.IDENTITY) move_row;
     set_t at;
-    bit<32> high;
-    bit<32> low;
-    bit<32> end;
 
     action to_switch() {
         meta.s.ours = 1;
@@ -228,9 +227,9 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
             known.apply(hdr, meta.s);
             operation.apply(hdr, meta.s);
             look_where();
-            high = hdr.rackmem.tag[63:32];
-            low = hdr.rackmem.tag[31:0] | 1;
-            end = hdr.rackmem.seq + (SEQ_WINDOW - 1);
+            bit<32> high = hdr.rackmem.tag[63:32];
+            bit<32> low = hdr.rackmem.tag[31:0] | 1;
+            bit<32> end = hdr.rackmem.seq + (SEQ_WINDOW - 1);
             hash_event();
             if (hdr.rackmem.kind == KIND_ADD_TO_SWITCH || hdr.rackmem.kind == KIND_REMOVE_FROM_SWITCH) {
                 row_of_move();

@@ -8,8 +8,8 @@
 
 // Entries in each way, and the bits of their index.
 #ifndef SETS
-#define SETS 32768
-#define SET_BITS 15
+#define SETS 65536
+#define SET_BITS 16
 #endif
 // Rows of scores, and behind them those of moves.
 #define ROWS 8192

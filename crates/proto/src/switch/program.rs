@@ -40,7 +40,8 @@ pub struct SwitchConfig {
     pub requesters: u16,
 }
 
-/// Ways at most: one stage each, one more for the last way's entry, one for the scoreboard, of an ASIC's 12.
+/// Ways at most: one stage each, one more for the last way's entry, one for the scoreboard, of 12. Tofino's compiler, which
+/// needs stages for tables as well, fits 5 (docs/p4.md).
 pub const MAX_WAYS: u8 = 10;
 
 impl Default for SwitchConfig {
