@@ -3,6 +3,10 @@
 //!
 //! A row is 128 bytes and never crosses a block: state, address, length, type, name. A row is claimed by one
 //! atomic update of its block, which is what makes two creators agree; the loser waits for the winner.
+//!
+//! Rows share blocks, and whoever looks for a free row may end up with the only copy of one. So a row that is ready is
+//! written home before anybody is told of it, and a block that has died with a node goes on with what its home has. Claims
+//! may be gone then, and whoever comes first with a row that is ready is right.
 
 use crate::backoff::Backoff;
 use crate::error::{Error, Result};
@@ -17,6 +21,8 @@ const ROW: usize = 128;
 const ROWS: usize = 2048;
 /// Rows looked at before the table counts as full.
 const PROBES: usize = 64;
+/// Attempts at something in the table between which a loss was accepted.
+const ATTEMPTS: usize = 8;
 
 /// A row's state word.
 const EMPTY: u64 = 0;
@@ -93,14 +99,15 @@ pub(crate) fn open_or_create(
     for row in rows(node.inner.table(), name) {
         let mut backoff = Backoff::new(node.inner.access.patience);
         loop {
-            let seen = node.snapshot(row, ROW, |view| look(view, name))?;
-            let mine = match seen {
-                Row::Empty => node.update(row, ROW, |view| {
-                    let empty = view.u64(STATE) == EMPTY;
-                    if empty {
-                        claim(view, name, len, type_hash);
-                    }
-                    empty
+            let mine = match see(node, row, name)? {
+                Row::Empty => insist(node, || {
+                    node.update(row, ROW, |view| {
+                        let empty = view.u64(STATE) == EMPTY;
+                        if empty {
+                            claim(view, name, len, type_hash);
+                        }
+                        empty
+                    })
                 })?,
                 Row::Other => break,
                 Row::Claimed => {
@@ -122,7 +129,10 @@ pub(crate) fn open_or_create(
                 Row::Ready { .. } => return Err(Error::RegionMismatch { name: name.into() }),
             };
             if mine {
-                return fill(node, home, row, len).map(|addr| (addr, true));
+                match fill(node, home, row, name, len, type_hash)? {
+                    Some(addr) => return Ok((addr, true)),
+                    None => return open_or_create(node, home, name, len, type_hash),
+                }
             }
         }
     }
@@ -132,21 +142,67 @@ pub(crate) fn open_or_create(
     })
 }
 
-/// Second half of a creation: memory, zeros, and the row is ready; or the row is free again.
-fn fill(node: &Node, home: u16, row: u64, len: usize) -> Result<u64> {
+/// Second half of a creation: memory, zeros, and the row is ready; or the row is free again. Nothing where somebody else
+/// has been faster, since the claim died with another node.
+fn fill(
+    node: &Node,
+    home: u16,
+    row: u64,
+    name: &str,
+    len: usize,
+    type_hash: u64,
+) -> Result<Option<u64>> {
     let made = node
         .alloc_bytes_on(home, len)
         .and_then(|addr| zero(node, addr, len).map(|()| addr));
-    node.update(row, ROW, |view| match &made {
-        Ok(addr) => {
-            view.set_u64(ADDR, *addr);
-            view.set_u64(STATE, READY);
-        }
-        Err(_) => {
-            view.set_u64(STATE, EMPTY);
-        }
+    let ours = insist(node, || {
+        node.update(row, ROW, |view| match (look(view, name), &made) {
+            (Row::Other | Row::Ready { .. }, _) => false,
+            (Row::Empty | Row::Claimed, Ok(addr)) => {
+                claim(view, name, len, type_hash);
+                view.set_u64(ADDR, *addr);
+                view.set_u64(STATE, READY);
+                true
+            }
+            (Row::Empty | Row::Claimed, Err(_)) => {
+                view.set_u64(STATE, EMPTY);
+                false
+            }
+        })
     })?;
-    made
+    let addr = made?;
+    if ours {
+        publish(node, row)?;
+        return Ok(Some(addr));
+    }
+    node.free_bytes(addr, len);
+    Ok(None)
+}
+
+/// Sees to it that a row's home has it.
+fn publish(node: &Node, row: u64) -> Result<()> {
+    match node.evict(row) {
+        // Nothing is cached in this mode.
+        Err(Error::Unsupported(_)) => Ok(()),
+        Err(error) => Err(error),
+        // Somebody may have taken it before it could be written back: whoever is read from writes back.
+        Ok(_) => insist(node, || node.snapshot(row, ROW, |_| ())),
+    }
+}
+
+fn see(node: &Node, row: u64, name: &str) -> Result<Row> {
+    insist(node, || node.snapshot(row, ROW, |view| look(view, name)))
+}
+
+/// Does something in the table, again with what its home has if the last content has died with a node.
+fn insist<R>(node: &Node, f: impl Fn() -> Result<R>) -> Result<R> {
+    for _ in 0..ATTEMPTS {
+        match f() {
+            Err(Error::Lost { addr }) => node.accept_loss(addr)?,
+            done => return done,
+        }
+    }
+    f()
 }
 
 fn zero(node: &Node, addr: u64, len: usize) -> Result<()> {
@@ -161,7 +217,7 @@ fn zero(node: &Node, addr: u64, len: usize) -> Result<()> {
 pub(crate) fn find(node: &Node, name: &str, type_hash: u64) -> Result<(u64, usize)> {
     check(name)?;
     for row in rows(node.inner.table(), name) {
-        match node.snapshot(row, ROW, |view| look(view, name))? {
+        match see(node, row, name)? {
             Row::Ready {
                 addr,
                 len,

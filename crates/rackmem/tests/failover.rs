@@ -242,6 +242,35 @@ fn a_dead_nodes_memory_is_lost_and_says_so_and_the_rest_goes_on(fabric: &str) {
     drop(switch);
 }
 
+/// The table of names shares its blocks, so the only copy of one may be where nobody wanted it to be.
+fn names_live_through_the_death_of_who_had_them_last(fabric: &str) {
+    const TABLE: u64 = 256 << 10;
+    let cluster = Cluster::new("names", fabric, 3);
+    let _switch = cluster.switch();
+    let (mut racks, nodes) = cluster.nodes(3);
+    let (theirs, made) = nodes[2].region_on(1, "theirs", 64, 1).unwrap();
+    let (ours, _) = nodes[0].region("ours", 64, 1).unwrap();
+    assert!(made);
+    nodes[1].store(theirs, 7).unwrap();
+    for at in (0..TABLE).step_by(nodes[2].block_size()) {
+        nodes[2].fetch_add(at, 0).unwrap();
+    }
+    let before = racks[1].as_ref().unwrap().metrics().nodes[0].rebuilds.done;
+    drop(racks[2].take());
+    eventually("the others have gone on without it", || {
+        racks[1].as_ref().unwrap().metrics().nodes[0].rebuilds.done > before
+    });
+    assert_eq!(nodes[1].find_region("ours", 1).unwrap(), (ours, 64));
+    assert_eq!(
+        nodes[1].region("theirs", 64, 1).unwrap(),
+        (theirs, false),
+        "nobody makes it anew"
+    );
+    assert_eq!(nodes[0].load(theirs).unwrap(), 7);
+    let (later, made) = nodes[1].region("later", 64, 1).unwrap();
+    assert!(made && later != theirs);
+}
+
 fn a_node_that_gives_no_memory_leaves_without_a_pause(fabric: &str) {
     let cluster = Cluster::new("leave", fabric, 2);
     let first = cluster.node(0);
@@ -330,6 +359,7 @@ macro_rules! over {
             a_node_that_gives_no_memory_leaves_without_a_pause
             a_new_shadow_reads_back_what_is_in_the_switch
             an_applications_lock_outlives_the_switch
+            names_live_through_the_death_of_who_had_them_last
         })*
     };
 }
