@@ -2,6 +2,7 @@
 
 use crate::cache::Cache;
 use crate::kept::Kept;
+use crate::locked::Locks;
 use crate::memory::GlobalMemory;
 use crate::migration::Migrating;
 use crate::rebuilding::Rebuilding;
@@ -53,6 +54,8 @@ pub(crate) struct Agents {
     migrating: Option<Migrating>,
     /// Its part when the directory is made anew.
     pub rebuilding: Rebuilding,
+    /// Its part in locks.
+    pub locks: Locks,
     /// Where to find this node's requesters, on fabrics whose requesters may have gone on.
     requesters: OnceLock<Weak<Requesters>>,
     pub counters: AgentCounters,
@@ -72,9 +75,11 @@ impl Agents {
         migrating: Option<Migrating>,
         standing: Arc<Standing>,
         rebuilding: Rebuilding,
+        locks: Locks,
     ) -> Self {
         Agents {
             node: config.node,
+            locks,
             standing,
             rebuilding,
             gate: RwLock::new(()),
@@ -208,6 +213,7 @@ impl Agents {
         self.standing.adopt(view);
         self.with_home(|home| home.freeze(view.epoch));
         self.kept.enter();
+        self.locks.end();
     }
 
     /// Lives by what a view says of the switch and its shadow.
@@ -375,6 +381,9 @@ impl Handler for Agents {
         if Rebuild::concerns(header.kind) {
             return self.rebuilding.packet(self, net, header, body);
         }
+        if Locks::concerns(header.kind) {
+            return self.locks.packet(net, header, body, reply);
+        }
         let forwarded = header.kind.is_request() && header.flags.has(Flags::GRANTED);
         if forwarded && header.status != GlobalStatus::Unshared {
             self.cache_agent(net, header, reply);
@@ -390,6 +399,7 @@ impl Handler for Agents {
 
     fn tick(&self, net: &dyn Net) {
         self.rebuilding.tick(net);
+        self.locks.tick(net);
         let period = self.migrating.as_ref().filter(|m| m.period_ended());
         let outputs: Vec<Output> = {
             let agent = &mut locked(&self.home).agent;

@@ -81,6 +81,22 @@ pub enum Error {
         /// The block's address.
         addr: u64,
     },
+    /// At this address is no lock of this kind that protects so many bytes.
+    NoLock {
+        /// Where.
+        addr: u64,
+    },
+    /// The lock was made in an epoch that has ended, because members of the rack died or came. Locks do not live through that
+    /// yet: what it protected is gone, and it has to be made anew.
+    LockLost {
+        /// Where.
+        addr: u64,
+    },
+    /// This node knows as many locks as it can.
+    TooManyLocks {
+        /// How many.
+        most: usize,
+    },
     /// The rack has been closed.
     Closed,
     /// The rack has no node of this number in this process.
@@ -163,6 +179,16 @@ impl std::fmt::Display for Error {
             }
             Error::Busy { addr } => {
                 write!(f, "block {addr:#018x} stayed locked by other requesters")
+            }
+            Error::NoLock { addr } => {
+                write!(f, "at {addr:#018x} is no lock of this kind and size")
+            }
+            Error::LockLost { addr } => write!(
+                f,
+                "lock {addr:#018x} did not live through a change of the rack's members: make it anew"
+            ),
+            Error::TooManyLocks { most } => {
+                write!(f, "this node knows {most} locks, which is as many as it can")
             }
             Error::Closed => f.write_str("the rack is closed"),
             Error::NoSuchNode { node } => write!(f, "node {node} is not in this process"),

@@ -36,6 +36,7 @@ mod inner;
 mod kept;
 mod kernel;
 mod lock;
+pub mod locked;
 mod members;
 pub mod membership;
 mod memory;

@@ -4,6 +4,7 @@ use crate::config::Mode;
 use crate::error::{Error, Result};
 use crate::inner::NodeInner;
 use crate::lock::BlockLock;
+use crate::locked::LockMetrics;
 use crate::metrics::{NodeMetrics, ShadowMetrics};
 use crate::shared::{Shared, Value};
 use crate::view::{View, ViewMut};
@@ -39,7 +40,7 @@ impl Node {
 
     /// Whether operations may go on; waits for the lease.
     #[inline]
-    fn open(&self) -> Result<()> {
+    pub(crate) fn open(&self) -> Result<()> {
         if self.inner.serving.load(Relaxed) {
             return Ok(());
         }
@@ -425,6 +426,11 @@ impl Node {
                 .map(|(counters, blocks)| ShadowMetrics { counters, blocks }),
             cache_blocks: access.agents.cache.capacity(),
         }
+    }
+
+    /// What its locks ([`crate::locked`]) have cost so far.
+    pub fn lock_metrics(&self) -> LockMetrics {
+        self.inner.access.agents.locks.metrics()
     }
 
     /// The directory entry of a block that this node is home of, as `(lock, status, copyset, in the switch)`:

@@ -4,6 +4,7 @@ use crate::agents::Agents;
 use crate::config::{Config, Mode, Settings};
 use crate::error::Result;
 use crate::kernel::{self, KernelSwitch};
+use crate::locked::Locks;
 use crate::membership::View;
 use crate::migration::{Geometry, Migrating};
 use crate::rebuilding::Rebuilding;
@@ -83,6 +84,7 @@ pub(crate) fn agents(
         .then(|| Migrating::new(node, settings.migration, geometry(settings), fit));
     let rebuilding = Rebuilding::new(node, config.block, fit, *view);
     let standing = Arc::new(Standing::new(view));
+    let locks = Locks::new(node, body, standing.clone());
     let agents = Agents::new(
         config,
         settings.cache,
@@ -90,6 +92,7 @@ pub(crate) fn agents(
         migrating,
         standing,
         rebuilding,
+        locks,
     );
     agents.follow(view);
     if node == 0 {

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::standing::Standing;
-use rackmem_fabric::{Body, Port, Receiver};
+use rackmem_fabric::{Body, Net, Port, Receiver};
 use rackmem_proto::flowcc::{
     Accept, Event, Grant, Interrupted, Open, Requester, RequesterConfig, Step,
 };
@@ -151,6 +151,11 @@ impl Slot {
             self.engine.enter(epoch, self.standing.switch());
         }
         self.unlock(true);
+    }
+
+    /// Where to put packets that are no event's.
+    pub fn net(&self) -> &dyn Net {
+        &*self.port
     }
 
     /// Waits for one packet or the next timeout.

@@ -242,6 +242,21 @@ impl Lock {
         self.since
     }
 
+    /// The fencing token of who is inside, or enters without a packet.
+    pub fn token(&self) -> u64 {
+        age(self.since, self.right)
+    }
+
+    /// What is wrong with the data, if anything is.
+    pub fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// Whether [`super::Blade::retry`] would ask again for something.
+    pub fn unfinished(&self) -> bool {
+        self.releasing.is_some() || self.promise.is_some() || self.asked.is_some()
+    }
+
     /// The list of what it protects.
     pub fn regions(&self) -> &Regions {
         &self.regions
@@ -307,7 +322,7 @@ impl Lock {
         Entered {
             access,
             // The readers of a grant and the writer behind them have one version.
-            token: age(self.since, self.right),
+            token: self.token(),
             reason: self.reason,
         }
     }

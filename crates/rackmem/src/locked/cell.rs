@@ -1,0 +1,406 @@
+//! One lock at this node: what it protects, the ways into it, and the host of the protocol's roles.
+//!
+//! Packets and threads come in any order; [`State`] is what they take turns for. What a step causes for others is put into
+//! an [`Outbox`] and done when the turn is over, so handlers that call each other never wait for each other.
+
+use super::fast::Word;
+use super::outbox::{Outbox, Payload};
+use super::pace::Pace;
+use super::seat::Seat;
+use crate::memory::zeroed_words;
+use crate::rebuilding::bytes;
+use rackmem_fabric::{Body, words};
+use rackmem_proto::gcp::{
+    Access, Blade, BladeCounters, Body as Carries, Entered, Event, Lock, LockDirectory, Right,
+    Steps,
+};
+use rackmem_proto::wire::{Dest, Header, Kind, NodeId, Reason, Record, Tag};
+use std::collections::VecDeque;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A lock that this node knows.
+pub(crate) struct Cell {
+    pub(super) tag: Tag,
+    me: NodeId,
+    /// The epoch that it lives in.
+    pub(super) epoch: u32,
+    /// Bytes that it protects.
+    pub(super) len: usize,
+    pub(super) word: Word,
+    /// The fencing token of whoever enters by the word.
+    token: AtomicU64,
+    /// Which half of `data` is what the lock protects; the other is where the next comes together. Changes only while
+    /// no writer is inside, and under a reader only to the same bytes.
+    current: AtomicUsize,
+    data: [Box<[AtomicU64]>; 2],
+    state: Mutex<State>,
+}
+
+/// What is looked at and changed by one thread at a time.
+pub(super) struct State {
+    blade: Blade,
+    /// Its directory, at its home.
+    directory: Option<LockDirectory>,
+    /// Who waits in the blade: one at a time.
+    first: Option<Arc<Seat>>,
+    /// Who waits for that: as many as this process has threads.
+    queue: VecDeque<Arc<Seat>>,
+    /// When to ask again for what has not come.
+    pub pace: Pace,
+    /// Entries by the word, and how many of these the blade counts too.
+    entries: u64,
+    told: u64,
+    /// The lock did not live into this epoch.
+    pub over: bool,
+}
+
+/// Who waits for a lock, as far as a node knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Waiting {
+    /// Threads of this node.
+    pub threads: usize,
+    /// Other nodes, if this node has the lock and they have come to write, or while it writes.
+    pub nodes: usize,
+}
+
+/// What came with a packet.
+pub(super) struct Came<'a> {
+    pub header: &'a Header,
+    pub body: Body<'a>,
+}
+
+/// Where a turn stands.
+struct Turn<'a> {
+    cell: &'a Cell,
+    out: &'a mut Outbox,
+    /// Packets to this very node.
+    own: VecDeque<(Header, Payload)>,
+}
+
+impl<'a> Turn<'a> {
+    fn new(cell: &'a Cell, out: &'a mut Outbox) -> Self {
+        Turn {
+            cell,
+            out,
+            own: VecDeque::new(),
+        }
+    }
+
+    /// Puts a packet on its way, which for this very node is none.
+    fn send(&mut self, to: Dest, header: Header, payload: Payload) {
+        if to == Dest::Agent(self.cell.me) {
+            return self.own.push_back((header, payload));
+        }
+        self.out.packet(to, header, payload);
+    }
+
+    /// What the lock protects, as it is now.
+    fn data(&self) -> Arc<[u8]> {
+        let words = self.cell.words();
+        let mut bytes = vec![0; words.len() * 8];
+        words::read(&mut bytes, words);
+        bytes.into()
+    }
+}
+
+impl Cell {
+    pub fn new(
+        tag: Tag,
+        me: NodeId,
+        epoch: u32,
+        len: usize,
+        blade: Blade,
+        directory: Option<LockDirectory>,
+    ) -> Self {
+        let half = || zeroed_words(len.div_ceil(8));
+        Cell {
+            tag,
+            me,
+            epoch,
+            len,
+            word: Word::default(),
+            token: AtomicU64::new(0),
+            current: AtomicUsize::new(0),
+            data: [half(), half()],
+            state: Mutex::new(State {
+                blade,
+                directory,
+                first: None,
+                queue: VecDeque::new(),
+                pace: Pace::default(),
+                entries: 0,
+                told: 0,
+                over: false,
+            }),
+        }
+    }
+
+    /// What it protects: to read for who is inside, to write for a writer, and for whoever makes the lock.
+    #[inline]
+    pub fn words(&self) -> &[AtomicU64] {
+        &self.data[self.current.load(Relaxed) & 1]
+    }
+
+    #[inline]
+    pub(super) fn token(&self) -> u64 {
+        self.token.load(Relaxed)
+    }
+
+    /// A turn at its state. Nothing in a turn panics between its steps, so a poisoned one is whole.
+    pub(super) fn turn(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.close(self);
+        state
+    }
+}
+
+impl State {
+    /// From here on threads come and go by turns; the blade hears of those that came by the word.
+    fn close(&mut self, cell: &Cell) {
+        let inside = cell.word.close();
+        self.entries += u64::from(inside.entries);
+        let readers = std::iter::repeat_n(Access::Read, usize::from(inside.readers));
+        for access in readers.chain(inside.writer.then_some(Access::Write)) {
+            let mut steps = Steps::new();
+            let (entered, _) = self.blade.enter(cell.tag, access, &mut steps);
+            debug_assert!(entered.is_some() && steps.is_empty());
+            self.told += 1;
+        }
+    }
+
+    /// The end of a turn: if the lock is here and nobody wants it, threads may come and go by the word.
+    pub fn open(&mut self, cell: &Cell) {
+        let alone = self.first.is_none() && self.queue.is_empty() && !self.over;
+        let Some(lock) = self.blade.lock(cell.tag).filter(|_| alone) else {
+            return;
+        };
+        let idle = lock.inside() == (0, false) && !lock.contended() && lock.releasing().is_none();
+        let right = lock.right();
+        let quiet = !lock.unfinished() && lock.waits().is_none();
+        if idle && quiet && right != Right::None && lock.reason() == Reason::None {
+            cell.token.store(lock.token(), Relaxed);
+            cell.word.open(right);
+        }
+    }
+
+    fn lock<'a>(&'a self, cell: &Cell) -> Option<&'a Lock> {
+        self.blade.lock(cell.tag)
+    }
+
+    /// Whether something is under way that may have to be asked for again.
+    pub fn busy(&self, cell: &Cell) -> bool {
+        !self.over && self.lock(cell).is_some_and(Lock::unfinished)
+    }
+
+    /// Acquisitions and packets so far.
+    pub fn counters(&self) -> BladeCounters {
+        let counters = self.blade.counters();
+        BladeCounters {
+            local: counters.local - self.told + self.entries,
+            ..counters
+        }
+    }
+
+    /// Who is known here to wait.
+    pub fn waiting(&self, cell: &Cell) -> Waiting {
+        Waiting {
+            threads: usize::from(self.first.is_some()) + self.queue.len(),
+            nodes: self.lock(cell).map_or(0, |lock| lock.queue().len()),
+        }
+    }
+
+    /// Whether a thread may wait in the blade: writers are sent there when nobody of this node is inside.
+    fn may_go(&self, cell: &Cell, access: Access, leaves: Option<Access>) -> bool {
+        let Some((mut readers, mut writer)) = self.lock(cell).map(Lock::inside) else {
+            return false;
+        };
+        match leaves {
+            Some(Access::Read) => readers = readers.saturating_sub(1),
+            Some(Access::Write) => writer = false,
+            None => {}
+        }
+        self.first.is_none() && !writer && (access == Access::Read || readers == 0)
+    }
+
+    /// A thread wants to enter: it is let in at once, or in its turn.
+    pub fn enter(&mut self, cell: &Cell, seat: Arc<Seat>, out: &mut Outbox) {
+        self.queue.push_back(seat);
+        let mut turn = Turn::new(cell, out);
+        self.settle(&mut turn);
+    }
+
+    /// Enters if nobody is in the way and no packet is needed.
+    pub fn try_enter(&mut self, cell: &Cell, access: Access) -> Option<u64> {
+        let right = self.lock(cell).is_some_and(|l| l.right().allows(access));
+        let free = self.queue.is_empty() && self.may_go(cell, access, None);
+        if !right || !free || self.lock(cell).is_none_or(Lock::contended) {
+            return None;
+        }
+        let mut steps = Steps::new();
+        let (entered, _) = self.blade.enter(cell.tag, access, &mut steps);
+        if entered.is_none() {
+            // Its release is under way. Nothing was asked for: a writer's right was enough.
+            self.blade.cancel(cell.tag);
+        }
+        entered.map(|entered| entered.token)
+    }
+
+    /// A thread leaves; whoever is next here enters with it, as often as the bound of a cohort allows.
+    pub fn leave(&mut self, cell: &Cell, access: Access, out: &mut Outbox) {
+        let front = self.queue.front().map(|seat| seat.access);
+        let next = front.filter(|next| self.may_go(cell, *next, Some(access)));
+        if next.is_some() {
+            self.first = self.queue.pop_front();
+        }
+        let mut steps = Steps::new();
+        let entered = self.blade.leave(cell.tag, access, next, &mut steps);
+        let mut turn = Turn::new(cell, out);
+        if let Some(entered) = entered {
+            self.let_in(entered, &mut turn);
+        }
+        self.run(steps, None, &mut turn);
+        self.settle(&mut turn);
+    }
+
+    /// A thread waits no longer. `false`: it has been let in meanwhile, or sent away.
+    pub fn give_up(&mut self, cell: &Cell, seat: &Arc<Seat>, out: &mut Outbox) -> bool {
+        if self.first.as_ref().is_some_and(|f| Arc::ptr_eq(f, seat)) {
+            self.first = None;
+            self.blade.cancel(cell.tag);
+        } else if let Some(at) = self.queue.iter().position(|s| Arc::ptr_eq(s, seat)) {
+            self.queue.remove(at);
+        } else {
+            return false;
+        }
+        self.settle(&mut Turn::new(cell, out));
+        true
+    }
+
+    /// A packet has come.
+    pub fn packet(&mut self, cell: &Cell, came: &Came<'_>, out: &mut Outbox) {
+        let mut turn = Turn::new(cell, out);
+        self.pace.rest();
+        self.take(came, &mut turn);
+        self.settle(&mut turn);
+    }
+
+    /// Asks again for what has not come. `false`: nothing is under way.
+    pub fn retry(&mut self, cell: &Cell, out: &mut Outbox) -> bool {
+        let mut steps = Steps::new();
+        let waits = self.blade.retry(cell.tag, &mut steps);
+        let mut turn = Turn::new(cell, out);
+        self.run(steps, None, &mut turn);
+        self.settle(&mut turn);
+        waits
+    }
+
+    /// The lock does not live into the next epoch.
+    pub fn end(&mut self, out: &mut Outbox) {
+        self.over = true;
+        for seat in self.first.take().into_iter().chain(self.queue.drain(..)) {
+            seat.send_away();
+            out.wake(seat);
+        }
+    }
+
+    fn take(&mut self, came: &Came<'_>, turn: &mut Turn<'_>) {
+        let header = came.header;
+        if header.kind.asks_directory() {
+            let outputs = self.directory.as_mut().map(|d| d.handle(header));
+            for (to, header) in outputs
+                .iter()
+                .flat_map(|o| o.iter().flat_map(|o| o.copies()))
+            {
+                turn.send(to, header, Payload::None);
+            }
+            return;
+        }
+        let records: Vec<Record> = match came.body {
+            Body::Bytes(bytes) if header.kind == Kind::Queue => Record::all(bytes).collect(),
+            _ => Vec::new(),
+        };
+        let mut steps = Steps::new();
+        let len = came.body.len() as u32;
+        self.blade.handle(header, len, &records, &mut steps);
+        self.run(steps, Some(came), turn);
+    }
+
+    /// Everything that follows here, until nothing does.
+    fn settle(&mut self, turn: &mut Turn<'_>) {
+        loop {
+            if let Some((header, payload)) = turn.own.pop_front() {
+                let body = match &payload {
+                    Payload::None => Body::None,
+                    Payload::Data(bytes) => Body::Bytes(bytes),
+                    Payload::Records(bytes) => Body::Bytes(bytes),
+                };
+                let header = &header;
+                self.take(&Came { header, body }, turn);
+            } else if !self.send_next(turn) {
+                return;
+            }
+        }
+    }
+
+    /// The first of the queue goes to wait in the blade, or is inside.
+    fn send_next(&mut self, turn: &mut Turn<'_>) -> bool {
+        let front = self.queue.front().map(|seat| seat.access);
+        let Some(access) = front.filter(|access| self.may_go(turn.cell, *access, None)) else {
+            return false;
+        };
+        self.first = self.queue.pop_front();
+        let mut steps = Steps::new();
+        let (entered, _) = self.blade.enter(turn.cell.tag, access, &mut steps);
+        if let Some(entered) = entered {
+            self.let_in(entered, turn);
+        }
+        self.run(steps, None, turn);
+        true
+    }
+
+    /// Who waits in the blade is inside. If it has given up meanwhile, it leaves.
+    fn let_in(&mut self, entered: Entered, turn: &mut Turn<'_>) {
+        self.pace.rest();
+        if let Some(seat) = self.first.take() {
+            seat.let_in(entered.token);
+            return turn.out.wake(seat);
+        }
+        let mut steps = Steps::new();
+        self.blade
+            .leave(turn.cell.tag, entered.access, None, &mut steps);
+        self.run(steps, None, turn);
+    }
+
+    /// Does what the protocol has decided, in order.
+    fn run(&mut self, steps: Steps, came: Option<&Came<'_>>, turn: &mut Turn<'_>) {
+        let cell = turn.cell;
+        for step in steps {
+            match step {
+                Event::Store => {
+                    if let Some(Came { header, body }) = came {
+                        let beside = &cell.data[(cell.current.load(Relaxed) + 1) & 1];
+                        body.copy_to(beside, header.offset as usize);
+                    }
+                }
+                Event::Install => {
+                    cell.current.fetch_xor(1, Relaxed);
+                }
+                Event::Enter(entered) => self.let_in(entered, turn),
+                Event::Send(send) => {
+                    let payload = match send.body {
+                        Carries::None => Payload::None,
+                        Carries::Regions => Payload::Data(turn.data()),
+                        Carries::Queue(queue) => {
+                            let records: Vec<Record> = queue.records().collect();
+                            Payload::Records(bytes(&records))
+                        }
+                    };
+                    turn.send(send.to, send.header, payload);
+                }
+            }
+        }
+    }
+}

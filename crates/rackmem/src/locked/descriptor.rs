@@ -1,0 +1,112 @@
+//! What stands at a lock's address in coherent memory, so that a node that is told nothing but the address can attach.
+//!
+//! Words: what kind of lock this is, the bytes that it protects, the epoch in which it was made, how many regions; then an
+//! address and a length for each region. The kind is written last.
+
+use super::MAX_REGIONS;
+use crate::backoff::Backoff;
+use crate::error::{Error, Result};
+use crate::node::Node;
+use rackmem_proto::gcp::Region;
+
+/// What a lock is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    Mutex = 1,
+    RwLock = 2,
+    Ranges = 3,
+}
+
+/// "lock", and the version of this.
+const MAGIC: u64 = 0x6c6f_636b_0001_0000;
+const WORDS: usize = 4;
+
+/// See the module.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Descriptor {
+    pub kind: Kind,
+    pub len: usize,
+    pub epoch: u32,
+    pub regions: Vec<Region>,
+}
+
+/// Bytes of a descriptor with so many regions.
+pub(super) fn size(regions: usize) -> usize {
+    (WORDS + 2 * regions) * 8
+}
+
+fn words<const N: usize>(words: [u64; N]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+impl Descriptor {
+    /// What a named region of such a lock is called to be.
+    pub fn type_hash(&self) -> u64 {
+        MAGIC | self.kind as u64 | (self.len as u64) << 32
+    }
+
+    /// Puts it where others can find it.
+    pub fn write(&self, node: &Node, addr: u64) -> Result<()> {
+        for (nth, region) in self.regions.iter().enumerate() {
+            let at = addr + size(nth) as u64;
+            node.write(at, &words([region.addr, region.len.into()]))?;
+        }
+        let rest = [
+            self.len as u64,
+            self.epoch.into(),
+            self.regions.len() as u64,
+        ];
+        node.write(addr + 8, &words(rest))?;
+        node.write(addr, &words([MAGIC | self.kind as u64]))
+    }
+
+    /// What somebody has put there, if it is a descriptor.
+    pub fn read(node: &Node, addr: u64) -> Result<Descriptor> {
+        let no_lock = || Error::NoLock { addr };
+        if !addr.is_multiple_of(16) {
+            return Err(no_lock());
+        }
+        let mut head = [0; WORDS];
+        words_at(node, addr, &mut head)?;
+        let [magic, len, epoch, count] = head;
+        let kinds = [Kind::Mutex, Kind::RwLock, Kind::Ranges];
+        let kind = kinds.into_iter().find(|kind| MAGIC | *kind as u64 == magic);
+        let kind = kind.ok_or_else(no_lock)?;
+        let count = usize::try_from(count).ok().filter(|n| *n <= MAX_REGIONS);
+        let mut regions = Vec::new();
+        for nth in 0..count.ok_or_else(no_lock)? {
+            let mut pair = [0; 2];
+            words_at(node, addr + size(nth) as u64, &mut pair)?;
+            regions.push(Region {
+                addr: pair[0],
+                len: u32::try_from(pair[1]).map_err(|_| no_lock())?,
+            });
+        }
+        Ok(Descriptor {
+            kind,
+            len: usize::try_from(len).map_err(|_| no_lock())?,
+            epoch: epoch as u32,
+            regions,
+        })
+    }
+
+    /// The same, where somebody is about to put it.
+    pub fn await_at(node: &Node, addr: u64) -> Result<Descriptor> {
+        let mut backoff = Backoff::new(node.inner.access.patience);
+        loop {
+            match Descriptor::read(node, addr) {
+                Err(Error::NoLock { .. }) if backoff.wait() => {}
+                told => return told,
+            }
+        }
+    }
+}
+
+fn words_at(node: &Node, addr: u64, out: &mut [u64]) -> Result<()> {
+    let mut bytes = vec![0; out.len() * 8];
+    node.read(addr, &mut bytes)?;
+    for (word, bytes) in out.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+    }
+    Ok(())
+}

@@ -1,0 +1,300 @@
+//! What every kind of lock is: a lock of this node, and the way in and out.
+
+use super::cell::{Cell, Waiting};
+use super::descriptor::{self, Descriptor};
+use super::outbox::Outbox;
+use super::seat::{Called, Seat};
+use super::table::Locks;
+use crate::error::{Error, Result};
+use crate::node::Node;
+use rackmem_fabric::Nobody;
+use rackmem_proto::gcp::{Access, MAX_LOCKED};
+use rackmem_proto::wire::Tag;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// How long a thread that waits stays awake, giving the processor away between looks.
+const AWAKE: Duration = Duration::from_micros(50);
+/// How often a thread that sleeps looks whether it waits for something that was lost, or for a rack that is closed.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A lock, as one node sees it.
+#[derive(Clone)]
+pub(super) struct Handle {
+    node: Node,
+    cell: Arc<Cell>,
+}
+
+/// A thread is inside until this is dropped.
+pub(super) struct Inside<'a> {
+    handle: &'a Handle,
+    access: Access,
+    token: u64,
+}
+
+impl Handle {
+    /// A new lock, whose home is this node.
+    pub fn create(
+        node: &Node,
+        mut what: Descriptor,
+        fill: impl FnOnce(&[AtomicU64]),
+    ) -> Result<Self> {
+        check(node, &what)?;
+        let addr = node.alloc_bytes(descriptor::size(what.regions.len()))?;
+        Handle::make(node, addr, &mut what, fill)
+    }
+
+    fn make(
+        node: &Node,
+        addr: u64,
+        what: &mut Descriptor,
+        fill: impl FnOnce(&[AtomicU64]),
+    ) -> Result<Self> {
+        what.epoch = node.inner.access.standing.epoch();
+        let cell = locks(node).open(Tag(addr), what.len, |cell| fill(cell.words()))?;
+        what.write(node, addr)?;
+        let node = node.clone();
+        Ok(Handle { node, cell })
+    }
+
+    /// A lock that exists.
+    pub fn attach(node: &Node, addr: u64, wanted: &Descriptor) -> Result<Self> {
+        Handle::known(node, addr, &Descriptor::read(node, addr)?, wanted)
+    }
+
+    /// Any lock of this kind that exists, and what it is.
+    pub fn attach_any(
+        node: &Node,
+        addr: u64,
+        kind: descriptor::Kind,
+    ) -> Result<(Self, Descriptor)> {
+        let found = Descriptor::read(node, addr)?;
+        let handle = Handle::known(
+            node,
+            addr,
+            &found,
+            &Descriptor {
+                kind,
+                ..found.clone()
+            },
+        )?;
+        Ok((handle, found))
+    }
+
+    fn known(node: &Node, addr: u64, found: &Descriptor, wanted: &Descriptor) -> Result<Self> {
+        if (found.kind, found.len) != (wanted.kind, wanted.len) {
+            return Err(Error::NoLock { addr });
+        }
+        if found.epoch != node.inner.access.standing.epoch() {
+            return Err(Error::LockLost { addr });
+        }
+        let cell = locks(node).open(Tag(addr), found.len, |_| ())?;
+        let node = node.clone();
+        Ok(Handle { node, cell })
+    }
+
+    /// The lock of this name, made by whoever asks first, with its home there.
+    pub fn named(
+        node: &Node,
+        name: &str,
+        mut what: Descriptor,
+        fill: impl FnOnce(&[AtomicU64]),
+    ) -> Result<Self> {
+        check(node, &what)?;
+        let (addr, mine) = node.region(name, descriptor::size(0), what.type_hash())?;
+        if mine {
+            return Handle::make(node, addr, &mut what, fill);
+        }
+        Handle::known(node, addr, &Descriptor::await_at(node, addr)?, &what)
+    }
+
+    /// Where it is.
+    pub fn addr(&self) -> u64 {
+        self.cell.tag.0
+    }
+
+    /// Who waits for it, as far as this node knows.
+    pub fn waiting(&self) -> Waiting {
+        let mut waiting = Waiting::default();
+        let out = locks(&self.node).turn(&self.cell, |state, _| {
+            waiting = state.waiting(&self.cell);
+        });
+        out.finish();
+        waiting
+    }
+
+    /// What it protects.
+    #[inline]
+    pub fn words(&self) -> &[AtomicU64] {
+        self.cell.words()
+    }
+
+    /// Bytes that it protects.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.cell.len
+    }
+
+    /// Enters, waiting no longer than this.
+    #[inline]
+    pub fn enter(&self, access: Access, at_most: Duration) -> Result<Option<Inside<'_>>> {
+        self.node.open()?;
+        let token = match self.cell.word.enter(access) {
+            true => Some(self.cell.token()),
+            false => self.wait(access, at_most)?,
+        };
+        Ok(token.map(|token| self.inside(access, token)))
+    }
+
+    /// Enters, if that takes no packet and nobody is inside or waits.
+    #[inline]
+    pub fn try_enter(&self, access: Access) -> Result<Option<Inside<'_>>> {
+        self.node.open()?;
+        if self.cell.word.enter(access) {
+            return Ok(Some(self.inside(access, self.cell.token())));
+        }
+        let mut entered = Ok(None);
+        let out = locks(&self.node).turn(&self.cell, |state, _| {
+            entered = match state.over {
+                true => Err(self.lost()),
+                false => Ok(state.try_enter(&self.cell, access)),
+            };
+        });
+        out.finish();
+        Ok(entered?.map(|token| self.inside(access, token)))
+    }
+
+    #[inline]
+    fn inside(&self, access: Access, token: u64) -> Inside<'_> {
+        Inside {
+            handle: self,
+            access,
+            token,
+        }
+    }
+
+    fn lost(&self) -> Error {
+        Error::LockLost { addr: self.addr() }
+    }
+
+    #[cold]
+    fn wait(&self, access: Access, at_most: Duration) -> Result<Option<u64>> {
+        let seat = Arc::new(Seat::new(access));
+        let began = Instant::now();
+        let out = locks(&self.node).turn(&self.cell, |state, out| match state.over {
+            true => seat.send_away(),
+            false => state.enter(&self.cell, seat.clone(), out),
+        });
+        self.send(out);
+        loop {
+            match seat.called() {
+                Called::Inside(token) => return Ok(Some(token)),
+                Called::Over => return Err(self.lost()),
+                Called::Waiting => {}
+            }
+            let waited = began.elapsed();
+            let end = self.ended();
+            if end.is_some() || waited >= at_most {
+                if self.give_up(&seat) {
+                    return end.map_or(Ok(None), Err);
+                }
+            } else if waited < AWAKE {
+                std::thread::yield_now();
+            } else {
+                std::thread::park_timeout(LOOK.min(at_most - waited));
+                self.look(&seat);
+            }
+        }
+    }
+
+    /// Why nobody will come any more.
+    fn ended(&self) -> Option<Error> {
+        let inner = &self.node.inner;
+        if inner.closed.load(Relaxed) {
+            Some(Error::Closed)
+        } else if inner.fenced.load(Relaxed) {
+            Some(Error::Fenced)
+        } else {
+            None
+        }
+    }
+
+    /// After a sleep: what this thread waits for may have been lost.
+    fn look(&self, seat: &Seat) {
+        if seat.called() == Called::Waiting {
+            let out = locks(&self.node).again(&self.cell);
+            self.send(out);
+        }
+    }
+
+    /// False: it has been let in, or sent away.
+    fn give_up(&self, seat: &Arc<Seat>) -> bool {
+        let mut gave = false;
+        let out = locks(&self.node).turn(&self.cell, |state, out| {
+            gave = state.give_up(&self.cell, seat, out);
+        });
+        self.send(out);
+        gave
+    }
+
+    fn send(&self, out: Outbox) {
+        if !out.has_packets() {
+            return out.finish();
+        }
+        match self.node.inner.access.requesters.borrow() {
+            Ok(slot) => locks(&self.node).send(out, slot.net(), &mut Nobody),
+            // Without a socket they are lost, and sent again later.
+            Err(_) => out.finish(),
+        }
+    }
+
+    #[cold]
+    fn leave_slowly(&self, access: Access) {
+        let out = locks(&self.node).turn(&self.cell, |state, out| {
+            if !state.over {
+                state.leave(&self.cell, access, out);
+            }
+        });
+        self.send(out);
+    }
+}
+
+impl<'a> Inside<'a> {
+    /// The lock.
+    #[inline]
+    pub fn handle(&self) -> &'a Handle {
+        self.handle
+    }
+
+    /// The fencing token.
+    pub fn token(&self) -> u64 {
+        self.token
+    }
+}
+
+impl Drop for Inside<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.handle.cell.word.leave(self.access) {
+            self.handle.leave_slowly(self.access);
+        }
+    }
+}
+
+fn locks(node: &Node) -> &Locks {
+    &node.inner.access.agents.locks
+}
+
+fn check(node: &Node, what: &Descriptor) -> Result<()> {
+    node.open()?;
+    if what.len > MAX_LOCKED as usize {
+        return Err(Error::BadRange {
+            addr: 0,
+            len: what.len,
+            block: MAX_LOCKED as usize,
+        });
+    }
+    Ok(())
+}

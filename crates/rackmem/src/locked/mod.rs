@@ -1,0 +1,61 @@
+//! Locks that are coherence: taking one and receiving what it protects is one coherence transaction, and a lock that no other
+//! node wants stays where it is and costs no packet, no system call and no memory.
+//!
+//! ```
+//! # fn main() -> rackmem::Result<()> {
+//! use rackmem::Rack;
+//! use rackmem::locked::Mutex;
+//!
+//! let rack = Rack::local(4)?;
+//! let account: Mutex<[u64; 2]> = Mutex::create(&rack.node(0), [100, 0])?;
+//! let same: Mutex<[u64; 2]> = Mutex::attach(&rack.node(3), account.addr())?;
+//! let mut held = same.lock()?;
+//! held.update(|[from, to]| [from - 30, to + 30]);
+//! drop(held);
+//! assert_eq!(account.lock()?.get(), [70, 30]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | | protects |
+//! |---|---|
+//! | [`Mutex`] | a value, for one thread at a time |
+//! | [`RwLock`] | a value, for readers together or one writer |
+//! | [`RangesLock`] | a list of byte ranges, likewise |
+//! | [`Lock`] | nothing but what its users agree on |
+//!
+//! The protocol is GCP; `docs/protocols/gcp.md` explains it. Its directory is at the lock's home, the node that has made it.
+//!
+//! - **Order**: what a thread sees inside is what the last writer left. Nodes are served in the order in which the directory
+//!   heard of them. Inside a node threads are served in the order in which they came, and while another node waits the lock
+//!   goes on after at most 16 hand-overs inside one.
+//! - **Panics** do not poison a lock: whoever panics inside leaves, and what it has written so far stays.
+//! - **Bounds**: 64 KiB a lock, 65,536 locks that a node knows. A lock is there as long as its home: nobody frees one.
+//! - **Deadlock** is the caller's: whoever holds one lock and waits for another takes them in an order that all agree on.
+//!
+//! **Failures are not there yet.** When a node or the switch of a rack of processes dies or a switch comes, the rack begins an
+//! epoch, and no lock lives into it: whoever waits or comes later is told [`crate::Error::LockLost`], and what the
+//! lock protected is gone. A thread that is inside then is not told; when it matters, let the receiver of what it does compare
+//! fencing tokens ([`MutexGuard::token`]).
+
+mod cell;
+mod descriptor;
+mod fast;
+mod handle;
+mod mutex;
+mod outbox;
+mod pace;
+mod ranges;
+mod rwlock;
+mod seat;
+mod table;
+
+pub use cell::Waiting;
+pub use mutex::{Lock, Mutex, MutexGuard};
+pub use ranges::{RangesLock, RangesReadGuard, RangesWriteGuard};
+pub use rwlock::{ReadGuard, RwLock, WriteGuard};
+pub use table::LockMetrics;
+
+pub(crate) use table::Locks;
+
+use rackmem_proto::gcp::MAX_REGIONS;

@@ -1,0 +1,188 @@
+//! A value that one thread of the rack at a time works on.
+
+use super::cell::Waiting;
+use super::descriptor::{Descriptor, Kind};
+use super::handle::{Handle, Inside};
+use crate::error::{Error, Result};
+use crate::node::Node;
+use crate::shared::Value;
+use crate::view::{View, ViewMut};
+use rackmem_proto::gcp::Access;
+use std::marker::PhantomData;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+/// A value of up to 64 KiB that one thread of the rack at a time works on. See [the module](super).
+pub struct Mutex<T> {
+    handle: Handle,
+    value: PhantomData<fn() -> T>,
+}
+
+/// A lock without data, for what its users agree on.
+pub type Lock = Mutex<()>;
+
+/// A [`Mutex`], held. Dropping it lets the next one in.
+pub struct MutexGuard<'a, T> {
+    inside: Inside<'a>,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Mutex<T> {
+    fn clone(&self) -> Self {
+        Mutex::of(self.handle.clone())
+    }
+}
+
+/// What stands at the address of a lock over a `T`.
+pub(super) fn descriptor<T>(kind: Kind) -> Descriptor {
+    Descriptor {
+        kind,
+        len: size_of::<T>(),
+        epoch: 0,
+        regions: Vec::new(),
+    }
+}
+
+/// Puts a first value there.
+pub(super) fn fill<T: Value>(value: T) -> impl FnOnce(&[AtomicU64]) {
+    move |words| put(words, value)
+}
+
+#[inline]
+pub(super) fn get<T: Value>(words: &[AtomicU64]) -> T {
+    let mut value = T::new_zeroed();
+    View::new(words, 0, size_of::<T>()).read(0, value.as_mut_bytes());
+    value
+}
+
+#[inline]
+pub(super) fn put<T: Value>(words: &[AtomicU64], value: T) {
+    ViewMut::new(words, 0, size_of::<T>()).write(0, value.as_bytes());
+}
+
+impl<T> Mutex<T> {
+    fn of(handle: Handle) -> Self {
+        Mutex {
+            handle,
+            value: PhantomData,
+        }
+    }
+}
+
+impl<T: Value> Mutex<T> {
+    /// A new one with this value, at home on this node.
+    ///
+    /// # Errors
+    /// [`Error::BadRange`] when the value is longer than 64 KiB; [`Error::OutOfMemory`], [`Error::TooManyLocks`].
+    pub fn create(node: &Node, value: T) -> Result<Self> {
+        let what = descriptor::<T>(Kind::Mutex);
+        Handle::create(node, what, fill(value)).map(Mutex::of)
+    }
+
+    /// The one that some node has made at this address.
+    ///
+    /// # Errors
+    /// [`Error::NoLock`] when there is none over a value of this size; [`Error::LockLost`].
+    pub fn attach(node: &Node, addr: u64) -> Result<Self> {
+        Handle::attach(node, addr, &descriptor::<T>(Kind::Mutex)).map(Mutex::of)
+    }
+
+    /// The one of this name, made with this value, on the node that is the first to ask.
+    ///
+    /// # Errors
+    /// Those of [`Node::region`], [`Mutex::create`] and [`Mutex::attach`].
+    pub fn named(node: &Node, name: &str, value: T) -> Result<Self> {
+        let what = descriptor::<T>(Kind::Mutex);
+        Handle::named(node, name, what, fill(value)).map(Mutex::of)
+    }
+
+    /// Its global address, which [`Mutex::attach`] takes on any node.
+    pub fn addr(&self) -> u64 {
+        self.handle.addr()
+    }
+
+    /// Who waits for it, as far as this node knows.
+    pub fn waiting(&self) -> Waiting {
+        self.handle.waiting()
+    }
+
+    /// Holds it, as soon as it is this thread's turn. Waits without end for whoever holds it and does not let go.
+    ///
+    /// # Errors
+    /// [`Error::LockLost`] when members of the rack have changed; [`Error::Closed`], [`Error::NoLease`], [`Error::Fenced`].
+    #[inline]
+    pub fn lock(&self) -> Result<MutexGuard<'_, T>> {
+        let inside = self.handle.enter(Access::Write, Duration::MAX)?;
+        let addr = self.addr();
+        inside.map(MutexGuard::of).ok_or(Error::Busy { addr })
+    }
+
+    /// Holds it, if it is this thread's turn within this time.
+    ///
+    /// # Errors
+    /// Those of [`Mutex::lock`].
+    #[inline]
+    pub fn lock_timeout(&self, at_most: Duration) -> Result<Option<MutexGuard<'_, T>>> {
+        let inside = self.handle.enter(Access::Write, at_most)?;
+        Ok(inside.map(MutexGuard::of))
+    }
+
+    /// Holds it, if it is at this node and free: nobody is asked, and nothing is waited for. A lock that is elsewhere
+    /// does not come by trying; [`Mutex::lock_timeout`] asks for it.
+    ///
+    /// # Errors
+    /// Those of [`Mutex::lock`].
+    #[inline]
+    pub fn try_lock(&self) -> Result<Option<MutexGuard<'_, T>>> {
+        let inside = self.handle.try_enter(Access::Write)?;
+        Ok(inside.map(MutexGuard::of))
+    }
+}
+
+impl<'a, T> MutexGuard<'a, T> {
+    #[inline]
+    fn of(inside: Inside<'a>) -> Self {
+        MutexGuard {
+            inside,
+            value: PhantomData,
+        }
+    }
+
+    /// The fencing token: higher than that of any thread of another node that held the lock before. Threads that hand over
+    /// inside a node may share one.
+    pub fn token(&self) -> u64 {
+        self.inside.token()
+    }
+}
+
+impl<T: Value> MutexGuard<'_, T> {
+    /// The value.
+    #[inline]
+    pub fn get(&self) -> T {
+        get(self.inside.handle().words())
+    }
+
+    /// Replaces it.
+    #[inline]
+    pub fn set(&mut self, value: T) {
+        put(self.inside.handle().words(), value);
+    }
+
+    /// Replaces it by what `f` makes of it; what was there before.
+    #[inline]
+    pub fn update(&mut self, f: impl FnOnce(T) -> T) -> T {
+        let old = self.get();
+        self.set(f(old));
+        old
+    }
+
+    /// Its bytes, to read parts of a long value.
+    pub fn view(&self) -> View<'_> {
+        View::new(self.inside.handle().words(), 0, size_of::<T>())
+    }
+
+    /// Its bytes, to change parts of a long value.
+    pub fn view_mut(&mut self) -> ViewMut<'_> {
+        ViewMut::new(self.inside.handle().words(), 0, size_of::<T>())
+    }
+}

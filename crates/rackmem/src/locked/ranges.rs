@@ -1,0 +1,183 @@
+//! A lock over a list of byte ranges of the rack's memory.
+
+use super::cell::Waiting;
+use super::descriptor::{Descriptor, Kind};
+use super::handle::{Handle, Inside};
+use crate::error::{Error, Result};
+use crate::node::Node;
+use crate::view::{View, ViewMut};
+use rackmem_proto::gcp::{Access, MAX_LOCKED, Region, Regions, RegionsError};
+use std::time::Duration;
+
+/// One lock over up to 64 ranges of the rack's memory, 64 KiB in all: who holds it has them all, by one transaction.
+///
+/// From its making on the ranges are the lock's. They are read and written through its guards only: the lock keeps them by
+/// itself, and what [`Node::read`] and [`Node::write`] do at these addresses has nothing to do with it.
+#[derive(Clone)]
+pub struct RangesLock {
+    handle: Handle,
+    regions: Regions,
+}
+
+/// A [`RangesLock`], held to read.
+pub struct RangesReadGuard<'a> {
+    inside: Inside<'a>,
+    regions: &'a Regions,
+}
+
+/// A [`RangesLock`], held to write.
+pub struct RangesWriteGuard<'a>(RangesReadGuard<'a>);
+
+/// The list as the protocol's.
+fn regions(list: &[Region]) -> Result<Regions> {
+    Regions::new(list).map_err(|why| {
+        Error::Config(match why {
+            RegionsError::Many => format!("a lock has at most {} ranges", super::MAX_REGIONS),
+            RegionsError::Long => format!("a lock protects at most {MAX_LOCKED} bytes"),
+            RegionsError::Bad => "a lock's range is empty, or goes past the last address".into(),
+            RegionsError::Overlap => "two ranges of a lock share a byte".into(),
+        })
+    })
+}
+
+/// Where the bytes at an address lie among what the lock protects, if they are all of one range.
+fn place(regions: &Regions, addr: u64, len: usize) -> Result<usize> {
+    let mut at = 0;
+    for region in regions.iter() {
+        let end = region.addr + u64::from(region.len);
+        if addr >= region.addr && addr < end && len as u64 <= end - addr {
+            return Ok(at + (addr - region.addr) as usize);
+        }
+        at += region.len as usize;
+    }
+    let block = regions.len() as usize;
+    Err(Error::BadRange { addr, len, block })
+}
+
+impl RangesLock {
+    /// A new one over these ranges, each an address and a length in bytes, at home on this node. It begins with what
+    /// memory has there now.
+    ///
+    /// # Errors
+    /// [`Error::Config`] says what is wrong with the list; those of [`Node::read`]; [`Error::TooManyLocks`].
+    pub fn create(node: &Node, ranges: &[(u64, usize)]) -> Result<Self> {
+        let region = |&(addr, len): &(u64, usize)| Region {
+            addr,
+            len: u32::try_from(len).unwrap_or(u32::MAX),
+        };
+        let list: Vec<Region> = ranges.iter().map(region).collect();
+        let regions = regions(&list)?;
+        let len = regions.len() as usize;
+        let mut bytes = Vec::with_capacity(len);
+        for region in &list {
+            let at = bytes.len();
+            bytes.resize(at + region.len as usize, 0);
+            node.read(region.addr, &mut bytes[at..])?;
+        }
+        let what = Descriptor {
+            kind: Kind::Ranges,
+            len,
+            epoch: 0,
+            regions: list,
+        };
+        let handle = Handle::create(node, what, |words| {
+            ViewMut::new(words, 0, len).write(0, &bytes);
+        })?;
+        Ok(RangesLock { handle, regions })
+    }
+
+    /// The one that some node has made at this address.
+    ///
+    /// # Errors
+    /// [`Error::NoLock`], [`Error::LockLost`].
+    pub fn attach(node: &Node, addr: u64) -> Result<Self> {
+        let (handle, what) = Handle::attach_any(node, addr, Kind::Ranges)?;
+        let regions = regions(&what.regions)?;
+        if regions.len() as usize != what.len {
+            return Err(Error::NoLock { addr });
+        }
+        Ok(RangesLock { handle, regions })
+    }
+
+    /// Its global address, which [`RangesLock::attach`] takes on any node.
+    pub fn addr(&self) -> u64 {
+        self.handle.addr()
+    }
+
+    /// Who waits for it, as far as this node knows.
+    pub fn waiting(&self) -> Waiting {
+        self.handle.waiting()
+    }
+
+    /// The ranges, each an address and a length.
+    pub fn ranges(&self) -> impl Iterator<Item = (u64, usize)> {
+        self.regions.iter().map(|r| (r.addr, r.len as usize))
+    }
+
+    fn guard<'a>(&'a self, inside: Inside<'a>) -> RangesReadGuard<'a> {
+        let regions = &self.regions;
+        RangesReadGuard { inside, regions }
+    }
+
+    /// Holds them together with other readers, if it is this thread's turn within this time.
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::lock`].
+    pub fn read(&self, at_most: Duration) -> Result<Option<RangesReadGuard<'_>>> {
+        let inside = self.handle.enter(Access::Read, at_most)?;
+        Ok(inside.map(|inside| self.guard(inside)))
+    }
+
+    /// Holds them alone, if it is this thread's turn within this time.
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::lock`].
+    pub fn write(&self, at_most: Duration) -> Result<Option<RangesWriteGuard<'_>>> {
+        let inside = self.handle.enter(Access::Write, at_most)?;
+        Ok(inside.map(|inside| RangesWriteGuard(self.guard(inside))))
+    }
+}
+
+impl RangesReadGuard<'_> {
+    /// Reads bytes of one range.
+    ///
+    /// # Errors
+    /// [`Error::BadRange`] when they are not all of one range.
+    pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<()> {
+        let at = place(self.regions, addr, out.len())?;
+        let handle = self.inside.handle();
+        View::new(handle.words(), 0, handle.len()).read(at, out);
+        Ok(())
+    }
+
+    /// The fencing token: as [`super::MutexGuard::token`].
+    pub fn token(&self) -> u64 {
+        self.inside.token()
+    }
+}
+
+impl RangesWriteGuard<'_> {
+    /// Reads bytes of one range.
+    ///
+    /// # Errors
+    /// [`Error::BadRange`] when they are not all of one range.
+    pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<()> {
+        self.0.read(addr, out)
+    }
+
+    /// Writes bytes of one range.
+    ///
+    /// # Errors
+    /// [`Error::BadRange`] when they are not all of one range.
+    pub fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<()> {
+        let at = place(self.0.regions, addr, bytes.len())?;
+        let handle = self.0.inside.handle();
+        ViewMut::new(handle.words(), 0, handle.len()).write(at, bytes);
+        Ok(())
+    }
+
+    /// The fencing token: as [`super::MutexGuard::token`].
+    pub fn token(&self) -> u64 {
+        self.0.token()
+    }
+}

@@ -1,0 +1,227 @@
+//! A value that threads of the rack read together and change alone.
+
+use super::cell::Waiting;
+use super::descriptor::Kind;
+use super::handle::{Handle, Inside};
+use super::mutex::{descriptor, fill, get, put};
+use crate::error::{Error, Result};
+use crate::node::Node;
+use crate::shared::Value;
+use crate::view::{View, ViewMut};
+use rackmem_proto::gcp::Access;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+/// A value of up to 64 KiB that threads of the rack read together and change alone. Each node that reads keeps a copy until
+/// a writer comes. See [the module](super).
+///
+/// Nobody overtakes whoever came before, unless both read. So a thread that reads and wants to read the same lock once more
+/// waits for the writer between, which waits for the thread: it must not.
+pub struct RwLock<T> {
+    handle: Handle,
+    value: PhantomData<fn() -> T>,
+}
+
+/// A [`RwLock`], held to read.
+pub struct ReadGuard<'a, T> {
+    inside: Inside<'a>,
+    value: PhantomData<fn() -> T>,
+}
+
+/// A [`RwLock`], held to write.
+pub struct WriteGuard<'a, T> {
+    inside: Inside<'a>,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for RwLock<T> {
+    fn clone(&self) -> Self {
+        RwLock::of(self.handle.clone())
+    }
+}
+
+impl<T> RwLock<T> {
+    fn of(handle: Handle) -> Self {
+        RwLock {
+            handle,
+            value: PhantomData,
+        }
+    }
+}
+
+impl<T: Value> RwLock<T> {
+    /// A new one with this value, at home on this node.
+    ///
+    /// # Errors
+    /// [`Error::BadRange`] when the value is longer than 64 KiB; [`Error::OutOfMemory`], [`Error::TooManyLocks`].
+    pub fn create(node: &Node, value: T) -> Result<Self> {
+        let what = descriptor::<T>(Kind::RwLock);
+        Handle::create(node, what, fill(value)).map(RwLock::of)
+    }
+
+    /// The one that some node has made at this address.
+    ///
+    /// # Errors
+    /// [`Error::NoLock`] when there is none over a value of this size; [`Error::LockLost`].
+    pub fn attach(node: &Node, addr: u64) -> Result<Self> {
+        Handle::attach(node, addr, &descriptor::<T>(Kind::RwLock)).map(RwLock::of)
+    }
+
+    /// The one of this name, made with this value, on the node that is the first to ask.
+    ///
+    /// # Errors
+    /// Those of [`Node::region`], [`RwLock::create`] and [`RwLock::attach`].
+    pub fn named(node: &Node, name: &str, value: T) -> Result<Self> {
+        let what = descriptor::<T>(Kind::RwLock);
+        Handle::named(node, name, what, fill(value)).map(RwLock::of)
+    }
+
+    /// Its global address, which [`RwLock::attach`] takes on any node.
+    pub fn addr(&self) -> u64 {
+        self.handle.addr()
+    }
+
+    /// Who waits for it, as far as this node knows.
+    pub fn waiting(&self) -> Waiting {
+        self.handle.waiting()
+    }
+
+    fn busy(&self) -> Error {
+        Error::Busy { addr: self.addr() }
+    }
+
+    /// Holds it together with other readers, as soon as it is this thread's turn.
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::lock`].
+    #[inline]
+    pub fn read(&self) -> Result<ReadGuard<'_, T>> {
+        let inside = self.handle.enter(Access::Read, Duration::MAX)?;
+        inside.map(ReadGuard::of).ok_or_else(|| self.busy())
+    }
+
+    /// Holds it alone, as soon as it is this thread's turn.
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::lock`].
+    #[inline]
+    pub fn write(&self) -> Result<WriteGuard<'_, T>> {
+        let inside = self.handle.enter(Access::Write, Duration::MAX)?;
+        inside.map(WriteGuard::of).ok_or_else(|| self.busy())
+    }
+
+    /// Holds it together with other readers, if it is this thread's turn within this time.
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::lock`].
+    #[inline]
+    pub fn read_timeout(&self, at_most: Duration) -> Result<Option<ReadGuard<'_, T>>> {
+        let inside = self.handle.enter(Access::Read, at_most)?;
+        Ok(inside.map(ReadGuard::of))
+    }
+
+    /// Holds it alone, if it is this thread's turn within this time.
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::lock`].
+    #[inline]
+    pub fn write_timeout(&self, at_most: Duration) -> Result<Option<WriteGuard<'_, T>>> {
+        let inside = self.handle.enter(Access::Write, at_most)?;
+        Ok(inside.map(WriteGuard::of))
+    }
+
+    /// Holds it together with other readers, if a copy is at this node and no writer is inside or waits.
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::lock`].
+    #[inline]
+    pub fn try_read(&self) -> Result<Option<ReadGuard<'_, T>>> {
+        let inside = self.handle.try_enter(Access::Read)?;
+        Ok(inside.map(ReadGuard::of))
+    }
+
+    /// Holds it alone, if it is at this node and free, as [`super::Mutex::try_lock`].
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::lock`].
+    #[inline]
+    pub fn try_write(&self) -> Result<Option<WriteGuard<'_, T>>> {
+        let inside = self.handle.try_enter(Access::Write)?;
+        Ok(inside.map(WriteGuard::of))
+    }
+}
+
+impl<'a, T> ReadGuard<'a, T> {
+    #[inline]
+    fn of(inside: Inside<'a>) -> Self {
+        ReadGuard {
+            inside,
+            value: PhantomData,
+        }
+    }
+
+    /// The fencing token: not lower than that of any writer before.
+    pub fn token(&self) -> u64 {
+        self.inside.token()
+    }
+}
+
+impl<T: Value> ReadGuard<'_, T> {
+    /// The value.
+    #[inline]
+    pub fn get(&self) -> T {
+        get(self.inside.handle().words())
+    }
+
+    /// Its bytes, to read parts of a long value.
+    pub fn view(&self) -> View<'_> {
+        View::new(self.inside.handle().words(), 0, size_of::<T>())
+    }
+}
+
+impl<'a, T> WriteGuard<'a, T> {
+    #[inline]
+    fn of(inside: Inside<'a>) -> Self {
+        WriteGuard {
+            inside,
+            value: PhantomData,
+        }
+    }
+
+    /// The fencing token: as [`super::MutexGuard::token`].
+    pub fn token(&self) -> u64 {
+        self.inside.token()
+    }
+}
+
+impl<T: Value> WriteGuard<'_, T> {
+    /// The value.
+    #[inline]
+    pub fn get(&self) -> T {
+        get(self.inside.handle().words())
+    }
+
+    /// Replaces it.
+    #[inline]
+    pub fn set(&mut self, value: T) {
+        put(self.inside.handle().words(), value);
+    }
+
+    /// Replaces it by what `f` makes of it; what was there before.
+    #[inline]
+    pub fn update(&mut self, f: impl FnOnce(T) -> T) -> T {
+        let old = self.get();
+        self.set(f(old));
+        old
+    }
+
+    /// Its bytes, to read parts of a long value.
+    pub fn view(&self) -> View<'_> {
+        View::new(self.inside.handle().words(), 0, size_of::<T>())
+    }
+
+    /// Its bytes, to change parts of a long value.
+    pub fn view_mut(&mut self) -> ViewMut<'_> {
+        ViewMut::new(self.inside.handle().words(), 0, size_of::<T>())
+    }
+}

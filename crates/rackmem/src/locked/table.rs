@@ -1,0 +1,277 @@
+//! The locks that a node knows.
+
+use super::cell::{Came, Cell, State};
+use super::outbox::Outbox;
+use crate::error::{Error, Result};
+use crate::standing::Standing;
+use rackmem_fabric::{Body, Net, Nobody, Receiver};
+use rackmem_proto::gcp::{
+    Blade, BladeConfig, BladeCounters, LockDirectory, MAX_LOCKED, Region, Regions,
+};
+use rackmem_proto::wire::{Header, Kind, NodeId, Tag};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// Locks that a node knows at most: those that it has made or attached to. It remembers them as long as it lives.
+pub(super) const MAX_LOCKS: usize = 1 << 16;
+/// How often threads of a node enter one after the other while another node waits, beside the first of them.
+const COHORT: u8 = 16;
+/// Independent parts of the table.
+const SHARDS: usize = 64;
+
+type Shard = RwLock<HashMap<Tag, Arc<Cell>>>;
+
+/// What a node's locks have cost so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LockMetrics {
+    /// Locks that the node knows.
+    pub known: usize,
+    /// Acquisitions without a packet: the lock was here.
+    pub local: u64,
+    /// Acquisitions by a coherence transaction: one each.
+    pub granted: u64,
+    /// Requests to directories: those of the transactions, and what had to be asked again.
+    pub requests: u64,
+    /// Releases to directories, likewise: one hands the lock to another node, or to several readers.
+    pub releases: u64,
+    /// Releases that a directory refused, because a request was under way.
+    pub denied: u64,
+    /// Packets that were dropped: about a lock that this node does not know.
+    pub dropped: u64,
+}
+
+/// See the module.
+pub(crate) struct Locks {
+    me: NodeId,
+    /// Bytes of body that packets have room for.
+    room: usize,
+    standing: Arc<Standing>,
+    shards: Box<[Shard]>,
+    known: AtomicUsize,
+    /// Those with something under way that may have to be asked for again.
+    busy: Mutex<Vec<Arc<Cell>>>,
+    dropped: AtomicU64,
+}
+
+impl Locks {
+    pub fn new(me: NodeId, room: usize, standing: Arc<Standing>) -> Self {
+        Locks {
+            me,
+            room,
+            standing,
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            known: AtomicUsize::new(0),
+            busy: Mutex::default(),
+            dropped: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether a packet is about a lock.
+    pub fn concerns(kind: Kind) -> bool {
+        (Kind::Acquire as u8..=Kind::PlaceAck as u8).contains(&(kind as u8))
+    }
+
+    fn shard(&self, tag: Tag) -> &Shard {
+        // Locks lie at multiples of sixteen, and often one behind the other.
+        &self.shards[(tag.0 >> 6) as usize % SHARDS]
+    }
+
+    fn find(&self, tag: Tag) -> Option<Arc<Cell>> {
+        let shard = self.shard(tag).read();
+        shard
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&tag)
+            .cloned()
+    }
+
+    /// The lock of this address, which protects `len` bytes, known here from now on; at its home it is made if it is not
+    /// there, with what `fill` puts into it.
+    pub fn open(&self, tag: Tag, len: usize, fill: impl FnOnce(&Cell)) -> Result<Arc<Cell>> {
+        if let Some(cell) = self.find(tag) {
+            return Ok(cell);
+        }
+        let epoch = self.standing.epoch();
+        let bad = || Error::BadRange {
+            addr: tag.0,
+            len,
+            block: MAX_LOCKED as usize,
+        };
+        let region = Region {
+            addr: tag.0,
+            len: u32::try_from(len.next_multiple_of(8)).map_err(|_| bad())?,
+        };
+        let regions = match len {
+            0 => Regions::default(),
+            _ => Regions::new(&[region]).map_err(|_| bad())?,
+        };
+        let config = BladeConfig {
+            node: self.me,
+            epoch,
+            switch: false,
+            cohort: COHORT,
+            locks: 1,
+        };
+        let mut blade = Blade::new(config);
+        let directory = if tag.home() == self.me {
+            blade.create(tag, regions);
+            let mut directory = LockDirectory::new(self.me, epoch);
+            directory.create(tag);
+            Some(directory)
+        } else {
+            blade.open(tag, regions);
+            None
+        };
+        let cell = Cell::new(tag, self.me, epoch, len, blade, directory);
+        fill(&cell);
+        let mut shard = self
+            .shard(tag)
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(other) = shard.get(&tag) {
+            return Ok(other.clone());
+        }
+        if self.known.load(Relaxed) >= MAX_LOCKS {
+            return Err(Error::TooManyLocks { most: MAX_LOCKS });
+        }
+        self.known.fetch_add(1, Relaxed);
+        let cell = Arc::new(cell);
+        shard.insert(tag, cell.clone());
+        drop(shard);
+        if self.standing.epoch() != epoch {
+            self.end();
+        }
+        Ok(cell)
+    }
+
+    /// Does something to a lock, and says what is left to do. Packets of it should be sent soon.
+    pub(super) fn turn(
+        &self,
+        cell: &Arc<Cell>,
+        act: impl FnOnce(&mut State, &mut Outbox),
+    ) -> Outbox {
+        let mut out = Outbox::default();
+        let mut state = cell.turn();
+        act(&mut state, &mut out);
+        let keep = self.end_of_turn(cell, &mut state);
+        drop(state);
+        if keep {
+            self.busy().push(cell.clone());
+        }
+        out
+    }
+
+    /// Says whether somebody should look after the lock from now on.
+    fn end_of_turn(&self, cell: &Cell, state: &mut State) -> bool {
+        state.open(cell);
+        if !state.busy(cell) {
+            state.pace.rest();
+            return false;
+        }
+        state.pace.begin();
+        !std::mem::replace(&mut state.pace.kept, true)
+    }
+
+    fn busy(&self) -> MutexGuard<'_, Vec<Arc<Cell>>> {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn send(&self, mut out: Outbox, net: &dyn Net, reply: &mut dyn Receiver) {
+        out.send(net, self.room, reply);
+        out.finish();
+    }
+
+    /// A packet about a lock.
+    pub fn packet(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver) {
+        let Some(cell) = self.find(header.tag) else {
+            self.dropped.fetch_add(1, Relaxed);
+            return;
+        };
+        let came = Came { header, body };
+        let out = self.turn(&cell, |state, out| {
+            if !state.over {
+                state.packet(&cell, &came, out);
+            }
+        });
+        self.send(out, net, reply);
+    }
+
+    /// Asks again for what has not come in time.
+    pub fn tick(&self, net: &dyn Net) {
+        if self.busy().is_empty() {
+            return;
+        }
+        let mut cells = std::mem::take(&mut *self.busy());
+        cells.retain(|cell| {
+            let mut state = cell.turn();
+            let keep = state.busy(cell);
+            state.pace.kept = keep;
+            state.open(cell);
+            drop(state);
+            if keep {
+                let out = self.again(cell);
+                self.send(out, net, &mut Nobody);
+            }
+            keep
+        });
+        self.busy().append(&mut cells);
+    }
+
+    /// Asks again for what has not come to one lock in time.
+    pub(super) fn again(&self, cell: &Arc<Cell>) -> Outbox {
+        self.turn(cell, |state, out| {
+            if state.pace.due() {
+                state.retry(cell, out);
+            }
+        })
+    }
+
+    /// The rack is in a new epoch, which no lock lives into.
+    pub fn end(&self) {
+        let epoch = self.standing.epoch();
+        for shard in &self.shards {
+            let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
+            for cell in shard.values() {
+                if cell.epoch != epoch {
+                    let mut out = Outbox::default();
+                    cell.turn().end(&mut out);
+                    out.finish();
+                }
+            }
+            let before = shard.len();
+            shard.retain(|_, cell| cell.epoch == epoch);
+            self.known.fetch_sub(before - shard.len(), Relaxed);
+        }
+    }
+
+    /// What all of them have cost.
+    pub fn metrics(&self) -> LockMetrics {
+        let mut sum = LockMetrics {
+            dropped: self.dropped.load(Relaxed),
+            known: self.known.load(Relaxed),
+            ..LockMetrics::default()
+        };
+        for shard in &self.shards {
+            let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
+            for cell in shard.values() {
+                let mut state = cell.turn();
+                let BladeCounters {
+                    local,
+                    granted,
+                    requests,
+                    releases,
+                    denied,
+                    ..
+                } = state.counters();
+                state.open(cell);
+                sum.local += local;
+                sum.granted += granted;
+                sum.requests += requests;
+                sum.releases += releases;
+                sum.denied += denied;
+            }
+        }
+        sum
+    }
+}

@@ -1,0 +1,162 @@
+//! What handles promise.
+
+use crate::{NODES, rack, until};
+use rackmem::locked::{Lock, Mutex, RangesLock, RwLock, Waiting};
+use rackmem::{Error, Fabric};
+use std::sync::Mutex as Local;
+use std::time::Duration;
+
+const SHORT: Duration = Duration::from_millis(5);
+
+#[test]
+fn a_wait_ends_in_time_and_disturbs_nobody() {
+    for fabric in [Fabric::Inline, Fabric::Udp] {
+        let rack = rack(fabric, None);
+        let made: Mutex<u64> = Mutex::create(&rack.node(0), 1).unwrap();
+        let far: Mutex<u64> = Mutex::attach(&rack.node(2), made.addr()).unwrap();
+        let held = made.lock().unwrap();
+        assert!(far.lock_timeout(SHORT).unwrap().is_none());
+        assert!(made.lock_timeout(SHORT).unwrap().is_none());
+        assert!(made.try_lock().unwrap().is_none());
+        drop(held);
+        // The lock has gone to who waited in vain, or will; whoever wants it gets it.
+        assert_eq!(made.lock().unwrap().update(|n| n + 1), 1);
+        assert_eq!(far.lock().unwrap().update(|n| n + 1), 2);
+        assert_eq!(made.lock().unwrap().get(), 3);
+    }
+}
+
+#[test]
+fn trying_takes_what_is_here_and_nothing_else() {
+    let rack = rack(Fabric::Inline, None);
+    let near: RwLock<u64> = RwLock::create(&rack.node(0), 1).unwrap();
+    let far: RwLock<u64> = RwLock::attach(&rack.node(1), near.addr()).unwrap();
+    assert!(far.try_write().unwrap().is_none() && far.try_read().unwrap().is_none());
+    near.try_write().unwrap().unwrap().set(2);
+    assert_eq!(far.read().unwrap().get(), 2);
+    let together = (far.try_read().unwrap(), near.try_read().unwrap());
+    assert!(together.0.is_some() && together.1.is_some());
+    assert!(near.try_write().unwrap().is_none());
+}
+
+#[test]
+fn names_and_addresses_lead_every_node_to_the_same_lock() {
+    let rack = rack(Fabric::Udp, None);
+    std::thread::scope(|scope| {
+        for node in rack.nodes() {
+            scope.spawn(move || {
+                let mutex: Mutex<u64> = Mutex::named(node, "the one", 0).unwrap();
+                mutex.lock().unwrap().update(|n| n + 1);
+            });
+        }
+    });
+    let node = rack.node(1);
+    let mutex: Mutex<u64> = Mutex::named(&node, "the one", 7).unwrap();
+    assert_eq!(mutex.lock().unwrap().get(), NODES as u64);
+    let no_lock = |error: Option<Error>| matches!(error, Some(Error::NoLock { .. }));
+    let addr = mutex.addr();
+    assert!(no_lock(RwLock::<u64>::attach(&node, addr).err()));
+    assert!(no_lock(Mutex::<u32>::attach(&node, addr).err()));
+    assert!(no_lock(RangesLock::attach(&node, addr).err()));
+    assert!(no_lock(Mutex::<u64>::attach(&node, addr + 8).err()));
+    let elsewhere = node.alloc_bytes(64).unwrap();
+    assert!(no_lock(Mutex::<u64>::attach(&node, elsewhere).err()));
+}
+
+#[test]
+fn a_lock_over_ranges_moves_them_together() {
+    for fabric in [Fabric::Inline, Fabric::Udp] {
+        let rack = rack(fabric, None);
+        let node = rack.node(0);
+        let (near, far) = (
+            node.alloc_bytes(4096).unwrap(),
+            rack.node(1).alloc_bytes(64).unwrap(),
+        );
+        node.write(near + 3, &[7; 3000]).unwrap();
+        let ranges = [(near + 3, 3000), (far, 5)];
+        let made = RangesLock::create(&node, &ranges).unwrap();
+        let other = RangesLock::attach(&rack.node(2), made.addr()).unwrap();
+        assert!(other.ranges().eq(ranges));
+        let mut held = other.write(Duration::MAX).unwrap().unwrap();
+        let mut bytes = [0; 2];
+        held.read(near + 3001, &mut bytes).unwrap();
+        assert_eq!(bytes, [7, 7]);
+        held.write(near + 3002, &[8]).unwrap();
+        held.write(far, &[1, 2, 3, 4, 5]).unwrap();
+        assert!(held.write(far + 4, &[0; 2]).is_err());
+        assert!(held.read(near, &mut bytes).is_err());
+        drop(held);
+        let held = made.read(Duration::MAX).unwrap().unwrap();
+        held.read(near + 3001, &mut bytes).unwrap();
+        assert_eq!(bytes, [7, 8]);
+        let mut five = [0; 5];
+        held.read(far, &mut five).unwrap();
+        assert_eq!(five, [1, 2, 3, 4, 5]);
+    }
+    let rack = rack(Fabric::Inline, None);
+    let bad = |list: &[(u64, usize)]| RangesLock::create(&rack.node(0), list).is_err();
+    assert!(bad(&[(0, 8), (4, 8)]) && bad(&[(0, 0)]) && bad(&[(0, 65_537)]));
+}
+
+#[test]
+fn another_node_has_its_turn_however_many_wait_here() {
+    let rack = rack(Fabric::Inline, None);
+    let home: Lock = Mutex::create(&rack.node(0), ()).unwrap();
+    let here: Lock = Mutex::attach(&rack.node(1), home.addr()).unwrap();
+    let there: Lock = Mutex::attach(&rack.node(2), home.addr()).unwrap();
+    let order = Local::new(Vec::new());
+    let held = here.lock().unwrap();
+    std::thread::scope(|scope| {
+        let take = |lock: Lock, who: usize| {
+            let order = &order;
+            scope.spawn(move || {
+                let _held = lock.lock().unwrap();
+                order.lock().unwrap().push(who);
+            });
+        };
+        take(there.clone(), 2);
+        until(|| here.waiting().nodes == 1);
+        (0..40).for_each(|_| take(here.clone(), 1));
+        let all = Waiting {
+            threads: 40,
+            nodes: 1,
+        };
+        until(|| here.waiting() == all);
+        drop(held);
+    });
+    let order = order.into_inner().unwrap();
+    let turn = order.iter().position(|who| *who == 2);
+    assert_eq!((order.len(), turn), (41, Some(16)));
+}
+
+#[test]
+fn who_panics_inside_leaves() {
+    let rack = rack(Fabric::Inline, None);
+    let made: Mutex<u64> = Mutex::create(&rack.node(0), 1).unwrap();
+    let other: Mutex<u64> = Mutex::attach(&rack.node(1), made.addr()).unwrap();
+    let panics = std::thread::spawn(move || {
+        let mut held = other.lock().unwrap();
+        held.set(2);
+        panic!("as the test wants");
+    });
+    assert!(panics.join().is_err());
+    assert_eq!(made.lock().unwrap().get(), 2);
+}
+
+#[test]
+fn the_end_of_a_rack_ends_every_wait() {
+    for fabric in [Fabric::Inline, Fabric::Udp] {
+        let rack = rack(fabric, None);
+        let made: Mutex<u64> = Mutex::create(&rack.node(0), 1).unwrap();
+        let far: Mutex<u64> = Mutex::attach(&rack.node(1), made.addr()).unwrap();
+        let _held = made.lock().unwrap();
+        std::thread::scope(|scope| {
+            let waits = far.clone();
+            let told = scope.spawn(move || waits.lock().err());
+            until(|| far.waiting().threads == 1);
+            drop(rack);
+            assert!(matches!(told.join().unwrap(), Some(Error::Closed)));
+        });
+        assert!(matches!(far.lock().err(), Some(Error::Closed)));
+    }
+}
