@@ -4,6 +4,7 @@ mod dataplane;
 mod failover;
 mod hit;
 mod kv;
+mod lock;
 mod loss;
 mod micro;
 mod micro_hosts;
@@ -29,6 +30,7 @@ Examples:
   rackmem bench miss --fabric udp                misses beside plain datagrams through the same hops
   rackmem bench micro --nodes 4                  sharing 0 to 100% in every mode
   rackmem bench micro --hosts 4 --switch user    the same on a rack of network namespaces (root)
+  rackmem bench lock                             locks that are here, elsewhere, or just being let go of
   rackmem bench loss                             a network that loses 1% and 5% beside a perfect one
   rackmem bench micro --sim --figure 9           the paper's cluster in a performance model, beside the paper
   rackmem bench failover --lease-ms 500          the switch dies and comes back, then a node
@@ -55,6 +57,8 @@ enum Bench {
     Miss(miss::MissArgs),
     /// Throughput by how much is shared, in every mode (§7.2 of the Concordia paper)
     Micro(micro::MicroArgs),
+    /// What a lock costs that is here, idle elsewhere, or handed over by another node
+    Lock(lock::LockArgs),
     /// What lost, doubled and reordered packets cost, and that nobody is told anything wrong meanwhile
     Loss(loss::LossArgs),
     /// What the death of the switch and of a node costs a rack at work (Fig. 13 of the Concordia paper)
@@ -78,6 +82,7 @@ pub fn run(args: &BenchArgs, json: bool) -> Result<Ended> {
     let report = match &args.bench {
         Bench::Hit(args) => hit::run(args, &mut tell),
         Bench::Miss(args) => miss::run(args, &mut tell),
+        Bench::Lock(args) => lock::run(args, &mut tell),
         Bench::Loss(args) => loss::run(args, &mut tell),
         Bench::Micro(args) if args.is_member() => {
             let part = args.member();

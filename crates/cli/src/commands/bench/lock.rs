@@ -1,0 +1,25 @@
+//! Options of `rackmem bench lock`.
+
+use super::{Measured, Progress};
+use crate::rack_args::FabricArg;
+use clap::Args;
+use rackmem_bench::run::lock;
+
+#[derive(Debug, Args)]
+pub struct LockArgs {
+    /// How packets move, one after the other
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "inline,udp")]
+    fabric: Vec<FabricArg>,
+    /// Hand-overs, and locks that are taken for the first time
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    rounds: usize,
+}
+
+pub fn run(args: &LockArgs, progress: Progress<'_>) -> Measured {
+    let options = lock::Options {
+        fabrics: args.fabric.iter().map(|&fabric| fabric.into()).collect(),
+        rounds: args.rounds.clamp(2, 20_000),
+        ..lock::Options::default()
+    };
+    lock::run(&options, progress)
+}
