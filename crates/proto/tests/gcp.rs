@@ -291,6 +291,13 @@ fn an_entry_is_made_of_what_the_living_have() {
         made(&shared, entry(m, 3, 0), true),
         (s, 0, 0b101, Reason::None)
     );
+    // It was told to nobody yet when the next failure came.
+    let mut untold = entry(m, 1, 1).unwrap();
+    untold.state.reason = Reason::OwnerDied;
+    assert_eq!(
+        made(&[none(3), none(9)], Some(untold), true),
+        (m, 1, 0, Reason::OwnerDied)
+    );
     // A writer died inside; the keeper lives, or does not.
     let kept = [none(3), none(9), none(5)];
     assert_eq!(

@@ -213,7 +213,7 @@ impl Agents {
         self.standing.adopt(view);
         self.with_home(|home| home.freeze(view.epoch));
         self.kept.enter();
-        self.locks.end();
+        self.locks.enter(view);
     }
 
     /// Lives by what a view says of the switch and its shadow.
@@ -235,6 +235,7 @@ impl Agents {
     /// node that comes back uses their numbers again.
     pub fn forget(&self, gone: Copyset) {
         self.kept.forget(gone);
+        self.locks.forget(gone);
         let copies = self.cache.copies();
         for (tag, _) in copies.filter(|(tag, _)| gone.contains(tag.home())) {
             if let Some(entry) = self.cache.lock_tag(tag) {

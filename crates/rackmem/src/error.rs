@@ -86,11 +86,10 @@ pub enum Error {
         /// Where.
         addr: u64,
     },
-    /// The lock was made in an epoch that has ended, because members of the rack died or came. Locks do not live through that
-    /// yet: what it protected is gone, and it has to be made anew.
-    LockLost {
-        /// Where.
-        addr: u64,
+    /// The node keeps locks of other nodes, which nobody else can use if it leaves.
+    KeepsLocks {
+        /// The node.
+        node: NodeId,
     },
     /// This node knows as many locks as it can.
     TooManyLocks {
@@ -183,9 +182,9 @@ impl std::fmt::Display for Error {
             Error::NoLock { addr } => {
                 write!(f, "at {addr:#018x} is no lock of this kind and size")
             }
-            Error::LockLost { addr } => write!(
+            Error::KeepsLocks { node } => write!(
                 f,
-                "lock {addr:#018x} did not live through a change of the rack's members: make it anew"
+                "node {node} keeps locks of other nodes: it can leave when others have taken them to write"
             ),
             Error::TooManyLocks { most } => {
                 write!(f, "this node knows {most} locks, which is as many as it can")

@@ -50,7 +50,8 @@ impl NodeInner {
             standing,
             ..
         } = &self.access;
-        if view.epoch == standing.epoch() {
+        let entered = view.epoch != standing.epoch();
+        if !entered {
             standing.adopt(view);
             agents.rebuilding.note(view);
         } else if !agents
@@ -61,6 +62,9 @@ impl NodeInner {
         }
         agents.follow(view);
         standing.resume();
+        if entered {
+            agents.locks.resume(net);
+        }
     }
 
     /// Where the region table begins: every incarnation of node 0 has another.

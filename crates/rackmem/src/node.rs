@@ -355,6 +355,10 @@ impl Node {
                 node: self.inner.id,
             });
         }
+        if agents.locks.keeps_others() {
+            let node = self.inner.id;
+            return Err(Error::KeepsLocks { node });
+        }
         let copies: Vec<Tag> = agents.cache.copies().map(|copy| copy.0).collect();
         for tag in copies {
             self.evict(tag.0)?;

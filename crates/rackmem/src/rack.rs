@@ -165,8 +165,8 @@ impl Rack {
     /// Gives this node's place back: writes its cache home, and leaves the rack without anyone waiting for a lease.
     ///
     /// # Errors
-    /// [`Error::InUse`] when its memory has been given out: its content would be lost. Whoever wants that drops the
-    /// rack.
+    /// [`Error::InUse`] when its memory has been given out: its content would be lost. [`Error::KeepsLocks`] when locks
+    /// of other nodes are here. Whoever wants that drops the rack.
     pub fn leave(self) -> Result<()> {
         for node in &self.nodes {
             node.vacate()?;

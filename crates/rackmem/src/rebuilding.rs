@@ -3,6 +3,7 @@
 //! A thread of the node ([`Rebuilding::run`]) goes through the steps; packets come in the agents' thread.
 
 use crate::agents::Agents;
+use crate::locked::is_report;
 use crate::requester::Requesters;
 use rackmem_fabric::{Body, Net, Nobody};
 use rackmem_proto::flowcc::{
@@ -261,6 +262,7 @@ impl State {
                         self.open.push((from, open));
                         home.note_open(from, open, settled);
                     }
+                    Stream::Copies if is_report(&record) => agents.locks.note(from, record),
                     Stream::Copies => home.note_copy(from, record),
                     Stream::Entries => home.note_registers(record),
                     Stream::Ready => {}
@@ -289,8 +291,9 @@ impl State {
             .cache
             .copies()
             .map(|(tag, status)| copy_record(tag, status == LocalStatus::Modified));
-        let (own, others): (Vec<Record>, Vec<Record>) =
+        let (own, mut others): (Vec<Record>, Vec<Record>) =
             copies.partition(|copy| copy.tag.home() == me);
+        others.extend(agents.locks.reports());
         agents.with_home(|home| own.iter().for_each(|copy| home.note_copy(me, *copy)));
         if let Some(rebuild) = &mut self.rebuild {
             rebuild.collect(abroad, others);
@@ -302,6 +305,7 @@ impl State {
         let gone = view.gone_since(&self.settled);
         let switch_lost = self.settled.switch.is_some() && view.switch != self.settled.switch;
         let Settled { lost, .. } = agents.with_home(|home| home.settle(gone, switch_lost));
+        agents.locks.settle(view, gone);
         self.metrics.lost = lost;
         self.settled = *view;
         if let Some(rebuild) = &mut self.rebuild {

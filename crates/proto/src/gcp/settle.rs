@@ -151,10 +151,10 @@ pub fn settle(
         hold(home, Reason::Lost);
         return entry;
     };
-    hold(
-        *node,
-        worse(report.reason, verdict(*node, report, before, live, died)),
-    );
+    // What a failure before has spoilt, and nobody has been told of since, still is.
+    let known = before.map_or(Reason::None, |entry| entry.state.reason);
+    let found = verdict(*node, report, before, live, died);
+    hold(*node, worse(worse(report.reason, known), found));
     entry
 }
 

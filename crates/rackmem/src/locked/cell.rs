@@ -6,13 +6,13 @@
 use super::fast::Word;
 use super::outbox::{Outbox, Payload};
 use super::pace::Pace;
-use super::seat::Seat;
+use super::seat::{Content, Pass, Seat};
 use crate::memory::zeroed_words;
 use crate::rebuilding::bytes;
 use rackmem_fabric::{Body, words};
 use rackmem_proto::gcp::{
-    Access, Blade, BladeCounters, Body as Carries, Entered, Event, Lock, LockDirectory, Right,
-    Steps,
+    Access, Blade, BladeCounters, Body as Carries, Entered, Event, Lock, LockDirectory, Report,
+    Right, Steps,
 };
 use rackmem_proto::wire::{Dest, Header, Kind, NodeId, Reason, Record, Tag};
 use std::collections::VecDeque;
@@ -25,8 +25,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) struct Cell {
     pub(super) tag: Tag,
     me: NodeId,
-    /// The epoch that it lives in.
-    pub(super) epoch: u32,
     /// Bytes that it protects.
     pub(super) len: usize,
     pub(super) word: Word,
@@ -41,19 +39,23 @@ pub(crate) struct Cell {
 
 /// What is looked at and changed by one thread at a time.
 pub(super) struct State {
-    blade: Blade,
+    pub(super) blade: Blade,
     /// Its directory, at its home.
-    directory: Option<LockDirectory>,
+    pub(super) directory: Option<LockDirectory>,
     /// Who waits in the blade: one at a time.
-    first: Option<Arc<Seat>>,
+    pub(super) first: Option<Arc<Seat>>,
     /// Who waits for that: as many as this process has threads.
-    queue: VecDeque<Arc<Seat>>,
+    pub(super) queue: VecDeque<Arc<Seat>>,
     /// When to ask again for what has not come.
     pub pace: Pace,
     /// Entries by the word, and how many of these the blade counts too.
     entries: u64,
     told: u64,
-    /// The lock did not live into this epoch.
+    /// What this node tells its home while an epoch begins.
+    pub(super) report: Option<Report>,
+    /// The epoch that its directory serves.
+    pub(super) settled: u32,
+    /// Its home is no more.
     pub over: bool,
 }
 
@@ -110,8 +112,8 @@ impl Cell {
     pub fn new(
         tag: Tag,
         me: NodeId,
-        epoch: u32,
         len: usize,
+        epoch: u32,
         blade: Blade,
         directory: Option<LockDirectory>,
     ) -> Self {
@@ -119,7 +121,6 @@ impl Cell {
         Cell {
             tag,
             me,
-            epoch,
             len,
             word: Word::default(),
             token: AtomicU64::new(0),
@@ -133,6 +134,8 @@ impl Cell {
                 pace: Pace::default(),
                 entries: 0,
                 told: 0,
+                report: None,
+                settled: epoch,
                 over: false,
             }),
         }
@@ -144,9 +147,13 @@ impl Cell {
         &self.data[self.current.load(Relaxed) & 1]
     }
 
+    /// What whoever has entered by the word is told.
     #[inline]
-    pub(super) fn token(&self) -> u64 {
-        self.token.load(Relaxed)
+    pub(super) fn pass(&self) -> Pass {
+        Pass {
+            token: self.token.load(Relaxed),
+            content: Content::Current,
+        }
     }
 
     /// A turn at its state. Nothing in a turn panics between its steps, so a poisoned one is whole.
@@ -229,11 +236,11 @@ impl State {
     pub fn enter(&mut self, cell: &Cell, seat: Arc<Seat>, out: &mut Outbox) {
         self.queue.push_back(seat);
         let mut turn = Turn::new(cell, out);
-        self.settle(&mut turn);
+        self.settle_here(&mut turn);
     }
 
     /// Enters if nobody is in the way and no packet is needed.
-    pub fn try_enter(&mut self, cell: &Cell, access: Access) -> Option<u64> {
+    pub fn try_enter(&mut self, cell: &Cell, access: Access) -> Option<Entered> {
         let right = self.lock(cell).is_some_and(|l| l.right().allows(access));
         let free = self.queue.is_empty() && self.may_go(cell, access, None);
         if !right || !free || self.lock(cell).is_none_or(Lock::contended) {
@@ -245,7 +252,7 @@ impl State {
             // Its release is under way. Nothing was asked for: a writer's right was enough.
             self.blade.cancel(cell.tag);
         }
-        entered.map(|entered| entered.token)
+        entered
     }
 
     /// A thread leaves; whoever is next here enters with it, as often as the bound of a cohort allows.
@@ -262,7 +269,7 @@ impl State {
             self.let_in(entered, &mut turn);
         }
         self.run(steps, None, &mut turn);
-        self.settle(&mut turn);
+        self.settle_here(&mut turn);
     }
 
     /// A thread waits no longer. `false`: it has been let in meanwhile, or sent away.
@@ -275,7 +282,7 @@ impl State {
         } else {
             return false;
         }
-        self.settle(&mut Turn::new(cell, out));
+        self.settle_here(&mut Turn::new(cell, out));
         true
     }
 
@@ -284,7 +291,7 @@ impl State {
         let mut turn = Turn::new(cell, out);
         self.pace.rest();
         self.take(came, &mut turn);
-        self.settle(&mut turn);
+        self.settle_here(&mut turn);
     }
 
     /// Asks again for what has not come. `false`: nothing is under way.
@@ -293,17 +300,15 @@ impl State {
         let waits = self.blade.retry(cell.tag, &mut steps);
         let mut turn = Turn::new(cell, out);
         self.run(steps, None, &mut turn);
-        self.settle(&mut turn);
+        self.settle_here(&mut turn);
         waits
     }
 
-    /// The lock does not live into the next epoch.
-    pub fn end(&mut self, out: &mut Outbox) {
-        self.over = true;
-        for seat in self.first.take().into_iter().chain(self.queue.drain(..)) {
-            seat.send_away();
-            out.wake(seat);
-        }
+    /// Does what the protocol has decided elsewhere.
+    pub fn follow(&mut self, cell: &Cell, steps: Steps, out: &mut Outbox) {
+        let mut turn = Turn::new(cell, out);
+        self.run(steps, None, &mut turn);
+        self.settle_here(&mut turn);
     }
 
     fn take(&mut self, came: &Came<'_>, turn: &mut Turn<'_>) {
@@ -329,7 +334,7 @@ impl State {
     }
 
     /// Everything that follows here, until nothing does.
-    fn settle(&mut self, turn: &mut Turn<'_>) {
+    fn settle_here(&mut self, turn: &mut Turn<'_>) {
         loop {
             if let Some((header, payload)) = turn.own.pop_front() {
                 let body = match &payload {
@@ -365,7 +370,7 @@ impl State {
     fn let_in(&mut self, entered: Entered, turn: &mut Turn<'_>) {
         self.pace.rest();
         if let Some(seat) = self.first.take() {
-            seat.let_in(entered.token);
+            seat.let_in(entered);
             return turn.out.wake(seat);
         }
         let mut steps = Steps::new();

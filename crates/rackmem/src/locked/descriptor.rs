@@ -1,7 +1,7 @@
 //! What stands at a lock's address in coherent memory, so that a node that is told nothing but the address can attach.
 //!
-//! Words: what kind of lock this is, the bytes that it protects, the epoch in which it was made, how many regions; then an
-//! address and a length for each region. The kind is written last.
+//! Words: what kind of lock this is, the bytes that it protects, how many regions, and nothing; then an address and a length for
+//! each region. The kind is written last.
 
 use super::MAX_REGIONS;
 use crate::backoff::Backoff;
@@ -26,7 +26,6 @@ const WORDS: usize = 4;
 pub(super) struct Descriptor {
     pub kind: Kind,
     pub len: usize,
-    pub epoch: u32,
     pub regions: Vec<Region>,
 }
 
@@ -51,11 +50,7 @@ impl Descriptor {
             let at = addr + size(nth) as u64;
             node.write(at, &words([region.addr, region.len.into()]))?;
         }
-        let rest = [
-            self.len as u64,
-            self.epoch.into(),
-            self.regions.len() as u64,
-        ];
+        let rest = [self.len as u64, self.regions.len() as u64, 0];
         node.write(addr + 8, &words(rest))?;
         node.write(addr, &words([MAGIC | self.kind as u64]))
     }
@@ -68,7 +63,7 @@ impl Descriptor {
         }
         let mut head = [0; WORDS];
         words_at(node, addr, &mut head)?;
-        let [magic, len, epoch, count] = head;
+        let [magic, len, count, _] = head;
         let kinds = [Kind::Mutex, Kind::RwLock, Kind::Ranges];
         let kind = kinds.into_iter().find(|kind| MAGIC | *kind as u64 == magic);
         let kind = kind.ok_or_else(no_lock)?;
@@ -85,7 +80,6 @@ impl Descriptor {
         Ok(Descriptor {
             kind,
             len: usize::try_from(len).map_err(|_| no_lock())?,
-            epoch: epoch as u32,
             regions,
         })
     }

@@ -3,7 +3,7 @@
 use super::cell::{Cell, Waiting};
 use super::descriptor::{self, Descriptor};
 use super::outbox::Outbox;
-use super::seat::{Called, Seat};
+use super::seat::{Called, Content, Pass, Seat};
 use super::table::Locks;
 use crate::error::{Error, Result};
 use crate::node::Node;
@@ -31,28 +31,23 @@ pub(super) struct Handle {
 pub(super) struct Inside<'a> {
     handle: &'a Handle,
     access: Access,
-    token: u64,
+    pass: Pass,
 }
 
 impl Handle {
     /// A new lock, whose home is this node.
-    pub fn create(
-        node: &Node,
-        mut what: Descriptor,
-        fill: impl FnOnce(&[AtomicU64]),
-    ) -> Result<Self> {
+    pub fn create(node: &Node, what: Descriptor, fill: impl FnOnce(&[AtomicU64])) -> Result<Self> {
         check(node, &what)?;
         let addr = node.alloc_bytes(descriptor::size(what.regions.len()))?;
-        Handle::make(node, addr, &mut what, fill)
+        Handle::make(node, addr, &what, fill)
     }
 
     fn make(
         node: &Node,
         addr: u64,
-        what: &mut Descriptor,
+        what: &Descriptor,
         fill: impl FnOnce(&[AtomicU64]),
     ) -> Result<Self> {
-        what.epoch = node.inner.access.standing.epoch();
         let cell = locks(node).open(Tag(addr), what.len, |cell| fill(cell.words()))?;
         what.write(node, addr)?;
         let node = node.clone();
@@ -87,9 +82,6 @@ impl Handle {
         if (found.kind, found.len) != (wanted.kind, wanted.len) {
             return Err(Error::NoLock { addr });
         }
-        if found.epoch != node.inner.access.standing.epoch() {
-            return Err(Error::LockLost { addr });
-        }
         let cell = locks(node).open(Tag(addr), found.len, |_| ())?;
         let node = node.clone();
         Ok(Handle { node, cell })
@@ -99,13 +91,13 @@ impl Handle {
     pub fn named(
         node: &Node,
         name: &str,
-        mut what: Descriptor,
+        what: Descriptor,
         fill: impl FnOnce(&[AtomicU64]),
     ) -> Result<Self> {
         check(node, &what)?;
         let (addr, mine) = node.region(name, descriptor::size(0), what.type_hash())?;
         if mine {
-            return Handle::make(node, addr, &mut what, fill);
+            return Handle::make(node, addr, &what, fill);
         }
         Handle::known(node, addr, &Descriptor::await_at(node, addr)?, &what)
     }
@@ -141,11 +133,11 @@ impl Handle {
     #[inline]
     pub fn enter(&self, access: Access, at_most: Duration) -> Result<Option<Inside<'_>>> {
         self.node.open()?;
-        let token = match self.cell.word.enter(access) {
-            true => Some(self.cell.token()),
+        let pass = match self.cell.word.enter(access) {
+            true => Some(self.cell.pass()),
             false => self.wait(access, at_most)?,
         };
-        Ok(token.map(|token| self.inside(access, token)))
+        Ok(pass.map(|pass| self.inside(access, pass)))
     }
 
     /// Enters, if that takes no packet and nobody is inside or waits.
@@ -153,7 +145,7 @@ impl Handle {
     pub fn try_enter(&self, access: Access) -> Result<Option<Inside<'_>>> {
         self.node.open()?;
         if self.cell.word.enter(access) {
-            return Ok(Some(self.inside(access, self.cell.token())));
+            return Ok(Some(self.inside(access, self.cell.pass())));
         }
         let mut entered = Ok(None);
         let out = locks(&self.node).turn(&self.cell, |state, _| {
@@ -163,24 +155,25 @@ impl Handle {
             };
         });
         out.finish();
-        Ok(entered?.map(|token| self.inside(access, token)))
+        Ok(entered?.map(|entered| self.inside(access, entered.into())))
     }
 
     #[inline]
-    fn inside(&self, access: Access, token: u64) -> Inside<'_> {
+    fn inside(&self, access: Access, pass: Pass) -> Inside<'_> {
         Inside {
             handle: self,
             access,
-            token,
+            pass,
         }
     }
 
     fn lost(&self) -> Error {
-        Error::LockLost { addr: self.addr() }
+        let node = self.cell.tag.home();
+        Error::NodeLost { node }
     }
 
     #[cold]
-    fn wait(&self, access: Access, at_most: Duration) -> Result<Option<u64>> {
+    fn wait(&self, access: Access, at_most: Duration) -> Result<Option<Pass>> {
         let seat = Arc::new(Seat::new(access));
         let began = Instant::now();
         let out = locks(&self.node).turn(&self.cell, |state, out| match state.over {
@@ -190,7 +183,7 @@ impl Handle {
         self.send(out);
         loop {
             match seat.called() {
-                Called::Inside(token) => return Ok(Some(token)),
+                Called::Inside(pass) => return Ok(Some(pass)),
                 Called::Over => return Err(self.lost()),
                 Called::Waiting => {}
             }
@@ -270,7 +263,12 @@ impl<'a> Inside<'a> {
 
     /// The fencing token.
     pub fn token(&self) -> u64 {
-        self.token
+        self.pass.token
+    }
+
+    /// What is found inside.
+    pub fn content(&self) -> Content {
+        self.pass.content
     }
 }
 

@@ -33,13 +33,17 @@
 //! - **Bounds**: 64 KiB a lock, 65,536 locks that a node knows. A lock is there as long as its home: nobody frees one.
 //! - **Deadlock** is the caller's: whoever holds one lock and waits for another takes them in an order that all agree on.
 //!
-//! **Failures are not there yet.** When a node or the switch of a rack of processes dies or a switch comes, the rack begins an
-//! epoch, and no lock lives into it: whoever waits or comes later is told [`crate::Error::LockLost`], and what the
-//! lock protected is gone. A thread that is inside then is not told; when it matters, let the receiver of what it does compare
-//! fencing tokens ([`MutexGuard::token`]).
+//! **When members die**, locks live on. Threads inside stay inside, threads that wait go on waiting. If the node that had the
+//! lock has died, inside or not, the others go on with the data as of the last time that the lock was handed from one node to
+//! another, and all who enter are told ([`MutexGuard::content`]) until one of them has written. What a node released without
+//! handing it on was nowhere else, and died with it. When its home has died, a lock is gone: [`crate::Error::NodeLost`].
+//! A process that the rack has declared dead may have a thread inside all the same; when that matters, let the receiver of what
+//! it does compare fencing tokens ([`MutexGuard::token`]). Without a membership store nobody is ever declared dead, and a
+//! lock that a dead process had is waited for without end.
 
 mod cell;
 mod descriptor;
+mod epoch;
 mod fast;
 mod handle;
 mod mutex;
@@ -54,8 +58,10 @@ pub use cell::Waiting;
 pub use mutex::{Lock, Mutex, MutexGuard};
 pub use ranges::{RangesLock, RangesReadGuard, RangesWriteGuard};
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
+pub use seat::Content;
 pub use table::LockMetrics;
 
+pub(crate) use epoch::is_report;
 pub(crate) use table::Locks;
 
 use rackmem_proto::gcp::MAX_REGIONS;

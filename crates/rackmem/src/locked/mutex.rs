@@ -3,6 +3,7 @@
 use super::cell::Waiting;
 use super::descriptor::{Descriptor, Kind};
 use super::handle::{Handle, Inside};
+use super::seat::Content;
 use crate::error::{Error, Result};
 use crate::node::Node;
 use crate::shared::Value;
@@ -38,7 +39,6 @@ pub(super) fn descriptor<T>(kind: Kind) -> Descriptor {
     Descriptor {
         kind,
         len: size_of::<T>(),
-        epoch: 0,
         regions: Vec::new(),
     }
 }
@@ -82,7 +82,7 @@ impl<T: Value> Mutex<T> {
     /// The one that some node has made at this address.
     ///
     /// # Errors
-    /// [`Error::NoLock`] when there is none over a value of this size; [`Error::LockLost`].
+    /// [`Error::NoLock`] when there is none over a value of this size; [`Error::NodeLost`].
     pub fn attach(node: &Node, addr: u64) -> Result<Self> {
         Handle::attach(node, addr, &descriptor::<T>(Kind::Mutex)).map(Mutex::of)
     }
@@ -109,7 +109,7 @@ impl<T: Value> Mutex<T> {
     /// Holds it, as soon as it is this thread's turn. Waits without end for whoever holds it and does not let go.
     ///
     /// # Errors
-    /// [`Error::LockLost`] when members of the rack have changed; [`Error::Closed`], [`Error::NoLease`], [`Error::Fenced`].
+    /// [`Error::NodeLost`] when its home has died; [`Error::Closed`], [`Error::NoLease`], [`Error::Fenced`].
     #[inline]
     pub fn lock(&self) -> Result<MutexGuard<'_, T>> {
         let inside = self.handle.enter(Access::Write, Duration::MAX)?;
@@ -152,6 +152,12 @@ impl<'a, T> MutexGuard<'a, T> {
     /// inside a node may share one.
     pub fn token(&self) -> u64 {
         self.inside.token()
+    }
+
+    /// Whether what is found inside is what the last writer left. All who enter after a death are told, until one of
+    /// them has written.
+    pub fn content(&self) -> Content {
+        self.inside.content()
     }
 }
 

@@ -3,6 +3,7 @@
 use super::cell::Waiting;
 use super::descriptor::{Descriptor, Kind};
 use super::handle::{Handle, Inside};
+use super::seat::Content;
 use crate::error::{Error, Result};
 use crate::node::Node;
 use crate::view::{View, ViewMut};
@@ -77,7 +78,6 @@ impl RangesLock {
         let what = Descriptor {
             kind: Kind::Ranges,
             len,
-            epoch: 0,
             regions: list,
         };
         let handle = Handle::create(node, what, |words| {
@@ -89,7 +89,7 @@ impl RangesLock {
     /// The one that some node has made at this address.
     ///
     /// # Errors
-    /// [`Error::NoLock`], [`Error::LockLost`].
+    /// [`Error::NoLock`], [`Error::NodeLost`].
     pub fn attach(node: &Node, addr: u64) -> Result<Self> {
         let (handle, what) = Handle::attach_any(node, addr, Kind::Ranges)?;
         let regions = regions(&what.regions)?;
@@ -154,6 +154,12 @@ impl RangesReadGuard<'_> {
     pub fn token(&self) -> u64 {
         self.inside.token()
     }
+
+    /// Whether what is found inside is what the last writer left. All who enter after a death are told, until one of
+    /// them has written.
+    pub fn content(&self) -> Content {
+        self.inside.content()
+    }
 }
 
 impl RangesWriteGuard<'_> {
@@ -179,5 +185,10 @@ impl RangesWriteGuard<'_> {
     /// The fencing token: as [`super::MutexGuard::token`].
     pub fn token(&self) -> u64 {
         self.0.token()
+    }
+
+    /// As [`RangesReadGuard::content`].
+    pub fn content(&self) -> Content {
+        self.0.content()
     }
 }

@@ -4,6 +4,7 @@ use super::cell::Waiting;
 use super::descriptor::Kind;
 use super::handle::{Handle, Inside};
 use super::mutex::{descriptor, fill, get, put};
+use super::seat::Content;
 use crate::error::{Error, Result};
 use crate::node::Node;
 use crate::shared::Value;
@@ -62,7 +63,7 @@ impl<T: Value> RwLock<T> {
     /// The one that some node has made at this address.
     ///
     /// # Errors
-    /// [`Error::NoLock`] when there is none over a value of this size; [`Error::LockLost`].
+    /// [`Error::NoLock`] when there is none over a value of this size; [`Error::NodeLost`].
     pub fn attach(node: &Node, addr: u64) -> Result<Self> {
         Handle::attach(node, addr, &descriptor::<T>(Kind::RwLock)).map(RwLock::of)
     }
@@ -164,6 +165,12 @@ impl<'a, T> ReadGuard<'a, T> {
     pub fn token(&self) -> u64 {
         self.inside.token()
     }
+
+    /// Whether what is found inside is what the last writer left. All who enter after a death are told, until one of
+    /// them has written.
+    pub fn content(&self) -> Content {
+        self.inside.content()
+    }
 }
 
 impl<T: Value> ReadGuard<'_, T> {
@@ -191,6 +198,12 @@ impl<'a, T> WriteGuard<'a, T> {
     /// The fencing token: as [`super::MutexGuard::token`].
     pub fn token(&self) -> u64 {
         self.inside.token()
+    }
+
+    /// Whether what is found inside is what the last writer left. All who enter after a death are told, until one of
+    /// them has written.
+    pub fn content(&self) -> Content {
+        self.inside.content()
     }
 }
 

@@ -1,24 +1,61 @@
 //! Where a thread waits to be let in.
 
-use rackmem_proto::gcp::Access;
+use rackmem_proto::gcp::{Access, Entered};
+use rackmem_proto::wire::Reason;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::thread::Thread;
+
+/// What a thread is told when it is let in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Pass {
+    /// The fencing token.
+    pub token: u64,
+    pub content: Content,
+}
+
+/// What a lock protects, as whoever is let in finds it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Content {
+    /// What the last writer left.
+    #[default]
+    Current,
+    /// A node died that had the lock: this is what there was when the lock was handed to it. A writer may have been inside, or
+    /// several one after the other, and what they did is gone.
+    OwnerDied,
+    /// Whoever handed the lock to a node that died is dead as well: this is older.
+    Lost,
+}
+
+impl From<Entered> for Pass {
+    fn from(entered: Entered) -> Self {
+        Pass {
+            token: entered.token,
+            content: match entered.reason {
+                Reason::None => Content::Current,
+                Reason::OwnerDied => Content::OwnerDied,
+                _ => Content::Lost,
+            },
+        }
+    }
+}
 
 /// What has become of a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Called {
     /// Nothing yet.
     Waiting,
-    /// The thread is inside, with this fencing token.
-    Inside(u64),
+    /// The thread is inside.
+    Inside(Pass),
     /// The lock is no more.
     Over,
 }
 
 const WAITING: u8 = 0;
-const INSIDE: u8 = 1;
-const OVER: u8 = 2;
+const OVER: u8 = 1;
+const INSIDE: u8 = 2;
+const BEREFT: u8 = 3;
+const LOST: u8 = 4;
 
 /// One wait of one thread.
 pub(super) struct Seat {
@@ -41,16 +78,29 @@ impl Seat {
 
     pub fn called(&self) -> Called {
         match self.state.load(Acquire) {
-            INSIDE => Called::Inside(self.token.load(Acquire)),
             OVER => Called::Over,
-            _ => Called::Waiting,
+            WAITING => Called::Waiting,
+            inside => Called::Inside(Pass {
+                token: self.token.load(Acquire),
+                content: match inside {
+                    INSIDE => Content::Current,
+                    BEREFT => Content::OwnerDied,
+                    _ => Content::Lost,
+                },
+            }),
         }
     }
 
     /// The thread is inside from now on; [`Seat::wake`] must follow.
-    pub fn let_in(&self, token: u64) {
-        self.token.store(token, Release);
-        self.state.store(INSIDE, Release);
+    pub fn let_in(&self, entered: Entered) {
+        let pass = Pass::from(entered);
+        self.token.store(pass.token, Release);
+        let inside = match pass.content {
+            Content::Current => INSIDE,
+            Content::OwnerDied => BEREFT,
+            Content::Lost => LOST,
+        };
+        self.state.store(inside, Release);
     }
 
     /// The thread waits in vain; [`Seat::wake`] must follow.

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::standing::Standing;
 use rackmem_fabric::{Body, Net, Nobody, Receiver};
 use rackmem_proto::gcp::{
-    Blade, BladeConfig, BladeCounters, LockDirectory, MAX_LOCKED, Region, Regions,
+    Blade, BladeConfig, BladeCounters, LockDirectory, MAX_LOCKED, Region, Regions, Report,
 };
 use rackmem_proto::wire::{Header, Kind, NodeId, Tag};
 use std::collections::HashMap;
@@ -22,6 +22,9 @@ const COHORT: u8 = 16;
 const SHARDS: usize = 64;
 
 type Shard = RwLock<HashMap<Tag, Arc<Cell>>>;
+
+/// What nodes have told of locks.
+pub(super) type Told = HashMap<Tag, Vec<(NodeId, Report)>>;
 
 /// What a node's locks have cost so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -44,12 +47,14 @@ pub struct LockMetrics {
 
 /// See the module.
 pub(crate) struct Locks {
-    me: NodeId,
+    pub(super) me: NodeId,
+    /// What others have told of locks whose home this is, while an epoch begins.
+    pub(super) told: Mutex<Told>,
     /// Bytes of body that packets have room for.
     room: usize,
     standing: Arc<Standing>,
-    shards: Box<[Shard]>,
-    known: AtomicUsize,
+    pub(super) shards: Box<[Shard]>,
+    pub(super) known: AtomicUsize,
     /// Those with something under way that may have to be asked for again.
     busy: Mutex<Vec<Arc<Cell>>>,
     dropped: AtomicU64,
@@ -59,6 +64,7 @@ impl Locks {
     pub fn new(me: NodeId, room: usize, standing: Arc<Standing>) -> Self {
         Locks {
             me,
+            told: Mutex::default(),
             room,
             standing,
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
@@ -92,7 +98,6 @@ impl Locks {
         if let Some(cell) = self.find(tag) {
             return Ok(cell);
         }
-        let epoch = self.standing.epoch();
         let bad = || Error::BadRange {
             addr: tag.0,
             len,
@@ -106,43 +111,39 @@ impl Locks {
             0 => Regions::default(),
             _ => Regions::new(&[region]).map_err(|_| bad())?,
         };
-        let config = BladeConfig {
-            node: self.me,
-            epoch,
-            switch: false,
-            cohort: COHORT,
-            locks: 1,
-        };
-        let mut blade = Blade::new(config);
-        let directory = if tag.home() == self.me {
-            blade.create(tag, regions);
-            let mut directory = LockDirectory::new(self.me, epoch);
-            directory.create(tag);
-            Some(directory)
-        } else {
-            blade.open(tag, regions);
-            None
-        };
-        let cell = Cell::new(tag, self.me, epoch, len, blade, directory);
-        fill(&cell);
-        let mut shard = self
-            .shard(tag)
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(other) = shard.get(&tag) {
+        let cells = self.shard(tag).write();
+        let mut cells = cells.unwrap_or_else(PoisonError::into_inner);
+        if let Some(other) = cells.get(&tag) {
             return Ok(other.clone());
         }
         if self.known.load(Relaxed) >= MAX_LOCKS {
             return Err(Error::TooManyLocks { most: MAX_LOCKS });
         }
+        // Whoever begins another epoch comes by the shard afterwards, and finds the lock.
+        let epoch = self.standing.epoch();
+        let cell = Arc::new(self.cell(tag, len, regions, epoch));
+        fill(&cell);
         self.known.fetch_add(1, Relaxed);
-        let cell = Arc::new(cell);
-        shard.insert(tag, cell.clone());
-        drop(shard);
-        if self.standing.epoch() != epoch {
-            self.end();
-        }
+        cells.insert(tag, cell.clone());
         Ok(cell)
+    }
+
+    fn cell(&self, tag: Tag, len: usize, regions: Regions, epoch: u32) -> Cell {
+        let mut blade = Blade::new(BladeConfig {
+            node: self.me,
+            epoch,
+            switch: false,
+            cohort: COHORT,
+            locks: 1,
+        });
+        if tag.home() != self.me {
+            blade.open(tag, regions);
+            return Cell::new(tag, self.me, len, epoch, blade, None);
+        }
+        blade.create(tag, regions);
+        let mut directory = LockDirectory::new(self.me, epoch);
+        directory.create(tag);
+        Cell::new(tag, self.me, len, epoch, blade, Some(directory))
     }
 
     /// Does something to a lock, and says what is left to do. Packets of it should be sent soon.
@@ -227,22 +228,13 @@ impl Locks {
         })
     }
 
-    /// The rack is in a new epoch, which no lock lives into.
-    pub fn end(&self) {
-        let epoch = self.standing.epoch();
-        for shard in &self.shards {
-            let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
-            for cell in shard.values() {
-                if cell.epoch != epoch {
-                    let mut out = Outbox::default();
-                    cell.turn().end(&mut out);
-                    out.finish();
-                }
-            }
-            let before = shard.len();
-            shard.retain(|_, cell| cell.epoch == epoch);
-            self.known.fetch_sub(before - shard.len(), Relaxed);
-        }
+    /// All of them.
+    pub(super) fn all(&self) -> Vec<Arc<Cell>> {
+        let cells = |shard: &Shard| {
+            let cells = shard.read().unwrap_or_else(PoisonError::into_inner);
+            cells.values().cloned().collect::<Vec<_>>()
+        };
+        self.shards.iter().flat_map(cells).collect()
     }
 
     /// What all of them have cost.
@@ -252,25 +244,22 @@ impl Locks {
             known: self.known.load(Relaxed),
             ..LockMetrics::default()
         };
-        for shard in &self.shards {
-            let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
-            for cell in shard.values() {
-                let mut state = cell.turn();
-                let BladeCounters {
-                    local,
-                    granted,
-                    requests,
-                    releases,
-                    denied,
-                    ..
-                } = state.counters();
-                state.open(cell);
-                sum.local += local;
-                sum.granted += granted;
-                sum.requests += requests;
-                sum.releases += releases;
-                sum.denied += denied;
-            }
+        for cell in self.all() {
+            let mut state = cell.turn();
+            let BladeCounters {
+                local,
+                granted,
+                requests,
+                releases,
+                denied,
+                ..
+            } = state.counters();
+            state.open(&cell);
+            sum.local += local;
+            sum.granted += granted;
+            sum.requests += requests;
+            sum.releases += releases;
+            sum.denied += denied;
         }
         sum
     }

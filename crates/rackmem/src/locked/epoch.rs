@@ -1,0 +1,161 @@
+//! Members of the rack have died or come: a node's part in making the directories of locks anew.
+//!
+//! The steps are those of a rebuild ([`crate::rebuilding`]), whose lists of copies carry the reports on locks too. Rights,
+//! and threads inside, stay; threads that wait go on waiting, and ask again when every directory is made.
+
+use super::cell::{Cell, State};
+use super::outbox::Outbox;
+use super::table::Locks;
+use rackmem_fabric::{Net, Nobody};
+use rackmem_proto::gcp::{Report, Right, Steps};
+use rackmem_proto::membership::View;
+use rackmem_proto::wire::{Copyset, NodeId, Record};
+use std::sync::{Arc, PoisonError};
+
+/// What tells a report on a lock from a copy of a block: the top bit of a word, which in a lock's age would be that of
+/// an epoch that no rack lives to see.
+const REPORT: u64 = 1 << 63;
+
+/// Whether a record is a report on a lock.
+pub(crate) fn is_report(record: &Record) -> bool {
+    record.word & REPORT != 0
+}
+
+impl State {
+    /// What was under way is over. What this node has of the lock is noted for its home, once for all epochs until one has
+    /// begun: after the first it is not known any more that a release was under way.
+    fn enter_epoch(&mut self, epoch: u32, live: Copyset) {
+        let report = self.blade.reports().next().map(|(_, report)| report);
+        self.report = self.report.or(report);
+        self.blade.enter_epoch(epoch, live, false);
+        self.pace.rest();
+    }
+
+    /// Its home is no more.
+    fn end(&mut self, out: &mut Outbox) {
+        self.over = true;
+        for seat in self.first.take().into_iter().chain(self.queue.drain(..)) {
+            seat.send_away();
+            out.wake(seat);
+        }
+    }
+
+    /// Makes the directory's entry anew from what nodes have told.
+    fn settle(&mut self, view: &View, gone: Copyset, me: NodeId, told: &[(NodeId, Report)]) {
+        // A lock that was made in this epoch has been served in it.
+        if self.settled == view.epoch {
+            return;
+        }
+        let Some(directory) = &mut self.directory else {
+            return;
+        };
+        self.settled = view.epoch;
+        let live = Copyset(view.founders.0 & !gone.0);
+        let own = self.report.map(|report| (me, report));
+        let tell = |_, each: &mut dyn FnMut(NodeId, Report)| {
+            for (node, report) in told.iter().copied().chain(own) {
+                each(node, report);
+            }
+        };
+        directory.enter_epoch(view.epoch, live, !gone.is_empty(), tell, |_| None);
+    }
+
+    /// All directories are made: asks for what threads wait for.
+    fn resume(&mut self, cell: &Cell, out: &mut Outbox) {
+        self.report = None;
+        let mut steps = Steps::new();
+        self.blade.resume(cell.tag, &mut steps);
+        self.follow(cell, steps, out);
+    }
+}
+
+impl Locks {
+    /// The rack is in a new epoch: packets of the last one do nothing here any more.
+    pub fn enter(&self, view: &View) {
+        for cell in self.all() {
+            let mut state = cell.turn();
+            state.enter_epoch(view.epoch, view.founders.with(cell.tag.home()));
+            state.open(&cell);
+        }
+    }
+
+    /// Locks whose home is not what it was are gone. What nodes told for an epoch that was cut off is told again.
+    pub fn forget(&self, gone: Copyset) {
+        self.told().clear();
+        for shard in &self.shards {
+            let mut cells = shard.write().unwrap_or_else(PoisonError::into_inner);
+            cells.retain(|tag, cell| {
+                let stays = !gone.contains(tag.home());
+                if !stays {
+                    self.known
+                        .fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+                    let mut out = Outbox::default();
+                    cell.turn().end(&mut out);
+                    out.finish();
+                }
+                stays
+            });
+        }
+    }
+
+    /// What this node tells the homes of other nodes' locks.
+    pub fn reports(&self) -> Vec<Record> {
+        let report = |cell: Arc<Cell>| {
+            let mut state = cell.turn();
+            let report = state.report;
+            state.open(&cell);
+            report.map(|report| report.to_record(cell.tag))
+        };
+        let abroad = self.all().into_iter().filter(|c| c.tag.home() != self.me);
+        let records = abroad.filter_map(report);
+        let mark = |record: Record| Record {
+            word: record.word | REPORT,
+            ..record
+        };
+        records.map(mark).collect()
+    }
+
+    /// A node has told something of a lock.
+    pub fn note(&self, from: NodeId, record: Record) {
+        let (tag, report) = Report::from_record(Record {
+            word: record.word & !REPORT,
+            ..record
+        });
+        self.told().entry(tag).or_default().push((from, report));
+    }
+
+    /// Makes the entries of locks whose home this is anew; `gone` are the nodes that have died or started again since they
+    /// were made.
+    pub fn settle(&self, view: &View, gone: Copyset) {
+        let told = std::mem::take(&mut *self.told());
+        for cell in self.all() {
+            let told = told.get(&cell.tag).map_or(&[][..], Vec::as_slice);
+            let mut state = cell.turn();
+            state.settle(view, gone, self.me, told);
+            state.open(&cell);
+        }
+    }
+
+    /// The rack goes on.
+    pub fn resume(&self, net: &dyn Net) {
+        for cell in self.all() {
+            let out = self.turn(&cell, |state, out| state.resume(&cell, out));
+            self.send(out, net, &mut Nobody);
+        }
+    }
+
+    /// Whether other nodes' locks are here, or on their way: nobody else knows of that this node goes.
+    pub fn keeps_others(&self) -> bool {
+        self.all().iter().any(|cell| {
+            let mut state = cell.turn();
+            let lock = state.blade.lock(cell.tag);
+            let keeps = lock.is_some_and(|l| l.right() != Right::None || l.unfinished());
+            state.open(cell);
+            keeps && !state.over && cell.tag.home() != self.me
+        })
+    }
+
+    fn told(&self) -> std::sync::MutexGuard<'_, super::table::Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

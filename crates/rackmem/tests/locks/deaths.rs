@@ -1,0 +1,204 @@
+//! Locks live through the deaths of those who use them, and die with their homes.
+
+use crate::until;
+use rackmem::locked::{Content, Mutex, RwLock};
+use rackmem::{Config, Error, Node, Rack};
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+
+/// A rack of members that can die.
+struct Cluster {
+    config: Config,
+    folder: PathBuf,
+}
+
+impl Cluster {
+    fn new(name: &str, fabric: &str) -> Cluster {
+        let name = format!("rackmem-locks-{name}-{fabric}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        // Ports that were free a moment ago.
+        let sockets = [(); 4].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        let addresses = sockets.map(|socket| format!("\"{}\"", socket.local_addr().unwrap()));
+        let text = format!(
+            "fabric = \"{fabric}\"\nnodes = [{}]\nswitch = {}\nmembership = \"dir:{}\"\nlease_ms = 1500\n\
+             memory = {}\ncache = {}\npatience_ms = 20000",
+            addresses[1..].join(", "),
+            addresses[0],
+            folder.display(),
+            64 << 20,
+            1 << 20,
+        );
+        Cluster {
+            config: Config::parse(&text).unwrap(),
+            folder,
+        }
+    }
+
+    fn start(&self) -> (Rack, [Rack; 3]) {
+        let switch = Rack::serve_switch(&self.config).unwrap();
+        (switch, [0, 1, 2].map(|id| self.node(id)))
+    }
+
+    fn node(&self, id: usize) -> Rack {
+        Rack::join(&self.config, id).unwrap()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Threads of these nodes count by one lock until told to stop, while something happens.
+fn count_while(nodes: &[Node], addr: u64, happens: impl FnOnce(&AtomicU64)) -> u64 {
+    let (stop, counted) = (AtomicBool::new(false), AtomicU64::new(0));
+    struct Stop<'a>(&'a AtomicBool);
+    impl Drop for Stop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, SeqCst);
+        }
+    }
+    std::thread::scope(|scope| {
+        for node in nodes {
+            let (stop, counted) = (&stop, &counted);
+            scope.spawn(move || {
+                let mutex: Mutex<u64> = Mutex::attach(node, addr).unwrap();
+                while !stop.load(SeqCst) {
+                    let mut held = mutex.lock().unwrap();
+                    assert_eq!(held.content(), Content::Current);
+                    held.update(|n| n + 1);
+                    counted.fetch_add(1, SeqCst);
+                }
+            });
+        }
+        let _stop = Stop(&stop);
+        happens(&counted);
+    });
+    counted.into_inner()
+}
+
+#[test]
+fn a_switch_that_dies_takes_no_lock_along() {
+    for fabric in ["udp", "shm"] {
+        let cluster = Cluster::new("switch", fabric);
+        let (switch, racks) = cluster.start();
+        let nodes: Vec<Node> = (0..3).map(|id| racks[id].node(id)).collect();
+        let made: Mutex<u64> = Mutex::create(&nodes[0], 0).unwrap();
+        let mut fresh = None;
+        let counted = count_while(&nodes, made.addr(), |counted| {
+            let more = |than: u64| until(|| counted.load(SeqCst) > than + 300);
+            let rebuilt = || nodes[0].metrics().rebuilds.done;
+            more(0);
+            let before = rebuilt();
+            drop(switch);
+            until(|| rebuilt() > before);
+            more(counted.load(SeqCst));
+            let between = rebuilt();
+            fresh = Some(Rack::serve_switch(&cluster.config).unwrap());
+            until(|| rebuilt() > between);
+            more(counted.load(SeqCst));
+        });
+        assert_eq!(made.lock().unwrap().get(), counted);
+        drop(fresh);
+    }
+}
+
+#[test]
+fn who_enters_after_a_dead_writer_is_told_until_somebody_has_written() {
+    for fabric in ["udp", "shm"] {
+        let cluster = Cluster::new("writer", fabric);
+        let (_switch, [first, second, third]) = cluster.start();
+        let made: RwLock<u64> = RwLock::create(&first.node(0), 1).unwrap();
+        let near: RwLock<u64> = RwLock::attach(&second.node(1), made.addr()).unwrap();
+        let far: RwLock<u64> = RwLock::attach(&third.node(2), made.addr()).unwrap();
+        near.write().unwrap().set(2);
+        // Handed on with 2; what comes after stays with the node that dies.
+        far.write().unwrap().set(3);
+        let token = far.write().unwrap().token();
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| {
+                let held = near.read().unwrap();
+                (held.get(), held.content(), held.token())
+            });
+            let inside = far.write().unwrap();
+            until(|| far.waiting().nodes == 1);
+            drop(third);
+            let (seen, content, fenced) = waits.join().unwrap();
+            assert_eq!((seen, content), (2, Content::OwnerDied));
+            assert!(fenced > token);
+            drop(inside);
+        });
+        assert_eq!(made.read().unwrap().content(), Content::OwnerDied);
+        let mut held = made.write().unwrap();
+        assert_eq!(held.content(), Content::OwnerDied);
+        held.set(4);
+        drop(held);
+        let held = near.read().unwrap();
+        assert_eq!((held.get(), held.content()), (4, Content::Current));
+        // It is back, and the lock is as ever.
+        drop(held);
+        let again = cluster.node(2);
+        let far: RwLock<u64> = RwLock::attach(&again.node(2), made.addr()).unwrap();
+        assert_eq!(far.write().unwrap().update(|n| n + 1), 4);
+        assert_eq!(near.read().unwrap().get(), 5);
+    }
+}
+
+#[test]
+fn a_reader_that_dies_is_not_waited_for() {
+    let cluster = Cluster::new("reader", "udp");
+    let (_switch, [first, second, third]) = cluster.start();
+    let made: RwLock<u64> = RwLock::create(&first.node(0), 1).unwrap();
+    let near: RwLock<u64> = RwLock::attach(&second.node(1), made.addr()).unwrap();
+    let far: RwLock<u64> = RwLock::attach(&third.node(2), made.addr()).unwrap();
+    let here = near.read().unwrap();
+    let _inside = far.read().unwrap();
+    drop(third);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut held = made.write().unwrap();
+            assert_eq!((held.get(), held.content()), (1, Content::Current));
+            held.set(2);
+        });
+        // A thread that is inside stays inside.
+        until(|| first.view().unwrap().live.len() == 2);
+        assert_eq!(here.get(), 1);
+        drop(here);
+    });
+    assert_eq!(near.read().unwrap().get(), 2);
+}
+
+#[test]
+fn a_lock_dies_with_its_home() {
+    let cluster = Cluster::new("home", "udp");
+    let (_switch, [first, second, third]) = cluster.start();
+    let made: Mutex<u64> = Mutex::create(&third.node(2), 1).unwrap();
+    let [near, far] = [(&first, 0), (&second, 1)]
+        .map(|(rack, id)| Mutex::<u64>::attach(&rack.node(id), made.addr()).unwrap());
+    let lost = |error: Option<Error>| matches!(error, Some(Error::NodeLost { node: 2 }));
+    std::thread::scope(|scope| {
+        let inside = near.lock().unwrap();
+        let waits = scope.spawn(|| far.lock().err());
+        until(|| far.waiting().threads == 1);
+        drop(third);
+        assert!(lost(waits.join().unwrap()));
+        drop(inside);
+    });
+    assert!(lost(near.lock().err()) && lost(near.try_lock().err()));
+    let again: Option<Error> = Mutex::<u64>::attach(&first.node(0), made.addr()).err();
+    assert!(lost(again));
+}
+
+#[test]
+fn a_node_that_keeps_locks_does_not_leave() {
+    let cluster = Cluster::new("leave", "udp");
+    let (_switch, [first, _second, third]) = cluster.start();
+    let made: Mutex<u64> = Mutex::create(&first.node(0), 1).unwrap();
+    let far: Mutex<u64> = Mutex::attach(&third.node(2), made.addr()).unwrap();
+    far.lock().unwrap().set(2);
+    assert!(matches!(third.leave(), Err(Error::KeepsLocks { node: 2 })));
+}
