@@ -5,7 +5,7 @@ use super::{Progress, Result, begin};
 use crate::histogram::Histogram;
 use crate::report::Report;
 use rackmem::locked::{LockMetrics, Mutex, RwLock};
-use rackmem::{Fabric, Node, Rack};
+use rackmem::{Fabric, Mode, Node, Rack};
 use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -16,6 +16,8 @@ use std::time::Instant;
 pub struct Options {
     /// Over which fabrics.
     pub fabrics: Vec<Fabric>,
+    /// With the directory at the switch, or at homes.
+    pub mode: Mode,
     /// Locks that are taken for the first time, and hand-overs.
     pub rounds: usize,
     /// Acquisitions of a lock that is here.
@@ -26,6 +28,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             fabrics: vec![Fabric::Inline, Fabric::Udp],
+            mode: Mode::Switch,
             rounds: 2000,
             local: 5_000_000,
         }
@@ -40,7 +43,7 @@ pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
     let mut report = begin("lock")?;
     local(options, &mut report, progress)?;
     for &fabric in &options.fabrics {
-        let rack = Rack::builder(3).fabric(fabric).build()?;
+        let rack = Rack::builder(3).fabric(fabric).mode(options.mode).build()?;
         progress(&format!("{fabric:?}: locks that are idle elsewhere"));
         uncontended(options, &rack, fabric, &mut report)?;
         progress(&format!("{fabric:?}: hand-overs"));
@@ -49,12 +52,8 @@ pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
     Ok(report)
 }
 
-fn name(fabric: Fabric) -> &'static str {
-    match fabric {
-        Fabric::Inline => "inline",
-        Fabric::Shm => "shm",
-        Fabric::Udp => "udp",
-    }
+fn name(options: &Options, fabric: Fabric) -> String {
+    format!("{}/{}", fabric.name(), options.mode.name())
 }
 
 /// The mean time of one call, in nanoseconds: the best of five runs, because whatever disturbs only adds to it.
@@ -119,7 +118,7 @@ fn uncontended(options: &Options, rack: &Rack, fabric: Fabric, report: &mut Repo
         drop(lock.lock()?);
         times.record(began.elapsed().as_nanos() as u64);
     }
-    let case = format!("{}/uncontended", name(fabric));
+    let case = format!("{}/uncontended", name(options, fabric));
     add(report, &case, &times, fabric)?;
     let all = node.lock_metrics();
     let each = (all.requests - before.requests) as f64 / locks.len() as f64;
@@ -170,7 +169,7 @@ fn hand_over(options: &Options, rack: &Rack, fabric: Fabric, report: &mut Report
     for played in played {
         times.merge(&played?);
     }
-    let case = format!("{}/hand-over", name(fabric));
+    let case = format!("{}/hand-over", name(options, fabric));
     add(report, &case, &times, fabric)?;
     let after = sum(&nodes);
     let count = |of: fn(&LockMetrics) -> u64| {

@@ -333,3 +333,19 @@ fn a_packet_carries_a_version_of_64_bits() {
         assert_eq!(version(&with_version(header, number)), number);
     }
 }
+
+#[test]
+fn what_a_switch_had_survives_the_wire() {
+    use rackmem_proto::gcp::Entry;
+    for mode in [Mode::Shared, Mode::Modified] {
+        for reason in [Reason::None, Reason::OwnerDied, Reason::Lost] {
+            let mut entry = Entry::default();
+            entry.state.mode = mode;
+            entry.state.reason = reason;
+            (entry.state.holder, entry.state.keeper) = (31, 7);
+            let tag = Tag(0x0003_0000_0200_0040);
+            let record = entry.to_record(tag, EPOCH);
+            assert_eq!(Entry::from_record(record), (tag, EPOCH, entry));
+        }
+    }
+}

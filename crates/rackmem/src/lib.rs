@@ -66,7 +66,7 @@ pub use migration::Migration;
 pub use node::Node;
 pub use rack::Rack;
 pub use rackmem_fabric::{BadFaults, End, FaultControl, FaultCounts, Faults, PacketCounts};
-pub use rackmem_proto::switch::Resources;
+pub use rackmem_proto::switch::{LockCounters, Resources};
 pub use rackmem_proto::wire::Kind;
 pub use rebuilding::RebuildMetrics;
 pub use shared::{Shared, Value};

@@ -264,6 +264,7 @@ impl State {
                     }
                     Stream::Copies if is_report(&record) => agents.locks.note(from, record),
                     Stream::Copies => home.note_copy(from, record),
+                    Stream::Entries if is_report(&record) => agents.locks.note_switch(record),
                     Stream::Entries => home.note_registers(record),
                     Stream::Ready => {}
                 }

@@ -2,11 +2,12 @@
 
 use crate::data_plane::DataPlane;
 use crate::kernel::{KernelMetrics, KernelPlace};
+use crate::locked::{Locks, SwitchLocks};
 use rackmem_fabric::{Body, Handler, Net, Nobody, PacketCounts, PacketStats, Receiver};
 use rackmem_proto::Dest;
 use rackmem_proto::flowcc::{Members, Next, Rebuild};
 use rackmem_proto::membership::View;
-use rackmem_proto::switch::{Resources, SwitchCounters};
+use rackmem_proto::switch::{LockCounters, Resources, SwitchCounters};
 use rackmem_proto::wire::{Header, Kind, Tag, records_that_fit};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -18,6 +19,8 @@ pub struct SoftSwitch {
     /// Records that fit into a packet.
     fit: usize,
     packets: PacketStats,
+    /// The directory of locks that it serves.
+    locks: SwitchLocks,
     /// Its part while the directory is made anew.
     rebuild: Mutex<Option<(View, Rebuild)>>,
     /// What to do when somebody shows that there is a newer epoch.
@@ -33,6 +36,7 @@ impl SoftSwitch {
     ) -> Self {
         SoftSwitch {
             fit: records_that_fit(body),
+            locks: SwitchLocks::new(program.epoch()),
             program: Mutex::new(program),
             place,
             packets: PacketStats::default(),
@@ -48,6 +52,11 @@ impl SoftSwitch {
     /// What it has done so far.
     pub fn counters(&self) -> SwitchCounters {
         self.program().counters()
+    }
+
+    /// What it has done for locks so far.
+    pub fn lock_counters(&self) -> LockCounters {
+        self.locks.counters()
     }
 
     /// Entries it owns.
@@ -96,6 +105,8 @@ impl SoftSwitch {
     /// Starts to serve, by the first view that it has of its rack.
     pub(crate) fn begin(&self, view: &View) {
         self.program().reset(view.epoch, view.shadow);
+        self.locks.enter(view.epoch);
+        self.locks.done();
     }
 
     /// Lives by a view: in a new epoch it tells homes what it has, and starts over when all are ready.
@@ -110,7 +121,8 @@ impl SoftSwitch {
         {
             *ours = *view;
         } else if view.epoch != program.epoch() {
-            return Self::enter(&mut rebuild, &mut **program, view, self.fit);
+            self.locks.enter(view.epoch);
+            return Self::enter(&mut rebuild, &mut **program, view, self.fit, &self.locks);
         }
         if view.epoch == program.epoch() {
             program.set_shadow(view.shadow);
@@ -122,6 +134,7 @@ impl SoftSwitch {
         program: &mut dyn DataPlane,
         view: &View,
         fit: usize,
+        locks: &SwitchLocks,
     ) {
         if view.founders.is_empty() {
             return program.reset(view.epoch, view.shadow);
@@ -132,7 +145,12 @@ impl SoftSwitch {
             founders: view.founders,
             switch: true,
         };
-        let member = Rebuild::switch(members, fit, |home| program.entries_of(home));
+        let entries = |home| {
+            let mut entries = program.entries_of(home);
+            entries.extend(locks.entries_of(home));
+            entries
+        };
+        let member = Rebuild::switch(members, fit, entries);
         *rebuild = Some((*view, member));
     }
 
@@ -154,6 +172,7 @@ impl SoftSwitch {
         let mut program = self.program();
         if member.next() == Next::Done && program.frozen() {
             program.reset(view.epoch, view.shadow);
+            self.locks.done();
         }
         drop(program);
         if let Some(ack) = ack {
@@ -188,7 +207,11 @@ impl Handler for SoftSwitch {
         if header.kind == Kind::ReadTags {
             return self.tell_tags(net, header, reply);
         }
-        let outputs = self.program().handle(header, &body);
+        let outputs = match Locks::concerns(header.kind) {
+            true if body.is_empty() => self.locks.handle(header),
+            true => return,
+            false => self.program().handle(header, &body),
+        };
         for output in outputs.iter() {
             for (to, header) in output.copies() {
                 net.send(to, &header, Body::None, reply);

@@ -82,6 +82,49 @@ impl Report {
     }
 }
 
+impl Entry {
+    /// As a record: of what a switch had in that epoch, this is what a home decides by.
+    pub fn to_record(self, tag: Tag, epoch: u32) -> Record {
+        let State {
+            holder,
+            keeper,
+            mode,
+            reason,
+            ..
+        } = self.state;
+        let reason = match reason {
+            Reason::OwnerDied => 4,
+            Reason::Lost => 8,
+            _ => 0,
+        };
+        Record {
+            tag: Tag(tag.0 & !BITS | u64::from(mode == Mode::Modified) | reason),
+            word: u64::from(epoch) << 16 | u64::from(holder) << 8 | u64::from(keeper),
+        }
+    }
+
+    /// From a record, and of which epoch it is. Versions and sharers are not in it.
+    pub fn from_record(record: Record) -> (Tag, u32, Entry) {
+        let state = State {
+            holder: (record.word >> 8) as u8,
+            keeper: record.word as u8,
+            mode: match record.tag.0 & 1 {
+                0 => Mode::Shared,
+                _ => Mode::Modified,
+            },
+            reason: match record.tag.0 & 12 {
+                4 => Reason::OwnerDied,
+                8 => Reason::Lost,
+                _ => Reason::None,
+            },
+            ..State::default()
+        };
+        let sharers = Copyset::EMPTY;
+        let epoch = (record.word >> 16) as u32;
+        (Tag(record.tag.0 & !BITS), epoch, Entry { state, sharers })
+    }
+}
+
 impl Lock {
     /// What this node tells the lock's home.
     pub(super) fn report(&self) -> Report {

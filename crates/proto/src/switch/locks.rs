@@ -166,6 +166,18 @@ impl LockProgram {
         self.ways.iter().find_map(way)
     }
 
+    /// All locks that are here, for the control plane.
+    pub fn entries(&self) -> impl Iterator<Item = (Tag, Entry)> {
+        self.ways.iter().flat_map(|way| {
+            let tags = way.tag.items().iter().enumerate();
+            tags.filter(|(_, tag)| **tag != FREE).map(|(at, tag)| {
+                let state = way.state.items()[at];
+                let sharers = Copyset(way.sharers.items()[at]);
+                (Tag(tag & !1), Entry { state, sharers })
+            })
+        })
+    }
+
     /// Forgets everything: a new epoch, whose homes place their locks again.
     pub fn reset(&mut self, epoch: u32) {
         let sets = self.ways[0].tag.len();

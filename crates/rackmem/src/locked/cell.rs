@@ -10,9 +10,10 @@ use super::seat::{Content, Pass, Seat};
 use crate::memory::zeroed_words;
 use crate::rebuilding::bytes;
 use rackmem_fabric::{Body, words};
+use rackmem_proto::Outputs;
 use rackmem_proto::gcp::{
-    Access, Blade, BladeCounters, Body as Carries, Entered, Event, Lock, LockDirectory, Report,
-    Right, Steps,
+    Access, Blade, BladeCounters, Body as Carries, Entered, Event, Lock, LockDirectory, LockPlace,
+    Report, Right, Steps,
 };
 use rackmem_proto::wire::{Dest, Header, Kind, NodeId, Reason, Record, Tag};
 use std::collections::VecDeque;
@@ -199,7 +200,7 @@ impl State {
 
     /// Whether something is under way that may have to be asked for again.
     pub fn busy(&self, cell: &Cell) -> bool {
-        !self.over && self.lock(cell).is_some_and(Lock::unfinished)
+        !self.over && (self.placing(cell) || self.lock(cell).is_some_and(Lock::unfinished))
     }
 
     /// Acquisitions and packets so far.
@@ -294,14 +295,33 @@ impl State {
         self.settle_here(&mut turn);
     }
 
-    /// Asks again for what has not come. `false`: nothing is under way.
-    pub fn retry(&mut self, cell: &Cell, out: &mut Outbox) -> bool {
+    /// Whether the switch has been asked to serve the lock, and has not answered.
+    fn placing(&self, cell: &Cell) -> bool {
+        let place = self.directory.as_ref().and_then(|d| d.entry(cell.tag));
+        place.is_some_and(|(_, place)| place == LockPlace::Placing)
+    }
+
+    /// Asks the switch to serve the lock, until it has answered.
+    pub fn place(&mut self, cell: &Cell, out: &mut Outbox) {
+        let mut outputs = Outputs::default();
+        if let Some(directory) = &mut self.directory {
+            directory.place(cell.tag, &mut outputs);
+        }
+        for (to, header) in outputs.iter().flat_map(|output| output.copies()) {
+            out.packet(to, header, Payload::None);
+        }
+    }
+
+    /// Asks again for what has not come.
+    pub fn retry(&mut self, cell: &Cell, out: &mut Outbox) {
+        if self.placing(cell) {
+            self.place(cell, out);
+        }
         let mut steps = Steps::new();
-        let waits = self.blade.retry(cell.tag, &mut steps);
+        self.blade.retry(cell.tag, &mut steps);
         let mut turn = Turn::new(cell, out);
         self.run(steps, None, &mut turn);
         self.settle_here(&mut turn);
-        waits
     }
 
     /// Does what the protocol has decided elsewhere.

@@ -5,16 +5,35 @@
 
 use super::cell::{Cell, State};
 use super::outbox::Outbox;
-use super::table::Locks;
+use super::table::{Locks, Told};
 use rackmem_fabric::{Net, Nobody};
-use rackmem_proto::gcp::{Report, Right, Steps};
+use rackmem_proto::gcp::{Entry, Report, Right, Steps};
 use rackmem_proto::membership::View;
-use rackmem_proto::wire::{Copyset, NodeId, Record};
+use rackmem_proto::wire::{Copyset, NodeId, Record, Tag};
 use std::sync::{Arc, PoisonError};
 
 /// What tells a report on a lock from a copy of a block: the top bit of a word, which in a lock's age would be that of
 /// an epoch that no rack lives to see.
 const REPORT: u64 = 1 << 63;
+
+fn mark(record: Record) -> Record {
+    Record {
+        word: record.word | REPORT,
+        ..record
+    }
+}
+
+fn unmark(record: Record) -> Record {
+    Record {
+        word: record.word & !REPORT,
+        ..record
+    }
+}
+
+/// What a surviving switch tells of a lock that it served.
+pub(super) fn switch_record(tag: Tag, epoch: u32, entry: Entry) -> Record {
+    mark(entry.to_record(tag, epoch))
+}
 
 /// Whether a record is a report on a lock.
 pub(crate) fn is_report(record: &Record) -> bool {
@@ -24,10 +43,10 @@ pub(crate) fn is_report(record: &Record) -> bool {
 impl State {
     /// What was under way is over. What this node has of the lock is noted for its home, once for all epochs until one has
     /// begun: after the first it is not known any more that a release was under way.
-    fn enter_epoch(&mut self, epoch: u32, live: Copyset) {
+    fn enter_epoch(&mut self, epoch: u32, live: Copyset, switch: bool) {
         let report = self.blade.reports().next().map(|(_, report)| report);
         self.report = self.report.or(report);
-        self.blade.enter_epoch(epoch, live, false);
+        self.blade.enter_epoch(epoch, live, switch);
         self.pace.rest();
     }
 
@@ -41,7 +60,7 @@ impl State {
     }
 
     /// Makes the directory's entry anew from what nodes have told.
-    fn settle(&mut self, view: &View, gone: Copyset, me: NodeId, told: &[(NodeId, Report)]) {
+    fn settle(&mut self, cell: &Cell, view: &View, gone: Copyset, told: &Told) {
         // A lock that was made in this epoch has been served in it.
         if self.settled == view.epoch {
             return;
@@ -49,20 +68,30 @@ impl State {
         let Some(directory) = &mut self.directory else {
             return;
         };
+        // What a switch had before the entry was made last says nothing.
+        let served = self.settled;
         self.settled = view.epoch;
         let live = Copyset(view.founders.0 & !gone.0);
-        let own = self.report.map(|report| (me, report));
+        let own = self.report.map(|report| (cell.tag.home(), report));
+        let others = told.nodes.get(&cell.tag).into_iter().flatten();
         let tell = |_, each: &mut dyn FnMut(NodeId, Report)| {
-            for (node, report) in told.iter().copied().chain(own) {
+            for (node, report) in others.clone().copied().chain(own) {
                 each(node, report);
             }
         };
-        directory.enter_epoch(view.epoch, live, !gone.is_empty(), tell, |_| None);
+        let switch = |tag| {
+            let had = told.switch.get(&tag).filter(|had| had.0 == served);
+            had.map(|had| had.1)
+        };
+        directory.enter_epoch(view.epoch, live, !gone.is_empty(), tell, switch);
     }
 
     /// All directories are made: asks for what threads wait for.
-    fn resume(&mut self, cell: &Cell, out: &mut Outbox) {
+    fn resume(&mut self, cell: &Cell, switch: bool, out: &mut Outbox) {
         self.report = None;
+        if switch {
+            self.place(cell, out);
+        }
         let mut steps = Steps::new();
         self.blade.resume(cell.tag, &mut steps);
         self.follow(cell, steps, out);
@@ -74,14 +103,15 @@ impl Locks {
     pub fn enter(&self, view: &View) {
         for cell in self.all() {
             let mut state = cell.turn();
-            state.enter_epoch(view.epoch, view.founders.with(cell.tag.home()));
+            let live = view.founders.with(cell.tag.home());
+            state.enter_epoch(view.epoch, live, view.switch.is_some());
             state.open(&cell);
         }
     }
 
     /// Locks whose home is not what it was are gone. What nodes told for an epoch that was cut off is told again.
     pub fn forget(&self, gone: Copyset) {
-        self.told().clear();
+        *self.told() = Told::default();
         for shard in &self.shards {
             let mut cells = shard.write().unwrap_or_else(PoisonError::into_inner);
             cells.retain(|tag, cell| {
@@ -108,20 +138,23 @@ impl Locks {
         };
         let abroad = self.all().into_iter().filter(|c| c.tag.home() != self.me);
         let records = abroad.filter_map(report);
-        let mark = |record: Record| Record {
-            word: record.word | REPORT,
-            ..record
-        };
         records.map(mark).collect()
     }
 
     /// A node has told something of a lock.
     pub fn note(&self, from: NodeId, record: Record) {
-        let (tag, report) = Report::from_record(Record {
-            word: record.word & !REPORT,
-            ..record
-        });
-        self.told().entry(tag).or_default().push((from, report));
+        let (tag, report) = Report::from_record(unmark(record));
+        self.told()
+            .nodes
+            .entry(tag)
+            .or_default()
+            .push((from, report));
+    }
+
+    /// The switch has told what it had of a lock.
+    pub fn note_switch(&self, record: Record) {
+        let (tag, epoch, entry) = Entry::from_record(unmark(record));
+        self.told().switch.insert(tag, (epoch, entry));
     }
 
     /// Makes the entries of locks whose home this is anew; `gone` are the nodes that have died or started again since they
@@ -129,9 +162,8 @@ impl Locks {
     pub fn settle(&self, view: &View, gone: Copyset) {
         let told = std::mem::take(&mut *self.told());
         for cell in self.all() {
-            let told = told.get(&cell.tag).map_or(&[][..], Vec::as_slice);
             let mut state = cell.turn();
-            state.settle(view, gone, self.me, told);
+            state.settle(&cell, view, gone, &told);
             state.open(&cell);
         }
     }
@@ -139,7 +171,8 @@ impl Locks {
     /// The rack goes on.
     pub fn resume(&self, net: &dyn Net) {
         for cell in self.all() {
-            let out = self.turn(&cell, |state, out| state.resume(&cell, out));
+            let switch = self.standing.switch();
+            let out = self.turn(&cell, |state, out| state.resume(&cell, switch, out));
             self.send(out, net, &mut Nobody);
         }
     }
@@ -155,7 +188,7 @@ impl Locks {
         })
     }
 
-    fn told(&self) -> std::sync::MutexGuard<'_, super::table::Told> {
+    fn told(&self) -> std::sync::MutexGuard<'_, Told> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -49,9 +49,11 @@ impl Handle {
         fill: impl FnOnce(&[AtomicU64]),
     ) -> Result<Self> {
         let cell = locks(node).open(Tag(addr), what.len, |cell| fill(cell.words()))?;
-        what.write(node, addr)?;
         let node = node.clone();
-        Ok(Handle { node, cell })
+        let handle = Handle { node, cell };
+        handle.send(locks(&handle.node).place(&handle.cell));
+        what.write(&handle.node, addr)?;
+        Ok(handle)
     }
 
     /// A lock that exists.

@@ -24,7 +24,8 @@
 //! | [`RangesLock`] | a list of byte ranges, likewise |
 //! | [`Lock`] | nothing but what its users agree on |
 //!
-//! The protocol is GCP; `docs/protocols/gcp.md` explains it. Its directory is at the lock's home, the node that has made it.
+//! The protocol is GCP; `docs/protocols/gcp.md` explains it. Its directory is at the rack's switch, as far as that has room, or else at the
+//! lock's home, the node that has made it.
 //!
 //! - **Order**: what a thread sees inside is what the last writer left. Nodes are served in the order in which the directory
 //!   heard of them. Inside a node threads are served in the order in which they came, and while another node waits the lock
@@ -52,6 +53,7 @@ mod pace;
 mod ranges;
 mod rwlock;
 mod seat;
+mod switch;
 mod table;
 
 pub use cell::Waiting;
@@ -62,6 +64,7 @@ pub use seat::Content;
 pub use table::LockMetrics;
 
 pub(crate) use epoch::is_report;
+pub(crate) use switch::SwitchLocks;
 pub(crate) use table::Locks;
 
 use rackmem_proto::gcp::MAX_REGIONS;

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::standing::Standing;
 use rackmem_fabric::{Body, Net, Nobody, Receiver};
 use rackmem_proto::gcp::{
-    Blade, BladeConfig, BladeCounters, LockDirectory, MAX_LOCKED, Region, Regions, Report,
+    Blade, BladeConfig, BladeCounters, Entry, LockDirectory, MAX_LOCKED, Region, Regions, Report,
 };
 use rackmem_proto::wire::{Header, Kind, NodeId, Tag};
 use std::collections::HashMap;
@@ -23,8 +23,14 @@ const SHARDS: usize = 64;
 
 type Shard = RwLock<HashMap<Tag, Arc<Cell>>>;
 
-/// What nodes have told of locks.
-pub(super) type Told = HashMap<Tag, Vec<(NodeId, Report)>>;
+/// What others have told of locks whose home this is, while an epoch begins.
+#[derive(Default)]
+pub(super) struct Told {
+    /// Nodes.
+    pub nodes: HashMap<Tag, Vec<(NodeId, Report)>>,
+    /// The switch, if it has survived, of those that it served, and in which epoch.
+    pub switch: HashMap<Tag, (u32, Entry)>,
+}
 
 /// What a node's locks have cost so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -48,11 +54,10 @@ pub struct LockMetrics {
 /// See the module.
 pub(crate) struct Locks {
     pub(super) me: NodeId,
-    /// What others have told of locks whose home this is, while an epoch begins.
     pub(super) told: Mutex<Told>,
     /// Bytes of body that packets have room for.
     room: usize,
-    standing: Arc<Standing>,
+    pub(super) standing: Arc<Standing>,
     pub(super) shards: Box<[Shard]>,
     pub(super) known: AtomicUsize,
     /// Those with something under way that may have to be asked for again.
@@ -132,7 +137,7 @@ impl Locks {
         let mut blade = Blade::new(BladeConfig {
             node: self.me,
             epoch,
-            switch: false,
+            switch: self.standing.switch(),
             cohort: COHORT,
             locks: 1,
         });
@@ -217,6 +222,15 @@ impl Locks {
             keep
         });
         self.busy().append(&mut cells);
+    }
+
+    /// The switch may serve a lock that has been made here, if there is one.
+    pub(super) fn place(&self, cell: &Arc<Cell>) -> Outbox {
+        self.turn(cell, |state, out| {
+            if self.standing.switch() {
+                state.place(cell, out);
+            }
+        })
     }
 
     /// Asks again for what has not come to one lock in time.

@@ -1,8 +1,8 @@
 //! What handles promise.
 
-use crate::{NODES, rack, until};
+use crate::{MODES, NODES, rack, until};
 use rackmem::locked::{Lock, Mutex, RangesLock, RwLock, Waiting};
-use rackmem::{Error, Fabric};
+use rackmem::{Error, Fabric, Mode};
 use std::sync::Mutex as Local;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const SHORT: Duration = Duration::from_millis(5);
 #[test]
 fn a_wait_ends_in_time_and_disturbs_nobody() {
     for fabric in [Fabric::Inline, Fabric::Udp] {
-        let rack = rack(fabric, None);
+        let rack = rack(fabric, Mode::Switch, None);
         let made: Mutex<u64> = Mutex::create(&rack.node(0), 1).unwrap();
         let far: Mutex<u64> = Mutex::attach(&rack.node(2), made.addr()).unwrap();
         let held = made.lock().unwrap();
@@ -28,7 +28,7 @@ fn a_wait_ends_in_time_and_disturbs_nobody() {
 
 #[test]
 fn trying_takes_what_is_here_and_nothing_else() {
-    let rack = rack(Fabric::Inline, None);
+    let rack = rack(Fabric::Inline, Mode::Switch, None);
     let near: RwLock<u64> = RwLock::create(&rack.node(0), 1).unwrap();
     let far: RwLock<u64> = RwLock::attach(&rack.node(1), near.addr()).unwrap();
     assert!(far.try_write().unwrap().is_none() && far.try_read().unwrap().is_none());
@@ -41,7 +41,7 @@ fn trying_takes_what_is_here_and_nothing_else() {
 
 #[test]
 fn names_and_addresses_lead_every_node_to_the_same_lock() {
-    let rack = rack(Fabric::Udp, None);
+    let rack = rack(Fabric::Udp, Mode::Switch, None);
     std::thread::scope(|scope| {
         for node in rack.nodes() {
             scope.spawn(move || {
@@ -66,7 +66,7 @@ fn names_and_addresses_lead_every_node_to_the_same_lock() {
 #[test]
 fn a_lock_over_ranges_moves_them_together() {
     for fabric in [Fabric::Inline, Fabric::Udp] {
-        let rack = rack(fabric, None);
+        let rack = rack(fabric, Mode::Switch, None);
         let node = rack.node(0);
         let (near, far) = (
             node.alloc_bytes(4096).unwrap(),
@@ -93,14 +93,18 @@ fn a_lock_over_ranges_moves_them_together() {
         held.read(far, &mut five).unwrap();
         assert_eq!(five, [1, 2, 3, 4, 5]);
     }
-    let rack = rack(Fabric::Inline, None);
+    let rack = rack(Fabric::Inline, Mode::Switch, None);
     let bad = |list: &[(u64, usize)]| RangesLock::create(&rack.node(0), list).is_err();
     assert!(bad(&[(0, 8), (4, 8)]) && bad(&[(0, 0)]) && bad(&[(0, 65_537)]));
 }
 
 #[test]
 fn another_node_has_its_turn_however_many_wait_here() {
-    let rack = rack(Fabric::Inline, None);
+    MODES.into_iter().for_each(a_turn);
+}
+
+fn a_turn(mode: Mode) {
+    let rack = rack(Fabric::Inline, mode, None);
     let home: Lock = Mutex::create(&rack.node(0), ()).unwrap();
     let here: Lock = Mutex::attach(&rack.node(1), home.addr()).unwrap();
     let there: Lock = Mutex::attach(&rack.node(2), home.addr()).unwrap();
@@ -131,7 +135,7 @@ fn another_node_has_its_turn_however_many_wait_here() {
 
 #[test]
 fn who_panics_inside_leaves() {
-    let rack = rack(Fabric::Inline, None);
+    let rack = rack(Fabric::Inline, Mode::Switch, None);
     let made: Mutex<u64> = Mutex::create(&rack.node(0), 1).unwrap();
     let other: Mutex<u64> = Mutex::attach(&rack.node(1), made.addr()).unwrap();
     let panics = std::thread::spawn(move || {
@@ -146,7 +150,7 @@ fn who_panics_inside_leaves() {
 #[test]
 fn the_end_of_a_rack_ends_every_wait() {
     for fabric in [Fabric::Inline, Fabric::Udp] {
-        let rack = rack(fabric, None);
+        let rack = rack(fabric, Mode::Switch, None);
         let made: Mutex<u64> = Mutex::create(&rack.node(0), 1).unwrap();
         let far: Mutex<u64> = Mutex::attach(&rack.node(1), made.addr()).unwrap();
         let _held = made.lock().unwrap();

@@ -1,6 +1,6 @@
 //! Nobody is inside together with a writer, and what is seen inside is what the last writer left.
 
-use crate::{FABRICS, NODES, ROUGH, rack};
+use crate::{FABRICS, MODES, NODES, ROUGH, check_switch, rack};
 use rackmem::locked::{Mutex, RwLock};
 use rackmem::{Fabric, Rack};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
@@ -81,38 +81,29 @@ fn readers_and_writers(rack: &Rack, turns: usize) {
     assert_eq!(count(&made.read().unwrap().get()), written.into_inner());
 }
 
-fn turns(fabric: Fabric) -> usize {
-    if fabric == Fabric::Inline { 5000 } else { 300 }
-}
-
-#[test]
-fn writers_exclude_each_other_on_every_fabric() {
-    for fabric in FABRICS {
-        writers(&rack(fabric, None), turns(fabric));
+/// On good networks, and on bad ones.
+fn everywhere(play: impl Fn(&Rack, usize)) {
+    for mode in MODES {
+        for fabric in FABRICS {
+            let rack = rack(fabric, mode, None);
+            play(&rack, if fabric == Fabric::Inline { 4000 } else { 200 });
+            check_switch(&rack);
+        }
+        for fabric in [Fabric::Udp, Fabric::Shm] {
+            let rack = rack(fabric, mode, Some(ROUGH));
+            play(&rack, 80);
+            assert!(rack.faults().unwrap().counts().lost > 0);
+            check_switch(&rack);
+        }
     }
 }
 
 #[test]
-fn writers_exclude_each_other_on_bad_networks() {
-    for fabric in [Fabric::Udp, Fabric::Shm] {
-        let rack = rack(fabric, Some(ROUGH));
-        writers(&rack, 100);
-        assert!(rack.faults().unwrap().counts().lost > 0);
-    }
+fn writers_exclude_each_other() {
+    everywhere(writers);
 }
 
 #[test]
-fn writers_exclude_readers_on_every_fabric() {
-    for fabric in FABRICS {
-        readers_and_writers(&rack(fabric, None), turns(fabric));
-    }
-}
-
-#[test]
-fn writers_exclude_readers_on_bad_networks() {
-    for fabric in [Fabric::Udp, Fabric::Shm] {
-        let rack = rack(fabric, Some(ROUGH));
-        readers_and_writers(&rack, 100);
-        assert!(rack.faults().unwrap().counts().lost > 0);
-    }
+fn writers_exclude_readers() {
+    everywhere(readers_and_writers);
 }

@@ -1,6 +1,6 @@
 //! What threads are told through locks, all together, is what one memory could have told them.
 
-use crate::{NODES, ROUGH, rack};
+use crate::{FABRICS, MODES, NODES, ROUGH, rack};
 use rackmem::locked::RwLock;
 use rackmem::{Fabric, Rack};
 use rackmem_sim::history::{Call, Operation, Recorder, Reply};
@@ -62,9 +62,10 @@ fn record(rack: &Rack) -> Vec<Operation> {
 
 #[test]
 fn histories_are_linearizable() {
-    for fabric in [Fabric::Inline, Fabric::Udp, Fabric::Shm] {
+    let on = |mode| FABRICS.map(|fabric| (fabric, mode));
+    for (fabric, mode) in MODES.map(on).into_iter().flatten() {
         let faults = (fabric != Fabric::Inline).then_some(ROUGH);
-        let history = record(&rack(fabric, faults));
+        let history = record(&rack(fabric, mode, faults));
         assert_eq!(history.len(), THREADS * OPERATIONS);
         match check(&history, Limits::default()) {
             Verdict::Linearizable(summary) => assert_eq!(summary.keys, LOCKS),

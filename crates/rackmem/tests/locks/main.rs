@@ -6,7 +6,7 @@ mod exclusion;
 mod history;
 mod packets;
 
-use rackmem::{Fabric, Faults, Rack};
+use rackmem::{Fabric, Faults, Mode, Rack};
 use std::time::{Duration, Instant};
 
 const NODES: usize = 3;
@@ -22,9 +22,22 @@ const ROUGH: Faults = Faults {
     ..Faults::NONE
 };
 
-fn rack(fabric: Fabric, faults: Option<Faults>) -> Rack {
+/// With the directory at the switch, and at homes.
+const MODES: [Mode; 2] = [Mode::Switch, Mode::HomeOnly];
+
+/// Whether the switch has served locks, if there is one, and kept the rules of its pipeline.
+fn check_switch(rack: &Rack) {
+    if let Some(switch) = rack.switch() {
+        let counters = switch.lock_counters();
+        assert!(counters.served > 0, "{counters:?}");
+        assert_eq!(counters.violations, 0);
+    }
+}
+
+fn rack(fabric: Fabric, mode: Mode, faults: Option<Faults>) -> Rack {
     let rack = Rack::builder(NODES)
         .fabric(fabric)
+        .mode(mode)
         .mtu(1500)
         .cache(1 << 20)
         .memory(64 << 20);

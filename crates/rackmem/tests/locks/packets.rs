@@ -1,12 +1,12 @@
 //! What locks cost, counted.
 
-use crate::rack;
-use rackmem::Fabric;
+use crate::{MODES, check_switch, rack};
 use rackmem::locked::{LockMetrics, Mutex};
+use rackmem::{Fabric, Mode};
 
 #[test]
 fn a_lock_that_stays_costs_no_packet() {
-    let rack = rack(Fabric::Inline, None);
+    let rack = rack(Fabric::Inline, Mode::Switch, None);
     let made: Mutex<u64> = Mutex::create(&rack.node(0), 0).unwrap();
     let far: Mutex<u64> = Mutex::attach(&rack.node(1), made.addr()).unwrap();
     far.lock().unwrap().set(1);
@@ -25,7 +25,11 @@ fn a_lock_that_stays_costs_no_packet() {
 
 #[test]
 fn a_hand_over_is_one_request_and_one_release() {
-    let rack = rack(Fabric::Inline, None);
+    MODES.into_iter().for_each(count_hand_overs);
+}
+
+fn count_hand_overs(mode: Mode) {
+    let rack = rack(Fabric::Inline, mode, None);
     let made: Mutex<[u64; 100]> = Mutex::create(&rack.node(0), [0; 100]).unwrap();
     let nodes = [rack.node(1), rack.node(2)];
     let handles = nodes
@@ -47,4 +51,5 @@ fn a_hand_over_is_one_request_and_one_release() {
         assert_eq!(after.releases - before.releases, 50);
         assert_eq!((after.denied, after.local), (before.denied, before.local));
     }
+    check_switch(&rack);
 }
