@@ -5,7 +5,9 @@ use rackmem::locked::{Content, Mutex, RwLock};
 use rackmem::{Config, Error, Node, Rack};
 use std::net::UdpSocket;
 use std::path::PathBuf;
+use std::sync::Mutex as Local;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
 
 /// A rack of members that can die.
 struct Cluster {
@@ -23,7 +25,7 @@ impl Cluster {
         let sockets = [(); 4].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         let addresses = sockets.map(|socket| format!("\"{}\"", socket.local_addr().unwrap()));
         let text = format!(
-            "fabric = \"{fabric}\"\nnodes = [{}]\nswitch = {}\nmembership = \"dir:{}\"\nlease_ms = 1500\n\
+            "fabric = \"{fabric}\"\nnodes = [{}]\nswitch = {}\nmembership = \"dir:{}\"\nlease_ms = 3000\n\
              memory = {}\ncache = {}\npatience_ms = 20000",
             addresses[1..].join(", "),
             addresses[0],
@@ -201,4 +203,91 @@ fn a_node_that_keeps_locks_does_not_leave() {
     let far: Mutex<u64> = Mutex::attach(&third.node(2), made.addr()).unwrap();
     far.lock().unwrap().set(2);
     assert!(matches!(third.leave(), Err(Error::KeepsLocks { node: 2 })));
+}
+
+/// What a thread has seen inside.
+struct Seen {
+    node: u16,
+    token: u64,
+    value: u64,
+    content: Content,
+}
+
+/// Counts by one lock until told to stop or until the node dies, and says what it sees each time.
+fn tell(node: &Node, addr: u64, stop: &AtomicBool, seen: &Local<Vec<Seen>>) {
+    let Ok(mutex) = Mutex::<u64>::attach(node, addr) else {
+        return;
+    };
+    while !stop.load(SeqCst) {
+        let Ok(mut held) = mutex.lock() else { return };
+        let value = held.get();
+        held.set(value + 1);
+        seen.lock().unwrap().push(Seen {
+            node: node.id(),
+            token: held.token(),
+            value,
+            content: held.content(),
+        });
+        drop(held);
+        // The record is to stay short while a node has the lock for itself.
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+#[test]
+fn nodes_that_die_one_after_the_other_leave_one_history() {
+    let cluster = Cluster::new("history", "udp");
+    let (_switch, [first, second, third]) = cluster.start();
+    let made: Mutex<u64> = Mutex::create(&first.node(0), 0).unwrap();
+    let (stop, seen) = (AtomicBool::new(false), Local::new(Vec::new()));
+    std::thread::scope(|scope| {
+        let work = |node: Node| {
+            let (addr, stop, seen) = (made.addr(), &stop, &seen);
+            scope.spawn(move || tell(&node, addr, stop, seen));
+        };
+        let by = |node: u16| {
+            let seen = seen.lock().unwrap();
+            seen.iter().filter(|seen| seen.node == node).count()
+        };
+        let all_work = |before: [usize; 3]| {
+            until(|| (0..3).all(|node| by(node) > before[usize::from(node)] + 30));
+        };
+        work(first.node(0));
+        let mut racks = [(1, second), (2, third)].map(Some);
+        for _ in 0..2 {
+            for slot in &mut racks {
+                let (id, rack) = slot.take().unwrap();
+                work(rack.node(id));
+                *slot = Some((id, rack));
+            }
+            all_work([0, 1, 2].map(by));
+            for slot in &mut racks {
+                let (id, rack) = slot.take().unwrap();
+                drop(rack);
+                let before = by(0);
+                until(|| by(0) > before + 30);
+                *slot = Some((id, cluster.node(id)));
+            }
+        }
+        stop.store(true, SeqCst);
+    });
+    let seen = seen.into_inner().unwrap();
+    let mut last = &seen[0];
+    let mut told = 0;
+    for now in &seen[1..] {
+        // Who was inside when its node died may tell of it late; it has been fenced.
+        if now.token < last.token {
+            assert_ne!(now.node, 0);
+            continue;
+        }
+        match now.content {
+            Content::Current => assert_eq!(now.value, last.value + 1, "not what was left"),
+            content => {
+                assert!(now.value <= last.value + 1, "{content:?}");
+                told += 1;
+            }
+        }
+        last = now;
+    }
+    eprintln!("{} entries, {told} of them told of a death", seen.len());
 }
