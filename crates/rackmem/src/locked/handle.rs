@@ -135,11 +135,26 @@ impl Handle {
     #[inline]
     pub fn enter(&self, access: Access, at_most: Duration) -> Result<Option<Inside<'_>>> {
         self.node.open()?;
-        let pass = match self.cell.word.enter(access) {
-            true => Some(self.cell.pass()),
-            false => self.wait(access, at_most)?,
-        };
-        Ok(pass.map(|pass| self.inside(access, pass)))
+        if self.cell.word.enter(access) {
+            return Ok(Some(self.inside(access, self.cell.pass())));
+        }
+        self.enter_slowly(access, at_most)
+    }
+
+    #[cold]
+    fn enter_slowly(&self, access: Access, at_most: Duration) -> Result<Option<Inside<'_>>> {
+        loop {
+            let Some(pass) = self.wait(access, at_most)? else {
+                return Ok(None);
+            };
+            let inside = self.inside(access, pass);
+            if self.node.inner.serving.load(Relaxed) {
+                return Ok(Some(inside));
+            }
+            // The lease has run out while it waited: the rack may go on without this process, and let others in.
+            drop(inside);
+            self.node.open()?;
+        }
     }
 
     /// Enters, if that takes no packet and nobody is inside or waits.
@@ -174,7 +189,6 @@ impl Handle {
         Error::NodeLost { node }
     }
 
-    #[cold]
     fn wait(&self, access: Access, at_most: Duration) -> Result<Option<Pass>> {
         let seat = Arc::new(Seat::new(access));
         let began = Instant::now();
