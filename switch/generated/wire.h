@@ -102,10 +102,12 @@ enum kind {
 	KIND_RELEASE_ACK = 0x48,
 	KIND_PLACE = 0x49,
 	KIND_PLACE_ACK = 0x4a,
+	KIND_YIELD = 0x4b,
+	KIND_YIELD_ACK = 0x4c,
 };
 
 // A bit for every kind there is, in four words of 64.
-#define KNOWN_KINDS_WORDS { 0x11f3f1fff7f001eull, 0x7ffull, 0x0ull, 0x0ull }
+#define KNOWN_KINDS_WORDS { 0x11f3f1fff7f001eull, 0x1fffull, 0x0ull, 0x0ull }
 
 enum flag {
 	FLAG_PROVIDER = 0x01,

@@ -80,6 +80,8 @@ const bit<8> KIND_RELEASE = 0x47;
 const bit<8> KIND_RELEASE_ACK = 0x48;
 const bit<8> KIND_PLACE = 0x49;
 const bit<8> KIND_PLACE_ACK = 0x4a;
+const bit<8> KIND_YIELD = 0x4b;
+const bit<8> KIND_YIELD_ACK = 0x4c;
 
 const bit<8> FLAG_PROVIDER = 0x01;
 const bit<8> FLAG_IN_SWITCH = 0x02;

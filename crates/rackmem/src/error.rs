@@ -86,7 +86,8 @@ pub enum Error {
         /// Where.
         addr: u64,
     },
-    /// The node keeps locks of other nodes, which nobody else can use if it leaves.
+    /// The node cannot leave: a thread of it is inside a lock of another node or waits for one, or that lock's home did not take
+    /// it back in time.
     KeepsLocks {
         /// The node.
         node: NodeId,
@@ -184,7 +185,7 @@ impl std::fmt::Display for Error {
             }
             Error::KeepsLocks { node } => write!(
                 f,
-                "node {node} keeps locks of other nodes: it can leave when others have taken them to write"
+                "node {node} keeps locks of other nodes: it can leave when its threads have, and their homes can be reached"
             ),
             Error::TooManyLocks { most } => {
                 write!(f, "this node knows {most} locks, which is as many as it can")

@@ -4,7 +4,7 @@ use crate::config::Mode;
 use crate::error::{Error, Result};
 use crate::inner::NodeInner;
 use crate::lock::BlockLock;
-use crate::locked::LockMetrics;
+use crate::locked::{self, LockMetrics};
 use crate::metrics::{NodeMetrics, ShadowMetrics};
 use crate::shared::{Shared, Value};
 use crate::view::{View, ViewMut};
@@ -355,15 +355,12 @@ impl Node {
                 node: self.inner.id,
             });
         }
-        if agents.locks.keeps_others() {
-            let node = self.inner.id;
-            return Err(Error::KeepsLocks { node });
-        }
+        let patience = self.inner.access.patience;
+        locked::bring_home(self, patience)?;
         let copies: Vec<Tag> = agents.cache.copies().map(|copy| copy.0).collect();
         for tag in copies {
             self.evict(tag.0)?;
         }
-        let patience = self.inner.access.patience;
         // Who was given a block holds its lock until it has the data; till then only this node can send it again.
         for tag in agents.kept.given() {
             match self.attach_lock(tag.0)?.try_write(patience) {

@@ -162,11 +162,12 @@ impl Rack {
         self.seat.as_ref().map(|seat| seat.keeper().view())
     }
 
-    /// Gives this node's place back: writes its cache home, and leaves the rack without anyone waiting for a lease.
+    /// Gives this node's place back: writes its cache home, lets homes have the locks that it has used, and leaves the rack
+    /// without anyone waiting for a lease.
     ///
     /// # Errors
-    /// [`Error::InUse`] when its memory has been given out: its content would be lost. [`Error::KeepsLocks`] when locks
-    /// of other nodes are here. Whoever wants that drops the rack.
+    /// [`Error::InUse`] when its memory has been given out: its content would be lost. [`Error::KeepsLocks`] when a thread
+    /// is inside a lock of another node or waits for one. Whoever wants that drops the rack.
     pub fn leave(self) -> Result<()> {
         for node in &self.nodes {
             node.vacate()?;

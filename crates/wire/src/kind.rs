@@ -126,6 +126,10 @@ kinds! {
     Place = 0x49,
     /// Switch to home agent: I do, or the reason why not.
     PlaceAck = 0x4a,
+    /// Node that leaves the rack to the home of a lock: take it, with what it protects.
+    Yield = 0x4b,
+    /// Home to the node that leaves: the lock is here, and nobody needs you for it.
+    YieldAck = 0x4c,
     // 0x50 ABD, 0x60 SABRes, 0x70 Bounded Incoherence.
 }
 

@@ -58,6 +58,8 @@ pub(super) struct State {
     pub(super) settled: u32,
     /// Its home is no more.
     pub over: bool,
+    /// Its home has it, and this node, which leaves, is not needed for it.
+    pub(super) yielded: bool,
 }
 
 /// Who waits for a lock, as far as a node knows.
@@ -76,7 +78,7 @@ pub(super) struct Came<'a> {
 }
 
 /// Where a turn stands.
-struct Turn<'a> {
+pub(super) struct Turn<'a> {
     cell: &'a Cell,
     out: &'a mut Outbox,
     /// Packets to this very node.
@@ -93,7 +95,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Puts a packet on its way, which for this very node is none.
-    fn send(&mut self, to: Dest, header: Header, payload: Payload) {
+    pub(super) fn send(&mut self, to: Dest, header: Header, payload: Payload) {
         if to == Dest::Agent(self.cell.me) {
             return self.own.push_back((header, payload));
         }
@@ -138,6 +140,7 @@ impl Cell {
                 report: None,
                 settled: epoch,
                 over: false,
+                yielded: false,
             }),
         }
     }
@@ -333,6 +336,11 @@ impl State {
 
     fn take(&mut self, came: &Came<'_>, turn: &mut Turn<'_>) {
         let header = came.header;
+        match header.kind {
+            Kind::Yield => return self.come_home(turn.cell, header, turn),
+            Kind::YieldAck => return self.yielded = true,
+            _ => {}
+        }
         if header.kind.asks_directory() {
             let outputs = self.directory.as_mut().map(|d| d.handle(header));
             for (to, header) in outputs
@@ -354,7 +362,7 @@ impl State {
     }
 
     /// Everything that follows here, until nothing does.
-    fn settle_here(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn settle_here(&mut self, turn: &mut Turn<'_>) {
         loop {
             if let Some((header, payload)) = turn.own.pop_front() {
                 let body = match &payload {
@@ -389,7 +397,7 @@ impl State {
     /// Who waits in the blade is inside. If it has given up meanwhile, it leaves.
     fn let_in(&mut self, entered: Entered, turn: &mut Turn<'_>) {
         self.pace.rest();
-        if let Some(seat) = self.first.take() {
+        if let Some(seat) = self.first.take().filter(|seat| !seat.is_empty()) {
             seat.let_in(entered);
             return turn.out.wake(seat);
         }

@@ -7,7 +7,7 @@ use super::cell::{Cell, State};
 use super::outbox::Outbox;
 use super::table::{Locks, Told};
 use rackmem_fabric::{Net, Nobody};
-use rackmem_proto::gcp::{Entry, Report, Right, Steps};
+use rackmem_proto::gcp::{Entry, Report, Steps};
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::{Copyset, NodeId, Record, Tag};
 use std::sync::{Arc, PoisonError};
@@ -175,17 +175,6 @@ impl Locks {
             let out = self.turn(&cell, |state, out| state.resume(&cell, switch, out));
             self.send(out, net, &mut Nobody);
         }
-    }
-
-    /// Whether other nodes' locks are here, or on their way: nobody else knows of that this node goes.
-    pub fn keeps_others(&self) -> bool {
-        self.all().iter().any(|cell| {
-            let mut state = cell.turn();
-            let lock = state.blade.lock(cell.tag);
-            let keeps = lock.is_some_and(|l| l.right() != Right::None || l.unfinished());
-            state.open(cell);
-            keeps && !state.over && cell.tag.home() != self.me
-        })
     }
 
     fn told(&self) -> std::sync::MutexGuard<'_, Told> {

@@ -47,6 +47,7 @@ mod descriptor;
 mod epoch;
 mod fast;
 mod handle;
+mod leaving;
 mod mutex;
 mod outbox;
 mod pace;
@@ -64,6 +65,7 @@ pub use seat::Content;
 pub use table::LockMetrics;
 
 pub(crate) use epoch::is_report;
+pub(crate) use leaving::bring_home;
 pub(crate) use switch::SwitchLocks;
 pub(crate) use table::Locks;
 

@@ -57,10 +57,10 @@ const INSIDE: u8 = 2;
 const BEREFT: u8 = 3;
 const LOST: u8 = 4;
 
-/// One wait of one thread.
+/// One wait of one thread, or of nobody: then the lock comes, and stays.
 pub(super) struct Seat {
     pub access: Access,
-    thread: Thread,
+    thread: Option<Thread>,
     state: AtomicU8,
     token: AtomicU64,
 }
@@ -70,10 +70,22 @@ impl Seat {
     pub fn new(access: Access) -> Self {
         Seat {
             access,
-            thread: std::thread::current(),
+            thread: Some(std::thread::current()),
             state: AtomicU8::new(WAITING),
             token: AtomicU64::new(0),
         }
+    }
+
+    /// For nobody: the lock is to come to this node.
+    pub fn empty(access: Access) -> Self {
+        Seat {
+            thread: None,
+            ..Seat::new(access)
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.thread.is_none()
     }
 
     pub fn called(&self) -> Called {
@@ -109,6 +121,8 @@ impl Seat {
     }
 
     pub fn wake(&self) {
-        self.thread.unpark();
+        if let Some(thread) = &self.thread {
+            thread.unpark();
+        }
     }
 }

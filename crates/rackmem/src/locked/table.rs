@@ -81,7 +81,7 @@ impl Locks {
 
     /// Whether a packet is about a lock.
     pub fn concerns(kind: Kind) -> bool {
-        (Kind::Acquire as u8..=Kind::PlaceAck as u8).contains(&(kind as u8))
+        (Kind::Acquire as u8..=Kind::YieldAck as u8).contains(&(kind as u8))
     }
 
     fn shard(&self, tag: Tag) -> &Shard {

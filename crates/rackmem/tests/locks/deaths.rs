@@ -198,12 +198,36 @@ fn a_lock_dies_with_its_home() {
 }
 
 #[test]
-fn a_node_that_keeps_locks_does_not_leave() {
+fn locks_stay_when_a_node_leaves() {
     let cluster = Cluster::new("leave", "udp");
+    let (_switch, [first, second, third]) = cluster.start();
+    let made = [0; 100].map(|one| Mutex::<u64>::create(&first.node(0), one).unwrap());
+    let read: RwLock<u64> = RwLock::create(&second.node(1), 7).unwrap();
+    let far = |at: usize| Mutex::<u64>::attach(&third.node(2), made[at].addr()).unwrap();
+    let held: Vec<_> = (0..100).map(far).collect();
+    for (lock, value) in held.iter().zip(1..) {
+        lock.lock().unwrap().set(value);
+    }
+    let there: RwLock<u64> = RwLock::attach(&third.node(2), read.addr()).unwrap();
+    assert_eq!(there.read().unwrap().get(), 7);
+    third.leave().unwrap();
+    for (lock, value) in made.iter().zip(1..) {
+        let inside = lock.lock().unwrap();
+        assert_eq!((inside.get(), inside.content()), (value, Content::Current));
+    }
+    // Nobody waits for the reader that has gone.
+    let mut inside = read.write().unwrap();
+    assert_eq!((inside.get(), inside.content()), (7, Content::Current));
+    inside.set(8);
+}
+
+#[test]
+fn a_node_whose_threads_are_inside_does_not_leave() {
+    let cluster = Cluster::new("stay", "udp");
     let (_switch, [first, _second, third]) = cluster.start();
     let made: Mutex<u64> = Mutex::create(&first.node(0), 1).unwrap();
     let far: Mutex<u64> = Mutex::attach(&third.node(2), made.addr()).unwrap();
-    far.lock().unwrap().set(2);
+    let _inside = far.lock().unwrap();
     assert!(matches!(third.leave(), Err(Error::KeepsLocks { node: 2 })));
 }
 

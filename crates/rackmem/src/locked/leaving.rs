@@ -1,0 +1,151 @@
+//! A node leaves politely: the locks that it has used go home first, with what they protect. No epoch begins, so nobody
+//! would ever ask what it had.
+//!
+//! It asks the home of each (`Yield`) until that answers (`YieldAck`). The home takes the lock like a writer, and nobody enters;
+//! what is in its hands whole depends on nobody else any more. Neither side remembers anything but that: a question that
+//! was lost is asked again.
+
+use super::cell::{Cell, State, Turn};
+use super::outbox::Payload;
+use super::seat::Seat;
+use super::table::Locks;
+use crate::error::{Error, Result};
+use crate::node::Node;
+use rackmem_fabric::{Body, Nobody};
+use rackmem_proto::gcp::{Access, Right};
+use rackmem_proto::wire::{Dest, Header, Kind, RequesterId, Seq};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Locks that are asked for at a time.
+const WINDOW: usize = 64;
+/// The first pause between two questions, and the longest.
+const PAUSES: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(16)];
+
+impl State {
+    /// At its home: a node that leaves wants to be rid of it.
+    pub(super) fn come_home(&mut self, cell: &Cell, header: &Header, turn: &mut Turn<'_>) {
+        if self.directory.is_none() || self.over {
+            return;
+        }
+        let coming = self
+            .first
+            .iter()
+            .chain(&self.queue)
+            .any(|seat| seat.is_empty());
+        if !self.is_whole(cell) && !coming {
+            self.queue.push_back(Arc::new(Seat::empty(Access::Write)));
+            self.settle_here(turn);
+        }
+        if self.is_whole(cell) {
+            let answer = header.answer(Kind::YieldAck, cell.tag.home());
+            turn.send(Dest::Agent(header.requester.node), answer, Payload::None);
+        }
+    }
+
+    /// Whether the lock and what it protects are here, and nowhere else.
+    fn is_whole(&self, cell: &Cell) -> bool {
+        let lock = self.blade.lock(cell.tag);
+        lock.is_some_and(|lock| lock.right() == Right::Modified)
+    }
+
+    /// Whether a thread of this node is inside or waits.
+    fn in_use(&self, cell: &Cell) -> bool {
+        let inside = self.blade.lock(cell.tag).map(|lock| lock.inside());
+        inside.is_some_and(|inside| inside != (0, false))
+            || self.first.is_some()
+            || !self.queue.is_empty()
+    }
+
+    /// Whether this node has had it, or may be about to.
+    fn used(&self, cell: &Cell) -> bool {
+        let lock = self.blade.lock(cell.tag);
+        lock.is_some_and(|lock| {
+            lock.since() > 0 || lock.unfinished() || lock.right() != Right::None
+        })
+    }
+}
+
+impl Locks {
+    /// Looks at a lock. Nothing is to be sent afterwards.
+    fn look<R>(&self, cell: &Arc<Cell>, mut see: impl FnMut(&mut State) -> R) -> R {
+        let mut state = cell.turn();
+        let seen = see(&mut state);
+        state.open(cell);
+        seen
+    }
+
+    /// Those of other nodes that this one has used.
+    fn abroad(&self) -> Vec<Arc<Cell>> {
+        let mut cells = self.all();
+        cells.retain(|cell| {
+            cell.tag.home() != self.me && self.look(cell, |state| !state.over && state.used(cell))
+        });
+        cells
+    }
+}
+
+/// Brings the locks of other nodes that a node has used home, with what they protect.
+///
+/// # Errors
+/// [`Error::KeepsLocks`] when a thread of the node is inside one of them, or waits, or their homes do not answer in this time.
+pub(crate) fn bring_home(node: &Node, patience: Duration) -> Result<()> {
+    let locks = &node.inner.access.agents.locks;
+    let keeps = || Error::KeepsLocks { node: locks.me };
+    let cells = locks.abroad();
+    for cell in &cells {
+        let busy = locks.look(cell, |state| {
+            state.yielded = false;
+            state.in_use(cell)
+        });
+        if busy {
+            return Err(keeps());
+        }
+    }
+    let began = Instant::now();
+    for window in cells.chunks(WINDOW) {
+        let mut left: Vec<_> = window.iter().collect();
+        let mut pause = PAUSES[0];
+        loop {
+            ask(node, &left);
+            left.retain(|cell| !locks.look(cell, |state| state.yielded || state.over));
+            if left.is_empty() {
+                break;
+            }
+            if began.elapsed() >= patience {
+                return Err(keeps());
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(PAUSES[1]);
+            left.retain(|cell| !locks.look(cell, |state| state.yielded || state.over));
+        }
+    }
+    // Nobody stops other threads of this node from taking one again.
+    let has = |cell: &Arc<Cell>| {
+        locks.look(cell, |state| {
+            let lock = state.blade.lock(cell.tag);
+            !state.over && lock.is_some_and(|l| l.right() != Right::None || l.unfinished())
+        })
+    };
+    if locks.abroad().iter().any(has) {
+        return Err(keeps());
+    }
+    Ok(())
+}
+
+fn ask(node: &Node, cells: &[&Arc<Cell>]) {
+    let me = RequesterId {
+        node: node.inner.id,
+        slot: 0,
+    };
+    // Without a socket they are lost, and sent again later.
+    let Ok(slot) = node.inner.access.requesters.borrow() else {
+        return;
+    };
+    let epoch = node.inner.access.standing.epoch();
+    for cell in cells {
+        let header = Header::request(Kind::Yield, epoch, cell.tag, me, Seq(0));
+        let home = Dest::Agent(cell.tag.home());
+        slot.net().send(home, &header, Body::None, &mut Nobody);
+    }
+}
