@@ -92,6 +92,11 @@ pub enum Error {
         /// The node.
         node: NodeId,
     },
+    /// As many threads wait for a condition as it has room for.
+    TooManyWaiting {
+        /// How many.
+        most: usize,
+    },
     /// This node knows as many locks as it can.
     TooManyLocks {
         /// How many.
@@ -186,6 +191,10 @@ impl std::fmt::Display for Error {
             Error::KeepsLocks { node } => write!(
                 f,
                 "node {node} keeps locks of other nodes: it can leave when its threads have, and their homes can be reached"
+            ),
+            Error::TooManyWaiting { most } => write!(
+                f,
+                "{most} threads wait for this condition, which is as many as can"
             ),
             Error::TooManyLocks { most } => {
                 write!(f, "this node knows {most} locks, which is as many as it can")

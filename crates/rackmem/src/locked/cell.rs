@@ -7,6 +7,7 @@ use super::fast::Word;
 use super::outbox::{Outbox, Payload};
 use super::pace::Pace;
 use super::seat::{Content, Pass, Seat};
+use super::watch::Watchers;
 use crate::memory::zeroed_words;
 use crate::rebuilding::bytes;
 use rackmem_fabric::{Body, words};
@@ -47,6 +48,8 @@ pub(super) struct State {
     pub(super) first: Option<Arc<Seat>>,
     /// Who waits for that: as many as this process has threads.
     pub(super) queue: VecDeque<Arc<Seat>>,
+    /// Who is called when what the lock protects may have changed: as many as this process has threads.
+    pub(super) watchers: Watchers,
     /// When to ask again for what has not come.
     pub pace: Pace,
     /// Entries by the word, and how many of these the blade counts too.
@@ -134,6 +137,7 @@ impl Cell {
                 directory,
                 first: None,
                 queue: VecDeque::new(),
+                watchers: Watchers::default(),
                 pace: Pace::default(),
                 entries: 0,
                 told: 0,
@@ -184,7 +188,8 @@ impl State {
 
     /// The end of a turn: if the lock is here and nobody wants it, threads may come and go by the word.
     pub fn open(&mut self, cell: &Cell) {
-        let alone = self.first.is_none() && self.queue.is_empty() && !self.over;
+        let unseen = self.watchers.is_empty() && !self.over;
+        let alone = self.first.is_none() && self.queue.is_empty() && unseen;
         let Some(lock) = self.blade.lock(cell.tag).filter(|_| alone) else {
             return;
         };
@@ -259,12 +264,33 @@ impl State {
         entered
     }
 
+    /// The end of a turn, for those who watch.
+    pub(super) fn call_watchers(&mut self, cell: &Cell, out: &mut Outbox) {
+        let has = self
+            .lock(cell)
+            .map_or((0, Right::None), |lock| (lock.since(), lock.right()));
+        self.watchers.look(has, out);
+    }
+
+    /// Has a thread that is inside called when what the lock protects may have changed.
+    pub fn watch(&mut self, seat: Arc<Seat>) {
+        self.watchers.add(seat);
+    }
+
+    /// It is over.
+    pub fn unwatch(&mut self, seat: &Arc<Seat>) {
+        self.watchers.remove(seat);
+    }
+
     /// A thread leaves; whoever is next here enters with it, as often as the bound of a cohort allows.
     pub fn leave(&mut self, cell: &Cell, access: Access, out: &mut Outbox) {
         let front = self.queue.front().map(|seat| seat.access);
         let next = front.filter(|next| self.may_go(cell, *next, Some(access)));
         if next.is_some() {
             self.first = self.queue.pop_front();
+        }
+        if access == Access::Write {
+            self.watchers.changed();
         }
         let mut steps = Steps::new();
         let entered = self.blade.leave(cell.tag, access, next, &mut steps);

@@ -15,6 +15,11 @@ pub(super) enum Kind {
     Mutex = 1,
     RwLock = 2,
     Ranges = 3,
+    Condvar = 4,
+}
+
+impl Kind {
+    const ALL: [Kind; 4] = [Kind::Mutex, Kind::RwLock, Kind::Ranges, Kind::Condvar];
 }
 
 /// "lock", and the version of this.
@@ -64,8 +69,9 @@ impl Descriptor {
         let mut head = [0; WORDS];
         words_at(node, addr, &mut head)?;
         let [magic, len, count, _] = head;
-        let kinds = [Kind::Mutex, Kind::RwLock, Kind::Ranges];
-        let kind = kinds.into_iter().find(|kind| MAGIC | *kind as u64 == magic);
+        let kind = Kind::ALL
+            .into_iter()
+            .find(|kind| MAGIC | *kind as u64 == magic);
         let kind = kind.ok_or_else(no_lock)?;
         let count = usize::try_from(count).ok().filter(|n| *n <= MAX_REGIONS);
         let mut regions = Vec::new();

@@ -53,6 +53,7 @@ impl State {
     /// Its home is no more.
     fn end(&mut self, out: &mut Outbox) {
         self.over = true;
+        self.watchers.call(out);
         for seat in self.first.take().into_iter().chain(self.queue.drain(..)) {
             seat.send_away();
             out.wake(seat);

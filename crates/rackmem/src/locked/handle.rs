@@ -104,6 +104,11 @@ impl Handle {
         Handle::known(node, addr, &Descriptor::await_at(node, addr)?, &what)
     }
 
+    /// The node whose threads use it.
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
     /// Where it is.
     pub fn addr(&self) -> u64 {
         self.cell.tag.0
@@ -117,6 +122,29 @@ impl Handle {
         });
         out.finish();
         waiting
+    }
+
+    /// Has a thread that is inside called when what it protects may have changed.
+    pub fn watch(&self, seat: &Arc<Seat>) {
+        let out = locks(&self.node).turn(&self.cell, |state, _| state.watch(seat.clone()));
+        out.finish();
+    }
+
+    /// Sleeps until then, or as long as this; the watch is over.
+    pub fn await_change(&self, seat: &Arc<Seat>, at_most: Duration) -> Result<()> {
+        let began = Instant::now();
+        let mut ended = None;
+        while seat.called() == Called::Waiting && ended.is_none() {
+            match began.elapsed() {
+                waited if waited >= at_most => break,
+                waited if waited < AWAKE => std::thread::yield_now(),
+                waited => std::thread::park_timeout(LOOK.min(at_most - waited)),
+            }
+            ended = self.ended();
+        }
+        let out = locks(&self.node).turn(&self.cell, |state, _| state.unwatch(seat));
+        out.finish();
+        ended.map_or(Ok(()), Err)
     }
 
     /// What it protects.

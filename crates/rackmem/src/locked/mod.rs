@@ -24,6 +24,8 @@
 //! | [`RangesLock`] | a list of byte ranges, likewise |
 //! | [`Lock`] | nothing but what its users agree on |
 //!
+//! Threads that wait for what others do to a [`Mutex`]'s value sleep at a [`Condvar`].
+//!
 //! The protocol is GCP; `docs/protocols/gcp.md` explains it. Its directory is at the rack's switch, as far as that has room, or else at the
 //! lock's home, the node that has made it.
 //!
@@ -43,6 +45,7 @@
 //! lock that a dead process had is waited for without end.
 
 mod cell;
+mod condvar;
 mod descriptor;
 mod epoch;
 mod fast;
@@ -56,8 +59,10 @@ mod rwlock;
 mod seat;
 mod switch;
 mod table;
+mod watch;
 
 pub use cell::Waiting;
+pub use condvar::{Condvar, MAX_WAITERS};
 pub use mutex::{Lock, Mutex, MutexGuard};
 pub use ranges::{RangesLock, RangesReadGuard, RangesWriteGuard};
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};

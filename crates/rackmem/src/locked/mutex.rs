@@ -112,9 +112,7 @@ impl<T: Value> Mutex<T> {
     /// [`Error::NodeLost`] when its home has died; [`Error::Closed`], [`Error::NoLease`], [`Error::Fenced`].
     #[inline]
     pub fn lock(&self) -> Result<MutexGuard<'_, T>> {
-        let inside = self.handle.enter(Access::Write, Duration::MAX)?;
-        let addr = self.addr();
-        inside.map(MutexGuard::of).ok_or(Error::Busy { addr })
+        MutexGuard::hold(&self.handle)
     }
 
     /// Holds it, if it is this thread's turn within this time.
@@ -146,6 +144,17 @@ impl<'a, T> MutexGuard<'a, T> {
             inside,
             value: PhantomData,
         }
+    }
+
+    #[inline]
+    pub(super) fn hold(handle: &'a Handle) -> Result<Self> {
+        let inside = handle.enter(Access::Write, Duration::MAX)?;
+        let addr = handle.addr();
+        inside.map(MutexGuard::of).ok_or(Error::Busy { addr })
+    }
+
+    pub(super) fn handle(&self) -> &'a Handle {
+        self.inside.handle()
     }
 
     /// The fencing token: higher than that of any thread of another node that held the lock before. Threads that hand over

@@ -160,6 +160,7 @@ impl Locks {
         let mut out = Outbox::default();
         let mut state = cell.turn();
         act(&mut state, &mut out);
+        state.call_watchers(cell, &mut out);
         let keep = self.end_of_turn(cell, &mut state);
         drop(state);
         if keep {

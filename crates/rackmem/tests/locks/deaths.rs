@@ -1,7 +1,7 @@
 //! Locks live through the deaths of those who use them, and die with their homes.
 
 use crate::until;
-use rackmem::locked::{Content, Mutex, RwLock};
+use rackmem::locked::{Condvar, Content, Mutex, RwLock};
 use rackmem::{Config, Error, Node, Rack};
 use std::net::UdpSocket;
 use std::path::PathBuf;
@@ -172,6 +172,35 @@ fn a_reader_that_dies_is_not_waited_for() {
         drop(here);
     });
     assert_eq!(near.read().unwrap().get(), 2);
+}
+
+#[test]
+fn who_waits_for_a_condition_looks_again_when_news_of_it_died() {
+    let cluster = Cluster::new("condvar", "udp");
+    let (_switch, [first, second, third]) = cluster.start();
+    let made: Mutex<u64> = Mutex::create(&first.node(0), 0).unwrap();
+    let condition = Condvar::create(&first.node(0)).unwrap();
+    let there: Mutex<u64> = Mutex::attach(&second.node(1), made.addr()).unwrap();
+    let near = Condvar::attach(&second.node(1), condition.addr()).unwrap();
+    let dying: Mutex<u64> = Mutex::attach(&third.node(2), made.addr()).unwrap();
+    let far = Condvar::attach(&third.node(2), condition.addr()).unwrap();
+    std::thread::scope(|scope| {
+        // One that waits where it dies is nobody's turn.
+        let dead = scope.spawn(|| far.wait(dying.lock().unwrap()).err());
+        until(|| condition.waiters().unwrap() == 1);
+        let waits = scope.spawn(|| {
+            let held = there.lock().unwrap();
+            let held = near.wait_while(held, |value| value == 0).unwrap();
+            held.get()
+        });
+        until(|| condition.waiters().unwrap() == 2);
+        drop(third);
+        assert!(dead.join().unwrap().is_some());
+        until(|| first.view().unwrap().live.len() == 2);
+        made.lock().unwrap().set(5);
+        condition.notify_one().unwrap();
+        assert_eq!(waits.join().unwrap(), 5);
+    });
 }
 
 #[test]
