@@ -59,6 +59,8 @@ enum kind {
 	KIND_ALLOC_ACK = 0x02,
 	KIND_PING = 0x03,
 	KIND_PONG = 0x04,
+	KIND_INSPECT = 0x05,
+	KIND_INSPECTED = 0x06,
 	KIND_READ_MISS = 0x10,
 	KIND_WRITE_MISS = 0x11,
 	KIND_WRITE_SHARED = 0x12,
@@ -107,7 +109,7 @@ enum kind {
 };
 
 // A bit for every kind there is, in four words of 64.
-#define KNOWN_KINDS_WORDS { 0x11f3f1fff7f001eull, 0x1fffull, 0x0ull, 0x0ull }
+#define KNOWN_KINDS_WORDS { 0x11f3f1fff7f007eull, 0x1fffull, 0x0ull, 0x0ull }
 
 enum flag {
 	FLAG_PROVIDER = 0x01,

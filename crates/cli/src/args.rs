@@ -1,6 +1,8 @@
 //! The command line.
 
-use crate::commands::{bench, check, demo, doctor, history, kv, members, node, sim, soak, switch};
+use crate::commands::{
+    bench, check, demo, doctor, history, inspect, kv, members, node, sim, soak, switch,
+};
 use clap::{Parser, Subcommand};
 
 const LONG_ABOUT: &str = "\
@@ -58,6 +60,9 @@ pub enum Command {
     /// Show who is in a rack of processes, or take somebody out of it
     #[command(after_help = members::EXAMPLES)]
     Members(members::MembersArgs),
+    /// Show who holds the locks of a rack of processes, and who waits for them
+    #[command(after_help = inspect::EXAMPLES)]
+    Inspect(inspect::InspectArgs),
     /// Measure rackmem beside its baselines
     #[command(after_help = bench::EXAMPLES)]
     Bench(bench::BenchArgs),

@@ -371,6 +371,9 @@ impl Agents {
 impl Handler for Agents {
     fn handle(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver) {
         self.packets.count(header.kind);
+        if header.kind == Kind::Inspect {
+            return self.locks.inspect(net, header, reply);
+        }
         let _here = self
             .kept
             .lossy()

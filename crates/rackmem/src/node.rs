@@ -4,7 +4,7 @@ use crate::config::Mode;
 use crate::error::{Error, Result};
 use crate::inner::NodeInner;
 use crate::lock::BlockLock;
-use crate::locked::{self, LockMetrics};
+use crate::locked::{self, LockMetrics, LockStatus};
 use crate::metrics::{NodeMetrics, ShadowMetrics};
 use crate::shared::{Shared, Value};
 use crate::view::{View, ViewMut};
@@ -427,6 +427,12 @@ impl Node {
                 .map(|(counters, blocks)| ShadowMetrics { counters, blocks }),
             cache_blocks: access.agents.cache.capacity(),
         }
+    }
+
+    /// Its locks ([`crate::locked`]) that a thread of it is inside or waits for, or that other nodes wait for, in the order of their
+    /// addresses; with `all`, every one that it knows. Each is looked at for itself, while others go on.
+    pub fn locks(&self, all: bool) -> Vec<LockStatus> {
+        self.inner.access.agents.locks.statuses(0, all)
     }
 
     /// What its locks ([`crate::locked`]) have cost so far.

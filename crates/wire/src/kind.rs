@@ -34,6 +34,10 @@ kinds! {
     Ping = 0x03,
     /// The answer.
     Pong = 0x04,
+    /// A tool to a node: who holds the locks behind `tag`, and who waits?
+    Inspect = 0x05,
+    /// The answer, in the order of addresses; with `DATA`, more follow.
+    Inspected = 0x06,
 
     // 0x10..0x2f: FlowCC, the `Coherent` contract.
     /// The block is not in the requester's cache and will be read.

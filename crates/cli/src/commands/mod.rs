@@ -5,6 +5,7 @@ pub mod check;
 pub mod demo;
 pub mod doctor;
 pub mod history;
+pub mod inspect;
 pub mod kv;
 pub mod members;
 pub mod node;
@@ -28,6 +29,7 @@ pub fn run(cli: &Cli) -> Result<Ended> {
         Command::Switch(args) => switch::run(args, cli.json),
         Command::Node(args) => node::run(args, cli.json),
         Command::Members(args) => members::run(args, cli.json),
+        Command::Inspect(args) => inspect::run(args, cli.json),
         Command::Bench(args) => bench::run(args, cli.json),
         Command::History(args) => history::run(args, cli.json),
         Command::Soak(args) => soak::run(args, cli.json),

@@ -10,6 +10,7 @@ mod errors;
 mod help;
 mod history;
 mod hostile;
+mod inspect;
 mod interrupt;
 mod members;
 mod process;

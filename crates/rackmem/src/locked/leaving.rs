@@ -67,14 +67,6 @@ impl State {
 }
 
 impl Locks {
-    /// Looks at a lock. Nothing is to be sent afterwards.
-    fn look<R>(&self, cell: &Arc<Cell>, mut see: impl FnMut(&mut State) -> R) -> R {
-        let mut state = cell.turn();
-        let seen = see(&mut state);
-        state.open(cell);
-        seen
-    }
-
     /// Those of other nodes that this one has used.
     fn abroad(&self) -> Vec<Arc<Cell>> {
         let mut cells = self.all();

@@ -57,6 +57,7 @@ mod pace;
 mod ranges;
 mod rwlock;
 mod seat;
+mod status;
 mod switch;
 mod table;
 mod watch;
@@ -67,6 +68,7 @@ pub use mutex::{Lock, Mutex, MutexGuard};
 pub use ranges::{RangesLock, RangesReadGuard, RangesWriteGuard};
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
 pub use seat::Content;
+pub use status::{Held, LockStatus};
 pub use table::LockMetrics;
 
 pub(crate) use epoch::is_report;

@@ -56,7 +56,7 @@ pub(crate) struct Locks {
     pub(super) me: NodeId,
     pub(super) told: Mutex<Told>,
     /// Bytes of body that packets have room for.
-    room: usize,
+    pub(super) room: usize,
     pub(super) standing: Arc<Standing>,
     pub(super) shards: Box<[Shard]>,
     pub(super) known: AtomicUsize,
@@ -167,6 +167,14 @@ impl Locks {
             self.busy().push(cell.clone());
         }
         out
+    }
+
+    /// Looks at a lock. Nothing is to be sent afterwards.
+    pub(super) fn look<R>(&self, cell: &Cell, see: impl FnOnce(&mut State) -> R) -> R {
+        let mut state = cell.turn();
+        let seen = see(&mut state);
+        state.open(cell);
+        seen
     }
 
     /// Says whether somebody should look after the lock from now on.

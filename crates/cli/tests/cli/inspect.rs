@@ -1,0 +1,100 @@
+//! `rackmem inspect`, beside members that the test keeps itself.
+
+use crate::process::{TempFile, free_ports, run, stderr, stdout};
+use rackmem::locked::{Mutex, RwLock};
+use rackmem::{Config, Rack};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// More than one packet tells of.
+const IDLE: usize = 150;
+
+fn inspect(file: &TempFile, more: &[&str]) -> Value {
+    let output = run(&[&["inspect", "--json", "--rack", file.path()], more].concat());
+    serde_json::from_str(&stdout(&output))
+        .unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)))
+}
+
+/// Three nodes, of which two are there.
+fn rack() -> (TempFile, [Rack; 2]) {
+    let nodes: Vec<String> = free_ports(3)
+        .iter()
+        .map(|addr| format!("'{addr}'"))
+        .collect();
+    let text = format!(
+        "nodes = [{}]\nmode = 'home-only'\nmtu = 1500\n",
+        nodes.join(", ")
+    );
+    let config = Config::parse(&text).unwrap();
+    let racks = [0, 1].map(|node| Rack::join(&config, node).unwrap());
+    (TempFile::new(&text), racks)
+}
+
+#[test]
+fn who_holds_locks_and_who_waits_is_shown() {
+    let (file, [first, second]) = rack();
+    assert_eq!(inspect(&file, &[]), json!({"locks": [], "unanswered": [2]}));
+    let made: Mutex<u64> = Mutex::create(&first.node(0), 7).unwrap();
+    let far: Mutex<u64> = Mutex::attach(&second.node(1), made.addr()).unwrap();
+    let read: RwLock<u64> = RwLock::create(&first.node(0), 7).unwrap();
+    let idle = (0..IDLE).map(|_| Mutex::create(&second.node(1), 0u32).unwrap());
+    let idle: Vec<Mutex<u32>> = idle.collect();
+    let (_one, _other) = (read.read().unwrap(), read.read().unwrap());
+    let held = made.lock().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| far.lock().unwrap().set(8));
+        let began = Instant::now();
+        while made.waiting().nodes == 0 {
+            assert!(began.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let shown = inspect(&file, &[]);
+        assert_eq!(shown["unanswered"], json!([2]));
+        let locks = shown["locks"].as_array().unwrap();
+        let addrs: Vec<String> = [made.addr(), read.addr()].map(|a| format!("{a:#x}")).into();
+        let shown: Vec<&Value> = locks.iter().map(|lock| &lock["addr"]).collect();
+        assert_eq!(shown, addrs.iter().collect::<Vec<_>>());
+        let [holder, waits] = [0, 1].map(|at| &locks[0]["nodes"][at]);
+        assert_eq!(
+            (&holder["node"], &holder["right"], &holder["writer_inside"]),
+            (&json!(0), &json!("write"), &json!(true))
+        );
+        assert_eq!(holder["nodes_waiting"], json!([1]));
+        assert_eq!(holder["token"], json!(held.token()));
+        assert_eq!(
+            (&waits["node"], &waits["right"], &waits["threads_waiting"]),
+            (&json!(1), &json!("none"), &json!(1))
+        );
+        assert_eq!(locks[1]["nodes"][0]["readers_inside"], json!(2));
+        let text = stdout(&run(&["inspect", "--rack", file.path()]));
+        for part in [
+            "2 locks in use",
+            "a writer of node 0",
+            "a thread of node 1",
+            "2 readers of node 0",
+            "node 2 does not answer",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        drop(held);
+    });
+    let shown = inspect(&file, &["--all"]);
+    let known = shown["locks"].as_array().unwrap();
+    assert_eq!(known.len(), IDLE + 2);
+    for lock in &idle {
+        let addr = json!(format!("{:#x}", lock.addr()));
+        assert!(known.iter().any(|known| known["addr"] == addr));
+    }
+}
+
+#[test]
+fn racks_that_share_memory_are_asked_from_inside() {
+    let file = TempFile::new("nodes = ['127.0.0.1:1']\nfabric = 'shm'\nmode = 'home-only'\n");
+    let output = run(&["inspect", "--rack", file.path()]);
+    assert!(!output.status.success());
+    assert!(
+        stderr(&output).contains("Node::locks"),
+        "{}",
+        stderr(&output)
+    );
+}
