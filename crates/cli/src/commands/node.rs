@@ -1,6 +1,6 @@
 //! `rackmem node`: this process as one node, which gives its memory and its directory to the rack.
 
-use super::load;
+use super::{load, soak};
 use crate::ended::Ended;
 use crate::failure::Result;
 use crate::watch::{self, Watch};
@@ -35,6 +35,9 @@ pub struct NodeArgs {
     /// Print figures every so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     stats: Option<u64>,
+    /// Hold locks all the time and tell of it, for `rackmem soak --locks`
+    #[arg(long, hide = true)]
+    hold_locks: bool,
     #[command(flatten)]
     wires: WireArgs,
 }
@@ -54,6 +57,10 @@ pub fn run(args: &NodeArgs, json: bool) -> Result<Ended> {
         out::line(format!(
             "node {node}: in the rack on {addr} ({fabric}), mode {mode}. Ctrl-C ends it."
         ));
+    }
+    if args.hold_locks {
+        soak::locks::work(&rack.node(args.node), &stop)?;
+        return Ok(Ended::Interrupted);
     }
     let mut watch = Watch::new(&rack, json);
     match args.stats {

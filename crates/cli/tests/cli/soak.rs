@@ -13,8 +13,30 @@ fn soak(options: &[&str]) -> Value {
     let last = text.lines().last().unwrap_or_default();
     let totals: Value = serde_json::from_str(last).expect("an object");
     assert_eq!(totals["violations"].as_array().map(Vec::len), Some(0));
-    assert_eq!(totals["undecided"], 0);
+    assert_eq!(totals["undecided"].as_u64().unwrap_or(0), 0);
     totals
+}
+
+#[test]
+fn locks_live_through_kills_and_nobody_is_inside_beside_a_writer() {
+    let bad = ["--locks", "--loss", "0.01", "--delay", "0.01"];
+    let totals = soak(
+        &[
+            &bad[..],
+            &["--kills", "4", "--seconds", "120", "--seed", "1"],
+        ]
+        .concat(),
+    );
+    assert_eq!(totals["kills"], 4);
+    assert!(totals["entries"].as_u64() > Some(500), "{totals}");
+    assert!(totals["hand_overs"].as_u64() > Some(100), "{totals}");
+}
+
+#[test]
+fn nor_in_shared_memory_without_a_switch() {
+    let rack = ["--locks", "--fabric", "shm", "--no-switch"];
+    let totals = soak(&[&rack[..], &["--kills", "3", "--seconds", "120"]].concat());
+    assert!(totals["entries"].as_u64() > Some(500), "{totals}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A rack of processes on this machine that can be killed and started again. Everything ends with the value.
 
 use super::etcd::Etcd;
+use super::locks::{self, Line};
 use crate::failure::{Failure, Result};
 use crate::programs;
 use crate::stop::Stop;
@@ -10,7 +11,8 @@ use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel};
 use std::time::{Duration, Instant};
 
 /// How long a process may take until it serves: it waits for its predecessor's lease, and for the others.
@@ -36,6 +38,18 @@ pub struct Plan {
     /// Shares of packets to lose and to hold back.
     pub loss: f64,
     pub delay: f64,
+    /// Nodes hold locks, and tell of it here; otherwise they serve the store.
+    pub locks: Option<SyncSender<(locks::Process, Line)>>,
+}
+
+/// Processes so far.
+static STARTED: AtomicUsize = AtomicUsize::new(0);
+
+/// Where what a node tells of locks goes.
+#[derive(Clone)]
+struct Record {
+    node: usize,
+    tell: SyncSender<(locks::Process, Line)>,
 }
 
 /// A process of ours; killed when dropped.
@@ -47,11 +61,12 @@ struct Process {
     tries: u32,
     /// Where it writes what goes wrong.
     log: PathBuf,
+    record: Option<Record>,
 }
 
 impl Process {
-    fn start(args: &[&str], log: PathBuf) -> Result<Process> {
-        let (child, said) = spawn(args, &log)?;
+    fn start(args: &[&str], log: PathBuf, record: Option<Record>) -> Result<Process> {
+        let (child, said) = spawn(args, &log, record.clone())?;
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
         Ok(Process {
             child,
@@ -59,6 +74,7 @@ impl Process {
             args,
             tries: TRIES,
             log,
+            record,
         })
     }
 
@@ -90,10 +106,7 @@ impl Process {
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout) if Instant::now() < end => {}
                 Err(RecvTimeoutError::Disconnected) if self.tries > 0 => {
-                    self.tries -= 1;
-                    self.kill();
-                    let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
-                    (self.child, self.said) = spawn(&args, &self.log)?;
+                    self.again()?;
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.failure("ended")),
                 Err(RecvTimeoutError::Timeout) => {
@@ -104,6 +117,14 @@ impl Process {
         Ok(None)
     }
 
+    fn again(&mut self) -> Result<()> {
+        self.tries -= 1;
+        self.kill();
+        let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
+        (self.child, self.said) = spawn(&args, &self.log, self.record.clone())?;
+        Ok(())
+    }
+
     fn kill(&mut self) {
         // Gone already is as good as killed.
         let _ = self.child.kill();
@@ -111,7 +132,7 @@ impl Process {
     }
 }
 
-fn spawn(args: &[&str], log: &Path) -> Result<(Child, Receiver<Value>)> {
+fn spawn(args: &[&str], log: &Path, record: Option<Record>) -> Result<(Child, Receiver<Value>)> {
     let program = std::env::current_exe()?;
     let log = OpenOptions::new().create(true).append(true).open(log)?;
     let mut child = Command::new(program)
@@ -126,7 +147,14 @@ fn spawn(args: &[&str], log: &Path) -> Result<(Child, Receiver<Value>)> {
     std::thread::spawn(move || {
         let lines = out.into_iter().flat_map(|out| BufReader::new(out).lines());
         // What nobody waits for any more is read all the same, or the process would have to wait.
+        let process = STARTED.fetch_add(1, Relaxed);
         for line in lines.map_while(std::result::Result::ok) {
+            if let Some(record) = record.as_ref().filter(|_| line.starts_with(locks::MARK)) {
+                // A line that a death has cut off is none.
+                let told = line.parse().map(|line| ((record.node, process), line));
+                let _ = told.map(|told| record.tell.send(told));
+                continue;
+            }
             let _ = tell.send(serde_json::from_str(&line).unwrap_or(Value::Null));
         }
     });
@@ -234,15 +262,24 @@ impl Cluster {
             self.switch = Some(Process::start(
                 &["switch", "--rack", &file],
                 self.folder.join("switch.log"),
+                None,
             )?);
         }
         for &node in nodes {
             let number = node.to_string();
-            let join = ["kv", "--rack", &file, "--node", &number];
-            let serve = ["--listen", "127.0.0.1:0", "--buckets", BUCKETS];
+            let join = ["--rack", &file, "--node", &number];
+            let tell = self.plan.locks.clone();
+            let args = match tell {
+                Some(_) => [&["node"], &join[..], &["--hold-locks"]].concat(),
+                None => {
+                    let serve = ["--listen", "127.0.0.1:0", "--buckets", BUCKETS];
+                    [&["kv"], &join[..], &serve].concat()
+                }
+            };
             self.nodes[node] = Some(Process::start(
-                &[&join[..], &serve].concat(),
+                &args,
                 self.folder.join(format!("node-{node}.log")),
+                tell.map(|tell| Record { node, tell }),
             )?);
         }
         if let Some(process) = self.switch.as_mut().filter(|_| switch)
@@ -256,15 +293,37 @@ impl Cluster {
             let Some(process) = &mut self.nodes[node] else {
                 continue;
             };
-            let Some(said) = process.hears("listening", stop)? else {
+            let up = if self.plan.locks.is_some() {
+                "locks"
+            } else {
+                "listening"
+            };
+            let Some(said) = process.hears(up, stop)? else {
                 return Ok(false);
             };
-            let addr = said["listening"][0]
-                .as_str()
-                .and_then(|text| text.parse().ok());
+            let addr = said[up][0].as_str().and_then(|text| text.parse().ok());
             self.addrs[node] = addr.unwrap_or(nobody);
         }
         Ok(true)
+    }
+
+    /// Starts nodes again that have ended by themselves: on a busy machine one may have lost its lease.
+    pub fn revive(&mut self, stop: &Stop) -> Result<()> {
+        let up = if self.plan.locks.is_some() {
+            "locks"
+        } else {
+            "listening"
+        };
+        for process in self.nodes.iter_mut().flatten() {
+            if matches!(process.child.try_wait(), Ok(Some(_))) {
+                if process.tries == 0 {
+                    return Err(process.failure("ended"));
+                }
+                process.again()?;
+                process.hears(up, stop)?;
+            }
+        }
+        Ok(())
     }
 
     /// Where clients connect, by node.

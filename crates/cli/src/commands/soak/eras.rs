@@ -83,23 +83,11 @@ impl Eras {
         Duration::from_millis(self.random.u64(from..to))
     }
 
-    /// Whether the switch dies, and which nodes.
-    fn victims(&mut self, nodes: usize) -> (bool, Vec<usize>) {
-        let node = self.random.usize(1..nodes);
-        match self.random.u8(..100) {
-            0..40 if self.switch => (true, Vec::new()),
-            40..55 if self.switch => (true, vec![node]),
-            55..65 if nodes > 2 => (false, vec![node, node % (nodes - 1) + 1]),
-            _ => (false, vec![node]),
-        }
-    }
-
     /// One era. None when told to stop in the middle.
     pub fn run(&mut self, stop: &Stop) -> Result<Option<Kill>> {
         self.number += 1;
         let nodes = self.cluster.addrs().len();
-        let (switch, mut victims) = self.victims(nodes);
-        victims.dedup();
+        let (switch, victims) = victims(&mut self.random, self.switch, nodes);
         let (before, dead, after) = (
             self.between(300, 900),
             self.between(0, 2500),
@@ -238,6 +226,19 @@ impl Eras {
         }
         Ok((values, disagreed))
     }
+}
+
+/// Whether the switch dies, if there is one, and which nodes: never the first.
+pub fn victims(random: &mut fastrand::Rng, switch: bool, nodes: usize) -> (bool, Vec<usize>) {
+    let node = random.usize(1..nodes);
+    let (switch, mut victims) = match random.u8(..100) {
+        0..40 if switch => (true, Vec::new()),
+        40..55 if switch => (true, vec![node]),
+        55..65 if nodes > 2 => (false, vec![node, node % (nodes - 1) + 1]),
+        _ => (false, vec![node]),
+    };
+    victims.dedup();
+    (switch, victims)
 }
 
 /// Ends clients however the scope that they run in ends.

@@ -6,6 +6,7 @@ mod eras;
 mod etcd;
 mod judge;
 mod load;
+pub mod locks;
 
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
@@ -24,6 +25,7 @@ Examples:
   rackmem soak --seconds 600 --seed 7 --loss 0.01    ten minutes, and every hundredth packet is lost
   rackmem soak --membership etcd --kills 10          members agree through an etcd of its own
   rackmem soak --fabric shm --kills 10               processes that share memory
+  rackmem soak --locks --seconds 600                 no store: threads of all nodes hold locks, and tell what they saw inside
   rackmem --json soak --kills 4                      a line a kill, then one with the totals
 
 Node 0 is never killed: its memory has the table of regions, which dies with it. The exit code is 1 when
@@ -77,6 +79,9 @@ pub struct SoakArgs {
     /// How packets move between its processes
     #[arg(long, value_enum, default_value = "udp")]
     fabric: Between,
+    /// Let threads of the nodes hold locks, instead of clients using the store
+    #[arg(long, conflicts_with_all = ["clients", "keys"])]
+    locks: bool,
     /// Clients of each node
     #[arg(long, value_name = "N", default_value_t = 2)]
     clients: usize,
@@ -101,6 +106,7 @@ pub struct SoakArgs {
 pub fn run(args: &SoakArgs, json: bool) -> Result<Ended> {
     let stop = Stop::on_signals()?;
     let began = Instant::now();
+    let (teller, told) = std::sync::mpsc::sync_channel(locks::UNREAD);
     let plan = Plan {
         nodes: args.nodes as usize,
         switch: !args.no_switch,
@@ -109,18 +115,12 @@ pub fn run(args: &SoakArgs, json: bool) -> Result<Ended> {
         lease_ms: args.lease_ms,
         loss: args.loss,
         delay: args.delay,
+        locks: args.locks.then_some(teller),
     };
     let switch = plan.switch;
     let Some(cluster) = Cluster::start(plan, &stop)? else {
         return Ok(Ended::Interrupted);
     };
-    let mut eras = Eras::new(
-        cluster,
-        switch,
-        args.keys.max(1),
-        args.clients.max(1),
-        args.seed,
-    );
     if !json {
         out::line(format!(
             "soak: {} nodes{}, lease {} ms, seed {}; Ctrl-C ends it",
@@ -131,6 +131,26 @@ pub fn run(args: &SoakArgs, json: bool) -> Result<Ended> {
         ));
     }
     let enough = args.kills.unwrap_or(u64::MAX);
+    if args.locks {
+        let limits = locks::Limits {
+            seconds: args.seconds,
+            kills: enough,
+            seed: args.seed,
+        };
+        let done = locks::run(cluster, told, switch, &limits, &stop, json)?;
+        return Ok(if done {
+            Ended::Done
+        } else {
+            Ended::Interrupted
+        });
+    }
+    let mut eras = Eras::new(
+        cluster,
+        switch,
+        args.keys.max(1),
+        args.clients.max(1),
+        args.seed,
+    );
     while !stop.requested()
         && began.elapsed() < Duration::from_secs(args.seconds)
         && eras.totals().kills < enough
