@@ -13,6 +13,7 @@
 //! | cache agent | [`flowcc::cache_agent`] | §5.1.1 "Invalidation and Data Transfer" |
 //! | requester | [`flowcc::Requester`] | §5.1.1 "Requester-driven Coherence Control" |
 //! | a lock's directory, a node's locks | [`gcp::LockDirectory`], [`gcp::Blade`] | Soul, §4.2 |
+//! | locks over coherent memory, to compare | [`compared`] | Soul, §5 |
 //! | member of the rack | [`membership::Member`] | – |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@
 extern crate alloc;
 
 pub mod baseline;
+pub mod compared;
 pub mod flowcc;
 pub mod gcp;
 pub mod membership;
