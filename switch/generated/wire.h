@@ -93,6 +93,8 @@ enum kind {
 	KIND_DELEGATE_CAS = 0x33,
 	KIND_DELEGATE_ACK = 0x34,
 	KIND_GATHER_ACK = 0x38,
+	KIND_SERVICE_ASK = 0x3a,
+	KIND_SERVICE_TELL = 0x3b,
 	KIND_ACQUIRE = 0x40,
 	KIND_WAIT = 0x41,
 	KIND_GRANT = 0x42,
@@ -109,7 +111,7 @@ enum kind {
 };
 
 // A bit for every kind there is, in four words of 64.
-#define KNOWN_KINDS_WORDS { 0x11f3f1fff7f007eull, 0x1fffull, 0x0ull, 0x0ull }
+#define KNOWN_KINDS_WORDS { 0xd1f3f1fff7f007eull, 0x1fffull, 0x0ull, 0x0ull }
 
 enum flag {
 	FLAG_PROVIDER = 0x01,

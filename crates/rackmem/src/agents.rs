@@ -3,6 +3,7 @@
 use crate::cache::Cache;
 use crate::kept::Kept;
 use crate::locked::Locks;
+use crate::locked::compared::Compared;
 use crate::memory::GlobalMemory;
 use crate::migration::Migrating;
 use crate::rebuilding::Rebuilding;
@@ -56,6 +57,8 @@ pub(crate) struct Agents {
     pub rebuilding: Rebuilding,
     /// Its part in locks.
     pub locks: Locks,
+    /// Its part in locks over memory, and beside it.
+    pub compared: Compared,
     /// Where to find this node's requesters, on fabrics whose requesters may have gone on.
     requesters: OnceLock<Weak<Requesters>>,
     pub counters: AgentCounters,
@@ -79,6 +82,7 @@ impl Agents {
     ) -> Self {
         Agents {
             node: config.node,
+            compared: Compared::new(config.node),
             locks,
             standing,
             rebuilding,
@@ -236,6 +240,7 @@ impl Agents {
     pub fn forget(&self, gone: Copyset) {
         self.kept.forget(gone);
         self.locks.forget(gone);
+        self.compared.forget(gone);
         let copies = self.cache.copies();
         for (tag, _) in copies.filter(|(tag, _)| gone.contains(tag.home())) {
             if let Some(entry) = self.cache.lock_tag(tag) {
@@ -388,6 +393,9 @@ impl Handler for Agents {
         if Locks::concerns(header.kind) {
             return self.locks.packet(net, header, body, reply);
         }
+        if Compared::concerns(header.kind) {
+            return self.compared.packet(net, header, reply);
+        }
         let forwarded = header.kind.is_request() && header.flags.has(Flags::GRANTED);
         if forwarded && header.status != GlobalStatus::Unshared {
             self.cache_agent(net, header, reply);
@@ -404,6 +412,7 @@ impl Handler for Agents {
     fn tick(&self, net: &dyn Net) {
         self.rebuilding.tick(net);
         self.locks.tick(net);
+        self.compared.tick(net, self.standing.epoch());
         let period = self.migrating.as_ref().filter(|m| m.period_ended());
         let outputs: Vec<Output> = {
             let agent = &mut locked(&self.home).agent;

@@ -2,6 +2,7 @@
 
 use crate::config::{Fabric, Mode, Settings};
 use crate::error::Result;
+use crate::locked::compared::LockKind;
 use crate::migration::Migration;
 use crate::rack::Rack;
 use rackmem_fabric::Faults;
@@ -53,6 +54,12 @@ impl Builder {
     /// is touched.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.settings.memory = bytes;
+        self
+    }
+
+    /// What [`AnyLock`](crate::locked::compared::AnyLock) is; GCP's lock unless told otherwise.
+    pub fn locks(mut self, kind: LockKind) -> Self {
+        self.settings.locks = kind;
         self
     }
 

@@ -1,6 +1,7 @@
 //! How a rack is set up: defaults, and the file that describes a rack of processes.
 
 use crate::error::{Error, Result};
+use crate::locked::compared::LockKind;
 use crate::membership;
 use crate::migration::Migration;
 use crate::wires::{Extras, FaultsSection};
@@ -93,6 +94,7 @@ pub(crate) struct Settings {
     pub mtu: Option<usize>,
     pub extras: Extras,
     pub migration: Migration,
+    pub locks: LockKind,
 }
 
 impl Default for Settings {
@@ -108,6 +110,7 @@ impl Default for Settings {
             mtu: None,
             extras: Extras::default(),
             migration: Migration::default(),
+            locks: LockKind::default(),
         }
     }
 }
@@ -177,6 +180,9 @@ impl Settings {
 /// name = "rack"                                # of this rack, where several share an etcd or a folder
 /// lease_ms = 1000                              # a member that is silent for so long is declared dead
 ///
+/// [locks]
+/// kind = "gcp"                                 # what `locked::compared::AnyLock` is: see `LockKind`
+///
 /// [faults]                                     # for tests: what this process's packets suffer
 /// loss = 0.01                                  # shares of all packets, as are `duplication` and `delay`
 /// delay = 0.05                                 # ... held back for up to `delay_up_to_us`, 2000 unless told
@@ -210,9 +216,17 @@ struct File {
     mtu: Option<usize>,
     faults: Option<FaultsSection>,
     migration: Option<MigrationTable>,
+    locks: Option<LocksTable>,
     membership: Option<String>,
     name: Option<String>,
     lease_ms: Option<u64>,
+}
+
+/// `[locks]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LocksTable {
+    kind: LockKind,
 }
 
 /// `[migration]`: what is left out is as in [`Migration::default`].
@@ -301,6 +315,7 @@ impl Config {
             migration: file
                 .migration
                 .map_or(default.migration, MigrationTable::read),
+            locks: file.locks.map_or(default.locks, |table| table.kind),
         };
         let config = Config {
             membership,
@@ -407,6 +422,16 @@ mod tests {
         let why = |table: &str| read(table).unwrap_err().to_string();
         assert!(why("[migration]\nperiod_ms = 0").contains("1 ms"));
         assert!(why("[migration]\nhottest = 3").contains("hottest"));
+    }
+
+    #[test]
+    fn the_kind_of_locks_is_read() {
+        let read = |table: &str| Config::parse(&format!("nodes = ['127.0.0.1:1']\n{table}"));
+        let kind = |table: &str| read(table).unwrap().settings.locks;
+        assert_eq!(kind(""), LockKind::Gcp);
+        assert_eq!(kind("[locks]\nkind = 'per-node'"), LockKind::PerNode);
+        let why = read("[locks]\nkind = 'futex'").unwrap_err().to_string();
+        assert!(why.contains("futex") && why.contains("cohort"), "{why}");
     }
 
     #[test]

@@ -97,6 +97,12 @@ pub enum Error {
         /// How many.
         most: usize,
     },
+    /// A thread of this node stopped waiting for this lock, or lost its memory in the middle of it, where no thread can stop: nobody of the
+    /// node can use the lock any more. Only locks of [`compared`](crate::locked::compared) are like that.
+    Abandoned {
+        /// Where.
+        addr: u64,
+    },
     /// This node knows as many locks as it can.
     TooManyLocks {
         /// How many.
@@ -195,6 +201,10 @@ impl std::fmt::Display for Error {
             Error::TooManyWaiting { most } => write!(
                 f,
                 "{most} threads wait for this condition, which is as many as can"
+            ),
+            Error::Abandoned { addr } => write!(
+                f,
+                "a thread has given up in the middle of the lock at {addr:#018x}, which cannot be used any more"
             ),
             Error::TooManyLocks { most } => {
                 write!(f, "this node knows {most} locks, which is as many as it can")

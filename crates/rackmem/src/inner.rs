@@ -3,6 +3,7 @@
 use crate::access::Access;
 use crate::alloc::Allocator;
 use crate::config::Mode;
+use crate::locked::compared::LockKind;
 use rackmem_fabric::Net;
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::NodeId;
@@ -17,6 +18,8 @@ pub(crate) struct NodeInner {
     pub nodes: usize,
     pub block: usize,
     pub mode: Mode,
+    /// What locks of any kind are.
+    pub locks: LockKind,
     pub access: Access,
     pub allocator: Allocator,
     /// The rack is open and has cached blocks: what every hit checks.

@@ -336,6 +336,7 @@ impl Rack {
             nodes,
             block: settings.block_size,
             mode: settings.mode,
+            locks: settings.locks,
             access,
             allocator: Allocator::new(settings.block_size, chunks(settings)),
             plain: AtomicBool::new(settings.mode != Mode::Delegate),

@@ -106,6 +106,10 @@ kinds! {
     DelegateAck = 0x34,
     /// Directory: a cache agent tells the gathering home agent that it is done.
     GatherAck = 0x38,
+    /// Lock service: a node to a lock's manager: this lock, please, to read or to write (`status`), or not any more.
+    ServiceAsk = 0x3a,
+    /// Lock service: the manager to the node: the thread is inside (`status` is not `Unshared`), or that is over.
+    ServiceTell = 0x3b,
 
     // 0x40..0x4f: GCP, the `Locked` contract. `seq` and `incarnation` carry the lock's version.
     /// Node to directory: this lock, please, with this permission (`status`).

@@ -8,12 +8,12 @@
 //! | no longer | subtract it | |
 //! | write | a ticket of one's node, wait until it is called | none: the block is here |
 //! | | the node has the lock already: nothing | |
-//! | | else add a writer and take a ticket, one block | 1 transaction |
-//! | | wait until that is called | 1, critical |
+//! | | else add a writer and take a ticket, one block | none: who left last still has it |
+//! | | wait until that is called | 1 transaction, critical |
 //! | | wait until no node has readers, one after the other | none, or 1 each |
 //! | no longer | somebody of the node waits, and not too many have been served: call it | none |
 //! | | else call the next ticket | 1, critical |
-//! | | subtract the writer | 1 |
+//! | | subtract the writer | 1 transaction |
 //!
 //! Left out is what lets readers that have waited long stop the writers: threads that wait here would come in order even so.
 

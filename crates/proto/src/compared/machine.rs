@@ -4,7 +4,7 @@ use super::Access;
 use super::central::{self, Central};
 use super::cohort::{self, Cohort};
 use super::mcs::{self, Mcs};
-use super::op::{Home, Seat, Shape, Step};
+use super::op::{Home, Op, Seat, Shape, Step};
 use super::per_node::{self, PerNode};
 use super::service::Client;
 
@@ -135,6 +135,19 @@ impl Machine {
             self.said = each!(self, lock => lock.leave());
         }
         self.said
+    }
+
+    /// The thread does not want to wait any longer. Possible while it waits for a manager's answer, and nowhere else: queues in memory
+    /// cannot be left by who is in them. Says whether it was; it goes on to be outside then.
+    pub fn give_up(&mut self) -> bool {
+        let Lock::Service(client) = &mut self.lock else {
+            return false;
+        };
+        let asks = matches!(self.said, Step::Do(Op::Ask(_)));
+        if asks {
+            self.said = client.leave();
+        }
+        asks
     }
 
     /// The operation has been executed; `word` is its result, and anything where it has none.

@@ -1,11 +1,12 @@
 //! An indicator of readers at each node (Soul's *Percpu*), after Linux's big-reader lock (`brlock`, 2.4): a reader takes its own node's
 //! reader-writer lock and nothing else, a writer takes everybody's, always in the same order.
 //!
-//! | | operations | between 2 nodes that write in strict turn |
+//! | | operations | a strict hand-over between writers, in a rack of n nodes |
 //! |---|---|---|
 //! | read | one's own node's indicator, as a reader of [`super::central`] | |
-//! | write | every node's indicator, one after the other, as a writer of it | for each of the n nodes 1 transaction, and 2 for that which another had |
-//! | no longer | all of them again, the last first | n |
+//! | write | the first node's indicator, as a writer of it | 1 transaction, and 2, critical |
+//! | | the others', one after the other | n - 1, critical |
+//! | no longer | all of them again, the last first | 1, critical: the others are still here |
 //!
 //! Readers cost nothing while nobody writes; a writer costs transactions for each node of the rack. Indicators are a node's and not, as in
 //! Linux, a processor's: its threads share a cache, and writers have fewer to visit.

@@ -25,6 +25,7 @@
 //! | [`Lock`] | nothing but what its users agree on |
 //!
 //! Threads that wait for what others do to a [`Mutex`]'s value sleep at a [`Condvar`].
+//! [`compared`] has other locks behind one handle, to compare with.
 //!
 //! The protocol is GCP; `docs/protocols/gcp.md` explains it. Its directory is at the rack's switch, as far as that has room, or else at the
 //! lock's home, the node that has made it.
@@ -45,6 +46,7 @@
 //! lock that a dead process had is waited for without end.
 
 mod cell;
+pub mod compared;
 mod condvar;
 mod descriptor;
 mod epoch;

@@ -1,0 +1,255 @@
+//! A lock of any kind over a run of bytes.
+
+use super::kind::LockKind;
+use super::layout::Layout;
+use super::local::Local;
+use super::seat::Seat;
+use crate::error::{Error, Result};
+use crate::locked::{RangesLock, RangesReadGuard, RangesWriteGuard, Waiting};
+use crate::node::Node;
+use rackmem_proto::compared::Access;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A lock over up to 64 KiB of coherent memory, of whichever kind: see [the module](super).
+#[derive(Clone)]
+pub struct AnyLock {
+    node: Node,
+    kind: LockKind,
+    addr: u64,
+    len: usize,
+    /// Where what it protects is.
+    data: u64,
+    lock: Inner,
+}
+
+#[derive(Clone)]
+enum Inner {
+    Gcp(RangesLock),
+    Compared(Arc<Local>),
+}
+
+/// An [`AnyLock`], held to read.
+pub struct AnyReadGuard<'a>(Held<'a, RangesReadGuard<'a>>);
+
+/// An [`AnyLock`], held to write.
+pub struct AnyWriteGuard<'a>(Held<'a, RangesWriteGuard<'a>>);
+
+/// What a guard holds: GCP's guard, or a seat.
+struct Held<'a, G> {
+    lock: &'a AnyLock,
+    by: By<'a, G>,
+}
+
+enum By<'a, G> {
+    Gcp(G),
+    /// Left when it is dropped.
+    Seat {
+        _seat: Seat<'a>,
+    },
+}
+
+impl AnyLock {
+    /// A new one over `len` bytes of zeros, of the kind that the rack is configured for, at home on this node.
+    ///
+    /// # Errors
+    /// [`Error::BadRange`] when there are none of them, or more than 64 KiB; [`Error::OutOfMemory`], [`Error::TooManyLocks`].
+    pub fn create(node: &Node, len: usize) -> Result<Self> {
+        AnyLock::create_as(node, node.inner.locks, len)
+    }
+
+    /// The same, of this kind.
+    ///
+    /// # Errors
+    /// Those of [`AnyLock::create`].
+    pub fn create_as(node: &Node, kind: LockKind, len: usize) -> Result<Self> {
+        let most = rackmem_proto::gcp::MAX_LOCKED as usize;
+        if len == 0 || len > most {
+            return Err(Error::BadRange {
+                addr: 0,
+                len,
+                block: most,
+            });
+        }
+        let layout = Layout::create(node, kind, len)?;
+        if kind == LockKind::Service {
+            node.inner.access.agents.compared.manage(layout.addr)?;
+        }
+        AnyLock::of(node, layout)
+    }
+
+    /// The one that some node has made at this address.
+    ///
+    /// # Errors
+    /// [`Error::NoLock`], [`Error::NodeLost`].
+    pub fn attach(node: &Node, addr: u64) -> Result<Self> {
+        AnyLock::of(node, Layout::read(node, addr)?)
+    }
+
+    fn of(node: &Node, layout: Layout) -> Result<Self> {
+        let Layout {
+            kind,
+            addr,
+            len,
+            data,
+            ..
+        } = layout;
+        let lock = match kind {
+            LockKind::Gcp => Inner::Gcp(RangesLock::attach(node, layout.base)?),
+            _ => Inner::Compared(node.inner.access.agents.compared.open(node, layout)?),
+        };
+        Ok(AnyLock {
+            node: node.clone(),
+            kind,
+            addr,
+            len,
+            data,
+            lock,
+        })
+    }
+
+    /// Its global address, which [`AnyLock::attach`] takes on any node.
+    pub fn addr(&self) -> u64 {
+        self.addr
+    }
+
+    /// Which kind it is.
+    pub fn kind(&self) -> LockKind {
+        self.kind
+    }
+
+    /// Bytes that it protects.
+    pub fn size(&self) -> usize {
+        self.len
+    }
+
+    /// Who waits for it, as far as this node knows: of locks that are not GCP's only that of its own threads, nothing of nodes.
+    pub fn waiting(&self) -> Waiting {
+        match &self.lock {
+            Inner::Gcp(lock) => lock.waiting(),
+            Inner::Compared(local) => Waiting {
+                threads: local.waiting(),
+                nodes: 0,
+            },
+        }
+    }
+
+    pub(super) fn node(&self) -> &Node {
+        &self.node
+    }
+
+    pub(super) fn local(&self) -> Option<&Local> {
+        match &self.lock {
+            Inner::Gcp(_) => None,
+            Inner::Compared(local) => Some(local),
+        }
+    }
+
+    /// Holds it together with other readers (of [`LockKind::Mcs`]: alone), as soon as it is this thread's turn.
+    ///
+    /// # Errors
+    /// Those of [`crate::locked::Mutex::lock`], and [`Error::Abandoned`].
+    pub fn read(&self) -> Result<AnyReadGuard<'_>> {
+        let held = self.read_timeout(Duration::MAX)?;
+        held.ok_or(Error::Busy { addr: self.addr })
+    }
+
+    /// Holds it alone, as soon as it is this thread's turn.
+    ///
+    /// # Errors
+    /// Those of [`AnyLock::read`].
+    pub fn write(&self) -> Result<AnyWriteGuard<'_>> {
+        let held = self.write_timeout(Duration::MAX)?;
+        held.ok_or(Error::Busy { addr: self.addr })
+    }
+
+    /// Holds it together with other readers, if it is this thread's turn within this time.
+    ///
+    /// # Errors
+    /// Those of [`AnyLock::read`]; a wait that takes longer is [`Error::Abandoned`] for kinds that no thread can stop waiting for, and
+    /// the lock is then no more use to this node.
+    pub fn read_timeout(&self, at_most: Duration) -> Result<Option<AnyReadGuard<'_>>> {
+        let by = match &self.lock {
+            Inner::Gcp(lock) => lock.read(at_most)?.map(By::Gcp),
+            Inner::Compared(local) => self.enter(local, Access::Read, at_most)?,
+        };
+        Ok(by.map(|by| AnyReadGuard(Held { lock: self, by })))
+    }
+
+    /// Holds it alone, if it is this thread's turn within this time.
+    ///
+    /// # Errors
+    /// Those of [`AnyLock::read_timeout`].
+    pub fn write_timeout(&self, at_most: Duration) -> Result<Option<AnyWriteGuard<'_>>> {
+        let by = match &self.lock {
+            Inner::Gcp(lock) => lock.write(at_most)?.map(By::Gcp),
+            Inner::Compared(local) => self.enter(local, Access::Write, at_most)?,
+        };
+        Ok(by.map(|by| AnyWriteGuard(Held { lock: self, by })))
+    }
+
+    fn enter<'a, G>(
+        &'a self,
+        local: &'a Local,
+        access: Access,
+        at_most: Duration,
+    ) -> Result<Option<By<'a, G>>> {
+        let mut seat = Seat::take(&self.node, local)?;
+        let inside = seat.enter(access, at_most)?;
+        Ok(inside.then_some(By::Seat { _seat: seat }))
+    }
+
+    /// The address of bytes that it protects.
+    fn within(&self, offset: usize, len: usize) -> Result<u64> {
+        let end = offset.checked_add(len).filter(|end| *end <= self.len);
+        end.map(|_| self.data + offset as u64)
+            .ok_or(Error::BadRange {
+                addr: self.data.wrapping_add(offset as u64),
+                len,
+                block: self.len,
+            })
+    }
+}
+
+impl AnyReadGuard<'_> {
+    /// Reads bytes of what the lock protects, from this one on.
+    ///
+    /// # Errors
+    /// [`Error::BadRange`]; those of [`Node::read`].
+    pub fn read(&self, offset: usize, out: &mut [u8]) -> Result<()> {
+        let Held { lock, by } = &self.0;
+        let addr = lock.within(offset, out.len())?;
+        match by {
+            By::Gcp(guard) => guard.read(addr, out),
+            By::Seat { .. } => lock.node.read(addr, out),
+        }
+    }
+}
+
+impl AnyWriteGuard<'_> {
+    /// Reads bytes of what the lock protects, from this one on.
+    ///
+    /// # Errors
+    /// [`Error::BadRange`]; those of [`Node::read`].
+    pub fn read(&self, offset: usize, out: &mut [u8]) -> Result<()> {
+        let Held { lock, by } = &self.0;
+        let addr = lock.within(offset, out.len())?;
+        match by {
+            By::Gcp(guard) => guard.read(addr, out),
+            By::Seat { .. } => lock.node.read(addr, out),
+        }
+    }
+
+    /// Writes bytes of what the lock protects, from this one on.
+    ///
+    /// # Errors
+    /// [`Error::BadRange`]; those of [`Node::write`].
+    pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<()> {
+        let Held { lock, by } = &mut self.0;
+        let addr = lock.within(offset, bytes.len())?;
+        match by {
+            By::Gcp(guard) => guard.write(addr, bytes),
+            By::Seat { .. } => lock.node.write(addr, bytes),
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The lock service's messages: managers at the homes of their locks, and the posts where answers come to.
+//!
+//! A message is a packet of the rack, from agent to agent: what is asked for is its status, who asks its requester (a node and one of its
+//! places), and which of its turns its sequence number. To a manager at the same node it is a call.
+
+use super::layout::Layout;
+use super::local::Local;
+use crate::error::{Error, Result};
+use crate::locked::pace::Pace;
+use crate::locked::table::MAX_LOCKS;
+use crate::node::Node;
+use rackmem_fabric::{Body, Net, Nobody, Receiver};
+use rackmem_proto::Dest;
+use rackmem_proto::compared::{Access, Manager, Reply, Request, Seat};
+use rackmem_proto::wire::{Copyset, GlobalStatus, Header, Kind, NodeId, RequesterId, Seq, Tag};
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::thread::Thread;
+use std::time::Duration;
+
+/// How often a thread that waits looks whether it has to ask again.
+pub(super) const RETRY: Duration = Duration::from_millis(5);
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where the manager's answers to a seat come to.
+#[derive(Default)]
+pub(super) struct Post {
+    /// The last turn that the manager has let in.
+    inside: AtomicU64,
+    state: Mutex<PostState>,
+}
+
+#[derive(Default)]
+struct PostState {
+    pace: Pace,
+    /// Who waits for the answer.
+    thread: Option<Thread>,
+    /// The end of a turn that the manager has not acknowledged.
+    untold: Option<Request>,
+}
+
+impl Post {
+    /// An answer is awaited, by this thread.
+    pub fn expect(&self) {
+        let mut state = locked(&self.state);
+        // The new turn tells the manager as well that the last one is over.
+        state.untold = None;
+        state.pace.rest();
+        state.pace.begin();
+        state.thread = Some(std::thread::current());
+    }
+
+    /// Whether it is time to ask again.
+    pub fn due(&self) -> bool {
+        locked(&self.state).pace.due()
+    }
+
+    /// Whether this turn has been let in.
+    pub fn inside(&self, turn: u32) -> bool {
+        self.inside.load(Acquire) == 1 << 32 | u64::from(turn)
+    }
+
+    /// The end of a turn, which is told again until it is acknowledged.
+    pub fn tell(&self, request: Request) {
+        let mut state = locked(&self.state);
+        state.untold = Some(request);
+        state.thread = None;
+        state.pace.rest();
+        state.pace.begin();
+    }
+
+    fn answer(&self, reply: &Reply) {
+        let mut state = locked(&self.state);
+        if !reply.inside {
+            state.untold = state.untold.filter(|told| told.turn != reply.turn);
+            return;
+        }
+        // A late answer to an earlier turn is no turn that is waited for, and must not hide one that is.
+        let newest = self.inside.load(Acquire) as u32;
+        if reply.turn.wrapping_sub(newest) as i32 > 0 || reply.turn == newest {
+            let turn = 1 << 32 | u64::from(reply.turn);
+            self.inside.store(turn, Release);
+        }
+        if let Some(thread) = state.thread.take() {
+            thread.unpark();
+        }
+    }
+
+    /// What has to be told again.
+    fn again(&self) -> Option<Request> {
+        let mut state = locked(&self.state);
+        let untold = state.untold?;
+        state.pace.due().then_some(untold)
+    }
+}
+
+/// A node's part in compared locks.
+pub(crate) struct Compared {
+    me: NodeId,
+    /// Locks that this node's threads use.
+    locals: RwLock<HashMap<u64, Arc<Local>>>,
+    /// Managers of locks whose home this is.
+    managers: RwLock<HashMap<u64, Arc<Mutex<Manager>>>>,
+}
+
+/// Finds or makes a row of a table that has a bound.
+fn row<K: Hash + Eq, V: Clone>(
+    table: &RwLock<HashMap<K, V>>,
+    key: K,
+    make: impl FnOnce() -> Result<V>,
+) -> Result<V> {
+    let mut table = table.write().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = table.get(&key) {
+        return Ok(known.clone());
+    }
+    if table.len() >= MAX_LOCKS {
+        return Err(Error::TooManyLocks { most: MAX_LOCKS });
+    }
+    let made = make()?;
+    table.insert(key, made.clone());
+    Ok(made)
+}
+
+fn find<V: Clone>(table: &RwLock<HashMap<u64, V>>, addr: u64) -> Option<V> {
+    let table = table.read().unwrap_or_else(PoisonError::into_inner);
+    table.get(&addr).cloned()
+}
+
+impl Compared {
+    pub fn new(me: NodeId) -> Self {
+        Compared {
+            me,
+            locals: RwLock::default(),
+            managers: RwLock::default(),
+        }
+    }
+
+    /// Whether a packet is the service's.
+    pub fn concerns(kind: Kind) -> bool {
+        matches!(kind, Kind::ServiceAsk | Kind::ServiceTell)
+    }
+
+    /// A lock as this node has it.
+    pub(super) fn open(&self, node: &Node, layout: Layout) -> Result<Arc<Local>> {
+        let addr = layout.addr;
+        row(&self.locals, addr, || {
+            Ok(Arc::new(Local::new(node, layout)?))
+        })
+    }
+
+    /// From now on this node manages a lock.
+    pub fn manage(&self, addr: u64) -> Result<()> {
+        row(&self.managers, addr, || Ok(Arc::default())).map(|_| ())
+    }
+
+    /// These nodes are dead. Whoever is let in by that asks again, and hears it.
+    pub fn forget(&self, gone: Copyset) {
+        let managers = self.managers.read();
+        let managers = managers.unwrap_or_else(PoisonError::into_inner);
+        for manager in managers.values() {
+            locked(manager).gone(gone);
+        }
+    }
+
+    /// A message has come. Of a lock that is not known here it is dropped: who asked asks again.
+    pub fn packet(&self, net: &dyn Net, header: &Header, reply: &mut dyn Receiver) {
+        let seat = Seat {
+            node: header.requester.node,
+            place: header.requester.slot,
+        };
+        let turn = header.seq.0;
+        if header.kind == Kind::ServiceTell {
+            let inside = header.status != GlobalStatus::Unshared;
+            return self.answer(header.tag.0, &Reply { seat, turn, inside });
+        }
+        let want = Access::from_status(header.status);
+        let request = Request { seat, turn, want };
+        self.ask(net, header.tag, header.epoch, &request, reply);
+    }
+
+    fn answer(&self, addr: u64, reply: &Reply) {
+        let local = find(&self.locals, addr);
+        let post = local
+            .as_ref()
+            .and_then(|l| l.posts.get(usize::from(reply.seat.place)));
+        if let Some(post) = post {
+            post.answer(reply);
+        }
+    }
+
+    /// Asks the manager, which is here.
+    fn ask(
+        &self,
+        net: &dyn Net,
+        tag: Tag,
+        epoch: u32,
+        request: &Request,
+        reply: &mut dyn Receiver,
+    ) {
+        let Some(manager) = find(&self.managers, tag.0) else {
+            return;
+        };
+        let told = locked(&manager).handle(request);
+        for told in told {
+            if told.seat.node == self.me {
+                self.answer(tag.0, &told);
+                continue;
+            }
+            let mut header = header(Kind::ServiceTell, tag, epoch, told.seat, told.turn, self.me);
+            if told.inside {
+                header.status = GlobalStatus::Shared;
+            }
+            net.send(Dest::Agent(told.seat.node), &header, Body::None, reply);
+        }
+    }
+
+    /// Says a request to the lock's manager, wherever that is.
+    fn say(&self, net: &dyn Net, tag: Tag, epoch: u32, request: &Request) {
+        if tag.home() == self.me {
+            return self.ask(net, tag, epoch, request, &mut Nobody);
+        }
+        let mut header = header(
+            Kind::ServiceAsk,
+            tag,
+            epoch,
+            request.seat,
+            request.turn,
+            self.me,
+        );
+        header.status = request.want.map_or(GlobalStatus::Unshared, Access::status);
+        net.send(Dest::Agent(tag.home()), &header, Body::None, &mut Nobody);
+    }
+
+    /// Tells again what was not acknowledged in time.
+    pub fn tick(&self, net: &dyn Net, epoch: u32) {
+        let locals: Vec<Arc<Local>> = {
+            let locals = self.locals.read().unwrap_or_else(PoisonError::into_inner);
+            locals
+                .values()
+                .filter(|local| local.is_service())
+                .cloned()
+                .collect()
+        };
+        for local in locals {
+            for untold in local.posts.iter().filter_map(Post::again) {
+                self.say(net, Tag(local.layout.addr), epoch, &untold);
+            }
+        }
+    }
+}
+
+fn header(kind: Kind, tag: Tag, epoch: u32, seat: Seat, turn: u32, sender: NodeId) -> Header {
+    let requester = RequesterId {
+        node: seat.node,
+        slot: seat.place,
+    };
+    let header = Header::request(kind, epoch, tag, requester, Seq(turn));
+    Header { sender, ..header }
+}
+
+impl Local {
+    fn is_service(&self) -> bool {
+        self.layout.kind == super::LockKind::Service
+    }
+
+    /// A thread of this node has something to say to the manager.
+    pub(super) fn say(&self, node: &Node, request: &Request) -> Result<()> {
+        let access = &node.inner.access;
+        let tag = Tag(self.layout.addr);
+        let home = tag.home();
+        if !access.standing.live(home) {
+            return Err(Error::NodeLost { node: home });
+        }
+        let slot = access.requesters.borrow()?;
+        let epoch = access.standing.epoch();
+        access.agents.compared.say(slot.net(), tag, epoch, request);
+        Ok(())
+    }
+}

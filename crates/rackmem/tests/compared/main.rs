@@ -1,0 +1,26 @@
+//! Locks of every kind behind one handle, on real nodes.
+
+mod counts;
+mod endings;
+mod exclusion;
+
+use rackmem::locked::compared::LockKind;
+use rackmem::{Fabric, Mode, Rack};
+
+/// Node 0 is home of the locks, the others use them.
+fn rack(fabric: Fabric, mode: Mode, kind: LockKind) -> Rack {
+    Rack::builder(3)
+        .fabric(fabric)
+        .mode(mode)
+        .locks(kind)
+        .cache(4 << 20)
+        .memory(64 << 20)
+        .build()
+        .expect("the rack starts")
+}
+
+/// All of them but GCP.
+fn layered() -> impl Iterator<Item = LockKind> {
+    let kinds = LockKind::ALL.map(|row| row.0).into_iter();
+    kinds.filter(|kind| *kind != LockKind::Gcp)
+}
