@@ -1,5 +1,6 @@
 //! `bench kv`: the store embedded and over RESP, beside redis-server, with the same client and the same keys.
 
+use super::child::ends_with_us;
 use super::kv_recorded;
 use super::resp::Client;
 use super::{BenchError, Progress, Result, begin};
@@ -302,13 +303,13 @@ impl Drop for Sampled<'_> {
 }
 
 /// A redis-server of our own, without persistence, on a free port of loopback; ends when dropped.
-struct Redis {
+pub(super) struct Redis {
     process: Child,
     addr: SocketAddr,
 }
 
 impl Redis {
-    fn start() -> Result<Redis> {
+    pub fn start() -> Result<Redis> {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let port = free.port().to_string();
         let args = [
@@ -323,8 +324,7 @@ impl Redis {
             "--daemonize",
             "no",
         ];
-        let process = Command::new("redis-server")
-            .args(args)
+        let process = ends_with_us(Command::new("redis-server").args(args))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn();
@@ -343,6 +343,11 @@ impl Redis {
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(redis)
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
     }
 }
 

@@ -1,6 +1,7 @@
 //! The benches, one file each. Every one returns a [`Report`] whose case names are stable: `docs/benchmarks.md`
 //! lists them.
 
+mod child;
 #[cfg(feature = "xdp")]
 pub mod dataplane;
 pub mod failover;
@@ -31,6 +32,8 @@ pub enum BenchError {
     Io(std::io::Error),
     /// Something the bench needs is not on this machine.
     Missing(String),
+    /// The user wants no more of it.
+    Stopped,
     /// What clients were told cannot have come from one memory: a defect of the rack.
     NotLinearizable(String),
 }
@@ -41,6 +44,7 @@ impl std::fmt::Display for BenchError {
             BenchError::Rack(error) => error.fmt(f),
             BenchError::Report(error) => error.fmt(f),
             BenchError::Io(error) => error.fmt(f),
+            BenchError::Stopped => f.write_str("stopped"),
             BenchError::Missing(what) | BenchError::NotLinearizable(what) => f.write_str(what),
         }
     }

@@ -4,6 +4,8 @@ use crate::ycsb::KeyValue;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
+/// Parts of an array at most.
+const MAX_PARTS: usize = 16;
 /// Bytes of an answer line at most: anything longer is no answer to GET or SET.
 const MAX_LINE: usize = 256;
 
@@ -47,19 +49,28 @@ impl Client {
     pub fn flush(&mut self, mut each: impl FnMut(Option<&[u8]>)) -> io::Result<()> {
         self.stream.write_all(&self.out)?;
         self.out.clear();
-        for _ in 0..std::mem::take(&mut self.waiting) {
-            self.answer(&mut each)?;
+        let mut left = std::mem::take(&mut self.waiting);
+        while left > 0 {
+            left += self.answer(&mut each)?;
+            left -= 1;
         }
         self.input.drain(..self.used);
         self.used = 0;
         Ok(())
     }
 
-    fn answer(&mut self, each: &mut impl FnMut(Option<&[u8]>)) -> io::Result<()> {
+    /// Reads an answer; how many more there are, because it is an array of them.
+    fn answer(&mut self, each: &mut impl FnMut(Option<&[u8]>)) -> io::Result<usize> {
         let line = self.line()?;
         let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
         match self.input.get(line.start) {
             Some(b'+') => {}
+            Some(b'*') => {
+                let text = std::str::from_utf8(&self.input[line.start + 1..line.end]);
+                let count = text.ok().and_then(|t| t.parse().ok());
+                let count = count.filter(|n| *n <= MAX_PARTS);
+                return count.ok_or_else(|| bad("a bad array"));
+            }
             Some(b':') => each(Some(&self.input[line.start + 1..line.end])),
             Some(b'$') => {
                 let text = std::str::from_utf8(&self.input[line.start + 1..line.end]);
@@ -69,7 +80,7 @@ impl Client {
                     .ok_or_else(|| bad("a bad length"))?;
                 let Ok(len) = usize::try_from(len) else {
                     each(None);
-                    return Ok(());
+                    return Ok(0);
                 };
                 let start = self.used;
                 self.fill(start + len + 2)?;
@@ -78,7 +89,7 @@ impl Client {
             }
             _ => return Err(bad(&String::from_utf8_lossy(&self.input[line]))),
         }
-        Ok(())
+        Ok(0)
     }
 
     /// The next line, without its end.

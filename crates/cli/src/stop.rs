@@ -33,6 +33,11 @@ impl Stop {
         Ok(stop)
     }
 
+    /// The same as a flag that others look at.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        self.0.clone()
+    }
+
     /// Asks for the end.
     pub fn request(&self) {
         self.0.store(true, Relaxed);

@@ -11,7 +11,7 @@ fn report(args: &[&str]) -> Value {
 
 #[test]
 fn benches_report_cases() {
-    let benches: [&[&str]; 4] = [
+    let benches: [&[&str]; 5] = [
         &["hit", "--duration", "20", "--runs", "1"],
         &["miss", "--rounds", "2"],
         &[
@@ -24,6 +24,21 @@ fn benches_report_cases() {
             "50",
             "--modes",
             "switch",
+        ],
+        &[
+            "lock",
+            "--parts",
+            "cached,idle,hand-over,counted,contended",
+            "--fabric",
+            "inline",
+            "--rounds",
+            "10",
+            "--nodes",
+            "2",
+            "--reads",
+            "50",
+            "--duration",
+            "10",
         ],
         &[
             "kv",

@@ -19,6 +19,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rackmem_bench::recorded::HistoryFile;
 use rackmem_bench::report::{Report, number};
 use rackmem_bench::run::failover::FailoverReport;
+use rackmem_bench::run::lock::LockReport;
 use rackmem_bench::run::sim::{self, SimReport};
 use rackmem_bench::run::{BenchError, Progress};
 use std::path::Path;
@@ -30,7 +31,7 @@ Examples:
   rackmem bench miss --fabric udp                misses beside plain datagrams through the same hops
   rackmem bench micro --nodes 4                  sharing 0 to 100% in every mode
   rackmem bench micro --hosts 4 --switch user    the same on a rack of network namespaces (root)
-  rackmem bench lock                             locks that are here, elsewhere, or just being let go of
+  rackmem bench lock                             locks of every kind: here, idle elsewhere, handed over, contended
   rackmem bench loss                             a network that loses 1% and 5% beside a perfect one
   rackmem bench micro --sim --figure 9           the paper's cluster in a performance model, beside the paper
   rackmem bench failover --lease-ms 500          the switch dies and comes back, then a node
@@ -57,7 +58,7 @@ enum Bench {
     Miss(miss::MissArgs),
     /// Throughput by how much is shared, in every mode (§7.2 of the Concordia paper)
     Micro(micro::MicroArgs),
-    /// What a lock costs that is here, idle elsewhere, or handed over by another node
+    /// What a lock costs: here, idle elsewhere, handed over, wanted by all; beside other locks and servers
     Lock(lock::LockArgs),
     /// What lost, doubled and reordered packets cost, and that nobody is told anything wrong meanwhile
     Loss(loss::LossArgs),
@@ -82,7 +83,11 @@ pub fn run(args: &BenchArgs, json: bool) -> Result<Ended> {
     let report = match &args.bench {
         Bench::Hit(args) => hit::run(args, &mut tell),
         Bench::Miss(args) => miss::run(args, &mut tell),
-        Bench::Lock(args) => lock::run(args, &mut tell),
+        Bench::Lock(args) => {
+            let told = lock::run(args, &mut tell);
+            bar.finish_and_clear();
+            return print_locks(told?, json);
+        }
         Bench::Loss(args) => loss::run(args, &mut tell),
         Bench::Micro(args) if args.is_member() => {
             let part = args.member();
@@ -148,6 +153,7 @@ fn explain(error: BenchError) -> Failure {
         BenchError::Missing(what) => {
             Failure::new(what, "run `rackmem doctor`, which says how to get it")
         }
+        BenchError::Stopped => Failure::new("stopped", "run it again"),
         BenchError::NotLinearizable(what) => Failure::new(
             format!("not linearizable: {what}"),
             "this is a defect of the rack: please report it, with the file of --history",
@@ -178,6 +184,19 @@ fn print_failover(told: &FailoverReport, json: bool) -> Result<()> {
         .iter()
         .for_each(|line| out::line(line.plot()));
     Ok(())
+}
+
+fn print_locks(told: Option<LockReport>, json: bool) -> Result<Ended> {
+    let Some(told) = told else {
+        return Ok(Ended::Interrupted);
+    };
+    told.missing.iter().for_each(|why| eprintln!("{why}"));
+    if json {
+        print(&told.report, json)?;
+        return Ok(Ended::Done);
+    }
+    told.tables().iter().for_each(out::whole_table);
+    Ok(Ended::Done)
 }
 
 fn print_simulation(told: &SimReport, json: bool) -> Result<()> {

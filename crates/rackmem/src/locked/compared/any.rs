@@ -200,7 +200,7 @@ impl AnyLock {
     }
 
     /// The address of bytes that it protects.
-    fn within(&self, offset: usize, len: usize) -> Result<u64> {
+    pub(super) fn within(&self, offset: usize, len: usize) -> Result<u64> {
         let end = offset.checked_add(len).filter(|end| *end <= self.len);
         end.map(|_| self.data + offset as u64)
             .ok_or(Error::BadRange {

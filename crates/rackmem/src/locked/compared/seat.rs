@@ -55,6 +55,11 @@ impl<'a> Seat<'a> {
         self.asked = false;
     }
 
+    /// Whether the thread is inside.
+    pub fn inside(&self) -> bool {
+        self.machine.said() == Step::Inside
+    }
+
     pub fn begin_to_leave(&mut self) {
         self.machine.leave();
         self.asked = false;

@@ -21,6 +21,7 @@ pub enum Progress {
 /// One thread's part in a lock over coherent memory, an operation a step. Unless it is outside when it is dropped it leaves first, or, if it
 /// is in the middle of something, the lock is abandoned.
 pub struct Steps<'a> {
+    lock: &'a AnyLock,
     seat: Seat<'a>,
 }
 
@@ -33,7 +34,7 @@ impl AnyLock {
         let why = Error::Unsupported("a lock that is coherence has no steps");
         let local = self.local().ok_or(why)?;
         let seat = Seat::take(self.node(), local)?;
-        Ok(Steps { seat })
+        Ok(Steps { lock: self, seat })
     }
 }
 
@@ -57,6 +58,18 @@ impl Steps<'_> {
     /// Those of [`crate::Node::load`] and [`crate::Node::fetch_update`].
     pub fn step(&mut self) -> Result<Progress> {
         self.seat.step()
+    }
+
+    /// Writes bytes of what the lock protects, from this one on, being inside.
+    ///
+    /// # Errors
+    /// [`Error::BadRange`], [`Error::Unsupported`] outside; those of [`crate::Node::write`].
+    pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<()> {
+        if !self.seat.inside() {
+            return Err(Error::Unsupported("writing outside of a lock"));
+        }
+        let addr = self.lock.within(offset, bytes.len())?;
+        self.lock.node().write(addr, bytes)
     }
 
     /// Goes on until it has to wait, or is where it wants to be.
