@@ -3,6 +3,7 @@
 use super::{layered, rack};
 use rackmem::locked::compared::{AnyLock, LockKind, Progress, Steps};
 use rackmem::{Fabric, Kind, Mode, Rack};
+use std::time::{Duration, Instant};
 
 const BLOCK: usize = 4096;
 
@@ -150,7 +151,9 @@ fn take_turns(locks: &[AnyLock; 2], turns: u8) {
                     let mut held = lock.write().unwrap();
                     held.write(0, &[turn; BLOCK]).unwrap();
                     // The other one waits, unless it has had all its turns.
+                    let began = Instant::now();
                     while turn + 1 < turns && lock.waiting().nodes == 0 {
+                        assert!(began.elapsed() < Duration::from_secs(60), "nobody comes");
                         std::thread::yield_now();
                     }
                 }

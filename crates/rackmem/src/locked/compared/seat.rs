@@ -13,8 +13,6 @@ use std::time::{Duration, Instant};
 const AWAKE: Duration = Duration::from_millis(1);
 /// How often it looks afterwards.
 const LOOK: Duration = Duration::from_micros(100);
-/// Looks between two at the clock.
-const LOOKS: u32 = 64;
 /// How long the manager's answer is awaited awake, as GCP's are.
 const AWAKE_FOR_ANSWERS: Duration = Duration::from_micros(50);
 /// The longest back-off is so many times two of the shortest, which is one turn of the processor's other threads.
@@ -198,11 +196,13 @@ impl Drop for Seat<'_> {
     }
 }
 
-/// One wait.
+/// The waits of one acquisition.
 struct Wait {
     at_most: Duration,
+    /// When the first of them began.
     began: Option<Instant>,
-    looks: u32,
+    /// When this one did.
+    since: Option<Instant>,
 }
 
 impl Wait {
@@ -210,34 +210,38 @@ impl Wait {
         Wait {
             at_most,
             began: None,
-            looks: 0,
+            since: None,
         }
     }
 
-    /// What it waited for has come; the time that it may take goes on.
+    /// What it waited for has come; the next wait begins awake, and the time that all may take goes on.
     fn rest(&mut self) {
-        self.looks = 0;
+        self.since = None;
     }
 
     /// Waits a little. False: it has waited too long.
     fn wait(&mut self, for_answer: bool) -> bool {
-        let now = Instant::now;
-        let began = *self.began.get_or_insert_with(now);
-        self.looks = self.looks.wrapping_add(1);
-        if !for_answer && !self.looks.is_multiple_of(LOOKS) && began.elapsed() < AWAKE {
-            std::thread::yield_now();
-            return true;
-        }
-        let waited = began.elapsed();
-        if waited >= self.at_most {
+        let now = Instant::now();
+        let began = *self.began.get_or_insert(now);
+        let since = *self.since.get_or_insert(now);
+        let awake = match for_answer {
+            true => AWAKE_FOR_ANSWERS,
+            false => AWAKE,
+        };
+        let (waited, this) = (now - began, now - since);
+        let Some(left) = self
+            .at_most
+            .checked_sub(waited)
+            .filter(|left| !left.is_zero())
+        else {
             return false;
-        }
-        let left = self.at_most - waited;
-        match for_answer {
-            true if waited < AWAKE_FOR_ANSWERS => std::thread::yield_now(),
-            true => std::thread::park_timeout(super::service::RETRY.min(left)),
-            false if waited < AWAKE => std::thread::yield_now(),
-            false => std::thread::sleep(LOOK.min(left)),
+        };
+        if this < awake {
+            std::thread::yield_now();
+        } else if for_answer {
+            std::thread::park_timeout(super::service::RETRY.min(left));
+        } else {
+            std::thread::sleep(LOOK.min(left));
         }
         true
     }
