@@ -156,6 +156,15 @@ impl Fabric {
         id
     }
 
+    /// A node sends a packet of any size, with records if there are any.
+    pub fn post(&mut self, from: NodeId, ready: u64, packet: Packet, records: Box<[Record]>) {
+        let id = self.keep(packet);
+        if !records.is_empty() {
+            self.records.insert(id, records);
+        }
+        self.launch(from, ready, id);
+    }
+
     fn launch(&mut self, from: NodeId, ready: u64, id: u32) {
         let packet = self.packets[id as usize];
         if destination(packet.to) == Some(from) {

@@ -13,12 +13,12 @@
 //! [`System::costs`] has what distinguishes the systems, each difference by its name. A seed decides a run. How
 //! the costs were calibrated, and what the model does not reproduce, is in `docs/simulation.md`.
 
-mod agenda;
+pub(crate) mod agenda;
 mod cache;
-mod fabric;
+pub(crate) mod fabric;
 mod migration;
 mod node;
-mod outcome;
+pub(crate) mod outcome;
 mod params;
 mod run;
 mod thread;
