@@ -90,6 +90,20 @@ fn gcp_needs_one_transaction_for_lock_and_data_whatever_the_load() {
 }
 
 #[test]
+fn a_transaction_takes_as_long_as_the_paper_says() {
+    // Two blades that seldom meet.
+    let workload = Workload {
+        think: 47_000,
+        ..Workload::contended(2, 0)
+    };
+    let wait = |scheme| simulate(&experiment(scheme, workload)).remote_mean();
+    let (lock, both) = (wait(Scheme::Gcp), wait(Scheme::Separate));
+    let range = 5_000.0..10_000.0;
+    assert!(range.contains(&lock), "{lock}");
+    assert!(range.contains(&(both - lock)), "{both}");
+}
+
+#[test]
 fn other_locks_need_more() {
     let each = |algorithm, nodes, reads| {
         contended(Scheme::Compared(algorithm), nodes, reads).transactions_each()

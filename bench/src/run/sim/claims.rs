@@ -1,77 +1,10 @@
 //! What the paper's text says of its figures, and what the model says to that.
 
 use super::figures::{FIG12_SHARING, Figure, HEAVY, LIGHT};
+use super::judged::{Judged, Range};
 use super::points::Points;
 use rackmem_sim::model::System::{self, Delegate, Directory, HomeOnly, Switch};
 use rackmem_sim::model::{Outcome, Workload};
-use serde::Serialize;
-
-/// From the least to the most of several values.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Range {
-    /// The least.
-    pub least: f64,
-    /// The most; nothing, where the text names none.
-    pub most: Option<f64>,
-}
-
-impl Range {
-    const fn of(least: f64, most: f64) -> Self {
-        Range {
-            least,
-            most: Some(most),
-        }
-    }
-
-    const fn one(value: f64) -> Self {
-        Self::of(value, value)
-    }
-
-    /// From here on.
-    const fn from(least: f64) -> Self {
-        Range { least, most: None }
-    }
-
-    /// The geometric middle.
-    fn middle(self) -> Option<f64> {
-        self.most.map(|most| (self.least * most).sqrt())
-    }
-}
-
-/// What came of a claim.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// Within 20%; of a bound, on its right side.
-    Agrees,
-    /// Within 50%.
-    Near,
-    /// Neither.
-    Differs,
-}
-
-/// The largest ratio, or its inverse, that still agrees, and that is still near.
-const AGREES: f64 = 1.2;
-const NEAR: f64 = 1.5;
-
-/// A claim and what came of it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Judged {
-    /// Where the paper says so.
-    pub place: &'static str,
-    /// What it says.
-    pub says: &'static str,
-    /// Its figure.
-    pub paper: Range,
-    /// Ours.
-    pub ours: Range,
-    /// Ours by the paper's, middle by middle.
-    pub ratio: Option<f64>,
-    /// In words.
-    pub verdict: Verdict,
-    /// Whether the model's parameters were calibrated with it, so that agreeing proves nothing.
-    pub calibrated: bool,
-}
 
 struct Claim {
     figure: Figure,
@@ -250,61 +183,12 @@ pub fn claims(points: &Points, figures: &[Figure], base: Workload) -> Vec<Judged
 }
 
 fn judge(claim: &Claim, seen: &Seen<'_>) -> Option<Judged> {
-    let values = (claim.ours)(seen)?;
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = values.iter().copied().fold(0.0, f64::max);
-    let finite = least.is_finite() && most.is_finite();
-    let ours = Range {
-        least,
-        most: Some(most),
-    };
-    finite.then(|| Judged {
-        place: claim.place,
-        says: claim.says,
-        paper: claim.paper,
-        ours,
-        ratio: ratio(ours, claim.paper),
-        verdict: verdict(ours, claim.paper),
-        calibrated: claim.calibrated,
-    })
-}
-
-fn ratio(ours: Range, paper: Range) -> Option<f64> {
-    Some(ours.middle()? / paper.middle()?)
-}
-
-fn verdict(ours: Range, paper: Range) -> Verdict {
-    let off = match ratio(ours, paper) {
-        Some(ratio) => ratio.max(1.0 / ratio),
-        // Only a bound: how far below it we are.
-        None => paper.least / ours.least,
-    };
-    match off {
-        off if paper.most.is_none() && off > 1.0 => Verdict::Differs,
-        off if off <= AGREES => Verdict::Agrees,
-        off if off <= NEAR => Verdict::Near,
-        _ => Verdict::Differs,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn verdicts_are_what_they_say() {
-        let cases = [
-            (Range::one(1.19), Range::one(1.0), Verdict::Agrees),
-            (Range::one(1.0), Range::one(1.19), Verdict::Agrees),
-            (Range::one(1.3), Range::one(1.0), Verdict::Near),
-            (Range::one(1.6), Range::one(1.0), Verdict::Differs),
-            (Range::one(0.6), Range::one(1.0), Verdict::Differs),
-            (Range::of(1.0, 4.0), Range::of(2.0, 2.1), Verdict::Agrees),
-            (Range::one(1.01), Range::from(1.0), Verdict::Agrees),
-            (Range::one(0.99), Range::from(1.0), Verdict::Differs),
-        ];
-        for (ours, paper, expected) in cases {
-            assert_eq!(verdict(ours, paper), expected, "{ours:?} {paper:?}");
-        }
-    }
+    let Claim {
+        place,
+        says,
+        paper,
+        calibrated,
+        ..
+    } = *claim;
+    Judged::new(place, says, paper, calibrated, &(claim.ours)(seen)?)
 }

@@ -3,13 +3,16 @@
 
 mod claims;
 mod figures;
+mod judged;
+pub mod locks;
 mod points;
 mod tables;
 
 use super::{Progress, Result};
 use crate::report::{Report, ReportError};
 use crate::table::Table;
-use claims::{Judged, claims};
+use claims::claims;
+use judged::Judged;
 use points::Points;
 use rackmem_sim::model::{Agents, Costs, Network, Outcome, System, Workload};
 use serde::Serialize;

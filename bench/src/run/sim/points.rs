@@ -43,7 +43,8 @@ impl Points {
             }
         }
         let began = Instant::now();
-        let (outcomes, core_seconds) = all(&experiments, progress);
+        let name = |e: &Experiment| super::name(e.system, &e.workload);
+        let (outcomes, core_seconds) = all(&experiments, simulate, name, progress);
         let rows: Vec<_> = (experiments.iter().zip(outcomes))
             .map(|(experiment, outcome)| (experiment.system, experiment.workload, outcome))
             .collect();
@@ -79,10 +80,15 @@ impl Points {
 }
 
 /// Runs experiments on every core; outcomes in the order of the experiments, and the time it took each together.
-fn all(experiments: &[Experiment], progress: Progress<'_>) -> (Vec<Outcome>, f64) {
+pub(super) fn all<E: Sync, O: Send + Default>(
+    experiments: &[E],
+    simulate: fn(&E) -> O,
+    name: impl Fn(&E) -> String,
+    progress: Progress<'_>,
+) -> (Vec<O>, f64) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
-    let mut outcomes = vec![Outcome::default(); experiments.len()];
+    let mut outcomes: Vec<O> = experiments.iter().map(|_| O::default()).collect();
     let mut seconds = 0.0;
     std::thread::scope(|scope| {
         let (tell, told) = mpsc::sync_channel(experiments.len().max(1));
@@ -102,15 +108,8 @@ fn all(experiments: &[Experiment], progress: Progress<'_>) -> (Vec<Outcome>, f64
         }
         drop(tell);
         for (done, (index, outcome, took)) in told.iter().enumerate() {
-            let Experiment {
-                system, workload, ..
-            } = &experiments[index];
             let of = experiments.len();
-            progress(&format!(
-                "{}/{of} {}",
-                done + 1,
-                super::name(*system, workload)
-            ));
+            progress(&format!("{}/{of} {}", done + 1, name(&experiments[index])));
             outcomes[index] = outcome;
             seconds += took;
         }

@@ -1,8 +1,8 @@
 //! The simulation's report for people.
 
 use super::Parameter;
-use super::claims::{Judged, Range, Verdict};
 use super::figures::Figure;
+use super::judged::{Judged, Range, Verdict};
 use super::points::Points;
 use crate::report::number;
 use crate::table::{Align, Table};
@@ -120,7 +120,7 @@ fn row(outcome: &Outcome, base: Option<&Outcome>) -> [String; 9] {
     ]
 }
 
-fn times(ratio: f64) -> String {
+pub(super) fn times(ratio: f64) -> String {
     format!("{ratio:.2}×")
 }
 

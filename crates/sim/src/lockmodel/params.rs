@@ -74,13 +74,13 @@ impl Platform {
         switch: true,
     };
 
-    /// GCP in hardware (§6): 300 ns between any two devices, directories at the memory devices; PCIe 6.0's bandwidth.
+    /// GCP in hardware (§6): 300 ns from a request to its answer, directories at the memory devices; PCIe 6.0's bandwidth.
     pub const CXL: Platform = Platform {
         name: "cxl",
         network: Network {
             gigabits: 512.0,
-            wire: 100,
-            switch: 100,
+            wire: 40,
+            switch: 50,
             local: 20,
         },
         costs: Costs {

@@ -41,6 +41,19 @@ pub struct Experiment {
 }
 
 impl Experiment {
+    /// Long enough for figures to settle.
+    pub fn new(scheme: Scheme, platform: Platform, workload: Workload, seed: u64) -> Self {
+        let each = if workload.locks > 1 { 50_000 } else { 10_000 };
+        Experiment {
+            scheme,
+            platform,
+            workload,
+            warm_up: each / 2,
+            measured: each,
+            seed,
+        }
+    }
+
     /// Blocks that the words of each lock need.
     pub(super) fn blocks_each(&self) -> u32 {
         let Workload { nodes, threads, .. } = self.workload;

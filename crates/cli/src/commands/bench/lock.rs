@@ -1,6 +1,7 @@
 //! Options of `rackmem bench lock`.
 
 use super::Progress;
+use super::lock_sim::SimArgs;
 use crate::failure::Result;
 use crate::rack_args::{FabricArg, ModeArg};
 use crate::stop::Stop;
@@ -77,6 +78,8 @@ pub struct LockArgs {
     /// Hand-overs; a fifth as many locks are taken that are idle elsewhere
     #[arg(long, value_name = "N", default_value_t = 1000)]
     rounds: usize,
+    #[command(flatten)]
+    pub sim: SimArgs,
 }
 
 /// A parser of the names in a table.

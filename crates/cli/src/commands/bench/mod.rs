@@ -5,6 +5,7 @@ mod failover;
 mod hit;
 mod kv;
 mod lock;
+mod lock_sim;
 mod loss;
 mod micro;
 mod micro_hosts;
@@ -34,6 +35,7 @@ Examples:
   rackmem bench lock                             locks of every kind: here, idle elsewhere, handed over, contended
   rackmem bench loss                             a network that loses 1% and 5% beside a perfect one
   rackmem bench micro --sim --figure 9           the paper's cluster in a performance model, beside the paper
+  rackmem bench lock --sim --figure 9            the Soul paper's rack in a performance model, beside the paper
   rackmem bench failover --lease-ms 500          the switch dies and comes back, then a node
   rackmem bench failover --sim --nodes 8         the same for the switch, in virtual time
   rackmem bench dataplane                        the switch in the kernel beside bare XDP programs
@@ -84,6 +86,12 @@ pub fn run(args: &BenchArgs, json: bool) -> Result<Ended> {
         Bench::Hit(args) => hit::run(args, &mut tell),
         Bench::Miss(args) => miss::run(args, &mut tell),
         Bench::Lock(args) => {
+            if let Some(options) = args.sim.options() {
+                let told = sim::locks::run(&options, &mut tell);
+                bar.finish_and_clear();
+                print_simulation(&told.map_err(explain)?, json)?;
+                return Ok(Ended::Done);
+            }
             let told = lock::run(args, &mut tell);
             bar.finish_and_clear();
             return print_locks(told?, json);

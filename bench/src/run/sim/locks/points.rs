@@ -1,0 +1,65 @@
+//! The points of all figures, each simulated once.
+
+use super::super::points::{Speed, all};
+use super::figures::Point;
+use crate::run::Progress;
+use rackmem_sim::lockmodel::{Outcome, simulate};
+use std::time::Instant;
+
+/// All points.
+pub struct Points {
+    rows: Vec<(Point, Outcome)>,
+    speed: Speed,
+}
+
+impl Points {
+    /// Simulates what is wanted.
+    pub fn simulate(
+        wanted: impl Iterator<Item = Point>,
+        seed: u64,
+        progress: Progress<'_>,
+    ) -> Self {
+        let mut points: Vec<Point> = Vec::new();
+        for point in wanted {
+            if !points.contains(&point) {
+                points.push(point);
+            }
+        }
+        let experiments: Vec<_> = (points.iter())
+            .map(|point| (*point, point.experiment(seed)))
+            .collect();
+        let began = Instant::now();
+        let (outcomes, core_seconds) = all(
+            &experiments,
+            |(_, experiment)| simulate(experiment),
+            |(point, _)| point.name(),
+            progress,
+        );
+        let rows: Vec<_> = points.into_iter().zip(outcomes).collect();
+        let sum = |of: fn(&Outcome) -> u64| rows.iter().map(|row| of(&row.1)).sum();
+        let speed = Speed {
+            runs: rows.len(),
+            packets: sum(|outcome| outcome.packets),
+            occurrences: sum(|outcome| outcome.occurrences),
+            core_seconds,
+            seconds: began.elapsed().as_secs_f64(),
+        };
+        Points { rows, speed }
+    }
+
+    /// A point.
+    pub fn get(&self, point: &Point) -> Option<&Outcome> {
+        let found = self.rows.iter().find(|row| row.0 == *point);
+        found.map(|row| &row.1)
+    }
+
+    /// All points in the order in which they were wanted.
+    pub fn iter(&self) -> impl Iterator<Item = &(Point, Outcome)> {
+        self.rows.iter()
+    }
+
+    /// What it took.
+    pub fn speed(&self) -> Speed {
+        self.speed
+    }
+}
