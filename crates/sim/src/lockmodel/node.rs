@@ -2,7 +2,7 @@
 
 use super::locks::{Follows, Locks};
 use super::memory::Memory;
-use super::params::{Costs, Workload};
+use super::params::{Costs, Platform, Workload};
 use super::run::Experiment;
 use super::thread::Thread;
 use super::{BLOCK, EPOCH};
@@ -81,7 +81,7 @@ impl Node {
             costs: platform.costs,
             memory: Memory::new(id, memory, blocks),
             locks: Locks::new(id, memory, locks, scheme, platform.switch),
-            home: (id == memory).then(|| Home::new(id, blocks, &workload, platform.switch)),
+            home: (id == memory).then(|| Home::new(id, blocks, &workload, &platform)),
             managers: BTreeMap::new(),
             servers: Default::default(),
         }
@@ -259,7 +259,7 @@ fn for_holder(header: &Header) -> bool {
 }
 
 impl Home {
-    fn new(node: NodeId, blocks: u32, workload: &Workload, switch: bool) -> Self {
+    fn new(node: NodeId, blocks: u32, workload: &Workload, platform: &Platform) -> Self {
         let chunks = (u64::from(blocks) * u64::from(BLOCK)).div_ceil(CHUNK) as u32;
         let mut agent = HomeAgent::new(HomeConfig {
             node,
@@ -267,8 +267,11 @@ impl Home {
             block: BLOCK,
             chunks,
             incarnation: 1,
-            migration: switch.then_some(MIGRATION),
-            style: Style::Forward,
+            migration: platform.blocks_in_switch().then_some(MIGRATION),
+            style: match platform.gathers {
+                true => Style::Gather,
+                false => Style::Forward,
+            },
             seed: SEED,
         });
         agent.grow(chunks);

@@ -42,6 +42,8 @@ pub struct Outcome {
     pub requests: u64,
     /// Of the whole run: threads that entered because of that.
     pub granted: u64,
+    /// Of the whole run: releases that GCP's directory refused, because a request was under way to who released.
+    pub denied: u64,
     /// Of the whole run: threads that were in the middle of something when nothing was left to happen.
     pub unfinished: u64,
     /// Of the whole run: threads that came in while others were inside who should not have been.

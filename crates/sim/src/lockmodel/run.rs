@@ -147,7 +147,8 @@ impl Rack {
                 }
             }
         }
-        for block in 0..blocks {
+        let moves = self.experiment.platform.blocks_in_switch();
+        for block in (0..blocks).filter(|_| moves) {
             if let Some(ask) = home.agent.want(memory::tag(memory, block)) {
                 for answer in self.switch.handle(&ask.header).iter() {
                     let _ = home.agent.handle(&answer.header, 0);
@@ -301,6 +302,7 @@ impl Rack {
             let counters = node.locks.counters();
             outcome.requests += counters.requests;
             outcome.granted += counters.granted;
+            outcome.denied += counters.denied;
         }
         outcome.latencies.sort_unstable();
         let least = self.each.iter().min().copied().unwrap_or(0);

@@ -101,7 +101,7 @@ impl Thread {
             chances,
             random,
             first: id.slot.into(),
-            access: Access::new(id, experiment.platform.switch),
+            access: Access::new(id, experiment.platform.blocks_in_switch()),
             machines: BTreeMap::new(),
             lock: 0,
             wants: For::Read,

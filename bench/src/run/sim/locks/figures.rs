@@ -56,6 +56,11 @@ pub struct Point {
 }
 
 impl Point {
+    /// The same on something else.
+    pub fn on(self, platform: Platform) -> Self {
+        Point { platform, ..self }
+    }
+
     /// One lock on Ethernet.
     pub fn contended(scheme: Scheme, blades: u16, reads: u8) -> Self {
         Point {
@@ -140,6 +145,14 @@ impl Figure {
         }
     }
 
+    /// What it is simulated on, a table each.
+    pub fn platforms(self) -> &'static [Platform] {
+        match self {
+            Figure::Fig9 => &[Platform::ETHERNET, Platform::GATHERED],
+            _ => &[Platform::ETHERNET],
+        }
+    }
+
     /// Its points.
     pub fn points(self) -> Vec<Point> {
         let mut points = Vec::new();
@@ -156,14 +169,16 @@ impl Figure {
                 }
             }
         }
-        if self == Figure::Fig11 {
-            let on_cxl = |point: &Point| Point {
-                platform: Platform::CXL,
-                ..*point
-            };
-            let cxl: Vec<Point> = points.iter().map(on_cxl).collect();
-            points.extend(cxl);
-        }
+        let others = match self {
+            Figure::Fig11 => &[Platform::CXL],
+            _ => &self.platforms()[1..],
+        };
+        let also = others.iter().flat_map(|platform| {
+            let on = |point: &Point| point.on(*platform);
+            points.iter().map(on).collect::<Vec<_>>()
+        });
+        let also: Vec<Point> = also.collect();
+        points.extend(also);
         points
     }
 }

@@ -39,7 +39,7 @@ pub fn run(options: &Options, progress: Progress<'_>) -> Result<SimReport> {
         claims: claims::claims(&points, &figures),
         speed: points.speed(),
         tables: (figures.iter())
-            .map(|figure| tables::figure(*figure, &points))
+            .flat_map(|figure| tables::figure(*figure, &points))
             .collect(),
     })
 }
@@ -64,7 +64,7 @@ fn report(points: &Points) -> std::result::Result<Report, ReportError> {
     Ok(report)
 }
 
-fn details(outcome: &Outcome) -> [(&'static str, f64, &'static str); 8] {
+fn details(outcome: &Outcome) -> [(&'static str, f64, &'static str); 9] {
     let remote = outcome.remote as f64 / outcome.acquisitions.max(1) as f64;
     let each = outcome.transactions_each();
     let percentile = |percent| outcome.percentile(percent) as f64;
@@ -80,6 +80,11 @@ fn details(outcome: &Outcome) -> [(&'static str, f64, &'static str); 8] {
             outcome.refused as f64 / outcome.acquisitions.max(1) as f64,
             "per op",
         ),
+        (
+            "denied",
+            outcome.denied as f64 / outcome.granted.max(1) as f64,
+            "releases per grant",
+        ),
         ("share", outcome.fairness, "least by most busy node"),
     ]
 }
@@ -88,50 +93,52 @@ fn parameters() -> Vec<Parameter> {
     const PAPER: &str = "§5";
     const GUESS: &str = "assumed";
     const BEFORE: &str = "as for Concordia";
-    let of = |platform: Platform, cxl: bool| {
-        let Platform { network, costs, .. } = platform;
-        let ns = |value: u64| format!("{value} ns");
-        let by =
-            |ethernet: &'static str, hardware: &'static str| if cxl { hardware } else { ethernet };
-        let directory = if platform.switch {
-            "the switch"
-        } else {
-            "the memory blade"
+    let of =
+        |platform: Platform,
+         [directories, link, one_way, message, packet, trap, wake]: [&'static str; 7]| {
+            let Platform { network, costs, .. } = platform;
+            let ns = |value: u64| format!("{value} ns");
+            let locks = if platform.switch {
+                "the switch"
+            } else {
+                "the memory blade"
+            };
+            let blocks = if platform.blocks_in_switch() {
+                "the switch"
+            } else {
+                "the memory blade"
+            };
+            [
+                ("directory of locks", locks.to_owned(), directories),
+                ("directory of blocks", blocks.to_owned(), directories),
+                ("link", format!("{} Gb/s", network.gigabits), link),
+                ("one way", ns(2 * network.wire + network.switch), one_way),
+                ("to take a message", ns(costs.handle), message),
+                ("to send a packet", ns(costs.send), packet),
+                ("into the kernel, a fault", ns(costs.trap), trap),
+                ("back, when it is there", ns(costs.wake), wake),
+                ("what is in memory here", ns(costs.hit), GUESS),
+                ("to read or write 4 KiB", ns(costs.touch), GUESS),
+            ]
+            .map(|(name, value, from)| Parameter {
+                name: format!("{}: {name}", platform.name),
+                value,
+                from,
+            })
         };
-        let one_way = ns(2 * network.wire + network.switch);
-        [
-            ("directories at", directory.to_owned(), by("§4.1", "§6")),
-            (
-                "link",
-                format!("{} Gb/s", network.gigabits),
-                by(PAPER, "PCIe 6.0, 16 lanes"),
-            ),
-            ("one way", one_way, by(BEFORE, "300 ns and back, §6")),
-            ("to take a message", ns(costs.handle), by(BEFORE, GUESS)),
-            (
-                "to send a packet",
-                ns(costs.send),
-                by(BEFORE, "in hardware"),
-            ),
-            (
-                "into the kernel, a fault",
-                ns(costs.trap),
-                by("5–10 µs a transaction, §1", "in hardware"),
-            ),
-            (
-                "back, when it is there",
-                ns(costs.wake),
-                by("the same", "in hardware"),
-            ),
-            ("what is in memory here", ns(costs.hit), GUESS),
-            ("to read or write 4 KiB", ns(costs.touch), GUESS),
-        ]
-        .map(|(name, value, from)| Parameter {
-            name: format!("{}: {name}", platform.name),
-            value,
-            from,
-        })
-    };
+    const RANGE: &str = "5–10 µs a transaction, §1";
+    const HARD: &str = "in hardware";
+    let on_wire =
+        |directories, trap| [directories, PAPER, BEFORE, BEFORE, BEFORE, trap, "the same"];
+    let cxl = [
+        "§6",
+        "PCIe 6.0, 16 lanes",
+        "300 ns and back, §6",
+        GUESS,
+        HARD,
+        HARD,
+        HARD,
+    ];
     let store = Workload::store(1, 0);
     let workload = [
         ("threads", format!("{} a blade", store.threads), PAPER),
@@ -152,7 +159,14 @@ fn parameters() -> Vec<Parameter> {
         value,
         from,
     });
-    let platforms = [of(Platform::ETHERNET, false), of(Platform::CXL, true)];
+    let platforms = [
+        of(Platform::ETHERNET, on_wire("§4.1", RANGE)),
+        of(
+            Platform::GATHERED,
+            on_wire("Fig. 1", "5.5 clean, 10 dirty, §1"),
+        ),
+        of(Platform::CXL, cxl),
+    ];
     platforms.into_iter().flatten().chain(workload).collect()
 }
 

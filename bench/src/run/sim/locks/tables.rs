@@ -14,11 +14,20 @@ const RIGHT: Align = Align::Right;
 type Groups = Vec<(String, Vec<(&'static str, Point)>)>;
 
 /// The points of a figure.
-pub fn figure(figure: Figure, points: &Points) -> Table {
+pub fn figure(figure: Figure, points: &Points) -> impl Iterator<Item = Table> {
+    let platforms = figure.platforms().iter();
+    platforms.map(move |platform| on(figure, platform, points))
+}
+
+fn on(figure: Figure, platform: &Platform, points: &Points) -> Table {
     let columns = columns(figure);
     let names: Vec<(&str, Align)> = columns.iter().map(|(n, a)| (n.as_str(), *a)).collect();
-    let mut table = Table::new(&figure.to_string(), &names);
-    for (nth, (group, systems)) in groups(figure).into_iter().enumerate() {
+    let title = match platform.gathers {
+        true => format!("{figure}; what is dirty goes by way of its directory (Fig. 1)"),
+        false => figure.to_string(),
+    };
+    let mut table = Table::new(&title, &names);
+    for (nth, (group, systems)) in groups(figure, platform).into_iter().enumerate() {
         if nth > 0 {
             table.rule();
         }
@@ -61,10 +70,12 @@ fn columns(figure: Figure) -> Vec<(String, Align)> {
         .collect()
 }
 
-fn groups(figure: Figure) -> Groups {
+fn groups(figure: Figure, platform: &Platform) -> Groups {
     let schemes = figure.schemes();
     let contended = |reads: u8| -> Vec<(&'static str, Point)> {
-        let point = |&(scheme, name): &(Scheme, _)| (name, Point::contended(scheme, MOST, reads));
+        let point = |&(scheme, name): &(Scheme, _)| {
+            (name, Point::contended(scheme, MOST, reads).on(*platform))
+        };
         schemes.iter().map(point).collect()
     };
     match figure {
@@ -83,10 +94,7 @@ fn groups(figure: Figure) -> Groups {
             .into(),
         Figure::Fig11 => READS
             .map(|reads| {
-                let on = |platform| Point {
-                    platform,
-                    ..Point::contended(Scheme::Gcp, MOST, reads)
-                };
+                let on = |platform| Point::contended(Scheme::Gcp, MOST, reads).on(platform);
                 let both = vec![
                     ("Ethernet", on(Platform::ETHERNET)),
                     ("CXL", on(Platform::CXL)),
