@@ -96,7 +96,7 @@ impl Access {
 
     /// Whether the block's home is a member. One that has come just now may be known to whoever told us the address and
     /// not yet here.
-    fn alive(&self, tag: Tag) -> Result<()> {
+    pub fn alive(&self, tag: Tag) -> Result<()> {
         let node = tag.home();
         let known =
             |standing: &Standing| u64::from(standing.incarnation(node)) > tag.offset() / self.span;

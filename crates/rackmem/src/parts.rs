@@ -84,7 +84,12 @@ pub(crate) fn agents(
         .then(|| Migrating::new(node, settings.migration, geometry(settings), fit));
     let rebuilding = Rebuilding::new(node, config.block, fit, *view);
     let standing = Arc::new(Standing::new(view));
-    let locks = Locks::new(node, body, standing.clone());
+    let locks = Locks::new(
+        node,
+        body,
+        u64::from(chunks(settings)) * CHUNK,
+        standing.clone(),
+    );
     let agents = Agents::new(
         config,
         settings.cache,

@@ -29,6 +29,8 @@ pub(crate) struct Cell {
     me: NodeId,
     /// Bytes that it protects.
     pub(super) len: usize,
+    /// Nobody makes it: its home does when it first hears of it, from whom it hears how long it is.
+    pub(super) implicit: bool,
     pub(super) word: Word,
     /// The fencing token of whoever enters by the word.
     token: AtomicU64,
@@ -118,7 +120,7 @@ impl Cell {
     pub fn new(
         tag: Tag,
         me: NodeId,
-        len: usize,
+        (len, implicit): (usize, bool),
         epoch: u32,
         blade: Blade,
         directory: Option<LockDirectory>,
@@ -128,6 +130,7 @@ impl Cell {
             tag,
             me,
             len,
+            implicit,
             word: Word::default(),
             token: AtomicU64::new(0),
             current: AtomicUsize::new(0),
@@ -330,6 +333,18 @@ impl State {
         place.is_some_and(|(_, place)| place == LockPlace::Placing)
     }
 
+    /// Its home has just heard of it for the first time, by a request. While the switch is asked to serve it nobody does, so the
+    /// request goes there, behind the question; if the switch has no room, it comes back.
+    pub fn begin(&mut self, cell: &Cell, came: &Came<'_>, switch: bool, out: &mut Outbox) {
+        if switch {
+            self.place(cell, out);
+        }
+        match self.placing(cell) {
+            true => out.packet(Dest::Switch, *came.header, Payload::None),
+            false => self.packet(cell, came, out),
+        }
+    }
+
     /// Asks the switch to serve the lock, until it has answered.
     pub fn place(&mut self, cell: &Cell, out: &mut Outbox) {
         let mut outputs = Outputs::default();
@@ -457,7 +472,11 @@ impl State {
                             Payload::Records(bytes(&records))
                         }
                     };
-                    turn.send(send.to, send.header, payload);
+                    let mut header = send.header;
+                    if cell.implicit && header.kind == Kind::Acquire {
+                        header.offset = cell.len as u32;
+                    }
+                    turn.send(send.to, header, payload);
                 }
             }
         }

@@ -10,6 +10,7 @@ use rackmem_fabric::{Net, Nobody};
 use rackmem_proto::gcp::{Entry, Report, Steps};
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::{Copyset, NodeId, Record, Tag};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
 /// What tells a report on a lock from a copy of a block: the top bit of a word, which in a lock's age would be that of
@@ -110,16 +111,17 @@ impl Locks {
         }
     }
 
-    /// Locks whose home is not what it was are gone. What nodes told for an epoch that was cut off is told again.
+    /// Locks whose home is not what it was are gone, unless they have been made since it is back. What nodes told for an epoch that was cut off is told again.
     pub fn forget(&self, gone: Copyset) {
         *self.told() = Told::default();
         for shard in &self.shards {
             let mut cells = shard.write().unwrap_or_else(PoisonError::into_inner);
             cells.retain(|tag, cell| {
-                let stays = !gone.contains(tag.home());
+                let stays = !gone.contains(tag.home()) || self.is_current(*tag);
                 if !stays {
-                    self.known
-                        .fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+                    if !self.arrays.has(*tag) {
+                        self.known.fetch_sub(1, Relaxed);
+                    }
                     let mut out = Outbox::default();
                     cell.turn().end(&mut out);
                     out.finish();
@@ -127,6 +129,10 @@ impl Locks {
                 stays
             });
         }
+        let freed = self
+            .arrays
+            .forget(|tag| gone.contains(tag.home()) && !self.is_current(tag));
+        self.known.fetch_sub(freed, Relaxed);
     }
 
     /// What this node tells the homes of other nodes' locks.

@@ -4,7 +4,7 @@ use super::cell::{Cell, Waiting};
 use super::descriptor::{self, Descriptor};
 use super::outbox::Outbox;
 use super::seat::{Called, Content, Pass, Seat};
-use super::table::Locks;
+use super::table::{Locks, Origin};
 use crate::error::{Error, Result};
 use crate::node::Node;
 use rackmem_fabric::Nobody;
@@ -89,6 +89,17 @@ impl Handle {
         Ok(Handle { node, cell })
     }
 
+    /// A lock that nobody makes: one of an array for which there is room.
+    pub fn implicit(node: &Node, tag: Tag, len: usize) -> Result<Self> {
+        let (cell, first) = locks(node).open_as(tag, len, Origin::Array, |_| ())?;
+        let node = node.clone();
+        let handle = Handle { node, cell };
+        if first {
+            handle.send(locks(&handle.node).place(&handle.cell));
+        }
+        Ok(handle)
+    }
+
     /// The lock of this name, made by whoever asks first, with its home there.
     pub fn named(
         node: &Node,
@@ -171,18 +182,14 @@ impl Handle {
 
     #[cold]
     fn enter_slowly(&self, access: Access, at_most: Duration) -> Result<Option<Inside<'_>>> {
-        loop {
-            let Some(pass) = self.wait(access, at_most)? else {
-                return Ok(None);
-            };
-            let inside = self.inside(access, pass);
-            if self.node.inner.serving.load(Relaxed) {
-                return Ok(Some(inside));
-            }
-            // The lease has run out while it waited: the rack may go on without this process, and let others in.
-            drop(inside);
-            self.node.open()?;
-        }
+        let Some(pass) = self.wait(access, at_most)? else {
+            return Ok(None);
+        };
+        let inside = self.inside(access, pass);
+        // If the lease has run out while it waited, the rack may go on without this process, and let others in. If the process goes
+        // on, the rack did not. It stays inside meanwhile: a writer that leaves says that it has seen what is wrong with the data.
+        self.node.open()?;
+        Ok(Some(inside))
     }
 
     /// Enters, if that takes no packet and nobody is inside or waits.
@@ -287,6 +294,14 @@ impl Handle {
         }
     }
 
+    /// Leaves.
+    #[inline]
+    pub fn leave(&self, access: Access) {
+        if !self.cell.word.leave(access) {
+            self.leave_slowly(access);
+        }
+    }
+
     #[cold]
     fn leave_slowly(&self, access: Access) {
         let out = locks(&self.node).turn(&self.cell, |state, out| {
@@ -319,13 +334,11 @@ impl<'a> Inside<'a> {
 impl Drop for Inside<'_> {
     #[inline]
     fn drop(&mut self) {
-        if !self.handle.cell.word.leave(self.access) {
-            self.handle.leave_slowly(self.access);
-        }
+        self.handle.leave(self.access);
     }
 }
 
-fn locks(node: &Node) -> &Locks {
+pub(super) fn locks(node: &Node) -> &Locks {
     &node.inner.access.agents.locks
 }
 

@@ -22,6 +22,7 @@
 //! | [`Mutex`] | a value, for one thread at a time |
 //! | [`RwLock`] | a value, for readers together or one writer |
 //! | [`RangesLock`] | a list of byte ranges, likewise |
+//! | [`RwLockArray`] | pages of bytes, each likewise; nobody makes them one by one |
 //! | [`Lock`] | nothing but what its users agree on |
 //!
 //! Threads that wait for what others do to a [`Mutex`]'s value sleep at a [`Condvar`].
@@ -34,7 +35,7 @@
 //!   heard of them. Inside a node threads are served in the order in which they came, and while another node waits the lock
 //!   goes on after at most 16 hand-overs inside one.
 //! - **Panics** do not poison a lock: whoever panics inside leaves, and what it has written so far stays.
-//! - **Bounds**: 64 KiB a lock, 65,536 locks that a node knows. A lock is there as long as its home: nobody frees one.
+//! - **Bounds**: 64 KiB a lock, 2,097,152 locks that a node knows. A lock is there as long as its home: nobody frees one.
 //! - **Deadlock** is the caller's: whoever holds one lock and waits for another takes them in an order that all agree on.
 //!
 //! **When members die**, locks live on. Threads inside stay inside, threads that wait go on waiting. If the node that had the
@@ -45,6 +46,7 @@
 //! it does compare fencing tokens ([`MutexGuard::token`]). Without a membership store nobody is ever declared dead, and a
 //! lock that a dead process had is waited for without end.
 
+mod array;
 mod cell;
 pub mod compared;
 mod condvar;
@@ -64,9 +66,11 @@ mod switch;
 mod table;
 mod watch;
 
+pub use array::RwLockArray;
 pub use cell::Waiting;
 pub use condvar::{Condvar, MAX_WAITERS};
 pub use mutex::{Lock, Mutex, MutexGuard};
+pub use rackmem_proto::gcp::Access;
 pub use ranges::{RangesLock, RangesReadGuard, RangesWriteGuard};
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
 pub use seat::Content;

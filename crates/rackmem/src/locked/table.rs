@@ -1,5 +1,6 @@
 //! The locks that a node knows.
 
+use super::array::Arrays;
 use super::cell::{Came, Cell, State};
 use super::outbox::Outbox;
 use crate::error::{Error, Result};
@@ -14,12 +15,24 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-/// Locks that a node knows at most: those that it has made or attached to. It remembers them as long as it lives.
-pub(super) const MAX_LOCKS: usize = 1 << 16;
+/// Locks that a node knows at most: those that it has made or attached to, and all of its arrays. It remembers them as long as it
+/// lives, or their home.
+pub(super) const MAX_LOCKS: usize = 1 << 21;
 /// How often threads of a node enter one after the other while another node waits, beside the first of them.
 const COHORT: u8 = 16;
 /// Independent parts of the table.
 const SHARDS: usize = 64;
+
+/// How a node comes to know a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Origin {
+    /// It makes it, or attaches to it.
+    Made,
+    /// It is one of an array for which there is room.
+    Array,
+    /// Its home hears of it.
+    Heard,
+}
 
 type Shard = RwLock<HashMap<Tag, Arc<Cell>>>;
 
@@ -59,14 +72,18 @@ pub(crate) struct Locks {
     pub(super) room: usize,
     pub(super) standing: Arc<Standing>,
     pub(super) shards: Box<[Shard]>,
+    /// Locks that are not of an array which has been reserved.
     pub(super) known: AtomicUsize,
+    pub(super) arrays: Arrays,
+    /// Bytes of addresses that an incarnation of a node has.
+    span: u64,
     /// Those with something under way that may have to be asked for again.
     busy: Mutex<Vec<Arc<Cell>>>,
     dropped: AtomicU64,
 }
 
 impl Locks {
-    pub fn new(me: NodeId, room: usize, standing: Arc<Standing>) -> Self {
+    pub fn new(me: NodeId, room: usize, span: u64, standing: Arc<Standing>) -> Self {
         Locks {
             me,
             told: Mutex::default(),
@@ -74,6 +91,8 @@ impl Locks {
             standing,
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             known: AtomicUsize::new(0),
+            arrays: Arrays::default(),
+            span,
             busy: Mutex::default(),
             dropped: AtomicU64::new(0),
         }
@@ -97,11 +116,29 @@ impl Locks {
             .cloned()
     }
 
+    /// Whether an address is memory of its home as that is now: a member, and not one that has begun anew since.
+    pub(super) fn is_current(&self, tag: Tag) -> bool {
+        let home = tag.home();
+        let incarnation = tag.offset() / self.span + 1;
+        self.standing.live(home) && u64::from(self.standing.incarnation(home)) == incarnation
+    }
+
     /// The lock of this address, which protects `len` bytes, known here from now on; at its home it is made if it is not
     /// there, with what `fill` puts into it.
     pub fn open(&self, tag: Tag, len: usize, fill: impl FnOnce(&Cell)) -> Result<Arc<Cell>> {
+        Ok(self.open_as(tag, len, Origin::Made, fill)?.0)
+    }
+
+    /// The same. Says whether it was not known before.
+    pub(super) fn open_as(
+        &self,
+        tag: Tag,
+        len: usize,
+        origin: Origin,
+        fill: impl FnOnce(&Cell),
+    ) -> Result<(Arc<Cell>, bool)> {
         if let Some(cell) = self.find(tag) {
-            return Ok(cell);
+            return Ok((cell, false));
         }
         let bad = || Error::BadRange {
             addr: tag.0,
@@ -119,21 +156,39 @@ impl Locks {
         let cells = self.shard(tag).write();
         let mut cells = cells.unwrap_or_else(PoisonError::into_inner);
         if let Some(other) = cells.get(&tag) {
-            return Ok(other.clone());
+            return Ok((other.clone(), false));
         }
-        if self.known.load(Relaxed) >= MAX_LOCKS {
-            return Err(Error::TooManyLocks { most: MAX_LOCKS });
+        if origin != Origin::Array {
+            self.claim(1)?;
         }
         // Whoever begins another epoch comes by the shard afterwards, and finds the lock.
         let epoch = self.standing.epoch();
-        let cell = Arc::new(self.cell(tag, len, regions, epoch));
+        let cell = Arc::new(self.cell(tag, (len, origin != Origin::Made), regions, epoch));
         fill(&cell);
-        self.known.fetch_add(1, Relaxed);
         cells.insert(tag, cell.clone());
-        Ok(cell)
+        Ok((cell, true))
     }
 
-    fn cell(&self, tag: Tag, len: usize, regions: Regions, epoch: u32) -> Cell {
+    /// Room for so many more.
+    pub(super) fn claim(&self, more: usize) -> Result<()> {
+        let add = |known: usize| known.checked_add(more).filter(|sum| *sum <= MAX_LOCKS);
+        let claimed = self.known.fetch_update(Relaxed, Relaxed, add);
+        claimed
+            .map(|_| ())
+            .map_err(|_| Error::TooManyLocks { most: MAX_LOCKS })
+    }
+
+    /// A lock that nobody makes, if this is a request for one at its home. Dropped when there is no room; whoever asks waits.
+    fn hear_of(&self, header: &Header) -> Option<(Arc<Cell>, bool)> {
+        let (tag, len) = (header.tag, header.offset as usize);
+        let named = header.kind == Kind::Acquire && tag.home() == self.me && len != 0;
+        if !named || !tag.0.is_multiple_of(16) || !self.is_current(tag) {
+            return None;
+        }
+        self.open_as(tag, len, Origin::Heard, |_| ()).ok()
+    }
+
+    fn cell(&self, tag: Tag, what: (usize, bool), regions: Regions, epoch: u32) -> Cell {
         let mut blade = Blade::new(BladeConfig {
             node: self.me,
             epoch,
@@ -143,12 +198,12 @@ impl Locks {
         });
         if tag.home() != self.me {
             blade.open(tag, regions);
-            return Cell::new(tag, self.me, len, epoch, blade, None);
+            return Cell::new(tag, self.me, what, epoch, blade, None);
         }
         blade.create(tag, regions);
         let mut directory = LockDirectory::new(self.me, epoch);
         directory.create(tag);
-        Cell::new(tag, self.me, len, epoch, blade, Some(directory))
+        Cell::new(tag, self.me, what, epoch, blade, Some(directory))
     }
 
     /// Does something to a lock, and says what is left to do. Packets of it should be sent soon.
@@ -199,15 +254,16 @@ impl Locks {
 
     /// A packet about a lock.
     pub fn packet(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver) {
-        let Some(cell) = self.find(header.tag) else {
+        let known = self.find(header.tag).map(|cell| (cell, false));
+        let Some((cell, first)) = known.or_else(|| self.hear_of(header)) else {
             self.dropped.fetch_add(1, Relaxed);
             return;
         };
         let came = Came { header, body };
-        let out = self.turn(&cell, |state, out| {
-            if !state.over {
-                state.packet(&cell, &came, out);
-            }
+        let out = self.turn(&cell, |state, out| match (state.over, first) {
+            (true, _) => {}
+            (false, true) => state.begin(&cell, &came, self.standing.switch(), out),
+            (false, false) => state.packet(&cell, &came, out),
         });
         self.send(out, net, reply);
     }
@@ -264,10 +320,10 @@ impl Locks {
     pub fn metrics(&self) -> LockMetrics {
         let mut sum = LockMetrics {
             dropped: self.dropped.load(Relaxed),
-            known: self.known.load(Relaxed),
             ..LockMetrics::default()
         };
         for cell in self.all() {
+            sum.known += 1;
             let mut state = cell.turn();
             let BladeCounters {
                 local,

@@ -1,7 +1,7 @@
 //! Locks live through the deaths of those who use them, and die with their homes.
 
 use crate::until;
-use rackmem::locked::{Condvar, Content, Mutex, RwLock};
+use rackmem::locked::{Access, Condvar, Content, Mutex, RwLock, RwLockArray};
 use rackmem::{Config, Error, Node, Rack};
 use std::net::UdpSocket;
 use std::path::PathBuf;
@@ -345,4 +345,62 @@ fn nodes_that_die_one_after_the_other_leave_one_history() {
         last = now;
     }
     eprintln!("{} entries, {told} of them told of a death", seen.len());
+}
+
+#[test]
+fn locks_of_an_array_live_through_deaths_and_begin_anew_with_their_home() {
+    const LONG: Duration = Duration::from_secs(60);
+    for fabric in ["udp", "shm"] {
+        let cluster = Cluster::new("array", fabric);
+        let (_switch, [first, second, third]) = cluster.start();
+        let nodes = [first.node(0), second.node(1), third.node(2)];
+        let addr = nodes[0].alloc_bytes_on(1, 64).unwrap();
+        let [here, _, there] = [0, 1, 2].map(|id: usize| {
+            let attached = RwLockArray::attach(&nodes[id], addr, 4, 64);
+            attached.unwrap()
+        });
+        let write = |locks: &RwLockArray, index: usize, value: u64| {
+            let content = locks.enter(index, Access::Write, LONG).unwrap().unwrap();
+            let old = locks.view(index).u64(0);
+            locks.view_mut(index).set_u64(0, value);
+            locks.leave(index, Access::Write);
+            (content, old)
+        };
+        for index in 0..4 {
+            assert_eq!(write(&here, index, 1), (Content::Current, 0));
+        }
+        assert_eq!(write(&there, 0, 2), (Content::Current, 1));
+        // This one is handed on; what is written to the first dies with its writer.
+        assert_eq!(write(&there, 1, 2), (Content::Current, 1));
+        assert_eq!(write(&here, 1, 3), (Content::Current, 2));
+        drop(third);
+        assert_eq!(write(&here, 0, 4), (Content::OwnerDied, 1));
+        assert_eq!(write(&here, 0, 5), (Content::Current, 4));
+        assert_eq!(write(&here, 1, 6), (Content::Current, 3));
+
+        let before = nodes[0].incarnation_of(1);
+        drop(second);
+        until(|| {
+            matches!(
+                here.enter(2, Access::Read, LONG),
+                Err(Error::NodeLost { node: 1 })
+            )
+        });
+        // Nobody has used this one there.
+        assert!(matches!(
+            here.enter(3, Access::Read, LONG),
+            Err(Error::NodeLost { node: 1 })
+        ));
+        let back = cluster.node(1);
+        until(|| nodes[0].incarnation_of(1) > before && nodes[0].is_member(1));
+        assert!(matches!(
+            here.enter(3, Access::Read, LONG),
+            Err(Error::NodeLost { node: 1 })
+        ));
+        let addr = nodes[0].alloc_bytes_on(1, 64).unwrap();
+        let here = RwLockArray::attach(&nodes[0], addr, 4, 64).unwrap();
+        assert_eq!(write(&here, 3, 1), (Content::Current, 0));
+        let there = RwLockArray::attach(&back.node(1), addr, 4, 64).unwrap();
+        assert_eq!(write(&there, 3, 2), (Content::Current, 1));
+    }
 }

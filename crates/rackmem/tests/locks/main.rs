@@ -1,6 +1,7 @@
 //! Locks that are coherence, on real threads and real fabrics.
 
 mod api;
+mod array;
 mod condvar;
 mod deaths;
 mod exclusion;

@@ -1,0 +1,176 @@
+//! Many reader-writer locks over a page each, which nobody has to make one by one.
+//!
+//! Such a lock costs a node nothing until the node first wants it. Its home makes it, with zeros in its page, when it first hears
+//! of it: requests tell how long the page is. So whoever allocates the addresses has made all of them, at whatever home.
+
+use super::handle::{Handle, locks};
+use super::seat::Content;
+use crate::error::{Error, Result};
+use crate::node::Node;
+use crate::view::{View, ViewMut};
+use rackmem_proto::gcp::{Access, MAX_LOCKED};
+use rackmem_proto::wire::Tag;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+/// The arrays for whose locks there is room at a node: where each begins, and how many locks it has.
+#[derive(Default)]
+pub(super) struct Arrays(Mutex<BTreeMap<u64, usize>>);
+
+impl Arrays {
+    fn map(&self) -> MutexGuard<'_, BTreeMap<u64, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes room for an array, once, with `claim`.
+    fn add(&self, first: Tag, count: usize, claim: impl FnOnce(usize) -> Result<()>) -> Result<()> {
+        let mut map = self.map();
+        let have = map.get(&first.0).copied().unwrap_or(0);
+        if have < count {
+            claim(count - have)?;
+            map.insert(first.0, count);
+        }
+        Ok(())
+    }
+
+    /// Whether a lock is of one of them.
+    pub fn has(&self, tag: Tag) -> bool {
+        let map = self.map();
+        let before = map.range(..=tag.0).next_back();
+        before.is_some_and(|(first, count)| tag.0 - first < (count * RwLockArray::STRIDE) as u64)
+    }
+
+    /// Forgets those; says how many locks they had.
+    pub fn forget(&self, gone: impl Fn(Tag) -> bool) -> usize {
+        let (mut map, mut locks) = (self.map(), 0);
+        map.retain(|first, count| {
+            let goes = gone(Tag(*first));
+            locks += usize::from(goes) * *count;
+            !goes
+        });
+        locks
+    }
+}
+
+/// Reader-writer locks over pages of equal length, at consecutive addresses: [`RwLockArray::STRIDE`] bytes of memory each, which
+/// nobody reads or writes. A page that nobody has written is zeros.
+///
+/// Taking a lock that is at this node costs no packet; otherwise it is one coherence transaction, which brings the page. There are
+/// no guards, so that whoever holds many of them may keep them wherever it likes: each [`RwLockArray::enter`] that says that the
+/// caller is inside is followed by one [`RwLockArray::leave`]. For the rest, see [the module](super).
+pub struct RwLockArray {
+    node: Node,
+    first: Tag,
+    len: usize,
+    handles: Box<[OnceLock<Handle>]>,
+}
+
+impl RwLockArray {
+    /// Bytes of memory from one lock to the next.
+    pub const STRIDE: usize = 16;
+
+    /// The array of `count` locks over `len` bytes each at an address: a multiple of 16, in memory that has been allocated for it
+    /// and is never freed. All nodes name the same length.
+    ///
+    /// # Errors
+    /// [`Error::BadRange`] for an address that is no multiple of 16, and a length that is zero, no multiple of eight, or above 64
+    /// KiB; [`Error::TooManyLocks`] when the node has no room for all of them.
+    pub fn attach(node: &Node, addr: u64, count: usize, len: usize) -> Result<Self> {
+        let fits = (1..=MAX_LOCKED as usize).contains(&len) && len.is_multiple_of(8);
+        if !fits || !addr.is_multiple_of(16) {
+            let block = MAX_LOCKED as usize;
+            return Err(Error::BadRange { addr, len, block });
+        }
+        let (locks, first) = (locks(node), Tag(addr));
+        locks.arrays.add(first, count, |more| locks.claim(more))?;
+        Ok(RwLockArray {
+            node: node.clone(),
+            first,
+            len,
+            handles: (0..count).map(|_| OnceLock::new()).collect(),
+        })
+    }
+
+    #[inline]
+    fn handle(&self, index: usize) -> Result<&Handle> {
+        match self.handles[index].get() {
+            Some(handle) => Ok(handle),
+            None => self.first_use(index),
+        }
+    }
+
+    #[cold]
+    fn first_use(&self, index: usize) -> Result<&Handle> {
+        self.node.inner.access.alive(self.first)?;
+        self.is_there()?;
+        let tag = Tag(self.first.0 + (index * Self::STRIDE) as u64);
+        let handle = Handle::implicit(&self.node, tag, self.len)?;
+        // Had its home died before it was known here, nobody would ever tell it.
+        self.is_there()?;
+        Ok(self.handles[index].get_or_init(|| handle))
+    }
+
+    fn is_there(&self) -> Result<()> {
+        let node = self.first.home();
+        match locks(&self.node).is_current(self.first) {
+            true => Ok(()),
+            false => Err(Error::NodeLost { node }),
+        }
+    }
+
+    /// Enters a lock, waiting no longer than this; `None`: it was not this thread's turn in time. Says what is found inside, as
+    /// [`super::ReadGuard::content`].
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::lock`].
+    ///
+    /// # Panics
+    /// When the array has no such lock.
+    #[inline]
+    pub fn enter(
+        &self,
+        index: usize,
+        access: Access,
+        at_most: Duration,
+    ) -> Result<Option<Content>> {
+        let inside = self.handle(index)?.enter(access, at_most)?;
+        Ok(inside.map(|inside| {
+            let content = inside.content();
+            std::mem::forget(inside); // it would leave
+            content
+        }))
+    }
+
+    /// Leaves a lock that the caller is inside of.
+    #[inline]
+    pub fn leave(&self, index: usize, access: Access) {
+        if let Some(handle) = self.handles.get(index).and_then(OnceLock::get) {
+            handle.leave(access);
+        }
+    }
+
+    /// The page of a lock that the caller is inside of.
+    ///
+    /// # Panics
+    /// When nobody has ever entered the lock here.
+    #[inline]
+    pub fn view(&self, index: usize) -> View<'_> {
+        View::new(self.entered(index).words(), 0, self.len)
+    }
+
+    /// The page of a lock that the caller is inside of to write.
+    ///
+    /// # Panics
+    /// When nobody has ever entered the lock here.
+    #[inline]
+    pub fn view_mut(&self, index: usize) -> ViewMut<'_> {
+        ViewMut::new(self.entered(index).words(), 0, self.len)
+    }
+
+    #[inline]
+    fn entered(&self, index: usize) -> &Handle {
+        let handle = self.handles[index].get();
+        handle.expect("a lock that has been entered is known")
+    }
+}
