@@ -4,19 +4,26 @@
 //! [`HeapMemory`], in one process without one: unit tests, fuzzing and models need no cluster.
 
 mod heap;
+mod locks;
 mod node;
 
 use std::fmt;
+use std::time::Duration;
 
 use rackmem::view::{View, ViewMut};
 
 pub use heap::HeapMemory;
+pub use locks::HeapPages;
+pub use rackmem::locked::Access;
 
 /// Coherent memory made of blocks, as one node of a rack sees it.
 ///
 /// Every method may be called from any thread. `snapshot` and `update` are each one atomic step in the
 /// whole rack; their range must lie within one block.
 pub trait Memory: Clone + Send + Sync + 'static {
+    /// See [`Memory::pages`].
+    type Pages: Pages;
+
     /// Bytes in a block: a power of two, 256 to 65536.
     fn block_size(&self) -> usize;
 
@@ -61,19 +68,13 @@ pub trait Memory: Clone + Send + Sync + 'static {
     /// Opens the region called `name`, made of zeros by whoever opens it first. Size and type must agree.
     fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<u64, MemoryError>;
 
+    /// `count` pages of `len` bytes, each behind a reader-writer lock: the same ones for whoever names this address. It is that of
+    /// [`PAGE_STRIDE`] bytes a page, allocated for them, or of a region; those bytes are not touched. Pages begin as zeros.
+    fn pages(&self, addr: u64, count: usize, len: usize) -> Result<Self::Pages, MemoryError>;
+
     /// What has become of the memory that an address is in.
     fn fate(&self, _addr: u64) -> Fate {
         Fate::Live
-    }
-
-    /// How often this node has become a member of the rack, from 1.
-    fn incarnation(&self) -> u32 {
-        1
-    }
-
-    /// Whether a process that was a member has died or left.
-    fn has_died(&self, _node: u16, _incarnation: u32) -> bool {
-        false
     }
 
     /// Whether nobody who was ever a member has died or left.
@@ -81,9 +82,9 @@ pub trait Memory: Clone + Send + Sync + 'static {
         true
     }
 
-    /// Goes on with a block that answers [`MemoryError::Lost`]: empty (zeros), or with what was last published of it.
-    /// Does nothing to others.
-    fn accept(&self, _addr: u64, _empty: bool) -> Result<(), MemoryError> {
+    /// Goes on with a block that answers [`MemoryError::Lost`], with what was last published of it. Does nothing to others; in any
+    /// case their home has answered.
+    fn accept(&self, _addr: u64) -> Result<(), MemoryError> {
         Ok(())
     }
 
@@ -91,6 +92,39 @@ pub trait Memory: Clone + Send + Sync + 'static {
     fn publish(&self, _addr: u64) -> Result<(), MemoryError> {
         Ok(())
     }
+}
+
+/// Bytes of addresses from one page of [`Memory::pages`] to the next.
+pub const PAGE_STRIDE: usize = rackmem::locked::RwLockArray::STRIDE;
+
+/// Pages, each behind a lock that has either readers inside or one writer.
+///
+/// Whoever is inside leaves. Whoever waits for several takes them in rising order of their addresses; nobody enters twice.
+pub trait Pages: Send + Sync + 'static {
+    /// Enters a page's lock, waiting no longer than `at_most`.
+    fn enter(&self, page: usize, access: Access, at_most: Duration)
+    -> Result<Entered, MemoryError>;
+
+    /// Leaves it.
+    fn leave(&self, page: usize, access: Access);
+
+    /// A page whose lock the caller is inside of.
+    fn view(&self, page: usize) -> View<'_>;
+
+    /// A page whose lock the caller is inside of to write.
+    fn view_mut(&self, page: usize) -> ViewMut<'_>;
+}
+
+/// What has become of an attempt to enter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entered {
+    /// It was not the caller's turn in time.
+    Busy,
+    /// The caller is inside, and sees what the last writer left.
+    Inside,
+    /// The caller is inside, and what it sees is old: what was written after it died with a node. All are told until a writer
+    /// has left.
+    Outdated,
 }
 
 /// What has become of memory.

@@ -1,39 +1,82 @@
-//! Races made certain: another node acts at one exact moment of an operation, between its first look at
-//! the memory and whatever it does next.
+//! Races made certain: another node acts at one exact moment of an operation, when the operation is about to enter a lock, has just
+//! entered one, or has just looked at the memory. Where the operation is inside of what the other wants, the other waits for it.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use rackmem::view::{View, ViewMut};
-use rackmem_kv::memory::{HeapMemory, Memory, MemoryError};
+use rackmem_kv::memory::{Access, Entered, HeapMemory, HeapPages, Memory, MemoryError, Pages};
 use rackmem_kv::{Options, Plan, Store, Sweep};
 
-type Act = Box<dyn FnOnce() + Send>;
+/// How long the operation waits for the other to have acted, which it may not be able to.
+const MOMENT: Duration = Duration::from_millis(20);
 
-/// Memory that lets somebody else act after one of its snapshots.
+type Act = Box<dyn FnOnce() -> JoinHandle<()> + Send>;
+
+/// When somebody else acts.
+#[derive(Default)]
+struct Moment {
+    /// How many moments to let pass, and what then happens.
+    act: Option<(usize, Act)>,
+    acting: Option<JoinHandle<()>>,
+}
+
+/// Memory that lets somebody else act at a moment.
 #[derive(Clone)]
 struct Interrupted {
     inner: HeapMemory,
-    /// How many snapshots to let pass, and what then happens.
-    act: Arc<Mutex<Option<(usize, Act)>>>,
+    moment: Arc<Mutex<Moment>>,
 }
 
-impl Interrupted {
-    fn passed_a_snapshot(&self) {
-        let mut slot = self.act.lock().unwrap();
-        match slot.take() {
-            Some((0, act)) => {
-                drop(slot);
-                act();
+fn pass(moment: &Mutex<Moment>) {
+    let mut slot = moment.lock().unwrap();
+    match slot.act.take() {
+        Some((0, act)) => {
+            let acting = act();
+            let began = Instant::now();
+            while !acting.is_finished() && began.elapsed() < MOMENT {
+                std::thread::yield_now();
             }
-            Some((n, act)) => *slot = Some((n - 1, act)),
-            None => {}
+            slot.acting = Some(acting);
         }
+        Some((n, act)) => slot.act = Some((n - 1, act)),
+        None => {}
     }
 }
 
 type Result<T> = std::result::Result<T, MemoryError>;
 
+struct InterruptedPages {
+    inner: Arc<HeapPages>,
+    moment: Arc<Mutex<Moment>>,
+}
+
+impl Pages for InterruptedPages {
+    fn enter(&self, page: usize, access: Access, at_most: Duration) -> Result<Entered> {
+        pass(&self.moment);
+        let entered = self.inner.enter(page, access, at_most);
+        pass(&self.moment);
+        entered
+    }
+
+    fn leave(&self, page: usize, access: Access) {
+        self.inner.leave(page, access);
+    }
+
+    fn view(&self, page: usize) -> View<'_> {
+        self.inner.view(page)
+    }
+
+    fn view_mut(&self, page: usize) -> ViewMut<'_> {
+        self.inner.view_mut(page)
+    }
+}
+
 impl Memory for Interrupted {
+    type Pages = InterruptedPages;
+
     fn block_size(&self) -> usize {
         self.inner.block_size()
     }
@@ -48,7 +91,7 @@ impl Memory for Interrupted {
 
     fn snapshot<R>(&self, addr: u64, len: usize, f: impl FnMut(&View<'_>) -> R) -> Result<R> {
         let result = self.inner.snapshot(addr, len, f);
-        self.passed_a_snapshot();
+        pass(&self.moment);
         result
     }
 
@@ -79,6 +122,13 @@ impl Memory for Interrupted {
     fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<u64> {
         self.inner.region(name, len, type_hash)
     }
+
+    fn pages(&self, addr: u64, count: usize, len: usize) -> Result<InterruptedPages> {
+        Ok(InterruptedPages {
+            inner: self.inner.pages(addr, count, len)?,
+            moment: self.moment.clone(),
+        })
+    }
 }
 
 struct World {
@@ -98,7 +148,7 @@ impl World {
         let inner = memory.node(1);
         let slow = Interrupted {
             inner,
-            act: Arc::default(),
+            moment: Arc::default(),
         };
         Self {
             other: Store::open(memory, options.clone()).unwrap(),
@@ -106,28 +156,48 @@ impl World {
         }
     }
 
-    /// Lets the other store act once `snapshots` more have passed, and runs `f` on the slow one.
-    fn during<R>(
+    /// Lets the other store act at a moment of `f` on the slow one. `None`: `f` has fewer moments.
+    fn during<R, A: Send + 'static>(
         &self,
-        snapshots: usize,
+        moment: usize,
         f: impl FnOnce(&Store<Interrupted>) -> R,
-        act: impl FnOnce(Store<HeapMemory>) + Send + 'static,
-    ) -> R {
+        act: impl FnOnce(&Store<HeapMemory>) -> A + Send + 'static,
+    ) -> Option<(R, A)> {
         let other = self.other.clone();
-        let act: Act = Box::new(move || act(other));
-        *self.slow.memory().act.lock().unwrap() = Some((snapshots, act));
+        let acted = Arc::new(Mutex::new(None));
+        let told = acted.clone();
+        let act: Act =
+            Box::new(move || std::thread::spawn(move || *told.lock().unwrap() = Some(act(&other))));
+        let slot = &self.slow.memory().moment;
+        slot.lock().unwrap().act = Some((moment, act));
         let result = f(&self.slow);
-        assert!(
-            self.slow.memory().act.lock().unwrap().is_none(),
-            "the moment never came"
-        );
-        result
+        let acting = {
+            let mut slot = slot.lock().unwrap();
+            slot.act = None;
+            slot.acting.take()
+        };
+        acting?.join().unwrap();
+        let acted = acted.lock().unwrap().take();
+        Some((result, acted?))
     }
+}
+
+/// Does something in a world for every moment that it has; there are as many as `expected`, at least.
+fn at_every_moment(expected: Range<usize>, each: impl Fn(&World, usize) -> Option<()>) {
+    let moments = (0..expected.end).take_while(|moment| each(&World::new(), *moment).is_some());
+    let count = moments.count();
+    assert!(expected.contains(&count), "{count} moments");
 }
 
 fn get<M: Memory>(store: &Store<M>, key: &[u8]) -> Option<Vec<u8>> {
     let mut value = Vec::new();
     store.get(key, &mut value).unwrap().then_some(value)
+}
+
+fn get_together<M: Memory>(store: &Store<M>, keys: &[&[u8]]) -> Vec<Option<Vec<u8>>> {
+    let mut values = rackmem_kv::Values::default();
+    store.first().get_many(keys, 1000, &mut values).unwrap();
+    values.iter().map(|v| v.map(<[u8]>::to_vec)).collect()
 }
 
 /// Sets `k` and flushes, as one step.
@@ -143,85 +213,93 @@ fn set_and_flush(store: &Store<HeapMemory>) {
 }
 
 #[test]
-fn a_reader_that_missed_a_flush_does_not_see_the_middle_of_its_transaction() {
-    let world = World::new();
-    world.other.set(b"k", b"before").unwrap();
-    let seen = world.during(0, |store| get(store, b"k"), |other| set_and_flush(&other));
-    assert_ne!(seen.as_deref(), Some(b"middle".as_slice()));
+fn a_reader_does_not_see_the_middle_of_a_transaction_that_flushes() {
+    at_every_moment(3..20, |world, moment| {
+        world.other.set(b"k", b"before").unwrap();
+        let (seen, ()) = world.during(moment, |store| get(store, b"k"), set_and_flush)?;
+        assert_ne!(seen.as_deref(), Some(b"middle".as_slice()), "{moment}");
+        assert_eq!(get(&world.slow, b"k"), None, "{moment}");
+        Some(())
+    });
 }
 
 #[test]
-fn a_reader_that_missed_a_flush_does_not_bring_a_key_back() {
-    let world = World::new();
-    world.other.set(b"k", b"before").unwrap();
-    let act = |other: Store<HeapMemory>| {
-        other.first().flush_all().unwrap();
-        other.set(b"k", b"after").unwrap();
-    };
-    let seen = world.during(0, |store| get(store, b"k"), act);
-    assert_eq!(seen.as_deref(), Some(b"after".as_slice()));
+fn a_reader_does_not_miss_what_was_written_before_it_looked() {
+    at_every_moment(3..20, |world, moment| {
+        world.other.set(b"k", b"before").unwrap();
+        let act = |other: &Store<HeapMemory>| {
+            other.first().flush_all().unwrap();
+            other.set(b"k", b"after").unwrap();
+        };
+        let (seen, ()) = world.during(moment, |store| get(store, b"k"), act)?;
+        if moment == 0 {
+            assert_eq!(seen.as_deref(), Some(b"after".as_slice()));
+        }
+        assert_eq!(
+            get(&world.slow, b"k").as_deref(),
+            Some(b"after".as_slice()),
+            "{moment}"
+        );
+        Some(())
+    });
 }
 
 #[test]
-fn a_writer_that_missed_a_flush_does_not_lose_its_change() {
-    let world = World::new();
-    world.other.set(b"k", b"41").unwrap();
-    let act = |other: Store<HeapMemory>| {
-        other.first().flush_all().unwrap();
-        assert_eq!(other.increment(b"k", 1).unwrap(), 1);
-    };
-    let sum = world.during(0, |store| store.increment(b"k", 1).unwrap(), act);
-    assert_eq!(sum, 2);
-    assert_eq!(get(&world.other, b"k").as_deref(), Some(b"2".as_slice()));
-    assert_eq!(world.other.first().len().unwrap(), 1);
+fn a_writer_and_a_flush_come_one_after_the_other() {
+    at_every_moment(3..20, |world, moment| {
+        world.other.set(b"k", b"41").unwrap();
+        let act = |other: &Store<HeapMemory>| {
+            other.first().flush_all().unwrap();
+            other.increment(b"k", 1).unwrap()
+        };
+        let (mine, theirs) =
+            world.during(moment, |store| store.increment(b"k", 1).unwrap(), act)?;
+        // Before the flush, between it and the other's increment, or after both.
+        let expected = match (mine, theirs) {
+            (42, 1) => "1",
+            (1, 2) | (2, 1) => "2",
+            sums => panic!("{moment}: {sums:?}"),
+        };
+        let found = get(&world.other, b"k");
+        assert_eq!(found.as_deref(), Some(expected.as_bytes()), "{moment}");
+        assert_eq!(world.other.first().len().unwrap(), 1, "{moment}");
+        Some(())
+    });
 }
 
 #[test]
-fn a_long_value_replaced_under_its_reader_is_read_again() {
-    let world = World::new();
-    world.other.set(b"k", &[1; 700]).unwrap();
-    let act = |other: Store<HeapMemory>| {
-        other.set(b"k", &[2; 900]).unwrap();
-        // The memory of the old value comes back as that of another key.
-        other.set(b"other", &[3; 700]).unwrap();
-    };
-    let seen = world.during(1, |store| get(store, b"k"), act);
-    assert_eq!(seen, Some(vec![2; 900]));
+fn a_long_value_is_not_replaced_under_its_reader() {
+    at_every_moment(3..20, |world, moment| {
+        world.other.set(b"k", &[1; 700]).unwrap();
+        let act = |other: &Store<HeapMemory>| {
+            other.set(b"k", &[2; 900]).unwrap();
+            // The memory of the old value comes back as that of another key.
+            other.set(b"other", &[3; 700]).unwrap();
+        };
+        let (seen, ()) = world.during(moment, |store| get(store, b"k"), act)?;
+        assert!(
+            seen == Some(vec![1; 700]) || seen == Some(vec![2; 900]),
+            "{moment}: {seen:?}"
+        );
+        Some(())
+    });
 }
 
 #[test]
 fn keys_read_together_are_from_one_moment() {
-    let world = World::new();
-    let pairs = |value: &'static [u8]| {
-        [
-            (b"a".as_slice(), value),
-            (b"b".as_slice(), value),
-            (b"c".as_slice(), value),
-        ]
-    };
-    world.other.first().set_many(&pairs(b"1"), false).unwrap();
-    for snapshots in 0..4 {
-        let read = |store: &Store<Interrupted>| {
-            let mut values = rackmem_kv::Values::default();
-            let keys = [b"a".as_slice(), b"b", b"c"];
-            store.first().get_many(&keys, 1000, &mut values).unwrap();
-            values
-                .iter()
-                .map(|v| v.map(<[u8]>::to_vec))
-                .collect::<Vec<_>>()
-        };
-        let act = move |other: Store<HeapMemory>| {
+    const KEYS: [&[u8]; 3] = [b"a", b"b", b"c"];
+    let pairs = |value: &'static [u8]| KEYS.map(|key| (key, value));
+    at_every_moment(3..40, |world, moment| {
+        world.other.first().set_many(&pairs(b"1"), false).unwrap();
+        let act = move |other: &Store<HeapMemory>| {
             other.first().flush_all().unwrap();
             other.sweep(&mut Sweep::default(), 100).unwrap();
             other.first().set_many(&pairs(b"2"), false).unwrap();
         };
-        world.other.first().set_many(&pairs(b"1"), false).unwrap();
-        let seen = world.during(snapshots, read, act);
-        assert!(
-            seen.iter().all(|v| *v == seen[0]),
-            "after {snapshots}: {seen:?}"
-        );
-    }
+        let (seen, ()) = world.during(moment, |store| get_together(store, &KEYS), act)?;
+        assert!(seen.iter().all(|v| *v == seen[0]), "{moment}: {seen:?}");
+        Some(())
+    });
 }
 
 #[test]
@@ -295,44 +373,38 @@ fn keys_apart(store: &Store<HeapMemory>) -> [Vec<u8>; 3] {
 
 #[test]
 fn a_flush_does_not_fall_between_two_keys_read_together() {
-    let world = World::new();
-    let [a, b, _] = keys_apart(&world.other);
-    for snapshots in 0..3 {
+    at_every_moment(4..40, |world, moment| {
+        let [a, b, _] = keys_apart(&world.other);
         world.other.set(&a, b"1").unwrap();
         world.other.set(&b, b"1").unwrap();
-        let read = |store: &Store<Interrupted>| {
-            let mut values = rackmem_kv::Values::default();
-            store
-                .first()
-                .get_many(&[&a, &b], 1000, &mut values)
-                .unwrap();
-            values
-                .iter()
-                .map(|v| v.map(<[u8]>::to_vec))
-                .collect::<Vec<_>>()
-        };
         let key = b.clone();
-        let act = move |other: Store<HeapMemory>| {
+        let act = move |other: &Store<HeapMemory>| {
             other.first().flush_all().unwrap();
             other.set(&key, b"2").unwrap();
         };
-        let seen = world.during(snapshots, read, act);
+        let (seen, ()) = world.during(moment, |store| get_together(store, &[&a, &b]), act)?;
         assert!(
             seen[1].as_deref() != Some(b"2") || seen[0].is_none(),
-            "{snapshots}: {seen:?}"
+            "{moment}: {seen:?}"
         );
-    }
+        Some(())
+    });
 }
 
 #[test]
-fn a_writer_that_missed_a_flush_counts_its_key() {
-    let world = World::new();
-    let [_, b, beside] = keys_apart(&world.other);
-    let act = move |other: Store<HeapMemory>| {
-        other.first().flush_all().unwrap();
-        other.set(&beside, b"there").unwrap();
-    };
-    world.during(0, |store| store.set(&b, b"new").unwrap(), act);
-    assert_eq!(get(&world.other, &b).as_deref(), Some(b"new".as_slice()));
-    assert_eq!(world.other.first().len().unwrap(), 2);
+fn a_writer_counts_its_key_whenever_a_flush_comes() {
+    at_every_moment(3..20, |world, moment| {
+        let [_, b, beside] = keys_apart(&world.other);
+        let act = move |other: &Store<HeapMemory>| {
+            other.first().flush_all().unwrap();
+            other.set(&beside, b"there").unwrap();
+        };
+        world.during(moment, |store| store.set(&b, b"new").unwrap(), act)?;
+        let present = 1 + usize::from(get(&world.other, &b).is_some());
+        assert_eq!(world.other.first().len().unwrap(), present, "{moment}");
+        if moment == 0 {
+            assert_eq!(present, 2);
+        }
+        Some(())
+    });
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use rackmem_kv::memory::{HeapMemory, Memory};
+use rackmem_kv::memory::{HeapMemory, PAGE_STRIDE};
 use rackmem_kv::{Db, Error, Options, Plan, Store, Sweep, Values};
 
 fn stores(block: usize, buckets: usize) -> Vec<Store<HeapMemory>> {
@@ -113,7 +113,7 @@ fn long_and_short_values_are_whole() {
     for store in &stores {
         store.sweep(&mut Sweep::default(), 100).unwrap();
     }
-    assert_eq!(stores[0].memory().live_bytes(), 2 * 512);
+    assert_eq!(stores[0].memory().live_bytes(), 2 * PAGE_STRIDE);
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn a_flush_is_one_step() {
     for store in &stores {
         store.sweep(&mut Sweep::default(), 100).unwrap();
     }
-    assert_eq!(stores[0].memory().live_bytes(), 4 * 256);
+    assert_eq!(stores[0].memory().live_bytes(), 4 * PAGE_STRIDE);
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn memory_that_runs_out_loses_nothing() {
     assert_eq!(store.first().len().unwrap(), stored);
     store.first().flush().unwrap();
     store.sweep(&mut Sweep::default(), 100).unwrap();
-    assert_eq!(store.memory().live_bytes(), 2 * 256);
+    assert_eq!(store.memory().live_bytes(), 2 * PAGE_STRIDE);
     store.set(b"again", &[1; 200]).unwrap();
 }
 
@@ -354,7 +354,7 @@ fn settings_must_agree() {
         Some("OOM"),
         "and again"
     );
-    assert_eq!(memory.live_bytes(), 64 * memory.block_size());
+    assert_eq!(memory.live_bytes(), 64 * PAGE_STRIDE);
     let store = Store::open(
         memory,
         Options {

@@ -1,16 +1,16 @@
-//! A page: one block that holds records.
+//! A page: bytes that hold records. A bucket's head page is what the bucket's lock protects, and travels with it; the others are in
+//! memory, and read and written by whoever is inside the lock.
 //!
 //! ```text
 //! page      0 magic: u64       not the store's magic: the page has never been written and counts as empty
-//!           8 lock: u64        head page only: 0, or the token of the operation that holds the bucket
-//!          16 version: u64     head page only: grows with every change to the bucket
-//!          24 epoch: u64       head page only: the flushes up to this one have been applied
-//!          32 next: u64        address of the next page of the bucket, 0 at the end
-//!          40 used: u32        bytes in use, this header included
-//!          44 count: u32       records
-//!          48 deleted: u64     head page only: the version at the last removal
-//!          56 soonest: u64     head page only: no record expires before this time (ms), 0 when none expires
-//!          64 records, packed
+//!           8 version: u64     head page only: grows with every change to the bucket
+//!          16 epoch: u64       head page only: the flushes up to this one have been applied
+//!          24 next: u64        address of the next page of the bucket, 0 at the end
+//!          32 used: u32        bytes in use, this header included
+//!          36 count: u32       records
+//!          40 deleted: u64     head page only: the version at the last removal
+//!          48 soonest: u64     head page only: no record expires before this time (ms), 0 when none expires
+//!          56 records, packed
 //!
 //! record    0 hash: u32 | key_len: u16 | db: u8 | flags: u8
 //!           8 val_len: u32 | size: u32      size: the whole record, a multiple of 8
@@ -19,20 +19,21 @@
 //!          32 key, padded to 8, then the value; with flag EXTENT instead its address: u64 and capacity: u64
 //! ```
 //!
-//! Everything here reads pages that may be torn or garbage: lengths are checked against the page, walks end.
+//! Everything here reads pages that may be garbage: lengths are checked against the page, walks end.
 
 use rackmem::view::View;
 
-pub(super) const LOCK: usize = 8;
-pub(super) const VERSION: usize = 16;
-pub(super) const EPOCH: usize = 24;
-pub(super) const NEXT: usize = 32;
-pub(super) const USED: usize = 40;
-pub(super) const COUNT: usize = 44;
-pub(super) const DELETED: usize = 48;
-pub(super) const SOONEST: usize = 56;
+pub(super) const VERSION: usize = 8;
+pub(super) const EPOCH: usize = 16;
+pub(super) const NEXT: usize = 24;
+pub(super) const USED: usize = 32;
+pub(super) const COUNT: usize = 36;
+pub(super) const DELETED: usize = 40;
+pub(super) const SOONEST: usize = 48;
 /// Bytes before the first record.
-pub(crate) const HEADER: usize = 64;
+pub(crate) const HEADER: usize = 56;
+/// The longest page: what goes with a lock from node to node.
+const LONGEST: usize = 4096;
 /// Bytes of a record before its key.
 pub(crate) const RECORD: usize = 32;
 /// Bytes that stand in for a value that lives elsewhere.
@@ -47,24 +48,30 @@ const ID_MASK: u64 = (1 << FLAGS_SHIFT) - 1;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Geometry {
     /// Bytes in a page.
-    pub block: usize,
+    pub page: usize,
     /// Tells an initialized page from old memory.
     pub magic: u64,
 }
 
 impl Geometry {
+    /// That of a store in memory of such blocks.
+    pub fn new(block: usize, magic: u64) -> Self {
+        let page = block.min(LONGEST);
+        Self { page, magic }
+    }
+
     /// The longest key.
     pub fn key_max(&self) -> usize {
-        self.block / 4
+        self.page / 4
     }
 
     /// The longest value kept inside a page.
     pub fn inline_max(&self) -> usize {
-        self.block / 4
+        self.page / 4
     }
 }
 
-// The largest record must fit an otherwise empty page of the smallest block.
+// The largest record must fit an otherwise empty page of the smallest length.
 const _: () = assert!(HEADER + RECORD + 256 / 4 + 256 / 4 <= 256);
 
 /// A key with everything that is computed from it once.
@@ -163,11 +170,6 @@ impl<'a> Page<'a> {
 
     pub fn initialized(&self) -> bool {
         self.initialized
-    }
-
-    #[inline]
-    pub fn lock(&self) -> u64 {
-        self.field(LOCK)
     }
 
     #[inline]

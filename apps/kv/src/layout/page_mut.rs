@@ -53,10 +53,6 @@ impl<'a, 'v> PageMut<'a, 'v> {
         Page::new(**self.view, self.geometry)
     }
 
-    pub fn set_lock(&mut self, token: u64) {
-        self.view.set_u64(LOCK, token);
-    }
-
     pub fn set_version(&mut self, version: u64) {
         self.view.set_u64(VERSION, version);
     }
@@ -93,7 +89,7 @@ impl<'a, 'v> PageMut<'a, 'v> {
 
     /// Whether a record of `size` bytes fits once `old` is gone.
     pub fn fits(&self, size: usize, old: Option<&Record>) -> bool {
-        self.page().used() - old.map_or(0, |r| r.size) + size <= self.geometry.block
+        self.page().used() - old.map_or(0, |r| r.size) + size <= self.geometry.page
     }
 
     /// Stores a record in the place of `old`; `false`, and nothing changed, when the page has no room.

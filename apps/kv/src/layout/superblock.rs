@@ -3,38 +3,36 @@
 //! ```text
 //! block 0   0 epoch: u64                 flushes so far
 //!           8 flushed: [u64; 16]         per database: the epoch of its last flush
-//!         136 flush_lock: u64            0, or the token of a transaction that may flush
-//! block 1   0 state: u64                 0 new, 1 being set up, 2 ready
+//! block 1   0 state: u64                 0 new, 1 ready
 //!           8 layout: u64                version of all these layouts
 //!          16 buckets: u64
 //!          24 seed: u64                  of the hash
 //!          32 magic: u64                 of the pages
 //!          40 lost_buckets: u64          that began anew because a node had died
 //!          48 lost_values: u64           that left a bucket for the same reason
-//!          56 claimant: u64              the token of whoever sets it up
 //! block 2.. one per node: its counters
-//! then      slabs: [u64]                 address of each slab of bucket pages
+//! then      slabs: [u64]                 address of the locks of each slab of buckets
 //! ```
 //!
-//! Block 0 is read by every operation and written only by flushes, so every node keeps a copy.
+//! Block 0 is read by every operation and written only by flushes, so every node keeps a copy. Whoever sets the store up, or
+//! flushes, is inside the lock that the region's own address names.
 
 use rackmem::view::{View, ViewMut};
 
 use crate::DATABASES;
+use crate::memory::PAGE_STRIDE;
 
 /// Version of the layouts in this folder.
-pub(crate) const LAYOUT: u64 = 2;
+pub(crate) const LAYOUT: u64 = 3;
 const FLUSHED: usize = 8;
-pub(crate) const FLUSH_LOCK: usize = FLUSHED + 8 * DATABASES;
 /// Bytes of block 0 in use.
-pub(crate) const FLUSH_BYTES: usize = FLUSH_LOCK + 8;
+pub(crate) const FLUSH_BYTES: usize = FLUSHED + 8 * DATABASES;
 /// Bytes of block 1 in use.
-pub(crate) const SETTINGS_BYTES: usize = 64;
+pub(crate) const SETTINGS_BYTES: usize = 56;
 const LOST_BUCKETS: usize = 40;
 const LOST_VALUES: usize = 48;
-const CLAIMANT: usize = 56;
-/// Bytes in a slab of bucket pages, at most.
-const SLAB_BYTES: usize = 16 << 20;
+/// Buckets in a slab, at most.
+const SLAB_BUCKETS: usize = 4096;
 
 const _: () = assert!(FLUSH_BYTES <= 256 && SETTINGS_BYTES <= 256);
 
@@ -42,7 +40,6 @@ const _: () = assert!(FLUSH_BYTES <= 256 && SETTINGS_BYTES <= 256);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     New,
-    Claimed,
     Ready,
 }
 
@@ -59,24 +56,8 @@ impl Settings {
     pub fn state(view: &View<'_>) -> State {
         match view.u64(0) {
             0 => State::New,
-            1 => State::Claimed,
             _ => State::Ready,
         }
-    }
-
-    /// Who set, or sets, it up.
-    pub fn claimant(view: &View<'_>) -> u64 {
-        view.u64(CLAIMANT)
-    }
-
-    /// Claims the right to set it up.
-    pub fn claim(view: &mut ViewMut<'_>, token: u64) {
-        view.set_u64(CLAIMANT, token);
-        Self::set_state(view, State::Claimed);
-    }
-
-    pub fn set_state(view: &mut ViewMut<'_>, state: State) {
-        view.set_u64(0, state as u64);
     }
 
     pub fn load(view: &View<'_>) -> Self {
@@ -88,7 +69,9 @@ impl Settings {
         }
     }
 
+    /// The store is ready, with these.
     pub fn store(&self, view: &mut ViewMut<'_>) {
+        view.set_u64(0, State::Ready as u64);
         for (i, word) in [self.layout, self.buckets, self.seed, self.magic]
             .into_iter()
             .enumerate()
@@ -128,8 +111,8 @@ pub(crate) struct Map {
     pub block: usize,
     pub nodes: usize,
     pub buckets: usize,
-    /// Bucket pages in a slab, a power of two.
-    pub slab_pages: usize,
+    /// Buckets in a slab, a power of two.
+    pub slab_buckets: usize,
 }
 
 impl Map {
@@ -139,12 +122,29 @@ impl Map {
             block,
             nodes,
             buckets,
-            slab_pages: fair.min(SLAB_BYTES / block),
+            slab_buckets: fair.min(SLAB_BUCKETS),
         }
     }
 
     pub fn slabs(&self) -> usize {
-        self.buckets / self.slab_pages
+        self.buckets / self.slab_buckets
+    }
+
+    /// Bytes of addresses of a slab's locks.
+    pub fn slab_len(&self) -> usize {
+        self.slab_buckets * PAGE_STRIDE
+    }
+
+    /// A bucket's slab, and its place there.
+    #[inline]
+    pub fn place(&self, bucket: usize) -> (usize, usize) {
+        let shift = self.slab_buckets.trailing_zeros();
+        (bucket >> shift, bucket & (self.slab_buckets - 1))
+    }
+
+    /// The node that a slab's memory is at, and the further pages of its buckets.
+    pub fn home(&self, slab: usize) -> u16 {
+        (slab % self.nodes) as u16
     }
 
     pub fn settings(&self, base: u64) -> u64 {

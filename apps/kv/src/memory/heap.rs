@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rackmem::view::{View, ViewMut};
 
+use super::locks::HeapPages;
 use super::{Memory, MemoryError};
 
 /// Bytes in a chunk; chunks come into being when they are first touched.
@@ -30,6 +31,7 @@ struct Books {
     live: HashMap<u64, usize>,
     live_bytes: usize,
     regions: HashMap<String, (u64, usize, u64)>,
+    pages: HashMap<u64, Arc<HeapPages>>,
 }
 
 struct Inner {
@@ -170,6 +172,8 @@ impl HeapMemory {
 }
 
 impl Memory for HeapMemory {
+    type Pages = Arc<HeapPages>;
+
     fn block_size(&self) -> usize {
         self.inner.block
     }
@@ -299,6 +303,14 @@ impl Memory for HeapMemory {
             .entry(name.to_owned())
             .or_insert((addr, len, type_hash))
             .0)
+    }
+
+    fn pages(&self, addr: u64, count: usize, len: usize) -> Result<Arc<HeapPages>, MemoryError> {
+        let mut books = self.books();
+        let pages = books.pages.entry(addr);
+        Ok(pages
+            .or_insert_with(|| Arc::new(HeapPages::new(count, len)))
+            .clone())
     }
 }
 

@@ -1,11 +1,13 @@
 //! A rack's memory, as one of its nodes sees it.
 
 use std::cmp::Ordering;
+use std::time::Duration;
 
 use rackmem::Node;
+use rackmem::locked::{Access, Content, RwLockArray};
 use rackmem::view::{View, ViewMut};
 
-use super::{Fate, Memory, MemoryError};
+use super::{Entered, Fate, Memory, MemoryError, Pages};
 
 impl From<rackmem::Error> for MemoryError {
     fn from(error: rackmem::Error) -> Self {
@@ -19,7 +21,40 @@ impl From<rackmem::Error> for MemoryError {
     }
 }
 
+impl Pages for RwLockArray {
+    #[inline]
+    fn enter(
+        &self,
+        page: usize,
+        access: Access,
+        at_most: Duration,
+    ) -> Result<Entered, MemoryError> {
+        Ok(match RwLockArray::enter(self, page, access, at_most)? {
+            None => Entered::Busy,
+            Some(Content::Current) => Entered::Inside,
+            Some(Content::OwnerDied | Content::Lost) => Entered::Outdated,
+        })
+    }
+
+    #[inline]
+    fn leave(&self, page: usize, access: Access) {
+        RwLockArray::leave(self, page, access);
+    }
+
+    #[inline]
+    fn view(&self, page: usize) -> View<'_> {
+        RwLockArray::view(self, page)
+    }
+
+    #[inline]
+    fn view_mut(&self, page: usize) -> ViewMut<'_> {
+        RwLockArray::view_mut(self, page)
+    }
+}
+
 impl Memory for Node {
+    type Pages = RwLockArray;
+
     fn block_size(&self) -> usize {
         Node::block_size(self)
     }
@@ -78,6 +113,10 @@ impl Memory for Node {
         Ok(Node::region_on(self, 0, name, len, type_hash)?.0)
     }
 
+    fn pages(&self, addr: u64, count: usize, len: usize) -> Result<RwLockArray, MemoryError> {
+        Ok(RwLockArray::attach(self, addr, count, len)?)
+    }
+
     fn fate(&self, addr: u64) -> Fate {
         let home = (addr >> 48) as u16;
         let (known, mine) = (self.incarnation_of(home), self.incarnation_at(addr));
@@ -88,28 +127,16 @@ impl Memory for Node {
         }
     }
 
-    fn incarnation(&self) -> u32 {
-        self.incarnation_of(Node::id(self))
-    }
-
-    fn has_died(&self, node: u16, incarnation: u32) -> bool {
-        match self.incarnation_of(node).cmp(&incarnation) {
-            Ordering::Less => false, // one that this process has not heard of yet
-            Ordering::Equal => !self.is_member(node),
-            Ordering::Greater => true,
-        }
-    }
-
     fn undisturbed(&self) -> bool {
-        (0..Node::nodes(self) as u16)
-            .all(|node| self.incarnation_of(node) <= 1 && !self.has_died(node, 1))
+        (0..Node::nodes(self) as u16).all(|node| match self.incarnation_of(node) {
+            0 => true, // one that this process has not heard of yet
+            1 => self.is_member(node),
+            _ => false,
+        })
     }
 
-    fn accept(&self, addr: u64, empty: bool) -> Result<(), MemoryError> {
-        match empty {
-            true => Ok(self.accept_empty(addr)?),
-            false => Ok(self.accept_loss(addr)?),
-        }
+    fn accept(&self, addr: u64) -> Result<(), MemoryError> {
+        Ok(self.accept_loss(addr)?)
     }
 
     fn publish(&self, addr: u64) -> Result<(), MemoryError> {

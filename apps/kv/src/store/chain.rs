@@ -1,23 +1,21 @@
-//! Changing a key the long way: the bucket is held, its pages are walked.
+//! Changing a key the long way: all of its bucket's pages are walked.
 //!
 //! A bucket whose head page is full goes on in further pages. Nobody else reads or changes any of them
-//! while the bucket is held, and every change ends by raising the head page's version, which is what
-//! readers who were on their way notice.
+//! while somebody is inside of the bucket's lock to write.
 
-use super::core::{Core, Scope};
+use super::bucket::{At, Bucket};
 use super::edit::{Current, Edit, Effects, Operation, apply, retire, seal};
 use super::lookup::MAX_CHAIN;
 use super::value::{Meta, Value};
 use crate::Error;
 use crate::error::Result;
 use crate::layout::page::{KeyId, Record, record_size};
-use crate::layout::page_mut::PageMut;
 use crate::memory::{Memory, MemoryError};
 
 /// A page of a chain.
 #[derive(Clone, Copy)]
 pub(crate) struct Link {
-    pub addr: u64,
+    pub at: At,
     pub used: usize,
 }
 
@@ -33,9 +31,9 @@ pub(crate) struct Chain {
     pub inline: Vec<u8>,
 }
 
-impl<M: Memory> Core<M> {
-    /// Walks a held bucket's pages, all of them.
-    pub fn walk(&self, bucket: usize, id: &KeyId<'_>) -> Result<Chain> {
+impl<M: Memory> Bucket<'_, M> {
+    /// Walks the bucket's pages, all of them.
+    pub fn walk(&self, id: &KeyId<'_>) -> Result<Chain> {
         let mut chain = Chain {
             pages: Vec::new(),
             version: 0,
@@ -44,12 +42,12 @@ impl<M: Memory> Core<M> {
             found: None,
             inline: Vec::new(),
         };
-        let (mut addr, mut value) = (self.head(bucket), Vec::new());
-        while addr != 0 {
+        let (mut next, mut value) = (Some(At::Head), Vec::new());
+        while let Some(at) = next {
             if chain.pages.len() == MAX_CHAIN {
                 return Err(Error::Corrupt("a chain of pages does not end"));
             }
-            let (found, used, next, head) = self.look(addr, |page| {
+            let (found, used, behind, head) = self.look(at, |page| {
                 let found = page.find(id);
                 value.clear();
                 if let Some(record) = found.as_ref().filter(|r| r.extent.is_none()) {
@@ -59,44 +57,39 @@ impl<M: Memory> Core<M> {
                 let head = [page.version(), page.epoch(), page.soonest()];
                 (found, page.used(), page.next(), head)
             })?;
-            if chain.pages.is_empty() {
+            if at == At::Head {
                 [chain.version, chain.epoch, chain.soonest] = head;
             }
             if let Some(record) = found {
                 chain.found = Some((chain.pages.len(), record));
                 std::mem::swap(&mut chain.inline, &mut value);
             }
-            chain.pages.push(Link { addr, used });
-            addr = next;
+            chain.pages.push(Link { at, used });
+            next = At::next(behind);
         }
         Ok(chain)
     }
 
-    /// [`Core::walk`], after removing what flushes and, when the chain would otherwise grow, time have ended.
-    pub fn walk_clean(&self, held: Scope<'_>, bucket: usize, id: &KeyId<'_>) -> Result<Chain> {
-        let chain = self.walk(bucket, id)?;
-        let overdue = chain.soonest != 0 && chain.soonest <= self.clock.now();
-        if overdue || chain.epoch < self.era(held, id.db)?.epoch {
-            self.refresh(held, bucket)?;
-            return self.walk(bucket, id);
+    /// [`Bucket::walk`], after removing what flushes and, when the chain would otherwise grow, time have ended.
+    pub fn walk_clean(&self, id: &KeyId<'_>) -> Result<Chain> {
+        let chain = self.walk(id)?;
+        let overdue = chain.soonest != 0 && chain.soonest <= self.core.clock.now();
+        if overdue || chain.epoch < self.flushes()?.epoch {
+            self.refresh()?;
+            return self.walk(id);
         }
         Ok(chain)
     }
 
-    /// Does an operation on a held bucket.
+    /// Does an operation.
     #[cold]
-    pub fn edit_chain(
-        &self,
-        held: Scope<'_>,
-        id: &KeyId<'_>,
-        op: &mut impl Operation,
-    ) -> Result<Effects> {
-        let mut patience = self.patience();
+    pub fn edit_chain(&self, id: &KeyId<'_>, op: &mut impl Operation) -> Result<Effects> {
+        let mut patience = self.core.patience();
         let (chain, live, fetched) = loop {
-            match self.survey_for(held, id, op) {
+            match self.survey_for(id, op) {
                 Ok(found) => break found,
                 Err(error) => {
-                    self.recover(held.token, self.bucket(id), error)?;
+                    self.recover(error)?;
                     patience.pause()?;
                 }
             }
@@ -113,21 +106,20 @@ impl<M: Memory> Core<M> {
             }
         });
         let edit = op.decide(current.as_ref());
-        self.apply_chain(held, id, &chain, edit, op)
+        self.apply_chain(id, &chain, edit, op)
     }
 
     /// All that an operation looks at before it changes anything.
     fn survey_for(
         &self,
-        held: Scope<'_>,
         id: &KeyId<'_>,
         op: &impl Operation,
     ) -> Result<(Chain, Option<Record>, Option<Vec<u8>>)> {
-        let chain = self.walk_clean(held, self.bucket(id), id)?;
+        let chain = self.walk_clean(id)?;
         let live = chain
             .found
             .map(|(_, record)| record)
-            .filter(|r| !r.expired(|| self.clock.now()));
+            .filter(|r| !r.expired(|| self.core.clock.now()));
         let fetched = self.fetch(live.as_ref(), op)?;
         Ok((chain, live, fetched))
     }
@@ -143,20 +135,19 @@ impl<M: Memory> Core<M> {
             return Ok(None);
         };
         let mut bytes = vec![0; *val_len];
-        self.memory.read(extent.addr, &mut bytes)?;
+        self.core.memory.read(extent.addr, &mut bytes)?;
         Ok(Some(bytes))
     }
 
     /// Makes a change in a chain just walked.
     pub fn apply_chain(
         &self,
-        held: Scope<'_>,
         id: &KeyId<'_>,
         chain: &Chain,
         edit: Edit,
         op: &impl Operation,
     ) -> Result<Effects> {
-        let era = self.era(held, id.db)?;
+        let flushed = self.flushes()?.era(id.db).flushed;
         let effects = match (edit, chain.found) {
             (_, Some((page, record))) => {
                 match self.apply_at(chain, page, id, Some(&record), edit, op)? {
@@ -175,13 +166,11 @@ impl<M: Memory> Core<M> {
             Edit::Put { expiry } | Edit::Expire(expiry) => expiry,
             _ => 0,
         };
-        let head = chain.pages[0].addr;
-        self.memory.update(head, self.geometry.block, |view| {
-            let mut page = PageMut::new(view, &self.geometry);
+        self.change_head(|page| {
             page.note_expiry(expiry);
-            seal(&mut page, &effects, chain.version + 1);
-        })?;
-        self.count(id.db, era.flushed, effects.counts)?;
+            seal(page, &effects, chain.version + 1);
+        });
+        self.core.count(id.db, flushed, effects.counts)?;
         Ok(effects)
     }
 
@@ -196,18 +185,9 @@ impl<M: Memory> Core<M> {
         op: &impl Operation,
     ) -> Result<Option<Effects>> {
         let stamp = chain.version + 1;
-        Ok(self
-            .memory
-            .update(chain.pages[page].addr, self.geometry.block, |view| {
-                apply(
-                    &mut PageMut::new(view, &self.geometry),
-                    id,
-                    old,
-                    edit,
-                    op,
-                    stamp,
-                )
-            })?)
+        self.change(chain.pages[page].at, |page| {
+            apply(page, id, old, edit, op, stamp)
+        })
     }
 
     /// Puts the record in a page with room, a new one if need be, and only then takes the old one out.
@@ -222,50 +202,34 @@ impl<M: Memory> Core<M> {
         let size = record_size(id.key.len(), op.payload().stored_len());
         let skip = old.map(|(page, _)| page);
         let room = chain.pages.iter().enumerate();
-        let mut room =
-            room.filter(|(i, link)| Some(*i) != skip && link.used + size <= self.geometry.block);
-        let addr = match room.next() {
-            Some((_, link)) => link.addr,
+        let mut room = room
+            .filter(|(i, link)| Some(*i) != skip && link.used + size <= self.core.geometry.page);
+        let at = match room.next() {
+            Some((_, link)) => link.at,
             None => {
-                let last = chain.pages[chain.pages.len() - 1].addr;
-                self.grow(self.bucket(id), last, chain.pages.len())?
+                let last = chain.pages[chain.pages.len() - 1].at;
+                self.grow(last, chain.pages.len())?
             }
         };
         let stamp = chain.version + 1;
-        let put = self.memory.update(addr, self.geometry.block, |view| {
-            apply(
-                &mut PageMut::new(view, &self.geometry),
-                id,
-                None,
-                edit,
-                op,
-                stamp,
-            )
-        })?;
+        let put = self.change(at, |page| apply(page, id, None, edit, op, stamp))?;
         let mut effects = put.ok_or(Error::Corrupt("a page has less room than it said"))?;
         if let Some((page, record)) = old {
-            self.memory
-                .update(chain.pages[page].addr, self.geometry.block, |view| {
-                    PageMut::new(view, &self.geometry).remove(record);
-                })?;
+            self.change(chain.pages[page].at, |page| page.remove(record))?;
             retire(&mut effects, record, &op.payload());
         }
         Ok(effects)
     }
 
-    /// Adds an empty page behind `last`, the last of a held bucket's `pages` pages.
-    pub fn grow(&self, bucket: usize, last: u64, pages: usize) -> Result<u64> {
+    /// Adds an empty page behind `last`, the last of the bucket's `pages` pages.
+    pub fn grow(&self, last: At, pages: usize) -> Result<At> {
         if pages >= MAX_CHAIN {
             return Err(MemoryError::OutOfMemory.into());
         }
-        let home = self.home(bucket);
-        let addr = self.memory.alloc_on(home, self.geometry.block)?;
-        self.memory.update(addr, self.geometry.block, |view| {
-            PageMut::new(view, &self.geometry).format()
-        })?;
-        self.memory.update(last, self.geometry.block, |view| {
-            PageMut::new(view, &self.geometry).set_next(addr);
-        })?;
-        Ok(addr)
+        let memory = &self.core.memory;
+        let addr = memory.alloc_on(self.home(), self.core.geometry.page)?;
+        self.change(At::Memory(addr), |page| page.format())?;
+        self.change(last, |page| page.set_next(addr))?;
+        Ok(At::Memory(addr))
     }
 }

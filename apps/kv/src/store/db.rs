@@ -1,7 +1,8 @@
 //! One database of a store: the operations on single keys.
 
-use super::core::{Core, Scope};
+use super::core::Core;
 use super::edit::Edit;
+use super::lock::Scope;
 use super::ops::{Expire, ExpireIf, Fetch, Increment, IncrementFloat, Remove, Set};
 use super::splice::Patch;
 use super::value::{Meta, Reach, Value};
@@ -12,19 +13,19 @@ use crate::memory::Memory;
 use crate::number::Number;
 
 /// A database, seen from outside or from inside a transaction.
-pub struct Db<'a, M> {
+pub struct Db<'a, M: Memory> {
     pub(crate) core: &'a Core<M>,
-    pub(crate) scope: Scope<'a>,
+    pub(crate) scope: Scope<'a, M>,
     pub(crate) number: u8,
 }
 
-impl<M> Clone for Db<'_, M> {
+impl<M: Memory> Clone for Db<'_, M> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<M> Copy for Db<'_, M> {}
+impl<M: Memory> Copy for Db<'_, M> {}
 
 /// When SET sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -302,10 +303,13 @@ impl<'a, M: Memory> Db<'a, M> {
     /// What to compare with later to see whether a key has changed.
     pub fn mark(&self, key: &[u8]) -> Result<Mark> {
         let id = self.id(key)?;
-        let flushed = self.core.era(self.scope, id.db)?.flushed;
-        let seen = self
+        let (seen, flushed) = self
             .core
-            .lookup(self.scope, &id, Reach::Nothing, |meta, _| meta.stamp)?;
+            .reading(self.scope, self.core.bucket(&id), |bucket| {
+                let flushed = bucket.flushes()?.era(id.db).flushed;
+                let stamp = |meta: &Meta, _: Value<'_>| meta.stamp;
+                Ok((bucket.lookup(&id, Reach::Nothing, &mut { stamp })?, flushed))
+            })?;
         let absent = if seen.found.is_some() {
             (0, 0)
         } else {

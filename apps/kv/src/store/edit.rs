@@ -1,11 +1,11 @@
-//! Changing a key: one atomic update of its bucket's head page, when the record is there or can be.
+//! Changing a key inside of its bucket's lock: in the head page, when the record is there or can be.
 //!
 //! An operation says what to do about what it finds ([`Operation::decide`]); this file does it. What
-//! does not fit the head page goes to `chain.rs`, with the bucket held.
+//! does not fit the head page goes to `chain.rs`.
 
-use std::cmp::Ordering;
-
-use super::core::{Core, Scope};
+use super::bucket::Bucket;
+use super::core::Core;
+use super::lock::Scope;
 use super::value::{Extents, Meta, Value};
 use crate::error::Result;
 use crate::layout::counters::Counts;
@@ -59,20 +59,22 @@ pub(crate) struct Effects {
     pub changed: bool,
 }
 
-/// How one update of the head page ends.
+/// How a look at the head page ends.
 enum Step {
     Done(Effects),
-    Locked,
-    Stale,
-    /// The page holds what a flush has removed.
-    Unclean,
+    /// The page holds what a flush has removed, or the operation needs more than this page.
     Chain,
 }
 
 impl<M: Memory> Core<M> {
     /// Does the operation, counts and frees. Says whether it escalated.
     #[inline]
-    pub fn edit(&self, scope: Scope<'_>, id: &KeyId<'_>, op: &mut impl Operation) -> Result<bool> {
+    pub fn edit(
+        &self,
+        scope: Scope<'_, M>,
+        id: &KeyId<'_>,
+        op: &mut impl Operation,
+    ) -> Result<bool> {
         let effects = self.edit_keeping(scope, id, op)?;
         self.free(&effects.freed)?;
         Ok(effects.escalated)
@@ -82,44 +84,24 @@ impl<M: Memory> Core<M> {
     #[inline]
     pub fn edit_keeping(
         &self,
-        scope: Scope<'_>,
+        scope: Scope<'_, M>,
         id: &KeyId<'_>,
         op: &mut impl Operation,
     ) -> Result<Effects> {
-        let bucket = self.bucket(id);
-        let mut patience = self.patience();
-        loop {
-            let era = self.era(scope, id.db)?;
-            let head = self.head(bucket);
-            let step = self.memory.update(head, self.geometry.block, |view| {
-                self.step(
-                    &mut PageMut::new(view, &self.geometry),
-                    scope.token,
-                    era,
-                    id,
-                    op,
-                )
-            });
-            let step = match step {
-                Ok(step) => step,
-                Err(error) => {
-                    self.recover(scope.token, bucket, error.into())?;
-                    patience.pause()?;
-                    continue;
-                }
-            };
-            match step {
-                Step::Done(effects) => {
-                    self.count(id.db, era.flushed, effects.counts)?;
-                    return Ok(effects);
-                }
-                Step::Locked => self.await_lock(bucket, scope.token, &mut patience)?,
-                Step::Stale => {}
-                Step::Unclean => self.refresh(scope, bucket)?,
-                Step::Chain => {
-                    return self.with_bucket(scope, bucket, |held| self.edit_chain(held, id, op));
-                }
+        self.writing(scope, self.bucket(id), |bucket| bucket.edit(id, op))
+    }
+}
+
+impl<M: Memory> Bucket<'_, M> {
+    #[inline]
+    fn edit(&self, id: &KeyId<'_>, op: &mut impl Operation) -> Result<Effects> {
+        let era = self.era(id.db)?;
+        match self.change_head(|page| self.step(page, era, id, op)) {
+            Step::Done(effects) => {
+                self.core.count(id.db, era.flushed, effects.counts)?;
+                Ok(effects)
             }
+            Step::Chain => self.edit_chain(id, op),
         }
     }
 
@@ -127,20 +109,21 @@ impl<M: Memory> Core<M> {
     fn step(
         &self,
         page: &mut PageMut<'_, '_>,
-        token: u64,
         era: Era,
         id: &KeyId<'_>,
         op: &mut impl Operation,
     ) -> Step {
-        if let Some(step) = hinder(page, token, era) {
-            return step;
+        if is_unclean(page, era) {
+            return Step::Chain;
         }
         let now = page.page();
         let (record, stamp) = (now.find(id), now.version() + 1);
         if record.is_none() && now.next() != 0 {
             return Step::Chain;
         }
-        let live = record.as_ref().filter(|r| !r.expired(|| self.clock.now()));
+        let live = record
+            .as_ref()
+            .filter(|r| !r.expired(|| self.core.clock.now()));
         let current = live.map(|record| current(&now, record));
         let remote = current
             .as_ref()
@@ -159,22 +142,18 @@ impl<M: Memory> Core<M> {
     }
 }
 
-/// Why the page cannot be changed now, if so. An empty page is brought up to date on the way.
+/// Whether the page holds what a flush has removed. An empty page is brought up to date.
 #[inline]
-fn hinder(page: &mut PageMut<'_, '_>, token: u64, era: Era) -> Option<Step> {
+fn is_unclean(page: &mut PageMut<'_, '_>, era: Era) -> bool {
     let now = page.page();
-    if now.lock() != token {
-        return Some(Step::Locked);
+    if now.epoch() >= era.epoch {
+        return false;
     }
-    match now.epoch().cmp(&era.epoch) {
-        Ordering::Equal => None,
-        Ordering::Greater => Some(Step::Stale),
-        Ordering::Less if now.count() != 0 || now.next() != 0 => Some(Step::Unclean),
-        Ordering::Less => {
-            page.set_epoch(era.epoch);
-            None
-        }
+    if now.count() != 0 || now.next() != 0 {
+        return true;
     }
+    page.set_epoch(era.epoch);
+    false
 }
 
 fn wants_value<O: Operation>(_: &O) -> bool {

@@ -3,8 +3,10 @@
 //! A scan's cursor is a bucket's number. Keys never change their bucket and a bucket is read as it is at
 //! one moment, so a key that is there from a scan's start to its end is found, once.
 
-use super::core::{Core, Scope};
+use super::bucket::{At, Bucket};
+use super::core::Core;
 use super::db::Db;
+use super::lock::Scope;
 use super::lookup::MAX_CHAIN;
 use crate::Error;
 use crate::error::Result;
@@ -15,8 +17,6 @@ use crate::memory::Memory;
 const SCAN_BUCKETS: usize = 1024;
 /// Buckets a step may look at per key asked for.
 const SCAN_FACTOR: usize = 16;
-/// Disturbed reads of a bucket before it is held.
-const CALM_TRIES: u32 = 16;
 
 /// Keys, packed. Reusable.
 #[derive(Debug, Default)]
@@ -125,95 +125,47 @@ impl<M: Memory> Db<'_, M> {
     }
 }
 
-/// How a look at a bucket's head page for its keys ends.
-struct Glance {
-    lock: u64,
-    stale: bool,
-    version: u64,
-    next: u64,
-}
-
 impl<M: Memory> Core<M> {
     /// Adds a bucket's live keys of one database, as they are at one moment.
-    fn collect(&self, scope: Scope<'_>, bucket: usize, db: u8, keys: &mut Keys) -> Result<()> {
+    fn collect(&self, scope: Scope<'_, M>, bucket: usize, db: u8, keys: &mut Keys) -> Result<()> {
         let start = keys.len();
-        let mut patience = self.patience();
-        for tries in 0.. {
-            if tries == CALM_TRIES && scope.token == 0 {
-                break;
-            }
-            match self.try_collect(scope, bucket, db, keys) {
-                Ok(true) => return Ok(()),
-                Ok(false) => {}
-                Err(error) => match self.recover(scope.token, bucket, error) {
-                    // Nobody can say which keys are in there.
-                    Err(error) if error.is_node_lost() && scope.token == 0 => {
-                        keys.truncate(start);
-                        return Ok(());
-                    }
-                    recovered => recovered?,
-                },
-            }
+        let collected = self.reading(scope, bucket, |bucket| {
             keys.truncate(start);
-            patience.pause()?;
-        }
-        self.with_bucket(scope, bucket, |held| self.collect(held, bucket, db, keys))
-    }
-
-    fn try_collect(
-        &self,
-        scope: Scope<'_>,
-        bucket: usize,
-        db: u8,
-        keys: &mut Keys,
-    ) -> Result<bool> {
-        let era = self.era(scope, db)?;
-        let (head, now, start) = (self.head(bucket), self.clock.now(), keys.len());
-        let glance = self.look(head, |page| {
-            keys.truncate(start);
-            let dead = era.flushed > page.epoch();
-            if !dead {
-                keys.collect(page, db, now);
-            }
-            let next = if dead { 0 } else { page.next() };
-            Glance {
-                lock: page.lock(),
-                stale: page.epoch() > era.epoch,
-                version: page.version(),
-                next,
-            }
-        })?;
-        if glance.lock != scope.token || glance.stale {
-            return Ok(false);
-        }
-        if glance.next == 0 {
-            return Ok(true);
-        }
-        let walked = self.collect_chain(glance.next, db, now, keys);
-        let calm = self.look(head, |page| {
-            page.lock() == scope.token && page.version() == glance.version
-        })?;
-        if calm {
-            walked.map(|()| true)
-        } else {
-            Ok(false)
-        }
-    }
-
-    fn collect_chain(&self, first: u64, db: u8, now: u64, keys: &mut Keys) -> Result<()> {
-        let mut addr = first;
-        for _ in 0..MAX_CHAIN {
-            if addr == 0 {
-                return Ok(());
-            }
-            let start = keys.len();
-            addr = self.look(addr, |page| {
+            bucket.collect(db, keys)
+        });
+        match collected {
+            // Nobody can say which keys are in there.
+            Err(error) if error.is_node_lost() && scope.is_alone() => {
                 keys.truncate(start);
-                keys.collect(page, db, now);
+                Ok(())
+            }
+            collected => collected,
+        }
+    }
+}
+
+impl<M: Memory> Bucket<'_, M> {
+    /// Its pages one after the other, if no flush has ended what they hold of a database.
+    pub fn each_page(&self, db: u8, mut f: impl FnMut(&Page<'_>)) -> Result<()> {
+        if self.era(db)?.flushed > self.head().epoch() {
+            return Ok(());
+        }
+        let mut next = Some(At::Head);
+        for _ in 0..MAX_CHAIN {
+            let Some(at) = next else {
+                return Ok(());
+            };
+            next = At::next(self.look(at, |page| {
+                f(page);
                 page.next()
-            })?;
+            })?);
         }
         Err(Error::Corrupt("a chain of pages does not end"))
+    }
+
+    fn collect(&self, db: u8, keys: &mut Keys) -> Result<()> {
+        let now = self.core.clock.now();
+        self.each_page(db, |page| keys.collect(page, db, now))
     }
 }
 
@@ -239,8 +191,7 @@ impl<M: Memory> Core<M> {
     /// Looks at up to `budget` buckets whose memory is at this node, and cleans those that need it. Does
     /// nothing while no key expires and no flush is left to be cleaned up after.
     pub fn sweep(&self, sweep: &mut Sweep, budget: usize) -> Result<Swept> {
-        self.settle_orphans();
-        let epoch = self.flushes(Scope::ALONE)?.epoch;
+        let epoch = self.newest_flushes()?.epoch;
         if epoch != sweep.epoch {
             (sweep.epoch, sweep.left) = (epoch, self.map.buckets);
         }
@@ -256,25 +207,24 @@ impl<M: Memory> Core<M> {
             let bucket = sweep.bucket % self.map.buckets;
             sweep.bucket = (bucket + 1) % self.map.buckets;
             sweep.left -= 1;
-            if self.home(bucket) != self.memory.id() {
+            let (slab, _) = self.map.place(bucket);
+            if self.map.home(slab) != self.memory.id() {
                 continue;
             }
             swept.looked += 1;
-            let due = self.look(self.head(bucket), |page| {
+            let due = self.reading(Scope::ALONE, bucket, |bucket| {
+                let page = bucket.head();
                 let expired = page.soonest() != 0 && page.soonest() <= now;
                 let flushed = page.epoch() < epoch && (page.count() != 0 || page.next() != 0);
-                page.lock() == 0 && (expired || flushed)
+                Ok(expired || flushed)
             });
-            let due = match due {
-                Ok(due) => due,
-                Err(error) => {
-                    self.recover(0, bucket, error)?;
-                    continue;
+            match due {
+                Ok(false) | Err(Error::Busy(_)) => {}
+                Ok(true) => {
+                    self.writing(Scope::ALONE, bucket, |bucket| bucket.refresh())?;
+                    swept.cleaned += 1;
                 }
-            };
-            if due {
-                self.refresh(Scope::ALONE, bucket)?;
-                swept.cleaned += 1;
+                Err(error) => return Err(error),
             }
         }
         Ok(swept)

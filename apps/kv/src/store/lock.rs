@@ -1,33 +1,36 @@
-//! Holding buckets: one operation's right to change a bucket in several steps.
+//! Being inside of buckets' locks: for one operation, or for several that are one step together.
 //!
-//! A bucket is held while its head page's lock word shows the holder's token. Everybody else, readers
-//! too, waits; so whoever holds all the buckets it touches is alone with them, and what it does to them
-//! is one step to everybody else. Buckets are taken in rising order, so holders never wait in a circle.
+//! A bucket's lock has readers inside or one writer, and its head page comes with it. Whoever is inside of the locks of all the buckets
+//! that it touches is alone with them, or with readers, and what it does to them is one step to everybody else. Buckets are
+//! entered in rising order, so nobody waits in a circle, and by nobody twice: what is done on behalf of a holder finds the
+//! lock in the [`Scope`].
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::core::{Core, Scope};
-use crate::Error;
-use crate::error::Result;
-use crate::layout::page_mut::PageMut;
-use crate::memory::Memory;
+use super::bucket::Bucket;
+use super::buckets::{Slab, Slabs};
+use super::core::Core;
+use crate::error::{Error, Result};
+use crate::layout::superblock::Flushes;
+use crate::memory::{Access, Entered, Memory, MemoryError, Pages};
 
-/// Rounds of waiting that only spin, then those that yield the processor, before sleeping.
-const SPINS: u32 = 64;
-const YIELDS: u32 = 64;
-const SLEEP: Duration = Duration::from_micros(50);
-const LONGEST_SLEEP: Duration = Duration::from_millis(1);
+/// The longest of the pauses between attempts that a death has made futile, which double.
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+const FIRST_PAUSE: Duration = Duration::from_micros(10);
 
-/// Unique in the process; the node's number makes it unique in the rack.
-static TOKENS: AtomicU64 = AtomicU64::new(1);
+/// How long a wait for a lock lasts before the lock's home is asked whether it is there. Whoever waits longer goes to the end
+/// of the queue.
+const ASK: Duration = Duration::from_millis(500);
 
-/// Waiting with an end to it.
+type Entering = std::result::Result<Entered, MemoryError>;
+
+/// Attempts that come to an end.
 pub(crate) struct Patience {
     limit: Duration,
     since: Option<Instant>,
-    rounds: u32,
+    pause: Duration,
 }
 
 impl Patience {
@@ -35,88 +38,88 @@ impl Patience {
         Self {
             limit,
             since: None,
-            rounds: 0,
+            pause: FIRST_PAUSE,
         }
     }
 
     /// Waits a little, longer each time.
     pub fn pause(&mut self) -> Result<()> {
-        let round = self.rounds;
-        self.rounds = round.saturating_add(1);
-        if round < SPINS {
-            std::hint::spin_loop();
-            return Ok(());
-        }
-        if round < SPINS + YIELDS {
-            std::thread::yield_now();
-            return Ok(());
-        }
         let since = *self.since.get_or_insert_with(Instant::now);
         if since.elapsed() >= self.limit {
             return Err(Error::Busy(self.limit));
         }
-        std::thread::sleep((SLEEP * (round - SPINS - YIELDS + 1)).min(LONGEST_SLEEP));
+        std::thread::sleep(self.pause);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         Ok(())
     }
 }
 
-/// A token is `node + 1`: 6 bits, the node's incarnation: 22 bits, a number: 36 bits.
-const NODE_SHIFT: u32 = 58;
-const INCARNATION_SHIFT: u32 = 36;
-const INCARNATIONS: u64 = (1 << (NODE_SHIFT - INCARNATION_SHIFT)) - 1;
-
-/// A token nobody else has. It tells which process made it, so that others know when that one has died.
-pub(super) fn token<M: Memory>(memory: &M) -> u64 {
-    let number = TOKENS.fetch_add(1, Ordering::Relaxed) & ((1 << INCARNATION_SHIFT) - 1);
-    let incarnation = u64::from(memory.incarnation()) & INCARNATIONS;
-    (u64::from(memory.id()) + 1) << NODE_SHIFT | incarnation << INCARNATION_SHIFT | number
-}
-
-/// Whether the process that made a token has died.
-pub(super) fn is_dead<M: Memory>(memory: &M, token: u64) -> bool {
-    let Some(node) = (token >> NODE_SHIFT).checked_sub(1) else {
-        return false;
-    };
-    let incarnation = token >> INCARNATION_SHIFT & INCARNATIONS;
-    memory.has_died(node as u16, incarnation as u32)
-}
-
-/// Buckets held. Dropping it lets them go.
+/// Buckets held. Dropping it leaves them.
 pub(crate) struct Held<'a, M: Memory> {
-    core: &'a Core<M>,
-    pub token: u64,
+    pub core: &'a Core<M>,
+    slabs: Arc<Slabs<M>>,
+    access: Access,
     buckets: Vec<usize>,
+    /// The flushes that the holder goes by, so that nobody else's falls into its middle.
+    pub pinned: Cell<Flushes>,
+    /// Whether the holder may flush.
+    pub may_flush: bool,
 }
 
-impl<'a, M: Memory> Held<'a, M> {
-    /// A bucket that this token holds already.
-    pub fn of(core: &'a Core<M>, token: u64, bucket: usize) -> Self {
-        Held {
-            core,
-            token,
-            buckets: vec![bucket],
-        }
-    }
+/// On whose behalf an operation runs: for itself, or as a part of something that holds its buckets.
+pub(crate) struct Scope<'a, M: Memory>(pub Option<&'a Held<'a, M>>);
 
+impl<M: Memory> Clone for Scope<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M: Memory> Copy for Scope<'_, M> {}
+
+impl<M: Memory> Scope<'_, M> {
+    /// An operation of its own.
+    pub const ALONE: Scope<'static, M> = Scope(None);
+
+    pub fn is_alone(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl<M: Memory> Held<'_, M> {
     /// The buckets, in rising order.
     pub fn buckets(&self) -> &[usize] {
         &self.buckets
+    }
+
+    fn bucket(&self, number: usize, access: Access) -> Result<Bucket<'_, M>> {
+        let enough = access == Access::Read || self.access == Access::Write;
+        if !enough || self.buckets.binary_search(&number).is_err() {
+            return Err(Error::BadOption(
+                "the transaction was not planned to touch this key",
+            ));
+        }
+        let (slab, index) = self.core.map.place(number);
+        Ok(Bucket::held(self, number, &self.slabs[slab], index))
     }
 }
 
 impl<M: Memory> Drop for Held<'_, M> {
     fn drop(&mut self) {
         for bucket in self.buckets.drain(..) {
-            let failed = match self.core.unlock(bucket, self.token) {
-                // With its memory the bucket and its lock are gone.
-                Err(error) => !error.is_node_lost(),
-                Ok(()) => false,
-            };
-            if failed {
-                self.core.orphans().push((bucket, self.token));
-            }
+            let (slab, index) = self.core.map.place(bucket);
+            self.slabs[slab].heads.leave(index, self.access);
         }
     }
+}
+
+/// What has become of an operation on one bucket.
+enum Tried<R> {
+    Done(Result<R>),
+    /// The bucket's lock could not be entered.
+    Barred(MemoryError),
+    /// A reader found it outdated.
+    Outdated,
 }
 
 impl<M: Memory> Core<M> {
@@ -124,105 +127,214 @@ impl<M: Memory> Core<M> {
         Patience::new(self.patience)
     }
 
-    /// A token nobody else has.
-    pub fn token(&self) -> u64 {
-        token(&self.memory)
+    fn busy(&self) -> Error {
+        Error::Busy(self.patience)
     }
 
-    /// Waits until the bucket's lock shows `token` (0: until it is free).
-    pub fn await_lock(&self, bucket: usize, token: u64, patience: &mut Patience) -> Result<()> {
+    /// Runs `f` inside of a bucket's lock to read. Whatever fails and can be mended is, and `f` runs again.
+    #[inline]
+    pub fn reading<R>(
+        &self,
+        scope: Scope<'_, M>,
+        bucket: usize,
+        mut f: impl FnMut(&Bucket<'_, M>) -> Result<R>,
+    ) -> Result<R> {
+        if let Some(held) = scope.0 {
+            return self.reading_held(held, bucket, &mut f);
+        }
+        let mut patience = self.patience();
         loop {
-            patience.pause()?;
-            let seen = match self.look(self.head(bucket), |page| page.lock()) {
-                Ok(seen) => seen,
-                Err(error) => {
-                    self.recover(token, bucket, error)?;
+            let error = match self.try_inside(bucket, Access::Read, &mut f) {
+                Tried::Done(Ok(done)) => return Ok(done),
+                Tried::Done(Err(error)) => error,
+                Tried::Barred(error) => error.into(),
+                Tried::Outdated => {
+                    self.writing(Scope::ALONE, bucket, |_| Ok(()))?;
                     continue;
                 }
             };
-            if seen == token {
-                return Ok(());
-            }
-            if is_dead(&self.memory, seen)
-                && let Err(error) = self.take_over(bucket, seen)
-            {
-                self.recover(token, bucket, error)?;
-            }
+            self.recover(bucket, error)?;
+            patience.pause()?;
         }
     }
 
-    fn lock(&self, bucket: usize, token: u64) -> Result<()> {
+    #[cold]
+    fn reading_held<R>(
+        &self,
+        held: &Held<'_, M>,
+        number: usize,
+        f: &mut impl FnMut(&Bucket<'_, M>) -> Result<R>,
+    ) -> Result<R> {
+        let bucket = held.bucket(number, Access::Read)?;
         let mut patience = self.patience();
         loop {
-            let taken = self
-                .memory
-                .update(self.head(bucket), self.geometry.block, |view| {
-                    let mut page = PageMut::new(view, &self.geometry);
-                    let free = page.page().lock() == 0;
-                    if free {
-                        page.set_lock(token);
-                    }
-                    free
-                });
-            match taken {
-                Ok(true) => return Ok(()),
-                Ok(false) => self.await_lock(bucket, 0, &mut patience)?,
-                Err(error) => {
-                    patience.pause()?;
-                    self.recover(0, bucket, error.into())?;
+            match f(&bucket) {
+                Err(error) if held.access == Access::Write => bucket.recover(error)?,
+                done => return done,
+            }
+            patience.pause()?;
+        }
+    }
+
+    /// Runs `f`, once, inside of a bucket's lock to write.
+    #[inline]
+    pub fn writing<R>(
+        &self,
+        scope: Scope<'_, M>,
+        bucket: usize,
+        f: impl FnOnce(&Bucket<'_, M>) -> Result<R>,
+    ) -> Result<R> {
+        if let Some(held) = scope.0 {
+            return f(&held.bucket(bucket, Access::Write)?);
+        }
+        let mut patience = self.patience();
+        let mut f = Some(f);
+        loop {
+            let mut once = |bucket: &Bucket<'_, M>| match f.take() {
+                Some(f) => f(bucket),
+                None => Err(self.busy()),
+            };
+            match self.try_inside(bucket, Access::Write, &mut once) {
+                Tried::Done(done) => return done,
+                Tried::Barred(error) => self.recover(bucket, error.into())?,
+                Tried::Outdated => {}
+            }
+            patience.pause()?;
+        }
+    }
+
+    #[inline]
+    fn try_inside<R>(
+        &self,
+        number: usize,
+        access: Access,
+        f: &mut impl FnMut(&Bucket<'_, M>) -> Result<R>,
+    ) -> Tried<R> {
+        let (slab, index) = self.map.place(number);
+        self.buckets.with(|slabs| {
+            let slab = &slabs[slab];
+            let entered = match self.enter(slab, index, access) {
+                Ok(Entered::Busy) => return Tried::Done(Err(self.busy())),
+                Ok(entered) => entered,
+                Err(error) => return Tried::Barred(error),
+            };
+            let bucket = Bucket::entered(self, number, (slab, index), access);
+            if entered == Entered::Outdated {
+                if access == Access::Read {
+                    return Tried::Outdated;
+                }
+                if let Err(error) = bucket.begin_anew() {
+                    return Tried::Done(Err(error));
                 }
             }
+            Tried::Done(f(&bucket))
+        })
+    }
+
+    /// Enters a bucket's lock.
+    #[inline]
+    fn enter(&self, slab: &Slab<M>, index: usize, access: Access) -> Entering {
+        match slab.heads.enter(index, access, ASK.min(self.patience))? {
+            Entered::Busy => self.enter_slowly(slab, index, access),
+            entered => Ok(entered),
         }
     }
 
-    pub fn unlock(&self, bucket: usize, token: u64) -> Result<()> {
-        self.memory
-            .update(self.head(bucket), self.geometry.block, |view| {
-                let mut page = PageMut::new(view, &self.geometry);
-                if page.page().lock() == token {
-                    page.set_lock(0);
-                }
-            })?;
-        Ok(())
+    /// In a rack whose members nobody watches nobody says that a lock's home is dead. So those who wait ask it.
+    #[cold]
+    fn enter_slowly(&self, slab: &Slab<M>, index: usize, access: Access) -> Entering {
+        let mut left = self.patience.saturating_sub(ASK);
+        while !left.is_zero() {
+            self.memory.accept(slab.addr)?;
+            match slab.heads.enter(index, access, ASK.min(left))? {
+                Entered::Busy => left = left.saturating_sub(ASK),
+                entered => return Ok(entered),
+            }
+        }
+        Ok(Entered::Busy)
     }
 
-    /// Takes all of `buckets`, or none.
-    pub fn hold(&self, buckets: Vec<usize>) -> Result<Held<'_, M>> {
-        self.hold_as(self.token(), buckets)
-    }
-
-    /// [`Core::hold`] under a token that the caller also uses elsewhere.
-    pub fn hold_as(&self, token: u64, mut buckets: Vec<usize>) -> Result<Held<'_, M>> {
+    /// Enters the locks of all `buckets`, or of none.
+    pub fn hold(&self, mut buckets: Vec<usize>, access: Access) -> Result<Held<'_, M>> {
         buckets.sort_unstable();
         buckets.dedup();
-        let mut held = Held {
-            core: self,
-            token,
-            buckets: Vec::with_capacity(buckets.len()),
-        };
-        for bucket in buckets {
-            self.lock(bucket, held.token)?;
-            held.buckets.push(bucket);
+        let mut patience = self.patience();
+        loop {
+            let mut held = Held {
+                core: self,
+                slabs: self.buckets.now(),
+                access,
+                buckets: Vec::with_capacity(buckets.len()),
+                pinned: Cell::default(),
+                may_flush: false,
+            };
+            match self.enter_all(&mut held, &buckets)? {
+                None => {
+                    held.pinned.set(self.newest_flushes()?);
+                    return Ok(held);
+                }
+                // Whoever mends a bucket enters it to write.
+                Some((bucket, error)) => {
+                    drop(held);
+                    match error {
+                        Some(error) => self.recover(bucket, error.into())?,
+                        None => self.writing(Scope::ALONE, bucket, |_| Ok(()))?,
+                    }
+                }
+            }
+            patience.pause()?;
         }
-        Ok(held)
     }
 
-    /// Runs `f` with the bucket held: by `scope` already, or for the length of `f`. A flush that comes
-    /// meanwhile takes effect after `f`.
-    pub fn with_bucket<R>(
+    /// Says which bucket could not be entered and why not, or was found outdated by a reader.
+    fn enter_all(
         &self,
-        scope: Scope<'_>,
-        bucket: usize,
-        f: impl FnOnce(Scope<'_>) -> Result<R>,
-    ) -> Result<R> {
-        if scope.token != 0 {
-            return f(scope);
+        held: &mut Held<'_, M>,
+        buckets: &[usize],
+    ) -> Result<Option<(usize, Option<MemoryError>)>> {
+        for &bucket in buckets {
+            let (slab, index) = self.map.place(bucket);
+            let entered = match self.enter(&held.slabs[slab], index, held.access) {
+                Ok(Entered::Busy) => return Err(self.busy()),
+                Ok(entered) => entered,
+                Err(error) => return Ok(Some((bucket, Some(error)))),
+            };
+            held.buckets.push(bucket);
+            match (entered, held.access) {
+                (Entered::Outdated, Access::Read) => return Ok(Some((bucket, None))),
+                (Entered::Outdated, Access::Write) => {
+                    held.bucket(bucket, Access::Write)?.begin_anew()?;
+                }
+                _ => {}
+            }
         }
-        let held = self.hold(vec![bucket])?;
-        let pinned = Cell::new(self.flushes(Scope::ALONE)?);
-        f(Scope {
-            token: held.token,
-            pinned: Some(&pinned),
-        })
+        Ok(None)
+    }
+
+    /// Enters the store's own lock: whoever sets it up or flushes is inside.
+    pub fn flush_right(&self) -> Result<Right<'_, M>> {
+        Right::take(&self.right, self.patience)
+    }
+}
+
+/// The right to flush, or to set a store up. Dropping it leaves the store's lock.
+pub(crate) struct Right<'a, M: Memory>(&'a M::Pages);
+
+impl<'a, M: Memory> Right<'a, M> {
+    /// Bytes that the lock protects: nobody looks at them.
+    pub const BYTES: usize = 8;
+
+    pub fn take(lock: &'a M::Pages, patience: Duration) -> Result<Self> {
+        match lock.enter(0, Access::Write, patience)? {
+            Entered::Busy => Err(Error::Busy(patience)),
+            // What a dead holder has left undone in memory is for whoever comes next to find.
+            Entered::Inside | Entered::Outdated => Ok(Right(lock)),
+        }
+    }
+}
+
+impl<M: Memory> Drop for Right<'_, M> {
+    fn drop(&mut self) {
+        self.0.leave(0, Access::Write);
     }
 }

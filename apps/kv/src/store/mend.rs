@@ -2,26 +2,28 @@
 //!
 //! | what an operation meets | what is done | the keys |
 //! |---|---|---|
-//! | a bucket in the memory of a node that is away | nothing: the operation fails ([`MemoryError::NodeLost`]) | unknown until it is back |
-//! | the same, and the node is back with new memory | the slab gets new memory there | absent |
-//! | a head page whose last content died with another node's cache | it begins anew, empty | absent |
-//! | a page further down the chain, the same | the chain ends before it | those of that page, and behind it, absent |
+//! | a bucket whose home is away: its lock is gone | nothing: the operation fails ([`MemoryError::NodeLost`]) | unknown until it is back |
+//! | the same, and the home is back with new memory | the slab gets new locks there | absent |
+//! | a bucket whose lock was last with another node that has died, inside or not | it begins anew, empty | absent |
+//! | a page further down the chain whose last content died with a node's cache | the chain ends before it | those of that page, and behind it, absent |
 //! | a value in an extent, the same, or in memory of a node that is back | its record goes | absent |
-//! | a bucket held by a process that has died | it is taken over, looked through and let go of | as the holder left them |
+//!
+//! What a lock's page was when the lock was last handed on would be there in the third case, but an older value is worse than none:
+//! whoever wrote the newer one has been told that it is written.
 //!
 //! The address of new memory is never one of old memory, because it contains the incarnation of its home. So an address in
 //! the table of slabs is its own generation, and whoever has an old one finds out by its failing.
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering::Relaxed;
 
+use super::bucket::{At, Bucket};
+use super::buckets::Slab;
 use super::core::Core;
-use super::lock::Held;
+use super::lock::Scope;
 use super::lookup::MAX_CHAIN;
 use crate::error::{Error, Result};
 use crate::layout::counters::Counts;
-use crate::layout::page_mut::PageMut;
 use crate::layout::superblock::{Losses, SETTINGS_BYTES};
 use crate::memory::{Fate, Memory, MemoryError};
 
@@ -39,37 +41,31 @@ struct Seen {
 }
 
 impl<M: Memory> Core<M> {
-    /// After an operation on a bucket has failed, before it has changed anything: mends what can be mended. `Ok` when
-    /// trying again makes sense; the error otherwise. `token`: that of whoever holds the bucket, or 0.
+    /// After an operation on a bucket that nobody holds for longer has failed, before it has changed anything: mends what can be
+    /// mended. `Ok` when trying again makes sense; the error otherwise.
     #[cold]
-    pub fn recover(&self, token: u64, bucket: usize, error: Error) -> Result<()> {
-        let addr = match &error {
-            Error::Memory(MemoryError::Lost(addr)) => Some(*addr),
-            Error::Memory(MemoryError::NodeLost(_)) => None,
-            _ => return Err(error),
-        };
-        if let Some(addr) = addr.filter(|addr| self.in_superblock(*addr)) {
-            return Ok(self.memory.accept(addr, false)?);
+    pub fn recover(&self, bucket: usize, error: Error) -> Result<()> {
+        let (slab, _) = self.map.place(bucket);
+        let addr = self.buckets.addr(slab);
+        if error.is_node_lost() && self.memory.fate(addr) == Fate::Gone {
+            return self.replace(slab, addr);
         }
-        let head = self.head(bucket);
-        let block = self.geometry.block as u64;
-        match (self.memory.fate(head), addr) {
-            // The lock went with the bucket, and with it whatever the holder relies on.
-            (Fate::Gone, _) if token != 0 => Err(error),
-            (Fate::Gone, _) => self.replace(bucket / self.map.slab_pages, head),
-            (Fate::Live, Some(addr)) if addr / block == head / block => {
-                if token != 0 {
-                    return Err(error);
-                }
-                self.memory.accept(head, true)?;
-                self.note_losses(1, 0)
+        match self.lost_in_bucket(error)? {
+            true => self.writing(Scope::ALONE, bucket, |bucket| bucket.mend()),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether an error says that something has died of what a bucket's head page points to. `false`: it was in the superblock, which
+    /// goes on.
+    pub fn lost_in_bucket(&self, error: Error) -> Result<bool> {
+        match error {
+            Error::Memory(MemoryError::Lost(addr)) if self.in_superblock(addr) => {
+                self.memory.accept(addr)?;
+                Ok(false)
             }
-            (Fate::Live, Some(_)) if token != 0 => self.mend(bucket),
-            (Fate::Live, Some(_)) => {
-                let _held = self.hold(vec![bucket])?;
-                self.mend(bucket)
-            }
-            _ => Err(error),
+            Error::Memory(MemoryError::Lost(_)) => Ok(true),
+            error => Err(error),
         }
     }
 
@@ -88,32 +84,23 @@ impl<M: Memory> Core<M> {
         insist(&self.memory, error, &mut f)
     }
 
-    /// Gives a slab new memory, unless somebody has; learns where it is.
-    pub fn replace(&self, slab: usize, head: u64) -> Result<()> {
+    /// Gives a slab new addresses, unless somebody has; learns where it is.
+    pub fn replace(&self, slab: usize, mine: u64) -> Result<()> {
         let _alone = self
             .replacing
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let (at, len) = (
-            self.map.slab_table(self.base) + slab as u64 * 8,
-            self.map.slab_pages * self.geometry.block,
-        );
-        let look = || self.memory.snapshot(at, 8, |view| view.u64(0));
-        let known = look().or_else(|error| self.insist(error, look))?;
-        let mine = self.slabs[slab].load(Relaxed);
-        if known != mine {
-            self.slabs[slab].store(known, Relaxed);
-            return Ok(());
-        }
-        if !(known..known + len as u64).contains(&head) {
+        if self.buckets.addr(slab) != mine {
             return Ok(()); // another thread has just replaced it
         }
-        let home = (slab % self.map.nodes) as u16;
-        let fresh = self.memory.alloc_on(home, len)?;
-        if self.map.slab_pages == 1 {
-            // Pages of chains have this size, too: it may be one that was freed, and still look like one.
-            self.memory.write(fresh, &[0; 8])?;
+        let at = self.map.slab_table(self.base) + slab as u64 * 8;
+        let look = || self.memory.snapshot(at, 8, |view| view.u64(0));
+        let known = look().or_else(|error| self.insist(error, look))?;
+        if known != mine {
+            return self.move_to(slab, known);
         }
+        let (home, len) = (self.map.home(slab), self.map.slab_len());
+        let fresh = self.memory.alloc_on(home, len)?;
         let swap = || {
             self.memory.update(at, 8, |view| {
                 let now = view.u64(0);
@@ -125,18 +112,24 @@ impl<M: Memory> Core<M> {
         };
         let found = swap().or_else(|error| self.insist(error, swap))?;
         if found != known {
-            self.slabs[slab].store(found, Relaxed);
-            return Ok(self.memory.free(fresh, len)?);
+            self.memory.free(fresh, len)?;
+            return self.move_to(slab, found);
         }
         self.memory.publish(at)?;
-        self.slabs[slab].store(fresh, Relaxed);
-        self.note_losses(self.map.slab_pages as u64, 0)
+        self.move_to(slab, fresh)?;
+        self.note_losses(self.map.slab_buckets as u64, 0)
     }
 
-    /// Gives new memory to all slabs whose old memory has died with an incarnation of its node.
+    fn move_to(&self, slab: usize, addr: u64) -> Result<()> {
+        let new = Slab::new(&self.memory, &self.map, self.geometry.page, addr)?;
+        self.buckets.replace(slab, new);
+        Ok(())
+    }
+
+    /// Gives new addresses to all slabs whose old ones have died with an incarnation of their node.
     pub fn replace_all(&self) -> Result<()> {
-        for slab in 0..self.slabs.len() {
-            let addr = self.slabs[slab].load(Relaxed);
+        for slab in 0..self.map.slabs() {
+            let addr = self.buckets.addr(slab);
             if self.memory.fate(addr) == Fate::Gone {
                 self.replace(slab, addr)?;
             }
@@ -145,7 +138,7 @@ impl<M: Memory> Core<M> {
     }
 
     /// Adds to what was lost since the store was made.
-    fn note_losses(&self, buckets: u64, values: u64) -> Result<()> {
+    pub fn note_losses(&self, buckets: u64, values: u64) -> Result<()> {
         let add = || {
             let at = self.map.settings(self.base);
             self.memory.update(at, SETTINGS_BYTES, |view| {
@@ -162,89 +155,92 @@ impl<M: Memory> Core<M> {
         look().or_else(|error| self.insist(error, look))
     }
 
-    /// Takes a bucket over from a process that has died holding it.
-    #[cold]
-    pub fn take_over(&self, bucket: usize, dead: u64) -> Result<()> {
-        let token = self.token();
-        let taken = self
-            .memory
-            .update(self.head(bucket), self.geometry.block, |view| {
-                let mut page = PageMut::new(view, &self.geometry);
-                let taken = page.page().lock() == dead;
-                if taken {
-                    page.set_lock(token);
+    /// The keys of a database, counted one by one: what nodes had added up may have died with one of them.
+    pub fn tally(&self, scope: Scope<'_, M>, db: u8, flushed: u64) -> Counts {
+        let now = self.clock.now();
+        let mut sum = Counts::default();
+        for bucket in 0..self.map.buckets {
+            let counted = self.reading(scope, bucket, |bucket| {
+                let mut counts = Counts::default();
+                if flushed > bucket.head().epoch() {
+                    return Ok(counts);
                 }
-                taken
-            })?;
-        if !taken {
-            return Ok(());
+                bucket.each_page(db, |page| {
+                    let mine = page
+                        .records()
+                        .filter(|r| r.db() == db && !r.expired(|| now));
+                    counts = mine.fold(counts, |sum, record| {
+                        sum.plus(Counts::record(true, record.expiry != 0))
+                    });
+                })?;
+                Ok(counts)
+            });
+            // Nobody can say what is in one that cannot be read; it counts as nothing.
+            sum = sum.plus(counted.unwrap_or_default());
         }
-        let _held = Held::of(self, token, bucket);
-        self.mend(bucket)
+        sum
     }
+}
 
-    /// Looks through a held bucket: what is lost leaves it, and so does the older of two records of one key, which
-    /// somebody leaves who dies while moving one.
-    fn mend(&self, bucket: usize) -> Result<()> {
-        let head = self.head(bucket);
-        let (mut addr, mut before, mut dropped) = (head, head, 0);
-        let mut newest: HashMap<(u8, Vec<u8>), (u64, u64)> = HashMap::new();
+impl<M: Memory> Bucket<'_, M> {
+    /// Looks through the bucket: what is lost leaves it, and so does the older of two records of one key, which somebody leaves who
+    /// fails while moving one.
+    pub fn mend(&self) -> Result<()> {
+        let (mut at, mut before, mut dropped) = (At::Head, At::Head, 0);
+        let mut newest: HashMap<(u8, Vec<u8>), (u64, At)> = HashMap::new();
         for round in 0.. {
             if round == MAX_CHAIN {
                 return Err(Error::Corrupt("a chain of pages does not end"));
             }
-            let (records, next) = match self.survey(addr) {
+            let (records, next) = match self.survey(at) {
                 Ok(found) => found,
-                Err(Error::Memory(MemoryError::Lost(_))) if addr != head => {
-                    self.memory.update(before, self.geometry.block, |view| {
-                        PageMut::new(view, &self.geometry).set_next(0);
-                    })?;
+                Err(Error::Memory(MemoryError::Lost(_))) if at != At::Head => {
+                    self.change(before, |page| page.set_next(0))?;
                     dropped += 1;
                     break;
                 }
                 Err(error) => return Err(error),
             };
             for record in records {
-                if let Some((at, len)) = record.extent
-                    && !self.readable(at, len)?
+                if let Some((extent, len)) = record.extent
+                    && !self.core.readable(extent, len)?
                 {
-                    self.drop_record(addr, record.db, &record.key)?;
+                    self.drop_record(at, record.db, &record.key)?;
                     dropped += 1;
                     continue;
                 }
-                let (db, key, mine) = (record.db, record.key, (record.stamp, addr));
+                let (db, key, stamp) = (record.db, record.key, record.stamp);
                 match newest.get(&(db, key.clone())).copied() {
-                    Some(other) if other.0 > mine.0 => self.drop_record(addr, db, &key)?,
+                    Some((other, _)) if other > stamp => self.drop_record(at, db, &key)?,
                     other => {
                         if let Some((_, page)) = other {
                             self.drop_record(page, db, &key)?;
                         }
-                        newest.insert((db, key), mine);
+                        newest.insert((db, key), (stamp, at));
                     }
                 }
             }
-            if next == 0 {
+            let Some(behind) = At::next(next) else {
                 break;
-            }
-            (before, addr) = (addr, next);
+            };
+            (before, at) = (at, behind);
         }
-        self.memory.update(head, self.geometry.block, |view| {
-            let mut page = PageMut::new(view, &self.geometry);
+        self.change_head(|page| {
             let version = page.page().version() + 1;
             page.set_version(version);
             page.set_deleted(version);
-        })?;
+        });
         match dropped {
             0 => Ok(()),
-            dropped => self.note_losses(0, dropped),
+            dropped => self.core.note_losses(0, dropped),
         }
     }
 
     /// The records of a page, and where the next page is.
-    fn survey(&self, addr: u64) -> Result<(Vec<Seen>, u64)> {
-        self.look(addr, |page| {
+    fn survey(&self, at: At) -> Result<(Vec<Seen>, u64)> {
+        self.look(at, |page| {
             let records = page.records().map(|record| {
-                let mut key = vec![0; record.key_len().min(self.geometry.key_max())];
+                let mut key = vec![0; record.key_len().min(self.core.geometry.key_max())];
                 page.view.read(record.key_at(), &mut key);
                 Seen {
                     db: record.db(),
@@ -257,17 +253,17 @@ impl<M: Memory> Core<M> {
         })
     }
 
-    fn drop_record(&self, page: u64, db: u8, key: &[u8]) -> Result<()> {
-        let id = self.id(db, key)?;
-        self.memory.update(page, self.geometry.block, |view| {
-            let mut page = PageMut::new(view, &self.geometry);
+    fn drop_record(&self, at: At, db: u8, key: &[u8]) -> Result<()> {
+        let id = self.core.id(db, key)?;
+        self.change(at, |page| {
             if let Some(record) = page.page().find(&id) {
                 page.remove(&record);
             }
-        })?;
-        Ok(())
+        })
     }
+}
 
+impl<M: Memory> Core<M> {
     /// Whether all of a value is still there, or may come back.
     fn readable(&self, addr: u64, len: usize) -> Result<bool> {
         let mut bytes = vec![0; len.min(PIECE)];
@@ -283,49 +279,6 @@ impl<M: Memory> Core<M> {
         }
         Ok(true)
     }
-
-    /// Lets go of buckets that could not be let go of when it was time.
-    pub fn settle_orphans(&self) {
-        let orphans = std::mem::take(&mut *self.orphans());
-        for (bucket, token) in orphans {
-            if self.unlock(bucket, token).is_err()
-                && self.memory.fate(self.head(bucket)) == Fate::Live
-            {
-                self.orphans().push((bucket, token));
-            }
-        }
-    }
-
-    /// The keys of a database, counted one by one: what nodes had added up may have died with one of them.
-    pub fn tally(&self, db: u8, flushed: u64) -> Counts {
-        let now = self.clock.now();
-        let mut sum = Counts::default();
-        for bucket in 0..self.map.buckets {
-            let (mut addr, mut pages, mut live) = (self.head(bucket), 0, true);
-            while addr != 0 && pages < MAX_CHAIN && live {
-                let first = pages == 0;
-                let found = self.look(addr, |page| {
-                    if first && flushed > page.epoch() {
-                        return (Counts::default(), 0);
-                    }
-                    let mine = page
-                        .records()
-                        .filter(|r| r.db() == db && !r.expired(|| now));
-                    let count = |sum: Counts, r: crate::layout::page::Record| {
-                        sum.plus(Counts::record(true, r.expiry != 0))
-                    };
-                    (mine.fold(Counts::default(), count), page.next())
-                });
-                match found {
-                    Ok((counts, next)) => (sum, addr) = (sum.plus(counts), next),
-                    // Nobody can say what is in there; it counts as nothing.
-                    Err(_) => live = false,
-                }
-                pages += 1;
-            }
-        }
-        sum
-    }
 }
 
 /// [`Core::insist`], where there is no store yet.
@@ -338,7 +291,7 @@ pub(super) fn insist<M: Memory, R>(
         let MemoryError::Lost(addr) = error else {
             break;
         };
-        memory.accept(addr, false)?;
+        memory.accept(addr)?;
         match f() {
             Ok(done) => return Ok(done),
             Err(next) => error = next,

@@ -1,9 +1,12 @@
 //! The store: keys and values in the memory of a rack, the same from every node, each operation one step.
 //!
-//! Keys hash to buckets; a bucket is a page, one block of memory, with further pages behind it when it is
-//! full. How an operation stays one step: `lookup.rs` for reads, `edit.rs` for changes, `lock.rs` and
-//! `chain.rs` for what takes several blocks, `multi.rs` for what takes several keys.
+//! Keys hash to buckets; a bucket is a page behind a lock of the rack, with further pages in memory when that is full.
+//! Whoever is inside of the lock has the page: reading a key is entering the lock to read (`lookup.rs`), changing one is
+//! entering it to write (`edit.rs`, and `chain.rs` for what takes several pages), and what takes several keys is inside of several
+//! locks (`multi.rs`, `transaction.rs`). `lock.rs` tells how one enters.
 
+mod bucket;
+mod buckets;
 mod chain;
 mod core;
 mod db;
@@ -24,7 +27,8 @@ pub(crate) mod value;
 
 use std::sync::Arc;
 
-use self::core::{Core, Scope};
+use self::core::Core;
+use self::lock::Scope;
 use crate::error::Result;
 use crate::memory::Memory;
 
@@ -39,11 +43,11 @@ pub use self::transaction::{Plan, Transaction};
 pub use self::value::Meta;
 
 /// A store, open at one node. Clones are the same store; any thread may use any of them.
-pub struct Store<M> {
+pub struct Store<M: Memory> {
     core: Arc<Core<M>>,
 }
 
-impl<M> Clone for Store<M> {
+impl<M: Memory> Clone for Store<M> {
     fn clone(&self) -> Self {
         Self {
             core: self.core.clone(),

@@ -1,24 +1,18 @@
 //! Operations on several keys, each one step to everybody else.
 //!
-//! Reads take no lock: they read every key, look again whether all the buckets are as they were, and only
-//! after several disturbed tries hold them. Changes hold the buckets of all their keys.
+//! They hold the buckets of all their keys, to read or to change them.
 
-use std::cell::Cell;
 use std::ops::Range;
 
-use super::core::Scope;
 use super::db::{Condition, Db, Expiry, SetOptions};
 use super::edit::Effects;
-use super::lookup::{Seen, Try};
+use super::lock::Scope;
 use super::ops::{Peek, Peeked, Remove, Set};
 use super::value::Reach;
 use crate::error::{Error, Result};
 use crate::layout::page::{EXTENT_REF, Extent, record_size};
 use crate::layout::page_mut::Payload;
-use crate::memory::Memory;
-
-/// Disturbed tries before the buckets are held.
-const CALM_TRIES: u32 = 8;
+use crate::memory::{Access, Memory};
 
 /// Values read together. Reusable.
 #[derive(Debug, Default)]
@@ -43,23 +37,23 @@ impl Values {
 
 impl<'a, M: Memory> Db<'a, M> {
     /// Runs `f` with the keys' buckets held, by this transaction already or for the length of `f`.
-    fn together<R>(&self, keys: &[&[u8]], f: impl FnOnce(Db<'_, M>) -> Result<R>) -> Result<R> {
-        if self.scope.token != 0 {
+    fn together<R>(
+        &self,
+        keys: &[&[u8]],
+        access: Access,
+        f: impl FnOnce(Db<'_, M>) -> Result<R>,
+    ) -> Result<R> {
+        if !self.scope.is_alone() {
             return f(*self);
         }
         let buckets = keys
             .iter()
             .map(|key| Ok(self.core.bucket(&self.id(key)?)))
             .collect::<Result<_>>()?;
-        let held = self.core.hold(buckets)?;
-        let pinned = Cell::new(self.core.flushes(Scope::ALONE)?);
-        let scope = Scope {
-            token: held.token,
-            pinned: Some(&pinned),
-        };
+        let held = self.core.hold(buckets, access)?;
         f(Db {
             core: self.core,
-            scope,
+            scope: Scope(Some(&held)),
             number: self.number,
         })
     }
@@ -83,18 +77,22 @@ impl<'a, M: Memory> Db<'a, M> {
         limit: usize,
         values: &mut Values,
     ) -> Result<()> {
-        if self.scope.token != 0 {
-            return self.read_held(keys, reach, limit, values);
-        }
-        let mut marks = Vec::with_capacity(keys.len());
         let mut patience = self.core.patience();
-        for _ in 0..CALM_TRIES {
-            if self.try_read_many(keys, reach, limit, values, &mut marks)? {
-                return Ok(());
+        loop {
+            values.clear();
+            let read = self.together(keys, Access::Read, |db| {
+                db.read_held(keys, reach, limit, values)
+            });
+            // Whoever holds buckets to read mends none: the one where reading has failed is mended when they are let go.
+            match (read, keys.get(values.spans.len())) {
+                (Err(error), Some(key)) if self.scope.is_alone() => {
+                    let bucket = self.core.bucket(&self.id(key)?);
+                    self.core.recover(bucket, error)?;
+                }
+                (read, _) => return read,
             }
             patience.pause()?;
         }
-        self.together(keys, |db| db.read_held(keys, reach, limit, values))
     }
 
     fn read_held(
@@ -116,49 +114,6 @@ impl<'a, M: Memory> Db<'a, M> {
         Ok(())
     }
 
-    /// One try without locks; `false`: something changed meanwhile.
-    fn try_read_many(
-        &self,
-        keys: &[&[u8]],
-        reach: Reach,
-        limit: usize,
-        values: &mut Values,
-        marks: &mut Vec<(usize, u64)>,
-    ) -> Result<bool> {
-        values.clear();
-        marks.clear();
-        // All keys go by the same flushes, or a flush could fall between two of them.
-        let era = self.core.era(self.scope, self.number)?;
-        for key in keys {
-            let id = self.id(key)?;
-            let start = values.bytes.len();
-            let mut sink = |_: &_, value: super::value::Value<'_>| {
-                values.bytes.truncate(start);
-                value.append_to(&mut values.bytes);
-            };
-            let Try::Seen(Seen { found, version, .. }) =
-                self.core.try_lookup(0, era, &id, reach, &mut sink)?
-            else {
-                return Ok(false);
-            };
-            marks.push((self.core.bucket(&id), version));
-            values.push(start, found, limit)?;
-        }
-        if marks.len() < 2 {
-            return Ok(true);
-        }
-        for (bucket, version) in marks {
-            let head = self.core.head(*bucket);
-            if !self
-                .core
-                .look(head, |page| page.lock() == 0 && page.version() == *version)?
-            {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
     /// Sets several keys at once, all or none; with `only_new`, only when none of them is there.
     pub fn set_many(&self, pairs: &[(&[u8], &[u8])], only_new: bool) -> Result<bool> {
         let keys: Vec<&[u8]> = pairs.iter().map(|(key, _)| *key).collect();
@@ -166,11 +121,11 @@ impl<'a, M: Memory> Db<'a, M> {
             self.id(key)?;
         }
         let mut stored = self.store_long(pairs)?;
-        let done = self.together(&keys, |db| {
+        let done = self.together(&keys, Access::Write, |db| {
             if only_new && db.count_present(&keys)? != 0 {
                 return Ok(false);
             }
-            db.core.reserve(&db.sizes(pairs)?)?;
+            db.core.reserve(db.scope, &db.sizes(pairs)?)?;
             for ((key, value), extent) in pairs.iter().zip(&mut stored) {
                 match extent.take() {
                     Some(extent) => db.set_extent(key, extent, value.len())?,
@@ -240,7 +195,7 @@ impl<'a, M: Memory> Db<'a, M> {
         if let [key] = keys {
             return self.remove(key).map(usize::from);
         }
-        self.together(keys, |db| {
+        self.together(keys, Access::Write, |db| {
             let mut removed = 0;
             for key in keys {
                 removed += usize::from(db.remove(key)?);
@@ -257,7 +212,7 @@ impl<'a, M: Memory> Db<'a, M> {
 
     /// Gives the key another name, over what had it if `replace`; says whether it did.
     pub fn rename(&self, from: &[u8], to: &[u8], replace: bool) -> Result<bool> {
-        self.together(&[from, to], |db| {
+        self.together(&[from, to], Access::Write, |db| {
             let source = db.peek(from)?.ok_or(Error::NoSuchKey)?;
             if from == to {
                 return Ok(replace);
@@ -278,7 +233,7 @@ impl<'a, M: Memory> Db<'a, M> {
         if self.select(target).is_none() {
             return Ok(None);
         }
-        self.together(&[from, to], |db| {
+        self.together(&[from, to], Access::Write, |db| {
             let (Some(source), Some(there)) = (db.peek(from)?, db.select(target)) else {
                 return Ok(Some(false));
             };

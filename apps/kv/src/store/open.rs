@@ -1,12 +1,12 @@
 //! Opening a store: the first node sets it up, the others find it, all agree on its settings.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::Store;
+use super::buckets::{Buckets, Slab};
 use super::core::Core;
-use super::lock::{Patience, is_dead, token};
+use super::lock::Right;
 use super::mend::insist;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ use crate::layout::superblock::{LAYOUT, Map, SETTINGS_BYTES, Settings, State};
 use crate::memory::{Memory, MemoryError};
 
 /// Fewest and most buckets.
-const BUCKETS: std::ops::RangeInclusive<usize> = 1..=1 << 24;
+const BUCKETS: std::ops::RangeInclusive<usize> = 1..=1 << 20;
 /// How long one node waits for another to finish setting a store up.
 const SETUP_PATIENCE: Duration = Duration::from_secs(30);
 /// What the named region is.
@@ -26,10 +26,10 @@ const REGION_TYPE: u64 = 0x6b76_2d73_746f_7265;
 pub struct Options {
     /// Its name in the rack.
     pub name: String,
-    /// Buckets: a power of two. The same at every node. A bucket takes a block; good for up to some twenty
-    /// small keys each.
+    /// Buckets: a power of two, at most 2^20. The same at every node. A node that has used a bucket keeps its page, up to 4 KiB; good
+    /// for up to some twenty small keys each.
     pub buckets: usize,
-    /// How long an operation waits for a bucket that another one holds.
+    /// How long an operation waits for the lock of a bucket.
     pub patience: Duration,
     /// Where the time of day comes from.
     pub clock: Clock,
@@ -51,7 +51,7 @@ impl<M: Memory> Store<M> {
     pub fn open(memory: M, options: Options) -> Result<Self> {
         if !options.buckets.is_power_of_two() || !BUCKETS.contains(&options.buckets) {
             return Err(Error::BadOption(
-                "buckets must be a power of two, at most 2^24",
+                "buckets must be a power of two, at most 2^20",
             ));
         }
         let map = Map::new(memory.block_size(), memory.nodes(), options.buckets);
@@ -60,7 +60,8 @@ impl<M: Memory> Store<M> {
             Err(MemoryError::Mismatch(_)) => return Err(Self::explain(&memory, &name, &map)),
             base => base?,
         };
-        let settings = agree(&memory, &map, base)?;
+        let right = memory.pages(base, 1, Right::<M>::BYTES)?;
+        let settings = agree(&memory, &map, base, &right)?;
         for (what, have, want) in [
             ("layout", settings.layout, LAYOUT),
             ("bucket count", settings.buckets, options.buckets as u64),
@@ -71,10 +72,10 @@ impl<M: Memory> Store<M> {
         }
         let load = || load_slabs(&memory, &map, base);
         let slabs = load().or_else(|error| insist(&memory, error, &mut { load }))?;
-        let geometry = Geometry {
-            block: map.block,
-            magic: settings.magic,
-        };
+        let geometry = Geometry::new(map.block, settings.magic);
+        let slab = |addr: u64| Slab::new(&memory, &map, geometry.page, addr);
+        let slabs = slabs.into_iter().map(slab);
+        let buckets = Buckets::new(slabs.collect::<std::result::Result<_, _>>()?);
         let (clock, patience, seed) = (options.clock, options.patience, settings.seed);
         let core = Core {
             memory,
@@ -84,9 +85,9 @@ impl<M: Memory> Store<M> {
             map,
             base,
             seed,
-            slabs,
+            buckets,
+            right,
             replacing: Mutex::default(),
-            orphans: Mutex::default(),
         };
         // A node that is back brings memory for its buckets.
         core.replace_all()?;
@@ -115,62 +116,35 @@ impl<M: Memory> Store<M> {
 }
 
 /// The store's settings, once somebody, this node or another, has set it up.
-fn agree<M: Memory>(memory: &M, map: &Map, base: u64) -> Result<Settings> {
+fn agree<M: Memory>(memory: &M, map: &Map, base: u64, right: &M::Pages) -> Result<Settings> {
     let addr = map.settings(base);
-    let mut patience = Patience::new(SETUP_PATIENCE);
-    let mine = token(memory);
-    loop {
+    let look = || {
         let look = || {
             memory.snapshot(addr, SETTINGS_BYTES, |view| {
                 (Settings::state(view), Settings::load(view))
             })
         };
-        let mut found = look().or_else(|error| insist(memory, error, &mut { look }))?;
-        if found.0 != State::Ready {
-            found.0 = memory.update(addr, SETTINGS_BYTES, |view| {
-                let state = Settings::state(view);
-                let free = match state {
-                    State::New => true,
-                    State::Claimed => is_dead(memory, Settings::claimant(view)),
-                    State::Ready => false,
-                };
-                if free {
-                    Settings::claim(view, mine);
-                }
-                if free { State::New } else { state }
-            })?;
-        }
-        match found {
-            (State::Ready, settings) if settings.layout == 0 => {} // ready since we looked
-            (State::Ready, settings) => return Ok(settings),
-            (State::Claimed, _) => patience.pause()?,
-            (State::New, _) => {
-                let made = set_up(memory, map, base);
-                let state = if made.is_ok() {
-                    State::Ready
-                } else {
-                    State::New
-                };
-                memory.update(addr, SETTINGS_BYTES, |view| {
-                    if let Ok(settings) = &made {
-                        settings.store(view);
-                    }
-                    Settings::set_state(view, state);
-                })?;
-                memory.publish(addr)?;
-                return made;
-            }
-        }
+        look().or_else(|error| insist(memory, error, &mut { look }))
+    };
+    if let (State::Ready, settings) = look()? {
+        return Ok(settings);
     }
+    let _alone = Right::<M>::take(right, SETUP_PATIENCE)?;
+    if let (State::Ready, settings) = look()? {
+        return Ok(settings);
+    }
+    let settings = set_up(memory, map, base)?;
+    memory.update(addr, SETTINGS_BYTES, |view| settings.store(view))?;
+    memory.publish(addr)?;
+    Ok(settings)
 }
 
-/// Allocates the bucket pages, spread over the nodes. They need not be cleared: a page without the store's
-/// own magic number counts as empty.
+/// Allocates the addresses of the buckets' locks, spread over the nodes.
 fn set_up<M: Memory>(memory: &M, map: &Map, base: u64) -> Result<Settings> {
-    let len = map.slab_pages * map.block;
+    let len = map.slab_len();
     let mut slabs = Vec::with_capacity(map.slabs());
-    for i in 0..map.slabs() {
-        match memory.alloc_on((i % map.nodes) as u16, len) {
+    for slab in 0..map.slabs() {
+        match memory.alloc_on(map.home(slab), len) {
             Ok(addr) => slabs.push(addr),
             Err(error) => {
                 for addr in slabs {
@@ -199,12 +173,11 @@ fn load_slabs<M: Memory>(
     memory: &M,
     map: &Map,
     base: u64,
-) -> std::result::Result<Box<[AtomicU64]>, MemoryError> {
+) -> std::result::Result<Vec<u64>, MemoryError> {
     let mut table = vec![0; map.slabs() * 8];
     memory.read(map.slab_table(base), &mut table)?;
     Ok(table
         .chunks_exact(8)
         .map(|c| u64::from_le_bytes([c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]]))
-        .map(AtomicU64::new)
         .collect())
 }

@@ -1,6 +1,6 @@
 //! Cleaning a bucket: what flushes and time have ended leaves its pages, empty pages leave the chain.
 
-use super::core::{Core, Scope};
+use super::bucket::{At, Bucket};
 use super::lookup::MAX_CHAIN;
 use super::value::Extents;
 use crate::error::Result;
@@ -64,50 +64,40 @@ impl Broom<'_> {
     }
 }
 
-impl<M: Memory> Core<M> {
-    /// Cleans a bucket.
+impl<M: Memory> Bucket<'_, M> {
+    /// Cleans the bucket.
     #[cold]
-    pub fn refresh(&self, scope: Scope<'_>, bucket: usize) -> Result<()> {
-        self.with_bucket(scope, bucket, |held| self.refresh_held(held, bucket))
-    }
-
-    fn refresh_held(&self, held: Scope<'_>, bucket: usize) -> Result<()> {
-        let flushes = self.flushes(held)?;
-        let head = self.head(bucket);
-        let epoch = self.look(head, |page| page.epoch())?;
+    pub fn refresh(&self) -> Result<()> {
+        let flushes = self.flushes()?;
         let broom = Broom {
             flushes: &flushes,
-            epoch,
-            now: self.clock.now(),
+            epoch: self.head().epoch(),
+            now: self.core.clock.now(),
         };
         let mut cleaned = Cleaned::default();
-        let (mut kept, mut addr) = (head, head);
+        let (mut kept, mut at) = (At::Head, At::Head);
         for round in 0.. {
             if round == MAX_CHAIN {
                 return Err(Error::Corrupt("a chain of pages does not end"));
             }
-            let (left, next) = self.memory.update(addr, self.geometry.block, |view| {
-                broom.sweep(&mut PageMut::new(view, &self.geometry), &mut cleaned)
-            })?;
-            if left == 0 && addr != head {
-                self.memory.update(kept, self.geometry.block, |view| {
-                    PageMut::new(view, &self.geometry).set_next(next);
-                })?;
-                self.memory.free(addr, self.geometry.block)?;
-            } else {
-                kept = addr;
+            let (left, next) = self.change(at, |page| broom.sweep(page, &mut cleaned))?;
+            match at {
+                At::Memory(addr) if left == 0 => {
+                    self.change(kept, |page| page.set_next(next))?;
+                    self.core.memory.free(addr, self.core.geometry.page)?;
+                }
+                at => kept = at,
             }
-            if next == 0 {
+            let Some(behind) = At::next(next) else {
                 break;
-            }
-            addr = next;
+            };
+            at = behind;
         }
-        self.finish(head, &flushes, &cleaned)
+        self.finish(&flushes, &cleaned)
     }
 
-    fn finish(&self, head: u64, flushes: &Flushes, cleaned: &Cleaned) -> Result<()> {
-        self.memory.update(head, self.geometry.block, |view| {
-            let mut page = PageMut::new(view, &self.geometry);
+    fn finish(&self, flushes: &Flushes, cleaned: &Cleaned) -> Result<()> {
+        self.change_head(|page| {
             let version = page.page().version() + 1;
             page.set_version(version);
             if cleaned.removed {
@@ -115,10 +105,10 @@ impl<M: Memory> Core<M> {
             }
             page.set_epoch(flushes.epoch);
             page.set_soonest(cleaned.soonest);
-        })?;
+        });
         for (db, counts) in cleaned.counts.iter().enumerate() {
-            self.count(db as u8, flushes.flushed[db], *counts)?;
+            self.core.count(db as u8, flushes.flushed[db], *counts)?;
         }
-        self.free(&cleaned.freed)
+        self.core.free(&cleaned.freed)
     }
 }

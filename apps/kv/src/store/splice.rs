@@ -1,18 +1,20 @@
 //! APPEND and SETRANGE: changing a part of a value.
 //!
-//! A value that stays in its page is rewritten in one update. One that lies in an extent, or moves to one,
-//! is changed with the bucket held: in place while the extent has room, else in a new one of twice the size,
+//! A value that stays in its page is rewritten there. One that lies in an extent, or moves to one, is changed
+//! in place while the extent has room, else in a new one of twice the size,
 //! so that appending a byte at a time stays cheap.
 
+use super::bucket::Bucket;
 use super::chain::Chain;
-use super::core::{Core, Scope};
+use super::core::Core;
 use super::edit::{Current, Edit, Operation};
+use super::lock::Scope;
 use super::ops::Set;
 use super::value::Value;
 use crate::MAX_VALUE;
 use crate::error::{Error, Result};
 use crate::layout::page::{Extent, KeyId, Record};
-use crate::layout::page_mut::{PageMut, Payload};
+use crate::layout::page_mut::Payload;
 use crate::memory::Memory;
 use crate::store::db::{Condition, Expiry, SetOptions};
 
@@ -88,7 +90,7 @@ impl Operation for Splice<'_> {
 
 impl<M: Memory> Core<M> {
     /// Puts the patch's bytes into the value; says how long it is now.
-    pub fn splice(&self, scope: Scope<'_>, id: &KeyId<'_>, patch: Patch<'_>) -> Result<usize> {
+    pub fn splice(&self, scope: Scope<'_, M>, id: &KeyId<'_>, patch: Patch<'_>) -> Result<usize> {
         let limit = self.geometry.inline_max();
         let mut op = Splice {
             patch,
@@ -99,29 +101,33 @@ impl<M: Memory> Core<M> {
         if !self.edit(scope, id, &mut op)? {
             return op.result;
         }
-        self.with_bucket(scope, self.bucket(id), |held| {
-            match self.splice_far(held, id, patch) {
+        self.writing(scope, self.bucket(id), |bucket| {
+            match bucket.splice_far(id, patch) {
                 Err(error) if error.is_node_lost() => {
-                    self.recover(held.token, self.bucket(id), error)?;
-                    self.splice_far(held, id, patch)
+                    bucket.recover(error)?;
+                    bucket.splice_far(id, patch)
                 }
                 done => done,
             }
         })
     }
+}
 
-    fn splice_far(&self, held: Scope<'_>, id: &KeyId<'_>, patch: Patch<'_>) -> Result<usize> {
-        let chain = self.walk_clean(held, self.bucket(id), id)?;
+impl<M: Memory> Bucket<'_, M> {
+    fn splice_far(&self, id: &KeyId<'_>, patch: Patch<'_>) -> Result<usize> {
+        let chain = self.walk_clean(id)?;
         let found = chain
             .found
-            .filter(|(_, record)| !record.expired(|| self.clock.now()));
+            .filter(|(_, record)| !record.expired(|| self.core.clock.now()));
         let old = found.map_or(0, |(_, record)| record.val_len);
         let (at, len) = patch.plan(old)?;
         if let Some((page, record)) = found
             && let Some(extent) = record.extent.filter(|extent| extent.capacity >= len)
         {
             self.fill_gap(extent, old, at)?;
-            self.memory.write(extent.addr + at as u64, patch.bytes)?;
+            self.core
+                .memory
+                .write(extent.addr + at as u64, patch.bytes)?;
             self.set_len(&chain, page, &record, len)?;
             return Ok(len);
         }
@@ -131,11 +137,10 @@ impl<M: Memory> Core<M> {
             (len * 2).min(MAX_VALUE)
         };
         let extent = Extent {
-            addr: self.memory.alloc(capacity)?,
+            addr: self.core.memory.alloc(capacity)?,
             capacity,
         };
         let moved = self.move_value(
-            held,
             id,
             &chain,
             found.map(|(_, record)| record),
@@ -143,14 +148,12 @@ impl<M: Memory> Core<M> {
             (at, len),
             patch,
         );
-        self.settle(extent, moved, |_| true)
+        self.core.settle(extent, moved, |_| true)
     }
 
     /// Builds the new value in `to`, then points the record there.
-    #[expect(clippy::too_many_arguments)]
     fn move_value(
         &self,
-        held: Scope<'_>,
         id: &KeyId<'_>,
         chain: &Chain,
         record: Option<Record>,
@@ -160,13 +163,14 @@ impl<M: Memory> Core<M> {
     ) -> Result<usize> {
         let old = record.map_or(0, |r| r.val_len);
         match record.and_then(|r| r.extent) {
-            Some(from) => self.copy_bytes(from.addr, to.addr, old)?,
+            Some(from) => self.core.copy_bytes(from.addr, to.addr, old)?,
             None => self
+                .core
                 .memory
                 .write(to.addr, chain.inline.get(..old).unwrap_or_default())?,
         }
         self.fill_gap(to, old, at)?;
-        self.memory.write(to.addr + at as u64, patch.bytes)?;
+        self.core.memory.write(to.addr + at as u64, patch.bytes)?;
         let payload = Payload::Extent { extent: to, len };
         let options = SetOptions {
             condition: Condition::Always,
@@ -174,8 +178,8 @@ impl<M: Memory> Core<M> {
         };
         let op = Set::<false>::new(payload, options);
         let expiry = record.map_or(0, |r| r.expiry);
-        let effects = self.apply_chain(held, id, chain, Edit::Put { expiry }, &op)?;
-        self.free(&effects.freed)?;
+        let effects = self.apply_chain(id, chain, Edit::Put { expiry }, &op)?;
+        self.core.free(&effects.freed)?;
         Ok(len)
     }
 
@@ -185,7 +189,9 @@ impl<M: Memory> Core<M> {
         let mut done = old;
         while done < at {
             let n = (at - done).min(zeros.len());
-            self.memory.write(extent.addr + done as u64, &zeros[..n])?;
+            self.core
+                .memory
+                .write(extent.addr + done as u64, &zeros[..n])?;
             done += n;
         }
         Ok(())
@@ -193,14 +199,10 @@ impl<M: Memory> Core<M> {
 
     fn set_len(&self, chain: &Chain, page: usize, record: &Record, len: usize) -> Result<()> {
         let stamp = chain.version + 1;
-        self.memory
-            .update(chain.pages[page].addr, self.geometry.block, |view| {
-                PageMut::new(view, &self.geometry).set_record_len(record, len, stamp);
-            })?;
-        self.memory
-            .update(chain.pages[0].addr, self.geometry.block, |view| {
-                PageMut::new(view, &self.geometry).set_version(stamp);
-            })?;
+        self.change(chain.pages[page].at, |page| {
+            page.set_record_len(record, len, stamp);
+        })?;
+        self.change_head(|page| page.set_version(stamp));
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rackmem::{Mode, Rack};
-use rackmem_kv::memory::{HeapMemory, Memory};
+use rackmem_kv::memory::{HeapMemory, Memory, PAGE_STRIDE};
 use rackmem_kv::{Clock, Db, Error, Keys, Options, Plan, Store, Sweep, Values};
 use reference::Model;
 
@@ -295,7 +295,7 @@ fn run_on_heap(seeds: std::ops::Range<u64>, block: usize, buckets: usize, steps:
         run(seed, &[memory.node(0), memory.node(1)], buckets, steps);
         assert_eq!(
             memory.live_bytes(),
-            buckets * block,
+            buckets * PAGE_STRIDE,
             "memory leaked, seed {seed}"
         );
     }

@@ -107,8 +107,9 @@ impl<'a> Scene<'a> {
         block_size: u64,
     ) -> Played<Scene<'a>> {
         let records = 2 * graph.nodes() as u64 + workload::RECORDS.count;
-        let blocks = records * RECORD * SLACK / block_size;
-        let buckets = blocks.next_power_of_two().clamp(1 << 10, 1 << 20) as usize;
+        // A bucket's page is a block, but no longer than this.
+        let pages = records * RECORD * SLACK / block_size.min(4096);
+        let buckets = pages.next_power_of_two().clamp(1 << 10, 1 << 20) as usize;
         let nodes = rack.nodes().iter().cloned();
         let stores = nodes
             .map(|node| store::open(node, buckets))

@@ -57,7 +57,7 @@ struct ServeArgs {
     /// Threads that serve clients, each node
     #[arg(long, value_name = "W", default_value_t = 1)]
     workers: usize,
-    /// Buckets of the store, a block each: a power of two, the same at every node
+    /// Buckets of the store, a lock and a page each: a power of two, the same at every node
     #[arg(long, value_name = "B", default_value_t = 1 << 16)]
     buckets: usize,
 }

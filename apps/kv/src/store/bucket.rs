@@ -1,0 +1,168 @@
+//! A bucket whose lock somebody is inside of: its head page, and the pages behind it.
+
+use std::cell::Cell;
+
+use super::buckets::Slab;
+use super::core::Core;
+use super::lock::Held;
+use crate::error::{Error, Result};
+use crate::layout::page::Page;
+use crate::layout::page_mut::PageMut;
+use crate::layout::superblock::{Era, Flushes};
+use crate::memory::{Access, Memory, Pages};
+
+/// One of a bucket's pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum At {
+    /// The one that came with the lock.
+    Head,
+    /// One in memory, by its address.
+    Memory(u64),
+}
+
+impl At {
+    /// What a page's `next` says.
+    pub fn next(addr: u64) -> Option<At> {
+        (addr != 0).then_some(At::Memory(addr))
+    }
+}
+
+/// On whose behalf the bucket is held.
+enum Holder<'a, M: Memory> {
+    /// An operation of its own, and the flushes it goes by once it has to know of all.
+    Alone(Access, Cell<Option<Flushes>>),
+    /// Something that holds it for longer.
+    Held(&'a Held<'a, M>),
+}
+
+/// See the module. Dropping it leaves the lock, unless somebody holds it for longer.
+pub(crate) struct Bucket<'a, M: Memory> {
+    pub core: &'a Core<M>,
+    pub number: usize,
+    slab: &'a Slab<M>,
+    index: usize,
+    holder: Holder<'a, M>,
+}
+
+impl<M: Memory> Drop for Bucket<'_, M> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Holder::Alone(access, _) = self.holder {
+            self.slab.heads.leave(self.index, access);
+        }
+    }
+}
+
+impl<'a, M: Memory> Bucket<'a, M> {
+    /// One whose lock the caller has entered, and leaves with this.
+    #[inline]
+    pub fn entered(
+        core: &'a Core<M>,
+        number: usize,
+        (slab, index): (&'a Slab<M>, usize),
+        access: Access,
+    ) -> Self {
+        Bucket {
+            core,
+            number,
+            slab,
+            index,
+            holder: Holder::Alone(access, Cell::new(None)),
+        }
+    }
+
+    /// One that is held for longer.
+    pub fn held(held: &'a Held<'a, M>, number: usize, slab: &'a Slab<M>, index: usize) -> Self {
+        Bucket {
+            core: held.core,
+            number,
+            slab,
+            index,
+            holder: Holder::Held(held),
+        }
+    }
+
+    /// The head page.
+    #[inline]
+    pub fn head(&self) -> Page<'_> {
+        Page::new(self.slab.heads.view(self.index), &self.core.geometry)
+    }
+
+    /// Changes the head page.
+    #[inline]
+    pub fn change_head<R>(&self, f: impl FnOnce(&mut PageMut<'_, '_>) -> R) -> R {
+        let mut view = self.slab.heads.view_mut(self.index);
+        f(&mut PageMut::new(&mut view, &self.core.geometry))
+    }
+
+    /// Looks at a page. `f` may run several times; the last run counts.
+    pub fn look<R>(&self, at: At, mut f: impl FnMut(&Page<'_>) -> R) -> Result<R> {
+        let core = self.core;
+        match at {
+            At::Head => Ok(f(&self.head())),
+            At::Memory(addr) => Ok(core.memory.snapshot(addr, core.geometry.page, |view| {
+                f(&Page::new(*view, &core.geometry))
+            })?),
+        }
+    }
+
+    /// Changes a page.
+    pub fn change<R>(&self, at: At, f: impl FnOnce(&mut PageMut<'_, '_>) -> R) -> Result<R> {
+        let core = self.core;
+        match at {
+            At::Head => Ok(self.change_head(f)),
+            At::Memory(addr) => Ok(core.memory.update(addr, core.geometry.page, |view| {
+                f(&mut PageMut::new(view, &core.geometry))
+            })?),
+        }
+    }
+
+    /// The node that further pages are allocated at.
+    pub fn home(&self) -> u16 {
+        let (slab, _) = self.core.map.place(self.number);
+        self.core.map.home(slab)
+    }
+
+    /// What the operation must know about flushes of one database.
+    #[inline]
+    pub fn era(&self, db: u8) -> Result<Era> {
+        match &self.holder {
+            Holder::Held(held) => Ok(held.pinned.get().era(db)),
+            Holder::Alone(_, pinned) => match pinned.get() {
+                Some(flushes) => Ok(flushes.era(db)),
+                None => self.core.newest_era(db),
+            },
+        }
+    }
+
+    /// The flushes that the operation goes by from now on: one that comes later takes effect after it.
+    pub fn flushes(&self) -> Result<Flushes> {
+        match &self.holder {
+            Holder::Held(held) => Ok(held.pinned.get()),
+            Holder::Alone(_, pinned) => match pinned.get() {
+                Some(flushes) => Ok(flushes),
+                None => {
+                    let flushes = self.core.newest_flushes()?;
+                    pinned.set(Some(flushes));
+                    Ok(flushes)
+                }
+            },
+        }
+    }
+
+    /// What it held is older than what was last written to it, which died with a node: it begins anew, empty.
+    #[cold]
+    pub fn begin_anew(&self) -> Result<()> {
+        self.change_head(|page| page.format());
+        self.core.note_losses(1, 0)
+    }
+
+    /// After a look at a bucket that is held to be changed has failed: mends what can be mended. `Ok` when trying again makes sense.
+    #[cold]
+    pub fn recover(&self, error: Error) -> Result<()> {
+        match self.core.lost_in_bucket(error)? {
+            true => self.mend(),
+            false => Ok(()),
+        }
+    }
+}
