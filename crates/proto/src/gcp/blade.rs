@@ -109,6 +109,13 @@ impl Blade {
         entered
     }
 
+    /// A thread that was let in is not there to enter, and has not seen what is wrong with the data, if anything is.
+    pub fn decline(&mut self, tag: Tag, access: Access, steps: &mut Steps) {
+        self.with(tag, steps, |lock, at, steps| {
+            lock.decline(at, access, steps)
+        });
+    }
+
     /// Takes a packet from a directory or another node, with a body of `len` bytes or these records.
     pub fn handle(&mut self, header: &Header, len: u32, records: &[Record], steps: &mut Steps) {
         let ours = header.epoch == self.config.epoch

@@ -296,15 +296,11 @@ impl Lock {
         next: Option<Access>,
         steps: &mut Steps,
     ) -> Option<Entered> {
-        match access {
-            Access::Read => self.readers = self.readers.saturating_sub(1),
-            Access::Write => {
-                if core::mem::take(&mut self.writer) {
-                    // Who was told has put it right, or goes on with it.
-                    self.reason = Reason::None;
-                }
-            }
+        if access == Access::Write && self.writer {
+            // Who was told has put it right, or goes on with it.
+            self.reason = Reason::None;
         }
+        self.go(access);
         if let Some(next) = next
             && let Some(entered) = self.enter(at, next, steps)
         {
@@ -312,6 +308,19 @@ impl Lock {
         }
         self.settle(at, steps);
         None
+    }
+
+    /// A thread that was let in is not there to enter: whoever comes next is told what it would have been.
+    pub(super) fn decline(&mut self, at: &At, access: Access, steps: &mut Steps) {
+        self.go(access);
+        self.settle(at, steps);
+    }
+
+    fn go(&mut self, access: Access) {
+        match access {
+            Access::Read => self.readers = self.readers.saturating_sub(1),
+            Access::Write => self.writer = false,
+        }
     }
 
     fn admit(&mut self, access: Access) -> Entered {

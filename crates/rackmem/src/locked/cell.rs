@@ -305,6 +305,13 @@ impl State {
         self.settle_here(&mut turn);
     }
 
+    /// A thread that was let in is not to go on: it leaves, and has seen nothing.
+    pub fn decline(&mut self, cell: &Cell, access: Access, out: &mut Outbox) {
+        let mut steps = Steps::new();
+        self.blade.decline(cell.tag, access, &mut steps);
+        self.follow(cell, steps, out);
+    }
+
     /// A thread waits no longer. `false`: it has been let in meanwhile, or sent away.
     pub fn give_up(&mut self, cell: &Cell, seat: &Arc<Seat>, out: &mut Outbox) -> bool {
         if self.first.as_ref().is_some_and(|f| Arc::ptr_eq(f, seat)) {
@@ -444,7 +451,7 @@ impl State {
         }
         let mut steps = Steps::new();
         self.blade
-            .leave(turn.cell.tag, entered.access, None, &mut steps);
+            .decline(turn.cell.tag, entered.access, &mut steps);
         self.run(steps, None, turn);
     }
 

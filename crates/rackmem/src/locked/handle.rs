@@ -185,11 +185,18 @@ impl Handle {
         let Some(pass) = self.wait(access, at_most)? else {
             return Ok(None);
         };
-        let inside = self.inside(access, pass);
         // If the lease has run out while it waited, the rack may go on without this process, and let others in. If the process goes
-        // on, the rack did not. It stays inside meanwhile: a writer that leaves says that it has seen what is wrong with the data.
-        self.node.open()?;
-        Ok(Some(inside))
+        // on, the rack did not: until then it stays inside.
+        if let Err(error) = self.node.open() {
+            let out = locks(&self.node).turn(&self.cell, |state, out| {
+                if !state.over {
+                    state.decline(&self.cell, access, out);
+                }
+            });
+            self.send(out);
+            return Err(error);
+        }
+        Ok(Some(self.inside(access, pass)))
     }
 
     /// Enters, if that takes no packet and nobody is inside or waits.

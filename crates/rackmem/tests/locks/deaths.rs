@@ -404,3 +404,24 @@ fn locks_of_an_array_live_through_deaths_and_begin_anew_with_their_home() {
         assert_eq!(write(&there, 3, 2), (Content::Current, 1));
     }
 }
+
+#[test]
+fn a_node_that_leaves_does_not_take_along_that_another_has_died() {
+    let cluster = Cluster::new("both", "udp");
+    let (_switch, [first, second, third]) = cluster.start();
+    let made: RwLock<u64> = RwLock::create(&first.node(0), 1).unwrap();
+    let near: RwLock<u64> = RwLock::attach(&second.node(1), made.addr()).unwrap();
+    let far: RwLock<u64> = RwLock::attach(&third.node(2), made.addr()).unwrap();
+    near.write().unwrap().set(2);
+    far.write().unwrap().set(3);
+    drop(third);
+    until(|| !first.node(0).is_member(2) && !second.node(1).is_member(2));
+    // What the dead node was handed is here, and goes home.
+    until(|| match second.node(1).metrics().rebuilds.done {
+        0 => false,
+        _ => first.node(0).metrics().rebuilds.done > 0,
+    });
+    second.leave().unwrap();
+    let held = made.write().unwrap();
+    assert_eq!((held.get(), held.content()), (2, Content::OwnerDied));
+}
