@@ -60,6 +60,8 @@ always void read_fields(const struct wire_header *wire, struct packet *p)
 	p->tag = bpf_be64_to_cpu(wire->tag);
 	p->epoch = bpf_ntohl(wire->epoch);
 	p->seq = bpf_ntohl(wire->seq);
+	p->incarnation = bpf_ntohl(wire->incarnation);
+	p->offset = bpf_ntohl(wire->offset);
 	p->copyset = bpf_ntohl(wire->copyset);
 	p->node = bpf_ntohs(wire->node);
 	p->slot = bpf_ntohs(wire->slot);
@@ -145,6 +147,9 @@ always void write_frame(void *frame, const struct config *config, const struct p
 	struct iphdr *ip = IP(frame);
 	struct udphdr *udp = UDP(frame);
 	wire->kind = p->kind;
+	wire->seq = bpf_htonl(p->seq);
+	wire->incarnation = bpf_htonl(p->incarnation);
+	wire->offset = bpf_htonl(p->offset);
 	wire->copyset = bpf_htonl(p->copyset);
 	wire->status = p->status;
 	wire->flags = p->flags;

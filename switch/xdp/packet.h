@@ -10,6 +10,8 @@ struct packet {
 	__u64 tag;
 	__u32 epoch;
 	__u32 seq;
+	__u32 incarnation;
+	__u32 offset;
 	__u32 copyset;
 	__u16 node;
 	__u16 slot;
@@ -59,6 +61,17 @@ always bool is_data_plane(__u8 kind)
 {
 	switch (kind) {
 		DATA_PLANE_KINDS(ROW)
+		return true;
+	default:
+		return false;
+	}
+}
+
+/// Whether it is for the directory of locks.
+always bool is_lock(__u8 kind)
+{
+	switch (kind) {
+		LOCK_KINDS(ROW)
 		return true;
 	default:
 		return false;

@@ -6,6 +6,7 @@
 
 #include "deliver.h"
 #include "lcf.h"
+#include "locks.h"
 #include "moves.h"
 
 /// Executes a packet: everything it reads and writes is between the two ends of the lock.
@@ -22,6 +23,17 @@ always void execute(struct config *config, struct set *set, __u64 *row, struct p
 		add(config, set, row, p);
 	else
 		remove(config, set, row, p);
+	bpf_spin_unlock(&config->lock);
+}
+
+/// The same of a packet about a lock.
+always void execute_lock(struct config *config, struct lock_set *set, struct packet *p)
+{
+	bpf_spin_lock(&config->lock);
+	if (!config->serves_locks || p->epoch != config->lock_epoch)
+		p->did = DID_LOCK_DROP;
+	else
+		serve_lock(config, set, p);
 	bpf_spin_unlock(&config->lock);
 }
 
@@ -44,6 +56,35 @@ always bool chance(__u32 part)
 	return part && bpf_get_prandom_u32() < part;
 }
 
+/// Counts what has become of a packet, and lets leave what comes of it.
+always int send_off(struct xdp_md *ctx, struct config *config, struct nodes *nodes, struct packet *p)
+{
+	count(p->did);
+	if (!p->to_requester && !p->to_agents)
+		return XDP_DROP;
+	if (chance(config->lose_out)) {
+		count(DID_LOSE);
+		return XDP_DROP;
+	}
+	return deliver(ctx, config, nodes, p);
+}
+
+always int of_locks(struct xdp_md *ctx, struct config *config, struct nodes *nodes, struct packet *p)
+{
+	__u32 at = crc32(p->tag) & config->lock_sets_mask;
+	struct lock_set *set = bpf_map_lookup_elem(&LOCKS, &at);
+	if (!set || p->body || !names_nodes(p)) {
+		count(DID_LOCK_DROP);
+		return XDP_DROP;
+	}
+	if (chance(config->lose_in)) {
+		count(DID_LOSE);
+		return XDP_DROP;
+	}
+	execute_lock(config, set, p);
+	return send_off(ctx, config, nodes, p);
+}
+
 always int data_plane(struct xdp_md *ctx, struct config *config, struct nodes *nodes, struct packet *p)
 {
 	// The program's packets have no body.
@@ -60,14 +101,7 @@ always int data_plane(struct xdp_md *ctx, struct config *config, struct nodes *n
 		return XDP_DROP;
 	}
 	execute(config, set, row, p);
-	count(p->did);
-	if (!p->to_requester && !p->to_agents)
-		return XDP_DROP;
-	if (chance(config->lose_out)) {
-		count(DID_LOSE);
-		return XDP_DROP;
-	}
-	return deliver(ctx, config, nodes, p);
+	return send_off(ctx, config, nodes, p);
 }
 
 SEC("xdp")
@@ -91,6 +125,8 @@ int rackmem(struct xdp_md *ctx)
 	if (counters)
 		counters->kinds[p.kind]++;
 	learn(ctx, nodes, &p);
+	if (is_lock(p.kind))
+		return of_locks(ctx, config, nodes, &p);
 	if (is_data_plane(p.kind))
 		return data_plane(ctx, config, nodes, &p);
 	count(DID_CONTROL);

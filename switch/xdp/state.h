@@ -42,6 +42,11 @@ struct config {
 	__u32 lose_in;
 	__u32 lose_out;
 	__u32 divert;
+	/// The directory of locks: its epoch, which begins before the one of blocks ends; whether it is served; its size.
+	__u32 lock_epoch;
+	__u32 serves_locks;
+	__u32 lock_sets_mask;
+	__u32 lock_ways;
 	__u32 unused;
 };
 
@@ -56,6 +61,29 @@ struct set {
 	__u8 unused[8];
 };
 _Static_assert(sizeof(struct set) == 128, "a set has two cache lines");
+
+/// Ways that a set of locks has room for.
+#define LOCK_WAYS 4
+
+/// A lock's entry. A taken location's tag is odd, a free one's is zero.
+struct lock_slot {
+	__u64 tag;
+	/// The number of the last thing that was done, and of the one that made the holder that.
+	__u64 version;
+	__u64 since;
+	__u8 holder;
+	/// Who has the data for whom the lock was granted last.
+	__u8 keeper;
+	/// Mode S; otherwise it is the holder's, or the next is.
+	__u8 shared;
+	__u8 reason;
+	__u32 sharers;
+};
+
+struct lock_set {
+	struct lock_slot way[LOCK_WAYS];
+};
+_Static_assert(sizeof(struct lock_set) == 128, "a set of locks has two cache lines");
 
 /// Where a node is: its address is told by the loader, the rest is learned from its packets.
 struct node {
@@ -92,6 +120,12 @@ enum did {
 	DID_ORDER,
 	/// Lost on purpose.
 	DID_LOSE,
+	/// For locks: a request carried out or queued, a release refused, a request for the home, a lock placed, and nothing.
+	DID_LOCK_SERVE,
+	DID_LOCK_DENY,
+	DID_LOCK_TO_HOME,
+	DID_LOCK_PLACE,
+	DID_LOCK_DROP,
 	DID_COUNT,
 };
 
@@ -112,7 +146,8 @@ struct counters {
 MAP(CONFIG, BPF_MAP_TYPE_ARRAY, struct config, 1);
 MAP(NODES, BPF_MAP_TYPE_ARRAY, struct nodes, 1);
 MAP(COUNTERS, BPF_MAP_TYPE_PERCPU_ARRAY, struct counters, 1);
-/// The loader makes the three as long as the rack needs.
+/// The loader makes the four as long as the rack needs.
+MAP(LOCKS, BPF_MAP_TYPE_ARRAY, struct lock_set, 4096);
 MAP(SETS, BPF_MAP_TYPE_ARRAY, struct set, 32768);
 MAP(SCOREBOARD, BPF_MAP_TYPE_ARRAY, __u64, MAX_NODES * MAX_REQUESTERS * 2);
 MAP(MOVES, BPF_MAP_TYPE_ARRAY, __u64, MAX_NODES * MAX_MOVES);

@@ -1,7 +1,7 @@
 //! A rack's figures as JSON, the same in every command that gives them.
 
 use crate::commands::switch_live;
-use rackmem::{Events, NodeMetrics, PacketCounts, RackMetrics, SwitchMetrics};
+use rackmem::{Events, LockCounters, NodeMetrics, PacketCounts, RackMetrics, SwitchMetrics};
 use serde_json::{Map, Value, json};
 
 /// Everything this process knows about its rack.
@@ -64,7 +64,19 @@ pub fn switch(metrics: &SwitchMetrics) -> Value {
         "removed": counters.removed,
         "dropped": counters.dropped,
         "violations": counters.violations,
+        "locks": lock_directory(&metrics.locks),
         "kernel": metrics.kernel.as_ref().map(switch_live::kernel_json),
+    })
+}
+
+/// What a switch has done for locks.
+fn lock_directory(counters: &LockCounters) -> Value {
+    json!({
+        "served": counters.served,
+        "denied": counters.denied,
+        "to_home": counters.to_home,
+        "dropped": counters.dropped,
+        "violations": counters.violations,
     })
 }
 

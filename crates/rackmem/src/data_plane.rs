@@ -3,7 +3,8 @@
 use crate::kernel::KernelMetrics;
 use rackmem_fabric::{Body, PacketCounts};
 use rackmem_proto::Outputs;
-use rackmem_proto::switch::{Resources, SwitchCounters, SwitchProgram};
+use rackmem_proto::gcp::Entry;
+use rackmem_proto::switch::{LockCounters, Resources, SwitchCounters, SwitchProgram};
 use rackmem_proto::wire::{Copyset, GlobalStatus, Header, NodeId, Record, Tag};
 
 /// What the control plane of a switch needs of its program. See [`SwitchProgram`]'s methods of these names.
@@ -21,6 +22,21 @@ pub(crate) trait DataPlane: Send {
     fn entries(&self) -> usize;
     fn counters(&self) -> SwitchCounters;
     fn resources(&self) -> Resources;
+
+    /// Whether it serves locks as well. Otherwise whoever has it does.
+    fn serves_locks(&self) -> bool {
+        false
+    }
+
+    /// Serves locks in another epoch, none so far; says what it has served in the last one.
+    fn next_locks(&mut self, _epoch: u32) -> Vec<(Tag, Entry)> {
+        Vec::new()
+    }
+
+    /// What it has done for locks.
+    fn lock_counters(&self) -> LockCounters {
+        LockCounters::default()
+    }
 
     /// What it counts beyond that, if it is in the kernel: packets by kind, which no socket has seen, and its own figures.
     fn in_kernel(&self) -> Option<(PacketCounts, KernelMetrics)> {

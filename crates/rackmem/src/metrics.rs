@@ -3,7 +3,7 @@
 use crate::rebuilding::RebuildMetrics;
 use rackmem_fabric::PacketCounts;
 use rackmem_proto::flowcc::{HomeCounters, ShadowCounters};
-use rackmem_proto::switch::SwitchCounters;
+use rackmem_proto::switch::{LockCounters, SwitchCounters};
 use rackmem_proto::wire::{GlobalStatus, Kind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -178,6 +178,8 @@ pub struct SwitchMetrics {
     pub entries: usize,
     /// Packets it has received, by kind.
     pub received: PacketCounts,
+    /// What it has done for locks.
+    pub locks: LockCounters,
     /// What else it counts if it is in the kernel.
     pub kernel: Option<crate::KernelMetrics>,
 }

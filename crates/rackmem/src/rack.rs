@@ -390,6 +390,7 @@ impl Rack {
                 counters: switch.counters(),
                 entries: switch.entries(),
                 received: switch.received(),
+                locks: switch.lock_counters(),
                 kernel: switch.kernel_metrics(),
             }),
         }

@@ -36,7 +36,7 @@ impl SoftSwitch {
     ) -> Self {
         SoftSwitch {
             fit: records_that_fit(body),
-            locks: SwitchLocks::new(program.epoch()),
+            locks: SwitchLocks::new(program.epoch(), program.serves_locks()),
             program: Mutex::new(program),
             place,
             packets: PacketStats::default(),
@@ -56,7 +56,10 @@ impl SoftSwitch {
 
     /// What it has done for locks so far.
     pub fn lock_counters(&self) -> LockCounters {
-        self.locks.counters()
+        match self.locks.counters() {
+            Some(counters) => counters,
+            None => self.program().lock_counters(),
+        }
     }
 
     /// Entries it owns.
@@ -104,8 +107,9 @@ impl SoftSwitch {
 
     /// Starts to serve, by the first view that it has of its rack.
     pub(crate) fn begin(&self, view: &View) {
-        self.program().reset(view.epoch, view.shadow);
-        self.locks.enter(view.epoch);
+        let mut program = self.program();
+        program.reset(view.epoch, view.shadow);
+        self.locks.enter(view.epoch, &mut **program);
         self.locks.done();
     }
 
@@ -121,7 +125,7 @@ impl SoftSwitch {
         {
             *ours = *view;
         } else if view.epoch != program.epoch() {
-            self.locks.enter(view.epoch);
+            self.locks.enter(view.epoch, &mut **program);
             return Self::enter(&mut rebuild, &mut **program, view, self.fit, &self.locks);
         }
         if view.epoch == program.epoch() {
@@ -207,7 +211,7 @@ impl Handler for SoftSwitch {
         if header.kind == Kind::ReadTags {
             return self.tell_tags(net, header, reply);
         }
-        let outputs = match Locks::concerns(header.kind) {
+        let outputs = match Locks::concerns(header.kind) && self.locks.are_here() {
             true if body.is_empty() => self.locks.handle(header),
             true => return,
             false => self.program().handle(header, &body),

@@ -162,10 +162,17 @@ impl Kind {
     #[inline]
     pub const fn in_data_plane(self) -> bool {
         self.is_request()
+            || self.asks_lock_switch()
             || matches!(
                 self,
                 Kind::Unlock | Kind::AddToSwitch | Kind::RemoveFromSwitch
             )
+    }
+
+    /// Whether this is for the switch's directory of locks, which is beside its directory of blocks and shares nothing with it.
+    #[inline]
+    pub const fn asks_lock_switch(self) -> bool {
+        matches!(self, Kind::Acquire | Kind::Release | Kind::Place)
     }
 
     /// Whether this is for a lock's directory, and not for the node's own side of the lock, if an agent gets it.

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::load::Switch;
-use rackmem_proto::switch::{Resources, SwitchConfig, SwitchProgram, set_of};
+use rackmem_proto::switch::{LockConfig, Resources, SwitchConfig, SwitchProgram, set_of};
 use rackmem_wire::{Copyset, GlobalStatus, NodeId, Record, Tag};
 
 /// Sets that are read for one answer, a call of the kernel each: whoever asks goes on from there, and what else the control
@@ -52,12 +52,15 @@ impl Switch {
     ///
     /// # Errors
     /// [`crate::Error::Map`].
-    pub fn become_another(&mut self, switch: SwitchConfig) -> Result<bool> {
+    pub fn become_another(&mut self, switch: SwitchConfig, locks: LockConfig) -> Result<bool> {
         let registers = |of: &SwitchConfig| (of.ways, of.sets, of.nodes, of.requesters);
-        let fits = registers(&switch) == registers(&self.config.switch);
+        let of_locks = |of: &LockConfig| (of.ways, of.sets);
+        let fits = registers(&switch) == registers(&self.config.switch)
+            && of_locks(&locks) == of_locks(&self.config.locks);
         if fits {
             self.config.switch.seed = switch.seed;
             self.reset(switch.epoch, switch.shadow)?;
+            self.next_locks(locks.epoch)?;
         }
         Ok(fits)
     }
@@ -148,7 +151,11 @@ impl Switch {
     /// The Rust program with the same registers.
     fn copy(&self) -> Result<SwitchProgram> {
         let mut copy = SwitchProgram::new(self.config.switch);
-        for register in self.registers()? {
+        for register in self
+            .registers()?
+            .into_iter()
+            .filter(|r| !r.field.of_locks())
+        {
             copy.set_register(register);
         }
         Ok(copy)

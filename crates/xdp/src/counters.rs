@@ -1,10 +1,10 @@
 //! What the program has counted.
 
-use rackmem_proto::switch::SwitchCounters;
+use rackmem_proto::switch::{LockCounters, SwitchCounters};
 use rackmem_wire::Kind;
 
 /// Rows of `enum did` in `switch/xdp/state.h`, in its order.
-const DID: usize = 14;
+const DID: usize = 19;
 /// `struct counters` as words.
 pub(crate) const COUNTERS_LEN: usize = DID + 256;
 
@@ -13,6 +13,8 @@ pub(crate) const COUNTERS_LEN: usize = DID + 256;
 pub struct Counters {
     /// What every form of the program counts.
     pub switch: SwitchCounters,
+    /// The same of the directory of locks.
+    pub locks: LockCounters,
     /// Datagrams for the switch that were no packets.
     pub malformed: u64,
     /// Packets passed to the control plane.
@@ -48,6 +50,11 @@ impl Counters {
             control,
             orders,
             lost,
+            locks_served,
+            locks_denied,
+            locks_to_home,
+            _,
+            locks_dropped,
             ..,
         ] = sum;
         let kinds = Kind::ALL
@@ -64,6 +71,13 @@ impl Counters {
                 collided,
                 removed,
                 dropped,
+                violations: 0,
+            },
+            locks: LockCounters {
+                served: locks_served.wrapping_add(locks_denied),
+                denied: locks_denied,
+                to_home: locks_to_home,
+                dropped: locks_dropped,
                 violations: 0,
             },
             malformed,

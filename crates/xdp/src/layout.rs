@@ -1,13 +1,17 @@
 //! The values of the maps as bytes: `switch/xdp/state.h` has the same fields.
 
-use rackmem_proto::switch::SwitchConfig;
+use rackmem_proto::switch::{LockConfig, SwitchConfig};
 use rackmem_wire::{MAX_NODES, NodeId};
 use std::net::SocketAddrV4;
 
 /// Ways that a set has room for.
 pub const WAYS: usize = 8;
-pub(crate) const CONFIG_LEN: usize = 64;
+/// Ways that a set of locks has room for.
+pub const LOCK_WAYS: usize = 4;
+pub(crate) const CONFIG_LEN: usize = 80;
 pub(crate) const SET_LEN: usize = 128;
+pub(crate) const LOCK_LEN: usize = 32;
+pub(crate) const LOCK_SET_LEN: usize = LOCK_LEN * LOCK_WAYS;
 pub(crate) const NODE_LEN: usize = 16;
 pub(crate) const NODES_LEN: usize = NODE_LEN * MAX_NODES;
 
@@ -42,6 +46,9 @@ pub(crate) struct Config {
     pub can_multicast: bool,
     pub nonce: u32,
     pub faults: KernelFaults,
+    pub locks: LockConfig,
+    /// The directory of locks executes nothing while it is not.
+    pub serves_locks: bool,
 }
 
 impl Config {
@@ -68,6 +75,11 @@ impl Config {
         for (word, part) in words[12..].iter_mut().zip(parts) {
             *word = (part.clamp(0.0, 1.0) * f64::from(u32::MAX)) as u32;
         }
+        let locks = &self.locks;
+        words[15] = locks.epoch;
+        words[16] = self.serves_locks.into();
+        words[17] = (locks.sets - 1) as u32;
+        words[18] = locks.ways.into();
         let mut bytes = [0; CONFIG_LEN];
         for (at, word) in bytes.chunks_exact_mut(4).zip(words) {
             at.copy_from_slice(&word.to_ne_bytes());
@@ -111,6 +123,53 @@ impl Set {
         bytes.iter_mut().zip(all).for_each(|(to, from)| *to = from);
         bytes
     }
+}
+
+/// One location of the directory of locks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Slot {
+    pub tag: u64,
+    pub version: u64,
+    pub since: u64,
+    /// Holder, keeper, whether it is shared, and the reason.
+    pub who: [u8; 4],
+    pub sharers: u32,
+}
+
+impl Slot {
+    fn from_bytes(bytes: &[u8]) -> Self {
+        Slot {
+            tag: u64::from_ne_bytes(part(bytes, 0)),
+            version: u64::from_ne_bytes(part(bytes, 1)),
+            since: u64::from_ne_bytes(part(bytes, 2)),
+            who: part(bytes, 6),
+            sharers: u32::from_ne_bytes(part(bytes, 7)),
+        }
+    }
+
+    fn to_bytes(self) -> [u8; LOCK_LEN] {
+        let words = [self.tag, self.version, self.since];
+        let words = words.into_iter().flat_map(u64::to_ne_bytes);
+        let all = words.chain(self.who).chain(self.sharers.to_ne_bytes());
+        let mut bytes = [0; LOCK_LEN];
+        bytes.iter_mut().zip(all).for_each(|(to, from)| *to = from);
+        bytes
+    }
+}
+
+/// One set of the directory of locks.
+pub(crate) type LockSet = [Slot; LOCK_WAYS];
+
+pub(crate) fn lock_set(bytes: &[u8; LOCK_SET_LEN]) -> LockSet {
+    std::array::from_fn(|way| Slot::from_bytes(&bytes[way * LOCK_LEN..][..LOCK_LEN]))
+}
+
+pub(crate) fn lock_set_bytes(set: &LockSet) -> [u8; LOCK_SET_LEN] {
+    let mut bytes = [0; LOCK_SET_LEN];
+    for (to, slot) in bytes.chunks_exact_mut(LOCK_LEN).zip(set) {
+        to.copy_from_slice(&slot.to_bytes());
+    }
+    bytes
 }
 
 /// The `at`th item of `N` bytes.
@@ -169,6 +228,18 @@ mod tests {
     }
 
     #[test]
+    fn a_set_of_locks_comes_back_from_its_bytes() {
+        let set = std::array::from_fn(|way| Slot {
+            tag: u64::MAX - way as u64,
+            version: 1 << 40 | way as u64,
+            since: 3 << 40,
+            who: [way as u8, 31, 1, 9],
+            sharers: 0x8000_0000 + way as u32,
+        });
+        assert_eq!(lock_set(&lock_set_bytes(&set)), set);
+    }
+
+    #[test]
     fn the_configuration_is_where_the_program_looks() {
         let config = Config {
             switch: SwitchConfig {
@@ -185,11 +256,18 @@ mod tests {
                 divert: 1.0,
                 ..KernelFaults::default()
             },
+            locks: LockConfig {
+                epoch: 8,
+                ways: 2,
+                sets: 16,
+            },
+            serves_locks: true,
         };
         let bytes = config.to_bytes();
         let word = |at: usize| u32::from_ne_bytes(part(&bytes, at));
         assert_eq!((word(0), word(1), word(3), word(5)), (0, 7, 63, 1));
         assert_eq!((word(6), word(14)), (NOBODY, u32::MAX));
+        assert_eq!((word(15), word(16), word(17), word(18)), (8, 1, 15, 2));
         assert_eq!(bytes[36..42], [10, 0, 0, 254, 0x1c, 0xe8]);
     }
 }

@@ -3,15 +3,15 @@
 use crate::counters::{COUNTERS_LEN, Counters};
 use crate::error::{Error, Result};
 use crate::layout::{
-    Address, CONFIG_LEN, Config, KernelFaults, NODES_LEN, Place, SET_LEN, WAYS, nodes_to_bytes,
-    ports_of,
+    Address, CONFIG_LEN, Config, KernelFaults, LOCK_SET_LEN, LOCK_WAYS, NODES_LEN, Place, SET_LEN,
+    WAYS, nodes_to_bytes, ports_of,
 };
 use aya::maps::xdp::DevMap;
 use aya::maps::{Array, MapData, PerCpuArray};
 use aya::programs::Xdp;
 use aya::{Ebpf, EbpfLoader};
 use rackmem_proto::flowcc::migration::MAX_MOVES;
-use rackmem_proto::switch::SwitchConfig;
+use rackmem_proto::switch::{LockConfig, SwitchConfig};
 use rackmem_wire::{MAX_NODES, MAX_REQUESTERS, NodeId};
 
 /// What build.rs has compiled.
@@ -32,6 +32,7 @@ pub struct Switch {
     config_map: Array<MapData, [u8; CONFIG_LEN]>,
     nodes_map: Array<MapData, [u8; NODES_LEN]>,
     pub(crate) sets: Array<MapData, [u8; SET_LEN]>,
+    pub(crate) locks: Array<MapData, [u8; LOCK_SET_LEN]>,
     pub(crate) scores: Array<MapData, u64>,
     pub(crate) moves: Array<MapData, u64>,
     counters: PerCpuArray<MapData, [u64; COUNTERS_LEN]>,
@@ -50,14 +51,24 @@ impl Switch {
     /// # Errors
     /// Whatever makes the kernel refuse it; [`Error::Rack`] if the table is wider than the program's.
     pub fn load(switch: SwitchConfig) -> Result<Switch> {
-        Switch::load_object(OBJECT, switch)
+        let epoch = switch.epoch;
+        let locks = LockConfig::default();
+        Switch::load_with(switch, LockConfig { epoch, ..locks })
+    }
+
+    /// The same with another directory of locks than the usual one.
+    ///
+    /// # Errors
+    /// See [`Switch::load`].
+    pub fn load_with(switch: SwitchConfig, locks: LockConfig) -> Result<Switch> {
+        Switch::load_object(OBJECT, switch, locks)
     }
 
     /// The same of another object: tests load programs with planted differences.
     ///
     /// # Errors
     /// See [`Switch::load`].
-    pub fn load_object(object: &[u8], switch: SwitchConfig) -> Result<Switch> {
+    pub fn load_object(object: &[u8], switch: SwitchConfig, locks: LockConfig) -> Result<Switch> {
         let switch = SwitchConfig {
             ways: switch.ways.max(1),
             sets: switch.sets.max(1).next_power_of_two(),
@@ -69,11 +80,19 @@ impl Switch {
             let why = format!("its sets have {WAYS} ways, not {}", switch.ways);
             return Err(Error::Rack(why));
         }
-        let sets = u32::try_from(switch.sets);
-        let sets = sets.map_err(|_| Error::Rack(format!("{} sets are too many", switch.sets)))?;
+        let locks = LockConfig {
+            ways: locks.ways.clamp(1, LOCK_WAYS as u8),
+            sets: locks.sets.max(1).next_power_of_two(),
+            ..locks
+        };
+        let of = |sets: usize| {
+            u32::try_from(sets).map_err(|_| Error::Rack(format!("{sets} sets are too many")))
+        };
+        let (sets, lock_sets) = (of(switch.sets)?, of(locks.sets)?);
         let nodes = u32::from(switch.nodes);
         let mut ebpf = EbpfLoader::new()
             .map_max_entries("SETS", sets)
+            .map_max_entries("LOCKS", lock_sets)
             .map_max_entries("SCOREBOARD", nodes * u32::from(switch.requesters) * 2)
             .map_max_entries("MOVES", nodes * MAX_MOVES as u32)
             .load(object)?;
@@ -87,11 +106,14 @@ impl Switch {
             can_multicast: false,
             nonce: fastrand::u32(..),
             faults: KernelFaults::default(),
+            locks,
+            serves_locks: true,
         };
         let mut switch = Switch {
             config_map: Array::try_from(take(&mut ebpf, "CONFIG")?)?,
             nodes_map: Array::try_from(take(&mut ebpf, "NODES")?)?,
             sets: Array::try_from(take(&mut ebpf, "SETS")?)?,
+            locks: Array::try_from(take(&mut ebpf, "LOCKS")?)?,
             scores: Array::try_from(take(&mut ebpf, "SCOREBOARD")?)?,
             moves: Array::try_from(take(&mut ebpf, "MOVES")?)?,
             counters: PerCpuArray::try_from(take(&mut ebpf, "COUNTERS")?)?,

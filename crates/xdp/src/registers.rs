@@ -35,6 +35,7 @@ impl Switch {
                 }));
             }
         }
+        self.list_locks(&mut registers)?;
         list(Field::Score, &self.scores, &mut registers)?;
         list(Field::Move, &self.moves, &mut registers)?;
         registers.sort_unstable();
@@ -57,6 +58,7 @@ impl Switch {
         match field {
             Field::Score => return put(&mut self.scores, at, value),
             Field::Move => return put(&mut self.moves, at, value),
+            field if field.of_locks() => return self.set_lock_register(register),
             _ => {}
         }
         if at >= self.sets.len() || way >= self.config.switch.ways {
@@ -94,7 +96,7 @@ impl Switch {
     }
 }
 
-fn write<T: TryFrom<u64>>(place: &mut T, value: u64) -> bool {
+pub(crate) fn write<T: TryFrom<u64>>(place: &mut T, value: u64) -> bool {
     match T::try_from(value) {
         Ok(value) => *place = value,
         Err(_) => return false,

@@ -1,6 +1,6 @@
 //! What a golden case is made of.
 
-use rackmem_proto::switch::{Register, SwitchConfig};
+use rackmem_proto::switch::{LockConfig, Register, SwitchConfig};
 use rackmem_proto::wire::NodeId;
 
 /// How a switch is set up: small, so that tags collide and a reader can follow.
@@ -20,6 +20,10 @@ pub struct Setup {
     pub seed: u32,
     /// Who is told of every migration.
     pub shadow: Option<NodeId>,
+    /// Candidate locations of a lock.
+    pub lock_ways: u8,
+    /// Locks in each of them.
+    pub lock_sets: u32,
 }
 
 impl Default for Setup {
@@ -32,6 +36,8 @@ impl Default for Setup {
             requesters: 2,
             seed: 0,
             shadow: Some(3),
+            lock_ways: 2,
+            lock_sets: 2,
         }
     }
 }
@@ -47,6 +53,15 @@ impl Setup {
             shadow: self.shadow,
             nodes: self.nodes,
             requesters: self.requesters,
+        }
+    }
+
+    /// The directory of locks, as the Rust program takes it.
+    pub fn locks(&self) -> LockConfig {
+        LockConfig {
+            epoch: self.epoch,
+            ways: self.lock_ways,
+            sets: self.lock_sets as usize,
         }
     }
 }

@@ -2,19 +2,30 @@
 
 use crate::{Implementation, Port, Reply, Sent, Setup};
 use rackmem_proto::Dest;
-use rackmem_proto::switch::{Register, SwitchProgram};
+use rackmem_proto::switch::{LockProgram, Register, SwitchProgram};
 use rackmem_proto::wire::{decode, encode};
 
-/// The Rust switch program between bytes and bytes.
+/// The Rust switch program between bytes and bytes, with its directory of locks.
+#[derive(Clone)]
 pub struct Reference {
     switch: SwitchProgram,
+    locks: LockProgram,
 }
 
 impl Reference {
     /// A switch that owns nothing.
     pub fn new(setup: &Setup) -> Self {
-        let switch = SwitchProgram::new(setup.config());
-        Reference { switch }
+        Reference {
+            switch: SwitchProgram::new(setup.config()),
+            locks: LockProgram::new(setup.locks()),
+        }
+    }
+
+    /// All registers that are not zero, array by array.
+    pub fn registers(&self) -> Vec<Register> {
+        let mut registers = self.switch.registers();
+        registers.extend(self.locks.registers());
+        registers
     }
 
     /// The program.
@@ -25,6 +36,16 @@ impl Reference {
     /// The program, to tamper with: what a planted difference does.
     pub fn program_mut(&mut self) -> &mut SwitchProgram {
         &mut self.switch
+    }
+
+    /// Its directory of locks.
+    pub fn locks(&self) -> &LockProgram {
+        &self.locks
+    }
+
+    /// The same, to tamper with.
+    pub fn locks_mut(&mut self) -> &mut LockProgram {
+        &mut self.locks
     }
 
     /// Takes a packet as a host of the program must.
@@ -39,7 +60,10 @@ impl Reference {
         if !body.is_empty() {
             return dropped;
         }
-        let outputs = self.switch.handle(&header);
+        let outputs = match header.kind.asks_lock_switch() {
+            true => self.locks.handle(&header),
+            false => self.switch.handle(&header),
+        };
         let copies = outputs.iter().flat_map(|output| output.copies());
         let sent = copies.filter_map(|(to, header)| {
             let port = match to {
@@ -69,10 +93,16 @@ impl Implementation for Reference {
     }
 
     fn load(&mut self, registers: &[Register]) -> Result<(), String> {
-        match registers.iter().find(|r| !self.switch.set_register(**r)) {
-            Some(register) => Err(format!("there is no {register:?}")),
-            None => Ok(()),
+        for &register in registers {
+            let written = match register.field.of_locks() {
+                true => self.locks.set_register(register),
+                false => self.switch.set_register(register),
+            };
+            if !written {
+                return Err(format!("there is no {register:?}"));
+            }
         }
+        Ok(())
     }
 
     fn freeze(&mut self) -> Result<(), String> {
@@ -85,6 +115,6 @@ impl Implementation for Reference {
     }
 
     fn registers(&mut self) -> Result<Vec<Register>, String> {
-        Ok(self.switch.registers())
+        Ok(Reference::registers(self))
     }
 }

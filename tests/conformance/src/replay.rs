@@ -102,7 +102,7 @@ pub fn again(case: &Case, packets: &[Vec<u8>]) -> Case {
         .collect();
     Case {
         steps,
-        after: rust.program().registers(),
+        after: rust.registers(),
         ..case.clone()
     }
 }

@@ -68,6 +68,7 @@ fn line(switch: &SwitchMetrics, rate: f64) -> String {
         kernel.orders,
     );
     for (count, what) in [
+        (switch.locks.served, "for locks"),
         (kernel.lost, "lost on purpose"),
         (kernel.missed, "missed"),
         (kernel.errors, "map errors"),

@@ -2,9 +2,10 @@
 //! are killed. What clients are told meanwhile must be linearizable.
 
 mod clients;
+mod locks;
 
 use clients::{Clients, Record};
-use rackmem_hosts::rack::{Plan, Rack, Switch};
+use rackmem_hosts::rack::{Plan, Rack, Switch, Work};
 use rackmem_hosts::{Hosts, Place, found};
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard};
@@ -24,12 +25,18 @@ fn turn() -> MutexGuard<'static, ()> {
 
 /// A rack whose hosts all serve the store; none, and a line why, where that is impossible.
 fn rack(switch: Switch, faults: &str) -> Option<Rack> {
+    rack_of(Work::Store, switch, faults)
+}
+
+/// The same whose hosts do something else.
+fn rack_of(work: Work, switch: Switch, faults: &str) -> Option<Rack> {
     if let Err(error) = Hosts::probe() {
         let _ = writeln!(std::io::stdout(), "skipped: {error}");
         return None;
     }
     let plan = Plan {
         switch,
+        work,
         settings: format!("{SETTINGS}{faults}"),
         ..Plan::new(env!("CARGO_BIN_EXE_rackmem"))
     };
@@ -149,5 +156,36 @@ fn a_switch_in_the_kernel_bears_cut_cables_and_its_own_death() {
     if let Some(rack) = rack(Switch::Xdp("native".into()), "") {
         endures_a_cut(&rack);
         endures_the_death_of_the_switch(&rack);
+    }
+}
+
+/// Locks whose directory is the switch's, in either place; in the kernel it goes on in the next epoch with what it had in the last.
+#[test]
+fn hosts_take_turns_by_locks() {
+    let _turn = turn();
+    let mut switches = vec![(Switch::User, "")];
+    if cfg!(feature = "xdp") {
+        switches.extend([
+            (Switch::Xdp("native".into()), ""),
+            (Switch::Xdp("skb".into()), "[faults]\nloss = 0.02\n"),
+            (Switch::Xdp("skb".into()), BAD_NETWORK),
+        ]);
+    }
+    for (switch, faults) in switches {
+        let Some(rack) = rack_of(Work::Nothing, switch, faults) else {
+            return;
+        };
+        locks::take_turns(&rack);
+        rack.tear_down().unwrap();
+    }
+}
+
+#[cfg(feature = "xdp")]
+#[test]
+fn locks_live_through_deaths_with_their_directory_in_the_kernel() {
+    let _turn = turn();
+    if let Some(rack) = rack_of(Work::Nothing, Switch::Xdp("native".into()), "") {
+        locks::live_on(&rack);
+        rack.tear_down().unwrap();
     }
 }

@@ -1,7 +1,10 @@
 //! The registers one by one: what golden packets say of them, and what is carried between forms of the program.
 
+use super::locks::LockProgram;
 use super::program::SwitchProgram;
 use super::rmt::Array;
+use crate::gcp::{Mode, State};
+use crate::wire::Reason;
 use alloc::vec::Vec;
 
 /// Which register array.
@@ -19,17 +22,32 @@ pub enum Field {
     Score,
     /// MOVES: a row a slot, `node * MAX_MOVES + slot`.
     Move,
+    /// LOCK-TAG of a way of locks: as TAG.
+    LockTag,
+    /// A part of LOCK-STATE of a way of locks: the version.
+    LockVersion,
+    /// Likewise: the version with which the queue holder became that.
+    LockSince,
+    /// Likewise: `reason:8 | shared:8 | keeper:8 | holder:8`. Zero is what an unused entry has.
+    LockWho,
+    /// LOCK-SHARERS of a way of locks.
+    LockSharers,
 }
 
 impl Field {
     /// All of them, in the order of the stages.
-    pub const ALL: [Field; 6] = [
+    pub const ALL: [Field; 11] = [
         Field::Tag,
         Field::Lock,
         Field::Status,
         Field::Copyset,
         Field::Score,
         Field::Move,
+        Field::LockTag,
+        Field::LockVersion,
+        Field::LockSince,
+        Field::LockWho,
+        Field::LockSharers,
     ];
 
     /// Its name, as tables of the program's resources have it.
@@ -41,12 +59,22 @@ impl Field {
             Field::Copyset => "COPYSET",
             Field::Score => "SCOREBOARD",
             Field::Move => "MOVES",
+            Field::LockTag => "LOCK-TAG",
+            Field::LockVersion => "LOCK-VERSION",
+            Field::LockSince => "LOCK-SINCE",
+            Field::LockWho => "LOCK-WHO",
+            Field::LockSharers => "LOCK-SHARERS",
         }
     }
 
     /// Whether every way has one.
     pub const fn of_a_way(self) -> bool {
         !matches!(self, Field::Score | Field::Move)
+    }
+
+    /// Whether it is of the directory of locks, [`LockProgram`]'s, and not of [`SwitchProgram`].
+    pub const fn of_locks(self) -> bool {
+        self as u8 >= Field::LockTag as u8
     }
 }
 
@@ -85,7 +113,7 @@ impl SwitchProgram {
                     Field::Lock => list(field, number, &way.lock, &mut registers),
                     Field::Status => list(field, number, &way.status, &mut registers),
                     Field::Copyset => list(field, number, &way.copyset, &mut registers),
-                    Field::Score | Field::Move => {}
+                    _ => {}
                 }
             }
         }
@@ -115,10 +143,92 @@ impl SwitchProgram {
     }
 }
 
+/// What of LOCK-STATE is neither of the versions, as one word.
+fn who(state: &State) -> u64 {
+    let shared = u8::from(state.mode == Mode::Shared);
+    u32::from_be_bytes([state.reason as u8, shared, state.keeper, state.holder]).into()
+}
+
+/// The same from the word; nothing if it does not say so.
+fn with_who(state: State, word: u64) -> Option<State> {
+    let [reason, shared, keeper, holder] = u32::try_from(word).ok()?.to_be_bytes();
+    Some(State {
+        holder,
+        keeper,
+        mode: match shared {
+            0 => Mode::Modified,
+            1 => Mode::Shared,
+            _ => return None,
+        },
+        reason: Reason::from_byte(reason)?,
+        ..state
+    })
+}
+
+impl LockProgram {
+    /// Every register that is not zero, array by array, way by way.
+    pub fn registers(&self) -> Vec<Register> {
+        let mut registers = Vec::new();
+        let of_locks = Field::ALL.into_iter().filter(|field| field.of_locks());
+        for field in of_locks {
+            for (number, way) in self.ways.iter().enumerate() {
+                for at in 0..way.tag.len() {
+                    let state = &way.state.items()[at];
+                    let value = match field {
+                        Field::LockTag => way.tag.items()[at],
+                        Field::LockVersion => state.version,
+                        Field::LockSince => state.since,
+                        Field::LockWho => who(state),
+                        _ => way.sharers.items()[at].into(),
+                    };
+                    if value != 0 {
+                        registers.push(Register {
+                            field,
+                            way: number as u8,
+                            at: at as u32,
+                            value,
+                        });
+                    }
+                }
+            }
+        }
+        registers
+    }
+
+    /// Writes one register, as a control plane does. Says whether there is such a register, and what it is told makes sense.
+    pub fn set_register(&mut self, register: Register) -> bool {
+        let Register {
+            field,
+            way,
+            at,
+            value,
+        } = register;
+        let at = at as usize;
+        let Some(way) = self.ways.get_mut(usize::from(way)) else {
+            return false;
+        };
+        let Some(&state) = way.state.items().get(at) else {
+            return false;
+        };
+        let version = value;
+        match field {
+            Field::LockTag => way.tag.put(at, Some(value)),
+            Field::LockVersion => way.state.put(at, Some(State { version, ..state })),
+            Field::LockSince => {
+                let since = value;
+                way.state.put(at, Some(State { since, ..state }))
+            }
+            Field::LockWho => way.state.put(at, with_who(state, value)),
+            Field::LockSharers => way.sharers.put(at, value.try_into().ok()),
+            _ => false,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::switch::SwitchConfig;
+    use crate::switch::{LockConfig, SwitchConfig};
 
     #[test]
     fn what_is_written_is_listed_and_makes_the_same_switch() {
@@ -131,6 +241,12 @@ mod tests {
         };
         let mut switch = SwitchProgram::new(config);
         assert!(switch.registers().is_empty());
+        let of_locks = LockConfig {
+            epoch: 1,
+            ways: 2,
+            sets: 4,
+        };
+        let mut locks = LockProgram::new(of_locks);
         for (number, field) in Field::ALL.into_iter().enumerate() {
             let register = Register {
                 field,
@@ -138,10 +254,11 @@ mod tests {
                 at: 3,
                 value: number as u64 + 1,
             };
-            assert!(switch.set_register(register), "{field:?}");
+            assert_eq!(switch.set_register(register), !field.of_locks());
+            assert_eq!(locks.set_register(register), field.of_locks());
         }
-        let registers = switch.registers();
-        assert_eq!(registers.len(), Field::ALL.len());
+        let (registers, of_the_locks) = (switch.registers(), locks.registers());
+        assert_eq!(registers.len() + of_the_locks.len(), Field::ALL.len());
         let mut copy = SwitchProgram::new(config);
         assert!(
             registers
@@ -149,6 +266,34 @@ mod tests {
                 .all(|&register| copy.set_register(register))
         );
         assert_eq!(copy.registers(), registers);
+        let mut copy = LockProgram::new(of_locks);
+        assert!(of_the_locks.iter().all(|&r| copy.set_register(r)));
+        assert_eq!(copy.registers(), of_the_locks);
+    }
+
+    #[test]
+    fn an_entry_of_a_lock_that_makes_no_sense_is_not_written() {
+        let mut locks = LockProgram::new(LockConfig {
+            epoch: 1,
+            ways: 1,
+            sets: 2,
+        });
+        for (field, way, at, value) in [
+            (Field::LockTag, 1, 0, 1),
+            (Field::LockVersion, 0, 2, 1),
+            (Field::LockWho, 0, 0, 2 << 16),
+            (Field::LockWho, 0, 0, 0xff << 24),
+            (Field::LockSharers, 0, 0, 1 << 32),
+        ] {
+            let register = Register {
+                field,
+                way,
+                at,
+                value,
+            };
+            assert!(!locks.set_register(register), "{register:?}");
+        }
+        assert!(locks.registers().is_empty());
     }
 
     #[test]

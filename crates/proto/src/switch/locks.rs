@@ -13,15 +13,15 @@
 use super::program::SWITCH;
 use super::rmt::{Array, Pipeline, Violation};
 use crate::gcp::{Entry, Mode, State, Verdict, entry, version, with_version};
-use crate::wire::{Copyset, Dest, GlobalStatus, Header, Kind, NodeId, Reason, Tag};
+use crate::wire::{Copyset, Dest, GlobalStatus, Header, Kind, MAX_NODES, NodeId, Reason, Tag};
 use crate::{Output, Outputs};
 use alloc::vec::Vec;
 
 #[derive(Clone)]
-struct Way {
-    tag: Array<u64>,
-    state: Array<State>,
-    sharers: Array<u32>,
+pub(super) struct Way {
+    pub(super) tag: Array<u64>,
+    pub(super) state: Array<State>,
+    pub(super) sharers: Array<u32>,
 }
 
 /// How large the table of locks is.
@@ -35,6 +35,17 @@ pub struct LockConfig {
     pub sets: usize,
 }
 
+impl Default for LockConfig {
+    /// 16,384 locks.
+    fn default() -> Self {
+        LockConfig {
+            epoch: 1,
+            ways: 4,
+            sets: 4096,
+        }
+    }
+}
+
 /// What it has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LockCounters {
@@ -44,7 +55,7 @@ pub struct LockCounters {
     pub denied: u64,
     /// Requests passed to the home that serves the lock.
     pub to_home: u64,
-    /// Packets dropped: another epoch, or not for a switch.
+    /// Packets dropped: another epoch, not for a switch, or naming who is no node.
     pub dropped: u64,
     /// Broken pipeline rules: always zero, or the program has a defect.
     pub violations: u64,
@@ -54,7 +65,7 @@ pub struct LockCounters {
 #[derive(Clone)]
 pub struct LockProgram {
     epoch: u32,
-    ways: Vec<Way>,
+    pub(super) ways: Vec<Way>,
     pipeline: Pipeline,
     counters: LockCounters,
 }
@@ -101,7 +112,13 @@ impl LockProgram {
     /// Takes a packet: the outputs are at most one, and nothing panics.
     pub fn handle(&mut self, header: &Header) -> Outputs {
         let mut outputs = Outputs::default();
-        let known = matches!(header.kind, Kind::Acquire | Kind::Release | Kind::Place);
+        let known = match header.kind {
+            Kind::Acquire => true,
+            // Who releases is answered, and whoever keeps the data is sent to.
+            Kind::Release => usize::from(header.sender) < MAX_NODES,
+            Kind::Place => header.offset < MAX_NODES as u32,
+            _ => false,
+        };
         if header.epoch != self.epoch || !known {
             self.counters.dropped += 1;
             return outputs;
@@ -176,6 +193,11 @@ impl LockProgram {
                 (Tag(tag & !1), Entry { state, sharers })
             })
         })
+    }
+
+    /// The epoch that it serves.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
     }
 
     /// Forgets everything: a new epoch, whose homes place their locks again.

@@ -6,7 +6,8 @@ use crate::data_plane::DataPlane;
 use crate::error::{Error, Result};
 use rackmem_fabric::{Body, Faults, PacketCounts};
 use rackmem_proto::Outputs;
-use rackmem_proto::switch::{Resources, SwitchConfig, SwitchCounters};
+use rackmem_proto::gcp::Entry;
+use rackmem_proto::switch::{LockCounters, Resources, SwitchConfig, SwitchCounters};
 use rackmem_proto::wire::{Copyset, GlobalStatus, Header, NodeId, Record, Tag};
 use rackmem_xdp::{Address, Counters, KernelFaults, Mode, Order, Switch};
 use std::cell::Cell;
@@ -161,6 +162,19 @@ impl DataPlane for Plane {
 
     fn resources(&self) -> Resources {
         self.switch.resources()
+    }
+
+    fn serves_locks(&self) -> bool {
+        true
+    }
+
+    fn next_locks(&mut self, epoch: u32) -> Vec<(Tag, Entry)> {
+        let had = self.switch.next_locks(epoch);
+        self.or_default(had)
+    }
+
+    fn lock_counters(&self) -> LockCounters {
+        self.counted().locks
     }
 
     fn in_kernel(&self) -> Option<(PacketCounts, KernelMetrics)> {

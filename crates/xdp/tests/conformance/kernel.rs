@@ -1,7 +1,7 @@
 //! The program in the kernel as an implementation that golden packets can be played to.
 
 use rackmem_conformance::{Implementation, Port, Reply, Sent, Setup};
-use rackmem_proto::switch::{Register, SwitchConfig};
+use rackmem_proto::switch::Register;
 use rackmem_wire::{Header, decode};
 use rackmem_xdp::carrier::Frame;
 use rackmem_xdp::{Switch, Verdict, to_switch};
@@ -47,10 +47,11 @@ impl Kernel {
         }
     }
 
-    fn load_program(&self, config: SwitchConfig) -> Result<Switch, String> {
+    fn load_program(&self, setup: &Setup) -> Result<Switch, String> {
+        let (config, locks) = (setup.config(), setup.locks());
         match &self.object {
-            None => Switch::load(config).map_err(text),
-            Some(object) => Switch::load_object(object, config).map_err(text),
+            None => Switch::load_with(config, locks).map_err(text),
+            Some(object) => Switch::load_object(object, config, locks).map_err(text),
         }
     }
 
@@ -67,12 +68,14 @@ impl Implementation for Kernel {
     fn configure(&mut self, setup: &Setup) -> Result<(), String> {
         // Loading takes the verifier a while, so a program stays as long as it fits.
         if let Some(switch) = &mut self.loaded
-            && switch.become_another(setup.config()).map_err(text)?
+            && switch
+                .become_another(setup.config(), setup.locks())
+                .map_err(text)?
         {
             return Ok(());
         }
         self.loaded = None;
-        let mut switch = self.load_program(setup.config())?;
+        let mut switch = self.load_program(setup)?;
         let agents: Vec<_> = (0..32)
             .map(|node| SocketAddrV4::new(ip(node), AGENT_PORT))
             .collect();

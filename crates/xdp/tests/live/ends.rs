@@ -63,6 +63,8 @@ fn play_switch(mode: Mode, epoch: u32, ports: &[String]) {
         if let Some(epoch) = line.strip_prefix("epoch ") {
             let epoch = epoch.parse().expect("a number");
             switch.reset(epoch, None).expect("maps");
+            let had = switch.next_locks(epoch).expect("maps");
+            assert_eq!(had.len(), 1, "{had:?}");
         }
         let counters = switch.counters().expect("maps");
         let entries = switch.entries().expect("maps");

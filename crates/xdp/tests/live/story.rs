@@ -146,6 +146,8 @@ fn story(hosts: &Hosts, mode: &str) {
     );
     assert_eq!(players[3].hear('A', NEVER), None);
 
+    locks(&mut players, mode);
+
     // A miss in the table goes to the home agent, and a node that is unknown to the control plane.
     let elsewhere = Tag(1 << 48 | 0x9000);
     players[0].send('R', &request(Kind::ReadMiss, 0, elsewhere, 3, &ports[0]));
@@ -171,4 +173,40 @@ fn story(hosts: &Hosts, mode: &str) {
     assert_eq!(second, "refused busy");
     drop(switch);
     Player::switch(hosts, mode, EPOCH).expect("nothing is left of the first");
+}
+
+/// A lock that the switch serves: grants reach exactly those they are for, and the keeper of its data knows that it is it.
+fn locks(players: &mut [Player], mode: &str) {
+    let tag = Tag(1 << 48 | 0x5000);
+    let of = |kind: Kind, sender: NodeId, about: NodeId, status: GlobalStatus| Header {
+        sender,
+        status,
+        offset: 1,
+        ..request(kind, about, tag, EPOCH << 8, "0")
+    };
+    players[1].send('A', &of(Kind::Place, 1, 1, GlobalStatus::Shared));
+    let placed = players[1].hear('A', SOON).expect("an answer to Place");
+    assert_eq!((placed.kind, placed.reason as u8), (Kind::PlaceAck, 0));
+
+    // A reader, whom the keeper gives the data.
+    players[0].send('A', &of(Kind::Acquire, 0, 0, GlobalStatus::Shared));
+    for node in [0, 1] {
+        let grant = players[node].hear('A', SOON).expect("a grant");
+        let provides = grant.flags.has(Flags::PROVIDER);
+        assert_eq!((grant.kind, provides), (Kind::Grant, node == 1), "{mode}");
+        assert_eq!(grant.copyset, Copyset(0b1));
+    }
+    // A writer, who waits for the reader.
+    players[3].send('A', &of(Kind::Acquire, 3, 3, GlobalStatus::Modified));
+    for node in [0, 1, 3] {
+        let way = players[node].hear('A', SOON).expect("an invalidation");
+        assert_eq!((way.kind, way.copyset), (Kind::Invalidate, Copyset(0b1)));
+        assert_eq!(way.requester.node, 3);
+    }
+    // Who comes next is told to it alone.
+    players[0].send('A', &of(Kind::Acquire, 0, 0, GlobalStatus::Modified));
+    assert_eq!(players[3].hear('A', SOON).expect("a wait").kind, Kind::Wait);
+    for node in [0, 1] {
+        assert_eq!(players[node].hear('A', NEVER), None, "{mode}: for nobody");
+    }
 }

@@ -125,6 +125,7 @@ fn tables(text: &mut String) {
         &kinds(|k| k.is_request() && k.locks_shared()),
     );
     list(text, "DATA_PLANE_KINDS(ROW)", &kinds(Kind::in_data_plane));
+    list(text, "LOCK_KINDS(ROW)", &kinds(Kind::asks_lock_switch));
     text.push_str(
         "\n// The paper's Table 2: ABSENT(kind), HOLDS(kind, status) and ALWAYS(kind).\n",
     );

@@ -3,9 +3,11 @@
 //! A sequence is a [`Case`]: the Rust program's replies and registers are in it, so it is replayed like a golden case, and one
 //! that shows a difference can be shrunk and kept.
 
+mod locks;
 mod traffic;
 
 use crate::{Case, Reference, Setup, Step};
+use locks::Locks;
 use traffic::Traffic;
 
 /// A sequence of `packets` packets. The same seed gives the same sequence.
@@ -17,11 +19,20 @@ pub fn sequence(seed: u64, packets: usize) -> Case {
     };
     let mut rust = Reference::new(&setup);
     let mut traffic = Traffic::new(seed, setup);
+    let mut locks = Locks::new(seed, setup);
     let mut steps = Vec::with_capacity(packets);
-    for _ in 0..packets {
-        let packet = traffic.next_packet();
+    for nth in 0..packets {
+        // The two have nothing to do with each other, and every fourth packet is about a lock.
+        let of_locks = nth % 4 == 3;
+        let packet = match of_locks {
+            true => locks.next_packet(),
+            false => traffic.next_packet(),
+        };
         let reply = rust.take(&packet);
-        traffic.heard(&packet, &reply);
+        match of_locks {
+            true => locks.heard(&reply),
+            false => traffic.heard(&packet, &reply),
+        }
         steps.push(Step { packet, reply });
     }
     Case {
@@ -32,6 +43,6 @@ pub fn sequence(seed: u64, packets: usize) -> Case {
         before: Vec::new(),
         frozen: false,
         steps,
-        after: rust.program().registers(),
+        after: rust.registers(),
     }
 }

@@ -1,6 +1,7 @@
 //! The words that scenarios are written in.
 
 use crate::{Case, Implementation, Reference, Setup, Step};
+use rackmem_proto::gcp::with_version;
 use rackmem_proto::switch::{Register, set_of};
 use rackmem_proto::wire::{
     Copyset, Flags, GlobalStatus, Header, Kind, NodeId, RequesterId, Seq, Tag, encode,
@@ -88,7 +89,7 @@ impl Scenario {
             let loaded = rust.load(&self.loaded);
             debug_assert_eq!(loaded, Ok(()), "{}", self.name);
         }
-        let before = rust.program().registers();
+        let before = rust.registers();
         if self.frozen {
             rust.program_mut().freeze();
         }
@@ -101,7 +102,7 @@ impl Scenario {
             before,
             frozen: self.frozen,
             steps,
-            after: rust.program().registers(),
+            after: rust.registers(),
         }
     }
 }
@@ -183,4 +184,64 @@ pub fn retire(tag: Tag, slot: u16, seq: u32) -> Header {
 /// The second step.
 pub fn free(tag: Tag, slot: u16, seq: u32) -> Header {
     with(retire(tag, slot, seq), Flags::GRANTED)
+}
+
+/// Lock `nth` of a home, of those that fall into a set of the small switch's directory of locks.
+pub fn lock(home: NodeId, wanted: usize, nth: usize) -> Tag {
+    let sets = Setup::default().lock_sets as usize;
+    let tags = (0x100u64..).map(|n| Tag(u64::from(home) << 48 | n << 4));
+    let mut here = tags.filter(|&tag| set_of(tag, sets) == wanted);
+    here.nth(nth).unwrap_or_default()
+}
+
+/// A version of this epoch.
+pub fn count(number: u64) -> u64 {
+    u64::from(Setup::default().epoch) << 40 | number
+}
+
+fn of_lock(kind: Kind, sender: NodeId, about: NodeId, tag: Tag, version: u64) -> Header {
+    let header = Header {
+        sender,
+        ..header(kind, who(about, 0), 0, tag)
+    };
+    with_version(header, version)
+}
+
+/// A node asks for a lock.
+pub fn acquire(node: NodeId, status: GlobalStatus, tag: Tag) -> Header {
+    Header {
+        status,
+        ..of_lock(Kind::Acquire, node, node, tag, 0)
+    }
+}
+
+/// A holder passes the queue on to `to`, and the lock to it or to readers.
+pub fn release(
+    (from, to): (NodeId, NodeId),
+    status: GlobalStatus,
+    readers: &[NodeId],
+    tag: Tag,
+    version: u64,
+) -> Header {
+    Header {
+        status,
+        copyset: set(readers),
+        ..of_lock(Kind::Release, from, to, tag, version)
+    }
+}
+
+/// A home asks the switch to serve a lock.
+pub fn place(
+    tag: Tag,
+    (holder, keeper): (NodeId, NodeId),
+    status: GlobalStatus,
+    sharers: &[NodeId],
+    version: u64,
+) -> Header {
+    Header {
+        status,
+        copyset: set(sharers),
+        offset: keeper.into(),
+        ..of_lock(Kind::Place, tag.home(), holder, tag, version)
+    }
 }

@@ -5,6 +5,7 @@ mod contradictions;
 mod fences;
 mod kinds;
 mod lock;
+mod lock_directory;
 mod migration;
 mod owner;
 mod provider;
@@ -77,6 +78,11 @@ pub const TOPICS: &[Topic] = &[
         name: "migration",
         about: "Entries that move to the switch and back",
         scenarios: migration::all,
+    },
+    Topic {
+        name: "lock-directory",
+        about: "GCP's directory of locks: its table, versions, the next holder, and locks that come to the switch",
+        scenarios: lock_directory::all,
     },
     Topic {
         name: "fences",

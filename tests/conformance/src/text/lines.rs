@@ -91,9 +91,10 @@ pub fn register_line(register: &Register, setup: &Setup) -> String {
 fn width(field: Field) -> usize {
     match field {
         Field::Tag | Field::Score | Field::Move => 16,
+        Field::LockTag | Field::LockVersion | Field::LockSince => 16,
         Field::Lock => 4,
         Field::Status => 2,
-        Field::Copyset => 8,
+        Field::Copyset | Field::LockWho | Field::LockSharers => 8,
     }
 }
 
@@ -106,6 +107,25 @@ fn meaning(register: &Register, setup: &Setup) -> String {
     };
     match register.field {
         Field::Tag => format!("block {}", Block(Tag(value & !1))),
+        Field::LockTag => format!("lock {}", Block(Tag(value & !1))),
+        Field::LockVersion | Field::LockSince => {
+            let (epoch, count) = (value >> 40, value & ((1 << 40) - 1));
+            format!("{count} of epoch {epoch}")
+        }
+        Field::LockWho => {
+            let [reason, shared, keeper, holder] = (value as u32).to_be_bytes();
+            let mode = match shared {
+                0 => format!("M of {holder}"),
+                _ => "S".into(),
+            };
+            let reason = match Reason::from_byte(reason) {
+                Some(Reason::None) => String::new(),
+                Some(reason) => format!(", {reason:?}"),
+                None => format!(", reason {reason}"),
+            };
+            format!("{mode}, the data at {keeper}{reason}")
+        }
+        Field::LockSharers => format!("{value:b}"),
         Field::Lock if value >= 1 << 15 => "a writer".into(),
         Field::Lock => format!("{value} readers"),
         Field::Status => status(value),

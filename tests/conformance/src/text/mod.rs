@@ -5,7 +5,7 @@
 //!
 //! case a-name
 //!   about what it shows, in a sentence
-//!   switch epoch=7 ways=2 sets=4 nodes=4 requesters=2 seed=0 shadow=3
+//!   switch epoch=7 ways=2 sets=4 nodes=4 requesters=2 seed=0 shadow=3 locks=2x2
 //!   prefix
 //!     # the packet in words
 //!     in 524d011d 00000007 …

@@ -134,6 +134,12 @@ fn setup(words: &str) -> Result<Setup, String> {
             setup.shadow = None;
             continue;
         }
+        if name == "locks" {
+            let (ways, sets) = value.split_once('x').ok_or_else(bad)?;
+            setup.lock_ways = ways.parse().map_err(|_| bad())?;
+            setup.lock_sets = sets.parse().map_err(|_| bad())?;
+            continue;
+        }
         let number: u32 = value.parse().map_err(|_| bad())?;
         let small = u16::try_from(number).map_err(|_| bad());
         match name {

@@ -49,10 +49,13 @@ fn setup(setup: &Setup) -> String {
         requesters,
         seed,
         shadow,
+        lock_ways,
+        lock_sets,
     } = setup;
     let shadow = shadow.map_or("none".into(), |node| node.to_string());
     format!(
-        "epoch={epoch} ways={ways} sets={sets} nodes={nodes} requesters={requesters} seed={seed} shadow={shadow}"
+        "epoch={epoch} ways={ways} sets={sets} nodes={nodes} requesters={requesters} seed={seed} shadow={shadow} \
+         locks={lock_ways}x{lock_sets}"
     )
 }
 

@@ -1,5 +1,6 @@
 //! The list of branches, in the order of the program.
 
+use super::of_locks;
 use rackmem_proto::flowcc::tables::{CHECK, Check, FORWARD};
 use std::collections::BTreeSet;
 
@@ -126,7 +127,11 @@ const BRANCHES: &[&str] = &[
 
 /// All of them: those above and the rows of the tables.
 pub fn all() -> BTreeSet<String> {
-    let mut all: BTreeSet<String> = BRANCHES.iter().map(|&branch| branch.into()).collect();
+    let mut all: BTreeSet<String> = BRANCHES
+        .iter()
+        .chain(of_locks::BRANCHES)
+        .map(|&branch| branch.into())
+        .collect();
     for (kind, check) in CHECK {
         let kind = kind.name();
         let outcomes: &[&str] = match check {

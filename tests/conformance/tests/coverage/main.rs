@@ -2,6 +2,7 @@
 
 mod branches;
 mod observe;
+mod of_locks;
 
 use rackmem_conformance::{Case, Implementation, Reference, Step, golden, sequence};
 use std::collections::BTreeSet;
@@ -12,10 +13,12 @@ fn taken(case: &Case) -> BTreeSet<String> {
     let mut taken = BTreeSet::new();
     let mut play = |rust: &mut Reference, steps: &[Step]| {
         for step in steps {
-            let before = rust.program().clone();
+            let before = rust.clone();
             let reply = rust.take(&step.packet);
-            let branches = observe::branches(&case.setup, &before, &step.packet, &reply);
-            taken.extend(branches);
+            let seen = of_locks::branches(&before, rust, &step.packet, &reply);
+            taken.extend(seen.unwrap_or_else(|| {
+                observe::branches(&case.setup, before.program(), &step.packet, &reply)
+            }));
         }
     };
     match &case.prefix {

@@ -1,7 +1,7 @@
 //! The Rust program with something done to it before or after each packet.
 
 use rackmem_conformance::{Implementation, Port, Reference, Reply, Sent, Setup};
-use rackmem_proto::switch::{Field, Register, SwitchProgram};
+use rackmem_proto::switch::{Field, LockProgram, Register, SwitchProgram};
 use rackmem_proto::wire::{Header, decode, encode};
 use std::rc::Rc;
 
@@ -12,6 +12,11 @@ pub type Before = dyn Fn(&mut SwitchProgram, &mut Header) -> bool;
 /// Done to what comes out and to the registers; the first program is how they were.
 pub type After = dyn Fn(&SwitchProgram, &mut SwitchProgram, &Header, &mut Vec<(Port, Header)>);
 
+/// The same for packets about locks and their directory.
+pub type BeforeLock = dyn Fn(&mut LockProgram, &mut Header) -> bool;
+/// Likewise.
+pub type AfterLock = dyn Fn(&LockProgram, &mut LockProgram, &Header, &mut Vec<(Port, Header)>);
+
 /// Where a difference is.
 #[derive(Clone)]
 pub enum Hook {
@@ -20,6 +25,8 @@ pub enum Hook {
     Bytes(Rc<Bytes>),
     Before(Rc<Before>),
     After(Rc<After>),
+    BeforeLock(Rc<BeforeLock>),
+    AfterLock(Rc<AfterLock>),
 }
 
 /// A planted difference.
@@ -33,30 +40,21 @@ pub struct Plant {
 pub struct Planted {
     plant: Plant,
     setup: Setup,
-    program: SwitchProgram,
+    rust: Reference,
 }
 
 impl Planted {
     pub fn new(plant: Plant) -> Self {
         let setup = Setup::default();
-        let program = SwitchProgram::new(setup.config());
         Planted {
             plant,
             setup,
-            program,
+            rust: Reference::new(&setup),
         }
     }
 
     pub fn plant(&self) -> &Plant {
         &self.plant
-    }
-
-    fn run(&mut self, bytes: &[u8]) -> Reply {
-        let mut rust = Reference::new(&self.setup);
-        std::mem::swap(rust.program_mut(), &mut self.program);
-        let reply = rust.take(bytes);
-        std::mem::swap(rust.program_mut(), &mut self.program);
-        reply
     }
 }
 
@@ -70,21 +68,21 @@ impl Implementation for Planted {
         if let Hook::Setup(change) = self.plant.hook {
             change(&mut self.setup);
         }
-        self.program = SwitchProgram::new(self.setup.config());
+        self.rust = Reference::new(&self.setup);
         Ok(())
     }
 
     fn load(&mut self, registers: &[Register]) -> Result<(), String> {
         // A switch that is set up wrongly may not have all of them.
         for &register in registers {
-            self.program.set_register(register);
+            let _ = self.rust.load(&[register]);
         }
         Ok(())
     }
 
     fn freeze(&mut self) -> Result<(), String> {
         if !matches!(self.plant.hook, Hook::NeverFreeze) {
-            self.program.freeze();
+            self.rust.program_mut().freeze();
         }
         Ok(())
     }
@@ -97,22 +95,39 @@ impl Implementation for Planted {
         let header = decode(&bytes).ok().filter(|(_, body)| body.is_empty());
         let header = header.map(|(header, _)| header);
         let Some(mut header) = header.filter(|header| header.kind.in_data_plane()) else {
-            return Ok(self.run(&bytes));
+            return Ok(self.rust.take(&bytes));
         };
-        if let Hook::Before(change) = &self.plant.hook {
-            if !change(&mut self.program, &mut header) {
-                return Ok(Reply::Sent(Vec::new()));
-            }
-            bytes = encode(&header, 0).into();
+        let of_locks = header.kind.asks_lock_switch();
+        let goes_on = match &self.plant.hook {
+            Hook::Before(change) => change(self.rust.program_mut(), &mut header),
+            Hook::BeforeLock(change) if of_locks => change(self.rust.locks_mut(), &mut header),
+            _ => true,
+        };
+        if !goes_on {
+            return Ok(Reply::Sent(Vec::new()));
         }
-        let before = self.program.clone();
-        let reply = self.run(&bytes);
-        let (Hook::After(change), Reply::Sent(sent)) = (&self.plant.hook, &reply) else {
+        bytes = encode(&header, 0).into();
+        let before = self.rust.clone();
+        let reply = self.rust.take(&bytes);
+        let Reply::Sent(sent) = &reply else {
             return Ok(reply);
         };
         let decoded = |sent: &Sent| decode(&sent.bytes).map(|(header, _)| (sent.port, header));
         let mut sent: Vec<_> = sent.iter().filter_map(|sent| decoded(sent).ok()).collect();
-        change(&before, &mut self.program, &header, &mut sent);
+        match &self.plant.hook {
+            Hook::After(change) => {
+                change(
+                    before.program(),
+                    self.rust.program_mut(),
+                    &header,
+                    &mut sent,
+                );
+            }
+            Hook::AfterLock(change) if of_locks => {
+                change(before.locks(), self.rust.locks_mut(), &header, &mut sent);
+            }
+            _ => return Ok(reply),
+        }
         let packet = |(port, header): (Port, Header)| Sent {
             port,
             bytes: encode(&header, 0).into(),
@@ -121,7 +136,7 @@ impl Implementation for Planted {
     }
 
     fn registers(&mut self) -> Result<Vec<Register>, String> {
-        Ok(self.program.registers())
+        Ok(self.rust.registers())
     }
 }
 

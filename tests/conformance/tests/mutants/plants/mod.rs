@@ -1,5 +1,6 @@
 //! The planted differences: a rule each.
 
+mod lock_directory;
 mod locks;
 mod parser;
 mod tables;
@@ -22,6 +23,8 @@ pub fn plants() -> Vec<Plant> {
     plants.extend(locks::scores());
     plants.extend(unlocks::unlocks());
     plants.extend(unlocks::moves());
+    plants.extend(lock_directory::requests());
+    plants.extend(lock_directory::packets());
     plants
 }
 
