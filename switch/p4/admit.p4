@@ -185,6 +185,9 @@ control Operation(in headers_t hdr, inout state_t s) {
         s.lock_op = LOCK_CLEAR;
         s.meta_op = META_CLEAR;
     }
+    action lock() {
+        s.work = WORK_LOCK;
+    }
     action control_plane() {
         s.work = WORK_CONTROL;
     }
@@ -196,7 +199,7 @@ control Operation(in headers_t hdr, inout state_t s) {
         }
         actions = {
             request_shared; request_alone; undo_shared; undo_alone; unlock; release_shared; release_alone;
-            add; take; refuse; remove; retire; look; free; control_plane; @defaultonly NoAction;
+            add; take; refuse; remove; retire; look; free; lock; control_plane; @defaultonly NoAction;
         }
         const default_action = NoAction;
         const entries = {
@@ -232,6 +235,10 @@ control Operation(in headers_t hdr, inout state_t s) {
             (STEP_RETIRE, KIND_REMOVE_FROM_SWITCH, _): retire();
             (STEP_LOOK, KIND_REMOVE_FROM_SWITCH, _): look();
             (STEP_FREE, KIND_REMOVE_FROM_SWITCH, _): free();
+            (STEP_FRESH, KIND_ACQUIRE, _): lock();
+            (STEP_FRESH, KIND_RELEASE, _): lock();
+            (STEP_COMMIT, KIND_RELEASE, _): lock();
+            (STEP_FRESH, KIND_PLACE, _): lock();
             // Everything else that is a kind goes to the control plane.
             (STEP_FRESH, KIND_ALLOC, _): control_plane();
             (STEP_FRESH, KIND_ALLOC_ACK, _): control_plane();
@@ -259,16 +266,13 @@ control Operation(in headers_t hdr, inout state_t s) {
             (STEP_FRESH, KIND_DELEGATE_CAS, _): control_plane();
             (STEP_FRESH, KIND_DELEGATE_ACK, _): control_plane();
             (STEP_FRESH, KIND_GATHER_ACK, _): control_plane();
-            (STEP_FRESH, KIND_ACQUIRE, _): control_plane();
             (STEP_FRESH, KIND_WAIT, _): control_plane();
             (STEP_FRESH, KIND_GRANT, _): control_plane();
             (STEP_FRESH, KIND_INVALIDATE, _): control_plane();
             (STEP_FRESH, KIND_INV_ACK, _): control_plane();
             (STEP_FRESH, KIND_GIVE, _): control_plane();
             (STEP_FRESH, KIND_QUEUE, _): control_plane();
-            (STEP_FRESH, KIND_RELEASE, _): control_plane();
             (STEP_FRESH, KIND_RELEASE_ACK, _): control_plane();
-            (STEP_FRESH, KIND_PLACE, _): control_plane();
             (STEP_FRESH, KIND_PLACE_ACK, _): control_plane();
         }
     }

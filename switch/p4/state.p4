@@ -17,6 +17,7 @@ const work_t WORK_UNLOCK = 2;
 const work_t WORK_ADD = 3;
 const work_t WORK_REMOVE = 4;
 const work_t WORK_CONTROL = 5;
+const work_t WORK_LOCK = 6;
 
 // What a resubmitted packet has come back for. No packet comes back twice.
 typedef bit<8> step_t;
@@ -28,6 +29,7 @@ const step_t STEP_REFUSE = 4;  // ADD-TO-SWITCH: the tag is here already
 const step_t STEP_RETIRE = 5;  // REMOVE-FROM-SWITCH, its first step: lock the entry for good
 const step_t STEP_LOOK = 6;    // the same, when that has happened: tell the metadata once more
 const step_t STEP_FREE = 7;    // REMOVE-FROM-SWITCH, its second step: free the location
+const step_t STEP_COMMIT = 8;  // a lock's release that may be carried out
 
 // What is done to TAG, to LOCK, to G-STATUS and COPYSET, and to the row of a score or of a move.
 typedef bit<2> tag_op_t;
@@ -103,6 +105,40 @@ const forward_t ALL_WITH_PROVIDER = 3;
 const forward_t OTHERS = 4;
 const forward_t REQUESTER = 5;
 
+// What is asked of a lock's entry.
+typedef bit<8> lock_ask_t;
+const lock_ask_t ASK_NONE = 0;
+const lock_ask_t ASK_NOTHING = 1; // Acquire of no right: it is passed on, or nothing
+const lock_ask_t ASK_READ = 2;
+const lock_ask_t ASK_WRITE = 3;
+const lock_ask_t ASK_LOOK = 4;    // Release, its first pass
+const lock_ask_t ASK_COMMIT = 5;  // and its second one
+const lock_ask_t ASK_PLACE = 6;
+
+// Mode and queue holder of a lock: one of these, and the node's number in the lowest five bits. Zero: nobody has placed the lock.
+const bit<32> MODE_HOLDS = 0x20;
+const bit<32> MODE_SHARES = 0x40;
+
+// How a release's number stands to the entry's: the last, of an earlier tenure, or neither.
+typedef bit<2> lock_order_t;
+const lock_order_t NUMBER_LAST = 0;
+const lock_order_t NUMBER_OVER = 1;
+const lock_order_t NUMBER_OTHER = 2;
+
+// What becomes of a packet about a lock.
+typedef bit<8> lock_verdict_t;
+const lock_verdict_t LOCK_DROP = 0;
+const lock_verdict_t LOCK_ELSEWHERE = 1;
+const lock_verdict_t LOCK_SHARE = 2;
+const lock_verdict_t LOCK_MAKE_WAY = 3;
+const lock_verdict_t LOCK_WAIT = 4;
+const lock_verdict_t LOCK_OVER = 5;
+const lock_verdict_t LOCK_DENY = 6;
+const lock_verdict_t LOCK_COMMIT = 7;
+const lock_verdict_t LOCK_PASS = 8;
+const lock_verdict_t LOCK_PLACED = 9;
+const lock_verdict_t LOCK_FULL = 10;
+
 // How a packet leaves, for the egress.
 typedef bit<8> how_t;
 const how_t AS_IT_CAME = 0;
@@ -119,6 +155,46 @@ const bit<32> ALL_NODES = 0xffffffff;
 #ifndef AGAIN
 #define AGAIN
 #endif
+
+// What a packet about a lock carries.
+struct lock_t {
+    lock_ask_t ask;
+    bit<1>     served;
+    bit<32>    sets_mask;
+    // What the packet brings: who asks or releases, as `who` is if that is the holder, or what `who` is to become; what is
+    // done to the number, or what it is held against; the new number.
+    bit<32>    mine;
+    bit<32>    operand;
+    bit<32>    number_high;
+    bit<32>    number;
+    // What the entry has. `who` is how it was. The number is how it is, and where a release asks for it how it was.
+    bit<1>     here;
+    bit<32>    who;
+    bit<1>     holds;
+    bit<32>    high;
+    bit<32>    low;
+    bit<32>    since_high;
+    bit<32>    since_low;
+    bit<32>    sharers;
+    // Who has the data, and what is wrong with it; for a lock that is placed or passed on what the packet says.
+    bit<16>    kept;
+    bit<8>     why;
+    // How a release's number stands to it.
+    bit<32>    apart_high;
+    bit<32>    apart_low;
+    bit<32>    after_high;
+    bit<32>    before_high;
+    bit<32>    before_low;
+    lock_order_t order;
+    lock_verdict_t verdict;
+    // The keeper, it and the requester, and these and the sharers, as bits.
+    bit<32>    keeper;
+    bit<16>    provider;
+    // The multicast group of the holder.
+    bit<16>    holder_group;
+    bit<32>    beside;
+    bit<32>    everyone;
+}
 
 struct state_t {
     // What a resubmitted packet has come back for, and what its first pass has decided.
@@ -173,6 +249,7 @@ struct state_t {
     bit<16>    home_group;
     forward_t  forward;
     leave_t    leave;
+    lock_t     l;
 }
 
 #endif

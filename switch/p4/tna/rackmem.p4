@@ -20,6 +20,7 @@
 #endif
 
 #include "registers.p4"
+#include "locks.p4"
 
 // The control plane's port.
 const PortId_t CPU_PORT = 64;
@@ -144,7 +145,12 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
     Verdict() verdict;
     Forward() forward;
     Deliver() deliver;
+    LockOperation() lock_operation;
+    LockEpoch() lock_epoch;
+    Locks() locks;
 
+    Hash<lock_set_t>(HashAlgorithm_t.CRC32) lock_hash;
+    lock_set_t lock_at;
     Hash<set_t>(HashAlgorithm_t.CRC32) set_hash;
     Hash<bit<5>>(HashAlgorithm_t.CRC32) event_hash;
     Hash<bit<13>>(HashAlgorithm_t.IDENTITY) score_row;
@@ -194,6 +200,9 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
     action look_where() {
         at = set_hash.get({ hdr.rackmem.tag });
     }
+    action look_where_locks_are() {
+        lock_at = lock_hash.get({ hdr.rackmem.tag });
+    }
     action hash_event() {
         meta.s.from = event_hash.get({ hdr.rackmem.node_id, hdr.rackmem.requester, hdr.rackmem.seq });
     }
@@ -226,7 +235,10 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
             epoch.apply(hdr, meta.s);
             known.apply(hdr, meta.s);
             operation.apply(hdr, meta.s);
+            lock_operation.apply(hdr, meta.s);
+            lock_epoch.apply(hdr, meta.s);
             look_where();
+            look_where_locks_are();
             bit<32> high = hdr.rackmem.tag[63:32];
             bit<32> low = hdr.rackmem.tag[31:0] | 1;
             bit<32> end = hdr.rackmem.seq + (SEQ_WINDOW - 1);
@@ -241,7 +253,11 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
             if (meta.s.ours == 1) {
                 if (meta.s.good == 1 && meta.s.work == WORK_CONTROL) {
                     control_packets.apply();
-            } else if (meta.s.good == 1 && meta.s.work != WORK_NONE && meta.s.body == 0 && meta.s.served == 1 && meta.s.known == 1) {
+                } else if (meta.s.good == 1 && meta.s.work == WORK_LOCK && meta.s.body == 0 && meta.s.l.served == 1) {
+                    locks.apply(hdr, lock_at, high, low, meta.s, for_tm.mcast_grp_a, for_deparser.resubmit_type,
+                                for_deparser.drop_ctl);
+#if WAYS > 0
+                } else if (meta.s.good == 1 && meta.s.work != WORK_NONE && meta.s.body == 0 && meta.s.served == 1 && meta.s.known == 1) {
                     seed();
                     place.apply(meta.s);
                     row_seq.apply(hdr, end, meta.s);
@@ -344,6 +360,7 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
                     verdict.apply(hdr, meta.s);
                     forward.apply(hdr, meta.s);
                     deliver.apply(hdr, meta.s, for_tm.mcast_grp_a, for_deparser.resubmit_type, for_deparser.drop_ctl);
+#endif
                 } else {
                     unknown();
                 }

@@ -14,10 +14,14 @@
 #include "../provider.p4"
 #include "../decide.p4"
 #include "../deliver.p4"
+#include "../locks.p4"
 #include "registers.p4"
 
 #ifndef WAYS
 #define WAYS 8
+#endif
+#ifndef LOCK_WAYS
+#define LOCK_WAYS 4
 #endif
 
 // The control plane's port.
@@ -79,6 +83,23 @@ control RackmemIngress(inout headers_t hdr, inout metadata_t meta, inout standar
     Verdict() verdict;
     Forward() forward;
     Deliver() deliver;
+    LockOperation() lock_operation;
+    LockEpoch() lock_epoch;
+    LockWay() lock_way0;
+#if LOCK_WAYS > 1
+    LockWay() lock_way1;
+#endif
+#if LOCK_WAYS > 2
+    LockWay() lock_way2;
+#endif
+#if LOCK_WAYS > 3
+    LockWay() lock_way3;
+#endif
+    LockOrder() lock_order;
+    LockVerdict() lock_verdict;
+    Keeper() keeper;
+    Holder() holder;
+    LockAnswer() lock_answer;
 
     action to_switch() {
         meta.s.ours = 1;
@@ -115,6 +136,10 @@ control RackmemIngress(inout headers_t hdr, inout metadata_t meta, inout standar
             epoch.apply(hdr, meta.s);
             known.apply(hdr, meta.s);
             operation.apply(hdr, meta.s);
+            lock_operation.apply(hdr, meta.s);
+            lock_epoch.apply(hdr, meta.s);
+            me.apply(hdr, meta.s);
+            home.apply(hdr, meta.s);
             if (!hdr.rackmem.isValid() || standard.parser_error != error.NoError || standard.packet_length < frame) {
                 meta.s.good = 0;
             }
@@ -122,6 +147,45 @@ control RackmemIngress(inout headers_t hdr, inout metadata_t meta, inout standar
         if (meta.s.good == 1 && meta.s.work == WORK_CONTROL) {
             if (meta.s.body == 0 || (meta.s.ip_rest == IPV4_LEN && meta.s.udp_rest == UDP_WITHOUT_BODY)) {
                 standard.egress_spec = CPU_PORT;
+            }
+        } else if (meta.s.good == 1 && meta.s.work == WORK_LOCK) {
+            if (meta.s.body == 0 && meta.s.l.served == 1 && meta.s.l.ask != ASK_NONE) {
+                bit<32> at;
+                hash(at, HashAlgorithm.crc32, 32w0, { hdr.rackmem.tag }, 64w1 << 32);
+                at = at & meta.s.l.sets_mask;
+                if (meta.s.l.ask == ASK_LOOK) {
+                    meta.s.l.mine = MODE_HOLDS | (bit<32>) hdr.rackmem.sender;
+                } else if ((meta.s.l.ask == ASK_COMMIT && hdr.rackmem.global_status != STATUS_MODIFIED)
+                        || (meta.s.l.ask == ASK_PLACE && hdr.rackmem.global_status == STATUS_SHARED)) {
+                    meta.s.l.mine = MODE_SHARES | (bit<32>) hdr.rackmem.node_id;
+                } else {
+                    meta.s.l.mine = MODE_HOLDS | (bit<32>) hdr.rackmem.node_id;
+                }
+                lock_way0.apply(hdr, at, meta.s);
+#if LOCK_WAYS > 1
+                lock_way1.apply(hdr, at, meta.s);
+#endif
+#if LOCK_WAYS > 2
+                lock_way2.apply(hdr, at, meta.s);
+#endif
+#if LOCK_WAYS > 3
+                lock_way3.apply(hdr, at, meta.s);
+#endif
+                if (meta.s.l.who == meta.s.l.mine) {
+                    meta.s.l.holds = 1;
+                }
+                lock_order.apply(hdr, meta.s);
+                lock_verdict.apply(meta.s);
+                keeper.apply(meta.s);
+                holder.apply(meta.s);
+                meta.s.l.beside = meta.s.me | meta.s.l.keeper;
+                meta.s.l.everyone = meta.s.l.beside | meta.s.l.sharers;
+                bit<3> again = 0;
+                bit<3> dropped = 0;
+                lock_answer.apply(hdr, meta.s, standard.mcast_grp, again, dropped);
+                if (again == 1) {
+                    resubmit_preserving_field_list(1);
+                }
             }
         } else if (meta.s.good == 1 && meta.s.work != WORK_NONE && meta.s.body == 0 && meta.s.served == 1 && meta.s.known == 1) {
             // Where to look.
@@ -133,8 +197,6 @@ control RackmemIngress(inout headers_t hdr, inout metadata_t meta, inout standar
             } else {
                 meta.s.row = 2w2 ++ hdr.rackmem.node_id[4:0] ++ hdr.rackmem.requester[5:0];
             }
-            me.apply(hdr, meta.s);
-            home.apply(hdr, meta.s);
             bit<32> event;
             hash(event, HashAlgorithm.crc32, 32w0, { hdr.rackmem.node_id, hdr.rackmem.requester, hdr.rackmem.seq }, 64w1 << 32);
             meta.s.from = event[4:0] ^ meta.s.seed;

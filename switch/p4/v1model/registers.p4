@@ -9,6 +9,9 @@
 #define SETS 32768
 #endif
 #define ROWS 6144
+#ifndef LOCK_SETS
+#define LOCK_SETS 4096
+#endif
 
 // One way of the entry table: TAG, and behind it LOCK, G-STATUS and COPYSET (crates/proto/src/switch/entry.rs). The low bit of
 // a tag says that the location is taken.
@@ -69,6 +72,88 @@ control Way(in headers_t hdr, in bit<32> at, inout state_t s) {
                 } else if (s.meta_op == META_CLEAR) {
                     status.write(at, 0);
                     copyset.write(at, 0);
+                }
+            }
+        }
+    }
+}
+
+// One way of the directory of locks. A lock that is placed takes the first free location, and nothing if it is here already.
+control LockWay(in headers_t hdr, in bit<32> at, inout state_t s) {
+    register<bit<64>, bit<32>>(LOCK_SETS) tag;
+    register<bit<32>, bit<32>>(LOCK_SETS) version_high;
+    register<bit<32>, bit<32>>(LOCK_SETS) version_low;
+    register<bit<32>, bit<32>>(LOCK_SETS) since_high;
+    register<bit<32>, bit<32>>(LOCK_SETS) since_low;
+    register<bit<32>, bit<32>>(LOCK_SETS) who;
+    register<bit<16>, bit<32>>(LOCK_SETS) kept;
+    register<bit<8>, bit<32>>(LOCK_SETS) why;
+    register<bit<32>, bit<32>>(LOCK_SETS) sharers;
+
+    apply {
+        if (s.l.here == 0) {
+            bit<64> wanted = hdr.rackmem.tag | 1;
+            bit<64> there;
+            tag.read(there, at);
+            bit<64> number = hdr.rackmem.seq ++ hdr.rackmem.incarnation;
+            if (s.l.ask == ASK_PLACE && there == 0) {
+                s.l.here = 1;
+                tag.write(at, wanted);
+                version_high.write(at, hdr.rackmem.seq);
+                version_low.write(at, hdr.rackmem.incarnation);
+                since_high.write(at, hdr.rackmem.seq);
+                since_low.write(at, hdr.rackmem.incarnation);
+                who.write(at, s.l.mine);
+                kept.write(at, hdr.rackmem.offset[15:0]);
+                why.write(at, s.l.why);
+                sharers.write(at, hdr.rackmem.copyset);
+            } else if (there == wanted) {
+                s.l.here = 1;
+                version_high.read(s.l.high, at);
+                version_low.read(s.l.low, at);
+                since_high.read(s.l.since_high, at);
+                since_low.read(s.l.since_low, at);
+                bit<64> last = s.l.high ++ s.l.low;
+                who.read(s.l.who, at);
+                sharers.read(s.l.sharers, at);
+                if (s.l.ask == ASK_READ || s.l.ask == ASK_WRITE) {
+                    kept.read(s.l.kept, at);
+                    why.read(s.l.why, at);
+                    if (s.l.who != s.l.mine) {
+                        last = last + 1;
+                        s.l.high = last[63:32];
+                        s.l.low = last[31:0];
+                        version_high.write(at, s.l.high);
+                        version_low.write(at, s.l.low);
+                        if (s.l.who >= MODE_SHARES) {
+                            if (s.l.ask == ASK_WRITE) {
+                                who.write(at, s.l.mine);
+                                s.l.since_high = s.l.high;
+                                s.l.since_low = s.l.low;
+                                since_high.write(at, s.l.since_high);
+                                since_low.write(at, s.l.since_low);
+                            } else {
+                                s.l.sharers = s.l.sharers | s.me;
+                                sharers.write(at, s.l.sharers);
+                            }
+                        }
+                    }
+                } else if (s.l.ask == ASK_COMMIT && last == number) {
+                    bit<64> next = last + 1;
+                    s.l.number_high = next[63:32];
+                    s.l.number = next[31:0];
+                    s.l.sharers = hdr.rackmem.copyset;
+                    version_high.write(at, s.l.number_high);
+                    version_low.write(at, s.l.number);
+                    since_high.write(at, s.l.number_high);
+                    since_low.write(at, s.l.number);
+                    who.write(at, s.l.mine);
+                    kept.write(at, s.l.kept);
+                    why.write(at, s.l.why);
+                    sharers.write(at, s.l.sharers);
+#if PLANT == 8
+                    who.write(at, s.l.who);
+#endif
                 }
             }
         }

@@ -1,7 +1,7 @@
 """Golden packets for PTF (https://github.com/p4lang/ptf): a test a case, against a switch that is already running.
 
-The P4 program runs with -DWAYS=2 -DSETS=4 and the ports that `golden.json` names: node n behind port n + 1, the control plane
-behind port 64. PTF is attached to them and to port 70, by which packets come:
+The P4 program runs with -DWAYS=2 -DSETS=4 -DLOCK_WAYS=2 -DLOCK_SETS=2 and the ports that `golden.json` names: node n behind
+port n + 1, the control plane behind port 64. PTF is attached to them and to port 70, by which packets come:
 
     simple_switch -i 1@veth1 -i 2@veth3 ... -i 64@veth129 -i 70@veth141 rackmem.json
     ptf --test-dir switch/p4/tests/ptf -i 1@veth0 -i 2@veth2 ... -i 64@veth128 -i 70@veth140 \

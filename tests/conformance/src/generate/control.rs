@@ -129,6 +129,12 @@ fn service(setup: &Setup) -> Vec<Row> {
             ("sets_mask", u64::from(setup.sets) - 1),
         ],
     }];
+    rows.push(Row {
+        table: "RackmemIngress.lock_epoch.lock_epochs",
+        keys: vec![("hdr.rackmem.epoch", Match::Exact(setup.epoch.into()))],
+        action: "RackmemIngress.lock_epoch.serve_locks",
+        arguments: vec![("sets_mask", u64::from(setup.lock_sets) - 1)],
+    });
     let kind = |kind: Kind| Match::Ternary(kind as u64, 0xff, 8);
     for (node, nodes) in below(setup.nodes) {
         let mut known = |kind: Match, slots| {
@@ -189,12 +195,31 @@ pub fn rack_commands(nodes: u16) -> Vec<String> {
     lines
 }
 
+/// The register arrays of a way of locks.
+pub const OF_A_LOCK_WAY: [&str; 9] = [
+    "tag",
+    "version_high",
+    "version_low",
+    "since_high",
+    "since_low",
+    "who",
+    "kept",
+    "why",
+    "sharers",
+];
+
 /// Lines that start over for a case: empty registers, its epoch, who may ask.
 pub fn case_commands(setup: &Setup) -> Vec<String> {
     let mut lines = Vec::new();
     for way in 0..setup.ways {
         for array in ["tag", "lock", "status", "copyset"] {
             lines.push(format!("register_reset RackmemIngress.way{way}.{array}"));
+        }
+    }
+    for way in 0..setup.lock_ways {
+        for array in OF_A_LOCK_WAY {
+            let name = format!("RackmemIngress.lock_way{way}.{array}");
+            lines.push(format!("register_reset {name}"));
         }
     }
     for array in [
@@ -207,6 +232,7 @@ pub fn case_commands(setup: &Setup) -> Vec<String> {
     }
     for table in [
         "RackmemIngress.epoch.epochs",
+        "RackmemIngress.lock_epoch.lock_epochs",
         "RackmemIngress.known.known_requesters",
     ] {
         lines.push(format!("table_clear {table}"));
@@ -245,7 +271,7 @@ mod tests {
             "table_add RackmemIngress.epoch.epochs RackmemIngress.epoch.serve 7 => 0 8 3"
         );
         assert_eq!(
-            rows[2].stf(),
+            rows[3].stf(),
             "add RackmemIngress.known.known_requesters 1 hdr.rackmem.kind:0b00011101 \
              hdr.rackmem.node_id:0b00000000000000** hdr.rackmem.requester:0b0000000000****** \
              RackmemIngress.known.known()"

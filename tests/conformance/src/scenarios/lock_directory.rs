@@ -361,14 +361,6 @@ fn fences() -> Vec<Scenario> {
             )
             .frozen()
             .packet(header),
-            held(
-                format!("{name}-of-a-node-beyond"),
-                "Who asks for a lock need not have a score: any of 32 nodes may",
-            )
-            .packet(Header {
-                requester: who(31, 63),
-                ..header
-            }),
         ]);
     }
     scenarios.extend([
@@ -386,6 +378,15 @@ fn fences() -> Vec<Scenario> {
         .packet(place(lock(2, 0, 0), (2, 32), Modified, &[], count(1)))
         .packet(place(lock(2, 0, 0), (2, 258), Modified, &[], count(1)))
         .packet(place(lock(2, 0, 0), (2, 31), Modified, &[], count(1))),
+        held(
+            "a-node-beyond".into(),
+            "Who asks for a lock need not have a score: any of 32 nodes may",
+        )
+        .packet(Header {
+            requester: who(31, 63),
+            ..acquire(2, Modified, any())
+        })
+        .packet(place(lock(2, 0, 0), (31, 31), Modified, &[31], count(1))),
         Scenario::new(
             "any-sender-may-ask",
             "An Acquire's sender and offset are nobody's business, and go on with it",

@@ -199,7 +199,7 @@ pub struct Bmv2<'a> {
     tools: &'a Tools,
     folder: PathBuf,
     plant: Option<u32>,
-    geometry: Option<(u8, u32)>,
+    geometry: Option<(u8, u32, u8, u32)>,
     setup: Setup,
     running: Option<Running>,
 }
@@ -237,7 +237,7 @@ impl Implementation for Bmv2<'_> {
     }
 
     fn configure(&mut self, setup: &Setup) -> Result<(), String> {
-        let geometry = Some((setup.ways, setup.sets));
+        let geometry = Some((setup.ways, setup.sets, setup.lock_ways, setup.lock_sets));
         if self.geometry != geometry {
             self.running = None;
             fs::create_dir_all(&self.folder).map_err(io("the folder"))?;
@@ -245,6 +245,8 @@ impl Implementation for Bmv2<'_> {
             let mut defines = vec![
                 format!("WAYS={}", setup.ways),
                 format!("SETS={}", setup.sets),
+                format!("LOCK_WAYS={}", setup.lock_ways),
+                format!("LOCK_SETS={}", setup.lock_sets),
             ];
             defines.extend(self.plant.map(|plant| format!("PLANT={plant}")));
             self.tools.compile(&defines, &program)?;

@@ -16,13 +16,16 @@ use std::path::PathBuf;
 use tools::Tools;
 
 /// What is wrong with the program when it is compiled with `-DPLANT=n`, from 1.
-const PLANTS: [&str; 6] = [
+const PLANTS: [&str; 9] = [
     "a second read unlock overwrites what the first one has said",
     "an unlock leaves its score as it is, so that a second one releases again",
     "a copy of a granted request keeps the lock that it has taken",
     "any number that is not newer by less than half of them all is taken for old",
     "the shadow node is told of no move",
     "the provider is always the lowest member",
+    "a holder that asks again for its lock is told a new number",
+    "a lock that is passed on keeps its holder",
+    "a release of an earlier tenure is taken for one that has not heard of all requests",
 ];
 
 /// The tools, or a line that says which is missing.
@@ -86,6 +89,8 @@ fn full_size() {
         sets: 32_768,
         nodes: 32,
         requesters: 64,
+        lock_ways: 4,
+        lock_sets: 4_096,
         ..small.setup
     };
     let case = again(&Case { setup, ..small }, &packets);

@@ -4,6 +4,7 @@
 //! rack there.
 
 use rackmem_conformance::Setup;
+use rackmem_conformance::generate::control::OF_A_LOCK_WAY;
 use rackmem_proto::flowcc::migration::MAX_MOVES;
 use rackmem_proto::switch::{Field, Register};
 use rackmem_proto::wire::{MAX_NODES, MAX_REQUESTERS};
@@ -28,6 +29,50 @@ const OF_A_WAY: [(Field, &str); 4] = [
     (Field::Copyset, "copyset"),
 ];
 
+/// `who` of a lock: one of these, and the holder's number below it.
+const HOLDS: u64 = 0x20;
+const SHARES: u64 = 0x40;
+
+fn of_lock_ways(setup: &Setup) -> impl Iterator<Item = String> {
+    let names = |way| OF_A_LOCK_WAY.map(|of| format!("RackmemIngress.lock_way{way}.{of}"));
+    (0..setup.lock_ways).flat_map(names)
+}
+
+/// LOCK-WHO as `who`, `kept` and `why`.
+fn parts(word: u64) -> [u64; 3] {
+    let [reason, shared, keeper, holder] = (word as u32).to_be_bytes().map(u64::from);
+    let mode = if shared == 0 { HOLDS } else { SHARES };
+    [mode | holder, keeper, reason]
+}
+
+/// The same the other way.
+fn word([who, kept, why]: [u64; 3]) -> u64 {
+    let shared = u64::from(who & SHARES != 0);
+    why << 24 | shared << 16 | kept << 8 | who & 0x1f
+}
+
+fn write_lock(register: &Register) -> Vec<String> {
+    let Register {
+        field,
+        way,
+        at,
+        value,
+    } = *register;
+    let put = |name: &str, value: u64| {
+        format!("register_write RackmemIngress.lock_way{way}.{name} {at} {value}")
+    };
+    let (high, low) = (value >> 32, value & 0xffff_ffff);
+    let [who, kept, why] = parts(value);
+    match field {
+        // A lock that is here has a mode, even if nothing else of LOCK-WHO is other than zero.
+        Field::LockTag => vec![put("tag", value), put("who", HOLDS)],
+        Field::LockVersion => vec![put("version_high", high), put("version_low", low)],
+        Field::LockSince => vec![put("since_high", high), put("since_low", low)],
+        Field::LockWho => vec![put("who", who), put("kept", kept), put("why", why)],
+        _ => vec![put("sharers", value)],
+    }
+}
+
 fn of_ways(setup: &Setup) -> impl Iterator<Item = (Field, u8, String)> {
     let fields =
         |way| OF_A_WAY.map(|(field, name)| (field, way, format!("RackmemIngress.way{way}.{name}")));
@@ -37,6 +82,7 @@ fn of_ways(setup: &Setup) -> impl Iterator<Item = (Field, u8, String)> {
 fn all(setup: &Setup) -> impl Iterator<Item = String> {
     of_ways(setup)
         .map(|row| row.2)
+        .chain(of_lock_ways(setup))
         .chain(OF_A_ROW.map(|row| row.0.into()))
 }
 
@@ -63,7 +109,9 @@ pub fn write(setup: &Setup, registers: &[Register]) -> Result<Vec<String>, Strin
     let mut commands = Vec::new();
     for register in registers {
         let (at, value) = (register.at, register.value);
-        if register.field.of_a_way() {
+        if register.field.of_locks() {
+            commands.extend(write_lock(register));
+        } else if register.field.of_a_way() {
             let same = |row: &(Field, u8, String)| (row.0, row.1) == (register.field, register.way);
             let (_, _, name) = of_ways(setup).find(same).ok_or("there is no such way")?;
             commands.push(format!("register_write {name} {at} {value}"));
@@ -108,6 +156,7 @@ pub fn found(setup: &Setup, answers: &[String]) -> Result<Vec<Register>, String>
             value,
         }));
     }
+    registers.extend(found_locks(setup, answers)?);
     let of_rows = answers
         .len()
         .checked_sub(OF_A_ROW.len())
@@ -137,6 +186,48 @@ pub fn found(setup: &Setup, answers: &[String]) -> Result<Vec<Register>, String>
             at,
             value,
         });
+    }
+    Ok(registers)
+}
+
+fn found_locks(setup: &Setup, answers: &[String]) -> Result<Vec<Register>, String> {
+    let answers = &answers[of_ways(setup).count()..];
+    let mut registers = Vec::new();
+    for (way, answers) in (0..setup.lock_ways).zip(answers.chunks(OF_A_LOCK_WAY.len())) {
+        let arrays: Vec<Vec<u64>> = answers
+            .iter()
+            .map(|answer| values(answer))
+            .collect::<Result<_, _>>()?;
+        let [
+            tags,
+            version,
+            low_version,
+            since,
+            low_since,
+            who,
+            kept,
+            why,
+            sharers,
+        ] = &arrays[..]
+        else {
+            return Err("too few answers".into());
+        };
+        for at in 0..tags.len() {
+            let of_entry = [
+                (Field::LockTag, tags[at]),
+                (Field::LockVersion, version[at] << 32 | low_version[at]),
+                (Field::LockSince, since[at] << 32 | low_since[at]),
+                (Field::LockWho, word([who[at], kept[at], why[at]])),
+                (Field::LockSharers, sharers[at]),
+            ];
+            let taken = of_entry.into_iter().filter(|&(_, value)| value != 0);
+            registers.extend(taken.map(|(field, value)| Register {
+                field,
+                way,
+                at: at as u32,
+                value,
+            }));
+        }
     }
     Ok(registers)
 }
