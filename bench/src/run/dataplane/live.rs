@@ -147,10 +147,10 @@ pub fn run(report: &mut Report, options: &Options, progress: Progress<'_>) -> Re
     let rounds = options.rounds.to_string();
     let misses = (options.rounds / 5).max(1).to_string();
     let file = scene.file.display().to_string();
-    let locks = |mode: Option<&str>| {
+    let trips = |mode: Option<&str>, what: &str| {
         scene.median(options.runs, || {
             let _switch = scene.switch(mode)?;
-            scene.measure(&["trips", "lock", &rounds])
+            scene.measure(&["trips", what, &rounds])
         })
     };
     let reads = |mode: Option<&str>, who: &str| {
@@ -169,12 +169,10 @@ pub fn run(report: &mut Report, options: &Options, progress: Progress<'_>) -> Re
         })?;
         let echo_case = format!("{mode}/echo");
         report.add(&echo_case, echo / 1e3, "us")?;
-        report.add_against(
-            &format!("{mode}/lock"),
-            locks(Some(mode))? / 1e3,
-            "us",
-            &echo_case,
-        )?;
+        for what in ["lock", "grant"] {
+            let took = trips(Some(mode), what)? / 1e3;
+            report.add_against(&format!("{mode}/{what}"), took, "us", &echo_case)?;
+        }
         let forward = scene.median(options.runs, || {
             let _forward = Scene::start(scene.part(Place::Switch, &["forward", mode])?)?;
             let _server = Scene::start(scene.part(Place::Host(1), &["answer"])?)?;
@@ -210,7 +208,10 @@ pub fn run(report: &mut Report, options: &Options, progress: Progress<'_>) -> Re
         )?;
     }
     progress("the switch in user space");
-    report.add_against("user/lock", locks(None)? / 1e3, "us", "skb/lock")?;
+    for what in ["lock", "grant"] {
+        let took = trips(None, what)? / 1e3;
+        report.add_against(&format!("user/{what}"), took, "us", &format!("skb/{what}"))?;
+    }
     for who in PEERS {
         let case = format!("read-miss/{who}");
         let miss = reads(None, who)? / 1e3;

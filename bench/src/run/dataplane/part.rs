@@ -106,7 +106,11 @@ struct Client {
 
 impl Client {
     fn new() -> Result<Self> {
-        let socket = UdpSocket::bind(at(Place::Host(0), 0))?;
+        Client::at(0)
+    }
+
+    fn at(port: u16) -> Result<Self> {
+        let socket = UdpSocket::bind(at(Place::Host(0), port))?;
         socket.set_nonblocking(true)?;
         Ok(Client {
             port: socket.local_addr()?.port(),
@@ -172,7 +176,34 @@ fn give(client: &Client) -> Result<()> {
     Ok(())
 }
 
+/// Acquire to Grant: a reader that is the keeper of the data as well, so that nobody else hears of it.
+fn grants(rounds: u32) -> Result<()> {
+    let agent = Client::at(AGENT_PORT)?;
+    let asks = |kind| Header {
+        status: GlobalStatus::Shared,
+        ..agent.header(kind, 0, 1)
+    };
+    agent.send(&asks(Kind::Place))?;
+    agent.hear(1)?;
+    let mut times = Vec::with_capacity(rounds as usize);
+    for _ in 0..rounds {
+        let began = Instant::now();
+        agent.send(&asks(Kind::Acquire))?;
+        let heard = agent.hear(1)?;
+        times.push(began.elapsed().as_nanos() as u64);
+        if heard.is_none_or(|header| header.kind != Kind::Grant) {
+            let why = "the switch does not serve the lock";
+            return Err(BenchError::Missing(why.into()));
+        }
+    }
+    times.sort_unstable();
+    say(&times[times.len() / 2].to_string())
+}
+
 fn trips(what: &str, rounds: u32) -> Result<()> {
+    if what == "grant" {
+        return grants(rounds);
+    }
     let client = Client::new()?;
     let lock = what == "lock";
     if lock {
