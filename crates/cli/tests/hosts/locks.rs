@@ -102,6 +102,7 @@ pub fn take_turns(rack: &Rack) {
 }
 
 /// The switch dies and comes back, and then a host is cut off for good: what the kernel's directory had goes on in each new epoch.
+#[cfg(feature = "xdp")]
 pub fn live_on(rack: &Rack) {
     let members = members(rack);
     let all = nodes(&members);

@@ -25,7 +25,7 @@ Examples:
   rackmem soak --seconds 600 --seed 7 --loss 0.01    ten minutes, and every hundredth packet is lost
   rackmem soak --membership etcd --kills 10          members agree through an etcd of its own
   rackmem soak --fabric shm --kills 10               processes that share memory
-  rackmem soak --locks --seconds 600                 no store: threads of all nodes hold locks, and tell what they saw inside
+  rackmem soak --locks --seconds 600                 threads of all nodes hold locks, and tell of it
   rackmem --json soak --kills 4                      a line a kill, then one with the totals
 
 Node 0 is never killed: its memory has the table of regions, which dies with it. The exit code is 1 when
