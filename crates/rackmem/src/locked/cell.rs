@@ -23,14 +23,9 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A lock that this node knows.
+/// A lock that this node knows. What a thread looks at that finds the lock here is in one line of the processor's cache.
+#[repr(C, align(64))]
 pub(crate) struct Cell {
-    pub(super) tag: Tag,
-    me: NodeId,
-    /// Bytes that it protects.
-    pub(super) len: usize,
-    /// Nobody makes it: its home does when it first hears of it, from whom it hears how long it is.
-    pub(super) implicit: bool,
     pub(super) word: Word,
     /// The fencing token of whoever enters by the word.
     token: AtomicU64,
@@ -38,6 +33,12 @@ pub(crate) struct Cell {
     /// no writer is inside, and under a reader only to the same bytes.
     current: AtomicUsize,
     data: [Box<[AtomicU64]>; 2],
+    /// Bytes that it protects.
+    pub(super) len: usize,
+    pub(super) tag: Tag,
+    me: NodeId,
+    /// Nobody makes it: its home does when it first hears of it, from whom it hears how long it is.
+    pub(super) implicit: bool,
     state: Mutex<State>,
 }
 
