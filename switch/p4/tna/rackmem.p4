@@ -2,7 +2,8 @@
 //
 //   p4c --target tofino --arch tna -o OUT switch/p4/tna/rackmem.p4
 //
-// Other sizes that fit: -DWAYS=5 -DSETS=32768 -DSET_BITS=15.
+// Blocks and locks. Other shapes that fit, of one kind of directory: -DLOCK_WAYS=0 -DWAYS=4, or with -DWAYS=5 -DSETS=32768
+// -DSET_BITS=15; -DWAYS=0. What is for a directory that is not there goes to the control plane.
 
 #include <core.p4>
 #include <tna.p4>
@@ -16,11 +17,17 @@
 #include "../deliver.p4"
 
 #ifndef WAYS
-#define WAYS 4
+#define WAYS 2
+#endif
+
+#ifndef LOCK_WAYS
+#define LOCK_WAYS 2
 #endif
 
 #include "registers.p4"
+#if LOCK_WAYS > 0
 #include "locks.p4"
+#endif
 
 // The control plane's port.
 const PortId_t CPU_PORT = 64;
@@ -145,12 +152,13 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
     Verdict() verdict;
     Forward() forward;
     Deliver() deliver;
+#if LOCK_WAYS > 0
     LockOperation() lock_operation;
     LockEpoch() lock_epoch;
     Locks() locks;
-
     Hash<lock_set_t>(HashAlgorithm_t.CRC32) lock_hash;
     lock_set_t lock_at;
+#endif
     Hash<set_t>(HashAlgorithm_t.CRC32) set_hash;
     Hash<bit<5>>(HashAlgorithm_t.CRC32) event_hash;
     Hash<bit<13>>(HashAlgorithm_t.IDENTITY) score_row;
@@ -200,9 +208,11 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
     action look_where() {
         at = set_hash.get({ hdr.rackmem.tag });
     }
+#if LOCK_WAYS > 0
     action look_where_locks_are() {
         lock_at = lock_hash.get({ hdr.rackmem.tag });
     }
+#endif
     action hash_event() {
         meta.s.from = event_hash.get({ hdr.rackmem.node_id, hdr.rackmem.requester, hdr.rackmem.seq });
     }
@@ -235,10 +245,12 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
             epoch.apply(hdr, meta.s);
             known.apply(hdr, meta.s);
             operation.apply(hdr, meta.s);
+            look_where();
+#if LOCK_WAYS > 0
             lock_operation.apply(hdr, meta.s);
             lock_epoch.apply(hdr, meta.s);
-            look_where();
             look_where_locks_are();
+#endif
             bit<32> high = hdr.rackmem.tag[63:32];
             bit<32> low = hdr.rackmem.tag[31:0] | 1;
             bit<32> end = hdr.rackmem.seq + (SEQ_WINDOW - 1);
@@ -253,9 +265,17 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
             if (meta.s.ours == 1) {
                 if (meta.s.good == 1 && meta.s.work == WORK_CONTROL) {
                     control_packets.apply();
-                } else if (meta.s.good == 1 && meta.s.work == WORK_LOCK && meta.s.body == 0 && meta.s.l.served == 1) {
-                    locks.apply(hdr, lock_at, high, low, meta.s, for_tm.mcast_grp_a, for_deparser.resubmit_type,
-                                for_deparser.drop_ctl);
+                } else if (meta.s.good == 1 && meta.s.work == WORK_LOCK && meta.s.body == 0) {
+#if LOCK_WAYS > 0
+                    if (meta.s.l.served == 1) {
+                        locks.apply(hdr, lock_at, high, low, meta.s, for_tm.mcast_grp_a, for_deparser.resubmit_type,
+                                    for_deparser.drop_ctl);
+                    } else {
+                        unknown();
+                    }
+#else
+                    to_control_plane();
+#endif
 #if WAYS > 0
                 } else if (meta.s.good == 1 && meta.s.work != WORK_NONE && meta.s.body == 0 && meta.s.served == 1 && meta.s.known == 1) {
                     seed();
@@ -360,6 +380,9 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
                     verdict.apply(hdr, meta.s);
                     forward.apply(hdr, meta.s);
                     deliver.apply(hdr, meta.s, for_tm.mcast_grp_a, for_deparser.resubmit_type, for_deparser.drop_ctl);
+#else
+                } else if (meta.s.good == 1 && meta.s.work != WORK_NONE && meta.s.body == 0) {
+                    to_control_plane();
 #endif
                 } else {
                     unknown();
