@@ -14,7 +14,7 @@
 //! | a manager with a wait queue, asked by messages | `service` | Keleher et al. 1994, TreadMarks |
 //!
 //! **Blocks.** What an algorithm keeps in cache lines of its own, so that the way of one word does not disturb another, is here in blocks
-//! of their own ([`At::block`]), a block being what a rack moves and invalidates at once. Words that it keeps in one line share a block.
+//! of their own ([`At`]), a block being what a rack moves and invalidates at once. Words that it keeps in one line share a block.
 //! [`Algorithm::home`] says near whom a block should be.
 //!
 //! **Order.** Operations are atomic and take effect in one order for all, and a machine's next one comes after the result of
