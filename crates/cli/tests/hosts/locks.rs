@@ -1,6 +1,8 @@
 //! Members in hosts that count by one lock. They are threads of this process, each with its sockets in a host of its own.
 
 use rackmem::locked::Mutex;
+#[cfg(feature = "xdp")]
+use rackmem::membership::View;
 use rackmem::{Config, Node, Rack as Member};
 use rackmem_hosts::Place;
 use rackmem_hosts::rack::Rack;
@@ -101,20 +103,34 @@ pub fn take_turns(rack: &Rack) {
     }
 }
 
-/// The switch dies and comes back, and then a host is cut off for good: what the kernel's directory had goes on in each new epoch.
+/// The switch dies and comes back, and then a member dies: what the kernel's directory had goes on in each new epoch.
 #[cfg(feature = "xdp")]
 pub fn live_on(rack: &Rack) {
-    let members = members(rack);
-    let all = nodes(&members);
-    let addr = create(rack, &all);
-    count(rack, &all, addr);
+    let mut members = members(rack);
+    let mut nodes = nodes(&members);
+    let addr = create(rack, &nodes);
+    count(rack, &nodes, addr);
     rack.kill(Place::Switch).unwrap();
-    count(rack, &all, addr);
+    await_view(&members, |view| view.switch.is_none());
+    count(rack, &nodes, addr);
     rack.restart(Place::Switch).unwrap();
-    count(rack, &all, addr);
-    let last = all.len() - 1;
-    rack.hosts().cut(last).unwrap();
-    count(rack, &all[..last], addr);
-    // Alone it cannot do anything any more; taking it down must not wait for anybody.
-    drop(members);
+    await_view(&members, |view| view.switch.is_some());
+    count(rack, &nodes, addr);
+    drop((members.pop(), nodes.pop()));
+    let left = members.len() as u32;
+    await_view(&members, |view| view.live.len() == left);
+    count(rack, &nodes, addr);
+}
+
+/// Waits until every member knows of a view like that.
+#[cfg(feature = "xdp")]
+fn await_view(members: &[Member], like: impl Fn(&View) -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !members
+        .iter()
+        .all(|member| member.view().is_some_and(|view| like(&view)))
+    {
+        assert!(Instant::now() < end, "the rack goes on as it was");
+        std::thread::sleep(LOOK);
+    }
 }
