@@ -144,4 +144,47 @@ const bit<8> REASON_OWNER_DIED = 9;
     (KIND_LOCK_WRITE, STATUS_SHARED): to(REQUESTER); \
     (KIND_LOCK_WRITE, STATUS_MODIFIED): to(REQUESTER);
 
+// Kinds that are for the control plane, as entries of the table of `admit.p4`.
+#define CONTROL_PLANE_ENTRIES \
+    (STEP_FRESH, KIND_ALLOC, _): control_plane(); \
+    (STEP_FRESH, KIND_ALLOC_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_PING, _): control_plane(); \
+    (STEP_FRESH, KIND_PONG, _): control_plane(); \
+    (STEP_FRESH, KIND_INSPECT, _): control_plane(); \
+    (STEP_FRESH, KIND_INSPECTED, _): control_plane(); \
+    (STEP_FRESH, KIND_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_UNLOCK_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_WRITE_BACK, _): control_plane(); \
+    (STEP_FRESH, KIND_WRITE_BACK_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_ADD_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_REMOVE_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_DEMOTE, _): control_plane(); \
+    (STEP_FRESH, KIND_HEAT_REPORT, _): control_plane(); \
+    (STEP_FRESH, KIND_READ_TAGS, _): control_plane(); \
+    (STEP_FRESH, KIND_TAGS, _): control_plane(); \
+    (STEP_FRESH, KIND_REBUILD, _): control_plane(); \
+    (STEP_FRESH, KIND_REBUILD_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_RESCUE, _): control_plane(); \
+    (STEP_FRESH, KIND_RESCUE_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_ACCEPT_LOSS, _): control_plane(); \
+    (STEP_FRESH, KIND_ACCEPT_LOSS_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_DELEGATE_READ, _): control_plane(); \
+    (STEP_FRESH, KIND_DELEGATE_WRITE, _): control_plane(); \
+    (STEP_FRESH, KIND_DELEGATE_ADD, _): control_plane(); \
+    (STEP_FRESH, KIND_DELEGATE_CAS, _): control_plane(); \
+    (STEP_FRESH, KIND_DELEGATE_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_GATHER_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_SERVICE_ASK, _): control_plane(); \
+    (STEP_FRESH, KIND_SERVICE_TELL, _): control_plane(); \
+    (STEP_FRESH, KIND_WAIT, _): control_plane(); \
+    (STEP_FRESH, KIND_GRANT, _): control_plane(); \
+    (STEP_FRESH, KIND_INVALIDATE, _): control_plane(); \
+    (STEP_FRESH, KIND_INV_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_GIVE, _): control_plane(); \
+    (STEP_FRESH, KIND_QUEUE, _): control_plane(); \
+    (STEP_FRESH, KIND_RELEASE_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_PLACE_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_YIELD, _): control_plane(); \
+    (STEP_FRESH, KIND_YIELD_ACK, _): control_plane();
+
 #endif

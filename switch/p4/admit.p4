@@ -240,40 +240,7 @@ control Operation(in headers_t hdr, inout state_t s) {
             (STEP_COMMIT, KIND_RELEASE, _): lock();
             (STEP_FRESH, KIND_PLACE, _): lock();
             // Everything else that is a kind goes to the control plane.
-            (STEP_FRESH, KIND_ALLOC, _): control_plane();
-            (STEP_FRESH, KIND_ALLOC_ACK, _): control_plane();
-            (STEP_FRESH, KIND_PING, _): control_plane();
-            (STEP_FRESH, KIND_PONG, _): control_plane();
-            (STEP_FRESH, KIND_ACK, _): control_plane();
-            (STEP_FRESH, KIND_UNLOCK_ACK, _): control_plane();
-            (STEP_FRESH, KIND_WRITE_BACK, _): control_plane();
-            (STEP_FRESH, KIND_WRITE_BACK_ACK, _): control_plane();
-            (STEP_FRESH, KIND_ADD_ACK, _): control_plane();
-            (STEP_FRESH, KIND_REMOVE_ACK, _): control_plane();
-            (STEP_FRESH, KIND_DEMOTE, _): control_plane();
-            (STEP_FRESH, KIND_HEAT_REPORT, _): control_plane();
-            (STEP_FRESH, KIND_READ_TAGS, _): control_plane();
-            (STEP_FRESH, KIND_TAGS, _): control_plane();
-            (STEP_FRESH, KIND_REBUILD, _): control_plane();
-            (STEP_FRESH, KIND_REBUILD_ACK, _): control_plane();
-            (STEP_FRESH, KIND_ACCEPT_LOSS, _): control_plane();
-            (STEP_FRESH, KIND_ACCEPT_LOSS_ACK, _): control_plane();
-            (STEP_FRESH, KIND_RESCUE, _): control_plane();
-            (STEP_FRESH, KIND_RESCUE_ACK, _): control_plane();
-            (STEP_FRESH, KIND_DELEGATE_READ, _): control_plane();
-            (STEP_FRESH, KIND_DELEGATE_WRITE, _): control_plane();
-            (STEP_FRESH, KIND_DELEGATE_ADD, _): control_plane();
-            (STEP_FRESH, KIND_DELEGATE_CAS, _): control_plane();
-            (STEP_FRESH, KIND_DELEGATE_ACK, _): control_plane();
-            (STEP_FRESH, KIND_GATHER_ACK, _): control_plane();
-            (STEP_FRESH, KIND_WAIT, _): control_plane();
-            (STEP_FRESH, KIND_GRANT, _): control_plane();
-            (STEP_FRESH, KIND_INVALIDATE, _): control_plane();
-            (STEP_FRESH, KIND_INV_ACK, _): control_plane();
-            (STEP_FRESH, KIND_GIVE, _): control_plane();
-            (STEP_FRESH, KIND_QUEUE, _): control_plane();
-            (STEP_FRESH, KIND_RELEASE_ACK, _): control_plane();
-            (STEP_FRESH, KIND_PLACE_ACK, _): control_plane();
+            CONTROL_PLANE_ENTRIES
         }
     }
     apply {

@@ -96,5 +96,12 @@ fn tables(text: &mut String) {
         let (k, s, to) = (kind(k), status(s), names::forward(to));
         let _ = write!(text, " \\\n    ({k}, {s}): to({to});");
     }
+    text.push_str(
+        "\n\n// Kinds that are for the control plane, as entries of the table of `admit.p4`.\n#define CONTROL_PLANE_ENTRIES",
+    );
+    for k in Kind::ALL.iter().filter(|k| !k.in_data_plane()) {
+        let k = kind(*k);
+        let _ = write!(text, " \\\n    (STEP_FRESH, {k}, _): control_plane();");
+    }
     text.push('\n');
 }
