@@ -276,16 +276,6 @@ impl State {
         self.watchers.look(has, out);
     }
 
-    /// Has a thread that is inside called when what the lock protects may have changed.
-    pub fn watch(&mut self, seat: Arc<Seat>) {
-        self.watchers.add(seat);
-    }
-
-    /// It is over.
-    pub fn unwatch(&mut self, seat: &Arc<Seat>) {
-        self.watchers.remove(seat);
-    }
-
     /// A thread leaves; whoever is next here enters with it, as often as the bound of a cohort allows.
     pub fn leave(&mut self, cell: &Cell, access: Access, out: &mut Outbox) {
         let front = self.queue.front().map(|seat| seat.access);

@@ -104,10 +104,9 @@ impl Locks {
     /// The rack is in a new epoch: packets of the last one do nothing here any more.
     pub fn enter(&self, view: &View) {
         for cell in self.all() {
-            let mut state = cell.turn();
+            let (epoch, switch) = (view.epoch, view.switch.is_some());
             let live = view.founders.with(cell.tag.home());
-            state.enter_epoch(view.epoch, live, view.switch.is_some());
-            state.open(&cell);
+            self.look(&cell, |state| state.enter_epoch(epoch, live, switch));
         }
     }
 
@@ -138,9 +137,7 @@ impl Locks {
     /// What this node tells the homes of other nodes' locks.
     pub fn reports(&self) -> Vec<Record> {
         let report = |cell: Arc<Cell>| {
-            let mut state = cell.turn();
-            let report = state.report;
-            state.open(&cell);
+            let report = self.look(&cell, |state| state.report);
             report.map(|report| report.to_record(cell.tag))
         };
         let abroad = self.all().into_iter().filter(|c| c.tag.home() != self.me);
@@ -169,9 +166,7 @@ impl Locks {
     pub fn settle(&self, view: &View, gone: Copyset) {
         let told = std::mem::take(&mut *self.told());
         for cell in self.all() {
-            let mut state = cell.turn();
-            state.settle(&cell, view, gone, &told);
-            state.open(&cell);
+            self.look(&cell, |state| state.settle(&cell, view, gone, &told));
         }
     }
 

@@ -127,17 +127,12 @@ impl Handle {
 
     /// Who waits for it, as far as this node knows.
     pub fn waiting(&self) -> Waiting {
-        let mut waiting = Waiting::default();
-        let out = locks(&self.node).turn(&self.cell, |state, _| {
-            waiting = state.waiting(&self.cell);
-        });
-        out.finish();
-        waiting
+        locks(&self.node).look(&self.cell, |state| state.waiting(&self.cell))
     }
 
     /// Has a thread that is inside called when what it protects may have changed.
     pub fn watch(&self, seat: &Arc<Seat>) {
-        let out = locks(&self.node).turn(&self.cell, |state, _| state.watch(seat.clone()));
+        let out = locks(&self.node).turn(&self.cell, |state, _| state.watchers.add(seat.clone()));
         out.finish();
     }
 
@@ -153,8 +148,7 @@ impl Handle {
             }
             ended = self.ended();
         }
-        let out = locks(&self.node).turn(&self.cell, |state, _| state.unwatch(seat));
-        out.finish();
+        locks(&self.node).look(&self.cell, |state| state.watchers.remove(seat));
         ended.map_or(Ok(()), Err)
     }
 

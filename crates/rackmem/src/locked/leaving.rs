@@ -94,13 +94,14 @@ pub(crate) fn bring_home(node: &Node, patience: Duration) -> Result<()> {
             return Err(keeps());
         }
     }
+    let done = |cell: &&Arc<Cell>| locks.look(cell, |state| state.yielded || state.over);
     let began = Instant::now();
     for window in cells.chunks(WINDOW) {
         let mut left: Vec<_> = window.iter().collect();
         let mut pause = PAUSES[0];
         loop {
             ask(node, &left);
-            left.retain(|cell| !locks.look(cell, |state| state.yielded || state.over));
+            left.retain(|cell| !done(cell));
             if left.is_empty() {
                 break;
             }
@@ -109,7 +110,7 @@ pub(crate) fn bring_home(node: &Node, patience: Duration) -> Result<()> {
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(PAUSES[1]);
-            left.retain(|cell| !locks.look(cell, |state| state.yielded || state.over));
+            left.retain(|cell| !done(cell));
         }
     }
     // Nobody stops other threads of this node from taking one again.

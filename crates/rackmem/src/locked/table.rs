@@ -275,11 +275,10 @@ impl Locks {
         }
         let mut cells = std::mem::take(&mut *self.busy());
         cells.retain(|cell| {
-            let mut state = cell.turn();
-            let keep = state.busy(cell);
-            state.pace.kept = keep;
-            state.open(cell);
-            drop(state);
+            let keep = self.look(cell, |state| {
+                state.pace.kept = state.busy(cell);
+                state.pace.kept
+            });
             if keep {
                 let out = self.again(cell);
                 self.send(out, net, &mut Nobody);
@@ -324,7 +323,6 @@ impl Locks {
         };
         for cell in self.all() {
             sum.known += 1;
-            let mut state = cell.turn();
             let BladeCounters {
                 local,
                 granted,
@@ -332,8 +330,7 @@ impl Locks {
                 releases,
                 denied,
                 ..
-            } = state.counters();
-            state.open(&cell);
+            } = self.look(&cell, |state| state.counters());
             sum.local += local;
             sum.granted += granted;
             sum.requests += requests;

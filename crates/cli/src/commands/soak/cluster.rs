@@ -42,6 +42,16 @@ pub struct Plan {
     pub locks: Option<SyncSender<(locks::Process, Line)>>,
 }
 
+impl Plan {
+    /// What a node says when it is up.
+    fn sign(&self) -> &'static str {
+        match self.locks {
+            Some(_) => "locks",
+            None => "listening",
+        }
+    }
+}
+
 /// Processes so far.
 static STARTED: AtomicUsize = AtomicUsize::new(0);
 
@@ -293,11 +303,7 @@ impl Cluster {
             let Some(process) = &mut self.nodes[node] else {
                 continue;
             };
-            let up = if self.plan.locks.is_some() {
-                "locks"
-            } else {
-                "listening"
-            };
+            let up = self.plan.sign();
             let Some(said) = process.hears(up, stop)? else {
                 return Ok(false);
             };
@@ -309,11 +315,7 @@ impl Cluster {
 
     /// Starts nodes again that have ended by themselves: on a busy machine one may have lost its lease.
     pub fn revive(&mut self, stop: &Stop) -> Result<()> {
-        let up = if self.plan.locks.is_some() {
-            "locks"
-        } else {
-            "listening"
-        };
+        let up = self.plan.sign();
         for process in self.nodes.iter_mut().flatten() {
             if matches!(process.child.try_wait(), Ok(Some(_))) {
                 if process.tries == 0 {
