@@ -40,6 +40,9 @@ always int order(struct xdp_md *ctx, const struct config *config, const struct p
 	order->nonce = bpf_htonl(config->nonce);
 	order->nodes = bpf_htonl(p->to_agents);
 	order->provider = bpf_htonl(p->provider);
+#if PLANT == 18
+	order->provider = 0;
+#endif
 	count(DID_ORDER);
 	return XDP_PASS;
 }
@@ -69,6 +72,9 @@ always bool one_a_port(const struct nodes *nodes, __u32 to)
 	for (int i = 0; i < MAX_NODES && to; i++, to &= to - 1) {
 		__u32 ifindex = nodes->at[lowest(to) & 31].ifindex;
 		__u64 port = 1ull << (ifindex & 63);
+#if PLANT == 15
+		ports = 0;
+#endif
 		if (!ifindex || (ports & port))
 			return false;
 		ports |= port;
@@ -88,6 +94,9 @@ always int multicast(struct xdp_md *ctx, const struct config *config, const stru
 	struct multicast *to = (void *)ETH(frame)->h_dest;
 	to->nodes = bpf_htonl(p->to_agents);
 	to->provider = p->provider ? lowest(p->provider) : NO_PROVIDER;
+#if PLANT == 16
+	to->provider &= 15;
+#endif
 	to->zero = 0;
 	// No address: a copy that no port has made its own goes nowhere.
 	IP(frame)->daddr = 0;
@@ -117,6 +126,12 @@ always int make_copy(struct xdp_md *ctx, const struct nodes *nodes, __u32 ifinde
 	const struct multicast *multicast = (void *)ETH(frame)->h_dest;
 	__u32 to = bpf_ntohl(multicast->nodes);
 	int provider = multicast->provider;
+#if PLANT == 17
+	to &= 0x7fffffff;
+#endif
+#if PLANT == 19
+	to = 0xffffffff;
+#endif
 	for (int i = 0; i < MAX_NODES && to; i++, to &= to - 1) {
 		int number = lowest(to);
 		const struct node *node = &nodes->at[number & 31];

@@ -5,7 +5,6 @@ use crate::error::{Error, Result};
 use crate::layout::Place;
 use crate::load::{MAIN, PROBE, Switch};
 use aya::programs::{TestRun, TestRunOptions, Xdp};
-use rackmem_wire::NodeId;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
@@ -64,18 +63,22 @@ pub(crate) fn run(program: &Xdp, frame: &[u8], times: u32) -> Result<Ran> {
 const PORTS: u32 = 1000;
 
 impl Switch {
-    /// Puts every agent behind a port of its own, without any interface. Not for a program that is attached.
+    /// Puts every agent behind the port of this number, without any interface. Not for a program that is attached.
     ///
     /// # Errors
     /// [`Error::Map`].
-    pub fn pretend_ports(&mut self, switch: SocketAddrV4, agents: &[SocketAddrV4]) -> Result<()> {
+    pub fn pretend_ports(
+        &mut self,
+        switch: SocketAddrV4,
+        agents: &[(SocketAddrV4, u16)],
+    ) -> Result<()> {
         let places: Vec<Place> = (0..)
             .zip(agents)
-            .map(|(node, &agent)| Place {
+            .map(|(node, &(agent, port))| Place {
                 node,
                 agent,
                 mac: [2, 0, 0, 0, 0, node as u8],
-                ifindex: PORTS + u32::from(node),
+                ifindex: PORTS + u32::from(port),
             })
             .collect();
         self.place(&places)?;
@@ -92,26 +95,22 @@ impl Switch {
         run(loaded(self, MAIN)?, frame, times)
     }
 
-    /// The copies that ports make of a frame that [`run`](Switch::run) redirected: one, or those of a multicast, with the
-    /// node whose port has made it. Each port is asked; those that drop it are left out.
+    /// The copies that the first `ports` ports make of a frame that [`run`](Switch::run) redirected: one, or those of a
+    /// multicast, with the port that has made it. Each port is asked; those that drop it are left out.
     ///
     /// # Errors
     /// [`Error::Kernel`], [`Error::Map`].
-    pub fn copies(
-        &mut self,
-        frame: &[u8],
-        nodes: NodeId,
-    ) -> Result<Vec<(Option<NodeId>, Vec<u8>)>> {
+    pub fn copies(&mut self, frame: &[u8], ports: u16) -> Result<Vec<(Option<u16>, Vec<u8>)>> {
         let is_multicast = frame.get(30..34) == Some(&[0; 4]);
         if !is_multicast {
             return Ok(vec![(None, frame.to_vec())]);
         }
         let mut copies = Vec::new();
-        for node in 0..nodes {
-            self.probe.set(0, PORTS + u32::from(node), 0)?;
+        for port in 0..ports {
+            self.probe.set(0, PORTS + u32::from(port), 0)?;
             let ran = run(loaded(self, PROBE)?, frame, 1)?;
             if ran.verdict == Verdict::Pass {
-                copies.push((Some(node), ran.frame));
+                copies.push((Some(port), ran.frame));
             }
         }
         Ok(copies)

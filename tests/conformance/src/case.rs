@@ -24,6 +24,8 @@ pub struct Setup {
     pub lock_ways: u8,
     /// Locks in each of them.
     pub lock_sets: u32,
+    /// Ports of the switch when several nodes share one: node `n` is behind port `n % ports`. None: one port a node.
+    pub ports: Option<u16>,
 }
 
 impl Default for Setup {
@@ -38,6 +40,7 @@ impl Default for Setup {
             shadow: Some(3),
             lock_ways: 2,
             lock_sets: 2,
+            ports: None,
         }
     }
 }
@@ -54,6 +57,16 @@ impl Setup {
             nodes: self.nodes,
             requesters: self.requesters,
         }
+    }
+
+    /// The port that a node is behind.
+    pub fn port_of(&self, node: NodeId) -> u16 {
+        self.ports.map_or(node, |ports| node % ports.max(1))
+    }
+
+    /// Whether some port has several nodes behind it.
+    pub fn shares_ports(&self) -> bool {
+        self.ports.is_some_and(|ports| ports < self.nodes)
     }
 
     /// The directory of locks, as the Rust program takes it.

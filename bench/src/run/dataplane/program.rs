@@ -70,9 +70,8 @@ pub fn run(report: &mut Report, options: &Options) -> Result<()> {
         rust.handle(&add);
     }
     let mut kernel = Switch::load(config).map_err(missing)?;
-    let agents: Vec<_> = (1..=3)
-        .map(|host| SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, host), 7401))
-        .collect();
+    let agent = |host| SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, host), 7401);
+    let agents: Vec<_> = (0..3).map(|node| (agent(1 + node), node.into())).collect();
     kernel.pretend_ports(SWITCH, &agents).map_err(missing)?;
     for add in adding() {
         kernel

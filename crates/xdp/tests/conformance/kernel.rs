@@ -2,9 +2,10 @@
 
 use rackmem_conformance::{Implementation, Port, Reply, Sent, Setup};
 use rackmem_proto::switch::Register;
-use rackmem_wire::{Header, decode};
+use rackmem_wire::{Dest, Header, MAX_NODES, NodeId, decode, encode};
 use rackmem_xdp::carrier::Frame;
-use rackmem_xdp::{Switch, Verdict, to_switch};
+use rackmem_xdp::{Order, Switch, Verdict, to_switch};
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// The switch of all cases.
@@ -18,6 +19,7 @@ pub struct Kernel {
     name: String,
     object: Option<Vec<u8>>,
     loaded: Option<Switch>,
+    setup: Setup,
 }
 
 fn text(error: impl std::fmt::Display) -> String {
@@ -35,6 +37,7 @@ impl Kernel {
             name: "XDP".into(),
             object: None,
             loaded: None,
+            setup: Setup::default(),
         }
     }
 
@@ -44,6 +47,7 @@ impl Kernel {
             name,
             object: Some(object),
             loaded: None,
+            setup: Setup::default(),
         }
     }
 
@@ -66,19 +70,18 @@ impl Implementation for Kernel {
     }
 
     fn configure(&mut self, setup: &Setup) -> Result<(), String> {
+        self.setup = *setup;
         // Loading takes the verifier a while, so a program stays as long as it fits.
-        if let Some(switch) = &mut self.loaded
-            && switch
-                .become_another(setup.config(), setup.locks())
-                .map_err(text)?
-        {
-            return Ok(());
-        }
-        self.loaded = None;
-        let mut switch = self.load_program(setup)?;
-        let agents: Vec<_> = (0..32)
-            .map(|node| SocketAddrV4::new(ip(node), AGENT_PORT))
-            .collect();
+        let loaded = self.loaded.take().map(|mut switch| {
+            let fits = switch.become_another(setup.config(), setup.locks());
+            fits.map(|fits| fits.then_some(switch)).map_err(text)
+        });
+        let mut switch = match loaded.transpose()?.flatten() {
+            Some(switch) => switch,
+            None => self.load_program(setup)?,
+        };
+        let agent = |node| (SocketAddrV4::new(ip(node), AGENT_PORT), setup.port_of(node));
+        let agents: Vec<_> = (0..MAX_NODES as NodeId).map(agent).collect();
         switch.pretend_ports(SWITCH, &agents).map_err(text)?;
         self.loaded = Some(switch);
         Ok(())
@@ -99,16 +102,19 @@ impl Implementation for Kernel {
     }
 
     fn packet(&mut self, bytes: &[u8]) -> Result<Reply, String> {
+        let setup = self.setup;
         let switch = self.switch()?;
         let frame = to_switch(SWITCH, STRANGER, bytes);
         let ran = switch.run(&frame, 1).map_err(text)?;
         match ran.verdict {
             Verdict::Drop => Ok(Reply::Sent(Vec::new())),
             Verdict::Pass if ran.frame == frame => Ok(Reply::ControlPlane),
-            Verdict::Pass => Err("what it passes on is not what came".into()),
+            Verdict::Pass => ordered(&ran.frame, switch.nonce(), &setup),
             Verdict::Redirect => {
-                let copies = switch.copies(&ran.frame, 32).map_err(text)?;
-                let sent = copies.into_iter().map(|(by, frame)| sent(by, &frame));
+                let copies = switch.copies(&ran.frame, MAX_NODES as u16).map_err(text)?;
+                let sent = copies
+                    .into_iter()
+                    .map(|(by, frame)| sent(by, &frame, &setup));
                 Ok(Reply::Sent(sent.collect::<Result<_, _>>()?).sorted())
             }
             other => Err(format!("it said {other:?}")),
@@ -120,17 +126,43 @@ impl Implementation for Kernel {
     }
 }
 
+/// What the control plane sends by an order: copies that the ports cannot make, since several receivers share one.
+fn ordered(frame: &[u8], nonce: u32, setup: &Setup) -> Result<Reply, String> {
+    let frame = Frame::parse(frame)?;
+    if (frame.from.ip(), frame.to) != (STRANGER.ip(), SWITCH) {
+        return Err(format!("it passes on {} to {}", frame.from, frame.to));
+    }
+    let (header, body) = decode(&frame.payload).map_err(text)?;
+    let order = Order::read(&header, body, nonce).ok_or("it passes on what is no order")?;
+    let mut ports = BTreeSet::new();
+    let mut sent = Vec::new();
+    for (to, header) in order.0.copies() {
+        let Dest::Agent(node) = to else {
+            return Err(format!("an order for {to:?}"));
+        };
+        ports.insert(setup.port_of(node));
+        sent.push(Sent {
+            port: Port::Agent(node),
+            bytes: encode(&header, 0).into(),
+        });
+    }
+    if ports.len() == sent.len() {
+        return Err("an order for what the ports can send".into());
+    }
+    Ok(Reply::Sent(sent).sorted())
+}
+
 /// A frame that leaves, as a packet for somebody. Everything around it must be as it is between hosts.
-fn sent(by: Option<u16>, frame: &[u8]) -> Result<Sent, String> {
+fn sent(by: Option<u16>, frame: &[u8], setup: &Setup) -> Result<Sent, String> {
     let frame = Frame::parse(frame)?;
     if frame.from != SWITCH {
         return Err(format!("it is from {}", frame.from));
     }
-    let node = (0..32).find(|&node| ip(node) == *frame.to.ip());
+    let node = (0..MAX_NODES as NodeId).find(|&node| ip(node) == *frame.to.ip());
     let node = node.ok_or_else(|| format!("it is for {}", frame.to))?;
     let header: Header = decode(&frame.payload).map_err(text)?.0;
     let macs = [[2, 0, 0, 0, 0, node as u8], [2, 0, 0, 0, 1, 0]];
-    if frame.macs != macs || by.is_some_and(|by| by != node) {
+    if frame.macs != macs || by.is_some_and(|by| by != setup.port_of(node)) {
         return Err(format!(
             "for node {node} it goes by {by:?} to {:x?}",
             frame.macs

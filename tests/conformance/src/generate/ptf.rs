@@ -3,20 +3,22 @@
 use super::control;
 use crate::carrier::{CONTROL_PLANE, coming, leaving};
 use crate::text::hex;
-use crate::{Case, Reply, Setup, Step};
+use crate::{Case, Reply, Step};
 use std::fmt::Write;
 
-/// All cases whose registers packets bring about, a line each.
+/// All cases whose registers packets bring about and whose nodes share no port, a line each.
 pub fn write(cases: &[Case]) -> String {
+    let possible = |case: &&Case| case.prefix.is_some() && !case.setup.shares_ports();
+    let possible: Vec<&Case> = cases.iter().filter(possible).collect();
+    let nodes = possible.iter().map(|case| case.setup.nodes).max();
     let mut text = String::from("{\n \"rack\": ");
-    text += &strings(control::rack_commands(Setup::default().nodes));
+    text += &strings(control::rack_commands(nodes.unwrap_or_default()));
     let _ = write!(
         text,
         ",\n \"freeze\": {:?},\n \"cases\": [",
         control::FREEZE
     );
-    let possible = cases.iter().filter(|case| case.prefix.is_some());
-    for (nth, case) in possible.enumerate() {
+    for (nth, case) in possible.into_iter().enumerate() {
         text.push_str(if nth == 0 { "\n" } else { ",\n" });
         one(&mut text, case);
     }

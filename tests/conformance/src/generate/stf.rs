@@ -9,9 +9,10 @@ use std::fmt::Write;
 /// Packets all come in by one port: between several, STF does not say which comes first.
 const INPUT: u16 = 70;
 
-/// Whether STF can say it: registers are brought about by packets, and nobody freezes the switch in between.
+/// Whether STF can say it: registers are brought about by packets, nobody freezes the switch in between, and every node
+/// is behind a port of its own, as the program in P4 takes them.
 pub fn can_say(case: &Case) -> bool {
-    case.prefix.is_some() && !case.frozen
+    case.prefix.is_some() && !case.frozen && !case.setup.shares_ports()
 }
 
 /// A case as a file.

@@ -116,7 +116,7 @@ impl Locks {
         Header {
             sender,
             status: self.status(),
-            copyset: Copyset(self.rng.u32(..1 << self.setup.nodes)),
+            copyset: Copyset(self.rng.u32(..) & u32::MAX >> (MAX_NODES as u16 - self.setup.nodes)),
             offset: self.rng.u32(..MAX_NODES as u32),
             reason: Reason::from_byte(self.rng.u8(..10)).unwrap_or(Reason::None),
             incarnation: self.rng.u32(..),

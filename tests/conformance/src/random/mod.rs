@@ -8,11 +8,20 @@ mod traffic;
 
 use crate::{Case, Reference, Setup, Step};
 use locks::Locks;
+use rackmem_proto::wire::MAX_NODES;
 use traffic::Traffic;
 
 /// A sequence of `packets` packets. The same seed gives the same sequence.
 pub fn sequence(seed: u64, packets: usize) -> Case {
+    // Most racks are small, so that packets meet; one in eight has its nodes behind two ports, and one is large.
+    let (nodes, ports) = match seed % 8 {
+        6 => (Setup::default().nodes, Some(2)),
+        7 => (MAX_NODES as u16, None),
+        _ => (Setup::default().nodes, None),
+    };
     let setup = Setup {
+        nodes,
+        ports,
         seed: (seed as u32).wrapping_mul(0x9e37_79b9),
         shadow: (!seed.is_multiple_of(4)).then_some((seed % 4) as u16),
         ..Setup::default()

@@ -8,6 +8,7 @@ mod lock;
 mod lock_directory;
 mod migration;
 mod owner;
+mod ports;
 mod provider;
 mod score;
 mod tables;
@@ -83,6 +84,11 @@ pub const TOPICS: &[Topic] = &[
         name: "lock-directory",
         about: "GCP's directory of locks: its table, versions, the next holder, and locks that come to the switch",
         scenarios: lock_directory::all,
+    },
+    Topic {
+        name: "ports",
+        about: "Multicasts to several nodes behind one port, and in a rack of 32 nodes",
+        scenarios: ports::all,
     },
     Topic {
         name: "fences",

@@ -150,6 +150,7 @@ fn setup(words: &str) -> Result<Setup, String> {
             "requesters" => setup.requesters = small?,
             "seed" => setup.seed = number,
             "shadow" => setup.shadow = Some(small?),
+            "ports" => setup.ports = Some(small?),
             _ => return Err(bad()),
         }
     }

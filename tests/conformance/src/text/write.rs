@@ -51,11 +51,13 @@ fn setup(setup: &Setup) -> String {
         shadow,
         lock_ways,
         lock_sets,
+        ports,
     } = setup;
     let shadow = shadow.map_or("none".into(), |node| node.to_string());
+    let ports = ports.map_or(String::new(), |ports| format!(" ports={ports}"));
     format!(
         "epoch={epoch} ways={ways} sets={sets} nodes={nodes} requesters={requesters} seed={seed} shadow={shadow} \
-         locks={lock_ways}x{lock_sets}"
+         locks={lock_ways}x{lock_sets}{ports}"
     )
 }
 

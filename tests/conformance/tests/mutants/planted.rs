@@ -12,6 +12,8 @@ pub type Before = dyn Fn(&mut SwitchProgram, &mut Header) -> bool;
 /// Done to what comes out and to the registers; the first program is how they were.
 pub type After = dyn Fn(&SwitchProgram, &mut SwitchProgram, &Header, &mut Vec<(Port, Header)>);
 
+/// Done to what comes out, in a rack that is wired like this.
+pub type ByPort = dyn Fn(&Setup, &mut Vec<(Port, Header)>);
 /// The same for packets about locks and their directory.
 pub type BeforeLock = dyn Fn(&mut LockProgram, &mut Header) -> bool;
 /// Likewise.
@@ -27,6 +29,7 @@ pub enum Hook {
     After(Rc<After>),
     BeforeLock(Rc<BeforeLock>),
     AfterLock(Rc<AfterLock>),
+    Ports(Rc<ByPort>),
 }
 
 /// A planted difference.
@@ -126,6 +129,7 @@ impl Implementation for Planted {
             Hook::AfterLock(change) if of_locks => {
                 change(before.locks(), self.rust.locks_mut(), &header, &mut sent);
             }
+            Hook::Ports(change) => change(&self.setup, &mut sent),
             _ => return Ok(reply),
         }
         let packet = |(port, header): (Port, Header)| Sent {

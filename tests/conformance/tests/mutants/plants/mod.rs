@@ -3,6 +3,7 @@
 mod lock_directory;
 mod locks;
 mod parser;
+mod ports;
 mod tables;
 mod unlocks;
 
@@ -25,6 +26,7 @@ pub fn plants() -> Vec<Plant> {
     plants.extend(unlocks::moves());
     plants.extend(lock_directory::requests());
     plants.extend(lock_directory::packets());
+    plants.extend(ports::ports());
     plants
 }
 
