@@ -54,6 +54,8 @@ mod requester;
 mod shared;
 mod standing;
 mod switch;
+#[cfg(test)]
+mod unlocking;
 pub mod view;
 mod wires;
 

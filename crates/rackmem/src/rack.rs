@@ -179,6 +179,15 @@ impl Rack {
     }
 
     pub(crate) fn inline(count: usize, settings: &Settings) -> Result<Rack> {
+        Rack::inline_between(count, settings, |handler| handler)
+    }
+
+    /// The same with something put before every agent and the switch.
+    pub(crate) fn inline_between(
+        count: usize,
+        settings: &Settings,
+        before: impl Fn(Arc<dyn Handler>) -> Arc<dyn Handler>,
+    ) -> Result<Rack> {
         if settings.extras.faults.is_some() {
             return Err(Error::Config(
                 "faults need a fabric that is a network, shm or UDP: where packets are calls, nobody sends them again"
@@ -197,13 +206,15 @@ impl Rack {
         for id in 0..count {
             let agents = Arc::new(agents(id as NodeId, settings, false, MAX_BODY, &view));
             let end = End::Node(id as NodeId);
-            handlers.push(rack.wires.handler(end, agents.clone()));
+            handlers.push(before(rack.wires.handler(end, agents.clone())));
             let (wires, wrap) = (wires.clone(), rack.wires.ports(id as NodeId));
             let open: OpenPort =
                 Box::new(move || Ok(wrap(Box::new(InlinePort::new(wires.clone())))));
             rack.add_node(id as NodeId, count, agents, open, false, settings);
         }
-        let plugged = switch.clone().map(|s| rack.wires.handler(End::Switch, s));
+        let plugged = switch
+            .clone()
+            .map(|s| before(rack.wires.handler(End::Switch, s)));
         wires.plug(plugged, handlers.clone());
         if switch.is_some() {
             rack.keep_migrating(settings.migration.period, wires, handlers)?;
