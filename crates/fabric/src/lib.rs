@@ -19,6 +19,7 @@ mod late;
 mod pcap;
 mod poll;
 mod service;
+mod serving;
 pub mod shm;
 mod stats;
 mod trace;

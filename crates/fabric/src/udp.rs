@@ -7,6 +7,7 @@
 use crate::body::{append, as_body};
 use crate::poll::{SPIN, TICK, receive, receive_within};
 use crate::service::Service;
+use crate::serving::serve_until;
 use crate::{Body, Counters, Handler, Net, Nobody, Port, Receiver};
 use rackmem_wire::{Dest, HEADER_LEN, Header, MAX_BODY, NodeId, decode, encode, segment_len};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -177,28 +178,22 @@ pub fn serve(
 
 fn answer(sender: &Sender, handler: &dyn Handler, stop: &AtomicBool) {
     let mut packet = vec![0; HEADER_LEN + MAX_BODY + 1];
-    let mut last_tick = std::time::Instant::now();
-    let mut spin = Duration::ZERO;
-    while !stop.load(Relaxed) {
-        if let Some(len) = receive(&sender.socket, &mut packet, spin) {
-            spin = SPIN;
-            match decode(&packet[..len]) {
-                Ok((header, body)) => {
-                    sender.counters.received.fetch_add(1, Relaxed);
-                    handler.handle(sender, &header, as_body(body), &mut Nobody);
-                }
-                Err(_) => {
-                    sender.counters.malformed.fetch_add(1, Relaxed);
-                }
+    let take = |spin| {
+        let Some(len) = receive(&sender.socket, &mut packet, spin) else {
+            return false;
+        };
+        match decode(&packet[..len]) {
+            Ok((header, body)) => {
+                sender.counters.received.fetch_add(1, Relaxed);
+                handler.handle(sender, &header, as_body(body), &mut Nobody);
             }
-        } else {
-            spin = Duration::ZERO;
+            Err(_) => {
+                sender.counters.malformed.fetch_add(1, Relaxed);
+            }
         }
-        if last_tick.elapsed() >= TICK {
-            last_tick = std::time::Instant::now();
-            handler.tick(sender);
-        }
-    }
+        true
+    };
+    serve_until(stop, take, || handler.tick(sender));
 }
 
 /// A requester's socket.

@@ -142,6 +142,57 @@ fn a_lock_is_placed_once_however_often_it_is_asked_for() {
     assert_eq!(switch.entry(Tag(0x1000)), None);
 }
 
+#[test]
+fn the_first_request_of_an_epoch_decides_who_serves_a_lock() {
+    let mut home = LockDirectory::new(0, EPOCH);
+    let tags: Vec<Tag> = (0..1000).map(|n| Tag(n << 12)).collect();
+    assert!(tags.iter().all(|tag| home.create(*tag)));
+    let undecided = |home: &LockDirectory| {
+        let places = tags.iter().map(|tag| home.entry(*tag).unwrap().1);
+        places.filter(|p| *p == LockPlace::Undecided).count()
+    };
+    let mut dice = Dice(1);
+    let mut request = |tag: Tag, kind: Kind| {
+        let mut header = packet(&mut dice, &[kind], 1);
+        (header.tag, header.status) = (tag, GlobalStatus::Shared);
+        header
+    };
+    for epoch in [EPOCH, EPOCH + 1] {
+        home.enter_epoch(epoch, Copyset(1), false, |_, _| (), |_| None);
+        assert_eq!(undecided(&home), 1000, "an epoch asks for nothing");
+        let mut first = request(tags[5], Kind::Acquire);
+        first.epoch = epoch;
+        // The question, and the request behind it.
+        let sent: Vec<(Dest, Kind)> = home
+            .handle_or_place(&first)
+            .iter()
+            .map(|output| (output.to, output.header.kind))
+            .collect();
+        let both = [(Dest::Switch, Kind::Place), (Dest::Switch, Kind::Acquire)];
+        assert_eq!(sent, both);
+        assert_eq!(home.entry(tags[5]).unwrap().1, LockPlace::Placing);
+        assert!(home.handle_or_place(&first).is_empty(), "and never again");
+        assert_eq!(undecided(&home), 999);
+        // The switch has no room: the request comes back, and is served here from now on.
+        let mut full = first.answer(Kind::PlaceAck, NodeId::MAX);
+        full.reason = Reason::Full;
+        assert!(home.handle_or_place(&full).is_empty());
+        let served = home.handle_or_place(&first);
+        assert_eq!(served.iter().next().unwrap().header.kind, Kind::Wait);
+        let mut outputs = Outputs::default();
+        home.place(tags[5], &mut outputs);
+        assert!(outputs.is_empty(), "decided is decided");
+        // Without a switch there is nobody to ask.
+        let mut other = request(tags[6], Kind::Acquire);
+        other.epoch = epoch;
+        assert_eq!(
+            home.handle(&other).iter().next().unwrap().header.kind,
+            Kind::Wait
+        );
+        assert_eq!(home.entry(tags[6]).unwrap().1, LockPlace::Here);
+    }
+}
+
 fn blade(node: NodeId) -> Blade {
     let mut blade = Blade::new(BladeConfig {
         node,

@@ -4,14 +4,14 @@ use super::hub::Member;
 use super::receiving::Receiving;
 use super::sender::Sender;
 use crate::body::as_body;
-use crate::poll::{SPIN, TICK};
+use crate::poll::TICK;
 use crate::service::Service;
+use crate::serving::serve_until;
 use crate::{Body, Counters, Handler, Net, Nobody, Receiver};
 use rackmem_wire::{Dest, Header, decode};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
 
 /// The numbers of a member's senders that are no ports.
 pub(super) const SERVING: usize = 0;
@@ -46,28 +46,22 @@ fn answer(
     counters: &Counters,
     stop: &AtomicBool,
 ) {
-    let mut last_tick = Instant::now();
-    let mut spin = Duration::ZERO;
-    while !stop.load(Relaxed) {
-        if let Some(packet) = receiving.wait(spin, TICK) {
-            spin = SPIN;
-            match decode(packet) {
-                Ok((header, body)) => {
-                    counters.received.fetch_add(1, Relaxed);
-                    handler.handle(sender, &header, as_body(body), &mut Nobody);
-                }
-                Err(_) => {
-                    counters.malformed.fetch_add(1, Relaxed);
-                }
+    let take = |spin| {
+        let Some(packet) = receiving.wait(spin, TICK) else {
+            return false;
+        };
+        match decode(packet) {
+            Ok((header, body)) => {
+                counters.received.fetch_add(1, Relaxed);
+                handler.handle(sender, &header, as_body(body), &mut Nobody);
             }
-        } else {
-            spin = Duration::ZERO;
+            Err(_) => {
+                counters.malformed.fetch_add(1, Relaxed);
+            }
         }
-        if last_tick.elapsed() >= TICK {
-            last_tick = Instant::now();
-            handler.tick(sender);
-        }
-    }
+        true
+    };
+    serve_until(stop, take, || handler.tick(sender));
 }
 
 /// An end that only sends: for packets that were held back. A member has one.

@@ -142,6 +142,11 @@ impl Blade {
         }
     }
 
+    /// Whether requests go to a switch first.
+    pub fn has_switch(&self) -> bool {
+        self.config.switch
+    }
+
     /// A lock, to look at.
     pub fn lock(&self, tag: Tag) -> Option<&Lock> {
         self.locks.get(&tag)

@@ -1,7 +1,9 @@
 //! The directory of the locks that live at a home: it serves them itself, or has placed them at the switch.
 //!
-//! A lock's place is decided once in an epoch: the switch takes it or is full, and neither changes. So a late copy of
-//! anything about it finds what it found before, and there is no migration to make safe.
+//! A lock's place is decided once in an epoch, by the first request for it: the switch takes it or is full, and neither
+//! changes. So a late copy of anything about it finds what it found before, and there is no migration to make safe. A lock
+//! that only its home uses is never placed; a new epoch asks for nothing, however many locks there are, and placements under way
+//! are as many as requests.
 
 use super::entry::Entry;
 use super::settle::Report;
@@ -15,6 +17,8 @@ use alloc::collections::BTreeMap;
 /// Who serves a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LockPlace {
+    /// Its home, until the first request of this epoch.
+    Undecided,
     /// Its home.
     Here,
     /// The switch has been asked: nobody serves it until it answers.
@@ -56,20 +60,19 @@ impl LockDirectory {
         }
         let slot = Slot {
             entry: Entry::new(self.node, self.epoch),
-            place: LockPlace::Here,
+            place: LockPlace::Undecided,
         };
         self.slots.insert(tag, slot);
         true
     }
 
     /// Asks the switch to serve a lock, as often as it is called; from the first time on nobody serves it until the switch
-    /// has answered. Nothing when that is decided, or when the lock has been used in this epoch.
+    /// has answered. Nothing when that is decided.
     pub fn place(&mut self, tag: Tag, outputs: &mut Outputs) {
         let Some(slot) = self.slots.get_mut(&tag) else {
             return;
         };
-        let fresh = slot.entry.state.version == super::first(self.epoch);
-        if slot.place == LockPlace::Switch || !fresh {
+        if !matches!(slot.place, LockPlace::Undecided | LockPlace::Placing) {
             return;
         }
         slot.place = LockPlace::Placing;
@@ -93,7 +96,21 @@ impl LockDirectory {
         ));
     }
 
-    /// Takes a request, or the switch's answer.
+    /// Takes a request in a rack with a switch, or the switch's answer. The first request of an epoch goes to the switch,
+    /// behind the question whether it serves the lock; if the switch has no room, the request comes back.
+    pub fn handle_or_place(&mut self, header: &Header) -> Outputs {
+        let slot = self.slots.get(&header.tag);
+        let undecided = slot.is_some_and(|slot| slot.place == LockPlace::Undecided);
+        if !undecided || header.kind != Kind::Acquire || header.epoch != self.epoch {
+            return self.handle(header);
+        }
+        let mut outputs = Outputs::default();
+        self.place(header.tag, &mut outputs);
+        outputs.push(Output::new(Dest::Switch, *header));
+        outputs
+    }
+
+    /// Takes a request where this home serves whatever it has not placed, or the switch's answer.
     pub fn handle(&mut self, header: &Header) -> Outputs {
         let mut outputs = Outputs::default();
         let slot = match self.slots.get_mut(&header.tag) {
@@ -104,7 +121,8 @@ impl LockDirectory {
             }
         };
         match (header.kind, slot.place) {
-            (Kind::Acquire | Kind::Release, LockPlace::Here) => {
+            (Kind::Acquire | Kind::Release, LockPlace::Here | LockPlace::Undecided) => {
+                slot.place = LockPlace::Here;
                 if let Some(output) = slot.entry.handle(header, self.node) {
                     outputs.push(output);
                 }
@@ -148,14 +166,14 @@ impl LockDirectory {
         self.epoch = epoch;
         for (tag, slot) in &mut self.slots {
             let before = match slot.place {
-                LockPlace::Here => Some(slot.entry),
+                LockPlace::Here | LockPlace::Undecided => Some(slot.entry),
                 // It may have taken the lock: its word counts, and without it nobody's.
                 LockPlace::Placing | LockPlace::Switch => switch(*tag),
             };
             let mut told = alloc::vec::Vec::new();
             reports(*tag, &mut |node, report| told.push((node, report)));
             slot.entry = settle(&told, before, live, died, self.node, epoch);
-            slot.place = LockPlace::Here;
+            slot.place = LockPlace::Undecided;
         }
     }
 }

@@ -320,7 +320,7 @@ impl State {
     /// A packet has come.
     pub fn packet(&mut self, cell: &Cell, came: &Came<'_>, out: &mut Outbox) {
         let mut turn = Turn::new(cell, out);
-        self.pace.rest();
+        self.pace.hurry();
         self.take(came, &mut turn);
         self.settle_here(&mut turn);
     }
@@ -331,20 +331,8 @@ impl State {
         place.is_some_and(|(_, place)| place == LockPlace::Placing)
     }
 
-    /// Its home has just heard of it for the first time, by a request. While the switch is asked to serve it nobody does, so the
-    /// request goes there, behind the question; if the switch has no room, it comes back.
-    pub fn begin(&mut self, cell: &Cell, came: &Came<'_>, switch: bool, out: &mut Outbox) {
-        if switch {
-            self.place(cell, out);
-        }
-        match self.placing(cell) {
-            true => out.packet(Dest::Switch, *came.header, Payload::None),
-            false => self.packet(cell, came, out),
-        }
-    }
-
-    /// Asks the switch to serve the lock, until it has answered.
-    pub fn place(&mut self, cell: &Cell, out: &mut Outbox) {
+    /// Asks the switch once more to serve the lock.
+    fn place(&mut self, cell: &Cell, out: &mut Outbox) {
         let mut outputs = Outputs::default();
         if let Some(directory) = &mut self.directory {
             directory.place(cell.tag, &mut outputs);
@@ -381,7 +369,11 @@ impl State {
             _ => {}
         }
         if header.kind.asks_directory() {
-            let outputs = self.directory.as_mut().map(|d| d.handle(header));
+            let switch = self.blade.has_switch();
+            let outputs = self.directory.as_mut().map(|home| match switch {
+                true => home.handle_or_place(header),
+                false => home.handle(header),
+            });
             for (to, header) in outputs
                 .iter()
                 .flat_map(|o| o.iter().flat_map(|o| o.copies()))

@@ -89,11 +89,8 @@ impl State {
     }
 
     /// All directories are made: asks for what threads wait for.
-    fn resume(&mut self, cell: &Cell, switch: bool, out: &mut Outbox) {
+    fn resume(&mut self, cell: &Cell, out: &mut Outbox) {
         self.report = None;
-        if switch {
-            self.place(cell, out);
-        }
         let mut steps = Steps::new();
         self.blade.resume(cell.tag, &mut steps);
         self.follow(cell, steps, out);
@@ -173,8 +170,7 @@ impl Locks {
     /// The rack goes on.
     pub fn resume(&self, net: &dyn Net) {
         for cell in self.all() {
-            let switch = self.standing.switch();
-            let out = self.turn(&cell, |state, out| state.resume(&cell, switch, out));
+            let out = self.turn(&cell, |state, out| state.resume(&cell, out));
             self.send(out, net, &mut Nobody);
         }
     }

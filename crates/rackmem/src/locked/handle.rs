@@ -51,7 +51,6 @@ impl Handle {
         let cell = locks(node).open(Tag(addr), what.len, |cell| fill(cell.words()))?;
         let node = node.clone();
         let handle = Handle { node, cell };
-        handle.send(locks(&handle.node).place(&handle.cell));
         what.write(&handle.node, addr)?;
         Ok(handle)
     }
@@ -91,13 +90,9 @@ impl Handle {
 
     /// A lock that nobody makes: one of an array for which there is room.
     pub fn implicit(node: &Node, tag: Tag, len: usize) -> Result<Self> {
-        let (cell, first) = locks(node).open_as(tag, len, Origin::Array, |_| ())?;
+        let cell = locks(node).open_as(tag, len, Origin::Array, |_| ())?;
         let node = node.clone();
-        let handle = Handle { node, cell };
-        if first {
-            handle.send(locks(&handle.node).place(&handle.cell));
-        }
-        Ok(handle)
+        Ok(Handle { node, cell })
     }
 
     /// The lock of this name, made by whoever asks first, with its home there.

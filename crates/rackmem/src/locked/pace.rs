@@ -23,6 +23,15 @@ impl Pace {
             .get_or_insert_with(|| (FIRST, Instant::now() + FIRST));
     }
 
+    /// A packet has come: what is to come is asked for as after the first pause, and never later than it was to be. Packets that
+    /// keep coming and bring nothing do not put it off.
+    pub fn hurry(&mut self) {
+        if let Some((pause, end)) = &mut self.waits {
+            *end = (*end).min(Instant::now() + FIRST);
+            *pause = FIRST;
+        }
+    }
+
     /// Nothing is to come.
     pub fn rest(&mut self) {
         self.waits = None;
@@ -53,6 +62,19 @@ mod tests {
         pace.begin();
         pace.rest();
         assert!(!pace.due());
+    }
+
+    #[test]
+    fn packets_that_keep_coming_do_not_put_off_asking_again() {
+        let mut pace = Pace::default();
+        pace.begin();
+        let (_, first) = pace.waits.unwrap();
+        (0..10).for_each(|_| pace.hurry());
+        assert_eq!(pace.waits.unwrap().1, first);
+        pace.waits = Some((LONGEST, first + LONGEST));
+        pace.hurry();
+        let (pause, end) = pace.waits.unwrap();
+        assert!(pause == FIRST && end < first + LONGEST);
     }
 
     #[test]

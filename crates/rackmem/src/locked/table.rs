@@ -10,7 +10,7 @@ use rackmem_proto::gcp::{
     Blade, BladeConfig, BladeCounters, Entry, LockDirectory, MAX_LOCKED, Region, Regions, Report,
 };
 use rackmem_proto::wire::{Header, Kind, NodeId, Tag};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -20,6 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 pub(super) const MAX_LOCKS: usize = 1 << 21;
 /// How often threads of a node enter one after the other while another node waits, beside the first of them.
 const COHORT: u8 = 16;
+/// Locks that one tick looks at, to ask again for what has not come; the others have their turn in the next ones.
+const LOCKS_A_TICK: usize = 512;
 /// Independent parts of the table.
 const SHARDS: usize = 64;
 
@@ -77,8 +79,8 @@ pub(crate) struct Locks {
     pub(super) arrays: Arrays,
     /// Bytes of addresses that an incarnation of a node has.
     span: u64,
-    /// Those with something under way that may have to be asked for again.
-    busy: Mutex<Vec<Arc<Cell>>>,
+    /// Those with something under way that may have to be asked for again, in turn.
+    busy: Mutex<VecDeque<Arc<Cell>>>,
     dropped: AtomicU64,
 }
 
@@ -126,19 +128,19 @@ impl Locks {
     /// The lock of this address, which protects `len` bytes, known here from now on; at its home it is made if it is not
     /// there, with what `fill` puts into it.
     pub fn open(&self, tag: Tag, len: usize, fill: impl FnOnce(&Cell)) -> Result<Arc<Cell>> {
-        Ok(self.open_as(tag, len, Origin::Made, fill)?.0)
+        self.open_as(tag, len, Origin::Made, fill)
     }
 
-    /// The same. Says whether it was not known before.
+    /// The same, of any origin.
     pub(super) fn open_as(
         &self,
         tag: Tag,
         len: usize,
         origin: Origin,
         fill: impl FnOnce(&Cell),
-    ) -> Result<(Arc<Cell>, bool)> {
+    ) -> Result<Arc<Cell>> {
         if let Some(cell) = self.find(tag) {
-            return Ok((cell, false));
+            return Ok(cell);
         }
         let bad = || Error::BadRange {
             addr: tag.0,
@@ -156,7 +158,7 @@ impl Locks {
         let cells = self.shard(tag).write();
         let mut cells = cells.unwrap_or_else(PoisonError::into_inner);
         if let Some(other) = cells.get(&tag) {
-            return Ok((other.clone(), false));
+            return Ok(other.clone());
         }
         if origin != Origin::Array {
             self.claim(1)?;
@@ -166,7 +168,7 @@ impl Locks {
         let cell = Arc::new(self.cell(tag, (len, origin != Origin::Made), regions, epoch));
         fill(&cell);
         cells.insert(tag, cell.clone());
-        Ok((cell, true))
+        Ok(cell)
     }
 
     /// Room for so many more.
@@ -179,7 +181,7 @@ impl Locks {
     }
 
     /// A lock that nobody makes, if this is a request for one at its home. Dropped when there is no room; whoever asks waits.
-    fn hear_of(&self, header: &Header) -> Option<(Arc<Cell>, bool)> {
+    fn hear_of(&self, header: &Header) -> Option<Arc<Cell>> {
         let (tag, len) = (header.tag, header.offset as usize);
         let named = header.kind == Kind::Acquire && tag.home() == self.me && len != 0;
         if !named || !tag.0.is_multiple_of(16) || !self.is_current(tag) {
@@ -219,7 +221,7 @@ impl Locks {
         let keep = self.end_of_turn(cell, &mut state);
         drop(state);
         if keep {
-            self.busy().push(cell.clone());
+            self.busy().push_back(cell.clone());
         }
         out
     }
@@ -243,7 +245,7 @@ impl Locks {
         !std::mem::replace(&mut state.pace.kept, true)
     }
 
-    fn busy(&self) -> MutexGuard<'_, Vec<Arc<Cell>>> {
+    fn busy(&self) -> MutexGuard<'_, VecDeque<Arc<Cell>>> {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -254,47 +256,37 @@ impl Locks {
 
     /// A packet about a lock.
     pub fn packet(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver) {
-        let known = self.find(header.tag).map(|cell| (cell, false));
-        let Some((cell, first)) = known.or_else(|| self.hear_of(header)) else {
+        let known = self.find(header.tag);
+        let Some(cell) = known.or_else(|| self.hear_of(header)) else {
             self.dropped.fetch_add(1, Relaxed);
             return;
         };
         let came = Came { header, body };
-        let out = self.turn(&cell, |state, out| match (state.over, first) {
-            (true, _) => {}
-            (false, true) => state.begin(&cell, &came, self.standing.switch(), out),
-            (false, false) => state.packet(&cell, &came, out),
+        let out = self.turn(&cell, |state, out| {
+            if !state.over {
+                state.packet(&cell, &came, out);
+            }
         });
         self.send(out, net, reply);
     }
 
-    /// Asks again for what has not come in time.
+    /// Asks again for what has not come in time, for a bounded number of locks a tick.
     pub fn tick(&self, net: &dyn Net) {
-        if self.busy().is_empty() {
-            return;
-        }
-        let mut cells = std::mem::take(&mut *self.busy());
-        cells.retain(|cell| {
-            let keep = self.look(cell, |state| {
-                state.pace.kept = state.busy(cell);
+        let turns = self.busy().len().min(LOCKS_A_TICK);
+        for _ in 0..turns {
+            let Some(cell) = self.busy().pop_front() else {
+                return;
+            };
+            let keep = self.look(&cell, |state| {
+                state.pace.kept = state.busy(&cell);
                 state.pace.kept
             });
             if keep {
-                let out = self.again(cell);
+                let out = self.again(&cell);
                 self.send(out, net, &mut Nobody);
+                self.busy().push_back(cell);
             }
-            keep
-        });
-        self.busy().append(&mut cells);
-    }
-
-    /// The switch may serve a lock that has been made here, if there is one.
-    pub(super) fn place(&self, cell: &Arc<Cell>) -> Outbox {
-        self.turn(cell, |state, out| {
-            if self.standing.switch() {
-                state.place(cell, out);
-            }
-        })
+        }
     }
 
     /// Asks again for what has not come to one lock in time.

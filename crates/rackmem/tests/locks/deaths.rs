@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 /// A rack of members that can die.
-struct Cluster {
-    config: Config,
+pub struct Cluster {
+    pub config: Config,
     folder: PathBuf,
 }
 
 impl Cluster {
-    fn new(name: &str, fabric: &str) -> Cluster {
+    pub fn new(name: &str, fabric: &str) -> Cluster {
         let name = format!("rackmem-locks-{name}-{fabric}-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&folder);
@@ -39,7 +39,7 @@ impl Cluster {
         }
     }
 
-    fn start(&self) -> (Rack, [Rack; 3]) {
+    pub fn start(&self) -> (Rack, [Rack; 3]) {
         let switch = Rack::serve_switch(&self.config).unwrap();
         (switch, [0, 1, 2].map(|id| self.node(id)))
     }

@@ -3,6 +3,7 @@
 mod api;
 mod array;
 mod condvar;
+mod crowd;
 mod deaths;
 mod exclusion;
 mod history;

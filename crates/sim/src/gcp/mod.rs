@@ -20,6 +20,7 @@
 
 mod canon;
 mod catalogue;
+mod crowd;
 mod host;
 mod moves;
 mod mutation;
@@ -31,6 +32,7 @@ mod walk;
 mod world;
 
 pub use catalogue::SCENARIOS;
+pub use crowd::{Crowd, CrowdOutcome, crowd};
 pub use mutation::Mutation;
 pub use oracle::Complaint;
 pub use scenario::{Budget, Failure, Place, Scenario};

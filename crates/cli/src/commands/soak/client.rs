@@ -37,11 +37,27 @@ impl Client {
 
     /// Sends a command and waits for its answer. After an error the connection is of no use any more.
     pub fn call(&mut self, words: &[&str]) -> io::Result<Answer> {
-        let mut request = format!("*{}\r\n", words.len());
-        for word in words {
-            request.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+        self.send([words])?;
+        self.answer()
+    }
+
+    /// Sends commands, whose answers [`Client::answer`] gives one by one.
+    pub fn send<'a>(
+        &mut self,
+        commands: impl IntoIterator<Item = &'a [&'a str]>,
+    ) -> io::Result<()> {
+        let mut request = String::new();
+        for words in commands {
+            request.push_str(&format!("*{}\r\n", words.len()));
+            for word in words {
+                request.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+            }
         }
-        self.stream.get_mut().write_all(request.as_bytes())?;
+        self.stream.get_mut().write_all(request.as_bytes())
+    }
+
+    /// Waits for the next answer.
+    pub fn answer(&mut self) -> io::Result<Answer> {
         let mut line = String::new();
         if self.stream.read_line(&mut line)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());

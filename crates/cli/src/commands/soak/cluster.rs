@@ -25,7 +25,14 @@ const STEP: Duration = Duration::from_millis(50);
 const MEMORY: u64 = 256 << 20;
 const CACHE: u64 = 16 << 20;
 /// Few buckets, so that keys share them.
-const BUCKETS: &str = "64";
+const BUCKETS: usize = 64;
+/// Bytes of memory that many keys need beside: a value too long for its page, most of the time none.
+const A_KEY: u64 = 2048;
+
+/// Buckets of a store for so many keys: some keys to each, as a user would have it.
+fn buckets(keys: usize) -> usize {
+    (keys / 2).next_power_of_two().max(BUCKETS)
+}
 
 /// What kind of rack.
 #[derive(Clone, Debug)]
@@ -35,6 +42,8 @@ pub struct Plan {
     pub fabric: &'static str,
     pub etcd: bool,
     pub lease_ms: u64,
+    /// Keys of the store.
+    pub keys: usize,
     /// Shares of packets to lose and to hold back.
     pub loss: f64,
     pub delay: f64,
@@ -238,11 +247,12 @@ impl Cluster {
             .map(|socket| Ok(format!("\"{}\"", socket.local_addr()?)))
             .collect::<std::io::Result<_>>()?;
         let mut text = format!(
-            "nodes = [{}]\nfabric = \"{}\"\nmembership = \"{membership}\"\nlease_ms = {}\nmemory = {MEMORY}\ncache = {CACHE}\n\
+            "nodes = [{}]\nfabric = \"{}\"\nmembership = \"{membership}\"\nlease_ms = {}\nmemory = {}\ncache = {CACHE}\n\
              patience_ms = 20000\n",
             ports[1..].join(", "),
             plan.fabric,
-            plan.lease_ms
+            plan.lease_ms,
+            MEMORY + plan.keys as u64 * A_KEY
         );
         if plan.switch {
             text.push_str(&format!("switch = {}\n", ports[0]));
@@ -268,6 +278,7 @@ impl Cluster {
     pub fn restart(&mut self, switch: bool, nodes: &[usize], stop: &Stop) -> Result<bool> {
         let file = self.file();
         let file = file.to_string_lossy();
+        let buckets = buckets(self.plan.keys).to_string();
         if switch {
             self.switch = Some(Process::start(
                 &["switch", "--rack", &file],
@@ -282,7 +293,7 @@ impl Cluster {
             let args = match tell {
                 Some(_) => [&["node"], &join[..], &["--hold-locks"]].concat(),
                 None => {
-                    let serve = ["--listen", "127.0.0.1:0", "--buckets", BUCKETS];
+                    let serve = ["--listen", "127.0.0.1:0", "--buckets", &buckets];
                     [&["kv"], &join[..], &serve].concat()
                 }
             };

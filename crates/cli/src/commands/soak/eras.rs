@@ -3,10 +3,10 @@
 use super::client::Client;
 use super::cluster::Cluster;
 use super::judge::{Era, Values, judge};
-use super::load::{Counts, Load, perform};
+use super::load::{Counts, HOT, Load, stuffed, understood};
 use crate::failure::{Failure, Result};
 use crate::stop::Stop;
-use rackmem_sim::history::{Call, Recorder, Reply};
+use rackmem_sim::history::{Call, Full, Recorder, Reply};
 use rackmem_sim::linear::Verdict;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 const RECORDED: usize = 200_000;
 /// How long a rack may take to be whole again after its processes are back.
 const HEALED: Duration = Duration::from_secs(60);
+/// Commands under way at a time to one node, where nothing else is going on.
+const WINDOW: usize = 256;
 /// Between two looks.
 const STEP: Duration = Duration::from_millis(20);
 
@@ -62,8 +64,15 @@ pub struct Eras {
 }
 
 impl Eras {
-    pub fn new(cluster: Cluster, switch: bool, keys: usize, clients: usize, seed: u64) -> Self {
-        Eras {
+    /// A rack that is up. Many keys all have a value from the start; few are written soon enough.
+    pub fn new(
+        cluster: Cluster,
+        switch: bool,
+        keys: usize,
+        clients: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        let mut eras = Eras {
             cluster,
             switch,
             keys: (0..keys).map(|key| format!("key:{key}")).collect(),
@@ -72,7 +81,41 @@ impl Eras {
             values: Values::new(),
             totals: Totals::default(),
             number: 0,
+        };
+        if keys > HOT {
+            eras.fill()?;
         }
+        Ok(eras)
+    }
+
+    /// Gives every key a value, some by each node.
+    fn fill(&mut self) -> Result<()> {
+        let share = self.keys.len().div_ceil(self.cluster.addrs().len());
+        for (keys, &addr) in self.keys.chunks(share).zip(self.cluster.addrs()) {
+            let mut client = Client::connect(addr)?;
+            for keys in keys.chunks(WINDOW) {
+                let values: Vec<String> = keys.iter().map(|key| format!("0.{key}")).collect();
+                let stored: Vec<String> = values.iter().map(|v| stuffed(v, false)).collect();
+                let words = keys.iter().zip(&stored);
+                let words: Vec<_> = words.map(|(key, value)| ["SET", key, value]).collect();
+                client.send(words.iter().map(|words| &words[..]))?;
+                for (key, value) in keys.iter().zip(values) {
+                    let call = Call::Set { value };
+                    match (understood(&call, client.answer()?), call) {
+                        (Ok(Reply::Nil), Call::Set { value }) => {
+                            self.values.insert(key.clone(), value);
+                        }
+                        (other, _) => {
+                            return Err(Failure::new(
+                                format!("{key} could not be set before the first kill: {other:?}"),
+                                "fewer --keys need less memory",
+                            ));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     pub fn totals(&self) -> &Totals {
@@ -195,31 +238,35 @@ impl Eras {
         for (node, &addr) in self.cluster.addrs().iter().enumerate() {
             let mut client = Client::connect(addr)?;
             let mut log = recorder.client(u32::MAX / 2 + node as u32);
-            for key in &self.keys {
-                let Ok(ticket) = log.begin(key, Call::Get) else {
-                    continue;
-                };
-                match perform(&mut client, key, &Call::Get, false)? {
-                    Ok(reply) => {
-                        let value = match &reply {
-                            Reply::Text(value) => Some(value.clone()),
-                            _ => None,
-                        };
-                        log.ok(ticket, reply);
-                        if node == 0 {
-                            values.extend(value.map(|value| (key.clone(), value)));
-                        } else if values.get(key) != value.as_ref() {
-                            let first = values.get(key);
+            for keys in self.keys.chunks(WINDOW) {
+                let words: Vec<_> = keys.iter().map(|key| ["GET", key.as_str()]).collect();
+                // As many as there may be keys are recorded, so there is room for each.
+                let asked = keys.iter().map(|key| Ok((key, log.begin(key, Call::Get)?)));
+                let asked: std::result::Result<Vec<_>, Full> = asked.collect();
+                client.send(words.iter().map(|words| &words[..]))?;
+                for (key, ticket) in asked.map_err(std::io::Error::other)? {
+                    match understood(&Call::Get, client.answer()?) {
+                        Ok(reply) => {
+                            let value = match &reply {
+                                Reply::Text(value) => Some(value.clone()),
+                                _ => None,
+                            };
+                            log.ok(ticket, reply);
+                            if node == 0 {
+                                values.extend(value.map(|value| (key.clone(), value)));
+                            } else if values.get(key) != value.as_ref() {
+                                let first = values.get(key);
+                                disagreed = Some(format!(
+                                    "{key} is {first:?} at node 0, {value:?} at node {node}"
+                                ));
+                            }
+                        }
+                        Err(error) => {
+                            log.fail(ticket);
                             disagreed = Some(format!(
-                                "{key} is {first:?} at node 0, {value:?} at node {node}"
+                                "the rack is whole, and node {node} answers {key} with {error}"
                             ));
                         }
-                    }
-                    Err(error) => {
-                        log.fail(ticket);
-                        disagreed = Some(format!(
-                            "the rack is whole, and node {node} answers {key} with {error}"
-                        ));
                     }
                 }
             }

@@ -10,6 +10,8 @@ use std::time::Duration;
 const PAUSE: Duration = Duration::from_millis(40);
 /// Pause between operations, so that judging keeps up with recording.
 const BREATH: Duration = Duration::from_micros(300);
+/// Keys on which clients meet when there are more.
+pub const HOT: usize = 32;
 /// Bytes that make a value too long for its page.
 const LONG: usize = 1500;
 
@@ -52,7 +54,7 @@ impl Load<'_> {
                 }
                 continue;
             };
-            let key = &self.keys[self.random.usize(..self.keys.len())];
+            let key = &self.keys[self.pick()];
             let value = format!("{}.{}.{written}", self.era, self.number);
             let call = match self.random.u8(..100) {
                 0..50 => Call::Get,
@@ -69,6 +71,13 @@ impl Load<'_> {
                 Step::Full => return,
             }
         }
+    }
+
+    /// Any key; of many, every other time one of a few, or clients would hardly ever meet.
+    fn pick(&mut self) -> usize {
+        let all = self.keys.len();
+        let few = all > HOT && self.random.bool();
+        self.random.usize(..if few { HOT } else { all })
     }
 
     fn step(
@@ -129,19 +138,24 @@ pub fn perform(
         Call::Del => client.call(&["DEL", key])?,
         _ => client.call(&["GET", key])?,
     };
+    Ok(understood(call, answer))
+}
+
+/// What an answer says of an operation.
+pub fn understood(call: &Call, answer: Answer) -> Result<Reply, String> {
     let reply = match (call, answer) {
-        (_, Answer::Error(error)) => return Ok(Err(error)),
+        (_, Answer::Error(error)) => return Err(error),
         (Call::Set { .. }, Answer::Text(ok)) if ok == "OK" => Reply::Nil,
         (Call::Del, Answer::Int(done)) => Reply::Bool(done == 1),
         (Call::Get | Call::Swap { .. }, Answer::Nil) => Reply::Nil,
         (Call::Get | Call::Swap { .. }, Answer::Text(value)) => Reply::Text(unstuffed(value)),
         (_, answer) => Reply::Text(format!("not an answer: {answer:?}")),
     };
-    Ok(Ok(reply))
+    Ok(reply)
 }
 
 /// A value with something behind it to make it long.
-fn stuffed(value: &str, long: bool) -> String {
+pub fn stuffed(value: &str, long: bool) -> String {
     let len = if long { LONG } else { 0 };
     format!("{value}:{len}:{}", "x".repeat(len))
 }

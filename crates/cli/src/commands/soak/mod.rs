@@ -23,6 +23,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   rackmem soak                                       a minute of kills and restarts on this machine
   rackmem soak --seconds 600 --seed 7 --loss 0.01    ten minutes, and every hundredth packet is lost
+  rackmem soak --keys 100000 --kills 10              a directory that is larger than any queue
   rackmem soak --membership etcd --kills 10          members agree through an etcd of its own
   rackmem soak --fabric shm --kills 10               processes that share memory
   rackmem soak --locks --seconds 600                 threads of all nodes hold locks, and tell of it
@@ -85,9 +86,9 @@ pub struct SoakArgs {
     /// Clients of each node
     #[arg(long, value_name = "N", default_value_t = 2)]
     clients: usize,
-    /// Keys that they share
-    #[arg(long, value_name = "N", default_value_t = 32)]
-    keys: usize,
+    /// Keys that they share; of more than 32 all have a value from the start
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=150_000))]
+    keys: u64,
     /// Milliseconds after which a silent member is declared dead
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     lease_ms: u64,
@@ -113,6 +114,7 @@ pub fn run(args: &SoakArgs, json: bool) -> Result<Ended> {
         fabric: args.fabric.name(),
         etcd: args.membership == Membership::Etcd,
         lease_ms: args.lease_ms,
+        keys: args.keys as usize,
         loss: args.loss,
         delay: args.delay,
         locks: args.locks.then_some(teller),
@@ -147,10 +149,10 @@ pub fn run(args: &SoakArgs, json: bool) -> Result<Ended> {
     let mut eras = Eras::new(
         cluster,
         switch,
-        args.keys.max(1),
+        args.keys as usize,
         args.clients.max(1),
         args.seed,
-    );
+    )?;
     while !stop.requested()
         && began.elapsed() < Duration::from_secs(args.seconds)
         && eras.totals().kills < enough
