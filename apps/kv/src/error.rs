@@ -63,8 +63,8 @@ impl Error {
     /// than being full: a message that was not answered may have been heard.
     pub(crate) fn certain(&self) -> bool {
         let unclear = |error: &MemoryError| {
-            use MemoryError::{Lost, NodeLost, Other};
-            matches!(error, Other(_) | NodeLost(_) | Lost(_))
+            use MemoryError::{Fenced, Lost, NoLease, NodeLost, Other};
+            matches!(error, Other(_) | NodeLost(_) | Lost(_) | Fenced | NoLease)
         };
         !matches!(self, Self::Memory(error) if unclear(error))
     }
@@ -80,6 +80,8 @@ impl Error {
         match self {
             Self::Memory(MemoryError::OutOfMemory) => "OOM",
             error if error.is_node_lost() => "NODELOST",
+            // What clients of Redis know as "not this server, and not now".
+            Self::Memory(MemoryError::Fenced | MemoryError::NoLease) => "MASTERDOWN",
             _ => "ERR",
         }
     }
@@ -91,7 +93,12 @@ impl fmt::Display for Error {
             Self::Memory(MemoryError::OutOfMemory) => {
                 f.write_str("command not allowed: the rack's memory is full")
             }
-            Self::Memory(error @ (MemoryError::NodeLost(_) | MemoryError::Lost(_))) => error.fmt(f),
+            Self::Memory(
+                error @ (MemoryError::NodeLost(_)
+                | MemoryError::Lost(_)
+                | MemoryError::Fenced
+                | MemoryError::NoLease),
+            ) => error.fmt(f),
             Self::Memory(error) => write!(f, "memory: {error}"),
             Self::KeyTooLong { len, limit } => {
                 write!(f, "key of {len} bytes is too long, the limit is {limit}")

@@ -88,6 +88,12 @@ pub trait Memory: Clone + Send + Sync + 'static {
         Ok(())
     }
 
+    /// Returns when what was read and written so far may be told to clients: the rack has not gone on without this node
+    /// since. `Err` when it has, or nobody can say.
+    fn confirm(&self) -> Result<(), MemoryError> {
+        Ok(())
+    }
+
     /// Returns when what was written to a block before is in its home's memory, where the death of other nodes leaves it.
     fn publish(&self, _addr: u64) -> Result<(), MemoryError> {
         Ok(())
@@ -149,6 +155,10 @@ pub enum MemoryError {
     NodeLost(u16),
     /// What was last written here died with a node. The block's address, or one in it.
     Lost(u64),
+    /// The rack goes on without this node, for ever.
+    Fenced,
+    /// This node cannot show the rack that it is alive. It may pass.
+    NoLease,
     /// Anything else: a dead peer, a closed rack, a bad address.
     Other(Box<dyn std::error::Error + Send + Sync>),
 }
@@ -162,6 +172,12 @@ impl fmt::Display for MemoryError {
                 write!(f, "node {node} has died or left, and what it kept with it")
             }
             Self::Lost(addr) => write!(f, "what was last written at {addr:#x} died with a node"),
+            Self::Fenced => f.write_str(
+                "the rack has declared this node dead and goes on without it: ask another node",
+            ),
+            Self::NoLease => f.write_str(
+                "this node cannot show the rack that it is alive, and may not serve until it can: ask another node",
+            ),
             Self::Other(error) => error.fmt(f),
         }
     }

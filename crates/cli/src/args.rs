@@ -23,7 +23,8 @@ A rack of processes or machines, one terminal each, with the same rack.toml:
   rackmem kv --rack rack.toml --node 0 --listen 127.0.0.1:7379
   rackmem kv --rack rack.toml --node 1 --listen 127.0.0.1:7380
 
-Ctrl-C ends any of them and leaves nothing behind (exit code 130). Errors exit with 1, bad usage with 2.";
+Ctrl-C ends any of them and leaves nothing behind (exit code 130). Errors exit with 1, bad usage with 2,
+a process that its rack has declared dead and that does not rejoin with 3.";
 
 /// One coherent memory for a rack of machines
 #[derive(Debug, Parser)]

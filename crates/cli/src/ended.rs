@@ -7,6 +7,8 @@ pub enum Ended {
     Done,
     /// It was told to stop, and has put everything away.
     Interrupted,
+    /// The rack has declared it dead and goes on without it.
+    Fenced,
 }
 
 impl Ended {
@@ -15,6 +17,7 @@ impl Ended {
         match self {
             Ended::Done => 0,
             Ended::Interrupted => 130,
+            Ended::Fenced => 3,
         }
     }
 }

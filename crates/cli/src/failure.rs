@@ -49,6 +49,9 @@ fn next_step(error: &rackmem::Error) -> &'static str {
         Error::RegionMismatch { .. } => "use the settings that the first process used",
         Error::Kernel { code, .. } => without_the_kernel(code),
         Error::Membership(_) => "see `membership` in the file, and docs/membership.md",
+        Error::PlaceTaken { .. } => {
+            "end the process that has it (`ss -ulpn`, `fuser`), or choose another node number or address in the file"
+        }
         Error::Io(_) => "run `rackmem doctor`, which says what this machine lacks",
         _ => "run it again; if it stays, please report it with this text",
     }

@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod ended;
 mod failure;
+mod fence;
 mod figures;
 mod out;
 mod programs;

@@ -28,6 +28,15 @@ pub struct Watch<'a> {
     rebuilds: u64,
 }
 
+/// Why a watch is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Over {
+    /// The user wants the end.
+    Stopped,
+    /// The rack has declared this process dead.
+    Fenced,
+}
+
 impl<'a> Watch<'a> {
     /// From now on.
     pub fn new(rack: &'a Rack, json: bool) -> Self {
@@ -42,23 +51,28 @@ impl<'a> Watch<'a> {
         watch
     }
 
-    /// Watches until told to stop.
-    pub fn wait(&mut self, stop: &Stop) {
-        while stop.sleep(LOOK) {
-            self.look();
+    /// Watches until told to stop, or fenced.
+    pub fn wait(&mut self, stop: &Stop) -> Over {
+        loop {
+            if let Some(over) = self.sleep(Duration::MAX, stop) {
+                return over;
+            }
         }
     }
 
-    /// Watches for so long; `false` when told to stop before.
-    pub fn sleep(&mut self, time: Duration, stop: &Stop) -> bool {
-        let end = Instant::now() + time;
+    /// Watches for so long; says why when it is over before.
+    pub fn sleep(&mut self, time: Duration, stop: &Stop) -> Option<Over> {
+        let began = Instant::now();
         loop {
-            let left = end.saturating_duration_since(Instant::now());
+            if self.rack.is_fenced() {
+                return Some(Over::Fenced);
+            }
+            let left = time.saturating_sub(began.elapsed());
             if left.is_zero() {
-                return true;
+                return None;
             }
             if !stop.sleep(left.min(LOOK)) {
-                return false;
+                return Some(Over::Stopped);
             }
             self.look();
         }
@@ -66,9 +80,9 @@ impl<'a> Watch<'a> {
 
     /// Rebuilds, the last one's time, and the blocks of this node that are lost; none in a switch.
     fn rebuilt(&self) -> Option<(u64, Duration, u64)> {
-        let metrics = self.rack.metrics();
-        let node = metrics.nodes.first()?;
-        Some((node.rebuilds.done, node.rebuilds.last, node.home.lost))
+        let node = self.rack.nodes().first()?;
+        let rebuilds = node.rebuilds();
+        Some((rebuilds.done, rebuilds.last, node.blocks_lost()))
     }
 
     fn look(&mut self) {

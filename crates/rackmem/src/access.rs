@@ -11,7 +11,7 @@ use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::{Kind, Reason, Tag};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 /// How long an address may be of memory that this process has not heard of yet.
@@ -28,6 +28,7 @@ pub(crate) struct Access {
     pub counters: MissCounters,
     /// How long an operation tries against others' locks.
     pub patience: Duration,
+    pub closed: Arc<AtomicBool>,
 }
 
 impl Access {
@@ -53,7 +54,7 @@ impl Access {
                 plan => self.prepare(plan)?,
             };
             match done {
-                Progress::Done(result) => return Ok(result),
+                Progress::Done(result) => return self.confirm().map(|()| result),
                 Progress::Again => {}
                 Progress::Contended if backoff.wait() => {}
                 Progress::Contended => return Err(Error::Busy { addr: tag.0 }),
@@ -86,7 +87,9 @@ impl Access {
                 plan => self.prepare(plan)?,
             };
             match done {
-                Progress::Done(Some(result)) => return Ok(result),
+                // The grant may be of an epoch that is over; nobody has what was written then.
+                Progress::Done(Some(result)) if self.confirm().is_ok() => return Ok(result),
+                Progress::Done(Some(_)) => return Err(Error::Interrupted { addr: tag.0 }),
                 Progress::Done(None) | Progress::Again => {}
                 Progress::Contended if backoff.wait() => {}
                 Progress::Contended => return Err(Error::Busy { addr: tag.0 }),
@@ -97,6 +100,9 @@ impl Access {
     /// Whether the block's home is a member. One that has come just now may be known to whoever told us the address and
     /// not yet here.
     pub fn alive(&self, tag: Tag) -> Result<()> {
+        if self.standing.is_fenced() {
+            return Err(Error::Fenced);
+        }
         let node = tag.home();
         let known =
             |standing: &Standing| u64::from(standing.incarnation(node)) > tag.offset() / self.span;
@@ -109,6 +115,32 @@ impl Access {
         } else {
             Err(Error::NodeLost { node })
         }
+    }
+
+    /// See [`crate::Node::confirm`].
+    #[inline]
+    pub fn confirm(&self) -> Result<()> {
+        if self.standing.holds() {
+            return Ok(());
+        }
+        self.wait_for_lease()
+    }
+
+    #[cold]
+    fn wait_for_lease(&self) -> Result<()> {
+        let mut backoff = Backoff::new(self.patience);
+        while !self.standing.holds() {
+            if self.closed.load(Ordering::Relaxed) {
+                return Err(Error::Closed);
+            }
+            if self.standing.is_fenced() {
+                return Err(Error::Fenced);
+            }
+            if !backoff.wait() {
+                return Err(Error::NoLease);
+            }
+        }
+        Ok(())
     }
 
     fn plan(&self, tag: Tag, write: bool) -> Plan<'_> {

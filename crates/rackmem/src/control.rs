@@ -5,7 +5,6 @@ use crate::error::Result;
 use crate::inner::NodeInner;
 use crate::membership::{Events, Keeper, Role, View};
 use crate::switch::SoftSwitch;
-use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
@@ -22,7 +21,9 @@ struct Told {
 impl Told {
     fn apply(&self) {
         if let Some(node) = self.node.upgrade() {
-            node.fenced.store(self.fenced, SeqCst);
+            if self.fenced {
+                node.access.standing.fence();
+            }
             node.serve(self.held);
         }
     }
@@ -64,7 +65,7 @@ impl Inbox {
     /// is done: what the others have told for it, and will not tell again, still counts.
     fn beyond(&self, epoch: u32) -> bool {
         let told = self.lock();
-        told.stop || told.view.is_some_and(|view| view.epoch > epoch)
+        told.stop || told.fenced || told.view.is_some_and(|view| view.epoch > epoch)
     }
 }
 
@@ -137,6 +138,7 @@ impl Seat {
             told.apply();
         });
         if self.changes {
+            node.access.standing.lease(self.keeper.term());
             node.access.standing.when_behind(self.hurry());
         }
         let port = node.access.requesters.open_port()?;

@@ -131,6 +131,11 @@ pub enum Error {
         /// The cause.
         why: String,
     },
+    /// Another process has the place of this member: its address, or its memory on this host.
+    PlaceTaken {
+        /// Which place, and what says that it is taken.
+        place: String,
+    },
     /// A socket or a thread could not be had.
     Io(std::io::Error),
 }
@@ -216,6 +221,7 @@ impl std::fmt::Display for Error {
             Error::Protocol(reason) => write!(f, "a peer broke the protocol ({reason:?})"),
             Error::Kernel { why, .. } => f.write_str(why),
             Error::Membership(error) => error.fmt(f),
+            Error::PlaceTaken { place } => f.write_str(place),
             Error::Io(error) => error.fmt(f),
         }
     }

@@ -27,8 +27,6 @@ pub(crate) struct NodeInner {
     /// This process may serve: its lease is renewed.
     pub serving: AtomicBool,
     pub closed: Arc<AtomicBool>,
-    /// The rack goes on without this process, for ever.
-    pub fenced: AtomicBool,
 }
 
 impl NodeInner {

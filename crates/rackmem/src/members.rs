@@ -1,6 +1,7 @@
 //! What a node tells of the rack's members, for what is built on it: which memory is there, and which has died.
 
 use crate::node::Node;
+use crate::rebuilding::RebuildMetrics;
 use rackmem_proto::wire::Tag;
 
 impl Node {
@@ -23,6 +24,16 @@ impl Node {
     /// died, or left, is back with new memory.
     pub fn incarnation_of(&self, node: u16) -> u32 {
         self.inner.access.standing.incarnation(node)
+    }
+
+    /// What rebuilds have come to. Waits for no operation of another thread, unlike [`Node::metrics`].
+    pub fn rebuilds(&self) -> RebuildMetrics {
+        self.inner.access.agents.rebuilding.metrics()
+    }
+
+    /// Blocks of this node's memory whose content is lost just now. Waits for no operation of another thread.
+    pub fn blocks_lost(&self) -> u64 {
+        self.inner.access.agents.home_counters().lost
     }
 
     /// The incarnation of its home that an address is memory of.

@@ -54,16 +54,31 @@ impl Node {
             if self.inner.closed.load(Relaxed) {
                 return Err(Error::Closed);
             }
-            if self.inner.fenced.load(Relaxed) {
+            let standing = &self.inner.access.standing;
+            if standing.is_fenced() {
                 return Err(Error::Fenced);
             }
-            if self.inner.serving.load(Relaxed) {
+            if self.inner.serving.load(Relaxed) && standing.holds() {
                 return Ok(());
             }
             if !backoff.wait() {
                 return Err(Error::NoLease);
             }
         }
+    }
+
+    /// Returns when what this thread has read and written so far may be told to others: at some moment since, this process
+    /// was certainly a member. Reads the clock, so it does not depend on any other thread having run. After
+    /// a lease that is over it waits: if the lease comes back, the rack has not gone on without this process.
+    ///
+    /// A hit alone is not as strict: see `docs/membership.md`. What answers clients calls this before it answers.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] when the rack goes on without it, [`Error::NoLease`] when nobody can say: then what was read may be
+    /// old, and what was written may be lost.
+    #[inline]
+    pub fn confirm(&self) -> Result<()> {
+        self.inner.access.confirm()
     }
 
     /// Where a range lies in its block: tag, offset. Both ends must be in one block.

@@ -28,9 +28,9 @@ impl Place {
                 let geometry = Geometry::new(config.nodes.len(), config.settings.block_size);
                 let hub = Hub::on_this_host(&rack_name(config), geometry)?;
                 match hub.claim(end) {
-                    Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                        Err(Error::Config(format!("{error}: it must end first")))
-                    }
+                    Err(error) if error.kind() == ErrorKind::AddrInUse => Err(Error::PlaceTaken {
+                        place: format!("{}: {error}", name(end)),
+                    }),
                     claimed => Ok(Place::Shm(claimed?)),
                 }
             }
@@ -46,7 +46,8 @@ impl Place {
                     agents: config.nodes.clone(),
                     mtu: mtu.unwrap_or_else(|| udp::path_mtu(addr.ip())),
                 };
-                Ok(Place::Udp(udp::bind(addr)?, Arc::new(peers)))
+                let socket = udp::bind(addr).map_err(|error| unbound(end, addr, error))?;
+                Ok(Place::Udp(socket, Arc::new(peers)))
             }
         }
     }
@@ -123,6 +124,30 @@ impl Place {
             Place::Udp(socket, peers) => udp::serve(name, socket, peers, handler)?,
             Place::Shm(member) => shm::serve(name, member, handler)?,
         })
+    }
+}
+
+fn name(end: End) -> String {
+    match end {
+        End::Node(node) => format!("node {node}"),
+        End::Switch => "the switch".into(),
+    }
+}
+
+/// Why a member's address cannot be had.
+fn unbound(end: End, addr: SocketAddr, error: std::io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::AddrInUse => Error::PlaceTaken {
+            place: format!(
+                "{}: its address {addr} is in use by another process (UDP)",
+                name(end)
+            ),
+        },
+        ErrorKind::AddrNotAvailable => Error::Config(format!(
+            "{}: its address {addr} is none of this host ({error})",
+            name(end)
+        )),
+        _ => Error::Io(error),
     }
 }
 

@@ -162,6 +162,13 @@ impl Rack {
         self.seat.as_ref().map(|seat| seat.keeper().view())
     }
 
+    /// Whether the rack has declared this process dead and goes on without it. That stays: drop the rack and join again, as
+    /// the next incarnation. Everything here answers [`Error::Fenced`] from then on.
+    pub fn is_fenced(&self) -> bool {
+        let standing = self.seat.as_ref().map(|seat| seat.keeper().standing());
+        standing == Some(crate::membership::Standing::Fenced)
+    }
+
     /// Gives this node's place back: writes its cache home, lets homes have the locks that it has used, and leaves the rack
     /// without anyone waiting for a lease.
     ///
@@ -341,6 +348,7 @@ impl Rack {
             pending: Pending::new(),
             counters: MissCounters::default(),
             patience: settings.patience,
+            closed: self.closed.clone(),
         };
         let inner = NodeInner {
             id,
@@ -353,7 +361,6 @@ impl Rack {
             plain: AtomicBool::new(settings.mode != Mode::Delegate),
             serving: AtomicBool::new(true),
             closed: self.closed.clone(),
-            fenced: AtomicBool::new(false),
         };
         self.patience = settings.patience;
         self.nodes.push(Node {

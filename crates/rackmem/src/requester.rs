@@ -55,6 +55,8 @@ pub(crate) enum Failure {
     Refused(Reason),
     /// Nobody answers.
     Lost,
+    /// The rack goes on without this process: nobody will answer.
+    Over,
 }
 
 /// Takes what comes for the engine, puts data where it belongs, keeps what is to be sent next.
@@ -205,6 +207,7 @@ impl Slot {
                     return Err(Failure::Refused(reason));
                 }
                 Step::Lost => return Err(Failure::Lost),
+                Step::Waiting if self.standing.is_fenced() => return Err(Failure::Over),
                 Step::Waiting if self.port.lossy() => self.pump(bytes),
                 // Inline, an answer comes while sending or never.
                 Step::Waiting => return Err(Failure::Lost),
@@ -226,6 +229,10 @@ impl Slot {
             offset,
             reply_port: self.port.reply_port(),
         };
+        if self.standing.is_fenced() {
+            // What was under way has been left as it was: this engine begins nothing any more.
+            return Err(Failure::Over);
+        }
         self.catch_up();
         if self.told_epoch != self.engine.epoch() {
             self.told_epoch = self.engine.epoch();
@@ -250,6 +257,9 @@ impl Slot {
     pub fn unlock(&mut self, keep: bool) {
         self.catch_up();
         while !self.engine.can_unlock() && self.port.lossy() {
+            if self.standing.is_fenced() {
+                return;
+            }
             self.pump(Bytes::Nothing);
         }
         if let Some(output) = self.engine.unlock(self.now(), keep) {
@@ -276,7 +286,7 @@ impl Slot {
     /// Sends again what an idle requester has not had acknowledged. Says whether anything is outstanding.
     fn idle(&mut self) -> bool {
         self.catch_up();
-        if self.engine.can_unlock() {
+        if self.engine.can_unlock() || self.standing.is_fenced() {
             return false;
         }
         // Whoever keeps idle requesters has others to look after, and the thread may want this one back.
@@ -492,6 +502,7 @@ impl Requesters {
 pub(crate) fn fatal(failure: Failure, tag: Tag) -> Error {
     match failure {
         Failure::Lost => Error::Timeout { node: tag.home() },
+        Failure::Over => Error::Fenced,
         Failure::Refused(Reason::NoMemory) => Error::BadAddress { addr: tag.0 },
         Failure::Refused(Reason::Full) => Error::OutOfMemory { node: tag.home() },
         Failure::Refused(Reason::Locked) => Error::Busy { addr: tag.0 },

@@ -1,9 +1,10 @@
 //! What this process knows of the rack's members, where every packet and every miss looks.
 
+use crate::membership::Term;
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::{Copyset, MAX_NODES, NodeId};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The newest view that this process has begun to live by.
 pub(crate) struct Standing {
@@ -13,6 +14,10 @@ pub(crate) struct Standing {
     incarnations: [AtomicU32; MAX_NODES],
     /// How often the rack has gone on after a rebuild.
     resumed: AtomicU32,
+    /// The rack goes on without this process, for ever.
+    fenced: AtomicBool,
+    /// This process' lease, where members can come and go.
+    term: OnceLock<Arc<Term>>,
     /// What to do when somebody shows that there is a newer epoch.
     behind: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -29,6 +34,8 @@ impl Standing {
             live: AtomicU32::new(0),
             incarnations: [const { AtomicU32::new(0) }; MAX_NODES],
             resumed: AtomicU32::new(0),
+            fenced: AtomicBool::new(false),
+            term: OnceLock::new(),
             behind: OnceLock::new(),
         };
         standing.adopt(view);
@@ -66,6 +73,28 @@ impl Standing {
         let act = self.behind.get();
         act.iter().for_each(|act| act());
         act.is_some()
+    }
+
+    /// From now on [`Standing::holds`] goes by this lease; the first counts.
+    pub fn lease(&self, term: Arc<Term>) {
+        let _ = self.term.set(term);
+    }
+
+    /// Whether the lease holds, by the clock and not by what has been told. See [`Term::holds`].
+    #[inline]
+    pub fn holds(&self) -> bool {
+        self.term.get().is_none_or(|term| term.holds())
+    }
+
+    /// The rack goes on without this process: nothing that waits for an answer will get one.
+    pub fn fence(&self) {
+        self.fenced.store(true, ORDER);
+    }
+
+    /// Whether it does.
+    #[inline]
+    pub fn is_fenced(&self) -> bool {
+        self.fenced.load(ORDER)
     }
 
     /// Whether requests go through a switch.

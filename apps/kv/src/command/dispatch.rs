@@ -35,6 +35,19 @@ pub(crate) fn dispatch<M: Memory>(
     }
 }
 
+/// Answers a command with an error, unrun or as if it had not been: what it has done may not be told.
+pub(crate) fn decline(error: &Error, stats: &Stats, session: &mut Session, out: &mut Vec<u8>) {
+    if let Some(queue) = &mut session.queue {
+        queue.failed = true;
+    }
+    Stats::add(&stats.errors, 1);
+    let mut reply = Reply {
+        out,
+        protocol: session.protocol,
+    };
+    reply.error(error.code(), &error.to_string());
+}
+
 fn consider<M: Memory>(
     shared: &Shared<M>,
     stats: &Stats,

@@ -16,6 +16,8 @@ impl From<rackmem::Error> for MemoryError {
             rackmem::Error::RegionMismatch { name } => Self::Mismatch(name),
             rackmem::Error::NodeLost { node } => Self::NodeLost(node),
             rackmem::Error::Lost { addr } => Self::Lost(addr),
+            rackmem::Error::Fenced => Self::Fenced,
+            rackmem::Error::NoLease => Self::NoLease,
             other => Self::Other(Box::new(other)),
         }
     }
@@ -137,6 +139,11 @@ impl Memory for Node {
 
     fn accept(&self, addr: u64) -> Result<(), MemoryError> {
         Ok(self.accept_loss(addr)?)
+    }
+
+    #[inline]
+    fn confirm(&self) -> Result<(), MemoryError> {
+        Ok(Node::confirm(self)?)
     }
 
     fn publish(&self, addr: u64) -> Result<(), MemoryError> {

@@ -11,7 +11,7 @@ use super::buffer::{Flow, Input, Output};
 use super::registry::Client;
 use super::session::Session;
 use super::shared::{Shared, Stats};
-use crate::command::dispatch::dispatch;
+use crate::command::dispatch::{decline, dispatch};
 use crate::memory::Memory;
 use crate::resp::parse::Parser;
 use crate::resp::reply::Reply;
@@ -116,6 +116,9 @@ impl Connection {
     }
 
     /// Runs what has arrived in full. Whether it stopped for lack of room for replies.
+    ///
+    /// Nothing is run, and no reply stays, unless the node is certain to be a member: before, so that a fenced one answers at
+    /// once, and again when all has been done and nothing is sent yet.
     fn run_commands<M: Memory>(&mut self, shared: &Shared<M>, stats: &Stats) -> bool {
         let Self {
             session,
@@ -126,6 +129,8 @@ impl Connection {
         } = self;
         let mut used = 0;
         let mut blocked = false;
+        let (start, mut replies) = (output.data.len(), 0);
+        let mut may_serve = None;
         while !session.closing {
             if output.pending() > OUTPUT_PAUSE {
                 blocked = true;
@@ -137,7 +142,12 @@ impl Connection {
                 Ok(Some(n)) => {
                     let args = parser.args(rest);
                     if args.len() > 0 {
-                        dispatch(shared, stats, session, args, &mut output.data);
+                        let before = output.data.len();
+                        match may_serve.get_or_insert_with(|| shared.store.confirm()) {
+                            Ok(()) => dispatch(shared, stats, session, args, &mut output.data),
+                            Err(error) => decline(error, stats, session, &mut output.data),
+                        }
+                        replies += usize::from(output.data.len() > before);
                     }
                     used += n;
                 }
@@ -152,6 +162,14 @@ impl Connection {
             }
         }
         input.consume(used);
+        if let Some(Ok(())) = may_serve
+            && let Err(error) = shared.store.confirm()
+        {
+            output.data.truncate(start);
+            for _ in 0..replies {
+                decline(&error, stats, session, &mut output.data);
+            }
+        }
         blocked
     }
 }

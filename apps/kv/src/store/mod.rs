@@ -98,6 +98,16 @@ impl<M: Memory> Store<M> {
         self.core.sweep(sweep, budget)
     }
 
+    /// Returns when what this thread has read and written may be told to clients. Any server calls it before it answers:
+    /// a process that was stopped for long may have been declared dead meanwhile, and find out only now.
+    ///
+    /// # Errors
+    /// When the rack goes on without this node, or nobody can say: then reads may be old, and writes lost.
+    #[inline]
+    pub fn confirm(&self) -> Result<()> {
+        Ok(self.core.memory.confirm()?)
+    }
+
     /// What has died with nodes since the store was made, anywhere in the rack.
     pub fn losses(&self) -> Result<Losses> {
         self.core.losses()

@@ -3,7 +3,8 @@
 use super::{load, soak};
 use crate::ended::Ended;
 use crate::failure::Result;
-use crate::watch::{self, Watch};
+use crate::fence::FenceArgs;
+use crate::watch::{self, Over, Watch};
 use crate::wire_args::WireArgs;
 use crate::{figures, out, stop::Stop};
 use clap::Args;
@@ -39,6 +40,8 @@ pub struct NodeArgs {
     #[arg(long, hide = true)]
     hold_locks: bool,
     #[command(flatten)]
+    fence: FenceArgs,
+    #[command(flatten)]
     wires: WireArgs,
 }
 
@@ -63,21 +66,27 @@ pub fn run(args: &NodeArgs, json: bool) -> Result<Ended> {
         return Ok(Ended::Interrupted);
     }
     let mut watch = Watch::new(&rack, json);
-    match args.stats {
+    let over = match args.stats {
         None => watch.wait(&stop),
         Some(seconds) => report(&rack, &mut watch, &stop, Duration::from_secs(seconds), json),
-    }
+    };
     let membership = &config.membership;
     let role = Role::Node(args.node as u16);
+    if over == Over::Fenced {
+        return args.fence.go_on(role, json, &[], || drop(rack));
+    }
     watch::leave(rack, role, membership.can_change(), membership.lease);
     Ok(Ended::Interrupted)
 }
 
-fn report(rack: &Rack, watch: &mut Watch<'_>, stop: &Stop, every: Duration, json: bool) {
+fn report(rack: &Rack, watch: &mut Watch<'_>, stop: &Stop, every: Duration, json: bool) -> Over {
     let mut before = NodeMetrics::default();
-    while watch.sleep(every, stop) {
+    loop {
+        if let Some(over) = watch.sleep(every, stop) {
+            return over;
+        }
         let Some(now) = rack.metrics().nodes.into_iter().next() else {
-            return;
+            return watch.wait(stop);
         };
         if json {
             out::line(figures::node(&now));

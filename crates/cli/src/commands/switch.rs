@@ -5,7 +5,8 @@ use super::resources::{self, ResourceArgs};
 use super::switch_live::{self, Live};
 use crate::ended::Ended;
 use crate::failure::Result;
-use crate::watch::{self, Watch};
+use crate::fence::FenceArgs;
+use crate::watch::{self, Over, Watch};
 use crate::wire_args::WireArgs;
 use crate::{figures, out, stop::Stop};
 use clap::Args;
@@ -46,6 +47,8 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "MODE", default_value = "auto", requires = "xdp")]
     xdp_mode: KernelMode,
     #[command(flatten)]
+    fence: FenceArgs,
+    #[command(flatten)]
     wires: WireArgs,
 }
 
@@ -74,17 +77,24 @@ pub fn run(args: &SwitchArgs, json: bool) -> Result<Ended> {
     let place = rack.switch().and_then(|switch| switch.kernel());
     announce(&config, place, json);
     let mut watch = Watch::new(&rack, json);
-    if place.is_some() {
+    let over = if place.is_some() {
         let mut live = Live::new(json);
-        while watch.sleep(switch_live::PERIOD, &stop) {
+        let over = loop {
+            if let Some(over) = watch.sleep(switch_live::PERIOD, &stop) {
+                break over;
+            }
             rack.metrics()
                 .switch
                 .iter()
                 .for_each(|switch| live.show(switch));
-        }
+        };
         live.end();
+        over
     } else {
-        watch.wait(&stop);
+        watch.wait(&stop)
+    };
+    if over == Over::Fenced {
+        return args.fence.go_on(Role::Switch, json, &[], || drop(rack));
     }
     let metrics = rack.metrics();
     let membership = &config.membership;

@@ -7,6 +7,7 @@ mod clients;
 mod demo;
 mod doctor;
 mod errors;
+mod fenced;
 mod help;
 mod history;
 mod hostile;

@@ -86,9 +86,37 @@ impl Running {
             .collect()
     }
 
+    /// The same after it has become another program with the same output.
+    pub fn listening_again(&mut self) -> Vec<SocketAddr> {
+        loop {
+            let said = self.line();
+            if let Some(list) = said["listening"].as_array() {
+                let addr = |value: &Value| value.as_str().and_then(|text| text.parse().ok());
+                return list.iter().filter_map(addr).collect();
+            }
+        }
+    }
+
+    /// Waits until it has ended by itself; its exit code.
+    pub fn ended(&mut self) -> Option<i32> {
+        let end = Instant::now() + WIND_DOWN;
+        while Instant::now() < end {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("it still runs after {WIND_DOWN:?}");
+    }
+
     /// Sends SIGINT, as Ctrl-C does.
     pub fn signal(&self) {
-        let script = format!("kill -INT {}", self.child.id());
+        self.send("INT");
+    }
+
+    /// Sends a signal.
+    pub fn send(&self, signal: &str) {
+        let script = format!("kill -{signal} {}", self.child.id());
         let status = Command::new("sh").args(["-c", &script]).status();
         assert!(status.is_ok_and(|status| status.success()));
     }

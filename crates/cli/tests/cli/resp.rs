@@ -47,12 +47,26 @@ impl Client {
 
     /// The same where the server may die; after an error the connection is of no use any more.
     pub fn try_call(&mut self, words: &[&str]) -> io::Result<Answer> {
+        self.say(words)?;
+        self.answer()
+    }
+
+    /// Sends a command, whose answer [`Client::heard`] takes later.
+    pub fn ask(&mut self, words: &[&str]) {
+        self.say(words).expect("a connection");
+    }
+
+    /// The answer to the first command that was sent and not answered.
+    pub fn heard(&mut self) -> Answer {
+        self.answer().expect("an answer")
+    }
+
+    fn say(&mut self, words: &[&str]) -> io::Result<()> {
         let mut request = format!("*{}\r\n", words.len());
         for word in words {
             request.push_str(&format!("${}\r\n{word}\r\n", word.len()));
         }
-        self.stream.get_mut().write_all(request.as_bytes())?;
-        self.answer()
+        self.stream.get_mut().write_all(request.as_bytes())
     }
 
     fn answer(&mut self) -> io::Result<Answer> {

@@ -176,7 +176,7 @@ impl Handle {
         };
         // If the lease has run out while it waited, the rack may go on without this process, and let others in. If the process goes
         // on, the rack did not: until then it stays inside.
-        if let Err(error) = self.node.open() {
+        if let Err(error) = self.node.confirm() {
             let out = locks(&self.node).turn(&self.cell, |state, out| {
                 if !state.over {
                     state.decline(&self.cell, access, out);
@@ -254,7 +254,7 @@ impl Handle {
         let inner = &self.node.inner;
         if inner.closed.load(Relaxed) {
             Some(Error::Closed)
-        } else if inner.fenced.load(Relaxed) {
+        } else if inner.access.standing.is_fenced() {
             Some(Error::Fenced)
         } else {
             None

@@ -1,20 +1,21 @@
 //! Whether this process may serve, told in time even while the store does not answer.
 
 use super::Events;
+use super::term::{self, Term};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The end of the lease, shared by the thread that renews it and the one that notices that it is over.
 pub(super) struct Duty {
     events: Arc<dyn Events>,
-    start: Instant,
+    term: Arc<Term>,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    /// To when we may serve, ns since `start`; 0 for not at all.
+    /// To when we may serve, ns; 0 for not at all.
     until: u64,
     /// What was told last.
     told: bool,
@@ -26,7 +27,7 @@ impl Duty {
     pub fn new(events: Arc<dyn Events>) -> Self {
         Duty {
             events,
-            start: Instant::now(),
+            term: Arc::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
         }
@@ -34,13 +35,19 @@ impl Duty {
 
     /// The clock of the membership, ns.
     pub fn now(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        term::now()
+    }
+
+    /// To when we may serve, for threads that cannot wait until they are told.
+    pub fn term(&self) -> Arc<Term> {
+        self.term.clone()
     }
 
     /// Sets to when we may serve, and tells if that changes anything.
     pub fn set(&self, until: u64) {
         let mut state = self.lock();
         state.until = until;
+        self.term.set(until);
         self.tell(&mut state);
         self.changed.notify_all();
     }
@@ -50,6 +57,7 @@ impl Duty {
         let mut state = self.lock();
         state.over = true;
         state.until = 0;
+        self.term.set(0);
         self.tell(&mut state);
         self.changed.notify_all();
     }

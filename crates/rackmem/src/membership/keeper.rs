@@ -1,6 +1,7 @@
 //! The threads that keep this process in the rack.
 
 use super::duty::Duty;
+use super::term::Term;
 use super::{Error, Result, Role, Standing, Store, View};
 use rackmem_proto::membership::{Member, Observed, Timing};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -143,6 +144,11 @@ impl Keeper {
     /// Whether it may serve, as told last.
     pub fn serves(&self) -> bool {
         self.shared.duty.serves()
+    }
+
+    /// To when it may serve, for threads that look themselves.
+    pub(crate) fn term(&self) -> Arc<Term> {
+        self.shared.duty.term()
     }
 
     /// What is wrong with the store, if something is.

@@ -39,6 +39,7 @@ mod memory;
 mod operator;
 mod source;
 mod store;
+mod term;
 mod text;
 
 pub use error::{Error, Result};
@@ -50,3 +51,4 @@ pub use operator::{Sign, remove, watch};
 pub use rackmem_proto::membership::{Beat, Beats, Role, Roster, Standing, View};
 pub use source::{Settings, Source};
 pub use store::{Snapshot, Store};
+pub(crate) use term::Term;

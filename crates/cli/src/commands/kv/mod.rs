@@ -7,6 +7,7 @@ pub mod listen;
 
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
+use crate::fence::FenceArgs;
 use crate::rack_args::RackArgs;
 use crate::store::NodeStore;
 use clap::Args;
@@ -88,8 +89,15 @@ struct JoinArgs {
     #[arg(long, value_name = "N", requires = "rack")]
     node: Option<usize>,
     /// Where clients connect to this node
-    #[arg(long, value_name = "ADDR", requires = "rack")]
+    #[arg(
+        long,
+        value_name = "ADDR",
+        requires = "rack",
+        overrides_with = "listen"
+    )]
     listen: Option<SocketAddr>,
+    #[command(flatten)]
+    fence: FenceArgs,
 }
 
 /// Serves until told to stop.
@@ -97,7 +105,13 @@ pub fn run(args: &KvArgs, json: bool) -> Result<Ended> {
     let (serve, join) = (&args.serve, &args.join);
     match (&join.rack, join.node, join.listen) {
         (Some(rack), Some(node), Some(listen)) => {
-            joined::run(rack, node, listen, serve, &args.rack_args.wires, json)
+            let place = joined::Place {
+                file: rack,
+                number: node,
+                addr: listen,
+                fence: join.fence,
+            };
+            joined::run(&place, serve, &args.rack_args.wires, json)
         }
         (None, ..) => embedded::run(&args.rack_args, serve, json),
         _ => Err(Failure::new(

@@ -162,7 +162,7 @@ impl<'a> Seat<'a> {
         if inner.closed.load(Relaxed) {
             return Err(Error::Closed);
         }
-        if inner.fenced.load(Relaxed) {
+        if inner.access.standing.is_fenced() {
             return Err(Error::Fenced);
         }
         Ok(())

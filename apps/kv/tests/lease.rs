@@ -1,0 +1,231 @@
+//! A node that the rack may have declared dead: what a server answers then, at every moment at which its lease can end.
+
+mod support;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use rackmem::view::{View, ViewMut};
+use rackmem_kv::memory::{Access, Entered, HeapMemory, HeapPages, Memory, MemoryError, Pages};
+use rackmem_kv::{Options, Server, ServerConfig, Store};
+use std::time::Duration;
+use support::{Client, encode};
+
+type Result<T> = std::result::Result<T, MemoryError>;
+
+/// The process is stopped in the middle of something, and goes on when its lease is over: after so many steps.
+#[derive(Clone, Default)]
+struct Lease(Arc<AtomicUsize>);
+
+const ENDLESS: usize = usize::MAX;
+
+impl Lease {
+    fn endless() -> Lease {
+        Lease(Arc::new(AtomicUsize::new(ENDLESS)))
+    }
+
+    fn ends_after(&self, steps: usize) {
+        self.0.store(steps, SeqCst);
+    }
+
+    fn step(&self) {
+        let _ = self.0.fetch_update(SeqCst, SeqCst, |left| {
+            (left != ENDLESS && left > 0).then(|| left - 1)
+        });
+    }
+}
+
+/// Memory of a process whose other threads have not run since it was stopped: nothing but the clock says that it may not serve.
+#[derive(Clone)]
+struct Paused {
+    inner: HeapMemory,
+    lease: Lease,
+}
+
+struct PausedPages {
+    inner: Arc<HeapPages>,
+    lease: Lease,
+}
+
+impl Pages for PausedPages {
+    fn enter(&self, page: usize, access: Access, at_most: Duration) -> Result<Entered> {
+        self.lease.step();
+        let entered = self.inner.enter(page, access, at_most);
+        self.lease.step();
+        entered
+    }
+
+    fn leave(&self, page: usize, access: Access) {
+        self.inner.leave(page, access);
+        self.lease.step();
+    }
+
+    fn view(&self, page: usize) -> View<'_> {
+        self.inner.view(page)
+    }
+
+    fn view_mut(&self, page: usize) -> ViewMut<'_> {
+        self.inner.view_mut(page)
+    }
+}
+
+impl Memory for Paused {
+    type Pages = PausedPages;
+
+    fn block_size(&self) -> usize {
+        self.inner.block_size()
+    }
+
+    fn id(&self) -> u16 {
+        self.inner.id()
+    }
+
+    fn nodes(&self) -> usize {
+        self.inner.nodes()
+    }
+
+    fn snapshot<R>(&self, addr: u64, len: usize, f: impl FnMut(&View<'_>) -> R) -> Result<R> {
+        self.lease.step();
+        self.inner.snapshot(addr, len, f)
+    }
+
+    fn update<R>(&self, addr: u64, len: usize, f: impl FnOnce(&mut ViewMut<'_>) -> R) -> Result<R> {
+        self.lease.step();
+        self.inner.update(addr, len, f)
+    }
+
+    fn read(&self, addr: u64, out: &mut [u8]) -> Result<()> {
+        self.lease.step();
+        self.inner.read(addr, out)
+    }
+
+    fn write(&self, addr: u64, bytes: &[u8]) -> Result<()> {
+        self.lease.step();
+        self.inner.write(addr, bytes)
+    }
+
+    fn alloc(&self, len: usize) -> Result<u64> {
+        self.inner.alloc(len)
+    }
+
+    fn alloc_on(&self, home: u16, len: usize) -> Result<u64> {
+        self.inner.alloc_on(home, len)
+    }
+
+    fn free(&self, addr: u64, len: usize) -> Result<()> {
+        self.inner.free(addr, len)
+    }
+
+    fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<u64> {
+        self.inner.region(name, len, type_hash)
+    }
+
+    fn pages(&self, addr: u64, count: usize, len: usize) -> Result<PausedPages> {
+        Ok(PausedPages {
+            inner: self.inner.pages(addr, count, len)?,
+            lease: self.lease.clone(),
+        })
+    }
+
+    fn confirm(&self) -> Result<()> {
+        match self.lease.0.load(SeqCst) {
+            0 => Err(MemoryError::Fenced),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn server() -> (Server, Lease) {
+    let lease = Lease::endless();
+    let memory = Paused {
+        inner: HeapMemory::new(4096, 64 << 20, 1),
+        lease: lease.clone(),
+    };
+    let options = Options {
+        buckets: 16,
+        ..Options::default()
+    };
+    let config = ServerConfig {
+        addr: SocketAddr::from(([127, 0, 0, 1], 0)),
+        ..ServerConfig::default()
+    };
+    let store = Store::open(memory, options).unwrap();
+    (Server::bind(store, config).unwrap(), lease)
+}
+
+/// Runs a command with a lease that ends after 0, 1, 2, ... of its steps, until one ends late enough for an answer. Every other
+/// time the answer is an error, whatever has been done by then.
+fn at_every_moment(words: &[&[u8]], answer: &str) {
+    let (server, lease) = server();
+    let mut client = Client::new(server.local_addr());
+    assert_eq!(client.call(&[b"SET", b"k", b"1"]), "+OK");
+    for steps in 0..1000 {
+        lease.ends_after(steps);
+        let reply = client.call(words);
+        let over = lease.0.load(SeqCst) == 0;
+        lease.ends_after(ENDLESS);
+        if !over {
+            assert_eq!(reply, answer);
+            assert!(steps >= 2, "before, and at least once in the middle");
+            return server.shutdown();
+        }
+        assert!(
+            reply.starts_with("-MASTERDOWN "),
+            "{reply} after {steps} steps"
+        );
+        assert_eq!(client.call(&[b"SET", b"k", b"1"]), "+OK");
+    }
+    panic!("it never ends");
+}
+
+#[test]
+fn no_write_is_acknowledged_after_the_lease() {
+    at_every_moment(&[b"SET", b"k", b"2"], "+OK");
+}
+
+#[test]
+fn nothing_is_read_after_the_lease() {
+    at_every_moment(&[b"GET", b"k"], "\"1\"");
+}
+
+#[test]
+fn a_batch_of_commands_gets_as_many_errors() {
+    let (server, lease) = server();
+    let mut client = Client::new(server.local_addr());
+    let batch = [
+        encode(&[b"SET", b"a", b"1"]),
+        encode(&[b"GET", b"a"]),
+        encode(&[b"PING"]),
+        encode(&[b"CLIENT", b"REPLY", b"SKIP"]),
+        encode(&[b"PING"]),
+        encode(&[b"INCR", b"a"]),
+    ];
+    lease.ends_after(1);
+    std::io::Write::write_all(&mut client.stream, &batch.concat()).unwrap();
+    for _ in 0..4 {
+        let reply = client.reply();
+        assert!(reply.starts_with("-MASTERDOWN "), "{reply}");
+    }
+    lease.ends_after(ENDLESS);
+    assert_eq!(client.call(&[b"ECHO", b"end"]), "\"end\"");
+    server.shutdown();
+}
+
+#[test]
+fn a_transaction_that_was_being_told_does_not_run_in_part() {
+    let (server, lease) = server();
+    let mut client = Client::new(server.local_addr());
+    assert_eq!(client.call(&[b"MULTI"]), "+OK");
+    lease.ends_after(0);
+    assert!(
+        client
+            .call(&[b"SET", b"a", b"1"])
+            .starts_with("-MASTERDOWN ")
+    );
+    lease.ends_after(ENDLESS);
+    assert_eq!(client.call(&[b"SET", b"b", b"1"]), "+QUEUED");
+    assert!(client.call(&[b"EXEC"]).starts_with("-EXECABORT "));
+    assert_eq!(client.call(&[b"GET", b"b"]), "nil");
+    server.shutdown();
+}

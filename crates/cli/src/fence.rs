@@ -1,0 +1,98 @@
+//! What a process does that the rack has declared dead: it ends, or joins the rack again as its next incarnation.
+
+use crate::ended::Ended;
+use crate::failure::{Failure, Result};
+use crate::out;
+use clap::{ArgAction, Args};
+use rackmem::membership::Role;
+use serde_json::json;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How long clients are still answered, with errors, before the process ends.
+const GRACE: Duration = Duration::from_secs(1);
+/// The same before it joins again.
+const SHORT_GRACE: Duration = Duration::from_millis(100);
+/// Between two looks whether all is put away.
+const STEP: Duration = Duration::from_millis(10);
+
+/// Whether to end or to join again.
+#[derive(Clone, Copy, Debug, Args)]
+#[command(next_help_heading = "When the rack has declared this process dead")]
+pub struct FenceArgs {
+    /// Join the rack again, as a new process would; with `=false`, exit with status 3
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1)]
+    #[arg(
+        default_value_t = true,
+        default_missing_value = "true",
+        require_equals = true
+    )]
+    rejoin: bool,
+}
+
+impl FenceArgs {
+    /// Says what has happened and what comes next.
+    fn announce(self, role: Role, json: bool) {
+        let next = if self.rejoin { "rejoin" } else { "exit" };
+        if json {
+            return out::line(json!({"fenced": role.to_string(), "next": next}));
+        }
+        let what = match self.rejoin {
+            true => "it joins again, as the next incarnation",
+            false => "it ends with status 3",
+        };
+        out::line(format!(
+            "{role}: the rack has declared this process dead and goes on without it; {what}"
+        ));
+    }
+
+    /// Goes on after a fence. What is left of the rack in this process is dropped by `leave` once clients had time to be told.
+    /// `more` is added to the arguments of the process that joins again.
+    ///
+    /// # Errors
+    /// When the program cannot be started again.
+    pub fn go_on(
+        self,
+        role: Role,
+        json: bool,
+        more: &[String],
+        leave: impl FnOnce() + Send + 'static,
+    ) -> Result<Ended> {
+        self.announce(role, json);
+        if !self.rejoin {
+            std::thread::sleep(GRACE);
+            within(GRACE, leave);
+            return Ok(Ended::Fenced);
+        }
+        std::thread::sleep(SHORT_GRACE);
+        within(GRACE, leave);
+        Err(start_again(more))
+    }
+}
+
+/// Puts things away, for so long at most: the end of the process does the rest.
+fn within(time: Duration, leave: impl FnOnce() + Send + 'static) {
+    let leaving = std::thread::spawn(leave);
+    let began = Instant::now();
+    while !leaving.is_finished() && began.elapsed() < time {
+        std::thread::sleep(STEP);
+    }
+}
+
+/// This process becomes a fresh one, with the same number, arguments and open terminal: nothing of the old one is left that could
+/// serve. Returns only when that fails.
+fn start_again(more: &[String]) -> Failure {
+    let mut args = std::env::args_os();
+    let name = args.next().unwrap_or_else(|| "rackmem".into());
+    // The file that this process runs, also when it has been replaced since.
+    let error = Command::new("/proc/self/exe")
+        .arg0(name)
+        .args(args)
+        .args(more)
+        .exec();
+    Failure::new(
+        format!("this process cannot start itself again: {error}"),
+        "start it by hand, or with --rejoin=false under a supervisor",
+    )
+}
