@@ -114,11 +114,15 @@ pub trait Pages: Send + Sync + 'static {
     /// Leaves it.
     fn leave(&self, page: usize, access: Access);
 
-    /// A page whose lock the caller is inside of.
+    /// A page whose lock the caller is inside of: as much of it as there is, the rest is zeros.
     fn view(&self, page: usize) -> View<'_>;
 
-    /// A page whose lock the caller is inside of to write.
-    fn view_mut(&self, page: usize) -> ViewMut<'_>;
+    /// A page whose lock the caller is inside of to write: at least its first `len` bytes. Of a page there is as much as has been asked
+    /// for so far. Windows taken before show an older page.
+    fn view_mut(&self, page: usize, len: usize) -> ViewMut<'_>;
+
+    /// The caller is inside to write, and needs no more than the first `len` bytes of the page.
+    fn trim(&self, _page: usize, _len: usize) {}
 }
 
 /// What has become of an attempt to enter.

@@ -69,8 +69,8 @@ impl Pages for InterruptedPages {
         self.inner.view(page)
     }
 
-    fn view_mut(&self, page: usize) -> ViewMut<'_> {
-        self.inner.view_mut(page)
+    fn view_mut(&self, page: usize, len: usize) -> ViewMut<'_> {
+        self.inner.view_mut(page, len)
     }
 }
 

@@ -65,8 +65,8 @@ impl Pages for PausedPages {
         self.inner.view(page)
     }
 
-    fn view_mut(&self, page: usize) -> ViewMut<'_> {
-        self.inner.view_mut(page)
+    fn view_mut(&self, page: usize, len: usize) -> ViewMut<'_> {
+        self.inner.view_mut(page, len)
     }
 }
 

@@ -21,16 +21,34 @@ impl Payload<'_> {
     }
 }
 
+/// Gives a page at least so many bytes.
+type Grow<'a, 'v> = &'a dyn Fn(usize) -> ViewMut<'v>;
+
 /// A page to change.
 pub(crate) struct PageMut<'a, 'v> {
     view: &'a mut ViewMut<'v>,
     geometry: &'a Geometry,
+    grow: Option<Grow<'a, 'v>>,
 }
 
 impl<'a, 'v> PageMut<'a, 'v> {
-    /// The page; made an empty one when it is not one yet.
+    /// The page, which is whole; made an empty one when it is not one yet.
     pub fn new(view: &'a mut ViewMut<'v>, geometry: &'a Geometry) -> Self {
-        let mut page = Self { view, geometry };
+        Self::of(view, geometry, None)
+    }
+
+    /// The same, of which there is as much as its header takes, and more when it is needed.
+    #[inline]
+    pub fn growing(view: &'a mut ViewMut<'v>, geometry: &'a Geometry, grow: Grow<'a, 'v>) -> Self {
+        Self::of(view, geometry, Some(grow))
+    }
+
+    fn of(view: &'a mut ViewMut<'v>, geometry: &'a Geometry, grow: Option<Grow<'a, 'v>>) -> Self {
+        let mut page = Self {
+            view,
+            geometry,
+            grow,
+        };
         if !page.page().initialized() {
             page.format();
         }
@@ -113,12 +131,22 @@ impl<'a, 'v> PageMut<'a, 'v> {
                     self.remove(old);
                 }
                 let (used, count) = (self.page().used(), self.page().count());
+                self.make_room(used + size);
                 self.set_used(used + size, count + 1);
                 (used, size)
             }
         };
         self.fill(at, size, id, payload, expiry, stamp);
         true
+    }
+
+    /// There is room for so many bytes: no more than a page has.
+    fn make_room(&mut self, len: usize) {
+        if let Some(grow) = self.grow
+            && self.view.len() < len
+        {
+            *self.view = grow(len);
+        }
     }
 
     fn fill(

@@ -84,7 +84,7 @@ impl Pages for Arc<HeapPages> {
         View::new(&self.pages[page].words, 0, self.len)
     }
 
-    fn view_mut(&self, page: usize) -> ViewMut<'_> {
+    fn view_mut(&self, page: usize, _len: usize) -> ViewMut<'_> {
         ViewMut::new(&self.pages[page].words, 0, self.len)
     }
 }

@@ -49,8 +49,12 @@ impl Pages for RwLockArray {
     }
 
     #[inline]
-    fn view_mut(&self, page: usize) -> ViewMut<'_> {
-        RwLockArray::view_mut(self, page)
+    fn view_mut(&self, page: usize, len: usize) -> ViewMut<'_> {
+        RwLockArray::view_mut_of(self, page, len)
+    }
+
+    fn trim(&self, page: usize, len: usize) {
+        RwLockArray::trim(self, page, len);
     }
 }
 

@@ -6,7 +6,7 @@ use super::buckets::Slab;
 use super::core::Core;
 use super::lock::Held;
 use crate::error::{Error, Result};
-use crate::layout::page::Page;
+use crate::layout::page::{HEADER, Page};
 use crate::layout::page_mut::PageMut;
 use crate::layout::superblock::{Era, Flushes};
 use crate::memory::{Access, Memory, Pages};
@@ -88,11 +88,19 @@ impl<'a, M: Memory> Bucket<'a, M> {
         Page::new(self.slab.heads.view(self.index), &self.core.geometry)
     }
 
-    /// Changes the head page.
+    /// Changes the head page, which takes memory as it grows, and gives most of it back when it does not need half.
     #[inline]
     pub fn change_head<R>(&self, f: impl FnOnce(&mut PageMut<'_, '_>) -> R) -> R {
-        let mut view = self.slab.heads.view_mut(self.index);
-        f(&mut PageMut::new(&mut view, &self.core.geometry))
+        let heads = &self.slab.heads;
+        let grow = |len| heads.view_mut(self.index, len);
+        let mut view = grow(HEADER);
+        let mut page = PageMut::growing(&mut view, &self.core.geometry, &grow);
+        let result = f(&mut page);
+        let used = page.page().used();
+        if used * 2 < view.len() {
+            heads.trim(self.index, used);
+        }
+        result
     }
 
     /// Looks at a page. `f` may run several times; the last run counts.

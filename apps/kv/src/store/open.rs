@@ -26,8 +26,8 @@ const REGION_TYPE: u64 = 0x6b76_2d73_746f_7265;
 pub struct Options {
     /// Its name in the rack.
     pub name: String,
-    /// Buckets: a power of two, at most 2^20. The same at every node. A node that has used a bucket keeps its page, up to 4 KiB; good
-    /// for up to some twenty small keys each.
+    /// Buckets: a power of two, at most 2^20. The same at every node. A node that has used a bucket keeps some 500 bytes
+    /// and what is in use of its page, up to 4 KiB; good for up to some twenty small keys each.
     pub buckets: usize,
     /// How long an operation waits for the lock of a bucket.
     pub patience: Duration,

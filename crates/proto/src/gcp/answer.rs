@@ -6,6 +6,7 @@
 
 use super::lock::{Acks, At, Event, Lock, Owed, Promise, Right, Steps};
 use super::queue::{Queue, Waiter};
+use super::regions::used;
 use super::settle::age;
 use super::{Access, version};
 use crate::wire::{Copyset, Flags, GlobalStatus, Header, Kind, Reason, Record};
@@ -205,7 +206,9 @@ impl Lock {
         if version <= self.floor || self.right == Right::Modified || !awaited {
             return;
         }
-        let total = self.regions.len();
+        let Some(total) = used(header, self.len) else {
+            return;
+        };
         if self.arrival.add(version, header.offset, len, total) {
             steps.push(Event::Store);
         }

@@ -1,11 +1,11 @@
 //! All locks of one node.
 
+use super::few::Few;
 use super::lock::{At, Entered, Event, Lock, Steps};
 use super::regions::Regions;
 use super::settle::Report;
 use super::{Access, Right};
 use crate::wire::{Copyset, Dest, Header, Kind, NodeId, Record, Tag};
-use alloc::collections::BTreeMap;
 
 /// How a node takes part.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -43,7 +43,7 @@ pub struct BladeCounters {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Blade {
     config: BladeConfig,
-    locks: BTreeMap<Tag, Lock>,
+    locks: Few<Lock>,
     counters: BladeCounters,
 }
 
@@ -52,7 +52,7 @@ impl Blade {
     pub fn new(config: BladeConfig) -> Self {
         Blade {
             config,
-            locks: BTreeMap::new(),
+            locks: Few::new(),
             counters: BladeCounters::default(),
         }
     }
@@ -60,16 +60,16 @@ impl Blade {
     /// Makes a lock whose home this is: the node has it with permission M. `false`: it exists, or there are too many.
     pub fn create(&mut self, tag: Tag, regions: Regions) -> bool {
         let epoch = self.config.epoch;
-        self.add(tag, || Lock::at_home(regions, epoch))
+        self.add(tag, || Lock::at_home(regions.len(), epoch))
     }
 
     /// Makes a lock of any home known here, once. `false`: it is known, or there are too many.
     pub fn open(&mut self, tag: Tag, regions: Regions) -> bool {
-        self.add(tag, || Lock::new(regions))
+        self.add(tag, || Lock::new(regions.len()))
     }
 
     fn add(&mut self, tag: Tag, lock: impl FnOnce() -> Lock) -> bool {
-        if self.locks.len() >= self.config.locks || self.locks.contains_key(&tag) {
+        if self.locks.len() >= self.config.locks || self.locks.contains(tag) {
             return false;
         }
         self.locks.insert(tag, lock());
@@ -137,7 +137,7 @@ impl Blade {
 
     /// No thread of this node waits for the lock any more.
     pub fn cancel(&mut self, tag: Tag) {
-        if let Some(lock) = self.locks.get_mut(&tag) {
+        if let Some(lock) = self.locks.get_mut(tag) {
             lock.cancel();
         }
     }
@@ -149,7 +149,7 @@ impl Blade {
 
     /// A lock, to look at.
     pub fn lock(&self, tag: Tag) -> Option<&Lock> {
-        self.locks.get(&tag)
+        self.locks.get(tag)
     }
 
     /// What it has cost.
@@ -159,7 +159,7 @@ impl Blade {
 
     /// What this node tells each lock's home when an epoch has ended.
     pub fn reports(&self) -> impl Iterator<Item = (Tag, Report)> {
-        self.locks.iter().map(|(tag, lock)| (*tag, lock.report()))
+        self.locks.iter().map(|(tag, lock)| (tag, lock.report()))
     }
 
     /// The next epoch: what was under way is over, rights and threads inside stay. Locks whose home is not in `live` are
@@ -167,8 +167,8 @@ impl Blade {
     pub fn enter_epoch(&mut self, epoch: u32, live: Copyset, switch: bool) {
         self.config.epoch = epoch;
         self.config.switch = switch;
-        self.locks.retain(|tag, _| live.contains(tag.home()));
-        self.locks.values_mut().for_each(Lock::fence);
+        self.locks.retain(|tag| live.contains(tag.home()));
+        self.locks.iter_mut().for_each(|(_, lock)| lock.fence());
     }
 
     /// Asks for what threads wait for, in a new epoch.
@@ -183,7 +183,7 @@ impl Blade {
         steps: &mut Steps,
         act: impl FnOnce(&mut Lock, &At, &mut Steps),
     ) -> bool {
-        let Some(lock) = self.locks.get_mut(&tag) else {
+        let Some(lock) = self.locks.get_mut(tag) else {
             return false;
         };
         let BladeConfig {

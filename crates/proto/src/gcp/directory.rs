@@ -6,13 +6,13 @@
 //! are as many as requests.
 
 use super::entry::Entry;
+use super::few::Few;
 use super::settle::Report;
 use super::{Mode, settle, with_version};
 use crate::wire::{
     Copyset, Dest, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq, Tag,
 };
 use crate::{Output, Outputs};
-use alloc::collections::BTreeMap;
 
 /// Who serves a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -38,7 +38,7 @@ struct Slot {
 pub struct LockDirectory {
     node: NodeId,
     epoch: u32,
-    slots: BTreeMap<Tag, Slot>,
+    slots: Few<Slot>,
     dropped: u64,
 }
 
@@ -48,14 +48,14 @@ impl LockDirectory {
         LockDirectory {
             node,
             epoch,
-            slots: BTreeMap::new(),
+            slots: Few::new(),
             dropped: 0,
         }
     }
 
     /// Makes an entry for a new lock, which its home's [`super::Blade`] has. `false`: it exists, or lives elsewhere.
     pub fn create(&mut self, tag: Tag) -> bool {
-        if tag.home() != self.node || self.slots.contains_key(&tag) {
+        if tag.home() != self.node || self.slots.contains(tag) {
             return false;
         }
         let slot = Slot {
@@ -69,7 +69,7 @@ impl LockDirectory {
     /// Asks the switch to serve a lock, as often as it is called; from the first time on nobody serves it until the switch
     /// has answered. Nothing when that is decided.
     pub fn place(&mut self, tag: Tag, outputs: &mut Outputs) {
-        let Some(slot) = self.slots.get_mut(&tag) else {
+        let Some(slot) = self.slots.get_mut(tag) else {
             return;
         };
         if !matches!(slot.place, LockPlace::Undecided | LockPlace::Placing) {
@@ -99,7 +99,7 @@ impl LockDirectory {
     /// Takes a request in a rack with a switch, or the switch's answer. The first request of an epoch goes to the switch,
     /// behind the question whether it serves the lock; if the switch has no room, the request comes back.
     pub fn handle_or_place(&mut self, header: &Header) -> Outputs {
-        let slot = self.slots.get(&header.tag);
+        let slot = self.slots.get(header.tag);
         let undecided = slot.is_some_and(|slot| slot.place == LockPlace::Undecided);
         if !undecided || header.kind != Kind::Acquire || header.epoch != self.epoch {
             return self.handle(header);
@@ -113,7 +113,7 @@ impl LockDirectory {
     /// Takes a request where this home serves whatever it has not placed, or the switch's answer.
     pub fn handle(&mut self, header: &Header) -> Outputs {
         let mut outputs = Outputs::default();
-        let slot = match self.slots.get_mut(&header.tag) {
+        let slot = match self.slots.get_mut(header.tag) {
             Some(slot) if header.epoch == self.epoch => slot,
             _ => {
                 self.dropped += 1;
@@ -140,12 +140,12 @@ impl LockDirectory {
 
     /// An entry, and who serves it. While the switch does, it is what it was before.
     pub fn entry(&self, tag: Tag) -> Option<(Entry, LockPlace)> {
-        self.slots.get(&tag).map(|slot| (slot.entry, slot.place))
+        self.slots.get(tag).map(|slot| (slot.entry, slot.place))
     }
 
     /// The locks.
     pub fn tags(&self) -> impl Iterator<Item = Tag> {
-        self.slots.keys().copied()
+        self.slots.iter().map(|(tag, _)| tag)
     }
 
     /// Packets that were dropped: another epoch, an unknown lock, or one that is served elsewhere.
@@ -164,14 +164,14 @@ impl LockDirectory {
         switch: impl Fn(Tag) -> Option<Entry>,
     ) {
         self.epoch = epoch;
-        for (tag, slot) in &mut self.slots {
+        for (tag, slot) in self.slots.iter_mut() {
             let before = match slot.place {
                 LockPlace::Here | LockPlace::Undecided => Some(slot.entry),
                 // It may have taken the lock: its word counts, and without it nobody's.
-                LockPlace::Placing | LockPlace::Switch => switch(*tag),
+                LockPlace::Placing | LockPlace::Switch => switch(tag),
             };
             let mut told = alloc::vec::Vec::new();
-            reports(*tag, &mut |node, report| told.push((node, report)));
+            reports(tag, &mut |node, report| told.push((node, report)));
             slot.entry = settle(&told, before, live, died, self.node, epoch);
             slot.place = LockPlace::Undecided;
         }

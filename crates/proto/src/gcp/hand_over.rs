@@ -7,6 +7,7 @@
 use super::lock::{At, Body, Event, Lock, Owed, Releasing, Right, Send, Steps};
 use super::queue::Queue;
 use crate::wire::{Copyset, Dest, GlobalStatus, Kind};
+use alloc::boxed::Box;
 
 impl Lock {
     /// On Release at Writer (Algorithm 1, lines 4–15), as soon as nobody is in the way and somebody waits.
@@ -41,7 +42,7 @@ impl Lock {
         for waiter in releasing.readers.iter().chain(&releasing.writer) {
             self.give(at, waiter.node, next, steps);
         }
-        self.releasing = Some(releasing);
+        self.releasing = Some(Box::new(releasing));
     }
 
     /// The packet that asks the directory for its approval.
@@ -103,7 +104,8 @@ impl Lock {
             self.floor = version;
             self.passes = 0;
         }
-        self.given = releasing.writer.map(|writer| (writer.node, releasing.rest));
+        let Releasing { writer, rest, .. } = *releasing;
+        self.given = writer.map(|writer| (writer.node, rest));
     }
 
     /// The directory has refused: requests are under way that this holder has not heard of. They came before the
@@ -112,8 +114,14 @@ impl Lock {
         let Some(releasing) = self.releasing.take() else {
             return;
         };
-        let mut queue = releasing.rest;
-        for waiter in releasing.readers.into_iter().chain(releasing.writer) {
+        let Releasing {
+            readers,
+            writer,
+            rest,
+            ..
+        } = *releasing;
+        let mut queue = rest;
+        for waiter in readers.into_iter().chain(writer) {
             queue.add(waiter);
         }
         for waiter in self.queue.iter() {

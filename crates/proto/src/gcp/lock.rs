@@ -11,12 +11,13 @@
 //! Who may enter is in this file; Algorithm 1 is in `hand_over`, what packets do in `answer`.
 
 use super::queue::{Queue, Waiter};
-use super::regions::{Arrival, Regions};
+use super::regions::Arrival;
 use super::settle::{Age, age};
 use super::{Access, with_version};
 use crate::wire::{
     Copyset, Dest, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq, Tag,
 };
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// What the threads of a node may do with a lock.
@@ -46,7 +47,8 @@ impl Right {
 pub enum Body {
     /// None.
     None,
-    /// What the lock protects, as the sender has it, in as many segments as the network needs, each with its `offset`.
+    /// What the lock protects, as the sender has it, in as many segments as the network needs, each with its `offset`. The
+    /// host may leave zeros at the end out, and says so ([`super::with_used`]).
     Regions,
     /// Who waits: [`Queue::records`].
     Queue(Queue),
@@ -156,7 +158,8 @@ impl At {
 /// A lock at a node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Lock {
-    pub(super) regions: Regions,
+    /// Bytes that it protects.
+    pub(super) len: u32,
     pub(super) right: Right,
     /// The version that the right was granted with.
     pub(super) since: u64,
@@ -181,29 +184,29 @@ pub struct Lock {
     pub(super) queue: Queue,
     /// The directory's last number that this queue holder has heard.
     pub(super) seen: u64,
-    pub(super) releasing: Option<Releasing>,
+    pub(super) releasing: Option<Box<Releasing>>,
     /// Whom the queue went to, and what it was: sent again when that node asks.
     pub(super) given: Option<(NodeId, Queue)>,
 }
 
 impl Lock {
     /// A lock that this node has never had.
-    pub fn new(regions: Regions) -> Self {
+    pub fn new(len: u32) -> Self {
         Lock {
-            regions,
+            len,
             ..Lock::default()
         }
     }
 
     /// A new lock, at its home.
-    pub(super) fn at_home(regions: Regions, epoch: u32) -> Self {
+    pub(super) fn at_home(len: u32, epoch: u32) -> Self {
         let first = super::first(epoch);
         Lock {
             right: Right::Modified,
             since: first,
             age: age(first, Right::Modified),
             seen: first,
-            ..Lock::new(regions)
+            ..Lock::new(len)
         }
     }
 
@@ -257,9 +260,9 @@ impl Lock {
         self.releasing.is_some() || self.promise.is_some() || self.asked.is_some()
     }
 
-    /// The list of what it protects.
-    pub fn regions(&self) -> &Regions {
-        &self.regions
+    /// Bytes that it protects.
+    pub fn protects(&self) -> u32 {
+        self.len
     }
 
     /// Whether another node waits for this one to leave.
@@ -370,7 +373,7 @@ impl Lock {
     /// A promise becomes a right.
     fn complete(&mut self, steps: &mut Steps) {
         let Some(promise) = self.promise else { return };
-        let whole = self.arrival.complete(self.regions.len());
+        let whole = self.arrival.complete();
         // Only what was sent for this very grant: a release that is not approved has sent its data, too.
         let came = whole && self.arrival.version == promise.version;
         if !promise.missing.is_empty() || !(came || promise.own) {
@@ -476,7 +479,7 @@ impl Lock {
     pub(super) fn give(&self, at: &At, to: NodeId, version: u64, steps: &mut Steps) {
         let mut header = at.header(Kind::Give, to, version);
         header.status = GlobalStatus::Shared;
-        header.flags = match self.regions.is_empty() {
+        header.flags = match self.len == 0 {
             true => header.flags,
             false => header.flags.and(crate::wire::Flags::DATA),
         };

@@ -22,6 +22,7 @@ mod answer;
 mod blade;
 mod directory;
 pub(crate) mod entry;
+mod few;
 mod hand_over;
 mod lock;
 mod queue;
@@ -33,7 +34,9 @@ pub use directory::{LockDirectory, LockPlace};
 pub use entry::{Entry, Mode, State, Verdict};
 pub use lock::{Body, Entered, Event, Lock, Promise, Right, Send, Steps};
 pub use queue::{Queue, Waiter};
-pub use regions::{MAX_LOCKED, MAX_REGIONS, Region, Regions, RegionsError, SEGMENT};
+pub use regions::{
+    MAX_LOCKED, MAX_REGIONS, Region, Regions, RegionsError, SEGMENT, used, with_used,
+};
 pub use settle::{Age, Report, settle};
 
 use crate::wire::{GlobalStatus, Header, Seq};

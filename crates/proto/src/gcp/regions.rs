@@ -3,6 +3,7 @@
 //! The directory knows nothing of it. With a grant the regions travel as if they lay behind one another, in segments
 //! of whole [`SEGMENT`]s.
 
+use crate::wire::{Copyset, Flags, Header};
 use alloc::vec::Vec;
 
 /// Regions of one lock at most.
@@ -100,12 +101,35 @@ impl Regions {
     }
 }
 
+/// How many bytes of what a lock protects travel, of `len`: the rest is zeros. `None`: it names more than there are.
+///
+/// A `Give` without bytes of a lock that protects some stands for zeros alone; one that names none has them all.
+pub fn used(header: &Header, len: u32) -> Option<u32> {
+    match (header.flags.has(Flags::DATA), header.copyset.0) {
+        (false, _) => Some(0),
+        (true, 0) => Some(len),
+        (true, used) => (used <= len).then_some(used),
+    }
+}
+
+/// The same `Give`, of so many bytes before the zeros.
+#[must_use]
+pub fn with_used(mut header: Header, used: u32) -> Header {
+    header.copyset = Copyset(used);
+    if used == 0 {
+        header.flags = header.flags.but(Flags::DATA);
+    }
+    header
+}
+
 /// Which segments of a lock's data have come.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Arrival {
     /// The version that they were sent for.
     pub version: u64,
     segments: u64,
+    /// Bytes that were sent.
+    total: u32,
     came: bool,
 }
 
@@ -118,9 +142,10 @@ impl Arrival {
         if !fits || !whole || (len == 0) != (total == 0) || version < self.version {
             return false;
         }
-        if version > self.version {
+        if version > self.version || total != self.total {
             *self = Arrival {
                 version,
+                total,
                 ..Arrival::default()
             };
         }
@@ -132,8 +157,8 @@ impl Arrival {
     }
 
     /// Whether everything that was sent for that version is there.
-    pub fn complete(&self, total: u32) -> bool {
-        let count = total.div_ceil(SEGMENT);
+    pub fn complete(&self) -> bool {
+        let count = self.total.div_ceil(SEGMENT);
         let all = if count >= u64::BITS {
             u64::MAX
         } else {
@@ -146,6 +171,7 @@ impl Arrival {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::{Kind, RequesterId, Seq, Tag};
 
     const fn region(addr: u64, len: u32) -> Region {
         Region { addr, len }
@@ -176,17 +202,36 @@ mod tests {
     fn data_is_complete_when_all_of_one_version_has_come() {
         let mut arrival = Arrival::default();
         assert!(arrival.add(3, 1024, 500, 1524));
-        assert!(!arrival.complete(1524));
+        assert!(!arrival.complete());
         assert!(arrival.add(4, 0, 1024, 1524), "a newer version starts over");
-        assert!(!arrival.complete(1524));
+        assert!(!arrival.complete());
         assert!(!arrival.add(3, 1024, 500, 1524), "and the older is late");
         assert!(arrival.add(4, 1024, 500, 1524));
-        assert!(arrival.complete(1524));
+        assert!(arrival.complete());
         for (offset, len) in [(1, 1024), (0, 1000), (1024, 501), (u32::MAX, 1), (0, 0)] {
             assert!(!arrival.add(4, offset, len, 1524));
         }
         let mut nothing = Arrival::default();
-        assert!(!nothing.complete(0));
-        assert!(nothing.add(1, 0, 0, 0) && nothing.complete(0));
+        assert!(!nothing.complete());
+        assert!(nothing.add(1, 0, 0, 0) && nothing.complete());
+    }
+
+    #[test]
+    fn only_what_is_used_travels() {
+        let (requester, seq) = (RequesterId { node: 1, slot: 0 }, Seq(0));
+        let mut give = Header::request(Kind::Give, 1, Tag(0x10), requester, seq);
+        assert_eq!(used(&give, 0), Some(0), "a lock without data");
+        give.flags = Flags::DATA;
+        assert_eq!(used(&give, 1524), Some(1524), "who names none sends all");
+        assert_eq!(used(&with_used(give, 24), 1524), Some(24));
+        assert_eq!(used(&with_used(give, 1525), 1524), None);
+        let empty = with_used(give, 0);
+        assert_eq!(used(&empty, 1524), Some(0));
+        assert!(!empty.flags.has(Flags::DATA));
+        // What is sent again after it has grown or shrunk replaces what has come, and is not mixed with it.
+        let mut arrival = Arrival::default();
+        assert!(arrival.add(3, 0, 1024, 1524));
+        assert!(arrival.add(3, 0, 24, 24) && arrival.complete());
+        assert!(arrival.add(3, 1024, 500, 1524) && !arrival.complete());
     }
 }

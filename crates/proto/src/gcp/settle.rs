@@ -146,7 +146,7 @@ impl Lock {
     pub(super) fn fence(&mut self) {
         *self = Lock {
             right: self.report().right,
-            regions: core::mem::take(&mut self.regions),
+            len: self.len,
             since: self.since,
             age: self.age,
             reason: self.reason,

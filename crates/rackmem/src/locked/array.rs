@@ -150,22 +150,48 @@ impl RwLockArray {
         }
     }
 
-    /// The page of a lock that the caller is inside of.
+    /// The page of a lock that the caller is inside of, as far as it has been written: what lies behind is zeros.
     ///
     /// # Panics
     /// When nobody has ever entered the lock here.
     #[inline]
     pub fn view(&self, index: usize) -> View<'_> {
-        View::new(self.entered(index).words(), 0, self.len)
+        let words = self.entered(index).words();
+        View::new(words, 0, self.len.min(words.len() * 8))
     }
 
-    /// The page of a lock that the caller is inside of to write.
+    /// The page of a lock that the caller is inside of to write: all of it.
     ///
     /// # Panics
     /// When nobody has ever entered the lock here.
     #[inline]
     pub fn view_mut(&self, index: usize) -> ViewMut<'_> {
-        ViewMut::new(self.entered(index).words(), 0, self.len)
+        self.view_mut_of(index, self.len)
+    }
+
+    /// The page of a lock that the caller is inside of to write: its first `len` bytes, or more. A page takes as much memory, here
+    /// and at other nodes, as has been asked for; the bytes behind it are zeros. Windows taken before show an older page.
+    ///
+    /// # Panics
+    /// When nobody has ever entered the lock here.
+    #[inline]
+    pub fn view_mut_of(&self, index: usize, len: usize) -> ViewMut<'_> {
+        let handle = self.entered(index);
+        let mut words = handle.words();
+        if words.len() * 8 < len.min(self.len) {
+            handle.grow(len.min(self.len));
+            words = handle.words();
+        }
+        ViewMut::new(words, 0, self.len.min(words.len() * 8))
+    }
+
+    /// The bytes of a page behind the first `len` are zeros from now on, or what they were; the caller is inside of its lock to write.
+    /// Windows taken before show an older page.
+    ///
+    /// # Panics
+    /// When nobody has ever entered the lock here.
+    pub fn trim(&self, index: usize, len: usize) {
+        self.entered(index).trim(len);
     }
 
     #[inline]

@@ -3,18 +3,19 @@
 //! Packets and threads come in any order; [`State`] is what they take turns for. What a step causes for others is put into
 //! an [`Outbox`] and done when the turn is over, so handlers that call each other never wait for each other.
 
+use super::content::{Beside, Content as Bytes};
 use super::fast::Word;
+use super::line::Line;
 use super::outbox::{Outbox, Payload};
 use super::pace::Pace;
 use super::seat::{Content, Pass, Seat};
 use super::watch::Watchers;
-use crate::memory::zeroed_words;
 use crate::rebuilding::bytes;
 use rackmem_fabric::{Body, words};
 use rackmem_proto::Outputs;
 use rackmem_proto::gcp::{
     Access, Blade, BladeCounters, Body as Carries, Entered, Event, Lock, LockDirectory, LockPlace,
-    Report, Right, Steps,
+    Report, Right, Steps, used, with_used,
 };
 use rackmem_proto::wire::{Dest, Header, Kind, NodeId, Reason, Record, Tag};
 use std::collections::VecDeque;
@@ -23,18 +24,17 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A lock that this node knows. What a thread looks at that finds the lock here is in one line of the processor's cache.
-#[repr(C, align(64))]
+/// A lock that this node knows. There may be a million of them: what is rare is kept elsewhere. What a thread looks at that finds
+/// the lock here stands at the front.
+#[repr(C)]
 pub(crate) struct Cell {
     pub(super) word: Word,
     /// The fencing token of whoever enters by the word.
     token: AtomicU64,
-    /// Which half of `data` is what the lock protects; the other is where the next comes together. Changes only while
-    /// no writer is inside, and under a reader only to the same bytes.
-    current: AtomicUsize,
-    data: [Box<[AtomicU64]>; 2],
+    /// What the lock protects. Where that is changes only while no thread is inside, but for the writer who needs room.
+    pub(super) content: Bytes,
     /// Bytes that it protects.
-    pub(super) len: usize,
+    len: u32,
     pub(super) tag: Tag,
     me: NodeId,
     /// Nobody makes it: its home does when it first hears of it, from whom it hears how long it is.
@@ -46,11 +46,13 @@ pub(crate) struct Cell {
 pub(super) struct State {
     pub(super) blade: Blade,
     /// Its directory, at its home.
-    pub(super) directory: Option<LockDirectory>,
+    pub(super) directory: Option<Box<LockDirectory>>,
+    /// Where the next content comes together.
+    beside: Beside,
     /// Who waits in the blade: one at a time.
     pub(super) first: Option<Arc<Seat>>,
-    /// Who waits for that: as many as this process has threads.
-    pub(super) queue: VecDeque<Arc<Seat>>,
+    /// Who waits for that.
+    pub(super) queue: Line,
     /// Who is called when what the lock protects may have changed: as many as this process has threads.
     pub(super) watchers: Watchers,
     /// When to ask again for what has not come.
@@ -108,9 +110,10 @@ impl<'a> Turn<'a> {
         self.out.packet(to, header, payload);
     }
 
-    /// What the lock protects, as it is now.
+    /// What the lock protects, as it is now: of a page no more than there is.
     fn data(&self) -> Arc<[u8]> {
         let words = self.cell.words();
+        let words = &words[..words.len().min(self.cell.len().div_ceil(8))];
         let mut bytes = vec![0; words.len() * 8];
         words::read(&mut bytes, words);
         bytes.into()
@@ -124,23 +127,26 @@ impl Cell {
         (len, implicit): (usize, bool),
         epoch: u32,
         blade: Blade,
-        directory: Option<LockDirectory>,
+        directory: Option<Box<LockDirectory>>,
+        kept: Arc<AtomicUsize>,
     ) -> Self {
-        let half = || zeroed_words(len.div_ceil(8));
+        kept.fetch_add(size_of::<Cell>(), Relaxed);
+        // A page grows as it is written.
+        let words = if implicit { 0 } else { len.div_ceil(8) };
         Cell {
             tag,
             me,
-            len,
+            len: len as u32,
             implicit,
             word: Word::default(),
             token: AtomicU64::new(0),
-            current: AtomicUsize::new(0),
-            data: [half(), half()],
+            content: Bytes::new(words, kept),
             state: Mutex::new(State {
                 blade,
                 directory,
+                beside: Beside::default(),
                 first: None,
-                queue: VecDeque::new(),
+                queue: Line::default(),
                 watchers: Watchers::default(),
                 pace: Pace::default(),
                 entries: 0,
@@ -153,10 +159,17 @@ impl Cell {
         }
     }
 
-    /// What it protects: to read for who is inside, to write for a writer, and for whoever makes the lock.
+    /// What it protects: to read for who is inside, to write for a writer, and for whoever makes the lock. Of a page, what has
+    /// been written; the rest is zeros.
     #[inline]
     pub fn words(&self) -> &[AtomicU64] {
-        &self.data[self.current.load(Relaxed) & 1]
+        self.content.words()
+    }
+
+    /// Bytes that it protects.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len as usize
     }
 
     /// What whoever has entered by the word is told.
@@ -173,6 +186,14 @@ impl Cell {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.close(self);
         state
+    }
+}
+
+impl Drop for Cell {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.content.forget(&mut state.beside);
+        self.content.release(size_of::<Cell>());
     }
 }
 
@@ -308,9 +329,7 @@ impl State {
         if self.first.as_ref().is_some_and(|f| Arc::ptr_eq(f, seat)) {
             self.first = None;
             self.blade.cancel(cell.tag);
-        } else if let Some(at) = self.queue.iter().position(|s| Arc::ptr_eq(s, seat)) {
-            self.queue.remove(at);
-        } else {
+        } else if !self.queue.remove(seat) {
             return false;
         }
         self.settle_here(&mut Turn::new(cell, out));
@@ -438,37 +457,67 @@ impl State {
         self.run(steps, None, turn);
     }
 
+    /// Whether threads are inside that these steps do not let in.
+    fn inside_before(&self, cell: &Cell, steps: &Steps) -> bool {
+        let enter = |step: &&Event| matches!(step, Event::Enter(_));
+        let new = steps.iter().filter(enter).count();
+        let (readers, writer) = self.lock(cell).map_or((0, false), Lock::inside);
+        usize::from(readers) + usize::from(writer) > new
+    }
+
     /// Does what the protocol has decided, in order.
     fn run(&mut self, steps: Steps, came: Option<&Came<'_>>, turn: &mut Turn<'_>) {
         let cell = turn.cell;
+        let inside = self.inside_before(cell, &steps);
         for step in steps {
             match step {
                 Event::Store => {
                     if let Some(Came { header, body }) = came {
-                        let beside = &cell.data[(cell.current.load(Relaxed) + 1) & 1];
-                        body.copy_to(beside, header.offset as usize);
+                        let bytes = match cell.implicit {
+                            true => used(header, cell.len).unwrap_or(0),
+                            false => cell.len,
+                        };
+                        let (words, at) = ((bytes as usize).div_ceil(8), header.offset as usize);
+                        cell.content.store(&mut self.beside, words, *body, at);
                     }
                 }
                 Event::Install => {
-                    cell.current.fetch_xor(1, Relaxed);
+                    cell.content.install(&mut self.beside, inside);
                 }
                 Event::Enter(entered) => self.let_in(entered, turn),
                 Event::Send(send) => {
+                    let mut header = send.header;
                     let payload = match send.body {
                         Carries::None => Payload::None,
-                        Carries::Regions => Payload::Data(turn.data()),
+                        Carries::Regions => {
+                            let data = turn.data();
+                            if cell.implicit {
+                                header = with_used(header, data.len() as u32);
+                            }
+                            Payload::Data(data)
+                        }
                         Carries::Queue(queue) => {
                             let records: Vec<Record> = queue.records().collect();
                             Payload::Records(bytes(&records))
                         }
                     };
-                    let mut header = send.header;
                     if cell.implicit && header.kind == Kind::Acquire {
-                        header.offset = cell.len as u32;
+                        header.offset = cell.len;
                     }
                     turn.send(send.to, header, payload);
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A node may know a million locks: what each takes without a thread that waits, or a packet under way, is pinned.
+    #[test]
+    fn a_lock_takes_little_memory() {
+        assert!(size_of::<Cell>() <= 432, "{}", size_of::<Cell>());
     }
 }

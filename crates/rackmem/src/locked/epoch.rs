@@ -55,7 +55,7 @@ impl State {
     fn end(&mut self, out: &mut Outbox) {
         self.over = true;
         self.watchers.call(out);
-        for seat in self.first.take().into_iter().chain(self.queue.drain(..)) {
+        for seat in self.first.take().into_iter().chain(self.queue.take()) {
             seat.send_away();
             out.wake(seat);
         }

@@ -153,10 +153,21 @@ impl Handle {
         self.cell.words()
     }
 
+    /// Makes room for so many bytes of what it protects, for the writer inside.
+    #[cold]
+    pub fn grow(&self, len: usize) {
+        self.cell.content.grow(len.div_ceil(8));
+    }
+
+    /// Keeps no more than so many bytes, for the writer inside.
+    pub fn trim(&self, len: usize) {
+        self.cell.content.trim(len.div_ceil(8));
+    }
+
     /// Bytes that it protects.
     #[inline]
     pub fn len(&self) -> usize {
-        self.cell.len
+        self.cell.len()
     }
 
     /// Enters, waiting no longer than this.

@@ -31,7 +31,7 @@ impl State {
         let coming = self
             .first
             .iter()
-            .chain(&self.queue)
+            .chain(self.queue.iter())
             .any(|seat| seat.is_empty());
         if !self.is_whole(cell) && !coming {
             self.queue.push_back(Arc::new(Seat::empty(Access::Write)));

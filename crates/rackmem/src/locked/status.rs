@@ -51,7 +51,7 @@ impl LockStatus {
         let waiting = state.waiting(cell);
         let mut status = LockStatus {
             addr: cell.tag.0,
-            bytes: cell.len as u32,
+            bytes: cell.len() as u32,
             right: Held::Nothing,
             readers: 0,
             writer: false,

@@ -64,6 +64,10 @@ pub struct LockMetrics {
     pub denied: u64,
     /// Packets that were dropped: about a lock that this node does not know.
     pub dropped: u64,
+    /// Bytes that the node keeps for locks whose home it is, what they protect included.
+    pub kept_home: usize,
+    /// Bytes that it keeps for the others.
+    pub kept: usize,
 }
 
 /// See the module.
@@ -82,6 +86,8 @@ pub(crate) struct Locks {
     /// Those with something under way that may have to be asked for again, in turn.
     busy: Mutex<VecDeque<Arc<Cell>>>,
     dropped: AtomicU64,
+    /// Bytes kept for locks whose home is elsewhere, and for those whose home is here.
+    kept: [Arc<AtomicUsize>; 2],
 }
 
 impl Locks {
@@ -97,6 +103,7 @@ impl Locks {
             span,
             busy: Mutex::default(),
             dropped: AtomicU64::new(0),
+            kept: Default::default(),
         }
     }
 
@@ -198,14 +205,15 @@ impl Locks {
             cohort: COHORT,
             locks: 1,
         });
+        let kept = self.kept[usize::from(tag.home() == self.me)].clone();
         if tag.home() != self.me {
             blade.open(tag, regions);
-            return Cell::new(tag, self.me, what, epoch, blade, None);
+            return Cell::new(tag, self.me, what, epoch, blade, None, kept);
         }
         blade.create(tag, regions);
-        let mut directory = LockDirectory::new(self.me, epoch);
+        let mut directory = Box::new(LockDirectory::new(self.me, epoch));
         directory.create(tag);
-        Cell::new(tag, self.me, what, epoch, blade, Some(directory))
+        Cell::new(tag, self.me, what, epoch, blade, Some(directory), kept)
     }
 
     /// Does something to a lock, and says what is left to do. Packets of it should be sent soon.
@@ -311,6 +319,8 @@ impl Locks {
     pub fn metrics(&self) -> LockMetrics {
         let mut sum = LockMetrics {
             dropped: self.dropped.load(Relaxed),
+            kept: self.kept[0].load(Relaxed),
+            kept_home: self.kept[1].load(Relaxed),
             ..LockMetrics::default()
         };
         for cell in self.all() {

@@ -105,7 +105,7 @@ impl Locks {
 
     /// Bytes that a lock brings along.
     pub fn bytes(&self, tag: Tag) -> u32 {
-        self.blade.lock(tag).map_or(0, |lock| lock.regions().len())
+        self.blade.lock(tag).map_or(0, Lock::protects)
     }
 
     /// Whether a thread may wait in the blade: writers are sent there when nobody of this node is inside.
