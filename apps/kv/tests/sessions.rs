@@ -260,3 +260,64 @@ fn an_open_door_needs_a_password() {
             .contains("set a password")
     );
 }
+
+/// Bytes that the server's connections keep for what has come in and is to go out.
+fn buffered(client: &mut Client) -> usize {
+    let info = client.say("INFO clients");
+    let (_, rest) = info.split_once("client_buffer_bytes:").unwrap();
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
+    digits.unwrap().parse().unwrap()
+}
+
+/// Waits until they keep no more than this: a turn may end a moment after its replies have been sent.
+fn await_buffered(client: &mut Client, most: usize) {
+    let enough = (0..5000).any(|_| {
+        let enough = buffered(client) <= most;
+        if !enough {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        enough
+    });
+    assert!(enough, "{} bytes, not {most}", buffered(client));
+}
+
+#[test]
+fn connections_keep_memory_for_what_is_under_way_only() {
+    const CLIENTS: usize = 100;
+    /// Of a connection that has said all: where the words of a usual command were.
+    const QUIET: usize = 512;
+    /// Of half a command.
+    const HALF: usize = 30_000;
+    let server = server(|_| {});
+    let connect = |_| Client::new(server.local_addr());
+    let mut clients: Vec<Client> = (0..CLIENTS).map(connect).collect();
+    let value = vec![b'x'; 20_000];
+    let many = vec![&b"word"[..]; 1001];
+    for client in &mut clients {
+        assert_eq!(client.call(&[b"SET", b"key", &value]), "+OK");
+        assert_eq!(client.call(&[b"GET", b"key"]).len(), value.len() + 2);
+        client.send(&many);
+        assert!(client.reply().starts_with("-ERR unknown command"));
+        assert_eq!(client.say("SET a 'b c'"), "+OK");
+    }
+    let mut asks = Client::new(server.local_addr());
+    await_buffered(&mut asks, (CLIENTS + 1) * QUIET);
+    // What has come of a command stays.
+    let half = support::encode(&[b"ECHO", &vec![b'y'; HALF]]);
+    for client in &mut clients {
+        std::io::Write::write_all(&mut client.stream, &half[..half.len() - 9]).unwrap();
+    }
+    let begun = (0..5000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        buffered(&mut asks) >= CLIENTS * (half.len() - 9)
+    });
+    assert!(begun && buffered(&mut asks) <= CLIENTS * (2 * HALF + QUIET));
+    for client in &mut clients {
+        std::io::Write::write_all(&mut client.stream, &half[half.len() - 9..]).unwrap();
+        assert_eq!(client.reply().len(), HALF + 2);
+    }
+    await_buffered(&mut asks, (CLIENTS + 1) * QUIET);
+    drop(clients);
+    await_buffered(&mut asks, QUIET);
+    server.shutdown();
+}

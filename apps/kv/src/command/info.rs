@@ -87,6 +87,11 @@ fn server<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
 
 fn clients<M: Memory>(call: &Call<'_, '_, M>, text: &mut String) -> Outcome {
     field(text, "connected_clients", call.shared.registry.len());
+    field(
+        text,
+        "client_buffer_bytes",
+        call.shared.total(|stats| &stats.held),
+    );
     field(text, "maxclients", call.shared.config.max_clients);
     field(text, "blocked_clients", 0);
     Ok(())

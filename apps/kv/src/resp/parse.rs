@@ -12,6 +12,8 @@ use super::inline;
 const LENGTH_LINE: usize = 32;
 /// Bytes of a command typed by hand, at most.
 const INLINE_LINE: usize = 64 << 10;
+/// Words, and bytes of a command typed by hand, for which a quiet connection keeps memory.
+const KEEP: usize = 16;
 
 /// What a client may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +106,24 @@ impl Parser {
             self.missing = Some(usize::try_from(count).unwrap_or(0));
         }
         self.words(input, limits)
+    }
+
+    /// Bytes of memory that it has.
+    pub fn held(&self) -> usize {
+        self.spans.capacity() * size_of::<Span>() + self.unquoted.capacity()
+    }
+
+    /// A turn of its connection ends: what an unusual command has taken is given back.
+    pub fn settle(&mut self) {
+        if self.missing.is_some() {
+            return;
+        }
+        if self.spans.capacity() > KEEP {
+            self.spans = Vec::new();
+        }
+        if self.unquoted.capacity() > KEEP {
+            self.unquoted = Vec::new();
+        }
     }
 
     /// The command [`Parser::parse`] found in `input`.

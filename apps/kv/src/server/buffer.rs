@@ -1,11 +1,21 @@
 //! The buffers of a connection: what has come in, what is to go out.
+//!
+//! A connection has memory of its own only for what is under way: half a command, or replies that the other side has not taken.
+//! While it has its turn it uses its worker's.
 
 use std::io::{ErrorKind, Read, Write};
 
-/// Bytes a quiet connection keeps.
-const IDLE: usize = 16 << 10;
+/// Bytes read at a time, at first.
+const FIRST: usize = 16 << 10;
 /// A buffer above this is given back when it is empty.
 const KEEP: usize = 1 << 20;
+
+/// A worker's buffers, lent to the connection that has its turn.
+#[derive(Debug, Default)]
+pub(crate) struct Spare {
+    input: Vec<u8>,
+    output: Vec<u8>,
+}
 
 /// What has arrived and not been used up. Grows with what arrives, never ahead of it by more than its size.
 #[derive(Debug, Default)]
@@ -27,6 +37,32 @@ pub(crate) enum Flow {
 }
 
 impl Input {
+    /// Bytes of memory that it has.
+    pub fn held(&self) -> usize {
+        self.data.capacity()
+    }
+
+    /// A turn begins.
+    pub fn borrow(&mut self, spare: &mut Spare) {
+        if self.data.is_empty() {
+            self.data = std::mem::take(&mut spare.input);
+        }
+    }
+
+    /// A turn ends: what has not been used up stays, in as little memory as it takes unless that is most of it.
+    pub fn settle(&mut self, spare: &mut Spare) {
+        let rest = self.bytes().len();
+        if rest > self.data.len() / 4 {
+            return;
+        }
+        let rest = self.bytes().to_vec();
+        (self.start, self.end) = (0, rest.len());
+        let data = std::mem::replace(&mut self.data, rest);
+        if data.len() <= KEEP && data.len() > spare.input.len() {
+            spare.input = data;
+        }
+    }
+
     /// The bytes not used up.
     pub fn bytes(&self) -> &[u8] {
         &self.data[self.start..self.end]
@@ -68,7 +104,7 @@ impl Input {
             self.data.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         } else {
-            self.data.resize((self.data.len() * 2).max(IDLE), 0);
+            self.data.resize((self.data.len() * 2).max(FIRST), 0);
         }
     }
 }
@@ -81,6 +117,28 @@ pub(crate) struct Output {
 }
 
 impl Output {
+    /// Bytes of memory that it has.
+    pub fn held(&self) -> usize {
+        self.data.capacity()
+    }
+
+    /// A turn begins.
+    pub fn borrow(&mut self, spare: &mut Spare) {
+        if self.data.capacity() == 0 {
+            self.data = std::mem::take(&mut spare.output);
+        }
+    }
+
+    /// A turn ends.
+    pub fn settle(&mut self, spare: &mut Spare) {
+        if self.data.is_empty() {
+            let data = std::mem::take(&mut self.data);
+            if data.capacity() > spare.output.capacity() {
+                spare.output = data;
+            }
+        }
+    }
+
     /// Bytes not sent.
     pub fn pending(&self) -> usize {
         self.data.len() - self.sent

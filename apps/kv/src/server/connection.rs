@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mio::net::TcpStream;
 
-use super::buffer::{Flow, Input, Output};
+use super::buffer::{Flow, Input, Output, Spare};
 use super::registry::Client;
 use super::session::Session;
 use super::shared::{Shared, Stats};
@@ -71,8 +71,28 @@ impl Connection {
         self.ended |= ended;
     }
 
-    /// Goes on as far as it can.
-    pub fn turn<M: Memory>(&mut self, shared: &Shared<M>, stats: &Stats) -> Next {
+    /// Bytes of its own that it keeps for what has come in and is to go out.
+    pub fn held(&self) -> usize {
+        self.input.held() + self.output.held() + self.parser.held()
+    }
+
+    /// Goes on as far as it can, with the worker's buffers.
+    pub fn turn<M: Memory>(
+        &mut self,
+        shared: &Shared<M>,
+        stats: &Stats,
+        spare: &mut Spare,
+    ) -> Next {
+        self.input.borrow(spare);
+        self.output.borrow(spare);
+        let next = self.go_on(shared, stats);
+        self.input.settle(spare);
+        self.output.settle(spare);
+        self.parser.settle();
+        next
+    }
+
+    fn go_on<M: Memory>(&mut self, shared: &Shared<M>, stats: &Stats) -> Next {
         for _ in 0..TURN {
             let blocked = self.run_commands(shared, stats);
             match self.send(stats) {

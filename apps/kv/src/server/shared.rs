@@ -27,6 +27,8 @@ pub(crate) struct Stats {
     pub input: AtomicU64,
     pub output: AtomicU64,
     pub swept: AtomicU64,
+    /// Bytes that connections keep at the moment.
+    pub held: AtomicU64,
 }
 
 impl Stats {
@@ -36,7 +38,7 @@ impl Stats {
         count.store(count.load(Relaxed).wrapping_add(n), Relaxed);
     }
 
-    /// All counts, for CONFIG RESETSTAT.
+    /// What is counted from the beginning, for CONFIG RESETSTAT.
     pub fn all(&self) -> [&AtomicU64; 9] {
         [
             &self.commands,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 
+use super::buffer::Spare;
 use super::connection::{Connection, Next};
 use super::shared::{Arrival, Shared, Stats};
 use crate::memory::Memory;
@@ -34,7 +35,9 @@ pub(crate) struct Worker<M: Memory> {
     number: usize,
     poll: Poll,
     listener: Option<TcpListener>,
-    connections: Vec<Option<Connection>>,
+    connections: Vec<Option<Box<Connection>>>,
+    /// What the connection that has its turn reads and writes with.
+    spare: Spare,
     vacant: Vec<usize>,
     /// Connections that want another turn.
     turns: VecDeque<usize>,
@@ -57,6 +60,7 @@ impl<M: Memory> Worker<M> {
             poll,
             listener,
             connections: Vec::new(),
+            spare: Spare::default(),
             vacant: Vec::new(),
             turns: VecDeque::new(),
             next: 0,
@@ -111,7 +115,11 @@ impl<M: Memory> Worker<M> {
         let Some(Some(connection)) = self.connections.get_mut(place) else {
             return;
         };
-        match connection.turn(&self.shared, &self.shared.desks[self.number].stats) {
+        let stats = &self.shared.desks[self.number].stats;
+        let before = connection.held();
+        let next = connection.turn(&self.shared, stats, &mut self.spare);
+        Stats::add(&stats.held, connection.held().wrapping_sub(before) as u64);
+        match next {
             Next::Event => {}
             Next::Turn if self.turns.contains(&place) => {}
             Next::Turn => self.turns.push_back(place),
@@ -124,6 +132,10 @@ impl<M: Memory> Worker<M> {
             // The connection may already be gone; then there is nothing to undo.
             let _ = self.poll.registry().deregister(connection.stream());
             let _ = connection.stream().shutdown(Shutdown::Both);
+            Stats::add(
+                &self.stats().held,
+                0u64.wrapping_sub(connection.held() as u64),
+            );
             self.shared.registry.remove(connection.client().id);
             self.vacant.push(place);
         }
@@ -138,7 +150,7 @@ impl<M: Memory> Worker<M> {
         for arrival in arrivals {
             self.welcome(arrival);
         }
-        let killed = |c: &Option<Connection>| c.as_ref().is_some_and(|c| c.client().killed());
+        let killed = |c: &Option<Box<Connection>>| c.as_ref().is_some_and(|c| c.client().killed());
         let doomed: Vec<usize> = (0..self.connections.len())
             .filter(|i| killed(&self.connections[*i]))
             .collect();
@@ -204,7 +216,8 @@ impl<M: Memory> Worker<M> {
             self.vacant.push(place);
             return;
         }
-        let connection = Connection::new(stream, client, self.shared.config.password.is_none());
+        let trusted = self.shared.config.password.is_none();
+        let connection = Box::new(Connection::new(stream, client, trusted));
         if place == self.connections.len() {
             self.connections.push(None);
         }
