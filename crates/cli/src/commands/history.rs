@@ -5,7 +5,7 @@ use crate::failure::{Failure, Result};
 use crate::out;
 use crate::size::count;
 use clap::{Args, Subcommand};
-use rackmem_sim::history::{Operation, Outcome, ReadError, Reader};
+use rackmem_sim::history::{Operation, Outcome, ReadError, ReadErrorKind, Reader};
 use rackmem_sim::linear::{ByKey, Counterexample, Limits, Verdict};
 use serde_json::{Value, json};
 use std::fs::File;
@@ -76,8 +76,14 @@ fn check(args: &CheckArgs, json: bool) -> Result<Ended> {
     let path = &args.file;
     let start = Instant::now();
     let file = File::open(path).map_err(|error| unreadable(path, &error.to_string()))?;
-    let (keys, counts) =
-        gather(BufReader::new(file)).map_err(|error| unreadable(path, &error.to_string()))?;
+    let (keys, counts) = gather(BufReader::new(file)).map_err(|error| match error.kind {
+        ReadErrorKind::Empty => nothing_to_judge(path, "the file has no operation in it"),
+        _ => unreadable(path, &error.to_string()),
+    })?;
+    if counts.ok == 0 {
+        let why = "no operation in it was answered, so no client was told anything";
+        return Err(nothing_to_judge(path, why));
+    }
     let limits = Limits {
         configurations: args.limit as usize * 1_000_000,
     };
@@ -122,6 +128,14 @@ fn unreadable(path: &Path, why: &str) -> Failure {
     Failure::new(
         format!("{}: {why}", path.display()),
         "give a file of one JSON object a line; `rackmem history --help` shows one",
+    )
+}
+
+/// A verdict on nothing would read like a promise kept.
+fn nothing_to_judge(path: &Path, why: &str) -> Failure {
+    Failure::new(
+        format!("{}: nothing to judge: {why}", path.display()),
+        "record operations, such as with `rackmem bench micro --history FILE`, and check that file",
     )
 }
 
@@ -208,7 +222,7 @@ mod tests {
         let (done, unclear) = ((counts.ok, counts.failed, counts.unknown), counts.cut_off);
         assert_eq!((done, unclear), ((1, 1, 1), Some(4)));
         let verdict = keys.check(Limits::default(), |_| ());
-        assert!(verdict.is_linearizable(), "{verdict:?}");
+        assert!(verdict.is_linearizable(), "{verdict}");
         assert_eq!(as_json(&counts, &verdict, 0.0)["detail"]["keys"], 1);
     }
 }

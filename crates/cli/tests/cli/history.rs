@@ -74,3 +74,20 @@ fn what_is_no_history_is_an_error_with_the_line() {
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("line 1"), "{}", stderr(&output));
 }
+
+#[test]
+fn a_history_that_says_nothing_is_an_error_and_not_linearizable() {
+    let unanswered = r#"{"client":0,"op":"set","key":"a","value":"1","invoke":1,"outcome":"unknown"}
+{"client":0,"op":"del","key":"a","invoke":3,"return":4,"outcome":"fail"}
+"#;
+    let cut_off = &STALE[..30];
+    for text in ["", "\n\n", cut_off, unanswered] {
+        let file = TempFile::new(text);
+        let output = run(&["history", "check", file.path()]);
+        assert_eq!(output.status.code(), Some(1), "{text:?}");
+        let (said, error) = (stdout(&output), stderr(&output));
+        assert!(!said.contains("linearizable"), "{text:?}: {said}");
+        assert!(error.contains("nothing to judge"), "{text:?}: {error}");
+        assert!(error.contains("next: record operations"), "{error}");
+    }
+}

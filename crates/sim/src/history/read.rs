@@ -31,6 +31,8 @@ pub enum ReadErrorKind {
     TooMany,
     /// The last line has no end.
     CutOff,
+    /// There is no operation in it: a judgement on it would say nothing.
+    Empty,
     /// Not JSON, a field missing or misspelled, or a JSON object that is no operation (see
     /// [`super::ShapeError`] for what these are).
     Json(serde_json::Error),
@@ -44,6 +46,7 @@ impl fmt::Display for ReadError {
             ReadErrorKind::TooLong => write!(f, "longer than {MAX_LINE_BYTES} bytes"),
             ReadErrorKind::TooMany => write!(f, "more than {MAX_OPERATIONS} operations"),
             ReadErrorKind::CutOff => write!(f, "cut off, and the last one"),
+            ReadErrorKind::Empty => write!(f, "the history ends, and has no operation in it"),
             ReadErrorKind::Json(error) => write!(f, "{error}"),
         }
     }
@@ -54,7 +57,10 @@ impl std::error::Error for ReadError {
         match &self.kind {
             ReadErrorKind::Io(error) => Some(error),
             ReadErrorKind::Json(error) => Some(error),
-            ReadErrorKind::TooLong | ReadErrorKind::TooMany | ReadErrorKind::CutOff => None,
+            ReadErrorKind::TooLong
+            | ReadErrorKind::TooMany
+            | ReadErrorKind::CutOff
+            | ReadErrorKind::Empty => None,
         }
     }
 }
@@ -62,13 +68,14 @@ impl std::error::Error for ReadError {
 /// Reads a history operation by operation, never more than a line of it into memory. Empty lines are skipped.
 ///
 /// A recorder that was killed leaves a last line without its end. That is no error: the iterator ends, and
-/// [`Reader::cut_off`] says where.
+/// [`Reader::cut_off`] says where. A history without any operation is one: [`ReadErrorKind::Empty`].
 pub struct Reader<R> {
     source: R,
     buffer: Vec<u8>,
     line: usize,
     operations: usize,
     cut_off: Option<usize>,
+    ended: bool,
 }
 
 impl<R: BufRead> Reader<R> {
@@ -80,6 +87,7 @@ impl<R: BufRead> Reader<R> {
             line: 0,
             operations: 0,
             cut_off: None,
+            ended: false,
         }
     }
 
@@ -89,10 +97,10 @@ impl<R: BufRead> Reader<R> {
     }
 
     fn read_next(&mut self) -> Result<Option<Operation>, ReadErrorKind> {
-        while self.cut_off.is_none() {
+        while !self.ended {
             self.line += 1;
             if !read_line(&mut self.source, &mut self.buffer)? {
-                return Ok(None);
+                return self.end();
             }
             let text = self.buffer.trim_ascii();
             if text.is_empty() {
@@ -101,16 +109,27 @@ impl<R: BufRead> Reader<R> {
             if self.operations == MAX_OPERATIONS {
                 return Err(ReadErrorKind::TooMany);
             }
-            self.operations += 1;
             match serde_json::from_slice(text) {
-                Ok(operation) => return Ok(Some(operation)),
+                Ok(operation) => {
+                    self.operations += 1;
+                    return Ok(Some(operation));
+                }
                 Err(error) if error.is_eof() && self.buffer.last() != Some(&b'\n') => {
                     self.cut_off = Some(self.line);
+                    return self.end();
                 }
                 Err(error) => return Err(ReadErrorKind::Json(error)),
             }
         }
         Ok(None)
+    }
+
+    fn end(&mut self) -> Result<Option<Operation>, ReadErrorKind> {
+        self.ended = true;
+        match self.operations {
+            0 => Err(ReadErrorKind::Empty),
+            _ => Ok(None),
+        }
     }
 }
 
@@ -236,6 +255,22 @@ mod tests {
         assert_eq!(reader.cut_off(), None);
         let inside = format!("{}\n{whole}", &whole[..20]);
         assert!(Reader::new(inside.as_bytes()).any(|line| line.is_err()));
+    }
+
+    #[test]
+    fn a_history_without_an_operation_is_an_error_and_then_ends() {
+        let line = SAMPLE.trim().lines().next().unwrap();
+        for text in ["", "\n", " \n\n  \n", &line[..line.len() - 5]] {
+            let mut reader = Reader::new(text.as_bytes());
+            let error = reader.next().unwrap().unwrap_err();
+            assert!(
+                matches!(error.kind, ReadErrorKind::Empty),
+                "{text:?}: {error}"
+            );
+            assert!(error.to_string().contains("no operation"), "{error}");
+            assert!(reader.next().is_none());
+        }
+        assert_eq!(read(line.as_bytes()).unwrap().len(), 1);
     }
 
     #[test]
