@@ -152,6 +152,6 @@ mod tests {
         let history = recorder.into_history();
         assert_eq!(history.len(), 200);
         let verdict = check(&history, Limits::default());
-        assert!(matches!(verdict, Verdict::Linearizable(_)), "{verdict:?}");
+        assert!(matches!(verdict, Verdict::Linearizable(_)), "{verdict}");
     }
 }

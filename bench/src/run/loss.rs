@@ -193,7 +193,7 @@ fn once(
     }
     match check(&history, Limits::default()) {
         Verdict::Linearizable(_) => {}
-        verdict => return Err(BenchError::NotLinearizable(format!("{name}: {verdict:?}"))),
+        verdict => return Err(BenchError::NotLinearizable(format!("{name}: {verdict}"))),
     }
     let operations = done.operations().max(1) as f64;
     Ok(Run {

@@ -108,7 +108,7 @@ fn judge(rack: &Rack, history: &[Operation]) {
     assert!(sent_again > 0);
     match check(history, Limits::default()) {
         Verdict::Linearizable(summary) => assert!(summary.keys > BLOCKS),
-        verdict => panic!("{verdict:?}"),
+        verdict => panic!("{verdict}"),
     }
     if let Some(switch) = rack.metrics().switch {
         assert_eq!(switch.counters.violations, 0);

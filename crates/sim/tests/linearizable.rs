@@ -304,7 +304,7 @@ fn too_hard_is_said_and_not_guessed() {
         ..
     } = verdict
     else {
-        panic!("{verdict:?}");
+        panic!("{verdict}");
     };
     assert!(configurations <= 1001);
     assert_eq!(operations, 25);
@@ -329,7 +329,7 @@ fn stretches_of_good_histories_are_never_accused() {
         let verdict = check(&history, limits);
         assert!(
             matches!(verdict, Verdict::GaveUp { .. }),
-            "seed {seed}: {verdict:?}"
+            "seed {seed}: {verdict}"
         );
     }
 }

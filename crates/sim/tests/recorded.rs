@@ -56,7 +56,7 @@ fn a_store_under_a_lock_is_linearizable_also_when_read_back_from_text() {
     assert_eq!(again, history);
     let verdict = check(&again, Limits::default());
     let Verdict::Linearizable(summary) = verdict else {
-        panic!("{verdict:?}");
+        panic!("{verdict}");
     };
     assert_eq!((summary.keys, summary.operations), (3, history.len()));
 }
@@ -79,7 +79,7 @@ fn a_stale_cache_is_not() {
     });
     let verdict = check(&history, Limits::default());
     let Verdict::Violation(shown) = verdict else {
-        panic!("{verdict:?}");
+        panic!("{verdict}");
     };
     assert!(shown.operations.len() < 20, "{shown}");
 }

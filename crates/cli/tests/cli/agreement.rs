@@ -26,13 +26,13 @@ pub fn concurrent_clients_see_one_memory(addrs: &[SocketAddr]) {
         "no two operations met: this shows nothing"
     );
     let verdict = check(&history, Limits::default());
-    assert!(verdict.is_linearizable(), "{verdict:?}");
+    assert!(verdict.is_linearizable(), "{verdict}");
 }
 
 /// The proof that the demand can be missed: nodes that have nothing to do with each other do miss it.
 pub fn concurrent_clients_see_several_memories(addrs: &[SocketAddr]) {
     let verdict = check(&record(addrs), Limits::default());
-    assert!(matches!(verdict, Verdict::Violation(_)), "{verdict:?}");
+    assert!(matches!(verdict, Verdict::Violation(_)), "{verdict}");
 }
 
 /// What clients of all nodes did and were told.

@@ -81,7 +81,7 @@ impl Record {
             history.extend(self.keys.iter().map(|key| gone(at, key)));
         }
         let verdict = check(&history, Limits::default());
-        assert!(verdict.is_linearizable(), "{verdict:?}");
+        assert!(verdict.is_linearizable(), "{verdict}");
     }
 }
 

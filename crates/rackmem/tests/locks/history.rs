@@ -69,7 +69,7 @@ fn histories_are_linearizable() {
         assert_eq!(history.len(), THREADS * OPERATIONS);
         match check(&history, Limits::default()) {
             Verdict::Linearizable(summary) => assert_eq!(summary.keys, LOCKS),
-            verdict => panic!("{fabric:?}: {verdict:?}"),
+            verdict => panic!("{fabric:?}: {verdict}"),
         }
     }
 }

@@ -30,6 +30,7 @@ pub use register::{Register, RegisterOp, RegisterState};
 
 use crate::history::Operation;
 use search::Answer;
+use std::fmt;
 
 /// How much a check may spend.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +70,28 @@ impl Verdict {
     /// `true` for [`Verdict::Linearizable`].
     pub fn is_linearizable(&self) -> bool {
         matches!(self, Verdict::Linearizable(_))
+    }
+}
+
+/// What a person reads: the contradiction itself, where there is one.
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Linearizable(summary) => write!(
+                f,
+                "linearizable: {} operations on {} keys",
+                summary.operations, summary.keys
+            ),
+            Verdict::Violation(found) => write!(f, "not linearizable\n{found}"),
+            Verdict::GaveUp {
+                key,
+                operations,
+                configurations,
+            } => write!(
+                f,
+                "gave up on key {key:?} with {operations} operations after {configurations} configurations"
+            ),
+        }
     }
 }
 

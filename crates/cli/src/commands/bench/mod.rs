@@ -162,10 +162,14 @@ fn explain(error: BenchError) -> Failure {
             Failure::new(what, "run `rackmem doctor`, which says how to get it")
         }
         BenchError::Stopped => Failure::new("stopped", "run it again"),
-        BenchError::NotLinearizable(what) => Failure::new(
-            format!("not linearizable: {what}"),
-            "this is a defect of the rack: please report it, with the file of --history",
-        ),
+        BenchError::NotLinearizable(what) => {
+            // The operations that contradict each other are a table; a failure is a line.
+            eprintln!("{what}");
+            Failure::new(
+                "what clients were told is not linearizable",
+                "this is a defect of the rack: please report it, with the file of --history",
+            )
+        }
         BenchError::Report(error) => Failure::new(
             error.to_string(),
             "this is a defect of the bench: please report it",

@@ -165,9 +165,11 @@ pub fn run(args: &SoakArgs, json: bool) -> Result<Ended> {
     drop(eras);
     tell(&totals, began.elapsed(), args.seed, json);
     if let Some(violation) = totals.violations.first() {
+        // All of them have been told, with their tables.
+        let first = violation.lines().next().unwrap_or_default();
         return Err(Failure::new(
             format!(
-                "{} eras cannot be explained: {violation}",
+                "{} eras cannot be explained: {first}",
                 totals.violations.len()
             ),
             "this is a defect: please report it with the seed and the options",
