@@ -14,10 +14,15 @@ use std::time::Instant;
 
 /// Clients of each node.
 const CLIENTS: usize = 2;
-/// Operations of each client.
+/// Operations of each client, at most.
 const OPERATIONS: usize = 5_000;
-/// Few keys, so that clients meet.
-const KEYS: [&str; 4] = ["history:0", "history:1", "history:2", "history:3"];
+/// Operations of all clients together, at most: in a large rack each does fewer.
+const TOTAL: usize = 80_000;
+/// Clients that share keys, at most. What makes a history hard to judge is how many operations on a key overlap, and
+/// that is never more than this, however many nodes there are.
+const CROWD: usize = 8;
+/// Keys of a crowd: few, so that its clients meet.
+const KEYS: usize = 4;
 /// Clients outnumber the cores, so this often in 256 operations one lets the others run in the middle of it:
 /// operations overlap on any machine, and all but these keep the interval they took.
 const GIVE_WAY: u8 = 16;
@@ -25,21 +30,23 @@ const GIVE_WAY: u8 = 16;
 const VALUES: i64 = 1_000_000;
 
 pub fn run(scene: &Scene<'_>, story: &mut Story) -> Played<()> {
-    let recorder = Recorder::new(OPERATIONS);
     let clients = scene.nodes() * CLIENTS;
+    let operations = OPERATIONS.min(TOTAL / clients);
+    let recorder = Recorder::new(operations);
     // Without it the first client would be done before the last one is there.
     let start = Barrier::new(clients);
     let bar = scene
         .show
-        .bar("record a history", (clients * OPERATIONS) as u64);
+        .bar("record a history", (clients * operations) as u64);
     let phase = scene.measure("recorded", || {
         scene.on_clients(CLIENTS, |client, store| {
             let mut log = recorder.client(client as u32);
             let mut rng = fastrand::Rng::with_seed(client as u64);
+            let keys = keys(crowd(client, clients));
             let (mut meter, mut pace) = (Meter::default(), scene.pace(&bar));
             start.wait();
-            for _ in 0..OPERATIONS {
-                meter.time(|| operate(store, &mut log, &mut rng))?;
+            for _ in 0..operations {
+                meter.time(|| operate(store, &mut log, &mut rng, &keys))?;
                 pace.step()?;
             }
             Ok(meter)
@@ -58,9 +65,24 @@ pub fn run(scene: &Scene<'_>, story: &mut Story) -> Played<()> {
     Ok(())
 }
 
+/// The crowd of a client. Clients of one node are in different ones as long as there is more than one.
+fn crowd(client: usize, clients: usize) -> usize {
+    client % clients.div_ceil(CROWD)
+}
+
+/// The keys of a crowd.
+fn keys(crowd: usize) -> [String; KEYS] {
+    std::array::from_fn(|key| format!("history:{crowd}:{key}"))
+}
+
 /// One operation on one key, both at random.
-fn operate(store: &NodeStore, log: &mut ClientLog<'_>, rng: &mut fastrand::Rng) -> Played<()> {
-    let key = KEYS[rng.usize(..KEYS.len())];
+fn operate(
+    store: &NodeStore,
+    log: &mut ClientLog<'_>,
+    rng: &mut fastrand::Rng,
+    keys: &[String],
+) -> Played<()> {
+    let key = &keys[rng.usize(..keys.len())];
     let call = draw(rng);
     let ticket = log
         .begin(key, call.clone())
@@ -135,4 +157,87 @@ fn overlapping(history: &[Operation]) -> usize {
         *end = (*end).max(operation.returned().unwrap_or(u64::MAX));
     }
     overlapping
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rackmem_sim::history::Outcome;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// The most nodes of a rack.
+    const MOST_NODES: usize = 32;
+
+    #[test]
+    fn no_key_has_more_clients_than_can_be_judged_whatever_the_rack() {
+        for nodes in 1..=MOST_NODES {
+            let clients = nodes * CLIENTS;
+            let mut crowds: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+            for client in 0..clients {
+                let nodes = crowds.entry(crowd(client, clients)).or_default();
+                let fresh = nodes.insert(client / CLIENTS);
+                assert!(fresh || clients <= CROWD, "{nodes:?}");
+            }
+            let most = crowds.values().map(BTreeSet::len).max();
+            assert!(most <= Some(CROWD), "{nodes} nodes: {crowds:?}");
+            assert!(TOTAL / clients > 1_000, "{nodes} nodes: too few operations");
+        }
+    }
+
+    /// A crowd none of whose clients ever pauses: as many operations overlap all the time as ever can.
+    fn busiest(seed: u64) -> Vec<Operation> {
+        let (mut rng, keys) = (fastrand::Rng::with_seed(seed), keys(0));
+        // When each operation takes effect, and whose it is.
+        let mut effects = Vec::new();
+        for client in 0..CROWD {
+            let mut now = rng.u64(..100);
+            for _ in 0..OPERATIONS {
+                let (invoke, takes) = (now, rng.u64(2..100));
+                now += takes;
+                let operation = Operation {
+                    client: client as u32,
+                    key: keys[rng.usize(..KEYS)].clone(),
+                    call: draw(&mut rng),
+                    invoke,
+                    outcome: Outcome::Fail { at: now },
+                };
+                effects.push((invoke + rng.u64(1..takes), operation));
+            }
+        }
+        effects.sort_by_key(|(at, _)| *at);
+        let mut memory: HashMap<String, i64> = HashMap::new();
+        let told = effects.into_iter().map(|(_, mut operation)| {
+            let value = memory.get(&operation.key).copied();
+            let (next, reply) = match &operation.call {
+                Call::Set { value } => (value.parse().ok(), Reply::Nil),
+                Call::Incr { by } => {
+                    let sum = value.unwrap_or(0) + by;
+                    (Some(sum), Reply::Int(sum))
+                }
+                Call::Del => (None, Reply::Bool(value.is_some())),
+                _ => (
+                    value,
+                    value.map_or(Reply::Nil, |v| Reply::Text(v.to_string())),
+                ),
+            };
+            match next {
+                Some(next) => memory.insert(operation.key.clone(), next),
+                None => memory.remove(&operation.key),
+            };
+            let at = operation.returned().unwrap_or_default();
+            operation.outcome = Outcome::Ok { at, reply };
+            operation
+        });
+        told.collect()
+    }
+
+    #[test]
+    fn the_busiest_history_that_a_crowd_can_make_is_judged() {
+        for seed in 0..4 {
+            let history = busiest(seed);
+            assert!(overlapping(&history) * 2 > history.len());
+            let verdict = check(&history, Limits::default());
+            assert!(verdict.is_linearizable(), "seed {seed}: {verdict}");
+        }
+    }
 }
