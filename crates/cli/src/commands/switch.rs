@@ -11,7 +11,7 @@ use crate::wire_args::WireArgs;
 use crate::{figures, out, stop::Stop};
 use clap::Args;
 use rackmem::membership::Role;
-use rackmem::{Config, KernelMode, KernelPlace, KernelSwitch, Rack};
+use rackmem::{Config, Fabric, KernelMode, KernelPlace, KernelSwitch, Rack};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -116,21 +116,49 @@ pub fn run(args: &SwitchArgs, json: bool) -> Result<Ended> {
 }
 
 fn announce(config: &Config, place: Option<&KernelPlace>, json: bool) {
-    let addr = config.switch.map(|addr| addr.to_string());
-    let nodes = config.nodes.len();
     if json {
-        let mut line = json!({"switch": addr, "nodes": nodes});
+        let addr = config.switch.map(|addr| addr.to_string());
+        let (nodes, fabric) = (config.nodes.len(), config.fabric.name());
+        let mut line = json!({"switch": addr, "nodes": nodes, "fabric": fabric});
         if let Some(place) = place {
             line["kernel"] = switch_live::place_json(place);
         }
         out::line(line);
     } else {
-        let addr = addr.unwrap_or_default();
-        out::line(format!(
-            "switch: serving {nodes} nodes on {addr} (UDP). Ctrl-C ends it."
-        ));
+        out::line(format!("{} Ctrl-C ends it.", serving(config)));
         place
             .iter()
             .for_each(|place| out::line(switch_live::place(place)));
+    }
+}
+
+/// How many nodes it serves, and how they reach it.
+fn serving(config: &Config) -> String {
+    let nodes = config.nodes.len();
+    let addr = config.switch.map(|addr| addr.to_string());
+    let addr = addr.unwrap_or_default();
+    match config.fabric {
+        Fabric::Shm => format!(
+            "switch: serving {nodes} nodes by shared memory on this host ({addr} in the file is only its name)."
+        ),
+        _ => format!("switch: serving {nodes} nodes on {addr} (UDP)."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switch_names_the_fabric_that_nodes_reach_it_by() {
+        let file = "nodes = ['127.0.0.1:7401']\nswitch = '127.0.0.1:7400'";
+        let said = |more: &str| serving(&Config::parse(&format!("{file}\n{more}")).unwrap());
+        let udp = said("");
+        assert!(udp.contains("127.0.0.1:7400 (UDP)"), "{udp}");
+        let shm = said("fabric = 'shm'");
+        assert!(
+            shm.contains("shared memory") && !shm.contains("UDP"),
+            "{shm}"
+        );
     }
 }
