@@ -109,6 +109,7 @@ impl Builder {
     /// Starts it.
     pub fn build(self) -> Result<Rack> {
         self.settings.check(self.nodes)?;
+        self.settings.check_here()?;
         match self.fabric {
             Fabric::Inline => Rack::inline(self.nodes, &self.settings),
             fabric => Rack::networked(fabric, self.nodes, &self.settings),

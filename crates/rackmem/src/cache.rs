@@ -79,10 +79,22 @@ pub(crate) struct Locked<'a> {
     word: u64,
 }
 
+/// Sets of a cache of at least so many bytes; none where no number says how many.
+fn sets(bytes: usize, block: usize) -> Option<usize> {
+    (bytes / block / WAYS).max(1).checked_next_power_of_two()
+}
+
 impl Cache {
-    /// A cache of at least `bytes` bytes of blocks of `block` bytes.
+    /// Whether this machine gives a process memory for such a cache.
+    pub fn fits(bytes: usize, block: usize) -> bool {
+        let words = sets(bytes, block).and_then(|sets| sets.checked_mul(WAYS * (block / 8)));
+        // Reserved and given back: none of it is touched.
+        words.is_some_and(|words| Vec::<AtomicU64>::new().try_reserve_exact(words).is_ok())
+    }
+
+    /// A cache of at least `bytes` bytes of blocks of `block` bytes, which [`Cache::fits`].
     pub fn new(bytes: usize, block: usize) -> Self {
-        let sets = (bytes / block / WAYS).max(1).next_power_of_two();
+        let sets = sets(bytes, block).unwrap_or(1);
         let entries = sets * WAYS;
         Cache {
             block_words: block / 8,

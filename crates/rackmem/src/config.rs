@@ -1,5 +1,6 @@
 //! How a rack is set up: defaults, and the file that describes a rack of processes.
 
+use crate::cache::Cache;
 use crate::error::{Error, Result};
 use crate::locked::compared::LockKind;
 use crate::membership;
@@ -9,6 +10,7 @@ use rackmem_fabric::Faults;
 use rackmem_proto::CHUNK;
 use rackmem_proto::wire::{MAX_BLOCK, MAX_NODES, MIN_BLOCK};
 use serde::Deserialize;
+use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -165,6 +167,17 @@ impl Settings {
         }
         Ok(())
     }
+
+    /// Whether a node of this rack can run on this machine, which reading a configuration does not need.
+    pub fn check_here(&self) -> Result<()> {
+        match Cache::fits(self.cache, self.block_size) {
+            true => Ok(()),
+            false => Err(Error::Config(format!(
+                "cache: this machine does not give a node {} bytes",
+                self.cache
+            ))),
+        }
+    }
 }
 
 /// A rack of processes: who listens where, and what all agree on. The same file serves every process.
@@ -269,15 +282,16 @@ impl Config {
     /// Reads a file.
     pub fn load(path: &Path) -> Result<Config> {
         let named = |why: String| Error::Config(format!("{}: {why}", path.display()));
-        let size = std::fs::metadata(path)
-            .map_err(|e| named(e.to_string()))?
-            .len();
-        if size > MAX_FILE {
+        let file = std::fs::File::open(path).map_err(|e| named(e.to_string()))?;
+        let mut bytes = Vec::new();
+        // A device has no length and no end.
+        let read = file.take(MAX_FILE + 1).read_to_end(&mut bytes);
+        if read.map_err(|e| named(e.to_string()))? as u64 > MAX_FILE {
             return Err(named(format!(
-                "{size} bytes is too long for a configuration"
+                "longer than the {MAX_FILE} bytes of a configuration"
             )));
         }
-        let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
+        let text = String::from_utf8(bytes).map_err(|e| named(e.utf8_error().to_string()))?;
         Config::parse(&text).map_err(|e| named(e.to_string()))
     }
 
@@ -397,6 +411,26 @@ mod tests {
                 .to_string()
                 .contains("rack.toml")
         );
+    }
+
+    #[test]
+    fn a_file_without_an_end_is_not_read_for_ever() {
+        let error = Config::load(Path::new("/dev/zero")).unwrap_err();
+        assert!(error.to_string().contains("longer than"), "{error}");
+    }
+
+    #[test]
+    fn a_cache_that_no_machine_has_is_an_error() {
+        for cache in [1 << 55, usize::MAX / 2, usize::MAX] {
+            let settings = Settings {
+                cache,
+                ..Settings::default()
+            };
+            assert!(settings.check(2).is_ok());
+            let error = settings.check_here().unwrap_err().to_string();
+            assert!(error.contains("this machine does not give"), "{error}");
+        }
+        Settings::default().check_here().unwrap();
     }
 
     #[test]

@@ -74,6 +74,7 @@ impl Rack {
                 config.nodes.len()
             )));
         }
+        config.settings.check_here()?;
         // Before anyone can send: whoever has the place is the node.
         let place = Place::take(config, End::Node(node as NodeId))?;
         let mut rack = Rack::empty(node);
