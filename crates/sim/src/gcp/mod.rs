@@ -2,8 +2,8 @@
 //!
 //! A [`Scenario`] is a rack of a few nodes, one lock, what their threads do with it, and a [`Budget`] of what may go wrong.
 //! [`explore`] visits every state that any order of packets, lost, doubled and late ones, timeouts, deaths and turns of the
-//! threads lead to; [`walk`] goes one seeded way through a larger rack. Both check the promises of `oracle` after every
-//! move, on the shipped roles.
+//! threads lead to; [`walk`] goes one seeded way through a larger rack, and shows a broken promise by as short a way as it
+//! finds (`shrink`). Both check the promises of `oracle` after every move, on the shipped roles.
 //!
 //! | promise | where |
 //! |---|---|
@@ -28,6 +28,7 @@ mod oracle;
 mod packet;
 mod scenario;
 mod search;
+mod shrink;
 mod walk;
 mod world;
 
@@ -37,5 +38,6 @@ pub use mutation::Mutation;
 pub use oracle::Complaint;
 pub use scenario::{Budget, Failure, Place, Scenario};
 pub use search::{Outcome, Report, explore};
+pub use shrink::Broken;
 pub use walk::{Walk, WalkConfig, walk};
 pub use world::{Cost, Witness};

@@ -14,6 +14,16 @@ pub struct Complaint {
     pub detail: String,
 }
 
+impl Complaint {
+    /// Somebody waits for ever.
+    pub(super) fn stuck(detail: String) -> Self {
+        Complaint {
+            promise: "every waiter is served",
+            detail,
+        }
+    }
+}
+
 impl fmt::Display for Complaint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.promise, self.detail)

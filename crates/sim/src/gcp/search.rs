@@ -91,10 +91,7 @@ impl Search {
         match self.graph.stuck() {
             None => Outcome::Whole,
             Some(stuck) => {
-                let complaint = Complaint {
-                    promise: "every waiter is served",
-                    detail: "nothing that can happen leads to the end".into(),
-                };
+                let complaint = Complaint::stuck("nothing that can happen leads to the end".into());
                 Outcome::Broken(complaint, self.story(&self.graph.path(stuck)))
             }
         }

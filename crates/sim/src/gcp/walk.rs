@@ -1,9 +1,10 @@
 //! One seeded way through a larger rack.
 
-use super::moves::{Line, Move};
+use super::moves::Move;
 use super::mutation::Mutation;
 use super::oracle::{Complaint, at_end};
 use super::scenario::{Budget, Failure, Place, Scenario};
+use super::shrink::{self, Broken};
 use super::world::{At, Cost, Rack, World};
 use crate::world::Random;
 use rackmem_proto::gcp::Access;
@@ -34,8 +35,8 @@ pub struct WalkConfig {
 pub struct Walk {
     /// Moves.
     pub moves: u64,
-    /// The broken promise, and the last moves before it.
-    pub broken: Option<(Complaint, Vec<String>)>,
+    /// The broken promise, by as short a way as was found.
+    pub broken: Option<Broken>,
     /// What it has cost.
     pub cost: Cost,
     /// Acquisitions of each node, in the order of the nodes.
@@ -47,8 +48,15 @@ pub struct Walk {
 /// Moves after which a walk that has not ended is stuck, for each operation.
 const PATIENCE: u64 = 20_000;
 
-/// Goes one way, to the end of every operation.
+/// Goes one way, to the end of every operation. A broken promise is shown by a short way to it.
 pub fn walk(config: &WalkConfig, mutation: Option<Mutation>) -> Walk {
+    let (mut walk, broken) = go(config, mutation);
+    walk.broken = broken.map(|found| shrink::shrink(config, mutation, found));
+    walk
+}
+
+/// The rack of a walk, and what decides about what happens in it.
+pub(super) fn rack(config: &WalkConfig, mutation: Option<Mutation>) -> (Rack, Random) {
     let mut random = Random::new(config.seed);
     let mut threads = Vec::new();
     for thread in 0..config.nodes * 2 {
@@ -84,13 +92,22 @@ pub fn walk(config: &WalkConfig, mutation: Option<Mutation>) -> Walk {
         },
         mutation,
     };
+    (rack, random)
+}
+
+/// Goes one way. Where it breaks a promise: which, and every move to there.
+pub(super) fn go(
+    config: &WalkConfig,
+    mutation: Option<Mutation>,
+) -> (Walk, Option<(Complaint, Vec<Move>)>) {
+    let (rack, random) = rack(config, mutation);
     let threads = rack.scenario.threads.len();
     Walker {
         world: rack.first(),
         rack,
         random,
         faults: config.faults,
-        story: Vec::new(),
+        way: Vec::new(),
         shares: vec![0; config.nodes.into()],
         since: vec![None; threads],
         turns: 0,
@@ -103,7 +120,7 @@ struct Walker {
     world: World,
     random: Random,
     faults: u16,
-    story: Vec<String>,
+    way: Vec<Move>,
     shares: Vec<u32>,
     /// Of a thread that waits: what turns everybody had had when the directory heard of it.
     since: Vec<Option<Vec<u64>>>,
@@ -111,42 +128,32 @@ struct Walker {
 }
 
 impl Walker {
-    fn run(mut self, limit: u64) -> Walk {
-        let mut moves = 0;
+    fn run(mut self, limit: u64) -> (Walk, Option<(Complaint, Vec<Move>)>) {
         let broken = loop {
             if self.world.done(&self.rack) && self.world.stage != super::world::Stage::Failed {
                 break at_end(&self.world, &self.rack).err();
             }
             let Some(step) = self.choose() else {
-                break Some(Complaint {
-                    promise: "every waiter is served",
-                    detail: "nothing can happen".into(),
-                });
+                break Some(Complaint::stuck("nothing can happen".into()));
             };
-            moves += 1;
-            if moves > limit {
-                break Some(Complaint {
-                    promise: "every waiter is served",
-                    detail: format!("not after {limit} moves"),
-                });
+            self.way.push(step);
+            if self.way.len() as u64 > limit {
+                break Some(Complaint::stuck(format!("not after {limit} moves")));
             }
-            if self.story.len() >= 60 {
-                self.story.remove(0);
-            }
-            self.story.push(Line(&self.world, step).to_string());
             let before = self.world.threads.clone();
             if let Err(complaint) = self.world.act(&self.rack, step) {
                 break Some(complaint);
             }
             self.count(&before);
         };
-        Walk {
-            moves,
-            broken: broken.map(|complaint| (complaint, self.story)),
+        let walk = Walk {
+            moves: self.way.len() as u64,
+            broken: None,
             cost: self.world.cost(),
             shares: self.shares,
             turns: self.turns,
-        }
+        };
+        (walk, broken.map(|complaint| (complaint, self.way)))
     }
 
     /// A move: a fault by its rate, and otherwise any that is no fault.
