@@ -29,7 +29,7 @@ pub fn open_when_ready(node: &Node, buckets: usize, stop: &Stop) -> Result<Optio
     while let Some(opened) = attempt(node, buckets, stop) {
         match opened {
             Ok(store) => return Ok(Some(store)),
-            Err(Error::Memory(MemoryError::Other(cause))) => {
+            Err(Error::Memory(cause @ (MemoryError::Other(_) | MemoryError::NodeLost(_)))) => {
                 if Instant::now() > end {
                     return Err(nobody_came(&cause.to_string()));
                 }

@@ -22,6 +22,7 @@ use super::buckets::Slab;
 use super::core::Core;
 use super::lock::Scope;
 use super::lookup::MAX_CHAIN;
+use super::open::waiting_for_members;
 use crate::error::{Error, Result};
 use crate::layout::counters::Counts;
 use crate::layout::superblock::{Losses, SETTINGS_BYTES};
@@ -49,6 +50,12 @@ impl<M: Memory> Core<M> {
         let addr = self.buckets.addr(slab);
         if error.is_node_lost() && self.memory.fate(addr) == Fate::Gone {
             return self.replace(slab, addr);
+        }
+        // The home was away, or had not been heard of, and is a member by now.
+        if matches!(error, Error::Memory(MemoryError::NodeLost(node)) if node == self.map.home(slab))
+            && self.memory.fate(addr) == Fate::Live
+        {
+            return Ok(());
         }
         match self.lost_in_bucket(error)? {
             true => self.writing(Scope::ALONE, bucket, |bucket| bucket.mend()),
@@ -126,15 +133,26 @@ impl<M: Memory> Core<M> {
         Ok(())
     }
 
-    /// Gives new addresses to all slabs whose old ones have died with an incarnation of their node.
+    /// Gives new addresses to all slabs whose old ones have died with an incarnation of their node. A slab whose node dies once
+    /// more meanwhile stays as it is: its keys are away, the others are not.
     pub fn replace_all(&self) -> Result<()> {
         for slab in 0..self.map.slabs() {
-            let addr = self.buckets.addr(slab);
-            if self.memory.fate(addr) == Fate::Gone {
-                self.replace(slab, addr)?;
-            }
+            waiting_for_members(self.patience, || {
+                let addr = self.buckets.addr(slab);
+                match self.memory.fate(addr) {
+                    Fate::Gone => self.replace(slab, addr),
+                    Fate::Live | Fate::Away => Ok(()),
+                }
+            })?;
         }
         Ok(())
+    }
+
+    /// Buckets whose home is no member.
+    pub fn buckets_away(&self) -> usize {
+        let slabs = (0..self.map.slabs()).map(|slab| self.buckets.addr(slab));
+        let away = slabs.filter(|addr| self.memory.fate(*addr) == Fate::Away);
+        away.count() * self.map.slab_buckets
     }
 
     /// Adds to what was lost since the store was made.

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::Store;
-use super::buckets::{Buckets, Slab};
+use super::buckets::{Buckets, Slab, Slabs};
 use super::core::Core;
-use super::lock::Right;
+use super::lock::{Patience, Right};
 use super::mend::insist;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -47,7 +47,8 @@ impl Default for Options {
 }
 
 impl<M: Memory> Store<M> {
-    /// Opens the store called `options.name`, which the first to open it sets up.
+    /// Opens the store called `options.name`, which the first to open it sets up. Members that come and go meanwhile are
+    /// waited for, as long as an operation waits for a bucket: a store is set up with memory of every node.
     pub fn open(memory: M, options: Options) -> Result<Self> {
         if !options.buckets.is_power_of_two() || !BUCKETS.contains(&options.buckets) {
             return Err(Error::BadOption(
@@ -55,13 +56,60 @@ impl<M: Memory> Store<M> {
             ));
         }
         let map = Map::new(memory.block_size(), memory.nodes(), options.buckets);
+        let found = waiting_for_members(options.patience, || Found::look(&memory, &options, &map))?;
+        let core = Core {
+            memory,
+            clock: options.clock,
+            patience: options.patience,
+            geometry: found.geometry,
+            map,
+            base: found.base,
+            seed: found.seed,
+            buckets: Buckets::new(found.slabs),
+            right: found.right,
+            replacing: Mutex::default(),
+        };
+        // A node that is back brings memory for its buckets.
+        core.replace_all()?;
+        Ok(Self {
+            core: Arc::new(core),
+        })
+    }
+}
+
+/// Tries again while a node that it takes is away, and says so when it is for longer.
+pub(super) fn waiting_for_members<R>(
+    patience: Duration,
+    mut f: impl FnMut() -> Result<R>,
+) -> Result<R> {
+    let mut patience = Patience::new(patience);
+    loop {
+        match f() {
+            Err(error) if error.is_node_lost() => patience.pause().map_err(|_| error)?,
+            done => return done,
+        }
+    }
+}
+
+/// A store that is set up.
+struct Found<M: Memory> {
+    base: u64,
+    right: M::Pages,
+    seed: u64,
+    geometry: Geometry,
+    slabs: Slabs<M>,
+}
+
+impl<M: Memory> Found<M> {
+    /// Looks for the store, and sets it up where there is none.
+    fn look(memory: &M, options: &Options, map: &Map) -> Result<Self> {
         let name = format!("kv/{}", options.name);
         let base = match memory.region(&name, map.region_len(), REGION_TYPE) {
-            Err(MemoryError::Mismatch(_)) => return Err(Self::explain(&memory, &name, &map)),
+            Err(MemoryError::Mismatch(_)) => return Err(Self::explain(memory, &name, map)),
             base => base?,
         };
         let right = memory.pages(base, 1, Right::<M>::BYTES)?;
-        let settings = agree(&memory, &map, base, &right)?;
+        let settings = agree(memory, map, base, &right)?;
         for (what, have, want) in [
             ("layout", settings.layout, LAYOUT),
             ("bucket count", settings.buckets, options.buckets as u64),
@@ -70,29 +118,17 @@ impl<M: Memory> Store<M> {
                 return Err(Error::Settings { what, have, want });
             }
         }
-        let load = || load_slabs(&memory, &map, base);
-        let slabs = load().or_else(|error| insist(&memory, error, &mut { load }))?;
+        let load = || load_slabs(memory, map, base);
+        let addrs = load().or_else(|error| insist(memory, error, &mut { load }))?;
         let geometry = Geometry::new(map.block, settings.magic);
-        let slab = |addr: u64| Slab::new(&memory, &map, geometry.page, addr);
-        let slabs = slabs.into_iter().map(slab);
-        let buckets = Buckets::new(slabs.collect::<std::result::Result<_, _>>()?);
-        let (clock, patience, seed) = (options.clock, options.patience, settings.seed);
-        let core = Core {
-            memory,
-            clock,
-            patience,
-            geometry,
-            map,
+        let slab = |addr: u64| Slab::new(memory, map, geometry.page, addr);
+        let slabs = addrs.into_iter().map(slab);
+        Ok(Found {
             base,
-            seed,
-            buckets,
             right,
-            replacing: Mutex::default(),
-        };
-        // A node that is back brings memory for its buckets.
-        core.replace_all()?;
-        Ok(Self {
-            core: Arc::new(core),
+            seed: settings.seed,
+            geometry,
+            slabs: slabs.collect::<std::result::Result<_, _>>()?,
         })
     }
 

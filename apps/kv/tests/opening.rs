@@ -1,0 +1,320 @@
+//! Opening a store while members come and go: a home that is away for a moment is waited for, one that stays away costs only
+//! its own buckets.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use rackmem::view::{View, ViewMut};
+use rackmem_kv::memory::{
+    Access, Entered, Fate, HeapMemory, HeapPages, Memory, MemoryError, Pages,
+};
+use rackmem_kv::{Options, Store};
+
+const NODES: usize = 3;
+const BUCKETS: usize = 16;
+/// Long enough for every attempt that a test allows, short enough to be waited for when a test wants an end.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// What a node is going through.
+#[derive(Clone, Copy)]
+struct Home {
+    /// Times that it is not reached before it is back.
+    refuses: usize,
+    /// What is known of its old memory meanwhile, and then.
+    fate: (Fate, Fate),
+}
+
+const WELL: Home = Home {
+    refuses: 0,
+    fate: (Fate::Live, Fate::Live),
+};
+
+impl Home {
+    fn fate(&self) -> Fate {
+        match self.refuses {
+            0 => self.fate.1,
+            _ => self.fate.0,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Rack {
+    homes: BTreeMap<u16, Home>,
+    /// Memory by its address: whose it is, and whether it is of the node as it is now.
+    slabs: BTreeMap<u64, (u16, bool)>,
+}
+
+impl Rack {
+    /// Whether a home can be reached this time.
+    fn reach(&mut self, home: u16) -> Result<(), MemoryError> {
+        match self.homes.get_mut(&home) {
+            Some(Home { refuses, .. }) if *refuses > 0 => {
+                *refuses -= 1;
+                Err(MemoryError::NodeLost(home))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Memory of a rack whose nodes are not always there.
+#[derive(Clone)]
+struct Moody {
+    inner: HeapMemory,
+    rack: Arc<Mutex<Rack>>,
+}
+
+struct MoodyPages {
+    inner: Arc<HeapPages>,
+    addr: u64,
+    rack: Arc<Mutex<Rack>>,
+}
+
+impl Pages for MoodyPages {
+    fn enter(
+        &self,
+        page: usize,
+        access: Access,
+        at_most: Duration,
+    ) -> Result<Entered, MemoryError> {
+        let mut rack = self.rack.lock().unwrap();
+        if let Some((home, new)) = rack.slabs.get(&self.addr).copied() {
+            rack.reach(home)?;
+            let fate = rack.homes.get(&home).copied().unwrap_or(WELL).fate();
+            if !new && fate != Fate::Live {
+                return Err(MemoryError::NodeLost(home));
+            }
+        }
+        drop(rack);
+        self.inner.enter(page, access, at_most)
+    }
+
+    fn leave(&self, page: usize, access: Access) {
+        self.inner.leave(page, access);
+    }
+
+    fn view(&self, page: usize) -> View<'_> {
+        self.inner.view(page)
+    }
+
+    fn view_mut(&self, page: usize) -> ViewMut<'_> {
+        self.inner.view_mut(page)
+    }
+}
+
+impl Moody {
+    fn new() -> Self {
+        Moody {
+            inner: HeapMemory::new(256, 1 << 20, NODES),
+            rack: Arc::default(),
+        }
+    }
+
+    fn rack(&self) -> MutexGuard<'_, Rack> {
+        self.rack.lock().unwrap()
+    }
+
+    /// From now on a node is like this, and memory that it gave is of before.
+    fn begins(&self, node: u16, home: Home) {
+        let mut rack = self.rack();
+        rack.homes.insert(node, home);
+        if home.fate.1 != Fate::Live {
+            let of_it = rack.slabs.values_mut().filter(|slab| slab.0 == node);
+            of_it.for_each(|slab| slab.1 = false);
+        }
+    }
+
+    fn open(&self) -> rackmem_kv::Result<Store<Moody>> {
+        let options = Options {
+            buckets: BUCKETS,
+            patience: PATIENCE,
+            ..Options::default()
+        };
+        Store::open(self.clone(), options)
+    }
+}
+
+impl Memory for Moody {
+    type Pages = MoodyPages;
+
+    fn block_size(&self) -> usize {
+        self.inner.block_size()
+    }
+
+    fn id(&self) -> u16 {
+        self.inner.id()
+    }
+
+    fn nodes(&self) -> usize {
+        self.inner.nodes()
+    }
+
+    fn snapshot<R>(
+        &self,
+        addr: u64,
+        len: usize,
+        f: impl FnMut(&View<'_>) -> R,
+    ) -> Result<R, MemoryError> {
+        self.inner.snapshot(addr, len, f)
+    }
+
+    fn update<R>(
+        &self,
+        addr: u64,
+        len: usize,
+        f: impl FnOnce(&mut ViewMut<'_>) -> R,
+    ) -> Result<R, MemoryError> {
+        self.inner.update(addr, len, f)
+    }
+
+    fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), MemoryError> {
+        self.inner.read(addr, out)
+    }
+
+    fn write(&self, addr: u64, bytes: &[u8]) -> Result<(), MemoryError> {
+        self.inner.write(addr, bytes)
+    }
+
+    fn alloc(&self, len: usize) -> Result<u64, MemoryError> {
+        self.inner.alloc(len)
+    }
+
+    fn alloc_on(&self, home: u16, len: usize) -> Result<u64, MemoryError> {
+        let mut rack = self.rack();
+        rack.reach(home)?;
+        let addr = self.inner.alloc_on(home, len)?;
+        rack.slabs.insert(addr, (home, true));
+        Ok(addr)
+    }
+
+    fn free(&self, addr: u64, len: usize) -> Result<(), MemoryError> {
+        self.rack().slabs.remove(&addr);
+        self.inner.free(addr, len)
+    }
+
+    fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<u64, MemoryError> {
+        self.inner.region(name, len, type_hash)
+    }
+
+    fn pages(&self, addr: u64, count: usize, len: usize) -> Result<MoodyPages, MemoryError> {
+        Ok(MoodyPages {
+            inner: self.inner.pages(addr, count, len)?,
+            addr,
+            rack: self.rack.clone(),
+        })
+    }
+
+    fn fate(&self, addr: u64) -> Fate {
+        let rack = self.rack();
+        match rack.slabs.get(&addr) {
+            Some((home, false)) => rack.homes.get(home).copied().unwrap_or(WELL).fate(),
+            _ => Fate::Live,
+        }
+    }
+
+    fn undisturbed(&self) -> bool {
+        false
+    }
+}
+
+/// Keys enough for every node to have some.
+fn keys() -> impl Iterator<Item = Vec<u8>> {
+    (0..60).map(|key| format!("key:{key}").into_bytes())
+}
+
+/// What every key answers: there, absent, or away.
+fn answers(store: &Store<Moody>) -> [usize; 3] {
+    let mut counts = [0; 3];
+    for key in keys() {
+        let mut value = Vec::new();
+        match store.get(&key, &mut value) {
+            Ok(true) => counts[0] += 1,
+            Ok(false) => counts[1] += 1,
+            Err(error) => {
+                assert_eq!(error.code(), "NODELOST", "{error}");
+                counts[2] += 1;
+            }
+        }
+    }
+    counts
+}
+
+fn filled(memory: &Moody) -> Store<Moody> {
+    let store = memory.open().unwrap();
+    keys().for_each(|key| store.set(&key, b"v").unwrap());
+    assert_eq!(answers(&store), [60, 0, 0]);
+    store
+}
+
+#[test]
+fn setting_up_waits_for_a_node_that_is_away_for_a_moment_and_leaks_nothing() {
+    let calm = Moody::new();
+    calm.open().unwrap();
+    for refuses in 1..6 {
+        let memory = Moody::new();
+        memory.begins(2, Home { refuses, ..WELL });
+        let store = memory.open().unwrap();
+        store.set(b"k", b"v").unwrap();
+        assert_eq!(memory.inner.live_bytes(), calm.inner.live_bytes());
+    }
+}
+
+#[test]
+fn setting_up_without_a_node_says_which_one_is_missing() {
+    let memory = Moody::new();
+    let refuses = usize::MAX;
+    memory.begins(1, Home { refuses, ..WELL });
+    let Err(error) = memory.open() else {
+        panic!("a store without the memory of node 1");
+    };
+    assert_eq!(error.code(), "NODELOST");
+    assert!(error.to_string().contains("node 1"), "{error}");
+    assert_eq!(memory.inner.live_bytes(), 0);
+}
+
+#[test]
+fn a_store_opens_while_a_node_is_still_coming_back() {
+    for refuses in 0..4 {
+        let memory = Moody::new();
+        let old = filled(&memory);
+        let fate = (Fate::Gone, Fate::Gone);
+        memory.begins(1, Home { refuses, fate });
+        let store = memory.open().unwrap();
+        let [there, absent, away] = answers(&store);
+        assert!(there > 0 && absent > 0 && away == 0, "{refuses}: {there}");
+        assert_eq!(answers(&old), [there, absent, 0], "{refuses}");
+        assert_eq!(store.buckets_away(), 0);
+    }
+}
+
+#[test]
+fn a_node_that_dies_once_more_costs_only_its_own_keys() {
+    let memory = Moody::new();
+    filled(&memory);
+    // Its memory is to be replaced; it is not reached, and then nobody is there.
+    let (refuses, fate) = (1, (Fate::Gone, Fate::Away));
+    memory.begins(1, Home { refuses, fate });
+    let store = memory.open().unwrap();
+    let [there, absent, away] = answers(&store);
+    assert!(
+        there > 0 && absent == 0 && away > 0,
+        "{there} {absent} {away}"
+    );
+    assert!(store.buckets_away() > 0 && store.buckets_away() < BUCKETS);
+}
+
+#[test]
+fn an_operation_goes_on_when_the_node_that_it_missed_is_a_member_again() {
+    let memory = Moody::new();
+    let store = filled(&memory);
+    for node in 0..NODES as u16 {
+        memory.begins(node, Home { refuses: 3, ..WELL });
+    }
+    assert_eq!(answers(&store), [60, 0, 0]);
+    let plenty = keys().collect::<Vec<_>>();
+    memory.begins(1, Home { refuses: 3, ..WELL });
+    let plenty: Vec<&[u8]> = plenty.iter().map(Vec::as_slice).collect();
+    assert_eq!(store.first().count_present(&plenty).unwrap(), 60);
+}
