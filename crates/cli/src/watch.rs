@@ -2,6 +2,7 @@
 
 use crate::out;
 use crate::stop::Stop;
+use crate::store::NodeStore;
 use rackmem::membership::{Role, View};
 use rackmem::{Error, Rack};
 use serde_json::json;
@@ -18,9 +19,20 @@ struct Pending {
     rebuilds: u64,
 }
 
+/// What a rebuild has come to at this node.
+#[derive(Clone, Copy)]
+struct Rebuilt {
+    done: u64,
+    time: Duration,
+    /// Blocks and locks of this node's memory whose last content died with a member.
+    blocks: u64,
+    locks: u64,
+}
+
 /// Tells of changes.
 pub struct Watch<'a> {
     rack: &'a Rack,
+    store: Option<&'a NodeStore>,
     json: bool,
     told: Option<View>,
     pending: Option<Pending>,
@@ -42,13 +54,22 @@ impl<'a> Watch<'a> {
     pub fn new(rack: &'a Rack, json: bool) -> Self {
         let mut watch = Watch {
             rack,
+            store: None,
             json,
             told: rack.view(),
             pending: None,
             rebuilds: 0,
         };
-        watch.rebuilds = watch.rebuilt().map_or(0, |(done, ..)| done);
+        watch.rebuilds = watch.rebuilt().map_or(0, |rebuilt| rebuilt.done);
         watch
+    }
+
+    /// Also tells what a change means for this store.
+    pub fn of_store(self, store: &'a NodeStore) -> Self {
+        Watch {
+            store: Some(store),
+            ..self
+        }
     }
 
     /// Watches until told to stop, or fenced.
@@ -78,11 +99,16 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Rebuilds, the last one's time, and the blocks of this node that are lost; none in a switch.
-    fn rebuilt(&self) -> Option<(u64, Duration, u64)> {
+    /// The last rebuild; none in a switch.
+    fn rebuilt(&self) -> Option<Rebuilt> {
         let node = self.rack.nodes().first()?;
         let rebuilds = node.rebuilds();
-        Some((rebuilds.done, rebuilds.last, node.blocks_lost()))
+        Some(Rebuilt {
+            done: rebuilds.done,
+            time: rebuilds.last,
+            blocks: node.blocks_lost(),
+            locks: rebuilds.locks_lost,
+        })
     }
 
     fn look(&mut self) {
@@ -101,25 +127,39 @@ impl<'a> Watch<'a> {
         let (since, rebuilds) = (pending.since, pending.rebuilds);
         let rebuilt = self.rebuilt();
         let heavy = before.epoch != now.epoch;
-        let done = rebuilt.is_none_or(|(done, ..)| done > rebuilds) || !heavy;
+        let done = rebuilt.is_none_or(|rebuilt| rebuilt.done > rebuilds) || !heavy;
         if !done && since.elapsed() < REBUILT {
             return;
         }
         self.pending = None;
         self.told = Some(now);
-        self.rebuilds = rebuilt.map_or(0, |(done, ..)| done);
-        tell(&before, &now, rebuilt.filter(|_| heavy), self.json);
+        self.rebuilds = rebuilt.map_or(0, |rebuilt| rebuilt.done);
+        let away = self
+            .store
+            .map(|store| (store.buckets_away(), store.buckets()));
+        let text = tell(&before, &now, rebuilt.filter(|_| heavy), away, self.json);
+        out::line(text);
     }
 }
 
-fn tell(before: &View, now: &View, rebuilt: Option<(u64, Duration, u64)>, json: bool) {
+/// What a change comes to, in a line. `away`: the store's buckets whose home is no member, and all of its buckets.
+fn tell(
+    before: &View,
+    now: &View,
+    rebuilt: Option<Rebuilt>,
+    away: Option<(usize, usize)>,
+    json: bool,
+) -> String {
     let (came, went) = (news(before, now), news(now, before));
     if json {
-        return out::line(json!({
+        let line = json!({
             "epoch": now.epoch, "version": now.version, "came": came, "went": went,
-            "rebuild_us": rebuilt.map(|(_, time, _)| time.as_micros() as u64),
-            "blocks_lost": rebuilt.map(|(.., lost)| lost),
-        }));
+            "rebuild_us": rebuilt.map(|rebuilt| rebuilt.time.as_micros() as u64),
+            "blocks_lost": rebuilt.map(|rebuilt| rebuilt.blocks),
+            "locks_lost": rebuilt.map(|rebuilt| rebuilt.locks),
+            "buckets_away": away.map(|(away, _)| away),
+        });
+        return line.to_string();
     }
     let mut text = format!("members: epoch {}", now.epoch);
     for (what, who) in [("came", came), ("went", went)] {
@@ -127,13 +167,24 @@ fn tell(before: &View, now: &View, rebuilt: Option<(u64, Duration, u64)>, json: 
             text.push_str(&format!("; {} {what}", who.join(", ")));
         }
     }
-    if let Some((_, time, lost)) = rebuilt {
+    if let Some(Rebuilt {
+        time,
+        blocks,
+        locks,
+        ..
+    }) = rebuilt
+    {
         let ms = time.as_secs_f64() * 1000.0;
         text.push_str(&format!(
-            "; directory rebuilt in {ms:.1} ms, {lost} blocks of this node lost"
+            "; directory rebuilt in {ms:.1} ms; of this node's memory {blocks} blocks and the data of {locks} locks lost"
         ));
     }
-    out::line(text);
+    if let Some((away, all)) = away.filter(|(away, _)| *away > 0) {
+        text.push_str(&format!(
+            "; {away} of {all} buckets are away: their keys answer NODELOST until their node is back"
+        ));
+    }
+    text
 }
 
 /// Who is in `now` and was not in `before`, or was as another process.
@@ -191,5 +242,37 @@ mod tests {
         );
         let switch = back.exclude_switch().unwrap().admit_switch().unwrap();
         assert_eq!(news(&back, &switch), ["switch"]);
+    }
+
+    #[test]
+    fn a_death_is_not_told_as_if_nothing_were_lost() {
+        let file = "nodes = ['127.0.0.1:1', '127.0.0.1:2']";
+        let whole = rackmem::Config::parse(file)
+            .unwrap()
+            .membership
+            .first_view();
+        let alone = whole.exclude(1).unwrap();
+        let rebuilt = Some(Rebuilt {
+            done: 1,
+            time: Duration::from_micros(1500),
+            blocks: 0,
+            locks: 7,
+        });
+        let text = tell(&whole, &alone, rebuilt, Some((32, 64)), false);
+        for part in [
+            "node 1 went",
+            "0 blocks and the data of 7 locks lost",
+            "32 of 64 buckets are away",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        let told: serde_json::Value =
+            serde_json::from_str(&tell(&whole, &alone, rebuilt, Some((32, 64)), true)).unwrap();
+        assert_eq!(
+            (&told["locks_lost"], &told["buckets_away"]),
+            (&7.into(), &32.into())
+        );
+        let back = tell(&alone, &alone.admit(1).unwrap(), None, Some((0, 64)), false);
+        assert!(!back.contains("away"), "{back}");
     }
 }

@@ -33,6 +33,8 @@ pub struct RebuildMetrics {
     pub rescued: u64,
     /// Blocks of this node's memory that are lost, as of the last one.
     pub lost: u64,
+    /// Locks whose home this node is and whose data died with a node, whole or as it was last, as of the last one.
+    pub locks_lost: u64,
 }
 
 struct State {
@@ -306,7 +308,7 @@ impl State {
         let gone = view.gone_since(&self.settled);
         let switch_lost = self.settled.switch.is_some() && view.switch != self.settled.switch;
         let Settled { lost, .. } = agents.with_home(|home| home.settle(gone, switch_lost));
-        agents.locks.settle(view, gone);
+        self.metrics.locks_lost = agents.locks.settle(view, gone);
         self.metrics.lost = lost;
         self.settled = *view;
         if let Some(rebuild) = &mut self.rebuild {

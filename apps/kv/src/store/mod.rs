@@ -113,6 +113,12 @@ impl<M: Memory> Store<M> {
         self.core.losses()
     }
 
+    /// Buckets that cannot be reached, because their home is no member of the rack: their keys answer NODELOST until it is
+    /// back.
+    pub fn buckets_away(&self) -> usize {
+        self.core.buckets_away()
+    }
+
     /// The memory the store is in.
     pub fn memory(&self) -> &M {
         &self.core.memory

@@ -9,7 +9,7 @@ use super::table::{Locks, Told};
 use rackmem_fabric::{Net, Nobody};
 use rackmem_proto::gcp::{Entry, Report, Steps};
 use rackmem_proto::membership::View;
-use rackmem_proto::wire::{Copyset, NodeId, Record, Tag};
+use rackmem_proto::wire::{Copyset, NodeId, Reason, Record, Tag};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
@@ -61,14 +61,14 @@ impl State {
         }
     }
 
-    /// Makes the directory's entry anew from what nodes have told.
-    fn settle(&mut self, cell: &Cell, view: &View, gone: Copyset, told: &Told) {
+    /// Makes the directory's entry anew from what nodes have told. `true`: the lock's last data died with a node.
+    fn settle(&mut self, cell: &Cell, view: &View, gone: Copyset, told: &Told) -> bool {
         // A lock that was made in this epoch has been served in it.
         if self.settled == view.epoch {
-            return;
+            return false;
         }
         let Some(directory) = &mut self.directory else {
-            return;
+            return false;
         };
         // What a switch had before the entry was made last says nothing.
         let served = self.settled;
@@ -86,6 +86,8 @@ impl State {
             had.map(|had| had.1)
         };
         directory.enter_epoch(view.epoch, live, !gone.is_empty(), tell, switch);
+        let entry = directory.entry(cell.tag);
+        entry.is_some_and(|(entry, _)| entry.state.reason != Reason::None)
     }
 
     /// All directories are made: asks for what threads wait for.
@@ -159,12 +161,13 @@ impl Locks {
     }
 
     /// Makes the entries of locks whose home this is anew; `gone` are the nodes that have died or started again since they
-    /// were made.
-    pub fn settle(&self, view: &View, gone: Copyset) {
+    /// were made. Says how many locks' last data died with a node.
+    pub fn settle(&self, view: &View, gone: Copyset) -> u64 {
         let told = std::mem::take(&mut *self.told());
-        for cell in self.all() {
-            self.look(&cell, |state| state.settle(&cell, view, gone, &told));
-        }
+        let cells = self.all().into_iter();
+        let lost =
+            cells.filter(|cell| self.look(cell, |state| state.settle(cell, view, gone, &told)));
+        lost.count() as u64
     }
 
     /// The rack goes on.

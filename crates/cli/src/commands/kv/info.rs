@@ -47,6 +47,8 @@ fn describe(store: &NodeStore, text: &mut String) {
         ),
         ("rack_blocks_rescued", metrics.rebuilds.rescued),
         ("rack_blocks_lost", metrics.home.lost),
+        ("rack_locks_lost", metrics.rebuilds.locks_lost),
+        ("away_buckets", store.buckets_away() as u64),
         ("lost_buckets", losses.buckets),
         ("lost_values", losses.values),
     ];
@@ -75,6 +77,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("lost_buckets:0\r\n"), "{text}");
+        assert!(text.contains("away_buckets:0\r\n"), "{text}");
         assert!(text.lines().all(|line| line.split(':').count() == 2));
     }
 }

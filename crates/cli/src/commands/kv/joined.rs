@@ -45,12 +45,12 @@ pub fn run(place: &Place<'_>, serve: &ServeArgs, wires: &WireArgs, json: bool) -
     };
     let servers = vec![{
         let config = serve.config(&store, addr);
-        listen::bind(store, config)?
+        listen::bind(store.clone(), config)?
     }];
     let (nodes, mode) = (config.nodes.len(), config.mode().name());
     let what = format!("node {number} of {nodes}, {mode} mode");
     listen::announce(&servers, &what, json);
-    if Watch::new(&rack, json).wait(&stop) == Over::Fenced {
+    if Watch::new(&rack, json).of_store(&store).wait(&stop) == Over::Fenced {
         // Clients find it where it was.
         let addr = servers.first().map_or(addr, Server::local_addr);
         let again = ["--listen".to_owned(), addr.to_string()];
@@ -60,6 +60,7 @@ pub fn run(place: &Place<'_>, serve: &ServeArgs, wires: &WireArgs, json: bool) -
         });
     }
     listen::shutdown(servers);
+    drop(store);
     let membership = &config.membership;
     watch::leave(rack, role, membership.can_change(), membership.lease);
     Ok(Ended::Interrupted)
