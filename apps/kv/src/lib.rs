@@ -27,6 +27,10 @@
 //! [`memory::HeapMemory`], for tests in one process.
 #![warn(missing_docs)]
 
+// For test support that tests outside of this package share.
+#[cfg(test)]
+extern crate self as rackmem_kv;
+
 mod clock;
 mod command;
 mod error;

@@ -1,157 +1,33 @@
 //! Races made certain: another node acts at one exact moment of an operation, when the operation is about to enter a lock, has just
 //! entered one, or has just looked at the memory. Where the operation is inside of what the other wants, the other waits for it.
 
-use std::ops::Range;
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+#[path = "support/interrupted.rs"]
+mod interrupted;
 
-use rackmem::view::{View, ViewMut};
-use rackmem_kv::memory::{Access, Entered, HeapMemory, HeapPages, Memory, MemoryError, Pages};
+use std::ops::Range;
+
+use interrupted::Interrupted;
+use rackmem_kv::memory::{HeapMemory, Memory};
 use rackmem_kv::{Options, Plan, Store, Sweep};
 
-/// How long the operation waits for the other to have acted, which it may not be able to.
-const MOMENT: Duration = Duration::from_millis(20);
-
-type Act = Box<dyn FnOnce() -> JoinHandle<()> + Send>;
-
-/// When somebody else acts.
-#[derive(Default)]
-struct Moment {
-    /// How many moments to let pass, and what then happens.
-    act: Option<(usize, Act)>,
-    acting: Option<JoinHandle<()>>,
-}
-
-/// Memory that lets somebody else act at a moment.
-#[derive(Clone)]
-struct Interrupted {
-    inner: HeapMemory,
-    moment: Arc<Mutex<Moment>>,
-}
-
-fn pass(moment: &Mutex<Moment>) {
-    let mut slot = moment.lock().unwrap();
-    match slot.act.take() {
-        Some((0, act)) => {
-            let acting = act();
-            let began = Instant::now();
-            while !acting.is_finished() && began.elapsed() < MOMENT {
-                std::thread::yield_now();
-            }
-            slot.acting = Some(acting);
-        }
-        Some((n, act)) => slot.act = Some((n - 1, act)),
-        None => {}
-    }
-}
-
-type Result<T> = std::result::Result<T, MemoryError>;
-
-struct InterruptedPages {
-    inner: Arc<HeapPages>,
-    moment: Arc<Mutex<Moment>>,
-}
-
-impl Pages for InterruptedPages {
-    fn enter(&self, page: usize, access: Access, at_most: Duration) -> Result<Entered> {
-        pass(&self.moment);
-        let entered = self.inner.enter(page, access, at_most);
-        pass(&self.moment);
-        entered
-    }
-
-    fn leave(&self, page: usize, access: Access) {
-        self.inner.leave(page, access);
-    }
-
-    fn view(&self, page: usize) -> View<'_> {
-        self.inner.view(page)
-    }
-
-    fn view_mut(&self, page: usize, len: usize) -> ViewMut<'_> {
-        self.inner.view_mut(page, len)
-    }
-}
-
-impl Memory for Interrupted {
-    type Pages = InterruptedPages;
-
-    fn block_size(&self) -> usize {
-        self.inner.block_size()
-    }
-
-    fn id(&self) -> u16 {
-        self.inner.id()
-    }
-
-    fn nodes(&self) -> usize {
-        self.inner.nodes()
-    }
-
-    fn snapshot<R>(&self, addr: u64, len: usize, f: impl FnMut(&View<'_>) -> R) -> Result<R> {
-        let result = self.inner.snapshot(addr, len, f);
-        pass(&self.moment);
-        result
-    }
-
-    fn update<R>(&self, addr: u64, len: usize, f: impl FnOnce(&mut ViewMut<'_>) -> R) -> Result<R> {
-        self.inner.update(addr, len, f)
-    }
-
-    fn read(&self, addr: u64, out: &mut [u8]) -> Result<()> {
-        self.inner.read(addr, out)
-    }
-
-    fn write(&self, addr: u64, bytes: &[u8]) -> Result<()> {
-        self.inner.write(addr, bytes)
-    }
-
-    fn alloc(&self, len: usize) -> Result<u64> {
-        self.inner.alloc(len)
-    }
-
-    fn alloc_on(&self, home: u16, len: usize) -> Result<u64> {
-        self.inner.alloc_on(home, len)
-    }
-
-    fn free(&self, addr: u64, len: usize) -> Result<()> {
-        self.inner.free(addr, len)
-    }
-
-    fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<u64> {
-        self.inner.region(name, len, type_hash)
-    }
-
-    fn pages(&self, addr: u64, count: usize, len: usize) -> Result<InterruptedPages> {
-        Ok(InterruptedPages {
-            inner: self.inner.pages(addr, count, len)?,
-            moment: self.moment.clone(),
-        })
-    }
-}
+type Node = Store<Interrupted>;
 
 struct World {
     /// Operations here are interrupted.
-    slow: Store<Interrupted>,
+    slow: Node,
     /// By operations here.
-    other: Store<HeapMemory>,
+    other: Node,
 }
 
 impl World {
     fn new() -> Self {
-        let memory = HeapMemory::new(256, 1 << 20, 2);
+        let (slow, other) = Interrupted::pair(HeapMemory::new(256, 1 << 20, 2));
         let options = Options {
             buckets: 4,
             ..Options::default()
         };
-        let inner = memory.node(1);
-        let slow = Interrupted {
-            inner,
-            moment: Arc::default(),
-        };
         Self {
-            other: Store::open(memory, options.clone()).unwrap(),
+            other: Store::open(other, options.clone()).unwrap(),
             slow: Store::open(slow, options).unwrap(),
         }
     }
@@ -160,25 +36,12 @@ impl World {
     fn during<R, A: Send + 'static>(
         &self,
         moment: usize,
-        f: impl FnOnce(&Store<Interrupted>) -> R,
-        act: impl FnOnce(&Store<HeapMemory>) -> A + Send + 'static,
+        f: impl FnOnce(&Node) -> R,
+        act: impl FnOnce(&Node) -> A + Send + 'static,
     ) -> Option<(R, A)> {
         let other = self.other.clone();
-        let acted = Arc::new(Mutex::new(None));
-        let told = acted.clone();
-        let act: Act =
-            Box::new(move || std::thread::spawn(move || *told.lock().unwrap() = Some(act(&other))));
-        let slot = &self.slow.memory().moment;
-        slot.lock().unwrap().act = Some((moment, act));
-        let result = f(&self.slow);
-        let acting = {
-            let mut slot = slot.lock().unwrap();
-            slot.act = None;
-            slot.acting.take()
-        };
-        acting?.join().unwrap();
-        let acted = acted.lock().unwrap().take();
-        Some((result, acted?))
+        let memory = self.slow.memory();
+        memory.during(moment, || f(&self.slow), move || act(&other))
     }
 }
 
@@ -201,7 +64,7 @@ fn get_together<M: Memory>(store: &Store<M>, keys: &[&[u8]]) -> Vec<Option<Vec<u
 }
 
 /// Sets `k` and flushes, as one step.
-fn set_and_flush(store: &Store<HeapMemory>) {
+fn set_and_flush(store: &Node) {
     let plan = Plan {
         whole: false,
         flush: true,
@@ -214,7 +77,7 @@ fn set_and_flush(store: &Store<HeapMemory>) {
 
 #[test]
 fn a_reader_does_not_see_the_middle_of_a_transaction_that_flushes() {
-    at_every_moment(3..20, |world, moment| {
+    at_every_moment(3..60, |world, moment| {
         world.other.set(b"k", b"before").unwrap();
         let (seen, ()) = world.during(moment, |store| get(store, b"k"), set_and_flush)?;
         assert_ne!(seen.as_deref(), Some(b"middle".as_slice()), "{moment}");
@@ -225,9 +88,9 @@ fn a_reader_does_not_see_the_middle_of_a_transaction_that_flushes() {
 
 #[test]
 fn a_reader_does_not_miss_what_was_written_before_it_looked() {
-    at_every_moment(3..20, |world, moment| {
+    at_every_moment(3..60, |world, moment| {
         world.other.set(b"k", b"before").unwrap();
-        let act = |other: &Store<HeapMemory>| {
+        let act = |other: &Node| {
             other.first().flush_all().unwrap();
             other.set(b"k", b"after").unwrap();
         };
@@ -246,9 +109,9 @@ fn a_reader_does_not_miss_what_was_written_before_it_looked() {
 
 #[test]
 fn a_writer_and_a_flush_come_one_after_the_other() {
-    at_every_moment(3..20, |world, moment| {
+    at_every_moment(3..60, |world, moment| {
         world.other.set(b"k", b"41").unwrap();
-        let act = |other: &Store<HeapMemory>| {
+        let act = |other: &Node| {
             other.first().flush_all().unwrap();
             other.increment(b"k", 1).unwrap()
         };
@@ -269,9 +132,9 @@ fn a_writer_and_a_flush_come_one_after_the_other() {
 
 #[test]
 fn a_long_value_is_not_replaced_under_its_reader() {
-    at_every_moment(3..20, |world, moment| {
+    at_every_moment(3..60, |world, moment| {
         world.other.set(b"k", &[1; 700]).unwrap();
-        let act = |other: &Store<HeapMemory>| {
+        let act = |other: &Node| {
             other.set(b"k", &[2; 900]).unwrap();
             // The memory of the old value comes back as that of another key.
             other.set(b"other", &[3; 700]).unwrap();
@@ -289,9 +152,9 @@ fn a_long_value_is_not_replaced_under_its_reader() {
 fn keys_read_together_are_from_one_moment() {
     const KEYS: [&[u8]; 3] = [b"a", b"b", b"c"];
     let pairs = |value: &'static [u8]| KEYS.map(|key| (key, value));
-    at_every_moment(3..40, |world, moment| {
+    at_every_moment(3..80, |world, moment| {
         world.other.first().set_many(&pairs(b"1"), false).unwrap();
-        let act = move |other: &Store<HeapMemory>| {
+        let act = move |other: &Node| {
             other.first().flush_all().unwrap();
             other.sweep(&mut Sweep::default(), 100).unwrap();
             other.first().set_many(&pairs(b"2"), false).unwrap();
@@ -339,7 +202,7 @@ fn a_watched_key_that_came_and_went_counts_as_changed() {
 }
 
 /// Two keys in different buckets, and a third in the bucket of the second.
-fn keys_apart(store: &Store<HeapMemory>) -> [Vec<u8>; 3] {
+fn keys_apart(store: &Node) -> [Vec<u8>; 3] {
     let bucket = |key: &[u8]| {
         // A scan that starts one bucket further on no longer finds the key.
         let holds = |cursor| {
@@ -373,12 +236,12 @@ fn keys_apart(store: &Store<HeapMemory>) -> [Vec<u8>; 3] {
 
 #[test]
 fn a_flush_does_not_fall_between_two_keys_read_together() {
-    at_every_moment(4..40, |world, moment| {
+    at_every_moment(4..80, |world, moment| {
         let [a, b, _] = keys_apart(&world.other);
         world.other.set(&a, b"1").unwrap();
         world.other.set(&b, b"1").unwrap();
         let key = b.clone();
-        let act = move |other: &Store<HeapMemory>| {
+        let act = move |other: &Node| {
             other.first().flush_all().unwrap();
             other.set(&key, b"2").unwrap();
         };
@@ -393,9 +256,9 @@ fn a_flush_does_not_fall_between_two_keys_read_together() {
 
 #[test]
 fn a_writer_counts_its_key_whenever_a_flush_comes() {
-    at_every_moment(3..20, |world, moment| {
+    at_every_moment(3..60, |world, moment| {
         let [_, b, beside] = keys_apart(&world.other);
-        let act = move |other: &Store<HeapMemory>| {
+        let act = move |other: &Node| {
             other.first().flush_all().unwrap();
             other.set(&beside, b"there").unwrap();
         };

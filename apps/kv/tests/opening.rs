@@ -99,8 +99,12 @@ impl Pages for MoodyPages {
         self.inner.view(page)
     }
 
-    fn view_mut(&self, page: usize) -> ViewMut<'_> {
-        self.inner.view_mut(page)
+    fn view_mut(&self, page: usize, len: usize) -> ViewMut<'_> {
+        self.inner.view_mut(page, len)
+    }
+
+    fn trim(&self, page: usize, len: usize) {
+        self.inner.trim(page, len);
     }
 }
 

@@ -7,6 +7,8 @@ pub(crate) mod dispatch;
 mod expiry;
 pub(crate) mod index;
 mod info;
+#[cfg(test)]
+mod interleaved;
 mod introspect;
 mod keys;
 mod numbers;

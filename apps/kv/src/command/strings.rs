@@ -55,9 +55,16 @@ pub(super) fn getex<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
                 .ok_or(SYNTAX)?;
             match deadline(call.word(3), unit.1, call.db.now(), "getex") {
                 Ok(at) => at,
-                // As in Redis, a time is only looked at for a key that is there.
-                Err(_) if call.db.meta(call.word(1))?.is_none() => return get(call),
-                Err(failure) => return Err(failure),
+                // As in Redis, a time is only looked at for a key that is there. One look decides: at a second one the key
+                // might be there.
+                Err(failure) => {
+                    if call.db.meta(call.word(1))?.is_some() {
+                        return Err(failure);
+                    }
+                    call.found(false);
+                    call.reply.nil();
+                    return Ok(());
+                }
             }
         }
         _ => return Err(SYNTAX.into()),
