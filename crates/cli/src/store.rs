@@ -29,7 +29,11 @@ pub fn open_when_ready(node: &Node, buckets: usize, stop: &Stop) -> Result<Optio
     while let Some(opened) = attempt(node, buckets, stop) {
         match opened {
             Ok(store) => return Ok(Some(store)),
-            Err(Error::Memory(cause @ (MemoryError::Other(_) | MemoryError::NodeLost(_)))) => {
+            // The rack goes on without this process: what it waits for does not come.
+            Err(error @ Error::Memory(MemoryError::Fenced)) => return Err(error.into()),
+            Err(Error::Memory(
+                cause @ (MemoryError::Other(_) | MemoryError::NodeLost(_) | MemoryError::NoLease),
+            )) => {
                 if Instant::now() > end {
                     return Err(nobody_came(&cause.to_string()));
                 }

@@ -29,7 +29,8 @@ pub struct WireArgs {
     trace: Option<PathBuf>,
 }
 
-fn share(text: &str) -> Result<f64, String> {
+/// A share of packets.
+pub fn share(text: &str) -> Result<f64, String> {
     let share: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     match (0.0..=1.0).contains(&share) {
         true => Ok(share),

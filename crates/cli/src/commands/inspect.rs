@@ -2,7 +2,7 @@
 
 use super::load;
 use crate::ended::Ended;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::out;
 use clap::Args;
 use rackmem::Config;
@@ -58,6 +58,12 @@ fn show(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
     let silent: Vec<usize> = (0..answers.len())
         .filter(|node| answers[*node].is_none())
         .collect();
+    // "0 locks in use" would be a guess.
+    if silent.len() == answers.len() && args.watch.is_none() {
+        let cause = format!("none of the rack's {} nodes answers", silent.len());
+        let next = "start its processes, or check the addresses in the file";
+        return Err(Failure::new(cause, next));
+    }
     let mut locks = BTreeMap::<u64, Told>::new();
     for (node, answer) in answers.into_iter().enumerate() {
         for lock in answer.into_iter().flatten() {

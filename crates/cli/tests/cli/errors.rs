@@ -22,7 +22,17 @@ fn fails(args: &[&str], cause: &str, next: &str) {
 
 #[test]
 fn settings_that_cannot_be_are_explained() {
-    let cases: [(&[&str], &str, &str); 6] = [
+    let cases: [(&[&str], &str, &str); 8] = [
+        (
+            &["kv", "--cache", "18446744073709551615"],
+            "this machine does not give",
+            "mend",
+        ),
+        (
+            &["demo", "--cache", "9000000000000000"],
+            "this machine does not give",
+            "mend",
+        ),
         (&["kv", "--nodes", "0"], "1 to 32 nodes", "mend"),
         (&["kv", "--nodes", "33"], "1 to 32 nodes", "mend"),
         (&["kv", "--block-size", "1000"], "power of two", "mend"),
@@ -73,6 +83,18 @@ fn files_that_cannot_be_are_explained() {
 }
 
 #[test]
+fn what_is_no_file_is_explained_and_not_read_for_ever() {
+    let folder = std::env::temp_dir();
+    let folder = folder.to_str().unwrap();
+    for (path, cause) in [("/dev/zero", "longer than"), (folder, "directory")] {
+        for command in ["members", "inspect", "switch"] {
+            fails(&[command, "--rack", path], cause, "mend the file");
+        }
+        fails(&["history", "check", path], path, "give a file");
+    }
+}
+
+#[test]
 fn a_node_that_the_file_does_not_have_is_named() {
     let file = TempFile::new("nodes = ['127.0.0.1:1']");
     let kv = [
@@ -102,7 +124,16 @@ fn an_open_address_needs_a_password() {
 
 #[test]
 fn bad_usage_ends_with_2() {
-    let cases: [&[&str]; 8] = [
+    let cases: [&[&str]; 16] = [
+        // A soak that kills nobody, or of no length, would find no fault.
+        &["soak", "--kills", "0"],
+        &["soak", "--seconds", "0"],
+        &["soak", "--keys", "0"],
+        &["soak", "--clients", "1000000"],
+        &["soak", "--lease-ms", "0"],
+        &["soak", "--loss", "2"],
+        &["soak", "--loss", "nan"],
+        &["soak", "--delay", "-1"],
         &["fly"],
         &["kv", "--fabric", "pigeon"],
         &["kv", "--rack", "rack.toml"],

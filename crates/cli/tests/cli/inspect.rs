@@ -98,3 +98,20 @@ fn racks_that_share_memory_are_asked_from_inside() {
         stderr(&output)
     );
 }
+
+#[test]
+fn a_rack_that_does_not_answer_has_no_number_of_locks() {
+    let ports = free_ports(2);
+    let text = format!("nodes = ['{}', '{}']\n", ports[0], ports[1]);
+    let file = TempFile::new(&text);
+    for json in [&[][..], &["--json"]] {
+        let output = run(&[&["inspect", "--rack", file.path()], json].concat());
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(stdout(&output), "");
+        let error = stderr(&output);
+        assert!(
+            error.contains("none of the rack's 2 nodes answers"),
+            "{error}"
+        );
+    }
+}

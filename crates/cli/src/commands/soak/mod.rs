@@ -12,6 +12,7 @@ use crate::ended::Ended;
 use crate::failure::{Failure, Result};
 use crate::out;
 use crate::stop::Stop;
+use crate::wire_args::share;
 use clap::{Args, ValueEnum};
 use cluster::{Cluster, Plan};
 use eras::{Eras, Kill, Totals};
@@ -31,6 +32,9 @@ Examples:
 
 Node 0 is never killed: its memory has the table of regions, which dies with it. The exit code is 1 when
 clients were told something that one memory, which may lose what a dead node had, could not have told them.";
+
+/// Clients of a node, at most: a thread each.
+const MOST_CLIENTS: i64 = 64;
 
 /// Where members agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -63,10 +67,10 @@ impl Between {
 #[derive(Debug, Args)]
 pub struct SoakArgs {
     /// End after so long; the kill under way is finished first
-    #[arg(long, value_name = "S", default_value_t = 60)]
+    #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
     /// End after so many kills, if that is sooner
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     kills: Option<u64>,
     /// Decides who is killed when, and what clients do
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -84,22 +88,22 @@ pub struct SoakArgs {
     #[arg(long, conflicts_with_all = ["clients", "keys"])]
     locks: bool,
     /// Clients of each node
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    clients: usize,
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=MOST_CLIENTS))]
+    clients: u16,
     /// Keys that they share; of more than 32 all have a value from the start
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=150_000))]
     keys: u64,
     /// Milliseconds after which a silent member is declared dead
-    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(50..=600_000))]
     lease_ms: u64,
     /// Where members agree
     #[arg(long, value_enum, default_value = "dir")]
     membership: Membership,
     /// Share of packets to lose, such as 0.01
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
     loss: f64,
     /// Share of packets to hold back
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
     delay: f64,
 }
 
@@ -150,7 +154,7 @@ pub fn run(args: &SoakArgs, json: bool) -> Result<Ended> {
         cluster,
         switch,
         args.keys as usize,
-        args.clients.max(1),
+        args.clients.into(),
         args.seed,
     )?;
     while !stop.requested()
