@@ -61,6 +61,8 @@ enum kind {
 	KIND_PONG = 0x04,
 	KIND_INSPECT = 0x05,
 	KIND_INSPECTED = 0x06,
+	KIND_FREE = 0x07,
+	KIND_FREE_ACK = 0x08,
 	KIND_READ_MISS = 0x10,
 	KIND_WRITE_MISS = 0x11,
 	KIND_WRITE_SHARED = 0x12,
@@ -111,7 +113,7 @@ enum kind {
 };
 
 // A bit for every kind there is, in four words of 64.
-#define KNOWN_KINDS_WORDS { 0xd1f3f1fff7f007eull, 0x1fffull, 0x0ull, 0x0ull }
+#define KNOWN_KINDS_WORDS { 0xd1f3f1fff7f01feull, 0x1fffull, 0x0ull, 0x0ull }
 
 enum flag {
 	FLAG_PROVIDER = 0x01,

@@ -39,6 +39,8 @@ const bit<8> KIND_PING = 0x03;
 const bit<8> KIND_PONG = 0x04;
 const bit<8> KIND_INSPECT = 0x05;
 const bit<8> KIND_INSPECTED = 0x06;
+const bit<8> KIND_FREE = 0x07;
+const bit<8> KIND_FREE_ACK = 0x08;
 const bit<8> KIND_READ_MISS = 0x10;
 const bit<8> KIND_WRITE_MISS = 0x11;
 const bit<8> KIND_WRITE_SHARED = 0x12;
@@ -152,6 +154,8 @@ const bit<8> REASON_OWNER_DIED = 9;
     (STEP_FRESH, KIND_PONG, _): control_plane(); \
     (STEP_FRESH, KIND_INSPECT, _): control_plane(); \
     (STEP_FRESH, KIND_INSPECTED, _): control_plane(); \
+    (STEP_FRESH, KIND_FREE, _): control_plane(); \
+    (STEP_FRESH, KIND_FREE_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_UNLOCK_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_WRITE_BACK, _): control_plane(); \

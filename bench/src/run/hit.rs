@@ -49,6 +49,8 @@ pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
     }
     progress("dependent reads");
     bench.dependent(&mut report)?;
+    progress("memory");
+    bench.memory(&mut report)?;
     progress("whole blocks");
     bench.blocks(&mut report)?;
     Ok(report)
@@ -155,6 +157,30 @@ impl Bench<'_> {
             move |_| at = ring[at % RING].read().unwrap_or_default() as usize
         });
         report.add_against("dependent/read-hit", read, "ns", "dependent/atomic-load")?;
+        Ok(())
+    }
+
+    /// Memory of this node and of another, beside the process's own.
+    fn memory(&self, report: &mut Report) -> Result<()> {
+        for len in [64, self.options.block_size] {
+            let own = self.time(1, |_| {
+                move |_| drop(black_box(Vec::<u8>::with_capacity(black_box(len))))
+            });
+            let malloc = format!("malloc-free/{len}");
+            report.add(&malloc, own, "ns")?;
+            for home in 0..self.rack.nodes().len().min(2) as u16 {
+                let pair = self.time(1, |_| {
+                    let node = self.rack.node(0);
+                    move |_| {
+                        let addr = node.alloc_bytes_on(home, len);
+                        let _ = addr.and_then(|addr| node.free_bytes(addr, len));
+                    }
+                });
+                let whose = if home == 0 { "own" } else { "other" };
+                let name = format!("alloc-free/{whose}/{len}");
+                report.add_against(&name, pair, "ns", &malloc)?;
+            }
+        }
         Ok(())
     }
 

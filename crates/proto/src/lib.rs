@@ -14,6 +14,7 @@
 //! | requester | [`flowcc::Requester`] | §5.1.1 "Requester-driven Coherence Control" |
 //! | a lock's directory, a node's locks | [`gcp::LockDirectory`], [`gcp::Blade`] | Soul, §4.2 |
 //! | locks over coherent memory, to compare | [`compared`] | Soul, §5 |
+//! | what of a home's memory is given out | [`heap::Heap`] | §6 |
 //! | member of the rack | [`membership::Member`] | – |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@ pub mod baseline;
 pub mod compared;
 pub mod flowcc;
 pub mod gcp;
+pub mod heap;
 pub mod membership;
 mod output;
 pub mod switch;
@@ -32,5 +34,5 @@ pub use output::{Data, Output, Outputs};
 pub use rackmem_wire as wire;
 pub use wire::Dest;
 
-/// Memory is handed out by home agents in chunks of this many bytes (paper §6).
+/// Directory entries, and the memory behind them, come into being in chunks of this many bytes (paper §6).
 pub const CHUNK: u64 = 32 * 1024 * 1024;

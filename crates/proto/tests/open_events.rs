@@ -1,9 +1,11 @@
 //! Packet orders that once left a lock held, a copy downgraded or memory handed out for nobody: each is about an
 //! event that is still open at one role while another role has moved on. Found by seeded worlds, kept in short.
 
-use rackmem_proto::flowcc::{Event, HomeAction, HomeAgent, HomeConfig, Requester, RequesterConfig};
+use rackmem_proto::flowcc::{
+    Call, Event, HomeAction, HomeAgent, HomeConfig, Requester, RequesterConfig,
+};
 use rackmem_proto::wire::{
-    Copyset, Dest, Flags, GlobalStatus, Header, Kind, NodeId, RequesterId, Seq, Tag,
+    Copyset, Dest, Flags, GlobalStatus, Header, Kind, NodeId, Record, RequesterId, Seq, Tag,
 };
 use rackmem_proto::{Output, Outputs};
 
@@ -133,7 +135,7 @@ fn a_sequence_number_leaves_open_scores_alone() {
     };
     run(&mut engine, Kind::LockWrite, X, 0);
     let late = engine.unlock(0, false).expect("it holds the lock");
-    run(&mut engine, Kind::Alloc, X, 1);
+    run(&mut engine, Kind::Alloc, Tag(64), 1);
     run(&mut engine, Kind::LockWrite, Y, 0);
     // The unlock comes at last, as it is sent again until it is answered.
     home.handle(&late.header, 0);
@@ -141,18 +143,64 @@ fn a_sequence_number_leaves_open_scores_alone() {
     assert_ne!(home.inspect(Y).map(|entry| entry.0), Some(0));
 }
 
-/// A late copy of a request for memory, whose requester has asked for more since.
+/// A late copy of a request for memory, whose node has asked for more since.
 #[test]
-fn memory_is_handed_out_once_a_request() {
+fn memory_is_given_out_once_a_call() {
     let mut home = home();
-    let ask = |seq| Header {
-        offset: 1,
-        ..request(Kind::Alloc, X, 2, seq)
+    let call = |number| Call { stream: 5, number }.to_offset();
+    let ask = |seq, number| Header {
+        offset: call(number),
+        incarnation: 1,
+        ..request(Kind::Alloc, Tag(X.0 | 70_000), 2, seq)
     };
-    let first = only(&home.handle(&ask(1), 0).0).header.tag;
-    let second = only(&home.handle(&ask(2), 0).0).header.tag;
-    assert_ne!(first, second);
-    assert!(home.handle(&ask(1), 0).0.is_empty());
-    assert_eq!(only(&home.handle(&ask(2), 0).0).header.tag, second);
-    assert_eq!(home.chunks(), 3);
+    let given = |home: &mut HomeAgent, header: &Header| only(&home.handle(header, 0).0).header;
+    let live = home.heap().live();
+    let first = given(&mut home, &ask(1, 1));
+    let second = given(&mut home, &ask(2, 2));
+    assert_ne!(first.tag, second.tag);
+    assert!(home.handle(&ask(1, 1), 0).0.is_empty());
+    assert_eq!(given(&mut home, &ask(2, 2)), second);
+    // The epoch ended before the answer came: asked again under another sequence number.
+    home.freeze(2);
+    home.settle(Copyset::EMPTY, false);
+    let again = Header {
+        epoch: 2,
+        ..ask(7, 2)
+    };
+    assert_eq!(given(&mut home, &again).tag, second.tag);
+
+    let free = |number, tag: Tag| {
+        let header = Header {
+            kind: Kind::Free,
+            epoch: 2,
+            ..ask(8, number)
+        };
+        (header, [Record { tag, word: 70_000 }])
+    };
+    let mut release = |(header, objects): (Header, [Record; 1])| {
+        let outputs = home.free(&header, objects.into_iter());
+        outputs.iter().next().map(|output| output.header.copyset)
+    };
+    assert_eq!(release(free(3, first.tag)), Some(Copyset::EMPTY));
+    assert_eq!(release(free(3, first.tag)), Some(Copyset::EMPTY), "a copy");
+    assert_eq!(release(free(2, second.tag)), None, "an old one");
+    assert_eq!(
+        release(free(4, first.tag)),
+        Some(Copyset(1)),
+        "free already"
+    );
+    assert_eq!(release(free(5, second.tag)), Some(Copyset::EMPTY));
+    assert_eq!(home.heap().live(), live);
+    // Its node has started again, and counts anew.
+    let anew = Header {
+        incarnation: 2,
+        ..again
+    };
+    let tag = given(&mut home, &anew).tag;
+    let late = Header {
+        epoch: 2,
+        ..ask(9, 6)
+    };
+    assert!(home.handle(&late, 0).0.is_empty(), "of its last life");
+    assert_eq!(given(&mut home, &anew).tag, tag);
 }

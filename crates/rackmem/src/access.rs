@@ -7,8 +7,8 @@ use crate::metrics::MissCounters;
 use crate::pending::{Pending, Plan, Reservation};
 use crate::requester::{Borrowed, Bytes, Failure, Requesters, fatal};
 use crate::standing::Standing;
-use rackmem_proto::flowcc::LocalStatus;
-use rackmem_proto::wire::{Kind, Reason, Tag};
+use rackmem_proto::flowcc::{Grant, LocalStatus};
+use rackmem_proto::wire::{Kind, NodeId, Reason, Tag};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -294,22 +294,50 @@ impl Access {
     /// Goes on with what a lost block's home had before, or with zeros.
     pub fn accept_loss(&self, tag: Tag, empty: bool) -> Result<()> {
         let how = if empty { ACCEPT_EMPTY } else { 0 };
-        self.ask(Kind::AcceptLoss, tag, how).map(|_| ())
+        let alive = || self.alive(tag);
+        self.ask(Kind::AcceptLoss, tag, how, Bytes::Nothing, alive)
+            .map(|_| ())
     }
 
-    /// Asks a home agent for chunks.
-    pub fn grow(&self, home: u16, chunks: u32) -> Result<u64> {
-        let tag = Tag((home as u64) << 48);
-        self.ask(Kind::Alloc, tag, chunks).map(|tag| tag.0)
+    /// This node.
+    pub fn me(&self) -> NodeId {
+        self.requesters.node()
+    }
+
+    /// A call about its memory to an incarnation of a home, which lets it take effect once.
+    pub fn call(
+        &self,
+        kind: Kind,
+        tag: Tag,
+        offset: u32,
+        incarnation: u32,
+        bytes: Bytes<'_>,
+    ) -> Result<Grant> {
+        let node = tag.home();
+        let memory = u64::from(incarnation.saturating_sub(1)) * self.span;
+        self.ask(kind, tag, offset, bytes, || {
+            self.alive(Tag(u64::from(node) << 48 | memory))?;
+            match self.standing.incarnation(node) == incarnation {
+                true => Ok(()),
+                false => Err(Error::NodeLost { node }),
+            }
+        })
     }
 
     /// Asks a home agent for something that may as well be asked for again when the epoch ends in the middle.
-    fn ask(&self, kind: Kind, tag: Tag, offset: u32) -> Result<Tag> {
+    fn ask(
+        &self,
+        kind: Kind,
+        tag: Tag,
+        offset: u32,
+        bytes: Bytes<'_>,
+        alive: impl Fn() -> Result<()>,
+    ) -> Result<Grant> {
         loop {
-            self.alive(tag)?;
+            alive()?;
             let mut slot = self.requesters.borrow()?;
-            match slot.acquire(kind, tag, offset, Bytes::Nothing) {
-                Ok(grant) => return Ok(grant.tag),
+            match slot.acquire(kind, tag, offset, bytes) {
+                Ok(grant) => return Ok(grant),
                 Err(Failure::Refused(Reason::Fenced)) => {}
                 Err(failure) => return Err(fatal(failure, tag)),
             }

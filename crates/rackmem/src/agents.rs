@@ -16,7 +16,7 @@ use rackmem_proto::flowcc::{
     Executed, HomeAction, HomeAgent, HomeConfig, HomeCounters, LocalStatus, Rebuild, ShadowCounters,
 };
 use rackmem_proto::membership::View;
-use rackmem_proto::wire::{Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Tag};
+use rackmem_proto::wire::{Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Record, Tag};
 use rackmem_proto::{Data, Dest, Output};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -112,11 +112,6 @@ impl Agents {
             let to = Dest::Requester(header.requester);
             net.send(to, header, Body::None, reply);
         }
-    }
-
-    /// Hands out chunks to this node itself.
-    pub fn grow(&self, count: u32) -> Option<Tag> {
-        locked(&self.home).agent.grow(count)
     }
 
     pub fn home_counters(&self) -> HomeCounters {
@@ -283,7 +278,13 @@ impl Agents {
             let anew = header.kind == Kind::AcceptLoss
                 && header.offset == ACCEPT_EMPTY
                 && home.agent.lost(header.tag);
-            let (outputs, action) = home.agent.handle(header, body.len() as u32);
+            let (outputs, action) = match (header.kind, body) {
+                (Kind::Free, Body::Bytes(objects)) => {
+                    let outputs = home.agent.free(header, Record::all(objects));
+                    (outputs, HomeAction::None)
+                }
+                _ => home.agent.handle(header, body.len() as u32),
+            };
             if anew && !home.agent.lost(header.tag) {
                 let block = self.memory.block(header.tag).into_iter().flatten();
                 block.for_each(|word| word.store(0, Relaxed));
@@ -362,7 +363,7 @@ impl Agents {
         let by_requester = header.kind.is_request()
             || matches!(
                 header.kind,
-                Kind::Unlock | Kind::WriteBack | Kind::Alloc | Kind::AcceptLoss
+                Kind::Unlock | Kind::WriteBack | Kind::Alloc | Kind::Free | Kind::AcceptLoss
             );
         let node = header.requester.node;
         if header.kind == Kind::Rebuild {

@@ -48,7 +48,12 @@ pub enum Error {
         /// Bytes of a block.
         block: usize,
     },
-    /// The node has handed out all the memory it was given. Raise its `memory`, or free some.
+    /// Nothing of this size that begins there is allocated: it was freed before, perhaps, or allocated with another size.
+    NotAllocated {
+        /// Where.
+        addr: u64,
+    },
+    /// The node has not as much memory left, or never had. Raise its `memory`, or free some.
     OutOfMemory {
         /// The node.
         node: NodeId,
@@ -174,10 +179,13 @@ impl std::fmt::Display for Error {
                     "{len} bytes at {addr:#018x} must be aligned and lie within one block of {block} bytes"
                 )
             }
+            Error::NotAllocated { addr } => {
+                write!(f, "no memory of this size is allocated at {addr:#018x}")
+            }
             Error::OutOfMemory { node } => {
                 write!(
                     f,
-                    "node {node} has handed out all its memory: raise `memory` in its configuration or free some"
+                    "node {node} has not as much memory left: raise `memory` in its configuration or free some"
                 )
             }
             Error::RegionMismatch { name } => {

@@ -7,6 +7,9 @@ use crate::requester::{Borrowed, Bytes, Failure, fatal};
 use rackmem_proto::wire::{Kind, Reason, Tag};
 use std::time::Duration;
 
+/// How long a lock that is to be freed may stay held: its entry may be moving to the switch or back.
+const IN_USE: Duration = Duration::from_millis(20);
+
 /// A reader-writer lock that the owner of a directory entry keeps: taking it is one round trip, and it is
 /// not cached. It guards nothing but what its users agree on. It occupies a block of its own, and one of the
 /// node's requesters for as long as it is held. Waiters try again with growing pauses; there is no queue.
@@ -51,6 +54,18 @@ impl BlockLock {
     /// Holds it alone, if that is possible within this time.
     pub fn try_write(&self, at_most: Duration) -> Result<Option<BlockGuard<'_>>> {
         self.wait(Kind::LockWrite, at_most)
+    }
+
+    /// Gives the lock's block back, for anything. Other handles on it must not be used any more.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] when somebody holds it; [`Error::NotAllocated`] when it has been freed before. That may be known only when it
+    /// gets home: see [`Node::free_bytes`].
+    pub fn free(self) -> Result<()> {
+        let addr = self.tag.0;
+        let alone = self.try_write(IN_USE)?;
+        let _alone = alone.ok_or(Error::Busy { addr })?;
+        self.node.free_bytes(addr, self.node.block_size())
     }
 
     fn wait(&self, kind: Kind, at_most: Duration) -> Result<Option<BlockGuard<'_>>> {

@@ -129,8 +129,10 @@ pub struct NodeMetrics {
     pub home: HomeCounters,
     /// Packets its home agent has received.
     pub at_home: u64,
-    /// Chunks its home agent has handed out.
+    /// Chunks, from the first, to the last that its home agent has given memory of.
     pub chunks: u32,
+    /// What of its memory is given out.
+    pub memory: MemoryMetrics,
     /// Packets its agents have received, by kind.
     pub received: PacketCounts,
     /// Packets its requesters have sent, by kind.
@@ -145,6 +147,17 @@ pub struct NodeMetrics {
     pub shadow: Option<ShadowMetrics>,
     /// Blocks its cache has room for.
     pub cache_blocks: usize,
+}
+
+/// A home's memory, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemoryMetrics {
+    /// All of it.
+    pub size: u64,
+    /// Given out: used, or kept by nodes for their next allocations.
+    pub given: u64,
+    /// The longest free range.
+    pub longest_free: u64,
 }
 
 /// The shadow's figures.

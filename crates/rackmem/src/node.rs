@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::inner::NodeInner;
 use crate::lock::BlockLock;
 use crate::locked::{self, LockMetrics, LockStatus};
-use crate::metrics::{NodeMetrics, ShadowMetrics};
+use crate::metrics::{MemoryMetrics, NodeMetrics, ShadowMetrics};
 use crate::shared::{Shared, Value};
 use crate::view::{View, ViewMut};
 use rackmem_fabric::PacketCounts;
@@ -277,10 +277,21 @@ impl Node {
         self.inner.allocator.alloc(&self.inner.access, home, len)
     }
 
-    /// Gives back memory; `len` is what was asked for. Whoever still has the address will read and write what
-    /// is allocated there next.
-    pub fn free_bytes(&self, addr: u64, len: usize) {
-        self.inner.allocator.free(addr, len);
+    /// Gives back memory, on any node; `len` is what was asked for. It can be allocated again for any size, and whoever still has
+    /// the address will read and write what is allocated there next. Memory that has died with its node is free already.
+    ///
+    /// Memory of another node goes home with others in one message, at once or a little later; it waits here while that node
+    /// does not answer.
+    ///
+    /// # Errors
+    /// [`Error::NotAllocated`] when no memory of this size is allocated there. For memory of another node this may be known
+    /// only when it gets there, and be told by a later call: the error has the address that it is about.
+    /// [`Error::Timeout`] when the other node does not answer, and as much waits for it as can; the memory stays allocated.
+    pub fn free_bytes(&self, addr: u64, len: usize) -> Result<()> {
+        if usize::from(Tag(addr).home()) >= self.inner.nodes {
+            return Err(Error::BadAddress { addr });
+        }
+        self.inner.allocator.free(&self.inner.access, addr, len)
     }
 
     /// A new shared value in this node's memory. Values of one size share blocks: those that different nodes
@@ -363,14 +374,13 @@ impl Node {
     /// Writes everything in its cache home, so that this node can go. New misses of other threads get in the way.
     pub(crate) fn vacate(&self) -> Result<()> {
         let agents = &self.inner.access.agents;
-        let given = agents.chunks();
-        // Node 0 has one chunk from the start: the region table.
-        if given > u32::from(self.inner.id == 0) {
+        if agents.with_home(|home| home.has_given()) {
             return Err(Error::InUse {
                 node: self.inner.id,
             });
         }
         let patience = self.inner.access.patience;
+        self.inner.allocator.give_all_back(&self.inner.access);
         locked::bring_home(self, patience)?;
         let copies: Vec<Tag> = agents.cache.copies().map(|copy| copy.0).collect();
         for tag in copies {
@@ -427,6 +437,11 @@ impl Node {
             home,
             at_home: load(&access.agents.counters.at_home),
             chunks: access.agents.chunks(),
+            memory: access.agents.with_home(|home| MemoryMetrics {
+                size: home.heap().size(),
+                given: home.heap().live(),
+                longest_free: home.longest_free(),
+            }),
             received: access.agents.packets.snapshot(),
             sent: PacketCounts(
                 Kind::ALL

@@ -8,6 +8,7 @@ use crate::locked::Locks;
 use crate::membership::View;
 use crate::migration::{Geometry, Migrating};
 use crate::rebuilding::Rebuilding;
+use crate::region;
 use crate::standing::Standing;
 use crate::switch::SoftSwitch;
 use rackmem_proto::CHUNK;
@@ -101,8 +102,8 @@ pub(crate) fn agents(
     );
     agents.follow(view);
     if node == 0 {
-        // The region table's chunk: there before anyone can ask for it.
-        agents.grow(1);
+        // The table of regions: there before anyone can ask for memory, and so the first.
+        agents.with_home(|home| home.reserve(region::TABLE));
     }
     agents
 }

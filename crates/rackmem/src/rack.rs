@@ -2,7 +2,7 @@
 
 use crate::access::Access;
 use crate::agents::Agents;
-use crate::alloc::Allocator;
+use crate::alloc::{Allocator, QUIET};
 use crate::builder::Builder;
 use crate::config::{Config, Fabric, Mode, Settings};
 use crate::control::Seat;
@@ -84,6 +84,7 @@ impl Rack {
         let mut seat = Seat::take(config, role)?;
         let view = seat.view_before(role);
         rack.add_networked_node(node as NodeId, place, nodes, settings, &view)?;
+        rack.keep_memory()?;
         seat.follow(&rack.nodes[0].inner)?;
         rack.seat = Some(seat);
         Ok(rack)
@@ -228,6 +229,7 @@ impl Rack {
             rack.keep_migrating(settings.migration.period, wires, handlers)?;
         }
         rack.switch = switch;
+        rack.keep_memory()?;
         Ok(rack)
     }
 
@@ -266,7 +268,39 @@ impl Rack {
         for (id, place) in nodes.into_iter().enumerate() {
             rack.add_networked_node(id as NodeId, place, count, settings, &view)?;
         }
+        rack.keep_memory()?;
         Ok(rack)
+    }
+
+    /// What nodes keep of one another's memory goes home when they do not use it.
+    fn keep_memory(&mut self) -> Result<()> {
+        let nodes: Vec<_> = self.nodes.iter().map(|n| n.inner.clone()).collect();
+        let closed = self.closed.clone();
+        let tidy = {
+            let nodes = nodes.clone();
+            move || {
+                let left = nodes.iter().map(|node| {
+                    let may = node.serving.load(Relaxed);
+                    node.allocator.tidy(&node.access, may)
+                });
+                left.fold(false, |any, left| any | left)
+            }
+        };
+        let keeper = std::thread::Builder::new()
+            .name("rackmem-memory".into())
+            .spawn(move || {
+                while !closed.load(Relaxed) {
+                    match tidy() {
+                        true => std::thread::park_timeout(QUIET),
+                        false => std::thread::park(),
+                    }
+                }
+            })?;
+        for node in nodes {
+            node.allocator.set_keeper(keeper.thread().clone());
+        }
+        self.keepers.push(keeper);
+        Ok(())
     }
 
     fn add_networked_switch(
@@ -341,11 +375,12 @@ impl Rack {
         if lossy {
             agents.plug(&requesters);
         }
+        let span = u64::from(chunks(settings)) * CHUNK;
         let access = Access {
             agents,
             requesters,
             standing,
-            span: u64::from(chunks(settings)) * CHUNK,
+            span,
             pending: Pending::new(),
             counters: MissCounters::default(),
             patience: settings.patience,
@@ -358,7 +393,7 @@ impl Rack {
             mode: settings.mode,
             locks: settings.locks,
             access,
-            allocator: Allocator::new(settings.block_size, chunks(settings)),
+            allocator: Allocator::new(settings.block_size, span),
             plain: AtomicBool::new(settings.mode != Mode::Delegate),
             serving: AtomicBool::new(true),
             closed: self.closed.clone(),

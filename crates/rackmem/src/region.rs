@@ -19,6 +19,8 @@ const MAX_NAME: usize = 88;
 const ROW: usize = 128;
 /// Rows of the table, and so regions of a rack.
 const ROWS: usize = 2048;
+/// Bytes of the table.
+pub(crate) const TABLE: u64 = (ROWS * ROW) as u64;
 /// Rows looked at before the table counts as full.
 const PROBES: usize = 64;
 /// Attempts at something in the table between which a loss was accepted.
@@ -175,7 +177,7 @@ fn fill(
         publish(node, row)?;
         return Ok(Some(addr));
     }
-    node.free_bytes(addr, len);
+    node.free_bytes(addr, len)?;
     Ok(None)
 }
 

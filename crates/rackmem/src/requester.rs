@@ -6,7 +6,7 @@ use rackmem_fabric::{Body, Net, Port, Receiver};
 use rackmem_proto::flowcc::{
     Accept, Event, Grant, Interrupted, Open, Requester, RequesterConfig, Step,
 };
-use rackmem_proto::wire::{Header, Kind, MAX_REQUESTERS, Reason, RequesterId, Tag};
+use rackmem_proto::wire::{Header, Kind, MAX_REQUESTERS, NodeId, Reason, RequesterId, Tag};
 use rackmem_proto::{Data, Output, Outputs};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -467,6 +467,11 @@ impl Requesters {
         while self.tick() {
             std::thread::sleep(LOOK);
         }
+    }
+
+    /// Whose they are.
+    pub fn node(&self) -> NodeId {
+        self.config.id.node
     }
 
     /// A port of the fabric, for whoever speaks for the node and is no requester.

@@ -97,7 +97,7 @@ impl<T: Value> Shared<T> {
 
     pub(crate) fn create(node: &Node, addr: u64, value: T) -> Result<Self> {
         if size_of::<T>() > node.block_size() {
-            node.free_bytes(addr, size_of::<T>());
+            node.free_bytes(addr, size_of::<T>())?;
             return Err(Error::BadRange {
                 addr,
                 len: size_of::<T>(),
@@ -160,8 +160,12 @@ impl<T: Value> Shared<T> {
     }
 
     /// Gives the memory back. Other handles on it must not be used any more.
-    pub fn free(self) {
-        self.node.free_bytes(self.addr, size_of::<T>().max(8));
+    ///
+    /// # Errors
+    /// Those of [`Node::free_bytes`]. Only a value from [`Node::alloc`] is freed by this: one from [`Node::alloc_isolated`] has a
+    /// block.
+    pub fn free(self) -> Result<()> {
+        self.node.free_bytes(self.addr, size_of::<T>().max(8))
     }
 }
 

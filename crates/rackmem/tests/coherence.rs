@@ -222,6 +222,15 @@ fn block_locks_exclude() {
             }
         });
         assert_eq!(rack.node(0).load(counter).unwrap(), 100);
+
+        let held = other.read().unwrap();
+        assert!(matches!(lock.clone().free(), Err(Error::Busy { .. })));
+        drop(held);
+        let given = rack.node(0).metrics().memory.given;
+        lock.clone().free().unwrap();
+        let block = rack.node(0).block_size() as u64;
+        assert_eq!(rack.node(0).metrics().memory.given, given - block);
+        assert!(matches!(lock.free(), Err(Error::NotAllocated { .. })));
     });
 }
 
@@ -243,6 +252,15 @@ fn misuse_gets_a_typed_error() {
             node.alloc_bytes(1 << 40),
             Err(Error::OutOfMemory { node: 0 })
         ));
+        for len in [usize::MAX, usize::MAX - 4095, isize::MAX as usize, 1 << 48] {
+            for home in [0, 1] {
+                let asked = node.alloc_bytes_on(home, len);
+                assert!(
+                    matches!(asked, Err(Error::OutOfMemory { node }) if node == home),
+                    "{len}: {asked:?}"
+                );
+            }
+        }
         assert!(matches!(
             node.alloc_bytes_on(9, 8),
             Err(Error::NoSuchNode { node: 9 })
@@ -274,7 +292,7 @@ fn memory_runs_out_and_nothing_is_lost() {
     };
     assert!(matches!(error, Error::OutOfMemory { node: 1 }));
     assert_eq!(addrs.len(), 32);
-    node.free_bytes(addrs[3], 1 << 20);
+    node.free_bytes(addrs[3], 1 << 20).unwrap();
     assert_eq!(node.alloc_bytes(1 << 20).unwrap(), addrs[3]);
 }
 

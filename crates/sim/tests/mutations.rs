@@ -1,6 +1,6 @@
 //! Defects put into roles on purpose: the invariants must notice every one, or they would notice nothing.
 
-use rackmem_sim::world::{Config, Failures, Faults, Mutation, Rack, World};
+use rackmem_sim::world::{Config, Failures, Faults, Mix, Mutation, Rack, World};
 use std::collections::BTreeSet;
 
 /// Seeds tried for each defect, at most.
@@ -214,12 +214,31 @@ const CAUGHT: [Case; Mutation::ALL.len()] = [
         Failures::NONE,
         "no starvation",
     ),
+    Case(
+        Mutation::ForgetCalls,
+        Rack::HomeOnly,
+        Faults::ALL,
+        Failures::NONE,
+        "memory is given out once",
+    ),
+    Case(
+        Mutation::RenumberCalls,
+        Rack::HomeOnly,
+        Faults::ALL,
+        Failures::NODE,
+        "memory is given out once",
+    ),
 ];
 
 impl Case {
     fn config(&self, mutation: Option<Mutation>) -> Config {
-        let Case(_, rack, faults, failures, _) = *self;
+        let Case(about, rack, faults, failures, _) = *self;
+        let calls = matches!(about, Mutation::ForgetCalls | Mutation::RenumberCalls);
         let usual = Config {
+            mix: Mix {
+                alloc: if calls { 10 } else { 0 },
+                ..Config::default().mix
+            },
             rack,
             faults,
             failures,

@@ -69,7 +69,7 @@ pub struct Header {
     pub flags: Flags,
     /// In an acknowledgement, why not.
     pub reason: Reason,
-    /// Where the body belongs in the block, in bytes; in `Alloc`, a number of chunks.
+    /// Where the body belongs in the block, in bytes; in `Alloc` and `Free`, the call.
     pub offset: u32,
     /// UDP port at which the requester listens; zero where the fabric needs none.
     pub reply_port: u16,

@@ -26,9 +26,9 @@ macro_rules! kinds {
 
 kinds! {
     // 0x00..0x0f: the rack itself.
-    /// Requester to home agent: `offset` chunks of memory, please.
+    /// Requester to home agent: objects of as many bytes as `tag` says in place of an offset, please. `offset` is the call.
     Alloc = 0x01,
-    /// Home agent to requester: they begin at `tag`, or the reason why not.
+    /// Home agent to requester: bit n of `copyset` is the object n times its size behind `tag`; or the reason why not.
     AllocAck = 0x02,
     /// Anyone to anyone: are you there?
     Ping = 0x03,
@@ -38,6 +38,10 @@ kinds! {
     Inspect = 0x05,
     /// The answer, in the order of addresses; with `DATA`, more follow.
     Inspected = 0x06,
+    /// Requester to home agent: these objects are free. The body is records: address, bytes. `offset` is the call.
+    Free = 0x07,
+    /// Home agent to requester: they are, but `copyset` of them, of which `tag` is the first, were not given out.
+    FreeAck = 0x08,
 
     // 0x10..0x2f: FlowCC, the `Coherent` contract.
     /// The block is not in the requester's cache and will be read.

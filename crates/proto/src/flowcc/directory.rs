@@ -1,4 +1,4 @@
-//! The directory of a home agent: one entry a block of the memory it has handed out.
+//! The directory of a home agent: one entry a block, for chunks from the first to the last that memory was given out of.
 
 use super::lock::LockWord;
 use crate::CHUNK;
@@ -44,12 +44,12 @@ impl Entry {
     }
 }
 
-/// Entries of the chunks that have been handed out, by chunk.
+/// Entries of the chunks that have some, by chunk.
 #[derive(Clone)]
 pub struct Directory {
     node: NodeId,
     block: u64,
-    /// Number of the first chunk: those below were handed out by earlier incarnations, and died with them.
+    /// Number of the first chunk: those below were of earlier incarnations, and died with them.
     base: u64,
     chunks: Vec<Box<[Entry]>>,
     limit: u32,
@@ -70,7 +70,24 @@ impl Directory {
         }
     }
 
-    /// Hands out `count` chunks that lie one behind the other; their first byte's offset.
+    /// Chunks at most.
+    pub fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// Makes entries of all blocks that begin before `end` bytes from the beginning of memory; where memory begins.
+    pub fn reach(&mut self, end: u64) -> Option<u64> {
+        let want = u32::try_from(end.div_ceil(CHUNK)).ok()?;
+        match want.saturating_sub(self.chunks()) {
+            0 => {}
+            more => {
+                self.grow(more)?;
+            }
+        }
+        Some(self.base * CHUNK)
+    }
+
+    /// Makes entries of `count` chunks more; their first byte's offset.
     pub fn grow(&mut self, count: u32) -> Option<u64> {
         let have = self.chunks.len() as u32;
         if count == 0 || count > self.limit.saturating_sub(have) {
@@ -84,7 +101,7 @@ impl Directory {
         Some((self.base + have as u64) * CHUNK)
     }
 
-    /// How many chunks are handed out.
+    /// How many chunks have entries.
     pub fn chunks(&self) -> u32 {
         self.chunks.len() as u32
     }

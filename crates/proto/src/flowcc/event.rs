@@ -8,7 +8,7 @@ use core::hash::{Hash, Hasher};
 /// A coherence event to begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// A request, `Alloc`, or a delegated operation.
+    /// A request, `Alloc`, `Free`, or a delegated operation.
     pub kind: Kind,
     /// The block.
     pub tag: Tag,
@@ -25,7 +25,8 @@ pub struct Grant {
     pub status: GlobalStatus,
     /// The entry's copyset before the event.
     pub copyset: Copyset,
-    /// The tag of the answer: for `Alloc`, where the memory begins.
+    /// The tag of the answer: for `Alloc`, where the first object begins; `copyset` tells of which it is one. For `Free`, the first
+    /// object that is not given out; `copyset` is how many of them.
     pub tag: Tag,
     pub(super) flags: Flags,
 }
@@ -35,7 +36,7 @@ pub struct Grant {
 pub enum Step {
     /// Answers are missing.
     Waiting,
-    /// All is here: install it, then unlock. (`Alloc` and delegated operations are simply done.)
+    /// All is here: install it, then unlock. (`Alloc`, `Free` and delegated operations are simply done.)
     Held(Grant),
     /// Refused, and the event is over: try again under a new one.
     Refused(Reason),

@@ -1,12 +1,13 @@
 //! The home agent: owner of the entries that the switch does not own, keeper of its node's global memory.
 //!
 //! It processes requests "in the same way as the LCF pipeline of the switch" (§5.2): [`lock`], [`tables`],
-//! [`score`] and [`forward`] are the same code. It hands out memory in chunks (§6). Hot entries it moves to the
+//! [`score`] and [`forward`] are the same code. It gives out memory and takes it back ([`super::giving`]). Hot entries it moves to the
 //! switch ([`super::migration`]); after a failure it makes its entries anew ([`super::settle`]).
 
 use super::assembly::Assembly;
 use super::directory::{Directory, Entry, Owner};
 use super::forward::{self, Granted};
+use super::giving::Called;
 use super::lock;
 use super::migration::{Migration, Moved, Mover};
 use super::per_requester::PerRequester;
@@ -15,12 +16,11 @@ use super::settle::Findings;
 use super::tables;
 use super::{Executed, LastExecuted};
 use crate::baseline::gather::Gathers;
-use crate::wire::{
-    Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq, Tag,
-};
-use crate::{Data, Dest, Output, Outputs};
+use crate::heap::Heap;
+use crate::wire::{Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, Tag};
+use crate::{CHUNK, Data, Dest, Output, Outputs};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cmp::Ordering;
 use core::hash::{Hash, Hasher};
 
 /// How a home agent answers requests for the entries it owns.
@@ -42,7 +42,7 @@ pub struct HomeConfig {
     pub epoch: u32,
     /// Block size in bytes.
     pub block: u32,
-    /// Chunks of memory it may hand out.
+    /// Chunks of memory it has.
     pub chunks: u32,
     /// How often the node has started, 1 being the first time: every incarnation has addresses of its own.
     pub incarnation: u32,
@@ -93,7 +93,11 @@ pub struct HomeAgent {
     pub(super) directory: Directory,
     pub(super) scores: PerRequester<[Score; 2]>,
     pub(super) executed: LastExecuted,
-    pub(super) grown: Vec<(RequesterId, Seq, u64)>,
+    /// What of its memory is given out. Explorers copy agents and leave this alone.
+    pub(super) heap: Arc<Heap>,
+    /// Whether any of it ever was, to others than the host.
+    pub(super) gave: bool,
+    pub(super) calls: PerRequester<Called>,
     pub(super) gathers: Gathers,
     pub(super) mover: Mover,
     /// The epoch in which the entries were made.
@@ -104,13 +108,20 @@ pub struct HomeAgent {
 }
 
 impl HomeAgent {
-    /// A home agent with nothing handed out.
+    /// A home agent that has given nothing out.
     pub fn new(config: HomeConfig) -> Self {
+        let directory =
+            Directory::new(config.node, config.block, config.chunks, config.incarnation);
+        let block = u64::from(config.block);
+        let blocks = u64::from(directory.limit()) * (CHUNK / block);
+        let heap = Arc::new(Heap::new(block, blocks));
         HomeAgent {
-            directory: Directory::new(config.node, config.block, config.chunks, config.incarnation),
+            directory,
             scores: PerRequester::default(),
             executed: LastExecuted::default(),
-            grown: Vec::new(),
+            heap,
+            gave: false,
+            calls: PerRequester::default(),
             gathers: Gathers::default(),
             mover: Mover::new(config.node, config.migration),
             made: config.epoch,
@@ -140,15 +151,9 @@ impl HomeAgent {
         self.made
     }
 
-    /// How many chunks it has handed out.
+    /// How many chunks, from the first, have directory entries: it has given out memory of the last of them.
     pub fn chunks(&self) -> u32 {
         self.directory.chunks()
-    }
-
-    /// Hands out chunks to this node itself, without a packet.
-    pub fn grow(&mut self, count: u32) -> Option<Tag> {
-        let offset = self.directory.grow(count)?;
-        Some(Tag((self.config.node as u64) << 48 | offset))
     }
 
     /// The entry of a block as `(lock word, status, copyset, the switch owns it)`, for checkers.
@@ -163,7 +168,9 @@ impl HomeAgent {
         self.directory.fingerprint(into);
         self.scores.fingerprint(into);
         self.executed.fingerprint(into);
-        self.grown.hash(into);
+        self.heap.hash(into);
+        self.gave.hash(into);
+        self.calls.fingerprint(into);
         self.gathers.fingerprint(into);
         self.mover.fingerprint(into);
         self.findings.hash(into);
@@ -429,34 +436,6 @@ impl HomeAgent {
         } else {
             HomeAction::None
         }
-    }
-
-    /// Hands out chunks, once a request: a copy is answered again, and one that its requester has left behind
-    /// would take memory that nobody ever uses.
-    fn alloc(&mut self, header: &Header, outputs: &mut Outputs) {
-        let known = self.grown.iter().position(|g| g.0 == header.requester);
-        let order = known.map(|at| header.seq.compare(self.grown[at].1));
-        let offset = match (order, known) {
-            (Some(Ordering::Less), _) => {
-                self.counters.ignored += 1;
-                return;
-            }
-            (Some(Ordering::Equal), Some(at)) => Some(self.grown[at].2),
-            _ => self.directory.grow(header.offset),
-        };
-        let mut ack = header.answer(Kind::AllocAck, self.config.node);
-        match offset {
-            Some(offset) => {
-                let row = (header.requester, header.seq, offset);
-                match known {
-                    Some(at) => self.grown[at] = row,
-                    None => self.grown.push(row),
-                }
-                ack.tag = Tag((self.config.node as u64) << 48 | offset);
-            }
-            None => ack.reason = Reason::Full,
-        }
-        outputs.push(Output::new(Dest::Requester(header.requester), ack));
     }
 
     fn delegate(&mut self, header: &Header, outputs: &mut Outputs) -> HomeAction {

@@ -8,6 +8,7 @@ pub mod cache_agent;
 mod directory;
 mod event;
 pub mod forward;
+mod giving;
 mod heat;
 mod home_agent;
 mod last_executed;
@@ -25,6 +26,7 @@ pub mod tables;
 
 pub use cache_agent::LocalStatus;
 pub use event::{Accept, Event, Grant, Step};
+pub use giving::{Call, Called};
 pub use heat::Heat;
 pub use home_agent::{HomeAction, HomeAgent, HomeConfig, HomeCounters, Style};
 pub use last_executed::{Executed, LastExecuted};

@@ -163,7 +163,9 @@ impl Requester {
         };
         let data = match request.kind {
             Kind::WriteBack => Data::Cache,
-            Kind::DelegateWrite | Kind::DelegateAdd | Kind::DelegateCas => Data::Operand,
+            Kind::DelegateWrite | Kind::DelegateAdd | Kind::DelegateCas | Kind::Free => {
+                Data::Operand
+            }
             _ => Data::None,
         };
         Output::with(to, request, data)
@@ -218,7 +220,9 @@ impl Requester {
         let taken = match header.kind {
             Kind::Ack => current.ack(header, body_len, block),
             Kind::WriteBackAck => Accept::Drop,
-            Kind::AllocAck | Kind::DelegateAck | Kind::AcceptLossAck => current.done(header),
+            Kind::AllocAck | Kind::FreeAck | Kind::DelegateAck | Kind::AcceptLossAck => {
+                current.done(header)
+            }
             _ => return nothing,
         };
         current.settle(self.config.id.node);

@@ -169,7 +169,6 @@ impl HomeAgent {
         self.gathers = Default::default();
         self.scores = Default::default();
         self.executed = Default::default();
-        self.grown.clear();
         for (id, open) in findings.held {
             self.hold_again(id, open);
         }

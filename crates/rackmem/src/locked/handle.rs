@@ -38,8 +38,14 @@ impl Handle {
     /// A new lock, whose home is this node.
     pub fn create(node: &Node, what: Descriptor, fill: impl FnOnce(&[AtomicU64])) -> Result<Self> {
         check(node, &what)?;
-        let addr = node.alloc_bytes(descriptor::size(what.regions.len()))?;
-        Handle::make(node, addr, &what, fill)
+        let len = descriptor::size(what.regions.len());
+        let addr = node.alloc_bytes(len)?;
+        let made = Handle::make(node, addr, &what, fill);
+        if let Err(Error::TooManyLocks { .. } | Error::BadRange { .. }) = &made {
+            // No lock has ever been there.
+            node.free_bytes(addr, len)?;
+        }
+        made
     }
 
     fn make(

@@ -1,6 +1,6 @@
 //! What is looked at after everything that happens, and at the end.
 
-use super::block;
+use super::block::{self, BLOCK_BYTES};
 use super::config::Rack;
 use super::node::{Settling, Standing};
 use super::run::World;
@@ -9,7 +9,11 @@ use super::thread::Thread;
 use super::trace::Subject;
 use super::violation::Violation;
 use crate::invariants::{BlockState, Copy, INVARIANTS, Owners, liveness, nothing_of_the_dead};
+use rackmem_proto::CHUNK;
 use rackmem_proto::wire::{Copyset, GlobalStatus, Kind, NodeId, Tag};
+
+/// What calls for memory are held to.
+pub(super) const GIVEN_ONCE: (&str, &str) = ("memory is given out once", "§6");
 
 /// The lock word of an entry that the switch serves no more.
 const RETIRED: u16 = 1 << 15;
@@ -162,7 +166,7 @@ impl World {
         if self.config.failures.any() {
             return Ok(());
         }
-        self.finish_chunks()
+        self.finish_memory()
     }
 
     /// What a home has made of a block's entry.
@@ -215,16 +219,20 @@ impl World {
         });
     }
 
-    /// Homes have handed out exactly what threads were given.
-    fn finish_chunks(&self) -> Result<(), Box<Violation>> {
-        let out: u32 = self.nodes.iter().map(|node| node.home.chunks() - 1).sum();
-        let given: u64 = self.threads.iter().map(|t| t.work.chunks).sum();
-        if u64::from(out) == given {
+    /// Homes have given out exactly what threads have, beside the chunk that each began with.
+    fn finish_memory(&self) -> Result<(), Box<Violation>> {
+        let out = self
+            .nodes
+            .iter()
+            .map(|node| node.home.heap().live() - CHUNK);
+        let out: u64 = out.sum();
+        let have: usize = self.threads.iter().map(|t| t.objects.len()).sum();
+        let have = have as u64 * u64::from(BLOCK_BYTES);
+        if out == have {
             return Ok(());
         }
-        let detail = format!("homes handed out {out} chunks, threads were given {given}");
-        let subject = Subject::Rack;
-        Err(self.violation(("chunks are handed out once", "§6"), detail, subject))
+        let detail = format!("homes have given out {out} bytes, threads have {have}");
+        Err(self.violation(GIVEN_ONCE, detail, Subject::Rack))
     }
 
     pub(super) fn stuck(&self) -> Box<Violation> {

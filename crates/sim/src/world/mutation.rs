@@ -67,6 +67,10 @@ pub enum Mutation {
     NeverBackOff,
     /// Owners always refuse one node, and serve the others.
     RefuseOne,
+    /// A home lets every copy of a call for memory take effect, or with memory that goes back.
+    ForgetCalls,
+    /// A node numbers a call for memory anew that the end of an epoch has cut off.
+    RenumberCalls,
 }
 
 impl Mutation {
@@ -112,7 +116,7 @@ impl Mutation {
     ];
 
     /// All that worlds play.
-    pub const ALL: [Mutation; 29] = [
+    pub const ALL: [Mutation; 31] = [
         Mutation::AcceptStaleData,
         Mutation::ForgetReader,
         Mutation::SkipWriteBack,
@@ -142,5 +146,7 @@ impl Mutation {
         Mutation::ForgetIncarnation,
         Mutation::NeverBackOff,
         Mutation::RefuseOne,
+        Mutation::ForgetCalls,
+        Mutation::RenumberCalls,
     ];
 }

@@ -29,6 +29,8 @@ struct Known {
 pub struct Oracle {
     blocks: BTreeMap<Tag, Known>,
     stores: u64,
+    /// Memory that homes have given out, and how long each object is.
+    given: BTreeMap<Tag, u64>,
     /// What was there before each delegated operation.
     delegated: BTreeMap<(RequesterId, u32), u64>,
 }
@@ -126,6 +128,19 @@ impl Oracle {
     pub fn let_go(&mut self, tag: Tag, shared: bool) {
         let side = self.known(tag).side(shared);
         *side = side.saturating_sub(1);
+    }
+
+    /// A thread has been given memory. `false`: some of it is another's.
+    pub fn give(&mut self, tag: Tag, len: u64) -> bool {
+        let before = self.given.range(..Tag(tag.0 + len)).next_back();
+        let free = before.is_none_or(|(at, have)| at.0 + have <= tag.0);
+        self.given.insert(tag, len);
+        free
+    }
+
+    /// It gives it back, from now on.
+    pub fn take_back(&mut self, tag: Tag) {
+        self.given.remove(&tag);
     }
 
     /// Stores so far, which is what all counters sum up to, unless some were lost.

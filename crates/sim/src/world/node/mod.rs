@@ -13,7 +13,7 @@ use epoch::Renewal;
 use rackmem_proto::baseline::delegate::{self, Results};
 use rackmem_proto::flowcc::cache_agent::{self, Reaction};
 use rackmem_proto::flowcc::{
-    Executed, Heat, HomeAction, HomeAgent, HomeConfig, LastExecuted, LocalStatus, Shadow,
+    Call, Executed, Heat, HomeAction, HomeAgent, HomeConfig, LastExecuted, LocalStatus, Shadow,
     ShadowConfig,
 };
 use rackmem_proto::flowcc::{Migration, Rebuild};
@@ -343,7 +343,17 @@ impl Node {
         let header = &packet.header;
         let bytes = packet.body.len() as u32 * block::GRANULE_BYTES;
         let lost = header.kind == Kind::AcceptLoss && self.home.lost(header.tag);
-        let (outputs, action) = self.home.handle(header, bytes);
+        let mut header = *header;
+        if matches!(header.kind, Kind::Alloc | Kind::Free) && self.mutated(Mutation::ForgetCalls) {
+            let stream = Call::from_offset(header.offset).stream;
+            let number = fabric.now as u32;
+            header.offset = Call { stream, number }.to_offset();
+        }
+        let header = &header;
+        let (outputs, action) = match header.kind {
+            Kind::Free => (self.home.free(header, packet.records()), HomeAction::None),
+            _ => self.home.handle(header, bytes),
+        };
         if lost && !self.home.lost(header.tag) {
             fabric.note(self.id, header.tag, "loss accepted");
             self.accepted.push(header.tag);

@@ -5,7 +5,7 @@ use crate::world::block;
 use crate::world::cache::Plan;
 use crate::world::mutation::Mutation;
 use crate::world::operation::{Action, Operation};
-use rackmem_proto::flowcc::{Event, LocalStatus};
+use rackmem_proto::flowcc::{Call, Event, LocalStatus};
 use rackmem_proto::wire::{Kind, Tag};
 
 /// Time between two operations, at most, in nanoseconds.
@@ -53,7 +53,17 @@ impl Thread {
             Operation::Hold(_, shared) => {
                 self.begin(Purpose::Hold { shared }, NO_SLOT, tag, around);
             }
-            Operation::Alloc(_) => self.begin(Purpose::Alloc, NO_SLOT, tag, around),
+            Operation::Alloc(_) => {
+                let there = |object: &&Tag| {
+                    object.home() == tag.home()
+                        && block::incarnation(**object) == block::incarnation(tag)
+                };
+                let purpose = match self.objects.iter().find(there) {
+                    Some(object) => Purpose::Free(*object),
+                    None => Purpose::Alloc,
+                };
+                self.begin(purpose, NO_SLOT, tag, around);
+            }
             Operation::Delegate(_, counter, action) => {
                 self.begin_delegated(tag, counter, action, around);
             }
@@ -266,6 +276,7 @@ impl Thread {
             Purpose::Hold { shared: true } | Purpose::Sound(..) => Kind::LockRead,
             Purpose::Hold { shared: false } => Kind::LockWrite,
             Purpose::Alloc => Kind::Alloc,
+            Purpose::Free(_) => Kind::Free,
             Purpose::AcceptLoss => Kind::AcceptLoss,
             Purpose::Delegate { action, .. } => match action {
                 Action::Read => Kind::DelegateRead,
@@ -274,15 +285,28 @@ impl Thread {
             },
         };
         let offset = match purpose {
-            Purpose::Alloc => 1,
+            // Until it is answered it is the same call.
+            Purpose::Alloc | Purpose::Free(_) => Call {
+                stream: self.id.slot,
+                number: self.call + 1,
+            }
+            .to_offset(),
             Purpose::Delegate { counter, .. } => {
                 block::word_of(counter) as u32 * block::GRANULE_BYTES
             }
             _ => 0,
         };
+        if let Purpose::Free(object) = purpose {
+            around.oracle.take_back(object);
+        }
+        let home = Tag(u64::from(tag.home()) << 48);
         let event = Event {
             kind,
-            tag,
+            tag: match purpose {
+                Purpose::Alloc => Tag(home.0 | u64::from(block::BLOCK_BYTES)),
+                Purpose::Free(_) => home,
+                _ => tag,
+            },
             offset,
             reply_port: 0,
         };

@@ -3,9 +3,11 @@
 use super::super::operation::Action;
 use super::{Around, Complaint, Purpose, Running, Stage, State, Then, Thread};
 use crate::invariants::no_starvation;
+use crate::world::block::BLOCK_BYTES;
+use crate::world::checks::GIVEN_ONCE;
 use crate::world::mutation::Mutation;
 use crate::world::operation::Operation;
-use rackmem_proto::flowcc::{LocalStatus, Step};
+use rackmem_proto::flowcc::{Grant, LocalStatus, Step};
 use rackmem_proto::wire::{Reason, Tag};
 
 /// The first back-off, at most, in nanoseconds; it doubles with every attempt, so often.
@@ -32,8 +34,8 @@ impl Thread {
                 self.complain(running.tag, "a requester gave up".into());
                 false
             }
-            (Stage::Acquiring, Step::Held(_)) => {
-                self.held(running, around);
+            (Stage::Acquiring, Step::Held(grant)) => {
+                self.held(running, grant, around);
                 true
             }
             (Stage::WritingBack, Step::Held(_)) => {
@@ -48,6 +50,14 @@ impl Thread {
             promise: ("a granted event is served", "§5.1.1"),
             tag,
             detail,
+        });
+    }
+
+    fn misgiven(&mut self, tag: Tag, how: &str) {
+        self.complaint.get_or_insert(Complaint {
+            promise: GIVEN_ONCE,
+            tag,
+            detail: format!("{}: memory {how}", self.describe()),
         });
     }
 
@@ -93,11 +103,18 @@ impl Thread {
             );
         }
         let evicts = matches!(running.purpose, Purpose::EvictClean | Purpose::EvictDirty);
+        let calls = matches!(running.purpose, Purpose::Alloc | Purpose::Free(_));
+        if calls && self.config.mutation == Some(Mutation::RenumberCalls) {
+            self.call += 1;
+        }
         let then = match reason {
             Reason::Locked => Then::BackOff,
             Reason::Invalid | Reason::Moved if evicts => Then::Relook,
             Reason::Invalid | Reason::Moved => Then::Again,
-            Reason::Full => Then::Finish,
+            Reason::Full => {
+                self.call += 1;
+                Then::Finish
+            }
             Reason::Fenced if evicts => Then::Relook,
             Reason::Fenced if matches!(running.purpose, Purpose::Delegate { .. }) => Then::Unknown,
             Reason::Fenced => Then::Again,
@@ -119,7 +136,7 @@ impl Thread {
     }
 
     /// The entry is locked for this thread and its data is here.
-    fn held(&mut self, running: Running, around: &mut Around<'_>) {
+    fn held(&mut self, running: Running, grant: Grant, around: &mut Around<'_>) {
         let Running {
             purpose, slot, tag, ..
         } = running;
@@ -128,7 +145,21 @@ impl Thread {
         }
         match purpose {
             Purpose::Alloc => {
-                self.work.chunks += 1;
+                self.call += 1;
+                self.work.objects += 1;
+                self.objects.push(grant.tag);
+                if !around.oracle.give(grant.tag, BLOCK_BYTES.into()) {
+                    self.misgiven(grant.tag, "is somebody else's");
+                }
+                self.finish(around);
+            }
+            Purpose::Free(object) => {
+                self.call += 1;
+                self.work.freed += 1;
+                self.objects.retain(|mine| *mine != object);
+                if !grant.copyset.is_empty() {
+                    self.misgiven(object, "is said not to be given out");
+                }
                 self.finish(around);
             }
             Purpose::Sound(seq, requester) => {

@@ -19,6 +19,7 @@ use super::oracle::Oracle;
 use super::random::Random;
 use super::record::{Record, Ticket};
 use rackmem_proto::flowcc::{Accept, LocalStatus, Requester, RequesterConfig};
+use rackmem_proto::wire::Record as Object;
 use rackmem_proto::wire::{Dest, Flags, Kind, NodeId, Reason, RequesterId, Seq, Tag};
 use rackmem_proto::{Data, Output};
 pub use work::Work;
@@ -51,6 +52,8 @@ enum Purpose {
         shared: bool,
     },
     Alloc,
+    /// This object of its own goes back to its home.
+    Free(Tag),
     AcceptLoss,
     /// The lock of a block that this node gave away: who has it, has the block.
     Sound(Seq, RequesterId),
@@ -181,6 +184,10 @@ pub struct Thread {
     attempt: u32,
     unlocking: Option<LiveEvent>,
     alarm: Option<u64>,
+    /// Memory that it has been given.
+    pub objects: Vec<Tag>,
+    /// Its last call for memory, or with it, that was answered.
+    call: u32,
 }
 impl Thread {
     /// A thread with all its work before it.
@@ -228,6 +235,8 @@ impl Thread {
             attempt: 0,
             unlocking: None,
             alarm: None,
+            objects: Vec::new(),
+            call: 0,
         }
     }
 
@@ -389,6 +398,12 @@ impl Thread {
             if shared && self.config.mutation == Some(Mutation::ForgetReader) {
                 output.header.copyset = output.header.copyset.without(node);
             }
+        }
+        if let (Kind::Free, State::Busy(running)) = (output.header.kind, self.state)
+            && let Purpose::Free(tag) = running.purpose
+        {
+            let word = BLOCK_BYTES.into();
+            return around.fabric.send_records(&output, &[Object { tag, word }]);
         }
         if output.data == Data::Operand {
             return around.fabric.send_words(&output, &[self.operand]);

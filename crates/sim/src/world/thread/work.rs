@@ -17,8 +17,10 @@ pub struct Work {
     pub upgrades: u64,
     /// Locks held for a while.
     pub holds: u64,
-    /// Chunks of memory obtained.
-    pub chunks: u64,
+    /// Objects of memory obtained.
+    pub objects: u64,
+    /// Objects of memory given back.
+    pub freed: u64,
     /// Delegated operations that ended.
     pub delegated: u64,
     /// Times an operation was told that its block's last content is lost.
@@ -41,7 +43,8 @@ impl Work {
         self.clean_evictions += other.clean_evictions;
         self.upgrades += other.upgrades;
         self.holds += other.holds;
-        self.chunks += other.chunks;
+        self.objects += other.objects;
+        self.freed += other.freed;
         self.delegated += other.delegated;
         self.lost += other.lost;
         self.gone += other.gone;

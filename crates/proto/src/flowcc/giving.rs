@@ -1,0 +1,241 @@
+//! The home agent gives memory out and takes it back.
+//!
+//! A node asks by calls: `Alloc` for objects of one size, `Free` with objects of any. A call changes what is given out, so it must take
+//! effect once, however often its packet comes and whatever epoch begins meanwhile. A node has up to 64 *streams* of calls to a home
+//! and numbers each stream's; of a stream one call at a time is under way, and the next begins when the last is answered. So the home
+//! remembers the last one of each stream, with its answer: a copy of it is answered again, an older one ignored.
+//!
+//! What a call was given outlives the epoch that it was made in, and its number too: a node asks again under the same number until
+//! it has an answer. When the node has died and is back, its streams begin anew.
+
+use super::directory::{Entry, Owner};
+use super::home_agent::HomeAgent;
+use crate::heap::{Given, Heap};
+use crate::wire::{Copyset, Header, Kind, Reason, Record, RequesterId, Tag};
+use crate::{Dest, Output, Outputs};
+use alloc::sync::Arc;
+use core::cmp::Ordering;
+
+/// Which call of which stream this is: what `Alloc` and `Free` carry in `offset`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Call {
+    /// Which of the node's streams to this home, `0..64`.
+    pub stream: u16,
+    /// Its number there, modulo 2^26.
+    pub number: u32,
+}
+
+impl Call {
+    const BITS: u32 = 26;
+    const MASK: u32 = (1 << Self::BITS) - 1;
+
+    /// As a packet carries it.
+    pub const fn to_offset(self) -> u32 {
+        (self.stream as u32) << Self::BITS | self.number & Self::MASK
+    }
+
+    /// From a packet.
+    pub const fn from_offset(offset: u32) -> Self {
+        Call {
+            stream: (offset >> Self::BITS) as u16,
+            number: offset & Self::MASK,
+        }
+    }
+
+    /// The call after it.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Call {
+            stream: self.stream,
+            number: self.number.wrapping_add(1) & Self::MASK,
+        }
+    }
+}
+
+/// The last call of a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Called {
+    /// Of the node that called; 0 before the first call.
+    incarnation: u32,
+    number: u32,
+    answer: Answer,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+struct Answer {
+    reason: Reason,
+    tag: Tag,
+    copyset: Copyset,
+}
+
+impl Called {
+    /// How a call relates to the last one.
+    fn compare(&self, header: &Header) -> Ordering {
+        match header.incarnation.cmp(&self.incarnation) {
+            Ordering::Equal => {}
+            order => return order,
+        }
+        let number = Call::from_offset(header.offset).number;
+        match number.wrapping_sub(self.number) & Call::MASK {
+            0 => Ordering::Equal,
+            ahead if ahead <= Call::MASK / 2 => Ordering::Greater,
+            _ => Ordering::Less,
+        }
+    }
+}
+
+impl HomeAgent {
+    /// What of its memory is given out.
+    pub fn heap(&self) -> &Heap {
+        &self.heap
+    }
+
+    /// Bytes of its longest free range.
+    pub fn longest_free(&mut self) -> u64 {
+        Arc::make_mut(&mut self.heap).longest()
+    }
+
+    /// Whether it has given memory to anybody, ever; what it has [reserved](HomeAgent::reserve) does not count.
+    pub fn has_given(&self) -> bool {
+        self.gave
+    }
+
+    /// The first free memory of at least so many bytes, for the host, for ever.
+    pub fn reserve(&mut self, bytes: u64) -> Option<Tag> {
+        let first = Arc::make_mut(&mut self.heap).reserve(bytes)?;
+        let base = self.directory.reach(first + bytes)?;
+        Some(self.tag(base + first))
+    }
+
+    /// The same, in chunks.
+    pub fn grow(&mut self, count: u32) -> Option<Tag> {
+        self.reserve(u64::from(count) * crate::CHUNK)
+    }
+
+    /// Gives out one object of `len` bytes, to a thread of this node.
+    pub fn give(&mut self, len: u64) -> Option<Tag> {
+        self.give_some(len, 1).map(|(tag, _)| tag)
+    }
+
+    /// Takes back an object of `len` bytes. `false`: none of this size is given out there.
+    pub fn take_back(&mut self, object: Tag, len: u64) -> bool {
+        let base = self.directory.reach(0);
+        let first = base.and_then(|base| object.offset().checked_sub(base));
+        let ours = object.home() == self.config.node;
+        let heap = Arc::make_mut(&mut self.heap);
+        first.is_some_and(|first| ours && heap.free(first, len).is_ok())
+    }
+
+    fn tag(&self, offset: u64) -> Tag {
+        Tag(u64::from(self.config.node) << 48 | offset)
+    }
+
+    fn give_some(&mut self, len: u64, most: u32) -> Option<(Tag, u32)> {
+        let given = Arc::make_mut(&mut self.heap).alloc(len, most)?;
+        let Given {
+            first,
+            objects,
+            fresh,
+        } = given;
+        let block = u64::from(self.config.block);
+        let base = self.directory.reach(fresh.end * block)?;
+        self.gave = true;
+        // What died with a node here was of objects that nobody has any more.
+        if self.counters.lost != 0 {
+            for at in fresh {
+                let tag = self.tag(base + at * block);
+                if let Some(entry) = self.directory.entry(tag)
+                    && entry.owner == Owner::Lost
+                {
+                    *entry = Entry::default();
+                }
+            }
+        }
+        Some((self.tag(base + first), objects))
+    }
+
+    /// A node asks for objects of as many bytes as its tag says in place of an offset.
+    pub(super) fn alloc(&mut self, header: &Header, outputs: &mut Outputs) {
+        let len = header.tag.offset();
+        let give = |home: &mut Self| {
+            let class = crate::heap::class(len, home.config.block.into());
+            let most = class.map_or(1, crate::heap::batch);
+            match home.give_some(len, most) {
+                Some((tag, objects)) => Answer {
+                    reason: Reason::None,
+                    tag,
+                    copyset: Copyset(objects),
+                },
+                None => Answer {
+                    reason: Reason::Full,
+                    ..Answer::default()
+                },
+            }
+        };
+        self.call(header, Kind::AllocAck, outputs, give);
+    }
+
+    /// A node gives objects back: the body has an address and a size of each. The answer says how many of them are not given out,
+    /// and which is the first of these; the others are free.
+    pub fn free(&mut self, header: &Header, objects: impl Iterator<Item = Record>) -> Outputs {
+        let mut outputs = Outputs::default();
+        if header.epoch != self.config.epoch
+            || header.tag.home() != self.config.node
+            || self.findings.is_some()
+        {
+            self.counters.ignored += 1;
+            return outputs;
+        }
+        let take = |home: &mut Self| {
+            let mut answer = Answer::default();
+            for Record { tag, word } in objects {
+                if !home.take_back(tag, word) {
+                    if answer.copyset.is_empty() {
+                        answer.tag = tag;
+                    }
+                    answer.copyset.0 = answer.copyset.0.saturating_add(1);
+                }
+            }
+            answer
+        };
+        self.call(header, Kind::FreeAck, &mut outputs, take);
+        outputs
+    }
+
+    /// Lets a call take effect if it is new, and answers it.
+    fn call(
+        &mut self,
+        header: &Header,
+        kind: Kind,
+        outputs: &mut Outputs,
+        effect: impl FnOnce(&mut Self) -> Answer,
+    ) {
+        let id = RequesterId {
+            node: header.requester.node,
+            slot: Call::from_offset(header.offset).stream,
+        };
+        let answer = match self.calls.row(id).compare(header) {
+            Ordering::Less => {
+                self.counters.ignored += 1;
+                return;
+            }
+            Ordering::Equal => self.calls.row(id).answer,
+            Ordering::Greater => {
+                let answer = effect(self);
+                *self.calls.row(id) = Called {
+                    incarnation: header.incarnation,
+                    number: Call::from_offset(header.offset).number,
+                    answer,
+                };
+                answer
+            }
+        };
+        let ack = Header {
+            reason: answer.reason,
+            tag: answer.tag,
+            copyset: answer.copyset,
+            ..header.answer(kind, self.config.node)
+        };
+        outputs.push(Output::new(Dest::Requester(header.requester), ack));
+    }
+}

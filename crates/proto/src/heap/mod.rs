@@ -1,0 +1,241 @@
+//! The memory of one home: what of it is given out.
+//!
+//! The home alone keeps these books ([decision 11](../../../docs/decisions/0011-memory-returns-to-its-home.md)). Memory consists of blocks. An object of
+//! more than half a block is a run of whole blocks ([`spans`]); smaller ones share a block with others of their size ([`slab`]). What
+//! is given back joins its neighbours: a block without objects is free for any size, and runs of blocks that touch are one run.
+//! Giving back what is not given out, or not with this size, is refused and changes nothing.
+//!
+//! At most one empty block a size stays cut up for the next object of that size; it counts as free, and is used for others when nothing
+//! else is left.
+
+pub mod slab;
+pub mod spans;
+
+use self::slab::Slab;
+use self::spans::Spans;
+use alloc::collections::{BTreeMap, BTreeSet};
+use core::ops::Range;
+
+/// Bytes of the smallest object.
+pub const MIN_OBJECT: u64 = 16;
+/// Objects that one request for memory is given at most.
+pub const MAX_OBJECTS: u32 = 32;
+/// Bytes that one request for several small objects is given at most.
+pub const BATCH: u64 = 16 << 10;
+
+/// Bytes of an object of `len` bytes: close to it, and never less. None where that is beyond every memory.
+///
+/// Small sizes are powers of two and three steps between; above half a block they are whole blocks.
+pub fn class(len: u64, block: u64) -> Option<u64> {
+    let len = len.max(MIN_OBJECT);
+    if len <= block / 2 {
+        let power = 1 << (63 - len.leading_zeros());
+        let class = len.next_multiple_of((power / 4).max(8));
+        if class <= block / 2 {
+            return Some(class);
+        }
+    }
+    len.checked_next_multiple_of(block)
+        .filter(|class| *class < 1 << 48)
+}
+
+/// How many objects of this size a request is given at most.
+pub fn batch(class: u64) -> u32 {
+    (BATCH / class).clamp(1, u64::from(MAX_OBJECTS)) as u32
+}
+
+/// Objects that have been given out together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Given {
+    /// Where the first begins, from the beginning of memory.
+    pub first: u64,
+    /// Bit n: the object n times its size behind that is given out. Bit 0 always is.
+    pub objects: u32,
+    /// Blocks that were free before.
+    pub fresh: Range<u64>,
+}
+
+/// Nothing of this size that begins there is given out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotAllocated;
+
+/// See the module.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Heap {
+    /// Bytes of a block.
+    block: u64,
+    blocks: u64,
+    free: Spans,
+    /// Objects of whole blocks that are given out: the first block, and how many.
+    runs: BTreeMap<u64, u64>,
+    slabs: BTreeMap<u64, Slab>,
+    /// Slabs by their objects' size that have a free one.
+    partial: BTreeMap<u64, BTreeSet<u64>>,
+    /// Of these the one that is empty.
+    empty: BTreeMap<u64, u64>,
+    /// Bytes of all objects that are given out.
+    live: u64,
+}
+
+impl Heap {
+    /// Memory of so many blocks of `block` bytes each, all of it free.
+    pub fn new(block: u64, blocks: u64) -> Self {
+        Heap {
+            block,
+            blocks,
+            free: Spans::new(blocks),
+            runs: BTreeMap::new(),
+            slabs: BTreeMap::new(),
+            partial: BTreeMap::new(),
+            empty: BTreeMap::new(),
+            live: 0,
+        }
+    }
+
+    /// Bytes of memory.
+    pub fn size(&self) -> u64 {
+        self.blocks * self.block
+    }
+
+    /// Bytes of the objects that are given out.
+    pub fn live(&self) -> u64 {
+        self.live
+    }
+
+    /// Bytes of the longest run of free blocks.
+    pub fn longest(&mut self) -> u64 {
+        let _ = self.reclaim();
+        self.free.longest() * self.block
+    }
+
+    /// The first free bytes, as whole blocks, that never come back.
+    pub fn reserve(&mut self, bytes: u64) -> Option<u64> {
+        let blocks = bytes.div_ceil(self.block);
+        let start = (blocks != 0).then(|| self.free.take_first(blocks))??;
+        self.runs.insert(start, blocks);
+        self.live += blocks * self.block;
+        Some(start * self.block)
+    }
+
+    /// Gives out objects of `len` bytes: at least one, and at most as many.
+    pub fn alloc(&mut self, len: u64, most: u32) -> Option<Given> {
+        let class = class(len, self.block).filter(|class| *class <= self.size())?;
+        let most = most.clamp(1, MAX_OBJECTS);
+        let given = match class > self.block / 2 {
+            true => self.alloc_runs(class / self.block, most),
+            false => self.alloc_small(class, most),
+        };
+        if let Some(given) = &given {
+            self.live += class * u64::from(given.objects.count_ones());
+        }
+        given
+    }
+
+    fn alloc_runs(&mut self, blocks: u64, most: u32) -> Option<Given> {
+        let mut count = u64::from(most);
+        let start = loop {
+            match self.free.take(blocks * count) {
+                Some(start) => break start,
+                None if count > 1 => count /= 2,
+                None => {
+                    self.reclaim()?;
+                }
+            }
+        };
+        for nth in 0..count {
+            self.runs.insert(start + nth * blocks, blocks);
+        }
+        Some(Given {
+            first: start * self.block,
+            objects: u32::MAX >> (u32::BITS - count as u32),
+            fresh: start..start + blocks * count,
+        })
+    }
+
+    fn alloc_small(&mut self, class: u64, most: u32) -> Option<Given> {
+        let known = self.partial.get(&class).and_then(BTreeSet::first).copied();
+        let at = match known {
+            Some(at) => at,
+            None => {
+                let at = match self.free.take(1) {
+                    Some(at) => at,
+                    None => {
+                        self.reclaim()?;
+                        self.free.take(1)?
+                    }
+                };
+                self.slabs.insert(at, Slab::new(self.block, class));
+                self.partial.entry(class).or_default().insert(at);
+                at
+            }
+        };
+        let slab = self.slabs.get_mut(&at)?;
+        if slab.is_empty() && known.is_some() {
+            self.empty.remove(&class);
+        }
+        let (number, objects) = slab.take(most)?;
+        if slab.is_full() {
+            self.no_longer_partial(class, at);
+        }
+        Some(Given {
+            first: at * self.block + u64::from(number) * class,
+            objects,
+            fresh: if known.is_none() { at..at + 1 } else { at..at },
+        })
+    }
+
+    fn no_longer_partial(&mut self, class: u64, at: u64) {
+        if let Some(slabs) = self.partial.get_mut(&class) {
+            slabs.remove(&at);
+            if slabs.is_empty() {
+                self.partial.remove(&class);
+            }
+        }
+    }
+
+    /// Makes empty blocks that are still cut up free for any size. Nothing when there are none.
+    fn reclaim(&mut self) -> Option<()> {
+        let empty = core::mem::take(&mut self.empty);
+        let some = !empty.is_empty();
+        for (class, at) in empty {
+            self.drop_slab(class, at);
+        }
+        some.then_some(())
+    }
+
+    fn drop_slab(&mut self, class: u64, at: u64) {
+        self.no_longer_partial(class, at);
+        self.slabs.remove(&at);
+        self.free.give(at, 1);
+    }
+
+    /// Takes back the object of `len` bytes that begins `first` bytes behind the beginning of memory.
+    pub fn free(&mut self, first: u64, len: u64) -> Result<(), NotAllocated> {
+        let class = class(len, self.block).ok_or(NotAllocated)?;
+        let at = first / self.block;
+        if class > self.block / 2 {
+            let blocks = class / self.block;
+            if !first.is_multiple_of(self.block) || self.runs.get(&at) != Some(&blocks) {
+                return Err(NotAllocated);
+            }
+            self.runs.remove(&at);
+            self.free.give(at, blocks);
+        } else {
+            let slab = self.slabs.get_mut(&at).filter(|slab| slab.class == class);
+            let slab = slab.ok_or(NotAllocated)?;
+            let was_full = slab.is_full();
+            if !slab.give(first % self.block) {
+                return Err(NotAllocated);
+            }
+            let is_empty = slab.is_empty();
+            if was_full {
+                self.partial.entry(class).or_default().insert(at);
+            }
+            if is_empty && let Some(other) = self.empty.insert(class, at) {
+                self.drop_slab(class, other);
+            }
+        }
+        self.live -= class;
+        Ok(())
+    }
+}
