@@ -21,6 +21,11 @@ pub fn node(metrics: &NodeMetrics) -> Value {
         "provided": metrics.provided,
         "retransmissions": metrics.retransmissions,
         "chunks": metrics.chunks,
+        "memory": {
+            "size": metrics.memory.size,
+            "given": metrics.memory.given,
+            "longest_free": metrics.memory.longest_free,
+        },
         "received": packets(&metrics.received),
         "sent": packets(&metrics.sent),
         "home": {
