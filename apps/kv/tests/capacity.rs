@@ -67,7 +67,7 @@ fn a_long_value_can_be_overwritten_from_every_node_in_turn() {
     let world = world();
     let value = vec![7; 100_000];
     // Memory that stayed with nodes which free would be used up after some 600.
-    for round in 0..3000 {
+    for round in 0..20_000 {
         let store = &world.stores[round % NODES];
         let set = store.set(b"key", &value);
         set.unwrap_or_else(|error| panic!("{round}: {error}"));

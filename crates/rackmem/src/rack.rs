@@ -46,6 +46,8 @@ pub struct Rack {
     wires: Wires,
     services: Vec<Service>,
     keepers: Vec<std::thread::JoinHandle<()>>,
+    /// The keeper of memory, which talks to others.
+    tidier: Option<std::thread::JoinHandle<()>>,
     /// Its place among members that come and go, in a rack of processes.
     seat: Option<Seat>,
     patience: Duration,
@@ -144,6 +146,7 @@ impl Rack {
             wires: Wires::default(),
             services: Vec::new(),
             keepers: Vec::new(),
+            tidier: None,
             seat: None,
             patience: Duration::ZERO,
         }
@@ -299,7 +302,7 @@ impl Rack {
         for node in nodes {
             node.allocator.set_keeper(keeper.thread().clone());
         }
-        self.keepers.push(keeper);
+        self.tidier = Some(keeper);
         Ok(())
     }
 
@@ -454,6 +457,11 @@ impl Rack {
 impl Drop for Rack {
     fn drop(&mut self) {
         self.closed.store(true, Relaxed);
+        // First, while there is somebody to answer what it is asking.
+        if let Some(tidier) = self.tidier.take() {
+            tidier.thread().unpark();
+            let _ = tidier.join();
+        }
         self.seat = None;
         for node in &self.nodes {
             node.inner.serve(false);
