@@ -99,7 +99,11 @@ impl Allocator {
             // What this node keeps may be what is missing.
             Err(Error::OutOfMemory { .. }) => {
                 locked(&self.homes[usize::from(home)].magazine).unready();
-                self.flush(access, home)?;
+                match self.flush(access, home) {
+                    // About what others have freed, and no reason not to allocate.
+                    Ok(()) | Err(Error::NotAllocated { .. }) => {}
+                    Err(error) => return Err(error),
+                }
                 self.take(access, home, class)
             }
             taken => taken,
