@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::step::{self, Action, Step, Verdict};
 use crate::workspace::{Workspace, cargo};
-use crate::{Failure, fuzz, golden, licences, setup, tidy, xdp};
+use crate::{Failure, fuzz, golden, licences, races, setup, tidy, xdp};
 
 /// The read-only gate. It changes no file of the source tree.
 const VERIFY: &[Step] = &[
@@ -36,6 +36,14 @@ const VERIFY: &[Step] = &[
         action: Action::Run(fuzz::lints),
     },
     Step {
+        name: "format of the races",
+        action: Action::Cargo(&["fmt", "--manifest-path", "races/Cargo.toml", "--check"]),
+    },
+    Step {
+        name: "lints of the races",
+        action: Action::Run(races::lints),
+    },
+    Step {
         name: "house rules",
         action: Action::Run(tidy::verdict),
     },
@@ -62,6 +70,14 @@ const TESTS: &[Step] = &[
     Step {
         name: "the switch in the kernel is among them",
         action: Action::Run(xdp::is_tested),
+    },
+    Step {
+        name: "races: every order of steps",
+        action: Action::Run(races::tests),
+    },
+    Step {
+        name: "races: the same code under miri",
+        action: Action::Run(races::under_miri),
     },
     Step {
         name: "binaries",
@@ -97,6 +113,7 @@ const FIXES: &[&[&str]] = &[
     ],
     &["fmt", "--all"],
     &["fmt", "--manifest-path", "fuzz/Cargo.toml"],
+    &["fmt", "--manifest-path", "races/Cargo.toml"],
 ];
 
 /// `cargo xtask verify`.

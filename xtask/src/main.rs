@@ -10,6 +10,7 @@ mod golden;
 mod licences;
 mod p4;
 mod process;
+mod races;
 mod rack;
 mod setup;
 mod step;
@@ -42,7 +43,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "test",
         usage: "test",
-        about: "The gate, then every test: unit, end to end, real clients, fuzz",
+        about: "The gate, then every test: unit, races, end to end, real clients, fuzz",
         run: gate::test,
     },
     Command {
@@ -68,6 +69,12 @@ const COMMANDS: &[Command] = &[
         usage: "golden [--check]",
         about: "Write golden packets and generated headers anew from the Rust program",
         run: golden::command,
+    },
+    Command {
+        name: "races",
+        usage: "races [TEST]",
+        about: "Every order of steps of the code that threads share without locks, and its planted defects",
+        run: races::command,
     },
     Command {
         name: "rack",

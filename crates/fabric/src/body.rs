@@ -1,7 +1,7 @@
 //! The bytes behind a header, wherever they lie.
 
+use crate::sync::{AtomicU64, Ordering::Relaxed};
 use crate::words;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A packet's body. Blocks are arrays of atomic words, because caches and home memory are read and written by
 /// several threads; a body that came through a socket is plain bytes.

@@ -22,6 +22,7 @@ mod service;
 mod serving;
 pub mod shm;
 mod stats;
+mod sync;
 mod trace;
 pub mod udp;
 pub mod words;

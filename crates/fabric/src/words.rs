@@ -8,14 +8,14 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Words from which on the string move pays for its start.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 const LONG: usize = 24;
 
 /// Copies as many words as both have.
 #[inline]
 pub fn copy(to: &[AtomicU64], from: &[AtomicU64]) {
     let count = to.len().min(from.len());
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     if count >= LONG {
         // SAFETY: both ranges are `count` words long and writable (`AtomicU64` is interior mutable).
         return unsafe { string_move(to.as_ptr() as *mut u64, from.as_ptr() as *const u64, count) };
@@ -30,7 +30,7 @@ pub fn copy(to: &[AtomicU64], from: &[AtomicU64]) {
 #[inline]
 pub fn read(out: &mut [u8], from: &[AtomicU64]) {
     let count = (out.len() / 8).min(from.len());
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     if count >= LONG {
         // SAFETY: `out` is ours alone and at least `count` words long; `from` likewise, and aligned.
         return unsafe {
@@ -50,7 +50,7 @@ pub fn read(out: &mut [u8], from: &[AtomicU64]) {
 #[inline]
 pub fn write(to: &[AtomicU64], bytes: &[u8]) {
     let count = to.len().min(bytes.len() / 8);
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     if count >= LONG {
         // SAFETY: `to` is `count` words long, writable and aligned; `bytes` is at least as long.
         return unsafe {
@@ -68,7 +68,7 @@ pub fn write(to: &[AtomicU64], bytes: &[u8]) {
 /// # Safety
 /// `to` is valid for writes and `from` for reads of `count` words; they do not overlap. Either may be accessed
 /// by other threads meanwhile, atomically: the processor moves aligned words whole.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
 unsafe fn string_move(to: *mut u64, from: *const u64, count: usize) {
     // SAFETY: the caller's promise; the direction flag is clear by the calling convention.

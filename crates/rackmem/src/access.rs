@@ -11,7 +11,7 @@ use rackmem_proto::flowcc::{Grant, LocalStatus};
 use rackmem_proto::wire::{Kind, NodeId, Reason, Tag};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How long an address may be of memory that this process has not heard of yet.
@@ -169,9 +169,7 @@ impl Access {
         mut f: impl FnMut(&[AtomicU64]) -> R,
     ) -> Result<Progress<R>> {
         let cache = &self.agents.cache;
-        let block = cache.block(reserved.entry);
-        // The entry's invalidation comes before its new bytes, for readers that still look at the old block.
-        fence(Ordering::Release);
+        let block = cache.vacant(reserved.entry);
         let mut slot = self.requesters.borrow()?;
         if let Err(failure) = slot.acquire(kind, reserved.tag, 0, Bytes::Block(block)) {
             return self.failed(failure, reserved.tag);

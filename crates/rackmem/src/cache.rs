@@ -8,10 +8,10 @@
 //! Which entries are being filled or emptied by a coherence event is kept beside, in [`crate::pending`].
 
 use crate::memory::zeroed_words;
+use crate::sync::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use crate::sync::{AtomicU32, AtomicU64, fence, spin_loop, yield_now};
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::Tag;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 
 /// Entries a set has.
 pub(crate) const WAYS: usize = 8;
@@ -36,6 +36,19 @@ fn status_of(word: u64) -> LocalStatus {
         SHARED => LocalStatus::Shared,
         MODIFIED => LocalStatus::Modified,
         _ => LocalStatus::Invalid,
+    }
+}
+
+/// Looks again and again. Who is waited for is short, but may be preempted: yield after a while.
+fn wait_until(mut look: impl FnMut() -> bool) {
+    let mut spins = 0u32;
+    while !look() {
+        spins = spins.wrapping_add(1);
+        if spins.is_multiple_of(128) {
+            yield_now();
+        } else {
+            spin_loop();
+        }
     }
 }
 
@@ -101,7 +114,7 @@ impl Cache {
             block_mask: block as u64 - 1,
             set_mask: sets - 1,
             tags: (0..sets)
-                .map(|_| Tags([const { AtomicU64::new(NO_TAG) }; WAYS]))
+                .map(|_| Tags(std::array::from_fn(|_| AtomicU64::new(NO_TAG))))
                 .collect(),
             controls: (0..entries)
                 .map(|_| Control {
@@ -168,6 +181,16 @@ impl Cache {
         &self.words[at..at + self.block_words]
     }
 
+    /// The bytes of an entry that holds no block, to be filled without its lock by who has reserved it. Who still reads the
+    /// block that was there sees that it is gone before a new byte, and who has taken it away is done with the old ones.
+    pub fn vacant(&self, entry: usize) -> &[AtomicU64] {
+        // Its tag is gone a moment before its word says so.
+        let word = &self.controls[entry].word;
+        wait_until(|| word.load(Acquire) & (LOCKED | STATUS) == 0);
+        fence(Release);
+        self.block(entry)
+    }
+
     /// Marks the entry as used now. Writes only when the clock has moved, so a hot entry stays unwritten.
     #[inline]
     fn touch(&self, control: &Control) {
@@ -214,7 +237,7 @@ impl Cache {
     #[inline]
     pub fn read_word(&self, entry: usize, tag: Tag, at: usize) -> Option<u64> {
         let control = self.controls.get(entry)?;
-        let before = control.word.load(Acquire);
+        let before = control.word.load(SeqCst);
         let unlocked = before & LOCKED == 0 && before & STATUS != 0;
         if !unlocked || !self.is_current(control, tag) {
             return None;
@@ -283,9 +306,9 @@ impl Cache {
     ) -> Option<R> {
         let control = self.controls.get(entry)?;
         loop {
-            let before = control.word.load(Acquire);
+            let before = control.word.load(SeqCst);
             if before & LOCKED != 0 {
-                std::hint::spin_loop();
+                spin_loop();
                 continue;
             }
             if before & STATUS == 0 || control.tag.load(Relaxed) != tag.0 | 1 {
@@ -318,7 +341,7 @@ impl Cache {
         loop {
             let before = control.word.load(Relaxed);
             if before & LOCKED != 0 {
-                std::hint::spin_loop();
+                spin_loop();
                 continue;
             }
             if before & STATUS != MODIFIED {
@@ -352,31 +375,23 @@ impl Cache {
         status_of(self.controls[entry].word.load(Acquire))
     }
 
-    /// Locks an entry, whatever it holds. Holders are short, but may be preempted: yield after a while.
+    /// Locks an entry, whatever it holds.
     pub fn lock(&self, entry: usize) -> Locked<'_> {
         let control = &self.controls[entry];
-        let mut spins = 0u32;
-        loop {
-            let before = control.word.load(Relaxed);
-            if before & LOCKED == 0
+        let mut before = 0;
+        wait_until(|| {
+            before = control.word.load(Relaxed);
+            before & LOCKED == 0
                 && control
                     .word
                     .compare_exchange_weak(before, before | LOCKED, Acquire, Relaxed)
                     .is_ok()
-            {
-                fence(Release);
-                return Locked {
-                    cache: self,
-                    entry,
-                    word: before,
-                };
-            }
-            spins += 1;
-            if spins.is_multiple_of(128) {
-                std::thread::yield_now();
-            } else {
-                std::hint::spin_loop();
-            }
+        });
+        fence(Release);
+        Locked {
+            cache: self,
+            entry,
+            word: before,
         }
     }
 
@@ -449,8 +464,10 @@ impl Drop for Locked<'_> {
     fn drop(&mut self) {
         let word = (self.word & !LOCKED).wrapping_add(VERSION);
         // An exchange, not a store: the new version is visible to every reader before this thread returns, so
-        // "the write has returned" and "every later read sees it" agree with the clock on the wall.
-        self.cache.controls[self.entry].word.swap(word, AcqRel);
+        // "the write has returned" and "every later read sees it" agree with the clock on the wall. With the first looks
+        // of readers it is in one order for all blocks: of two threads that each write one and then read the other's,
+        // one sees what the other has written.
+        self.cache.controls[self.entry].word.swap(word, SeqCst);
     }
 }
 
@@ -509,26 +526,75 @@ mod tests {
         );
     }
 
+    /// Waits until another thread has counted so far.
+    fn wait_for(count: &AtomicU64, reached: u64) {
+        wait_until(|| count.load(Acquire) >= reached);
+    }
+
+    const ROUNDS: u64 = if cfg!(miri) { 8 } else { 2_000 };
+
+    /// Every read has a whole write between its first half and its second.
     #[test]
     fn readers_never_see_half_a_write() {
         let cache = Cache::new(64 * BLOCK, BLOCK);
         let tag = Tag(0x2000);
         put(&cache, tag, LocalStatus::Modified);
+        let (begun, written) = (AtomicU64::new(0), AtomicU64::new(0));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                for i in 0..20_000u64 {
-                    cache.write(tag, |words| words.iter().for_each(|w| w.store(i, Relaxed)));
-                }
-            });
-            scope.spawn(|| {
-                for _ in 0..20_000 {
-                    let torn = cache.read(tag, |words| {
-                        let first = words[0].load(Relaxed);
-                        words.iter().any(|w| w.load(Relaxed) != first)
+                for round in 1..=ROUNDS {
+                    wait_for(&begun, round);
+                    cache.write(tag, |words| {
+                        words.iter().for_each(|w| w.store(round, Relaxed))
                     });
-                    assert_eq!(torn, Some(false));
+                    written.store(round, Release);
                 }
             });
+            for round in 1..=ROUNDS {
+                let mut looks = 0;
+                let read = cache.read(tag, |words| {
+                    let (half, rest) = words.split_at(words.len() / 2);
+                    let first = half.iter().map(|w| w.load(Relaxed)).collect::<Vec<_>>();
+                    looks += 1;
+                    if looks == 1 {
+                        begun.store(round, Release);
+                        wait_for(&written, round);
+                    }
+                    let same = |word: u64| word == first[0];
+                    first.iter().all(|word| same(*word))
+                        && rest.iter().all(|w| same(w.load(Relaxed)))
+                });
+                assert_eq!((read, looks), (Some(true), 2), "round {round}");
+            }
+        });
+    }
+
+    /// Every read begins while a write has stored its first half.
+    #[test]
+    fn readers_wait_for_a_write_that_has_begun() {
+        let cache = Cache::new(64 * BLOCK, BLOCK);
+        let tag = Tag(0x2000);
+        put(&cache, tag, LocalStatus::Modified);
+        let (begun, read) = (AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 1..=ROUNDS {
+                    cache.write(tag, |words| {
+                        let (half, rest) = words.split_at(words.len() / 2);
+                        half.iter().for_each(|w| w.store(round, Relaxed));
+                        begun.store(round, Release);
+                        yield_now();
+                        rest.iter().for_each(|w| w.store(round, Relaxed));
+                    });
+                    wait_for(&read, round);
+                }
+            });
+            for round in 1..=ROUNDS {
+                wait_for(&begun, round);
+                let whole = cache.read(tag, |words| words.iter().all(|w| w.load(Relaxed) == round));
+                assert_eq!(whole, Some(true), "round {round}");
+                read.store(round, Release);
+            }
         });
     }
 }

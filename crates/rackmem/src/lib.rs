@@ -53,8 +53,10 @@ mod rebuilding;
 mod region;
 mod requester;
 mod shared;
+mod slots;
 mod standing;
 mod switch;
+mod sync;
 #[cfg(test)]
 mod unlocking;
 pub mod view;

@@ -1,6 +1,7 @@
 //! A node's requesters: each drives one coherence event at a time through the fabric.
 
 use crate::error::{Error, Result};
+use crate::slots::{Held, Slots};
 use crate::standing::Standing;
 use rackmem_fabric::{Body, Net, Port, Receiver};
 use rackmem_proto::flowcc::{
@@ -11,7 +12,7 @@ use rackmem_proto::{Data, Output, Outputs};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// One requester, its port and its figures.
@@ -314,12 +315,11 @@ pub(crate) type OpenPort = Box<dyn Fn() -> Result<Box<dyn Port>> + Send + Sync>;
 
 /// All requesters of a node; created as threads need them.
 pub(crate) struct Requesters {
-    slots: Box<[Mutex<Option<Slot>>]>,
+    slots: Slots<Slot>,
     open: OpenPort,
     config: RequesterConfig,
     standing: Arc<Standing>,
     cut: Arc<Mutex<Cut>>,
-    next: AtomicUsize,
 }
 
 thread_local! {
@@ -331,7 +331,7 @@ thread_local! {
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 /// A requester that this thread has for itself.
-pub(crate) struct Borrowed<'a>(MutexGuard<'a, Option<Slot>>);
+pub(crate) struct Borrowed<'a>(Held<'a, Slot>);
 
 impl std::ops::Deref for Borrowed<'_> {
     type Target = Slot;
@@ -350,28 +350,22 @@ impl Requesters {
     /// `config.id.slot` is filled in.
     pub fn new(config: RequesterConfig, open: OpenPort, standing: Arc<Standing>) -> Self {
         Requesters {
-            slots: (0..MAX_REQUESTERS).map(|_| Mutex::default()).collect(),
+            slots: Slots::new(MAX_REQUESTERS),
             open,
             config,
             standing,
             cut: Arc::default(),
-            next: AtomicUsize::new(0),
         }
     }
 
     /// Takes a packet for one of the requesters that reached the node's agent. False when the requester is in
     /// use: then its thread is listening, and the packet should go where it listens.
     pub fn deliver(&self, header: &Header) -> bool {
-        let slot = self.slots.get(header.requester.slot as usize);
-        match slot.map(|slot| slot.try_lock()) {
-            Some(Ok(mut guard)) => {
-                if let Some(slot) = guard.as_mut() {
-                    slot.deliver(header);
-                }
-                true
-            }
-            _ => false,
-        }
+        let Some(mut held) = self.slots.try_at(header.requester.slot.into()) else {
+            return false;
+        };
+        held.iter_mut().for_each(|slot| slot.deliver(header));
+        true
     }
 
     /// A requester of this node: the thread's own, or the next free one, or the thread's own once it is free.
@@ -384,26 +378,12 @@ impl Requesters {
                 fresh
             }
         });
-        for i in 0..MAX_REQUESTERS {
-            let slot = (home + i) % MAX_REQUESTERS;
-            match self.slots[slot].try_lock() {
-                Ok(guard) => return self.fill(slot, guard),
-                Err(TryLockError::Poisoned(poisoned)) => {
-                    return self.fill(slot, poisoned.into_inner());
-                }
-                Err(TryLockError::WouldBlock) => {}
-            }
-        }
-        let guard = self.slots[home].lock();
-        self.fill(home, guard.unwrap_or_else(PoisonError::into_inner))
+        let (slot, held) = self.slots.take(home);
+        self.fill(slot, held)
     }
 
-    fn fill<'a>(
-        &self,
-        slot: usize,
-        mut guard: MutexGuard<'a, Option<Slot>>,
-    ) -> Result<Borrowed<'a>> {
-        if guard.is_none() {
+    fn fill<'a>(&self, slot: usize, mut held: Held<'a, Slot>) -> Result<Borrowed<'a>> {
+        if held.is_none() {
             let id = RequesterId {
                 slot: slot as u16,
                 ..self.config.id
@@ -414,7 +394,7 @@ impl Requesters {
                 switch: self.standing.switch(),
                 ..self.config
             });
-            *guard = Some(Slot {
+            *held = Some(Slot {
                 engine,
                 port: (self.open)()?,
                 began: Instant::now(),
@@ -424,36 +404,23 @@ impl Requesters {
                 cut: self.cut.clone(),
                 sent: [0; 256],
             });
-            self.next.fetch_max(slot + 1, Relaxed);
         }
-        Ok(Borrowed(guard))
+        Ok(Borrowed(held))
     }
 
     /// Makes every requester follow the rack into its new epoch, and tells what that has cut off. Returns when all have.
     pub fn cut_off(&self) -> Vec<Interrupted> {
         let epoch = self.standing.epoch();
         let mut bare = Vec::new();
-        for (number, slot) in self.slots[..self.next.load(Relaxed)].iter().enumerate() {
-            loop {
-                if let Ok(mut guard) = slot.try_lock() {
-                    if let Some(slot) = guard.as_mut() {
-                        slot.catch_up();
-                    }
-                    break;
-                }
-                let cut = locked(&self.cut);
-                if let Some(open) = cut.held.get(&(number as u16)) {
-                    bare.push(*open);
-                    break;
-                }
-                if cut.began.get(&(number as u16)) == Some(&epoch) {
-                    break;
-                }
-                drop(cut);
-                // Its thread waits for packets, and looks up every few milliseconds.
-                std::thread::sleep(LOOK);
-            }
-        }
+        let is_past = |number: usize| {
+            let (cut, number) = (locked(&self.cut), number as u16);
+            let held = cut.held.get(&number);
+            bare.extend(held);
+            held.is_some() || cut.began.get(&number) == Some(&epoch)
+        };
+        // A thread that has a slot waits for packets, and looks up every few milliseconds.
+        let pause = || std::thread::sleep(LOOK);
+        self.slots.visit(Slot::catch_up, is_past, pause);
         let mut all = std::mem::take(&mut locked(&self.cut).interrupted);
         all.extend(bare.into_iter().map(|open| Interrupted {
             open: [Some(open), None, None],
@@ -482,24 +449,13 @@ impl Requesters {
     /// Looks after requesters that no thread is using. Says whether any of them waits for something.
     pub fn tick(&self) -> bool {
         let mut busy = false;
-        for slot in &self.slots[..self.next.load(Relaxed)] {
-            if let Ok(mut guard) = slot.try_lock()
-                && let Some(slot) = guard.as_mut()
-            {
-                busy |= slot.idle();
-            }
-        }
+        self.slots.each_idle(|slot| busy |= slot.idle());
         busy
     }
 
     /// Visits every requester that exists.
-    pub fn each(&self, mut f: impl FnMut(&Slot)) {
-        for slot in &self.slots[..self.next.load(Relaxed)] {
-            let guard = slot.lock();
-            if let Some(slot) = guard.unwrap_or_else(PoisonError::into_inner).as_ref() {
-                f(slot);
-            }
-        }
+    pub fn each(&self, f: impl FnMut(&Slot)) {
+        self.slots.each(f);
     }
 }
 

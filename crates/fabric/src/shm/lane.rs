@@ -4,12 +4,12 @@
 //! and what it had begun to write is overwritten by its successor. Neither end believes the other's figures: each
 //! keeps its own in its own memory, and a figure of the other's that cannot be true empties the lane.
 
-use crate::{Body, words};
-use rackmem_wire::HEADER_LEN;
-use std::sync::atomic::{
+use crate::sync::{
     AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
+use crate::{Body, words};
+use rackmem_wire::HEADER_LEN;
 
 /// In place of a length: the next packet is at the start of the ring, because it did not fit before its end.
 const ELSEWHERE: u64 = u64::MAX;

@@ -8,6 +8,7 @@
 //! and what was on its way to it is lost. So the protocols treat this fabric as one that loses packets.
 //! `docs/decisions/0008-a-lane-for-each-pair.md` says why no death leaves anything broken.
 
+mod bell;
 mod folder;
 mod hub;
 mod lane;

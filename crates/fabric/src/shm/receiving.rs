@@ -5,7 +5,7 @@ use super::segment::{Inbox, Segment};
 use crate::Counters;
 use rackmem_wire::{HEADER_LEN, MAX_BODY};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// Looks between two times that the processor is given away: one where there are fewer processors than a packet has
@@ -37,7 +37,7 @@ impl Receiving {
         let inbox = segment.inbox(number)?;
         let lanes = 0..inbox.layout.lanes;
         let consumers = lanes.map(|lane| Consumer::begin(inbox.lane(lane)));
-        let (consumers, words) = (consumers.collect(), inbox.bits().len());
+        let (consumers, words) = (consumers.collect(), inbox.bell().bits.len());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Some(Receiving {
             segment,
@@ -82,7 +82,8 @@ impl Receiving {
             if waited < spin {
                 std::thread::yield_now();
             } else {
-                Self::inbox(&self.segment, self.number).sleep(at_most - waited);
+                let inbox = Self::inbox(&self.segment, self.number);
+                inbox.bell().sleep(at_most - waited);
             }
         }
     }
@@ -90,20 +91,18 @@ impl Receiving {
     /// Takes the next packet that is there.
     fn look(&mut self) -> Option<usize> {
         let inbox = Self::inbox(&self.segment, self.number);
-        let bits = inbox.bits();
+        let bell = inbox.bell();
+        let words = bell.bits.len();
         let (first, shift) = (self.next / 64, self.next % 64);
         // Once around; the first word twice, its lower bits last.
-        for step in 0..=bits.len() {
-            let at = (first + step) % bits.len();
+        for step in 0..=words {
+            let at = (first + step) % words;
             let mask = match step {
                 0 => u64::MAX << shift,
-                _ if step == bits.len() => !(u64::MAX << shift),
+                _ if step == words => !(u64::MAX << shift),
                 _ => u64::MAX,
             };
-            // A look does not disturb senders; only something new takes the line from them.
-            if bits[at].load(Relaxed) != 0 {
-                self.pending[at] |= bits[at].swap(0, SeqCst);
-            }
+            self.pending[at] |= bell.rung(at);
             while self.pending[at] & mask != 0 {
                 let bit = (self.pending[at] & mask).trailing_zeros() as usize;
                 let lane = at * 64 + bit;

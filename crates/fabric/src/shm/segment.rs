@@ -1,6 +1,7 @@
 //! A member's memory: what others send to it lies here. Made anew by every process that takes the member's place,
 //! so whatever was on its way to a predecessor is not on its way to the successor.
 
+use super::bell::Bell;
 use super::lane::Ring;
 use super::layout::{InboxLayout, Layout};
 use super::map::{Mapping, reserve};
@@ -10,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{
     AtomicU64,
-    Ordering::{Acquire, Release, SeqCst},
+    Ordering::{Acquire, Release},
 };
 
 /// First word of the memory, written last: layout and version.
@@ -120,33 +121,11 @@ impl<'a> Inbox<'a> {
         }
     }
 
-    /// A bit a lane: something may be there.
-    pub fn bits(&self) -> &'a [AtomicU64] {
-        &self.words[self.layout.bits.clone()]
-    }
-
-    fn bell(&self) -> &'a AtomicU64 {
-        &self.words[self.layout.bell]
-    }
-
-    /// Tells the receiver of a packet in this lane. A sender that dies before has left a packet that comes with the
-    /// lane's next; one that dies on the way lets the receiver sleep until it next looks by itself.
-    pub fn ring_for(&self, lane: usize) {
-        self.bits()[lane / 64].fetch_or(1 << (lane % 64), SeqCst);
-        let bell = self.bell();
-        if bell.load(SeqCst) != 0 && bell.swap(0, SeqCst) != 0 {
-            system::wake(bell);
+    /// How its receiver is told of packets.
+    pub fn bell(&self) -> Bell<'a> {
+        Bell {
+            word: &self.words[self.layout.bell],
+            bits: &self.words[self.layout.bits.clone()],
         }
-    }
-
-    /// Sleeps until somebody sends, but no longer than this, and not if something has come already.
-    pub fn sleep(&self, at_most: std::time::Duration) {
-        let bell = self.bell();
-        // Either the sender sees that we sleep, or we see its bit: both are in one order with both looks.
-        bell.store(system::ASLEEP, SeqCst);
-        if self.bits().iter().all(|bits| bits.load(SeqCst) == 0) {
-            system::sleep(bell, at_most);
-        }
-        bell.store(0, SeqCst);
     }
 }

@@ -198,7 +198,7 @@ impl Lane {
                 return Sent::NoRoom;
             }
             // Whoever receives here may sleep, if its waker died.
-            inbox.ring_for(self.lane);
+            inbox.bell().ring_for(self.lane);
             let producer = &mut self.producer;
             match wait(&self.segment, || producer.push(ring, header, body)) {
                 Sent::Yes => {}
@@ -210,7 +210,7 @@ impl Lane {
             }
         }
         self.stalled = None;
-        inbox.ring_for(self.lane);
+        inbox.bell().ring_for(self.lane);
         Sent::Yes
     }
 }

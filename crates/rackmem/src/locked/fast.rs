@@ -4,9 +4,9 @@
 //! protocol of those inside as if they had just come. It is opened again when nobody is inside, waits, or is waited for,
 //! so a thread that finds it open when it leaves did come by it.
 
+use crate::sync::AtomicU64;
+use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use rackmem_proto::gcp::{Access, Right};
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// Who is inside by a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
