@@ -2,6 +2,6 @@
 //! of these: there every order of their steps is gone through, and every value that the memory model lets a load return.
 
 pub(crate) use std::hint::spin_loop;
-pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 pub(crate) use std::sync::{Mutex, MutexGuard};
 pub(crate) use std::thread::yield_now;
