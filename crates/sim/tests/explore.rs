@@ -201,6 +201,7 @@ const CAUGHT: [(Mutation, &str, &str); CASES] = [
         "epoch-switch-dies",
         "home is current",
     ),
+    (Mutation::TrustMoving, "epoch-move-dies", "home is current"),
     (
         Mutation::SettleEarly,
         "inside-pair",

@@ -57,6 +57,10 @@ impl Rack {
         match failure {
             Failure::Switch => switch = None,
             Failure::Node(dead) | Failure::Restart(dead) => nodes.retain(|node| node.id != dead),
+            Failure::SwitchAndNode(dead) => {
+                switch = None;
+                nodes.retain(|node| node.id != dead);
+            }
             Failure::NewSwitch => switch = layout.switch(),
             Failure::Nothing | Failure::Return(_) => {}
         }
@@ -64,6 +68,7 @@ impl Rack {
             Failure::Node(node) | Failure::Restart(node) if nodes.len() < before => {
                 Copyset::of(node)
             }
+            Failure::SwitchAndNode(node) if had_switch && nodes.len() < before => Copyset::of(node),
             Failure::Return(node) if nodes.iter().all(|other| other.id != node) => Copyset::EMPTY,
             Failure::Switch if had_switch => Copyset::EMPTY,
             Failure::NewSwitch if layout.has_switch() => Copyset::EMPTY,
@@ -97,7 +102,11 @@ impl Rack {
             settled: EPOCH + u32::from(past),
             gone,
             started,
-            switch_lost: had_switch && matches!(failure, Failure::Switch | Failure::NewSwitch),
+            switch_lost: had_switch
+                && matches!(
+                    failure,
+                    Failure::Switch | Failure::SwitchAndNode(_) | Failure::NewSwitch
+                ),
         };
         let mut fx = Effects {
             segments: layout.scenario.segments,

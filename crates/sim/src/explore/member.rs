@@ -216,10 +216,10 @@ impl Member {
                 Next::Collect => {
                     self.collect(layout, fx);
                     if layout.mutated(Mutation::SettleEarly) {
-                        self.settle(fx);
+                        self.settle(layout, fx);
                     }
                 }
-                Next::Settle => self.settle(fx),
+                Next::Settle => self.settle(layout, fx),
                 Next::Done if !self.done => {
                     self.done = true;
                     self.mine.clear();
@@ -235,7 +235,7 @@ impl Member {
         }
     }
 
-    fn settle(&mut self, fx: &mut Effects) {
+    fn settle(&mut self, layout: &Layout, fx: &mut Effects) {
         for tag in &self.noted {
             self.node.home.note_rescued(*tag);
         }
@@ -251,7 +251,8 @@ impl Member {
         };
         let saved = self.before.iter().any(died);
         fx.seen.see_if(saved, Witness::SavedFromLoss);
-        home.settle(gone, switch_lost);
+        let trusts = layout.mutated(Mutation::TrustMoving);
+        home.settle(gone, switch_lost && !trusts);
         let came = std::mem::take(&mut self.came);
         self.before.clear();
         if came.iter().any(|tag| home.lost(*tag)) {

@@ -44,6 +44,8 @@ pub enum Failure {
     Switch,
     /// A node.
     Node(NodeId),
+    /// The switch and a node, together.
+    SwitchAndNode(NodeId),
     /// Nothing: a node that has died comes back with empty hands, in its next incarnation.
     Return(NodeId),
     /// A node, which comes back before it is missed: it is excluded and admitted in one go, which is two epochs.

@@ -27,6 +27,9 @@ impl Rack {
                 let why = match self.layout.scenario.failures.get(usize::from(nth)) {
                     Some(Failure::Switch) => "the switch has died".into(),
                     Some(Failure::Node(node)) => format!("node {node} has died"),
+                    Some(Failure::SwitchAndNode(node)) => {
+                        format!("the switch and node {node} have died")
+                    }
                     Some(Failure::Return(node)) => format!("node {node} has come back"),
                     Some(Failure::Restart(node)) => format!("node {node} has started again"),
                     Some(Failure::NewSwitch) => "a new switch has come".into(),

@@ -33,6 +33,9 @@ pub enum Mutation {
     ForgetRead,
     /// It does not send home what it gave away to an event that did not get it.
     ForgetGiven,
+    /// A home takes an entry that was moving to the switch for its own when the switch has died: the switch may have taken it, and
+    /// have granted it to a node that is dead as well.
+    TrustMoving,
     /// It lets go of a block that it has sent home before home says that it has it.
     LetGoEarly,
     /// A home whose rebuild is cut off forgets which blocks have come home.
@@ -95,10 +98,11 @@ impl Mutation {
     ];
 
     /// Those that show when an epoch ends, and that explorers play.
-    pub const OF_EPOCHS: [Mutation; 3] = [
+    pub const OF_EPOCHS: [Mutation; 4] = [
         Mutation::ForgetDowngraded,
         Mutation::ForgetRead,
         Mutation::ForgetGiven,
+        Mutation::TrustMoving,
     ];
 
     /// Those that show in one epoch of a rack whose members stay, and without delegated operations.

@@ -117,6 +117,19 @@ pub const EPOCHS: &[Scenario] = &[
         ..SWITCH
     },
     Scenario {
+        name: "epoch-move-dies",
+        shows: "the switch and a node die while an entry is on its way, perhaps taken and granted already (§5.2, §5.4)",
+        programs: &[on(1, &[Write(0)]), on(2, &[Read(0)])],
+        homes: &[0],
+        in_switch: &[],
+        failures: &[Failure::SwitchAndNode(1)],
+        budget: and_epochs(and_moves(NONE, 1), 1),
+        deep: and_epochs(and_moves(SOME, 2), 1),
+        sometimes: &[Fenced, LostWithNode, ToldLost, Migrated],
+        size: size(1_717, 4_919),
+        ..SWITCH
+    },
+    Scenario {
         name: "epoch-home-dies",
         shows: "a home dies with blocks that others cache; other homes' blocks are fine (§5.4)",
         programs: &[on(1, &[Write(0), Write(1)]), on(2, &[Read(0), Read(1)])],
