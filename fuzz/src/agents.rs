@@ -49,7 +49,7 @@ fn node(dice: &mut Dice) -> Node {
         chunks: 2,
         incarnation: 1,
         migration: dice.one_in(2).then(Migration::default),
-        style: dice.pick(&[Style::Forward, Style::Gather]),
+        style: dice.pick(&[Style::Forward, Style::Gather, Style::Delegate]),
         seed: dice.word(),
     };
     let requester = RequesterConfig {

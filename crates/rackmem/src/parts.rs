@@ -71,10 +71,10 @@ pub(crate) fn agents(
         chunks: chunks(settings),
         incarnation: view.incarnations[usize::from(node)],
         migration: None,
-        style: if settings.mode == Mode::Directory {
-            Style::Gather
-        } else {
-            Style::Forward
+        style: match settings.mode {
+            Mode::Directory => Style::Gather,
+            Mode::Delegate => Style::Delegate,
+            Mode::Switch | Mode::HomeOnly => Style::Forward,
         },
         seed: 0,
     };

@@ -31,6 +31,9 @@ pub enum Style {
     Forward,
     /// The directory baseline: sharers answer the home, which then answers the requester.
     Gather,
+    /// The delegation baseline: operations travel to the data. Only these homes carry them out: where memory is cached, one
+    /// would change a block behind the backs of those who have it.
+    Delegate,
 }
 
 /// What a home agent is told at its start.
@@ -440,8 +443,13 @@ impl HomeAgent {
 
     fn delegate(&mut self, header: &Header, outputs: &mut Outputs) -> HomeAction {
         let in_block = header.offset.is_multiple_of(8) && header.offset < self.config.block;
-        if self.directory.entry(header.tag).is_none() || !in_block {
-            let why = self.directory.absence(header.tag);
+        let delegates = self.config.style == Style::Delegate;
+        if self.directory.entry(header.tag).is_none() || !in_block || !delegates {
+            let why = match delegates {
+                true => self.directory.absence(header.tag),
+                false => Reason::Refused,
+            };
+            self.counters.ignored += u64::from(!delegates);
             let no = header.refuse(Kind::DelegateAck, self.config.node, why);
             outputs.push(Output::new(Dest::Requester(header.requester), no));
             return HomeAction::None;

@@ -225,10 +225,10 @@ impl World {
                 least: 1,
                 tracked: 16,
             }),
-            style: if config.rack == Rack::Gather {
-                Style::Gather
-            } else {
-                Style::Forward
+            style: match config.rack {
+                Rack::Gather => Style::Gather,
+                Rack::Delegate => Style::Delegate,
+                Rack::HomeOnly | Rack::Switch { .. } => Style::Forward,
             },
             ..home_config(id, view, draw)
         };
