@@ -5,6 +5,7 @@
 
 pub mod agents;
 mod dice;
+pub mod echoes;
 pub mod rebuild;
 mod replies;
 pub mod resp;
@@ -47,6 +48,12 @@ pub const TARGETS: &[Target] = &[
         about: "home agent, cache agent and requester take any sequence of packets and timeouts",
         seeds: agents::seeds,
         run: agents::fuzz,
+    },
+    Target {
+        name: "echoes",
+        about: "one packet to a small rack causes boundedly many, whoever answers whom",
+        seeds: echoes::seeds,
+        run: echoes::fuzz,
     },
     Target {
         name: "rebuild",

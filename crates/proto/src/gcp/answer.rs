@@ -45,7 +45,7 @@ impl Lock {
             // Nothing else can have happened to a lock that this node holds.
             if version > releasing.version {
                 given = granted && version == releasing.version + 1;
-                self.approved();
+                self.approved(version);
             }
         }
         if keeper && who != at.node && !given {
@@ -237,7 +237,7 @@ impl Lock {
         }
         match header.reason {
             Reason::Moved => self.denied(version(header)),
-            _ => self.approved(),
+            _ => self.approved(version(header)),
         }
     }
 }

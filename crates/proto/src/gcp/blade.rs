@@ -35,7 +35,7 @@ pub struct BladeCounters {
     pub releases: u64,
     /// Releases that a directory refused.
     pub denied: u64,
-    /// Packets dropped: another epoch, or an unknown lock.
+    /// Packets dropped: another epoch, a number that no directory gives in this one, or an unknown lock.
     pub dropped: u64,
 }
 
@@ -119,6 +119,7 @@ impl Blade {
     /// Takes a packet from a directory or another node, with a body of `len` bytes or these records.
     pub fn handle(&mut self, header: &Header, len: u32, records: &[Record], steps: &mut Steps) {
         let ours = header.epoch == self.config.epoch
+            && super::is_of(super::version(header), header.epoch)
             && self.with(header.tag, steps, |lock, at, steps| {
                 lock.handle(at, header, len, records, steps);
             });

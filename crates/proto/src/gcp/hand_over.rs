@@ -86,12 +86,13 @@ impl Lock {
         }
     }
 
-    /// The directory has approved: the lock is the others'.
-    pub(super) fn approved(&mut self) {
+    /// The directory has approved, as what its number `current` is or an earlier one: the lock is the others'.
+    pub(super) fn approved(&mut self, current: u64) {
         let Some(releasing) = self.releasing.take() else {
             return;
         };
-        let version = releasing.version + 1;
+        // A number beyond the directory's was made up: whatever is granted next would be taken for older.
+        let version = (releasing.version + 1).min(current);
         self.queue = Queue::default();
         self.asked = None;
         if releasing.stay {
@@ -128,6 +129,13 @@ impl Lock {
             queue.add(*waiter);
         }
         self.queue = queue;
-        self.seen = self.seen.max(current);
+        if releasing.version > current {
+            // No directory has given that number: a packet made it up, and maybe some who wait. To go on by it would be
+            // refused for ever, each time with all that a release sends.
+            self.queue.believe(current);
+            self.seen = current;
+        } else {
+            self.seen = self.seen.max(current);
+        }
     }
 }

@@ -94,3 +94,8 @@ const COUNT: u32 = 40;
 pub const fn first(epoch: u32) -> u64 {
     (epoch as u64) << COUNT | 1
 }
+
+/// Whether a directory may have given this number in an epoch.
+const fn is_of(version: u64, epoch: u32) -> bool {
+    version >> COUNT == epoch as u64
+}

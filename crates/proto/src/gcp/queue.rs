@@ -43,6 +43,11 @@ impl Queue {
         self.0.retain(|w| w.version > version);
     }
 
+    /// Drops whom the directory cannot have numbered: its number is `current`.
+    pub fn believe(&mut self, current: u64) {
+        self.0.retain(|w| w.version <= current);
+    }
+
     /// The waiting nodes, the next one first.
     pub fn iter(&self) -> impl Iterator<Item = &Waiter> {
         self.0.iter()

@@ -6,6 +6,7 @@ mod condvar;
 mod crowd;
 mod deaths;
 mod exclusion;
+mod forged;
 mod history;
 mod packets;
 

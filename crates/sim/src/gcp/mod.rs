@@ -21,6 +21,7 @@
 mod canon;
 mod catalogue;
 mod crowd;
+mod garbage;
 mod host;
 mod moves;
 mod mutation;
@@ -34,6 +35,7 @@ mod world;
 
 pub use catalogue::SCENARIOS;
 pub use crowd::{Crowd, CrowdOutcome, crowd};
+pub use garbage::{STORM, Settling, forge};
 pub use mutation::Mutation;
 pub use oracle::Complaint;
 pub use scenario::{Budget, Failure, Place, Scenario};

@@ -29,11 +29,13 @@ pub enum Mutation {
     NeverLeave,
     /// Tokens begin anew in every epoch.
     TokenRestarts,
+    /// A node whose release was refused goes on by the highest number that it has heard, not by the directory's.
+    BelieveHeard,
 }
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 13] = [
+    pub const ALL: [Mutation; 14] = [
         Mutation::IgnoreVersion,
         Mutation::ForgetTenure,
         Mutation::AckInside,
@@ -47,5 +49,6 @@ impl Mutation {
         Mutation::SettleOldest,
         Mutation::NeverLeave,
         Mutation::TokenRestarts,
+        Mutation::BelieveHeard,
     ];
 }

@@ -1,0 +1,229 @@
+//! Forged and repeated packets of the present epoch, from a socket that is no member's.
+
+use crate::deaths::Cluster;
+use rackmem::locked::{Access, RwLockArray};
+use rackmem::{Node, Rack, Shared};
+use rackmem_proto::gcp::{first, with_version};
+use rackmem_proto::wire::{
+    Copyset, Flags, GlobalStatus, HEADER_LEN, Header, Kind, Reason, Record, RequesterId, Seq, Tag,
+    decode, encode,
+};
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+const LOCKS: usize = 8;
+const LONG: Duration = Duration::from_secs(60);
+/// What a storm sends in the time of a few round trips. Nodes that ask again for what does not come send a few packets in 64 ms.
+const STORM: u64 = 5_000;
+
+/// Somebody who knows the rack's addresses and its epoch.
+struct Forger {
+    socket: UdpSocket,
+    nodes: Vec<SocketAddr>,
+    switch: SocketAddr,
+    epoch: u32,
+}
+
+impl Forger {
+    fn header(&self, kind: Kind, tag: Tag, node: u16, ahead: u64) -> Header {
+        let requester = RequesterId { node, slot: 0 };
+        let header = Header::request(kind, self.epoch, tag, requester, Seq(0));
+        with_version(header, first(self.epoch) + ahead)
+    }
+
+    fn send(&self, to: SocketAddr, header: &Header, body: &[u8]) {
+        let mut packet = encode(header, body.len()).to_vec();
+        packet.extend_from_slice(body);
+        self.socket.send_to(&packet, to).unwrap();
+    }
+}
+
+fn received(nodes: &[Node], switch: &Rack) -> u64 {
+    let agents = nodes.iter().map(|node| node.metrics().received.total());
+    agents.sum::<u64>() + switch.switch().unwrap().received().total()
+}
+
+/// Waits until the rack's traffic has died down.
+fn quiet(nodes: &[Node], switch: &Rack) {
+    crate::until(|| {
+        let before = received(nodes, switch);
+        std::thread::sleep(Duration::from_millis(200));
+        received(nodes, switch) - before < STORM / 5
+    });
+    // And stays so.
+    let before = received(nodes, switch);
+    std::thread::sleep(Duration::from_secs(1));
+    let more = received(nodes, switch) - before;
+    assert!(
+        more < STORM,
+        "{more} packets of a rack whose threads do nothing"
+    );
+}
+
+struct Attacked {
+    _cluster: Cluster,
+    switch: Rack,
+    _racks: [Rack; 3],
+    nodes: Vec<Node>,
+    arrays: Vec<RwLockArray>,
+    first: u64,
+    forger: Forger,
+}
+
+impl Attacked {
+    fn new(name: &str) -> Attacked {
+        let cluster = Cluster::new(name, "udp");
+        let (switch, racks) = cluster.start();
+        let nodes: Vec<Node> = (0..3).map(|id| racks[id].node(id)).collect();
+        let first = nodes[0]
+            .alloc_bytes_on(1, LOCKS * RwLockArray::STRIDE)
+            .unwrap();
+        let attach = |node| RwLockArray::attach(node, first, LOCKS, 64).unwrap();
+        let forger = Forger {
+            socket: UdpSocket::bind("127.0.0.1:0").unwrap(),
+            nodes: cluster.config.nodes.clone(),
+            switch: cluster.config.switch.unwrap(),
+            epoch: nodes[0].epoch(),
+        };
+        let attacked = Attacked {
+            arrays: nodes.iter().map(attach).collect(),
+            _cluster: cluster,
+            switch,
+            _racks: racks,
+            nodes,
+            first,
+            forger,
+        };
+        for node in [2, 1, 0] {
+            (0..LOCKS).for_each(|index| attacked.write(node, index));
+        }
+        attacked
+    }
+
+    fn tag(&self, index: usize) -> Tag {
+        Tag(self.first + (index * RwLockArray::STRIDE) as u64)
+    }
+
+    fn write(&self, node: usize, index: usize) {
+        let entered = self.arrays[node].enter(index, Access::Write, LONG);
+        assert!(
+            entered.unwrap().is_some(),
+            "node {node} has waited for lock {index} in vain"
+        );
+        self.arrays[node].leave(index, Access::Write);
+    }
+}
+
+/// A holder that has heard of a request which no directory has numbered asked for its release to be approved for ever, some 200,000
+/// times a second, and nobody got the lock any more.
+#[test]
+fn a_request_that_nobody_made_causes_no_storm() {
+    let rack = Attacked::new("forged-wait");
+    for index in 0..LOCKS {
+        let inside = rack.arrays[0].enter(index, Access::Write, LONG).unwrap();
+        assert!(inside.is_some());
+        let mut wait = rack
+            .forger
+            .header(Kind::Wait, rack.tag(index), 2, 1_000_000);
+        wait.status = GlobalStatus::Modified;
+        for _ in 0..3 {
+            rack.forger.send(rack.forger.nodes[0], &wait, &[]);
+        }
+    }
+    let came = || rack.nodes[0].metrics().received;
+    let waits = || came().0.iter().find(|row| row.0 == Kind::Wait).unwrap().1;
+    crate::until(|| waits() >= LOCKS as u64);
+    (0..LOCKS).for_each(|index| rack.arrays[0].leave(index, Access::Write));
+    quiet(&rack.nodes, &rack.switch);
+    for node in [2, 0, 1] {
+        (0..LOCKS).for_each(|index| rack.write(node, index));
+    }
+}
+
+/// Any packets, for all kinds of them.
+#[test]
+fn whatever_is_forged_traffic_dies_down() {
+    let rack = Attacked::new("forged-any");
+    let forger = &rack.forger;
+    let mut random = fastrand::Rng::with_seed(7);
+    for index in 0..LOCKS {
+        let inside = rack.arrays[index % 3].enter(index, Access::Write, LONG);
+        assert!(inside.unwrap().is_some());
+    }
+    for sent in 0..4_000 {
+        let kind = Kind::ALL[random.usize(..Kind::ALL.len())];
+        let ahead = [random.u64(..20), random.u64(..1 << 40)][usize::from(random.bool())];
+        let mut header = forger.header(
+            kind,
+            rack.tag(random.usize(..LOCKS)),
+            random.u16(..3),
+            ahead,
+        );
+        header.sender = random.u16(..3);
+        header.copyset = Copyset(random.u32(..8));
+        header.status = GlobalStatus::from_byte(random.u8(..3)).unwrap();
+        header.reason = [Reason::None, Reason::Moved][usize::from(random.bool())];
+        header.flags = [Flags::default(), Flags::PROVIDER, Flags::GRANTED][random.usize(..3)];
+        header.offset = random.u32(..64);
+        // Answers go to a member's own socket.
+        header.reply_port = forger.nodes[random.usize(..3)].port();
+        let waits = Record {
+            tag: Tag(random.u64(..3)),
+            word: first(forger.epoch) + ahead,
+        };
+        let body = match kind {
+            Kind::Queue => waits.to_bytes().to_vec(),
+            _ => Vec::new(),
+        };
+        // The membership's word is not at stake here: a rebuild that was never begun.
+        let to = match random.usize(..4) {
+            3 => forger.switch,
+            node => forger.nodes[node],
+        };
+        forger.send(to, &header, &body);
+        if sent % 64 == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    for index in 0..LOCKS {
+        rack.arrays[index % 3].leave(index, Access::Write);
+    }
+    quiet(&rack.nodes, &rack.switch);
+}
+
+/// Where memory is cached, nobody changes it behind the backs of those who have it.
+#[test]
+fn a_delegated_write_is_refused_in_a_rack_that_delegates_nothing() {
+    let rack = Attacked::new("forged-write");
+    let word: Shared<u64> = rack.nodes[1].alloc(5).unwrap();
+    assert_eq!(word.read().unwrap(), 5);
+    rack.forger.socket.set_read_timeout(Some(LONG)).unwrap();
+    let block = 4096;
+    let (tag, offset) = (word.addr() / block * block, word.addr() % block);
+    for kind in [
+        Kind::DelegateWrite,
+        Kind::DelegateAdd,
+        Kind::DelegateCas,
+        Kind::DelegateRead,
+    ] {
+        let requester = RequesterId { node: 0, slot: 63 };
+        let mut header = Header::request(kind, rack.forger.epoch, Tag(tag), requester, Seq(1));
+        header.incarnation = rack.nodes[0].incarnation_of(0);
+        header.offset = offset as u32;
+        header.reply_port = rack.forger.socket.local_addr().unwrap().port();
+        let operands = [9u64.to_ne_bytes(), 7u64.to_ne_bytes()].concat();
+        let ignored = rack.nodes[1].metrics().home.ignored;
+        rack.forger.send(rack.forger.nodes[1], &header, &operands);
+        let mut answer = [0; HEADER_LEN + 64];
+        let (len, _) = rack.forger.socket.recv_from(&mut answer).unwrap();
+        let (answer, _) = decode(&answer[..len]).unwrap();
+        assert_eq!(
+            (answer.kind, answer.reason),
+            (Kind::DelegateAck, Reason::Refused)
+        );
+        assert_eq!(rack.nodes[1].metrics().home.ignored, ignored + 1);
+    }
+    assert_eq!(word.read().unwrap(), 5);
+    let same: Shared<u64> = rack.nodes[2].attach(word.addr()).unwrap();
+    assert_eq!(same.read().unwrap(), 5);
+}

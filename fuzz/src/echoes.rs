@@ -1,0 +1,292 @@
+//! One packet to a small rack causes boundedly many, whoever answers whom: no role answers an answer for ever.
+
+use rackmem_proto::flowcc::{
+    HomeAgent, HomeConfig, LastExecuted, LocalStatus, Migration, Shadow, ShadowConfig, Style,
+    cache_agent,
+};
+use rackmem_proto::gcp::{
+    Access, Blade, BladeConfig, Body, Event, LockDirectory, Regions, Steps, first, with_version,
+};
+use rackmem_proto::switch::{LockConfig, LockProgram, SWITCH, SwitchConfig, SwitchProgram};
+use rackmem_proto::{Dest, Output};
+use rackmem_wire::{Flags, GlobalStatus, Header, Kind, Record, Tag};
+use std::collections::VecDeque;
+
+use crate::dice::{Dice, EPOCH};
+
+/// Packets of one run from outside at most.
+const MAX_PACKETS: usize = 256;
+/// Packets that one may cause in the whole rack: hand-overs through all nodes, or a shadow that reads all tags.
+const ECHOES: usize = 256;
+const NODES: u16 = 3;
+const BLOCK: u32 = 4096;
+/// Locks of each node.
+const LOCKS: u64 = 2;
+
+struct Node {
+    home: HomeAgent,
+    executed: LastExecuted,
+    local: LocalStatus,
+    locks: LockDirectory,
+    blade: Blade,
+}
+
+struct Packet {
+    to: Dest,
+    header: Header,
+    records: Vec<Record>,
+}
+
+struct Rack {
+    nodes: Vec<Node>,
+    switch: SwitchProgram,
+    lock_switch: LockProgram,
+    /// Node 0's.
+    shadow: Shadow,
+    flying: VecDeque<Packet>,
+}
+
+fn lock(home: u16, nth: u64) -> Tag {
+    Tag(u64::from(home) << 48 | nth * 4096)
+}
+
+/// Traffic dies down after every packet, and whenever threads leave locks.
+pub fn fuzz(input: &[u8]) {
+    let mut dice = Dice::new(input);
+    let mut rack = Rack::new(&mut dice);
+    for _ in 0..MAX_PACKETS {
+        if dice.is_empty() {
+            break;
+        }
+        match dice.below(8) {
+            0 => rack.threads(&mut dice),
+            1 => rack.tick(),
+            _ => rack.forge(&mut dice),
+        }
+        rack.quiet();
+    }
+}
+
+impl Rack {
+    fn new(dice: &mut Dice) -> Rack {
+        let switch = SwitchConfig {
+            epoch: EPOCH,
+            ways: 2,
+            sets: 2,
+            shadow: Some(0),
+            ..SwitchConfig::default()
+        };
+        let style = dice.pick(&[Style::Forward, Style::Gather, Style::Delegate]);
+        Rack {
+            nodes: (0..NODES).map(|node| Node::new(node, style)).collect(),
+            shadow: Shadow::new(ShadowConfig::new(0, EPOCH, 2, 2)),
+            switch: SwitchProgram::new(switch),
+            lock_switch: LockProgram::new(LockConfig {
+                epoch: EPOCH,
+                ways: 1,
+                sets: 4,
+            }),
+            flying: VecDeque::new(),
+        }
+    }
+
+    fn forge(&mut self, dice: &mut Dice) {
+        let mut header = dice.header();
+        let number = first(EPOCH) + dice.below(12) as u64;
+        let far = first(EPOCH) + u64::from(dice.word());
+        if dice.one_in(2) {
+            header = with_version(header, dice.pick(&[number, far]));
+        }
+        let records = (0..dice.below(4)).map(|_| Record {
+            tag: Tag(dice.below(4) as u64),
+            word: first(EPOCH) + dice.below(12) as u64,
+        });
+        let records = records.collect();
+        let to = match dice.below(4) {
+            3 => Dest::Switch,
+            node => Dest::Agent(node as u16),
+        };
+        self.flying.push_back(Packet {
+            to,
+            header,
+            records,
+        });
+    }
+
+    /// A thread of some node enters a lock, or leaves it.
+    fn threads(&mut self, dice: &mut Dice) {
+        let node = dice.below(NODES.into());
+        let tag = lock(
+            dice.below(NODES.into()) as u16,
+            dice.below(LOCKS as usize) as u64,
+        );
+        let access = dice.pick(&[Access::Read, Access::Write]);
+        let mut steps = Steps::new();
+        let blade = &mut self.nodes[node].blade;
+        let inside = blade.lock(tag).map(|lock| (lock.inside(), lock.waits()));
+        match inside {
+            Some(((0, false), None)) => _ = blade.enter(tag, access, &mut steps),
+            Some(((_, true), _)) => _ = blade.leave(tag, Access::Write, None, &mut steps),
+            Some(((1.., _), _)) => _ = blade.leave(tag, Access::Read, None, &mut steps),
+            _ => {}
+        }
+        self.run(steps);
+    }
+
+    fn tick(&mut self) {
+        let outputs: Vec<Output> = self.shadow.end_period();
+        let homes = self
+            .nodes
+            .iter_mut()
+            .flat_map(|node| node.home.end_period());
+        let outputs: Vec<Output> = outputs.into_iter().chain(homes).collect();
+        self.send_all(&outputs);
+    }
+
+    fn quiet(&mut self) {
+        for _ in 0..ECHOES {
+            let Some(packet) = self.flying.pop_front() else {
+                return;
+            };
+            self.deliver(&packet);
+        }
+        let next = self.flying.front().map(|packet| (packet.to, packet.header));
+        assert_eq!(
+            next, None,
+            "one packet has caused {ECHOES}, and there is more"
+        );
+    }
+
+    fn deliver(&mut self, packet: &Packet) {
+        let of_lock =
+            (Kind::Acquire as u8..=Kind::YieldAck as u8).contains(&(packet.header.kind as u8));
+        match packet.to {
+            Dest::Switch if of_lock => {
+                let outputs = self.lock_switch.handle(&packet.header);
+                self.send_all(outputs.iter());
+            }
+            Dest::Switch if packet.header.kind == Kind::ReadTags => self.tell_tags(&packet.header),
+            Dest::Switch => {
+                let outputs = self.switch.handle(&packet.header);
+                self.send_all(outputs.iter());
+            }
+            // Whoever names an agent's port as a requester's has the agent answered.
+            Dest::Requester(id) => self.to_agent(id.node, packet, of_lock),
+            Dest::Agent(node) => self.to_agent(node, packet, of_lock),
+            Dest::Agents { .. } => {}
+        }
+    }
+
+    fn tell_tags(&mut self, header: &Header) {
+        let (records, next) = self.switch.tags(header.offset as usize, 1);
+        let mut header = header.answer(Kind::Tags, SWITCH);
+        header.tag = Tag(next as u64);
+        self.flying.push_back(Packet {
+            to: Dest::Agent(header.requester.node),
+            header,
+            records,
+        });
+    }
+
+    /// As a node's agents do.
+    fn to_agent(&mut self, at: u16, packet: &Packet, of_lock: bool) {
+        let header = &packet.header;
+        let Some(node) = self.nodes.get_mut(usize::from(at)) else {
+            return;
+        };
+        let forwarded = header.kind.is_request() && header.flags.has(Flags::GRANTED);
+        if of_lock && header.kind.asks_directory() {
+            let outputs = node.locks.handle_or_place(header);
+            self.send_all(outputs.iter());
+        } else if of_lock {
+            let mut steps = Steps::new();
+            node.blade.handle(header, 0, &packet.records, &mut steps);
+            self.run(steps);
+        } else if forwarded && header.status != GlobalStatus::Unshared {
+            let executed = node.executed.enter(header.requester, header.seq);
+            let reaction = cache_agent::react(at, header, node.local, executed, true);
+            node.local = reaction.next;
+            self.send_all(reaction.outputs.iter());
+        } else {
+            let (outputs, _) = node.home.handle(header, 0);
+            self.send_all(outputs.iter());
+            if at == 0 {
+                let outputs = self.shadow.handle(header, packet.records.iter().copied());
+                self.send_all(&outputs);
+            }
+        }
+    }
+
+    fn run(&mut self, steps: Steps) {
+        for step in steps {
+            if let Event::Send(send) = step {
+                let records = match &send.body {
+                    Body::Queue(queue) => queue.records().collect(),
+                    _ => Vec::new(),
+                };
+                for (to, header) in Output::new(send.to, send.header).copies() {
+                    let records = records.clone();
+                    self.flying.push_back(Packet {
+                        to,
+                        header,
+                        records,
+                    });
+                }
+            }
+        }
+    }
+
+    fn send_all<'a>(&mut self, outputs: impl IntoIterator<Item = &'a Output>) {
+        for (to, header) in outputs.into_iter().flat_map(|output| output.copies()) {
+            self.flying.push_back(Packet {
+                to,
+                header,
+                records: Vec::new(),
+            });
+        }
+    }
+}
+
+impl Node {
+    fn new(node: u16, style: Style) -> Node {
+        let mut home = HomeAgent::new(HomeConfig {
+            node,
+            epoch: EPOCH,
+            block: BLOCK,
+            chunks: 1,
+            incarnation: 1,
+            migration: Some(Migration::default()),
+            style,
+            seed: 0,
+        });
+        home.grow(1);
+        let mut blade = Blade::new(BladeConfig {
+            node,
+            epoch: EPOCH,
+            switch: true,
+            cohort: 2,
+            locks: 64,
+        });
+        let mut locks = LockDirectory::new(node, EPOCH);
+        for tag in (0..NODES).flat_map(|home| (0..LOCKS).map(move |nth| lock(home, nth))) {
+            if tag.home() == node {
+                blade.create(tag, Regions::default());
+                locks.create(tag);
+            } else {
+                blade.open(tag, Regions::default());
+            }
+        }
+        Node {
+            home,
+            executed: LastExecuted::default(),
+            local: LocalStatus::Shared,
+            locks,
+            blade,
+        }
+    }
+}
+
+/// Bytes of several lengths: every byte string is a sequence of packets.
+pub fn seeds() -> Vec<Vec<u8>> {
+    crate::switch_program::seeds()
+}
