@@ -141,4 +141,3 @@ macro_rules! atomic {
 
 atomic!(AtomicU32, u32);
 atomic!(AtomicU64, u64);
-atomic!(AtomicUsize, usize);

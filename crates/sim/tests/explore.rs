@@ -203,6 +203,11 @@ const CAUGHT: [(Mutation, &str, &str); CASES] = [
     ),
     (Mutation::TrustMoving, "epoch-move-dies", "home is current"),
     (
+        Mutation::FreeLockOnAccept,
+        "epoch-accepts-loss",
+        "locks exclude",
+    ),
+    (
         Mutation::SettleEarly,
         "inside-pair",
         "directory covers caches",

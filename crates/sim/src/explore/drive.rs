@@ -252,6 +252,7 @@ impl Node {
                 }
                 return;
             }
+            Purpose::AcceptLoss => return self.end(at, purpose, block, Then::Finish, false),
             Purpose::EvictDirty => {
                 // From here on local hits miss, and only then the bytes go home.
                 slot.status = LocalStatus::Invalid;

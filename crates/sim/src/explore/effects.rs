@@ -15,6 +15,8 @@ pub enum Observation {
     Read(u8, Value),
     /// It found the first and left the second.
     Wrote(u8, Value, Value),
+    /// It goes on with this, in place of what died.
+    Accepted(u8, Value),
 }
 
 /// Everything that leaves a part.

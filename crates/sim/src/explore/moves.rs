@@ -345,7 +345,14 @@ impl Rack {
 /// Loads and stores happen at one instant: each must agree with a memory that does one at a time.
 pub(super) fn observe(observed: &[Observation], state: &mut State) -> Result<(), Complaint> {
     for observation in observed {
-        let (Observation::Read(block, saw) | Observation::Wrote(block, saw, _)) = *observation;
+        if let Observation::Accepted(block, instead) = *observation {
+            state.memory[usize::from(block)] = instead[0];
+            continue;
+        }
+        let (Observation::Read(block, saw) | Observation::Wrote(block, saw, _)) = *observation
+        else {
+            continue;
+        };
         let block = usize::from(block);
         if !state.current(block, saw) {
             let expected = state.memory[block];

@@ -2,7 +2,7 @@
 //!
 //! A cache has a place for every block, and only programs evict: which block must go is no matter of coherence.
 
-use super::effects::Effects;
+use super::effects::{Effects, Observation};
 use super::layout::{Layout, Standing};
 use super::packet::{Packet, Value};
 use super::scenario::MAX_NODES;
@@ -13,7 +13,7 @@ use rackmem_proto::Data;
 use rackmem_proto::flowcc::cache_agent::{self, Reaction};
 use rackmem_proto::flowcc::{Executed, HomeAction, HomeAgent, LastExecuted, LocalStatus};
 use rackmem_proto::wire::{
-    Dest, Flags, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq,
+    Copyset, Dest, Flags, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq,
 };
 use rackmem_proto::{Output, flowcc::HomeCounters};
 use std::hash::{Hash, Hasher};
@@ -222,8 +222,12 @@ impl Node {
         let header = &packet.header;
         let before = self.home.counters();
         let entry = self.home.inspect(header.tag);
+        let lost = self.home.lost(header.tag);
         let (outputs, action) = self.home.handle(header, packet.body.bytes());
         if let Some(block) = layout.block(header.tag) {
+            if lost && !self.home.lost(header.tag) {
+                self.accepted(block, layout, fx);
+            }
             let stale = header.kind == Kind::WriteBack && layout.mutated(Mutation::StoreStaleData);
             if action == HomeAction::Store || stale {
                 fx.notes.push((self.id, block, "segment home"));
@@ -242,6 +246,21 @@ impl Node {
             fx.seen.see_if(moved, Witness::UnlockAfterMove);
         }
         self.watch(header, before, fx);
+    }
+
+    /// A thread goes on with what home has of a block.
+    fn accepted(&mut self, block: u8, layout: &Layout, fx: &mut Effects) {
+        fx.seen.see(Witness::LossAccepted);
+        let entry = self.home.inspect(layout.tag(block));
+        let held = entry.is_some_and(|(lock, ..)| lock != 0);
+        fx.seen.see_if(held, Witness::LossAcceptedUnderLock);
+        let words = self.memory[usize::from(block)];
+        fx.observed.push(Observation::Accepted(block, words));
+        if layout.mutated(Mutation::FreeLockOnAccept) {
+            // As a home does that makes its entries without having heard of any event.
+            self.home.freeze(self.home.epoch());
+            self.home.settle(Copyset::EMPTY, false);
+        }
     }
 
     /// What a home agent's counters and answers give away.

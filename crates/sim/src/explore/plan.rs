@@ -48,6 +48,8 @@ impl Node {
                 };
                 match self.plan(op, reserved, layout) {
                     Plan::Wait => Next::Nothing,
+                    // What only an epoch refuses is not refused again.
+                    Plan::Begin(Purpose::AcceptLoss, _) => Next::Free,
                     Plan::Begin(purpose, block) if refused => Next::Again(purpose.kind(), block),
                     _ => Next::Free,
                 }
@@ -61,7 +63,8 @@ impl Node {
         | Op::Write(block)
         | Op::Evict(block)
         | Op::HoldRead(block)
-        | Op::HoldWrite(block)) = op;
+        | Op::HoldWrite(block)
+        | Op::AcceptLoss(block)) = op;
         let home = layout.scenario.homes[usize::from(block)];
         let started = u32::from(self.homes[usize::from(home)]);
         if started == 0 || started < layout.incarnation(block) {
@@ -72,6 +75,7 @@ impl Node {
         match (op, slot.status) {
             (Op::HoldRead(_), _) => Plan::Begin(Purpose::Hold { shared: true }, block),
             (Op::HoldWrite(_), _) => Plan::Begin(Purpose::Hold { shared: false }, block),
+            (Op::AcceptLoss(_), _) => Plan::Begin(Purpose::AcceptLoss, block),
             (Op::Read(_), LocalStatus::Shared | LocalStatus::Modified)
             | (Op::Write(_), LocalStatus::Modified) => Plan::Hit(block),
             (Op::Evict(_), LocalStatus::Invalid) => Plan::Gone(block),

@@ -26,6 +26,8 @@ pub enum Op {
     HoldRead(u8),
     /// Hold it as the writer.
     HoldWrite(u8),
+    /// Go on with what home has of a block whose last content died with a node; of another one it changes nothing.
+    AcceptLoss(u8),
 }
 
 /// A thread and its requester.

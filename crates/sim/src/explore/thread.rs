@@ -23,6 +23,8 @@ pub enum Purpose {
         /// As a reader.
         shared: bool,
     },
+    /// Accept the loss of a block.
+    AcceptLoss,
 }
 
 impl Purpose {
@@ -36,12 +38,13 @@ impl Purpose {
             Purpose::EvictDirty => Kind::EvictModified,
             Purpose::Hold { shared: true } => Kind::LockRead,
             Purpose::Hold { shared: false } => Kind::LockWrite,
+            Purpose::AcceptLoss => Kind::AcceptLoss,
         }
     }
 
     /// Whether the node's copy of the block is reserved for it.
     pub fn reserves(self) -> bool {
-        !matches!(self, Purpose::Hold { .. })
+        !matches!(self, Purpose::Hold { .. } | Purpose::AcceptLoss)
     }
 }
 
@@ -160,7 +163,10 @@ impl Thread {
             shared,
         };
         let mut live = Vec::new();
-        if let State::Busy { purpose, block, .. } = self.state {
+        // An acceptance holds nothing.
+        if let State::Busy { purpose, block, .. } = self.state
+            && purpose != Purpose::AcceptLoss
+        {
             live.push(event(block, purpose.kind().locks_shared()));
         }
         live.extend(self.engine.tail().map(|tag| LiveEvent {

@@ -65,6 +65,10 @@ pub enum Witness {
     LostWithNode,
     /// Someone was told so.
     ToldLost,
+    /// Someone went on with what home had of such a block.
+    LossAccepted,
+    /// And another one held its lock meanwhile (§6).
+    LossAcceptedUnderLock,
     /// A thread found that its block had gone with its home.
     HomeGone,
     /// A node dropped a copy because its home had died.
@@ -87,7 +91,7 @@ pub enum Witness {
 
 impl Witness {
     /// All of them.
-    pub const ALL: [Witness; 39] = [
+    pub const ALL: [Witness; 41] = [
         Witness::TwoSharers,
         Witness::TwoReadersLock,
         Witness::RefusedLocked,
@@ -118,6 +122,8 @@ impl Witness {
         Witness::Rescued,
         Witness::LostWithNode,
         Witness::ToldLost,
+        Witness::LossAccepted,
+        Witness::LossAcceptedUnderLock,
         Witness::HomeGone,
         Witness::DroppedWithHome,
         Witness::CameBack,

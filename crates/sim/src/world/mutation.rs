@@ -74,6 +74,8 @@ pub enum Mutation {
     ForgetCalls,
     /// A node numbers a call for memory anew that the end of an epoch has cut off.
     RenumberCalls,
+    /// Who accepts the loss of a block frees the lock that another program holds on it (§6).
+    FreeLockOnAccept,
 }
 
 impl Mutation {
@@ -98,11 +100,12 @@ impl Mutation {
     ];
 
     /// Those that show when an epoch ends, and that explorers play.
-    pub const OF_EPOCHS: [Mutation; 4] = [
+    pub const OF_EPOCHS: [Mutation; 5] = [
         Mutation::ForgetDowngraded,
         Mutation::ForgetRead,
         Mutation::ForgetGiven,
         Mutation::TrustMoving,
+        Mutation::FreeLockOnAccept,
     ];
 
     /// Those that show in one epoch of a rack whose members stay, and without delegated operations.

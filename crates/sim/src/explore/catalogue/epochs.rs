@@ -1,11 +1,11 @@
 //! Racks in which something dies or comes: new epochs, as one step (`epoch-*`) and packet by packet (`inside-*`).
 
-use super::super::scenario::Op::{Evict, HoldRead, HoldWrite, Read, Write};
+use super::super::scenario::Op::{AcceptLoss, Evict, HoldRead, HoldWrite, Read, Write};
 use super::super::scenario::{Failure, Scenario};
 use super::super::witness::Witness::{
     CameBack, CutOffApart, DroppedWithHome, Fenced, FencedHeld, HomeGone, IgnoredPast,
-    LostWithNode, Migrated, RebuildCutOff, Rescued, Returned, SavedFromLoss, ToldAgain, ToldLost,
-    WentOnFirst,
+    LossAccepted, LossAcceptedUnderLock, LostWithNode, Migrated, RebuildCutOff, Rescued, Returned,
+    SavedFromLoss, ToldAgain, ToldLost, WentOnFirst,
 };
 use super::{BASE, MORE, NONE, SOME, SWITCH, and_epochs, and_moves, on, size};
 
@@ -76,6 +76,29 @@ pub const EPOCHS: &[Scenario] = &[
         sometimes: &[Fenced, FencedHeld],
         size: size(780_258, 2_380_541),
         ..SWITCH
+    },
+    Scenario {
+        name: "epoch-accepts-loss",
+        shows: "a loss is accepted while another program holds the block's bare lock, which stays held (§5.4, §6)",
+        programs: &[
+            on(1, &[Write(0)]),
+            on(2, &[HoldWrite(0)]),
+            on(0, &[AcceptLoss(0), HoldRead(0), Read(0)]),
+        ],
+        homes: &[0],
+        failures: &[Failure::Node(1)],
+        budget: and_epochs(NONE, 1),
+        deep: and_epochs(SOME, 1),
+        sometimes: &[
+            Fenced,
+            FencedHeld,
+            LostWithNode,
+            ToldLost,
+            LossAccepted,
+            LossAcceptedUnderLock,
+        ],
+        size: size(24_939, 73_866),
+        ..BASE
     },
     Scenario {
         name: "epoch-twice",
