@@ -3,8 +3,10 @@
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
 use crate::out;
+use crate::stop::Stop;
 use clap::{ArgAction, Args};
 use rackmem::membership::Role;
+use rackmem::{Error, Rack};
 use serde_json::json;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -32,6 +34,32 @@ pub struct FenceArgs {
 }
 
 impl FenceArgs {
+    /// Joins the rack by `join`. While the members are there and cannot be reached, a process that rejoins goes on trying: it was
+    /// declared dead for that, as a rule, and its cable may be mended. `None` when told to stop.
+    ///
+    /// # Errors
+    /// Those of `join`.
+    pub fn join(
+        self,
+        stop: &Stop,
+        mut join: impl FnMut() -> rackmem::Result<Rack>,
+    ) -> Result<Option<Rack>> {
+        let mut told = false;
+        loop {
+            match join() {
+                Err(Error::Membership(error)) if self.rejoin && error.is_out_of_reach() => {
+                    if !std::mem::replace(&mut told, true) {
+                        eprintln!("{error}; it goes on trying");
+                    }
+                    if stop.requested() {
+                        return Ok(None);
+                    }
+                }
+                joined => return Ok(Some(joined?)),
+            }
+        }
+    }
+
     /// Says what has happened and what comes next.
     fn announce(self, role: Role, json: bool) {
         let next = if self.rejoin { "rejoin" } else { "exit" };

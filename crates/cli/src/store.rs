@@ -31,6 +31,7 @@ pub fn open_when_ready(node: &Node, buckets: usize, stop: &Stop) -> Result<Optio
             Ok(store) => return Ok(Some(store)),
             // The rack goes on without this process: what it waits for does not come.
             Err(error @ Error::Memory(MemoryError::Fenced)) => return Err(error.into()),
+            // One that has not come yet, as far as anybody can say, or has died and may come back.
             Err(Error::Memory(
                 cause @ (MemoryError::Other(_) | MemoryError::NodeLost(_) | MemoryError::NoLease),
             )) => {

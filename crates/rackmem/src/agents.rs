@@ -4,8 +4,10 @@ use crate::cache::Cache;
 use crate::kept::Kept;
 use crate::locked::Locks;
 use crate::locked::compared::Compared;
+use crate::membership::Role;
 use crate::memory::GlobalMemory;
 use crate::migration::Migrating;
+use crate::reach::{self, Reach};
 use crate::rebuilding::Rebuilding;
 use crate::requester::Requesters;
 use crate::standing::Standing;
@@ -61,6 +63,8 @@ pub(crate) struct Agents {
     pub compared: Compared,
     /// Where to find this node's requesters, on fabrics whose requesters may have gone on.
     requesters: OnceLock<Weak<Requesters>>,
+    /// Which members it can reach, where cables can be cut.
+    reach: OnceLock<Arc<Reach>>,
     pub counters: AgentCounters,
     pub packets: PacketStats,
 }
@@ -96,6 +100,7 @@ impl Agents {
             kept: Kept::new(lossy),
             migrating,
             requesters: OnceLock::new(),
+            reach: OnceLock::new(),
             counters: AgentCounters::default(),
             packets: PacketStats::default(),
         }
@@ -104,6 +109,11 @@ impl Agents {
     /// From now on, what comes here for a requester goes to it.
     pub fn plug(&self, requesters: &Arc<Requesters>) {
         let _ = self.requesters.set(Arc::downgrade(requesters));
+    }
+
+    /// From now on, looks which members it can reach.
+    pub fn know(&self, reach: Arc<Reach>) {
+        let _ = self.reach.set(reach);
     }
 
     fn to_requester(&self, net: &dyn Net, header: &Header, reply: &mut dyn Receiver) {
@@ -380,6 +390,15 @@ impl Handler for Agents {
         if header.kind == Kind::Inspect {
             return self.locks.inspect(net, header, reply);
         }
+        if matches!(header.kind, Kind::Ping | Kind::Pong) {
+            return match self.reach.get() {
+                Some(reach) => drop(reach.packet(net, header, reply)),
+                None if header.kind == Kind::Ping => {
+                    reach::answer(Role::Node(self.node), net, header, reply);
+                }
+                None => {}
+            };
+        }
         let _here = self
             .kept
             .lossy()
@@ -402,15 +421,15 @@ impl Handler for Agents {
             self.cache_agent(net, header, reply);
         } else if header.kind == Kind::WriteBackAck {
             self.to_requester(net, header, reply);
-        } else if header.kind == Kind::Ping {
-            let to = Dest::Requester(header.requester);
-            net.send(to, &header.answer(Kind::Pong, self.node), Body::None, reply);
         } else {
             self.control_or_home(net, header, body, reply);
         }
     }
 
     fn tick(&self, net: &dyn Net) {
+        if let Some(reach) = self.reach.get() {
+            reach.tick(net, self.standing.epoch());
+        }
         self.rebuilding.tick(net);
         self.locks.tick(net);
         self.compared.tick(net, self.standing.epoch());

@@ -3,7 +3,8 @@
 use crate::config::Config;
 use crate::error::Result;
 use crate::inner::NodeInner;
-use crate::membership::{Events, Keeper, Role, View};
+use crate::membership::{Events, Keeper, Links, Role, View};
+use crate::reach::{Knocking, Reach};
 use crate::switch::SoftSwitch;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -34,6 +35,8 @@ impl Told {
 struct Inbox {
     told: Mutex<Told>,
     changed: Condvar,
+    /// On a network whose cables can be cut.
+    reach: Option<Arc<Reach>>,
 }
 
 impl Inbox {
@@ -70,7 +73,15 @@ impl Inbox {
 }
 
 impl Events for Inbox {
+    fn links(&self) -> Links {
+        let reach = self.reach.as_ref();
+        reach.map_or_else(Links::default, |reach| reach.links())
+    }
+
     fn view(&self, view: &View) {
+        if let Some(reach) = &self.reach {
+            reach.follow(view);
+        }
         self.tell(|told| told.view = Some(*view));
     }
 
@@ -101,11 +112,23 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    /// Waits until the rack has a place for this process.
-    pub fn take(config: &Config, role: Role) -> Result<Seat> {
-        let inbox = Arc::new(Inbox::default());
+    /// Waits until the rack has a place for this process. `knock` asks the others whether they can be reached while it is kept.
+    pub fn take(
+        config: &Config,
+        role: Role,
+        knock: impl FnOnce(Arc<Reach>) -> Result<Option<Knocking>>,
+    ) -> Result<Seat> {
         let settings = &config.settings;
         let members = &config.membership;
+        let reach = Arc::new(Reach::new(role, members.lease));
+        let knocking = match members.can_change() {
+            true => knock(reach.clone())?,
+            false => None,
+        };
+        let inbox = Arc::new(Inbox {
+            reach: knocking.is_some().then_some(reach),
+            ..Inbox::default()
+        });
         let keeper = members.join(role, settings.patience, inbox.clone())?;
         let mut view = inbox.lock().view.unwrap_or_else(|| keeper.view());
         if !members.can_change() {
@@ -137,6 +160,9 @@ impl Seat {
             told.node = Arc::downgrade(node);
             told.apply();
         });
+        if let Some(reach) = &self.inbox.reach {
+            node.access.agents.know(reach.clone());
+        }
         if self.changes {
             node.access.standing.lease(self.keeper.term());
             node.access.standing.when_behind(self.hurry());
@@ -156,6 +182,9 @@ impl Seat {
 
     /// Lets the switch follow the rack from now on.
     pub fn follow_with(&mut self, switch: Arc<SoftSwitch>) -> Result<()> {
+        if let Some(reach) = &self.inbox.reach {
+            switch.know(reach.clone());
+        }
         switch.when_behind(self.hurry());
         let (inbox, first) = (self.inbox.clone(), self.view);
         self.spawn(move || {

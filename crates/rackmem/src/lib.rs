@@ -49,6 +49,7 @@ mod parts;
 mod pending;
 mod place;
 mod rack;
+mod reach;
 mod rebuilding;
 mod region;
 mod requester;

@@ -2,6 +2,7 @@
 
 use crate::config::{Config, Fabric, Settings};
 use crate::error::{Error, Result};
+use crate::reach::{Knocking, Reach};
 use crate::wires::Wires;
 use rackmem_fabric::shm::{self, Geometry, Hub, Member, ShmPort};
 use rackmem_fabric::udp::{self, Peers, UdpPort};
@@ -88,6 +89,14 @@ impl Place {
         match self {
             Place::Udp(_, peers) => udp::body_room(peers.mtu),
             Place::Shm(member) => member.geometry().body(),
+        }
+    }
+
+    /// Asks the others whether they can be reached, before the place is served. Nobody is asked where there are no cables.
+    pub fn knock(&self, reach: Arc<Reach>) -> Result<Option<Knocking>> {
+        match self {
+            Place::Udp(socket, peers) => Ok(Some(Knocking::start(socket, peers.clone(), reach)?)),
+            Place::Shm(_) => Ok(None),
         }
     }
 

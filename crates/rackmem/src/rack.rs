@@ -83,7 +83,7 @@ impl Rack {
         let (nodes, settings) = (config.nodes.len(), &config.settings);
         rack.wires = place.wires(settings, nodes)?;
         let role = Role::Node(node as NodeId);
-        let mut seat = Seat::take(config, role)?;
+        let mut seat = Seat::take(config, role, |reach| place.knock(reach))?;
         let view = seat.view_before(role);
         rack.add_networked_node(node as NodeId, place, nodes, settings, &view)?;
         rack.keep_memory()?;
@@ -122,7 +122,7 @@ impl Rack {
         let kernel = kernel.transpose()?;
         let mut rack = Rack::empty(0);
         rack.wires = place.wires(&config.settings, config.nodes.len())?;
-        let mut seat = Seat::take(config, Role::Switch)?;
+        let mut seat = Seat::take(config, Role::Switch, |reach| place.knock(reach))?;
         let view = seat.view_before(Role::Switch);
         let switch = match kernel {
             Some(switch) => {

@@ -3,13 +3,15 @@
 use crate::data_plane::DataPlane;
 use crate::kernel::{KernelMetrics, KernelPlace};
 use crate::locked::{Locks, SwitchLocks};
+use crate::membership::Role;
+use crate::reach::{self, Reach};
 use rackmem_fabric::{Body, Handler, Net, Nobody, PacketCounts, PacketStats, Receiver};
 use rackmem_proto::Dest;
 use rackmem_proto::flowcc::{Members, Next, Rebuild};
 use rackmem_proto::membership::View;
 use rackmem_proto::switch::{LockCounters, Resources, SwitchCounters};
 use rackmem_proto::wire::{Header, Kind, Tag, records_that_fit};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A switch that runs in software, in this process or in the kernel of this host.
 pub struct SoftSwitch {
@@ -25,6 +27,8 @@ pub struct SoftSwitch {
     rebuild: Mutex<Option<(View, Rebuild)>>,
     /// What to do when somebody shows that there is a newer epoch.
     behind: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Which members it can reach, where cables can be cut.
+    reach: OnceLock<Arc<Reach>>,
 }
 
 impl SoftSwitch {
@@ -42,6 +46,7 @@ impl SoftSwitch {
             packets: PacketStats::default(),
             rebuild: Mutex::new(None),
             behind: OnceLock::new(),
+            reach: OnceLock::new(),
         }
     }
 
@@ -99,6 +104,11 @@ impl SoftSwitch {
 impl SoftSwitch {
     fn rebuild(&self) -> MutexGuard<'_, Option<(View, Rebuild)>> {
         self.rebuild.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on, looks which members it can reach.
+    pub(crate) fn know(&self, reach: Arc<Reach>) {
+        let _ = self.reach.set(reach);
     }
 
     pub(crate) fn when_behind(&self, act: Box<dyn Fn() + Send + Sync>) {
@@ -208,6 +218,15 @@ impl Handler for SoftSwitch {
         if Rebuild::concerns(header.kind) {
             return self.rebuild_packet(net, header, body);
         }
+        if matches!(header.kind, Kind::Ping | Kind::Pong) {
+            return match self.reach.get() {
+                Some(reach) => drop(reach.packet(net, header, reply)),
+                None if header.kind == Kind::Ping => {
+                    reach::answer(Role::Switch, net, header, reply);
+                }
+                None => {}
+            };
+        }
         if header.kind == Kind::ReadTags {
             return self.tell_tags(net, header, reply);
         }
@@ -224,6 +243,9 @@ impl Handler for SoftSwitch {
     }
 
     fn tick(&self, net: &dyn Net) {
+        if let Some(reach) = self.reach.get() {
+            reach.tick(net, 0);
+        }
         if let Some((_, member)) = self.rebuild().as_mut() {
             member.resend();
             send(member, net);

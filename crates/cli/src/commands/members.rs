@@ -5,7 +5,7 @@ use crate::ended::Ended;
 use crate::failure::{Failure, Result};
 use crate::out;
 use clap::{Args, Subcommand};
-use rackmem::membership::{self, Role, Sign, Store, View};
+use rackmem::membership::{self, Places, Role, Sign, Store, View};
 use rackmem::{Config, Error};
 use rackmem_bench::table::{Align, Table};
 use serde_json::json;
@@ -94,14 +94,26 @@ fn print(config: &Config, view: Option<View>, signs: &[Sign], json: bool) {
     let roles = roles.chain(view.switch.map(|_| Role::Switch));
     let rows = roles.map(|role| {
         let sign = signs.iter().find(|sign| sign.role == role);
-        (role, sign.and_then(|sign| sign.age))
+        (role, sign)
     });
+    let members: Places = view
+        .live
+        .iter()
+        .map(Role::Node)
+        .chain(view.switch.map(|_| Role::Switch))
+        .collect();
+    let unheard = |sign: &Sign| sign.links.unheard.and(members).without(sign.role);
     if json {
-        let member = |(role, age): (Role, Option<Duration>)| {
+        let member = |(role, sign): (Role, Option<&Sign>)| {
+            let age = sign.and_then(|sign| sign.age);
+            let cannot_reach = sign.map(|sign| unheard(sign).iter().map(name).collect::<Vec<_>>());
             json!({
                 "member": name(role),
                 "incarnation": incarnation(&view, role),
                 "beat_ms_ago": age.map(|age| age.as_millis() as u64),
+                "cannot_reach": cannot_reach.unwrap_or_default(),
+                "starved": sign.is_some_and(|sign| sign.links.starved),
+                "suspected": sign.is_some_and(|sign| sign.suspected),
             })
         };
         let members: Vec<_> = rows.map(member).collect();
@@ -126,15 +138,26 @@ fn print(config: &Config, view: Option<View>, signs: &[Sign], json: bool) {
         ("member", Align::Left),
         ("incarnation", Align::Right),
         ("last beat", Align::Right),
+        ("cannot reach", Align::Left),
+        ("", Align::Left),
     ];
     let mut table = Table::new(&title, &columns);
-    for (role, age) in rows {
-        let beat = match age {
+    for (role, sign) in rows {
+        let beat = match sign.and_then(|sign| sign.age) {
             Some(age) => format!("{} ms ago", age.as_millis()),
             None if signs.is_empty() => "not watched".into(),
             None => format!("none in {} ms", config.membership.lease.as_millis()),
         };
-        table.row(&[&name(role), &incarnation(&view, role).to_string(), &beat]);
+        let incarnation = incarnation(&view, role).to_string();
+        let unheard = sign
+            .map(|sign| unheard(sign).to_string())
+            .unwrap_or_default();
+        let note = match sign {
+            Some(sign) if sign.suspected => "suspected: a majority cannot reach it",
+            Some(sign) if sign.links.starved => "starved: its network thread gets no turn",
+            _ => "",
+        };
+        table.row(&[&name(role), &incarnation, &beat, &unheard, note]);
     }
     out::table(&table);
 }

@@ -50,7 +50,10 @@ pub fn run(args: &NodeArgs, json: bool) -> Result<Ended> {
     let mut config = load(&args.rack)?;
     args.wires.apply(&mut config);
     let stop = Stop::on_signals()?;
-    let rack = Rack::join(&config, args.node)?;
+    let join = || Rack::join(&config, args.node);
+    let Some(rack) = args.fence.join(&stop, join)? else {
+        return Ok(Ended::Interrupted);
+    };
     let addr = config.nodes[args.node];
     if json {
         out::line(json!({"node": args.node, "address": addr.to_string()}));

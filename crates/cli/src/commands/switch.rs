@@ -65,14 +65,16 @@ pub fn run(args: &SwitchArgs, json: bool) -> Result<Ended> {
     };
     args.wires.apply(&mut config);
     let stop = Stop::on_signals()?;
-    let rack = if args.xdp.is_empty() {
-        Rack::serve_switch(&config)?
-    } else {
-        let kernel = KernelSwitch {
-            interfaces: args.xdp.clone(),
-            mode: args.xdp_mode,
-        };
-        Rack::serve_switch_in_kernel(&config, &kernel)?
+    let kernel = KernelSwitch {
+        interfaces: args.xdp.clone(),
+        mode: args.xdp_mode,
+    };
+    let serve = || match args.xdp.is_empty() {
+        true => Rack::serve_switch(&config),
+        false => Rack::serve_switch_in_kernel(&config, &kernel),
+    };
+    let Some(rack) = args.fence.join(&stop, serve)? else {
+        return Ok(Ended::Interrupted);
     };
     let place = rack.switch().and_then(|switch| switch.kernel());
     announce(&config, place, json);

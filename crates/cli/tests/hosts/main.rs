@@ -2,6 +2,7 @@
 //! are killed. What clients are told meanwhile must be linearizable.
 
 mod clients;
+mod cut;
 mod locks;
 
 use clients::{Clients, Record};
@@ -126,6 +127,17 @@ fn a_host_that_is_killed_comes_back_and_takes_its_own_keys_with_it_at_most() {
         record.died(died);
     });
     record.judge();
+}
+
+#[test]
+fn a_host_whose_cable_is_cut_is_excluded_and_comes_back() {
+    let _turn = turn();
+    for switch in [Switch::User, Switch::None] {
+        let Some(rack) = rack(switch, "") else {
+            return;
+        };
+        cut::is_excluded_and_comes_back(&rack);
+    }
 }
 
 /// The same through the program in the kernel, native and generic. Loss alone the program makes itself; doubled and late

@@ -64,6 +64,11 @@ impl Lease {
         matches!(self, Lease::Lapsed { chain: Some(_) })
     }
 
+    /// Ends it now: the others have been told to go on without us when it would have been over.
+    pub fn end(&mut self) {
+        *self = Lease::Lapsed { chain: None };
+    }
+
     /// To when we may serve, ns; 0 when we may not.
     pub fn until(&self) -> u64 {
         match *self {

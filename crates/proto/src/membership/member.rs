@@ -1,8 +1,9 @@
 //! One process' part in the membership.
 
 use super::lease::{Lease, Stored};
+use super::verdict::Verdict;
 use super::watch::Watch;
-use super::{Beat, Beats, Role, Roster};
+use super::{Beat, Beats, Links, Role, Roster};
 
 /// The rhythm that the members of a rack agree on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,6 +19,12 @@ impl Timing {
     pub const fn of_lease(lease: u64) -> Timing {
         let beat = lease / 5;
         Timing { lease, beat }
+    }
+
+    /// How long a member is in the rack before others may find that they cannot reach it, and how long one has to be silent on
+    /// its links to be called unheard, ns.
+    pub const fn deaf(&self) -> u64 {
+        self.lease.saturating_mul(2)
     }
 
     /// How long a member serves on a beat, ns. Less than the lease by more than clocks differ: with clocks that are
@@ -86,6 +93,8 @@ pub struct Member {
     beat_at: Option<u64>,
     stored: Option<Stored>,
     leaving: bool,
+    links: Links,
+    verdict: Verdict,
 }
 
 impl Member {
@@ -104,6 +113,8 @@ impl Member {
             beat_at: None,
             stored: None,
             leaving: false,
+            links: Links::default(),
+            verdict: Verdict::default(),
         }
     }
 
@@ -125,11 +136,22 @@ impl Member {
             return acts;
         }
         acts.beat = self.next_beat(now);
+        let (watch, timing) = (&self.watch, &self.timing);
+        let judged = self.verdict.look(now, roster, seen.beats, watch, timing);
         acts.propose = self.burial(roster).or_else(|| match self.standing {
+            Standing::Joining if self.is_kept_out() => None,
             Standing::Joining => roster.admit(self.role, self.token),
             _ if self.leaving => roster.leave(self.role),
-            _ if touch => roster.touch(),
-            _ => None,
+            _ => {
+                let sentence = judged.filter(|(_, next)| self.verdict.lets(self.role, next));
+                let turn = self.turn(roster);
+                let due = |since: u64| now >= since.saturating_add(self.timing.beat * turn);
+                match sentence {
+                    Some((since, next)) if due(since) => Some(next),
+                    _ if touch => roster.touch(),
+                    _ => None,
+                }
+            }
         });
         acts
     }
@@ -138,6 +160,36 @@ impl Member {
     pub fn beaten(&mut self, started: u64, now: u64) {
         let ended = now;
         self.stored = Some(Stored { started, ended });
+    }
+
+    /// What this process knows of its links to others from now on. At first that is that all can be reached.
+    pub fn hears(&mut self, links: Links) {
+        self.links = links;
+    }
+
+    /// Whether this process wants a place and does not ask for it, because it cannot reach a majority of those who are there: it
+    /// would be declared dead again. Those that have been silent for a lease are not waited for.
+    pub fn is_kept_out(&self) -> bool {
+        let (Standing::Joining, Some(roster)) = (self.standing, &self.roster) else {
+            return false;
+        };
+        let lives = |role: &Role| {
+            let quiet = self.watch.quiet(*role).unwrap_or(0);
+            *role != self.role && quiet < self.timing.lease && !roster.suspects.contains(*role)
+        };
+        let heard = |role: &Role| !self.links.unheard.contains(*role);
+        let others = roster.held().filter(lives).count();
+        let reached = roster.held().filter(lives).filter(heard).count();
+        2 * (reached + 1) <= others + 1
+    }
+
+    /// How many members propose before this one.
+    fn turn(&self, roster: &Roster) -> u64 {
+        if self.verdict.concerns(self.role) {
+            return roster.held().count() as u64;
+        }
+        let before = roster.held().take_while(|&role| role != self.role);
+        before.filter(|&role| !self.verdict.concerns(role)).count() as u64
     }
 
     /// From now on asks to be let go. The process serves nobody any more and its cache is empty.
@@ -177,6 +229,10 @@ impl Member {
             (Standing::Member { .. }, _) if self.leaving => self.standing = Standing::Left,
             _ => self.standing = Standing::Fenced,
         }
+        if roster.suspects.contains(self.role) {
+            self.lease.end();
+            return false;
+        }
         let version = roster.view.version;
         self.lease
             .look(asked, now, version, self.stored, self.timing.term())
@@ -197,6 +253,7 @@ impl Member {
             token: self.token,
             incarnation,
             counter: self.counter,
+            links: self.links,
         })
     }
 

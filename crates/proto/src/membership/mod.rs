@@ -5,11 +5,16 @@
 //! watches the others, and knows when it must stop serving. `docs/membership.md` has the rules and why they hold.
 
 mod lease;
+mod links;
 mod member;
+mod places;
 mod roster;
+mod verdict;
 mod view;
 mod watch;
 
+pub use links::Links;
 pub use member::{Acts, Member, Observed, Standing, Timing};
+pub use places::Places;
 pub use roster::{Beat, Beats, Role, Roster};
 pub use view::View;

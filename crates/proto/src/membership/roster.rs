@@ -1,6 +1,6 @@
 //! What the store outside the rack keeps: the view, who holds the places in it, and signs of life.
 
-use super::View;
+use super::{Links, Places, View};
 use rackmem_wire::{Copyset, MAX_NODES, NodeId};
 
 /// A place in the rack, held by one process at a time.
@@ -50,6 +50,8 @@ pub struct Beat {
     pub incarnation: u32,
     /// Another one with each beat.
     pub counter: u64,
+    /// What it knows of its links to the others.
+    pub links: Links,
 }
 
 /// The last beat under each role, by [`Role::index`].
@@ -63,6 +65,11 @@ pub struct Roster {
     pub view: View,
     /// By [`Role::index`]: the token of the process that holds, or last held, this place. 0 is nobody ever.
     pub holders: [u64; Role::COUNT],
+    /// Members that a majority cannot reach: they have been told to stop serving, and are excluded when their leases are over.
+    pub suspects: Places,
+    /// The version in which the last of them became one; 0 before anybody was. One that was acquitted and is suspected again is told
+    /// by it from one that was suspected all the time.
+    pub suspected: u64,
 }
 
 impl Roster {
@@ -94,6 +101,8 @@ impl Roster {
         Roster {
             view: View::first(nodes, switch),
             holders,
+            suspects: Places::EMPTY,
+            suspected: 0,
         }
     }
 
@@ -106,7 +115,12 @@ impl Roster {
         }?;
         let mut holders = self.holders;
         holders[role.index()] = token;
-        Some(Roster { view, holders })
+        Some(Roster {
+            view,
+            holders,
+            suspects: self.suspects,
+            suspected: self.suspected,
+        })
     }
 
     /// Without these, as one heavy change.
@@ -134,8 +148,29 @@ impl Roster {
         self.with(self.view.touch()?)
     }
 
+    /// The same members, of whom exactly these are suspected, as the next version.
+    #[must_use]
+    pub fn suspect(&self, suspects: Places) -> Option<Roster> {
+        let touched = self.touch()?;
+        let suspects = suspects.and(self.held().collect());
+        let more = suspects.iter().any(|role| !self.suspects.contains(role));
+        Some(Roster {
+            suspects,
+            suspected: if more {
+                touched.view.version
+            } else {
+                self.suspected
+            },
+            ..touched
+        })
+    }
+
     fn with(&self, view: View) -> Option<Roster> {
-        Some(Roster { view, ..*self })
+        let next = Roster { view, ..*self };
+        Some(Roster {
+            suspects: self.suspects.and(next.held().collect()),
+            ..next
+        })
     }
 }
 

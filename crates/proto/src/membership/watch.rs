@@ -15,6 +15,10 @@ struct Place {
     quiet: u64,
     /// How many beats of this holder have been seen to come.
     beats: u32,
+    /// When the look ended that first showed this holder.
+    first: u64,
+    /// When the look ended that showed its last beat to have come, since no look was missing; none before.
+    came: Option<u64>,
 }
 
 /// The watch over all places.
@@ -60,12 +64,15 @@ impl Watch {
             };
             let own = beat.is_some_and(|beat| (beat.token, beat.incarnation) == holder);
             let seen = known.map_or(0, |place| place.beats);
+            let came = known.and_then(|place| place.came).filter(|_| !blind);
             *place = Some(Place {
                 holder,
                 beat,
                 since,
                 quiet: asked.saturating_sub(since),
                 beats: seen.saturating_add(u32::from(moves && own)),
+                first: known.map_or(now, |place| place.first),
+                came: came.max((moves && own && !blind).then_some(now)),
             });
         }
     }
@@ -73,6 +80,17 @@ impl Watch {
     /// How long the holder of this place has been silent, ns; `None` where there is none.
     pub fn quiet(&self, role: Role) -> Option<u64> {
         self.places[role.index()].map(|place| place.quiet)
+    }
+
+    /// Since when this holder of the place has been seen there, ns.
+    pub fn since(&self, role: Role) -> Option<u64> {
+        self.places[role.index()].map(|place| place.first)
+    }
+
+    /// Whether a beat of this holder has been seen to come since `then`.
+    pub fn has_come_since(&self, role: Role, then: u64) -> bool {
+        let came = self.places[role.index()].and_then(|place| place.came);
+        came.is_some_and(|came| came >= then)
     }
 
     /// Whether the holder of this place is certainly alive. One beat may have been on its way when it died.

@@ -1,6 +1,8 @@
 //! Members over a compare-and-set register that loses and delays operations, with clocks that are wrong by a tenth,
 //! processes that are paused, killed and started again. Every interleaving comes from a seed.
 
+mod cables;
+mod cut;
 mod random;
 mod world;
 

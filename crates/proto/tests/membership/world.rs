@@ -1,5 +1,6 @@
 //! Virtual time, the store, and processes that run members over it.
 
+use crate::cables::Cables;
 use crate::random::Random;
 use rackmem_proto::membership::{
     Acts, Beat, Beats, Member, Observed, Role, Roster, Standing, Timing,
@@ -99,6 +100,7 @@ pub struct World {
     roster: Option<Roster>,
     beats: Beats,
     closed_until: u64,
+    cables: Cables,
     pub exclusions: u64,
 }
 
@@ -116,6 +118,7 @@ impl World {
             roster: None,
             beats: [None; Role::COUNT],
             closed_until: 0,
+            cables: Cables::default(),
             exclusions: 0,
         }
     }
@@ -171,6 +174,37 @@ impl World {
 
     pub fn leave(&mut self, process: usize) {
         self.processes[process].member.leave();
+    }
+
+    /// Nothing that the one sends reaches the other any more.
+    pub fn cut(&mut self, from: Role, to: Role) {
+        self.cables.cut(self.now, from, to);
+    }
+
+    pub fn starve(&mut self, role: Role) {
+        self.cables.starve(self.now, role);
+    }
+
+    pub fn mend(&mut self) {
+        self.cables.mend(self.now);
+    }
+
+    /// A cable is cut, one of its ways, or all of a place; somebody is starved; or all is whole again.
+    pub fn upset_cables(&mut self) {
+        let roles: Vec<Role> = self.roster().held().collect();
+        let from = roles[self.random.range(0, roles.len() as u64) as usize];
+        let to = roles[self.random.range(0, roles.len() as u64) as usize];
+        match self.random.range(0, 6) {
+            0 => self.mend(),
+            1 => self.starve(from),
+            2 => self.cut(from, to),
+            3 => {
+                self.cut(from, to);
+                self.cut(to, from);
+            }
+            4 => roles.iter().for_each(|&to| self.cut(from, to)),
+            _ => roles.iter().for_each(|&from| self.cut(from, to)),
+        }
     }
 
     pub fn close_store(&mut self, time: u64) {
@@ -267,7 +301,14 @@ impl World {
                     roster: seen.0.as_ref(),
                     beats: &seen.1,
                 };
-                let acts = self.processes[process].member.handle(clock, &observed);
+                let it = &mut self.processes[process];
+                let waits = match it.member.standing() {
+                    // Whoever begins has heard nobody.
+                    Standing::Joining => 0,
+                    _ => Cables::patience(Timing::of_lease(LEASE)),
+                };
+                it.member.hears(self.cables.links(self.now, it.role, waits));
+                let acts = it.member.handle(clock, &observed);
                 self.act(process, acts);
             }
             Event::Beaten { started, then } => {

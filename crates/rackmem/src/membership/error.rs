@@ -1,6 +1,6 @@
 //! What can go wrong with the membership, and what to do about it.
 
-use super::Role;
+use super::{Places, Role};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -58,6 +58,13 @@ pub enum Error {
         /// The place.
         role: Role,
     },
+    /// It cannot reach a majority of the members, which are alive, and would be declared dead again.
+    OutOfReach {
+        /// Who wants a place.
+        role: Role,
+        /// Members that do not answer it.
+        unheard: Places,
+    },
     /// The list of members is fixed, in the file that describes the rack.
     Fixed,
     /// A thread could not be started.
@@ -65,6 +72,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the process could not be admitted because it cannot reach the members: it may try again.
+    pub fn is_out_of_reach(&self) -> bool {
+        match self {
+            Error::OutOfReach { .. } => true,
+            Error::Late { cause, .. } => cause.as_ref().is_some_and(|it| it.is_out_of_reach()),
+            _ => false,
+        }
+    }
+
     /// Whether it stays until somebody mends it.
     pub(super) fn is_lasting(&self) -> bool {
         matches!(self, Error::Garbage { .. } | Error::Taken { .. })
@@ -105,6 +121,10 @@ impl std::fmt::Display for Error {
                     None => Ok(()),
                 }
             }
+            Error::OutOfReach { role, unheard } => write!(
+                f,
+                "{role} cannot reach {unheard}: check cables, addresses and firewalls (UDP)"
+            ),
             Error::NotHeld { role } => write!(f, "{role} is not in the rack"),
             Error::Fixed => f.write_str(
                 "the members are fixed: set `membership` to \"dir:...\" or \"etcd:...\" to change them while the rack runs",

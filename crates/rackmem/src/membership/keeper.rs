@@ -2,7 +2,7 @@
 
 use super::duty::Duty;
 use super::term::Term;
-use super::{Error, Result, Role, Standing, Store, View};
+use super::{Error, Links, Result, Role, Standing, Store, View};
 use rackmem_proto::membership::{Member, Observed, Timing};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -15,6 +15,11 @@ pub trait Events: Send + Sync {
     fn view(&self, view: &View);
     /// Whether this process may answer others and serve from its cache from now on. Before the first call it may not.
     fn lease(&self, held: bool);
+    /// What this process knows of its links to the other members, or to those that it would be one of: asked before each look. Where
+    /// nothing is known, all can be reached.
+    fn links(&self) -> Links {
+        Links::default()
+    }
     /// The rack goes on without this process, for ever. `lease(false)` has been told, and nothing more will be.
     fn fenced(&self);
 }
@@ -81,6 +86,7 @@ impl Keeper {
                 member,
                 beat,
                 version: 0,
+                kept_out: 0,
             }
             .run();
             shared.duty.end();
@@ -228,6 +234,9 @@ impl Shared {
 }
 
 /// What the thread does that beats and looks.
+/// Looks of a process that is kept out that come one soon after the other: answers of those who are there are on their way.
+const EAGER: u32 = 40;
+
 struct Run<'a> {
     store: Arc<dyn Store>,
     shared: &'a Shared,
@@ -236,6 +245,8 @@ struct Run<'a> {
     beat: Duration,
     /// The last one that was told.
     version: u64,
+    /// Looks so far that kept this process out.
+    kept_out: u32,
 }
 
 impl Run<'_> {
@@ -244,7 +255,9 @@ impl Run<'_> {
             let begun = Instant::now();
             let again = self.look();
             // Members that propose at the same moment do so again at different ones.
-            let pause = if again {
+            let eager = self.member.is_kept_out() && self.kept_out < EAGER;
+            self.kept_out += u32::from(eager);
+            let pause = if again || eager {
                 self.beat.mul_f64(fastrand::f64() / 8.0)
             } else {
                 self.beat.saturating_sub(begun.elapsed())
@@ -286,9 +299,11 @@ impl Run<'_> {
             roster: snapshot.roster.as_ref(),
             beats: &snapshot.beats,
         };
+        let links = self.events.links();
+        self.member.hears(links);
         let acts = self.member.handle(self.shared.duty.now(), &seen);
         self.tell();
-        let mut trouble = None;
+        let mut trouble = self.kept_out(links);
         if let Some(beat) = acts.beat {
             let started = self.shared.duty.now();
             match self.store.beat(self.member.role(), beat, self.beat) {
@@ -306,6 +321,15 @@ impl Run<'_> {
             }
             Err(error) => self.report(Some(error)),
         }
+    }
+
+    /// Why this process does not ask for the place that it wants.
+    fn kept_out(&self, links: Links) -> Option<Error> {
+        let roster = self.member.roster().filter(|_| self.member.is_kept_out())?;
+        Some(Error::OutOfReach {
+            role: self.member.role(),
+            unheard: links.unheard.and(roster.held().collect()),
+        })
     }
 
     /// Tells what the last look has changed.

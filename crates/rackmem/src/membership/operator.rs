@@ -1,6 +1,6 @@
 //! What people who look after a rack do from outside it.
 
-use super::{Beat, Error, Result, Role, Roster, Store};
+use super::{Beat, Error, Links, Result, Role, Roster, Store};
 use std::time::{Duration, Instant};
 
 /// How often a removal is proposed again when others change the rack at the same moment.
@@ -15,6 +15,10 @@ pub struct Sign {
     pub incarnation: u32,
     /// How long ago its last beat was seen to come; none if none came while we watched.
     pub age: Option<Duration>,
+    /// What it said of its links in that beat.
+    pub links: Links,
+    /// Whether a majority cannot reach it: it has been told to stop serving, and is excluded next.
+    pub suspected: bool,
 }
 
 /// Watches a rack for at most `time`, or until every member has beaten, and says what was seen last: the roster, none
@@ -49,6 +53,8 @@ pub fn watch(
                     .and_then(|roster| roster.incarnation(role))
                     .unwrap_or(0),
                 age: came.map(|came| now - came),
+                links: beat.map_or_else(Links::default, |beat| beat.links),
+                suspected: snapshot.roster.is_some_and(|it| it.suspects.contains(role)),
             });
         }
         if start.elapsed() >= time || signs.iter().all(|sign| sign.age.is_some()) {

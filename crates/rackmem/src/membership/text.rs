@@ -1,6 +1,6 @@
 //! Rosters and beats as people can read them, in files and in etcd.
 
-use super::{Beat, Role, Roster, View};
+use super::{Beat, Links, Places, Role, Roster, View};
 use rackmem_proto::wire::{Copyset, MAX_NODES, NodeId};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,11 @@ struct RosterText {
     incarnations: [u32; MAX_NODES],
     nodes: [u64; MAX_NODES],
     switch_token: u64,
+    /// Rows of places, as in the other lists: 32 is the switch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    suspects: Vec<u16>,
+    #[serde(default)]
+    suspected: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -24,6 +29,15 @@ struct BeatText {
     token: u64,
     incarnation: u32,
     counter: u64,
+    /// Likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unheard: Vec<u16>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    starved: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// Bytes of a text at most; a longer one is garbage.
@@ -43,6 +57,8 @@ pub(super) fn of_roster(roster: &Roster) -> String {
         incarnations: view.incarnations,
         nodes,
         switch_token: roster.holders[Role::Switch.index()],
+        suspects: rows(roster.suspects),
+        suspected: roster.suspected,
     })
 }
 
@@ -63,7 +79,13 @@ pub(super) fn to_roster(text: &[u8]) -> Result<Roster, String> {
     let mut holders = [0; Role::COUNT];
     holders[..MAX_NODES].copy_from_slice(&text.nodes);
     holders[Role::Switch.index()] = text.switch_token;
-    Ok(Roster { view, holders })
+    let suspects = places(&text.suspects)?;
+    Ok(Roster {
+        view,
+        holders,
+        suspects,
+        suspected: text.suspected,
+    })
 }
 
 pub(super) fn of_beat(beat: Beat) -> String {
@@ -71,6 +93,8 @@ pub(super) fn of_beat(beat: Beat) -> String {
         token: beat.token,
         incarnation: beat.incarnation,
         counter: beat.counter,
+        unheard: rows(beat.links.unheard),
+        starved: beat.links.starved,
     })
 }
 
@@ -80,6 +104,10 @@ pub(super) fn to_beat(text: &[u8]) -> Result<Beat, String> {
         token: text.token,
         incarnation: text.incarnation,
         counter: text.counter,
+        links: Links {
+            unheard: places(&text.unheard)?,
+            starved: text.starved,
+        },
     })
 }
 
@@ -96,6 +124,19 @@ fn set(nodes: &[NodeId]) -> Result<Copyset, String> {
         Some(node) => Err(format!("there is no node {node}")),
         None => Ok(nodes.iter().copied().fold(Copyset::EMPTY, Copyset::with)),
     }
+}
+
+fn rows(places: Places) -> Vec<u16> {
+    places.iter().map(|role| role.index() as u16).collect()
+}
+
+fn places(rows: &[u16]) -> Result<Places, String> {
+    let role = |&row: &u16| match usize::from(row) {
+        row if row < MAX_NODES => Ok(Role::Node(row as NodeId)),
+        row if row == Role::Switch.index() => Ok(Role::Switch),
+        _ => Err(format!("there is no place {row}")),
+    };
+    rows.iter().map(role).collect()
 }
 
 fn write(value: &impl Serialize) -> String {
@@ -119,10 +160,16 @@ mod tests {
         let roster = Roster::first(Role::Node(31), u64::MAX);
         let roster = roster.admit(Role::Switch, 7).unwrap();
         assert_eq!(to_roster(of_roster(&roster).as_bytes()), Ok(roster));
+        let roster = roster.suspect(Places::EMPTY.with(Role::Switch)).unwrap();
+        assert_eq!(to_roster(of_roster(&roster).as_bytes()), Ok(roster));
         let beat = Beat {
             token: u64::MAX,
             incarnation: 3,
             counter: 9,
+            links: Links {
+                unheard: Places::EMPTY.with(Role::Node(0)).with(Role::Switch),
+                starved: true,
+            },
         };
         assert_eq!(to_beat(of_beat(beat).as_bytes()), Ok(beat));
     }
@@ -154,5 +201,8 @@ mod tests {
             assert!(to_roster(text.as_bytes()).is_err(), "{text}");
         }
         assert!(to_beat(b"[]").is_err());
+        let beat = "{\"token\":1,\"incarnation\":1,\"counter\":1";
+        assert!(to_beat(format!("{beat}}}").as_bytes()).is_ok());
+        assert!(to_beat(format!("{beat},\"unheard\":[33]}}").as_bytes()).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! Folders with something wrong in them.
 
 use crate::witness::{PATIENCE, Scratch, join};
-use rackmem::membership::{Beat, Error, Folder, Role, Roster, Store};
+use rackmem::membership::{Beat, Error, Folder, Links, Role, Roster, Store};
 use std::sync::Arc;
 
 #[test]
@@ -14,6 +14,7 @@ fn garbage_is_an_error_that_names_the_file() {
         token: 5,
         incarnation: 1,
         counter: 1,
+        links: Links::default(),
     };
     store.beat(Role::Node(0), beat, PATIENCE).unwrap();
     let good = std::fs::read(scratch.path().join("view-1")).unwrap();

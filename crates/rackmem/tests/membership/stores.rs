@@ -1,7 +1,7 @@
 //! What every store must do.
 
 use crate::witness::{PATIENCE, Scratch};
-use rackmem::membership::{Beat, Folder, Memory, Role, Roster, Store};
+use rackmem::membership::{Beat, Folder, Links, Memory, Places, Role, Roster, Store};
 use std::sync::Arc;
 
 pub fn demand(store: &Arc<dyn Store>) {
@@ -64,6 +64,10 @@ fn beats_are_shown(store: &Arc<dyn Store>) {
                 token: u64::MAX,
                 incarnation: 1,
                 counter,
+                links: Links {
+                    unheard: Places::EMPTY.with(Role::Node(31)).with(Role::Switch),
+                    starved: counter == 2,
+                },
             };
             store.beat(role, beat, PATIENCE).unwrap();
             assert_eq!(

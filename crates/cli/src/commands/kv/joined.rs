@@ -34,7 +34,9 @@ pub fn run(place: &Place<'_>, serve: &ServeArgs, wires: &WireArgs, json: bool) -
     let mut config = load(place.file)?;
     wires.apply(&mut config);
     let stop = Stop::on_signals()?;
-    let rack = Rack::join(&config, number)?;
+    let Some(rack) = fence.join(&stop, || Rack::join(&config, number))? else {
+        return Ok(Ended::Interrupted);
+    };
     let node = rack.try_node(number)?;
     let opened = store::open_when_ready(&node, serve.buckets, &stop);
     if opened.is_err() && rack.is_fenced() {
