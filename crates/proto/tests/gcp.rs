@@ -2,8 +2,8 @@
 
 use rackmem_proto::Outputs;
 use rackmem_proto::gcp::{
-    Access, Blade, BladeConfig, Entry, Event, LockDirectory, LockPlace, Mode, Queue, Region,
-    Regions, Report, Right, Steps, first, settle, version, with_version,
+    Access, Before, Blade, BladeConfig, Entry, Event, LockDirectory, LockPlace, Mode, Queue,
+    Region, Regions, Report, Reports, Right, Steps, first, settle, version, with_version,
 };
 use rackmem_proto::switch::{LockConfig, LockProgram};
 use rackmem_proto::wire::{
@@ -158,7 +158,7 @@ fn the_first_request_of_an_epoch_decides_who_serves_a_lock() {
         header
     };
     for epoch in [EPOCH, EPOCH + 1] {
-        home.enter_epoch(epoch, Copyset(1), false, |_, _| (), |_| None);
+        home.enter_epoch(epoch, Copyset(1), 0, |_, _| (), |_| None);
         assert_eq!(undecided(&home), 1000, "an epoch asks for nothing");
         let mut first = request(tags[5], Kind::Acquire);
         first.epoch = epoch;
@@ -288,7 +288,7 @@ fn hostile_packets_do_no_more_than_their_share() {
 fn report(right: Right, passing: bool, age: u64) -> Report {
     Report {
         right,
-        passing,
+        passing: passing.then_some(EPOCH),
         age,
         reason: Reason::None,
     }
@@ -298,16 +298,22 @@ fn report(right: Right, passing: bool, age: u64) -> Report {
 fn reports_survive_the_wire() {
     for reason in [Reason::None, Reason::OwnerDied, Reason::Lost] {
         for right in [Right::None, Right::Shared, Right::Modified] {
-            for passing in [false, true]
-                .into_iter()
-                .filter(|p| !p || right == Right::None)
-            {
+            for passing in [false, true] {
                 let report = Report {
                     reason,
                     ..report(right, passing, u64::MAX)
                 };
-                let record = report.to_record(Tag(0x40));
-                assert_eq!(Report::from_record(record), (Tag(0x40), report));
+                let mut records: Vec<_> = report.records(Tag(0x40)).collect();
+                for _ in 0..2 {
+                    let mut told = Reports::default();
+                    told.note(2, Report::default().records(Tag(0x40)).next().unwrap());
+                    records.iter().for_each(|record| told.note(3, *record));
+                    let both = [(2, Report::default()), (3, report)];
+                    assert_eq!(told.of(Tag(0x40)).collect::<Vec<_>>(), both);
+                    assert_eq!(told.of(Tag(0x50)).count(), 0);
+                    // Lists are sorted, and come in parts.
+                    records.reverse();
+                }
             }
         }
     }
@@ -324,9 +330,10 @@ fn an_entry_is_made_of_what_the_living_have() {
     let none = |age| report(Right::None, false, age);
     let (m, s) = (Mode::Modified, Mode::Shared);
     let live = Copyset(0b0111);
-    let made = |reports: &[Report], before, died| {
+    let made = |reports: &[Report], before: Option<Entry>, dead| {
         let told: Vec<_> = (0..).zip(reports.iter().copied()).collect();
-        let entry = settle(&told, before, live, died, 0, EPOCH + 1);
+        let before = before.map_or(Before::Unknown(Reason::None), Before::Entry);
+        let entry = settle(&told, before, live, dead, 0, EPOCH + 1);
         assert_eq!(entry.state.version, first(EPOCH + 1));
         (
             entry.state.mode,
@@ -337,48 +344,111 @@ fn an_entry_is_made_of_what_the_living_have() {
     };
     // Somebody living has it.
     let holds = [none(3), report(Right::Modified, false, 9), none(5)];
-    assert_eq!(made(&holds, entry(m, 1, 2), true), (m, 1, 0, Reason::None));
+    assert_eq!(made(&holds, entry(m, 1, 2), 1), (m, 1, 0, Reason::None));
     let shared = [
         report(Right::Shared, false, 8),
         none(9),
         report(Right::Shared, false, 8),
     ];
     assert_eq!(
-        made(&shared, entry(m, 3, 0), true),
+        made(&shared, entry(m, 3, 0), 1),
         (s, 0, 0b101, Reason::None)
     );
     // It was told to nobody yet when the next failure came.
     let mut untold = entry(m, 1, 1).unwrap();
     untold.state.reason = Reason::OwnerDied;
     assert_eq!(
-        made(&[none(3), none(9)], Some(untold), true),
+        made(&[none(3), none(9)], Some(untold), 1),
         (m, 1, 0, Reason::OwnerDied)
     );
     // A writer died inside; the keeper lives, or does not.
     let kept = [none(3), none(9), none(5)];
-    assert_eq!(
-        made(&kept, entry(m, 3, 1), true),
-        (m, 1, 0, Reason::OwnerDied)
-    );
-    assert_eq!(made(&kept, entry(m, 3, 4), true), (m, 1, 0, Reason::Lost));
+    assert_eq!(made(&kept, entry(m, 3, 1), 1), (m, 1, 0, Reason::OwnerDied));
+    assert_eq!(made(&kept, entry(m, 3, 4), 1), (m, 1, 0, Reason::Lost));
     // The holder lives and waited for the data.
-    assert_eq!(made(&kept, entry(m, 2, 1), true), (m, 1, 0, Reason::None));
-    assert_eq!(made(&kept, entry(m, 2, 3), true), (m, 1, 0, Reason::Lost));
+    assert_eq!(made(&kept, entry(m, 2, 1), 1), (m, 1, 0, Reason::None));
+    assert_eq!(made(&kept, entry(m, 2, 3), 1), (m, 1, 0, Reason::Lost));
     // A release under way that was not approved, and one that was.
     let passing = [none(3), report(Right::None, true, 9), none(5)];
+    assert_eq!(made(&passing, entry(m, 1, 3), 1), (m, 1, 0, Reason::None));
     assert_eq!(
-        made(&passing, entry(m, 1, 3), true),
-        (m, 1, 0, Reason::None)
-    );
-    assert_eq!(
-        made(&passing, entry(m, 3, 1), true),
+        made(&passing, entry(m, 3, 1), 1),
         (m, 1, 0, Reason::OwnerDied)
     );
     // The switch died, too.
-    assert_eq!(made(&kept, None, false), (m, 1, 0, Reason::None));
-    assert_eq!(made(&kept, None, true), (m, 1, 0, Reason::Lost));
-    assert_eq!(made(&passing, None, true), (m, 1, 0, Reason::OwnerDied));
-    assert_eq!(made(&[], None, true), (m, 0, 0, Reason::Lost));
+    assert_eq!(made(&kept, None, 0), (m, 1, 0, Reason::None));
+    assert_eq!(made(&kept, None, 1), (m, 1, 0, Reason::Lost));
+    assert_eq!(made(&passing, None, 1), (m, 1, 0, Reason::OwnerDied));
+    // It may have gone from one of the dead to the other.
+    assert_eq!(made(&passing, None, 2), (m, 1, 0, Reason::Lost));
+    assert_eq!(made(&[], None, 1), (m, 0, 0, Reason::Lost));
+}
+
+/// What a switch had told nobody of when it was lost from sight is told all the same.
+#[test]
+fn a_death_that_the_home_told_the_switch_of_is_not_forgotten_with_it() {
+    let told = [(0, Report::default()), (1, Report::default())];
+    for reason in [Reason::None, Reason::OwnerDied, Reason::Lost] {
+        let before = Before::Unknown(reason);
+        let entry = settle(&told, before, Copyset(0b11), 0, 0, EPOCH + 1);
+        assert_eq!(entry.state.reason, reason);
+    }
+}
+
+/// A node enters two epochs, of which the home settles the first or not.
+#[test]
+fn a_release_under_way_is_told_until_its_home_has_settled() {
+    let tag = Tag(0);
+    let live = Copyset(0b11);
+    let blade = |node: NodeId| {
+        Blade::new(BladeConfig {
+            node,
+            epoch: EPOCH,
+            switch: false,
+            cohort: 1,
+            locks: 1,
+        })
+    };
+    for settles in [false, true] {
+        let mut home = LockDirectory::new(0, EPOCH);
+        let mut releases = blade(0);
+        assert!(home.create(tag) && releases.create(tag, Regions::default()));
+        let requester = RequesterId { node: 1, slot: 0 };
+        let mut acquire = Header::request(Kind::Acquire, EPOCH, tag, requester, Seq(0));
+        acquire.status = GlobalStatus::Modified;
+        let wait = home.handle(&acquire).iter().next().unwrap().header;
+        let mut steps = Steps::new();
+        releases.handle(&wait, 0, &[], &mut steps);
+        let asks =
+            |step: &Event| matches!(step, Event::Send(send) if send.header.kind == Kind::Release);
+        assert!(steps.iter().any(asks), "it passes the lock on");
+        // Its packets are lost.
+        for epoch in [EPOCH + 1, EPOCH + 2] {
+            releases.enter_epoch(epoch, live, false);
+            let (_, report) = releases.reports().next().unwrap();
+            assert_eq!((report.right, report.passing), (Right::None, Some(EPOCH)));
+            if settles || epoch == EPOCH + 2 {
+                let tell = |_, each: &mut dyn FnMut(NodeId, Report)| each(0, report);
+                home.enter_epoch(epoch, Copyset::of(0), 1, tell, |_| None);
+            }
+        }
+        let (entry, _) = home.entry(tag).unwrap();
+        assert_eq!(entry.state.reason, Reason::None);
+        assert_eq!(home.epoch(), EPOCH + 2);
+        // What was under way in an epoch that the entry has left behind says nothing about who has died since.
+        let verdicts = [EPOCH, EPOCH + 2].map(|passing| {
+            let mut home = home.clone();
+            let report = Report {
+                passing: Some(passing),
+                ..Report::default()
+            };
+            home.place(tag, &mut Outputs::default());
+            let tell = |_, each: &mut dyn FnMut(NodeId, Report)| each(0, report);
+            home.enter_epoch(EPOCH + 3, Copyset::of(0), 1, tell, |_| None);
+            home.entry(tag).unwrap().0.state.reason
+        });
+        assert_eq!(verdicts, [Reason::Lost, Reason::OwnerDied]);
+    }
 }
 
 #[test]

@@ -124,9 +124,6 @@ impl Rebuilding {
         state.begin(self, view, agents);
         let mut told = Instant::now();
         loop {
-            if overtaken() {
-                return false;
-            }
             if told.elapsed() >= AGAIN {
                 told = Instant::now();
                 state.resend();
@@ -134,9 +131,11 @@ impl Rebuilding {
             state.send(net);
             let next = state.rebuild.as_ref().map_or(Next::Done, Rebuild::next);
             match next {
+                // Looked at first: a thread that has slept through the end of its epoch finds the next one behind it.
+                Next::Done => break,
+                _ if overtaken() => return false,
                 Next::Collect => state.collect(self.me, agents),
                 Next::Settle => state.settle(view, agents),
-                Next::Done => break,
                 Next::Wait => {
                     let wait = self.changed.wait_timeout(state, AGAIN);
                     state = wait.unwrap_or_else(PoisonError::into_inner).0;

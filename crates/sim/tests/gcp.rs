@@ -92,6 +92,11 @@ fn racks_in_which_something_dies_keep_every_promise() {
     all_hold("fenced-");
 }
 
+#[test]
+fn epochs_that_follow_each_other_closely_keep_every_promise() {
+    all_hold("close-");
+}
+
 /// The first way to a broken promise that a scenario finds.
 fn noticed(mutation: Mutation, scenario: &str) -> &'static str {
     match explore(named(scenario), Some(mutation), LIMIT).outcome {
@@ -153,6 +158,26 @@ fn every_defect_is_noticed() {
             "others have their turn",
         ),
         (Mutation::TokenRestarts, "fenced-holder", "tokens rise"),
+        (
+            Mutation::StaleReport,
+            "close-epochs",
+            "the queue exists once",
+        ),
+        (
+            Mutation::StalePassing,
+            "close-release",
+            "data of the last release",
+        ),
+        (
+            Mutation::ForgetTold,
+            "close-told",
+            "a death is told until a writer has left",
+        ),
+        (
+            Mutation::ForgetUntold,
+            "close-switch",
+            "data of the last release",
+        ),
     ];
     // That one shows when packets are forged: see below.
     assert_eq!(table.len() + 1, Mutation::ALL.len());
@@ -169,7 +194,7 @@ const WALK: WalkConfig = WalkConfig {
     faults: 0,
     cohort: 2,
     place: Place::Home,
-    failure: Failure::None,
+    failures: &[],
 };
 
 fn unbroken(config: WalkConfig) -> Walk {
@@ -192,20 +217,25 @@ fn seeded_ways_keep_every_promise() {
                 ..WALK
             });
         }
-        let failure = match seed % 4 {
-            0 => Failure::Node(2),
-            1 => Failure::Fenced(1),
-            2 => Failure::Switch(None),
-            _ => Failure::Switch(Some(3)),
+        let failures: &[Failure] = match seed % 8 {
+            0 => &[Failure::Node(2)],
+            1 => &[Failure::Fenced(1)],
+            2 => &[Failure::Switch(None)],
+            3 => &[Failure::Switch(Some(3))],
+            4 => &[Failure::Nothing, Failure::Node(1), Failure::Nothing],
+            5 => &[Failure::Node(3), Failure::Node(1)],
+            6 => &[Failure::Nothing, Failure::Switch(Some(2)), Failure::Nothing],
+            _ => &[Failure::Fenced(2), Failure::Nothing, Failure::Node(1)],
         };
-        let place = match failure {
-            Failure::Switch(_) => Place::Switch,
-            _ => place,
+        let switch = |failure: &Failure| matches!(failure, Failure::Switch(_));
+        let place = match failures.iter().any(switch) {
+            true => Place::Switch,
+            false => place,
         };
         unbroken(WalkConfig {
             seed,
             place,
-            failure,
+            failures,
             faults: 100,
             ..WALK
         });
@@ -277,7 +307,7 @@ const SHORT: [(Mutation, WalkConfig, usize); 8] = [
     (
         Mutation::ForgetDeath,
         WalkConfig {
-            failure: Failure::Node(2),
+            failures: &[Failure::Node(1)],
             faults: 100,
             ..WALK
         },

@@ -158,18 +158,22 @@ impl Blade {
         self.counters
     }
 
-    /// What this node tells each lock's home when an epoch has ended.
+    /// What this node tells each lock's home for the epoch that it has entered, when it tells it: every time anew.
     pub fn reports(&self) -> impl Iterator<Item = (Tag, Report)> {
-        self.locks.iter().map(|(tag, lock)| (tag, lock.report()))
+        let epoch = self.config.epoch;
+        let locks = self.locks.iter();
+        locks.map(move |(tag, lock)| (tag, lock.report(epoch)))
     }
 
     /// The next epoch: what was under way is over, rights and threads inside stay. Locks whose home is not in `live` are
     /// gone. `switch`: whether there is one. Threads that wait go on waiting: the host calls [`Blade::resume`] when every directory is made anew.
     pub fn enter_epoch(&mut self, epoch: u32, live: Copyset, switch: bool) {
-        self.config.epoch = epoch;
+        let ended = core::mem::replace(&mut self.config.epoch, epoch);
         self.config.switch = switch;
         self.locks.retain(|tag| live.contains(tag.home()));
-        self.locks.iter_mut().for_each(|(_, lock)| lock.fence());
+        self.locks
+            .iter_mut()
+            .for_each(|(_, lock)| lock.fence(ended));
     }
 
     /// Asks for what threads wait for, in a new epoch.

@@ -7,7 +7,7 @@
 
 use super::entry::Entry;
 use super::few::Few;
-use super::settle::Report;
+use super::settle::{Before, Report};
 use super::{Mode, settle, with_version};
 use crate::wire::{
     Copyset, Dest, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq, Tag,
@@ -153,26 +153,43 @@ impl LockDirectory {
         self.dropped
     }
 
+    /// The epoch that its entries serve.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
     /// The next epoch: every entry is made anew from what the living nodes have told (`reports`) and, where the switch that
-    /// served a lock has survived, from what it had (`switch`). `died`: some node that took part does not live.
+    /// served a lock has survived, from what it had in an epoch (`switch`). `dead`: so many nodes that took part do not live.
+    /// Entries that were made in this epoch stay as they are. What was the case in an epoch that the entries have left behind
+    /// (a release under way, what a switch had) says nothing any more.
     pub fn enter_epoch(
         &mut self,
         epoch: u32,
         live: Copyset,
-        died: bool,
+        dead: u32,
         reports: impl Fn(Tag, &mut dyn FnMut(NodeId, Report)),
-        switch: impl Fn(Tag) -> Option<Entry>,
+        switch: impl Fn(Tag) -> Option<(u32, Entry)>,
     ) {
-        self.epoch = epoch;
+        let served = core::mem::replace(&mut self.epoch, epoch);
+        if served == epoch {
+            return;
+        }
         for (tag, slot) in self.slots.iter_mut() {
             let before = match slot.place {
-                LockPlace::Here | LockPlace::Undecided => Some(slot.entry),
+                LockPlace::Here | LockPlace::Undecided => Before::Entry(slot.entry),
                 // It may have taken the lock: its word counts, and without it nobody's.
-                LockPlace::Placing | LockPlace::Switch => switch(tag),
+                LockPlace::Placing | LockPlace::Switch => {
+                    let had = switch(tag).filter(|had| had.0 == served);
+                    let unknown = Before::Unknown(slot.entry.state.reason);
+                    had.map_or(unknown, |had| Before::Entry(had.1))
+                }
             };
             let mut told = alloc::vec::Vec::new();
-            reports(tag, &mut |node, report| told.push((node, report)));
-            slot.entry = settle(&told, before, live, died, self.node, epoch);
+            reports(tag, &mut |node, report| {
+                let passing = report.passing.filter(|epoch| *epoch == served);
+                told.push((node, Report { passing, ..report }));
+            });
+            slot.entry = settle(&told, before, live, dead, self.node, epoch);
             slot.place = LockPlace::Undecided;
         }
     }

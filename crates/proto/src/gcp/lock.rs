@@ -185,6 +185,8 @@ pub struct Lock {
     /// The directory's last number that this queue holder has heard.
     pub(super) seen: u64,
     pub(super) releasing: Option<Box<Releasing>>,
+    /// The epoch that ended while a release was under way, if no right has come since.
+    pub(super) passed: Option<u32>,
     /// Whom the queue went to, and what it was: sent again when that node asks.
     pub(super) given: Option<(NodeId, Queue)>,
 }
@@ -247,7 +249,8 @@ impl Lock {
 
     /// The fencing token of who is inside, or enters without a packet.
     pub fn token(&self) -> u64 {
-        age(self.since, self.right)
+        // Readers that stay where a writer's release was cut off go on with what it left, and not with less.
+        age(self.since, self.right).max(self.age)
     }
 
     /// What is wrong with the data, if anything is.
@@ -382,7 +385,7 @@ impl Lock {
         if !promise.own {
             steps.push(Event::Install);
         }
-        self.promise = None;
+        (self.promise, self.passed) = (None, None);
         self.arrival = Arrival::default();
         self.right = match promise.access {
             Access::Read => Right::Shared,

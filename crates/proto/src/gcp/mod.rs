@@ -37,7 +37,7 @@ pub use queue::{Queue, Waiter};
 pub use regions::{
     MAX_LOCKED, MAX_REGIONS, Region, Regions, RegionsError, SEGMENT, used, with_used,
 };
-pub use settle::{Age, Report, settle};
+pub use settle::{Age, Before, Report, Reports, settle};
 
 use crate::wire::{GlobalStatus, Header, Seq};
 

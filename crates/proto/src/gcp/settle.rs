@@ -9,10 +9,18 @@
 //! Only in the last row may a writer have died inside: the next who enters is told `OwnerDied`. If the one that handed the
 //! lock to the dead one is dead as well, older data is all there is, and it is told `Lost`. What a holder released
 //! without handing it on was nowhere else, and died with it: that is the price of a lock that stays where it is.
+//!
+//! A report is what a node has at the moment at which it tells, never what it noted at the end of an earlier epoch: a home
+//! serves a lock as soon as it has settled it, and a node that is slow, or whose rebuild was cut off, need not have
+//! noticed that an epoch was served. Until the home settles nothing moves, so a report that is made late is as good. Only that a
+//! release was under way is kept, with the epoch in which it was, because fencing ends the release; a home believes it
+//! only about the epoch that it served last.
 
 use super::entry::{Entry, Mode, State};
 use super::lock::{Lock, Right};
 use crate::wire::{Copyset, NodeId, Reason, Record, Tag};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 /// How new a node's data is: twice the version of the last right that it had complete, and one if that was to write. 0: it
 /// never had any. Of two nodes with one version (readers, and the writer behind them) only the writer's data is newer.
@@ -24,12 +32,12 @@ pub(super) fn age(version: u64, right: Right) -> Age {
 }
 
 /// What a node has of a lock.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Report {
     /// What its threads may do. `None` with `passing`: it has released, and does not know whether that counts.
     pub right: Right,
-    /// A release was under way: its data was current then.
-    pub passing: bool,
+    /// When this epoch ended a release was under way: the node's data was current then.
+    pub passing: Option<u32>,
     /// How new its data is.
     pub age: Age,
     /// What was wrong with it.
@@ -38,47 +46,70 @@ pub struct Report {
 
 /// Bits of a lock's tag that a record needs: locks lie at multiples of 16.
 const BITS: u64 = 0xf;
+/// In place of a right: the word is the epoch of a release that was under way.
+const PASSING: u64 = 3;
 
 impl Report {
-    /// As a record.
-    pub fn to_record(self, tag: Tag) -> Record {
-        let right = match (self.right, self.passing) {
-            (Right::None, false) => 0,
-            (Right::Shared, _) => 1,
-            (Right::Modified, _) => 2,
-            (Right::None, true) => 3,
-        };
+    /// As records: one, and another with the epoch of a release that was under way.
+    pub fn records(self, tag: Tag) -> impl Iterator<Item = Record> {
         let reason = match self.reason {
             Reason::OwnerDied => 4,
             Reason::Lost => 8,
             _ => 0,
         };
-        Record {
-            tag: Tag(tag.0 & !BITS | right | reason),
+        let bare = tag.0 & !BITS;
+        let report = Record {
+            tag: Tag(bare | self.right as u64 | reason),
             word: self.age,
-        }
+        };
+        let passing = self.passing.map(|epoch| Record {
+            tag: Tag(bare | PASSING),
+            word: epoch.into(),
+        });
+        core::iter::once(report).chain(passing)
     }
 
-    /// From a record.
-    pub fn from_record(record: Record) -> (Tag, Report) {
-        let (right, passing) = match record.tag.0 & 3 {
-            0 => (Right::None, false),
-            1 => (Right::Shared, false),
-            2 => (Right::Modified, false),
-            _ => (Right::None, true),
+    /// Takes what a record says of the same node and lock, in any order.
+    fn take(&mut self, record: Record) {
+        self.right = match record.tag.0 & 3 {
+            0 => Right::None,
+            1 => Right::Shared,
+            2 => Right::Modified,
+            _ => {
+                self.passing = Some(record.word as u32);
+                return;
+            }
         };
-        let reason = match record.tag.0 & 12 {
+        self.reason = match record.tag.0 & 12 {
             4 => Reason::OwnerDied,
             8 => Reason::Lost,
             _ => Reason::None,
         };
-        let report = Report {
-            right,
-            passing,
-            age: record.word,
-            reason,
-        };
-        (Tag(record.tag.0 & !BITS), report)
+        self.age = record.word;
+    }
+}
+
+/// What nodes have told a home of its locks for an epoch.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Reports(BTreeMap<Tag, Vec<(NodeId, Report)>>);
+
+impl Reports {
+    /// A node has told this: one of [`Report::records`].
+    pub fn note(&mut self, node: NodeId, record: Record) {
+        let told = self.0.entry(Tag(record.tag.0 & !BITS)).or_default();
+        let known = told.iter().position(|(other, _)| *other == node);
+        let at = known.unwrap_or_else(|| {
+            told.push((node, Report::default()));
+            told.len() - 1
+        });
+        if let Some((_, report)) = told.get_mut(at) {
+            report.take(record);
+        }
+    }
+
+    /// What they have told of one lock.
+    pub fn of(&self, tag: Tag) -> impl Iterator<Item = (NodeId, Report)> {
+        self.0.get(&tag).into_iter().flatten().copied()
     }
 }
 
@@ -126,8 +157,8 @@ impl Entry {
 }
 
 impl Lock {
-    /// What this node tells the lock's home.
-    pub(super) fn report(&self) -> Report {
+    /// What this node tells the lock's home, in this epoch.
+    pub(super) fn report(&self, epoch: u32) -> Report {
         let passing = self.releasing.is_some();
         Report {
             right: match passing {
@@ -136,16 +167,21 @@ impl Lock {
                 true => Right::None,
                 false => self.right,
             },
-            passing,
+            passing: match passing {
+                true => Some(epoch),
+                false => self.passed,
+            },
             age: self.age,
             reason: self.reason,
         }
     }
 
-    /// An epoch has ended: what was under way is over.
-    pub(super) fn fence(&mut self) {
+    /// This epoch has ended: what was under way is over.
+    pub(super) fn fence(&mut self, epoch: u32) {
+        let Report { right, passing, .. } = self.report(epoch);
         *self = Lock {
-            right: self.report().right,
+            right,
+            passed: passing,
             len: self.len,
             since: self.since,
             age: self.age,
@@ -158,13 +194,24 @@ impl Lock {
     }
 }
 
-/// The entry that a lock goes on with in `epoch`. `before` is what its directory had, if anybody knows; `live` are the
-/// nodes that remain, of which `home` is one; `died`: some node does not.
+/// What a lock's directory had in the epoch that it served last.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Before {
+    /// This.
+    Entry(Entry),
+    /// The switch may have served the lock and has not told of it. When the home placed it there, this was wrong with
+    /// the data, and need not have been told to anybody since.
+    Unknown(Reason),
+}
+
+/// The entry that a lock goes on with in `epoch`. `before` is what its directory had; `live` are the
+/// nodes that remain, of which `home` is one; `dead`: so many do not. A release counts as under way only if it was when
+/// the entry was served last: [`super::LockDirectory::enter_epoch`] sees to that.
 pub fn settle(
     reports: &[(NodeId, Report)],
-    before: Option<Entry>,
+    before: Before,
     live: Copyset,
-    died: bool,
+    dead: u32,
     home: NodeId,
     epoch: u32,
 ) -> Entry {
@@ -195,26 +242,25 @@ pub fn settle(
         return entry;
     };
     // What a failure before has spoilt, and nobody has been told of since, still is.
-    let known = before.map_or(Reason::None, |entry| entry.state.reason);
-    let found = verdict(*node, report, before, live, died);
+    let known = match before {
+        Before::Entry(entry) => entry.state.reason,
+        Before::Unknown(reason) => reason,
+    };
+    let found = verdict(*node, report, before, live, dead);
     hold(*node, worse(worse(report.reason, known), found));
     entry
 }
 
 /// What is wrong with the newest data that lives, when nobody who lives has the lock.
-fn verdict(
-    node: NodeId,
-    report: &Report,
-    before: Option<Entry>,
-    live: Copyset,
-    died: bool,
-) -> Reason {
-    let Some(Entry { state, .. }) = before else {
-        // Nobody knows who had it. If all live, the lock was on its way; if not, one of the dead may have had it.
-        return match (died, report.passing) {
-            (false, _) => Reason::None,
-            (true, true) => Reason::OwnerDied,
-            (true, false) => Reason::Lost,
+fn verdict(node: NodeId, report: &Report, before: Before, live: Copyset, dead: u32) -> Reason {
+    let passing = report.passing.is_some();
+    let Before::Entry(Entry { state, .. }) = before else {
+        // Nobody knows who had it. If all live, the lock was on its way; if not, one of the dead may have had it. One
+        // alone can only have had it from who released it last; of several one may have had it from another.
+        return match (dead, passing) {
+            (0, _) => Reason::None,
+            (1, true) => Reason::OwnerDied,
+            _ => Reason::Lost,
         };
     };
     let (holder, keeper) = (NodeId::from(state.holder), NodeId::from(state.keeper));
@@ -222,7 +268,7 @@ fn verdict(
     let kept = live.contains(keeper);
     match state.mode {
         // Its release was not approved, so its data is the last.
-        Mode::Modified if report.passing && node == holder => Reason::None,
+        Mode::Modified if passing && node == holder => Reason::None,
         // The holder was promised the lock and waited for the data.
         Mode::Modified if kept && live.contains(holder) => Reason::None,
         Mode::Modified if kept => Reason::OwnerDied,

@@ -15,7 +15,7 @@ use rackmem_fabric::{Body, words};
 use rackmem_proto::Outputs;
 use rackmem_proto::gcp::{
     Access, Blade, BladeCounters, Body as Carries, Entered, Event, Lock, LockDirectory, LockPlace,
-    Report, Right, Steps, used, with_used,
+    Right, Steps, used, with_used,
 };
 use rackmem_proto::wire::{Dest, Header, Kind, NodeId, Reason, Record, Tag};
 use std::collections::VecDeque;
@@ -60,10 +60,6 @@ pub(super) struct State {
     /// Entries by the word, and how many of these the blade counts too.
     entries: u64,
     told: u64,
-    /// What this node tells its home while an epoch begins.
-    pub(super) report: Option<Report>,
-    /// The epoch that its directory serves.
-    pub(super) settled: u32,
     /// Its home is no more.
     pub over: bool,
     /// Its home has it, and this node, which leaves, is not needed for it.
@@ -125,7 +121,6 @@ impl Cell {
         tag: Tag,
         me: NodeId,
         (len, implicit): (usize, bool),
-        epoch: u32,
         blade: Blade,
         directory: Option<Box<LockDirectory>>,
         kept: Arc<AtomicUsize>,
@@ -151,8 +146,6 @@ impl Cell {
                 pace: Pace::default(),
                 entries: 0,
                 told: 0,
-                report: None,
-                settled: epoch,
                 over: false,
                 yielded: false,
             }),

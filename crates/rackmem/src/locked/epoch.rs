@@ -42,11 +42,8 @@ pub(crate) fn is_report(record: &Record) -> bool {
 }
 
 impl State {
-    /// What was under way is over. What this node has of the lock is noted for its home, once for all epochs until one has
-    /// begun: after the first it is not known any more that a release was under way.
+    /// What was under way is over.
     fn enter_epoch(&mut self, epoch: u32, live: Copyset, switch: bool) {
-        let report = self.blade.reports().next().map(|(_, report)| report);
-        self.report = self.report.or(report);
         self.blade.enter_epoch(epoch, live, switch);
         self.pace.rest();
     }
@@ -61,38 +58,35 @@ impl State {
         }
     }
 
+    /// What this node tells of the lock.
+    fn report(&self) -> Option<Report> {
+        self.blade.reports().next().map(|(_, report)| report)
+    }
+
     /// Makes the directory's entry anew from what nodes have told. `true`: the lock's last data died with a node.
     fn settle(&mut self, cell: &Cell, view: &View, gone: Copyset, told: &Told) -> bool {
-        // A lock that was made in this epoch has been served in it.
-        if self.settled == view.epoch {
-            return false;
-        }
+        let own = self.report().map(|report| (cell.tag.home(), report));
         let Some(directory) = &mut self.directory else {
             return false;
         };
-        // What a switch had before the entry was made last says nothing.
-        let served = self.settled;
-        self.settled = view.epoch;
+        // A lock that was made in this epoch has been served in it.
+        if directory.epoch() == view.epoch {
+            return false;
+        }
         let live = Copyset(view.founders.0 & !gone.0);
-        let own = self.report.map(|report| (cell.tag.home(), report));
-        let others = told.nodes.get(&cell.tag).into_iter().flatten();
-        let tell = |_, each: &mut dyn FnMut(NodeId, Report)| {
-            for (node, report) in others.clone().copied().chain(own) {
+        let tell = |tag, each: &mut dyn FnMut(NodeId, Report)| {
+            for (node, report) in told.nodes.of(tag).chain(own) {
                 each(node, report);
             }
         };
-        let switch = |tag| {
-            let had = told.switch.get(&tag).filter(|had| had.0 == served);
-            had.map(|had| had.1)
-        };
-        directory.enter_epoch(view.epoch, live, !gone.is_empty(), tell, switch);
+        let switch = |tag| told.switch.get(&tag).copied();
+        directory.enter_epoch(view.epoch, live, gone.len(), tell, switch);
         let entry = directory.entry(cell.tag);
         entry.is_some_and(|(entry, _)| entry.state.reason != Reason::None)
     }
 
     /// All directories are made: asks for what threads wait for.
     fn resume(&mut self, cell: &Cell, out: &mut Outbox) {
-        self.report = None;
         let mut steps = Steps::new();
         self.blade.resume(cell.tag, &mut steps);
         self.follow(cell, steps, out);
@@ -136,22 +130,17 @@ impl Locks {
     /// What this node tells the homes of other nodes' locks.
     pub fn reports(&self) -> Vec<Record> {
         let report = |cell: Arc<Cell>| {
-            let report = self.look(&cell, |state| state.report);
-            report.map(|report| report.to_record(cell.tag))
+            let report = self.look(&cell, |state| state.report());
+            report.map(|report| report.records(cell.tag))
         };
         let abroad = self.all().into_iter().filter(|c| c.tag.home() != self.me);
-        let records = abroad.filter_map(report);
+        let records = abroad.filter_map(report).flatten();
         records.map(mark).collect()
     }
 
     /// A node has told something of a lock.
     pub fn note(&self, from: NodeId, record: Record) {
-        let (tag, report) = Report::from_record(unmark(record));
-        self.told()
-            .nodes
-            .entry(tag)
-            .or_default()
-            .push((from, report));
+        self.told().nodes.note(from, unmark(record));
     }
 
     /// The switch has told what it had of a lock.

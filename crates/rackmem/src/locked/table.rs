@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::standing::Standing;
 use rackmem_fabric::{Body, Net, Nobody, Receiver};
 use rackmem_proto::gcp::{
-    Blade, BladeConfig, BladeCounters, Entry, LockDirectory, MAX_LOCKED, Region, Regions, Report,
+    Blade, BladeConfig, BladeCounters, Entry, LockDirectory, MAX_LOCKED, Region, Regions, Reports,
 };
 use rackmem_proto::wire::{Header, Kind, NodeId, Tag};
 use std::collections::{HashMap, VecDeque};
@@ -42,7 +42,7 @@ type Shard = RwLock<HashMap<Tag, Arc<Cell>>>;
 #[derive(Default)]
 pub(super) struct Told {
     /// Nodes.
-    pub nodes: HashMap<Tag, Vec<(NodeId, Report)>>,
+    pub nodes: Reports,
     /// The switch, if it has survived, of those that it served, and in which epoch.
     pub switch: HashMap<Tag, (u32, Entry)>,
 }
@@ -208,12 +208,12 @@ impl Locks {
         let kept = self.kept[usize::from(tag.home() == self.me)].clone();
         if tag.home() != self.me {
             blade.open(tag, regions);
-            return Cell::new(tag, self.me, what, epoch, blade, None, kept);
+            return Cell::new(tag, self.me, what, blade, None, kept);
         }
         blade.create(tag, regions);
         let mut directory = Box::new(LockDirectory::new(self.me, epoch));
         directory.create(tag);
-        Cell::new(tag, self.me, what, epoch, blade, Some(directory), kept)
+        Cell::new(tag, self.me, what, blade, Some(directory), kept)
     }
 
     /// Does something to a lock, and says what is left to do. Packets of it should be sent soon.

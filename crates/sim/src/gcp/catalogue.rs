@@ -1,8 +1,8 @@
 //! The racks that are explored.
 
 use super::Witness::{
-    Cached, Cohort, Denied, FencedInside, HandedOver, Lost, OverReaders, OwnerDied, ReadTogether,
-    ToReaders, ToReadersAndWriter, Unasked,
+    Cached, Cohort, CutPlacing, Denied, FencedInside, HandedOver, Lost, OverReaders, Overtaken,
+    OwnerDied, ReadTogether, Skipped, ToReaders, ToReadersAndWriter, ToldAgain, Unasked,
 };
 use super::scenario::{Budget, Failure, Place, Scenario};
 use rackmem_proto::gcp::Access::{Read as R, Write as W};
@@ -21,7 +21,7 @@ const BASE: Scenario = Scenario {
         late: 0,
         early: 0,
     },
-    failure: Failure::None,
+    failures: &[],
     sometimes: &[],
     states: 0,
 };
@@ -152,38 +152,38 @@ pub const SCENARIOS: &[Scenario] = &[
         name: "dead-holder",
         about: "a node dies anywhere: holding, waiting, handing over",
         threads: &[(1, &[W, W]), (2, &[W, R]), (0, &[W])],
-        failure: Failure::Node(1),
+        failures: &[Failure::Node(1)],
         sometimes: &[OwnerDied, HandedOver],
-        states: 92_021,
+        states: 140_341,
         ..BASE
     },
     Scenario {
         name: "dead-holder-loss",
         about: "a node dies while packets are lost and doubled",
         threads: &[(1, &[W]), (2, &[R])],
-        failure: Failure::Node(1),
+        failures: &[Failure::Node(1)],
         budget: faults(1, 0, 0, 0),
         sometimes: &[OwnerDied],
-        states: 15_033,
+        states: 18_376,
         ..BASE
     },
     Scenario {
         name: "dead-reader",
         about: "a reader dies, and the writer that waits for it goes on",
         threads: &[(1, &[R, R]), (2, &[W])],
-        failure: Failure::Node(1),
+        failures: &[Failure::Node(1)],
         budget: faults(1, 0, 0, 0),
         sometimes: &[OverReaders],
-        states: 23_136,
+        states: 30_308,
         ..BASE
     },
     Scenario {
         name: "fenced-holder",
         about: "a node that is taken for dead goes on writing, and nobody sees it",
         threads: &[(1, &[W, W]), (2, &[W]), (0, &[W])],
-        failure: Failure::Fenced(1),
+        failures: &[Failure::Fenced(1)],
         sometimes: &[FencedInside, OwnerDied],
-        states: 73_104,
+        states: 113_698,
         ..BASE
     },
     Scenario {
@@ -191,10 +191,10 @@ pub const SCENARIOS: &[Scenario] = &[
         about: "the switch dies: the nodes know everything",
         place: Place::Switch,
         threads: &[(1, &[W]), (2, &[R, W])],
-        failure: Failure::Switch(None),
+        failures: &[Failure::Switch(None)],
         budget: faults(1, 0, 0, 0),
         sometimes: &[HandedOver],
-        states: 55_961,
+        states: 85_241,
         ..BASE
     },
     Scenario {
@@ -202,9 +202,84 @@ pub const SCENARIOS: &[Scenario] = &[
         about: "the switch and a node die together",
         place: Place::Switch,
         threads: &[(1, &[W, W]), (2, &[W]), (0, &[R])],
-        failure: Failure::Switch(Some(1)),
+        failures: &[Failure::Switch(Some(1))],
         sometimes: &[Lost],
-        states: 29_471,
+        states: 38_810,
+        ..BASE
+    },
+    Scenario {
+        name: "close-epochs",
+        about: "two epochs begin one right after the other, and nobody dies",
+        threads: &[(1, &[W]), (2, &[W]), (0, &[W])],
+        failures: &[Failure::Nothing, Failure::Nothing],
+        sometimes: &[HandedOver, Overtaken, Skipped],
+        states: 119_418,
+        ..BASE
+    },
+    Scenario {
+        name: "close-readers",
+        about: "the same, with readers and a writer that comes over them",
+        threads: &[(1, &[R]), (2, &[W, R])],
+        failures: &[Failure::Nothing, Failure::Nothing],
+        sometimes: &[OverReaders, ToReaders, Overtaken, Skipped],
+        states: 30_100,
+        ..BASE
+    },
+    Scenario {
+        name: "close-release",
+        about: "a node was releasing when an epoch ended, and the next holder dies in the epoch after that",
+        threads: &[(1, &[W, W]), (2, &[W])],
+        failures: &[Failure::Nothing, Failure::Node(2)],
+        sometimes: &[HandedOver, OwnerDied, Overtaken, Skipped],
+        states: 23_270,
+        ..BASE
+    },
+    Scenario {
+        name: "close-deaths",
+        about: "two nodes die, one right after the other",
+        threads: &[(1, &[W]), (2, &[W]), (0, &[W])],
+        failures: &[Failure::Node(1), Failure::Node(2)],
+        sometimes: &[OwnerDied, Overtaken, Skipped],
+        states: 47_612,
+        ..BASE
+    },
+    Scenario {
+        name: "close-told",
+        about: "a death is told through the next epoch, with a reader in between",
+        threads: &[(1, &[W]), (2, &[R]), (0, &[W])],
+        failures: &[Failure::Node(1), Failure::Nothing],
+        sometimes: &[OwnerDied, ToldAgain, Overtaken],
+        states: 87_715,
+        ..BASE
+    },
+    Scenario {
+        name: "close-switch",
+        about: "the switch serves, and lives on through two epochs",
+        place: Place::Switch,
+        threads: &[(1, &[W]), (2, &[W])],
+        failures: &[Failure::Node(1), Failure::Nothing],
+        sometimes: &[OwnerDied, CutPlacing, Overtaken, Skipped],
+        states: 20_956,
+        ..BASE
+    },
+    Scenario {
+        name: "close-switch-deaths",
+        about: "a node dies, and then the switch with another",
+        place: Place::Switch,
+        threads: &[(1, &[W]), (2, &[W]), (0, &[W])],
+        failures: &[Failure::Node(1), Failure::Switch(Some(2))],
+        sometimes: &[OwnerDied, Lost, CutPlacing, Overtaken, Skipped],
+        states: 73_593,
+        ..BASE
+    },
+    Scenario {
+        name: "close-inside",
+        about: "readers stay inside while a release is under way and an epoch ends, and another one joins them",
+        nodes: 2,
+        threads: &[(0, &[W, R]), (0, &[R]), (1, &[R])],
+        failures: &[Failure::Nothing],
+        sometimes: &[ToReaders, ReadTogether, Cohort],
+        states: 5_165,
         ..BASE
     },
 ];

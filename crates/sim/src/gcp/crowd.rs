@@ -193,7 +193,7 @@ impl World {
         };
         for at in 0..self.nodes.len() {
             let node = &mut self.nodes[at];
-            node.home.enter_epoch(EPOCH, live, false, tell, |_| None);
+            node.home.enter_epoch(EPOCH, live, 0, tell, |_| None);
             node.blade.enter_epoch(EPOCH, live, true);
             let all = self.crowd.place_all;
             let tags: Vec<Tag> = node.home.tags().filter(|_| all).collect();

@@ -17,8 +17,8 @@ impl World {
     ) -> Result<(), Complaint> {
         if rack.has(Mutation::ForgetEpoch) {
             packet.header.epoch = match to {
-                DIRECTORY => self.epoch,
-                node => self.epoch_of(node),
+                DIRECTORY => self.home.epoch(),
+                node => self.nodes[usize::from(node)].epoch,
             };
         }
         match to {
@@ -30,32 +30,29 @@ impl World {
         }
     }
 
-    fn epoch_of(&self, node: u8) -> u32 {
-        match self.nodes[usize::from(node)].fenced {
-            true => super::canon::FIRST_EPOCH,
-            false => self.epoch,
-        }
-    }
-
     /// The directory takes a packet.
     fn served(&mut self, rack: &Rack, mut header: Header) {
-        let before = self.entry();
+        let before = self.entry().map(|(_, entry)| entry);
         if let Some(entry) = before
             && header.kind == Kind::Release
             && rack.has(Mutation::IgnoreVersion)
         {
             header = with_version(header, entry.state.version);
         }
-        let outputs = match &mut self.serves {
-            Serves::Home => self.home.handle(&header),
-            Serves::Switch(program) => program.handle(&header),
-            Serves::Nobody => return,
+        let outputs = match (self.serves(), &mut self.switch) {
+            (Serves::Home, None) => self.home.handle(&header),
+            (Serves::Home, Some(_)) => self.home.handle_or_place(&header),
+            (Serves::Switch, Some(switch)) => switch.program.handle(&header),
+            _ => return,
         };
         let requester = header.requester.node as u8;
-        for output in outputs.iter() {
+        // The question whether the switch serves the lock is in the directory's state, and a move.
+        let sent = outputs.iter().filter(|o| o.header.kind != Kind::Place);
+        for output in sent {
             self.note(&header, &output.header);
             let waits = usize::from(requester);
-            if header.kind == Kind::Acquire && self.oracle.numbered[waits].is_none() {
+            let served = header.kind == Kind::Acquire && output.header.kind != Kind::Acquire;
+            if served && self.oracle.numbered[waits].is_none() {
                 let number = version(&output.header);
                 let waiting = |t: &super::world::Thread| t.node == requester && t.at == At::Waiting;
                 if self.threads.iter().any(waiting) {
@@ -243,6 +240,7 @@ impl World {
             self.nodes[here].data[1] = self.nodes[here].data[1].wrapping_add(1);
             if !self.nodes[here].fenced {
                 self.oracle.committed = self.nodes[here].data[0];
+                self.oracle.spoilt = None;
             }
         }
         let state = &mut self.threads[thread];

@@ -13,7 +13,11 @@
 //! | the directory knows of every copy | `oracle` |
 //! | a fencing token is never lower than one before, and higher than every other node's writer's | `oracle` |
 //! | nobody is overtaken, and one transaction an acquisition, while nothing goes wrong | `oracle` |
+//! | a death that one thread was told of is told to all until a writer has left | `oracle` |
 //! | every waiter is served: from every state a way leads to the end of everything | `search` |
+//!
+//! Epochs follow each other as closely as they can (`epoch`): members enter them one by one, or go on to a newer one first; a
+//! home serves as soon as it has settled, while members whose control plane is starved have yet to go on.
 //!
 //! Packets between two ends keep their order unless the budget lets one overtake. Asking again is free when nothing is in
 //! flight and no thread can move: that is the promise of liveness once faults stop.
@@ -21,6 +25,7 @@
 mod canon;
 mod catalogue;
 mod crowd;
+mod epoch;
 mod garbage;
 mod host;
 mod moves;

@@ -3,10 +3,8 @@
 use super::mutation::Mutation;
 use super::oracle::Complaint;
 use super::packet::DIRECTORY;
-use super::scenario::Failure;
-use super::world::{At, Rack, Serves, Stage, TAG, Witness, World, placed};
+use super::world::{At, Rack, TAG, World};
 use rackmem_proto::gcp::{Access, Steps};
-use rackmem_proto::wire::Copyset;
 use std::fmt;
 
 /// A way beside the others, for packets that are late.
@@ -29,10 +27,18 @@ pub enum Move {
     Delay((u8, u8)),
     /// A node has waited for long, and asks again.
     Retry(u8),
-    /// Something dies.
+    /// Something dies, or comes back: there is a newer view.
     Fail,
-    /// The rack goes on without it.
+    /// A node enters the epoch of the newest view.
+    Enter(u8),
+    /// The switch does.
+    EnterSwitch,
+    /// The home has been told everything, and makes its entry anew.
     Settle,
+    /// A node's control plane sees that the rack goes on.
+    Resume(u8),
+    /// The switch is asked to serve the lock, and does.
+    Place,
 }
 
 /// A move, as a line of a story.
@@ -72,8 +78,14 @@ impl World {
     /// Everything that can happen now.
     pub fn moves(&self, rack: &Rack) -> Vec<Move> {
         let mut moves = Vec::new();
+        self.epoch_moves(rack, &mut moves);
+        let waits = !self.settled();
+        if waits && !rack.loose {
+            return moves;
+        }
         self.thread_moves(rack, &mut moves);
-        let free = moves.is_empty() && self.ways.is_empty();
+        let goes_on = |step: &Move| !matches!(step, Move::Fail | Move::Resume(_));
+        let free = !moves.iter().any(goes_on) && self.ways.is_empty();
         for (way, count) in self.ways.iter() {
             let detour = way.0 != DIRECTORY && way.0 >= DETOUR || way.0 == DIRECTORY - 1;
             let last = if detour { count } else { 1 };
@@ -84,11 +96,6 @@ impl World {
                 moves.extend((left.double > 0).then_some(Move::Double(way)));
                 moves.extend((left.late > 0).then_some(Move::Delay(way)));
             }
-        }
-        match (self.stage, rack.scenario.failure) {
-            (_, Failure::None) | (Stage::Settled, _) => {}
-            (Stage::Before, _) => moves.push(Move::Fail),
-            (Stage::Failed, _) => moves.push(Move::Settle),
         }
         if (free || self.left.early > 0) && !rack.has(Mutation::NeverRetry) {
             let nodes = 0..self.nodes.len() as u8;
@@ -164,9 +171,11 @@ impl World {
                 self.ways.push(detour(way.0), way.1, packet);
             }
             Move::Retry(node) => {
-                let mut idle = Vec::new();
-                self.thread_moves(rack, &mut idle);
-                if !idle.is_empty() || !self.ways.is_empty() {
+                let mut busy = Vec::new();
+                self.epoch_moves(rack, &mut busy);
+                self.thread_moves(rack, &mut busy);
+                let goes_on = |step: &Move| !matches!(step, Move::Fail | Move::Resume(_));
+                if busy.iter().any(goes_on) || !self.ways.is_empty() {
                     self.left.early -= 1;
                 }
                 let mut steps = Steps::new();
@@ -174,7 +183,11 @@ impl World {
                 self.run(rack, node, steps, None)?;
             }
             Move::Fail => self.fail(rack),
-            Move::Settle => self.settle(rack)?,
+            Move::Enter(node) => self.enter(rack, node),
+            Move::EnterSwitch => self.enter_switch(rack),
+            Move::Settle => self.settle(),
+            Move::Resume(node) => self.resume(rack, node)?,
+            Move::Place => self.taken_by_switch(),
         }
         super::oracle::check(self, rack)
     }
@@ -202,88 +215,6 @@ impl World {
             }
         }
         self.run(rack, node, steps, None)
-    }
-
-    /// Something dies. Nobody knows yet.
-    fn fail(&mut self, rack: &Rack) {
-        self.stage = Stage::Failed;
-        let (switch, node) = match rack.scenario.failure {
-            Failure::Node(node) => (false, Some(node)),
-            Failure::Switch(node) => (true, node),
-            Failure::None | Failure::Fenced(_) => (false, None),
-        };
-        if switch {
-            self.serves = Serves::Nobody;
-            self.ways.retain(|way, _| way.1 != DIRECTORY);
-        }
-        if let Some(node) = node {
-            self.nodes[usize::from(node)].up = false;
-            let gone = self.threads.iter_mut().filter(|t| t.node == node);
-            gone.for_each(|thread| thread.at = At::Gone);
-            self.oracle.numbered[usize::from(node)] = None;
-            self.ways.retain(|way, _| way.1 != node);
-        }
-    }
-
-    /// The next epoch. What nodes tell each other for it is explored elsewhere; here it is one step.
-    fn settle(&mut self, rack: &Rack) -> Result<(), Complaint> {
-        self.stage = Stage::Settled;
-        if let Failure::Fenced(node) = rack.scenario.failure {
-            self.nodes[usize::from(node)].fenced = true;
-            let inside = |t: &super::world::Thread| t.node == node && t.at == At::Inside;
-            if self.threads.iter().any(inside) {
-                self.witness(Witness::FencedInside);
-            }
-        }
-        let lives = |node: &super::world::Node| node.up && !node.fenced;
-        let (last, got) = self.oracle.tenure;
-        let dead = !lives(&self.nodes[usize::from(last)]);
-        self.oracle.doubt = dead.then_some(got);
-        let numbers = (0u16..).zip(&self.nodes);
-        let live = numbers.filter(|(_, node)| lives(node));
-        let live = live.fold(Copyset::EMPTY, |set, (number, _)| set.with(number));
-        self.epoch += 1;
-        let (epoch, before) = (self.epoch, self.entry());
-        let reports: Vec<_> = (0u16..)
-            .zip(&self.nodes)
-            .filter(|(number, _)| live.contains(*number))
-            .flat_map(|(number, node)| {
-                node.blade
-                    .reports()
-                    .map(move |(_, report)| (number, report))
-            })
-            .collect();
-        let died = live.len() < self.nodes.len() as u32;
-        let tell = |_, each: &mut dyn FnMut(_, _)| {
-            reports.iter().for_each(|(number, report)| {
-                let mut report = *report;
-                if rack.has(Mutation::SettleOldest) {
-                    report.age = u64::MAX - report.age;
-                }
-                each(*number, report);
-            });
-        };
-        self.home.enter_epoch(epoch, live, died, tell, |_| before);
-        self.serves = match self.serves {
-            Serves::Switch(_) => placed(&mut self.home, epoch),
-            _ => Serves::Home,
-        };
-        let switch = matches!(self.serves, Serves::Switch(_));
-        let late =
-            rack.has(Mutation::ForgetEpoch) || matches!(rack.scenario.failure, Failure::Fenced(_));
-        if !late {
-            // Everybody would drop them.
-            self.ways.retain(|_, _| false);
-        }
-        for number in live.iter() {
-            let mut steps = Steps::new();
-            let blade = &mut self.nodes[usize::from(number)].blade;
-            blade.enter_epoch(epoch, live, switch);
-            blade.resume(TAG, &mut steps);
-            self.oracle.numbered[usize::from(number)] = None;
-            self.run(rack, number as u8, steps, None)?;
-        }
-        Ok(())
     }
 }
 

@@ -31,11 +31,19 @@ pub enum Mutation {
     TokenRestarts,
     /// A node whose release was refused goes on by the highest number that it has heard, not by the directory's.
     BelieveHeard,
+    /// A node tells what it had when the first epoch ended after which it has not gone on, though that one was served.
+    StaleReport,
+    /// A home believes that a release was under way when an epoch ended that its entry has left behind.
+    StalePassing,
+    /// A new epoch forgets a death that a thread has been told of, though no writer has left since.
+    ForgetTold,
+    /// A switch does not tell for a new epoch that a death has yet to be told.
+    ForgetUntold,
 }
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 14] = [
+    pub const ALL: [Mutation; 18] = [
         Mutation::IgnoreVersion,
         Mutation::ForgetTenure,
         Mutation::AckInside,
@@ -50,5 +58,9 @@ impl Mutation {
         Mutation::NeverLeave,
         Mutation::TokenRestarts,
         Mutation::BelieveHeard,
+        Mutation::StaleReport,
+        Mutation::StalePassing,
+        Mutation::ForgetTold,
+        Mutation::ForgetUntold,
     ];
 }

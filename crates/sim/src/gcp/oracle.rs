@@ -1,7 +1,7 @@
 //! What must be true, and what it is judged by.
 
-use super::world::{At, Rack, Stage, TAG, World};
-use rackmem_proto::gcp::{Access, Entered, Mode, Right};
+use super::world::{At, Rack, TAG, Witness, World};
+use rackmem_proto::gcp::{Access, Entered, Entry, Mode, Right};
 use rackmem_proto::wire::{Copyset, Reason};
 use std::fmt;
 
@@ -37,8 +37,12 @@ pub struct Oracle {
     pub committed: u8,
     /// The node that had the lock to write last, and what the data was when it got it.
     pub tenure: (u8, u8),
-    /// That node has died, and nobody has entered since: what the data was when it got the lock.
+    /// A node that had the lock to write last has died, and nobody has entered since: what the data was when it got it.
     pub doubt: Option<u8>,
+    /// A thread was told this, and no writer has left since.
+    pub spoilt: Option<Reason>,
+    /// An epoch has begun since a thread entered.
+    pub news: bool,
     /// The highest token of each node so far.
     tokens: Vec<u64>,
     /// The highest token of a writer.
@@ -58,6 +62,8 @@ impl Oracle {
             committed: 0,
             tenure: (0, 0),
             doubt: None,
+            spoilt: None,
+            news: false,
             tokens: vec![0; nodes],
             written: first << 1,
             passes: vec![0; nodes],
@@ -92,6 +98,7 @@ pub fn entered(
         }
     }
     data(world, me, entered.reason)?;
+    told(world, me, entered.reason)?;
     let others = world.oracle.tokens.iter().enumerate();
     let others = others
         .filter(|(node, _)| *node != here)
@@ -146,6 +153,24 @@ fn data(world: &mut World, me: u8, reason: Reason) -> Result<(), Complaint> {
     Ok(())
 }
 
+/// What one thread is told of a death, all are told until a writer has left: through further deaths as well.
+fn told(world: &mut World, me: u8, reason: Reason) -> Result<(), Complaint> {
+    if let Some(before) = world.oracle.spoilt {
+        if reason == Reason::None {
+            let detail = format!("node {me} is not told, another was told {before:?}");
+            return complain("a death is told until a writer has left", detail);
+        }
+        if world.oracle.news {
+            world.witness(Witness::ToldAgain);
+        }
+    }
+    if reason != Reason::None {
+        world.oracle.spoilt = Some(reason);
+    }
+    world.oracle.news = false;
+    Ok(())
+}
+
 /// Nobody is let in before somebody of whom the directory has heard earlier, unless both read.
 fn in_turn(world: &World, rack: &Rack, me: u8, access: Access) -> Result<(), Complaint> {
     let numbered = &world.oracle.numbered;
@@ -163,12 +188,9 @@ fn in_turn(world: &World, rack: &Rack, me: u8, access: Access) -> Result<(), Com
     Ok(())
 }
 
-/// What is true between any two moves.
+/// What is true between any two moves, whatever epochs nodes are in.
 pub fn check(world: &World, rack: &Rack) -> Result<(), Complaint> {
-    let Some(entry) = world.entry() else {
-        return Ok(());
-    };
-    let settled = world.stage != Stage::Failed;
+    let entry = world.entry();
     let mut holder = None;
     let mut readers = Copyset::EMPTY;
     for (number, node) in world.nodes.iter().enumerate() {
@@ -176,21 +198,36 @@ pub fn check(world: &World, rack: &Rack) -> Result<(), Complaint> {
         let Some(lock) = node.blade.lock(TAG).filter(|_| node.up && !node.fenced) else {
             continue;
         };
+        // What the directory has says something about nodes that are in its epoch.
+        let entry = entry.filter(|(epoch, _)| *epoch == node.epoch);
+        let entry = entry.map(|(_, entry)| entry);
         match lock.right() {
             Right::None => {}
-            Right::Shared => readers = readers.with(number),
+            Right::Shared => {
+                readers = readers.with(number);
+                if let Some(entry) = entry.filter(|entry| !entry.sharers.contains(number)) {
+                    let detail = format!(
+                        "node {number} may read, the directory says {:?}",
+                        entry.sharers
+                    );
+                    return complain("the directory covers copies", detail);
+                }
+            }
             Right::Modified => {
-                // A node whose release was approved, and does not know, has nothing any more.
-                let over = lock.releasing().is_some_and(|at| at < entry.state.since);
-                let holds = entry.state.mode == Mode::Modified
-                    && u16::from(entry.state.holder) == number
-                    && !over;
-                if !holds && lock.releasing().is_none() {
+                let holds = entry.is_some_and(|Entry { state, .. }| {
+                    // A node whose release was approved, and does not know, has nothing any more.
+                    let over = lock.releasing().is_some_and(|at| at < state.since);
+                    state.mode == Mode::Modified && u16::from(state.holder) == number && !over
+                });
+                let releases = lock.releasing().is_some();
+                if !holds && !releases && entry.is_some() {
                     let detail =
                         format!("node {number} has the queue, the directory says {entry:?}");
                     return complain("the queue exists once", detail);
                 }
-                if holds && let Some(other) = holder.replace(number) {
+                if (holds || !releases)
+                    && let Some(other) = holder.replace(number)
+                {
                     return complain("the queue exists once", format!("{other} and {number}"));
                 }
             }
@@ -203,13 +240,6 @@ pub fn check(world: &World, rack: &Rack) -> Result<(), Complaint> {
     if let Some(holder) = holder.filter(|_| !readers.is_empty()) {
         let detail = format!("{holder} may write, {readers:?} may read");
         return complain("one writer or readers", detail);
-    }
-    if settled && !entry.sharers.covers(readers) {
-        let detail = format!(
-            "{readers:?} may read, the directory says {:?}",
-            entry.sharers
-        );
-        return complain("the directory covers copies", detail);
     }
     Ok(())
 }

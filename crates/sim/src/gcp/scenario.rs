@@ -25,11 +25,11 @@ pub enum Place {
     Switch,
 }
 
-/// What dies. The home, node 0, does not: with it the lock is gone.
+/// What begins an epoch. The home, node 0, does not die: with it the lock is gone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Failure {
-    /// Nothing.
-    None,
+    /// Nothing dies: somebody has come back.
+    Nothing,
     /// This node.
     Node(u8),
     /// This node is taken for dead and goes on, in its own epoch.
@@ -57,8 +57,8 @@ pub struct Scenario {
     pub cohort: u8,
     /// What may go wrong.
     pub budget: Budget,
-    /// What dies, at any time.
-    pub failure: Failure,
+    /// What dies, in this order, each at any time.
+    pub failures: &'static [Failure],
     /// What must be seen somewhere, or the scenario shows nothing.
     pub sometimes: &'static [Witness],
     /// States that it has: a change of the protocol or of the world shows here.

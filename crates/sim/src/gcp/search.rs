@@ -39,6 +39,7 @@ pub fn explore(scenario: &Scenario, mutation: Option<Mutation>, limit: usize) ->
     let rack = Rack {
         scenario: *scenario,
         mutation,
+        loose: false,
     };
     let mut search = Search {
         first: rack.first(),

@@ -6,7 +6,7 @@ use super::mutation::Mutation;
 use super::oracle::{Complaint, at_end};
 use super::scenario::Failure;
 use super::walk::{WalkConfig, go, rack};
-use super::world::{Rack, Stage};
+use super::world::Rack;
 use std::fmt;
 
 /// Seeds tried with each smaller rack: what is smaller is another way altogether.
@@ -67,10 +67,11 @@ fn in_a_smaller_rack(
     mutation: Option<Mutation>,
     promise: &str,
 ) -> Option<(WalkConfig, Complaint, Vec<Move>)> {
-    let dies = match config.failure {
-        Failure::Node(node) | Failure::Fenced(node) | Failure::Switch(Some(node)) => node,
-        Failure::None | Failure::Switch(None) => 0,
+    let dies = |failure: &Failure| match failure {
+        Failure::Node(node) | Failure::Fenced(node) | Failure::Switch(Some(node)) => *node,
+        Failure::Nothing | Failure::Switch(None) => 0,
     };
+    let dies = config.failures.iter().map(dies).max().unwrap_or(0);
     let operations = |nodes| (1..=config.operations).map(move |operations| (nodes, operations));
     let mut sizes: Vec<(u8, u8)> = (2.max(dies + 1)..=config.nodes)
         .flat_map(operations)
@@ -142,7 +143,7 @@ fn replay(rack: &Rack, way: &[Move]) -> Option<(Complaint, Vec<Move>)> {
             return Some((complaint, made));
         }
     }
-    let complaint = match world.done(rack) && world.stage != Stage::Failed {
+    let complaint = match world.done(rack) {
         true => at_end(&world, rack).err(),
         false if world.moves(rack).is_empty() => {
             Some(Complaint::stuck("nothing can happen".into()))

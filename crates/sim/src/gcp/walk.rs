@@ -26,8 +26,8 @@ pub struct WalkConfig {
     pub cohort: u8,
     /// Who serves the lock.
     pub place: Place,
-    /// What dies.
-    pub failure: Failure,
+    /// What dies, in this order.
+    pub failures: &'static [Failure],
 }
 
 /// What a walk found.
@@ -86,11 +86,12 @@ pub(super) fn rack(config: &WalkConfig, mutation: Option<Mutation>) -> (Rack, Ra
                     early: u8::MAX,
                 },
             },
-            failure: config.failure,
+            failures: config.failures,
             sometimes: &[],
             states: 0,
         },
         mutation,
+        loose: true,
     };
     (rack, random)
 }
@@ -130,7 +131,7 @@ struct Walker {
 impl Walker {
     fn run(mut self, limit: u64) -> (Walk, Option<(Complaint, Vec<Move>)>) {
         let broken = loop {
-            if self.world.done(&self.rack) && self.world.stage != super::world::Stage::Failed {
+            if self.world.done(&self.rack) {
                 break at_end(&self.world, &self.rack).err();
             }
             let Some(step) = self.choose() else {
@@ -163,10 +164,13 @@ impl Walker {
         let faulty = self.random.per_mille(self.faults.into());
         let early = self.random.per_mille(20);
         let fails = self.random.per_mille(5);
+        let calm = self.rack.scenario.failures.is_empty();
+        let learns = !calm && self.random.per_mille(100);
         let quiet = self.world.ways.is_empty();
         let kind = |step: &&Move| match step {
             Move::Retry(_) => early || quiet,
-            Move::Fail | Move::Settle => fails,
+            Move::Fail => fails,
+            Move::Enter(_) | Move::EnterSwitch | Move::Settle | Move::Resume(_) => learns,
             other => fault(other) == faulty,
         };
         let mut candidates: Vec<Move> = moves.iter().filter(kind).copied().collect();

@@ -1,13 +1,15 @@
 //! One state of a rack: its roles, its data, its packets, its threads.
 
 use super::canon::{Canon, FIRST_EPOCH};
+use super::epoch::{SwitchSide, Told};
 use super::mutation::Mutation;
 use super::oracle::Oracle;
 use super::packet::{BYTES, Value, WORDS, Ways};
 use super::scenario::{Budget, Place, Scenario};
-use rackmem_proto::gcp::{Access, Blade, BladeConfig, Entry, Lock, LockDirectory, Region, Regions};
-use rackmem_proto::switch::{LockConfig, LockProgram};
-use rackmem_proto::wire::{Dest, Tag};
+use rackmem_proto::gcp::{
+    Access, Blade, BladeConfig, Entry, Lock, LockDirectory, LockPlace, Region, Regions, Report,
+};
+use rackmem_proto::wire::{Copyset, Tag};
 use std::hash::Hash;
 
 /// The lock. Its home is node 0.
@@ -52,6 +54,14 @@ witnesses! {
     Lost,
     /// A node was taken for dead with a thread inside.
     FencedInside,
+    /// An epoch began after one that a member had not gone on in, though others had been served in it.
+    Overtaken,
+    /// An epoch began after one that a node had entered and the home never settled.
+    Skipped,
+    /// The next epoch began while the home waited for the switch to take the lock.
+    CutPlacing,
+    /// A thread was told of a death that another one had been told of in an epoch before.
+    ToldAgain,
 }
 
 /// What acquisitions have cost.
@@ -70,25 +80,14 @@ pub struct Cost {
 }
 
 /// Who serves the lock now.
-#[derive(Clone)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Serves {
     /// Its home.
     Home,
     /// The switch.
-    Switch(Box<LockProgram>),
-    /// The switch, which is dead.
+    Switch,
+    /// Nobody: the switch is dead or has not taken it yet, or the home has yet to settle it.
     Nobody,
-}
-
-/// How far a failure is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Stage {
-    /// Nothing has failed.
-    Before,
-    /// Something is dead, and nobody has noticed.
-    Failed,
-    /// The rack is in its next epoch.
-    Settled,
 }
 
 /// A node.
@@ -102,8 +101,14 @@ pub struct Node {
     pub beside: Value,
     /// It runs.
     pub up: bool,
+    /// The newest view is without it.
+    pub gone: bool,
     /// The others have gone on without it.
     pub fenced: bool,
+    /// The epoch that it is in.
+    pub epoch: u32,
+    /// A defect: what it had when the first epoch ended that it has not gone on after.
+    pub noted: Option<Report>,
 }
 
 /// Where a thread is.
@@ -133,14 +138,21 @@ pub struct Thread {
 /// A state.
 #[derive(Clone)]
 pub struct World {
-    pub(super) epoch: u32,
+    /// The epoch of the newest view.
+    pub(super) view: u32,
+    /// Failures of the scenario so far.
+    pub(super) failed: u8,
     pub(super) nodes: Vec<Node>,
     pub(super) home: LockDirectory,
-    pub(super) serves: Serves,
+    /// The nodes of the epoch that the home has settled last.
+    pub(super) founders: Copyset,
+    /// The switch, while it lives.
+    pub(super) switch: Option<Box<SwitchSide>>,
+    /// What everybody tells for the newest epoch that all have entered.
+    pub(super) told: Option<Told>,
     pub(super) ways: Ways,
     pub(super) threads: Vec<Thread>,
     pub(super) left: Budget,
-    pub(super) stage: Stage,
     pub(super) oracle: Oracle,
     /// Witnesses seen by the last move.
     pub(super) seen: u32,
@@ -156,6 +168,10 @@ pub struct Rack {
     pub scenario: Scenario,
     /// A defect.
     pub mutation: Option<Mutation>,
+    /// Members do what they like while others have not learned of the newest epoch. Otherwise they only learn of it,
+    /// which loses nothing: who has entered it hears nothing of those who have not, and what these hear was sent before, so
+    /// whatever they would do they might have done before the failure.
+    pub loose: bool,
 }
 
 impl Rack {
@@ -166,7 +182,7 @@ impl Rack {
 
     /// Whether nothing can go wrong.
     pub fn faultless(&self) -> bool {
-        self.scenario.budget == Budget::default() && self.scenario.failure == super::Failure::None
+        self.scenario.budget == Budget::default() && self.scenario.failures.is_empty()
     }
 
     /// The first state.
@@ -206,22 +222,25 @@ impl Rack {
                 data: [0; WORDS],
                 beside: [0; WORDS],
                 up: true,
+                gone: false,
                 fenced: false,
+                epoch: FIRST_EPOCH,
+                noted: None,
             }
         };
         let mut home = LockDirectory::new(0, FIRST_EPOCH);
         assert!(home.create(TAG));
-        let serves = match place {
-            Place::Home => Serves::Home,
-            Place::Switch => placed(&mut home, FIRST_EPOCH),
-        };
+        let switch = switch.then(|| Box::new(SwitchSide::new(FIRST_EPOCH)));
         let nodes: Vec<Node> = (0..nodes).map(node).collect();
-        World {
-            epoch: FIRST_EPOCH,
+        let mut world = World {
+            view: FIRST_EPOCH,
+            failed: 0,
+            founders: Copyset((1 << nodes.len()) - 1),
+            switch,
+            told: None,
             oracle: Oracle::new(nodes.len(), nodes[0].blade.lock(TAG).map_or(0, Lock::since)),
             nodes,
             home,
-            serves,
             ways: Ways::default(),
             threads: threads
                 .iter()
@@ -232,11 +251,13 @@ impl Rack {
                 })
                 .collect(),
             left: budget,
-            stage: Stage::Before,
             seen: 0,
             packets: 0,
             calm: self.faultless(),
-        }
+        };
+        // The first request of an epoch would place it; here it begins placed.
+        world.taken_by_switch();
+        world
     }
 
     /// What a thread does next, if it has anything left.
@@ -246,24 +267,6 @@ impl Rack {
     }
 }
 
-/// A switch that serves the lock of this home.
-pub fn placed(home: &mut LockDirectory, epoch: u32) -> Serves {
-    let mut program = LockProgram::new(LockConfig {
-        epoch,
-        ways: 1,
-        sets: 1,
-    });
-    let mut outputs = Default::default();
-    home.place(TAG, &mut outputs);
-    for place in outputs.iter() {
-        assert_eq!(place.to, Dest::Switch);
-        for answer in program.handle(&place.header).iter() {
-            home.handle(&answer.header);
-        }
-    }
-    Serves::Switch(Box::new(program))
-}
-
 impl World {
     /// A node's side of the lock.
     pub fn lock(&self, node: u8) -> &Lock {
@@ -271,11 +274,28 @@ impl World {
         lock.expect("every node knows the lock")
     }
 
-    /// The directory's entry, if anybody serves it.
-    pub fn entry(&self) -> Option<Entry> {
-        match &self.serves {
-            Serves::Home => self.home.entry(TAG).map(|(entry, _)| entry),
-            Serves::Switch(program) => program.entry(TAG),
+    /// Who serves the lock now, to those who are in the same epoch.
+    pub fn serves(&self) -> Serves {
+        let place = self.home.entry(TAG).map(|(_, place)| place);
+        match place {
+            Some(LockPlace::Here | LockPlace::Undecided)
+                if self.home.epoch() == self.nodes[0].epoch =>
+            {
+                Serves::Home
+            }
+            Some(LockPlace::Switch) if self.switch.is_some() => Serves::Switch,
+            _ => Serves::Nobody,
+        }
+    }
+
+    /// The directory's entry, if anybody serves it, and of which epoch.
+    pub fn entry(&self) -> Option<(u32, Entry)> {
+        match self.serves() {
+            Serves::Home => {
+                let entry = self.home.entry(TAG);
+                entry.map(|(entry, _)| (self.home.epoch(), entry))
+            }
+            Serves::Switch => self.switch.as_ref().and_then(|switch| switch.serves()),
             Serves::Nobody => None,
         }
     }
@@ -287,9 +307,7 @@ impl World {
                 || self.nodes[usize::from(thread.node)].fenced
                 || (thread.at == At::Outside && rack.next(self, nth).is_none())
         };
-        self.ways.is_empty()
-            && self.stage != Stage::Failed
-            && self.threads.iter().enumerate().all(ended)
+        self.ways.is_empty() && self.settled() && self.threads.iter().enumerate().all(ended)
     }
 
     /// What it has cost so far.
@@ -315,12 +333,15 @@ impl World {
     /// 128 bits that stand for the state. Counters are no part of it, but whether each acquisition had its one request.
     pub fn fingerprint(&self) -> u128 {
         let mut canon = Canon::default();
-        self.entry().hash(&mut canon);
-        matches!(self.serves, Serves::Home).hash(&mut canon);
+        (self.home.entry(TAG), self.home.epoch()).hash(&mut canon);
+        self.switch.hash(&mut canon);
+        (self.view, self.failed, self.founders).hash(&mut canon);
+        self.told.hash(&mut canon);
         let mut open = 0u64;
         for node in &self.nodes {
             node.blade.lock(TAG).hash(&mut canon);
-            (node.data, node.beside, node.up, node.fenced).hash(&mut canon);
+            (node.data, node.beside, node.up, node.gone).hash(&mut canon);
+            (node.fenced, node.epoch, node.noted).hash(&mut canon);
             let counters = node.blade.counters();
             open = open
                 .wrapping_add(counters.requests)
@@ -331,7 +352,7 @@ impl World {
         }
         self.ways.hash(&mut canon);
         self.threads.hash(&mut canon);
-        (self.left, self.stage).hash(&mut canon);
+        self.left.hash(&mut canon);
         self.oracle.hash(&mut canon);
         canon.print()
     }
