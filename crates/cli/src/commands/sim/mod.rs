@@ -54,7 +54,8 @@ pub struct SimArgs {
     world: WorldArgs,
 }
 
-fn seeds(text: &str) -> std::result::Result<(u64, u64), String> {
+/// Seeds on a command line.
+pub fn seeds(text: &str) -> std::result::Result<(u64, u64), String> {
     let (from, to) = text.split_once("..").ok_or("write it as 0..200")?;
     let number = |text: &str| text.parse::<u64>().map_err(|error| error.to_string());
     match (number(from)?, number(to)?) {

@@ -327,6 +327,12 @@ impl Cluster {
     /// Starts nodes again that have ended by themselves: on a busy machine one may have lost its lease.
     pub fn revive(&mut self, stop: &Stop) -> Result<()> {
         let up = self.plan.sign();
+        if self.first_has_ended() {
+            return Err(Failure::new(
+                "node 0 was declared dead, and its memory is lost",
+                "a busy machine needs a longer --lease-ms",
+            ));
+        }
         for process in self.nodes.iter_mut().flatten() {
             if matches!(process.child.try_wait(), Ok(Some(_))) {
                 if process.tries == 0 {
@@ -337,6 +343,12 @@ impl Cluster {
             }
         }
         Ok(())
+    }
+
+    /// Whether the first node has ended by itself: what all share was in its memory.
+    pub fn first_has_ended(&mut self) -> bool {
+        let first = self.nodes.first_mut().and_then(Option::as_mut);
+        first.is_some_and(|process| !matches!(process.child.try_wait(), Ok(None)))
     }
 
     /// Where clients connect, by node.

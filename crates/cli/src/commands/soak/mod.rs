@@ -7,6 +7,7 @@ mod etcd;
 mod judge;
 mod load;
 pub mod locks;
+mod starve;
 
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
@@ -18,6 +19,7 @@ use cluster::{Cluster, Plan};
 use eras::{Eras, Kill, Totals};
 use rackmem::Fabric;
 use serde_json::json;
+use starve::Starved;
 use std::time::{Duration, Instant};
 
 pub const EXAMPLES: &str = "\
@@ -28,13 +30,20 @@ Examples:
   rackmem soak --membership etcd --kills 10          members agree through an etcd of its own
   rackmem soak --fabric shm --kills 10               processes that share memory
   rackmem soak --locks --seconds 600                 threads of all nodes hold locks, and tell of it
+  rackmem soak --locks --starve                      the same while other processes keep every core busy
+  rackmem soak --starve --seconds 20 --seeds 0..25   25 racks, one after the other, and a line that sums up
   rackmem --json soak --kills 4                      a line a kill, then one with the totals
 
-Node 0 is never killed: its memory has the table of regions, which dies with it. The exit code is 1 when
+Node 0 is never killed: its memory has the table of regions, which dies with it. If it is declared dead all the
+same, because its lease is too short for this machine, a run with --locks ends there and is judged. The exit code is 1 when
 clients were told something that one memory, which may lose what a dead node had, could not have told them.";
 
 /// Clients of a node, at most: a thread each.
 const MOST_CLIENTS: i64 = 64;
+/// How long a member may be silent.
+const LEASE_MS: u64 = 1000;
+/// The same where its control plane hardly runs.
+const STARVED_LEASE_MS: u64 = 3000;
 
 /// Where members agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -75,6 +84,15 @@ pub struct SoakArgs {
     /// Decides who is killed when, and what clients do
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Run a rack for each of these seeds, FROM..TO, and go on after one that failed
+    #[arg(long, value_name = "FROM..TO", conflicts_with = "seed", value_parser = super::sim::seeds)]
+    seeds: Option<(u64, u64)>,
+    /// Start N busy processes a core, 1 unless told, and run the members' control planes at nice 19
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1", value_parser = clap::value_parser!(u64).range(1..=8))]
+    starve: Option<u64>,
+    /// Be one of these processes
+    #[arg(long, hide = true)]
+    keep_busy: bool,
     /// Nodes
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(2..=32))]
     nodes: u64,
@@ -93,9 +111,9 @@ pub struct SoakArgs {
     /// Keys that they share; of more than 32 all have a value from the start
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=150_000))]
     keys: u64,
-    /// Milliseconds after which a silent member is declared dead
-    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(50..=600_000))]
-    lease_ms: u64,
+    /// Milliseconds after which a silent member is declared dead; 1000 unless told, 3000 with --starve
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(50..=600_000))]
+    lease_ms: Option<u64>,
     /// Where members agree
     #[arg(long, value_enum, default_value = "dir")]
     membership: Membership,
@@ -109,31 +127,78 @@ pub struct SoakArgs {
 
 /// Runs it.
 pub fn run(args: &SoakArgs, json: bool) -> Result<Ended> {
+    if args.keep_busy {
+        starve::keep_busy();
+        return Ok(Ended::Interrupted);
+    }
     let stop = Stop::on_signals()?;
+    let _starved = args.starve.map(Starved::begin).transpose()?;
+    let Some((from, to)) = args.seeds else {
+        return run_one(args, args.seed, &stop, json);
+    };
+    let (mut runs, mut failed) = (0u64, Vec::new());
+    for seed in from..to {
+        match run_one(args, seed, &stop, json) {
+            Ok(Ended::Interrupted) => break,
+            Ok(_) => {}
+            Err(failure) => {
+                // What is the matter with one says nothing about the others.
+                eprintln!("seed {seed}: {failure}");
+                failed.push(seed);
+            }
+        }
+        runs += 1;
+    }
+    tell_runs(runs, to - from, &failed, json);
+    if !failed.is_empty() {
+        return Err(Failure::new(
+            format!("{} of {runs} runs failed: seeds {failed:?}", failed.len()),
+            "run one of them alone with --seed; what it says is above",
+        ));
+    }
+    Ok(if stop.requested() {
+        Ended::Interrupted
+    } else {
+        Ended::Done
+    })
+}
+
+fn tell_runs(runs: u64, wanted: u64, failed: &[u64], json: bool) {
+    if json {
+        return out::line(json!({"runs": runs, "wanted": wanted, "failed": failed}));
+    }
+    let count = failed.len();
+    out::line(format!("soaks: {runs} of {wanted} runs, {count} failed"));
+}
+
+/// Runs one rack.
+fn run_one(args: &SoakArgs, seed: u64, stop: &Stop, json: bool) -> Result<Ended> {
     let began = Instant::now();
+    let lease_ms = args.lease_ms.unwrap_or(match args.starve {
+        None => LEASE_MS,
+        Some(_) => STARVED_LEASE_MS,
+    });
     let (teller, told) = std::sync::mpsc::sync_channel(locks::UNREAD);
     let plan = Plan {
         nodes: args.nodes as usize,
         switch: !args.no_switch,
         fabric: args.fabric.name(),
         etcd: args.membership == Membership::Etcd,
-        lease_ms: args.lease_ms,
+        lease_ms,
         keys: args.keys as usize,
         loss: args.loss,
         delay: args.delay,
         locks: args.locks.then_some(teller),
     };
     let switch = plan.switch;
-    let Some(cluster) = Cluster::start(plan, &stop)? else {
+    let Some(cluster) = Cluster::start(plan, stop)? else {
         return Ok(Ended::Interrupted);
     };
     if !json {
         out::line(format!(
-            "soak: {} nodes{}, lease {} ms, seed {}; Ctrl-C ends it",
+            "soak: {} nodes{}, lease {lease_ms} ms, seed {seed}; Ctrl-C ends it",
             args.nodes,
             if switch { " and a switch" } else { "" },
-            args.lease_ms,
-            args.seed
         ));
     }
     let enough = args.kills.unwrap_or(u64::MAX);
@@ -141,9 +206,9 @@ pub fn run(args: &SoakArgs, json: bool) -> Result<Ended> {
         let limits = locks::Limits {
             seconds: args.seconds,
             kills: enough,
-            seed: args.seed,
+            seed,
         };
-        let done = locks::run(cluster, told, switch, &limits, &stop, json)?;
+        let done = locks::run(cluster, told, switch, &limits, stop, json)?;
         return Ok(if done {
             Ended::Done
         } else {
@@ -155,19 +220,19 @@ pub fn run(args: &SoakArgs, json: bool) -> Result<Ended> {
         switch,
         args.keys as usize,
         args.clients.into(),
-        args.seed,
+        seed,
     )?;
     while !stop.requested()
         && began.elapsed() < Duration::from_secs(args.seconds)
         && eras.totals().kills < enough
     {
-        if let Some(kill) = eras.run(&stop)? {
+        if let Some(kill) = eras.run(stop)? {
             tell_kill(eras.totals().kills, &kill, json);
         }
     }
     let totals = eras.totals().clone();
     drop(eras);
-    tell(&totals, began.elapsed(), args.seed, json);
+    tell(&totals, began.elapsed(), seed, json);
     if let Some(violation) = totals.violations.first() {
         // All of them have been told, with their tables.
         let first = violation.lines().next().unwrap_or_default();

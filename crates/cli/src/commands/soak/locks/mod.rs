@@ -93,6 +93,54 @@ impl Soak {
         }
         Ok(Some(began.elapsed()))
     }
+
+    /// Kills members and starts them again, to the end of the run. How many times, and what went wrong.
+    fn kill_some(
+        &mut self,
+        switch: bool,
+        limits: &Limits,
+        stop: &Stop,
+        json: bool,
+    ) -> (u64, Result<()>) {
+        let nodes = self.cluster.addrs().len();
+        let mut random = fastrand::Rng::with_seed(limits.seed);
+        let (began, mut kills) = (Instant::now(), 0);
+        while !stop.requested()
+            && began.elapsed() < Duration::from_secs(limits.seconds)
+            && kills < limits.kills
+        {
+            let (with_switch, victims) = victims(&mut random, switch, nodes);
+            let mut pause = |from, to| Duration::from_millis(random.u64(from..to));
+            let pauses = (pause(300, 900), pause(0, 2500));
+            match self.kill_once(with_switch, &victims, pauses, stop) {
+                Ok(None) => break,
+                Ok(Some(served)) => {
+                    kills += 1;
+                    tell_kill(kills, with_switch, &victims, served, json);
+                }
+                Err(failure) => return (kills, Err(failure)),
+            }
+        }
+        (kills, Ok(()))
+    }
+
+    /// One kill: how long it took until everybody was served again. `None` when told to stop.
+    fn kill_once(
+        &mut self,
+        switch: bool,
+        victims: &[usize],
+        (before, dead): (Duration, Duration),
+        stop: &Stop,
+    ) -> Result<Option<Duration>> {
+        if !self.sleep(before, stop) {
+            return Ok(None);
+        }
+        self.cluster.kill(switch, victims);
+        if !self.sleep(dead, stop) || !self.cluster.restart(switch, victims, stop)? {
+            return Ok(None);
+        }
+        self.all_served(self.cluster.addrs().len(), stop)
+    }
 }
 
 /// Runs it. `false`: told to stop.
@@ -111,27 +159,11 @@ pub fn run(
         lines: Vec::new(),
         entries: HashMap::new(),
     };
-    let mut random = fastrand::Rng::with_seed(limits.seed);
-    let (began, mut kills) = (Instant::now(), 0);
-    while !stop.requested()
-        && began.elapsed() < Duration::from_secs(limits.seconds)
-        && kills < limits.kills
-    {
-        let (with_switch, victims) = victims(&mut random, switch, nodes);
-        let mut pause = |from, to| Duration::from_millis(random.u64(from..to));
-        let (before, dead) = (pause(300, 900), pause(0, 2500));
-        if !soak.sleep(before, stop) {
-            break;
-        }
-        soak.cluster.kill(with_switch, &victims);
-        if !soak.sleep(dead, stop) || !soak.cluster.restart(with_switch, &victims, stop)? {
-            break;
-        }
-        let Some(served) = soak.all_served(nodes, stop)? else {
-            break;
-        };
-        kills += 1;
-        tell_kill(kills, with_switch, &victims, served, json);
+    let began = Instant::now();
+    let (kills, ended) = soak.kill_some(switch, limits, stop, json);
+    let cut_short = soak.cluster.first_has_ended();
+    if !cut_short {
+        ended?;
     }
     soak.cluster.kill(switch, &(0..nodes).collect::<Vec<_>>());
     // Everything is told: the pipes are at their ends.
@@ -139,7 +171,13 @@ pub fn run(
         soak.lines.push(line);
     }
     let verdict = judge(soak.lines);
-    tell(&verdict, kills, began.elapsed(), limits.seed, json);
+    tell(
+        &verdict,
+        kills,
+        cut_short,
+        (began.elapsed(), limits.seed),
+        json,
+    );
     if let Some(violation) = verdict.violations.first() {
         return Err(Failure::new(
             format!("what threads told of locks cannot be: {violation}"),
@@ -162,7 +200,8 @@ fn tell_kill(number: u64, switch: bool, nodes: &[usize], served: Duration, json:
     ));
 }
 
-fn tell(verdict: &Verdict, kills: u64, time: Duration, seed: u64, json: bool) {
+fn tell(verdict: &Verdict, kills: u64, cut_short: bool, run: (Duration, u64), json: bool) {
+    let (time, seed) = run;
     let Verdict {
         entries,
         told,
@@ -173,13 +212,17 @@ fn tell(verdict: &Verdict, kills: u64, time: Duration, seed: u64, json: bool) {
     if json {
         return out::line(json!({
             "seed": seed, "seconds": seconds, "kills": kills, "entries": entries, "told_of_deaths": told,
-            "hand_overs": hand_overs, "violations": violations,
+            "hand_overs": hand_overs, "cut_short": cut_short, "violations": violations,
         }));
     }
     out::line(format!(
         "soak of locks: {seconds:.0} s, {kills} kills, {entries} entries, {hand_overs} from one node to another, {told} told of a \
-         death, {} violations",
-        violations.len()
+         death, {} violations{}",
+        violations.len(),
+        match cut_short {
+            true => "; cut short, for node 0 was declared dead: a longer --lease-ms helps",
+            false => "",
+        }
     ));
     violations.iter().for_each(out::line);
 }
