@@ -119,6 +119,12 @@ impl Default for Settings {
 
 /// The least a network must carry: a granule of the largest block and all headers.
 const MIN_MTU: usize = 1280;
+/// The most that a datagram carries.
+const MAX_MTU: usize = 65_535;
+/// Entries of a switch, at most: several times what the largest ASIC has room for.
+const MAX_SWITCH_ENTRIES: usize = 1 << 24;
+/// An hour, in milliseconds: who waits longer is not patient but stuck.
+const MAX_PATIENCE_MS: u64 = 3_600_000;
 
 impl Settings {
     pub fn check(&self, nodes: usize) -> Result<()> {
@@ -159,8 +165,17 @@ impl Settings {
                     .into(),
             );
         }
-        if self.mtu.is_some_and(|mtu| mtu < MIN_MTU) {
-            return no(format!("mtu is at least {MIN_MTU} bytes"));
+        if self
+            .mtu
+            .is_some_and(|mtu| !(MIN_MTU..=MAX_MTU).contains(&mtu))
+        {
+            return no(format!("mtu is from {MIN_MTU} to {MAX_MTU} bytes"));
+        }
+        if self.switch_entries > MAX_SWITCH_ENTRIES {
+            return no(format!(
+                "switch_entries is at most {MAX_SWITCH_ENTRIES}, not {}",
+                self.switch_entries
+            ));
         }
         if let Some(Err(bad)) = self.extras.faults.map(|faults| faults.check()) {
             return no(format!("faults: {bad}"));
@@ -305,6 +320,13 @@ impl Config {
             (file.nodes.len(), file.switch.is_some()),
         )
         .map_err(Error::Config)?;
+        if let Some(ms) = file
+            .patience_ms
+            .filter(|ms| !(1..=MAX_PATIENCE_MS).contains(ms))
+        {
+            let why = format!("patience_ms is from 1 to {MAX_PATIENCE_MS}, not {ms}");
+            return Err(Error::Config(why));
+        }
         let default = Settings::default();
         let no_switch = if file.switch.is_some() {
             Mode::Switch
@@ -384,6 +406,11 @@ impl Config {
         if let Some(pair) = all.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::Config(format!("address {} is used twice", pair[0])));
         }
+        if let Some(addr) = all.iter().find(|addr| addr.port() == 0) {
+            return Err(Error::Config(format!(
+                "address {addr} has no port at which others find it"
+            )));
+        }
         Ok(())
     }
 }
@@ -404,6 +431,19 @@ mod tests {
         assert!(why("nodes = ['127.0.0.1:1']\nmode = 'switch'").contains("switch"));
         assert!(why("nodes = ['127.0.0.1:1']\nmemory = 5").contains("chunk"));
         assert!(why("nodes = ['127.0.0.1:1']\n[faults]\nloss = 2").contains("loss is a share"));
+        assert!(why("nodes = ['127.0.0.1:0']").contains("no port"));
+        let numbers = [
+            ("patience_ms", "0"),
+            ("patience_ms", "18446744073709551615"),
+            ("switch_entries", "1000000000000"),
+            ("switch_entries", "9223372036854775807"),
+            ("mtu", "100"),
+            ("mtu", "100000000"),
+        ];
+        for (name, number) in numbers {
+            let text = why(&format!("nodes = ['127.0.0.1:1']\n{name} = {number}"));
+            assert!(text.contains(name), "{number}: {text}");
+        }
         assert!(why("nodes = ['127.0.0.1:1']\n[faults]\nlos = 0.1").contains("los"));
         assert!(
             Config::load(Path::new("/nonexistent/rack.toml"))

@@ -24,6 +24,15 @@ fn the_demo_tells_a_true_story() {
     }
 }
 
+#[test]
+fn the_largest_rack_is_judged_too() {
+    let output = run(&["demo", "--json", "--nodes", "32", "--seconds", "1"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let told: Value = serde_json::from_str(&stdout(&output)).expect("one object");
+    assert_eq!(told["history"]["linearizable"], true);
+    assert!(told["history"]["overlapping"].as_u64() > Some(0), "{told}");
+}
+
 fn check(told: &Value) {
     let packages = told["graph"]["packages"].as_u64().expect("a number");
     assert!(packages > 1000, "{told}");

@@ -124,7 +124,8 @@ fn an_open_address_needs_a_password() {
 
 #[test]
 fn bad_usage_ends_with_2() {
-    let cases: [&[&str]; 16] = [
+    let cases: [&[&str]; 17] = [
+        &["bench", "hit", "--duration", "0"],
         // A soak that kills nobody, or of no length, would find no fault.
         &["soak", "--kills", "0"],
         &["soak", "--seconds", "0"],

@@ -12,7 +12,7 @@ pub struct HitArgs {
     #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = size::parse)]
     block_size: u64,
     /// Milliseconds of one run
-    #[arg(long, value_name = "MS", default_value_t = 300)]
+    #[arg(long, value_name = "MS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     duration: u64,
     /// Runs of which the median counts
     #[arg(long, value_name = "N", default_value_t = 3)]

@@ -29,7 +29,7 @@ pub struct KvArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     keys: u64,
     /// Milliseconds of one case
-    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     duration: u64,
     /// Measure two cases more, and record what their clients do and are told, for `rackmem history check`
     #[arg(long, value_name = "FILE")]

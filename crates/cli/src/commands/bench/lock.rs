@@ -70,7 +70,7 @@ pub struct LockArgs {
     #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
     reads: Vec<u8>,
     /// Milliseconds of one case of contention
-    #[arg(long, value_name = "MS", default_value_t = 100)]
+    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     duration: u64,
     /// Microseconds between two acquisitions of a thread that contends, in which it gives its processor to others
     #[arg(long, value_name = "US", default_value_t = 20)]

@@ -20,7 +20,7 @@ pub struct LossArgs {
     #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
     reads: u8,
     /// Milliseconds of one run
-    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     duration: u64,
     /// Runs of which the median counts
     #[arg(long, value_name = "N", default_value_t = 3)]

@@ -46,7 +46,7 @@ pub struct MicroArgs {
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = percent())]
     locality: u8,
     /// Milliseconds of one case, after half as many to warm up: 500 unless told, with --hosts 5000
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     duration: Option<u64>,
     /// Record what clients do and are told, for `rackmem history check`
     #[arg(long, value_name = "FILE")]
