@@ -113,6 +113,8 @@ impl Allocator {
     /// An object that is ready, or else the first of some that the home gives.
     fn take(&self, access: &Access, number: u16, class: u64) -> Result<u64> {
         let home = &self.homes[usize::from(number)];
+        // A home that has come just now may not be known here yet; what is asked is asked of an incarnation.
+        access.alive(Tag(u64::from(number) << 48))?;
         let now = access.standing.incarnation(number);
         if let Some(object) = locked(&home.magazine).of(now).take(class) {
             return Ok(object);
