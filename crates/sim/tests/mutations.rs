@@ -138,13 +138,6 @@ const CAUGHT: [Case; Mutation::ALL.len()] = [
         "no dirty data is lost in silence",
     ),
     Case(
-        Mutation::TellUnconfirmed,
-        Rack::HomeOnly,
-        Faults::NONE,
-        Failures::PARTITION,
-        "no dirty data is lost in silence",
-    ),
-    Case(
         Mutation::OverwriteCopyset,
         Rack::LARGE_SWITCH,
         Faults::NONE,

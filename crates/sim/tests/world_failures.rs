@@ -127,26 +127,6 @@ fn promises_are_kept_when_things_break_on_a_bad_network() {
     assert!(seen.iter().all(|&sum| sum > 0), "{seen:?}");
 }
 
-/// A process that was stopped for longer than its lease: its threads go on, and use its cache, before the one that would have told
-/// them to stop. They look at the clock before they tell anybody.
-#[test]
-fn what_is_done_after_a_lease_is_told_to_nobody_where_keepers_are_late() {
-    let (mut fenced, mut unconfirmed) = (0, 0);
-    for (name, rack) in RACKS {
-        for seed in seeds() {
-            let config = Config {
-                late_keepers: true,
-                ..shape(seed, rack, Faults::NONE, Failures::PARTITION)
-            };
-            let report = World::run(seed, &config);
-            let report = report.unwrap_or_else(|violation| panic!("{name}, {seed}: {violation}"));
-            fenced += report.broken.fenced;
-            unconfirmed += report.work.unconfirmed;
-        }
-    }
-    assert!(fenced > 0 && unconfirmed > 0, "{fenced} {unconfirmed}");
-}
-
 #[test]
 fn a_seed_is_the_same_run_every_time_whatever_breaks() {
     let config = shape(5, Rack::LARGE_SWITCH, Faults::ALL, Failures::ALL);

@@ -82,9 +82,6 @@ pub struct Config {
     pub failures: Failures,
     /// Whether to record what every thread was told, and check that it is linearizable.
     pub history: bool,
-    /// Whether the threads of a node that was stopped for longer than its lease go on before the one that keeps its lease: they
-    /// do what they want, and look at the clock before they tell anybody.
-    pub late_keepers: bool,
     /// A defect to put into a role, to see that it is noticed.
     pub mutation: Option<Mutation>,
 }
@@ -134,7 +131,6 @@ impl Default for Config {
             faults: Faults::NONE,
             failures: Failures::NONE,
             history: false,
-            late_keepers: false,
             mutation: None,
         }
     }

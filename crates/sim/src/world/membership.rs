@@ -17,8 +17,6 @@ use rackmem_proto::wire::{Copyset, NodeId};
 const LEASE: u64 = 150_000;
 /// How much longer it takes until it is excluded, at most.
 const NOTICE: u64 = 150_000;
-/// How much later than a node's threads its keeper runs: the rack has gone on without the node by then.
-const LATE: u64 = 2 * NOTICE;
 /// How long it takes until a member knows of a view, mostly.
 const NEWS: u64 = 60_000;
 /// And sometimes.
@@ -31,8 +29,6 @@ pub enum Change {
     Break(Planned),
     /// These nodes' leases are over, if they are still cut off.
     Fence(Copyset, Planned),
-    /// The keepers of these nodes run at last, which have been fenced.
-    Keep(Copyset),
     /// Whoever is dead is excluded.
     Exclude(Planned),
     /// This node starts again.
@@ -97,7 +93,6 @@ impl World {
         match change {
             Change::Break(planned) => self.break_down(planned),
             Change::Fence(nodes, planned) => self.fence(nodes, planned),
-            Change::Keep(nodes) => self.keep(nodes),
             Change::Exclude(planned) => self.exclude(planned),
             Change::AdmitNode(node) => self.admit(node),
             Change::AdmitSwitch => self.admit_switch(),
@@ -214,30 +209,14 @@ impl World {
             .tell(|| format!("the leases of nodes {:b} are over", fenced.0));
         for node in fenced.iter() {
             self.broken.fenced += 1;
-            if self.config.mutation == Some(super::Mutation::ServeFenced) || self.late_keepers() {
+            if self.config.mutation == Some(super::Mutation::ServeFenced) {
                 self.nodes[usize::from(node)].standing = Standing::Fenced;
             } else {
                 self.stop(node, Standing::Fenced);
             }
         }
-        if self.late_keepers() {
-            self.change_after(LATE, Change::Keep(fenced));
-        }
         if !fenced.is_empty() {
             self.notice(planned);
-        }
-    }
-
-    /// Whether the threads of a node that was stopped for longer than its lease go on before its keeper does.
-    fn late_keepers(&self) -> bool {
-        self.config.late_keepers || self.config.mutation == Some(super::Mutation::TellUnconfirmed)
-    }
-
-    fn keep(&mut self, nodes: Copyset) {
-        for node in nodes.iter() {
-            if self.nodes[usize::from(node)].standing == Standing::Fenced {
-                self.stop(node, Standing::Fenced);
-            }
         }
     }
 
@@ -307,9 +286,6 @@ impl World {
         let Some(view) = self.view.admit(node) else {
             return;
         };
-        if self.late_keepers() {
-            self.keep(Copyset::of(node));
-        }
         let at = usize::from(node);
         let incarnation = view.incarnations[at];
         self.oracle

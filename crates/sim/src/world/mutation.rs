@@ -48,8 +48,6 @@ pub enum Mutation {
     SkipRestore,
     /// A node whose lease is over goes on.
     ServeFenced,
-    /// A node whose keeper runs later than its threads tells what they do after its lease without a look at the clock.
-    TellUnconfirmed,
     /// A reader's unlock puts its copyset in place of the entry's, and another reader is forgotten (hard place FlowCC 4).
     OverwriteCopyset,
     /// A requester takes the refusal of an earlier event for one of the current one (hard place FlowCC 1).
@@ -125,7 +123,7 @@ impl Mutation {
     ];
 
     /// All that worlds play.
-    pub const ALL: [Mutation; 32] = [
+    pub const ALL: [Mutation; 31] = [
         Mutation::AcceptStaleData,
         Mutation::ForgetReader,
         Mutation::SkipWriteBack,
@@ -144,7 +142,6 @@ impl Mutation {
         Mutation::KeepDeadCopies,
         Mutation::SkipRestore,
         Mutation::ServeFenced,
-        Mutation::TellUnconfirmed,
         Mutation::OverwriteCopyset,
         Mutation::AcceptLateRefusal,
         Mutation::UnlockAnyOwner,

@@ -4,7 +4,6 @@ use super::{Around, Complaint, Purpose, Running, Stage, State, Thread};
 use crate::world::block;
 use crate::world::cache::Plan;
 use crate::world::mutation::Mutation;
-use crate::world::node::Standing;
 use crate::world::operation::{Action, Operation};
 use rackmem_proto::flowcc::{Call, Event, LocalStatus};
 use rackmem_proto::wire::{Kind, Tag};
@@ -192,12 +191,6 @@ impl Thread {
         }
     }
 
-    /// Whether it tells what it has done without a look at the clock.
-    fn tells_all(&self) -> bool {
-        let told = [Mutation::ServeFenced, Mutation::TellUnconfirmed];
-        self.config.mutation.is_some_and(|it| told.contains(&it))
-    }
-
     /// The operation itself, on words that this node may use at this instant.
     pub(super) fn perform(
         &mut self,
@@ -207,17 +200,7 @@ impl Thread {
         slot: usize,
         around: &mut Around<'_>,
     ) {
-        let over = around.node.standing == Standing::Fenced;
         let words = &mut around.node.cache.slot(slot).words;
-        if over && !self.tells_all() {
-            // By the clock, this process may have been declared dead: it has done it, and tells nobody.
-            if action != Action::Read {
-                words[block::word_of(counter)] += 1;
-            }
-            self.work.unconfirmed += 1;
-            self.ticket = None;
-            return;
-        }
         if action != Action::Write && !around.oracle.agrees(tag, words) {
             let saw = block::counters(words);
             let expected = around.oracle.expected(tag);

@@ -31,8 +31,6 @@ pub struct Work {
     pub unknown: u64,
     /// Operations that died with their node.
     pub cut_off: u64,
-    /// Those that were done when nobody could say whether the node was a member, and that nobody was told of.
-    pub unconfirmed: u64,
 }
 
 impl Work {
@@ -52,6 +50,5 @@ impl Work {
         self.gone += other.gone;
         self.unknown += other.unknown;
         self.cut_off += other.cut_off;
-        self.unconfirmed += other.unconfirmed;
     }
 }
