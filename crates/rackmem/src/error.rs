@@ -23,6 +23,14 @@ pub enum Error {
         /// The node.
         node: NodeId,
     },
+    /// What had this name has died with the node that gave its memory. It can be had anew:
+    /// [`Mutex::renewed`](crate::locked::Mutex::renewed) and its like, [`Node::renewed_region`](crate::Node::renewed_region).
+    NameLost {
+        /// The name.
+        name: String,
+        /// The node.
+        node: NodeId,
+    },
     /// The block's last content died with a node; [`Node::accept_loss`](crate::Node::accept_loss) goes on with what its
     /// home had before.
     Lost {
@@ -161,6 +169,10 @@ impl std::fmt::Display for Error {
             Error::NodeLost { node } => write!(
                 f,
                 "node {node} is no member of the rack any more, and its memory is lost"
+            ),
+            Error::NameLost { name, node } => write!(
+                f,
+                "what was named `{name}` died with node {node}, its home: `renewed` makes it anew"
             ),
             Error::Lost { addr } => write!(
                 f,

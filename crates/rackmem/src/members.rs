@@ -26,6 +26,12 @@ impl Node {
         self.inner.access.standing.incarnation(node)
     }
 
+    /// Where the memory of this node begins, as this process gives it.
+    pub(crate) fn first_address(&self) -> u64 {
+        let before = u64::from(self.incarnation_of(self.inner.id).saturating_sub(1));
+        (u64::from(self.inner.id) << 48) + before * self.inner.access.span
+    }
+
     /// What rebuilds have come to. Waits for no operation of another thread, unlike [`Node::metrics`].
     pub fn rebuilds(&self) -> RebuildMetrics {
         self.inner.access.agents.rebuilding.metrics()

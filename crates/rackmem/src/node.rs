@@ -6,6 +6,7 @@ use crate::inner::NodeInner;
 use crate::lock::BlockLock;
 use crate::locked::{self, LockMetrics, LockStatus};
 use crate::metrics::{MemoryMetrics, NodeMetrics, ShadowMetrics};
+use crate::region::Absent;
 use crate::shared::{Shared, Value};
 use crate::view::{View, ViewMut};
 use rackmem_fabric::PacketCounts;
@@ -316,9 +317,25 @@ impl Node {
 
     /// The named region of `len` bytes and this type, created (zeroed) if nobody has yet: its address, and
     /// whether this call created it. All nodes see the same table.
+    ///
+    /// # Errors
+    /// [`Error::NameLost`] when it has died with its home: [`Node::renewed_region`] makes it anew. [`Error::RegionMismatch`],
+    /// [`Error::RegionTable`], [`Error::OutOfMemory`]; [`Error::NodeLost`] when node 0, which has the table, is gone.
     pub fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<(u64, bool)> {
         self.cached("named regions")?;
-        crate::region::open_or_create(self, self.inner.id, name, len, type_hash)
+        let (home, what) = (self.inner.id, (len, type_hash));
+        crate::region::open_or_create(self, home, name, what, Absent::Report)
+    }
+
+    /// Like [`Node::region`]; a region that has died with its home is made anew, with its memory at this node. Of several nodes
+    /// that ask at once one makes it, and is told so.
+    ///
+    /// # Errors
+    /// Those of [`Node::region`], but [`Error::NameLost`].
+    pub fn renewed_region(&self, name: &str, len: usize, type_hash: u64) -> Result<(u64, bool)> {
+        self.cached("named regions")?;
+        let (home, what) = (self.inner.id, (len, type_hash));
+        crate::region::open_or_create(self, home, name, what, Absent::Renew)
     }
 
     /// Like [`Node::region`], with a new region's memory at node `home` and not at this one: what is at node 0, as the
@@ -331,7 +348,7 @@ impl Node {
         type_hash: u64,
     ) -> Result<(u64, bool)> {
         self.cached("named regions")?;
-        crate::region::open_or_create(self, home, name, len, type_hash)
+        crate::region::open_or_create(self, home, name, (len, type_hash), Absent::Report)
     }
 
     /// A named region that exists already: its address and length.

@@ -7,11 +7,16 @@
 //! Rows share blocks, and whoever looks for a free row may end up with the only copy of one. So a row that is ready is
 //! written home before anybody is told of it, and a block that has died with a node goes on with what its home has. Claims
 //! may be gone then, and whoever comes first with a row that is ready is right.
+//!
+//! A row names memory of one incarnation of its home, and dies with that: it may be claimed anew by who says so ([`Absent::Renew`]). A
+//! claim names an address of the claimant's incarnation, and dies with it likewise.
 
 use crate::backoff::Backoff;
 use crate::error::{Error, Result};
 use crate::node::Node;
 use crate::view::{View, ViewMut};
+use rackmem_proto::wire::Tag;
+use std::cmp::Ordering;
 
 /// Bytes of a name at most.
 const MAX_NAME: usize = 88;
@@ -25,6 +30,15 @@ pub(crate) const TABLE: u64 = (ROWS * ROW) as u64;
 const PROBES: usize = 64;
 /// Attempts at something in the table between which a loss was accepted.
 const ATTEMPTS: usize = 8;
+
+/// What to do about a region that has died with its home.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Absent {
+    /// Nothing: [`Error::NameLost`].
+    Report,
+    /// Make it anew.
+    Renew,
+}
 
 /// A row's state word.
 const EMPTY: u64 = 0;
@@ -42,8 +56,15 @@ const NAME: usize = 40;
 enum Row {
     Empty,
     Other,
-    Claimed,
-    Ready { addr: u64, len: u64, type_hash: u64 },
+    /// By a process that has memory here.
+    Claimed {
+        by: u64,
+    },
+    Ready {
+        addr: u64,
+        len: u64,
+        type_hash: u64,
+    },
 }
 
 fn look(view: &View<'_>, name: &str) -> Row {
@@ -54,7 +75,7 @@ fn look(view: &View<'_>, name: &str) -> Row {
         return Row::Other;
     }
     match view.u64(STATE) {
-        CLAIMED => Row::Claimed,
+        CLAIMED => Row::Claimed { by: view.u64(ADDR) },
         _ => Row::Ready {
             addr: view.u64(ADDR),
             len: view.u64(LEN),
@@ -63,8 +84,9 @@ fn look(view: &View<'_>, name: &str) -> Row {
     }
 }
 
-fn claim(view: &mut ViewMut<'_>, name: &str, len: usize, type_hash: u64) {
+fn claim(view: &mut ViewMut<'_>, by: u64, name: &str, len: usize, type_hash: u64) {
     view.set_u64(STATE, CLAIMED);
+    view.set_u64(ADDR, by);
     view.set_u64(LEN, len as u64);
     view.set_u64(TYPE, type_hash);
     view.set_u64(NAME_LEN, name.len() as u64);
@@ -89,30 +111,44 @@ fn check(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// See [`Node::region`].
+/// Whether the memory that an address is in has died with its node. A process that has not heard of that memory's incarnation
+/// takes it for alive.
+fn is_gone(node: &Node, addr: u64) -> bool {
+    let home = Tag(addr).home();
+    match node.incarnation_of(home).cmp(&node.incarnation_at(addr)) {
+        Ordering::Less => false,
+        Ordering::Equal => !node.is_member(home),
+        Ordering::Greater => true,
+    }
+}
+
+/// See [`Node::region`] and [`Node::renewed_region`].
 pub(crate) fn open_or_create(
     node: &Node,
     home: u16,
     name: &str,
-    len: usize,
-    type_hash: u64,
+    (len, type_hash): (usize, u64),
+    absent: Absent,
 ) -> Result<(u64, bool)> {
     check(name)?;
+    // Of this process: its node's memory, as this incarnation has it.
+    let me = node.first_address();
     for row in rows(node.inner.table(), name) {
         let mut backoff = Backoff::new(node.inner.access.patience);
         loop {
             let mine = match see(node, row, name)? {
-                Row::Empty => insist(node, || {
-                    node.update(row, ROW, |view| {
-                        let empty = view.u64(STATE) == EMPTY;
-                        if empty {
-                            claim(view, name, len, type_hash);
-                        }
-                        empty
-                    })
+                Row::Empty => claim_if(node, row, me, (name, len, type_hash), |view| {
+                    view.u64(STATE) == EMPTY
                 })?,
                 Row::Other => break,
-                Row::Claimed => {
+                Row::Claimed { by } if is_gone(node, by) => claim_if(
+                    node,
+                    row,
+                    me,
+                    (name, len, type_hash),
+                    |view| matches!(look(view, name), Row::Claimed { by: still } if still == by),
+                )?,
+                Row::Claimed { .. } => {
                     if !backoff.wait() {
                         return Err(Error::RegionTable {
                             name: name.into(),
@@ -125,15 +161,26 @@ pub(crate) fn open_or_create(
                     addr,
                     len: l,
                     type_hash: t,
-                } if l == len as u64 && t == type_hash => {
-                    return Ok((addr, false));
-                }
+                } if l == len as u64 && t == type_hash => match is_gone(node, addr) {
+                    false => return Ok((addr, false)),
+                    true if absent == Absent::Report => {
+                        let (name, node) = (name.into(), Tag(addr).home());
+                        return Err(Error::NameLost { name, node });
+                    }
+                    true => claim_if(
+                        node,
+                        row,
+                        me,
+                        (name, len, type_hash),
+                        |view| matches!(look(view, name), Row::Ready { addr: still, .. } if still == addr),
+                    )?,
+                },
                 Row::Ready { .. } => return Err(Error::RegionMismatch { name: name.into() }),
             };
             if mine {
                 match fill(node, home, row, name, len, type_hash)? {
                     Some(addr) => return Ok((addr, true)),
-                    None => return open_or_create(node, home, name, len, type_hash),
+                    None => return open_or_create(node, home, name, (len, type_hash), absent),
                 }
             }
         }
@@ -141,6 +188,25 @@ pub(crate) fn open_or_create(
     Err(Error::RegionTable {
         name: name.into(),
         why: "the table is full",
+    })
+}
+
+/// Claims a row, if it still is what it was. Of several who want it one does.
+fn claim_if(
+    node: &Node,
+    row: u64,
+    me: u64,
+    (name, len, type_hash): (&str, usize, u64),
+    still: impl Fn(&View<'_>) -> bool,
+) -> Result<bool> {
+    insist(node, || {
+        node.update(row, ROW, |view| {
+            let mine = still(view);
+            if mine {
+                claim(view, me, name, len, type_hash);
+            }
+            mine
+        })
     })
 }
 
@@ -158,17 +224,24 @@ fn fill(
         .alloc_bytes_on(home, len)
         .and_then(|addr| zero(node, addr, len).map(|()| addr));
     let ours = insist(node, || {
-        node.update(row, ROW, |view| match (look(view, name), &made) {
-            (Row::Other | Row::Ready { .. }, _) => false,
-            (Row::Empty | Row::Claimed, Ok(addr)) => {
-                claim(view, name, len, type_hash);
-                view.set_u64(ADDR, *addr);
-                view.set_u64(STATE, READY);
-                true
-            }
-            (Row::Empty | Row::Claimed, Err(_)) => {
-                view.set_u64(STATE, EMPTY);
-                false
+        node.update(row, ROW, |view| {
+            let free = match look(view, name) {
+                Row::Empty | Row::Claimed { .. } => true,
+                // The claim died with another node, and what it was to replace is back.
+                Row::Ready { addr, .. } => is_gone(node, addr),
+                Row::Other => false,
+            };
+            match &made {
+                Ok(addr) if free => {
+                    claim(view, *addr, name, len, type_hash);
+                    view.set_u64(STATE, READY);
+                    true
+                }
+                Err(_) if free => {
+                    view.set_u64(STATE, EMPTY);
+                    false
+                }
+                _ => false,
             }
         })
     })?;
@@ -226,7 +299,7 @@ pub(crate) fn find(node: &Node, name: &str, type_hash: u64) -> Result<(u64, usiz
                 type_hash: t,
             } if t == type_hash => return Ok((addr, len as usize)),
             Row::Ready { .. } => return Err(Error::RegionMismatch { name: name.into() }),
-            Row::Empty | Row::Claimed => break,
+            Row::Empty | Row::Claimed { .. } => break,
             Row::Other => {}
         }
     }

@@ -14,7 +14,9 @@ impl From<rackmem::Error> for MemoryError {
         match error {
             rackmem::Error::OutOfMemory { .. } => Self::OutOfMemory,
             rackmem::Error::RegionMismatch { name } => Self::Mismatch(name),
-            rackmem::Error::NodeLost { node } => Self::NodeLost(node),
+            rackmem::Error::NodeLost { node } | rackmem::Error::NameLost { node, .. } => {
+                Self::NodeLost(node)
+            }
             rackmem::Error::Lost { addr } => Self::Lost(addr),
             rackmem::Error::Fenced => Self::Fenced,
             rackmem::Error::NoLease => Self::NoLease,

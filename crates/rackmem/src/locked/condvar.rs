@@ -147,6 +147,15 @@ impl Condvar {
         Ok(Condvar { list })
     }
 
+    /// The same; one that has died with its home is made anew, as by [`super::Mutex::renewed`].
+    ///
+    /// # Errors
+    /// Those of [`Condvar::named`], but [`Error::NameLost`].
+    pub fn renewed(node: &Node, name: &str) -> Result<Self> {
+        let list = Handle::renewed(node, name, Condvar::WHAT, |_| ())?;
+        Ok(Condvar { list })
+    }
+
     /// Its global address, which [`Condvar::attach`] takes on any node.
     pub fn addr(&self) -> u64 {
         self.list.addr()

@@ -109,11 +109,32 @@ impl Handle {
         fill: impl FnOnce(&[AtomicU64]),
     ) -> Result<Self> {
         check(node, &what)?;
-        let (addr, mine) = node.region(name, descriptor::size(0), what.type_hash())?;
+        let region = node.region(name, descriptor::size(0), what.type_hash())?;
+        Handle::at(node, region, &what, fill)
+    }
+
+    /// The same; if it has died with its home, whoever asks first makes it anew.
+    pub fn renewed(
+        node: &Node,
+        name: &str,
+        what: Descriptor,
+        fill: impl FnOnce(&[AtomicU64]),
+    ) -> Result<Self> {
+        check(node, &what)?;
+        let region = node.renewed_region(name, descriptor::size(0), what.type_hash())?;
+        Handle::at(node, region, &what, fill)
+    }
+
+    fn at(
+        node: &Node,
+        (addr, mine): (u64, bool),
+        what: &Descriptor,
+        fill: impl FnOnce(&[AtomicU64]),
+    ) -> Result<Self> {
         if mine {
-            return Handle::make(node, addr, &what, fill);
+            return Handle::make(node, addr, what, fill);
         }
-        Handle::known(node, addr, &Descriptor::await_at(node, addr)?, &what)
+        Handle::known(node, addr, &Descriptor::await_at(node, addr)?, what)
     }
 
     /// The node whose threads use it.

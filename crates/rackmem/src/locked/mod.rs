@@ -41,7 +41,8 @@
 //! **When members die**, locks live on. Threads inside stay inside, threads that wait go on waiting. If the node that had the
 //! lock has died, inside or not, the others go on with the data as of the last time that the lock was handed from one node to
 //! another, and all who enter are told ([`MutexGuard::content`]) until one of them has written. What a node released without
-//! handing it on was nowhere else, and died with it. When its home has died, a lock is gone: [`crate::Error::NodeLost`].
+//! handing it on was nowhere else, and died with it. When its home has died, a lock is gone: [`crate::Error::NodeLost`], and to who asks for it by its name
+//! [`crate::Error::NameLost`]; [`Mutex::renewed`] makes it anew.
 //! A process that the rack has declared dead may have a thread inside all the same; when that matters, let the receiver of what
 //! it does compare fencing tokens ([`MutexGuard::token`]). Without a membership store nobody is ever declared dead, and a
 //! lock that a dead process had is waited for without end.

@@ -96,6 +96,16 @@ impl<T: Value> Mutex<T> {
         Handle::named(node, name, what, fill(value)).map(Mutex::of)
     }
 
+    /// The same. One that has died with its home ([`Error::NameLost`]) is made anew, with this value, on the node that is the first to
+    /// ask; who has a handle on the dead one asks as well, for it keeps saying [`Error::NodeLost`].
+    ///
+    /// # Errors
+    /// Those of [`Mutex::named`], but [`Error::NameLost`].
+    pub fn renewed(node: &Node, name: &str, value: T) -> Result<Self> {
+        let what = descriptor::<T>(Kind::Mutex);
+        Handle::renewed(node, name, what, fill(value)).map(Mutex::of)
+    }
+
     /// Its global address, which [`Mutex::attach`] takes on any node.
     pub fn addr(&self) -> u64 {
         self.handle.addr()

@@ -77,6 +77,16 @@ impl<T: Value> RwLock<T> {
         Handle::named(node, name, what, fill(value)).map(RwLock::of)
     }
 
+    /// The same. One that has died with its home ([`Error::NameLost`]) is made anew, with this value, on the node that is the first to
+    /// ask; who has a handle on the dead one asks as well, for it keeps saying [`Error::NodeLost`].
+    ///
+    /// # Errors
+    /// Those of [`RwLock::named`], but [`Error::NameLost`].
+    pub fn renewed(node: &Node, name: &str, value: T) -> Result<Self> {
+        let what = descriptor::<T>(Kind::RwLock);
+        Handle::renewed(node, name, what, fill(value)).map(RwLock::of)
+    }
+
     /// Its global address, which [`RwLock::attach`] takes on any node.
     pub fn addr(&self) -> u64 {
         self.handle.addr()

@@ -425,3 +425,78 @@ fn a_node_that_leaves_does_not_take_along_that_another_has_died() {
     let held = made.write().unwrap();
     assert_eq!((held.get(), held.content()), (2, Content::OwnerDied));
 }
+
+#[test]
+fn what_had_a_name_and_died_with_its_home_is_made_anew_by_one_call() {
+    for fabric in ["udp", "shm"] {
+        let cluster = Cluster::new("renewed", fabric);
+        let (_switch, [first, second, third]) = cluster.start();
+        let (zero, two) = (first.node(0), third.node(2));
+        let one = second.node(1);
+        let counter: Mutex<u64> = Mutex::named(&one, "counter", 5).unwrap();
+        counter.lock().unwrap().set(6);
+        let _: RwLock<u64> = RwLock::named(&one, "table", 7).unwrap();
+        Condvar::named(&one, "bell").unwrap();
+        let (_, made) = one.region("region", 4096, 9).unwrap();
+        let far: Mutex<u64> = Mutex::named(&zero, "counter", 0).unwrap();
+        assert!(made && far.lock().unwrap().get() == 6);
+        drop((counter, one, second));
+        // Whether its home is away, or back with other memory, is the same to what it had.
+        let mut fresh = None;
+        for round in 0..2u64 {
+            let lost = |error: Error, name: &str| match error {
+                Error::NameLost { name: lost, node } => assert_eq!((&*lost, node), (name, 1)),
+                other => panic!("{other}"),
+            };
+            until(|| far.lock().is_err() && (round == 0 || zero.incarnation_of(1) == 2));
+            assert!(matches!(
+                far.lock().err(),
+                Some(Error::NodeLost { node: 1 })
+            ));
+            if round == 0 {
+                lost(
+                    Mutex::named(&zero, "counter", 0u64).err().unwrap(),
+                    "counter",
+                );
+                lost(RwLock::named(&zero, "table", 0u64).err().unwrap(), "table");
+                lost(Condvar::named(&zero, "bell").err().unwrap(), "bell");
+                lost(zero.region("region", 4096, 9).err().unwrap(), "region");
+                // All at once: one makes it, and all have the same.
+                std::thread::scope(|scope| {
+                    for node in [&zero, &two, &zero, &two] {
+                        scope.spawn(|| {
+                            until(|| node.incarnation_of(1) != 1 || !node.is_member(1));
+                            let counter = Mutex::renewed(node, "counter", 100u64).unwrap();
+                            counter.lock().unwrap().update(|n| n + 1);
+                            let table = RwLock::renewed(node, "table", 200u64).unwrap();
+                            table.write().unwrap().update(|n| n + 1);
+                        });
+                    }
+                });
+                Condvar::renewed(&zero, "bell").unwrap();
+                fresh = Some(cluster.node(1));
+            }
+            let nodes = [&zero, &two, &fresh.as_ref().unwrap().node(1)].map(Node::clone);
+            for node in &nodes {
+                let counter: Mutex<u64> = Mutex::named(node, "counter", 0).unwrap();
+                assert_eq!(counter.lock().unwrap().get(), 104);
+                assert_eq!(counter.lock().unwrap().content(), Content::Current);
+                let table: RwLock<u64> = RwLock::renewed(node, "table", 0).unwrap();
+                assert_eq!(table.read().unwrap().get(), 204);
+                Condvar::named(node, "bell").unwrap();
+            }
+        }
+        // Its home has been back for a while when somebody asks for this one.
+        let node = fresh.as_ref().unwrap().node(1);
+        assert!(matches!(
+            two.region("region", 4096, 9),
+            Err(Error::NameLost { node: 1, .. })
+        ));
+        let (addr, anew) = node.renewed_region("region", 4096, 9).unwrap();
+        assert_eq!((anew, node.incarnation_at(addr)), (true, 2));
+        assert_eq!(
+            zero.renewed_region("region", 4096, 9).unwrap(),
+            (addr, false)
+        );
+    }
+}
