@@ -47,7 +47,7 @@ struct Rack {
 }
 
 fn lock(home: u16, nth: u64) -> Tag {
-    Tag(u64::from(home) << 48 | nth * 4096)
+    Tag((u64::from(home) << 48) | (nth * 4096))
 }
 
 /// Traffic dies down after every packet, and whenever threads leave locks.
@@ -171,8 +171,8 @@ impl Rack {
                 self.send_all(outputs.iter());
             }
             // Whoever names an agent's port as a requester's has the agent answered.
-            Dest::Requester(id) => self.to_agent(id.node, packet, of_lock),
-            Dest::Agent(node) => self.to_agent(node, packet, of_lock),
+            Dest::Requester(id) => self.deliver_to_agent(id.node, packet, of_lock),
+            Dest::Agent(node) => self.deliver_to_agent(node, packet, of_lock),
             Dest::Agents { .. } => {}
         }
     }
@@ -189,7 +189,7 @@ impl Rack {
     }
 
     /// As a node's agents do.
-    fn to_agent(&mut self, at: u16, packet: &Packet, of_lock: bool) {
+    fn deliver_to_agent(&mut self, at: u16, packet: &Packet, of_lock: bool) {
         let header = &packet.header;
         let Some(node) = self.nodes.get_mut(usize::from(at)) else {
             return;
