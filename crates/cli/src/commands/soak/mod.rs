@@ -35,8 +35,9 @@ Examples:
   rackmem --json soak --kills 4                      a line a kill, then one with the totals
 
 Node 0 is never killed: its memory has the table of regions, which dies with it. If it is declared dead all the
-same, because its lease is too short for this machine, a run with --locks ends there and is judged. The exit code is 1 when
-clients were told something that one memory, which may lose what a dead node had, could not have told them.";
+same, because its lease is too short for this machine, a run with --locks ends there and is judged. The exit code
+is 1 when clients were told something that one memory, which may lose what a dead node had, could not have told
+them.";
 
 /// Clients of a node, at most: a thread each.
 const MOST_CLIENTS: i64 = 64;
