@@ -23,11 +23,12 @@ const STEP: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "When the rack has declared this process dead")]
 pub struct FenceArgs {
-    /// Join the rack again, as a new process would; with `=false`, exit with status 3
+    /// Join the rack again as a new process; with `=false`, exit with status 3
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1)]
     #[arg(
         default_value_t = true,
         default_missing_value = "true",
+        hide_possible_values = true,
         require_equals = true
     )]
     rejoin: bool,
