@@ -162,8 +162,9 @@ pub fn stuffed(value: &str, long: bool) -> String {
 
 /// The value without what makes it long; one that is not whole is shown as it is, which nobody has written.
 fn unstuffed(stuffed: String) -> String {
-    let mut parts = stuffed.splitn(3, ':');
-    if let (Some(value), Some(len), Some(rest)) = (parts.next(), parts.next(), parts.next())
+    // From the end: a value may have colons of its own.
+    let mut parts = stuffed.rsplitn(3, ':');
+    if let (Some(rest), Some(len), Some(value)) = (parts.next(), parts.next(), parts.next())
         && len.parse() == Ok(rest.len())
         && rest.bytes().all(|byte| byte == b'x')
     {
@@ -179,7 +180,9 @@ mod tests {
     #[test]
     fn a_value_that_is_not_whole_is_told_from_every_other() {
         for long in [false, true] {
-            assert_eq!(unstuffed(stuffed("1.2.3", long)), "1.2.3");
+            for value in ["1.2.3", "0.key:7", "0.key:0"] {
+                assert_eq!(unstuffed(stuffed(value, long)), value);
+            }
         }
         let mut torn = stuffed("1.2.3", true);
         torn.pop();
