@@ -1,7 +1,7 @@
 //! Threads that start together, work for a while, and count what they did.
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The most threads of one run.
@@ -19,11 +19,13 @@ pub struct Throughput {
 pub struct ThreadCount {
     /// Operations.
     pub operations: u64,
-    /// The time from its start to its end.
+    /// The time from the common start to this thread's end: a thread that had to wait for a processor
+    /// has worked at a lower rate, not for a shorter time.
     pub elapsed: Duration,
 }
 
 impl ThreadCount {
+    /// 0 where no time has passed: such a thread says nothing about a rate.
     fn per_second(&self) -> f64 {
         let seconds = self.elapsed.as_secs_f64();
         if seconds > 0.0 {
@@ -40,7 +42,8 @@ impl Throughput {
         self.threads.iter().map(|thread| thread.operations).sum()
     }
 
-    /// Operations a second of all threads together, each by its own clock.
+    /// Operations a second of all threads together: the sum of their rates, each over its own time. One
+    /// thread that was starved past the end adds close to nothing, and takes nothing from the others.
     pub fn per_second(&self) -> f64 {
         self.threads.iter().map(ThreadCount::per_second).sum()
     }
@@ -58,8 +61,8 @@ impl Throughput {
 }
 
 /// Runs `threads` threads (1 to [`MAX_THREADS`]) for a duration. `prepare` makes each thread's work
-/// on that thread, outside the measured time; the work is called again and again and returns how many
-/// operations it did, enough of them that looking at the time is cheap beside.
+/// on that thread, outside the measured time; the work is called again and again, at least once, and
+/// returns how many operations it did, enough of them that looking at the time is cheap beside.
 ///
 /// Results that nobody uses belong in [`std::hint::black_box`], or the compiler leaves the work out.
 pub fn run<W, F>(threads: usize, duration: Duration, prepare: F) -> Throughput
@@ -68,20 +71,20 @@ where
     W: FnMut() -> u64,
 {
     let threads = threads.clamp(1, MAX_THREADS);
-    let barrier = Barrier::new(threads + 1);
+    let start = Start::of(threads + 1);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let (barrier, stop, prepare) = (&barrier, &stop, &prepare);
+        let (start, stop, prepare) = (&start, &stop, &prepare);
         let spawn = |index| {
             scope.spawn(move || {
-                let start = StartTogether(barrier);
+                let ready = ArriveOnPanic(start);
                 let work = prepare(index);
-                drop(start);
-                count(work, stop)
+                std::mem::forget(ready);
+                count(work, stop, start.arrive())
             })
         };
         let handles: Vec<_> = (0..threads).map(spawn).collect();
-        barrier.wait();
+        start.arrive();
         std::thread::sleep(duration);
         stop.store(true, Ordering::Relaxed);
         let joined = handles.into_iter().map(|handle| match handle.join() {
@@ -94,18 +97,57 @@ where
     })
 }
 
-/// Waits for the others when dropped, also by a panic, so that none waits for ever.
-struct StartTogether<'a>(&'a Barrier);
+/// A barrier that tells all threads the same moment: when the last of them arrived.
+struct Start {
+    missing: Mutex<Missing>,
+    all: Condvar,
+}
 
-impl Drop for StartTogether<'_> {
-    fn drop(&mut self) {
-        self.0.wait();
+struct Missing {
+    threads: usize,
+    since: Option<Instant>,
+}
+
+impl Start {
+    fn of(threads: usize) -> Start {
+        let since = None;
+        Start {
+            missing: Mutex::new(Missing { threads, since }),
+            all: Condvar::new(),
+        }
+    }
+
+    fn arrive(&self) -> Instant {
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        missing.threads = missing.threads.saturating_sub(1);
+        if missing.threads == 0 && missing.since.is_none() {
+            missing.since = Some(Instant::now());
+            self.all.notify_all();
+        }
+        loop {
+            if let Some(since) = missing.since {
+                return since;
+            }
+            missing = self
+                .all
+                .wait(missing)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
     }
 }
 
-fn count(mut work: impl FnMut() -> u64, stop: &AtomicBool) -> ThreadCount {
-    let start = Instant::now();
-    let mut operations = 0;
+/// Arrives for a thread whose preparation panics, so that the others do not wait for ever.
+struct ArriveOnPanic<'a>(&'a Start);
+
+impl Drop for ArriveOnPanic<'_> {
+    fn drop(&mut self) {
+        self.0.arrive();
+    }
+}
+
+/// Works until `stop`, at least once: a thread that gets no processor before `stop` counts as well.
+fn count(mut work: impl FnMut() -> u64, stop: &AtomicBool, start: Instant) -> ThreadCount {
+    let mut operations = work();
     while !stop.load(Ordering::Relaxed) {
         operations += work();
     }
@@ -152,8 +194,7 @@ mod tests {
     #[test]
     fn all_threads_start_together_and_are_counted() {
         let (prepared, started_early) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let throughput = run(3, Duration::from_millis(50), |index| {
-            std::thread::sleep(Duration::from_millis(10 * index as u64));
+        let throughput = run(3, Duration::from_millis(5), |index| {
             prepared.fetch_add(1, Ordering::SeqCst);
             let (prepared, started_early) = (&prepared, &started_early);
             move || {
@@ -166,32 +207,53 @@ mod tests {
         });
         assert!(!started_early.into_inner());
         assert_eq!(throughput.threads.len(), 3);
-        assert_eq!(throughput.operations() % 10, 0);
-        assert!(
-            throughput
-                .threads
-                .iter()
-                .all(|thread| thread.operations > 0)
-        );
-        assert!(
-            throughput
-                .threads
-                .iter()
-                .all(|t| t.elapsed >= Duration::from_millis(40))
-        );
+        for thread in &throughput.threads {
+            assert!(thread.operations > 0 && thread.operations % 10 == 0);
+        }
+    }
+
+    #[test]
+    fn a_thread_that_gets_no_processor_before_the_end_works_once() {
+        let start = Instant::now();
+        let Some(a_second_ago) = start.checked_sub(Duration::from_secs(1)) else {
+            return; // The machine's clock began less than a second ago.
+        };
+        let starved = count(|| 10, &AtomicBool::new(true), a_second_ago);
+        assert_eq!(starved.operations, 10);
+        assert!(starved.elapsed >= Duration::from_secs(1), "{starved:?}");
+    }
+
+    #[test]
+    fn all_arrive_at_the_same_moment() {
+        let start = Start::of(4);
+        let moments: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| start.arrive())).collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        assert!(moments.iter().all(|moment| *moment == moments[0]));
+    }
+
+    fn thread(operations: u64, millis: u64) -> ThreadCount {
+        ThreadCount {
+            operations,
+            elapsed: Duration::from_millis(millis),
+        }
     }
 
     #[test]
     fn rates_add_up_over_threads() {
-        let thread = |operations, millis| ThreadCount {
-            operations,
-            elapsed: Duration::from_millis(millis),
-        };
         let throughput = Throughput {
             threads: vec![thread(1000, 1000), thread(3000, 2000)],
         };
         assert!((throughput.per_second() - 2500.0).abs() < 1e-9);
         assert!((throughput.ns_per_operation() - 750_000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_starved_thread_does_not_change_the_rate_of_the_others() {
+        let threads = vec![thread(1000, 1000), thread(1, 10_000), thread(1, 0)];
+        let rate = Throughput { threads }.per_second();
+        assert!((rate - 1000.1).abs() < 1e-9, "{rate}");
     }
 
     #[test]
