@@ -72,6 +72,14 @@ pub trait Memory: Clone + Send + Sync + 'static {
     /// [`PAGE_STRIDE`] bytes a page, allocated for them, or of a region; those bytes are not touched. Pages begin as zeros.
     fn pages(&self, addr: u64, count: usize, len: usize) -> Result<Self::Pages, MemoryError>;
 
+    /// Pages of which nothing is kept any more, since others were forgotten last.
+    fn idle_pages(&self) -> usize {
+        0
+    }
+
+    /// Forgets these, but for those of which [`Memory::pages`] is in use.
+    fn forget_pages(&self) {}
+
     /// What has become of the memory that an address is in.
     fn fate(&self, _addr: u64) -> Fate {
         Fate::Live
@@ -120,6 +128,14 @@ pub trait Pages: Send + Sync + 'static {
     /// A page whose lock the caller is inside of to write: at least its first `len` bytes. Of a page there is as much as has been asked
     /// for so far. Windows taken before show an older page.
     fn view_mut(&self, page: usize, len: usize) -> ViewMut<'_>;
+
+    /// Whether any node may have used a page, as its home knows.
+    fn is_known(&self, _page: usize) -> bool {
+        true
+    }
+
+    /// Tells other nodes that they need not keep a page whose home this is, if its lock is here.
+    fn tell_home(&self, _page: usize) {}
 
     /// The caller is inside to write, and needs no more than the first `len` bytes of the page.
     fn trim(&self, _page: usize, _len: usize) {}

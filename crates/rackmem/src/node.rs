@@ -482,6 +482,16 @@ impl Node {
         self.inner.access.agents.locks.statuses(0, all)
     }
 
+    /// Locks of other nodes whose homes have said, since some were forgotten last, that they need not be kept here.
+    pub fn idle_locks(&self) -> usize {
+        self.inner.access.agents.locks.idle_locks()
+    }
+
+    /// Forgets these, as far as no handle of this process is for them. Says how many.
+    pub fn forget_locks(&self) -> usize {
+        self.inner.access.agents.locks.forget_idle()
+    }
+
     /// What its locks ([`crate::locked`]) have cost so far.
     pub fn lock_metrics(&self) -> LockMetrics {
         self.inner.access.agents.locks.metrics()

@@ -97,6 +97,11 @@ fn epochs_that_follow_each_other_closely_keep_every_promise() {
     all_hold("close-");
 }
 
+#[test]
+fn racks_whose_nodes_forget_keep_every_promise() {
+    all_hold("forgetting-");
+}
+
 /// The first way to a broken promise that a scenario finds.
 fn noticed(mutation: Mutation, scenario: &str) -> &'static str {
     match explore(named(scenario), Some(mutation), LIMIT).outcome {
@@ -177,6 +182,11 @@ fn every_defect_is_noticed() {
             Mutation::ForgetUntold,
             "close-switch",
             "data of the last release",
+        ),
+        (
+            Mutation::DropLate,
+            "forgetting-late",
+            "every waiter is served",
         ),
     ];
     // That one shows when packets are forged: see below.

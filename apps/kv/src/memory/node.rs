@@ -55,6 +55,14 @@ impl Pages for RwLockArray {
         RwLockArray::view_mut_of(self, page, len)
     }
 
+    fn is_known(&self, page: usize) -> bool {
+        RwLockArray::is_known(self, page)
+    }
+
+    fn tell_home(&self, page: usize) {
+        RwLockArray::tell_home(self, page);
+    }
+
     fn trim(&self, page: usize, len: usize) {
         RwLockArray::trim(self, page, len);
     }
@@ -126,6 +134,14 @@ impl Memory for Node {
 
     fn pages(&self, addr: u64, count: usize, len: usize) -> Result<RwLockArray, MemoryError> {
         Ok(RwLockArray::attach(self, addr, count, len)?)
+    }
+
+    fn idle_pages(&self) -> usize {
+        self.idle_locks()
+    }
+
+    fn forget_pages(&self) {
+        self.forget_locks();
     }
 
     fn fate(&self, addr: u64) -> Fate {

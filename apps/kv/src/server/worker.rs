@@ -26,6 +26,8 @@ const EVENTS: usize = 256;
 const TICK: Duration = Duration::from_millis(100);
 /// Buckets swept between two looks at the time.
 const SWEEP: usize = 64;
+/// How often memory for buckets is given back.
+const SHED: Duration = Duration::from_secs(1);
 /// Time for sweeping in a tick.
 const SWEEP_TIME: Duration = Duration::from_millis(1);
 
@@ -45,6 +47,7 @@ pub(crate) struct Worker<M: Memory> {
     next: usize,
     sweep: Sweep,
     swept: Instant,
+    shed: Instant,
 }
 
 impl<M: Memory> Worker<M> {
@@ -66,6 +69,7 @@ impl<M: Memory> Worker<M> {
             next: 0,
             sweep: Sweep::default(),
             swept: Instant::now(),
+            shed: Instant::now(),
         }
     }
 
@@ -234,6 +238,10 @@ impl<M: Memory> Worker<M> {
                 return;
             };
             Stats::add(&self.stats().swept, swept.cleaned as u64);
+            if swept.looked == 0 && self.shed.elapsed() >= SHED {
+                self.shed = Instant::now();
+                let _ = self.shared.store.shed();
+            }
             if swept.looked == 0 || start.elapsed() >= SWEEP_TIME {
                 return;
             }

@@ -4,6 +4,7 @@
 //! one moment, so a key that is there from a scan's start to its end is found, once.
 
 use super::bucket::{At, Bucket};
+use super::buckets::Slab;
 use super::core::Core;
 use super::db::Db;
 use super::lock::Scope;
@@ -11,7 +12,7 @@ use super::lookup::MAX_CHAIN;
 use crate::Error;
 use crate::error::Result;
 use crate::layout::page::Page;
-use crate::memory::Memory;
+use crate::memory::{Memory, Pages};
 
 /// Buckets looked at in one step of a scan, besides those its count asks for.
 const SCAN_BUCKETS: usize = 1024;
@@ -176,6 +177,8 @@ pub struct Sweep {
     /// Buckets left in this round, which began with a flush or with keys that expire.
     left: usize,
     epoch: u64,
+    /// This round began with a flush: what nodes keep of buckets is of no use any more.
+    flushed: bool,
 }
 
 /// What a sweep did.
@@ -194,6 +197,7 @@ impl<M: Memory> Core<M> {
         let epoch = self.newest_flushes()?.epoch;
         if epoch != sweep.epoch {
             (sweep.epoch, sweep.left) = (epoch, self.map.buckets);
+            sweep.flushed = true;
         }
         if sweep.left == 0 {
             // Asked once a round: the answer costs a look at every node's counters.
@@ -201,6 +205,7 @@ impl<M: Memory> Core<M> {
                 return Ok(Swept::default());
             }
             sweep.left = self.map.buckets;
+            sweep.flushed = false;
         }
         let (now, mut swept) = (self.clock.now(), Swept::default());
         while sweep.left != 0 && swept.looked < budget {
@@ -212,6 +217,11 @@ impl<M: Memory> Core<M> {
                 continue;
             }
             swept.looked += 1;
+            // One that no node has used is as clean as can be.
+            if !self.at_head(bucket, |heads, index| heads.is_known(index)) {
+                continue;
+            }
+            let flushed = sweep.flushed;
             let due = self.reading(Scope::ALONE, bucket, |bucket| {
                 let page = bucket.head();
                 let expired = page.soonest() != 0 && page.soonest() <= now;
@@ -219,15 +229,40 @@ impl<M: Memory> Core<M> {
                 Ok(expired || flushed)
             });
             match due {
-                Ok(false) | Err(Error::Busy(_)) => {}
+                Ok(false) if flushed => self.writing(Scope::ALONE, bucket, |_| Ok(()))?,
+                Ok(false) | Err(Error::Busy(_)) => continue,
                 Ok(true) => {
                     self.writing(Scope::ALONE, bucket, |bucket| bucket.refresh())?;
                     swept.cleaned += 1;
                 }
                 Err(error) => return Err(error),
             }
+            if flushed {
+                self.at_head(bucket, |heads, index| heads.tell_home(index));
+            }
         }
         Ok(swept)
+    }
+
+    fn at_head<R>(&self, bucket: usize, f: impl FnOnce(&M::Pages, usize) -> R) -> R {
+        let (slab, index) = self.map.place(bucket);
+        self.buckets.with(|slabs| f(&slabs[slab].heads, index))
+    }
+
+    /// Forgets what this node knows of buckets of which it keeps nothing, if there are some.
+    pub fn shed(&self) -> Result<()> {
+        if self.memory.idle_pages() == 0 {
+            return Ok(());
+        }
+        let _alone = self.replacing.lock();
+        for (number, slab) in self.buckets.now().iter().enumerate() {
+            let fresh = Slab::new(&self.memory, &self.map, self.geometry.page, slab.addr)?;
+            self.buckets.replace(number, fresh);
+        }
+        // This thread remembers the old ones.
+        self.buckets.with(|_| ());
+        self.memory.forget_pages();
+        Ok(())
     }
 
     fn anything_expires(&self) -> Result<bool> {

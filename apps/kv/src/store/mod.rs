@@ -98,6 +98,12 @@ impl<M: Memory> Store<M> {
         self.core.sweep(sweep, budget)
     }
 
+    /// Gives back the memory that this node takes for buckets of which it keeps nothing since they were flushed. A server does this by itself;
+    /// whoever sweeps calls it from time to time.
+    pub fn shed(&self) -> Result<()> {
+        self.core.shed()
+    }
+
     /// Returns when what this thread has read and written may be told to clients. Any server calls it before it answers:
     /// a process that was stopped for long may have been declared dead meanwhile, and find out only now.
     ///

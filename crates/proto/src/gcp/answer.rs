@@ -28,6 +28,7 @@ impl Lock {
             Kind::Give => self.given(header, len, steps),
             Kind::Queue => self.take_queue(at, header, records),
             Kind::ReleaseAck => self.answered(header),
+            Kind::YieldAck => self.dismiss(version(header), steps),
             _ => return,
         }
         self.settle(at, steps);
@@ -139,7 +140,8 @@ impl Lock {
 
     /// Gives what the lock protects, as the one for whom it was granted last.
     fn provide(&mut self, at: &At, to: u16, version: u64, steps: &mut Steps) {
-        if self.right == Right::Modified || self.age > age(version, Right::Shared) {
+        let none = self.age == 0;
+        if none || self.right == Right::Modified || self.age > age(version, Right::Shared) {
             return;
         }
         if let Some((next, queue)) = &self.given

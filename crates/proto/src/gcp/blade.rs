@@ -63,6 +63,14 @@ impl Blade {
         self.add(tag, || Lock::at_home(regions.len(), epoch))
     }
 
+    /// Makes a lock of another home known here again, which has been forgotten with this [`Lock::floor`] in the same epoch.
+    pub fn reopen(&mut self, tag: Tag, regions: Regions, floor: u64) -> bool {
+        self.add(tag, || Lock {
+            floor,
+            ..Lock::new(regions.len())
+        })
+    }
+
     /// Makes a lock of any home known here, once. `false`: it is known, or there are too many.
     pub fn open(&mut self, tag: Tag, regions: Regions) -> bool {
         self.add(tag, || Lock::new(regions.len()))

@@ -84,6 +84,8 @@ pub enum Event {
     Store,
     /// What lies beside the regions takes their place.
     Install,
+    /// What lies in the regions is not needed any more: the lock is at its home.
+    Drop,
     /// One thread that waits is inside, and is counted. If none waits any more, the host leaves for it.
     Enter(Entered),
     /// Sends a packet; bytes are as the regions are now.

@@ -13,6 +13,7 @@
 //! | wait queue | `queue` | §4.2.2 "Queue holders" |
 //! | region list | `regions` | §4.3 |
 //! | a holder or the queue dies | `settle` | – |
+//! | a node forgets what it keeps | `dismiss` | – |
 //!
 //! Every packet may be lost, doubled or late. Nothing here waits for a packet without asking again ([`Blade::retry`]),
 //! and nothing is done twice: the directory numbers everything that it does to a lock (its *version*), and a node
@@ -21,6 +22,7 @@
 mod answer;
 mod blade;
 mod directory;
+mod dismiss;
 pub(crate) mod entry;
 mod few;
 mod hand_over;

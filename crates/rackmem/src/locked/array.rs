@@ -119,6 +119,20 @@ impl RwLockArray {
         }
     }
 
+    /// Whether this node has heard of a lock: its home has of all that anybody has used.
+    pub fn is_known(&self, index: usize) -> bool {
+        let tag = Tag(self.first.0 + (index * Self::STRIDE) as u64);
+        self.handles[index].get().is_some() || locks(&self.node).knows(tag)
+    }
+
+    /// Tells the other nodes, from the home of a lock, that they need not keep what they have of it, if the lock is here to write. They
+    /// drop its page, and forget the lock when their arrays of it are no more ([`Node::forget_locks`]).
+    pub fn tell_home(&self, index: usize) {
+        if let Some(handle) = self.handles[index].get() {
+            handle.tell_home();
+        }
+    }
+
     /// Enters a lock, waiting no longer than this; `None`: it was not this thread's turn in time. Says what is found inside, as
     /// [`super::ReadGuard::content`].
     ///

@@ -15,7 +15,7 @@ use rackmem_fabric::{Body, words};
 use rackmem_proto::Outputs;
 use rackmem_proto::gcp::{
     Access, Blade, BladeCounters, Body as Carries, Entered, Event, Lock, LockDirectory, LockPlace,
-    Right, Steps, used, with_used,
+    Right, Steps, used, version, with_used,
 };
 use rackmem_proto::wire::{Dest, Header, Kind, NodeId, Reason, Record, Tag};
 use std::collections::VecDeque;
@@ -377,7 +377,10 @@ impl State {
         let header = came.header;
         match header.kind {
             Kind::Yield => return self.come_home(turn.cell, header, turn),
-            Kind::YieldAck => return self.yielded = true,
+            Kind::YieldAck => {
+                let since = self.lock(turn.cell).map_or(0, Lock::since);
+                self.yielded |= version(header) >= since;
+            }
             _ => {}
         }
         if header.kind.asks_directory() {
@@ -473,6 +476,13 @@ impl State {
                         let (words, at) = ((bytes as usize).div_ceil(8), header.offset as usize);
                         cell.content.store(&mut self.beside, words, *body, at);
                     }
+                }
+                // What is no page is there in full for as long as the node knows the lock.
+                Event::Drop if !cell.implicit => {}
+                Event::Drop => {
+                    cell.content.clear();
+                    cell.content.forget(&mut self.beside);
+                    turn.out.dropped();
                 }
                 Event::Install => {
                     cell.content.install(&mut self.beside, inside);

@@ -96,6 +96,8 @@ impl State {
 impl Locks {
     /// The rack is in a new epoch: packets of the last one do nothing here any more.
     pub fn enter(&self, view: &View) {
+        // Whatever could be late is of the last epoch.
+        *self.floors() = Default::default();
         for cell in self.all() {
             let (epoch, switch) = (view.epoch, view.switch.is_some());
             let live = view.founders.with(cell.tag.home());

@@ -137,6 +137,11 @@ impl Handle {
         Handle::known(node, addr, &Descriptor::await_at(node, addr)?, what)
     }
 
+    /// Tells other nodes that it is home, if it is.
+    pub fn tell_home(&self) {
+        self.send(locks(&self.node).tell_home(&self.cell));
+    }
+
     /// The node whose threads use it.
     pub fn node(&self) -> &Node {
         &self.node

@@ -12,7 +12,7 @@ use super::table::Locks;
 use crate::error::{Error, Result};
 use crate::node::Node;
 use rackmem_fabric::{Body, Nobody};
-use rackmem_proto::gcp::{Access, Right};
+use rackmem_proto::gcp::{Access, Lock, Right, with_version};
 use rackmem_proto::wire::{Dest, Header, Kind, RequesterId, Seq};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,20 +33,20 @@ impl State {
             .iter()
             .chain(self.queue.iter())
             .any(|seat| seat.is_empty());
-        if !self.is_whole(cell) && !coming {
+        if self.lock_whole(cell).is_none() && !coming {
             self.queue.push_back(Arc::new(Seat::empty(Access::Write)));
             self.settle_here(turn);
         }
-        if self.is_whole(cell) {
+        if let Some(version) = self.lock_whole(cell) {
             let answer = header.answer(Kind::YieldAck, cell.tag.home());
+            let answer = with_version(answer, version);
             turn.send(Dest::Agent(header.requester.node), answer, Payload::None);
         }
     }
 
-    /// Whether the lock and what it protects are here, and nowhere else.
-    fn is_whole(&self, cell: &Cell) -> bool {
-        let lock = self.blade.lock(cell.tag);
-        lock.is_some_and(|lock| lock.right() == Right::Modified)
+    /// Whether the lock and what it protects are here, and nowhere else: the version with which it came.
+    pub(super) fn lock_whole(&self, cell: &Cell) -> Option<u64> {
+        self.blade.lock(cell.tag).and_then(Lock::whole)
     }
 
     /// Whether a thread of this node is inside or waits.

@@ -55,6 +55,7 @@ mod content;
 mod descriptor;
 mod epoch;
 mod fast;
+mod forgetting;
 mod handle;
 mod leaving;
 mod line;

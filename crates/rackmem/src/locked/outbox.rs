@@ -21,6 +21,8 @@ pub(super) enum Payload {
 pub(super) struct Outbox {
     packets: Vec<(Dest, Header, Payload)>,
     wake: Vec<Arc<Seat>>,
+    /// Nothing is kept of the lock any more.
+    pub dropped: bool,
 }
 
 impl Outbox {
@@ -30,6 +32,10 @@ impl Outbox {
 
     pub fn wake(&mut self, seat: Arc<Seat>) {
         self.wake.push(seat);
+    }
+
+    pub fn dropped(&mut self) {
+        self.dropped = true;
     }
 
     pub fn has_packets(&self) -> bool {

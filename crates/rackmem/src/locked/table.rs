@@ -88,6 +88,10 @@ pub(crate) struct Locks {
     dropped: AtomicU64,
     /// Bytes kept for locks whose home is elsewhere, and for those whose home is here.
     kept: [Arc<AtomicUsize>; 2],
+    /// Locks of other nodes that have been dismissed since some were forgotten last.
+    pub(super) idle: AtomicUsize,
+    /// What is remembered of those that have been forgotten in this epoch: as many as locks at most.
+    pub(super) floors: Mutex<HashMap<Tag, u64>>,
 }
 
 impl Locks {
@@ -104,6 +108,8 @@ impl Locks {
             busy: Mutex::default(),
             dropped: AtomicU64::new(0),
             kept: Default::default(),
+            idle: AtomicUsize::new(0),
+            floors: Mutex::default(),
         }
     }
 
@@ -123,6 +129,11 @@ impl Locks {
             .unwrap_or_else(PoisonError::into_inner)
             .get(&tag)
             .cloned()
+    }
+
+    /// Whether the lock is known here.
+    pub(super) fn knows(&self, tag: Tag) -> bool {
+        self.find(tag).is_some()
     }
 
     /// Whether an address is memory of its home as that is now: a member, and not one that has begun anew since.
@@ -207,7 +218,10 @@ impl Locks {
         });
         let kept = self.kept[usize::from(tag.home() == self.me)].clone();
         if tag.home() != self.me {
-            blade.open(tag, regions);
+            match self.floors().remove(&tag) {
+                Some(floor) => blade.reopen(tag, regions, floor),
+                None => blade.open(tag, regions),
+            };
             return Cell::new(tag, self.me, what, blade, None, kept);
         }
         blade.create(tag, regions);
@@ -228,6 +242,7 @@ impl Locks {
         state.call_watchers(cell, &mut out);
         let keep = self.end_of_turn(cell, &mut state);
         drop(state);
+        self.idle.fetch_add(usize::from(out.dropped), Relaxed);
         if keep {
             self.busy().push_back(cell.clone());
         }
@@ -257,6 +272,10 @@ impl Locks {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn floors(&self) -> MutexGuard<'_, HashMap<Tag, u64>> {
+        self.floors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn send(&self, mut out: Outbox, net: &dyn Net, reply: &mut dyn Receiver) {
         out.send(net, self.room, reply);
         out.finish();
@@ -276,6 +295,18 @@ impl Locks {
             }
         });
         self.send(out, net, reply);
+    }
+
+    /// Looks no longer after locks for which nothing is under way any more. Where packets are calls nobody else does.
+    pub(super) fn drop_settled(&self) {
+        let mut cells = std::mem::take(&mut *self.busy());
+        cells.retain(|cell| {
+            self.look(cell, |state| {
+                state.pace.kept = state.busy(cell);
+                state.pace.kept
+            })
+        });
+        self.busy().append(&mut cells);
     }
 
     /// Asks again for what has not come in time, for a bounded number of locks a tick.

@@ -1,8 +1,8 @@
 //! The racks that are explored.
 
 use super::Witness::{
-    Cached, Cohort, CutPlacing, Denied, FencedInside, HandedOver, Lost, OverReaders, Overtaken,
-    OwnerDied, ReadTogether, Skipped, ToReaders, ToReadersAndWriter, ToldAgain, Unasked,
+    Cached, Cohort, CutPlacing, Denied, Dropped, FencedInside, HandedOver, Lost, OverReaders,
+    Overtaken, OwnerDied, ReadTogether, Skipped, ToReaders, ToReadersAndWriter, ToldAgain, Unasked,
 };
 use super::scenario::{Budget, Failure, Place, Scenario};
 use rackmem_proto::gcp::Access::{Read as R, Write as W};
@@ -20,6 +20,7 @@ const BASE: Scenario = Scenario {
         double: 0,
         late: 0,
         early: 0,
+        dismiss: 0,
     },
     failures: &[],
     sometimes: &[],
@@ -32,6 +33,14 @@ const fn faults(lose: u8, double: u8, late: u8, early: u8) -> Budget {
         double,
         late,
         early,
+        dismiss: 0,
+    }
+}
+
+const fn dismissing(budget: Budget) -> Budget {
+    Budget {
+        dismiss: 1,
+        ..budget
     }
 }
 
@@ -280,6 +289,26 @@ pub const SCENARIOS: &[Scenario] = &[
         failures: &[Failure::Nothing],
         sometimes: &[ToReaders, ReadTogether, Cohort],
         states: 5_165,
+        ..BASE
+    },
+    Scenario {
+        name: "forgetting-late",
+        about: "a node is told late that the lock was home: it forgets nothing that is needed",
+        nodes: 2,
+        threads: &[(0, &[W, W]), (1, &[W, W])],
+        budget: dismissing(faults(1, 0, 1, 0)),
+        sometimes: &[Dropped, HandedOver],
+        states: 43_379,
+        ..BASE
+    },
+    Scenario {
+        name: "forgetting-dead",
+        about: "a node that has forgotten is not asked for what the dead had",
+        threads: &[(0, &[W]), (1, &[W]), (2, &[W])],
+        failures: &[Failure::Node(2)],
+        budget: dismissing(faults(0, 0, 0, 0)),
+        sometimes: &[Dropped, OwnerDied],
+        states: 37_659,
         ..BASE
     },
 ];

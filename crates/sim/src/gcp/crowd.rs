@@ -287,7 +287,7 @@ impl World {
     fn run(&mut self, at: usize, tag: Tag, steps: Steps) {
         for step in steps {
             match step {
-                Event::Store | Event::Install => {}
+                Event::Store | Event::Install | Event::Drop => {}
                 Event::Enter(_) => self.leave(at, tag),
                 Event::Send(send) => {
                     let records = match &send.body {

@@ -2,12 +2,31 @@
 
 use super::mutation::Mutation;
 use super::oracle::{self, Complaint};
-use super::packet::{DIRECTORY, Packet, copies, cut};
-use super::world::{At, Rack, Serves, TAG, Witness, World};
+use super::packet::{DIRECTORY, Packet, Value, WORDS, copies, cut};
+use super::world::{At, HOME, Rack, Serves, TAG, Witness, World};
 use rackmem_proto::gcp::{Access, Entered, Event, Queue, Right, Steps, version, with_version};
-use rackmem_proto::wire::{GlobalStatus, Header, Kind, Reason};
+use rackmem_proto::wire::{GlobalStatus, Header, Kind, Reason, RequesterId, Seq};
+
+/// Where what a lock protects was: no writer leaves this.
+const FORGOTTEN: Value = [0xee; WORDS];
 
 impl World {
+    /// The home tells a node that the lock is home.
+    pub(super) fn dismiss(&mut self, to: u8) {
+        self.left.dismiss -= 1;
+        let requester = RequesterId {
+            node: to.into(),
+            slot: 0,
+        };
+        if let Some(version) = self.lock(HOME).whole() {
+            let header =
+                Header::request(Kind::YieldAck, self.nodes[0].epoch, TAG, requester, Seq(0));
+            let mut header = with_version(header, version);
+            header.sender = HOME.into();
+            self.send(HOME, to, header, Vec::new(), Queue::default());
+        }
+    }
+
     /// A packet arrives.
     pub(super) fn deliver(
         &mut self,
@@ -105,7 +124,12 @@ impl World {
         }
         let mut steps = Steps::new();
         let before = self.lock(node).right();
-        let (header, records) = (&packet.header, packet.records());
+        let (mut header, records) = (packet.header, packet.records());
+        if rack.has(Mutation::DropLate) && header.kind == Kind::YieldAck {
+            let newest = self.lock(node).since().max(self.lock(node).floor());
+            header = with_version(header, newest.max(version(&header)));
+        }
+        let header = &header;
         let blade = &mut self.nodes[here].blade;
         blade.handle(header, packet.len(), &records, &mut steps);
         let after = self.lock(node).right();
@@ -140,6 +164,10 @@ impl World {
                     let at = (packet.header.offset / rackmem_proto::gcp::SEGMENT) as usize;
                     let words = packet.words.len();
                     self.nodes[here].beside[at..at + words].copy_from_slice(&packet.words);
+                }
+                Event::Drop => {
+                    self.nodes[here].data = FORGOTTEN;
+                    self.witness(Witness::Dropped);
                 }
                 Event::Install if rack.has(Mutation::SkipInstall) => {}
                 Event::Install => {

@@ -3,7 +3,7 @@
 use super::mutation::Mutation;
 use super::oracle::Complaint;
 use super::packet::DIRECTORY;
-use super::world::{At, Rack, TAG, World};
+use super::world::{At, HOME, Rack, TAG, World};
 use rackmem_proto::gcp::{Access, Steps};
 use std::fmt;
 
@@ -27,6 +27,8 @@ pub enum Move {
     Delay((u8, u8)),
     /// A node has waited for long, and asks again.
     Retry(u8),
+    /// The home has the lock, and tells a node.
+    Dismiss(u8),
     /// Something dies, or comes back: there is a newer view.
     Fail,
     /// A node enters the epoch of the newest view.
@@ -96,6 +98,10 @@ impl World {
                 moves.extend((left.double > 0).then_some(Move::Double(way)));
                 moves.extend((left.late > 0).then_some(Move::Delay(way)));
             }
+        }
+        let home = &self.nodes[usize::from(HOME)];
+        if self.left.dismiss > 0 && home.up && self.lock(HOME).whole().is_some() {
+            moves.extend((1..self.nodes.len() as u8).map(Move::Dismiss));
         }
         if (free || self.left.early > 0) && !rack.has(Mutation::NeverRetry) {
             let nodes = 0..self.nodes.len() as u8;
@@ -182,6 +188,7 @@ impl World {
                 self.nodes[usize::from(node)].blade.retry(TAG, &mut steps);
                 self.run(rack, node, steps, None)?;
             }
+            Move::Dismiss(node) => self.dismiss(node),
             Move::Fail => self.fail(rack),
             Move::Enter(node) => self.enter(rack, node),
             Move::EnterSwitch => self.enter_switch(rack),

@@ -39,11 +39,13 @@ pub enum Mutation {
     ForgetTold,
     /// A switch does not tell for a new epoch that a death has yet to be told.
     ForgetUntold,
+    /// A node forgets what it keeps, though it has had the lock again since it was home.
+    DropLate,
 }
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 18] = [
+    pub const ALL: [Mutation; 19] = [
         Mutation::IgnoreVersion,
         Mutation::ForgetTenure,
         Mutation::AckInside,
@@ -62,5 +64,6 @@ impl Mutation {
         Mutation::StalePassing,
         Mutation::ForgetTold,
         Mutation::ForgetUntold,
+        Mutation::DropLate,
     ];
 }

@@ -14,6 +14,8 @@ pub struct Budget {
     pub late: u8,
     /// Times that somebody asks again too early.
     pub early: u8,
+    /// Times that the home tells a node to forget what it keeps.
+    pub dismiss: u8,
 }
 
 /// Who serves the lock.

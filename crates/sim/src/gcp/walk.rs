@@ -84,6 +84,7 @@ pub(super) fn rack(config: &WalkConfig, mutation: Option<Mutation>) -> (Rack, Ra
                     double: u8::MAX,
                     late: u8::MAX,
                     early: u8::MAX,
+                    dismiss: 0,
                 },
             },
             failures: config.failures,

@@ -14,6 +14,9 @@ use std::hash::Hash;
 
 /// The lock. Its home is node 0.
 pub const TAG: Tag = Tag(0x1000);
+/// See [`TAG`].
+pub const HOME: u8 = 0;
+
 macro_rules! witnesses {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// Something that must have been seen, or a scenario shows nothing.
@@ -62,6 +65,8 @@ witnesses! {
     CutPlacing,
     /// A thread was told of a death that another one had been told of in an epoch before.
     ToldAgain,
+    /// A node forgot what it kept, since the lock was home.
+    Dropped,
 }
 
 /// What acquisitions have cost.

@@ -252,7 +252,7 @@ impl Locks {
     fn run(&mut self, lock: u32, steps: Steps, remote: bool, follows: &mut Vec<Follows>) {
         for step in steps {
             match step {
-                Event::Store | Event::Install => {}
+                Event::Store | Event::Install | Event::Drop => {}
                 Event::Enter(_) => self.let_in(lock, remote, follows),
                 Event::Send(send) => follows.push(Follows::Send(send)),
             }

@@ -1,0 +1,83 @@
+//! What nodes keep of buckets, counted in bytes: no more than is used, and nothing after a flush.
+
+use rackmem::{Fabric, Mode, Node, Rack};
+use rackmem_kv::{Options, Store, Sweep};
+
+const KEYS: usize = 2000;
+const BUCKETS: usize = 1024;
+
+/// Bytes that a node keeps for locks whose home it is, and for the others.
+fn kept(node: &Node) -> [usize; 2] {
+    let metrics = node.lock_metrics();
+    [metrics.kept_home, metrics.kept]
+}
+
+fn sweep_all(stores: &[Store<Node>], sweeps: &mut [Sweep]) {
+    for (store, sweep) in stores.iter().zip(sweeps) {
+        while store.sweep(sweep, 64).unwrap().looked != 0 {}
+    }
+    stores.iter().for_each(|store| store.shed().unwrap());
+}
+
+#[test]
+fn nodes_keep_what_is_used_and_nothing_after_a_flush() {
+    for (fabric, mode) in [
+        (Fabric::Inline, Mode::HomeOnly),
+        (Fabric::Inline, Mode::Switch),
+        (Fabric::Udp, Mode::Switch),
+    ] {
+        let builder = Rack::builder(3).mode(mode).fabric(fabric).mtu(1500);
+        let rack = builder.cache(4 << 20).memory(64 << 20).build().unwrap();
+        let open = |node: &Node| {
+            let options = Options {
+                buckets: BUCKETS,
+                ..Options::default()
+            };
+            Store::open(node.clone(), options).unwrap()
+        };
+        let stores: Vec<_> = rack.nodes().iter().map(open).collect();
+        let mut sweeps = [(); 3].map(|()| Sweep::default());
+        sweep_all(&stores, &mut sweeps);
+        let idle = rack.nodes().iter().map(kept).collect::<Vec<_>>();
+        for round in 0..2 {
+            for key in 0..KEYS {
+                let (name, value) = (format!("key{key}"), format!("{round}{key}"));
+                let store = &stores[key % 3];
+                store
+                    .db(0)
+                    .unwrap()
+                    .set(name.as_bytes(), value.as_bytes())
+                    .unwrap();
+            }
+            for store in &stores {
+                for key in 0..KEYS {
+                    let mut value = Vec::new();
+                    let name = format!("key{key}");
+                    assert!(
+                        store
+                            .db(0)
+                            .unwrap()
+                            .get(name.as_bytes(), &mut value)
+                            .unwrap()
+                    );
+                    assert_eq!(value, format!("{round}{key}").into_bytes());
+                }
+            }
+            // A lock, and two records of 48 bytes in a page that grows.
+            for node in rack.nodes() {
+                let bytes = kept(node).iter().sum::<usize>();
+                assert!(bytes <= BUCKETS * (432 + 256), "{bytes}");
+            }
+            stores[round].db(0).unwrap().flush_all().unwrap();
+            sweep_all(&stores, &mut sweeps);
+            sweep_all(&stores, &mut sweeps);
+            for (node, idle) in rack.nodes().iter().zip(&idle) {
+                let [home, abroad] = kept(node);
+                assert!(abroad <= idle[1] + 2048, "{abroad} bytes, not {}", idle[1]);
+                // Their headers, and the locks themselves.
+                let most = idle[0] + BUCKETS.div_ceil(2) * (432 + 64);
+                assert!(home <= most, "{home} bytes, not {most}");
+            }
+        }
+    }
+}
