@@ -82,7 +82,7 @@ fn perform(client: &mut Client, key: &str, call: &Call) -> Reply {
         Call::Swap { value } => client.call(&["GETSET", key, value]),
         Call::Incr { by } => client.call(&["INCRBY", key, &by.to_string()]),
         Call::Cas { value, .. } => client.call(&["SETNX", key, value]),
-        Call::Del => client.call(&["DEL", key]),
+        Call::Del | Call::Clear => client.call(&["DEL", key]),
         Call::Append { value } => client.call(&["APPEND", key, value]),
     };
     match (call, answer) {
@@ -91,6 +91,7 @@ fn perform(client: &mut Client, key: &str, call: &Call) -> Reply {
         (Call::Get | Call::Swap { .. }, Answer::Nil) => Reply::Nil,
         (Call::Incr { .. } | Call::Append { .. }, Answer::Int(number)) => Reply::Int(number),
         (Call::Cas { .. } | Call::Del, Answer::Int(done)) => Reply::Bool(done == 1),
+        (Call::Clear, Answer::Int(_)) => Reply::Nil,
         (call, answer) => panic!("{call} is answered with {answer:?}"),
     }
 }

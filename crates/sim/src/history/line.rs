@@ -33,6 +33,7 @@ enum Op {
     Set,
     Swap,
     Del,
+    Clear,
     Incr,
     Cas,
     Append,
@@ -124,6 +125,7 @@ fn call(op: Op, value: Option<Scalar>, expected: Option<Scalar>) -> Result<Call,
     Ok(match op {
         Op::Get => Call::Get,
         Op::Del => Call::Del,
+        Op::Clear => Call::Clear,
         Op::Set => Call::Set {
             value: text(value)?,
         },
@@ -149,7 +151,7 @@ fn call(op: Op, value: Option<Scalar>, expected: Option<Scalar>) -> Result<Call,
 
 fn reply(op: Op, result: Option<Scalar>) -> Result<Reply, ShapeError> {
     Ok(match (op, result) {
-        (Op::Set, _) | (Op::Get | Op::Swap, None) => Reply::Nil,
+        (Op::Set | Op::Clear, _) | (Op::Get | Op::Swap, None) => Reply::Nil,
         (Op::Get | Op::Swap, Some(scalar)) => {
             Reply::Text(scalar.into_text().ok_or(ShapeError::Result)?)
         }
@@ -166,6 +168,7 @@ impl From<Operation> for Line {
         let (op, value, expected) = match operation.call {
             Call::Get => (Op::Get, None, None),
             Call::Del => (Op::Del, None, None),
+            Call::Clear => (Op::Clear, None, None),
             Call::Set { value } => (Op::Set, text(value), None),
             Call::Swap { value } => (Op::Swap, text(value), None),
             Call::Append { value } => (Op::Append, text(value), None),

@@ -23,6 +23,8 @@ pub enum Call {
     },
     /// Remove the value.
     Del,
+    /// Remove the value, as one of many: whether there was one is not told.
+    Clear,
     /// Add to the value taken as a decimal integer, where none counts as 0.
     Incr {
         /// What is added.
@@ -107,6 +109,7 @@ impl fmt::Display for Call {
             Call::Set { value } => write!(f, "set {value:?}"),
             Call::Swap { value } => write!(f, "swap {value:?}"),
             Call::Del => write!(f, "del"),
+            Call::Clear => write!(f, "clear"),
             Call::Incr { by } => write!(f, "incr {by}"),
             Call::Cas {
                 expected: None,

@@ -192,13 +192,14 @@ mod tests {
 {"client":2,"op":"del","key":"a","result":true,"invoke":300,"return":310,"outcome":"ok"}
 {"client":2,"op":"append","key":"a","value":"zz","result":2,"invoke":320,"return":330,"outcome":"ok"}
 {"client":2,"op":"swap","key":"a","value":"q","result":"zz","invoke":340,"return":340,"outcome":"ok"}
+{"client":2,"op":"clear","key":"a","invoke":345,"return":346,"outcome":"ok"}
 {"client":2,"op":"get","key":"a","invoke":350,"return":351,"outcome":"fail"}
 "#;
 
     #[test]
     fn a_history_reads_and_writes_back_the_same() {
         let history = read(SAMPLE.as_bytes()).unwrap();
-        assert_eq!(history.len(), 8);
+        assert_eq!(history.len(), 9);
         assert_eq!(
             history[3].call,
             Call::Cas {

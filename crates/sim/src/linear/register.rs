@@ -96,6 +96,10 @@ impl Register {
                 self.with_value(reply, |old| RegisterOp::Swap(new, old))
             }
             Call::Del => with_bool(reply, RegisterOp::Del),
+            Call::Clear => match reply {
+                None | Some(Reply::Nil) => RegisterOp::Del(None),
+                Some(_) => RegisterOp::Nonsense,
+            },
             Call::Incr { by } => with_int(reply, |sum| RegisterOp::Incr(*by, sum)),
             Call::Cas { expected, value } => {
                 let new = self.holding(value);

@@ -88,11 +88,12 @@ fn plain_call(rng: &mut fastrand::Rng, values: u64, number: usize) -> Call {
 
 pub fn rich_call(rng: &mut fastrand::Rng, values: u64, number: usize) -> Call {
     let new = value(rng, values, number);
-    match rng.u32(0..10) {
+    match rng.u32(0..11) {
         0..=2 => Call::Get,
         3 => Call::Set { value: new },
         4 => Call::Swap { value: new },
         5 => Call::Del,
+        10 => Call::Clear,
         6 | 7 => Call::Incr { by: rng.i64(-2..3) },
         8 => Call::Cas {
             expected: rng.bool().then(|| rng.u64(0..3).to_string()),
@@ -113,6 +114,10 @@ pub fn apply(register: &mut Option<String>, call: &Call) -> Option<Reply> {
         }
         Call::Swap { value } => text(register.replace(value.clone())),
         Call::Del => Reply::Bool(register.take().is_some()),
+        Call::Clear => {
+            *register = None;
+            Reply::Nil
+        }
         Call::Incr { by } => {
             let old: i64 = register.as_deref().unwrap_or("0").parse().ok()?;
             let new = old.checked_add(*by)?;

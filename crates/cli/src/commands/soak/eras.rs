@@ -32,6 +32,7 @@ pub struct Kill {
     pub rebuild_us: u64,
     pub operations: u64,
     pub unknown: u64,
+    pub flushes: u64,
     pub refused: u64,
     /// Buckets that began anew, empty.
     pub lost_buckets: u64,
@@ -45,6 +46,7 @@ pub struct Totals {
     pub restarts: u64,
     pub operations: u64,
     pub unknown: u64,
+    pub flushes: u64,
     pub refused: u64,
     pub lost_buckets: u64,
     pub undecided: u64,
@@ -216,6 +218,7 @@ impl Eras {
             rebuild_us: figure(addr, "rack_rebuild_last_us").unwrap_or(0),
             operations: counts.done.into_inner(),
             unknown: counts.unknown.into_inner(),
+            flushes: counts.flushes.into_inner(),
             refused: counts.lost.into_inner(),
             lost_buckets: lost_buckets.saturating_sub(self.totals.lost_buckets),
             verdict,
@@ -226,6 +229,7 @@ impl Eras {
         totals.restarts += kill.victims.len() as u64;
         totals.operations += kill.operations;
         totals.unknown += kill.unknown;
+        totals.flushes += kill.flushes;
         totals.refused += kill.refused;
         totals.lost_buckets = lost_buckets;
         Ok(Some(kill))

@@ -141,6 +141,19 @@ mod tests {
     }
 
     #[test]
+    fn nothing_survives_a_flush_and_what_comes_after_it_stays() {
+        let flush = |times| done(3, Call::Clear, times, Reply::Nil);
+        let told = |flushed, read, value| {
+            let history = vec![set("a", (10, 20)), flush(flushed), get(value, read)];
+            holds(&[], history)
+        };
+        assert!(told((30, 40), (50, 60), None));
+        assert!(!told((30, 40), (50, 60), Some("a")));
+        assert!(told((30, 40), (35, 60), Some("a")), "at the same time");
+        assert!(!told((5, 8), (50, 60), None), "flushed before it was set");
+    }
+
+    #[test]
     fn nodes_that_disagree_at_the_roll_call_are_caught() {
         let history = vec![
             set("a", (10, 20)),

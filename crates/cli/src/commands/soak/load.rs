@@ -14,12 +14,16 @@ const BREATH: Duration = Duration::from_micros(300);
 pub const HOT: usize = 32;
 /// Bytes that make a value too long for its page.
 const LONG: usize = 1500;
+/// Of so many operations one empties all keys, if they are few: many would hardly ever have a value again.
+const FLUSH: u32 = 2000;
 
 /// What became of operations.
 #[derive(Default)]
 pub struct Counts {
     pub done: AtomicU64,
     pub unknown: AtomicU64,
+    /// Of those that are done, how many emptied all keys.
+    pub flushes: AtomicU64,
     /// Answered with NODELOST.
     pub lost: AtomicU64,
     /// When the last one was done, on the recorder's clock.
@@ -54,6 +58,14 @@ impl Load<'_> {
                 }
                 continue;
             };
+            if self.keys.len() <= HOT && self.random.u32(..FLUSH) == 0 {
+                match self.flush(&mut log, connection) {
+                    Step::Broken => client = None,
+                    Step::Full => return,
+                    Step::Done | Step::Refused => {}
+                }
+                continue;
+            }
             let key = &self.keys[self.pick()];
             let value = format!("{}.{}.{written}", self.era, self.number);
             let call = match self.random.u8(..100) {
@@ -78,6 +90,32 @@ impl Load<'_> {
         let all = self.keys.len();
         let few = all > HOT && self.random.bool();
         self.random.usize(..if few { HOT } else { all })
+    }
+
+    /// Empties all keys, which happens at one moment: to each key, once.
+    fn flush(&self, log: &mut ClientLog<'_>, client: &mut Client) -> Step {
+        let begun = self.keys.iter().map(|key| log.begin(key, Call::Clear));
+        let Ok(tickets) = begun.collect::<Result<Vec<_>, _>>() else {
+            return Step::Full;
+        };
+        let answer = client.call(&["FLUSHALL"]);
+        match answer.map(|answer| understood(&Call::Clear, answer)) {
+            Ok(Ok(reply)) => {
+                for ticket in tickets {
+                    log.ok(ticket, reply.clone());
+                }
+                self.counts.done.fetch_add(1, Relaxed);
+                self.counts.flushes.fetch_add(1, Relaxed);
+                Step::Done
+            }
+            unknown => {
+                self.counts.unknown.fetch_add(1, Relaxed);
+                match unknown {
+                    Ok(_) => Step::Refused,
+                    Err(_) => Step::Broken,
+                }
+            }
+        }
     }
 
     fn step(
@@ -145,7 +183,7 @@ pub fn perform(
 pub fn understood(call: &Call, answer: Answer) -> Result<Reply, String> {
     let reply = match (call, answer) {
         (_, Answer::Error(error)) => return Err(error),
-        (Call::Set { .. }, Answer::Text(ok)) if ok == "OK" => Reply::Nil,
+        (Call::Set { .. } | Call::Clear, Answer::Text(ok)) if ok == "OK" => Reply::Nil,
         (Call::Del, Answer::Int(done)) => Reply::Bool(done == 1),
         (Call::Get | Call::Swap { .. }, Answer::Nil) => Reply::Nil,
         (Call::Get | Call::Swap { .. }, Answer::Text(value)) => Reply::Text(unstuffed(value)),

@@ -109,7 +109,7 @@ pub struct SoakArgs {
     /// Clients of each node
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=MOST_CLIENTS))]
     clients: u16,
-    /// Keys that they share; of more than 32 all have a value from the start
+    /// Keys that they share, which they empty now and then; more than 32 all have a value from the start instead
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=150_000))]
     keys: u64,
     /// Milliseconds after which a silent member is declared dead; 1000 unless told, 3000 with --starve
@@ -258,18 +258,19 @@ fn tell_kill(number: u64, kill: &Kill, json: bool) {
     if json {
         return out::line(json!({
             "kill": number, "victims": kill.victims, "outage_ms": ms(kill.outage), "whole_ms": ms(kill.whole),
-            "rebuild_us": kill.rebuild_us, "operations": kill.operations, "unknown": kill.unknown, "nodelost": kill.refused,
+            "rebuild_us": kill.rebuild_us, "operations": kill.operations, "flushes": kill.flushes, "unknown": kill.unknown, "nodelost": kill.refused,
             "lost_buckets": kill.lost_buckets, "verdict": kill.verdict,
         }));
     }
     out::line(format!(
         "kill {number}: {}; nobody was served for {} ms; whole again after {} ms, rebuilt in {:.1} ms; {} operations, {} \
-         unknown, {} NODELOST; {} buckets begun anew; {}",
+         of them FLUSHALL, {} unknown, {} NODELOST; {} buckets begun anew; {}",
         kill.victims.join(" and "),
         ms(kill.outage),
         ms(kill.whole),
         kill.rebuild_us as f64 / 1000.0,
         kill.operations,
+        kill.flushes,
         kill.unknown,
         kill.refused,
         kill.lost_buckets,
@@ -283,6 +284,7 @@ fn tell(totals: &Totals, time: Duration, seed: u64, json: bool) {
         restarts,
         operations,
         unknown,
+        flushes,
         refused,
         lost_buckets,
         undecided,
@@ -292,12 +294,12 @@ fn tell(totals: &Totals, time: Duration, seed: u64, json: bool) {
     if json {
         return out::line(json!({
             "seed": seed, "seconds": seconds, "kills": kills, "restarts": restarts, "operations": operations,
-            "unknown": unknown, "nodelost": refused, "lost_buckets": lost_buckets,
+            "flushes": flushes, "unknown": unknown, "nodelost": refused, "lost_buckets": lost_buckets,
             "undecided": undecided, "violations": violations,
         }));
     }
     out::line(format!(
-        "soak: {seconds:.0} s, {kills} kills, {restarts} processes restarted, {operations} operations, {unknown} unknown, \
+        "soak: {seconds:.0} s, {kills} kills, {restarts} processes restarted, {operations} operations, {flushes} of them FLUSHALL, {unknown} unknown, \
          {refused} NODELOST, {lost_buckets} buckets begun anew, {undecided} eras too hard to judge, {} \
          violations",
         violations.len()
