@@ -6,22 +6,36 @@
 
 use super::cell::{Cell, State};
 use super::outbox::{Outbox, Payload};
-use super::table::Locks;
+use super::table::{Locks, Origin};
 use rackmem_proto::gcp::{Lock, with_version};
-use rackmem_proto::wire::{Dest, Header, Kind, MAX_NODES, NodeId, RequesterId, Seq};
+use rackmem_proto::wire::{Dest, Header, Kind, MAX_NODES, NodeId, RequesterId, Seq, Tag};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
+
+/// What is remembered of a lock that has been forgotten.
+#[derive(Clone, Copy)]
+pub(super) struct Forgotten {
+    /// What the node gave up last.
+    pub floor: u64,
+    /// Bytes that the lock protects.
+    len: u32,
+    implicit: bool,
+}
 
 /// Locks forgotten at a time from which on the allocator is asked to give memory back.
 const MANY: usize = 1024;
 
 impl State {
     /// What to remember of it, if it may be forgotten.
-    fn forgettable(&self, cell: &Cell) -> Option<u64> {
+    fn forgettable(&self, cell: &Cell) -> Option<Forgotten> {
         let waits = self.first.is_some() || !self.queue.is_empty() || !self.watchers.is_empty();
         let noted = self.pace.kept || self.over;
         let lock = self.blade.lock(cell.tag).filter(|l| Lock::dismissed(l))?;
-        (!waits && !noted).then(|| lock.floor())
+        (!waits && !noted).then(|| Forgotten {
+            floor: lock.floor(),
+            len: cell.len() as u32,
+            implicit: cell.implicit,
+        })
     }
 }
 
@@ -48,6 +62,18 @@ impl Locks {
         out
     }
 
+    /// Makes a lock that has been forgotten known again, since a packet is about it: a late copy of a request may be served, and then
+    /// others wait for this node.
+    pub(super) fn recall(&self, tag: Tag) -> Option<Arc<Cell>> {
+        let known = self.floors().get(&tag).copied()?;
+        let origin = match (known.implicit, self.arrays.has(tag)) {
+            (true, true) => Origin::Array,
+            (true, false) => Origin::Heard,
+            (false, _) => Origin::Made,
+        };
+        self.open_as(tag, known.len as usize, origin, |_| ()).ok()
+    }
+
     /// See [`crate::Node::idle_locks`].
     pub fn idle_locks(&self) -> usize {
         self.idle.load(Relaxed)
@@ -66,10 +92,10 @@ impl Locks {
                 if tag.home() == self.me || Arc::strong_count(cell) > 1 {
                     return true;
                 }
-                let Some(floor) = self.look(cell, |state| state.forgettable(cell)) else {
+                let Some(known) = self.look(cell, |state| state.forgettable(cell)) else {
                     return true;
                 };
-                self.floors().insert(*tag, floor);
+                self.floors().insert(*tag, known);
                 if !self.arrays.has(*tag) {
                     self.known.fetch_sub(1, Relaxed);
                 }

@@ -2,6 +2,7 @@
 
 use super::array::Arrays;
 use super::cell::{Came, Cell, State};
+use super::forgetting::Forgotten;
 use super::outbox::Outbox;
 use crate::error::{Error, Result};
 use crate::standing::Standing;
@@ -91,7 +92,7 @@ pub(crate) struct Locks {
     /// Locks of other nodes that have been dismissed since some were forgotten last.
     pub(super) idle: AtomicUsize,
     /// What is remembered of those that have been forgotten in this epoch: as many as locks at most.
-    pub(super) floors: Mutex<HashMap<Tag, u64>>,
+    pub(super) floors: Mutex<HashMap<Tag, Forgotten>>,
 }
 
 impl Locks {
@@ -219,7 +220,7 @@ impl Locks {
         let kept = self.kept[usize::from(tag.home() == self.me)].clone();
         if tag.home() != self.me {
             match self.floors().remove(&tag) {
-                Some(floor) => blade.reopen(tag, regions, floor),
+                Some(known) => blade.reopen(tag, regions, known.floor),
                 None => blade.open(tag, regions),
             };
             return Cell::new(tag, self.me, what, blade, None, kept);
@@ -272,7 +273,7 @@ impl Locks {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn floors(&self) -> MutexGuard<'_, HashMap<Tag, u64>> {
+    pub(super) fn floors(&self) -> MutexGuard<'_, HashMap<Tag, Forgotten>> {
         self.floors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -284,6 +285,7 @@ impl Locks {
     /// A packet about a lock.
     pub fn packet(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver) {
         let known = self.find(header.tag);
+        let known = known.or_else(|| self.recall(header.tag));
         let Some(cell) = known.or_else(|| self.hear_of(header)) else {
             self.dropped.fetch_add(1, Relaxed);
             return;

@@ -140,6 +140,34 @@ fn a_request_that_nobody_made_causes_no_storm() {
     }
 }
 
+/// A node that has forgotten a lock is served by a late copy of what it asked for once: it takes the lock, and gives it away again.
+#[test]
+fn a_late_request_for_a_forgotten_lock_keeps_nobody_waiting() {
+    let mut rack = Attacked::new("forged-late");
+    let homes = &rack.arrays[1];
+    (0..LOCKS).for_each(|index| rack.write(1, index));
+    crate::until(|| {
+        // The home tells those whom it knows to be members by then.
+        (0..LOCKS).for_each(|index| homes.tell_home(index));
+        rack.nodes[2].idle_locks() == LOCKS
+    });
+    drop(rack.arrays.pop());
+    crate::until(|| {
+        rack.nodes[2].forget_locks();
+        rack.nodes[2].lock_metrics().known == 0
+    });
+    let came = || rack.nodes[2].metrics().received.total();
+    for index in 0..LOCKS {
+        let before = came();
+        let tag = rack.tag(index);
+        let mut late = rack.forger.header(Kind::Acquire, tag, 2, 0);
+        (late.status, late.offset) = (GlobalStatus::Modified, 64);
+        rack.forger.send(rack.forger.switch, &late, &[]);
+        crate::until(|| came() > before);
+        rack.write(0, index);
+    }
+}
+
 /// Any packets, for all kinds of them.
 #[test]
 fn whatever_is_forged_traffic_dies_down() {
