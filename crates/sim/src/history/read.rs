@@ -247,12 +247,12 @@ mod tests {
         for end in last + 1..whole.len() {
             let mut reader = Reader::new(&whole.as_bytes()[..end]);
             let found: Result<Vec<_>, _> = reader.by_ref().collect();
-            assert_eq!(found.unwrap().len(), 7, "{end}");
-            assert_eq!(reader.cut_off(), Some(9));
+            assert_eq!(found.unwrap().len(), 8, "{end}");
+            assert_eq!(reader.cut_off(), Some(10));
             assert!(reader.next().is_none());
         }
         let mut reader = Reader::new(whole.as_bytes());
-        assert_eq!(reader.by_ref().count(), 8, "only the line's end is missing");
+        assert_eq!(reader.by_ref().count(), 9, "only the line's end is missing");
         assert_eq!(reader.cut_off(), None);
         let inside = format!("{}\n{whole}", &whole[..20]);
         assert!(Reader::new(inside.as_bytes()).any(|line| line.is_err()));
