@@ -8,6 +8,7 @@ use crate::pending::{Pending, Plan, Reservation};
 use crate::requester::{Borrowed, Bytes, Failure, Requesters, fatal};
 use crate::standing::Standing;
 use rackmem_proto::flowcc::{Grant, LocalStatus};
+use rackmem_proto::membership::Telling;
 use rackmem_proto::wire::{Kind, NodeId, Reason, Tag};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -129,18 +130,15 @@ impl Access {
     #[cold]
     fn wait_for_lease(&self) -> Result<()> {
         let mut backoff = Backoff::new(self.patience);
-        while !self.standing.holds() {
-            if self.closed.load(Ordering::Relaxed) {
-                return Err(Error::Closed);
-            }
-            if self.standing.is_fenced() {
-                return Err(Error::Fenced);
-            }
-            if !backoff.wait() {
-                return Err(Error::NoLease);
+        loop {
+            match self.standing.telling() {
+                Telling::Now => return Ok(()),
+                _ if self.closed.load(Ordering::Relaxed) => return Err(Error::Closed),
+                Telling::Never => return Err(Error::Fenced),
+                Telling::Later if backoff.wait() => {}
+                Telling::Later => return Err(Error::NoLease),
             }
         }
-        Ok(())
     }
 
     fn plan(&self, tag: Tag, write: bool) -> Plan<'_> {

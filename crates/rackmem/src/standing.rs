@@ -1,7 +1,7 @@
 //! What this process knows of the rack's members, where every packet and every miss looks.
 
 use crate::membership::Term;
-use rackmem_proto::membership::View;
+use rackmem_proto::membership::{Telling, View};
 use rackmem_proto::wire::{Copyset, MAX_NODES, NodeId};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -84,6 +84,12 @@ impl Standing {
     #[inline]
     pub fn holds(&self) -> bool {
         self.term.get().is_none_or(|term| term.holds())
+    }
+
+    /// What to do now with what the calling thread has read and written.
+    pub fn telling(&self) -> Telling {
+        let term = self.term.get();
+        term.map_or(Telling::Now, |term| term.telling(self.is_fenced()))
     }
 
     /// The rack goes on without this process: nothing that waits for an answer will get one.

@@ -138,6 +138,34 @@ const CAUGHT: [Case; Mutation::ALL.len()] = [
         "no dirty data is lost in silence",
     ),
     Case(
+        Mutation::TellUnconfirmed,
+        Rack::HomeOnly,
+        Faults::NONE,
+        Failures::STOP,
+        "no stale read is told",
+    ),
+    Case(
+        Mutation::ConfirmAtStart,
+        Rack::HomeOnly,
+        Faults::NONE,
+        Failures::STOP,
+        "no excluded member acknowledges",
+    ),
+    Case(
+        Mutation::WrongClock,
+        Rack::HomeOnly,
+        Faults::NONE,
+        Failures::STOP,
+        "no stale read is told",
+    ),
+    Case(
+        Mutation::ExtendEndedTerm,
+        Rack::HomeOnly,
+        Faults::NONE,
+        Failures::STOP,
+        "no excluded member acknowledges",
+    ),
+    Case(
         Mutation::OverwriteCopyset,
         Rack::LARGE_SWITCH,
         Faults::NONE,
@@ -249,7 +277,8 @@ impl Case {
             ..Config::default()
         };
         if failures.any() {
-            let (homes, operations) = (3, 60);
+            let operations = if failures.stop > 0 { 150 } else { 60 };
+            let homes = 3;
             return Config {
                 homes,
                 operations,

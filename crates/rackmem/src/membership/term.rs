@@ -1,10 +1,8 @@
 //! The end of the lease, as a word that any thread compares with a clock before it tells others what it has read or written.
 
+use rackmem_proto::membership::{self, Telling};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
-
-/// A lease that does not end: members are fixed.
-const ENDLESS: u64 = u64::MAX;
 
 /// To when this process may serve.
 #[derive(Debug, Default)]
@@ -19,15 +17,15 @@ impl Term {
         self.until.store(until, SeqCst);
     }
 
-    /// Whether the lease holds now. The clock is read after everything that this thread has read or written before, so that
-    /// held while the lease did. No other thread of the process has to run for the answer to be right.
+    /// Whether the lease holds now. No other thread of the process has to run for the answer to be right.
     #[inline]
     pub fn holds(&self) -> bool {
-        // The end first: one that is put off meanwhile is a lease that has held all the time.
-        match self.until.load(SeqCst) {
-            ENDLESS => true,
-            until => now() < until,
-        }
+        membership::Term(self.until.load(SeqCst)).holds(now)
+    }
+
+    /// What to do now with what this thread has read and written.
+    pub fn telling(&self, fenced: bool) -> Telling {
+        membership::Term(self.until.load(SeqCst)).telling(fenced, now)
     }
 }
 
@@ -51,7 +49,7 @@ pub(crate) fn now() -> u64 {
     use std::time::Instant;
     static START: OnceLock<Instant> = OnceLock::new();
     let elapsed = START.get_or_init(Instant::now).elapsed();
-    u64::try_from(elapsed.as_nanos()).unwrap_or(ENDLESS - 1)
+    u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX - 1)
 }
 
 #[cfg(test)]
@@ -70,7 +68,7 @@ mod tests {
             std::thread::yield_now();
         }
         assert!(!term.holds());
-        term.set(ENDLESS);
+        term.set(membership::Term::ENDLESS.0);
         assert!(term.holds());
     }
 }

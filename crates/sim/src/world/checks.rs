@@ -127,7 +127,9 @@ impl World {
         };
         let served_by_switch = in_switch.filter(|_| away || adding);
         let (lock, status, copyset) = served_by_switch.unwrap_or((lock, status, copyset));
+        let member = |node: NodeId| self.nodes[usize::from(node)].standing == Standing::Up;
         let live = self.threads.iter().flat_map(Thread::live);
+        let live = live.filter(|event| member(event.node));
         Some(BlockState {
             lock,
             status,

@@ -103,6 +103,11 @@ impl Config {
         u64::from(self.nodes) * u64::from(self.threads) * u64::from(self.operations)
     }
 
+    /// Whether the members' own keepers decide who is excluded. They do where processes are stopped.
+    pub fn has_keepers(&self) -> bool {
+        self.failures.stop > 0 && self.rack != Rack::Delegate
+    }
+
     /// Whether there is a switch at the start.
     pub fn has_switch(&self) -> bool {
         matches!(self.rack, Rack::Switch { .. })

@@ -3,6 +3,7 @@
 use super::block::GRANULE_BYTES;
 use super::config::Config;
 use super::faults::Faults;
+use super::keeping::Keep;
 use super::membership::Change;
 use super::random::Random;
 use super::scene::{Fate, Passing, Watcher};
@@ -44,6 +45,8 @@ pub enum Occurrence {
     Learn(NodeId, Box<View>),
     /// The rack's members change, or something breaks or is mended.
     Change(Change),
+    /// A step of a keeper.
+    Keep(Keep),
 }
 
 impl Packet {

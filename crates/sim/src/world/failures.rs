@@ -19,6 +19,9 @@ pub struct Failures {
     pub partition: u32,
     /// A node becomes slow for a while.
     pub slow: u32,
+    /// A node is stopped for a while, or only its keeper. The members' own keepers exclude it then if it is for long. Nothing else
+    /// breaks in such a world, and threads hold no locks for purposes of their own; where operations are delegated none is stopped.
+    pub stop: u32,
     /// Out of a thousand, failures that happen right after the one before, while its rebuild is under way.
     pub together: u32,
     /// Bit `n`: failure number `n` of the plan does not happen.
@@ -34,6 +37,7 @@ impl Failures {
         leave: 0,
         partition: 0,
         slow: 0,
+        stop: 0,
         together: 300,
         omit: 0,
     };
@@ -67,7 +71,12 @@ impl Failures {
         slow: 2,
         ..Failures::NONE
     };
-    /// One of each, often two at once.
+    /// Nodes are stopped, or their keepers late.
+    pub const STOP: Failures = Failures {
+        stop: 3,
+        ..Failures::NONE
+    };
+    /// One of each that a world without keepers has, often two at once.
     pub const ALL: Failures = Failures {
         switch: 1,
         node: 1,
@@ -75,13 +84,15 @@ impl Failures {
         leave: 1,
         partition: 1,
         slow: 1,
+        stop: 0,
         together: 500,
         omit: 0,
     };
 
     /// Whether anything breaks.
     pub fn any(&self) -> bool {
-        self.switch + self.node + self.shadow + self.leave + self.partition + self.slow > 0
+        self.switch + self.node + self.shadow + self.leave + self.partition + self.slow + self.stop
+            > 0
     }
 }
 
@@ -100,6 +111,10 @@ pub enum Failure {
     Partition(Copyset),
     /// This node takes so many times longer.
     Slow(NodeId, u64),
+    /// Nothing of this node runs.
+    Stop(NodeId),
+    /// The thread that keeps this node's lease does not run.
+    Starve(NodeId),
 }
 
 /// A failure and its time.
@@ -123,6 +138,27 @@ pub fn plan(config: &Config, random: &mut Random) -> Vec<Planned> {
     let nodes = u64::from(config.nodes);
     let mut what = Vec::new();
     let node = |random: &mut Random| random.below(nodes) as NodeId;
+    let stops = if config.has_keepers() {
+        failures.stop
+    } else {
+        0
+    };
+    for _ in 0..stops {
+        let node = node(random);
+        what.push(match random.below(3) {
+            0 => Failure::Starve(node),
+            _ => Failure::Stop(node),
+        });
+    }
+    let failures = if stops > 0 {
+        Failures {
+            together: failures.together,
+            omit: failures.omit,
+            ..Failures::NONE
+        }
+    } else {
+        failures
+    };
     if config.has_switch() {
         what.extend((0..failures.switch).map(|_| Failure::Switch));
         what.extend((0..failures.shadow).map(|_| Failure::Shadow));

@@ -58,10 +58,18 @@ pub struct Broken {
     pub fenced: u64,
     /// Nodes that were slow for a while.
     pub slow: u64,
+    /// Nodes that were stopped for a while.
+    pub stopped: u64,
+    /// Nodes whose keepers were late for a while.
+    pub starved: u64,
+    /// Nodes that the others excluded for their silence.
+    pub excluded: u64,
+    /// Leases that were over, and came back.
+    pub regained: u64,
 }
 
 /// A view as a line of a story.
-fn described(view: &View) -> String {
+pub(super) fn described(view: &View) -> String {
     let switch = match view.switch {
         Some(incarnation) => format!("switch {incarnation}"),
         None => "no switch".to_owned(),
@@ -156,6 +164,7 @@ impl World {
                     }
                 }
             }
+            Failure::Stop(_) | Failure::Starve(_) => self.hold_back(planned),
             Failure::Slow(node, factor) => {
                 self.broken.slow += 1;
                 self.fabric.slow = Some((node, factor));
@@ -170,7 +179,7 @@ impl World {
         first..first + per_node
     }
 
-    fn stop(&mut self, node: NodeId, standing: Standing) {
+    pub(super) fn stop(&mut self, node: NodeId, standing: Standing) {
         let left =
             self.leaving.is_some_and(|leaving| leaving.0 == node) && standing == Standing::Left;
         if self.leaving.is_some_and(|leaving| leaving.0 == node) {

@@ -18,6 +18,7 @@ mod config;
 mod fabric;
 mod failures;
 mod faults;
+mod keeping;
 mod membership;
 mod mutate;
 mod mutation;

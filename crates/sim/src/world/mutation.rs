@@ -48,6 +48,14 @@ pub enum Mutation {
     SkipRestore,
     /// A node whose lease is over goes on.
     ServeFenced,
+    /// What was done is told without a look at the clock (docs/membership.md, "Before anybody is told").
+    TellUnconfirmed,
+    /// The clock is looked at when an operation begins, and not before it is told.
+    ConfirmAtStart,
+    /// The end of the lease is compared with a clock that stands still while the process is stopped.
+    WrongClock,
+    /// A beat brings a lease back that is over, before another version has been seen (docs/membership.md, rule 5).
+    ExtendEndedTerm,
     /// A reader's unlock puts its copyset in place of the entry's, and another reader is forgotten (hard place FlowCC 4).
     OverwriteCopyset,
     /// A requester takes the refusal of an earlier event for one of the current one (hard place FlowCC 1).
@@ -123,7 +131,7 @@ impl Mutation {
     ];
 
     /// All that worlds play.
-    pub const ALL: [Mutation; 31] = [
+    pub const ALL: [Mutation; 35] = [
         Mutation::AcceptStaleData,
         Mutation::ForgetReader,
         Mutation::SkipWriteBack,
@@ -142,6 +150,10 @@ impl Mutation {
         Mutation::KeepDeadCopies,
         Mutation::SkipRestore,
         Mutation::ServeFenced,
+        Mutation::TellUnconfirmed,
+        Mutation::ConfirmAtStart,
+        Mutation::WrongClock,
+        Mutation::ExtendEndedTerm,
         Mutation::OverwriteCopyset,
         Mutation::AcceptLateRefusal,
         Mutation::UnlockAnyOwner,

@@ -4,6 +4,7 @@ use super::block;
 use super::config::{Config, Rack};
 use super::fabric::{Fabric, Occurrence, Packet, Traffic};
 use super::failures::{self, Planned};
+use super::keeping::Keeping;
 use super::membership::{Broken, Change};
 use super::mutation::Mutation;
 use super::node::{Node, Settling, home_config};
@@ -96,6 +97,8 @@ pub struct World {
     pub(super) view: View,
     pub(super) random: Random,
     pub(super) draw: u32,
+    /// The members' keepers, where they decide who is excluded.
+    pub(super) keeping: Option<Keeping>,
     /// Changes of the rack that are still to come.
     pub(super) changes: u32,
     pub(super) broken: Broken,
@@ -183,6 +186,7 @@ impl World {
             record: Record::new(config.history),
             view,
             draw,
+            keeping: config.has_keepers().then(|| Keeping::new(&view)),
             changes: 0,
             broken: Broken::default(),
             died: Copyset::EMPTY,
@@ -256,10 +260,15 @@ impl World {
         for node in (0..self.config.nodes).chain([SWITCH]) {
             self.fabric.schedule(TICK, Occurrence::Tick(node));
         }
+        self.start_keepers();
     }
 
     pub(super) fn happen(&mut self, what: Occurrence) {
+        let Some(what) = self.not_held(what) else {
+            return;
+        };
         match what {
+            Occurrence::Keep(keep) => self.keep(keep),
             Occurrence::Wake(thread) => self.with_thread(thread, Thread::advance),
             Occurrence::Tick(member) => self.tick(member),
             Occurrence::Arrival(packet) => {
@@ -318,6 +327,11 @@ impl World {
             self.judge(id, settling);
         }
         let node = &mut self.nodes[usize::from(id)];
+        if node.lease.alone {
+            // What it accepts and does for others that are excluded is nothing to the rack.
+            node.accepted.clear();
+            node.delegated.clear();
+        }
         for tag in std::mem::take(&mut node.accepted) {
             self.oracle.accept_loss(tag, node.memory(tag));
             let now = self.fabric.now;
@@ -377,7 +391,9 @@ impl World {
         if self.leaving.is_some() {
             self.go_on_leaving();
         }
-        let broken = self.changes > 0 || !self.plan.is_empty() || self.leaving.is_some();
+        let nodes = self.config.nodes;
+        let held = self.keeping.as_ref().is_some_and(|it| it.busy(nodes));
+        let broken = held || self.changes > 0 || !self.plan.is_empty() || self.leaving.is_some();
         if self.calm.is_none() && (done * 4 >= all * 3 && !broken || now > FAULTS_END) {
             self.fabric.calm_down();
             self.fabric.tell(|| "the network calms down".into());

@@ -145,9 +145,11 @@ fn fewer_failures(config: &Config) -> Vec<Failures> {
             ..now
         },
         Failures { slow: 0, ..now },
+        Failures { stop: 0, ..now },
     ];
     if now.any() {
-        let kinds = now.switch + now.node + now.shadow + now.leave + now.partition + now.slow;
+        let kinds =
+            now.switch + now.node + now.shadow + now.leave + now.partition + now.slow + now.stop;
         let left = (0..kinds.min(64)).filter(|number| now.omit >> number & 1 == 0);
         found.extend(left.map(|number| Failures {
             omit: now.omit | 1 << number,

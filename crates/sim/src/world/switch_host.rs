@@ -42,6 +42,11 @@ impl SwitchHost {
         !self.program.frozen() && self.program.epoch() == epoch
     }
 
+    /// The epoch that it has heard of last.
+    pub fn epoch(&self) -> u32 {
+        self.view.epoch
+    }
+
     /// There is a new view. `fresh`: this switch has just been admitted by it.
     pub fn learn(&mut self, view: &View, fresh: bool, fabric: &mut Fabric) {
         if view.version <= self.view.version && !fresh {

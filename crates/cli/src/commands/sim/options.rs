@@ -35,6 +35,7 @@ enum FailureKind {
     Leave,
     Partition,
     Slow,
+    Stop,
     All,
 }
 
@@ -51,6 +52,7 @@ enum Part {
     Leave,
     Partition,
     Slow,
+    Stop,
     Holds,
     Segments,
     History,
@@ -117,6 +119,7 @@ impl Part {
             Part::Leave => failures.leave = 0,
             Part::Partition => failures.partition = 0,
             Part::Slow => failures.slow = 0,
+            Part::Stop => failures.stop = 0,
             Part::Holds => config.mix.hold = 0,
             Part::Segments => config.segment = Config::WHOLE_BLOCKS,
             Part::History => config.history = false,
@@ -157,6 +160,7 @@ impl WorldArgs {
                 FailureKind::Leave => Failures::LEAVE,
                 FailureKind::Partition => Failures::PARTITION,
                 FailureKind::Slow => Failures::SLOW,
+                FailureKind::Stop => Failures::STOP,
                 FailureKind::All => Failures::ALL,
             },
             nodes: self.nodes,
@@ -166,7 +170,7 @@ impl WorldArgs {
             operations: self.operations,
             history: true,
             mix: Mix {
-                hold: 1,
+                hold: u32::from(self.failures != FailureKind::Stop),
                 ..Config::default().mix
             },
             mutation: self.defect,

@@ -7,6 +7,7 @@ pub use epoch::{FIT, Settling};
 use crate::world::block::{self, BLOCK_BYTES, Block, zeroed};
 use crate::world::cache::Cache;
 use crate::world::fabric::{Fabric, Occurrence, Packet};
+use crate::world::keeping::Lease;
 use crate::world::mutate::STRANGE_SLOT;
 use crate::world::mutation::Mutation;
 use epoch::Renewal;
@@ -54,6 +55,8 @@ pub struct Node {
     pub id: NodeId,
     /// Whether it takes part.
     pub standing: Standing,
+    /// To when it may serve.
+    pub lease: Lease,
     /// What it knows of the rack.
     pub view: View,
     /// Its world's blocks that are at home here.
@@ -108,6 +111,7 @@ impl Node {
         Node {
             id: config.node,
             standing: Standing::Up,
+            lease: Lease::default(),
             view,
             blocks,
             downgraded: BTreeSet::new(),

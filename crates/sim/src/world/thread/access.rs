@@ -1,6 +1,6 @@
 //! What a thread wants of its node's cache: a hit, or a plan to make one.
 
-use super::{Around, Complaint, Purpose, Running, Stage, State, Thread};
+use super::{Around, Complaint, Done, Purpose, Running, Stage, State, Thread};
 use crate::world::block;
 use crate::world::cache::Plan;
 use crate::world::mutation::Mutation;
@@ -19,6 +19,9 @@ impl Thread {
         if self.operation.is_none() {
             if self.left == 0 {
                 self.state = State::Finished;
+                return false;
+            }
+            if !self.may_begin(around) {
                 return false;
             }
             self.left -= 1;
@@ -200,6 +203,10 @@ impl Thread {
         slot: usize,
         around: &mut Around<'_>,
     ) {
+        if around.node.lease.alone {
+            return self.perform_alone((tag, counter), action, slot, around);
+        }
+        self.done = Some(Done { tag, stale: None });
         let words = &mut around.node.cache.slot(slot).words;
         if action != Action::Write && !around.oracle.agrees(tag, words) {
             let saw = block::counters(words);
@@ -244,7 +251,8 @@ impl Thread {
         self.finish(around);
     }
 
-    pub(super) fn finish(&mut self, around: &mut Around<'_>) {
+    /// The operation is over, and its client is told.
+    pub(super) fn conclude(&mut self, around: &mut Around<'_>) {
         let now = around.fabric.now;
         let (node, slot) = (self.id.node, self.id.slot);
         if let Some(operation) = self.operation {

@@ -7,6 +7,7 @@
 mod access;
 mod epoch;
 mod event;
+mod telling;
 mod work;
 
 use super::block::{self, BLOCK_BYTES};
@@ -22,6 +23,7 @@ use rackmem_proto::flowcc::{Accept, LocalStatus, Requester, RequesterConfig};
 use rackmem_proto::wire::Record as Object;
 use rackmem_proto::wire::{Dest, Flags, Kind, NodeId, Reason, RequesterId, Seq, Tag};
 use rackmem_proto::{Data, Output};
+use telling::Done;
 pub use work::Work;
 
 /// Worlds see to it themselves that nothing takes for ever.
@@ -129,6 +131,8 @@ enum State {
     Resting(u64),
     Parked,
     Busy(Running),
+    /// The operation is done; nobody has been told.
+    Telling(u64),
     Finished,
 }
 
@@ -184,6 +188,10 @@ pub struct Thread {
     attempt: u32,
     unlocking: Option<LiveEvent>,
     alarm: Option<u64>,
+    /// What this operation has done, if anything.
+    done: Option<Done>,
+    /// Whether the lease held when it began.
+    held: bool,
     /// Memory that it has been given.
     pub objects: Vec<Tag>,
     /// Its last call for memory, or with it, that was answered.
@@ -235,6 +243,8 @@ impl Thread {
             attempt: 0,
             unlocking: None,
             alarm: None,
+            done: None,
+            held: false,
             objects: Vec::new(),
             call: 0,
         }
@@ -361,7 +371,7 @@ impl Thread {
 
     fn set_alarm(&mut self, fabric: &mut Fabric) {
         let rest = match self.state {
-            State::Resting(until) => Some(until),
+            State::Resting(until) | State::Telling(until) => Some(until),
             State::Busy(running) => match running.stage {
                 Stage::Holding(until) => Some(until),
                 _ => None,
@@ -423,6 +433,8 @@ impl Thread {
             State::Resting(until) if until > around.fabric.now => false,
             State::Resting(_) | State::Parked => self.attempt(around),
             State::Busy(running) => self.drive(running, around),
+            State::Telling(until) if until > around.fabric.now => false,
+            State::Telling(_) => self.tell(around),
             State::Finished => false,
         }
     }

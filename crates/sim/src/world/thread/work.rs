@@ -31,6 +31,12 @@ pub struct Work {
     pub unknown: u64,
     /// Operations that died with their node.
     pub cut_off: u64,
+    /// Operations that were done and not told of at once, because the lease was over.
+    pub untold: u64,
+    /// Operations that a node did alone, when the rack had gone on without it.
+    pub alone: u64,
+    /// Of these, reads that saw something old.
+    pub stale: u64,
 }
 
 impl Work {
@@ -50,5 +56,8 @@ impl Work {
         self.gone += other.gone;
         self.unknown += other.unknown;
         self.cut_off += other.cut_off;
+        self.untold += other.untold;
+        self.alone += other.alone;
+        self.stale += other.stale;
     }
 }

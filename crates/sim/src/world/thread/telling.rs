@@ -1,0 +1,107 @@
+//! Before anybody is told: an operation that is done waits for the lease, as it does in the library.
+
+use super::{Around, Complaint, State, Thread};
+use crate::world::block;
+use crate::world::keeping::clock;
+use crate::world::mutation::Mutation;
+use crate::world::node::Standing;
+use crate::world::operation::Action;
+use rackmem_proto::membership::{Telling, Term};
+use rackmem_proto::wire::Tag;
+
+/// From what is done to telling it, at most, in nanoseconds: a thread can lose its processor there.
+const UNTOLD: u64 = 2_000;
+/// Between two looks whether the lease is back.
+const AGAIN: u64 = 5_000;
+
+/// What an operation has done and not told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Done {
+    /// To which block.
+    pub tag: Tag,
+    /// Of a read: how it differs from what the rack has.
+    pub stale: Option<String>,
+}
+
+impl Thread {
+    /// Whether an operation may begin. The clock is not read here: what the keeper told last counts.
+    pub(super) fn may_begin(&mut self, around: &mut Around<'_>) -> bool {
+        let lease = around.node.lease;
+        if !lease.serves {
+            self.state = State::Resting(around.fabric.now + AGAIN);
+            return false;
+        }
+        let now = || clock(around.fabric, &lease, self.config.mutation);
+        self.held = lease.term.holds(now);
+        self.done = None;
+        true
+    }
+
+    /// Carries an operation out where nobody else has the block that it is about, or wants it from here.
+    pub(super) fn perform_alone(
+        &mut self,
+        (tag, counter): (Tag, usize),
+        action: Action,
+        slot: usize,
+        around: &mut Around<'_>,
+    ) {
+        let words = &mut around.node.cache.slot(slot).words;
+        let expected = around.oracle.expected(tag);
+        let saw = block::counters(words);
+        let stale = action != Action::Write && saw != expected;
+        if action != Action::Read {
+            words[block::word_of(counter)] += 1;
+        }
+        self.work.alone += 1;
+        self.work.stale += u64::from(stale);
+        let stale = stale.then(|| format!("{action:?} saw {saw:?}, memory is {expected:?}"));
+        self.done = Some(Done { tag, stale });
+        self.ticket = None;
+    }
+
+    /// The operation is done, or has failed.
+    pub(super) fn finish(&mut self, around: &mut Around<'_>) {
+        if around.node.lease.term == Term::ENDLESS {
+            return self.conclude(around);
+        }
+        let after = self.random.below(UNTOLD);
+        self.state = State::Telling(around.fabric.now + after);
+    }
+
+    /// Tells what has been done, if it may be told.
+    pub(super) fn tell(&mut self, around: &mut Around<'_>) -> bool {
+        let lease = around.node.lease;
+        let now = || clock(around.fabric, &lease, self.config.mutation);
+        let telling = match self.config.mutation {
+            Some(Mutation::TellUnconfirmed) => Telling::Now,
+            Some(Mutation::ConfirmAtStart) if self.held => Telling::Now,
+            _ => lease.term.telling(false, now),
+        };
+        if telling != Telling::Now {
+            self.work.untold += 1;
+            self.state = State::Telling(around.fabric.now + AGAIN);
+            return false;
+        }
+        if let Some(done) = self.done.take() {
+            self.judge(done, around);
+        }
+        self.conclude(around);
+        true
+    }
+
+    /// Nothing that a client is told is of a process that the rack has gone on without.
+    fn judge(&mut self, done: Done, around: &Around<'_>) {
+        let (what, detail) = match done.stale {
+            Some(detail) => ("no stale read is told", detail),
+            None if around.node.standing != Standing::Up => {
+                ("no excluded member acknowledges", self.describe())
+            }
+            None => return,
+        };
+        self.complaint.get_or_insert(Complaint {
+            promise: (what, "docs/membership.md"),
+            tag: done.tag,
+            detail,
+        });
+    }
+}
