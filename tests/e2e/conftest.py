@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Nodes of every rack under test.
 NODES = 3
 # How long a rack may take to end, in seconds.
-WIND_DOWN = 20
+WIND_DOWN = 60
 
 
 def binary():

@@ -43,8 +43,9 @@ def test_options_of_set(clients):
 
 
 def test_keys_expire_on_every_node(clients):
-    clients[0].set("brief", "x", px=100)
+    clients[0].set("brief", "x", px=60_000)
     assert all(client.exists("brief") for client in clients)
+    assert clients[-1].pexpire("brief", 100)
     time.sleep(0.2)
     assert not any(client.exists("brief") for client in clients)
 

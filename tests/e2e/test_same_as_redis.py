@@ -63,7 +63,7 @@ def redis_port():
     command = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
-        for _ in range(100):
+        for _ in range(1200):
             try:
                 Connection(port).close()
                 break

@@ -168,7 +168,7 @@ mod tests {
         let mut child = None;
         let result = watch(
             shell("sleep 1000 & echo $!; wait"),
-            Duration::from_millis(300),
+            Duration::from_secs(3),
             |line| child = line.parse::<u32>().ok(),
         );
         assert!(matches!(result, Err(ProcessError::TimedOut(..))));
@@ -180,17 +180,16 @@ mod tests {
 
     #[test]
     fn does_not_wait_for_what_the_program_left_behind() {
-        let begin = Instant::now();
         let mut left_behind = String::new();
         watch(
-            shell("sleep 30 & echo $!"),
-            Duration::from_secs(20),
+            shell("sleep 1000 & echo $!"),
+            Duration::from_secs(60),
             |line| {
                 left_behind = line.to_owned();
             },
         )
+        // It would have been ended, and this an error, had it been waited for.
         .unwrap();
-        assert!(begin.elapsed() < Duration::from_secs(10));
         end_tree(left_behind.parse().unwrap());
     }
 

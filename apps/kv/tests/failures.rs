@@ -4,7 +4,6 @@ use rackmem::membership::{self, Role};
 use rackmem::{Config, Rack};
 use rackmem_kv::{Keys, Options, Plan, Store};
 use std::collections::BTreeMap;
-use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -26,12 +25,9 @@ impl Cluster {
         let folder = std::env::temp_dir().join(format!("rackmem-kv-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
-        let sockets: Vec<UdpSocket> = (0..3)
-            .map(|_| UdpSocket::bind("127.0.0.1:0").unwrap())
-            .collect();
-        let addresses: Vec<String> = sockets
+        let addresses: Vec<String> = rackmem_hosts::addresses(3)
             .iter()
-            .map(|socket| format!("\"{}\"", socket.local_addr().unwrap()))
+            .map(|address| format!("\"{address}\""))
             .collect();
         let text = format!(
             "nodes = [{}]\nmembership = \"dir:{}\"\nlease_ms = {}\nmemory = {}\ncache = {}\npatience_ms = {}",

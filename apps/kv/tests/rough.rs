@@ -182,7 +182,7 @@ fn the_limit_of_clients_holds_and_places_come_back() {
     let mut fourth = Client::new(server.local_addr());
     assert_eq!(fourth.reply(), "-ERR max number of clients reached");
     clients.pop();
-    let again = (0..100).any(|_| {
+    let again = (0..6000).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
         let mut client = Client::new(server.local_addr());
         client.send(&[b"PING"]);

@@ -9,7 +9,6 @@ use crate::report::Report;
 use crate::timeline::{Mark, Timeline};
 use rackmem::{Config, Node, Rack};
 use serde::Serialize;
-use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -103,11 +102,9 @@ impl Place {
         let name = format!("rackmem-failover-{:016x}", fastrand::u64(..));
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder)?;
-        let sockets = (0..=options.nodes).map(|_| UdpSocket::bind("127.0.0.1:0"));
-        let sockets = sockets.collect::<std::io::Result<Vec<_>>>()?;
-        let quoted = |socket: &UdpSocket| Ok(format!("\"{}\"", socket.local_addr()?));
-        let ports = sockets.iter().map(quoted);
-        let ports = ports.collect::<std::io::Result<Vec<_>>>()?;
+        let addresses = rackmem_hosts::addresses(options.nodes + 1);
+        let quoted = |address| format!("\"{address}\"");
+        let ports: Vec<String> = addresses.iter().map(quoted).collect();
         let text = format!(
             "nodes = [{}]\nswitch = {}\nmembership = \"dir:{}\"\nlease_ms = {}\n\
              block_size = {BLOCK}\ncache = {CACHE}\nmemory = {MEMORY}\npatience_ms = {}",

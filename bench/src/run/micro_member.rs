@@ -114,12 +114,12 @@ fn meet(node: &Node, counter: u64, all: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::UdpSocket;
 
     #[test]
     fn all_nodes_of_a_rack_do_their_part() {
-        let sockets = [0; 2].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
-        let [one, two] = sockets.map(|socket| socket.local_addr().unwrap());
+        let [one, two] = rackmem_hosts::addresses(2)[..] else {
+            panic!("two addresses");
+        };
         let text =
             format!("nodes = [\"{one}\", \"{two}\"]\ncache = 4194304\nmemory = 1073741824\n");
         let config = Config::parse(&text).unwrap();

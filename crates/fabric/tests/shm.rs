@@ -190,17 +190,12 @@ fn a_receiver_that_stands_still_costs_a_sender_one_wait() {
         unsent() > 0
     });
     // From now on it does not wait any more, however much there is to relay.
-    let (before, began) = (unsent(), Instant::now());
-    for _ in 0..500 {
+    let before = unsent();
+    for _ in 0..3000 {
         port.send(Dest::Agent(1), &header(0), Body::Bytes(&body), &mut Nobody);
     }
-    eventually("all of it is given up", || unsent() >= before + 500);
-    // Five hundred waits would be fifty seconds.
-    assert!(
-        began.elapsed() < Duration::from_secs(8),
-        "{:?}",
-        began.elapsed()
-    );
+    // Three thousand waits would be five minutes.
+    eventually("all of it is given up", || unsent() >= before + 3000);
     still.still.store(false, SeqCst);
     let there = still.count();
     eventually("the lane is read again", || {
@@ -223,12 +218,10 @@ fn an_agent_that_sends_itself_too_much_does_not_wait_for_itself() {
     let service = serve("avalanche", place, Arc::new(Avalanche)).unwrap();
     let member = hub.claim(End::Node(1)).unwrap();
     send(&Outlet::open(&member), 1, 4096);
-    let began = Instant::now();
-    eventually("a thousand find no room", || {
-        of(&service).unsent.load(SeqCst) > 1000
+    // So many waits would be five minutes.
+    eventually("three thousand find no room", || {
+        of(&service).unsent.load(SeqCst) > 3000
     });
-    // A thousand waits would be a hundred seconds.
-    assert!(began.elapsed() < Duration::from_secs(15));
 }
 
 #[test]

@@ -24,6 +24,7 @@
 mod error;
 mod guard;
 mod hosts;
+mod loopback;
 mod names;
 pub mod rack;
 mod run;
@@ -31,5 +32,6 @@ mod state;
 
 pub use error::{Error, Result};
 pub use hosts::Hosts;
+pub use loopback::addresses;
 pub use names::{MAX_HOSTS, MTU, Place, UPLINK, address, mac, port, port_index};
 pub use state::{Found, cleanup, found};

@@ -3,8 +3,6 @@
 
 mod support;
 
-use std::time::{Duration, Instant};
-
 use rackmem_sim::history::{self, Call, Operation, Outcome, Reply};
 use rackmem_sim::linear::{Counterexample, Limits, Verdict, check};
 use support::{PLAIN, Shape, apply, atomic_history, oracle, rich_call};
@@ -350,7 +348,7 @@ key \"k\": no order explains these 2 operations, whatever the value before them
 }
 
 #[test]
-fn a_hundred_thousand_operations_take_seconds() {
+fn a_hundred_thousand_operations_take_a_few_steps_each() {
     let spread = Shape {
         operations: 100_000,
         keys: 100,
@@ -365,16 +363,18 @@ fn a_hundred_thousand_operations_take_seconds() {
     for (name, shape) in [("spread", spread), ("hot", hot)] {
         let mut rng = fastrand::Rng::with_seed(1);
         let mut history = atomic_history(&mut rng, shape);
-        let start = Instant::now();
-        assert!(judge(&history), "{name}");
-        let good = start.elapsed();
+        // Time depends on the machine; configurations do not.
+        let few = Limits {
+            configurations: 2 * shape.operations,
+        };
+        let Verdict::Linearizable(summary) = check(&history, few) else {
+            panic!("{name}: not accepted within {few:?}");
+        };
         make_stale(&mut history, &mut rng);
-        let start = Instant::now();
-        let shown = violation(&history);
-        let bad = start.elapsed();
-        eprintln!("{name}: accepted in {good:?}, refuted in {bad:?}\n{shown}");
-        let limit = Duration::from_secs(20);
-        assert!(good < limit && bad < limit, "{name}: {good:?} {bad:?}");
+        let Verdict::Violation(shown) = check(&history, few) else {
+            panic!("{name}: not refuted within {few:?}");
+        };
+        eprintln!("{name}: accepted after {}\n{shown}", summary.configurations);
     }
 }
 

@@ -62,7 +62,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         folder: "crates/rackmem",
         below: &[WIRE, PROTO, FABRIC, XDP],
-        tests: &[SIM],
+        tests: &[SIM, HOSTS],
         outside: None,
     },
     Layer {
@@ -74,7 +74,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         folder: "apps/",
         below: &[RACKMEM],
-        tests: &[SIM],
+        tests: &[SIM, HOSTS],
         outside: None,
     },
     Layer {

@@ -1,8 +1,9 @@
 //! `rackmem inspect`, beside members that the test keeps itself.
 
-use crate::process::{TempFile, free_ports, run, stderr, stdout};
+use crate::process::{TempFile, run, stderr, stdout};
 use rackmem::locked::{Mutex, RwLock};
 use rackmem::{Config, Rack};
+use rackmem_hosts::addresses;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ fn inspect(file: &TempFile, more: &[&str]) -> Value {
 
 /// Three nodes, of which two are there.
 fn rack() -> (TempFile, [Rack; 2]) {
-    let nodes: Vec<String> = free_ports(3)
+    let nodes: Vec<String> = addresses(3)
         .iter()
         .map(|addr| format!("'{addr}'"))
         .collect();
@@ -101,7 +102,7 @@ fn racks_that_share_memory_are_asked_from_inside() {
 
 #[test]
 fn a_rack_that_does_not_answer_has_no_number_of_locks() {
-    let ports = free_ports(2);
+    let ports = addresses(2);
     let text = format!("nodes = ['{}', '{}']\n", ports[0], ports[1]);
     let file = TempFile::new(&text);
     for json in [&[][..], &["--json"]] {

@@ -23,6 +23,7 @@ fn a_node_that_waits_for_its_rack_can_be_stopped() {
     let file = crate::racks::rack_file(2, true);
     let serve = ["--node", "1", "--listen", "127.0.0.1:0"];
     let waiting = Running::start(&[&["kv", "--rack", file.path()], &serve[..]].concat());
+    let waiting = waiting.catches_interrupts();
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(waiting.interrupt(), Some(130));
 }
@@ -46,6 +47,7 @@ fn a_switch_gives_its_port_back_and_its_figures() {
 #[test]
 fn a_demo_can_be_stopped_in_the_middle() {
     let demo = Running::start(&["demo", "--nodes", "2", "--seconds", "60"]);
+    let demo = demo.catches_interrupts();
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(demo.interrupt(), Some(130));
 }

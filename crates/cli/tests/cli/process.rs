@@ -2,14 +2,18 @@
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a process may take to end after it was asked to.
-const WIND_DOWN: Duration = Duration::from_secs(20);
+const WIND_DOWN: Duration = Duration::from_secs(60);
+/// How long a process may take to begin.
+const START: Duration = Duration::from_secs(60);
+/// In a mask of signals.
+const SIGINT: u64 = 1 << 1;
 
 fn rackmem(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rackmem"));
@@ -66,6 +70,22 @@ impl Running {
                 fields.split_whitespace().nth(1) == Some(&parent)
             })
             .collect()
+    }
+
+    /// Waits until it catches SIGINT: before, the signal just kills it.
+    pub fn catches_interrupts(self) -> Running {
+        let end = Instant::now() + START;
+        let path = format!("/proc/{}/status", self.child.id());
+        loop {
+            let status = std::fs::read_to_string(&path).unwrap_or_default();
+            let caught = status.lines().find_map(|it| it.strip_prefix("SigCgt:"));
+            let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+            if caught.is_some_and(|mask| mask & SIGINT != 0) {
+                return self;
+            }
+            assert!(Instant::now() < end, "it does not catch SIGINT: {status}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// The next line it prints, as JSON.
@@ -141,15 +161,6 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// So many UDP ports of the loopback that were free a moment ago.
-pub fn free_ports(count: usize) -> Vec<SocketAddr> {
-    let sockets: Vec<UdpSocket> = (0..count)
-        .map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port"))
-        .collect();
-    let addr = |socket: &UdpSocket| socket.local_addr().expect("an address");
-    sockets.iter().map(addr).collect()
 }
 
 /// A file that is there for one test.

@@ -1,6 +1,7 @@
 //! Racks under test: embedded in one process, or a process a node.
 
-use crate::process::{Running, TempFile, free_ports};
+use crate::process::{Running, TempFile};
+use rackmem_hosts::addresses;
 use std::net::SocketAddr;
 
 /// Few buckets, so that a rack is quickly there.
@@ -109,14 +110,14 @@ fn member(file: &TempFile, node: usize) -> Running {
     Running::start(&[&rack[..], &serve[..]].concat())
 }
 
-/// A description of a rack on free ports.
+/// A description of a rack on addresses of its own.
 pub fn rack_file(nodes: usize, with_switch: bool) -> TempFile {
     rack_file_with(nodes, with_switch, "")
 }
 
 /// The same with further lines.
 pub fn rack_file_with(nodes: usize, with_switch: bool, further: &str) -> TempFile {
-    let ports = free_ports(nodes + 1);
+    let ports = addresses(nodes + 1);
     let quoted = |addr: &SocketAddr| format!("\"{addr}\"");
     let agents: Vec<String> = ports[1..].iter().map(quoted).collect();
     let mut text = format!("nodes = [{}]\n", agents.join(", "));

@@ -3,7 +3,6 @@
 use crate::until;
 use rackmem::locked::{Access, Condvar, Content, Mutex, RwLock, RwLockArray};
 use rackmem::{Config, Error, Node, Rack};
-use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::sync::Mutex as Local;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -21,9 +20,10 @@ impl Cluster {
         let folder = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
-        // Ports that were free a moment ago.
-        let sockets = [(); 4].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
-        let addresses = sockets.map(|socket| format!("\"{}\"", socket.local_addr().unwrap()));
+        let addresses: Vec<String> = rackmem_hosts::addresses(4)
+            .iter()
+            .map(|address| format!("\"{address}\""))
+            .collect();
         let text = format!(
             "fabric = \"{fabric}\"\nnodes = [{}]\nswitch = {}\nmembership = \"dir:{}\"\nlease_ms = 3000\n\
              memory = {}\ncache = {}\npatience_ms = 20000",

@@ -1,6 +1,6 @@
 //! A real etcd, and what is not one.
 
-use crate::server::{Server, free_port};
+use crate::server::Server;
 use crate::witness::{PATIENCE, Told, join};
 use crate::{keepers, stores};
 use rackmem::membership::{Error, Etcd, Role, Store};
@@ -73,14 +73,14 @@ fn an_endpoint_that_is_dead_is_passed_over() {
     let Some(server) = Server::start("several") else {
         return;
     };
-    let dead = format!("http://127.0.0.1:{}", free_port());
+    let dead = format!("http://{}", rackmem_hosts::addresses(1)[0]);
     let store: Arc<dyn Store> = Arc::new(Etcd::new(vec![dead, server.endpoint()], "several"));
     stores::demand(&store);
 }
 
 #[test]
 fn what_does_not_answer_is_named() {
-    let endpoint = format!("http://127.0.0.1:{}", free_port());
+    let endpoint = format!("http://{}", rackmem_hosts::addresses(1)[0]);
     let store = Etcd::new(vec![endpoint.clone()], "rack");
     let error = store.load(Duration::from_millis(200)).unwrap_err();
     assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");

@@ -1,17 +1,17 @@
-//! A real etcd, started by a test on a free port with its data in a folder of its own.
+//! A real etcd, started by a test at an address of its own, with its data in a folder of its own.
 
 use crate::witness::{PATIENCE, Scratch};
 use rackmem::membership::{Etcd, Store};
 use std::io::Write;
-use std::net::TcpListener;
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub struct Server {
     scratch: Scratch,
-    port: u16,
-    peer: u16,
+    client: SocketAddr,
+    peer: SocketAddr,
     child: Child,
 }
 
@@ -27,11 +27,13 @@ impl Server {
             return None;
         }
         let scratch = Scratch::new(&format!("etcd-{name}"));
-        let (port, peer) = (free_port(), free_port());
-        let child = spawn(&scratch, port, peer);
+        let [client, peer] = rackmem_hosts::addresses(2)[..] else {
+            panic!("two addresses");
+        };
+        let child = spawn(&scratch, client, peer);
         let server = Server {
             scratch,
-            port,
+            client,
             peer,
             child,
         };
@@ -40,7 +42,7 @@ impl Server {
     }
 
     pub fn endpoint(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        format!("http://{}", self.client)
     }
 
     pub fn kill(&mut self) {
@@ -49,7 +51,7 @@ impl Server {
     }
 
     pub fn restart(&mut self) {
-        self.child = spawn(&self.scratch, self.port, self.peer);
+        self.child = spawn(&self.scratch, self.client, self.peer);
         self.wait();
     }
 
@@ -74,14 +76,9 @@ impl Drop for Server {
     }
 }
 
-pub fn free_port() -> u16 {
-    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-    socket.local_addr().unwrap().port()
-}
-
-fn spawn(scratch: &Scratch, port: u16, peer: u16) -> Child {
-    let client = format!("http://127.0.0.1:{port}");
-    let peer = format!("http://127.0.0.1:{peer}");
+fn spawn(scratch: &Scratch, client: SocketAddr, peer: SocketAddr) -> Child {
+    let client = format!("http://{client}");
+    let peer = format!("http://{peer}");
     Command::new("etcd")
         .arg("--data-dir")
         .arg(scratch.path())

@@ -8,7 +8,7 @@ use crate::stop::Stop;
 use serde_json::Value;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -239,13 +239,11 @@ impl Cluster {
 
     fn write_file(&self, membership: &str) -> Result<()> {
         let plan = &self.plan;
-        let sockets: Vec<UdpSocket> = (0..=plan.nodes)
-            .map(|_| UdpSocket::bind("127.0.0.1:0"))
-            .collect::<std::io::Result<_>>()?;
-        let ports: Vec<String> = sockets
+        let addresses = rackmem_hosts::addresses(plan.nodes + 1);
+        let ports: Vec<String> = addresses
             .iter()
-            .map(|socket| Ok(format!("\"{}\"", socket.local_addr()?)))
-            .collect::<std::io::Result<_>>()?;
+            .map(|address| format!("\"{address}\""))
+            .collect();
         let mut text = format!(
             "nodes = [{}]\nfabric = \"{}\"\nmembership = \"{membership}\"\nlease_ms = {}\nmemory = {}\ncache = {CACHE}\n\
              patience_ms = 20000\n",

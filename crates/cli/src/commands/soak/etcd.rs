@@ -2,15 +2,13 @@
 
 use crate::failure::{Failure, Result};
 use std::fs::File;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long it may take to answer.
 const START: Duration = Duration::from_secs(30);
-/// How often it is started, should somebody else take a port in the meantime.
-const TRIES: u32 = 3;
 /// Between two looks whether it answers.
 const STEP: Duration = Duration::from_millis(20);
 
@@ -20,25 +18,18 @@ impl Etcd {
     /// Starts it in a folder, and returns when it takes connections, with its address.
     pub fn start(folder: &Path) -> Result<(Etcd, String)> {
         let log = folder.join("etcd.log");
-        let mut tries = TRIES;
-        loop {
-            let [client, peer] = free_ports()?;
-            // What an attempt at other ports has left; usually there is nothing.
-            let _ = std::fs::remove_dir_all(data(folder));
-            let mut etcd = Etcd(spawn(folder, &log, client, peer)?);
-            if etcd.answers(client)? {
-                return Ok((etcd, format!("http://{client}")));
-            }
-            tries -= 1;
-            if tries == 0 {
-                let told = std::fs::read_to_string(&log).unwrap_or_default();
-                let last = told.lines().last().unwrap_or("it said nothing");
-                return Err(Failure::new(
-                    format!("etcd did not start: {last}"),
-                    "see whether `etcd` alone starts, or leave out --membership etcd",
-                ));
-            }
+        let addresses = rackmem_hosts::addresses(2);
+        let (client, peer) = (addresses[0], addresses[1]);
+        let mut etcd = Etcd(spawn(folder, &log, client, peer)?);
+        if etcd.answers(client)? {
+            return Ok((etcd, format!("http://{client}")));
         }
+        let told = std::fs::read_to_string(&log).unwrap_or_default();
+        let last = told.lines().last().unwrap_or("it said nothing");
+        Err(Failure::new(
+            format!("etcd did not start: {last}"),
+            "see whether `etcd` alone starts, or leave out --membership etcd",
+        ))
     }
 
     /// Waits until it takes connections; `false` when it ends first, or takes too long.
@@ -82,13 +73,4 @@ fn spawn(folder: &Path, log: &Path, client: SocketAddr, peer: SocketAddr) -> Res
 
 fn data(folder: &Path) -> PathBuf {
     folder.join("etcd")
-}
-
-/// Two that are free now.
-fn free_ports() -> Result<[SocketAddr; 2]> {
-    let (one, other) = (
-        TcpListener::bind("127.0.0.1:0")?,
-        TcpListener::bind("127.0.0.1:0")?,
-    );
-    Ok([one.local_addr()?, other.local_addr()?])
 }
