@@ -99,6 +99,12 @@ pub enum Error {
         /// Where.
         addr: u64,
     },
+    /// The lock of this handle has been freed; in its place may be another one. A second `free` is told so as well. Make or attach to
+    /// another one; by its name [`Mutex::renewed`](crate::locked::Mutex::renewed) makes it anew.
+    LockFreed {
+        /// Where it was.
+        addr: u64,
+    },
     /// The node cannot leave: a thread of it is inside a lock of another node or waits for one, or that lock's home did not take
     /// it back in time.
     KeepsLocks {
@@ -219,6 +225,10 @@ impl std::fmt::Display for Error {
             Error::NoLock { addr } => {
                 write!(f, "at {addr:#018x} is no lock of this kind and size")
             }
+            Error::LockFreed { addr } => write!(
+                f,
+                "the lock at {addr:#018x} has been freed: drop its handles, and make another one (by a name: `renewed`)"
+            ),
             Error::KeepsLocks { node } => write!(
                 f,
                 "node {node} keeps locks of other nodes: it can leave when its threads have, and their homes can be reached"

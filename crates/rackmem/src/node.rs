@@ -131,7 +131,7 @@ impl Node {
     }
 
     #[inline]
-    fn cached(&self, what: &'static str) -> Result<()> {
+    pub(crate) fn cached(&self, what: &'static str) -> Result<()> {
         if self.inner.plain.load(Relaxed) {
             return Ok(());
         }
@@ -279,18 +279,23 @@ impl Node {
     }
 
     /// Gives back memory, on any node; `len` is what was asked for. It can be allocated again for any size, and whoever still has
-    /// the address will read and write what is allocated there next. Memory that has died with its node is free already.
+    /// the address will read and write what is allocated there next: that is not noticed, since it would take a look at the home in
+    /// every hit. Memory that has died with its node is free already.
     ///
     /// Memory of another node goes home with others in one message, at once or a little later; it waits here while that node
     /// does not answer.
     ///
     /// # Errors
-    /// [`Error::NotAllocated`] when no memory of this size is allocated there. For memory of another node this may be known
+    /// [`Error::NotAllocated`] when no memory of this size is allocated there, or a lock that this node knows: that is freed by its
+    /// handle ([`Mutex::free`](crate::locked::Mutex::free)). For memory of another node this may be known
     /// only when it gets there, and be told by a later call: the error has the address that it is about.
     /// [`Error::Timeout`] when the other node does not answer, and as much waits for it as can; the memory stays allocated.
     pub fn free_bytes(&self, addr: u64, len: usize) -> Result<()> {
         if usize::from(Tag(addr).home()) >= self.inner.nodes {
             return Err(Error::BadAddress { addr });
+        }
+        if self.inner.access.agents.locks.is_lock(Tag(addr)) {
+            return Err(Error::NotAllocated { addr });
         }
         self.inner.allocator.free(&self.inner.access, addr, len)
     }

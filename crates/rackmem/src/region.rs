@@ -10,6 +10,8 @@
 //!
 //! A row names memory of one incarnation of its home, and dies with that: it may be claimed anew by who says so ([`Absent::Renew`]). A
 //! claim names an address of the claimant's incarnation, and dies with it likewise.
+//!
+//! A lock's row is vacated when the lock is freed. It keeps the name, and may be claimed under it again, for anything.
 
 use crate::backoff::Backoff;
 use crate::error::{Error, Result};
@@ -40,10 +42,20 @@ pub(crate) enum Absent {
     Renew,
 }
 
+/// What a region is for, and so where its memory comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Purpose {
+    /// Anything.
+    Bytes,
+    /// A lock of this node.
+    Lock,
+}
+
 /// A row's state word.
 const EMPTY: u64 = 0;
 const CLAIMED: u64 = 1;
 const READY: u64 = 2;
+const VACANT: u64 = 3;
 
 const STATE: usize = 0;
 const ADDR: usize = 8;
@@ -56,6 +68,8 @@ const NAME: usize = 40;
 enum Row {
     Empty,
     Other,
+    /// What had this name has been freed.
+    Vacant,
     /// By a process that has memory here.
     Claimed {
         by: u64,
@@ -76,6 +90,7 @@ fn look(view: &View<'_>, name: &str) -> Row {
     }
     match view.u64(STATE) {
         CLAIMED => Row::Claimed { by: view.u64(ADDR) },
+        VACANT => Row::Vacant,
         _ => Row::Ready {
             addr: view.u64(ADDR),
             len: view.u64(LEN),
@@ -127,8 +142,25 @@ pub(crate) fn open_or_create(
     node: &Node,
     home: u16,
     name: &str,
-    (len, type_hash): (usize, u64),
+    what: (usize, u64),
     absent: Absent,
+) -> Result<(u64, bool)> {
+    open(node, home, name, what, (absent, Purpose::Bytes))
+}
+
+/// The memory of a lock of this name, at this node if it is the first to ask, which is told so.
+pub(crate) fn lock(node: &Node, name: &str, type_hash: u64, absent: Absent) -> Result<(u64, bool)> {
+    node.cached("named regions")?;
+    let (home, len) = (node.inner.id, crate::locked::room());
+    open(node, home, name, (len, type_hash), (absent, Purpose::Lock))
+}
+
+fn open(
+    node: &Node,
+    home: u16,
+    name: &str,
+    (len, type_hash): (usize, u64),
+    (absent, purpose): (Absent, Purpose),
 ) -> Result<(u64, bool)> {
     check(name)?;
     // Of this process: its node's memory, as this incarnation has it.
@@ -141,6 +173,9 @@ pub(crate) fn open_or_create(
                     view.u64(STATE) == EMPTY
                 })?,
                 Row::Other => break,
+                Row::Vacant => claim_if(node, row, me, (name, len, type_hash), |view| {
+                    matches!(look(view, name), Row::Vacant)
+                })?,
                 Row::Claimed { by } if is_gone(node, by) => claim_if(
                     node,
                     row,
@@ -178,9 +213,10 @@ pub(crate) fn open_or_create(
                 Row::Ready { .. } => return Err(Error::RegionMismatch { name: name.into() }),
             };
             if mine {
-                match fill(node, home, row, name, len, type_hash)? {
+                let what = (len, type_hash);
+                match fill(node, home, row, name, what, purpose)? {
                     Some(addr) => return Ok((addr, true)),
-                    None => return open_or_create(node, home, name, (len, type_hash), absent),
+                    None => return open(node, home, name, what, (absent, purpose)),
                 }
             }
         }
@@ -217,16 +253,18 @@ fn fill(
     home: u16,
     row: u64,
     name: &str,
-    len: usize,
-    type_hash: u64,
+    (len, type_hash): (usize, u64),
+    purpose: Purpose,
 ) -> Result<Option<u64>> {
-    let made = node
-        .alloc_bytes_on(home, len)
-        .and_then(|addr| zero(node, addr, len).map(|()| addr));
+    let memory = match purpose {
+        Purpose::Bytes => node.alloc_bytes_on(home, len),
+        Purpose::Lock => crate::locked::place(node, len),
+    };
+    let made = memory.and_then(|addr| zero(node, addr, len).map(|()| addr));
     let ours = insist(node, || {
         node.update(row, ROW, |view| {
             let free = match look(view, name) {
-                Row::Empty | Row::Claimed { .. } => true,
+                Row::Empty | Row::Vacant | Row::Claimed { .. } => true,
                 // The claim died with another node, and what it was to replace is back.
                 Row::Ready { addr, .. } => is_gone(node, addr),
                 Row::Other => false,
@@ -250,8 +288,37 @@ fn fill(
         publish(node, row)?;
         return Ok(Some(addr));
     }
-    node.free_bytes(addr, len)?;
+    match purpose {
+        Purpose::Bytes => node.free_bytes(addr, len)?,
+        Purpose::Lock => crate::locked::give_place_back(node, len, addr)?,
+    }
     Ok(None)
+}
+
+/// Nothing has this address any more under a name of which `is_it` says yes. The name is free.
+pub(crate) fn vacate(node: &Node, addr: u64, is_it: &dyn Fn(&str) -> bool) -> Result<()> {
+    let has = |view: &View<'_>| {
+        let mut name = [0; MAX_NAME];
+        let len = (view.u64(NAME_LEN) as usize).min(MAX_NAME);
+        view.read(NAME, &mut name[..len]);
+        let ready = view.u64(STATE) == READY && view.u64(ADDR) == addr;
+        ready && std::str::from_utf8(&name[..len]).is_ok_and(is_it)
+    };
+    for row in (0..ROWS).map(|nth| node.inner.table() + (nth * ROW) as u64) {
+        if !insist(node, || node.snapshot(row, ROW, has))? {
+            continue;
+        }
+        insist(node, || {
+            node.update(row, ROW, |view| {
+                if has(view) {
+                    view.set_u64(STATE, VACANT);
+                }
+            })
+        })?;
+        // Whoever finds the row at its home must not find what it was.
+        return publish(node, row);
+    }
+    Ok(())
 }
 
 /// Sees to it that a row's home has it.
@@ -299,7 +366,7 @@ pub(crate) fn find(node: &Node, name: &str, type_hash: u64) -> Result<(u64, usiz
                 type_hash: t,
             } if t == type_hash => return Ok((addr, len as usize)),
             Row::Ready { .. } => return Err(Error::RegionMismatch { name: name.into() }),
-            Row::Empty | Row::Claimed { .. } => break,
+            Row::Empty | Row::Vacant | Row::Claimed { .. } => break,
             Row::Other => {}
         }
     }

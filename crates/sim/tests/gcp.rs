@@ -102,6 +102,11 @@ fn racks_whose_nodes_forget_keep_every_promise() {
     all_hold("forgetting-");
 }
 
+#[test]
+fn racks_that_free_the_lock_and_make_it_anew_keep_every_promise() {
+    all_hold("freed-");
+}
+
 /// The first way to a broken promise that a scenario finds.
 fn noticed(mutation: Mutation, scenario: &str) -> &'static str {
     match explore(named(scenario), Some(mutation), LIMIT).outcome {
@@ -187,6 +192,17 @@ fn every_defect_is_noticed() {
             Mutation::DropLate,
             "forgetting-late",
             "every waiter is served",
+        ),
+        (Mutation::SameLife, "freed-calm", "lives do not go back"),
+        (
+            Mutation::SkipLife,
+            "freed-calm",
+            "a freed lock admits nobody",
+        ),
+        (
+            Mutation::MakeUnasked,
+            "freed-calm",
+            "a lock is made where none is",
         ),
     ];
     // That one shows when packets are forged: see below.

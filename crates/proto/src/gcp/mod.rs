@@ -12,6 +12,7 @@
 //! | compute blade: all its locks | `blade` | – |
 //! | wait queue | `queue` | §4.2.2 "Queue holders" |
 //! | region list | `regions` | §4.3 |
+//! | freeing a lock, and making the next one in its place | `life` | – |
 //! | a holder or the queue dies | `settle` | – |
 //! | a node forgets what it keeps | `dismiss` | – |
 //!
@@ -26,6 +27,7 @@ mod dismiss;
 pub(crate) mod entry;
 mod few;
 mod hand_over;
+mod life;
 mod lock;
 mod queue;
 mod regions;
@@ -34,6 +36,7 @@ mod settle;
 pub use blade::{Blade, BladeConfig, BladeCounters};
 pub use directory::{LockDirectory, LockPlace};
 pub use entry::{Entry, Mode, State, Verdict};
+pub use life::Life;
 pub use lock::{Body, Entered, Event, Lock, Promise, Right, Send, Steps};
 pub use queue::{Queue, Waiter};
 pub use regions::{

@@ -14,14 +14,13 @@ use crate::rebuilding::bytes;
 use rackmem_fabric::{Body, words};
 use rackmem_proto::Outputs;
 use rackmem_proto::gcp::{
-    Access, Blade, BladeCounters, Body as Carries, Entered, Event, Lock, LockDirectory, LockPlace,
-    Right, Steps, used, version, with_used,
+    Access, Blade, BladeCounters, Body as Carries, Entered, Event, Life, Lock, LockDirectory,
+    LockPlace, Right, Steps, used, version, with_used,
 };
 use rackmem_proto::wire::{Dest, Header, Kind, NodeId, Reason, Record, Tag};
 use std::collections::VecDeque;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A lock that this node knows. There may be a million of them: what is rare is kept elsewhere. What a thread looks at that finds
@@ -33,10 +32,14 @@ pub(crate) struct Cell {
     token: AtomicU64,
     /// What the lock protects. Where that is changes only while no thread is inside, but for the writer who needs room.
     pub(super) content: Bytes,
-    /// Bytes that it protects.
+    /// Bytes that it protects at most.
     len: u32,
+    /// Bytes that it protects, as this node was told last, for people who look.
+    pub(super) told_len: AtomicU32,
     pub(super) tag: Tag,
     me: NodeId,
+    /// At its home: what memory there is at its address, as a power of two.
+    pub(super) room: AtomicU8,
     /// Nobody makes it: its home does when it first hears of it, from whom it hears how long it is.
     pub(super) implicit: bool,
     state: Mutex<State>,
@@ -126,16 +129,16 @@ impl Cell {
         kept: Arc<AtomicUsize>,
     ) -> Self {
         kept.fetch_add(size_of::<Cell>(), Relaxed);
-        // A page grows as it is written.
-        let words = if implicit { 0 } else { len.div_ceil(8) };
         Cell {
             tag,
             me,
             len: len as u32,
+            told_len: AtomicU32::new(len as u32),
+            room: AtomicU8::new(0),
             implicit,
             word: Word::default(),
             token: AtomicU64::new(0),
-            content: Bytes::new(words, kept),
+            content: Bytes::new(kept),
             state: Mutex::new(State {
                 blade,
                 directory,
@@ -152,14 +155,20 @@ impl Cell {
         }
     }
 
-    /// What it protects: to read for who is inside, to write for a writer, and for whoever makes the lock. Of a page, what has
-    /// been written; the rest is zeros.
+    /// What it protects: to read for who is inside, to write for a writer. Of a page, what has been written; the rest is zeros.
     #[inline]
     pub fn words(&self) -> &[AtomicU64] {
         self.content.words()
     }
 
-    /// Bytes that it protects.
+    /// Which lock of this place it is, as this node has it: of one that can be freed, and certain for who is inside.
+    #[inline]
+    pub fn life(&self) -> Life {
+        let word = self.content.words().first();
+        word.map_or(Life::NONE, |word| Life::from_word(word.load(Relaxed)))
+    }
+
+    /// Bytes that it protects at most.
     #[inline]
     pub fn len(&self) -> usize {
         self.len as usize
@@ -469,16 +478,11 @@ impl State {
             match step {
                 Event::Store => {
                     if let Some(Came { header, body }) = came {
-                        let bytes = match cell.implicit {
-                            true => used(header, cell.len).unwrap_or(0),
-                            false => cell.len,
-                        };
+                        let bytes = used(header, cell.len).unwrap_or(0);
                         let (words, at) = ((bytes as usize).div_ceil(8), header.offset as usize);
                         cell.content.store(&mut self.beside, words, *body, at);
                     }
                 }
-                // What is no page is there in full for as long as the node knows the lock.
-                Event::Drop if !cell.implicit => {}
                 Event::Drop => {
                     cell.content.clear();
                     cell.content.forget(&mut self.beside);
@@ -494,9 +498,7 @@ impl State {
                         Carries::None => Payload::None,
                         Carries::Regions => {
                             let data = turn.data();
-                            if cell.implicit {
-                                header = with_used(header, data.len() as u32);
-                            }
+                            header = with_used(header, data.len() as u32);
                             Payload::Data(data)
                         }
                         Carries::Queue(queue) => {

@@ -156,6 +156,14 @@ impl Condvar {
         Ok(Condvar { list })
     }
 
+    /// Frees it, as [`super::Mutex::free`]. Threads that wait for it are told [`Error::LockFreed`].
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::free`].
+    pub fn free(self) -> Result<()> {
+        self.list.free(|_| Ok(()))
+    }
+
     /// Its global address, which [`Condvar::attach`] takes on any node.
     pub fn addr(&self) -> u64 {
         self.list.addr()

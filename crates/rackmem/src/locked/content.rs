@@ -23,14 +23,12 @@ pub(super) struct Beside {
 }
 
 impl Content {
-    /// So many words of zeros.
-    pub fn new(words: usize, kept: Arc<AtomicUsize>) -> Self {
-        let content = Content {
+    /// Nothing, which stands for zeros.
+    pub fn new(kept: Arc<AtomicUsize>) -> Self {
+        Content {
             piece: AtomicU64::new(Piece::NONE.to_word()),
             kept,
-        };
-        content.put(content.take(words));
-        content
+        }
     }
 
     #[inline]
@@ -60,11 +58,11 @@ impl Content {
         self.drop_piece(old);
     }
 
-    /// Makes room for so many words.
+    /// Makes room for so many words, and for more if that takes no more memory.
     #[cold]
     pub fn grow(&self, words: usize) {
         if words > self.words().len() {
-            let piece = self.take(words);
+            let piece = self.take(slab::round(words));
             words::copy(piece.words(), self.words());
             self.put(piece);
         }
@@ -72,13 +70,16 @@ impl Content {
 
     /// Keeps no more than so many words, if that takes less memory.
     pub fn trim(&self, words: usize) {
-        let piece = self.take(words);
-        if piece.len() < self.words().len() {
+        if slab::round(words) < self.words().len() {
+            let piece = self.take(slab::round(words));
             words::copy(piece.words(), self.words());
             self.put(piece);
-        } else {
-            self.drop_piece(piece);
         }
+    }
+
+    /// So many words of zeros take the place of what there was.
+    pub fn renew(&self, words: usize) {
+        self.put(self.take(words));
     }
 
     /// Nothing is kept any more.

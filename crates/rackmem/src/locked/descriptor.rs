@@ -1,13 +1,14 @@
 //! What stands at a lock's address in coherent memory, so that a node that is told nothing but the address can attach.
 //!
-//! Words: what kind of lock this is, the bytes that it protects, how many regions, and nothing; then an address and a length for
-//! each region. The kind is written last.
+//! Words: what kind of lock this is, the bytes that it protects, how many regions and a hash of its name, and its life; then an
+//! address and a length for each region. The first four are written together, and last. A place in which another lock is made later is
+//! described anew: who has read regions of one lock and the words of another has a handle of no life.
 
 use super::MAX_REGIONS;
 use crate::backoff::Backoff;
 use crate::error::{Error, Result};
 use crate::node::Node;
-use rackmem_proto::gcp::Region;
+use rackmem_proto::gcp::{Life, Region};
 
 /// What a lock is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +24,7 @@ impl Kind {
 }
 
 /// "lock", and the version of this.
-const MAGIC: u64 = 0x6c6f_636b_0001_0000;
+const MAGIC: u64 = 0x6c6f_636b_0002_0000;
 const WORDS: usize = 4;
 
 /// See the module.
@@ -34,9 +35,37 @@ pub(super) struct Descriptor {
     pub regions: Vec<Region>,
 }
 
+/// A descriptor as it stands there.
+pub(super) struct Found {
+    pub what: Descriptor,
+    pub life: Life,
+    pub name: Name,
+}
+
+/// What tells locks with different names apart that were made in the same place: a hash; 0 of a lock without a name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Name(u64);
+
+impl Name {
+    pub const NONE: Name = Name(0);
+    const SHIFT: u32 = 16;
+
+    pub fn of(name: &str) -> Self {
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
+        Name((hash >> Self::SHIFT).max(1))
+    }
+}
+
 /// Bytes of a descriptor with so many regions.
 pub(super) fn size(regions: usize) -> usize {
     (WORDS + 2 * regions) * 8
+}
+
+/// Bytes of a place for a lock with so many regions: locks that need as many use each other's places.
+pub(super) fn room(regions: usize) -> usize {
+    size(regions).next_power_of_two()
 }
 
 fn words<const N: usize>(words: [u64; N]) -> Vec<u8> {
@@ -50,32 +79,37 @@ impl Descriptor {
     }
 
     /// Puts it where others can find it.
-    pub fn write(&self, node: &Node, addr: u64) -> Result<()> {
+    pub fn write(&self, node: &Node, addr: u64, life: Life, name: Name) -> Result<()> {
         for (nth, region) in self.regions.iter().enumerate() {
             let at = addr + size(nth) as u64;
             node.write(at, &words([region.addr, region.len.into()]))?;
         }
-        let rest = [self.len as u64, self.regions.len() as u64, 0];
-        node.write(addr + 8, &words(rest))?;
-        node.write(addr, &words([MAGIC | self.kind as u64]))
+        let count = self.regions.len() as u64 | name.0 << Name::SHIFT;
+        let kind = MAGIC | self.kind as u64;
+        let head = [kind, self.len as u64, count, life.to_word()];
+        node.write(addr, &words(head))
     }
 
     /// What somebody has put there, if it is a descriptor.
-    pub fn read(node: &Node, addr: u64) -> Result<Descriptor> {
+    pub fn read(node: &Node, addr: u64) -> Result<Found> {
         let no_lock = || Error::NoLock { addr };
         if !addr.is_multiple_of(16) {
             return Err(no_lock());
         }
         let mut head = [0; WORDS];
         words_at(node, addr, &mut head)?;
-        let [magic, len, count, _] = head;
+        let [magic, len, count, life] = head;
         let kind = Kind::ALL
             .into_iter()
             .find(|kind| MAGIC | *kind as u64 == magic);
         let kind = kind.ok_or_else(no_lock)?;
-        let count = usize::try_from(count).ok().filter(|n| *n <= MAX_REGIONS);
+        let name = Name(count >> Name::SHIFT);
+        let count = usize::from(count as u16);
         let mut regions = Vec::new();
-        for nth in 0..count.ok_or_else(no_lock)? {
+        if count > MAX_REGIONS {
+            return Err(no_lock());
+        }
+        for nth in 0..count {
             let mut pair = [0; 2];
             words_at(node, addr + size(nth) as u64, &mut pair)?;
             regions.push(Region {
@@ -83,15 +117,16 @@ impl Descriptor {
                 len: u32::try_from(pair[1]).map_err(|_| no_lock())?,
             });
         }
-        Ok(Descriptor {
-            kind,
-            len: usize::try_from(len).map_err(|_| no_lock())?,
-            regions,
+        let len = usize::try_from(len).map_err(|_| no_lock())?;
+        Ok(Found {
+            what: Descriptor { kind, len, regions },
+            life: Life::from_word(life),
+            name,
         })
     }
 
     /// The same, where somebody is about to put it.
-    pub fn await_at(node: &Node, addr: u64) -> Result<Descriptor> {
+    pub fn await_at(node: &Node, addr: u64) -> Result<Found> {
         let mut backoff = Backoff::new(node.inner.access.patience);
         loop {
             match Descriptor::read(node, addr) {

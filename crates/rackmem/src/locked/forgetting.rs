@@ -71,7 +71,7 @@ impl Locks {
             (true, false) => Origin::Heard,
             (false, _) => Origin::Made,
         };
-        self.open_as(tag, known.len as usize, origin, |_| ()).ok()
+        self.open(tag, known.len as usize, origin).ok()
     }
 
     /// See [`crate::Node::idle_locks`].

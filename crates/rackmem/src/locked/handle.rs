@@ -1,14 +1,14 @@
 //! What every kind of lock is: a lock of this node, and the way in and out.
 
 use super::cell::{Cell, Waiting};
-use super::descriptor::{self, Descriptor};
+use super::descriptor::Name;
 use super::outbox::Outbox;
 use super::seat::{Called, Content, Pass, Seat};
 use super::table::{Locks, Origin};
 use crate::error::{Error, Result};
 use crate::node::Node;
 use rackmem_fabric::Nobody;
-use rackmem_proto::gcp::{Access, MAX_LOCKED};
+use rackmem_proto::gcp::{Access, Life, MAX_LOCKED};
 use rackmem_proto::wire::Tag;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -20,11 +20,21 @@ const AWAKE: Duration = Duration::from_micros(50);
 /// How often a thread that sleeps looks whether it waits for something that was lost, or for a rack that is closed.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// Bytes that a lock which can be freed protects at most: the others are its life's.
+pub(super) const MOST: usize = (MAX_LOCKED - Life::LEN) as usize;
+
 /// A lock, as one node sees it.
 #[derive(Clone)]
 pub(super) struct Handle {
-    node: Node,
-    cell: Arc<Cell>,
+    pub(super) node: Node,
+    pub(super) cell: Arc<Cell>,
+    /// Which lock of this place it is; none where that is not asked.
+    pub(super) life: Life,
+    /// Words that it protects, its life's included: all of them when there is one.
+    pub(super) words: u32,
+    /// Bytes that it protects.
+    pub(super) len: u32,
+    pub(super) name: Name,
 }
 
 /// A thread is inside until this is dropped.
@@ -35,106 +45,33 @@ pub(super) struct Inside<'a> {
 }
 
 impl Handle {
-    /// A new lock, whose home is this node.
-    pub fn create(node: &Node, what: Descriptor, fill: impl FnOnce(&[AtomicU64])) -> Result<Self> {
-        check(node, &what)?;
-        let len = descriptor::size(what.regions.len());
-        let addr = node.alloc_bytes(len)?;
-        let made = Handle::make(node, addr, &what, fill);
-        if let Err(Error::TooManyLocks { .. } | Error::BadRange { .. }) = &made {
-            // No lock has ever been there.
-            node.free_bytes(addr, len)?;
+    pub(super) fn new(node: &Node, cell: Arc<Cell>, len: usize, life: Life, name: Name) -> Self {
+        Handle {
+            node: node.clone(),
+            cell,
+            life,
+            words: 1 + len.div_ceil(8) as u32,
+            len: len as u32,
+            name,
         }
-        made
-    }
-
-    fn make(
-        node: &Node,
-        addr: u64,
-        what: &Descriptor,
-        fill: impl FnOnce(&[AtomicU64]),
-    ) -> Result<Self> {
-        let cell = locks(node).open(Tag(addr), what.len, |cell| fill(cell.words()))?;
-        let node = node.clone();
-        let handle = Handle { node, cell };
-        what.write(&handle.node, addr)?;
-        Ok(handle)
-    }
-
-    /// A lock that exists.
-    pub fn attach(node: &Node, addr: u64, wanted: &Descriptor) -> Result<Self> {
-        Handle::known(node, addr, &Descriptor::read(node, addr)?, wanted)
-    }
-
-    /// Any lock of this kind that exists, and what it is.
-    pub fn attach_any(
-        node: &Node,
-        addr: u64,
-        kind: descriptor::Kind,
-    ) -> Result<(Self, Descriptor)> {
-        let found = Descriptor::read(node, addr)?;
-        let handle = Handle::known(
-            node,
-            addr,
-            &found,
-            &Descriptor {
-                kind,
-                ..found.clone()
-            },
-        )?;
-        Ok((handle, found))
-    }
-
-    fn known(node: &Node, addr: u64, found: &Descriptor, wanted: &Descriptor) -> Result<Self> {
-        if (found.kind, found.len) != (wanted.kind, wanted.len) {
-            return Err(Error::NoLock { addr });
-        }
-        let cell = locks(node).open(Tag(addr), found.len, |_| ())?;
-        let node = node.clone();
-        Ok(Handle { node, cell })
     }
 
     /// A lock that nobody makes: one of an array for which there is room.
     pub fn implicit(node: &Node, tag: Tag, len: usize) -> Result<Self> {
-        let cell = locks(node).open_as(tag, len, Origin::Array, |_| ())?;
-        let node = node.clone();
-        Ok(Handle { node, cell })
+        let cell = locks(node).open(tag, len, Origin::Array)?;
+        Ok(Handle::new(node, cell, len, Life::NONE, Name::NONE))
     }
 
-    /// The lock of this name, made by whoever asks first, with its home there.
-    pub fn named(
-        node: &Node,
-        name: &str,
-        what: Descriptor,
-        fill: impl FnOnce(&[AtomicU64]),
-    ) -> Result<Self> {
-        check(node, &what)?;
-        let region = node.region(name, descriptor::size(0), what.type_hash())?;
-        Handle::at(node, region, &what, fill)
-    }
-
-    /// The same; if it has died with its home, whoever asks first makes it anew.
-    pub fn renewed(
-        node: &Node,
-        name: &str,
-        what: Descriptor,
-        fill: impl FnOnce(&[AtomicU64]),
-    ) -> Result<Self> {
-        check(node, &what)?;
-        let region = node.renewed_region(name, descriptor::size(0), what.type_hash())?;
-        Handle::at(node, region, &what, fill)
-    }
-
-    fn at(
-        node: &Node,
-        (addr, mine): (u64, bool),
-        what: &Descriptor,
-        fill: impl FnOnce(&[AtomicU64]),
-    ) -> Result<Self> {
-        if mine {
-            return Handle::make(node, addr, what, fill);
+    /// The same place, whatever lock is there.
+    pub(super) fn place(&self) -> Handle {
+        Handle {
+            life: Life::NONE,
+            ..self.clone()
         }
-        Handle::known(node, addr, &Descriptor::await_at(node, addr)?, what)
+    }
+
+    pub(super) fn is_named(&self) -> bool {
+        self.name != Name::NONE
     }
 
     /// Tells other nodes that it is home, if it is.
@@ -182,7 +119,32 @@ impl Handle {
     /// What it protects.
     #[inline]
     pub fn words(&self) -> &[AtomicU64] {
-        self.cell.words()
+        let words = self.cell.words();
+        match self.life {
+            Life::NONE => words,
+            _ => words.get(1..).unwrap_or_default(),
+        }
+    }
+
+    /// Whether what is found inside is the lock that this is a handle on.
+    #[inline]
+    fn is_alive(&self) -> bool {
+        if self.life == Life::NONE {
+            return true;
+        }
+        let words = self.cell.words();
+        let whole = words.len() >= self.words as usize;
+        whole
+            && words
+                .first()
+                .is_some_and(|word| self.life.admits(Life::from_word(word.load(Relaxed))))
+    }
+
+    /// Changes which lock this is, for the writer inside.
+    pub(super) fn set_life(&self, life: Life) {
+        if let Some(word) = self.cell.words().first() {
+            word.store(life.to_word(), Relaxed);
+        }
     }
 
     /// Makes room for so many bytes of what it protects, for the writer inside.
@@ -199,7 +161,7 @@ impl Handle {
     /// Bytes that it protects.
     #[inline]
     pub fn len(&self) -> usize {
-        self.cell.len()
+        self.len as usize
     }
 
     /// Enters, waiting no longer than this.
@@ -207,7 +169,7 @@ impl Handle {
     pub fn enter(&self, access: Access, at_most: Duration) -> Result<Option<Inside<'_>>> {
         self.node.open()?;
         if self.cell.word.enter(access) {
-            return Ok(Some(self.inside(access, self.cell.pass())));
+            return self.inside(access, self.cell.pass()).map(Some);
         }
         self.enter_slowly(access, at_most)
     }
@@ -228,7 +190,7 @@ impl Handle {
             self.send(out);
             return Err(error);
         }
-        Ok(Some(self.inside(access, pass)))
+        self.inside(access, pass).map(Some)
     }
 
     /// Enters, if that takes no packet and nobody is inside or waits.
@@ -236,7 +198,7 @@ impl Handle {
     pub fn try_enter(&self, access: Access) -> Result<Option<Inside<'_>>> {
         self.node.open()?;
         if self.cell.word.enter(access) {
-            return Ok(Some(self.inside(access, self.cell.pass())));
+            return self.inside(access, self.cell.pass()).map(Some);
         }
         let mut entered = Ok(None);
         let out = locks(&self.node).turn(&self.cell, |state, _| {
@@ -246,15 +208,21 @@ impl Handle {
             };
         });
         out.finish();
-        Ok(entered?.map(|entered| self.inside(access, entered.into())))
+        let pass = entered?.map(Pass::from);
+        pass.map(|pass| self.inside(access, pass)).transpose()
     }
 
+    /// A thread has been let in, and finds its lock there, or another one.
     #[inline]
-    fn inside(&self, access: Access, pass: Pass) -> Inside<'_> {
-        Inside {
+    fn inside(&self, access: Access, pass: Pass) -> Result<Inside<'_>> {
+        let inside = Inside {
             handle: self,
             access,
             pass,
+        };
+        match self.is_alive() {
+            true => Ok(inside),
+            false => Err(self.refuse(inside)),
         }
     }
 
@@ -293,7 +261,7 @@ impl Handle {
     }
 
     /// Why nobody will come any more.
-    fn ended(&self) -> Option<Error> {
+    pub(super) fn ended(&self) -> Option<Error> {
         let inner = &self.node.inner;
         if inner.closed.load(Relaxed) {
             Some(Error::Closed)
@@ -322,7 +290,7 @@ impl Handle {
         gave
     }
 
-    fn send(&self, out: Outbox) {
+    pub(super) fn send(&self, out: Outbox) {
         if !out.has_packets() {
             return out.finish();
         }
@@ -359,6 +327,20 @@ impl<'a> Inside<'a> {
         self.handle
     }
 
+    /// Leaves, and has seen nothing.
+    pub(super) fn decline(self) {
+        let (handle, access) = (self.handle, self.access);
+        std::mem::forget(self);
+        if !handle.cell.word.leave(access) {
+            let out = locks(&handle.node).turn(&handle.cell, |state, out| {
+                if !state.over {
+                    state.decline(&handle.cell, access, out);
+                }
+            });
+            handle.send(out);
+        }
+    }
+
     /// The fencing token.
     pub fn token(&self) -> u64 {
         self.pass.token
@@ -379,16 +361,4 @@ impl Drop for Inside<'_> {
 
 pub(super) fn locks(node: &Node) -> &Locks {
     &node.inner.access.agents.locks
-}
-
-fn check(node: &Node, what: &Descriptor) -> Result<()> {
-    node.open()?;
-    if what.len > MAX_LOCKED as usize {
-        return Err(Error::BadRange {
-            addr: 0,
-            len: what.len,
-            block: MAX_LOCKED as usize,
-        });
-    }
-    Ok(())
 }

@@ -12,7 +12,7 @@ use super::table::Locks;
 use crate::error::{Error, Result};
 use crate::node::Node;
 use rackmem_fabric::{Body, Nobody};
-use rackmem_proto::gcp::{Access, Lock, Right, with_version};
+use rackmem_proto::gcp::{Access, Life, Lock, Right, version, with_version};
 use rackmem_proto::wire::{Dest, Header, Kind, RequesterId, Seq};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,26 +20,43 @@ use std::time::{Duration, Instant};
 /// Locks that are asked for at a time.
 const WINDOW: usize = 64;
 /// The first pause between two questions, and the longest.
-const PAUSES: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(16)];
+pub(super) const PAUSES: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(16)];
+
+/// In the `offset` of a `Yield` and its answer: they are about the end of a life, which stands in place of a version.
+const LIFE: u32 = 1;
+
+/// The end of a life that this packet is about, if it is one.
+pub(super) fn told_of(header: &Header) -> Option<Life> {
+    (header.offset == LIFE).then(|| Life::from_word(version(header)))
+}
 
 impl State {
-    /// At its home: a node that leaves wants to be rid of it.
+    /// At its home: a node that leaves wants to be rid of it, or one that has freed the lock tells of the end of that life, which lies
+    /// in what the lock protects.
     pub(super) fn come_home(&mut self, cell: &Cell, header: &Header, turn: &mut Turn<'_>) {
         if self.directory.is_none() || self.over {
             return;
         }
+        let ended = told_of(header);
+        let known = |state: &State| match ended {
+            Some(ended) => cell.life() >= ended,
+            None => state.lock_whole(cell).is_some(),
+        };
         let coming = self
             .first
             .iter()
             .chain(self.queue.iter())
             .any(|seat| seat.is_empty());
-        if self.lock_whole(cell).is_none() && !coming {
+        if !known(self) && self.lock_whole(cell).is_none() && !coming {
             self.queue.push_back(Arc::new(Seat::empty(Access::Write)));
             self.settle_here(turn);
         }
-        if let Some(version) = self.lock_whole(cell) {
+        if known(self) {
             let answer = header.answer(Kind::YieldAck, cell.tag.home());
-            let answer = with_version(answer, version);
+            let answer = match self.lock_whole(cell) {
+                Some(version) if ended.is_none() => with_version(answer, version),
+                _ => answer,
+            };
             turn.send(Dest::Agent(header.requester.node), answer, Payload::None);
         }
     }
@@ -100,7 +117,7 @@ pub(crate) fn bring_home(node: &Node, patience: Duration) -> Result<()> {
         let mut left: Vec<_> = window.iter().collect();
         let mut pause = PAUSES[0];
         loop {
-            ask(node, &left);
+            ask(node, &left, None);
             left.retain(|cell| !done(cell));
             if left.is_empty() {
                 break;
@@ -126,7 +143,8 @@ pub(crate) fn bring_home(node: &Node, patience: Duration) -> Result<()> {
     Ok(())
 }
 
-fn ask(node: &Node, cells: &[&Arc<Cell>]) {
+/// Asks homes to take locks, or to take note of the end of a life.
+pub(super) fn ask(node: &Node, cells: &[&Arc<Cell>], ended: Option<Life>) {
     let me = RequesterId {
         node: node.inner.id,
         slot: 0,
@@ -137,7 +155,11 @@ fn ask(node: &Node, cells: &[&Arc<Cell>]) {
     };
     let epoch = node.inner.access.standing.epoch();
     for cell in cells {
-        let header = Header::request(Kind::Yield, epoch, cell.tag, me, Seq(0));
+        let mut header = Header::request(Kind::Yield, epoch, cell.tag, me, Seq(0));
+        if let Some(ended) = ended {
+            header = with_version(header, ended.to_word());
+            header.offset = LIFE;
+        }
         let home = Dest::Agent(cell.tag.home());
         slot.net().send(home, &header, Body::None, &mut Nobody);
     }

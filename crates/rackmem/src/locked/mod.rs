@@ -35,7 +35,11 @@
 //!   heard of them. Inside a node threads are served in the order in which they came, and while another node waits the lock
 //!   goes on after at most 16 hand-overs inside one.
 //! - **Panics** do not poison a lock: whoever panics inside leaves, and what it has written so far stays.
-//! - **Bounds**: 64 KiB a lock, 2,097,152 locks that a node knows. A lock is there as long as its home: nobody frees one.
+//! - **Bounds**: 65,528 bytes a lock (a page of an array 64 KiB), 2,097,152 locks that a node knows.
+//! - **Freeing** is a call, [`Mutex::free`] and its like, on any node: dropping a handle frees nothing, since other nodes may have others.
+//!   The lock's memory is used by the next locks of its home. Whoever still has a handle on it gets
+//!   [`crate::Error::LockFreed`] when it enters, also while another lock is in that place, and so does a second `free`. An address
+//!   is not a handle: who attaches to one gets whichever lock is there by then. Locks of an array are not freed.
 //! - **Deadlock** is the caller's: whoever holds one lock and waits for another takes them in an order that all agree on.
 //!
 //! **When members die**, locks live on. Threads inside stay inside, threads that wait go on waiting. If the node that had the
@@ -56,9 +60,11 @@ mod descriptor;
 mod epoch;
 mod fast;
 mod forgetting;
+mod freeing;
 mod handle;
 mod leaving;
 mod line;
+mod making;
 mod mutex;
 mod outbox;
 mod pace;
@@ -83,6 +89,8 @@ pub use status::{Held, LockStatus};
 pub use table::LockMetrics;
 
 pub(crate) use epoch::is_report;
+pub(crate) use freeing::{give_place_back, place, room};
+use handle::MOST;
 pub(crate) use leaving::bring_home;
 pub(crate) use switch::SwitchLocks;
 pub(crate) use table::Locks;

@@ -44,7 +44,7 @@ pub(super) fn descriptor<T>(kind: Kind) -> Descriptor {
 }
 
 /// Puts a first value there.
-pub(super) fn fill<T: Value>(value: T) -> impl FnOnce(&[AtomicU64]) {
+pub(super) fn fill<T: Value>(value: T) -> impl Fn(&[AtomicU64]) {
     move |words| put(words, value)
 }
 
@@ -104,6 +104,18 @@ impl<T: Value> Mutex<T> {
     pub fn renewed(node: &Node, name: &str, value: T) -> Result<Self> {
         let what = descriptor::<T>(Kind::Mutex);
         Handle::renewed(node, name, what, fill(value)).map(Mutex::of)
+    }
+
+    /// Frees it, on whichever node, and whoever has made it: waits for its turn to write, then for its home to know. Its memory is used
+    /// by the next locks of that home. A name that it has is free again. Handles on it that are left, here and elsewhere, are told
+    /// [`Error::LockFreed`] when they enter, and so are threads that wait; a copy of the value stays with nobody.
+    ///
+    /// # Errors
+    /// [`Error::LockFreed`] when it has been freed before; [`Error::Busy`] when somebody stays inside for as long as the configuration
+    /// allows, and nothing has changed; [`Error::Timeout`] when the home does not answer: if this node dies before it does, the lock
+    /// may live on; otherwise it is freed. Those of [`Mutex::lock`].
+    pub fn free(self) -> Result<()> {
+        self.handle.free(|_| Ok(()))
     }
 
     /// Its global address, which [`Mutex::attach`] takes on any node.

@@ -2,12 +2,12 @@
 
 use super::cell::Waiting;
 use super::descriptor::{Descriptor, Kind};
-use super::handle::{Handle, Inside};
+use super::handle::{Handle, Inside, MOST};
 use super::seat::Content;
 use crate::error::{Error, Result};
 use crate::node::Node;
 use crate::view::{View, ViewMut};
-use rackmem_proto::gcp::{Access, MAX_LOCKED, Region, Regions, RegionsError};
+use rackmem_proto::gcp::{Access, Region, Regions, RegionsError};
 use std::time::Duration;
 
 /// One lock over up to 64 ranges of the rack's memory, 64 KiB in all: who holds it has them all, by one transaction.
@@ -34,7 +34,7 @@ fn regions(list: &[Region]) -> Result<Regions> {
     Regions::new(list).map_err(|why| {
         Error::Config(match why {
             RegionsError::Many => format!("a lock has at most {} ranges", super::MAX_REGIONS),
-            RegionsError::Long => format!("a lock protects at most {MAX_LOCKED} bytes"),
+            RegionsError::Long => format!("a lock protects at most {MOST} bytes"),
             RegionsError::Bad => "a lock's range is empty, or goes past the last address".into(),
             RegionsError::Overlap => "two ranges of a lock share a byte".into(),
         })
@@ -97,6 +97,27 @@ impl RangesLock {
             return Err(Error::NoLock { addr });
         }
         Ok(RangesLock { handle, regions })
+    }
+
+    /// Frees it, as [`super::Mutex::free`]. Its ranges are memory like any other again, with what the lock had there last; ranges
+    /// whose home has died are left out.
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::free`], and of [`Node::write`]: the lock is not freed then.
+    pub fn free(self) -> Result<()> {
+        self.handle.free(|_| {
+            let (mut at, words) = (0, self.handle.words());
+            for region in self.regions.iter() {
+                let mut bytes = vec![0; region.len as usize];
+                View::new(words, 0, self.handle.len()).read(at, &mut bytes);
+                at += bytes.len();
+                match self.handle.node().write(region.addr, &bytes) {
+                    Ok(()) | Err(Error::NodeLost { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(())
+        })
     }
 
     /// Its global address, which [`RangesLock::attach`] takes on any node.

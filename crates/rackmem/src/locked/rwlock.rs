@@ -87,6 +87,18 @@ impl<T: Value> RwLock<T> {
         Handle::renewed(node, name, what, fill(value)).map(RwLock::of)
     }
 
+    /// Frees it, on whichever node, and whoever has made it: waits for its turn to write, then for its home to know. Its memory is used
+    /// by the next locks of that home. A name that it has is free again. Handles on it that are left, here and elsewhere, are told
+    /// [`Error::LockFreed`] when they enter, and so are threads that wait; a copy of the value stays with nobody.
+    ///
+    /// # Errors
+    /// [`Error::LockFreed`] when it has been freed before; [`Error::Busy`] when somebody stays inside for as long as the configuration
+    /// allows, and nothing has changed; [`Error::Timeout`] when the home does not answer: if this node dies before it does, the lock
+    /// may live on; otherwise it is freed. Those of [`super::Mutex::lock`].
+    pub fn free(self) -> Result<()> {
+        self.handle.free(|_| Ok(()))
+    }
+
     /// Its global address, which [`RwLock::attach`] takes on any node.
     pub fn addr(&self) -> u64 {
         self.handle.addr()

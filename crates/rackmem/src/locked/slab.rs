@@ -64,13 +64,18 @@ impl Piece {
     }
 }
 
-/// A piece of at least so many words, all zero; none at all for none.
+/// As many words as take no more memory than these.
+pub(super) fn round(words: usize) -> usize {
+    class(words).map_or(0, |class| SIZES[class])
+}
+
+/// A piece of so many words, all zero; none at all for none.
 pub(super) fn take(words: usize) -> Piece {
     let Some(class) = class(words) else {
         return Piece::NONE;
     };
     let addr = pool().take(class);
-    let piece = Piece((addr as u64) << 16 | SIZES[class] as u64);
+    let piece = Piece((addr as u64) << 16 | words.min(LONGEST) as u64);
     piece.words().iter().for_each(|word| word.store(0, Relaxed));
     piece
 }
@@ -252,7 +257,7 @@ mod tests {
             let mut pieces = Vec::new();
             for words in (1..=LONGEST).step_by(97).chain([8, 512, LONGEST]) {
                 let piece = take(words);
-                assert!(piece.len() >= words && piece.bytes() == piece.len() * 8);
+                assert!(piece.len() == words && piece.bytes() == super::round(words) * 8);
                 assert!(piece.words().iter().all(|word| word.load(Relaxed) == 0));
                 let mark = pieces.len() as u64 + 1 + round;
                 piece.words().iter().for_each(|w| w.store(mark, Relaxed));

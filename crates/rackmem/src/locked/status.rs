@@ -5,6 +5,7 @@ use super::table::Locks;
 use rackmem_fabric::{Body, Net, Receiver};
 use rackmem_proto::gcp::Right;
 use rackmem_proto::wire::{Copyset, Dest, Flags, Header, Kind};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A lock, as one node knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,7 +52,7 @@ impl LockStatus {
         let waiting = state.waiting(cell);
         let mut status = LockStatus {
             addr: cell.tag.0,
-            bytes: cell.len() as u32,
+            bytes: cell.told_len.load(Relaxed),
             right: Held::Nothing,
             readers: 0,
             writer: false,

@@ -3,6 +3,8 @@
 use super::array::Arrays;
 use super::cell::{Came, Cell, State};
 use super::forgetting::Forgotten;
+use super::freeing::{Ends, Places};
+use super::leaving::told_of;
 use super::outbox::Outbox;
 use crate::error::{Error, Result};
 use crate::standing::Standing;
@@ -53,6 +55,8 @@ pub(super) struct Told {
 pub struct LockMetrics {
     /// Locks that the node knows.
     pub known: usize,
+    /// Of those whose home it is: places of locks that have been freed, in which the next ones are made.
+    pub vacant: usize,
     /// Acquisitions without a packet: the lock was here.
     pub local: u64,
     /// Acquisitions by a coherence transaction: one each.
@@ -82,6 +86,10 @@ pub(crate) struct Locks {
     /// Locks that are not of an array which has been reserved.
     pub(super) known: AtomicUsize,
     pub(super) arrays: Arrays,
+    /// Where locks of this home were that have been freed.
+    pub(super) places: Places,
+    /// Of lives that threads here have ended: what homes know.
+    pub(super) ends: Ends,
     /// Bytes of addresses that an incarnation of a node has.
     span: u64,
     /// Those with something under way that may have to be asked for again, in turn.
@@ -105,6 +113,8 @@ impl Locks {
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             known: AtomicUsize::new(0),
             arrays: Arrays::default(),
+            places: Places::default(),
+            ends: Ends::default(),
             span,
             busy: Mutex::default(),
             dropped: AtomicU64::new(0),
@@ -124,12 +134,17 @@ impl Locks {
         &self.shards[(tag.0 >> 6) as usize % SHARDS]
     }
 
-    fn find(&self, tag: Tag) -> Option<Arc<Cell>> {
+    pub(super) fn find(&self, tag: Tag) -> Option<Arc<Cell>> {
         let shard = self.shard(tag).read();
         shard
             .unwrap_or_else(PoisonError::into_inner)
             .get(&tag)
             .cloned()
+    }
+
+    /// Whether this is the address of a lock that is known here, and not of an array.
+    pub fn is_lock(&self, tag: Tag) -> bool {
+        self.find(tag).is_some_and(|cell| !cell.implicit)
     }
 
     /// Whether the lock is known here.
@@ -144,20 +159,8 @@ impl Locks {
         self.standing.live(home) && u64::from(self.standing.incarnation(home)) == incarnation
     }
 
-    /// The lock of this address, which protects `len` bytes, known here from now on; at its home it is made if it is not
-    /// there, with what `fill` puts into it.
-    pub fn open(&self, tag: Tag, len: usize, fill: impl FnOnce(&Cell)) -> Result<Arc<Cell>> {
-        self.open_as(tag, len, Origin::Made, fill)
-    }
-
-    /// The same, of any origin.
-    pub(super) fn open_as(
-        &self,
-        tag: Tag,
-        len: usize,
-        origin: Origin,
-        fill: impl FnOnce(&Cell),
-    ) -> Result<Arc<Cell>> {
+    /// The lock of this address, which protects up to `len` bytes, known here from now on.
+    pub(super) fn open(&self, tag: Tag, len: usize, origin: Origin) -> Result<Arc<Cell>> {
         if let Some(cell) = self.find(tag) {
             return Ok(cell);
         }
@@ -185,7 +188,6 @@ impl Locks {
         // Whoever begins another epoch comes by the shard afterwards, and finds the lock.
         let epoch = self.standing.epoch();
         let cell = Arc::new(self.cell(tag, (len, origin != Origin::Made), regions, epoch));
-        fill(&cell);
         cells.insert(tag, cell.clone());
         Ok(cell)
     }
@@ -206,7 +208,7 @@ impl Locks {
         if !named || !tag.0.is_multiple_of(16) || !self.is_current(tag) {
             return None;
         }
-        self.open_as(tag, len, Origin::Heard, |_| ()).ok()
+        self.open(tag, len, Origin::Heard).ok()
     }
 
     fn cell(&self, tag: Tag, what: (usize, bool), regions: Regions, epoch: u32) -> Cell {
@@ -284,6 +286,9 @@ impl Locks {
 
     /// A packet about a lock.
     pub fn packet(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver) {
+        if let (Kind::YieldAck, Some(ended)) = (header.kind, told_of(header)) {
+            return self.ends.known(header.tag, ended);
+        }
         let known = self.find(header.tag);
         let known = known.or_else(|| self.recall(header.tag));
         let Some(cell) = known.or_else(|| self.hear_of(header)) else {
@@ -297,6 +302,9 @@ impl Locks {
             }
         });
         self.send(out, net, reply);
+        if header.kind == Kind::Yield {
+            self.send(self.offer(&cell), net, reply);
+        }
     }
 
     /// Looks no longer after locks for which nothing is under way any more. Where packets are calls nobody else does.
@@ -352,6 +360,7 @@ impl Locks {
     pub fn metrics(&self) -> LockMetrics {
         let mut sum = LockMetrics {
             dropped: self.dropped.load(Relaxed),
+            vacant: self.places.len(),
             kept: self.kept[0].load(Relaxed),
             kept_home: self.kept[1].load(Relaxed),
             ..LockMetrics::default()

@@ -7,6 +7,7 @@ mod crowd;
 mod deaths;
 mod exclusion;
 mod forged;
+mod freeing;
 mod history;
 mod packets;
 

@@ -1,11 +1,16 @@
 //! The racks that are explored.
 
 use super::Witness::{
-    Cached, Cohort, CutPlacing, Denied, Dropped, FencedInside, HandedOver, Lost, OverReaders,
-    Overtaken, OwnerDied, ReadTogether, Skipped, ToReaders, ToReadersAndWriter, ToldAgain, Unasked,
+    Cached, Cohort, CutPlacing, Denied, Dropped, Elsewhere, FencedInside, FreedTwice, HandedOver,
+    Lost, MadeAnew, OverReaders, Overtaken, OwnerDied, ReadTogether, Refused, Revived, Skipped,
+    ToReaders, ToReadersAndWriter, ToldAgain, Unasked,
 };
+use super::scenario::Op::{self, Attach as A, Free as F, Home as H, Make as M};
 use super::scenario::{Budget, Failure, Place, Scenario};
-use rackmem_proto::gcp::Access::{Read as R, Write as W};
+use rackmem_proto::gcp::Access::{Read, Write};
+
+const R: Op = Op::Use(Read);
+const W: Op = Op::Use(Write);
 
 const BASE: Scenario = Scenario {
     name: "",
@@ -309,6 +314,68 @@ pub const SCENARIOS: &[Scenario] = &[
         budget: dismissing(faults(0, 0, 0, 0)),
         sometimes: &[Dropped, OwnerDied],
         states: 37_659,
+        ..BASE
+    },
+    Scenario {
+        name: "freed-calm",
+        about: "a lock is freed and made anew while another node has an old handle",
+        threads: &[(1, &[F]), (0, &[H, M, W]), (2, &[W, A, W])],
+        sometimes: &[HandedOver, Refused, MadeAnew, Elsewhere],
+        states: 16_673,
+        ..BASE
+    },
+    Scenario {
+        name: "freed-twice",
+        about: "two nodes free the same lock, and the home uses the next one that it makes",
+        threads: &[(1, &[F]), (2, &[F, R]), (0, &[H, M, R])],
+        sometimes: &[Refused, MadeAnew, FreedTwice],
+        states: 18_892,
+        ..BASE
+    },
+    Scenario {
+        name: "freed-late",
+        about: "the same, and a packet of the earlier lock comes late",
+        threads: &[(1, &[F]), (0, &[H, M]), (2, &[W])],
+        budget: faults(0, 0, 1, 0),
+        sometimes: &[Refused, MadeAnew],
+        states: 10_588,
+        ..BASE
+    },
+    Scenario {
+        name: "freed-doubled",
+        about: "the same, and a packet comes once more, at any time",
+        threads: &[(1, &[F]), (0, &[H, M]), (2, &[W])],
+        budget: faults(0, 1, 0, 0),
+        sometimes: &[Refused, MadeAnew],
+        states: 95_917,
+        ..BASE
+    },
+    Scenario {
+        name: "freed-dead",
+        about: "who frees a lock dies: the lock lives on, or the home knows that it is freed",
+        threads: &[(1, &[F]), (0, &[H, M]), (2, &[W, W])],
+        failures: &[Failure::Node(1)],
+        sometimes: &[Refused, MadeAnew, Revived, OwnerDied],
+        states: 61_257,
+        ..BASE
+    },
+    Scenario {
+        name: "freed-dead-user",
+        about: "who has the lock that was made anew dies, and an old handle is still refused",
+        threads: &[(0, &[F, M]), (1, &[A, W]), (2, &[W])],
+        failures: &[Failure::Node(1)],
+        sometimes: &[Refused, MadeAnew, OwnerDied],
+        states: 34_226,
+        ..BASE
+    },
+    Scenario {
+        name: "freed-switch",
+        about: "the switch serves, and dies with who frees the lock",
+        place: Place::Switch,
+        threads: &[(1, &[F]), (0, &[H, M]), (2, &[W, R])],
+        failures: &[Failure::Switch(Some(1))],
+        sometimes: &[Refused, MadeAnew, Revived],
+        states: 70_636,
         ..BASE
     },
 ];

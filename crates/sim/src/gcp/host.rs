@@ -2,13 +2,17 @@
 
 use super::mutation::Mutation;
 use super::oracle::{self, Complaint};
-use super::packet::{DIRECTORY, Packet, Value, WORDS, copies, cut};
+use super::packet::{DIRECTORY, ENTERED, LEFT, LIFE, Packet, TRUTH, Value, WORDS, copies, cut};
 use super::world::{At, HOME, Rack, Serves, TAG, Witness, World};
 use rackmem_proto::gcp::{Access, Entered, Event, Queue, Right, Steps, version, with_version};
 use rackmem_proto::wire::{GlobalStatus, Header, Kind, Reason, RequesterId, Seq};
 
 /// Where what a lock protects was: no writer leaves this.
-const FORGOTTEN: Value = [0xee; WORDS];
+const FORGOTTEN: Value = {
+    let mut value = [0xee; WORDS];
+    (value[LIFE], value[TRUTH]) = (0, 0);
+    value
+};
 
 impl World {
     /// The home tells a node that the lock is home.
@@ -143,7 +147,7 @@ impl World {
         self.run(rack, node, steps, Some(packet))?;
         if gains && !self.nodes[here].fenced {
             // A writer that is inside already has not touched the last word.
-            self.oracle.tenure = (node, self.nodes[here].data[1]);
+            self.oracle.tenure = (node, self.nodes[here].data[LEFT]);
         }
         Ok(())
     }
@@ -247,6 +251,7 @@ impl World {
             oracle::entered(self, rack, thread, told, granted)?;
         }
         self.threads[thread].at = At::Inside;
+        self.threads[thread].refused = !self.finds(rack, thread)?;
         let others = self.threads.iter().enumerate();
         let together = others.filter(|(other, with)| {
             with.at == At::Inside && with.node as usize != here && *other != thread
@@ -254,8 +259,9 @@ impl World {
         if together.count() > 0 && entered.access == Access::Read {
             self.witness(Witness::ReadTogether);
         }
-        if entered.access == Access::Write {
-            self.nodes[here].data[0] = self.nodes[here].data[0].wrapping_add(1);
+        if entered.access == Access::Write && !self.threads[thread].refused {
+            let word = &mut self.nodes[here].data[ENTERED];
+            *word = word.wrapping_add(1);
         }
         Ok(())
     }
@@ -264,15 +270,18 @@ impl World {
     pub(super) fn end(&mut self, rack: &Rack, thread: usize) -> Access {
         let access = rack.next(self, thread).expect("it is inside for something");
         let here = usize::from(self.threads[thread].node);
-        if access == Access::Write {
-            self.nodes[here].data[1] = self.nodes[here].data[1].wrapping_add(1);
+        if access == Access::Write && !self.threads[thread].refused {
+            let word = &mut self.nodes[here].data[LEFT];
+            *word = word.wrapping_add(1);
+            self.change_life(rack, thread);
             if !self.nodes[here].fenced {
-                self.oracle.committed = self.nodes[here].data[0];
+                self.oracle.committed = self.nodes[here].data[ENTERED];
                 self.oracle.spoilt = None;
             }
         }
         let state = &mut self.threads[thread];
         (state.at, state.done) = (At::Outside, state.done + 1);
+        state.refused = false;
         access
     }
 

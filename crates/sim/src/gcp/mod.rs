@@ -14,6 +14,7 @@
 //! | a fencing token is never lower than one before, and higher than every other node's writer's | `oracle` |
 //! | nobody is overtaken, and one transaction an acquisition, while nothing goes wrong | `oracle` |
 //! | a death that one thread was told of is told to all until a writer has left | `oracle` |
+//! | a freed lock admits nobody, one that is not admits its users, and lives do not go back | `lives` |
 //! | every waiter is served: from every state a way leads to the end of everything | `search` |
 //!
 //! Epochs follow each other as closely as they can (`epoch`): members enter them one by one, or go on to a newer one first; a
@@ -28,6 +29,7 @@ mod crowd;
 mod epoch;
 mod garbage;
 mod host;
+mod lives;
 mod moves;
 mod mutation;
 mod oracle;
@@ -43,7 +45,7 @@ pub use crowd::{Crowd, CrowdOutcome, crowd};
 pub use garbage::{STORM, Settling, forge};
 pub use mutation::Mutation;
 pub use oracle::Complaint;
-pub use scenario::{Budget, Failure, Place, Scenario};
+pub use scenario::{Budget, Failure, Op, Place, Scenario};
 pub use search::{Outcome, Report, explore};
 pub use shrink::Broken;
 pub use walk::{Walk, WalkConfig, walk};

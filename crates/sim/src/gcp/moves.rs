@@ -122,7 +122,12 @@ impl World {
                 At::Outside if self.may_try(rack, nth, None) => moves.push(Move::Step(nth)),
                 At::Inside => {
                     moves.push(Move::Step(nth));
-                    for other in 0..self.threads.len() {
+                    let others = if thread.refused {
+                        0
+                    } else {
+                        self.threads.len()
+                    };
+                    for other in 0..others {
                         let neighbour = self.threads[other].node == thread.node;
                         if neighbour && other != nth && self.may_try(rack, other, Some(nth)) {
                             moves.push(Move::HandTo(nth, other));
@@ -203,7 +208,12 @@ impl World {
         let node = self.threads[thread].node;
         let here = usize::from(node);
         let mut steps = Steps::new();
-        if self.threads[thread].at == At::Outside {
+        if self.threads[thread].at == At::Outside && !self.enters(rack, thread) {
+            self.threads[thread].done += 1;
+        } else if self.threads[thread].refused {
+            let access = self.end(rack, thread);
+            self.nodes[here].blade.decline(TAG, access, &mut steps);
+        } else if self.threads[thread].at == At::Outside {
             let access = rack.next(self, thread).expect("it has something to do");
             let (entered, _) = self.nodes[here].blade.enter(TAG, access, &mut steps);
             match entered {

@@ -41,11 +41,17 @@ pub enum Mutation {
     ForgetUntold,
     /// A node forgets what it keeps, though it has had the lock again since it was home.
     DropLate,
+    /// A lock that is made in the place of another has the life of that one.
+    SameLife,
+    /// Who enters does not look which lock it is.
+    SkipLife,
+    /// A place is used again before it is known that the lock there has been freed.
+    MakeUnasked,
 }
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 19] = [
+    pub const ALL: [Mutation; 22] = [
         Mutation::IgnoreVersion,
         Mutation::ForgetTenure,
         Mutation::AckInside,
@@ -65,5 +71,8 @@ impl Mutation {
         Mutation::ForgetTold,
         Mutation::ForgetUntold,
         Mutation::DropLate,
+        Mutation::SameLife,
+        Mutation::SkipLife,
+        Mutation::MakeUnasked,
     ];
 }

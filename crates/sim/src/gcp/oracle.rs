@@ -1,5 +1,7 @@
 //! What must be true, and what it is judged by.
 
+use super::lives;
+use super::packet::{ENTERED, LEFT};
 use super::world::{At, Rack, TAG, Witness, World};
 use rackmem_proto::gcp::{Access, Entered, Entry, Mode, Right};
 use rackmem_proto::wire::{Copyset, Reason};
@@ -43,6 +45,10 @@ pub struct Oracle {
     pub spoilt: Option<Reason>,
     /// An epoch has begun since a thread entered.
     pub news: bool,
+    /// The life of the lock that was made last, and which it truly is.
+    pub made: (u8, u8),
+    /// Which lock was freed last, even if who did it has died.
+    pub freed: Option<u8>,
     /// The highest token of each node so far.
     tokens: Vec<u64>,
     /// The highest token of a writer.
@@ -64,6 +70,8 @@ impl Oracle {
             doubt: None,
             spoilt: None,
             news: false,
+            made: lives::handle(&lives::FIRST),
+            freed: None,
             tokens: vec![0; nodes],
             written: first << 1,
             passes: vec![0; nodes],
@@ -73,7 +81,7 @@ impl Oracle {
     }
 }
 
-fn complain(promise: &'static str, detail: String) -> Result<(), Complaint> {
+pub(super) fn complain(promise: &'static str, detail: String) -> Result<(), Complaint> {
     Err(Complaint { promise, detail })
 }
 
@@ -137,7 +145,7 @@ pub fn entered(
 fn data(world: &mut World, me: u8, reason: Reason) -> Result<(), Complaint> {
     let seen = world.nodes[usize::from(me)].data;
     let oracle = &world.oracle;
-    let whole = seen.iter().all(|word| *word == seen[0]);
+    let whole = seen[ENTERED] == seen[LEFT];
     let right = match reason {
         Reason::None => seen[0] == oracle.committed,
         Reason::OwnerDied => seen[0] == oracle.committed || Some(seen[0]) == oracle.doubt,

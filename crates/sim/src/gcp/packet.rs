@@ -7,8 +7,14 @@ use std::hash::{Hash, Hasher};
 
 /// What a lock protects: a word a segment, so that it can be torn.
 pub type Value = [u8; WORDS];
-/// Words of it.
-pub const WORDS: usize = 2;
+/// Words of it: two that writers count up, when they enter and when they leave; the lock's life; and which lock it truly is, which
+/// only the oracle looks at.
+pub const WORDS: usize = 4;
+/// See [`WORDS`]. Halves of the data hold one of each pair.
+pub const ENTERED: usize = 0;
+pub const LIFE: usize = 1;
+pub const LEFT: usize = 2;
+pub const TRUTH: usize = 3;
 /// Bytes that they stand for.
 pub const BYTES: u32 = WORDS as u32 * SEGMENT;
 

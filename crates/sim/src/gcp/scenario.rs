@@ -3,6 +3,31 @@
 use super::Witness;
 use rackmem_proto::gcp::Access;
 
+/// What a thread does. Nodes 1 and up begin with a handle on the lock that is there at first.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Op {
+    /// Enters by its handle, and leaves.
+    Use(Access),
+    /// Frees the lock of its handle.
+    Free,
+    /// At the home: takes the lock because somebody tells, or has told long ago, that it has been freed.
+    Home,
+    /// At the home: makes another lock in its place if the home has that the lock is freed, and otherwise elsewhere.
+    Make,
+    /// Gets a handle on the lock that was made last.
+    Attach,
+}
+
+impl Op {
+    /// As what it enters.
+    pub fn access(self) -> Access {
+        match self {
+            Op::Use(access) => access,
+            _ => Access::Write,
+        }
+    }
+}
+
 /// What may go wrong, how often in all.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Budget {
@@ -50,7 +75,7 @@ pub struct Scenario {
     /// Nodes.
     pub nodes: u8,
     /// Threads: where each runs, and what it does one after the other.
-    pub threads: &'static [(u8, &'static [Access])],
+    pub threads: &'static [(u8, &'static [Op])],
     /// Who serves the lock.
     pub place: Place,
     /// Packets that the data comes in: 1 or 2.

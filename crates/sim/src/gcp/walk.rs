@@ -3,7 +3,7 @@
 use super::moves::Move;
 use super::mutation::Mutation;
 use super::oracle::{Complaint, at_end};
-use super::scenario::{Budget, Failure, Place, Scenario};
+use super::scenario::{Budget, Failure, Op, Place, Scenario};
 use super::shrink::{self, Broken};
 use super::world::{At, Cost, Rack, World};
 use crate::world::Random;
@@ -61,10 +61,10 @@ pub(super) fn rack(config: &WalkConfig, mutation: Option<Mutation>) -> (Rack, Ra
     let mut threads = Vec::new();
     for thread in 0..config.nodes * 2 {
         let operation = |_| match random.below(100) < u64::from(config.reads) {
-            true => Access::Read,
-            false => Access::Write,
+            true => Op::Use(Access::Read),
+            false => Op::Use(Access::Write),
         };
-        let program: Vec<Access> = (0..config.operations).map(operation).collect();
+        let program: Vec<Op> = (0..config.operations).map(operation).collect();
         // A walk is a test's: what it leaks is a few hundred bytes.
         threads.push((thread / 2, &*program.leak()));
     }

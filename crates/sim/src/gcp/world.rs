@@ -2,10 +2,11 @@
 
 use super::canon::{Canon, FIRST_EPOCH};
 use super::epoch::{SwitchSide, Told};
+use super::lives::{self, FIRST};
 use super::mutation::Mutation;
 use super::oracle::Oracle;
-use super::packet::{BYTES, Value, WORDS, Ways};
-use super::scenario::{Budget, Place, Scenario};
+use super::packet::{BYTES, Value, Ways};
+use super::scenario::{Budget, Op, Place, Scenario};
 use rackmem_proto::gcp::{
     Access, Blade, BladeConfig, Entry, Lock, LockDirectory, LockPlace, Region, Regions, Report,
 };
@@ -67,6 +68,16 @@ witnesses! {
     ToldAgain,
     /// A node forgot what it kept, since the lock was home.
     Dropped,
+    /// A thread's handle was on an earlier lock.
+    Refused,
+    /// A lock was to be freed that had been.
+    FreedTwice,
+    /// A lock was made in the place of one that had been freed.
+    MadeAnew,
+    /// A lock was made elsewhere, because the home did not know that this one had been freed.
+    Elsewhere,
+    /// A lock lived on, because who had freed it died before the home knew.
+    Revived,
 }
 
 /// What acquisitions have cost.
@@ -136,6 +147,10 @@ pub struct Thread {
     pub node: u8,
     /// Operations that it has ended.
     pub done: u8,
+    /// The life that its handle is of, and the lock that it truly is.
+    pub handle: (u8, u8),
+    /// It is inside, and leaves without having done anything.
+    pub refused: bool,
     /// Where it is.
     pub at: At,
 }
@@ -224,8 +239,8 @@ impl Rack {
             assert!(made);
             Node {
                 blade,
-                data: [0; WORDS],
-                beside: [0; WORDS],
+                data: FIRST,
+                beside: FIRST,
                 up: true,
                 gone: false,
                 fenced: false,
@@ -252,6 +267,8 @@ impl Rack {
                 .map(|(node, _)| Thread {
                     node: *node,
                     done: 0,
+                    handle: lives::handle(&FIRST),
+                    refused: false,
                     at: At::Outside,
                 })
                 .collect(),
@@ -266,9 +283,19 @@ impl Rack {
     }
 
     /// What a thread does next, if it has anything left.
+    pub fn op(&self, world: &World, thread: usize) -> Option<Op> {
+        self.op_of(world.threads[thread].done, thread)
+    }
+
+    /// What a thread does after so many operations.
+    pub fn op_of(&self, done: u8, thread: usize) -> Option<Op> {
+        let program = self.scenario.threads[thread].1;
+        program.get(usize::from(done)).copied()
+    }
+
+    /// As what it enters for that.
     pub fn next(&self, world: &World, thread: usize) -> Option<Access> {
-        let done = usize::from(world.threads[thread].done);
-        self.scenario.threads[thread].1.get(done).copied()
+        self.op(world, thread).map(Op::access)
     }
 }
 

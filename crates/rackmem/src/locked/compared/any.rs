@@ -63,7 +63,7 @@ impl AnyLock {
     /// # Errors
     /// Those of [`AnyLock::create`].
     pub fn create_as(node: &Node, kind: LockKind, len: usize) -> Result<Self> {
-        let most = rackmem_proto::gcp::MAX_LOCKED as usize;
+        let most = crate::locked::MOST;
         if len == 0 || len > most {
             return Err(Error::BadRange {
                 addr: 0,

@@ -1,0 +1,259 @@
+//! Freed locks: nobody enters them any more, and their memory is used by the next ones.
+
+use crate::{FABRICS, NODES, rack, until};
+use rackmem::locked::{Condvar, Lock, Mutex, RangesLock, RwLock};
+use rackmem::{Error, Fabric, Mode, Rack, Result};
+use std::time::Duration;
+
+fn freed<T>(result: Result<T>) -> bool {
+    matches!(result, Err(Error::LockFreed { .. }))
+}
+
+#[test]
+fn a_freed_lock_admits_nobody_and_its_place_is_used_again() {
+    for fabric in FABRICS {
+        for mode in crate::MODES {
+            let rack = rack(fabric, mode, None);
+            let made: Mutex<u64> = Mutex::create(&rack.node(0), 7).unwrap();
+            let addr = made.addr();
+            let far: Mutex<u64> = Mutex::attach(&rack.node(1), addr).unwrap();
+            let unused: Mutex<u64> = Mutex::attach(&rack.node(2), addr).unwrap();
+            assert_eq!(far.lock().unwrap().update(|n| n + 1), 7);
+            // By another node than its maker's.
+            far.clone().free().unwrap();
+            assert!(freed(far.lock()) && freed(made.lock()) && freed(unused.lock()));
+            let long = Duration::from_secs(60);
+            assert!(freed(made.lock_timeout(long)) && freed(made.try_lock()));
+            assert!(
+                freed(far.free()) && freed(made.clone().free()),
+                "a second time"
+            );
+            assert!(freed(Mutex::<u64>::attach(&rack.node(0), addr)));
+            // Its home does not use it again before it knows, and then does, for a lock of another kind and size.
+            let next: RwLock<[u64; 50]> = RwLock::create(&rack.node(0), [3; 50]).unwrap();
+            assert_eq!(next.addr(), addr, "{fabric:?}");
+            assert!(freed(made.lock()) && freed(unused.lock()));
+            let there: RwLock<[u64; 50]> = RwLock::attach(&rack.node(2), addr).unwrap();
+            assert_eq!(there.read().unwrap().get(), [3; 50]);
+            assert!(freed(unused.lock()), "while the same node uses the new one");
+            there.write().unwrap().set([4; 50]);
+            assert_eq!(next.read().unwrap().get(), [4; 50]);
+            let error = made.lock().err().unwrap().to_string();
+            assert!(error.contains("has been freed"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn who_waits_for_a_lock_that_is_freed_is_told() {
+    for fabric in FABRICS {
+        let rack = rack(fabric, Mode::Switch, None);
+        let made: Lock = Mutex::create(&rack.node(0), ()).unwrap();
+        let [here, there] = [0, 1].map(|n| Lock::attach(&rack.node(n), made.addr()).unwrap());
+        let last: Lock = Mutex::attach(&rack.node(2), made.addr()).unwrap();
+        let held = last.lock().unwrap();
+        std::thread::scope(|scope| {
+            let frees = scope.spawn(|| made.clone().free());
+            until(|| last.waiting().nodes == 1);
+            // They come behind it.
+            let waits = [&here, &there].map(|lock| scope.spawn(move || freed(lock.lock())));
+            until(|| last.waiting().nodes == 2 && here.waiting().threads == 2);
+            drop(held);
+            frees.join().unwrap().unwrap();
+            assert!(waits.into_iter().all(|wait| wait.join().unwrap()));
+        });
+        assert!(freed(last.lock()));
+    }
+}
+
+#[test]
+fn a_lock_that_somebody_stays_in_is_not_freed() {
+    let rack = Rack::builder(2).patience(Duration::from_millis(50));
+    let rack = rack.build().unwrap();
+    let made: Mutex<u64> = Mutex::create(&rack.node(0), 1).unwrap();
+    let held = made.lock().unwrap();
+    // The same thread: another handle would be a lock that waits for itself.
+    assert!(matches!(made.clone().free(), Err(Error::Busy { .. })));
+    drop(held);
+    assert_eq!(made.lock().unwrap().get(), 1);
+    made.free().unwrap();
+}
+
+#[test]
+fn memory_of_a_lock_is_not_given_back_as_memory() {
+    let rack = rack(Fabric::Inline, Mode::Switch, None);
+    let made: Mutex<u64> = Mutex::create(&rack.node(0), 1).unwrap();
+    let addr = made.addr();
+    let bytes = || rack.node(0).free_bytes(addr, 32);
+    assert!(matches!(bytes(), Err(Error::NotAllocated { .. })));
+    made.clone().free().unwrap();
+    assert!(matches!(bytes(), Err(Error::NotAllocated { .. })));
+}
+
+#[test]
+fn a_condition_that_is_freed_wakes_those_who_wait_for_it() {
+    let rack = rack(Fabric::Udp, Mode::Switch, None);
+    let made: Mutex<u64> = Mutex::create(&rack.node(0), 0).unwrap();
+    let condition = Condvar::create(&rack.node(0)).unwrap();
+    let mutex: Mutex<u64> = Mutex::attach(&rack.node(1), made.addr()).unwrap();
+    let there = Condvar::attach(&rack.node(1), condition.addr()).unwrap();
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| freed(there.wait(mutex.lock().unwrap())));
+        until(|| condition.waiters().unwrap() == 1);
+        condition.clone().free().unwrap();
+        assert!(waits.join().unwrap());
+    });
+    assert!(freed(there.notify_one()) && freed(condition.free()));
+    assert_eq!(mutex.lock().unwrap().get(), 0, "the mutex goes on");
+}
+
+#[test]
+fn ranges_of_a_freed_lock_are_memory_again() {
+    let rack = rack(Fabric::Udp, Mode::Switch, None);
+    let node = rack.node(1);
+    let (near, far) = (
+        node.alloc_bytes(4096).unwrap(),
+        rack.node(0).alloc_bytes(64).unwrap(),
+    );
+    let made = RangesLock::create(&node, &[(near + 3, 3000), (far, 5)]).unwrap();
+    let other = RangesLock::attach(&rack.node(2), made.addr()).unwrap();
+    let mut held = other.write(Duration::MAX).unwrap().unwrap();
+    held.write(near + 3002, &[8]).unwrap();
+    held.write(far, &[1, 2, 3, 4, 5]).unwrap();
+    drop(held);
+    other.free().unwrap();
+    assert!(freed(made.read(Duration::MAX)));
+    let (mut one, mut five) = ([0], [0; 5]);
+    node.read(near + 3002, &mut one).unwrap();
+    rack.node(2).read(far, &mut five).unwrap();
+    assert_eq!((one, five), ([8], [1, 2, 3, 4, 5]));
+    // Locks over as many ranges use each other's places; over none they have their own.
+    let small: Mutex<u64> = Mutex::create(&node, 1).unwrap();
+    let next = RangesLock::create(&node, &[(near, 8), (far, 8)]).unwrap();
+    assert_eq!(next.addr(), made.addr());
+    assert_ne!(small.addr(), made.addr());
+}
+
+#[test]
+fn a_name_that_was_a_freed_locks_is_free_again() {
+    for fabric in FABRICS {
+        let rack = rack(fabric, Mode::Switch, None);
+        let first: Mutex<u64> = Mutex::named(&rack.node(1), "it", 1).unwrap();
+        let other: Mutex<u64> = Mutex::named(&rack.node(2), "it", 0).unwrap();
+        // By a handle that knows no name.
+        let bare: Mutex<u64> = Mutex::attach(&rack.node(0), first.addr()).unwrap();
+        bare.free().unwrap();
+        assert!(freed(first.lock()) && freed(other.lock()));
+        // Of another type, from another node.
+        let again: RwLock<[u64; 3]> = RwLock::named(&rack.node(2), "it", [5; 3]).unwrap();
+        assert_eq!(again.read().unwrap().get(), [5; 3]);
+        let same: RwLock<[u64; 3]> = RwLock::renewed(&rack.node(0), "it", [6; 3]).unwrap();
+        assert_eq!(same.addr(), again.addr());
+        // What was the first one's place is a lock without a name now, and that one's another's.
+        let bare: Mutex<u64> = Mutex::create(&rack.node(1), 9).unwrap();
+        assert_eq!(bare.addr(), first.addr());
+        same.free().unwrap();
+        let third: Mutex<u64> = Mutex::named(&rack.node(2), "another", 2).unwrap();
+        assert_eq!(third.addr(), again.addr());
+        let it: Mutex<u64> = Mutex::named(&rack.node(0), "it", 4).unwrap();
+        assert_ne!(it.addr(), third.addr());
+        assert_eq!(
+            (it.lock().unwrap().get(), third.lock().unwrap().get()),
+            (4, 2)
+        );
+        assert_eq!(bare.lock().unwrap().get(), 9);
+    }
+}
+
+/// Blocks of 4 KiB that a node can still give out.
+fn room(rack: &Rack, node: usize) -> usize {
+    let mut taken = Vec::new();
+    while let Ok(addr) = rack.node(node).alloc_bytes(4096) {
+        taken.push(addr);
+    }
+    for addr in &taken {
+        rack.node(node).free_bytes(*addr, 4096).unwrap();
+    }
+    taken.len()
+}
+
+/// Makes locks of some size on a node and frees them on another one.
+fn round<const WORDS: usize>(rack: &Rack, nth: usize) {
+    let (home, other) = (rack.node(nth % NODES), rack.node((nth / NODES) % NODES));
+    let made: RwLock<[u64; WORDS]> = RwLock::create(&home, [nth as u64; WORDS]).unwrap();
+    let there: RwLock<[u64; WORDS]> = RwLock::attach(&other, made.addr()).unwrap();
+    assert_eq!(there.write().unwrap().get(), [nth as u64; WORDS]);
+    there.free().unwrap();
+    if nth.is_multiple_of(64) {
+        assert!(freed(made.read()));
+    }
+}
+
+#[test]
+fn locks_that_come_and_go_take_no_more_memory_than_those_that_are_there() {
+    for (fabric, rounds) in [
+        (Fabric::Inline, 100_000),
+        (Fabric::Udp, 2_000),
+        (Fabric::Shm, 4_000),
+    ] {
+        let rack = rack(fabric, Mode::Switch, None);
+        let rounds_of = |from: usize, to: usize| {
+            for nth in from..to {
+                match nth % 5 {
+                    0 => round::<1>(&rack, nth),
+                    1 => round::<9>(&rack, nth),
+                    2 => round::<512>(&rack, nth),
+                    3 => round::<3>(&rack, nth),
+                    _ => round::<2_000>(&rack, nth),
+                }
+            }
+        };
+        rounds_of(0, 50);
+        let metrics = || {
+            rack.nodes()
+                .iter()
+                .map(|n| n.lock_metrics())
+                .collect::<Vec<_>>()
+        };
+        let rooms = || (0..NODES).map(|n| room(&rack, n)).collect::<Vec<_>>();
+        let (before, had) = (metrics(), rooms());
+        rounds_of(50, rounds);
+        assert_eq!(rooms(), had, "{fabric:?}: memory is as it was");
+        for (before, after) in before.iter().zip(metrics()) {
+            assert_eq!((before.known, before.vacant), (after.known, after.vacant));
+            assert_eq!(after.vacant, 1, "one at a time: {after:?}");
+            let kept = |m: &rackmem::locked::LockMetrics| m.kept + m.kept_home;
+            // What a lock protected last stays where it was read last.
+            assert!(
+                kept(&after) <= kept(before) + 3 * 20_000,
+                "{before:?} {after:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_node_that_has_forgotten_a_freed_lock_knows_the_next_one_in_its_place() {
+    for fabric in FABRICS {
+        let rack = rack(fabric, Mode::Switch, None);
+        let made: Mutex<[u64; 100]> = Mutex::create(&rack.node(0), [1; 100]).unwrap();
+        let addr = made.addr();
+        let keeps: Mutex<[u64; 100]> = Mutex::attach(&rack.node(2), addr).unwrap();
+        let used: Mutex<[u64; 100]> = Mutex::attach(&rack.node(1), addr).unwrap();
+        used.lock().unwrap().set([2; 100]);
+        keeps.clone().free().unwrap();
+        drop(used);
+        let node = rack.node(1);
+        until(|| {
+            node.forget_locks();
+            node.lock_metrics().known == 0
+        });
+        assert_eq!(node.lock_metrics().kept, 0);
+        let next: Mutex<[u64; 100]> = Mutex::create(&rack.node(0), [3; 100]).unwrap();
+        assert_eq!(next.addr(), addr);
+        let there: Mutex<[u64; 100]> = Mutex::attach(&node, addr).unwrap();
+        assert_eq!(there.lock().unwrap().update(|_| [4; 100]), [3; 100]);
+        assert!(freed(keeps.lock()) && freed(made.lock()));
+        assert_eq!(next.lock().unwrap().get(), [4; 100]);
+    }
+}
