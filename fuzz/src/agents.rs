@@ -1,13 +1,13 @@
-//! Any sequence of packets, commands and timeouts to the roles of a node.
+//! Any sequence of packets, commands and timeouts to a node.
 
 use rackmem_proto::flowcc::{
-    Event, HomeAgent, HomeConfig, LastExecuted, LocalStatus, Migration, Requester, RequesterConfig,
-    Step, Style, cache_agent,
+    Event, HomeConfig, LocalStatus, Migration, Requester, RequesterConfig, Step, Style,
 };
 use rackmem_proto::{Output, Outputs};
-use rackmem_wire::{Kind, MAX_BODY, RequesterId};
+use rackmem_wire::{Kind, MAX_BODY, Record, RequesterId};
 
 use crate::dice::{Dice, EPOCH, check_sendable};
+use crate::node::{Caused, FIT};
 
 /// Inputs of one run at most.
 const MAX_INPUTS: usize = 256;
@@ -15,9 +15,7 @@ const BLOCK: u32 = 4096;
 const MILLISECOND: u64 = 1_000_000;
 
 struct Node {
-    home: HomeAgent,
-    executed: LastExecuted,
-    local: LocalStatus,
+    agents: crate::node::Node,
     requester: Requester,
     now: u64,
 }
@@ -31,8 +29,8 @@ pub fn fuzz(input: &[u8]) {
             break;
         }
         match dice.below(8) {
-            0..=2 => to_home(&mut node, &mut dice),
-            3 => to_cache(&mut node, &mut dice),
+            0..=2 => to_agents(&mut node, &mut dice),
+            3 => threads(&mut node, &mut dice),
             4..=5 => to_requester(&mut node, &mut dice),
             6 => command(&mut node, &mut dice),
             _ => pass_time(&mut node, &mut dice),
@@ -61,15 +59,12 @@ fn node(dice: &mut Dice) -> Node {
         min_timeout: MILLISECOND,
         give_up: 100 * MILLISECOND,
     };
-    let mut node = Node {
-        home: HomeAgent::new(home),
-        executed: LastExecuted::default(),
-        local: LocalStatus::Invalid,
+    let shadow = dice.one_in(2).then_some((2, 4));
+    Node {
+        agents: crate::node::Node::new(home, shadow),
         requester: Requester::new(requester),
         now: 0,
-    };
-    node.home.grow(1);
-    node
+    }
 }
 
 fn body_len(dice: &mut Dice) -> u32 {
@@ -81,31 +76,44 @@ fn body_len(dice: &mut Dice) -> u32 {
     }
 }
 
-fn to_home(node: &mut Node, dice: &mut Dice) {
-    let (outputs, _) = node.home.handle(&dice.header(), body_len(dice));
-    check_all(&outputs);
-    node.home.resend().for_each(check);
+fn to_agents(node: &mut Node, dice: &mut Dice) {
+    let header = dice.header();
+    let records: Vec<Record> = (0..dice.below(FIT))
+        .map(|_| Record {
+            tag: dice.tag(false),
+            word: u64::from(dice.word()),
+        })
+        .collect();
+    let caused = node.agents.packet(&header, body_len(dice), &records);
+    check_caused(&caused);
+    let again = node.agents.tick(dice.one_in(4));
+    check_caused(&again);
     assert!(
-        node.home.chunks() <= 2,
+        node.agents.home.agent.chunks() <= 2,
         "more memory was handed out than there is"
     );
+    if caused.passed {
+        let (_, outputs) = node.requester.handle(node.now, &header, 0);
+        check_all(&outputs);
+    }
 }
 
-fn to_cache(node: &mut Node, dice: &mut Dice) {
-    let header = dice.header();
-    let executed = node.executed.enter(header.requester, header.seq);
-    let has_data = node.local != LocalStatus::Invalid || dice.one_in(4);
-    let reaction = cache_agent::react(0, &header, node.local, executed, has_data);
-    assert!(
-        reaction.next <= node.local,
-        "a packet from the network gave this cache more rights"
-    );
-    node.local = if dice.one_in(4) {
-        LocalStatus::Modified
-    } else {
-        reaction.next
+/// Threads of the node get blocks and lose them.
+fn threads(node: &mut Node, dice: &mut Dice) {
+    let statuses = [
+        LocalStatus::Invalid,
+        LocalStatus::Shared,
+        LocalStatus::Modified,
+    ];
+    let (tag, status) = (dice.tag(false), dice.pick(&statuses));
+    match status {
+        LocalStatus::Invalid => node.agents.cache.remove(&tag),
+        other => node.agents.cache.insert(tag, other),
     };
-    check_all(&reaction.outputs);
+}
+
+fn check_caused(caused: &Caused) {
+    caused.sent.iter().for_each(|(output, _)| check(*output));
 }
 
 fn to_requester(node: &mut Node, dice: &mut Dice) {

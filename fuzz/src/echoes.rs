@@ -1,18 +1,17 @@
 //! One packet to a small rack causes boundedly many, whoever answers whom: no role answers an answer for ever.
 
-use rackmem_proto::flowcc::{
-    HomeAgent, HomeConfig, LastExecuted, LocalStatus, Migration, Shadow, ShadowConfig, Style,
-    cache_agent,
-};
+use rackmem_proto::engine::Part;
+use rackmem_proto::flowcc::{HomeConfig, LocalStatus, Migration, Style};
 use rackmem_proto::gcp::{
     Access, Blade, BladeConfig, Body, Event, LockDirectory, Regions, Steps, first, with_version,
 };
 use rackmem_proto::switch::{LockConfig, LockProgram, SWITCH, SwitchConfig, SwitchProgram};
 use rackmem_proto::{Dest, Output};
-use rackmem_wire::{Flags, GlobalStatus, Header, Kind, Record, Tag};
+use rackmem_wire::{Header, Kind, Record, Tag};
 use std::collections::VecDeque;
 
 use crate::dice::{Dice, EPOCH};
+use crate::node;
 
 /// Packets of one run from outside at most.
 const MAX_PACKETS: usize = 256;
@@ -24,9 +23,7 @@ const BLOCK: u32 = 4096;
 const LOCKS: u64 = 2;
 
 struct Node {
-    home: HomeAgent,
-    executed: LastExecuted,
-    local: LocalStatus,
+    agents: node::Node,
     locks: LockDirectory,
     blade: Blade,
 }
@@ -41,8 +38,6 @@ struct Rack {
     nodes: Vec<Node>,
     switch: SwitchProgram,
     lock_switch: LockProgram,
-    /// Node 0's.
-    shadow: Shadow,
     flying: VecDeque<Packet>,
 }
 
@@ -79,7 +74,6 @@ impl Rack {
         let style = dice.pick(&[Style::Forward, Style::Gather, Style::Delegate]);
         Rack {
             nodes: (0..NODES).map(|node| Node::new(node, style)).collect(),
-            shadow: Shadow::new(ShadowConfig::new(0, EPOCH, 2, 2)),
             switch: SwitchProgram::new(switch),
             lock_switch: LockProgram::new(LockConfig {
                 epoch: EPOCH,
@@ -134,13 +128,24 @@ impl Rack {
     }
 
     fn tick(&mut self) {
-        let outputs: Vec<Output> = self.shadow.end_period();
-        let homes = self
-            .nodes
-            .iter_mut()
-            .flat_map(|node| node.home.end_period());
-        let outputs: Vec<Output> = outputs.into_iter().chain(homes).collect();
-        self.send_all(&outputs);
+        let nodes = self.nodes.iter_mut();
+        let caused: Vec<node::Caused> = nodes.map(|node| node.agents.tick(true)).collect();
+        for caused in caused {
+            self.follow(caused);
+        }
+    }
+
+    fn follow(&mut self, caused: node::Caused) {
+        for (output, records) in caused.sent {
+            for (to, header) in output.copies() {
+                let records = records.clone();
+                self.flying.push_back(Packet {
+                    to,
+                    header,
+                    records,
+                });
+            }
+        }
     }
 
     fn quiet(&mut self) {
@@ -171,8 +176,8 @@ impl Rack {
                 self.send_all(outputs.iter());
             }
             // Whoever names an agent's port as a requester's has the agent answered.
-            Dest::Requester(id) => self.deliver_to_agent(id.node, packet, of_lock),
-            Dest::Agent(node) => self.deliver_to_agent(node, packet, of_lock),
+            Dest::Requester(id) => self.deliver_to_agent(id.node, packet),
+            Dest::Agent(node) => self.deliver_to_agent(node, packet),
             Dest::Agents { .. } => {}
         }
     }
@@ -189,32 +194,22 @@ impl Rack {
     }
 
     /// As a node's agents do.
-    fn deliver_to_agent(&mut self, at: u16, packet: &Packet, of_lock: bool) {
+    fn deliver_to_agent(&mut self, at: u16, packet: &Packet) {
         let header = &packet.header;
         let Some(node) = self.nodes.get_mut(usize::from(at)) else {
             return;
         };
-        let forwarded = header.kind.is_request() && header.flags.has(Flags::GRANTED);
-        if of_lock && header.kind.asks_directory() {
-            let outputs = node.locks.handle_or_place(header);
-            self.send_all(outputs.iter());
-        } else if of_lock {
-            let mut steps = Steps::new();
-            node.blade.handle(header, 0, &packet.records, &mut steps);
-            self.run(steps);
-        } else if forwarded && header.status != GlobalStatus::Unshared {
-            let executed = node.executed.enter(header.requester, header.seq);
-            let reaction = cache_agent::react(at, header, node.local, executed, true);
-            node.local = reaction.next;
-            self.send_all(reaction.outputs.iter());
-        } else {
-            let (outputs, _) = node.home.handle(header, 0);
-            self.send_all(outputs.iter());
-            if at == 0 {
-                let outputs = self.shadow.handle(header, packet.records.iter().copied());
-                self.send_all(&outputs);
-            }
+        let caused = node.agents.packet(header, 0, &packet.records);
+        if caused.elsewhere != Some(Part::Locks) {
+            return self.follow(caused);
         }
+        if header.kind.asks_directory() {
+            let outputs = node.locks.handle_or_place(header);
+            return self.send_all(outputs.iter());
+        }
+        let mut steps = Steps::new();
+        node.blade.handle(header, 0, &packet.records, &mut steps);
+        self.run(steps);
     }
 
     fn run(&mut self, steps: Steps) {
@@ -249,7 +244,7 @@ impl Rack {
 
 impl Node {
     fn new(node: u16, style: Style) -> Node {
-        let mut home = HomeAgent::new(HomeConfig {
+        let home = HomeConfig {
             node,
             epoch: EPOCH,
             block: BLOCK,
@@ -258,8 +253,12 @@ impl Node {
             migration: Some(Migration::default()),
             style,
             seed: 0,
-        });
-        home.grow(1);
+        };
+        let shadow = (node == 0).then_some((2, 2));
+        let mut agents = node::Node::new(home, shadow);
+        for (home, nth) in (0..NODES).flat_map(|home| (0..4).map(move |nth| (home, nth))) {
+            agents.cache.insert(lock(home, nth), LocalStatus::Shared);
+        }
         let mut blade = Blade::new(BladeConfig {
             node,
             epoch: EPOCH,
@@ -277,9 +276,7 @@ impl Node {
             }
         }
         Node {
-            home,
-            executed: LastExecuted::default(),
-            local: LocalStatus::Shared,
+            agents,
             locks,
             blade,
         }

@@ -6,6 +6,7 @@
 pub mod agents;
 mod dice;
 pub mod echoes;
+mod node;
 pub mod rebuild;
 mod replies;
 pub mod resp;
@@ -45,7 +46,7 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "agents",
-        about: "home agent, cache agent and requester take any sequence of packets and timeouts",
+        about: "a node and its requester take any sequence of packets and timeouts",
         seeds: agents::seeds,
         run: agents::fuzz,
     },
@@ -57,7 +58,7 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "rebuild",
-        about: "whoever makes the directory anew, and a switch's shadow, take any sequence of packets",
+        about: "a node that makes its directory anew, epoch after epoch, takes any sequence of packets",
         seeds: rebuild::seeds,
         run: rebuild::fuzz,
     },

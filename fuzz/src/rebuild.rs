@@ -1,25 +1,23 @@
 //! Any sequence of packets to those who make the directory anew, and to the shadow of a switch.
 
-use rackmem_proto::flowcc::{
-    Heard, HomeAgent, HomeConfig, Members, Next, Open, Rebuild, Shadow, ShadowConfig, Stream,
-    Style, copy_record,
-};
+use rackmem_proto::engine::Change;
+use rackmem_proto::flowcc::{HomeConfig, Interrupted, LocalStatus, Members, Open, Style};
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
 use rackmem_wire::{Copyset, Kind, Record};
 
 use crate::dice::{Dice, EPOCH, check_sendable};
+use crate::node::{Caused, FIT, Node};
 
 /// Inputs of one run at most.
 const MAX_INPUTS: usize = 256;
 const BLOCK: u32 = 4096;
-/// Records of a packet at most.
-const FIT: usize = 8;
+/// Epochs that one run goes through at most.
+const EPOCHS: u32 = 4;
 
 struct Member {
-    home: HomeAgent,
-    rebuild: Rebuild,
-    shadow: Shadow,
+    node: Node,
     switch: SwitchProgram,
+    epoch: u32,
 }
 
 /// Nothing panics, whatever strangers say in whatever order, and what is sent decodes.
@@ -32,22 +30,20 @@ pub fn fuzz(input: &[u8]) {
         }
         match dice.below(8) {
             0..=3 => packet(&mut member, &mut dice),
-            4 => step(&mut member, &mut dice),
-            5 => {
-                member.rebuild.resend();
-                while let Some(output) = member.rebuild.poll_output() {
-                    check_sendable(&output.header);
-                    assert!(member.rebuild.records(output.to).len() <= FIT);
-                }
-            }
-            6 => to_shadow(&mut member, &mut dice),
+            4 => check(
+                &member
+                    .node
+                    .recover(|recovery, here| _ = recovery.proceed(here)),
+            ),
+            5 => check(&member.node.recover(|recovery, here| recovery.retell(here))),
+            6 => begin(&mut member, &mut dice),
             _ => tags(&mut member, &mut dice),
         }
     }
 }
 
 fn member(dice: &mut Dice) -> Member {
-    let mut home = HomeAgent::new(HomeConfig {
+    let home = HomeConfig {
         node: 0,
         epoch: EPOCH - 1,
         block: BLOCK,
@@ -56,33 +52,52 @@ fn member(dice: &mut Dice) -> Member {
         migration: None,
         style: Style::Forward,
         seed: 0,
-    });
-    home.grow(1);
-    home.freeze(EPOCH);
-    let members = Members {
-        epoch: EPOCH,
-        founders: Copyset(dice.word() | 1),
-        switch: dice.one_in(2),
     };
-    let open: Vec<Open> = (0..dice.below(3))
-        .map(|_| Open::from_record(record(dice)))
-        .collect();
-    Member {
-        home,
-        rebuild: Rebuild::node(0, members, BLOCK, FIT, &open),
-        shadow: Shadow::new(ShadowConfig::new(
-            0,
-            EPOCH,
-            dice.byte() % 12,
-            dice.below(20),
-        )),
-        switch: SwitchProgram::new(SwitchConfig {
-            epoch: EPOCH,
-            ways: dice.byte() % 12,
-            sets: dice.below(5),
-            ..SwitchConfig::default()
-        }),
+    let mut node = Node::new(home, Some((dice.byte() % 12, dice.below(20))));
+    for _ in 0..dice.below(4) {
+        let status = dice.pick(&[LocalStatus::Shared, LocalStatus::Modified]);
+        node.cache.insert(dice.tag(false), status);
     }
+    let switch = SwitchProgram::new(SwitchConfig {
+        epoch: EPOCH,
+        ways: dice.byte() % 12,
+        sets: dice.below(5),
+        ..SwitchConfig::default()
+    });
+    let mut member = Member {
+        node,
+        switch,
+        epoch: EPOCH - 1,
+    };
+    begin(&mut member, dice);
+    member
+}
+
+/// The next epoch begins, in the middle of whatever is under way.
+fn begin(member: &mut Member, dice: &mut Dice) {
+    if member.epoch >= EPOCH + EPOCHS {
+        return;
+    }
+    let change = Change {
+        members: Members {
+            epoch: member.epoch + 1,
+            founders: Copyset(dice.word() | 1),
+            switch: dice.one_in(2),
+        },
+        settled: member.epoch,
+        gone: Copyset(dice.word() & !1),
+        switch_lost: dice.one_in(2),
+    };
+    member.epoch += 1;
+    let mut cut = Interrupted::default();
+    for open in &mut cut.open[..dice.below(4)] {
+        *open = Some(Open::from_record(record(dice)));
+    }
+    member.node.stop(member.epoch);
+    let begun = member
+        .node
+        .recover(|recovery, here| recovery.begin(change, [cut], here));
+    check(&begun);
 }
 
 fn record(dice: &mut Dice) -> Record {
@@ -98,65 +113,31 @@ fn records(dice: &mut Dice) -> Vec<Record> {
 
 fn packet(member: &mut Member, dice: &mut Dice) {
     let mut header = dice.header();
-    header.kind = dice.pick(&[
-        Kind::Rebuild,
-        Kind::RebuildAck,
-        Kind::Rescue,
-        Kind::RescueAck,
-    ]);
+    header.epoch = member.epoch;
+    if !dice.one_in(4) {
+        header.kind = dice.pick(&[
+            Kind::Rebuild,
+            Kind::RebuildAck,
+            Kind::Rescue,
+            Kind::RescueAck,
+            Kind::AddAck,
+            Kind::RemoveAck,
+            Kind::HeatReport,
+            Kind::Tags,
+        ]);
+    }
     let body = dice.pick(&[0, 64, BLOCK, BLOCK + 1]);
-    let (heard, ack) = member.rebuild.handle(&header, body);
-    if let Some(ack) = ack {
-        check_sendable(&ack.header);
-    }
-    let Heard::Records(stream) = heard else {
-        return;
-    };
-    for record in records(dice) {
-        match stream {
-            Stream::Open => {
-                let open = Open::from_record(record);
-                member.home.note_open(header.sender, open, EPOCH - 1);
-            }
-            Stream::Copies => member.home.note_copy(header.sender, record),
-            Stream::Entries => member.home.note_registers(record),
-            Stream::Ready => {}
-        }
-    }
-}
-
-fn step(member: &mut Member, dice: &mut Dice) {
-    match member.rebuild.next() {
-        Next::Collect => {
-            let rescues: Vec<_> = records(dice).iter().map(|r| r.tag).collect();
-            let copies = records(dice);
-            let copies = copies.iter().map(|r| copy_record(r.tag, r.word & 1 == 1));
-            member.rebuild.collect(rescues, copies.collect());
-        }
-        Next::Settle => {
-            member.home.settle(Copyset(dice.word()), dice.one_in(2));
-            member.rebuild.settled();
-        }
-        Next::Wait | Next::Done => {
-            let header = dice.header();
-            let (outputs, _) = member.home.handle(&header, 0);
-            for output in outputs.iter() {
-                check_sendable(&output.header);
-            }
-        }
-    }
-}
-
-fn to_shadow(member: &mut Member, dice: &mut Dice) {
-    let mut header = dice.header();
-    header.kind = dice.pick(&[Kind::AddAck, Kind::RemoveAck, Kind::HeatReport, Kind::Tags]);
     let told = records(dice);
-    let mut outputs = member.shadow.handle(&header, told);
-    if dice.one_in(4) {
-        outputs.extend(member.shadow.end_period());
-    }
-    for output in outputs {
-        check_sendable(&output.header);
+    check(&member.node.packet(&header, body, &told));
+    check(&member.node.tick(dice.one_in(4)));
+}
+
+fn check(caused: &Caused) {
+    for (output, records) in &caused.sent {
+        for (_, copy) in output.copies() {
+            check_sendable(&copy);
+        }
+        assert!(records.len() <= FIT);
     }
 }
 

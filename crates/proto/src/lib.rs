@@ -8,6 +8,7 @@
 //!
 //! | role | where | paper |
 //! |---|---|---|
+//! | a node: all of the following, put together | [`engine`] | – |
 //! | switch program | [`switch::SwitchProgram`] | §5.1.1 LCF pipeline, §5.2.1, §5.3.2 |
 //! | home agent | [`flowcc::HomeAgent`] | §5.1.1, §5.2 |
 //! | cache agent | [`flowcc::cache_agent`] | §5.1.1 "Invalidation and Data Transfer" |
@@ -23,6 +24,7 @@ extern crate alloc;
 
 pub mod baseline;
 pub mod compared;
+pub mod engine;
 pub mod flowcc;
 pub mod gcp;
 pub mod heap;

@@ -1,12 +1,13 @@
 //! The slow path of coherent memory: what happens when the cache has no usable copy.
 
-use crate::agents::{ACCEPT_EMPTY, Agents};
+use crate::agents::Agents;
 use crate::backoff::Backoff;
 use crate::error::{Error, Result};
 use crate::metrics::MissCounters;
 use crate::pending::{Pending, Plan, Reservation};
 use crate::requester::{Borrowed, Bytes, Failure, Requesters, fatal};
 use crate::standing::Standing;
+use rackmem_proto::engine::ACCEPT_EMPTY;
 use rackmem_proto::flowcc::{Grant, LocalStatus};
 use rackmem_proto::membership::Telling;
 use rackmem_proto::wire::{Kind, NodeId, Reason, Tag};
@@ -255,7 +256,7 @@ impl Access {
                 Err(failure) => return Err(fatal(failure, reserved.tag)),
             }
         }
-        self.agents.kept.left(reserved.tag);
+        self.agents.left(reserved.tag);
         slot.unlock(false);
         Ok(true)
     }

@@ -409,7 +409,7 @@ impl Node {
             self.evict(tag.0)?;
         }
         // Who was given a block holds its lock until it has the data; till then only this node can send it again.
-        for tag in agents.kept.given() {
+        for tag in agents.given() {
             match self.attach_lock(tag.0)?.try_write(patience) {
                 Ok(Some(_)) | Err(Error::NodeLost { .. } | Error::Lost { .. }) => {}
                 Ok(None) => return Err(Error::Busy { addr: tag.0 }),

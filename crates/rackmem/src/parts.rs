@@ -6,13 +6,14 @@ use crate::error::Result;
 use crate::kernel::{self, KernelSwitch};
 use crate::locked::Locks;
 use crate::membership::View;
-use crate::migration::{Geometry, Migrating};
+use crate::migration::Geometry;
 use crate::rebuilding::Rebuilding;
 use crate::region;
 use crate::standing::Standing;
 use crate::switch::SoftSwitch;
 use rackmem_proto::CHUNK;
-use rackmem_proto::flowcc::{HomeConfig, Style};
+use rackmem_proto::engine::Migrating;
+use rackmem_proto::flowcc::{HomeConfig, ShadowConfig, Style};
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
 use rackmem_proto::wire::{NodeId, records_that_fit};
 use std::sync::Arc;
@@ -57,6 +58,16 @@ pub(crate) fn switch_in_kernel(
     Ok(SoftSwitch::over(plane, body, Some(place)))
 }
 
+fn migrating(node: NodeId, settings: &Settings, epoch: u32, fit: usize) -> Migrating {
+    let Geometry { ways, sets } = geometry(settings);
+    let config = ShadowConfig {
+        patience: settings.migration.patience,
+        leave: settings.migration.leave,
+        ..ShadowConfig::new(node, epoch, ways, sets)
+    };
+    Migrating::new(config, settings.migration.tracked, fit)
+}
+
 pub(crate) fn agents(
     node: NodeId,
     settings: &Settings,
@@ -82,8 +93,8 @@ pub(crate) fn agents(
     let migrating = settings
         .mode
         .has_switch()
-        .then(|| Migrating::new(node, settings.migration, geometry(settings), fit));
-    let rebuilding = Rebuilding::new(node, config.block, fit, *view);
+        .then(|| migrating(node, settings, view.epoch, fit));
+    let rebuilding = Rebuilding::new(config.block, fit, *view);
     let standing = Arc::new(Standing::new(view));
     let locks = Locks::new(
         node,
@@ -95,7 +106,7 @@ pub(crate) fn agents(
         config,
         settings.cache,
         lossy,
-        migrating,
+        (migrating, settings.migration),
         standing,
         rebuilding,
         locks,

@@ -206,7 +206,7 @@ impl SoftSwitch {
         };
         let mut answer = header.answer(Kind::Tags, rackmem_proto::switch::SWITCH);
         answer.tag = Tag(next as u64);
-        let bytes = crate::rebuilding::bytes(&records);
+        let bytes = crate::here::bytes(&records);
         let to = Dest::Agent(header.requester.node);
         net.send(to, &answer, Body::Bytes(&bytes), reply);
     }
@@ -255,7 +255,7 @@ impl Handler for SoftSwitch {
 
 fn send(rebuild: &mut Rebuild, net: &dyn Net) {
     while let Some(output) = rebuild.poll_output() {
-        let bytes = crate::rebuilding::bytes(rebuild.records(output.to));
+        let bytes = crate::here::bytes(rebuild.records(output.to));
         net.send(output.to, &output.header, Body::Bytes(&bytes), &mut Nobody);
     }
 }

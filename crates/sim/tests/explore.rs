@@ -151,8 +151,10 @@ fn a_scenario_that_is_no_rack_is_refused() {
     assert!(explore(&scenario, &mut limits).is_err());
 }
 
-const CASES: usize =
-    Mutation::IN_ONE_EPOCH.len() + Mutation::OF_EPOCHS.len() + Mutation::OF_REBUILDS.len();
+const CASES: usize = Mutation::IN_ONE_EPOCH.len()
+    + Mutation::OF_EPOCHS.len()
+    + Mutation::OF_REBUILDS.len()
+    + Mutation::OF_THE_NODE.len();
 
 /// A defect, a scenario that shows it, and the promise that it breaks.
 const CAUGHT: [(Mutation, &str, &str); CASES] = [
@@ -228,6 +230,45 @@ const CAUGHT: [(Mutation, &str, &str); CASES] = [
         "inside-node-dies",
         "no data is lost",
     ),
+    (
+        Mutation::HideModified,
+        "epoch-twice",
+        "directory covers caches",
+    ),
+    (
+        Mutation::HideClean,
+        "epoch-twice",
+        "directory covers caches",
+    ),
+    (
+        Mutation::ForgetOwnCopies,
+        "inside-node-dies",
+        "directory covers caches",
+    ),
+    (
+        Mutation::ForgetOwnEvents,
+        "epoch-accepts-loss",
+        "locks exclude",
+    ),
+    (
+        Mutation::RescueNothing,
+        "epoch-accepts-loss",
+        "home is current",
+    ),
+    (Mutation::DropRescue, "epoch-twice", "home is current"),
+    (Mutation::DowngradeUnnoted, "epoch-twice", "home is current"),
+    (
+        Mutation::KeepExecuted,
+        "epoch-node-restarts",
+        "single writer",
+    ),
+    (Mutation::GoOnAlone, "inside-again", "nobody goes on alone"),
+    (Mutation::ForgetGone, "epoch-twice", "home is current"),
+    (
+        Mutation::RescueInPart,
+        "inside-node-dies",
+        "home is current",
+    ),
 ];
 
 #[test]
@@ -235,6 +276,12 @@ fn every_defect_is_found_with_a_story() {
     for (mutation, name, invariant) in CAUGHT {
         let scenario = Scenario {
             mutation: Some(mutation),
+            // Nothing comes in part where a block is one packet.
+            segments: if mutation == Mutation::RescueInPart {
+                2
+            } else {
+                named(name).segments
+            },
             ..*named(name)
         };
         let report = whole(&scenario);

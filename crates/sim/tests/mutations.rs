@@ -256,6 +256,13 @@ const CAUGHT: [Case; Mutation::ALL.len()] = [
         Failures::NODE,
         "memory is given out once",
     ),
+    Case(
+        Mutation::ForgetTold,
+        Rack::LARGE_SWITCH,
+        Faults::ALL,
+        Failures::NODE,
+        "no dirty data is lost in silence",
+    ),
 ];
 
 impl Case {

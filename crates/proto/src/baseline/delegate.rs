@@ -3,23 +3,16 @@
 //! Operations execute once: a retransmission is answered from the requester's last result.
 
 use crate::flowcc::Executed;
+use crate::flowcc::per_requester::PerRequester;
 use crate::wire::{Kind, RequesterId};
-use alloc::boxed::Box;
 
 /// Bytes one delegated read or write moves at most.
 pub const MAX_OPERAND: usize = 16;
 
 /// The last result of each requester.
+#[derive(Clone, Default)]
 pub struct Results {
-    rows: Box<[u64]>,
-}
-
-impl Default for Results {
-    fn default() -> Self {
-        Results {
-            rows: alloc::vec![0; RequesterId::COUNT].into_boxed_slice(),
-        }
-    }
+    rows: PerRequester<u64>,
 }
 
 /// Applies a delegated operation to the eight bytes it names; the value to store, if it stores.
@@ -35,7 +28,7 @@ pub fn apply(kind: Kind, old: u64, operand: u64, second: u64) -> Option<u64> {
 impl Results {
     /// The result to answer with: the one just computed, or the one of the first execution.
     pub fn settle(&mut self, requester: RequesterId, executed: Executed, old: u64) -> u64 {
-        let row = &mut self.rows[requester.index()];
+        let row = self.rows.row(requester);
         if executed == Executed::New {
             *row = old;
         }

@@ -275,7 +275,9 @@ impl Node {
                 LocalStatus::Modified
             }
         };
-        self.downgraded[usize::from(block)] &= purpose != Purpose::EvictClean;
+        if purpose == Purpose::EvictClean {
+            self.copies.left(layout.tag(block));
+        }
         if install != LocalStatus::Invalid {
             fx.notes.push((node, block, "installed"));
             self.perform(at, block, layout, fx);

@@ -16,7 +16,8 @@ use super::scenario::{Failure, MAX_NODES};
 use super::state::State;
 use super::witness::Witness;
 use rackmem_proto::Output;
-use rackmem_proto::flowcc::{Members, Next, Rebuild};
+use rackmem_proto::engine;
+use rackmem_proto::flowcc::{Members, Rebuild};
 use rackmem_proto::switch::SwitchProgram;
 use rackmem_proto::wire::{Copyset, Dest};
 
@@ -93,20 +94,23 @@ impl Rack {
         let founders = nodes
             .iter()
             .fold(Copyset::EMPTY, |set, node| set.with(node.id));
-        let change = Change {
-            who: Members {
+        let change = engine::Change {
+            members: Members {
                 epoch,
                 founders,
                 switch: switch.is_some(),
             },
             settled: EPOCH + u32::from(past),
             gone,
-            started,
             switch_lost: had_switch
                 && matches!(
                     failure,
                     Failure::Switch | Failure::SwitchAndNode(_) | Failure::NewSwitch
                 ),
+        };
+        let change = Change {
+            epoch: change,
+            started,
         };
         let mut fx = Effects {
             segments: layout.scenario.segments,
@@ -136,7 +140,7 @@ impl Rack {
         let sent = fx
             .sent
             .iter()
-            .filter(|packet: &&Packet| packet.header.epoch == change.who.epoch);
+            .filter(|packet: &&Packet| packet.header.epoch == change.epoch.members.epoch);
         next.packets = sent
             .map(|packet| self.parts.packet_number(packet))
             .collect();
@@ -226,7 +230,7 @@ fn rebuild(
         .collect();
     let mut control = switch.as_mut().map(|switch| {
         switch.freeze();
-        Rebuild::switch(change.who, FIT, |home| switch.entries_of(home))
+        Rebuild::switch(change.epoch.members, FIT, |home| switch.entries_of(home))
     });
     let mut inside = Effects {
         segments: fx.segments,
@@ -245,12 +249,9 @@ fn rebuild(
         for packet in std::mem::take(&mut inside.sent) {
             deliver(&packet, &mut members, &mut control, layout, &mut inside);
         }
-        if members
-            .iter()
-            .all(|member| member.rebuild.next() == Next::Done)
-        {
+        if members.iter().all(Member::is_done) {
             if let Some(switch) = switch {
-                switch.reset(change.who.epoch, None);
+                switch.reset(change.epoch.members.epoch, None);
             }
             fx.seen.add(inside.seen);
             return Ok(members.into_iter().map(|member| member.node).collect());

@@ -13,6 +13,7 @@ use super::parts::{Input, Part};
 use super::scenario::Failure;
 use super::state::State;
 use super::witness::Witness;
+use rackmem_proto::engine;
 use rackmem_proto::flowcc::Members;
 use rackmem_proto::wire::Copyset;
 
@@ -58,11 +59,13 @@ impl Views {
         let then = Views(self.0 >> (4 * (self.epoch() - made)));
         let (old, who) = (then.members(layout), self.members(layout));
         Change {
-            who,
-            settled: made,
             started: std::array::from_fn(|node| who.founders.contains(node as u16).into()),
-            gone: Copyset(old.founders.0 & !who.founders.0),
-            switch_lost: old.switch && !who.switch,
+            epoch: engine::Change {
+                members: who,
+                settled: made,
+                gone: Copyset(old.founders.0 & !who.founders.0),
+                switch_lost: old.switch && !who.switch,
+            },
         }
     }
 }
@@ -160,11 +163,11 @@ impl Rack {
 pub fn learn(part: &Part, views: Views, layout: &Layout, fx: &mut super::effects::Effects) -> Part {
     let mut member = match part {
         Part::Node(node) => {
-            let change = views.since(node.home.made(), layout);
+            let change = views.since(node.home.agent.made(), layout);
             Member::enter(node.clone(), change, layout, fx)
         }
         Part::Member(member) => {
-            let change = views.since(member.node.home.made(), layout);
+            let change = views.since(member.node.home.agent.made(), layout);
             Member::clone(member).again(change, layout, fx)
         }
         Part::Switch(switch) => return Part::Switch(switch.clone()),

@@ -24,6 +24,7 @@ mod drive;
 mod effects;
 mod epoch;
 pub(crate) mod graph;
+mod host;
 mod inside;
 mod layout;
 mod member;

@@ -1,21 +1,18 @@
-//! A node as explorers see it: its agents, its memory, its cache and its threads, wired as the library wires them.
+//! A node as explorers see it: its agents, its memory, its cache and its threads.
 //!
 //! A cache has a place for every block, and only programs evict: which block must go is no matter of coherence.
 
-use super::effects::{Effects, Observation};
+use super::effects::Effects;
+use super::host::Here;
 use super::layout::{Layout, Standing};
 use super::packet::{Packet, Value};
 use super::scenario::MAX_NODES;
 use super::thread::Thread;
 use super::witness::Witness;
 use crate::world::Mutation;
-use rackmem_proto::Data;
-use rackmem_proto::flowcc::cache_agent::{self, Reaction};
-use rackmem_proto::flowcc::{Executed, HomeAction, HomeAgent, LastExecuted, LocalStatus};
-use rackmem_proto::wire::{
-    Copyset, Dest, Flags, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq,
-};
-use rackmem_proto::{Output, flowcc::HomeCounters};
+use rackmem_proto::engine::{Copies, Home, Part, part};
+use rackmem_proto::flowcc::{HomeCounters, LocalStatus};
+use rackmem_proto::wire::{Copyset, Dest, Header, Kind, NodeId, Reason, RequesterId, Seq};
 use std::hash::{Hash, Hasher};
 
 /// A place for a copy.
@@ -34,8 +31,10 @@ pub struct Slot {
 pub struct Node {
     /// Its number.
     pub id: NodeId,
-    /// Its home agent.
-    pub home: HomeAgent,
+    /// Its home.
+    pub home: Home,
+    /// Its cache agent.
+    pub copies: Copies<Value>,
     /// Home memory by block; only its own blocks' ever change.
     pub memory: Vec<Value>,
     /// Its cache by block.
@@ -46,14 +45,7 @@ pub struct Node {
     pub incarnation: u32,
     /// How often each node has, 0 for one that is dead.
     pub homes: [u8; MAX_NODES],
-    pub(super) executed: LastExecuted,
-    pub(super) retained: Vec<Retained>,
-    /// Blocks that this cache has downgraded: their homes may not have them yet.
-    pub(super) downgraded: Vec<bool>,
 }
-
-/// A block that has been given away, for a retransmission: to which event, which block, its words.
-pub type Retained = (RequesterId, Seq, u8, Value);
 
 impl Node {
     /// A node before anything has happened.
@@ -61,7 +53,8 @@ impl Node {
         let threads = layout.scenario.threads_of(id);
         Node {
             id,
-            home: layout.home(id, standing),
+            home: Home::new(layout.home(id, standing)),
+            copies: Copies::new(true),
             memory: vec![Value::default(); layout.blocks()],
             slots: vec![Slot::default(); layout.blocks()],
             threads: threads
@@ -69,21 +62,16 @@ impl Node {
                 .collect(),
             incarnation: standing.incarnation,
             homes: [1; MAX_NODES],
-            executed: LastExecuted::default(),
-            retained: Vec::new(),
-            downgraded: vec![false; layout.blocks()],
         }
     }
 
     /// Everything that decides what it will do.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         (self.incarnation, self.homes).hash(into);
-        self.home.fingerprint(into);
-        self.executed.fingerprint(into);
+        self.home.agent.fingerprint(into);
+        self.copies.fingerprint(into);
         self.memory.hash(into);
         self.slots.hash(into);
-        self.retained.hash(into);
-        self.downgraded.hash(into);
         for thread in &self.threads {
             thread.fingerprint(into);
         }
@@ -93,40 +81,51 @@ impl Node {
     pub fn handle(&mut self, packet: &Packet, layout: &Layout, fx: &mut Effects) {
         let mut taken = *packet;
         if layout.mutated(Mutation::ForgetEpoch) {
-            taken.header.epoch = self.home.epoch();
+            taken.header.epoch = self.home.agent.epoch();
         }
-        let packet = &taken;
-        let header = &packet.header;
-        if header.epoch != self.home.epoch() {
-            fx.seen.see(Witness::IgnoredPast);
+        if let Dest::Requester(id) = taken.to {
+            if taken.header.epoch == self.home.agent.epoch() {
+                self.answered(usize::from(id.slot), &taken, layout, fx);
+            }
             return;
         }
-        if let Some((requester, _)) = packet.answers() {
-            return self.answered(usize::from(requester.slot), packet, layout, fx);
+        let header = taken.header;
+        let before = self.home.agent.counters();
+        let entry = self.home.agent.inspect(header.tag);
+        let lost = self.home.agent.lost(header.tag);
+        Here::new(self, layout, fx).take(&taken);
+        if !matches!(part(self.id, &header), Part::Home | Part::ShadowAndHome) {
+            return;
         }
-        let forwarded = header.kind.is_request() && header.flags.has(Flags::GRANTED);
-        if forwarded && header.status != GlobalStatus::Unshared {
-            self.cache_agent(header, layout, fx);
-        } else {
-            self.home_agent(packet, layout, fx);
+        if lost && !self.home.agent.lost(header.tag) && layout.mutated(Mutation::FreeLockOnAccept) {
+            // As a home does that makes its entries without having heard of any event.
+            self.home.agent.freeze(self.home.agent.epoch());
+            self.home.agent.settle(Copyset::EMPTY, false);
         }
+        let same = entry == self.home.agent.inspect(header.tag);
+        if header.kind == Kind::Unlock && same && fx.sent.len() == 1 {
+            fx.seen.see(Witness::UnlockedAgain);
+            let moved = entry.is_some_and(|(_, _, _, in_switch)| in_switch);
+            fx.seen.see_if(moved, Witness::UnlockAfterMove);
+        }
+        self.watch(&header, before, fx);
     }
 
     /// What the home agent sends again because its answer may be lost, one by one.
     pub fn home_resends(&self) -> usize {
-        self.home.resend().count()
+        self.home.agent.resend().count()
     }
 
     /// Sends one of them.
     pub fn resend_home(&self, nth: usize, fx: &mut Effects) {
-        if let Some(output) = self.home.resend().nth(nth) {
+        if let Some(output) = self.home.agent.resend().nth(nth) {
             fx.send(&output, None);
         }
     }
 
     /// Its home agent is told to move a block's entry to the switch.
     pub fn want(&mut self, block: u8, layout: &Layout, fx: &mut Effects) {
-        if let Some(output) = self.home.want(layout.tag(block)) {
+        if let Some(output) = self.home.agent.want(layout.tag(block)) {
             fx.send(&output, None);
         }
     }
@@ -138,134 +137,14 @@ impl Node {
             slot: 0,
         };
         let tag = layout.tag(block);
-        let header = Header::request(Kind::Demote, self.home.epoch(), tag, shadow, Seq(0));
-        let (outputs, _) = self.home.handle(&header, 0);
+        let header = Header::request(Kind::Demote, self.home.agent.epoch(), tag, shadow, Seq(0));
+        let (outputs, _) = self.home.agent.handle(&header, 0);
         outputs.iter().for_each(|output| fx.send(output, None));
-    }
-
-    fn cache_agent(&mut self, header: &Header, layout: &Layout, fx: &mut Effects) {
-        let Some(block) = layout.block(header.tag) else {
-            return;
-        };
-        let mut executed = self.executed.enter(header.requester, header.seq);
-        fx.seen
-            .see_if(executed == Executed::Again, Witness::AnsweredAgain);
-        fx.seen
-            .see_if(executed == Executed::Old, Witness::IgnoredOld);
-        if layout.mutated(Mutation::ForgetExecuted) {
-            executed = Executed::New;
-        }
-        let reads_dirty = header.kind == Kind::ReadMiss && header.status == GlobalStatus::Modified;
-        self.downgraded[usize::from(block)] |= reads_dirty && executed != Executed::Old;
-        let slot = self.slots[usize::from(block)];
-        let words = match slot.status {
-            LocalStatus::Invalid => self.recall(header, fx),
-            _ => Some(slot.words),
-        };
-        let has_data = words.is_some();
-        let reaction = cache_agent::react(self.id, header, slot.status, executed, has_data);
-        let words = words.unwrap_or_default();
-        self.react(header, &reaction, &words, layout, fx);
-        if reaction.retain && !layout.mutated(Mutation::DontRetain) {
-            self.retain(header, block, words);
-        }
-        let invalidates = reaction.next == LocalStatus::Invalid;
-        let ignores = invalidates && layout.mutated(Mutation::KeepInvalidated);
-        if reaction.next != slot.status && !ignores {
-            self.downgraded[usize::from(block)] &= !invalidates;
-            let action = if invalidates { "invalid" } else { "downgraded" };
-            fx.notes.push((self.id, block, action));
-            self.slots[usize::from(block)].status = reaction.next;
-        }
-    }
-
-    fn recall(&self, header: &Header, fx: &mut Effects) -> Option<Value> {
-        let of_event = |row: &&Retained| (row.0, row.1) == (header.requester, header.seq);
-        let row = self.retained.iter().find(of_event)?;
-        fx.seen.see(Witness::Recalled);
-        Some(row.3)
-    }
-
-    /// One block a requester, in the order of the requesters.
-    fn retain(&mut self, header: &Header, block: u8, words: Value) {
-        self.retained.retain(|row| row.0 != header.requester);
-        self.retained
-            .push((header.requester, header.seq, block, words));
-        self.retained.sort_unstable_by_key(|row| row.0);
-    }
-
-    fn react(
-        &self,
-        header: &Header,
-        reaction: &Reaction,
-        words: &Value,
-        layout: &Layout,
-        fx: &mut Effects,
-    ) {
-        for output in reaction.outputs.iter() {
-            let writes_back =
-                output.header.kind == Kind::WriteBack && !header.flags.has(Flags::GATHER);
-            fx.seen.see_if(
-                writes_back && header.kind == Kind::ReadMiss,
-                Witness::WrittenBackUnderRead,
-            );
-            if writes_back && layout.mutated(Mutation::SkipWriteBack) {
-                let lie = header.answer(Kind::WriteBackAck, self.id);
-                fx.send(&Output::new(Dest::Requester(header.requester), lie), None);
-                continue;
-            }
-            fx.send(output, (output.data == Data::Cache).then_some(words));
-        }
-    }
-
-    fn home_agent(&mut self, packet: &Packet, layout: &Layout, fx: &mut Effects) {
-        let header = &packet.header;
-        let before = self.home.counters();
-        let entry = self.home.inspect(header.tag);
-        let lost = self.home.lost(header.tag);
-        let (outputs, action) = self.home.handle(header, packet.body.bytes());
-        if let Some(block) = layout.block(header.tag) {
-            if lost && !self.home.lost(header.tag) {
-                self.accepted(block, layout, fx);
-            }
-            let stale = header.kind == Kind::WriteBack && layout.mutated(Mutation::StoreStaleData);
-            if action == HomeAction::Store || stale {
-                fx.notes.push((self.id, block, "segment home"));
-                let memory = &mut self.memory[usize::from(block)];
-                packet.body.put(header.offset, memory);
-            }
-            for output in outputs.iter() {
-                let words = &self.memory[usize::from(block)];
-                fx.send(output, (output.data == Data::Home).then_some(words));
-            }
-        }
-        let same = entry == self.home.inspect(header.tag);
-        if header.kind == Kind::Unlock && same && fx.sent.len() == 1 {
-            fx.seen.see(Witness::UnlockedAgain);
-            let moved = entry.is_some_and(|(_, _, _, in_switch)| in_switch);
-            fx.seen.see_if(moved, Witness::UnlockAfterMove);
-        }
-        self.watch(header, before, fx);
-    }
-
-    /// A thread goes on with what home has of a block.
-    fn accepted(&mut self, block: u8, layout: &Layout, fx: &mut Effects) {
-        fx.seen.see(Witness::LossAccepted);
-        let entry = self.home.inspect(layout.tag(block));
-        let held = entry.is_some_and(|(lock, ..)| lock != 0);
-        fx.seen.see_if(held, Witness::LossAcceptedUnderLock);
-        let words = self.memory[usize::from(block)];
-        fx.observed.push(Observation::Accepted(block, words));
-        if layout.mutated(Mutation::FreeLockOnAccept) {
-            // As a home does that makes its entries without having heard of any event.
-            self.home.freeze(self.home.epoch());
-            self.home.settle(Copyset::EMPTY, false);
-        }
     }
 
     /// What a home agent's counters and answers give away.
     fn watch(&self, header: &Header, before: HomeCounters, fx: &mut Effects) {
-        let now = self.home.counters();
+        let now = self.home.agent.counters();
         let refused = |reason| {
             let mut answers = fx.sent.iter().filter(|p| p.header.kind == Kind::Ack);
             answers.any(|packet| packet.header.reason == reason)

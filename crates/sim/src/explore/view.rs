@@ -79,7 +79,12 @@ pub struct View {
 pub fn of_node(node: &mut Node, layout: &Layout) -> View {
     let blocks = 0..layout.blocks() as u8;
     let mine = |block: &u8| layout.scenario.homes[usize::from(*block)] == node.id;
-    let moves: Vec<_> = node.home.resend().map(|output| output.header).collect();
+    let moves: Vec<_> = node
+        .home
+        .agent
+        .resend()
+        .map(|output| output.header)
+        .collect();
     let memory = blocks
         .clone()
         .map(|block| mine(&block).then(|| node.memory[usize::from(block)]));
@@ -108,7 +113,7 @@ pub fn of_node(node: &mut Node, layout: &Layout) -> View {
     let home_resends = node.home_resends();
     let entries = blocks.map(|block| {
         let tag = layout.tag(block);
-        let (lock, status, copyset, away) = node.home.inspect(tag)?;
+        let (lock, status, copyset, away) = node.home.agent.inspect(tag)?;
         let moves = |kind| {
             moves
                 .iter()
@@ -119,7 +124,7 @@ pub fn of_node(node: &mut Node, layout: &Layout) -> View {
             status,
             copyset,
             away,
-            lost: node.home.lost(tag),
+            lost: node.home.agent.lost(tag),
             adding: moves(Kind::AddToSwitch),
             removing: moves(Kind::RemoveFromSwitch),
         })
@@ -134,8 +139,8 @@ pub fn of_node(node: &mut Node, layout: &Layout) -> View {
         home_resends,
         gone: false,
         incarnation: node.incarnation,
-        epoch: node.home.epoch(),
-        frozen: node.home.frozen(),
+        epoch: node.home.agent.epoch(),
+        frozen: node.home.agent.frozen(),
         in_service: true,
         retells: 0,
     }
@@ -144,9 +149,9 @@ pub fn of_node(node: &mut Node, layout: &Layout) -> View {
 /// Looks at a node that is or was in a rebuild. Until it goes on its threads wait.
 pub fn of_member(member: &mut Member, layout: &Layout) -> View {
     let mut view = of_node(&mut member.node, layout);
-    view.in_service = member.done;
+    view.in_service = member.recovery.in_service();
     view.retells = member.resends();
-    if !member.done {
+    if !member.recovery.in_service() {
         view.home_resends = 0;
         for thread in &mut view.threads {
             (thread.next, thread.resends) = (Next::Nothing, 0);

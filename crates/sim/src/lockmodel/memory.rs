@@ -6,7 +6,8 @@ use crate::model::agenda::Occurrence;
 use crate::model::fabric::Fabric;
 use rackmem_proto::Outputs;
 use rackmem_proto::compared::Op;
-use rackmem_proto::flowcc::{LastExecuted, LocalStatus, cache_agent};
+use rackmem_proto::engine::{Answer, Copies};
+use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::{Header, Kind, NodeId, Tag};
 
 /// What a look at a block tells a thread that wants to access it.
@@ -29,7 +30,7 @@ pub struct Memory {
     busy: Box<[bool]>,
     parked: Vec<(u32, u16)>,
     spinning: Vec<(u32, u16)>,
-    executed: LastExecuted,
+    copies: Copies<()>,
 }
 
 /// The tag of a block.
@@ -53,7 +54,7 @@ impl Memory {
             busy: vec![false; blocks as usize].into(),
             parked: Vec::new(),
             spinning: Vec::new(),
-            executed: LastExecuted::default(),
+            copies: Copies::new(false),
         }
     }
 
@@ -109,13 +110,12 @@ impl Memory {
 
     /// The cache agent's answer to a request that was granted.
     pub fn react(&mut self, header: &Header, fabric: &mut Fabric) -> Outputs {
-        let executed = self.executed.enter(header.requester, header.seq);
         let block = block(header.tag);
         let Some(&local) = self.status.get(block as usize) else {
             return Outputs::default();
         };
-        let has_data = local != LocalStatus::Invalid;
-        let reaction = cache_agent::react(self.me, header, local, executed, has_data);
+        let local = (local != LocalStatus::Invalid).then_some(local);
+        let Answer { reaction, .. } = self.copies.request(self.me, header, local, None);
         self.status[block as usize] = reaction.next;
         if reaction.next == LocalStatus::Invalid {
             wake(&mut self.spinning, block, fabric);

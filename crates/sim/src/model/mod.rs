@@ -16,6 +16,7 @@
 pub(crate) mod agenda;
 mod cache;
 pub(crate) mod fabric;
+mod here;
 mod migration;
 mod node;
 pub(crate) mod outcome;

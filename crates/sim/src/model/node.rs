@@ -3,15 +3,17 @@
 use super::agenda::Occurrence;
 use super::cache::Cache;
 use super::fabric::{Fabric, Packet};
-use super::migration::{self, Migrating};
+use super::here::Here;
+use super::migration;
 use super::params::{Agents, Costs, System};
 use super::run::Experiment;
 use super::thread::Thread;
 use super::workload::Workload;
 use super::{BLOCK, EPOCH};
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig, LastExecuted, LocalStatus, Style, cache_agent};
-use rackmem_proto::wire::{Flags, GlobalStatus, Header, Kind, NodeId, Record};
-use rackmem_proto::{CHUNK, Dest, Output, Outputs};
+use rackmem_proto::engine::{Copies, Home, Migrating, Part, Report, part};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Style};
+use rackmem_proto::wire::{NodeId, Record};
+use rackmem_proto::{CHUNK, Dest, Output};
 use std::collections::VecDeque;
 
 /// Which sharer provides data is drawn from this.
@@ -43,8 +45,8 @@ pub struct Node {
     costs: Costs,
     /// Its cache.
     pub cache: Cache,
-    home: HomeAgent,
-    executed: LastExecuted,
+    home: Home,
+    copies: Copies<()>,
     migrating: Option<Migrating>,
     servers: Box<[Server]>,
     /// As long at most as there are packets in flight, which the rack's threads bound.
@@ -86,9 +88,10 @@ impl Node {
                 workload.private() + workload.shared(),
                 costs.fully_associative,
             ),
-            home,
-            executed: LastExecuted::default(),
-            migrating: (system == System::Switch).then(|| Migrating::new(id, &workload)),
+            home: Home::new(home),
+            // The model's network loses nothing.
+            copies: Copies::new(false),
+            migrating: (system == System::Switch).then(|| migration::migrating(id, &workload)),
             servers: vec![Server::default(); servers.into()].into(),
             queues: vec![VecDeque::new(); queues].into(),
             parked: Vec::new(),
@@ -139,7 +142,7 @@ impl Node {
 
     /// A period of the migration ends.
     pub fn end_period(&mut self, fabric: &mut Fabric) {
-        let moves = self.home.end_period();
+        let moves = self.home.agent.end_period();
         self.home_packets += moves.len() as u64;
         moves
             .into_iter()
@@ -147,20 +150,18 @@ impl Node {
         let Some(migrating) = &mut self.migrating else {
             return;
         };
-        let (outputs, report) = (migrating.end_period(), migrating.report());
+        let (outputs, report) = migrating.end_period(EPOCH);
         for output in outputs {
             self.post(output, fabric);
         }
-        if let Some((output, records)) = report {
-            self.enqueue(Job::Report(output, records), fabric);
+        if let Some(Report { output, records }) = report {
+            self.enqueue(Job::Report(output, records.into()), fabric);
         }
     }
 
     fn enqueue(&mut self, job: Job, fabric: &mut Fabric) {
         let queue = match (self.costs.agents, &job) {
-            (Agents::HomeAndCache, Job::Packet(id)) if for_cache(&fabric.packet(*id).header) => {
-                CACHE
-            }
+            (Agents::HomeAndCache, Job::Packet(id)) if self.for_cache(fabric.packet(*id)) => CACHE,
             (Agents::HomeAndCache, Job::Report(..)) => CACHE,
             _ => HOME,
         };
@@ -232,87 +233,46 @@ impl Node {
         fabric.send(self.id, ready, each, output)
     }
 
-    fn send_all(&mut self, outputs: &Outputs, fabric: &mut Fabric) -> u64 {
+    fn send_all(&mut self, outputs: &[Output], fabric: &mut Fabric) -> u64 {
         let mut sent = 0;
-        for output in outputs.iter() {
+        for output in outputs {
             sent += self.send(sent, output, fabric);
         }
         sent
     }
 
     fn handle(&mut self, id: u32, threads: &mut [Thread], fabric: &mut Fabric) -> u64 {
-        let kind = fabric.packet(id).header.kind;
-        if Migrating::concerns(kind) {
-            return self.control(id, fabric);
-        }
-        let packet = &fabric.take(id);
-        let header = &packet.header;
-        let for_thread =
-            matches!(packet.to, Dest::Requester(_)) || header.kind == Kind::WriteBackAck;
-        if for_thread {
-            let local = usize::from(header.requester.slot);
-            let outputs = match threads.get_mut(local) {
-                Some(thread) => thread.take(packet, 0, fabric),
-                None => Outputs::default(),
-            };
-            return self.send_all(&outputs, fabric);
-        }
-        if for_cache(header) {
-            return self.cache_agent(header, fabric);
-        }
-        self.home_agent(packet, fabric)
-    }
-
-    fn home_agent(&mut self, packet: &Packet, fabric: &mut Fabric) -> u64 {
-        let (outputs, _) = self.home.handle(&packet.header, packet.body);
-        let sent = self.send_all(&outputs, fabric);
-        self.home_packets += 1 + sent;
-        sent
-    }
-
-    /// For the shadow, and the answer to a move for the home agent as well.
-    fn control(&mut self, id: u32, fabric: &mut Fabric) -> u64 {
         let records = fabric.records(id);
-        let packet = fabric.take(id);
-        let header = &packet.header;
-        let mut sent = 0;
-        let outputs = self.migrating.as_mut().map(|m| m.handle(header, &records));
-        for output in outputs.iter().flatten() {
-            sent += self.send(sent, output, fabric);
+        let packet = &fabric.take(id);
+        let sections = (&mut self.cache, &mut self.home, &mut self.copies);
+        let mut here = Here::new(self.id, &self.workload, sections, self.migrating.as_mut());
+        let mut passed = matches!(packet.to, Dest::Requester(_));
+        if !passed {
+            here.take(packet, &records);
+            passed = here.passed;
         }
-        let moves = matches!(header.kind, Kind::AddAck | Kind::RemoveAck);
-        if moves && header.requester.node == self.id {
-            sent += self.home_agent(&packet, fabric);
+        let (mut outputs, before_home) = (here.sent, here.before_home);
+        if passed {
+            let local = usize::from(packet.header.requester.slot);
+            let thread = threads.get_mut(local);
+            let taken = thread.map(|thread| thread.take(packet, 0, fabric));
+            outputs.extend(taken.iter().flat_map(|taken| taken.iter()));
         }
-        sent
+        let Some(before) = before_home else {
+            return self.send_all(&outputs, fabric);
+        };
+        let (first, home) = outputs.split_at(before);
+        let first = self.send_all(first, fabric);
+        let home = self.send_all(home, fabric);
+        self.home_packets += 1 + home;
+        first + home
     }
 
-    fn cache_agent(&mut self, header: &Header, fabric: &mut Fabric) -> u64 {
-        let executed = self.executed.enter(header.requester, header.seq);
-        let block = self.workload.block(self.id, header.tag);
-        let local = block.map_or(LocalStatus::Invalid, |block| self.cache.status(block));
-        let has_data = local != LocalStatus::Invalid;
-        let reaction = cache_agent::react(self.id, header, local, executed, has_data);
-        if let Some(block) = block
-            && reaction.next != local
-        {
-            if reaction.next == LocalStatus::Invalid
-                && header.flags.has(Flags::IN_SWITCH)
-                && let Some(migrating) = &mut self.migrating
-            {
-                migrating.invalidated(header.tag);
-            }
-            self.cache.lower(block, reaction.next);
-        }
-        self.send_all(&reaction.outputs, fabric)
+    /// Whether the cache agent serves it: what an owner has granted and a cache holds, and what ends a read miss whose
+    /// provider wrote the block back.
+    fn for_cache(&self, packet: &Packet) -> bool {
+        matches!(part(self.id, &packet.header), Part::Cache | Part::Requester)
     }
-}
-
-/// Whether the cache agent serves it: what an owner has granted and a cache holds, and what ends a read miss whose
-/// provider wrote the block back.
-fn for_cache(header: &Header) -> bool {
-    let forwarded = header.kind.is_request() && header.flags.has(Flags::GRANTED);
-    (forwarded && header.status != GlobalStatus::Unshared) || header.kind == Kind::WriteBackAck
 }
 
 fn home_config(node: NodeId, system: System, workload: &Workload, chunks: u32) -> HomeConfig {

@@ -108,9 +108,9 @@ impl World {
         });
         let copies = copies.collect();
         let home = &mut self.nodes[usize::from(tag.home())];
-        let (lock, status, copyset, away) = home.home.inspect(tag)?;
+        let (lock, status, copyset, away) = home.home.agent.inspect(tag)?;
         let moves = |kind| {
-            let mut moves = home.home.resend();
+            let mut moves = home.home.agent.resend();
             moves.any(|move_| move_.header.tag == tag && move_.header.kind == kind)
         };
         let (adding, removing) = (moves(Kind::AddToSwitch), moves(Kind::RemoveFromSwitch));
@@ -119,7 +119,7 @@ impl World {
             .switch
             .as_ref()
             .and_then(|switch| switch.program.inspect(tag));
-        let lost = home.home.lost(tag);
+        let lost = home.home.agent.lost(tag);
         let owners = Owners {
             home: !away && !adding,
             switch: in_switch.is_some_and(|(lock, ..)| !(removing && lock == RETIRED)),
@@ -226,7 +226,7 @@ impl World {
         let out = self
             .nodes
             .iter()
-            .map(|node| node.home.heap().live() - CHUNK);
+            .map(|node| node.home.agent.heap().live() - CHUNK);
         let out: u64 = out.sum();
         let have: usize = self.threads.iter().map(|t| t.objects.len()).sum();
         let have = have as u64 * u64::from(BLOCK_BYTES);

@@ -2,6 +2,8 @@
 //!
 //! Each is a rule of the protocol that a host or a role could break; the roles themselves stay as shipped.
 
+use rackmem_proto::engine::Defect;
+
 /// A defect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mutation {
@@ -84,6 +86,30 @@ pub enum Mutation {
     RenumberCalls,
     /// Who accepts the loss of a block frees the lock that another program holds on it (§6).
     FreeLockOnAccept,
+    /// A node whose rebuild is cut off does not tell the next one of the events that it had told before.
+    ForgetTold,
+    /// A node tells nobody of the copies that it may write.
+    HideModified,
+    /// A node tells nobody of its clean copies.
+    HideClean,
+    /// A home does not count its own node's copies.
+    ForgetOwnCopies,
+    /// A home does not note its own node's events that were cut off.
+    ForgetOwnEvents,
+    /// A home takes any packet of a rescued block for all of it.
+    RescueInPart,
+    /// A block that a home rescues for itself is noted, and its bytes are not put in place.
+    RescueNothing,
+    /// A home acknowledges a rescued block whose bytes it has dropped.
+    DropRescue,
+    /// A node does not remember which copies it has downgraded.
+    DowngradeUnnoted,
+    /// The table of executed requests outlives its epoch.
+    KeepExecuted,
+    /// A node goes on when its own entries are made, and waits for nobody.
+    GoOnAlone,
+    /// A home makes its entries as if nobody had died.
+    ForgetGone,
 }
 
 impl Mutation {
@@ -92,11 +118,60 @@ impl Mutation {
         crate::names::kebab(self)
     }
 
+    /// The same as a rule of a node's engine, if it is one.
+    pub fn in_engine(self) -> Option<Defect> {
+        Some(match self {
+            Mutation::SkipWriteBack => Defect::SkipWriteBack,
+            Mutation::DontRetain => Defect::DontRetain,
+            Mutation::ForgetExecuted => Defect::ForgetExecuted,
+            Mutation::StoreStaleData => Defect::StoreStaleData,
+            Mutation::KeepInvalidated => Defect::KeepInvalidated,
+            Mutation::DelegateAgain => Defect::DelegateAgain,
+            Mutation::ForgetDowngraded => Defect::ForgetDowngraded,
+            Mutation::ForgetRead => Defect::ForgetRead,
+            Mutation::ForgetGiven => Defect::ForgetGiven,
+            Mutation::TrustMoving => Defect::TrustMoving,
+            Mutation::LetGoEarly => Defect::LetGoEarly,
+            Mutation::ForgetRescued => Defect::ForgetRescued,
+            Mutation::SettleEarly => Defect::SettleEarly,
+            Mutation::KeepDeadCopies => Defect::KeepDeadCopies,
+            Mutation::ForgetTold => Defect::ForgetTold,
+            Mutation::HideModified => Defect::HideModified,
+            Mutation::HideClean => Defect::HideClean,
+            Mutation::ForgetOwnCopies => Defect::ForgetOwnCopies,
+            Mutation::ForgetOwnEvents => Defect::ForgetOwnEvents,
+            Mutation::RescueInPart => Defect::RescueInPart,
+            Mutation::RescueNothing => Defect::RescueNothing,
+            Mutation::DropRescue => Defect::DropRescue,
+            Mutation::DowngradeUnnoted => Defect::DowngradeUnnoted,
+            Mutation::KeepExecuted => Defect::KeepExecuted,
+            Mutation::GoOnAlone => Defect::GoOnAlone,
+            Mutation::ForgetGone => Defect::ForgetGone,
+            _ => return None,
+        })
+    }
+
     /// Those that explorers play.
     pub fn explored() -> impl Iterator<Item = Mutation> {
         let all = Self::IN_ONE_EPOCH.iter().chain(&Self::OF_EPOCHS);
-        all.chain(&Self::OF_REBUILDS).copied()
+        let all = all.chain(&Self::OF_REBUILDS);
+        all.chain(&Self::OF_THE_NODE).copied()
     }
+
+    /// Those of the code around the roles of a node, which every host runs.
+    pub const OF_THE_NODE: [Mutation; 11] = [
+        Mutation::HideModified,
+        Mutation::HideClean,
+        Mutation::ForgetOwnCopies,
+        Mutation::ForgetOwnEvents,
+        Mutation::RescueInPart,
+        Mutation::RescueNothing,
+        Mutation::DropRescue,
+        Mutation::DowngradeUnnoted,
+        Mutation::KeepExecuted,
+        Mutation::GoOnAlone,
+        Mutation::ForgetGone,
+    ];
 
     /// Those that show inside a rebuild or afterwards, and that explorers play.
     pub const OF_REBUILDS: [Mutation; 5] = [
@@ -131,7 +206,7 @@ impl Mutation {
     ];
 
     /// All that worlds play.
-    pub const ALL: [Mutation; 35] = [
+    pub const ALL: [Mutation; 36] = [
         Mutation::AcceptStaleData,
         Mutation::ForgetReader,
         Mutation::SkipWriteBack,
@@ -167,5 +242,6 @@ impl Mutation {
         Mutation::RefuseOne,
         Mutation::ForgetCalls,
         Mutation::RenumberCalls,
+        Mutation::ForgetTold,
     ];
 }

@@ -19,7 +19,7 @@ use crate::invariants::liveness;
 use rackmem_proto::flowcc::{HomeConfig, Migration, Style};
 use rackmem_proto::membership::View;
 use rackmem_proto::switch::{SWITCH, SwitchConfig};
-use rackmem_proto::wire::{Copyset, Dest, Kind, NodeId, RequesterId, Tag};
+use rackmem_proto::wire::{Copyset, Dest, NodeId, RequesterId, Tag};
 use std::collections::VecDeque;
 
 /// How often agents look after what they have not had answered, in nanoseconds.
@@ -120,7 +120,7 @@ pub struct World {
 impl Seen {
     /// Adds what a node has seen.
     pub(super) fn add_node(&mut self, node: &Node) {
-        let counters = node.home.counters();
+        let counters = node.home.agent.counters();
         self.migrated += counters.migrated;
         self.collided += counters.collided;
         self.returned += counters.returned;
@@ -302,10 +302,6 @@ impl World {
                     switch.handle(packet, &mut self.fabric);
                 }
             }
-            // A requester's thread may have gone on: its node's agent takes this for it.
-            Dest::Agent(_) if packet.header.kind == Kind::WriteBackAck => {
-                self.answer(packet.header.requester, packet);
-            }
             Dest::Agent(id) => {
                 self.fabric.from = id;
                 let Some(node) = self.nodes.get_mut(usize::from(id)) else {
@@ -313,7 +309,11 @@ impl World {
                 };
                 if node.runs() {
                     let settled = node.handle(packet, &mut self.fabric);
+                    let passed = std::mem::take(&mut node.passed);
                     self.look_after(id, &settled);
+                    for packet in passed {
+                        self.answer(packet.header.requester, &packet);
+                    }
                 }
             }
             Dest::Requester(id) => self.answer(id, packet),
@@ -423,7 +423,7 @@ impl World {
     fn moving(&self) -> bool {
         self.nodes
             .iter()
-            .any(|node| node.home.resend().next().is_some())
+            .any(|node| node.home.agent.resend().next().is_some())
     }
 
     fn flush(&mut self) {

@@ -141,11 +141,6 @@ impl Compared {
         }
     }
 
-    /// Whether a packet is the service's.
-    pub fn concerns(kind: Kind) -> bool {
-        matches!(kind, Kind::ServiceAsk | Kind::ServiceTell)
-    }
-
     /// A lock as this node has it.
     pub(super) fn open(&self, node: &Node, layout: Layout) -> Result<Arc<Local>> {
         let addr = layout.addr;

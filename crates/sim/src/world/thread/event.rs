@@ -39,6 +39,7 @@ impl Thread {
                 true
             }
             (Stage::WritingBack, Step::Held(_)) => {
+                around.node.left(running.tag);
                 self.move_on(running, Stage::Ending(Then::Again));
                 true
             }
@@ -179,6 +180,7 @@ impl Thread {
             Purpose::EvictClean => {
                 self.work.clean_evictions += 1;
                 around.node.cache.install(slot, tag, LocalStatus::Invalid);
+                around.node.left(tag);
                 around.fabric.note(self.id.node, tag, "evicted clean");
                 self.move_on(running, Stage::Ending(Then::Again));
             }

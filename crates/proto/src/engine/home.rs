@@ -1,0 +1,132 @@
+//! A node's home: its home agent, and what a packet's bytes do to its memory.
+
+use super::Defect;
+use crate::Outputs;
+use crate::baseline::delegate::{self, Results};
+use crate::flowcc::{Executed, HomeAction, HomeAgent};
+use crate::wire::{Header, Kind, Record, Tag};
+use alloc::vec::Vec;
+
+/// In an ACCEPT-LOSS's `offset`: the block begins anew, empty, and whatever home still had of it is gone.
+pub const ACCEPT_EMPTY: u32 = 1;
+
+/// A home's memory, and the bytes of the packet at hand.
+pub trait Memory {
+    /// A block's bytes, kept apart.
+    type Bytes;
+    /// How many bytes the packet has behind its header.
+    fn body_len(&self) -> u32;
+    /// The records behind it.
+    fn records(&self) -> Vec<Record>;
+    /// The two words behind it, of a delegated operation.
+    fn operands(&self) -> [u64; 2];
+    /// Puts the packet's bytes at its tag and offset; what lies outside the memory is left out.
+    fn store(&mut self, header: &Header);
+    /// Puts a whole block in place.
+    fn put(&mut self, tag: Tag, bytes: &Self::Bytes);
+    /// Makes a block zeroes.
+    fn clear(&mut self, tag: Tag);
+    /// The word at the packet's tag and offset.
+    fn word(&mut self, header: &Header) -> Option<u64>;
+    /// Changes it.
+    fn set_word(&mut self, header: &Header, word: u64);
+}
+
+/// What has become of a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Served {
+    /// What to send.
+    pub outputs: Outputs,
+    /// The result of a delegated operation.
+    pub result: u64,
+    /// What a delegated operation found and left, where it was carried out.
+    pub delegated: Option<(u64, u64)>,
+    /// Bytes of the packet are in memory.
+    pub stored: bool,
+    /// The loss of the block has been accepted.
+    pub accepted: bool,
+}
+
+/// See the module.
+#[derive(Clone)]
+pub struct Home {
+    /// The home agent.
+    pub agent: HomeAgent,
+    results: Results,
+}
+
+impl Home {
+    /// The home of this agent.
+    pub fn new(agent: HomeAgent) -> Self {
+        Home {
+            agent,
+            results: Results::default(),
+        }
+    }
+
+    /// Takes a packet. Bytes change before anyone can be granted the block again.
+    pub fn packet(
+        &mut self,
+        header: &Header,
+        memory: &mut impl Memory,
+        defect: Option<Defect>,
+    ) -> Served {
+        let lost = header.kind == Kind::AcceptLoss && self.agent.lost(header.tag);
+        let (outputs, action) = match header.kind {
+            Kind::Free => {
+                let objects = memory.records();
+                (
+                    self.agent.free(header, objects.into_iter()),
+                    HomeAction::None,
+                )
+            }
+            _ => self.agent.handle(header, memory.body_len()),
+        };
+        let accepted = lost && !self.agent.lost(header.tag);
+        if accepted && header.offset == ACCEPT_EMPTY {
+            memory.clear(header.tag);
+        }
+        let stale = defect == Some(Defect::StoreStaleData) && header.kind == Kind::WriteBack;
+        let stored = action == HomeAction::Store || stale;
+        if stored {
+            memory.store(header);
+        }
+        let (result, delegated) = match action {
+            HomeAction::Delegate(executed) => self.delegate(header, executed, memory, defect),
+            _ => (0, None),
+        };
+        Served {
+            outputs,
+            result,
+            delegated,
+            stored,
+            accepted,
+        }
+    }
+
+    fn delegate(
+        &mut self,
+        header: &Header,
+        executed: Executed,
+        memory: &mut impl Memory,
+        defect: Option<Defect>,
+    ) -> (u64, Option<(u64, u64)>) {
+        let executed = match defect {
+            Some(Defect::DelegateAgain) => Executed::New,
+            _ => executed,
+        };
+        let mut done = None;
+        let old = memory.word(header);
+        if let Some(old) = old
+            && executed == Executed::New
+        {
+            let [operand, second] = memory.operands();
+            let new = delegate::apply(header.kind, old, operand, second).unwrap_or(old);
+            memory.set_word(header, new);
+            done = Some((old, new));
+        }
+        let old = old.unwrap_or_default();
+        let result = self.results.settle(header.requester, executed, old);
+        (result, done)
+    }
+}

@@ -1,0 +1,193 @@
+//! What a node needs of whoever runs it.
+
+use super::{Change, Copies, Home, Memory, Migrating, Part, Recovery};
+use crate::Output;
+use crate::flowcc::{LocalStatus, Settled, Stream};
+use crate::wire::{Header, NodeId, Record, Tag};
+use alloc::vec::Vec;
+
+/// The bytes behind a packet that is to be sent.
+#[derive(Clone, Copy, Debug)]
+pub enum Payload<'a, B> {
+    /// None.
+    Nothing,
+    /// The copy that is held, or was until it was let go in this step.
+    Copy,
+    /// A block that was kept.
+    Kept(&'a B),
+    /// The block of the packet's tag, as home's memory has it.
+    Home,
+    /// The result of a delegated operation.
+    Word(u64),
+    /// Records.
+    Records(&'a [Record]),
+}
+
+/// What has happened, for metrics, stories and witnesses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Note {
+    /// A packet of another epoch or incarnation was ignored.
+    NotOfNow,
+    /// The home agent takes a packet.
+    AtHome,
+    /// Home's memory has bytes of this block from a packet.
+    Stored(Tag),
+    /// A delegated operation was carried out, for the first time.
+    Delegated {
+        /// What was there.
+        old: u64,
+        /// What is there now.
+        new: u64,
+    },
+    /// The application goes on with what home has of this block.
+    Accepted(Tag),
+    /// The cache agent takes a request.
+    Asked {
+        /// It has executed it before.
+        again: bool,
+        /// Its requester has ended it.
+        old: bool,
+        /// The block had left the cache and was kept.
+        recalled: bool,
+    },
+    /// A copy was dropped because its home is gone.
+    Dropped(Tag),
+    /// This node has a block that its home may not have.
+    ToRescue(Tag),
+    /// Bytes of this block have come home while an epoch begins.
+    Rescuing(Tag),
+    /// All of this block has come home while an epoch begins.
+    CameHome(Tag),
+    /// This home has it, or another home says so: the node lets go of it.
+    Rescued(Tag),
+}
+
+/// A rule that this module can be made to break, to see that checkers notice. In a host that ships there is none.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Defect {
+    /// Every copy of a request is executed as if it were the first (§5.3.1).
+    ForgetExecuted,
+    /// A provider keeps no copy of data that may have been lost on its way (§5.3.1).
+    DontRetain,
+    /// An invalidation is acknowledged and the copy goes on being used (§5.1.2).
+    KeepInvalidated,
+    /// A provider says that dirty data is home when it is not (hard place FlowCC 3).
+    SkipWriteBack,
+    /// A home stores every segment it is sent, however old (§5.3.1).
+    StoreStaleData,
+    /// A home carries out every copy of a delegated operation (§5.3.1).
+    DelegateAgain,
+    /// When an epoch ends, a node does not send home what it has downgraded (§5.4).
+    ForgetDowngraded,
+    /// It does not send home what it has read from another cache.
+    ForgetRead,
+    /// It does not send home what it gave away to an event that did not get it.
+    ForgetGiven,
+    /// It lets go of a block that it has sent home before home says that it has it.
+    LetGoEarly,
+    /// A home whose rebuild is cut off forgets which blocks have come home.
+    ForgetRescued,
+    /// A home makes its entries before everyone has told it of copies.
+    SettleEarly,
+    /// A node goes on using its copies of memory whose home is dead.
+    KeepDeadCopies,
+    /// A home takes an entry that was moving to the switch for its own when the switch has died.
+    TrustMoving,
+    /// A node whose rebuild is cut off does not tell the next one of the events that it had told before.
+    ForgetTold,
+    /// A node tells nobody of the copies that it may write.
+    HideModified,
+    /// A node tells nobody of its clean copies.
+    HideClean,
+    /// A home does not count its own node's copies.
+    ForgetOwnCopies,
+    /// A home does not note its own node's events that were cut off.
+    ForgetOwnEvents,
+    /// A home takes any packet of a rescued block for all of it.
+    RescueInPart,
+    /// A block that this node rescues for itself is noted and its bytes are not put in place.
+    RescueNothing,
+    /// A home says that nothing has come from a block whose rescue it has stored.
+    DropRescue,
+    /// A copy that was downgraded is not remembered.
+    DowngradeUnnoted,
+    /// The table of executed requests outlives its epoch.
+    KeepExecuted,
+    /// A node goes on when its own entries are made, and waits for nobody.
+    GoOnAlone,
+    /// A home makes its entries as if nobody had died.
+    ForgetGone,
+}
+
+/// What runs a node: its sections, its bytes, its ports.
+///
+/// A *section* is handed to a closure. Where threads share the node, the host holds the section's lock meanwhile; the closure has
+/// nothing else of the host, so no two locks of sections are ever held together.
+pub trait Host: Sized {
+    /// A block's bytes, kept apart from cache and memory.
+    type Bytes: Clone;
+    /// Home's memory, and the bytes of the packet at hand.
+    type Memory<'m>: Memory<Bytes = Self::Bytes>
+    where
+        Self: 'm;
+
+    /// The node.
+    fn me(&self) -> NodeId;
+    /// The epoch that it is in.
+    fn epoch(&self) -> u32;
+    /// A node's incarnation, 0 for one that never was a member.
+    fn incarnation(&self, node: NodeId) -> u32;
+
+    /// The home agent's section.
+    fn home<'m, R>(&'m mut self, section: impl FnOnce(&mut Home, &mut Self::Memory<'m>) -> R) -> R;
+    /// The cache agent's.
+    fn copies<R>(&mut self, section: impl FnOnce(&mut Copies<Self::Bytes>) -> R) -> R;
+    /// What this node does about the switch, where there can be one.
+    fn migrating<R>(&mut self, section: impl FnOnce(&mut Migrating) -> R) -> Option<R>;
+    /// This node's part in a new epoch. It outlasts other sections, which are entered while it is held.
+    fn recovery(&mut self, section: impl FnOnce(&mut Recovery<Self::Bytes>, &mut Self));
+
+    /// Bytes behind the header of the packet at hand.
+    fn body_len(&self) -> u32;
+    /// The records behind it.
+    fn records(&self) -> Vec<Record>;
+
+    /// Holds this node's copy of a block, if there is one: until [`Host::set`] no thread here reads or writes it. With `reads`, one
+    /// that is clean need not be held: whoever asks leaves it as it is.
+    fn hold(&mut self, tag: Tag, reads: bool) -> Option<LocalStatus>;
+    /// The held copy's bytes.
+    fn keep(&mut self) -> Self::Bytes;
+    /// The held copy has this status from here on, and is not held any more.
+    fn set(&mut self, status: LocalStatus);
+    /// The copies that this node has, but for those that come or go just now.
+    fn cached(&mut self) -> Vec<(Tag, LocalStatus)>;
+    /// The bytes of a clean copy.
+    fn clean(&mut self, tag: Tag) -> Option<Self::Bytes>;
+
+    /// Sends a packet.
+    fn send(&mut self, output: &Output, payload: Payload<'_, Self::Bytes>);
+    /// Gives a packet to the requester that it names.
+    fn requester(&mut self, header: &Header);
+    /// Gives a packet to a part that is not here.
+    fn elsewhere(&mut self, part: Part, header: &Header);
+
+    /// What this node's locks report to the homes of others when an epoch begins, and to its own home at once.
+    fn lock_reports(&mut self) -> Vec<Record> {
+        Vec::new()
+    }
+    /// Takes a record of a rebuild that is a report about a lock; false where it is none.
+    fn lock_report(&mut self, _stream: Stream, _from: NodeId, _record: Record) -> bool {
+        false
+    }
+    /// The entries are about to be made anew.
+    fn settling(&mut self, _change: &Change) {}
+    /// They have been.
+    fn settled(&mut self, _change: &Change, _settled: Settled) {}
+
+    /// Something has happened.
+    fn note(&mut self, _note: Note) {}
+    /// The rule that is broken on purpose.
+    fn defect(&self) -> Option<Defect> {
+        None
+    }
+}

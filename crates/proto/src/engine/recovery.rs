@@ -1,0 +1,364 @@
+//! A node's part when an epoch begins (§5.4): the host of [`Rebuild`], with what outlasts an attempt that is cut off.
+
+use super::{Defect, Host, Memory, Note, Payload};
+use crate::flowcc::{
+    Heard, Interrupted, LocalStatus, Members, Next, Open, Rebuild, Settled, Stream, copy_record,
+};
+use crate::membership::View;
+use crate::wire::{Copyset, Header, NodeId, Record, Tag};
+use crate::{Data, Output};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::hash::Hash;
+
+/// What an epoch begins with.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Change {
+    /// Who takes part in it.
+    pub members: Members,
+    /// The epoch in which this home's entries were made.
+    pub settled: u32,
+    /// The nodes of which an incarnation has ended since.
+    pub gone: Copyset,
+    /// Whether the switch that was there then is not there any more.
+    pub switch_lost: bool,
+}
+
+impl Change {
+    /// From the view in which the entries were made to this one.
+    pub fn between(settled: &View, view: &View) -> Self {
+        Change {
+            members: Members {
+                epoch: view.epoch,
+                founders: view.founders,
+                switch: view.switch.is_some(),
+            },
+            settled: settled.epoch,
+            gone: view.gone_since(settled),
+            switch_lost: settled.switch.is_some() && view.switch != settled.switch,
+        }
+    }
+}
+
+/// See the module. `B` is a block's bytes.
+#[derive(Clone, Hash, Debug)]
+pub struct Recovery<B> {
+    block: u32,
+    fit: usize,
+    attempt: Option<(Rebuild, Change)>,
+    /// Whether this node has gone on.
+    done: bool,
+    /// Events of this node that ends of epochs have cut off, and blocks that it has read and home may not have: kept until
+    /// a rebuild is done, because one that is cut off itself has told some and not others.
+    mine: Vec<Open>,
+    read: Vec<Tag>,
+    /// Open events of all nodes, as far as they are known.
+    open: Vec<(NodeId, Open)>,
+    /// Blocks on their way to their homes.
+    rescues: BTreeMap<Tag, B>,
+}
+
+impl<B> Recovery<B> {
+    /// Nothing to do. A block has so many bytes, and a packet room for `fit` records.
+    pub fn new(block: u32, fit: usize) -> Self {
+        Recovery {
+            block,
+            fit,
+            attempt: None,
+            done: true,
+            mine: Vec::new(),
+            read: Vec::new(),
+            open: Vec::new(),
+            rescues: BTreeMap::new(),
+        }
+    }
+
+    /// Whether no rebuild is under way here.
+    pub fn in_service(&self) -> bool {
+        self.done
+    }
+
+    /// Whether nobody waits for this node's part any more.
+    pub fn all_told(&self) -> bool {
+        self.done && self.rebuild().is_none_or(Rebuild::all_told)
+    }
+
+    /// The rebuild under way, or the last one.
+    pub fn rebuild(&self) -> Option<&Rebuild> {
+        self.attempt.as_ref().map(|(rebuild, _)| rebuild)
+    }
+
+    /// Events that have been cut off and are not settled.
+    pub fn cut_off(&self) -> usize {
+        self.mine.len()
+    }
+
+    /// What has not been acknowledged is to be sent again.
+    pub fn resend(&mut self) {
+        if let Some((rebuild, _)) = &mut self.attempt {
+            rebuild.resend();
+        }
+    }
+
+    /// Home has this block.
+    fn let_go<H: Host<Bytes = B>>(&mut self, tag: Tag, host: &mut H) {
+        host.copies(|copies| copies.rescued(tag));
+        self.read.retain(|read| *read != tag);
+        host.note(Note::Rescued(tag));
+    }
+}
+
+impl<B: Clone> Recovery<B> {
+    /// This node goes into another epoch. It has stopped ([`super::stop`]), and `cut` is what its requesters had under way.
+    pub fn begin<H: Host<Bytes = B>>(
+        &mut self,
+        change: Change,
+        cut: impl IntoIterator<Item = Interrupted>,
+        host: &mut H,
+    ) {
+        let (me, gone, defect) = (host.me(), change.gone, host.defect());
+        if defect == Some(Defect::ForgetTold) {
+            self.mine.clear();
+        }
+        // Of bare locks only what is held now counts: those of a rebuild that was cut off may have been released since.
+        self.mine.retain(|open| !open.bare);
+        for cut in cut {
+            self.mine.extend(cut.open.into_iter().flatten());
+            self.read.extend(cut.unfinished.into_iter().flatten());
+        }
+        if defect != Some(Defect::KeepDeadCopies) {
+            let cached = host.cached().into_iter();
+            for (tag, _) in cached.filter(|(tag, _)| gone.contains(tag.home())) {
+                if host.hold(tag, false).is_some() {
+                    host.set(LocalStatus::Invalid);
+                    host.note(Note::Dropped(tag));
+                }
+            }
+        }
+        host.copies(|copies| copies.forget(gone));
+        self.mine.retain(|open| !gone.contains(open.tag.home()));
+        self.read.retain(|tag| !gone.contains(tag.home()));
+        self.open = self.mine.iter().map(|open| (me, *open)).collect();
+        self.rescues.clear();
+        self.done = false;
+        let rebuild = Rebuild::node(me, change.members, self.block, self.fit, &self.mine);
+        self.attempt = Some((rebuild, change));
+        if defect != Some(Defect::ForgetOwnEvents) {
+            let mine = &self.mine;
+            host.home(|home, _| {
+                for open in mine {
+                    home.agent.note_open(me, *open, change.settled);
+                }
+            });
+        }
+    }
+
+    /// A packet of a rebuild.
+    pub fn packet<H: Host<Bytes = B>>(&mut self, header: &Header, host: &mut H) {
+        let bytes = host.body_len();
+        let Some((rebuild, change)) = &mut self.attempt else {
+            return;
+        };
+        let (settled, defect) = (change.settled, host.defect());
+        let (heard, ack) = rebuild.handle(header, bytes);
+        match heard {
+            Heard::Nothing => {}
+            Heard::Records(stream) => {
+                for record in host.records() {
+                    self.hear(stream, header.sender, record, settled, host);
+                }
+            }
+            Heard::Rescue { store, whole } => {
+                if store && defect != Some(Defect::DropRescue) {
+                    host.note(Note::Rescuing(header.tag));
+                    host.home(|_, memory| memory.store(header));
+                }
+                if whole || defect == Some(Defect::RescueInPart) {
+                    host.home(|home, _| home.agent.note_rescued(header.tag));
+                    host.note(Note::CameHome(header.tag));
+                }
+            }
+            Heard::Rescued(tag) => self.let_go(tag, host),
+        }
+        // The acknowledgement says that all of this has been noted.
+        if let Some(ack) = ack {
+            host.send(&ack, Payload::Nothing);
+        }
+    }
+
+    fn hear<H: Host<Bytes = B>>(
+        &mut self,
+        stream: Stream,
+        from: NodeId,
+        record: Record,
+        settled: u32,
+        host: &mut H,
+    ) {
+        if matches!(stream, Stream::Copies | Stream::Entries)
+            && host.lock_report(stream, from, record)
+        {
+            return;
+        }
+        match stream {
+            Stream::Open => {
+                let open = Open::from_record(record);
+                self.open.push((from, open));
+                host.home(|home, _| home.agent.note_open(from, open, settled));
+            }
+            Stream::Copies => host.home(|home, _| home.agent.note_copy(from, record)),
+            Stream::Entries => host.home(|home, _| home.agent.note_registers(record)),
+            Stream::Ready => {}
+        }
+    }
+
+    /// Sends again what nobody has acknowledged: late members may still wait for what this one has told.
+    pub fn retell<H: Host<Bytes = B>>(&mut self, host: &mut H) {
+        self.resend();
+        self.send(host);
+    }
+
+    /// Does what can be done, and sends what there is to send. True once, when this node goes on.
+    pub fn proceed<H: Host<Bytes = B>>(&mut self, host: &mut H) -> bool {
+        loop {
+            self.send(host);
+            match self.rebuild().map_or(Next::Done, Rebuild::next) {
+                Next::Collect => {
+                    self.collect(host);
+                    if host.defect() == Some(Defect::SettleEarly) {
+                        self.settle(host);
+                    }
+                }
+                Next::Settle => self.settle(host),
+                next if !self.done && self.goes_on(next, host) => {
+                    self.done = true;
+                    self.mine.clear();
+                    self.read.clear();
+                    self.open.clear();
+                    self.rescues.clear();
+                    return true;
+                }
+                Next::Wait | Next::Done => return false,
+            }
+        }
+    }
+
+    fn goes_on<H: Host<Bytes = B>>(&self, next: Next, host: &mut H) -> bool {
+        let alone = host.defect() == Some(Defect::GoOnAlone);
+        next == Next::Done || alone && host.home(|home, _| !home.agent.frozen())
+    }
+
+    /// What is not acknowledged: what [`Recovery::resend`] sends again, one by one.
+    pub fn unacknowledged(&self) -> Vec<Output> {
+        let Some((rebuild, _)) = &self.attempt else {
+            return Vec::new();
+        };
+        let mut rebuild = rebuild.clone();
+        rebuild.resend();
+        core::iter::from_fn(|| rebuild.poll_output()).collect()
+    }
+
+    /// Sends one packet of a rebuild.
+    pub fn send_one<H: Host<Bytes = B>>(&mut self, output: &Output, host: &mut H) {
+        let Some((rebuild, _)) = &self.attempt else {
+            return;
+        };
+        if output.data == Data::Records {
+            return host.send(output, Payload::Records(rebuild.records(output.to)));
+        }
+        let tag = output.header.tag;
+        if let Some(bytes) = self.rescues.get(&tag) {
+            host.send(output, Payload::Kept(bytes));
+        }
+        if host.defect() == Some(Defect::LetGoEarly) {
+            self.let_go(tag, host);
+        }
+    }
+
+    fn send<H: Host<Bytes = B>>(&mut self, host: &mut H) {
+        while let Some(output) = self.attempt.as_mut().and_then(|(r, _)| r.poll_output()) {
+            self.send_one(&output, host);
+        }
+    }
+
+    /// The blocks that their homes may not have: given away to an event whose data did not come, downgraded, or read
+    /// from a cache.
+    fn to_rescue<H: Host<Bytes = B>>(&self, host: &mut H) -> BTreeMap<Tag, B> {
+        let defect = host.defect();
+        let forgets = |one| defect == Some(one);
+        let (given, downgraded) = host.copies(|copies| {
+            let downgraded: Vec<Tag> = copies.downgraded().collect();
+            (copies.undelivered(&self.open), downgraded)
+        });
+        let mut found = BTreeMap::new();
+        if !forgets(Defect::ForgetGiven) {
+            found.extend(given);
+        }
+        let downgraded = downgraded
+            .iter()
+            .filter(|_| !forgets(Defect::ForgetDowngraded));
+        let read = self.read.iter().filter(|_| !forgets(Defect::ForgetRead));
+        for tag in downgraded.chain(read) {
+            // A copy that may be written is written while this goes on: home would take old content for the last.
+            if let Some(bytes) = host.clean(*tag) {
+                found.insert(*tag, bytes);
+            }
+        }
+        found
+    }
+
+    /// Step 2: what homes may not have, and what this cache has.
+    fn collect<H: Host<Bytes = B>>(&mut self, host: &mut H) {
+        let (me, defect) = (host.me(), host.defect());
+        let mut abroad = Vec::new();
+        for (tag, bytes) in self.to_rescue(host) {
+            host.note(Note::ToRescue(tag));
+            if tag.home() != me {
+                abroad.push(tag);
+                self.rescues.insert(tag, bytes);
+                continue;
+            }
+            host.home(|home, memory| {
+                if defect != Some(Defect::RescueNothing) {
+                    memory.put(tag, &bytes);
+                }
+                home.agent.note_rescued(tag);
+            });
+            host.note(Note::CameHome(tag));
+            self.let_go(tag, host);
+        }
+        let mut others = Vec::new();
+        for (tag, status) in host.cached() {
+            let writable = status == LocalStatus::Modified;
+            let record = copy_record(tag, writable);
+            match tag.home() == me {
+                _ if writable && defect == Some(Defect::HideModified) => {}
+                _ if !writable && defect == Some(Defect::HideClean) => {}
+                true if defect == Some(Defect::ForgetOwnCopies) => {}
+                true => host.home(|home, _| home.agent.note_copy(me, record)),
+                false => others.push(record),
+            }
+        }
+        others.extend(host.lock_reports());
+        if let Some((rebuild, _)) = &mut self.attempt {
+            rebuild.collect(abroad, others);
+        }
+    }
+
+    /// Step 4: the entries.
+    fn settle<H: Host<Bytes = B>>(&mut self, host: &mut H) {
+        let Some((rebuild, change)) = &mut self.attempt else {
+            return;
+        };
+        rebuild.settled();
+        let change = *change;
+        host.settling(&change);
+        let trusts = host.defect() == Some(Defect::TrustMoving);
+        let switch_lost = change.switch_lost && !trusts;
+        let gone = match host.defect() {
+            Some(Defect::ForgetGone) => Copyset::EMPTY,
+            _ => change.gone,
+        };
+        let settled: Settled = host.home(|home, _| home.agent.settle(gone, switch_lost));
+        host.settled(&change, settled);
+    }
+}

@@ -1,0 +1,219 @@
+//! A node's engine under a fuzzer: no bytes, and everything that it wants done is written down.
+
+use rackmem_proto::Output;
+use rackmem_proto::engine::{self, Copies, Home, Host, Memory, Migrating, Part, Payload, Recovery};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, LocalStatus, ShadowConfig};
+use rackmem_wire::{Header, NodeId, Record, Tag};
+use std::collections::BTreeMap;
+
+/// Records of a packet at most.
+pub const FIT: usize = 8;
+
+/// A node.
+pub struct Node {
+    id: NodeId,
+    /// Its home.
+    pub home: Home,
+    copies: Copies<()>,
+    migrating: Option<Migrating>,
+    recovery: Option<Recovery<()>>,
+    /// Its cache: as large as it likes.
+    pub cache: BTreeMap<Tag, LocalStatus>,
+}
+
+/// What a packet has caused.
+#[derive(Default)]
+pub struct Caused {
+    /// Packets to send, and the records behind them.
+    pub sent: Vec<(Output, Vec<Record>)>,
+    /// The packet is for a requester of the node.
+    pub passed: bool,
+    /// It is for a part that is not in the engine.
+    pub elsewhere: Option<Part>,
+}
+
+impl Node {
+    /// A node that has handed out its first chunk; with `shadow`, beside a switch of so many ways and sets.
+    pub fn new(config: HomeConfig, shadow: Option<(u8, usize)>) -> Self {
+        let mut home = HomeAgent::new(config);
+        home.grow(1);
+        let migrating = shadow.map(|(ways, sets)| {
+            let shadow = ShadowConfig::new(config.node, config.epoch, ways, sets);
+            let mut migrating = Migrating::new(shadow, 16, FIT);
+            migrating.set_shadow(Some(0), config.epoch);
+            migrating
+        });
+        Node {
+            id: config.node,
+            home: Home::new(home),
+            copies: Copies::new(true),
+            migrating,
+            recovery: Some(Recovery::new(config.block, FIT)),
+            cache: BTreeMap::new(),
+        }
+    }
+
+    /// Takes a packet with so many bytes, or with records, behind its header.
+    pub fn packet(&mut self, header: &Header, body: u32, records: &[Record]) -> Caused {
+        self.with(body, records, |here| engine::packet(here, header))
+    }
+
+    /// A period of ownership migration ends, or only a tick.
+    pub fn tick(&mut self, period_ended: bool) -> Caused {
+        self.with(0, &[], |here| engine::tick(here, period_ended))
+    }
+
+    /// Stops for a new epoch.
+    pub fn stop(&mut self, epoch: u32) {
+        self.with(0, &[], |here| engine::stop(here, epoch));
+    }
+
+    /// Does something to its part in a rebuild.
+    pub fn recover(&mut self, f: impl FnOnce(&mut Recovery<()>, &mut Here<'_>)) -> Caused {
+        self.with(0, &[], |here| here.recovery(f))
+    }
+
+    fn with(&mut self, body: u32, records: &[Record], f: impl FnOnce(&mut Here<'_>)) -> Caused {
+        let mut here = Here {
+            node: self,
+            body,
+            records,
+            held: None,
+            caused: Caused::default(),
+        };
+        f(&mut here);
+        here.caused
+    }
+}
+
+/// A node, while something happens to it.
+pub struct Here<'a> {
+    node: &'a mut Node,
+    body: u32,
+    records: &'a [Record],
+    held: Option<Tag>,
+    caused: Caused,
+}
+
+/// How many bytes there are, and the records.
+pub struct Packet<'m>(u32, &'m [Record]);
+
+impl Memory for Packet<'_> {
+    type Bytes = ();
+
+    fn body_len(&self) -> u32 {
+        self.0
+    }
+
+    fn records(&self) -> Vec<Record> {
+        self.1.to_vec()
+    }
+
+    fn operands(&self) -> [u64; 2] {
+        [1, 2]
+    }
+
+    fn store(&mut self, _: &Header) {}
+
+    fn put(&mut self, _: Tag, (): &()) {}
+
+    fn clear(&mut self, _: Tag) {}
+
+    fn word(&mut self, _: &Header) -> Option<u64> {
+        Some(0)
+    }
+
+    fn set_word(&mut self, _: &Header, _: u64) {}
+}
+
+impl Host for Here<'_> {
+    type Bytes = ();
+    type Memory<'m>
+        = Packet<'m>
+    where
+        Self: 'm;
+
+    fn me(&self) -> NodeId {
+        self.node.id
+    }
+
+    fn epoch(&self) -> u32 {
+        self.node.home.agent.epoch()
+    }
+
+    fn incarnation(&self, _: NodeId) -> u32 {
+        1
+    }
+
+    fn home<'m, R>(&'m mut self, section: impl FnOnce(&mut Home, &mut Packet<'m>) -> R) -> R {
+        section(&mut self.node.home, &mut Packet(self.body, self.records))
+    }
+
+    fn copies<R>(&mut self, section: impl FnOnce(&mut Copies<()>) -> R) -> R {
+        section(&mut self.node.copies)
+    }
+
+    fn migrating<R>(&mut self, section: impl FnOnce(&mut Migrating) -> R) -> Option<R> {
+        self.node.migrating.as_mut().map(section)
+    }
+
+    fn recovery(&mut self, section: impl FnOnce(&mut Recovery<()>, &mut Self)) {
+        if let Some(mut recovery) = self.node.recovery.take() {
+            section(&mut recovery, self);
+            self.node.recovery = Some(recovery);
+        }
+    }
+
+    fn body_len(&self) -> u32 {
+        self.body
+    }
+
+    fn records(&self) -> Vec<Record> {
+        self.records.to_vec()
+    }
+
+    fn hold(&mut self, tag: Tag, _: bool) -> Option<LocalStatus> {
+        self.held = Some(tag);
+        self.node.cache.get(&tag).copied()
+    }
+
+    fn keep(&mut self) {}
+
+    fn set(&mut self, status: LocalStatus) {
+        let Some(tag) = self.held else { return };
+        let before = self.node.cache.remove(&tag).unwrap_or_default();
+        assert!(
+            status <= before,
+            "a packet from the network gave this cache more rights"
+        );
+        if status != LocalStatus::Invalid {
+            self.node.cache.insert(tag, status);
+        }
+    }
+
+    fn cached(&mut self) -> Vec<(Tag, LocalStatus)> {
+        let cache = self.node.cache.iter();
+        cache.map(|(tag, status)| (*tag, *status)).collect()
+    }
+
+    fn clean(&mut self, tag: Tag) -> Option<()> {
+        let status = self.node.cache.get(&tag)?;
+        (*status == LocalStatus::Shared).then_some(())
+    }
+
+    fn send(&mut self, output: &Output, payload: Payload<'_, ()>) {
+        let records = match payload {
+            Payload::Records(records) => records.to_vec(),
+            _ => Vec::new(),
+        };
+        self.caused.sent.push((*output, records));
+    }
+
+    fn requester(&mut self, _: &Header) {
+        self.caused.passed = true;
+    }
+
+    fn elsewhere(&mut self, part: Part, _: &Header) {
+        self.caused.elsewhere = Some(part);
+    }
+}
