@@ -11,8 +11,8 @@ use rackmem_proto::membership::View;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What is not acknowledged is sent again after this long.
-const AGAIN: Duration = Duration::from_millis(5);
+/// How often to look whether the view has changed. What is not acknowledged is sent again by [`Rebuilding::tick`].
+const LOOK: Duration = Duration::from_millis(5);
 
 /// What rebuilds have come to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -94,12 +94,7 @@ impl Rebuilding {
         let change = Change::between(&state.settled, view);
         agents.forget(change.gone);
         state.recovery.begin(change, cut, &mut here);
-        let mut told = Instant::now();
         loop {
-            if told.elapsed() >= AGAIN {
-                told = Instant::now();
-                state.recovery.resend();
-            }
             state.proceed(view, &mut here);
             // Looked at first: a thread that has slept through the end of its epoch finds the next one behind it.
             if state.recovery.in_service() {
@@ -108,7 +103,7 @@ impl Rebuilding {
             if overtaken() {
                 return false;
             }
-            let wait = self.changed.wait_timeout(state, AGAIN);
+            let wait = self.changed.wait_timeout(state, LOOK);
             state = wait.unwrap_or_else(PoisonError::into_inner).0;
         }
         state.metrics.done += 1;

@@ -247,7 +247,7 @@ impl Handler for SoftSwitch {
             reach.tick(net, 0);
         }
         if let Some((_, member)) = self.rebuild().as_mut() {
-            member.resend();
+            member.tick();
             send(member, net);
         }
     }

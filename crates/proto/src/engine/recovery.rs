@@ -93,13 +93,6 @@ impl<B> Recovery<B> {
         self.mine.len()
     }
 
-    /// What has not been acknowledged is to be sent again.
-    pub fn resend(&mut self) {
-        if let Some((rebuild, _)) = &mut self.attempt {
-            rebuild.resend();
-        }
-    }
-
     /// Home has this block.
     fn let_go<H: Host<Bytes = B>>(&mut self, tag: Tag, host: &mut H) {
         host.copies(|copies| copies.rescued(tag));
@@ -211,9 +204,12 @@ impl<B: Clone> Recovery<B> {
         }
     }
 
-    /// Sends again what nobody has acknowledged: late members may still wait for what this one has told.
+    /// Sends again what has not been acknowledged for long: late members may still wait for what this one has told. The host calls
+    /// this every few round trips.
     pub fn retell<H: Host<Bytes = B>>(&mut self, host: &mut H) {
-        self.resend();
+        if let Some((rebuild, _)) = &mut self.attempt {
+            rebuild.tick();
+        }
         self.send(host);
     }
 
@@ -247,7 +243,7 @@ impl<B: Clone> Recovery<B> {
         next == Next::Done || alone && host.home(|home, _| !home.agent.frozen())
     }
 
-    /// What is not acknowledged: what [`Recovery::resend`] sends again, one by one.
+    /// What is not acknowledged: what [`Recovery::retell`] sends again in time, one by one.
     pub fn unacknowledged(&self) -> Vec<Output> {
         let Some((rebuild, _)) = &self.attempt else {
             return Vec::new();

@@ -16,7 +16,7 @@
 //! home's entries were made explains none of that home's locks.
 
 use super::assembly::Assembly;
-use super::streams::{Received, Stream, Streams};
+use super::streams::{Pace, Received, Stream, Streams};
 use crate::wire::{Copyset, Flags, Header, Kind, NodeId, Record, RequesterId, Seq, Tag};
 use crate::{Data, Dest, Output};
 use alloc::collections::VecDeque;
@@ -145,6 +145,7 @@ pub struct Rebuild {
     copies: Vec<Record>,
     rescues: VecDeque<Tag>,
     rescue: Option<(Header, bool)>,
+    rescue_pace: Pace,
     rescue_seq: Seq,
     arriving: Vec<(Seq, Assembly)>,
 }
@@ -186,6 +187,7 @@ impl Rebuild {
             copies: Vec::new(),
             rescues: VecDeque::new(),
             rescue: None,
+            rescue_pace: Pace::default(),
             rescue_seq: Seq(0),
             arriving: alloc::vec![Default::default(); rackmem_wire::MAX_NODES],
         }
@@ -235,6 +237,7 @@ impl Rebuild {
     }
 
     fn rescue_next(&mut self) {
+        self.rescue_pace.reset();
         self.rescue = self.rescues.pop_front().map(|tag| {
             self.rescue_seq = self.rescue_seq.next();
             let id = RequesterId {
@@ -293,7 +296,18 @@ impl Rebuild {
         self.streams.records(to)
     }
 
-    /// Sends again whatever is not acknowledged: the host asks every few round trips.
+    /// Sends again what has not been acknowledged for long: the host says so every few round trips. The pauses grow while nothing
+    /// is acknowledged.
+    pub fn tick(&mut self) {
+        self.streams.tick();
+        if let Some((_, sent)) = &mut self.rescue
+            && *sent
+        {
+            *sent = !self.rescue_pace.tick();
+        }
+    }
+
+    /// Sends again whatever is not acknowledged, at once.
     pub fn resend(&mut self) {
         self.streams.resend();
         if let Some((_, sent)) = &mut self.rescue {

@@ -1,6 +1,7 @@
 //! Lists from one member to another, in order and completely, over a network that loses, doubles and reorders.
 //!
-//! One part is under way to each peer at a time; it is sent until it is acknowledged.
+//! One part is under way to each peer at a time; it is sent until it is acknowledged, less and less often while the peer says
+//! nothing: it may have no processor, and what it has not read fills its queue.
 
 use crate::wire::{Copyset, Header, Kind, NodeId, Record, RequesterId, Seq, Tag};
 use crate::{Dest, Output};
@@ -44,12 +45,42 @@ struct Part {
     last: bool,
 }
 
+/// The longest pause between two copies of a part, in ticks.
+const LONGEST: u16 = 64;
+
 #[derive(Clone, Default, Hash, Debug)]
 struct Outgoing {
     parts: VecDeque<Part>,
     /// Number of the part in front.
     number: u32,
     sent: bool,
+    pace: Pace,
+}
+
+/// When to send something again that is not acknowledged: after one tick, two more, four more, and so on.
+#[derive(Clone, Copy, Default, Hash, Debug)]
+pub(super) struct Pace {
+    /// The pause after the last copy, and what is left of it, in ticks.
+    pause: u16,
+    left: u16,
+}
+
+impl Pace {
+    /// A tick has passed. Whether to send another copy.
+    pub fn tick(&mut self) -> bool {
+        if self.left > 1 {
+            self.left -= 1;
+            return false;
+        }
+        self.pause = (self.pause * 2).clamp(2, LONGEST);
+        self.left = self.pause;
+        true
+    }
+
+    /// The peer has said something new.
+    pub fn reset(&mut self) {
+        *self = Pace::default();
+    }
 }
 
 /// The lists of one member to and from all others.
@@ -157,9 +188,17 @@ impl Streams {
         part.map_or(&[], |part| &part.records)
     }
 
-    /// Sends again whatever is not acknowledged: the host asks every few round trips.
+    /// Sends again whatever is not acknowledged, at once.
     pub fn resend(&mut self) {
         self.out.iter_mut().for_each(|out| out.sent = false);
+    }
+
+    /// Sends again what has not been acknowledged for long: the host says so every few round trips.
+    pub fn tick(&mut self) {
+        let unanswered = self.out.iter_mut().filter(|out| out.sent);
+        for out in unanswered.filter(|out| !out.parts.is_empty()) {
+            out.sent = !out.pace.tick();
+        }
     }
 
     /// Whether everything that was told has been acknowledged.
@@ -178,6 +217,7 @@ impl Streams {
         let fresh = header.seq.0 == *expected;
         if fresh {
             *expected += 1;
+            self.out[from].pace.reset();
         }
         if fresh && header.offset != 0 {
             let heard = &mut self.heard[stream as usize];
@@ -205,6 +245,7 @@ impl Streams {
         {
             out.number += 1;
             out.sent = false;
+            out.pace.reset();
         }
     }
 }
@@ -269,6 +310,37 @@ mod tests {
         assert!(node.heard(Stream::Entries, Copyset::EMPTY, true));
         switch.acknowledged(&received.ack.header);
         assert!(switch.all_told());
+    }
+
+    #[test]
+    fn a_peer_that_says_nothing_is_told_less_and_less_often() {
+        let (mut a, mut b) = (Streams::new(0, 2, 3), Streams::new(1, 2, 3));
+        a.tell(1, Stream::Ready, &[]);
+        let copies = |a: &mut Streams, ticks: u32| -> Vec<u32> {
+            let sent = |at: &u32| {
+                a.tick();
+                a.poll_output().map(|_| *at)
+            };
+            (1..=ticks)
+                .collect::<Vec<_>>()
+                .iter()
+                .filter_map(sent)
+                .collect()
+        };
+        let first = a.poll_output().unwrap();
+        assert_eq!(copies(&mut a, 200), [1, 3, 7, 15, 31, 63, 127, 191]);
+        // It has something to say itself: it has a processor again.
+        b.tell(0, Stream::Open, &[]);
+        let news = b.poll_output().unwrap();
+        a.receive(&news.header).unwrap();
+        assert_eq!(copies(&mut a, 8), [1, 3, 7]);
+        // Something old is no news.
+        a.receive(&news.header).unwrap();
+        assert_eq!(copies(&mut a, 6), []);
+        let ack = b.receive(&first.header).unwrap().ack;
+        a.acknowledged(&ack.header);
+        assert!(a.all_told());
+        assert_eq!(copies(&mut a, 200), []);
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl SwitchHost {
     /// Sends again what may have been lost.
     pub fn tick(&mut self, fabric: &mut Fabric) {
         if let Some(rebuild) = &mut self.rebuild {
-            rebuild.resend();
+            rebuild.tick();
         }
         self.send(fabric);
     }
