@@ -69,9 +69,9 @@ impl<'a> Dice<'a> {
         };
         let tag = self.tag(wild);
         let seq = Seq(if wild {
-            self.word()
+            u64::from(self.word()) << 32 | u64::from(self.word())
         } else {
-            self.below(6) as u32
+            self.below(6) as u64
         });
         Header {
             epoch: if wild && self.one_in(2) {

@@ -69,7 +69,7 @@ fn datagram(dice: &mut Dice) -> Vec<u8> {
     } else {
         body.len()
     };
-    let mut packet = Vec::from(encode(&header, claimed));
+    let mut packet = encode(&header, claimed).to_vec();
     packet.extend(body);
     if dice.one_in(4) {
         let at = dice.below(packet.len());

@@ -7,7 +7,7 @@ pub fn fuzz(input: &[u8]) {
     let Ok((header, body)) = decode(input) else {
         return;
     };
-    let mut packet = Vec::from(encode(&header, body.len()));
+    let mut packet = encode(&header, body.len()).to_vec();
     packet.extend_from_slice(body);
     assert_eq!(packet, input);
     assert!(header.requester.index() < RequesterId::COUNT);
@@ -20,7 +20,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         let requester = RequesterId { node: 3, slot: 1 };
         let mut header = Header::request(kind, 1, Tag(0x0001_0000_0000_2000), requester, Seq(9));
         header.flags = Flags::IN_SWITCH.and(Flags::GRANTED);
-        let mut packet = Vec::from(encode(&header, body.len()));
+        let mut packet = encode(&header, body.len()).to_vec();
         packet.extend_from_slice(body);
         packet
     };

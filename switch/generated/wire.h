@@ -5,13 +5,15 @@
 #define RACKMEM_WIRE_H
 
 #define WIRE_MAGIC 0x524d
-#define WIRE_VERSION 1
+#define WIRE_VERSION 2
 #define WIRE_HEADER_LEN 48
 #define MAX_NODES 32
 #define MAX_REQUESTERS 64
 #define MAX_MOVES 64
 #define MAX_BODY 32768
-#define SEQ_WINDOW (1u << 24)
+#define OWN_LEN 16
+#define FIRST_WITH_OWN 0x50
+#define SEQ_WINDOW (1u << 31)
 #define SENDER_SWITCH 0xffff
 
 struct wire_header {
@@ -20,19 +22,19 @@ struct wire_header {
 	__u8 kind;
 	__be32 epoch;
 	__be64 tag;
-	__be16 node;
-	__be16 slot;
-	__be32 seq;
+	__be64 seq;
 	__be32 incarnation;
 	__be32 copyset;
+	__u8 node;
+	__u8 slot;
+	__be16 sender;
+	__be32 offset;
 	__u8 status;
 	__u8 flags;
 	__u8 reason;
 	__u8 reserved;
-	__be32 offset;
-	__be32 body_len;
+	__be16 body_len;
 	__be16 reply_port;
-	__be16 sender;
 };
 _Static_assert(sizeof(struct wire_header) == WIRE_HEADER_LEN, "the header's length");
 _Static_assert(__builtin_offsetof(struct wire_header, magic) == 0, "where magic is");
@@ -40,19 +42,19 @@ _Static_assert(__builtin_offsetof(struct wire_header, version) == 2, "where vers
 _Static_assert(__builtin_offsetof(struct wire_header, kind) == 3, "where kind is");
 _Static_assert(__builtin_offsetof(struct wire_header, epoch) == 4, "where epoch is");
 _Static_assert(__builtin_offsetof(struct wire_header, tag) == 8, "where tag is");
-_Static_assert(__builtin_offsetof(struct wire_header, node) == 16, "where node is");
-_Static_assert(__builtin_offsetof(struct wire_header, slot) == 18, "where slot is");
-_Static_assert(__builtin_offsetof(struct wire_header, seq) == 20, "where seq is");
+_Static_assert(__builtin_offsetof(struct wire_header, seq) == 16, "where seq is");
 _Static_assert(__builtin_offsetof(struct wire_header, incarnation) == 24, "where incarnation is");
 _Static_assert(__builtin_offsetof(struct wire_header, copyset) == 28, "where copyset is");
-_Static_assert(__builtin_offsetof(struct wire_header, status) == 32, "where status is");
-_Static_assert(__builtin_offsetof(struct wire_header, flags) == 33, "where flags is");
-_Static_assert(__builtin_offsetof(struct wire_header, reason) == 34, "where reason is");
-_Static_assert(__builtin_offsetof(struct wire_header, reserved) == 35, "where reserved is");
+_Static_assert(__builtin_offsetof(struct wire_header, node) == 32, "where node is");
+_Static_assert(__builtin_offsetof(struct wire_header, slot) == 33, "where slot is");
+_Static_assert(__builtin_offsetof(struct wire_header, sender) == 34, "where sender is");
 _Static_assert(__builtin_offsetof(struct wire_header, offset) == 36, "where offset is");
-_Static_assert(__builtin_offsetof(struct wire_header, body_len) == 40, "where body_len is");
-_Static_assert(__builtin_offsetof(struct wire_header, reply_port) == 44, "where reply_port is");
-_Static_assert(__builtin_offsetof(struct wire_header, sender) == 46, "where sender is");
+_Static_assert(__builtin_offsetof(struct wire_header, status) == 40, "where status is");
+_Static_assert(__builtin_offsetof(struct wire_header, flags) == 41, "where flags is");
+_Static_assert(__builtin_offsetof(struct wire_header, reason) == 42, "where reason is");
+_Static_assert(__builtin_offsetof(struct wire_header, reserved) == 43, "where reserved is");
+_Static_assert(__builtin_offsetof(struct wire_header, body_len) == 44, "where body_len is");
+_Static_assert(__builtin_offsetof(struct wire_header, reply_port) == 46, "where reply_port is");
 
 enum kind {
 	KIND_ALLOC = 0x01,
@@ -110,10 +112,12 @@ enum kind {
 	KIND_PLACE_ACK = 0x4a,
 	KIND_YIELD = 0x4b,
 	KIND_YIELD_ACK = 0x4c,
+	KIND_TRIAL_ASK = 0xf0,
+	KIND_TRIAL_TELL = 0xf1,
 };
 
 // A bit for every kind there is, in four words of 64.
-#define KNOWN_KINDS_WORDS { 0xd1f3f1fff7f01feull, 0x1fffull, 0x0ull, 0x0ull }
+#define KNOWN_KINDS_WORDS { 0xd1f3f1fff7f01feull, 0x1fffull, 0x0ull, 0x3000000000000ull }
 
 enum flag {
 	FLAG_PROVIDER = 0x01,

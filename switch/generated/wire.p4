@@ -3,13 +3,15 @@
 #define RACKMEM_WIRE
 
 const bit<16> MAGIC = 0x524d;
-const bit<8> VERSION = 1;
+const bit<8> VERSION = 2;
 const bit<32> HEADER_LEN = 48;
-const bit<32> MAX_BODY = 32768;
-const bit<16> MAX_NODES = 32;
-const bit<16> MAX_REQUESTERS = 64;
-const bit<16> MAX_MOVES = 64;
-const bit<32> SEQ_WINDOW = 0x1000000;
+const bit<16> MAX_BODY = 32768;
+const bit<16> OWN_LEN = 16;
+const bit<8> FIRST_WITH_OWN = 0x50;
+const bit<8> MAX_NODES = 32;
+const bit<8> MAX_REQUESTERS = 64;
+const bit<8> MAX_MOVES = 64;
+const bit<32> SEQ_WINDOW = 0x80000000;
 const bit<16> SWITCH_SENDER = 0xffff;
 
 header rackmem_t {
@@ -18,19 +20,20 @@ header rackmem_t {
     bit<8>  kind;
     bit<32> epoch;
     bit<64> tag;
-    bit<16> node_id;
-    bit<16> requester;
-    bit<32> seq;
+    bit<32> seq_high;
+    bit<32> seq_low;
     bit<32> incarnation;
     bit<32> copyset;
+    bit<8>  node_id;
+    bit<8>  requester;
+    bit<16> sender;
+    bit<32> offset;
     bit<8>  global_status;
     bit<8>  flags;
     bit<8>  reason;
     bit<8>  reserved;
-    bit<32> offset;
-    bit<32> body_len;
+    bit<16> body_len;
     bit<16> reply_port;
-    bit<16> sender;
 }
 
 const bit<8> KIND_ALLOC = 0x01;
@@ -88,6 +91,8 @@ const bit<8> KIND_PLACE = 0x49;
 const bit<8> KIND_PLACE_ACK = 0x4a;
 const bit<8> KIND_YIELD = 0x4b;
 const bit<8> KIND_YIELD_ACK = 0x4c;
+const bit<8> KIND_TRIAL_ASK = 0xf0;
+const bit<8> KIND_TRIAL_TELL = 0xf1;
 
 const bit<8> FLAG_PROVIDER = 0x01;
 const bit<8> FLAG_IN_SWITCH = 0x02;
@@ -189,6 +194,8 @@ const bit<8> REASON_OWNER_DIED = 9;
     (STEP_FRESH, KIND_RELEASE_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_PLACE_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_YIELD, _): control_plane(); \
-    (STEP_FRESH, KIND_YIELD_ACK, _): control_plane();
+    (STEP_FRESH, KIND_YIELD_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_TRIAL_ASK, _): control_plane(); \
+    (STEP_FRESH, KIND_TRIAL_TELL, _): control_plane();
 
 #endif

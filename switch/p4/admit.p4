@@ -35,16 +35,16 @@ control WellFormed(in headers_t hdr, inout state_t s) {
         // A body is no longer than 32 KiB, a home and a node are below 32, a slot below 64, a status below 3 and a
         // reason below 10: ranges that are not powers of two take two rows.
 #define ROW(total, udp, body, status, why) \
-            (total, udp, body, MAGIC, VERSION, 0 &&& 0xffe0, 0 &&& 0xffe0, 0 &&& 0xffc0, status, 0 &&& 0x80, why, 0)
+            (total, udp, body, MAGIC, VERSION, 0 &&& 0xffe0, 0 &&& 0xe0, 0 &&& 0xc0, status, 0 &&& 0x80, why, 0)
         const entries = {
             ROW(IPV4_WITHOUT_BODY, UDP_WITHOUT_BODY, 0, 0 &&& 0xfe, 0 &&& 0xf8): good();
             ROW(IPV4_WITHOUT_BODY, UDP_WITHOUT_BODY, 0, 0 &&& 0xfe, REASON_FENCED &&& 0xfe): good();
             ROW(IPV4_WITHOUT_BODY, UDP_WITHOUT_BODY, 0, STATUS_MODIFIED, 0 &&& 0xf8): good();
             ROW(IPV4_WITHOUT_BODY, UDP_WITHOUT_BODY, 0, STATUS_MODIFIED, REASON_FENCED &&& 0xfe): good();
-            ROW(_, _, 0 &&& 0xffff8000, 0 &&& 0xfe, 0 &&& 0xf8): good_with_body();
-            ROW(_, _, 0 &&& 0xffff8000, 0 &&& 0xfe, REASON_FENCED &&& 0xfe): good_with_body();
-            ROW(_, _, 0 &&& 0xffff8000, STATUS_MODIFIED, 0 &&& 0xf8): good_with_body();
-            ROW(_, _, 0 &&& 0xffff8000, STATUS_MODIFIED, REASON_FENCED &&& 0xfe): good_with_body();
+            ROW(_, _, 0 &&& 0x8000, 0 &&& 0xfe, 0 &&& 0xf8): good_with_body();
+            ROW(_, _, 0 &&& 0x8000, 0 &&& 0xfe, REASON_FENCED &&& 0xfe): good_with_body();
+            ROW(_, _, 0 &&& 0x8000, STATUS_MODIFIED, 0 &&& 0xf8): good_with_body();
+            ROW(_, _, 0 &&& 0x8000, STATUS_MODIFIED, REASON_FENCED &&& 0xfe): good_with_body();
             ROW(_, _, MAX_BODY, 0 &&& 0xfe, 0 &&& 0xf8): good_with_body();
             ROW(_, _, MAX_BODY, 0 &&& 0xfe, REASON_FENCED &&& 0xfe): good_with_body();
             ROW(_, _, MAX_BODY, STATUS_MODIFIED, 0 &&& 0xf8): good_with_body();
@@ -52,11 +52,30 @@ control WellFormed(in headers_t hdr, inout state_t s) {
         }
 #undef ROW
     }
+    // What a kind has of its own is there, all of it.
+    action cut_short() {
+        s.good = 0;
+    }
+    table own {
+        key = {
+            hdr.rackmem.kind: ternary;
+            hdr.rackmem.body_len: ternary;
+        }
+        actions = { cut_short; @defaultonly NoAction; }
+        const default_action = NoAction;
+        // Lengths below OWN_LEN, of kinds from FIRST_WITH_OWN on.
+        const entries = {
+            (0x50 &&& 0xf0, 0 &&& 0xfff0): cut_short();
+            (0x60 &&& 0xe0, 0 &&& 0xfff0): cut_short();
+            (0x80 &&& 0x80, 0 &&& 0xfff0): cut_short();
+        }
+    }
     apply {
         well_formed.apply();
+        own.apply();
         // With a body these must be 20 and 56.
         s.ip_rest = hdr.ipv4.total_len - hdr.udp.length;
-        s.udp_rest = hdr.udp.length - hdr.rackmem.body_len[15:0];
+        s.udp_rest = hdr.udp.length - hdr.rackmem.body_len;
     }
 }
 

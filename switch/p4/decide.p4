@@ -7,8 +7,9 @@
 
 #include "state.p4"
 
-// How a packet's sequence number stands to the row's, given how far the row is ahead of it (`age`, modulo 2^32). A late
-// packet is less than 2^24 events behind; what is further away was never behind.
+// How a packet's sequence number stands to the row's, which is the low half of one, given how far the row is ahead of it
+// (`age`, modulo 2^32). A late packet is less than 2^31 events behind; what is further away was never behind
+// (crates/proto/src/switch/numbers.rs).
 control Order(inout state_t s) {
     action is(order_t order) {
         s.order = order;
@@ -20,9 +21,9 @@ control Order(inout state_t s) {
         const entries = {
             0: is(SAME);
 #if PLANT == 4
-            0 &&& 0x80000000: is(OLDER);
-#else
             0 &&& 0xff000000: is(OLDER);
+#else
+            0 &&& 0x80000000: is(OLDER);
 #endif
         }
     }

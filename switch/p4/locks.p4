@@ -21,17 +21,17 @@ control LockOperation(in headers_t hdr, inout state_t s) {
     }
     action commit() {
         s.l.ask = ASK_COMMIT;
-        s.l.operand = hdr.rackmem.incarnation;
-        s.l.number_high = hdr.rackmem.seq;
-        s.l.number = hdr.rackmem.incarnation + 1;
+        s.l.operand = hdr.rackmem.seq_low;
+        s.l.number_high = hdr.rackmem.seq_high;
+        s.l.number = hdr.rackmem.seq_low + 1;
         s.l.kept = hdr.rackmem.sender;
         s.l.why = hdr.rackmem.reason;
     }
     action place() {
         s.l.ask = ASK_PLACE;
-        s.l.operand = hdr.rackmem.incarnation;
-        s.l.number_high = hdr.rackmem.seq;
-        s.l.number = hdr.rackmem.incarnation;
+        s.l.operand = hdr.rackmem.seq_low;
+        s.l.number_high = hdr.rackmem.seq_high;
+        s.l.number = hdr.rackmem.seq_low;
         s.l.why = hdr.rackmem.reason;
     }
     // Who releases is answered, and whoever keeps the data is sent to: both must be nodes.
@@ -79,11 +79,11 @@ control LockEpoch(in headers_t hdr, inout state_t s) {
 // How a release's number stands to the entry's: numbers are two words, and a difference that would be negative is zero.
 control LockOrder(in headers_t hdr, inout state_t s) {
     action subtract() {
-        s.l.apart_high = s.l.high - hdr.rackmem.seq;
-        s.l.apart_low = s.l.low - hdr.rackmem.incarnation;
-        s.l.after_high = hdr.rackmem.seq |-| s.l.since_high;
-        s.l.before_high = s.l.since_high |-| hdr.rackmem.seq;
-        s.l.before_low = s.l.since_low |-| hdr.rackmem.incarnation;
+        s.l.apart_high = s.l.high - hdr.rackmem.seq_high;
+        s.l.apart_low = s.l.low - hdr.rackmem.seq_low;
+        s.l.after_high = hdr.rackmem.seq_high |-| s.l.since_high;
+        s.l.before_high = s.l.since_high |-| hdr.rackmem.seq_high;
+        s.l.before_low = s.l.since_low |-| hdr.rackmem.seq_low;
     }
     action is(lock_order_t order) {
         s.l.order = order;
@@ -273,8 +273,8 @@ control LockAnswer(inout headers_t hdr, inout state_t s, inout bit<16> group, in
     action share() {
         hdr.rackmem.kind = KIND_GRANT;
         hdr.rackmem.global_status = STATUS_SHARED;
-        hdr.rackmem.seq = s.l.high;
-        hdr.rackmem.incarnation = s.l.low;
+        hdr.rackmem.seq_high = s.l.high;
+        hdr.rackmem.seq_low = s.l.low;
         to_all_concerned(s.l.beside);
     }
     // What is told again is told with the number that it had.
@@ -282,26 +282,26 @@ control LockAnswer(inout headers_t hdr, inout state_t s, inout bit<16> group, in
         hdr.rackmem.kind = KIND_INVALIDATE;
         hdr.rackmem.global_status = STATUS_MODIFIED;
 #if PLANT == 7
-        hdr.rackmem.seq = s.l.high;
-        hdr.rackmem.incarnation = s.l.low;
+        hdr.rackmem.seq_high = s.l.high;
+        hdr.rackmem.seq_low = s.l.low;
 #else
-        hdr.rackmem.seq = s.l.since_high;
-        hdr.rackmem.incarnation = s.l.since_low;
+        hdr.rackmem.seq_high = s.l.since_high;
+        hdr.rackmem.seq_low = s.l.since_low;
 #endif
         to_all_concerned(s.l.everyone);
     }
     action pass(bit<8> status) {
         hdr.rackmem.kind = KIND_GRANT;
         hdr.rackmem.global_status = status;
-        hdr.rackmem.seq = s.l.number_high;
-        hdr.rackmem.incarnation = s.l.number;
+        hdr.rackmem.seq_high = s.l.number_high;
+        hdr.rackmem.seq_low = s.l.number;
         to_all_concerned(s.l.everyone);
     }
     action wait() {
         hdr.rackmem.kind = KIND_WAIT;
         hdr.rackmem.sender = SWITCH_SENDER;
-        hdr.rackmem.seq = s.l.high;
-        hdr.rackmem.incarnation = s.l.low;
+        hdr.rackmem.seq_high = s.l.high;
+        hdr.rackmem.seq_low = s.l.low;
         group = s.l.holder_group;
         to_one();
     }
@@ -310,9 +310,9 @@ control LockAnswer(inout headers_t hdr, inout state_t s, inout bit<16> group, in
         hdr.rackmem.kind = KIND_RELEASE_ACK;
         group = hdr.rackmem.sender + 1;
         hdr.rackmem.sender = SWITCH_SENDER;
-        hdr.rackmem.offset = hdr.rackmem.incarnation;
-        hdr.rackmem.seq = s.l.high;
-        hdr.rackmem.incarnation = s.l.low;
+        hdr.rackmem.offset = hdr.rackmem.seq_low;
+        hdr.rackmem.seq_high = s.l.high;
+        hdr.rackmem.seq_low = s.l.low;
         hdr.rackmem.reason = reason;
         to_one();
     }

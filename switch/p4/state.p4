@@ -63,7 +63,7 @@ const order_t NEWER = 0;
 const order_t SAME = 1;
 const order_t OLDER = 2;
 
-// A score: the sequence number, the flags, and of a granted request the status and the provider (node number + 1) that
+// A score: the low half of the sequence number, the flags, and of a granted request the status and the provider (node number + 1) that
 // it was granted with. crates/proto keeps it as one word, seq << 32 | provider << 8 | status << 1 | flags.
 typedef bit<8> score_t;
 const score_t SCORE_NOTHING = 0;
@@ -75,7 +75,7 @@ const score_t SCORE_LEFT = 0xff;
 #else
 const score_t SCORE_LEFT = 0xfe;
 #endif
-// A move: the sequence number, and how it went.
+// A move: the low half of the sequence number, and how it went.
 const score_t MOVE_CLAIMED = 1;
 const score_t MOVE_DONE = 2;
 const score_t MOVE_REFUSED = 16; // and the reason

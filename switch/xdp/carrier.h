@@ -49,8 +49,9 @@ always bool well_formed(const struct wire_header *wire, __u32 body)
 {
 	__u8 kind = wire->kind;
 	return wire->magic == bpf_htons(WIRE_MAGIC) && wire->version == WIRE_VERSION &&
-	       bpf_ntohl(wire->body_len) == body && body <= MAX_BODY && bpf_ntohs(wire->node) < MAX_NODES &&
-	       bpf_ntohs(wire->slot) < MAX_REQUESTERS && bpf_be64_to_cpu(wire->tag) >> 48 < MAX_NODES &&
+	       bpf_ntohs(wire->body_len) == body && body <= MAX_BODY && wire->node < MAX_NODES &&
+	       wire->slot < MAX_REQUESTERS && bpf_be64_to_cpu(wire->tag) >> 48 < MAX_NODES &&
+	       (kind < FIRST_WITH_OWN || body >= OWN_LEN) &&
 	       (wire->flags & ~FLAGS_KNOWN) == 0 && wire->reserved == 0 && wire->status <= STATUS_MODIFIED &&
 	       wire->reason <= REASON_LAST && (KNOWN_KINDS[kind >> 6] >> (kind & 63) & 1);
 }
@@ -59,12 +60,11 @@ always void read_fields(const struct wire_header *wire, struct packet *p)
 {
 	p->tag = bpf_be64_to_cpu(wire->tag);
 	p->epoch = bpf_ntohl(wire->epoch);
-	p->seq = bpf_ntohl(wire->seq);
-	p->incarnation = bpf_ntohl(wire->incarnation);
+	p->seq = bpf_be64_to_cpu(wire->seq);
 	p->offset = bpf_ntohl(wire->offset);
 	p->copyset = bpf_ntohl(wire->copyset);
-	p->node = bpf_ntohs(wire->node);
-	p->slot = bpf_ntohs(wire->slot);
+	p->node = wire->node;
+	p->slot = wire->slot;
 	p->sender = bpf_ntohs(wire->sender);
 	p->kind = wire->kind;
 	p->status = wire->status;
@@ -147,15 +147,14 @@ always void write_frame(void *frame, const struct config *config, const struct p
 	struct iphdr *ip = IP(frame);
 	struct udphdr *udp = UDP(frame);
 	wire->kind = p->kind;
-	wire->seq = bpf_htonl(p->seq);
-	wire->incarnation = bpf_htonl(p->incarnation);
+	wire->seq = bpf_cpu_to_be64(p->seq);
 	wire->offset = bpf_htonl(p->offset);
 	wire->copyset = bpf_htonl(p->copyset);
 	wire->status = p->status;
 	wire->flags = p->flags;
 	wire->reason = p->reason;
 	wire->sender = bpf_htons(p->sender);
-	wire->body_len = bpf_htonl(body);
+	wire->body_len = bpf_htons(body);
 	*(__be16 *)ip = bpf_htons(0x4500);
 	ip->tot_len = bpf_htons(FRAME_LEN - 14 + body);
 	ip->id = 0;

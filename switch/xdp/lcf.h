@@ -25,7 +25,8 @@ always bool send_granted(struct packet *p, struct route route)
 		break;
 	case TO_ALL_WITH_PROVIDER:
 		p->to_agents = p->copyset;
-		p->provider = provider;
+		// Of another block's copyset, if its number has come with another block before.
+		p->provider = provider & p->copyset;
 		break;
 	case TO_OTHERS:
 		p->to_agents = p->copyset & ~(1u << (p->node & 31));

@@ -4,19 +4,12 @@
 
 #include "packet.h"
 
-/// A lock's version is in two fields of a packet that nothing else of GCP needs.
-always __u64 version_of(const struct packet *p)
-{
-	return (__u64)p->seq << 32 | p->incarnation;
-}
-
-/// An answer with a number of the directory's.
+/// An answer with a number of the directory's: a lock's version is in the place of a sequence number.
 always void numbered(struct packet *p, __u8 kind, __u64 number)
 {
 	p->kind = kind;
 	p->sender = SENDER_SWITCH;
-	p->seq = number >> 32;
-	p->incarnation = number;
+	p->seq = number;
 	p->did = DID_LOCK_SERVE;
 }
 
@@ -74,7 +67,7 @@ always void acquire_lock(struct lock_slot *entry, struct packet *p)
 always void not_released(const struct lock_slot *entry, struct packet *p, __u8 reason)
 {
 	__u32 sender = p->sender;
-	p->offset = p->incarnation;
+	p->offset = p->seq;
 	numbered(p, KIND_RELEASE_ACK, entry->version);
 	p->reason = reason;
 	p->to_agents = 1u << (sender & 31);
@@ -84,9 +77,9 @@ always void not_released(const struct lock_slot *entry, struct packet *p, __u8 r
 
 always void release_lock(struct lock_slot *entry, struct packet *p)
 {
-	__u64 version = version_of(p);
+	__u64 version = p->seq;
 #if PLANT == 12
-	version = (entry->version & 0xffffffff00000000ull) | p->incarnation;
+	version = (entry->version & 0xffffffff00000000ull) | (__u32)p->seq;
 #endif
 	if (!holds(entry, p->sender) || version < entry->since) {
 		not_released(entry, p, REASON_NONE);
@@ -138,7 +131,7 @@ always void place_lock(struct lock_set *set, __u32 way, struct packet *p)
 		return;
 #endif
 	entry->tag = p->tag | 1;
-	entry->version = version_of(p);
+	entry->version = p->seq;
 	entry->since = entry->version;
 	entry->holder = p->node;
 	entry->keeper = p->offset;

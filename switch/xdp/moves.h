@@ -4,7 +4,7 @@
 
 #include "entry.h"
 
-/// A move is `seq << 32 | outcome`.
+/// A move is `seq << 32 | outcome`, of which `seq` is the low half of its number.
 #define MOVE_CLAIMED 1
 #define MOVE_DONE 2
 /// And the reason.

@@ -8,9 +8,8 @@
 /// A header in the processor's byte order, as far as the program reads it, and as it changes it.
 struct packet {
 	__u64 tag;
+	__u64 seq;
 	__u32 epoch;
-	__u32 seq;
-	__u32 incarnation;
 	__u32 offset;
 	__u32 copyset;
 	__u16 node;
@@ -96,8 +95,8 @@ always void to_home(struct packet *p)
 	p->to_agents = 1u << (p->tag >> 48 & 31);
 }
 
-/// Order of two sequence numbers in time, as crates/wire/src/types.rs: a number is older only if it is less than a window
-/// behind.
+/// Order of two sequence numbers in time, of which a row has the low half (crates/proto/src/switch/numbers.rs): a number is
+/// older only if it is less than a window behind.
 enum age { OLDER, SAME, NEWER };
 
 always enum age compare(__u32 seq, __u32 with)

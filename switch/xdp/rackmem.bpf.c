@@ -95,7 +95,7 @@ always int data_plane(struct xdp_md *ctx, struct config *config, struct nodes *n
 		count(DID_DROP);
 		return XDP_DROP;
 	}
-	p->from = crc32((__u64)p->node << 48 | (__u64)p->slot << 32 | p->seq) ^ config->seed;
+	p->from = crc32((__u64)p->node << 48 | (__u64)p->slot << 32 | (__u32)p->seq) ^ config->seed;
 	if (chance(config->lose_in)) {
 		count(DID_LOSE);
 		return XDP_DROP;

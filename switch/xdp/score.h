@@ -4,7 +4,7 @@
 
 #include "entry.h"
 
-/// `seq << 32 | provider + 1 << 8 | elsewhere << 3 | status << 1 | granted`
+/// `seq << 32 | provider + 1 << 8 | elsewhere << 3 | status << 1 | granted`, of which `seq` is the low half of the number.
 #define SCORE_GRANTED 1
 #define SCORE_ELSEWHERE (1 << 3)
 

@@ -25,7 +25,7 @@ fn geometry() -> Geometry {
 #[derive(Default)]
 struct Agent {
     still: AtomicBool,
-    got: Mutex<Vec<(u16, u32)>>,
+    got: Mutex<Vec<(u16, u64)>>,
     torn: AtomicU64,
 }
 
@@ -49,7 +49,7 @@ impl Handler for Agent {
 }
 
 impl Agent {
-    fn got(&self) -> Vec<(u16, u32)> {
+    fn got(&self) -> Vec<(u16, u64)> {
         self.got.lock().unwrap().clone()
     }
 
@@ -72,7 +72,7 @@ fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-fn send(net: &impl Net, number: u32, len: usize) {
+fn send(net: &impl Net, number: u64, len: usize) {
     let body = vec![number as u8; len];
     net.send(
         Dest::Agent(0),
@@ -113,9 +113,9 @@ fn a_request_is_answered_at_the_port_it_came_from() {
         let (_agent, _service) = start(&hub, End::Node(0));
         let member = hub.claim(End::Node(1)).unwrap();
         let mut ports: Vec<ShmPort> = (0..3).map(|_| ShmPort::open(&member).unwrap()).collect();
-        for round in 0..200u32 {
+        for round in 0..200u64 {
             for (at, port) in ports.iter_mut().enumerate() {
-                let number = round * 3 + at as u32;
+                let number = round * 3 + at as u64;
                 let header = Header {
                     reply_port: port.reply_port(),
                     ..header(number)
@@ -140,7 +140,7 @@ fn a_full_lane_is_waited_for_and_nothing_is_lost() {
     let hub = Hub::in_process(geometry());
     let (agent, service) = start(&hub, End::Node(0));
     let member = hub.claim(End::Node(1)).unwrap();
-    let mut sent: Vec<(u16, u32)> = Vec::new();
+    let mut sent: Vec<(u16, u64)> = Vec::new();
     std::thread::scope(|scope| {
         // Many times more than all lanes hold, from several senders at once.
         for sender in 0..3 {
@@ -153,7 +153,7 @@ fn a_full_lane_is_waited_for_and_nothing_is_lost() {
     });
     eventually("all are there", || agent.count() == sent.len());
     let mut got = agent.got();
-    for sender in 0..3u32 {
+    for sender in 0..3u64 {
         let of_one = got.iter().filter(|(_, number)| number / 10_000 == sender);
         assert!(of_one.is_sorted(), "a lane keeps its order");
     }
@@ -321,7 +321,7 @@ fn a_process_that_is_killed_in_the_middle_leaves_nothing_broken() {
     let (agent, service) = start(&hub, End::Node(0));
     let other = hub.claim(End::Node(2)).unwrap();
     let other = ShmPort::open(&other).unwrap();
-    for round in 0..12u32 {
+    for round in 0..12u64 {
         let mut child = child(&name);
         let before = agent.count();
         // Each time after another number of packets, so that it dies at another instruction.

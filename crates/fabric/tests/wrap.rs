@@ -11,7 +11,7 @@ use support::{Keeper, KeeperPort, header};
 
 /// Keeps fates.
 #[derive(Default)]
-struct Fates(Mutex<Vec<(u32, Fate)>>);
+struct Fates(Mutex<Vec<(u64, Fate)>>);
 
 impl Tap for Fates {
     fn packet(&self, packet: &Packet<'_>, fate: Fate) {
@@ -51,7 +51,7 @@ fn bench(faults: Faults) -> Bench {
 }
 
 impl Bench {
-    fn send(&self, to: Dest, numbers: std::ops::Range<u32>) {
+    fn send(&self, to: Dest, numbers: std::ops::Range<u64>) {
         for number in numbers {
             self.port.send(to, &header(number), Body::None, &mut Nobody);
         }
@@ -89,7 +89,7 @@ fn one_segment_of_a_block_can_be_lost() {
             .send(Dest::Agent(0), &header(number), body, &mut Nobody);
     }
     let got = bench.keeper.got();
-    let of = |number: u32| got.iter().filter(|got| got.header.seq.0 == number).count();
+    let of = |number: u64| got.iter().filter(|got| got.header.seq.0 == number).count();
     assert!((0..100).any(|number| (1..4).contains(&of(number))));
     for got in &got {
         let first = u64::from(got.header.offset) / 8;
@@ -107,7 +107,7 @@ fn what_is_held_back_comes_later_and_out_of_order() {
     });
     bench.send(Dest::Agent(2), 0..200);
     let got = bench.keeper.wait_for(200);
-    let mut numbers: Vec<u32> = got.iter().map(|got| got.header.seq.0).collect();
+    let mut numbers: Vec<u64> = got.iter().map(|got| got.header.seq.0).collect();
     assert!(!numbers.is_sorted());
     numbers.sort_unstable();
     assert!(numbers.into_iter().eq(0..200), "each comes once");

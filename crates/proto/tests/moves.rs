@@ -12,7 +12,7 @@ const BLOCK: u64 = 4096;
 /// A home whose blocks are worth moving, one of them a period.
 struct Home {
     agent: HomeAgent,
-    seq: u32,
+    seq: u64,
 }
 
 impl Home {

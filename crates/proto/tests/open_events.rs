@@ -32,7 +32,7 @@ fn home() -> HomeAgent {
     home
 }
 
-fn request(kind: Kind, tag: Tag, node: NodeId, seq: u32) -> Header {
+fn request(kind: Kind, tag: Tag, node: NodeId, seq: u64) -> Header {
     Header::request(kind, 1, tag, requester(node), Seq(seq))
 }
 

@@ -1,6 +1,6 @@
-//! Bytes to headers and back. The layout is the struct [`HeaderView`]; its offsets are asserted below.
+//! Bytes to headers and back. The layout is the structs [`HeaderView`] and [`OwnView`]; its offsets are asserted below.
 
-use crate::{Copyset, Flags, GlobalStatus, Header, Kind, Reason, RequesterId, Seq, Tag};
+use crate::{Copyset, Flags, GlobalStatus, Header, Kind, Own, Reason, RequesterId, Seq, Tag};
 use crate::{MAGIC, MAX_BODY, MAX_NODES, MAX_REQUESTERS, VERSION};
 use core::mem::{offset_of, size_of};
 use zerocopy::byteorder::network_endian::{U16, U32, U64};
@@ -20,16 +20,20 @@ pub struct HeaderView {
     pub epoch: U32,
     /// See [`Header::tag`].
     pub tag: U64,
-    /// Node of [`Header::requester`].
-    pub node_id: U16,
-    /// Slot of [`Header::requester`].
-    pub requester: U16,
     /// See [`Header::seq`].
-    pub seq: U32,
+    pub seq: U64,
     /// See [`Header::incarnation`].
     pub incarnation: U32,
     /// See [`Header::copyset`].
     pub copyset: U32,
+    /// Node of [`Header::requester`].
+    pub node_id: u8,
+    /// Slot of [`Header::requester`].
+    pub requester: u8,
+    /// See [`Header::sender`].
+    pub sender: U16,
+    /// See [`Header::offset`].
+    pub offset: U32,
     /// A [`GlobalStatus`].
     pub global_status: u8,
     /// [`Flags`].
@@ -38,36 +42,49 @@ pub struct HeaderView {
     pub reason: u8,
     /// Zero.
     pub reserved: u8,
-    /// See [`Header::offset`].
-    pub offset: U32,
-    /// Bytes of body that follow.
-    pub body_len: U32,
+    /// Bytes that follow: the kind's own ones, if it has any, and the body.
+    pub body_len: U16,
     /// See [`Header::reply_port`].
     pub reply_port: U16,
-    /// See [`Header::sender`].
-    pub sender: U16,
 }
 
-/// Bytes of a header on the wire.
+/// What a kind has of its own, as it lies behind the header.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
+#[repr(C)]
+pub struct OwnView {
+    /// See [`Own::a`].
+    pub a: U64,
+    /// See [`Own::b`].
+    pub b: U64,
+}
+
+/// Bytes of the header that every packet has.
 pub const HEADER_LEN: usize = size_of::<HeaderView>();
+
+/// Bytes that a kind has of its own behind it, if it has any ([`Kind::own_len`]).
+pub const OWN_LEN: usize = size_of::<OwnView>();
 
 const _: () = {
     assert!(HEADER_LEN == 48);
     assert!(offset_of!(HeaderView, kind) == 3);
     assert!(offset_of!(HeaderView, epoch) == 4);
     assert!(offset_of!(HeaderView, tag) == 8);
-    assert!(offset_of!(HeaderView, node_id) == 16);
-    assert!(offset_of!(HeaderView, requester) == 18);
-    assert!(offset_of!(HeaderView, seq) == 20);
+    assert!(offset_of!(HeaderView, seq) == 16);
     assert!(offset_of!(HeaderView, incarnation) == 24);
     assert!(offset_of!(HeaderView, copyset) == 28);
-    assert!(offset_of!(HeaderView, global_status) == 32);
-    assert!(offset_of!(HeaderView, flags) == 33);
-    assert!(offset_of!(HeaderView, reason) == 34);
+    assert!(offset_of!(HeaderView, node_id) == 32);
+    assert!(offset_of!(HeaderView, requester) == 33);
+    assert!(offset_of!(HeaderView, sender) == 34);
     assert!(offset_of!(HeaderView, offset) == 36);
-    assert!(offset_of!(HeaderView, body_len) == 40);
-    assert!(offset_of!(HeaderView, reply_port) == 44);
-    assert!(offset_of!(HeaderView, sender) == 46);
+    assert!(offset_of!(HeaderView, global_status) == 40);
+    assert!(offset_of!(HeaderView, flags) == 41);
+    assert!(offset_of!(HeaderView, reason) == 42);
+    assert!(offset_of!(HeaderView, body_len) == 44);
+    assert!(offset_of!(HeaderView, reply_port) == 46);
+    assert!(OWN_LEN == 16);
+    assert!(offset_of!(OwnView, b) == 8);
+    // Every number of a node and of a slot has room in its byte, and every length in its field.
+    assert!(MAX_NODES <= 256 && MAX_REQUESTERS <= 256 && MAX_BODY <= u16::MAX as usize);
 };
 
 /// Why bytes are not a packet.
@@ -102,56 +119,99 @@ impl core::fmt::Display for WireError {
 
 impl core::error::Error for WireError {}
 
+/// The bytes of a header, with what its kind has of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Head {
+    bytes: [u8; HEADER_LEN + OWN_LEN],
+    len: usize,
+}
+
+impl core::ops::Deref for Head {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.len.min(HEADER_LEN + OWN_LEN)]
+    }
+}
+
+impl AsRef<[u8]> for Head {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
 /// The header and the body of a packet, or why it is none.
 pub fn decode(packet: &[u8]) -> Result<(Header, &[u8]), WireError> {
-    let (view, body) = HeaderView::ref_from_prefix(packet).map_err(|_| WireError::Short)?;
+    let (view, rest) = HeaderView::ref_from_prefix(packet).map_err(|_| WireError::Short)?;
     if view.magic.get() != MAGIC {
         return Err(WireError::Magic);
     }
     if view.version != VERSION {
         return Err(WireError::Version(view.version));
     }
-    let len = view.body_len.get() as usize;
-    if body.len() < len {
+    let len = usize::from(view.body_len.get());
+    if rest.len() < len {
         return Err(WireError::Short);
     }
-    if body.len() > len || len > MAX_BODY {
+    if rest.len() > len || len > MAX_BODY {
         return Err(WireError::Long);
     }
-    Ok((view.to_header()?, body))
+    let mut header = view.to_header()?;
+    if header.kind.own_len() == 0 {
+        return Ok((header, rest));
+    }
+    let (own, body) = OwnView::ref_from_prefix(rest).map_err(|_| WireError::Short)?;
+    header.own = Own {
+        a: own.a.get(),
+        b: own.b.get(),
+    };
+    Ok((header, body))
 }
 
 /// Writes a packet's header, for a body of `body_len` bytes that the caller puts behind it.
-pub fn encode(header: &Header, body_len: usize) -> [u8; HEADER_LEN] {
+pub fn encode(header: &Header, body_len: usize) -> Head {
+    let own_len = header.kind.own_len();
     let view = HeaderView {
         magic: MAGIC.into(),
         version: VERSION,
         kind: header.kind as u8,
         epoch: header.epoch.into(),
         tag: header.tag.0.into(),
-        node_id: header.requester.node.into(),
-        requester: header.requester.slot.into(),
         seq: header.seq.0.into(),
         incarnation: header.incarnation.into(),
         copyset: header.copyset.0.into(),
+        node_id: header.requester.node as u8,
+        requester: header.requester.slot as u8,
+        sender: header.sender.into(),
+        offset: header.offset.into(),
         global_status: header.status as u8,
         flags: header.flags.0,
         reason: header.reason as u8,
         reserved: 0,
-        offset: header.offset.into(),
-        body_len: (body_len as u32).into(),
+        body_len: ((own_len + body_len) as u16).into(),
         reply_port: header.reply_port.into(),
-        sender: header.sender.into(),
     };
-    let mut bytes = [0; HEADER_LEN];
-    bytes.copy_from_slice(view.as_bytes());
-    bytes
+    let mut bytes = [0; HEADER_LEN + OWN_LEN];
+    let (common, own) = bytes.split_at_mut(HEADER_LEN);
+    common.copy_from_slice(view.as_bytes());
+    if own_len != 0 {
+        let view = OwnView {
+            a: header.own.a.into(),
+            b: header.own.b.into(),
+        };
+        own.copy_from_slice(view.as_bytes());
+    }
+    Head {
+        bytes,
+        len: HEADER_LEN + own_len,
+    }
 }
 
 impl HeaderView {
     fn to_header(self) -> Result<Header, WireError> {
-        let node = self.node_id.get();
-        let slot = self.requester.get();
+        let node = u16::from(self.node_id);
+        let slot = u16::from(self.requester);
         let tag = Tag(self.tag.get());
         let in_range = |ok: bool, name| {
             if ok {
@@ -181,6 +241,7 @@ impl HeaderView {
             reply_port: self.reply_port.get(),
             // The switch is no node: it sends as `u16::MAX`, so the field has no range to check.
             sender: self.sender.get(),
+            own: Own::default(),
         })
     }
 }
@@ -192,6 +253,10 @@ mod tests {
     use std::vec::Vec;
 
     fn sample(kind: Kind) -> Header {
+        let own = Own {
+            a: 0x0102_0304_0506_0708,
+            b: u64::MAX - 1,
+        };
         Header {
             incarnation: 9,
             copyset: Copyset(0x8000_0003),
@@ -201,21 +266,31 @@ mod tests {
             offset: 1424,
             reply_port: 40_001,
             sender: 31,
+            own: if kind.own_len() == 0 {
+                Own::default()
+            } else {
+                own
+            },
             ..Header::request(
                 kind,
                 7,
                 Tag(0x0002_0000_0003_4000),
                 RequesterId { node: 4, slot: 63 },
-                Seq(0xdead_beef),
+                Seq(0x1122_3344_dead_beef),
             )
         }
+    }
+
+    fn packet(header: &Header, body: &[u8]) -> Vec<u8> {
+        let mut packet = encode(header, body.len()).to_vec();
+        packet.extend(body);
+        packet
     }
 
     #[test]
     fn every_kind_survives_the_wire() {
         for &kind in Kind::ALL {
-            let mut packet = Vec::from(encode(&sample(kind), 5));
-            packet.extend(b"12345");
+            let packet = packet(&sample(kind), b"12345");
             assert_eq!(decode(&packet), Ok((sample(kind), &b"12345"[..])));
             assert_eq!(Kind::from_byte(kind as u8), Some(kind));
         }
@@ -224,27 +299,57 @@ mod tests {
     #[test]
     fn the_bytes_are_the_ones_that_are_drawn() {
         let bytes = encode(&sample(Kind::ReadMiss), 0);
+        assert_eq!(bytes.len(), HEADER_LEN);
         assert_eq!(
             bytes[..16],
-            [0x52, 0x4d, 1, 0x10, 0, 0, 0, 7, 0, 2, 0, 0, 0, 3, 0x40, 0]
+            [0x52, 0x4d, 2, 0x10, 0, 0, 0, 7, 0, 2, 0, 0, 0, 3, 0x40, 0]
         );
         assert_eq!(
             bytes[16..32],
             [
-                0, 4, 0, 63, 0xde, 0xad, 0xbe, 0xef, 0, 0, 0, 9, 0x80, 0, 0, 3
+                0x11, 0x22, 0x33, 0x44, 0xde, 0xad, 0xbe, 0xef, 0, 0, 0, 9, 0x80, 0, 0, 3
             ]
         );
         assert_eq!(
             bytes[32..48],
-            [2, 5, 3, 0, 0, 0, 5, 0x90, 0, 0, 0, 0, 0x9c, 0x41, 0, 31]
+            [4, 63, 0, 31, 0, 0, 5, 0x90, 2, 5, 3, 0, 0, 0, 0x9c, 0x41]
         );
     }
 
     #[test]
+    fn what_a_kind_has_of_its_own_is_behind_the_header_and_is_counted_as_body() {
+        let bytes = packet(&sample(Kind::TrialAsk), b"123");
+        assert_eq!(bytes[44..46], [0, 19]);
+        assert_eq!(bytes[48..56], [1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(
+            bytes[56..],
+            [
+                0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe, b'1', b'2', b'3'
+            ]
+        );
+        // A kind that has some must have all of it.
+        let mut cut = bytes[..HEADER_LEN + OWN_LEN - 1].to_vec();
+        cut[45] = 15;
+        assert_eq!(decode(&cut), Err(WireError::Short));
+    }
+
+    #[test]
+    fn a_packet_with_the_longest_body_is_one_and_a_longer_one_is_not() {
+        for kind in [Kind::Ack, Kind::TrialTell] {
+            let longest = MAX_BODY - kind.own_len();
+            let mut bytes = packet(&sample(kind), &std::vec![7; longest]);
+            assert!(decode(&bytes).is_ok_and(|(_, body)| body.len() == longest));
+            bytes.push(7);
+            bytes[44..46].copy_from_slice(&(MAX_BODY as u16 + 1).to_be_bytes());
+            assert_eq!(decode(&bytes), Err(WireError::Long));
+        }
+    }
+
+    #[test]
     fn bad_packets_get_the_reason() {
-        let good = encode(&sample(Kind::Ack), 0);
+        let good = encode(&sample(Kind::Ack), 0).to_vec();
         let with = |at: usize, byte: u8| {
-            let mut bytes = good;
+            let mut bytes = good.clone();
             bytes[at] = byte;
             decode(&bytes).map(|_| ()).unwrap_err()
         };
@@ -252,16 +357,17 @@ mod tests {
         assert_eq!(decode(&[]).unwrap_err(), WireError::Short);
         assert_eq!(with(0, 0), WireError::Magic);
         assert_eq!(with(2, 9), WireError::Version(9));
+        assert_eq!(with(2, 1), WireError::Version(1));
         assert_eq!(with(3, 0xee), WireError::Kind(0xee));
-        assert_eq!(with(43, 1), WireError::Short);
-        assert_eq!(with(17, 32), WireError::Field("node_id"));
-        assert_eq!(with(19, 64), WireError::Field("requester"));
+        assert_eq!(with(45, 1), WireError::Short);
+        assert_eq!(with(32, 32), WireError::Field("node_id"));
+        assert_eq!(with(33, 64), WireError::Field("requester"));
         assert_eq!(with(9, 32), WireError::Field("tag"));
-        assert_eq!(with(32, 3), WireError::Field("global_status"));
-        assert_eq!(with(33, 0x80), WireError::Field("flags"));
-        assert_eq!(with(34, 10), WireError::Field("reason"));
-        assert_eq!(with(35, 1), WireError::Field("reserved"));
-        let mut long = Vec::from(good);
+        assert_eq!(with(40, 3), WireError::Field("global_status"));
+        assert_eq!(with(41, 0x80), WireError::Field("flags"));
+        assert_eq!(with(42, 10), WireError::Field("reason"));
+        assert_eq!(with(43, 1), WireError::Field("reserved"));
+        let mut long = good;
         long.push(0);
         assert_eq!(decode(&long).unwrap_err(), WireError::Long);
     }

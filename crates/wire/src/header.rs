@@ -45,6 +45,16 @@ impl Flags {
     }
 }
 
+/// What a kind has of its own behind the header, from 0x50 on: what the two words mean is the kind's. Zero for all others,
+/// whose packets do not carry it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Own {
+    /// The first word.
+    pub a: u64,
+    /// The second one.
+    pub b: u64,
+}
+
 /// A packet's header, decoded: Table 1 of the paper, and what §5.2 and §5.3 add.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Header {
@@ -56,10 +66,9 @@ pub struct Header {
     pub tag: Tag,
     /// On whose behalf it travels (Table 1's `node_id`, and which requester of the node).
     pub requester: RequesterId,
-    /// The requester's coherence event.
+    /// The requester's coherence event. GCP's packets are fenced by the epoch, and carry the lock's version here.
     pub seq: Seq,
-    /// How often the requester's node has started; fences packets from before a restart. GCP's packets are fenced
-    /// by the epoch, and carry the lock's version in [`Header::seq`] (high) and here (low).
+    /// How often the requester's node has started; fences packets from before a restart.
     pub incarnation: u32,
     /// The entry's copyset, filled by its owner; in an unlock, the new one.
     pub copyset: Copyset,
@@ -75,6 +84,8 @@ pub struct Header {
     pub reply_port: u16,
     /// The node that sent this packet.
     pub sender: NodeId,
+    /// What the kind has of its own.
+    pub own: Own,
 }
 
 impl Header {
@@ -100,6 +111,7 @@ impl Header {
             offset: 0,
             reply_port: 0,
             sender: requester.node,
+            own: Own { a: 0, b: 0 },
         }
     }
 

@@ -1,5 +1,7 @@
 //! What a packet is for. Each protocol has a range of sixteen numbers of its own.
 
+use crate::OWN_LEN;
+
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $byte:literal,)*) => {
         /// The kind of a packet.
@@ -115,7 +117,7 @@ kinds! {
     /// Lock service: the manager to the node: the thread is inside (`status` is not `Unshared`), or that is over.
     ServiceTell = 0x3b,
 
-    // 0x40..0x4f: GCP, the `Locked` contract. `seq` and `incarnation` carry the lock's version.
+    // 0x40..0x4f: GCP, the `Locked` contract. `seq` carries the lock's version.
     /// Node to directory: this lock, please, with this permission (`status`).
     Acquire = 0x40,
     /// Directory to the queue holder: this node waits for the lock.
@@ -142,10 +144,29 @@ kinds! {
     Yield = 0x4b,
     /// Home to the node that leaves: the lock is here, and nobody needs you for it.
     YieldAck = 0x4c,
-    // 0x50 ABD, 0x60 SABRes, 0x70 Bounded Incoherence.
+    // 0x50 ABD, 0x60 SABRes, 0x70 Bounded Incoherence. From 0x50 on a kind has 16 bytes of its own behind the header.
+
+    // 0xf0..0xff: protocols on trial, which run in simulators and tests only; a node of a rack drops their packets.
+    /// A question of a protocol on trial.
+    TrialAsk = 0xf0,
+    /// An answer of one.
+    TrialTell = 0xf1,
 }
 
 impl Kind {
+    /// The first byte of kinds that have something of their own between the header and the body.
+    pub const FIRST_WITH_OWN: u8 = 0x50;
+
+    /// Bytes that this kind has of its own between the header and the body: none, or [`OWN_LEN`].
+    #[inline]
+    pub const fn own_len(self) -> usize {
+        if (self as u8) < Self::FIRST_WITH_OWN {
+            0
+        } else {
+            OWN_LEN
+        }
+    }
+
     /// Whether this asks an owner for an entry: takes its lock, is checked and forwarded.
     #[inline]
     pub const fn is_request(self) -> bool {

@@ -1,7 +1,7 @@
 //! The packets of rackmem.
 //!
-//! Every packet is one fixed [`Header`] and, for some kinds, a body: a segment of a block or the operand
-//! of a delegated operation. Integers are big-endian on the wire. [`HeaderView`] looks at received bytes
+//! Every packet is one fixed [`Header`], for kinds from 0x50 on 16 bytes of their own, and for some kinds a body: a segment
+//! of a block or the operand of a delegated operation. Integers are big-endian on the wire. [`HeaderView`] looks at received bytes
 //! in place; [`Header`] is the owned form that the protocols work on. `docs/wire.md` draws every byte.
 //!
 //! This crate is `no_std`, has no unsafe code, does no I/O, and never panics on any input:
@@ -16,8 +16,8 @@ mod line;
 mod record;
 mod types;
 
-pub use codec::{HEADER_LEN, HeaderView, WireError, decode, encode};
-pub use header::{Flags, Header};
+pub use codec::{HEADER_LEN, Head, HeaderView, OWN_LEN, OwnView, WireError, decode, encode};
+pub use header::{Flags, Header, Own};
 pub use kind::Kind;
 pub use line::PacketLine;
 pub use record::{RECORD_LEN, Record, records_that_fit};
@@ -26,7 +26,7 @@ pub use types::{Copyset, Dest, GlobalStatus, NodeId, Reason, RequesterId, Seq, T
 /// First two bytes of every packet, `"RM"`.
 pub const MAGIC: u16 = 0x524d;
 /// Version of the layout; a receiver drops every other.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// Nodes in a rack at most: a copyset is a 32-bit map, one bit a switch port (paper §6).
 pub const MAX_NODES: usize = 32;
@@ -36,7 +36,7 @@ pub const MAX_REQUESTERS: usize = 64;
 pub const MIN_BLOCK: usize = 256;
 /// The largest unit of coherence, in bytes.
 pub const MAX_BLOCK: usize = 64 * 1024;
-/// The largest body of one packet, in bytes: a whole block where the network carries it.
+/// The largest body of one packet, in bytes, with what its kind has of its own: a whole block where the network carries it.
 pub const MAX_BODY: usize = 32 * 1024;
 
 /// A block travels in segments of whole granules, and a block has this many.

@@ -213,7 +213,7 @@ control NumberHigh(in headers_t hdr, in lock_slot_t slot, inout state_t s) {
     RegisterAction<bit<32>, lock_slot_t, bit<32>>(high) put_high = {
         void apply(inout bit<32> there, out bit<32> value) {
             if (there == 0) {
-                there = hdr.rackmem.seq;
+                there = hdr.rackmem.seq_high;
             }
             value = there;
         }
@@ -526,7 +526,7 @@ control Locks(inout headers_t hdr, in lock_set_t at, in bit<32> high, in bit<32>
             number.apply(slot, s);
             holder.apply(slot, s);
             if (s.l.ask == ASK_COMMIT) {
-                if (s.l.low == hdr.rackmem.incarnation) {
+                if (s.l.low == hdr.rackmem.seq_low) {
                     is(CHANGE_PASS);
                 }
             } else {

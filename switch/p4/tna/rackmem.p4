@@ -214,10 +214,10 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
     }
 #endif
     action hash_event() {
-        meta.s.from = event_hash.get({ hdr.rackmem.node_id, hdr.rackmem.requester, hdr.rackmem.seq });
+        meta.s.from = event_hash.get({ 8w0, hdr.rackmem.node_id, 8w0, hdr.rackmem.requester, hdr.rackmem.seq_low });
     }
     action row_of_score() {
-        meta.s.row = score_row.get({ 1w0, hdr.rackmem.node_id[4:0], hdr.rackmem.requester[5:0], hdr.rackmem.seq[0:0] });
+        meta.s.row = score_row.get({ 1w0, hdr.rackmem.node_id[4:0], hdr.rackmem.requester[5:0], hdr.rackmem.seq_low[0:0] });
     }
     action row_of_move() {
         meta.s.row = move_row.get({ 2w2, hdr.rackmem.node_id[4:0], hdr.rackmem.requester[5:0] });
@@ -231,7 +231,7 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
         meta.s.others = meta.s.copyset & ~meta.s.me;
     }
     action grow_old() {
-        meta.s.age = meta.s.row_seq - hdr.rackmem.seq;
+        meta.s.age = meta.s.row_seq - hdr.rackmem.seq_low;
     }
 
     apply {
@@ -253,7 +253,7 @@ control Ingress(inout headers_t hdr, inout ingress_t meta, in ingress_intrinsic_
 #endif
             bit<32> high = hdr.rackmem.tag[63:32];
             bit<32> low = hdr.rackmem.tag[31:0] | 1;
-            bit<32> end = hdr.rackmem.seq + (SEQ_WINDOW - 1);
+            bit<32> end = hdr.rackmem.seq_low + (SEQ_WINDOW - 1);
             hash_event();
             if (hdr.rackmem.kind == KIND_ADD_TO_SWITCH || hdr.rackmem.kind == KIND_REMOVE_FROM_SWITCH) {
                 row_of_move();

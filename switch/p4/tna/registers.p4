@@ -220,23 +220,23 @@ control Entry(in headers_t hdr, in set_t at, inout state_t s) {
 }
 
 // SCOREBOARD and MOVES in one: row `0 | node:5 | slot:6 | parity:1` is a score, `1 | 0 | node:5 | slot:6` a move. `end` is the
-// packet's number and 2^24 - 1: what the row may hold for the packet to be late. Where that wraps around, the two ends of
+// packet's number and 2^31 - 1: what the row may hold for the packet to be late. Where that wraps around, the two ends of
 // the window are on the other sides of it.
 control RowSeq(in headers_t hdr, in bit<32> end, inout state_t s) {
     Register<bit<32>, bit<13>>(ROWS, 0) seq;
     RegisterAction<bit<32>, bit<13>, bit<32>>(seq) enter_seq = {
         void apply(inout bit<32> there, out bit<32> old) {
             old = there;
-            if (there < hdr.rackmem.seq || there > end) {
-                there = hdr.rackmem.seq;
+            if (there < hdr.rackmem.seq_low || there > end) {
+                there = hdr.rackmem.seq_low;
             }
         }
     };
     RegisterAction<bit<32>, bit<13>, bit<32>>(seq) enter_seq_around = {
         void apply(inout bit<32> there, out bit<32> old) {
             old = there;
-            if (there < hdr.rackmem.seq && there > end) {
-                there = hdr.rackmem.seq;
+            if (there < hdr.rackmem.seq_low && there > end) {
+                there = hdr.rackmem.seq_low;
             }
         }
     };
@@ -257,14 +257,14 @@ control RowSeq(in headers_t hdr, in bit<32> end, inout state_t s) {
     table seqs {
         key = {
             s.row_op: exact;
-            hdr.rackmem.seq: ternary;
+            hdr.rackmem.seq_low: ternary;
         }
         actions = { enter; enter_around; read; @defaultonly NoAction; }
         const default_action = NoAction;
         const entries = {
             (ROW_READ, _): read();
-            (ROW_ENTER, 0xff000000): enter();
-            (ROW_ENTER, 0xff000000 &&& 0xff000000): enter_around();
+            (ROW_ENTER, 0x80000000): enter();
+            (ROW_ENTER, 0x80000000 &&& 0x80000000): enter_around();
             (ROW_ENTER, _): enter();
         }
     }

@@ -193,12 +193,12 @@ control RackmemIngress(inout headers_t hdr, inout metadata_t meta, inout standar
             hash(at, HashAlgorithm.crc32, 32w0, { hdr.rackmem.tag }, 64w1 << 32);
             at = at & meta.s.sets_mask;
             if (meta.s.work == WORK_REQUEST || meta.s.work == WORK_UNLOCK) {
-                meta.s.row = 1w0 ++ hdr.rackmem.node_id[4:0] ++ hdr.rackmem.requester[5:0] ++ hdr.rackmem.seq[0:0];
+                meta.s.row = 1w0 ++ hdr.rackmem.node_id[4:0] ++ hdr.rackmem.requester[5:0] ++ hdr.rackmem.seq_low[0:0];
             } else {
                 meta.s.row = 2w2 ++ hdr.rackmem.node_id[4:0] ++ hdr.rackmem.requester[5:0];
             }
             bit<32> event;
-            hash(event, HashAlgorithm.crc32, 32w0, { hdr.rackmem.node_id, hdr.rackmem.requester, hdr.rackmem.seq }, 64w1 << 32);
+            hash(event, HashAlgorithm.crc32, 32w0, { 8w0, hdr.rackmem.node_id, 8w0, hdr.rackmem.requester, hdr.rackmem.seq_low }, 64w1 << 32);
             meta.s.from = event[4:0] ^ meta.s.seed;
             place.apply(meta.s);
 

@@ -95,14 +95,14 @@ control LockWay(in headers_t hdr, in bit<32> at, inout state_t s) {
             bit<64> wanted = hdr.rackmem.tag | 1;
             bit<64> there;
             tag.read(there, at);
-            bit<64> number = hdr.rackmem.seq ++ hdr.rackmem.incarnation;
+            bit<64> number = hdr.rackmem.seq_high ++ hdr.rackmem.seq_low;
             if (s.l.ask == ASK_PLACE && there == 0) {
                 s.l.here = 1;
                 tag.write(at, wanted);
-                version_high.write(at, hdr.rackmem.seq);
-                version_low.write(at, hdr.rackmem.incarnation);
-                since_high.write(at, hdr.rackmem.seq);
-                since_low.write(at, hdr.rackmem.incarnation);
+                version_high.write(at, hdr.rackmem.seq_high);
+                version_low.write(at, hdr.rackmem.seq_low);
+                since_high.write(at, hdr.rackmem.seq_high);
+                since_low.write(at, hdr.rackmem.seq_low);
                 who.write(at, s.l.mine);
                 kept.write(at, hdr.rackmem.offset[15:0]);
                 why.write(at, s.l.why);
@@ -167,9 +167,9 @@ control RowSeq(in headers_t hdr, inout state_t s) {
     apply {
         if (s.row_op != ROW_NONE) {
             seq.read(s.row_seq, (bit<32>) s.row);
-            s.age = s.row_seq - hdr.rackmem.seq;
+            s.age = s.row_seq - hdr.rackmem.seq_low;
             if (s.row_op == ROW_ENTER && s.age >= SEQ_WINDOW) {
-                seq.write((bit<32>) s.row, hdr.rackmem.seq);
+                seq.write((bit<32>) s.row, hdr.rackmem.seq_low);
             }
         }
     }

@@ -26,8 +26,8 @@ macro_rules! fields {
 }
 
 fields! {
-    magic: 2, version: 1, kind: 1, epoch: 4, tag: 8, node_id: 2, requester: 2, seq: 4, incarnation: 4, copyset: 4,
-    global_status: 1, flags: 1, reason: 1, reserved: 1, offset: 4, body_len: 4, reply_port: 2, sender: 2,
+    magic: 2, version: 1, kind: 1, epoch: 4, tag: 8, seq: 8, incarnation: 4, copyset: 4, node_id: 1, requester: 1, sender: 2,
+    offset: 4, global_status: 1, flags: 1, reason: 1, reserved: 1, body_len: 2, reply_port: 2,
 }
 
 // The lengths are right if each field ends where the next one begins.

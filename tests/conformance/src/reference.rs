@@ -75,7 +75,7 @@ impl Reference {
                 // `copies` leaves no multicast, and the switch sends nothing to itself.
                 Dest::Agents { .. } | Dest::Switch => return None,
             };
-            let bytes = encode(&header, 0).into();
+            let bytes = encode(&header, 0).to_vec();
             Some(Sent { port, bytes })
         });
         Reply::Sent(sent.collect()).sorted()

@@ -146,7 +146,7 @@ impl Client {
         Ok(last)
     }
 
-    fn header(&self, kind: Kind, slot: u16, seq: u32) -> Header {
+    fn header(&self, kind: Kind, slot: u16, seq: u64) -> Header {
         let requester = RequesterId { node: 0, slot };
         Header {
             reply_port: self.port,
@@ -154,7 +154,7 @@ impl Client {
         }
     }
 
-    fn unlock(&self, slot: u16, seq: u32, reader: bool) -> Header {
+    fn unlock(&self, slot: u16, seq: u64, reader: bool) -> Header {
         let side = if reader { Flags::READER } else { Flags(0) };
         Header {
             flags: Flags::IN_SWITCH.and(Flags::KEEP).and(side),
@@ -211,7 +211,7 @@ fn trips(what: &str, rounds: u32) -> Result<()> {
     }
     let datagrams = if what == "block" { SEGMENTS.len() } else { 1 };
     let mut times = Vec::with_capacity(rounds as usize);
-    for seq in 1..=rounds {
+    for seq in 1..=u64::from(rounds) {
         let request = client.header(Kind::LockWrite, 0, seq);
         let unlock = client.unlock(0, seq, false);
         let packets = if lock {
@@ -245,7 +245,7 @@ fn rate(what: &str, rounds: u32) -> Result<()> {
     }
     let batches = rounds / u32::from(WINDOW);
     let began = Instant::now();
-    for seq in 1..=batches {
+    for seq in 1..=u64::from(batches) {
         for slot in 0..WINDOW {
             client.send(&client.header(Kind::LockRead, slot, seq))?;
         }

@@ -18,7 +18,7 @@ const EPOCH: u32 = 1;
 /// Blocks that the switch owns, in as many sets.
 const BLOCKS: u64 = 512;
 
-fn header(kind: Kind, block: u64, seq: u32) -> Header {
+fn header(kind: Kind, block: u64, seq: u64) -> Header {
     let requester = RequesterId { node: 0, slot: 0 };
     Header {
         reply_port: 40_000,
@@ -31,7 +31,7 @@ fn adding() -> impl Iterator<Item = Header> {
     (0..BLOCKS).map(|block| Header {
         status: GlobalStatus::Shared,
         copyset: Copyset(0b110),
-        ..header(Kind::AddToSwitch, block, block as u32 + 1)
+        ..header(Kind::AddToSwitch, block, block + 1)
     })
 }
 
@@ -44,11 +44,11 @@ const STREAMS: [Stream; 2] = [
 ];
 
 impl Stream {
-    fn packets(&self, count: u32, from: u32) -> impl Iterator<Item = Header> {
+    fn packets(&self, count: u32, from: u64) -> impl Iterator<Item = Header> {
         let Stream(_, kind, flags) = *self;
         (0..count).map(move |at| {
-            let seq = from + at / 2;
-            let block = u64::from(seq) % BLOCKS;
+            let seq = from + u64::from(at / 2);
+            let block = seq % BLOCKS;
             if at % 2 == 0 {
                 return header(kind, block, seq);
             }
@@ -83,7 +83,7 @@ pub fn run(report: &mut Report, options: &Options) -> Result<()> {
     for stream in &STREAMS {
         let name = stream.0;
         let mut again = || {
-            seq += options.packets;
+            seq += u64::from(options.packets);
             stream.packets(options.packets, seq).collect::<Vec<_>>()
         };
         let in_rust = median_of(options.runs, || {

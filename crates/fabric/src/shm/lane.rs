@@ -53,9 +53,9 @@ impl Producer {
         Producer { tail, head }
     }
 
-    /// Puts a packet in. False when there is no room now; the largest packet fits when the lane is empty.
-    pub fn push(&mut self, ring: Ring<'_>, header: &[u8; HEADER_LEN], body: Body<'_>) -> bool {
-        let bytes = HEADER_LEN + body.len();
+    /// Puts a packet in, whose header is whole words. False when there is no room now; the largest packet fits when the lane is empty.
+    pub fn push(&mut self, ring: Ring<'_>, header: &[u8], body: Body<'_>) -> bool {
+        let bytes = header.len() + body.len();
         let need = 1 + bytes.div_ceil(8);
         let mut at = ring.at(self.tail);
         let to_end = ring.data.len() - at;
@@ -69,7 +69,7 @@ impl Producer {
         }
         let record = &ring.data[at..at + need];
         record[0].store(bytes as u64, Relaxed);
-        let (head, rest) = record[1..].split_at(HEADER_LEN / 8);
+        let (head, rest) = record[1..].split_at(header.len() / 8);
         words::write(head, header);
         match body {
             Body::None => {}

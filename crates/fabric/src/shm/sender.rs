@@ -6,7 +6,7 @@ use super::layout::PORTS;
 use super::segment::Segment;
 use super::service::SERVING;
 use crate::{Body, Counters, End, Net, Receiver};
-use rackmem_wire::{Dest, HEADER_LEN, Header, encode, segment_len};
+use rackmem_wire::{Dest, Header, MAX_BODY, encode, segment_len};
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -100,7 +100,8 @@ impl Sender {
             return self.unsent();
         };
         let mut lanes = self.lanes.lock();
-        let room = self.member.hub().geometry().body();
+        let own = header.kind.own_len();
+        let room = (MAX_BODY - own).min(self.member.hub().geometry().body());
         if body.len() <= room {
             return self.packet(&mut lanes, place, header, body);
         }
@@ -184,7 +185,7 @@ enum Sent {
 }
 
 impl Lane {
-    fn send(&mut self, header: &[u8; HEADER_LEN], body: Body<'_>) -> Sent {
+    fn send(&mut self, header: &[u8], body: Body<'_>) -> Sent {
         if self.segment.is_closed() {
             return Sent::Gone;
         }

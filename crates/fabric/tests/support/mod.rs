@@ -78,7 +78,7 @@ impl Port for KeeperPort {
 }
 
 /// A requester's packet, with a number to know it by.
-pub fn header(number: u32) -> Header {
+pub fn header(number: u64) -> Header {
     let requester = RequesterId { node: 1, slot: 3 };
     Header::request(Kind::ReadMiss, 1, Tag(1 << 48), requester, Seq(number))
 }

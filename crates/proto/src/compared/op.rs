@@ -137,7 +137,7 @@ pub struct Request {
     /// By whom.
     pub seat: Seat,
     /// For the how manieth time that it wants the lock; wraps around.
-    pub turn: u32,
+    pub turn: u64,
     /// What for; nothing: not any more.
     pub want: Option<Access>,
 }

@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Client {
     seat: Seat,
-    turn: u32,
+    turn: u64,
     inside: bool,
 }
 
@@ -66,7 +66,7 @@ pub struct Reply {
     /// To whom.
     pub seat: Seat,
     /// About which of its turns.
-    pub turn: u32,
+    pub turn: u64,
     /// It is inside; or the manager has heard that it is not any more.
     pub inside: bool,
 }
@@ -82,7 +82,7 @@ pub struct Manager {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Row {
-    turn: u32,
+    turn: u64,
     state: State,
 }
 
@@ -101,19 +101,19 @@ impl Manager {
             turn: 0,
             state: State::Out,
         });
-        let newer = turn.wrapping_sub(row.turn) as i32;
+        let newer = turn > row.turn;
         let state = row.state;
         let mut replies = Vec::new();
-        if newer < 0 {
+        if turn < row.turn {
             return replies;
         }
-        if newer > 0 {
+        if newer {
             // Whatever it had by an earlier turn, it has told us that it has not any more, and that was lost.
             self.out(seat, state);
             self.put(seat, turn, State::Out);
         }
         match (want, self.seats[&seat].state) {
-            (Some(access), State::Out) if newer > 0 => {
+            (Some(access), State::Out) if newer => {
                 self.put(seat, turn, State::Waiting);
                 self.queue.push_back((seat, access));
             }
@@ -156,7 +156,7 @@ impl Manager {
         self.queue.len()
     }
 
-    fn put(&mut self, seat: Seat, turn: u32, state: State) {
+    fn put(&mut self, seat: Seat, turn: u64, state: State) {
         self.seats.insert(seat, Row { turn, state });
     }
 

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use crate::wire::Flags;
 
-    fn write_miss(seq: u32, tag: u64) -> Header {
+    fn write_miss(seq: u64, tag: u64) -> Header {
         let id = RequesterId { node: 2, slot: 1 };
         let kind = Kind::WriteMiss;
         let mut header = Header::request(kind, 1, Tag(tag), id, Seq(seq));

@@ -38,7 +38,7 @@ impl LastExecuted {
     #[inline]
     pub fn enter(&mut self, requester: RequesterId, seq: Seq) -> Executed {
         let row = self.row(requester, seq);
-        match seq.compare(row.seq) {
+        match seq.cmp(&row.seq) {
             Ordering::Greater => {
                 *row = Row {
                     seq,
@@ -85,5 +85,9 @@ mod tests {
         assert_eq!(table.enter(requester, Seq(9)), Executed::New);
         assert_eq!(table.enter(requester, Seq(7)), Executed::Old);
         assert_eq!(table.enter(requester, Seq(8)), Executed::Again);
+        // However many events later a packet comes, it is old.
+        let later = Seq(5 << 32 | 7);
+        assert_eq!(table.enter(requester, later), Executed::New);
+        assert_eq!(table.enter(requester, Seq(9)), Executed::Old);
     }
 }

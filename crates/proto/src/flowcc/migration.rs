@@ -8,6 +8,7 @@ use super::directory::{Entry, Owner};
 use super::heat::Heat;
 use super::home_agent::HomeAgent;
 use super::lock;
+use crate::switch::numbers;
 use crate::wire::{
     Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq, Tag,
 };
@@ -316,7 +317,12 @@ impl Mover {
     /// they only ever rise.
     pub fn reset(&mut self) {
         self.wanted.clear();
-        self.slots.iter_mut().for_each(|slot| slot.current = None);
+        for slot in &mut self.slots {
+            slot.current = None;
+            let next = slot.seq.next();
+            let shown = numbers::newer(next, numbers::empty(next));
+            slot.seq = Seq(shown.0.wrapping_sub(1));
+        }
     }
 }
 

@@ -31,7 +31,7 @@ pub struct Open {
     pub seq: Seq,
     /// The requester's slot of its node.
     pub slot: u16,
-    /// Low bits of the epoch in which it was granted, if it was.
+    /// Low bits of the epoch in which it was granted, if it was ([`Open::is_of`]).
     pub epoch: u16,
     /// It takes the lock as a reader.
     pub shared: bool,
@@ -42,44 +42,51 @@ pub struct Open {
 }
 
 impl Open {
+    /// What there is of an epoch.
+    const EPOCH: u32 = 0x1ff;
+    /// What there is of a tag: no home has a number, and no block an address, with other bits.
+    const TAG: u64 = 0x003f_ffff_ffff_ff00;
+
     /// Of an event's request or unlock.
     pub(super) fn of(packet: &Header) -> Self {
         Open {
             tag: packet.tag,
             seq: packet.seq,
             slot: packet.requester.slot,
-            epoch: packet.epoch as u16,
+            epoch: (packet.epoch & Self::EPOCH) as u16,
             shared: packet.kind.locks_shared() || packet.flags.has(Flags::READER),
             bare: false,
             awaits_data: false,
         }
     }
 
-    /// As a record.
+    /// Whether it was granted in this epoch, if it was.
+    pub fn is_of(&self, epoch: u32) -> bool {
+        u32::from(self.epoch) == epoch & Self::EPOCH
+    }
+
+    /// As a record. The word is the number. A block's tag leaves room: of the home's sixteen bits six are kept, and eight at
+    /// the end are zero. `awaits_data:1 | epoch:9 | home:6 | offset / 256:40 | shared:1 | bare:1 | slot:6`
     pub fn to_record(self) -> Record {
-        let flags =
-            u64::from(self.shared) | u64::from(self.bare) << 1 | u64::from(self.awaits_data) << 2;
-        let word = u64::from(self.seq.0) << 32
-            | u64::from(self.epoch) << 16
-            | u64::from(self.slot & 0xff) << 8
-            | flags;
+        let above = u64::from(self.awaits_data) << 63 | u64::from(self.epoch) << 54;
+        let below = u64::from(self.shared) << 7 | u64::from(self.bare) << 6;
         Record {
-            tag: self.tag,
-            word,
+            tag: Tag(self.tag.0 & Self::TAG | above | below | u64::from(self.slot & 0x3f)),
+            word: self.seq.0,
         }
     }
 
     /// From a record.
     pub fn from_record(record: Record) -> Self {
-        let word = record.word;
+        let packed = record.tag.0;
         Open {
-            tag: record.tag,
-            seq: Seq((word >> 32) as u32),
-            slot: (word >> 8) as u16 & 0xff,
-            epoch: (word >> 16) as u16,
-            shared: word & 1 != 0,
-            bare: word & 2 != 0,
-            awaits_data: word & 4 != 0,
+            tag: Tag(packed & Self::TAG),
+            seq: Seq(record.word),
+            slot: packed as u16 & 0x3f,
+            epoch: (packed >> 54) as u16 & Self::EPOCH as u16,
+            shared: packed & 1 << 7 != 0,
+            bare: packed & 1 << 6 != 0,
+            awaits_data: packed >> 63 != 0,
         }
     }
 }
@@ -365,7 +372,7 @@ impl Rebuild {
         let Some((seq, assembly)) = self.arriving.get_mut(usize::from(header.sender)) else {
             return nothing;
         };
-        match header.seq.compare(*seq) {
+        match header.seq.cmp(seq) {
             core::cmp::Ordering::Less => return nothing,
             core::cmp::Ordering::Greater => (*seq, *assembly) = (header.seq, Assembly::default()),
             core::cmp::Ordering::Equal => {}
@@ -388,6 +395,7 @@ impl Rebuild {
 mod tests {
     use super::*;
     use crate::switch::SWITCH;
+    use crate::wire::{MAX_NODES, MAX_REQUESTERS, MIN_BLOCK};
 
     fn members(nodes: u32, switch: bool) -> Members {
         Members {
@@ -500,14 +508,25 @@ mod tests {
     #[test]
     fn an_open_event_comes_back_from_its_record() {
         let open = Open {
-            tag: Tag(3 << 48),
-            seq: Seq(u32::MAX),
-            slot: 63,
-            epoch: 0xfffe,
+            tag: Tag((MAX_NODES as u64 - 1) << 48 | 0xffff_ffff_ff00),
+            seq: Seq(u64::MAX - 1),
+            slot: MAX_REQUESTERS as u16 - 1,
+            epoch: 0x1fe,
             shared: true,
             bare: false,
             awaits_data: true,
         };
         assert_eq!(Open::from_record(open.to_record()), open);
+        let other = Open {
+            tag: Tag(MIN_BLOCK as u64),
+            seq: Seq(1 << 32),
+            slot: 0,
+            epoch: 1,
+            shared: false,
+            bare: true,
+            awaits_data: false,
+        };
+        assert_eq!(Open::from_record(other.to_record()), other);
+        assert!(open.is_of(0x3fe) && !open.is_of(0x1ff));
     }
 }

@@ -10,6 +10,7 @@ use super::event::{Accept, Event, Home, Running, Step};
 use super::rebuild::Open;
 use super::rtt::RoundTrip;
 use super::tables;
+use crate::switch::numbers;
 use crate::wire::{Flags, Header, Kind, Reason, RequesterId, Seq, Tag};
 use crate::{Data, Dest, Output, Outputs};
 use core::hash::{Hash, Hasher};
@@ -55,6 +56,8 @@ pub struct Interrupted {
 pub struct Requester {
     config: RequesterConfig,
     seq: Seq,
+    /// By parity: the last number that the switch has been shown in this epoch.
+    shown: [Seq; 2],
     current: Option<Running>,
     /// An event whose unlock waits for home to have the block.
     tail: Option<Running>,
@@ -69,6 +72,7 @@ impl Requester {
         Requester {
             config,
             seq: Seq(0),
+            shown: [Seq(0); 2],
             current: None,
             tail: None,
             unlock: None,
@@ -106,6 +110,10 @@ impl Requester {
     /// states.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         (self.config.epoch, self.config.switch, self.seq).hash(into);
+        // Which number was shown last matters only when it is far behind.
+        for shown in self.shown {
+            (self.seq.0.wrapping_sub(shown.0) >> 30).hash(into);
+        }
         for event in [&self.current, &self.tail] {
             event.is_some().hash(into);
             if let Some(event) = event {
@@ -126,6 +134,11 @@ impl Requester {
     /// Begins an event; what was left of an earlier one is forgotten.
     pub fn begin(&mut self, now: u64, event: Event) -> Output {
         self.seq = self.next_seq();
+        if self.config.switch && event.kind.is_request() {
+            let shown = &mut self.shown[self.seq.parity()];
+            self.seq = numbers::newer(self.seq, *shown);
+            *shown = self.seq;
+        }
         let mut request = Header::request(
             event.kind,
             self.config.epoch,
@@ -337,6 +350,7 @@ impl Requester {
             return interrupted;
         }
         (self.config.epoch, self.config.switch) = (epoch, switch);
+        self.shown = [numbers::empty(self.seq); 2];
         let unlock = self.unlock.take();
         interrupted.open[0] = unlock.map(|pending| Open::of(&pending.header));
         if let Some(tail) = self.tail.take() {
@@ -449,5 +463,93 @@ impl Requester {
                 .for_each(|header| outputs.push(self.outgoing(header)));
         }
         outputs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::{SwitchConfig, SwitchProgram};
+    use crate::wire::{Copyset, GlobalStatus};
+
+    const BLOCK: Tag = Tag(1 << 48);
+
+    /// A switch that has the block, and nothing else that it remembers.
+    fn switch(epoch: u32) -> SwitchProgram {
+        let mut switch = SwitchProgram::new(SwitchConfig {
+            epoch,
+            sets: 4,
+            ..SwitchConfig::default()
+        });
+        let home = RequesterId { node: 1, slot: 0 };
+        let mut add = Header::request(Kind::AddToSwitch, epoch, BLOCK, home, Seq(1));
+        (add.status, add.copyset) = (GlobalStatus::Shared, Copyset::of(2));
+        assert_eq!(switch.handle(&add).iter().count(), 1);
+        switch
+    }
+
+    fn requester(seq: u64) -> Requester {
+        let mut requester = Requester::new(RequesterConfig {
+            id: RequesterId { node: 0, slot: 3 },
+            epoch: 1,
+            incarnation: 1,
+            block: 4096,
+            switch: true,
+            min_timeout: 1,
+            give_up: 1000,
+        });
+        requester.seq = Seq(seq);
+        requester
+    }
+
+    fn ask(requester: &mut Requester, kind: Kind) -> Header {
+        let event = Event {
+            kind,
+            tag: BLOCK,
+            offset: 0,
+            reply_port: 0,
+        };
+        requester.begin(0, event).header
+    }
+
+    fn grants(switch: &mut SwitchProgram, request: &Header) -> bool {
+        let outputs = switch.handle(request);
+        let granted = |output: &Output| output.header.flags.has(Flags::GRANTED);
+        outputs.iter().any(granted)
+    }
+
+    #[test]
+    fn a_new_epochs_switch_takes_a_requester_with_any_number() {
+        for seq in [0x7fff_fffe, 0x8000_0001, 0xffff_fffe, 0xffff_ffff, 9 << 32] {
+            let mut requester = requester(seq);
+            requester.enter(2, true);
+            let mut switch = switch(2);
+            for _ in 0..4 {
+                let request = ask(&mut requester, Kind::ReadMiss);
+                assert!(grants(&mut switch, &request), "{request:?} after {seq:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_switch_takes_a_requester_that_was_away_for_any_number_of_calls() {
+        for calls in [1, 1 << 24, 1 << 31, 0xff00_0000, 1 << 32, 3 << 33] {
+            let (mut requester, mut switch) = (requester(0), switch(1));
+            for _ in 0..2 {
+                let request = ask(&mut requester, Kind::ReadMiss);
+                assert!(grants(&mut switch, &request));
+            }
+            // Calls about memory are numbered as well, and do not go by the switch.
+            requester.seq = Seq(requester.seq.0 + calls - 1);
+            let call = ask(&mut requester, Kind::Alloc);
+            let requests = [0, 1].map(|_| ask(&mut requester, Kind::ReadMiss));
+            assert!(requests[0].seq > call.seq && requests[1].seq > requests[0].seq);
+            for request in requests {
+                assert!(
+                    grants(&mut switch, &request),
+                    "{request:?} after {calls:#x}"
+                );
+            }
+        }
     }
 }

@@ -126,7 +126,7 @@ impl HomeAgent {
         if open.bare {
             findings.held.push((id, open));
         }
-        if open.epoch == settled as u16 {
+        if open.is_of(settled) {
             findings.open.push((id, open));
         }
     }
@@ -196,12 +196,12 @@ impl HomeAgent {
         // Who only reads does not hold a lock alone.
         for (requester, open) in findings.open.iter().filter(|(_, open)| !open.shared) {
             let row = self.scores.row(*requester)[open.seq.parity()];
-            let seq = open.seq.0;
+            let seq = open.seq.low();
             let by_switch = findings.granted.contains(&Grant {
                 requester: *requester,
                 seq,
             });
-            if by_switch || score::holder(row) == Some(open.seq) {
+            if by_switch || row.holder() == Some(open.seq) {
                 findings.blocks.entry(open.tag).or_default().explained = true;
             }
         }

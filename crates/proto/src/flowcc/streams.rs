@@ -52,7 +52,7 @@ const LONGEST: u16 = 64;
 struct Outgoing {
     parts: VecDeque<Part>,
     /// Number of the part in front.
-    number: u32,
+    number: u64,
     sent: bool,
     pace: Pace,
 }
@@ -90,7 +90,7 @@ pub struct Streams {
     epoch: u32,
     fit: usize,
     out: Vec<Outgoing>,
-    expected: Vec<u32>,
+    expected: Vec<u64>,
     /// By stream: whose has come completely, nodes as bits and the switch in the second.
     heard: [(Copyset, bool); Stream::ALL.len()],
 }

@@ -214,6 +214,7 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gcp::version;
     use crate::wire::{RequesterId, Seq, Tag};
 
     const TAG: Tag = Tag(0);
@@ -289,7 +290,7 @@ mod tests {
         let early = entry.handle(&release(0, 1, M, 1), 9).unwrap();
         assert_eq!(early.to, Dest::Agent(0));
         assert_eq!(early.header.reason, Reason::Moved);
-        assert_eq!((early.header.offset, early.header.incarnation), (1, 2));
+        assert_eq!((early.header.offset, version(&early.header)), (1, 2));
         assert!(entry.handle(&release(0, 1, M, 2), 9).is_some());
         let again = entry.handle(&release(0, 1, M, 2), 9).unwrap();
         assert_eq!(again.header.kind, Kind::ReleaseAck);

@@ -77,17 +77,15 @@ impl Access {
 /// The lock's version in a packet: the number that its directory has given to what it is about. Its upper bits are the
 /// epoch's ([`first`]), so it never falls, and fencing tokens are made of it.
 ///
-/// GCP's packets are fenced by the epoch and nothing in them is an event of a requester, so `seq` and `incarnation` are
-/// free: together they are 64 bits.
+/// GCP's packets are fenced by the epoch and nothing in them is an event of a requester, so `seq` is free for it.
 pub const fn version(header: &Header) -> u64 {
-    (header.seq.0 as u64) << 32 | header.incarnation as u64
+    header.seq.0
 }
 
 /// The same packet with a version.
 #[must_use]
 pub const fn with_version(mut header: Header, version: u64) -> Header {
-    header.seq = Seq((version >> 32) as u32);
-    header.incarnation = version as u32;
+    header.seq = Seq(version);
     header
 }
 

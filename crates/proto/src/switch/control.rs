@@ -39,7 +39,7 @@ impl Registers {
 pub struct Grant {
     /// Whose.
     pub requester: RequesterId,
-    /// Its sequence number.
+    /// The low half of its sequence number, which is what a register has.
     pub seq: u32,
 }
 
@@ -189,7 +189,7 @@ impl SwitchProgram {
                 node: (row / requesters) as NodeId,
                 slot: (row % requesters) as u16,
             };
-            let seq = score::holder(score)?.0;
+            let seq = score::is_held(&score).then_some((score >> 32) as u32)?;
             Some(Grant { requester, seq })
         })
     }

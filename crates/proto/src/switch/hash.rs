@@ -59,7 +59,7 @@ pub fn set_of(tag: Tag, sets: usize) -> usize {
 #[inline]
 pub fn provider(header: &Header, copyset: Copyset, seed: u32) -> Option<NodeId> {
     let (node, slot) = (header.requester.node, header.requester.slot);
-    let event = u64::from(node) << 48 | u64::from(slot) << 32 | u64::from(header.seq.0);
+    let event = u64::from(node) << 48 | u64::from(slot) << 32 | u64::from(header.seq.low());
     let from = (crc32(event) ^ seed) % 32;
     copyset.first_from(from as NodeId)
 }

@@ -10,6 +10,7 @@ mod entry;
 mod hash;
 mod locks;
 mod moves;
+pub mod numbers;
 mod program;
 mod resources;
 pub mod rmt;

@@ -11,6 +11,7 @@
 //! `GRANTED`), when home has them, frees the location.
 
 use super::entry::{Entry, FREE, Seen, stored};
+use super::numbers;
 use super::program::{SWITCH, SwitchProgram};
 use super::rmt::Violation;
 use crate::flowcc::migration::MAX_MOVES;
@@ -18,7 +19,7 @@ use crate::wire::{Copyset, Flags, GlobalStatus, Header, Kind, Reason, Seq, Tag};
 use crate::{Dest, Output, Outputs};
 use core::cmp::Ordering;
 
-/// A move: `seq << 32 | outcome`.
+/// A move: `seq << 32 | outcome`, of which `seq` is the low half of its number.
 pub(super) type Move = u64;
 
 const CLAIMED: u64 = 1;
@@ -39,10 +40,10 @@ enum Claim {
 }
 
 fn claim(score: &mut Move, seq: Seq) -> Claim {
-    match seq.compare(Seq((*score >> 32) as u32)) {
+    match numbers::order(seq, (*score >> 32) as u32) {
         Ordering::Less => Claim::Ignore,
         Ordering::Greater => {
-            *score = u64::from(seq.0) << 32 | CLAIMED;
+            *score = u64::from(seq.low()) << 32 | CLAIMED;
             Claim::First
         }
         Ordering::Equal => match *score & 0xffff_ffff {
@@ -201,7 +202,7 @@ impl SwitchProgram {
         reason: Reason,
     ) -> Result<(), Violation> {
         self.moves.access(pass, Self::move_index(header), |m| {
-            *m = u64::from(header.seq.0) << 32 | outcome(reason);
+            *m = u64::from(header.seq.low()) << 32 | outcome(reason);
         })
     }
 

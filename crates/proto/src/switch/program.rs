@@ -16,7 +16,7 @@ use super::moves::Move;
 use super::rmt::{Array, Pass, Pipeline, Violation};
 use crate::flowcc::forward::{self, Granted};
 use crate::flowcc::migration::MAX_MOVES;
-use crate::flowcc::score::{self, Route, Score, Verdict};
+use crate::flowcc::score::{self, Route, Verdict};
 use crate::wire::{Flags, Header, Kind, MAX_NODES, MAX_REQUESTERS, NodeId, Reason, Tag};
 use crate::{Dest, Output, Outputs};
 use alloc::vec::Vec;
@@ -93,7 +93,7 @@ pub struct SwitchProgram {
     pub(super) config: SwitchConfig,
     pub(super) pipeline: Pipeline,
     pub(super) ways: Vec<Way>,
-    pub(super) scores: Array<Score>,
+    pub(super) scores: Array<u64>,
     pub(super) moves: Array<Move>,
     pub(super) frozen: bool,
     pub(super) counters: SwitchCounters,

@@ -215,7 +215,7 @@ pub fn requester(seat: Seat) -> RequesterId {
 }
 
 /// A packet of the lock service, as the library has them.
-fn service(kind: Kind, tag: Tag, seat: Seat, turn: u32, status: GlobalStatus) -> Header {
+fn service(kind: Kind, tag: Tag, seat: Seat, turn: u64, status: GlobalStatus) -> Header {
     let mut header = Header::request(kind, EPOCH, tag, requester(seat), Seq(turn));
     header.status = status;
     header

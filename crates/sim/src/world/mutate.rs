@@ -81,7 +81,7 @@ impl World {
         if header.kind == Kind::AddToSwitch && header.requester.slot != STRANGE_SLOT {
             let mut again = packet.clone();
             again.header.requester.slot = STRANGE_SLOT;
-            again.header.seq = Seq((self.fabric.now / 8) as u32);
+            again.header.seq = Seq(self.fabric.now / 8);
             self.fabric.schedule(LATER, Occurrence::Arrival(again));
         }
         packet

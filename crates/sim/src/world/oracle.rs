@@ -32,7 +32,7 @@ pub struct Oracle {
     /// Memory that homes have given out, and how long each object is.
     given: BTreeMap<Tag, u64>,
     /// What was there before each delegated operation.
-    delegated: BTreeMap<(RequesterId, u32), u64>,
+    delegated: BTreeMap<(RequesterId, u64), u64>,
 }
 
 impl Oracle {

@@ -110,7 +110,7 @@ impl SwitchHost {
             let mut free = *header;
             free.flags = Flags::GRANTED;
             free.requester.slot = STRANGE_SLOT;
-            free.seq = Seq((fabric.now / 8) as u32);
+            free.seq = Seq(fabric.now / 8);
             self.program.handle(&free);
         }
         outputs.iter().for_each(|output| fabric.send(output, &[]));

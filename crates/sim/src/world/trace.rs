@@ -56,7 +56,7 @@ impl Trace {
             fate as u64,
             header.kind as u64 | u64::from(header.flags.0) << 8 | (header.reason as u64) << 16,
             header.tag.0 ^ u64::from(header.offset),
-            header.requester.index() as u64 | u64::from(header.seq.0) << 32,
+            header.requester.index() as u64 | header.seq.0.rotate_left(32),
             u64::from(header.copyset.0) << 8 | header.status as u64,
         ];
         about.into_iter().for_each(|word| self.mix(word));

@@ -143,7 +143,7 @@ fn ordered(frame: &[u8], nonce: u32, setup: &Setup) -> Result<Reply, String> {
         ports.insert(setup.port_of(node));
         sent.push(Sent {
             port: Port::Agent(node),
-            bytes: encode(&header, 0).into(),
+            bytes: encode(&header, 0).to_vec(),
         });
     }
     if ports.len() == sent.len() {

@@ -52,7 +52,7 @@ fn possible() -> Result<(), String> {
     Hosts::probe().map_err(|error| error.to_string())
 }
 
-fn request(kind: Kind, node: NodeId, tag: Tag, seq: u32, port: &str) -> Header {
+fn request(kind: Kind, node: NodeId, tag: Tag, seq: u64, port: &str) -> Header {
     Header {
         reply_port: port.parse().expect("a port"),
         ..Header::request(kind, EPOCH, tag, RequesterId { node, slot: 0 }, Seq(seq))
@@ -182,7 +182,7 @@ fn locks(players: &mut [Player], mode: &str) {
         sender,
         status,
         offset: 1,
-        ..request(kind, about, tag, EPOCH << 8, "0")
+        ..request(kind, about, tag, u64::from(EPOCH) << 40 | 1, "0")
     };
     players[1].send('A', &of(Kind::Place, 1, 1, GlobalStatus::Shared));
     let placed = players[1].hear('A', SOON).expect("an answer to Place");

@@ -4,9 +4,9 @@ use super::names::{self, FLAGS, kind, reason, reasons, status, statuses};
 use crate::layout::FIELDS;
 use rackmem_proto::flowcc::migration::MAX_MOVES;
 use rackmem_proto::flowcc::tables::{CHECK, Check, FORWARD};
-use rackmem_proto::switch::SWITCH;
+use rackmem_proto::switch::{SWITCH, numbers};
 use rackmem_proto::wire::{
-    Flags, HEADER_LEN, Kind, MAGIC, MAX_BODY, MAX_NODES, MAX_REQUESTERS, Seq, VERSION,
+    Flags, HEADER_LEN, Kind, MAGIC, MAX_BODY, MAX_NODES, MAX_REQUESTERS, OWN_LEN, VERSION,
 };
 use std::fmt::Write;
 
@@ -30,7 +30,7 @@ pub fn header() -> String {
 }
 
 fn limits(text: &mut String) {
-    let limits: [(&str, String); 9] = [
+    let limits: [(&str, String); 11] = [
         ("WIRE_MAGIC", format!("{MAGIC:#06x}")),
         ("WIRE_VERSION", VERSION.to_string()),
         ("WIRE_HEADER_LEN", HEADER_LEN.to_string()),
@@ -38,7 +38,9 @@ fn limits(text: &mut String) {
         ("MAX_REQUESTERS", MAX_REQUESTERS.to_string()),
         ("MAX_MOVES", MAX_MOVES.to_string()),
         ("MAX_BODY", MAX_BODY.to_string()),
-        ("SEQ_WINDOW", format!("(1u << {})", Seq::WINDOW.ilog2())),
+        ("OWN_LEN", OWN_LEN.to_string()),
+        ("FIRST_WITH_OWN", format!("{:#04x}", Kind::FIRST_WITH_OWN)),
+        ("SEQ_WINDOW", format!("(1u << {})", numbers::WINDOW.ilog2())),
         ("SENDER_SWITCH", format!("{SWITCH:#06x}")),
     ];
     for (name, value) in limits {

@@ -75,8 +75,8 @@ impl Row {
     }
 }
 
-/// The numbers below `count`, as values under masks of 16 bits.
-pub fn below(count: u16) -> Vec<(u16, u16)> {
+/// The numbers below `count`, as values under masks of 8 bits.
+pub fn below(count: u8) -> Vec<(u8, u8)> {
     let mut rows = Vec::new();
     let mut from = 0;
     while from < count {
@@ -136,7 +136,7 @@ fn service(setup: &Setup) -> Vec<Row> {
         arguments: vec![("sets_mask", u64::from(setup.lock_sets) - 1)],
     });
     let kind = |kind: Kind| Match::Ternary(kind as u64, 0xff, 8);
-    for (node, nodes) in below(setup.nodes) {
+    for (node, nodes) in below(setup.nodes as u8) {
         let mut known = |kind: Match, slots| {
             rows.extend(below(slots).into_iter().map(|(slot, mask)| Row {
                 table: "RackmemIngress.known.known_requesters",
@@ -144,20 +144,20 @@ fn service(setup: &Setup) -> Vec<Row> {
                     ("hdr.rackmem.kind", kind),
                     (
                         "hdr.rackmem.node_id",
-                        Match::Ternary(node.into(), nodes.into(), 16),
+                        Match::Ternary(node.into(), nodes.into(), 8),
                     ),
                     (
                         "hdr.rackmem.requester",
-                        Match::Ternary(slot.into(), mask.into(), 16),
+                        Match::Ternary(slot.into(), mask.into(), 8),
                     ),
                 ],
                 action: "RackmemIngress.known.known",
                 arguments: Vec::new(),
             }));
         };
-        known(Match::Ternary(0, 0, 8), setup.requesters);
-        known(kind(Kind::AddToSwitch), MAX_MOVES as u16);
-        known(kind(Kind::RemoveFromSwitch), MAX_MOVES as u16);
+        known(Match::Ternary(0, 0, 8), setup.requesters as u8);
+        known(kind(Kind::AddToSwitch), MAX_MOVES as u8);
+        known(kind(Kind::RemoveFromSwitch), MAX_MOVES as u8);
     }
     rows
 }
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn numbers_below_a_count_are_a_few_masks() {
         for count in [0, 1, 2, 3, 4, 5, 31, 32, 33, 48, 64] {
-            for number in 0..128u16 {
+            for number in 0..=u8::MAX {
                 let matches = below(count)
                     .iter()
                     .filter(|(value, mask)| number & mask == *value)
@@ -259,7 +259,7 @@ mod tests {
                 assert_eq!(matches, usize::from(number < count), "{number} of {count}");
             }
         }
-        assert_eq!(below(4), [(0, 0xfffc)]);
+        assert_eq!(below(4), [(0, 0xfc)]);
     }
 
     #[test]
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(
             rows[3].stf(),
             "add RackmemIngress.known.known_requesters 1 hdr.rackmem.kind:0b00011101 \
-             hdr.rackmem.node_id:0b00000000000000** hdr.rackmem.requester:0b0000000000****** \
+             hdr.rackmem.node_id:0b000000** hdr.rackmem.requester:0b00****** \
              RackmemIngress.known.known()"
         );
     }

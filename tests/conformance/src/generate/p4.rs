@@ -4,9 +4,9 @@ use super::names::{self, FLAGS, kind, reason, reasons, status, statuses};
 use crate::layout::FIELDS;
 use rackmem_proto::flowcc::migration::MAX_MOVES;
 use rackmem_proto::flowcc::tables::{CHECK, Check, FORWARD};
-use rackmem_proto::switch::SWITCH;
+use rackmem_proto::switch::{SWITCH, numbers};
 use rackmem_proto::wire::{
-    Flags, HEADER_LEN, Kind, MAGIC, MAX_BODY, MAX_NODES, MAX_REQUESTERS, Seq, VERSION,
+    Flags, HEADER_LEN, Kind, MAGIC, MAX_BODY, MAX_NODES, MAX_REQUESTERS, OWN_LEN, VERSION,
 };
 use std::fmt::Write;
 
@@ -19,15 +19,21 @@ const HEAD: &str = "\
 
 pub fn header() -> String {
     let mut text = String::from(HEAD);
-    let limits: [(u32, &str, String); 9] = [
+    let limits: [(u32, &str, String); 11] = [
         (16, "MAGIC", format!("{MAGIC:#06x}")),
         (8, "VERSION", VERSION.to_string()),
         (32, "HEADER_LEN", HEADER_LEN.to_string()),
-        (32, "MAX_BODY", MAX_BODY.to_string()),
-        (16, "MAX_NODES", MAX_NODES.to_string()),
-        (16, "MAX_REQUESTERS", MAX_REQUESTERS.to_string()),
-        (16, "MAX_MOVES", MAX_MOVES.to_string()),
-        (32, "SEQ_WINDOW", format!("{:#x}", Seq::WINDOW)),
+        (16, "MAX_BODY", MAX_BODY.to_string()),
+        (16, "OWN_LEN", OWN_LEN.to_string()),
+        (
+            8,
+            "FIRST_WITH_OWN",
+            format!("{:#04x}", Kind::FIRST_WITH_OWN),
+        ),
+        (8, "MAX_NODES", MAX_NODES.to_string()),
+        (8, "MAX_REQUESTERS", MAX_REQUESTERS.to_string()),
+        (8, "MAX_MOVES", MAX_MOVES.to_string()),
+        (32, "SEQ_WINDOW", format!("{:#x}", numbers::WINDOW)),
         (16, "SWITCH_SENDER", format!("{SWITCH:#06x}")),
     ];
     for (bits, name, value) in limits {
@@ -35,6 +41,11 @@ pub fn header() -> String {
     }
     text.push_str("\nheader rackmem_t {\n");
     for field in FIELDS {
+        // The program computes with halves of it, which is what its registers have room for.
+        if field.name == "seq" {
+            text.push_str("    bit<32> seq_high;\n    bit<32> seq_low;\n");
+            continue;
+        }
         let of = format!("bit<{}>", field.len * 8);
         let _ = writeln!(text, "    {of:<7} {};", field.name);
     }

@@ -64,11 +64,11 @@ impl Locks {
             self.spoil(&mut header);
         }
         if self.rng.u8(..40) == 0 {
-            let mut packet = Vec::from(encode(&header, 4));
+            let mut packet = encode(&header, 4).to_vec();
             packet.extend([0xbd; 4]);
             return packet;
         }
-        let packet = Vec::from(encode(&header, 0));
+        let packet = encode(&header, 0).to_vec();
         self.sent.push_back(packet.clone());
         if self.sent.len() > REMEMBERED {
             self.sent.pop_front();
@@ -126,7 +126,7 @@ impl Locks {
                 self.setup.epoch,
                 tag,
                 requester,
-                Seq(self.rng.u32(..)),
+                Seq(self.rng.u64(..)),
             )
         }
     }
@@ -169,7 +169,7 @@ impl Locks {
     /// A packet that has come before.
     fn late(&mut self) -> Vec<u8> {
         match self.sent.len() {
-            0 => encode(&self.place(), 0).into(),
+            0 => encode(&self.place(), 0).to_vec(),
             all => self.sent[self.rng.usize(..all)].clone(),
         }
     }

@@ -4,7 +4,8 @@ use crate::{Reply, Setup};
 use fastrand::Rng;
 use rackmem_proto::flowcc::tables;
 use rackmem_proto::wire::{
-    Copyset, Flags, GlobalStatus, Header, Kind, NodeId, RequesterId, Seq, Tag, decode, encode,
+    Copyset, Flags, GlobalStatus, HEADER_LEN, Header, Kind, NodeId, OWN_LEN, RequesterId, Seq, Tag,
+    decode, encode,
 };
 use std::collections::VecDeque;
 
@@ -46,8 +47,8 @@ impl Traffic {
     pub fn new(seed: u64, setup: Setup) -> Self {
         let mut rng = Rng::with_seed(seed);
         let nodes = setup.nodes;
-        // Some requesters are about to wrap around.
-        let seqs = std::iter::repeat_with(|| Seq(if rng.bool() { 1 } else { u32::MAX - 40 }))
+        // Some requesters are half way round what a row has room for.
+        let seqs = std::iter::repeat_with(|| Seq(if rng.bool() { 1 } else { 0x8000_0000 }))
             .take(usize::from(nodes * setup.requesters))
             .collect();
         Traffic {
@@ -142,9 +143,14 @@ impl Traffic {
         };
         let row = usize::from(node * self.setup.requesters + slot);
         let seq = self.seqs[row];
-        // Now and then a number is left out, as when the older event of a parity is not over.
-        let step = if self.rng.u8(..8) == 0 { 2 } else { 1 };
-        self.seqs[row] = Seq(seq.0.wrapping_add(step));
+        // Now and then a number is left out, as when the older event of a parity is not over, or many, as after calls that
+        // do not concern the switch: a few times of these are once round what a row has room for.
+        let step = match self.rng.u8(..) {
+            0..4 => 0x4000_0001,
+            4..32 => 2,
+            _ => 1,
+        };
+        self.seqs[row] = Seq(seq.0 + step);
         let mut header = self.header(kind, tag, requester, seq);
         if self.rng.u8(..8) == 0 {
             // Flags that mean nothing here, and travel along.
@@ -244,10 +250,10 @@ impl Traffic {
             2 => header.requester.node = self.setup.nodes + self.rng.u16(..4),
             3 => header.requester.slot = self.setup.requesters + self.rng.u16(..4),
             4 => header.flags = header.flags.and(Flags::GRANTED),
-            5 => header.seq = Seq(self.rng.u32(..)),
+            5 => header.seq = Seq(self.rng.u64(..)),
             6 => header.flags = header.flags.but(Flags::IN_SWITCH),
             7 => {
-                let mut packet = Vec::from(encode(&header, 8));
+                let mut packet = encode(&header, 8).to_vec();
                 packet.extend([0xbd; 8]);
                 return packet;
             }
@@ -293,8 +299,13 @@ impl Traffic {
             0 => packet.truncate(self.rng.usize(..packet.len())),
             1 => packet.push(0),
             2 => packet[0] ^= 1,
+            3 if packet.len() == HEADER_LEN => {
+                packet[3] = Kind::TrialAsk as u8;
+                packet[45] = self.rng.u8(..OWN_LEN as u8);
+                packet.extend(std::iter::repeat_n(7, usize::from(packet[45])));
+            }
             _ => {
-                let at = [2, 3, 9, 17, 19, 32, 33, 34, 35, 43][self.rng.usize(..10)];
+                let at = [2, 3, 9, 32, 33, 40, 41, 42, 43, 45][self.rng.usize(..10)];
                 packet[at] = 0xee;
             }
         }
@@ -303,5 +314,5 @@ impl Traffic {
 }
 
 fn bytes(header: &Header) -> Vec<u8> {
-    encode(header, 0).into()
+    encode(header, 0).to_vec()
 }

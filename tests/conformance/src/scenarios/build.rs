@@ -44,7 +44,7 @@ impl Scenario {
     /// A packet that came before what the case is about.
     pub fn first(mut self, header: Header) -> Self {
         let packets = self.prefix.get_or_insert_default();
-        packets.push(encode(&header, 0).into());
+        packets.push(encode(&header, 0).to_vec());
         self
     }
 
@@ -55,7 +55,7 @@ impl Scenario {
     }
 
     pub fn packet(self, header: Header) -> Self {
-        self.bytes(encode(&header, 0).into())
+        self.bytes(encode(&header, 0).to_vec())
     }
 
     pub fn bytes(mut self, bytes: Vec<u8>) -> Self {
@@ -130,7 +130,7 @@ pub fn any() -> Tag {
     block(1, 2, 0)
 }
 
-fn header(kind: Kind, requester: RequesterId, seq: u32, tag: Tag) -> Header {
+fn header(kind: Kind, requester: RequesterId, seq: u64, tag: Tag) -> Header {
     let epoch = Setup::default().epoch;
     Header {
         incarnation: 1,
@@ -140,14 +140,14 @@ fn header(kind: Kind, requester: RequesterId, seq: u32, tag: Tag) -> Header {
 }
 
 /// A request.
-pub fn ask(kind: Kind, requester: RequesterId, seq: u32, tag: Tag) -> Header {
+pub fn ask(kind: Kind, requester: RequesterId, seq: u64, tag: Tag) -> Header {
     header(kind, requester, seq, tag)
 }
 
 /// The end of an event of a writer, with the metadata to install.
 pub fn unlock(
     requester: RequesterId,
-    seq: u32,
+    seq: u64,
     tag: Tag,
     status: GlobalStatus,
     nodes: &[NodeId],
@@ -167,7 +167,7 @@ pub fn with(header: Header, flags: Flags) -> Header {
 }
 
 /// ADD-TO-SWITCH from the tag's home.
-pub fn add(tag: Tag, slot: u16, seq: u32, status: GlobalStatus, nodes: &[NodeId]) -> Header {
+pub fn add(tag: Tag, slot: u16, seq: u64, status: GlobalStatus, nodes: &[NodeId]) -> Header {
     Header {
         status,
         copyset: set(nodes),
@@ -177,12 +177,12 @@ pub fn add(tag: Tag, slot: u16, seq: u32, status: GlobalStatus, nodes: &[NodeId]
 }
 
 /// The first step of REMOVE-FROM-SWITCH.
-pub fn retire(tag: Tag, slot: u16, seq: u32) -> Header {
+pub fn retire(tag: Tag, slot: u16, seq: u64) -> Header {
     header(Kind::RemoveFromSwitch, who(tag.home(), slot), seq, tag)
 }
 
 /// The second step.
-pub fn free(tag: Tag, slot: u16, seq: u32) -> Header {
+pub fn free(tag: Tag, slot: u16, seq: u64) -> Header {
     with(retire(tag, slot, seq), Flags::GRANTED)
 }
 

@@ -36,6 +36,14 @@ pub fn all() -> Vec<Scenario> {
         .packet(ask(ReadMiss, me, 1, block(2, 0, 0)))
         .packet(ask(WriteMiss, me, 1, block(2, 0, 0))),
         Scenario::new(
+            "a-copy-for-a-block-that-its-provider-has-not",
+            "The first one's provider is no member of the other block: the one copy that leaves is not the provider's",
+        )
+        .owns(any(), Shared, &[2])
+        .owns(block(2, 0, 0), Shared, &[3])
+        .first(ask(ReadMiss, me, 1, any()))
+        .packet(ask(WriteMiss, me, 1, block(2, 0, 0))),
+        Scenario::new(
             "shared-by-nobody",
             "A status that needs a member, and no member: no provider, nothing leaves, the lock is held",
         )

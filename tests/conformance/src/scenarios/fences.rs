@@ -60,7 +60,7 @@ pub fn all() -> Vec<Scenario> {
             .packet(of_node)
             .packet(last),
         );
-        let mut bytes = Vec::from(encode(&header, 4));
+        let mut bytes = encode(&header, 4).to_vec();
         bytes.extend([1, 2, 3, 4]);
         scenarios.push(
             held(

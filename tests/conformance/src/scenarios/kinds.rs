@@ -30,13 +30,13 @@ fn of_kind(kind: Kind) -> Scenario {
         epoch: packet.epoch + 1,
         ..packet
     };
-    let mut bytes = Vec::from(encode(&later, 32));
+    let mut bytes = encode(&later, 32).to_vec();
     bytes.extend([0x5a; 32]);
     scenario.bytes(bytes)
 }
 
 fn request() -> Vec<u8> {
-    encode(&ask(Kind::ReadMiss, who(1, 1), 3, any()), 0).into()
+    encode(&ask(Kind::ReadMiss, who(1, 1), 3, any()), 0).to_vec()
 }
 
 /// What is wrong, and the packet.
@@ -48,13 +48,22 @@ const WRONG: &[Wrong] = &[
         p.truncate(47)
     }),
     ("short-header-16", "a third of a header", |p| p.truncate(16)),
-    ("short-body", "a body that is not there", |p| p[43] = 1),
-    ("huge-body", "a body of 4 GiB", |p| p[40..44].fill(0xff)),
+    ("short-body", "a body that is not there", |p| p[45] = 1),
+    ("huge-body", "a body of 64 KiB", |p| p[44..46].fill(0xff)),
+    (
+        "short-own",
+        "a kind with less than it has of its own",
+        |p| {
+            p[3] = Kind::TrialAsk as u8;
+            p[45] = 15;
+            p.extend([7; 15]);
+        },
+    ),
     ("long", "a byte more than it says", |p| p.push(0)),
     ("magic", "not rackmem's first two bytes", |p| p[0] = 0x72),
     ("magic-second", "not rackmem's second byte", |p| p[1] = 0),
-    ("version-0", "an older layout", |p| p[2] = 0),
-    ("version-2", "a newer layout", |p| p[2] = 2),
+    ("version-1", "an older layout", |p| p[2] = 1),
+    ("version-3", "a newer layout", |p| p[2] = 3),
     ("kind-00", "kind zero", |p| p[3] = 0),
     ("kind-17", "a kind between others that is none", |p| {
         p[3] = 0x17
@@ -66,14 +75,14 @@ const WRONG: &[Wrong] = &[
     ("tag-high", "a block of node 257", |p| {
         p[8..10].copy_from_slice(&[1, 1])
     }),
-    ("node-id", "a requester of node 32", |p| p[17] = 32),
-    ("node-id-high", "a requester of node 257", |p| p[16] = 1),
-    ("requester", "requester 64 of a node", |p| p[19] = 64),
-    ("requester-high", "requester 257 of a node", |p| p[18] = 1),
-    ("global-status", "a status that is none", |p| p[32] = 3),
-    ("flags", "a flag that is none", |p| p[33] = 0x80),
-    ("reason", "a reason that is none", |p| p[34] = 10),
-    ("reserved", "the field that is zero", |p| p[35] = 1),
+    ("node-id", "a requester of node 32", |p| p[32] = 32),
+    ("node-id-high", "a requester of node 129", |p| p[32] = 129),
+    ("requester", "requester 64 of a node", |p| p[33] = 64),
+    ("requester-high", "requester 129 of a node", |p| p[33] = 129),
+    ("global-status", "a status that is none", |p| p[40] = 3),
+    ("flags", "a flag that is none", |p| p[41] = 0x80),
+    ("reason", "a reason that is none", |p| p[42] = 10),
+    ("reserved", "the field that is zero", |p| p[43] = 1),
 ];
 
 fn malformed() -> impl Iterator<Item = Scenario> {

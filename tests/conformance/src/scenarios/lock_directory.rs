@@ -347,7 +347,7 @@ fn fences() -> Vec<Scenario> {
     for (name, header) in packets {
         let of = |epoch| Header { epoch, ..header };
         let epoch = header.epoch;
-        let mut with_body = Vec::from(encode(&header, 8));
+        let mut with_body = encode(&header, 8).to_vec();
         with_body.extend([0x5a; 8]);
         scenarios.extend([
             held(format!("{name}-of-another-epoch"), "Older, newer or none: dropped")

@@ -24,8 +24,8 @@ fn on_two_ports(nodes: u16, name: &str, about: &str) -> Scenario {
 }
 
 /// The lowest number with which this requester's event goes to this provider, if these have the block.
-fn number_for(requester: RequesterId, wanted: NodeId, members: Copyset) -> u32 {
-    let provided_by = |seq: &u32| {
+fn number_for(requester: RequesterId, wanted: NodeId, members: Copyset) -> u64 {
+    let provided_by = |seq: &u64| {
         let event = ask(ReadMiss, requester, *seq, any());
         provider(&event, members, 0) == Some(wanted)
     };

@@ -146,32 +146,41 @@ pub fn all() -> Vec<Scenario> {
         .packet(ask(LockRead, me, 2, any())),
         Scenario::new(
             "after-the-wrap",
-            "Numbers go on after 2^32: zero is newer than the last ones, and those are stale then",
+            "The half of a number that a row has room for wraps around: 2^32 is newer than the last ones before, and those are stale then",
         )
         .owns(any(), Shared, &[2])
         .first(ask(LockRead, me, 0xffff_fffe, any()))
-        .packet(ask(LockRead, me, 0, any()))
+        .packet(ask(LockRead, me, 1 << 32, any()))
         .packet(ask(LockRead, me, 0xffff_fffe, any()))
-        .packet(ask(WriteShared, me, 2, any())),
+        .packet(ask(WriteShared, me, 1 << 32 | 2, any())),
     ];
-    // The window behind a score: a number that is less than 2^24 behind is late, one further behind has wrapped.
+    // The window behind a score: a number that is less than 2^31 behind is late; requesters show none that is further ahead.
     for (name, seq, what) in [
         (
             "far-in-the-window",
-            0x0100_0002,
-            "2^24 - 2 behind, of the same parity, is late",
+            2,
+            "2^31 - 2 behind, of the same parity, is late",
         ),
         (
             "out-of-the-window",
-            0x0100_0000,
-            "2^24 behind is not: the requester comes back after long",
+            1 << 32,
+            "2^31 ahead is not: the requester comes back after long",
         ),
-        ("half-way-round", 0x7fff_fffe, "and half way round is not"),
+        (
+            "half-way-round",
+            0xc000_0000,
+            "and half way to there is not",
+        ),
+        (
+            "once-round",
+            1 << 32 | 0x8000_0000,
+            "2^32 ahead looks like a copy, which is why a requester leaves that number out",
+        ),
     ] {
         scenarios.push(
             Scenario::new(name, format!("How late a copy can be: {what}"))
                 .owns(any(), Shared, &[2])
-                .first(ask(LockRead, me, 0x0200_0000, any()))
+                .first(ask(LockRead, me, 0x8000_0000, any()))
                 .packet(ask(LockRead, me, seq, any())),
         );
     }

@@ -9,9 +9,9 @@ use rackmem_proto::flowcc::lock::{self, held_alone};
 use rackmem_proto::flowcc::migration::MAX_MOVES;
 use rackmem_proto::flowcc::score::{self, Verdict};
 use rackmem_proto::flowcc::tables::{self, CHECK, Check, Forward};
-use rackmem_proto::switch::{Field, SwitchProgram, provider, set_of};
+use rackmem_proto::switch::{Field, SwitchProgram, numbers, provider, set_of};
 use rackmem_proto::wire::{
-    Copyset, Flags, GlobalStatus, Header, Kind, Reason, Seq, Tag, WireError, decode,
+    Copyset, Flags, GlobalStatus, Header, Kind, Reason, Tag, WireError, decode,
 };
 use std::cmp::Ordering;
 
@@ -125,7 +125,7 @@ impl Observed<'_> {
         let shared = header.kind.locks_shared();
         let mut taken = Vec::new();
         let mut score = self.score();
-        let order = header.seq.compare(Seq((score >> 32) as u32));
+        let order = numbers::order(header.seq, (score >> 32) as u32);
         let Some((lock, status, copyset)) = self.before.inspect(header.tag) else {
             let verdict = score::pass_on(&mut score, header.seq);
             taken.push(format!("not here, {}", not_here(order, verdict)));
@@ -218,7 +218,7 @@ impl Observed<'_> {
             return vec!["unlock: for another owner".into()];
         }
         let mut score = self.score();
-        let same = (score >> 32) as u32 == header.seq.0;
+        let same = (score >> 32) as u32 == header.seq.low();
         if !score::leave(&mut score, header.seq) {
             let why = if same {
                 "unlock: not granted, or over"
@@ -257,7 +257,7 @@ impl Observed<'_> {
         let id = self.header.requester;
         let at = usize::from(id.node) * MAX_MOVES + usize::from(id.slot);
         let slot = self.register(Field::Move, 0, at);
-        match self.header.seq.compare(Seq((slot >> 32) as u32)) {
+        match numbers::order(self.header.seq, (slot >> 32) as u32) {
             Ordering::Greater => "first",
             Ordering::Less => "older",
             Ordering::Equal => match slot & 0xffff_ffff {

@@ -109,7 +109,7 @@ impl Implementation for Planted {
         if !goes_on {
             return Ok(Reply::Sent(Vec::new()));
         }
-        bytes = encode(&header, 0).into();
+        bytes = encode(&header, 0).to_vec();
         let before = self.rust.clone();
         let reply = self.rust.take(&bytes);
         let Reply::Sent(sent) = &reply else {
@@ -134,7 +134,7 @@ impl Implementation for Planted {
         }
         let packet = |(port, header): (Port, Header)| Sent {
             port,
-            bytes: encode(&header, 0).into(),
+            bytes: encode(&header, 0).to_vec(),
         };
         Ok(Reply::Sent(sent.into_iter().map(packet).collect()))
     }

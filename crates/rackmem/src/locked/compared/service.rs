@@ -62,8 +62,8 @@ impl Post {
     }
 
     /// Whether this turn has been let in.
-    pub fn inside(&self, turn: u32) -> bool {
-        self.inside.load(Acquire) == 1 << 32 | u64::from(turn)
+    pub fn inside(&self, turn: u64) -> bool {
+        self.inside.load(Acquire) == turn
     }
 
     /// The end of a turn, which is told again until it is acknowledged.
@@ -82,10 +82,8 @@ impl Post {
             return;
         }
         // A late answer to an earlier turn is no turn that is waited for, and must not hide one that is.
-        let newest = self.inside.load(Acquire) as u32;
-        if reply.turn.wrapping_sub(newest) as i32 > 0 || reply.turn == newest {
-            let turn = 1 << 32 | u64::from(reply.turn);
-            self.inside.store(turn, Release);
+        if reply.turn > self.inside.load(Acquire) {
+            self.inside.store(reply.turn, Release);
         }
         if let Some(thread) = state.thread.take() {
             thread.unpark();
@@ -250,7 +248,7 @@ impl Compared {
     }
 }
 
-fn header(kind: Kind, tag: Tag, epoch: u32, seat: Seat, turn: u32, sender: NodeId) -> Header {
+fn header(kind: Kind, tag: Tag, epoch: u32, seat: Seat, turn: u64, sender: NodeId) -> Header {
     let requester = RequesterId {
         node: seat.node,
         slot: seat.place,

@@ -219,7 +219,7 @@ impl Host for Here<'_> {
             header.kind = Kind::RemoveFromSwitch;
             header.flags = Flags::GRANTED;
             header.requester.slot = STRANGE_SLOT;
-            header.seq = Seq((self.fabric.now / 8) as u32);
+            header.seq = Seq(self.fabric.now / 8);
             return self.fabric.send(&Output::new(Dest::Switch, header), &[]);
         }
         match payload {

@@ -92,11 +92,20 @@ pub fn scores() -> Vec<Plant> {
         }),
         before("numbers do not wrap", |program, header| {
             let last = (score(program, header).value >> 32) as u32;
-            !header.kind.is_request() || header.seq.0 >= last
+            !header.kind.is_request() || header.seq.low() >= last
         }),
-        before("the window is half of all numbers", |program, header| {
+        before("the window is smaller", |program, header| {
+            let found = score(program, header);
+            let behind = ((found.value >> 32) as u32).wrapping_sub(header.seq.low());
+            if header.kind.is_request() && (1 << 24..1 << 31).contains(&behind) {
+                program.set_register(Register { value: 0, ..found });
+            }
+            true
+        }),
+        before("whole numbers are compared", |program, header| {
             let last = (score(program, header).value >> 32) as u32;
-            !header.kind.is_request() || last.wrapping_sub(header.seq.0) as i32 <= 0
+            let copy = header.kind.is_request() && header.seq.low() == last;
+            !copy || header.seq.0 >> 32 == 0
         }),
         before("a late copy begins anew", |program, header| {
             let found = score(program, header);

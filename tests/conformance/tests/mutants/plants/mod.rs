@@ -10,8 +10,8 @@ mod unlocks;
 use crate::planted::{Hook, Plant, register};
 use rackmem_conformance::Port;
 use rackmem_proto::flowcc::migration::MAX_MOVES;
-use rackmem_proto::switch::{Field, Register, SwitchProgram, set_of};
-use rackmem_proto::wire::{Flags, Header, Kind, Seq};
+use rackmem_proto::switch::{Field, Register, SwitchProgram, numbers, set_of};
+use rackmem_proto::wire::{Flags, Header, Kind};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -102,7 +102,7 @@ pub fn move_of(program: &SwitchProgram, header: &Header) -> Register {
 /// How a request's number stands to its score.
 pub fn order(program: &SwitchProgram, header: &Header) -> Ordering {
     let score = score(program, header).value;
-    header.seq.compare(Seq((score >> 32) as u32))
+    numbers::order(header.seq, (score >> 32) as u32)
 }
 
 /// Whether an event ended between the two.

@@ -20,26 +20,39 @@ pub fn parser() -> Vec<Plant> {
     };
     vec![
         fixed("magic is not looked at", 0, 0x52),
-        fixed("version is not looked at", 2, 1),
-        fixed("the reserved field is not looked at", 35, 0),
+        fixed("version is not looked at", 2, 2),
+        fixed("the reserved field is not looked at", 43, 0),
         masked("a home of 32 is one of 0", 9, 31),
-        masked("a node of 32 is one of 0", 17, 31),
-        masked("a requester of 64 is one of 0", 19, 63),
-        masked("unknown flags are masked", 33, 0x7f),
+        masked("a node of 32 is one of 0", 32, 31),
+        masked("a requester of 64 is one of 0", 33, 63),
+        masked("unknown flags are masked", 41, 0x7f),
         bytes("a status that is none is Modified", |packet| {
-            if let Some(byte) = packet.get_mut(32) {
+            if let Some(byte) = packet.get_mut(40) {
                 *byte = (*byte).min(2);
             }
         }),
         bytes("a reason that is none is none", |packet| {
-            if let Some(byte) = packet.get_mut(34).filter(|byte| **byte > 9) {
+            if let Some(byte) = packet.get_mut(42).filter(|byte| **byte > 9) {
                 *byte = 0;
             }
         }),
-        bytes("more bytes than it says", |packet| packet.truncate(48)),
+        bytes("more bytes than it says", |packet| {
+            if packet
+                .get(3)
+                .is_some_and(|&kind| kind < Kind::FIRST_WITH_OWN)
+            {
+                packet.truncate(48);
+            }
+        }),
+        bytes("what a kind has of its own may be cut", |packet| {
+            if (48..64).contains(&packet.len()) && packet[3] >= Kind::FIRST_WITH_OWN {
+                packet.resize(64, 0);
+                packet[45] = 16;
+            }
+        }),
         bytes("fewer bytes than it says", |packet| {
             if packet.len() == 48 {
-                packet[40..44].fill(0);
+                packet[44..46].fill(0);
             }
         }),
         bytes("a short header is filled up", |packet| {
@@ -50,11 +63,11 @@ pub fn parser() -> Vec<Plant> {
         bytes("the body of a data-plane packet is cut off", |packet| {
             if packet.len() == 52 {
                 packet.truncate(48);
-                packet[40..44].fill(0);
+                packet[44..46].fill(0);
             }
             if packet.len() == 56 {
                 packet.truncate(48);
-                packet[40..44].fill(0);
+                packet[44..46].fill(0);
             }
         }),
     ]

@@ -32,7 +32,7 @@ pub fn unlocks() -> Vec<Plant> {
         before("any number unlocks", |program, header| {
             let found = score(program, header);
             if header.kind == Kind::Unlock && found.value & 1 != 0 {
-                let value = u64::from(header.seq.0) << 32 | found.value & 0xffff_ffff;
+                let value = u64::from(header.seq.low()) << 32 | found.value & 0xffff_ffff;
                 program.set_register(Register { value, ..found });
             }
             true
