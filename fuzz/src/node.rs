@@ -2,7 +2,7 @@
 
 use rackmem_proto::Output;
 use rackmem_proto::engine::{self, Copies, Home, Host, Memory, Migrating, Part, Payload, Recovery};
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig, LocalStatus, ShadowConfig};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, LocalStatus, Migration, ShadowConfig};
 use rackmem_wire::{Header, NodeId, Record, Tag};
 use std::collections::BTreeMap;
 
@@ -155,6 +155,10 @@ impl Host for Here<'_> {
 
     fn migrating<R>(&mut self, section: impl FnOnce(&mut Migrating) -> R) -> Option<R> {
         self.node.migrating.as_mut().map(section)
+    }
+
+    fn policy(&self) -> Option<Migration> {
+        self.node.migrating.as_ref().map(|_| Migration::default())
     }
 
     fn recovery(&mut self, section: impl FnOnce(&mut Recovery<()>, &mut Self)) {

@@ -169,12 +169,17 @@ impl Agents {
         self.locks.enter(view);
     }
 
+    /// Which entries go to a switch, where there is one.
+    pub fn policy(&self) -> Option<rackmem_proto::flowcc::Migration> {
+        self.migrating.as_ref().map(|_| self.policy.policy())
+    }
+
     /// Lives by what a view says of the switch and its shadow.
     pub fn follow(&self, view: &View) {
         let Some(migrating) = &self.migrating else {
             return;
         };
-        let policy = view.switch.map(|_| self.policy.policy());
+        let policy = view.switch.and(self.policy());
         self.with_home(|home| home.set_migration(policy));
         locked(migrating).set_shadow(view.shadow, view.epoch);
     }

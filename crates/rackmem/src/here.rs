@@ -11,7 +11,7 @@ use rackmem_proto::Output;
 use rackmem_proto::engine::{
     self, Change, Copies, Home, Host, Migrating, Note, Part, Payload, Recovery,
 };
-use rackmem_proto::flowcc::{LocalStatus, Settled, Stream};
+use rackmem_proto::flowcc::{LocalStatus, Migration, Settled, Stream};
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::{Flags, Header, Kind, NodeId, Record, Tag};
 use std::sync::Arc;
@@ -188,6 +188,10 @@ impl Host for Here<'_> {
     fn migrating<R>(&mut self, section: impl FnOnce(&mut Migrating) -> R) -> Option<R> {
         let migrating = self.agents.migrating.as_ref()?;
         Some(section(&mut locked(migrating)))
+    }
+
+    fn policy(&self) -> Option<Migration> {
+        self.agents.policy()
     }
 
     fn recovery(&mut self, section: impl FnOnce(&mut Recovery<Block>, &mut Self)) {

@@ -263,6 +263,13 @@ const CAUGHT: [Case; Mutation::ALL.len()] = [
         Failures::NODE,
         "no dirty data is lost in silence",
     ),
+    Case(
+        Mutation::MoveOn,
+        Rack::LARGE_SWITCH,
+        Faults::ALL,
+        Failures::SWITCH,
+        "no entry moves where there is no switch",
+    ),
 ];
 
 impl Case {

@@ -2,7 +2,7 @@
 
 use super::{Change, Copies, Home, Memory, Migrating, Part, Recovery};
 use crate::Output;
-use crate::flowcc::{LocalStatus, Settled, Stream};
+use crate::flowcc::{LocalStatus, Migration, Settled, Stream};
 use crate::wire::{Header, NodeId, Record, Tag};
 use alloc::vec::Vec;
 
@@ -117,6 +117,8 @@ pub enum Defect {
     GoOnAlone,
     /// A home makes its entries as if nobody had died.
     ForgetGone,
+    /// A home goes on moving entries to the switch of the last epoch.
+    MoveOn,
 }
 
 /// What runs a node: its sections, its bytes, its ports.
@@ -144,6 +146,8 @@ pub trait Host: Sized {
     fn copies<R>(&mut self, section: impl FnOnce(&mut Copies<Self::Bytes>) -> R) -> R;
     /// What this node does about the switch, where there can be one.
     fn migrating<R>(&mut self, section: impl FnOnce(&mut Migrating) -> R) -> Option<R>;
+    /// Which entries go to a switch, where there is one.
+    fn policy(&self) -> Option<Migration>;
     /// This node's part in a new epoch. It outlasts other sections, which are entered while it is held.
     fn recovery(&mut self, section: impl FnOnce(&mut Recovery<Self::Bytes>, &mut Self));
 

@@ -86,7 +86,13 @@ pub fn tick<H: Host>(host: &mut H, period_ended: bool) {
 /// [`Recovery`] is done.
 pub fn stop<H: Host>(host: &mut H, epoch: u32) {
     let forgets = host.defect() == Some(Defect::ForgetRescued);
+    let moves_on = host.defect() == Some(Defect::MoveOn);
     host.home(|home, _| {
+        // An entry that begins to move is locked until the switch answers. There may be none, and until all members go on
+        // nobody can say that there is.
+        if !moves_on {
+            home.agent.set_migration(None);
+        }
         if forgets {
             home.agent.forget_rescued();
         }

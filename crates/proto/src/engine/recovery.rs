@@ -227,6 +227,7 @@ impl<B: Clone> Recovery<B> {
                 Next::Settle => self.settle(host),
                 next if !self.done && self.goes_on(next, host) => {
                     self.done = true;
+                    self.let_entries_move(host);
                     self.mine.clear();
                     self.read.clear();
                     self.open.clear();
@@ -236,6 +237,14 @@ impl<B: Clone> Recovery<B> {
                 Next::Wait | Next::Done => return false,
             }
         }
+    }
+
+    /// Entries may move to the switch of this epoch, if there is one.
+    fn let_entries_move<H: Host<Bytes = B>>(&self, host: &mut H) {
+        let change = self.attempt.as_ref().map(|(_, change)| change);
+        let there = change.is_some_and(|change| change.members.switch);
+        let policy = host.policy().filter(|_| there);
+        host.home(|home, _| home.agent.set_migration(policy));
     }
 
     fn goes_on<H: Host<Bytes = B>>(&self, next: Next, host: &mut H) -> bool {

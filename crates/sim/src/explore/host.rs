@@ -9,7 +9,7 @@ use rackmem_proto::Output;
 use rackmem_proto::engine::{
     self, Change, Copies, Defect, Migrating, Note, Part, Payload, Recovery,
 };
-use rackmem_proto::flowcc::{LocalStatus, Settled};
+use rackmem_proto::flowcc::{LocalStatus, Migration, Settled};
 use rackmem_proto::wire::{Copyset, GlobalStatus, Header, Kind, NodeId, Record, Tag};
 
 /// Blocks that have come home while epochs begin, for a promise: those since this home has made its entries last, and those of
@@ -176,6 +176,10 @@ impl engine::Host for Here<'_> {
 
     fn migrating<R>(&mut self, _: impl FnOnce(&mut Migrating) -> R) -> Option<R> {
         None
+    }
+
+    fn policy(&self) -> Option<Migration> {
+        self.layout.migration()
     }
 
     fn recovery(&mut self, section: impl FnOnce(&mut Recovery<Value>, &mut Self)) {

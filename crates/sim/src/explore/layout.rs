@@ -124,6 +124,11 @@ impl Layout {
         matches!(self.scenario.rack, Rack::Switch { .. })
     }
 
+    /// Which entries go to the switch, if there is one.
+    pub fn migration(&self) -> Option<Migration> {
+        self.has_switch().then_some(ON_DEMAND)
+    }
+
     /// How many parts a rack has: its nodes, and its switch behind them.
     pub fn parts(&self) -> usize {
         usize::from(self.scenario.nodes) + usize::from(self.has_switch())
@@ -163,7 +168,7 @@ impl Layout {
             block: BLOCK_BYTES,
             chunks: CHUNKS,
             incarnation: standing.incarnation,
-            migration: self.has_switch().then_some(ON_DEMAND),
+            migration: self.migration(),
             style,
             seed: SEED,
         });

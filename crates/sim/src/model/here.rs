@@ -6,7 +6,7 @@ use super::fabric::Packet;
 use super::workload::Workload;
 use rackmem_proto::Output;
 use rackmem_proto::engine::{self, Copies, Home, Host, Migrating, Note, Part, Payload, Recovery};
-use rackmem_proto::flowcc::LocalStatus;
+use rackmem_proto::flowcc::{LocalStatus, Migration};
 use rackmem_proto::wire::{Header, NodeId, Record, Tag};
 
 /// A node's agents, while they serve one packet.
@@ -127,6 +127,10 @@ impl Host for Here<'_> {
 
     fn migrating<R>(&mut self, section: impl FnOnce(&mut Migrating) -> R) -> Option<R> {
         self.migrating.as_deref_mut().map(section)
+    }
+
+    fn policy(&self) -> Option<Migration> {
+        None
     }
 
     fn recovery(&mut self, _: impl FnOnce(&mut Recovery<()>, &mut Self)) {}

@@ -15,6 +15,9 @@ use rackmem_proto::wire::{Copyset, GlobalStatus, Kind, NodeId, Tag};
 /// What calls for memory are held to.
 pub(super) const GIVEN_ONCE: (&str, &str) = ("memory is given out once", "§6");
 
+/// What entries that move are held to: one that has begun to move is locked until the switch answers.
+const NO_SWITCH: (&str, &str) = ("no entry moves where there is no switch", "§5.2.1");
+
 /// The lock word of an entry that the switch serves no more.
 const RETIRED: u16 = 1 << 15;
 
@@ -39,6 +42,9 @@ impl World {
         if stable && !self.was_stable {
             self.check_ghosts()?;
         }
+        if stable {
+            self.check_moves()?;
+        }
         self.was_stable = stable;
         let mut touched = std::mem::take(&mut self.fabric.touched);
         touched.sort_unstable();
@@ -49,6 +55,21 @@ impl World {
         touched.clear();
         self.fabric.touched = touched;
         Ok(())
+    }
+
+    fn check_moves(&mut self) -> Result<(), Box<Violation>> {
+        let without = self.nodes.iter().filter(|node| {
+            node.standing == Standing::Up && node.view.switch.is_none() && node.in_service()
+        });
+        let moves = without.filter_map(|node| node.home.agent.resend().next());
+        let tags: Vec<Tag> = moves.map(|output| output.header.tag).collect();
+        match tags.first() {
+            Some(&tag) => {
+                let detail = "its home waits for the answer of a switch that is dead".into();
+                Err(self.violation(NO_SWITCH, detail, Subject::Block(tag)))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Whoever serves has let go of memory whose home is gone.

@@ -86,6 +86,8 @@ pub enum Mutation {
     RenumberCalls,
     /// Who accepts the loss of a block frees the lock that another program holds on it (§6).
     FreeLockOnAccept,
+    /// A home goes on moving entries to the switch of the last epoch, which may be dead.
+    MoveOn,
     /// A node whose rebuild is cut off does not tell the next one of the events that it had told before.
     ForgetTold,
     /// A node tells nobody of the copies that it may write.
@@ -135,6 +137,7 @@ impl Mutation {
             Mutation::ForgetRescued => Defect::ForgetRescued,
             Mutation::SettleEarly => Defect::SettleEarly,
             Mutation::KeepDeadCopies => Defect::KeepDeadCopies,
+            Mutation::MoveOn => Defect::MoveOn,
             Mutation::ForgetTold => Defect::ForgetTold,
             Mutation::HideModified => Defect::HideModified,
             Mutation::HideClean => Defect::HideClean,
@@ -206,7 +209,7 @@ impl Mutation {
     ];
 
     /// All that worlds play.
-    pub const ALL: [Mutation; 36] = [
+    pub const ALL: [Mutation; 37] = [
         Mutation::AcceptStaleData,
         Mutation::ForgetReader,
         Mutation::SkipWriteBack,
@@ -243,5 +246,6 @@ impl Mutation {
         Mutation::ForgetCalls,
         Mutation::RenumberCalls,
         Mutation::ForgetTold,
+        Mutation::MoveOn,
     ];
 }

@@ -80,9 +80,6 @@ impl Node {
         engine::stop(&mut Here::new(self, fabric, None), epoch);
         let threads = threads.iter_mut();
         let cut: Vec<_> = threads.map(|t| t.enter(self, fabric, oracle)).collect();
-        self.home
-            .agent
-            .set_migration(view.switch.and(self.migration));
         if let Some(migrating) = &mut self.migrating {
             migrating.set_shadow(None, epoch);
         }

@@ -9,7 +9,7 @@ use crate::world::mutation::Mutation;
 use rackmem_proto::engine::{
     self, Change, Copies, Defect, Home, Host, Migrating, Note, Part, Payload, Recovery,
 };
-use rackmem_proto::flowcc::{LocalStatus, Settled};
+use rackmem_proto::flowcc::{LocalStatus, Migration, Settled};
 use rackmem_proto::wire::{Flags, Header, Kind, NodeId, Record, RequesterId, Seq, Tag};
 use rackmem_proto::{Dest, Output};
 use std::collections::BTreeMap;
@@ -161,6 +161,10 @@ impl Host for Here<'_> {
 
     fn migrating<R>(&mut self, section: impl FnOnce(&mut Migrating) -> R) -> Option<R> {
         self.node.migrating.as_mut().map(section)
+    }
+
+    fn policy(&self) -> Option<Migration> {
+        self.node.migration
     }
 
     fn recovery(&mut self, section: impl FnOnce(&mut Recovery<Block>, &mut Self)) {
