@@ -253,6 +253,9 @@ fn rebuild(
             if let Some(switch) = switch {
                 switch.reset(change.epoch.members.epoch, None);
             }
+            for member in &mut members {
+                member.go_on(layout, &mut inside);
+            }
             fx.seen.add(inside.seen);
             return Ok(members.into_iter().map(|member| member.node).collect());
         }
