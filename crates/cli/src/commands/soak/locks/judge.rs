@@ -1,7 +1,7 @@
 //! Whether what threads told of a lock can be: nobody inside beside a writer, tokens that rise, and values that are the last
 //! writer's, or, after a death that is told, one that it may have been before.
 
-use super::line::{Line, What};
+use super::line::{Fate, Line, What};
 use rackmem::locked::Content;
 use std::collections::HashMap;
 
@@ -16,6 +16,10 @@ pub struct Verdict {
     pub told: u64,
     /// Times that the lock went from one node to another.
     pub hand_overs: u64,
+    /// Locks that were made and freed meanwhile, and times that a handle on a freed one was used.
+    pub made: u64,
+    pub freed: u64,
+    pub refused: u64,
     pub violations: Vec<String>,
 }
 
@@ -47,9 +51,14 @@ pub fn judge(mut lines: Vec<(Process, Line)>) -> Verdict {
     let mut verdict = Verdict::default();
     let mut locks = HashMap::<usize, Lock>::new();
     for ((process, line), next) in lines.into_iter().zip(nexts) {
+        if let What::Fate(fate) = line.what {
+            verdict.fate(process, &line, fate);
+            continue;
+        }
         let lock = locks.entry(line.lock).or_default();
         let who = (process, line.thread);
         match line.what {
+            What::Fate(_) => {}
             What::Leaves => lock.leaves(who, &line),
             What::Enters { token, content } => {
                 verdict.entries += 1;
@@ -74,6 +83,25 @@ pub fn judge(mut lines: Vec<(Process, Line)>) -> Verdict {
         }
     }
     verdict
+}
+
+impl Verdict {
+    fn fate(&mut self, process: Process, line: &Line, fate: Fate) {
+        match fate {
+            Fate::Made => self.made += 1,
+            Fate::Freed => self.freed += 1,
+            Fate::Refused => self.refused += 1,
+            Fate::Mistaken if self.violations.len() < KEPT => {
+                let (at, number) = (line.at, line.value);
+                let text = format!(
+                    "{at} ns, node {} ({}): a handle on freed lock {number:#x} was let in, or one found another lock",
+                    process.0, process.1
+                );
+                self.violations.push(text);
+            }
+            Fate::Mistaken => {}
+        }
+    }
 }
 
 /// What the same thread tells next, for each line.
@@ -210,9 +238,27 @@ mod tests {
             entries: 5,
             told: 1,
             hand_overs: 2,
-            violations: vec![],
+            ..Verdict::default()
         };
         assert_eq!(verdict, counted);
+    }
+
+    #[test]
+    fn a_handle_that_finds_another_lock_is_noticed() {
+        let fate = |fate| {
+            let mut line = leaves(A, 1, 7);
+            line.1.what = What::Fate(fate);
+            line
+        };
+        let fates = [Fate::Made, Fate::Freed, Fate::Refused].map(fate);
+        let counted = Verdict {
+            made: 1,
+            freed: 1,
+            refused: 1,
+            ..Verdict::default()
+        };
+        assert_eq!(judge(fates.to_vec()), counted);
+        assert!(why(&[fate(Fate::Mistaken)]).contains("another lock"));
     }
 
     #[test]

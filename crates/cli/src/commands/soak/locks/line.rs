@@ -23,9 +23,32 @@ pub struct Line {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
-    Enters { token: u64, content: Content },
+    Enters {
+        token: u64,
+        content: Content,
+    },
     Leaves,
+    /// Of a lock that comes and goes.
+    Fate(Fate),
 }
+
+/// What has become of a lock that comes and goes, as a thread finds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    Made,
+    Freed,
+    /// A handle on it is told that it has been freed.
+    Refused,
+    /// A handle on it was let in to something else, or it is there again.
+    Mistaken,
+}
+
+const FATES: [(Fate, &str); 4] = [
+    (Fate::Made, "made"),
+    (Fate::Freed, "freed"),
+    (Fate::Refused, "refused"),
+    (Fate::Mistaken, "mistaken"),
+];
 
 const CONTENTS: [(Content, &str); 3] = [
     (Content::Current, "current"),
@@ -40,6 +63,10 @@ impl fmt::Display for Line {
         write!(f, "{MARK} {at} {lock} {thread} {access} {value}")?;
         match self.what {
             What::Leaves => Ok(()),
+            What::Fate(fate) => {
+                let name = FATES.iter().find(|(known, _)| *known == fate);
+                write!(f, " {}", name.map_or("?", |(_, name)| name))
+            }
             What::Enters { token, content } => {
                 let name = CONTENTS.iter().find(|(known, _)| *known == content);
                 write!(f, " {token} {}", name.map_or("?", |(_, name)| name))
@@ -73,6 +100,10 @@ impl FromStr for Line {
             what: What::Leaves,
         };
         if let Some(token) = words.next() {
+            if let Some((fate, _)) = FATES.iter().find(|(_, name)| *name == token) {
+                line.what = What::Fate(*fate);
+                return Ok(line);
+            }
             let token = token.parse().map_err(|_| NoLine)?;
             let name = words.next().ok_or(NoLine)?;
             let content = CONTENTS.iter().find(|(_, known)| *known == name);
@@ -97,12 +128,14 @@ mod tests {
     #[test]
     fn what_is_told_is_understood() {
         let enters = |(content, _)| What::Enters { token: 7, content };
-        for what in CONTENTS.map(enters).into_iter().chain([What::Leaves]) {
+        let fates = FATES.map(|(fate, _)| What::Fate(fate));
+        let leaves = [What::Leaves].into_iter().chain(fates);
+        for what in CONTENTS.map(enters).into_iter().chain(leaves) {
             let line = Line {
                 at: 12,
                 lock: 3,
                 thread: 1,
-                writes: what == What::Leaves,
+                writes: !matches!(what, What::Enters { .. }),
                 value: 99,
                 what,
             };

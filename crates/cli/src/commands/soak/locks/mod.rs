@@ -1,5 +1,6 @@
 //! `rackmem soak --locks`: the processes of the rack hold locks and tell of it; some are killed; what they told is judged.
 
+mod churn;
 mod judge;
 mod line;
 mod worker;
@@ -49,7 +50,7 @@ impl Soak {
     /// Reads what has been told.
     fn hear(&mut self) {
         for (process, line) in self.told.try_iter() {
-            if line.what != line::What::Leaves {
+            if matches!(line.what, line::What::Enters { .. }) {
                 *self.entries.entry((process.0, line.lock)).or_default() += 1;
             }
             self.lines.push((process, line));
@@ -206,18 +207,21 @@ fn tell(verdict: &Verdict, kills: u64, cut_short: bool, run: (Duration, u64), js
         entries,
         told,
         hand_overs,
+        made,
+        freed,
+        refused,
         violations,
     } = verdict;
     let seconds = time.as_secs_f64();
     if json {
         return out::line(json!({
             "seed": seed, "seconds": seconds, "kills": kills, "entries": entries, "told_of_deaths": told,
-            "hand_overs": hand_overs, "cut_short": cut_short, "violations": violations,
+            "hand_overs": hand_overs, "made": made, "freed": freed, "refused": refused, "cut_short": cut_short, "violations": violations,
         }));
     }
     out::line(format!(
         "soak of locks: {seconds:.0} s, {kills} kills, {entries} entries, {hand_overs} from one node to another, {told} told of a \
-         death, {} violations{}",
+         death; {made} locks made meanwhile, {freed} freed, {refused} uses of freed ones refused; {} violations{}",
         violations.len(),
         match cut_short {
             true => "; cut short, for node 0 was declared dead: a longer --lease-ms helps",

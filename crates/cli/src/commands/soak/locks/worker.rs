@@ -1,7 +1,7 @@
 //! A member whose threads take locks all the time and tell of it, until it is killed.
 
 use super::line::{Line, What};
-use super::{LOCKS, THREADS};
+use super::{LOCKS, THREADS, churn};
 use crate::out;
 use crate::stop::Stop;
 use rackmem::locked::{Content, RwLock};
@@ -15,9 +15,9 @@ type Value = [u64; 2];
 const INSIDE: u64 = 300;
 const BETWEEN: u64 = 6000;
 /// Before another try, when the lease has run out.
-const AGAIN: Duration = Duration::from_millis(5);
+pub(super) const AGAIN: Duration = Duration::from_millis(5);
 
-fn now() -> u64 {
+pub(super) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |time| time.as_nanos() as u64)
 }
@@ -34,7 +34,8 @@ pub fn work(node: &Node, stop: &Stop) -> Result<()> {
             let locks = &locks;
             move || take_turns(node, locks, thread, stop)
         };
-        let threads: Vec<_> = (0..THREADS).map(|n| scope.spawn(turn(n))).collect();
+        let mut threads: Vec<_> = (0..THREADS).map(|n| scope.spawn(turn(n))).collect();
+        threads.push(scope.spawn(|| churn::churn(node, stop)));
         let ended = threads.into_iter().map(|thread| match thread.join() {
             Ok(ended) => ended,
             Err(panic) => std::panic::resume_unwind(panic),
