@@ -38,6 +38,9 @@ pub struct Cli {
     /// Write data as JSON, one object a line, and nothing else
     #[arg(long, global = true)]
     pub json: bool,
+    /// End when standard input does, which is when the process that has started this one ends.
+    #[arg(long, global = true, hide = true)]
+    pub end_with_stdin: bool,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,

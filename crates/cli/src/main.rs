@@ -6,6 +6,7 @@ mod ended;
 mod failure;
 mod fence;
 mod figures;
+mod orphan;
 mod out;
 mod programs;
 mod rack_args;

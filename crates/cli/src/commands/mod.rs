@@ -23,6 +23,9 @@ use std::path::Path;
 
 /// Runs the command that was asked for.
 pub fn run(cli: &Cli) -> Result<Ended> {
+    if cli.end_with_stdin {
+        crate::orphan::end_with_stdin()?;
+    }
     match &cli.command {
         Command::Demo(args) => demo::run(args, cli.json),
         Command::Kv(args) => kv::run(args, cli.json),

@@ -2,6 +2,7 @@
 
 use crate::process::{Running, has, run, stderr, stdout};
 use serde_json::Value;
+use std::time::{Duration, Instant};
 
 /// Runs it and demands that nobody was told anything wrong; the last line.
 fn soak(options: &[&str]) -> Value {
@@ -74,4 +75,25 @@ fn nothing_is_left_running_after_an_interrupt() {
     assert_eq!(soak.interrupt(), Some(130));
     let left = |number: &u32| std::path::Path::new(&format!("/proc/{number}")).exists();
     assert!(!children.iter().any(left), "{children:?}");
+}
+
+/// Whether a process is there, and not only as an exit status that nobody has asked for.
+fn lives(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    !stat.is_empty() && !stat.contains(") Z ")
+}
+
+#[test]
+fn a_soak_that_is_killed_leaves_no_process_behind() {
+    let mut soak = Running::start(&["soak", "--starve", "--seconds", "600", "--clients", "1"]);
+    // Two nodes of three, the switch and busy processes at least are there when the first kill is told.
+    soak.line();
+    let family = soak.children();
+    assert!(family.len() > 3, "{family:?}");
+    soak.send("KILL");
+    let end = Instant::now() + Duration::from_secs(60);
+    while family.iter().any(|process| lives(*process)) {
+        assert!(Instant::now() < end, "of {family:?} some live on");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }

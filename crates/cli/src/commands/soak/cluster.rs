@@ -3,6 +3,7 @@
 use super::etcd::Etcd;
 use super::locks::{self, Line};
 use crate::failure::{Failure, Result};
+use crate::orphan;
 use crate::programs;
 use crate::stop::Stop;
 use serde_json::Value;
@@ -156,8 +157,9 @@ fn spawn(args: &[&str], log: &Path, record: Option<Record>) -> Result<(Child, Re
     let log = OpenOptions::new().create(true).append(true).open(log)?;
     let mut child = Command::new(program)
         .args(args)
-        .arg("--json")
-        .stdin(Stdio::null())
+        .args(["--json", orphan::OPTION])
+        // Held until this process ends.
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(log)
         .spawn()?;

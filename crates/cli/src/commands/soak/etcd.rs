@@ -12,6 +12,11 @@ const START: Duration = Duration::from_secs(30);
 /// Between two looks whether it answers.
 const STEP: Duration = Duration::from_millis(20);
 
+/// Runs a program until standard input ends, which is when this process does, or until the program does.
+const GUARD: &str = "\
+    exec 3<&0; \"$@\" < /dev/null 3<&- & program=$!; { read -r _ <&3; kill -9 $program; } & guard=$!; \
+    wait $program; kill $guard 2> /dev/null";
+
 pub struct Etcd(Child);
 
 impl Etcd {
@@ -47,8 +52,8 @@ impl Etcd {
 
 impl Drop for Etcd {
     fn drop(&mut self) {
-        // Gone already is as good as killed.
-        let _ = self.0.kill();
+        // The shell ends it.
+        drop(self.0.stdin.take());
         let _ = self.0.wait();
     }
 }
@@ -56,7 +61,8 @@ impl Drop for Etcd {
 fn spawn(folder: &Path, log: &Path, client: SocketAddr, peer: SocketAddr) -> Result<Child> {
     let (client, peer) = (format!("http://{client}"), format!("http://{peer}"));
     let cluster = format!("default={peer}");
-    let child = Command::new("etcd")
+    let child = Command::new("sh")
+        .args(["-c", GUARD, "sh", "etcd"])
         .arg("--data-dir")
         .arg(data(folder))
         .args(["--listen-client-urls", &client])
@@ -64,7 +70,7 @@ fn spawn(folder: &Path, log: &Path, client: SocketAddr, peer: SocketAddr) -> Res
         .args(["--listen-peer-urls", &peer])
         .args(["--initial-advertise-peer-urls", &peer])
         .args(["--initial-cluster", &cluster])
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(File::create(log)?)
         .spawn()?;
