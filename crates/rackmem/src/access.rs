@@ -3,6 +3,7 @@
 use crate::agents::Agents;
 use crate::backoff::Backoff;
 use crate::error::{Error, Result};
+use crate::locked::IN_AN_ENTRY;
 use crate::metrics::MissCounters;
 use crate::pending::{Pending, Plan, Reservation};
 use crate::requester::{Borrowed, Bytes, Failure, Requesters, fatal};
@@ -34,6 +35,17 @@ pub(crate) struct Access {
 }
 
 impl Access {
+    /// Gives locks up if they take more than their share of the cache. Where packets are calls nobody else does.
+    pub fn relieve(&self) {
+        if !self.agents.crowded() {
+            return;
+        }
+        // Without a socket it is left to the next thread.
+        if let Ok(slot) = self.requesters.borrow() {
+            self.agents.relieve(IN_AN_ENTRY, slot.net());
+        }
+    }
+
     /// Reads a block. See [`crate::cache::Cache::read`] for what `f` must bear.
     #[inline]
     pub fn read<R>(&self, tag: Tag, mut f: impl FnMut(&[AtomicU64]) -> R) -> Result<R> {

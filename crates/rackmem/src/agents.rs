@@ -2,8 +2,8 @@
 
 use crate::cache::Cache;
 use crate::here::{Block, Here};
-use crate::locked::Locks;
 use crate::locked::compared::Compared;
+use crate::locked::{Effort, IN_A_TICK, Locks};
 use crate::membership::Role;
 use crate::memory::GlobalMemory;
 use crate::migration::Migration;
@@ -20,6 +20,9 @@ use rackmem_proto::wire::{Copyset, GlobalStatus, Header, Kind, NodeId, Tag};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
+
+/// Locks of other homes may take this part of a node's cache, and more where blocks leave room.
+const LOCKS_SHARE: usize = 4;
 
 /// What a cache agent has done.
 #[derive(Default)]
@@ -99,6 +102,25 @@ impl Agents {
     /// From now on, what comes here for a requester goes to it.
     pub fn plug(&self, requesters: &Arc<Requesters>) {
         let _ = self.requesters.set(Arc::downgrade(requesters));
+    }
+
+    /// Whether locks of other homes may take more than their share.
+    #[inline]
+    pub fn crowded(&self) -> bool {
+        self.locks.crowded(self.cache.bytes() / LOCKS_SHARE)
+    }
+
+    /// Gives locks up if what is kept of them takes more than blocks leave room for, and than their share of the cache.
+    pub fn relieve(&self, effort: Effort, net: &dyn Net) {
+        if !self.crowded() {
+            return;
+        }
+        let (all, block) = (self.cache.bytes(), self.cache.block_bytes());
+        let room = || {
+            let blocks = self.cache.copies().count() * block;
+            all.saturating_sub(blocks).max(all / LOCKS_SHARE)
+        };
+        self.locks.relieve(room, effort, net, &mut Nobody);
     }
 
     /// From now on, looks which members it can reach.
@@ -226,6 +248,7 @@ impl Handler for Agents {
         }
         self.rebuilding.tick(self, net);
         self.locks.tick(net);
+        self.relieve(IN_A_TICK, net);
         self.compared.tick(net, self.standing.epoch());
         let mut reply = Nobody;
         let mut here = Here::new(self, net, Body::None, &mut reply);

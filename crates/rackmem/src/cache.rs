@@ -132,6 +132,16 @@ impl Cache {
         }
     }
 
+    /// Bytes of blocks that it holds at most.
+    pub fn bytes(&self) -> usize {
+        self.capacity() * self.block_bytes()
+    }
+
+    /// Bytes of a block.
+    pub fn block_bytes(&self) -> usize {
+        self.block_words * 8
+    }
+
     /// How many blocks it holds.
     pub fn capacity(&self) -> usize {
         self.controls.len()

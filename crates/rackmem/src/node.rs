@@ -497,6 +497,11 @@ impl Node {
         self.inner.access.agents.locks.forget_idle()
     }
 
+    /// Of [`Node::lock_metrics`] what is kept, given up and dropped, without a look at each lock: for who asks often.
+    pub fn lock_memory(&self) -> LockMetrics {
+        self.inner.access.agents.locks.memory()
+    }
+
     /// What its locks ([`crate::locked`]) have cost so far.
     pub fn lock_metrics(&self) -> LockMetrics {
         self.inner.access.agents.locks.metrics()

@@ -107,6 +107,11 @@ fn racks_that_free_the_lock_and_make_it_anew_keep_every_promise() {
     all_hold("freed-");
 }
 
+#[test]
+fn racks_whose_nodes_give_locks_up_keep_every_promise() {
+    all_hold("giving-up");
+}
+
 /// The first way to a broken promise that a scenario finds.
 fn noticed(mutation: Mutation, scenario: &str) -> &'static str {
     match explore(named(scenario), Some(mutation), LIMIT).outcome {
@@ -204,6 +209,7 @@ fn every_defect_is_noticed() {
             "freed-calm",
             "a lock is made where none is",
         ),
+        (Mutation::DropSole, "giving-up", "data of the last release"),
     ];
     // That one shows when packets are forged: see below.
     assert_eq!(table.len() + 1, Mutation::ALL.len());

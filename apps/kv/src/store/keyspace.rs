@@ -19,6 +19,9 @@ const SCAN_BUCKETS: usize = 1024;
 /// Buckets a step may look at per key asked for.
 const SCAN_FACTOR: usize = 16;
 
+/// Of so many buckets one may be idle before idle ones are forgotten.
+const IDLE: usize = 32;
+
 /// Keys, packed. Reusable.
 #[derive(Debug, Default)]
 pub struct Keys {
@@ -249,9 +252,10 @@ impl<M: Memory> Core<M> {
         self.buckets.with(|slabs| f(&slabs[slab].heads, index))
     }
 
-    /// Forgets what this node knows of buckets of which it keeps nothing, if there are some.
+    /// Forgets what this node knows of buckets of which it keeps nothing, if there are so many that it is worth while to look for
+    /// the others anew.
     pub fn shed(&self) -> Result<()> {
-        if self.memory.idle_pages() == 0 {
+        if self.memory.idle_pages() <= self.map.buckets / IDLE {
             return Ok(());
         }
         let _alone = self.replacing.lock();

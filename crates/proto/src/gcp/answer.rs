@@ -28,7 +28,7 @@ impl Lock {
             Kind::Give => self.given(header, len, steps),
             Kind::Queue => self.take_queue(at, header, records),
             Kind::ReleaseAck => self.answered(header),
-            Kind::YieldAck => self.dismiss(version(header), steps),
+            Kind::YieldAck => self.is_home(header, steps),
             _ => return,
         }
         self.settle(at, steps);

@@ -1,5 +1,6 @@
 //! All locks of one node.
 
+use super::dismiss::Keeping;
 use super::few::Few;
 use super::lock::{At, Entered, Event, Lock, Steps};
 use super::regions::Regions;
@@ -142,6 +143,16 @@ impl Blade {
         let mut waits = false;
         self.with(tag, steps, |lock, at, steps| waits = lock.retry(at, steps));
         waits
+    }
+
+    /// The host needs room: gets rid of what is kept of a lock of another home, at once or by asking the home to take it. To be
+    /// asked again while it is not gone: a question may be lost.
+    pub fn get_rid(&mut self, tag: Tag, steps: &mut Steps) -> Keeping {
+        let mut keeping = Keeping::Nothing;
+        self.with(tag, steps, |lock, at, steps| {
+            keeping = lock.get_rid(at, steps)
+        });
+        keeping
     }
 
     /// No thread of this node waits for the lock any more.

@@ -95,6 +95,7 @@ impl Lock {
         let version = (releasing.version + 1).min(current);
         self.queue = Queue::default();
         self.asked = None;
+        self.keeper = true;
         if releasing.stay {
             self.right = Right::Shared;
             self.since = version;

@@ -171,6 +171,8 @@ pub struct Lock {
     pub(super) age: Age,
     /// What is wrong with the data.
     pub(super) reason: Reason,
+    /// The directory may take this node for the one that gives the data to readers that come.
+    pub(super) keeper: bool,
     pub(super) readers: u16,
     pub(super) writer: bool,
     /// Entries since another node began to wait.
@@ -207,6 +209,7 @@ impl Lock {
         let first = super::first(epoch);
         Lock {
             right: Right::Modified,
+            keeper: true,
             since: first,
             age: age(first, Right::Modified),
             seen: first,
@@ -394,6 +397,7 @@ impl Lock {
             Access::Write => Right::Modified,
         };
         (self.since, self.age) = (promise.version, age(promise.version, self.right));
+        self.keeper = promise.own || self.right == Right::Modified;
         self.passes = 0;
         if self.asked <= Some(promise.access) {
             self.asked = None;

@@ -14,7 +14,7 @@
 //! | region list | `regions` | §4.3 |
 //! | freeing a lock, and making the next one in its place | `life` | – |
 //! | a holder or the queue dies | `settle` | – |
-//! | a node forgets what it keeps | `dismiss` | – |
+//! | a node gets rid of what it keeps | `dismiss` | – |
 //!
 //! Every packet may be lost, doubled or late. Nothing here waits for a packet without asking again ([`Blade::retry`]),
 //! and nothing is done twice: the directory numbers everything that it does to a lock (its *version*), and a node
@@ -35,6 +35,7 @@ mod settle;
 
 pub use blade::{Blade, BladeConfig, BladeCounters};
 pub use directory::{LockDirectory, LockPlace};
+pub use dismiss::Keeping;
 pub use entry::{Entry, Mode, State, Verdict};
 pub use life::Life;
 pub use lock::{Body, Entered, Event, Lock, Promise, Right, Send, Steps};

@@ -186,6 +186,8 @@ impl Lock {
             since: self.since,
             age: self.age,
             reason: self.reason,
+            // The home may have chosen this node.
+            keeper: self.age != 0,
             readers: self.readers,
             writer: self.writer,
             want: self.want,

@@ -17,7 +17,7 @@ use rackmem_proto::gcp::{
     Access, Blade, BladeCounters, Body as Carries, Entered, Event, Life, Lock, LockDirectory,
     LockPlace, Right, Steps, used, version, with_used,
 };
-use rackmem_proto::wire::{Dest, Header, Kind, NodeId, Reason, Record, Tag};
+use rackmem_proto::wire::{Dest, GlobalStatus, Header, Kind, NodeId, Reason, Record, Tag};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
@@ -67,6 +67,8 @@ pub(super) struct State {
     pub over: bool,
     /// Its home has it, and this node, which leaves, is not needed for it.
     pub(super) yielded: bool,
+    /// Entries when the node looked last for locks that nobody uses: the lower bits.
+    seen: u32,
 }
 
 /// Who waits for a lock, as far as a node knows.
@@ -151,6 +153,7 @@ impl Cell {
                 told: 0,
                 over: false,
                 yielded: false,
+                seen: 0,
             }),
         }
     }
@@ -245,6 +248,18 @@ impl State {
             local: counters.local - self.told + self.entries,
             ..counters
         }
+    }
+
+    /// Whether a thread has entered since this was asked last.
+    pub(super) fn entered_since(&mut self) -> bool {
+        let counters = self.counters();
+        let entries = counters.local.wrapping_add(counters.granted) as u32;
+        std::mem::replace(&mut self.seen, entries) != entries
+    }
+
+    /// Whether threads wait for it, or for news of it.
+    pub(super) fn awaited(&self) -> bool {
+        self.first.is_some() || !self.queue.is_empty() || !self.watchers.is_empty()
     }
 
     /// Who is known here to wait.
@@ -386,7 +401,7 @@ impl State {
         let header = came.header;
         match header.kind {
             Kind::Yield => return self.come_home(turn.cell, header, turn),
-            Kind::YieldAck => {
+            Kind::YieldAck if header.status != GlobalStatus::Shared => {
                 let since = self.lock(turn.cell).map_or(0, Lock::since);
                 self.yielded |= version(header) >= since;
             }

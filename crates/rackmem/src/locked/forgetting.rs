@@ -7,8 +7,10 @@
 use super::cell::{Cell, State};
 use super::outbox::{Outbox, Payload};
 use super::table::{Locks, Origin};
-use rackmem_proto::gcp::{Lock, with_version};
-use rackmem_proto::wire::{Dest, Header, Kind, MAX_NODES, NodeId, RequesterId, Seq, Tag};
+use rackmem_proto::gcp::{Keeping, with_version};
+use rackmem_proto::wire::{
+    Dest, GlobalStatus, Header, Kind, MAX_NODES, NodeId, RequesterId, Seq, Tag,
+};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
@@ -28,10 +30,10 @@ const MANY: usize = 1024;
 impl State {
     /// What to remember of it, if it may be forgotten.
     fn forgettable(&self, cell: &Cell) -> Option<Forgotten> {
-        let waits = self.first.is_some() || !self.queue.is_empty() || !self.watchers.is_empty();
         let noted = self.pace.kept || self.over;
-        let lock = self.blade.lock(cell.tag).filter(|l| Lock::dismissed(l))?;
-        (!waits && !noted).then(|| Forgotten {
+        let lock = self.blade.lock(cell.tag)?;
+        let idle = lock.keeping() == Keeping::Nothing && !self.awaited();
+        (idle && !noted).then(|| Forgotten {
             floor: lock.floor(),
             len: cell.len() as u32,
             implicit: cell.implicit,
@@ -53,6 +55,7 @@ impl Locks {
             let epoch = self.standing.epoch();
             let mut header = Header::request(Kind::YieldAck, epoch, cell.tag, to, Seq(0));
             header.sender = self.me;
+            header.status = GlobalStatus::Modified;
             out.packet(
                 Dest::Agent(node),
                 with_version(header, version),

@@ -176,6 +176,7 @@ impl Handle {
 
     #[cold]
     fn enter_slowly(&self, access: Access, at_most: Duration) -> Result<Option<Inside<'_>>> {
+        self.node.inner.access.relieve();
         let Some(pass) = self.wait(access, at_most)? else {
             return Ok(None);
         };

@@ -31,32 +31,36 @@ pub(super) fn told_of(header: &Header) -> Option<Life> {
 }
 
 impl State {
-    /// At its home: a node that leaves wants to be rid of it, or one that has freed the lock tells of the end of that life, which lies
-    /// in what the lock protects.
+    /// At its home: a node that leaves, or that needs room, wants to be rid of it, or one that has freed the lock tells of the end of
+    /// that life, which lies in what the lock protects.
     pub(super) fn come_home(&mut self, cell: &Cell, header: &Header, turn: &mut Turn<'_>) {
         if self.directory.is_none() || self.over {
             return;
         }
         let ended = told_of(header);
-        let known = |state: &State| match ended {
-            Some(ended) => cell.life() >= ended,
-            None => state.lock_whole(cell).is_some(),
+        let access = match ended {
+            Some(_) => Access::Write,
+            None => Access::from_status(header.status).unwrap_or(Access::Write),
+        };
+        let taken = |state: &State| match ended {
+            Some(ended) => (cell.life() >= ended).then_some(None),
+            None => state.blade.lock(cell.tag)?.taken_home(header).map(Some),
         };
         let coming = self
             .first
             .iter()
             .chain(self.queue.iter())
-            .any(|seat| seat.is_empty());
-        if !known(self) && self.lock_whole(cell).is_none() && !coming {
-            self.queue.push_back(Arc::new(Seat::empty(Access::Write)));
+            .any(|seat| seat.is_empty() && seat.access >= access);
+        if taken(self).is_none() && self.lock_whole(cell).is_none() && !coming {
+            self.queue.push_back(Arc::new(Seat::empty(access)));
             self.settle_here(turn);
         }
-        if known(self) {
-            let answer = header.answer(Kind::YieldAck, cell.tag.home());
-            let answer = match self.lock_whole(cell) {
-                Some(version) if ended.is_none() => with_version(answer, version),
-                _ => answer,
-            };
+        if let Some(taken) = taken(self) {
+            let mut answer = header.answer(Kind::YieldAck, cell.tag.home());
+            if let Some((status, version)) = taken {
+                answer.status = status;
+                answer = with_version(answer, version);
+            }
             turn.send(Dest::Agent(header.requester.node), answer, Payload::None);
         }
     }

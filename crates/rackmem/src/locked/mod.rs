@@ -68,6 +68,7 @@ mod making;
 mod mutex;
 mod outbox;
 mod pace;
+mod pressure;
 mod ranges;
 mod rwlock;
 mod seat;
@@ -92,6 +93,7 @@ pub(crate) use epoch::is_report;
 pub(crate) use freeing::{give_place_back, place, room};
 use handle::MOST;
 pub(crate) use leaving::bring_home;
+pub(crate) use pressure::{Effort, IN_A_TICK, IN_AN_ENTRY};
 pub(crate) use switch::SwitchLocks;
 pub(crate) use table::Locks;
 

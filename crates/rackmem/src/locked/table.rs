@@ -6,6 +6,7 @@ use super::forgetting::Forgotten;
 use super::freeing::{Ends, Places};
 use super::leaving::told_of;
 use super::outbox::Outbox;
+use super::pressure::Pressure;
 use crate::error::{Error, Result};
 use crate::standing::Standing;
 use rackmem_fabric::{Body, Net, Nobody, Receiver};
@@ -71,8 +72,10 @@ pub struct LockMetrics {
     pub dropped: u64,
     /// Bytes that the node keeps for locks whose home it is, what they protect included.
     pub kept_home: usize,
-    /// Bytes that it keeps for the others.
+    /// Bytes that it keeps for the others, which count under its cache.
     pub kept: usize,
+    /// Of those others, how often it has dropped what it kept: for want of room, or since the home had it.
+    pub given_up: u64,
 }
 
 /// See the module.
@@ -96,11 +99,13 @@ pub(crate) struct Locks {
     busy: Mutex<VecDeque<Arc<Cell>>>,
     dropped: AtomicU64,
     /// Bytes kept for locks whose home is elsewhere, and for those whose home is here.
-    kept: [Arc<AtomicUsize>; 2],
+    pub(super) kept: [Arc<AtomicUsize>; 2],
     /// Locks of other nodes that have been dismissed since some were forgotten last.
     pub(super) idle: AtomicUsize,
     /// What is remembered of those that have been forgotten in this epoch: as many as locks at most.
     pub(super) floors: Mutex<HashMap<Tag, Forgotten>>,
+    given_up: AtomicU64,
+    pub(super) pressure: Pressure,
 }
 
 impl Locks {
@@ -121,6 +126,8 @@ impl Locks {
             kept: Default::default(),
             idle: AtomicUsize::new(0),
             floors: Mutex::default(),
+            given_up: AtomicU64::new(0),
+            pressure: Pressure::default(),
         }
     }
 
@@ -245,7 +252,10 @@ impl Locks {
         state.call_watchers(cell, &mut out);
         let keep = self.end_of_turn(cell, &mut state);
         drop(state);
-        self.idle.fetch_add(usize::from(out.dropped), Relaxed);
+        if out.dropped {
+            self.idle.fetch_add(1, Relaxed);
+            self.given_up.fetch_add(1, Relaxed);
+        }
         if keep {
             self.busy().push_back(cell.clone());
         }
@@ -356,15 +366,21 @@ impl Locks {
         self.shards.iter().flat_map(cells).collect()
     }
 
-    /// What all of them have cost.
-    pub fn metrics(&self) -> LockMetrics {
-        let mut sum = LockMetrics {
+    /// What is kept of them: the figures of [`LockMetrics`] that take no look at each.
+    pub fn memory(&self) -> LockMetrics {
+        LockMetrics {
             dropped: self.dropped.load(Relaxed),
             vacant: self.places.len(),
             kept: self.kept[0].load(Relaxed),
             kept_home: self.kept[1].load(Relaxed),
+            given_up: self.given_up.load(Relaxed),
             ..LockMetrics::default()
-        };
+        }
+    }
+
+    /// What all of them have cost.
+    pub fn metrics(&self) -> LockMetrics {
+        let mut sum = self.memory();
         for cell in self.all() {
             sum.known += 1;
             let BladeCounters {

@@ -10,6 +10,7 @@ mod forged;
 mod freeing;
 mod history;
 mod packets;
+mod pressure;
 
 use rackmem::{Fabric, Faults, Mode, Rack};
 use std::time::{Duration, Instant};

@@ -1,9 +1,9 @@
 //! The racks that are explored.
 
 use super::Witness::{
-    Cached, Cohort, CutPlacing, Denied, Dropped, Elsewhere, FencedInside, FreedTwice, HandedOver,
-    Lost, MadeAnew, OverReaders, Overtaken, OwnerDied, ReadTogether, Refused, Revived, Skipped,
-    ToReaders, ToReadersAndWriter, ToldAgain, Unasked,
+    Cached, Cohort, CutPlacing, Denied, Dropped, Elsewhere, FencedInside, FreedTwice, GaveCopyUp,
+    HandedOver, Lost, MadeAnew, OverReaders, Overtaken, OwnerDied, ReadTogether, Refused, Revived,
+    Skipped, ToReaders, ToReadersAndWriter, ToldAgain, Unasked,
 };
 use super::scenario::Op::{self, Attach as A, Free as F, Home as H, Make as M};
 use super::scenario::{Budget, Failure, Place, Scenario};
@@ -26,6 +26,7 @@ const BASE: Scenario = Scenario {
         late: 0,
         early: 0,
         dismiss: 0,
+        give_up: 0,
     },
     failures: &[],
     sometimes: &[],
@@ -39,7 +40,12 @@ const fn faults(lose: u8, double: u8, late: u8, early: u8) -> Budget {
         late,
         early,
         dismiss: 0,
+        give_up: 0,
     }
+}
+
+const fn giving_up(give_up: u8, budget: Budget) -> Budget {
+    Budget { give_up, ..budget }
 }
 
 const fn dismissing(budget: Budget) -> Budget {
@@ -376,6 +382,44 @@ pub const SCENARIOS: &[Scenario] = &[
         failures: &[Failure::Switch(Some(1))],
         sometimes: &[Refused, MadeAnew, Revived],
         states: 70_636,
+        ..BASE
+    },
+    Scenario {
+        name: "giving-up",
+        about: "nodes that need room give the lock up while others ask for it",
+        threads: &[(1, &[W]), (2, &[R, W])],
+        budget: giving_up(3, faults(0, 0, 0, 0)),
+        sometimes: &[Dropped, GaveCopyUp, HandedOver],
+        states: 159_320,
+        ..BASE
+    },
+    Scenario {
+        name: "giving-up-readers",
+        about: "a node gives its copy up, which others read, too, and one wants to write",
+        threads: &[(0, &[W]), (1, &[R]), (2, &[R, R])],
+        budget: giving_up(2, faults(0, 0, 0, 0)),
+        sometimes: &[Dropped, GaveCopyUp, ReadTogether],
+        states: 66_828,
+        ..BASE
+    },
+    Scenario {
+        name: "giving-up-late",
+        about: "questions and answers about a lock that is given up are lost and late",
+        nodes: 2,
+        threads: &[(0, &[W]), (1, &[R, W])],
+        budget: giving_up(1, faults(1, 0, 1, 0)),
+        sometimes: &[Dropped],
+        states: 40_087,
+        ..BASE
+    },
+    Scenario {
+        name: "giving-up-dead",
+        about: "what was given up is not lost when one node dies",
+        threads: &[(1, &[W]), (2, &[R])],
+        failures: &[Failure::Node(1)],
+        budget: giving_up(2, faults(0, 0, 0, 0)),
+        sometimes: &[Dropped, GaveCopyUp],
+        states: 30_392,
         ..BASE
     },
 ];

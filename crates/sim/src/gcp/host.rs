@@ -4,7 +4,9 @@ use super::mutation::Mutation;
 use super::oracle::{self, Complaint};
 use super::packet::{DIRECTORY, ENTERED, LEFT, LIFE, Packet, TRUTH, Value, WORDS, copies, cut};
 use super::world::{At, HOME, Rack, Serves, TAG, Witness, World};
-use rackmem_proto::gcp::{Access, Entered, Event, Queue, Right, Steps, version, with_version};
+use rackmem_proto::gcp::{
+    Access, Entered, Event, Keeping, Queue, Right, Steps, version, with_version,
+};
 use rackmem_proto::wire::{GlobalStatus, Header, Kind, Reason, RequesterId, Seq};
 
 /// Where what a lock protects was: no writer leaves this.
@@ -26,9 +28,56 @@ impl World {
             let header =
                 Header::request(Kind::YieldAck, self.nodes[0].epoch, TAG, requester, Seq(0));
             let mut header = with_version(header, version);
+            header.status = GlobalStatus::Modified;
             header.sender = HOME.into();
             self.send(HOME, to, header, Vec::new(), Queue::default());
         }
+    }
+
+    /// A node needs room.
+    pub(super) fn give_up(&mut self, rack: &Rack, node: u8) -> Result<(), Complaint> {
+        self.left.give_up -= 1;
+        let mut steps = Steps::new();
+        let keeping = self.nodes[usize::from(node)].blade.get_rid(TAG, &mut steps);
+        if keeping == Keeping::Copy {
+            self.witness(Witness::GaveCopyUp);
+        }
+        if keeping == Keeping::Sole && rack.has(Mutation::DropSole) {
+            self.nodes[usize::from(node)].data = FORGOTTEN;
+        }
+        self.run(rack, node, steps, None)
+    }
+
+    /// The home is asked to take the lock: it says what it has, or waits for it like a thread that does not go inside.
+    fn come_home(&mut self, rack: &Rack, asked: &Header) -> Result<(), Complaint> {
+        let here = usize::from(HOME);
+        if !self.nodes[here].up || asked.epoch != self.nodes[here].epoch {
+            return Ok(());
+        }
+        if let Some((status, version)) = self.lock(HOME).taken_home(asked) {
+            let mut answer = with_version(asked.answer(Kind::YieldAck, HOME.into()), version);
+            answer.status = status;
+            let to = asked.requester.node as u8;
+            self.send(HOME, to, answer, Vec::new(), Queue::default());
+            return Ok(());
+        }
+        let access = Access::from_status(asked.status).unwrap_or(Access::Write);
+        let in_the_way = |t: &super::world::Thread| {
+            t.node == HOME && (t.at == At::Waiting || t.at == At::Inside)
+        };
+        if self.comes_home || self.threads.iter().any(in_the_way) {
+            return Ok(());
+        }
+        let mut steps = Steps::new();
+        let (entered, _) = self.nodes[here].blade.enter(TAG, access, &mut steps);
+        match entered {
+            Some(entered) => {
+                let blade = &mut self.nodes[here].blade;
+                blade.decline(TAG, entered.access, &mut steps);
+            }
+            None => self.comes_home = true,
+        }
+        self.run(rack, HOME, steps, None)
     }
 
     /// A packet arrives.
@@ -126,6 +175,9 @@ impl World {
             ack.flags = Default::default();
             self.send(node, to, ack, Vec::new(), Queue::default());
         }
+        if packet.header.kind == Kind::Yield {
+            return self.come_home(rack, &packet.header);
+        }
         let mut steps = Steps::new();
         let before = self.lock(node).right();
         let (mut header, records) = (packet.header, packet.records());
@@ -177,6 +229,15 @@ impl World {
                 Event::Install => {
                     let node_state = &mut self.nodes[here];
                     node_state.data = node_state.beside;
+                }
+                Event::Enter(entered)
+                    if node == HOME && self.comes_home && self.waiting(node).is_none() =>
+                {
+                    self.comes_home = false;
+                    let mut steps = Steps::new();
+                    let blade = &mut self.nodes[here].blade;
+                    blade.decline(TAG, entered.access, &mut steps);
+                    self.run(rack, node, steps, None)?;
                 }
                 Event::Enter(entered) => {
                     let waiting = self.waiting(node);

@@ -4,7 +4,7 @@ use super::mutation::Mutation;
 use super::oracle::Complaint;
 use super::packet::DIRECTORY;
 use super::world::{At, HOME, Rack, TAG, World};
-use rackmem_proto::gcp::{Access, Steps};
+use rackmem_proto::gcp::{Access, Keeping, Steps};
 use std::fmt;
 
 /// A way beside the others, for packets that are late.
@@ -29,6 +29,8 @@ pub enum Move {
     Retry(u8),
     /// The home has the lock, and tells a node.
     Dismiss(u8),
+    /// A node needs room: it gets rid of what it keeps.
+    GiveUp(u8),
     /// Something dies, or comes back: there is a newer view.
     Fail,
     /// A node enters the epoch of the newest view.
@@ -103,6 +105,10 @@ impl World {
         if self.left.dismiss > 0 && home.up && self.lock(HOME).whole().is_some() {
             moves.extend((1..self.nodes.len() as u8).map(Move::Dismiss));
         }
+        if self.left.give_up > 0 {
+            let nodes = 1..self.nodes.len() as u8;
+            moves.extend(nodes.filter(|n| self.may_give_up(*n)).map(Move::GiveUp));
+        }
         if (free || self.left.early > 0) && !rack.has(Mutation::NeverRetry) {
             let nodes = 0..self.nodes.len() as u8;
             moves.extend(nodes.filter(|n| self.asks_again(*n)).map(Move::Retry));
@@ -114,6 +120,12 @@ impl World {
         let state = &self.nodes[usize::from(node)];
         let mut steps = Steps::new();
         state.up && !state.fenced && state.blade.clone().retry(TAG, &mut steps)
+    }
+
+    fn may_give_up(&self, node: u8) -> bool {
+        let state = &self.nodes[usize::from(node)];
+        let keeping = self.lock(node).keeping();
+        state.up && !state.fenced && !matches!(keeping, Keeping::Used | Keeping::Nothing)
     }
 
     fn thread_moves(&self, rack: &Rack, moves: &mut Vec<Move>) {
@@ -152,7 +164,9 @@ impl World {
                 && (access == Access::Write || rack.next(self, other) == Some(Access::Write));
             here && (with.at == At::Waiting || inside)
         };
+        let coming = node == HOME && leaving.is_none() && self.comes_home;
         self.threads[thread].at == At::Outside
+            && !coming
             && self.nodes[usize::from(node)].up
             && !self.threads.iter().enumerate().any(in_the_way)
     }
@@ -194,6 +208,7 @@ impl World {
                 self.run(rack, node, steps, None)?;
             }
             Move::Dismiss(node) => self.dismiss(node),
+            Move::GiveUp(node) => self.give_up(rack, node)?,
             Move::Fail => self.fail(rack),
             Move::Enter(node) => self.enter(rack, node),
             Move::EnterSwitch => self.enter_switch(rack),

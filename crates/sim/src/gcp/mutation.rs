@@ -47,11 +47,13 @@ pub enum Mutation {
     SkipLife,
     /// A place is used again before it is known that the lock there has been freed.
     MakeUnasked,
+    /// A node that needs room drops what may be the only copy before its home has one.
+    DropSole,
 }
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 22] = [
+    pub const ALL: [Mutation; 23] = [
         Mutation::IgnoreVersion,
         Mutation::ForgetTenure,
         Mutation::AckInside,
@@ -74,5 +76,6 @@ impl Mutation {
         Mutation::SameLife,
         Mutation::SkipLife,
         Mutation::MakeUnasked,
+        Mutation::DropSole,
     ];
 }

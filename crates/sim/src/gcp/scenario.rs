@@ -41,6 +41,8 @@ pub struct Budget {
     pub early: u8,
     /// Times that the home tells a node to forget what it keeps.
     pub dismiss: u8,
+    /// Times that a node needs room, and asks the home to take the lock.
+    pub give_up: u8,
 }
 
 /// Who serves the lock.

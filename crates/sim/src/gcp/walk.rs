@@ -85,6 +85,7 @@ pub(super) fn rack(config: &WalkConfig, mutation: Option<Mutation>) -> (Rack, Ra
                     late: u8::MAX,
                     early: u8::MAX,
                     dismiss: 0,
+                    give_up: 3,
                 },
             },
             failures: config.failures,

@@ -78,6 +78,8 @@ witnesses! {
     Elsewhere,
     /// A lock lived on, because who had freed it died before the home knew.
     Revived,
+    /// A node gave a copy up that others had, too.
+    GaveCopyUp,
 }
 
 /// What acquisitions have cost.
@@ -164,6 +166,8 @@ pub struct World {
     pub(super) failed: u8,
     pub(super) nodes: Vec<Node>,
     pub(super) home: LockDirectory,
+    /// The home waits for the lock though no thread of it does: another node wants to be rid of it.
+    pub(super) comes_home: bool,
     /// The nodes of the epoch that the home has settled last.
     pub(super) founders: Copyset,
     /// The switch, while it lives.
@@ -261,6 +265,7 @@ impl Rack {
             oracle: Oracle::new(nodes.len(), nodes[0].blade.lock(TAG).map_or(0, Lock::since)),
             nodes,
             home,
+            comes_home: false,
             ways: Ways::default(),
             threads: threads
                 .iter()
@@ -365,7 +370,7 @@ impl World {
     /// 128 bits that stand for the state. Counters are no part of it, but whether each acquisition had its one request.
     pub fn fingerprint(&self) -> u128 {
         let mut canon = Canon::default();
-        (self.home.entry(TAG), self.home.epoch()).hash(&mut canon);
+        (self.home.entry(TAG), self.home.epoch(), self.comes_home).hash(&mut canon);
         self.switch.hash(&mut canon);
         (self.view, self.failed, self.founders).hash(&mut canon);
         self.told.hash(&mut canon);

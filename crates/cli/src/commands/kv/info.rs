@@ -18,6 +18,7 @@ pub fn section(store: &NodeStore) -> (String, InfoSection) {
 fn describe(store: &NodeStore, text: &mut String) {
     let node = store.memory();
     let metrics = node.metrics();
+    let locks = node.lock_memory();
     let members = (0..node.nodes()).filter(|&other| node.is_member(other as u16));
     // Where the superblock cannot be read, nobody can say.
     let losses = store.losses().unwrap_or_default();
@@ -37,6 +38,9 @@ fn describe(store: &NodeStore, text: &mut String) {
         ("rack_packets_sent", metrics.sent.total()),
         ("rack_packets_received", metrics.received.total()),
         ("rack_retransmissions", metrics.retransmissions),
+        ("rack_locks_kept_bytes", locks.kept as u64),
+        ("rack_locks_kept_home_bytes", locks.kept_home as u64),
+        ("rack_locks_given_up", locks.given_up),
         ("rack_epoch", u64::from(node.epoch())),
         ("rack_members", members.count() as u64),
         ("rack_switch", u64::from(node.has_switch())),

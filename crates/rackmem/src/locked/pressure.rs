@@ -1,0 +1,123 @@
+//! A node keeps locks of other homes while there is room, and gives the coldest ones up when there is not.
+//!
+//! A hand goes round all locks, a bounded number at a time. A lock that a thread has entered since the hand came by last
+//! stays; of another one at rest the node gets rid as [`rackmem_proto::gcp::Keeping`] says, with the packets of leaving
+//! (`Yield`, `YieldAck`). A question that was lost is asked again when the hand comes by the next time.
+
+use super::cell::Cell;
+use super::table::Locks;
+use rackmem_fabric::{Net, Receiver};
+use rackmem_proto::gcp::{Keeping, Steps};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+/// Locks to look at, and to give up, at a time: in a tick, and by a thread that has waited for a lock.
+pub(crate) const IN_A_TICK: Effort = Effort {
+    looks: 1024,
+    gives: 128,
+};
+pub(crate) const IN_AN_ENTRY: Effort = Effort {
+    looks: 16,
+    gives: 4,
+};
+/// How often the room is measured at most.
+const MEASURED: Duration = Duration::from_millis(500);
+
+/// See above.
+#[derive(Clone, Copy)]
+pub(crate) struct Effort {
+    looks: usize,
+    gives: usize,
+}
+
+/// Where the hand is.
+#[derive(Default)]
+struct Hand {
+    shard: usize,
+    /// Of this shard, those that it has yet to come by.
+    cells: Vec<Arc<Cell>>,
+    measured: Option<Instant>,
+}
+
+/// See the module.
+pub(super) struct Pressure {
+    /// Bytes that locks of other homes may take.
+    room: AtomicUsize,
+    hand: Mutex<Hand>,
+}
+
+impl Default for Pressure {
+    fn default() -> Self {
+        Pressure {
+            room: AtomicUsize::new(usize::MAX),
+            hand: Mutex::default(),
+        }
+    }
+}
+
+impl Locks {
+    /// Whether locks of other homes take more than this, or than there was room for.
+    #[inline]
+    pub fn crowded(&self, least: usize) -> bool {
+        self.abroad_bytes() > least.min(self.pressure.room.load(Relaxed))
+    }
+
+    fn abroad_bytes(&self) -> usize {
+        self.kept[0].load(Relaxed)
+    }
+
+    /// Gives locks up if they take more than `room` says there is, which is asked now and then.
+    pub fn relieve(
+        &self,
+        room: impl FnOnce() -> usize,
+        effort: Effort,
+        net: &dyn Net,
+        reply: &mut dyn Receiver,
+    ) {
+        let mut hand = match self.pressure.hand.try_lock() {
+            Ok(hand) => hand,
+            // What another thread was about to do is done by it, or later.
+            Err(TryLockError::WouldBlock) => return,
+            Err(TryLockError::Poisoned(hand)) => hand.into_inner(),
+        };
+        if hand.measured.is_none_or(|at| at.elapsed() >= MEASURED) {
+            hand.measured = Some(Instant::now());
+            self.pressure.room.store(room(), Relaxed);
+        }
+        let (mut looks, mut gives) = (effort.looks, effort.gives);
+        while looks > 0 && gives > 0 && self.abroad_bytes() > self.pressure.room.load(Relaxed) {
+            looks -= 1;
+            let Some(cell) = hand.cells.pop() else {
+                self.turn_to_next_shard(&mut hand);
+                continue;
+            };
+            gives -= usize::from(self.pass_by(&cell, net, reply));
+        }
+    }
+
+    fn turn_to_next_shard(&self, hand: &mut Hand) {
+        hand.shard = (hand.shard + 1) % self.shards.len();
+        let shard = self.shards[hand.shard].read();
+        let shard = shard.unwrap_or_else(PoisonError::into_inner);
+        let abroad = shard.values().filter(|cell| cell.tag.home() != self.me);
+        hand.cells = abroad.cloned().collect();
+    }
+
+    /// The hand comes by. Says whether the lock is given up.
+    fn pass_by(&self, cell: &Arc<Cell>, net: &dyn Net, reply: &mut dyn Receiver) -> bool {
+        let mut gives = false;
+        let out = self.turn(cell, |state, out| {
+            if state.over || state.entered_since() || state.awaited() {
+                return;
+            }
+            let mut steps = Steps::new();
+            let keeping = state.blade.get_rid(cell.tag, &mut steps);
+            gives = !matches!(keeping, Keeping::Used | Keeping::Nothing);
+            state.follow(cell, steps, out);
+        });
+        self.send(out, net, reply);
+        gives
+    }
+}
