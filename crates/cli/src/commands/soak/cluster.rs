@@ -25,6 +25,8 @@ const STEP: Duration = Duration::from_millis(50);
 /// Bytes of memory each node gives, and of its cache.
 const MEMORY: u64 = 256 << 20;
 const CACHE: u64 = 16 << 20;
+/// The same where nodes have to give locks up all the time, and of a block: eight blocks are the least.
+const TIGHT: (u64, u64) = (8 << 10, 1 << 10);
 /// Few buckets, so that keys share them.
 const BUCKETS: usize = 64;
 /// Bytes of memory that many keys need beside: a value too long for its page, most of the time none.
@@ -45,6 +47,8 @@ pub struct Plan {
     pub lease_ms: u64,
     /// Keys of the store.
     pub keys: usize,
+    /// Hardly any cache.
+    pub tight: bool,
     /// Shares of packets to lose and to hold back.
     pub loss: f64,
     pub delay: f64,
@@ -246,8 +250,9 @@ impl Cluster {
             .iter()
             .map(|address| format!("\"{address}\""))
             .collect();
+        let (cache, block) = if plan.tight { TIGHT } else { (CACHE, 4096) };
         let mut text = format!(
-            "nodes = [{}]\nfabric = \"{}\"\nmembership = \"{membership}\"\nlease_ms = {}\nmemory = {}\ncache = {CACHE}\n\
+            "nodes = [{}]\nfabric = \"{}\"\nmembership = \"{membership}\"\nlease_ms = {}\nmemory = {}\ncache = {cache}\nblock_size = {block}\n\
              patience_ms = 20000\n",
             ports[1..].join(", "),
             plan.fabric,

@@ -30,6 +30,7 @@ Examples:
   rackmem soak --membership etcd --kills 10          members agree through an etcd of its own
   rackmem soak --fabric shm --kills 10               processes that share memory
   rackmem soak --locks --seconds 600                 threads of all nodes hold locks, and tell of it
+  rackmem soak --tight --locks                       nodes have no room for the locks that they use
   rackmem soak --locks --starve                      the same while other processes keep every core busy
   rackmem soak --starve --seconds 20 --seeds 0..25   25 racks, one after the other, and a line that sums up
   rackmem --json soak --kills 4                      a line a kill, then one with the totals
@@ -112,6 +113,9 @@ pub struct SoakArgs {
     /// Keys that they share, which they empty now and then; more than 32 all have a value from the start instead
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=150_000))]
     keys: u64,
+    /// Give nodes 8 KiB of cache, so that they give locks up all the time
+    #[arg(long)]
+    tight: bool,
     /// Milliseconds after which a silent member is declared dead; 1000 unless told, 3000 with --starve
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(50..=600_000))]
     lease_ms: Option<u64>,
@@ -186,6 +190,7 @@ fn run_one(args: &SoakArgs, seed: u64, stop: &Stop, json: bool) -> Result<Ended>
         etcd: args.membership == Membership::Etcd,
         lease_ms,
         keys: args.keys as usize,
+        tight: args.tight,
         loss: args.loss,
         delay: args.delay,
         locks: args.locks.then_some(teller),
