@@ -1,6 +1,7 @@
 //! `bench kv`: the store embedded and over RESP, beside redis-server, with the same client and the same keys.
 
 use super::child::ends_with_us;
+use super::kv_memory;
 use super::kv_recorded;
 use super::resp::Client;
 use super::{BenchError, Progress, Result, begin};
@@ -52,12 +53,13 @@ pub fn run(
     progress: Progress<'_>,
 ) -> Result<Report> {
     let mut report = begin("kv")?;
+    kv_memory::run(&mut report, options.nodes, options.redis, progress)?;
     let redis = match options.redis {
         true => Some(Redis::start()?),
         false => None,
     };
     let rack = Rack::local(options.nodes)?;
-    let store = |node: Node| Store::open(node, Default::default()).map_err(kv);
+    let store = |node: Node| Store::open(node, Default::default()).map_err(store_error);
     let stores = rack
         .nodes()
         .iter()
@@ -82,7 +84,7 @@ pub fn run(
     bench
         .records
         .load(&mut Embedded(&stores[0]), 0, 1)
-        .map_err(kv)?;
+        .map_err(store_error)?;
     if let Some(redis) = &redis {
         bench.load_over_resp(redis.addr)?;
     }
@@ -128,7 +130,7 @@ fn add(report: &mut Report, name: &str, rate: f64, baseline: Option<&str>) -> Re
     Ok(())
 }
 
-fn kv(error: rackmem_kv::Error) -> BenchError {
+pub(super) fn store_error(error: rackmem_kv::Error) -> BenchError {
     BenchError::Missing(error.to_string())
 }
 
@@ -343,6 +345,11 @@ impl Redis {
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(redis)
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
     }
 
     /// Where it listens.

@@ -8,6 +8,7 @@ pub mod failover;
 pub mod failover_sim;
 pub mod hit;
 pub mod kv;
+mod kv_memory;
 mod kv_recorded;
 pub mod lock;
 pub mod loss;

@@ -61,7 +61,7 @@ pub struct RackArgs {
     /// Which protocol keeps the memory coherent
     #[arg(long, value_enum, default_value = "switch")]
     pub mode: ModeArg,
-    /// Bytes of blocks each node's cache holds
+    /// Bytes of blocks each node's cache holds; locks of other homes count under it
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size::parse)]
     pub cache: u64,
     /// Bytes of shared memory each node gives, taken as it is touched

@@ -44,7 +44,8 @@ impl Builder {
         self
     }
 
-    /// Bytes of blocks each node's cache holds; 256 MiB unless told otherwise. Used as it fills.
+    /// Bytes of blocks each node's cache holds; 256 MiB unless told otherwise. Used as it fills. Locks of other homes
+    /// ([`crate::locked`]) may take what blocks leave of it, and a quarter of it in any case.
     pub fn cache(mut self, bytes: usize) -> Self {
         self.settings.cache = bytes;
         self

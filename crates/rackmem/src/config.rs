@@ -202,7 +202,8 @@ impl Settings {
 /// switch = "10.0.0.9:7400"                     # left out: no switch, home agents own every entry
 /// fabric = "shm"                               # all on this host; left out: "udp", and the addresses count
 /// block_size = 4096
-/// cache = 268435456                            # bytes, each node
+/// cache = 268435456                            # bytes, each node: blocks, and locks of other homes in what they
+///                                              # leave, or in a quarter of it
 /// memory = 4294967296                          # bytes, each node
 /// membership = "etcd:http://10.0.0.5:2379"     # or "dir:/path", or left out: fixed, nobody may die
 /// name = "rack"                                # of this rack, where several share an etcd or a folder

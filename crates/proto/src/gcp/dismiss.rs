@@ -128,3 +128,126 @@ impl Lock {
         steps.push(Event::Drop);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gcp::{Access, Blade, BladeConfig, Regions, first, with_version};
+    use crate::wire::{Copyset, Flags, NodeId, RequesterId, Seq, Tag};
+
+    const TAG: Tag = Tag(0x40);
+
+    fn header(kind: Kind, status: GlobalStatus, ahead: u64) -> Header {
+        let requester = RequesterId { node: 1, slot: 0 };
+        let header = Header::request(kind, 1, TAG, requester, Seq(0));
+        with_version(Header { status, ..header }, first(1) + ahead)
+    }
+
+    fn blade(node: NodeId) -> Blade {
+        let config = BladeConfig {
+            node,
+            epoch: 1,
+            switch: false,
+            cohort: 0,
+            locks: 1,
+        };
+        let mut blade = Blade::new(config);
+        match node {
+            0 => blade.create(TAG, Regions::default()),
+            _ => blade.open(TAG, Regions::default()),
+        };
+        blade
+    }
+
+    /// Node 1, which has been given a copy to read as of `ahead`, and whose reader has left.
+    fn reader(ahead: u64) -> Blade {
+        let (mut blade, mut steps) = (blade(1), Steps::new());
+        blade.enter(TAG, Access::Read, &mut steps);
+        let mut grant = header(Kind::Grant, GlobalStatus::Shared, ahead);
+        grant.copyset = Copyset::of(1);
+        blade.handle(&grant, 0, &[], &mut steps);
+        let give = header(Kind::Give, GlobalStatus::Shared, ahead);
+        blade.handle(&give, 0, &[], &mut steps);
+        assert!(steps.iter().any(|step| matches!(step, Event::Enter(_))));
+        assert_eq!(blade.lock(TAG).unwrap().keeping(), Keeping::Used);
+        blade.leave(TAG, Access::Read, None, &mut steps);
+        blade
+    }
+
+    fn told(blade: &mut Blade, status: GlobalStatus, ahead: u64) -> bool {
+        let mut steps = Steps::new();
+        blade.handle(&header(Kind::YieldAck, status, ahead), 0, &[], &mut steps);
+        steps.contains(&Event::Drop)
+    }
+
+    #[test]
+    fn a_copy_goes_when_the_home_has_one_as_new() {
+        let mut blade = reader(5);
+        let mut steps = Steps::new();
+        assert_eq!(blade.get_rid(TAG, &mut steps), Keeping::Copy);
+        let [Event::Send(send)] = &steps[..] else {
+            panic!("{steps:?}");
+        };
+        assert_eq!(send.to, Dest::Agent(0));
+        assert_eq!(
+            send.header,
+            Header {
+                sender: 1,
+                ..header(Kind::Yield, GlobalStatus::Shared, 5)
+            }
+        );
+        assert_eq!(blade.lock(TAG).unwrap().right(), Right::Shared, "not yet");
+        assert!(
+            !told(&mut blade, GlobalStatus::Shared, 4),
+            "of before the last writer"
+        );
+        assert!(told(&mut blade, GlobalStatus::Shared, 5));
+        let lock = blade.lock(TAG).unwrap();
+        assert_eq!(
+            (lock.keeping(), lock.floor()),
+            (Keeping::Nothing, first(1) + 5)
+        );
+        // To the directory it still has a copy: it makes way for a writer without having anything.
+        let mut steps = Steps::new();
+        let mut way = header(Kind::Invalidate, GlobalStatus::Modified, 6);
+        (way.requester.node, way.copyset) = (2, Copyset::of(1));
+        blade.handle(&way, 0, &[], &mut steps);
+        assert!(matches!(&steps[..], [Event::Send(send)] if send.header.kind == Kind::InvAck));
+    }
+
+    #[test]
+    fn a_copy_that_is_asked_for_or_used_stays() {
+        // The directory has named it as the one who gives the data.
+        let (mut keeper, mut steps) = (blade(1), Steps::new());
+        keeper.enter(TAG, Access::Read, &mut steps);
+        let mut grant = header(Kind::Grant, GlobalStatus::Shared, 5);
+        (grant.copyset, grant.flags) = (Copyset::of(1), Flags::PROVIDER);
+        keeper.handle(&grant, 0, &[], &mut steps);
+        keeper.leave(TAG, Access::Read, None, &mut steps);
+        steps.clear();
+        assert_eq!(keeper.get_rid(TAG, &mut steps), Keeping::Sole);
+        assert!(!told(&mut keeper, GlobalStatus::Shared, 9));
+        // Somebody has come back.
+        let mut used = reader(5);
+        assert!(used.enter(TAG, Access::Read, &mut steps).0.is_some());
+        assert!(!told(&mut used, GlobalStatus::Shared, 9));
+    }
+
+    #[test]
+    fn a_home_answers_when_it_has_what_is_asked_for() {
+        let asked = |status| header(Kind::Yield, status, 7);
+        let (shared, modified) = (GlobalStatus::Shared, GlobalStatus::Modified);
+        let home = blade(0);
+        let lock = home.lock(TAG).unwrap();
+        assert_eq!(lock.taken_home(&asked(shared)), Some((modified, first(1))));
+        let reads = reader(5);
+        let lock = reads.lock(TAG).unwrap();
+        assert_eq!(
+            lock.taken_home(&asked(shared)),
+            Some((shared, first(1) + 7))
+        );
+        assert_eq!(lock.taken_home(&asked(modified)), None);
+        let nothing = blade(1);
+        assert_eq!(nothing.lock(TAG).unwrap().taken_home(&asked(shared)), None);
+    }
+}
