@@ -85,7 +85,8 @@ pub(super) fn rack(config: &WalkConfig, mutation: Option<Mutation>) -> (Rack, Ra
                     late: u8::MAX,
                     early: u8::MAX,
                     dismiss: 0,
-                    give_up: 3,
+                    // Ways to defects are shrunk, which takes longer with every move that they could do without.
+                    give_up: if mutation.is_some() { 0 } else { 3 },
                 },
             },
             failures: config.failures,
