@@ -75,7 +75,10 @@ pub(super) fn run(
     // Every node writes a share, and the last reads all: then homes have what is theirs.
     for number in 0..PAIRS {
         let (key, value) = pair(number);
-        first(&stores[number % nodes])?.set(&key, &value).map_err(kv)?;
+        stores[number % nodes]
+            .first()
+            .set(&key, &value)
+            .map_err(kv)?;
     }
     let written = here()?;
     let mut value = Vec::new();
@@ -83,7 +86,7 @@ pub(super) fn run(
         for number in 0..PAIRS {
             let (key, expected) = pair(number);
             value.clear();
-            let found = first(store)?.get(&key, &mut value).map_err(kv)?;
+            let found = store.first().get(&key, &mut value).map_err(kv)?;
             if !found || value != expected {
                 return Err(BenchError::Missing("a pair that was written".into()));
             }
@@ -96,7 +99,7 @@ pub(super) fn run(
         .map(|node| node.lock_memory().kept)
         .sum();
     let home: usize = rack.nodes().iter().map(|n| n.lock_memory().kept_home).sum();
-    first(&stores[0])?.flush_all().map_err(kv)?;
+    stores[0].first().flush_all().map_err(kv)?;
     // What was at other nodes is dropped when the homes have told them.
     (0..2).try_for_each(|_| sweep(&stores, &mut sweeps))?;
     let flushed = here()?;
@@ -126,11 +129,6 @@ pub(super) fn run(
         )?;
     }
     Ok(())
-}
-
-fn first(store: &Store<Node>) -> Result<Db<'_, Node>> {
-    let missing = || BenchError::Missing("a store without databases".into());
-    store.db(0).ok_or_else(missing)
 }
 
 fn sweep(stores: &[Store<Node>], sweeps: &mut [Sweep]) -> Result<()> {

@@ -97,7 +97,7 @@ fn every_addition_counts_while_locks_are_given_up() {
                 let inside = arrays[0].enter(index, Access::Read, LONG).unwrap();
                 assert!(inside.is_some());
                 let page = arrays[0].view(index);
-                let sum = if page.len() == 0 { 0 } else { page.u64(0) };
+                let sum = if page.is_empty() { 0 } else { page.u64(0) };
                 arrays[0].leave(index, Access::Read);
                 sum
             })
