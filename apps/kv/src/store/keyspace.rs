@@ -19,8 +19,8 @@ const SCAN_BUCKETS: usize = 1024;
 /// Buckets a step may look at per key asked for.
 const SCAN_FACTOR: usize = 16;
 
-/// Of so many buckets one may be idle before idle ones are forgotten.
-const IDLE: usize = 32;
+/// Of so many buckets one may be idle before idle ones are forgotten, which looks at all of them.
+const IDLE: usize = 512;
 
 /// Keys, packed. Reusable.
 #[derive(Debug, Default)]
