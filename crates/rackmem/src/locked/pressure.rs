@@ -39,6 +39,8 @@ struct Hand {
     /// Of this shard, those that it has yet to come by.
     cells: Vec<Arc<Cell>>,
     measured: Option<Instant>,
+    /// Shards that it has gone round since it gave a lock up.
+    fruitless: usize,
 }
 
 /// See the module.
@@ -84,7 +86,12 @@ impl Locks {
         };
         if hand.measured.is_none_or(|at| at.elapsed() >= MEASURED) {
             hand.measured = Some(Instant::now());
+            hand.fruitless = 0;
             self.pressure.room.store(room(), Relaxed);
+        }
+        // All that is left is in use, or the state of locks that programs have handles of: to look again at once costs time.
+        if hand.fruitless > 2 * self.shards.len() {
+            return;
         }
         let (mut looks, mut gives) = (effort.looks, effort.gives);
         while looks > 0 && gives > 0 && self.abroad_bytes() > self.pressure.room.load(Relaxed) {
@@ -93,12 +100,16 @@ impl Locks {
                 self.turn_to_next_shard(&mut hand);
                 continue;
             };
-            gives -= usize::from(self.pass_by(&cell, net, reply));
+            if self.pass_by(&cell, net, reply) {
+                gives -= 1;
+                hand.fruitless = 0;
+            }
         }
     }
 
     fn turn_to_next_shard(&self, hand: &mut Hand) {
         hand.shard = (hand.shard + 1) % self.shards.len();
+        hand.fruitless += 1;
         let shard = self.shards[hand.shard].read();
         let shard = shard.unwrap_or_else(PoisonError::into_inner);
         let abroad = shard.values().filter(|cell| cell.tag.home() != self.me);
