@@ -5,7 +5,7 @@
 //! while it sleeps: what takes the right to read it away is that somebody changes it, and that wakes the node's threads.
 
 use super::descriptor::{Descriptor, Kind};
-use super::handle::{Handle, Inside};
+use super::handle::{HEAD, Handle, Inside};
 use super::mutex::MutexGuard;
 use super::seat::{Content, Seat};
 use crate::error::{Error, Result};
@@ -70,7 +70,7 @@ struct List<'a>(&'a [AtomicU64]);
 
 impl List<'_> {
     fn view(&self) -> View<'_> {
-        View::new(self.0, 0, LEN)
+        View::new(self.0, HEAD, LEN)
     }
 
     fn len(&self) -> usize {
@@ -83,7 +83,7 @@ impl List<'_> {
     }
 
     fn set(&self, at: usize, word: u64) {
-        ViewMut::new(self.0, 0, LEN).set_u64(at * 8, word);
+        ViewMut::new(self.0, HEAD, LEN).set_u64(at * 8, word);
     }
 
     fn push(&self, waiter: Waiter) -> bool {

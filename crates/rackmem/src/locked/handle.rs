@@ -23,6 +23,9 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Bytes that a lock which can be freed protects at most: the others are its life's.
 pub(super) const MOST: usize = (MAX_LOCKED - Life::LEN) as usize;
 
+/// Bytes of a life, before those that its lock protects.
+pub(super) const HEAD: usize = Life::LEN as usize;
+
 /// A lock, as one node sees it.
 #[derive(Clone)]
 pub(super) struct Handle {
@@ -116,14 +119,10 @@ impl Handle {
         ended.map_or(Ok(()), Err)
     }
 
-    /// What it protects.
+    /// What it protects; in front of that the life of a lock that can be freed ([`HEAD`]).
     #[inline]
     pub fn words(&self) -> &[AtomicU64] {
-        let words = self.cell.words();
-        match self.life {
-            Life::NONE => words,
-            _ => words.get(1..).unwrap_or_default(),
-        }
+        self.cell.words()
     }
 
     /// Whether what is found inside is the lock that this is a handle on.
@@ -169,7 +168,11 @@ impl Handle {
     pub fn enter(&self, access: Access, at_most: Duration) -> Result<Option<Inside<'_>>> {
         self.node.open()?;
         if self.cell.word.enter(access) {
-            return self.inside(access, self.cell.pass()).map(Some);
+            let inside = self.inside(access, self.cell.pass());
+            if self.is_alive() {
+                return Ok(Some(inside));
+            }
+            return Err(self.refuse(inside));
         }
         self.enter_slowly(access, at_most)
     }
@@ -191,7 +194,7 @@ impl Handle {
             self.send(out);
             return Err(error);
         }
-        self.inside(access, pass).map(Some)
+        self.inside_alive(access, pass).map(Some)
     }
 
     /// Enters, if that takes no packet and nobody is inside or waits.
@@ -199,7 +202,11 @@ impl Handle {
     pub fn try_enter(&self, access: Access) -> Result<Option<Inside<'_>>> {
         self.node.open()?;
         if self.cell.word.enter(access) {
-            return self.inside(access, self.cell.pass()).map(Some);
+            let inside = self.inside(access, self.cell.pass());
+            if self.is_alive() {
+                return Ok(Some(inside));
+            }
+            return Err(self.refuse(inside));
         }
         let mut entered = Ok(None);
         let out = locks(&self.node).turn(&self.cell, |state, _| {
@@ -210,17 +217,22 @@ impl Handle {
         });
         out.finish();
         let pass = entered?.map(Pass::from);
-        pass.map(|pass| self.inside(access, pass)).transpose()
+        pass.map(|pass| self.inside_alive(access, pass)).transpose()
     }
 
-    /// A thread has been let in, and finds its lock there, or another one.
+    /// A thread has been let in.
     #[inline]
-    fn inside(&self, access: Access, pass: Pass) -> Result<Inside<'_>> {
-        let inside = Inside {
+    fn inside(&self, access: Access, pass: Pass) -> Inside<'_> {
+        Inside {
             handle: self,
             access,
             pass,
-        };
+        }
+    }
+
+    /// The same, and finds its lock there, or another one.
+    fn inside_alive(&self, access: Access, pass: Pass) -> Result<Inside<'_>> {
+        let inside = self.inside(access, pass);
         match self.is_alive() {
             true => Ok(inside),
             false => Err(self.refuse(inside)),

@@ -2,7 +2,7 @@
 
 use super::cell::Waiting;
 use super::descriptor::{Descriptor, Kind};
-use super::handle::{Handle, Inside};
+use super::handle::{HEAD, Handle, Inside};
 use super::seat::Content;
 use crate::error::{Error, Result};
 use crate::node::Node;
@@ -51,13 +51,13 @@ pub(super) fn fill<T: Value>(value: T) -> impl Fn(&[AtomicU64]) {
 #[inline]
 pub(super) fn get<T: Value>(words: &[AtomicU64]) -> T {
     let mut value = T::new_zeroed();
-    View::new(words, 0, size_of::<T>()).read(0, value.as_mut_bytes());
+    View::new(words, HEAD, size_of::<T>()).read(0, value.as_mut_bytes());
     value
 }
 
 #[inline]
 pub(super) fn put<T: Value>(words: &[AtomicU64], value: T) {
-    ViewMut::new(words, 0, size_of::<T>()).write(0, value.as_bytes());
+    ViewMut::new(words, HEAD, size_of::<T>()).write(0, value.as_bytes());
 }
 
 impl<T> Mutex<T> {
@@ -215,11 +215,11 @@ impl<T: Value> MutexGuard<'_, T> {
 
     /// Its bytes, to read parts of a long value.
     pub fn view(&self) -> View<'_> {
-        View::new(self.inside.handle().words(), 0, size_of::<T>())
+        View::new(self.inside.handle().words(), HEAD, size_of::<T>())
     }
 
     /// Its bytes, to change parts of a long value.
     pub fn view_mut(&mut self) -> ViewMut<'_> {
-        ViewMut::new(self.inside.handle().words(), 0, size_of::<T>())
+        ViewMut::new(self.inside.handle().words(), HEAD, size_of::<T>())
     }
 }

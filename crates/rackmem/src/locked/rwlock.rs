@@ -2,7 +2,7 @@
 
 use super::cell::Waiting;
 use super::descriptor::Kind;
-use super::handle::{Handle, Inside};
+use super::handle::{HEAD, Handle, Inside};
 use super::mutex::{descriptor, fill, get, put};
 use super::seat::Content;
 use crate::error::{Error, Result};
@@ -204,7 +204,7 @@ impl<T: Value> ReadGuard<'_, T> {
 
     /// Its bytes, to read parts of a long value.
     pub fn view(&self) -> View<'_> {
-        View::new(self.inside.handle().words(), 0, size_of::<T>())
+        View::new(self.inside.handle().words(), HEAD, size_of::<T>())
     }
 }
 
@@ -252,11 +252,11 @@ impl<T: Value> WriteGuard<'_, T> {
 
     /// Its bytes, to read parts of a long value.
     pub fn view(&self) -> View<'_> {
-        View::new(self.inside.handle().words(), 0, size_of::<T>())
+        View::new(self.inside.handle().words(), HEAD, size_of::<T>())
     }
 
     /// Its bytes, to change parts of a long value.
     pub fn view_mut(&mut self) -> ViewMut<'_> {
-        ViewMut::new(self.inside.handle().words(), 0, size_of::<T>())
+        ViewMut::new(self.inside.handle().words(), HEAD, size_of::<T>())
     }
 }
