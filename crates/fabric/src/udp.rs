@@ -80,7 +80,7 @@ impl Sender {
                 self.datagram(address, header, |packet| packet.extend_from_slice(bytes))
             }
             Body::Block(words) => {
-                let segment = segment_bytes(words.len() * 8, header.kind.own_len(), self.peers.mtu);
+                let segment = segment_bytes(words.len() * 8, self.peers.mtu);
                 for (i, part) in words.chunks(segment / 8).enumerate() {
                     let header = Header {
                         offset: (i * segment) as u32,
@@ -94,12 +94,11 @@ impl Sender {
 
     fn datagram(&self, address: SocketAddr, header: &Header, body: impl FnOnce(&mut Vec<u8>)) {
         let sent = PACKET.with_borrow_mut(|packet| {
-            let head_len = HEADER_LEN + header.kind.own_len();
             packet.clear();
-            packet.resize(head_len, 0);
+            packet.resize(HEADER_LEN, 0);
             body(packet);
-            let head = encode(header, packet.len() - head_len);
-            packet[..head_len].copy_from_slice(&head);
+            let head = encode(header, packet.len() - HEADER_LEN);
+            packet[..HEADER_LEN].copy_from_slice(&head);
             self.socket.send_to(packet, address)
         });
         if sent.is_err() {
@@ -113,9 +112,9 @@ pub fn body_room(mtu: usize) -> usize {
     mtu.saturating_sub(UNDERLAY + HEADER_LEN).min(MAX_BODY)
 }
 
-/// Bytes of a block that one packet of the network carries beside what its kind has of its own.
-fn segment_bytes(block: usize, own: usize, mtu: usize) -> usize {
-    segment_len(block as u32, body_room(mtu).saturating_sub(own) as u32) as usize
+/// Bytes of a block that one packet of the network carries.
+fn segment_bytes(block: usize, mtu: usize) -> usize {
+    segment_len(block as u32, body_room(mtu) as u32) as usize
 }
 
 /// Bytes of packets that a path to this address carries: a loopback interface takes whole blocks.
@@ -129,7 +128,7 @@ impl Net for Sender {
     }
 
     fn segment(&self, block: usize) -> usize {
-        segment_bytes(block, 0, self.peers.mtu)
+        segment_bytes(block, self.peers.mtu)
     }
 }
 
@@ -264,11 +263,10 @@ mod tests {
 
     #[test]
     fn a_block_is_cut_to_fit_the_network() {
-        assert_eq!(segment_bytes(4096, 0, 1500), 1344);
-        assert_eq!(segment_bytes(4096, 0, 65_535), 4096);
-        assert_eq!(segment_bytes(65_536, 0, 1500), 1024);
-        assert_eq!(segment_bytes(65_536, 0, 65_535), 32_768);
-        assert_eq!(segment_bytes(65_536, 16, 65_535), 31_744);
-        assert_eq!(segment_bytes(256, 0, 1500), 256);
+        assert_eq!(segment_bytes(4096, 1500), 1344);
+        assert_eq!(segment_bytes(4096, 65_535), 4096);
+        assert_eq!(segment_bytes(65_536, 1500), 1024);
+        assert_eq!(segment_bytes(65_536, 65_535), 32_768);
+        assert_eq!(segment_bytes(256, 1500), 256);
     }
 }

@@ -119,29 +119,7 @@ impl core::fmt::Display for WireError {
 
 impl core::error::Error for WireError {}
 
-/// The bytes of a header, with what its kind has of its own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Head {
-    bytes: [u8; HEADER_LEN + OWN_LEN],
-    len: usize,
-}
-
-impl core::ops::Deref for Head {
-    type Target = [u8];
-
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        &self.bytes[..self.len.min(HEADER_LEN + OWN_LEN)]
-    }
-}
-
-impl AsRef<[u8]> for Head {
-    fn as_ref(&self) -> &[u8] {
-        self
-    }
-}
-
-/// The header and the body of a packet, or why it is none.
+/// The header and the body of a packet, or why it is none. The body of a kind from 0x50 on begins with its [`Own`].
 pub fn decode(packet: &[u8]) -> Result<(Header, &[u8]), WireError> {
     let (view, rest) = HeaderView::ref_from_prefix(packet).map_err(|_| WireError::Short)?;
     if view.magic.get() != MAGIC {
@@ -157,21 +135,15 @@ pub fn decode(packet: &[u8]) -> Result<(Header, &[u8]), WireError> {
     if rest.len() > len || len > MAX_BODY {
         return Err(WireError::Long);
     }
-    let mut header = view.to_header()?;
-    if header.kind.own_len() == 0 {
-        return Ok((header, rest));
+    let header = view.to_header()?;
+    if rest.len() < header.kind.own_len() {
+        return Err(WireError::Short);
     }
-    let (own, body) = OwnView::ref_from_prefix(rest).map_err(|_| WireError::Short)?;
-    header.own = Own {
-        a: own.a.get(),
-        b: own.b.get(),
-    };
-    Ok((header, body))
+    Ok((header, rest))
 }
 
-/// Writes a packet's header, for a body of `body_len` bytes that the caller puts behind it.
-pub fn encode(header: &Header, body_len: usize) -> Head {
-    let own_len = header.kind.own_len();
+/// Writes a packet's header, for a body of `body_len` bytes that the caller puts behind it: [`Own`] first, where its kind has one.
+pub fn encode(header: &Header, body_len: usize) -> [u8; HEADER_LEN] {
     let view = HeaderView {
         magic: MAGIC.into(),
         version: VERSION,
@@ -189,22 +161,34 @@ pub fn encode(header: &Header, body_len: usize) -> Head {
         flags: header.flags.0,
         reason: header.reason as u8,
         reserved: 0,
-        body_len: ((own_len + body_len) as u16).into(),
+        body_len: (body_len as u16).into(),
         reply_port: header.reply_port.into(),
     };
-    let mut bytes = [0; HEADER_LEN + OWN_LEN];
-    let (common, own) = bytes.split_at_mut(HEADER_LEN);
-    common.copy_from_slice(view.as_bytes());
-    if own_len != 0 {
+    let mut bytes = [0; HEADER_LEN];
+    bytes.copy_from_slice(view.as_bytes());
+    bytes
+}
+
+impl Own {
+    /// As the beginning of a body.
+    pub fn to_bytes(self) -> [u8; OWN_LEN] {
         let view = OwnView {
-            a: header.own.a.into(),
-            b: header.own.b.into(),
+            a: self.a.into(),
+            b: self.b.into(),
         };
-        own.copy_from_slice(view.as_bytes());
+        let mut bytes = [0; OWN_LEN];
+        bytes.copy_from_slice(view.as_bytes());
+        bytes
     }
-    Head {
-        bytes,
-        len: HEADER_LEN + own_len,
+
+    /// From the beginning of a body, and what is behind it.
+    pub fn split(body: &[u8]) -> Option<(Own, &[u8])> {
+        let (view, rest) = OwnView::ref_from_prefix(body).ok()?;
+        let own = Own {
+            a: view.a.get(),
+            b: view.b.get(),
+        };
+        Some((own, rest))
     }
 }
 
@@ -241,7 +225,6 @@ impl HeaderView {
             reply_port: self.reply_port.get(),
             // The switch is no node: it sends as `u16::MAX`, so the field has no range to check.
             sender: self.sender.get(),
-            own: Own::default(),
         })
     }
 }
@@ -253,10 +236,6 @@ mod tests {
     use std::vec::Vec;
 
     fn sample(kind: Kind) -> Header {
-        let own = Own {
-            a: 0x0102_0304_0506_0708,
-            b: u64::MAX - 1,
-        };
         Header {
             incarnation: 9,
             copyset: Copyset(0x8000_0003),
@@ -266,11 +245,6 @@ mod tests {
             offset: 1424,
             reply_port: 40_001,
             sender: 31,
-            own: if kind.own_len() == 0 {
-                Own::default()
-            } else {
-                own
-            },
             ..Header::request(
                 kind,
                 7,
@@ -290,8 +264,9 @@ mod tests {
     #[test]
     fn every_kind_survives_the_wire() {
         for &kind in Kind::ALL {
-            let packet = packet(&sample(kind), b"12345");
-            assert_eq!(decode(&packet), Ok((sample(kind), &b"12345"[..])));
+            let body = b"sixteen bytes, and more";
+            let packet = packet(&sample(kind), body);
+            assert_eq!(decode(&packet), Ok((sample(kind), &body[..])));
             assert_eq!(Kind::from_byte(kind as u8), Some(kind));
         }
     }
@@ -318,7 +293,15 @@ mod tests {
 
     #[test]
     fn what_a_kind_has_of_its_own_is_behind_the_header_and_is_counted_as_body() {
-        let bytes = packet(&sample(Kind::TrialAsk), b"123");
+        let own = Own {
+            a: 0x0102_0304_0506_0708,
+            b: u64::MAX - 1,
+        };
+        let mut body = own.to_bytes().to_vec();
+        body.extend(b"123");
+        let bytes = packet(&sample(Kind::TrialAsk), &body);
+        let (_, body) = decode(&bytes).unwrap();
+        assert_eq!(Own::split(body), Some((own, &b"123"[..])));
         assert_eq!(bytes[44..46], [0, 19]);
         assert_eq!(bytes[48..56], [1, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!(
@@ -336,9 +319,8 @@ mod tests {
     #[test]
     fn a_packet_with_the_longest_body_is_one_and_a_longer_one_is_not() {
         for kind in [Kind::Ack, Kind::TrialTell] {
-            let longest = MAX_BODY - kind.own_len();
-            let mut bytes = packet(&sample(kind), &std::vec![7; longest]);
-            assert!(decode(&bytes).is_ok_and(|(_, body)| body.len() == longest));
+            let mut bytes = packet(&sample(kind), &std::vec![7; MAX_BODY]);
+            assert!(decode(&bytes).is_ok_and(|(_, body)| body.len() == MAX_BODY));
             bytes.push(7);
             bytes[44..46].copy_from_slice(&(MAX_BODY as u16 + 1).to_be_bytes());
             assert_eq!(decode(&bytes), Err(WireError::Long));

@@ -45,8 +45,8 @@ impl Flags {
     }
 }
 
-/// What a kind has of its own behind the header, from 0x50 on: what the two words mean is the kind's. Zero for all others,
-/// whose packets do not carry it.
+/// What a kind has of its own, from 0x50 on, at the beginning of its body: what the two words mean is the kind's. It is no part of
+/// [`Header`], which every packet of every kind is copied with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Own {
     /// The first word.
@@ -84,8 +84,6 @@ pub struct Header {
     pub reply_port: u16,
     /// The node that sent this packet.
     pub sender: NodeId,
-    /// What the kind has of its own.
-    pub own: Own,
 }
 
 impl Header {
@@ -111,7 +109,6 @@ impl Header {
             offset: 0,
             reply_port: 0,
             sender: requester.node,
-            own: Own { a: 0, b: 0 },
         }
     }
 

@@ -1,6 +1,6 @@
 //! The packets of rackmem.
 //!
-//! Every packet is one fixed [`Header`], for kinds from 0x50 on 16 bytes of their own, and for some kinds a body: a segment
+//! Every packet is one fixed [`Header`] and for some kinds a body, which from 0x50 on begins with 16 bytes of its kind's own: a segment
 //! of a block or the operand of a delegated operation. Integers are big-endian on the wire. [`HeaderView`] looks at received bytes
 //! in place; [`Header`] is the owned form that the protocols work on. `docs/wire.md` draws every byte.
 //!
@@ -16,7 +16,7 @@ mod line;
 mod record;
 mod types;
 
-pub use codec::{HEADER_LEN, Head, HeaderView, OWN_LEN, OwnView, WireError, decode, encode};
+pub use codec::{HEADER_LEN, HeaderView, OWN_LEN, OwnView, WireError, decode, encode};
 pub use header::{Flags, Header, Own};
 pub use kind::Kind;
 pub use line::PacketLine;

@@ -35,9 +35,6 @@ impl Display for PacketLine<'_> {
         let (status, copyset) = (header.status, header.copyset.0);
         write!(f, " {status:?} {copyset:03b} +{}", header.offset)?;
         write!(f, " {}", FlagNames(header.flags))?;
-        if header.kind.own_len() != 0 {
-            write!(f, " own {:#x} {:#x}", header.own.a, header.own.b)?;
-        }
         match header.reason {
             Reason::None => Ok(()),
             reason => write!(f, " NO: {reason:?}"),
@@ -91,12 +88,6 @@ mod tests {
         assert_eq!(
             line(Dest::Agent(1), &header),
             "ReadMiss      block 7 of 2.5#9 from 2 to agent 1 Shared 101 +0 provider,granted"
-        );
-        let mut trial = header.answer(Kind::TrialTell, 3);
-        (trial.flags, trial.own.b) = (Flags(0), 255);
-        assert_eq!(
-            line(Dest::Agent(1), &trial),
-            "TrialTell     block 7 of 2.5#9 from 3 to agent 1 Shared 101 +0  own 0x0 0xff"
         );
         let refused = header.refuse(Kind::Ack, NodeId::MAX, Reason::Locked);
         assert_eq!(

@@ -8,7 +8,7 @@
 //! send to it, so a lane has one sender, and which lane is whose needs no agreement. Requesters do not send to
 //! requesters.
 
-use rackmem_wire::{HEADER_LEN, MAX_BODY, MAX_NODES, MAX_REQUESTERS, OWN_LEN};
+use rackmem_wire::{HEADER_LEN, MAX_BODY, MAX_NODES, MAX_REQUESTERS};
 use std::ops::Range;
 
 /// Inboxes for requesters, and for the few others who speak for a node.
@@ -65,7 +65,7 @@ impl Geometry {
 
     /// Words of a record with the largest packet: its length, the packet.
     pub(super) fn record(&self) -> usize {
-        1 + (HEADER_LEN + OWN_LEN + self.body).div_ceil(8)
+        1 + (HEADER_LEN + self.body).div_ceil(8)
     }
 
     /// Which lane of an inbox is for a member's sender of this number.

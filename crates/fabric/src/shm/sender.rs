@@ -6,7 +6,7 @@ use super::layout::PORTS;
 use super::segment::Segment;
 use super::service::SERVING;
 use crate::{Body, Counters, End, Net, Receiver};
-use rackmem_wire::{Dest, Header, MAX_BODY, encode, segment_len};
+use rackmem_wire::{Dest, Header, encode, segment_len};
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -100,8 +100,7 @@ impl Sender {
             return self.unsent();
         };
         let mut lanes = self.lanes.lock();
-        let own = header.kind.own_len();
-        let room = (MAX_BODY - own).min(self.member.hub().geometry().body());
+        let room = self.member.hub().geometry().body();
         if body.len() <= room {
             return self.packet(&mut lanes, place, header, body);
         }

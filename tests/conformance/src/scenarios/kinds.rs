@@ -20,9 +20,14 @@ fn of_kind(kind: Kind) -> Scenario {
         format!("{name} is for the control plane, whatever the epoch")
     };
     let packet = ask(kind, who(1, 1), 3, any());
+    let with_body = |header: &Header, body: &[u8]| {
+        let mut bytes = encode(header, body.len()).to_vec();
+        bytes.extend(body);
+        bytes
+    };
     let scenario = Scenario::new(format!("kind-{number:02x}"), about)
         .owns(any(), Unshared, &[])
-        .packet(packet);
+        .bytes(with_body(&packet, &vec![0; kind.own_len()]));
     if kind.in_data_plane() {
         return scenario;
     }
@@ -30,9 +35,7 @@ fn of_kind(kind: Kind) -> Scenario {
         epoch: packet.epoch + 1,
         ..packet
     };
-    let mut bytes = encode(&later, 32).to_vec();
-    bytes.extend([0x5a; 32]);
-    scenario.bytes(bytes)
+    scenario.bytes(with_body(&later, &[0x5a; 32]))
 }
 
 fn request() -> Vec<u8> {
