@@ -9,9 +9,9 @@ mod plants;
 
 /// Files that scenarios use together: their modules, and where they are.
 const GROUPS: &[(&str, &[(&str, &str)])] = &[
-    ("cache", &[("cache", "crates/rackmem/src/cache.rs")]),
+    ("cache", &[("cache", "crates/rackmem/src/bytes/cache.rs")]),
     ("locked", &[("fast", "crates/rackmem/src/locked/fast.rs")]),
-    ("slots", &[("slots", "crates/rackmem/src/slots.rs")]),
+    ("slots", &[("slots", "crates/rackmem/src/ports/slots.rs")]),
     (
         "shm",
         &[

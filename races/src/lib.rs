@@ -8,7 +8,7 @@
 #![allow(dead_code)] // The shipped files have more than scenarios use.
 #![allow(clippy::duplicate_mod)] // Each defect has the files of its group to itself.
 
-mod memory;
+mod bytes;
 pub mod plants;
 mod run;
 mod steps;

@@ -21,62 +21,35 @@
 //! A rack is embedded (all nodes in one process, [`Rack::local`]) or made of processes ([`Rack::join`]), with
 //! or without a switch. The protocol is in `rackmem-proto`; `docs/protocols/flowcc.md` explains it.
 
-mod access;
-mod agents;
-mod alloc;
 mod backoff;
-mod builder;
-mod cache;
+mod bytes;
 mod config;
-mod control;
-mod data_plane;
-mod delegated;
 mod error;
-mod here;
-mod inner;
-mod inspecting;
-mod kernel;
-mod lock;
+mod host;
 pub mod locked;
-mod magazine;
-mod members;
 pub mod membership;
-mod memory;
-mod metrics;
-mod migration;
 mod node;
-mod parts;
-mod pending;
-mod place;
+mod ports;
 mod rack;
-mod reach;
-mod rebuilding;
-mod region;
-mod requester;
-mod shared;
-mod slots;
-mod standing;
 mod switch;
 mod sync;
-#[cfg(test)]
-mod unlocking;
-pub mod view;
-mod wires;
 
-pub use builder::Builder;
+pub use bytes::view::{self, View, ViewMut};
+pub use config::migration::Migration;
 pub use config::{Config, Fabric, Mode};
 pub use error::{Error, Result};
-pub use inspecting::inspect;
-pub use kernel::{KernelMetrics, KernelMode, KernelPlace, KernelSwitch};
-pub use lock::{BlockGuard, BlockLock};
-pub use metrics::{Events, MemoryMetrics, NodeMetrics, RackMetrics, ShadowMetrics, SwitchMetrics};
-pub use migration::Migration;
+pub use host::metrics::{
+    Events, MemoryMetrics, NodeMetrics, RackMetrics, ShadowMetrics, SwitchMetrics,
+};
+pub use host::rebuilding::RebuildMetrics;
 pub use node::Node;
+pub use node::lock::{BlockGuard, BlockLock};
+pub use node::shared::{Shared, Value};
 pub use rack::Rack;
+pub use rack::builder::Builder;
+pub use rack::inspecting::inspect;
 pub use rackmem_fabric::{BadFaults, End, FaultControl, FaultCounts, Faults, PacketCounts};
 pub use rackmem_proto::switch::{LockCounters, Resources};
 pub use rackmem_proto::wire::Kind;
-pub use rebuilding::RebuildMetrics;
-pub use shared::{Shared, Value};
-pub use switch::SoftSwitch;
-pub use view::{View, ViewMut};
+pub use switch::kernel::{KernelMetrics, KernelMode, KernelPlace, KernelSwitch};
+pub use switch::soft::SoftSwitch;

@@ -5,9 +5,9 @@
 
 use super::handle::{Handle, locks};
 use super::seat::Content;
+use crate::bytes::view::{View, ViewMut};
 use crate::error::{Error, Result};
 use crate::node::Node;
-use crate::view::{View, ViewMut};
 use rackmem_proto::gcp::{Access, MAX_LOCKED};
 use rackmem_proto::wire::Tag;
 use std::collections::BTreeMap;

@@ -10,7 +10,7 @@ use super::outbox::{Outbox, Payload};
 use super::pace::Pace;
 use super::seat::{Content, Pass, Seat};
 use super::watch::Watchers;
-use crate::here::bytes;
+use crate::host::here::bytes;
 use rackmem_fabric::{Body, words};
 use rackmem_proto::Outputs;
 use rackmem_proto::gcp::{

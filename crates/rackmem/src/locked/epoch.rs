@@ -1,6 +1,6 @@
 //! Members of the rack have died or come: a node's part in making the directories of locks anew.
 //!
-//! The steps are those of a rebuild ([`crate::rebuilding`]), whose lists of copies carry the reports on locks too. Rights,
+//! The steps are those of a rebuild ([`crate::host::rebuilding`]), whose lists of copies carry the reports on locks too. Rights,
 //! and threads inside, stay; threads that wait go on waiting, and ask again when every directory is made.
 
 use super::cell::{Cell, State};

@@ -14,7 +14,7 @@ use super::table::Locks;
 use crate::backoff::Backoff;
 use crate::error::{Error, Result};
 use crate::node::Node;
-use crate::region;
+use crate::node::region;
 use rackmem_proto::gcp::{Access, Life};
 use rackmem_proto::wire::Tag;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -6,7 +6,7 @@ use super::handle::{Handle, MOST, locks};
 use super::table::Origin;
 use crate::error::{Error, Result};
 use crate::node::Node;
-use crate::region::{self, Absent};
+use crate::node::region::{self, Absent};
 use rackmem_proto::gcp::{Access, Life, MAX_LOCKED};
 use rackmem_proto::wire::Tag;
 use std::sync::atomic::AtomicU64;

@@ -4,9 +4,9 @@ use super::cell::Waiting;
 use super::descriptor::{Descriptor, Kind};
 use super::handle::{HEAD, Handle, Inside, MOST};
 use super::seat::Content;
+use crate::bytes::view::{View, ViewMut};
 use crate::error::{Error, Result};
 use crate::node::Node;
-use crate::view::{View, ViewMut};
 use rackmem_proto::gcp::{Access, Region, Regions, RegionsError};
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use super::leaving::told_of;
 use super::outbox::Outbox;
 use super::pressure::Pressure;
 use crate::error::{Error, Result};
-use crate::standing::Standing;
+use crate::membership::standing::Standing;
 use rackmem_fabric::{Body, Net, Nobody, Receiver};
 use rackmem_proto::gcp::{
     Blade, BladeConfig, BladeCounters, Entry, LockDirectory, MAX_LOCKED, Region, Regions, Reports,

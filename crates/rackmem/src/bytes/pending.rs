@@ -1,0 +1,136 @@
+//! Which cache entries a coherence event is filling or emptying, so that threads of a node that miss on the
+//! same block make one request, and no two events reserve one entry.
+
+use crate::bytes::cache::Cache;
+use rackmem_proto::flowcc::LocalStatus;
+use rackmem_proto::wire::Tag;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Independent parts; a set of the cache belongs to one.
+const SHARDS: usize = 64;
+
+#[derive(Default)]
+struct Shard {
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    events: Vec<(Tag, usize)>,
+    /// Threads that wait for an event to end; telling nobody would still be a system call.
+    waiting: usize,
+}
+
+impl State {
+    fn reserved(&self, entry: usize) -> bool {
+        self.events.iter().any(|event| event.1 == entry)
+    }
+}
+
+/// The events under way.
+pub(crate) struct Pending {
+    shards: Box<[Shard]>,
+}
+
+/// What a thread that found no usable copy does next.
+pub(crate) enum Plan<'a> {
+    /// Nothing: another thread's event has ended, look again.
+    Retry,
+    /// Fetch the block into this reserved entry.
+    Fill(Reservation<'a>),
+    /// The block is there, clean: obtain the right to write.
+    Upgrade(Reservation<'a>),
+    /// The set is full: evict this block first, then look again.
+    Evict(Reservation<'a>),
+}
+
+/// An entry that no other event touches until this is dropped.
+pub(crate) struct Reservation<'a> {
+    shard: &'a Shard,
+    /// The block of the event.
+    pub tag: Tag,
+    /// The entry it fills or empties.
+    pub entry: usize,
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(self.shard);
+        state.events.retain(|event| event.1 != self.entry);
+        if state.waiting > 0 {
+            self.shard.ended.notify_all();
+        }
+    }
+}
+
+/// No code that holds this lock can panic between its steps, so a poisoned list is a whole one.
+fn lock(shard: &Shard) -> MutexGuard<'_, State> {
+    shard.state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sleeps until some event of the shard has ended.
+fn wait<'a>(shard: &'a Shard, mut state: MutexGuard<'a, State>) -> Plan<'a> {
+    state.waiting += 1;
+    let mut state = shard
+        .ended
+        .wait(state)
+        .unwrap_or_else(PoisonError::into_inner);
+    state.waiting -= 1;
+    Plan::Retry
+}
+
+impl Pending {
+    pub fn new() -> Self {
+        Pending {
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+        }
+    }
+
+    /// Decides, atomically, what to do about a block that this thread wants to read or write.
+    pub fn plan(&self, cache: &Cache, tag: Tag, write: bool) -> Plan<'_> {
+        let (set, _) = cache.set_of(tag);
+        let shard = &self.shards[set % SHARDS];
+        let mut state = lock(shard);
+        if state.events.iter().any(|event| event.0 == tag) {
+            return wait(shard, state);
+        }
+        if let Some(entry) = cache.find(tag) {
+            match cache.status(entry) {
+                LocalStatus::Shared if write => {
+                    state.events.push((tag, entry));
+                    return Plan::Upgrade(Reservation { shard, tag, entry });
+                }
+                LocalStatus::Invalid => {}
+                _ => return Plan::Retry,
+            }
+        }
+        cache.tick();
+        if let Some(entry) = cache.free(set, |entry| !state.reserved(entry)) {
+            state.events.push((tag, entry));
+            return Plan::Fill(Reservation { shard, tag, entry });
+        }
+        let Some((victim, entry)) = cache.oldest(set, |entry| !state.reserved(entry)) else {
+            return wait(shard, state);
+        };
+        state.events.push((victim.unwrap_or(tag), entry));
+        match victim {
+            Some(tag) => Plan::Evict(Reservation { shard, tag, entry }),
+            // The network has just taken it.
+            None => Plan::Fill(Reservation { shard, tag, entry }),
+        }
+    }
+
+    /// Reserves a block that is in the cache, to evict it; `None` when it is not there or has an event already.
+    pub fn reserve(&self, cache: &Cache, tag: Tag) -> Option<Reservation<'_>> {
+        let (set, _) = cache.set_of(tag);
+        let shard = &self.shards[set % SHARDS];
+        let mut state = lock(shard);
+        let entry = cache.find(tag)?;
+        if state.reserved(entry) || cache.status(entry) == LocalStatus::Invalid {
+            return None;
+        }
+        state.events.push((tag, entry));
+        Some(Reservation { shard, tag, entry })
+    }
+}

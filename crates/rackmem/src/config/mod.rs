@@ -1,0 +1,522 @@
+//! How a rack is set up: defaults, and the file that describes a rack of processes.
+
+pub(crate) mod migration;
+
+use crate::bytes::cache::Cache;
+use crate::config::migration::Migration;
+use crate::error::{Error, Result};
+use crate::locked::compared::LockKind;
+use crate::membership;
+use crate::ports::wires::{Extras, FaultsSection};
+use rackmem_fabric::Faults;
+use rackmem_proto::CHUNK;
+use rackmem_proto::wire::{MAX_BLOCK, MAX_NODES, MIN_BLOCK};
+use serde::Deserialize;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Which protocol keeps the rack's memory coherent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// FlowCC, the switch owning the entries it has room for.
+    #[default]
+    Switch,
+    /// FlowCC without a switch: home agents own every entry (the paper's Concordia-base).
+    HomeOnly,
+    /// A classic directory: the home collects acknowledgements (GAM-style). A baseline.
+    Directory,
+    /// No cache: operations travel to the data (Grappa-style). A baseline; words and byte ranges only.
+    Delegate,
+}
+
+impl Mode {
+    /// All of them, with the names used in files, commands and reports.
+    pub const ALL: [(Mode, &'static str); 4] = [
+        (Mode::Switch, "switch"),
+        (Mode::HomeOnly, "home-only"),
+        (Mode::Directory, "directory"),
+        (Mode::Delegate, "delegate"),
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::ALL
+            .iter()
+            .find(|row| row.0 == self)
+            .map_or("", |row| row.1)
+    }
+
+    /// Whether requests go through a switch.
+    pub fn has_switch(self) -> bool {
+        self == Mode::Switch
+    }
+}
+
+/// How packets move.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fabric {
+    /// A function call. Embedded racks only.
+    #[default]
+    Inline,
+    /// Rings in memory that processes of one host share, with a thread for every agent and the switch.
+    Shm,
+    /// UDP, with a thread for every agent and the switch. Embedded racks use loopback.
+    Udp,
+}
+
+impl Fabric {
+    /// All of them, with the names used in files, commands and reports.
+    pub const ALL: [(Fabric, &'static str); 3] = [
+        (Fabric::Inline, "inline"),
+        (Fabric::Shm, "shm"),
+        (Fabric::Udp, "udp"),
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::ALL
+            .iter()
+            .find(|row| row.0 == self)
+            .map_or("", |row| row.1)
+    }
+}
+
+/// What all parts of a rack agree on, and the sizes of one part.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub epoch: u32,
+    pub mode: Mode,
+    pub block_size: usize,
+    pub cache: usize,
+    pub memory: u64,
+    pub switch_entries: usize,
+    pub patience: Duration,
+    pub mtu: Option<usize>,
+    pub extras: Extras,
+    pub migration: Migration,
+    pub locks: LockKind,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            epoch: 1,
+            mode: Mode::Switch,
+            block_size: 4096,
+            cache: 256 << 20,
+            memory: 4 << 30,
+            switch_entries: 262_144,
+            patience: Duration::from_secs(10),
+            mtu: None,
+            extras: Extras::default(),
+            migration: Migration::default(),
+            locks: LockKind::default(),
+        }
+    }
+}
+
+/// The least a network must carry: a granule of the largest block and all headers.
+const MIN_MTU: usize = 1280;
+/// The most that a datagram carries.
+const MAX_MTU: usize = 65_535;
+/// Entries of a switch, at most: several times what the largest ASIC has room for.
+const MAX_SWITCH_ENTRIES: usize = 1 << 24;
+/// An hour, in milliseconds: who waits longer is not patient but stuck.
+const MAX_PATIENCE_MS: u64 = 3_600_000;
+
+impl Settings {
+    pub fn check(&self, nodes: usize) -> Result<()> {
+        let no = |why: String| Err(Error::Config(why));
+        if nodes == 0 || nodes > MAX_NODES {
+            return no(format!("a rack has 1 to {MAX_NODES} nodes, not {nodes}"));
+        }
+        if !self.block_size.is_power_of_two() || !(MIN_BLOCK..=MAX_BLOCK).contains(&self.block_size)
+        {
+            let size = self.block_size;
+            return no(format!(
+                "block_size is a power of two from {MIN_BLOCK} to {MAX_BLOCK} bytes, not {size}"
+            ));
+        }
+        if self.memory < CHUNK {
+            return no(format!(
+                "memory is at least one chunk of {CHUNK} bytes, not {}",
+                self.memory
+            ));
+        }
+        if self.memory / CHUNK > u32::MAX as u64 || self.memory >= 1 << 48 {
+            return no(format!(
+                "memory is less than 2^48 bytes a node, not {}",
+                self.memory
+            ));
+        }
+        if self.cache < 8 * self.block_size {
+            return no(format!(
+                "cache is at least 8 blocks ({} bytes), not {}",
+                8 * self.block_size,
+                self.cache
+            ));
+        }
+        let migration = self.migration;
+        if migration.period < Duration::from_millis(1) || migration.tracked > 1 << 20 {
+            return no(
+                "migration: a period is at least 1 ms, and at most 1,048,576 blocks are tracked"
+                    .into(),
+            );
+        }
+        if self
+            .mtu
+            .is_some_and(|mtu| !(MIN_MTU..=MAX_MTU).contains(&mtu))
+        {
+            return no(format!("mtu is from {MIN_MTU} to {MAX_MTU} bytes"));
+        }
+        if self.switch_entries > MAX_SWITCH_ENTRIES {
+            return no(format!(
+                "switch_entries is at most {MAX_SWITCH_ENTRIES}, not {}",
+                self.switch_entries
+            ));
+        }
+        if let Some(Err(bad)) = self.extras.faults.map(|faults| faults.check()) {
+            return no(format!("faults: {bad}"));
+        }
+        Ok(())
+    }
+
+    /// Whether a node of this rack can run on this machine, which reading a configuration does not need.
+    pub fn check_here(&self) -> Result<()> {
+        match Cache::fits(self.cache, self.block_size) {
+            true => Ok(()),
+            false => Err(Error::Config(format!(
+                "cache: this machine does not give a node {} bytes",
+                self.cache
+            ))),
+        }
+    }
+}
+
+/// A rack of processes: who listens where, and what all agree on. The same file serves every process.
+///
+/// ```toml
+/// nodes = ["10.0.0.1:7401", "10.0.0.2:7401"]   # agents, by node number
+/// switch = "10.0.0.9:7400"                     # left out: no switch, home agents own every entry
+/// fabric = "shm"                               # all on this host; left out: "udp", and the addresses count
+/// block_size = 4096
+/// cache = 268435456                            # bytes, each node: blocks, and locks of other homes in what they
+///                                              # leave, or in a quarter of it
+/// memory = 4294967296                          # bytes, each node
+/// membership = "etcd:http://10.0.0.5:2379"     # or "dir:/path", or left out: fixed, nobody may die
+/// name = "rack"                                # of this rack, where several share an etcd or a folder
+/// lease_ms = 1000                              # a member that is silent for so long is declared dead
+///
+/// [locks]
+/// kind = "gcp"                                 # what `locked::compared::AnyLock` is: see `LockKind`
+///
+/// [faults]                                     # for tests: what this process's packets suffer
+/// loss = 0.01                                  # shares of all packets, as are `duplication` and `delay`
+/// delay = 0.05                                 # ... held back for up to `delay_up_to_us`, 2000 unless told
+/// ```
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Addresses of the agents, by node.
+    pub nodes: Vec<SocketAddr>,
+    /// Address of the switch.
+    pub switch: Option<SocketAddr>,
+    /// How packets move. On [`Fabric::Shm`] the addresses are only names: nobody listens there.
+    pub fabric: Fabric,
+    /// How the rack agrees on who is in it.
+    pub membership: membership::Settings,
+    pub(crate) settings: Settings,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    nodes: Vec<SocketAddr>,
+    switch: Option<SocketAddr>,
+    fabric: Option<Fabric>,
+    mode: Option<Mode>,
+    epoch: Option<u32>,
+    block_size: Option<usize>,
+    cache: Option<usize>,
+    memory: Option<u64>,
+    switch_entries: Option<usize>,
+    patience_ms: Option<u64>,
+    mtu: Option<usize>,
+    faults: Option<FaultsSection>,
+    migration: Option<MigrationTable>,
+    locks: Option<LocksTable>,
+    membership: Option<String>,
+    name: Option<String>,
+    lease_ms: Option<u64>,
+}
+
+/// `[locks]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LocksTable {
+    kind: LockKind,
+}
+
+/// `[migration]`: what is left out is as in [`Migration::default`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MigrationTable {
+    period_ms: Option<u64>,
+    top: Option<u32>,
+    least: Option<u32>,
+    tracked: Option<u32>,
+    patience: Option<u32>,
+    leave: Option<u32>,
+}
+
+impl MigrationTable {
+    fn read(self) -> Migration {
+        let default = Migration::default();
+        let period = self.period_ms.map(Duration::from_millis);
+        Migration {
+            period: period.unwrap_or(default.period),
+            top: self.top.unwrap_or(default.top),
+            least: self.least.unwrap_or(default.least),
+            tracked: self.tracked.unwrap_or(default.tracked),
+            patience: self.patience.unwrap_or(default.patience),
+            leave: self.leave.unwrap_or(default.leave),
+        }
+    }
+}
+
+/// Bytes of a configuration file at most.
+const MAX_FILE: u64 = 1 << 20;
+
+impl Config {
+    /// Ways and sets of the switch's table of entries.
+    pub fn switch_geometry(&self) -> (u8, usize) {
+        let crate::config::migration::Geometry { ways, sets } =
+            crate::rack::parts::geometry(&self.settings);
+        (ways, sets)
+    }
+
+    /// Reads a file.
+    pub fn load(path: &Path) -> Result<Config> {
+        let named = |why: String| Error::Config(format!("{}: {why}", path.display()));
+        let file = std::fs::File::open(path).map_err(|e| named(e.to_string()))?;
+        let mut bytes = Vec::new();
+        // A device has no length and no end.
+        let read = file.take(MAX_FILE + 1).read_to_end(&mut bytes);
+        if read.map_err(|e| named(e.to_string()))? as u64 > MAX_FILE {
+            return Err(named(format!(
+                "longer than the {MAX_FILE} bytes of a configuration"
+            )));
+        }
+        let text = String::from_utf8(bytes).map_err(|e| named(e.utf8_error().to_string()))?;
+        Config::parse(&text).map_err(|e| named(e.to_string()))
+    }
+
+    /// Reads a text.
+    pub fn parse(text: &str) -> Result<Config> {
+        let file: File = toml::from_str(text).map_err(|e| Error::Config(e.to_string()))?;
+        let membership = membership::Settings::read(
+            file.membership.as_deref(),
+            file.name.as_deref(),
+            file.lease_ms,
+            (file.nodes.len(), file.switch.is_some()),
+        )
+        .map_err(Error::Config)?;
+        if let Some(ms) = file
+            .patience_ms
+            .filter(|ms| !(1..=MAX_PATIENCE_MS).contains(ms))
+        {
+            let why = format!("patience_ms is from 1 to {MAX_PATIENCE_MS}, not {ms}");
+            return Err(Error::Config(why));
+        }
+        let default = Settings::default();
+        let no_switch = if file.switch.is_some() {
+            Mode::Switch
+        } else {
+            Mode::HomeOnly
+        };
+        let settings = Settings {
+            epoch: file.epoch.unwrap_or(default.epoch),
+            mode: file.mode.unwrap_or(no_switch),
+            block_size: file.block_size.unwrap_or(default.block_size),
+            cache: file.cache.unwrap_or(default.cache),
+            memory: file.memory.unwrap_or(default.memory),
+            switch_entries: file.switch_entries.unwrap_or(default.switch_entries),
+            patience: file
+                .patience_ms
+                .map_or(default.patience, Duration::from_millis),
+            mtu: file.mtu,
+            extras: Extras {
+                faults: file.faults.map(Faults::from),
+                ..Extras::default()
+            },
+            migration: file
+                .migration
+                .map_or(default.migration, MigrationTable::read),
+            locks: file.locks.map_or(default.locks, |table| table.kind),
+        };
+        let config = Config {
+            membership,
+            nodes: file.nodes,
+            switch: file.switch,
+            fabric: file.fabric.unwrap_or(Fabric::Udp),
+            settings,
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Which protocol the rack runs.
+    pub fn mode(&self) -> Mode {
+        self.settings.mode
+    }
+
+    /// What the network does to this process's packets, if the file says.
+    pub fn faults(&self) -> Option<Faults> {
+        self.settings.extras.faults
+    }
+
+    /// Lets the network do this to this process's packets, whatever the file says.
+    pub fn set_faults(&mut self, faults: Faults) {
+        self.settings.extras.faults = Some(faults);
+    }
+
+    /// Writes this process's packets to a file for tcpdump and Wireshark.
+    pub fn set_capture(&mut self, file: PathBuf) {
+        self.settings.extras.capture = Some(file);
+    }
+
+    /// Writes this process's packets to a file, a line each.
+    pub fn set_trace(&mut self, file: PathBuf) {
+        self.settings.extras.trace = Some(file);
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        self.settings.check(self.nodes.len())?;
+        if self.fabric == Fabric::Inline {
+            return Err(Error::Config(
+                "a rack of processes has fabric \"udp\" or \"shm\"".into(),
+            ));
+        }
+        if self.settings.mode.has_switch() != self.switch.is_some() {
+            return Err(Error::Config(
+                "a `switch` address goes with mode \"switch\", and only with it".into(),
+            ));
+        }
+        let mut all: Vec<_> = self.nodes.iter().chain(&self.switch).collect();
+        all.sort();
+        if let Some(pair) = all.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::Config(format!("address {} is used twice", pair[0])));
+        }
+        if let Some(addr) = all.iter().find(|addr| addr.port() == 0) {
+            return Err(Error::Config(format!(
+                "address {addr} has no port at which others find it"
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_says_what_is_wrong_with_it() {
+        let why = |text: &str| Config::parse(text).unwrap_err().to_string();
+        assert!(why("nodes = []").contains("1 to 32 nodes"));
+        assert!(why("nodes = ['127.0.0.1:1', '127.0.0.1:1']").contains("used twice"));
+        assert!(why("nodes = ['127.0.0.1:1']\nblock_size = 1000").contains("power of two"));
+        assert!(why("nodes = ['127.0.0.1:1']\nblok = 1").contains("blok"));
+        assert!(why("nodes = ['127.0.0.1:1']\nfabric = 'inline'").contains("rack of processes"));
+        assert!(why("nodes = ['127.0.0.1:1']\nfabric = 'rdma'").contains("rdma"));
+        assert!(why("nodes = ['127.0.0.1:1']\nmode = 'switch'").contains("switch"));
+        assert!(why("nodes = ['127.0.0.1:1']\nmemory = 5").contains("chunk"));
+        assert!(why("nodes = ['127.0.0.1:1']\n[faults]\nloss = 2").contains("loss is a share"));
+        assert!(why("nodes = ['127.0.0.1:0']").contains("no port"));
+        let numbers = [
+            ("patience_ms", "0"),
+            ("patience_ms", "18446744073709551615"),
+            ("switch_entries", "1000000000000"),
+            ("switch_entries", "9223372036854775807"),
+            ("mtu", "100"),
+            ("mtu", "100000000"),
+        ];
+        for (name, number) in numbers {
+            let text = why(&format!("nodes = ['127.0.0.1:1']\n{name} = {number}"));
+            assert!(text.contains(name), "{number}: {text}");
+        }
+        assert!(why("nodes = ['127.0.0.1:1']\n[faults]\nlos = 0.1").contains("los"));
+        assert!(
+            Config::load(Path::new("/nonexistent/rack.toml"))
+                .unwrap_err()
+                .to_string()
+                .contains("rack.toml")
+        );
+    }
+
+    #[test]
+    fn a_file_without_an_end_is_not_read_for_ever() {
+        let error = Config::load(Path::new("/dev/zero")).unwrap_err();
+        assert!(error.to_string().contains("longer than"), "{error}");
+    }
+
+    #[test]
+    fn a_cache_that_no_machine_has_is_an_error() {
+        for cache in [1 << 55, usize::MAX / 2, usize::MAX] {
+            let settings = Settings {
+                cache,
+                ..Settings::default()
+            };
+            assert!(settings.check(2).is_ok());
+            let error = settings.check_here().unwrap_err().to_string();
+            assert!(error.contains("this machine does not give"), "{error}");
+        }
+        Settings::default().check_here().unwrap();
+    }
+
+    #[test]
+    fn faults_are_read_and_those_left_out_are_none() {
+        let text = "nodes = ['127.0.0.1:1']\n[faults]\nloss = 0.01\ndelay_up_to_us = 300";
+        let faults = Config::parse(text).unwrap().faults().unwrap();
+        assert_eq!((faults.loss, faults.duplication), (0.01, 0.0));
+        assert_eq!(faults.delay_up_to, Duration::from_micros(300));
+        let text = "nodes = ['127.0.0.1:1']";
+        assert_eq!(Config::parse(text).unwrap().faults(), None);
+    }
+
+    #[test]
+    fn what_is_left_out_of_migration_is_as_usual() {
+        let read = |table: &str| Config::parse(&format!("nodes = ['127.0.0.1:1']\n{table}"));
+        let config = read("[migration]\nperiod_ms = 50\ntop = 3").unwrap();
+        let expected = Migration {
+            period: Duration::from_millis(50),
+            top: 3,
+            ..Migration::default()
+        };
+        assert_eq!(config.settings.migration, expected);
+        let why = |table: &str| read(table).unwrap_err().to_string();
+        assert!(why("[migration]\nperiod_ms = 0").contains("1 ms"));
+        assert!(why("[migration]\nhottest = 3").contains("hottest"));
+    }
+
+    #[test]
+    fn the_kind_of_locks_is_read() {
+        let read = |table: &str| Config::parse(&format!("nodes = ['127.0.0.1:1']\n{table}"));
+        let kind = |table: &str| read(table).unwrap().settings.locks;
+        assert_eq!(kind(""), LockKind::Gcp);
+        assert_eq!(kind("[locks]\nkind = 'per-node'"), LockKind::PerNode);
+        let why = read("[locks]\nkind = 'futex'").unwrap_err().to_string();
+        assert!(why.contains("futex") && why.contains("cohort"), "{why}");
+    }
+
+    #[test]
+    fn a_switch_is_used_when_there_is_one() {
+        let with = Config::parse("nodes = ['127.0.0.1:1']\nswitch = '127.0.0.1:2'").unwrap();
+        assert_eq!(with.mode(), Mode::Switch);
+        let without = Config::parse("nodes = ['127.0.0.1:1']").unwrap();
+        assert_eq!(without.mode(), Mode::HomeOnly);
+    }
+}

@@ -1,0 +1,257 @@
+//! A node's home agent and cache agent, as the fabric calls them.
+
+use crate::bytes::cache::Cache;
+use crate::bytes::memory::GlobalMemory;
+use crate::config::migration::Migration;
+use crate::host::here::{Block, Here};
+use crate::host::rebuilding::Rebuilding;
+use crate::locked::compared::Compared;
+use crate::locked::{Effort, IN_A_TICK, Locks};
+use crate::membership::Role;
+use crate::membership::reach::{self, Reach};
+use crate::membership::standing::Standing;
+use crate::ports::requester::Requesters;
+use rackmem_fabric::{Body, Handler, Net, Nobody, PacketStats, Receiver};
+use rackmem_proto::Dest;
+use rackmem_proto::engine::{self, Copies, Home, Migrating, Part};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, HomeCounters, ShadowCounters};
+use rackmem_proto::membership::View;
+use rackmem_proto::wire::{Copyset, GlobalStatus, Header, Kind, NodeId, Tag};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::time::{Duration, Instant};
+
+/// Locks of other homes may take this part of a node's cache, and more where blocks leave room.
+const LOCKS_SHARE: usize = 4;
+
+/// What a cache agent has done.
+#[derive(Default)]
+pub(crate) struct AgentCounters {
+    pub at_home: AtomicU64,
+    pub invalidated: AtomicU64,
+    pub provided: AtomicU64,
+    pub ignored: AtomicU64,
+}
+
+/// Both agents of a node.
+pub(crate) struct Agents {
+    pub node: NodeId,
+    pub standing: Arc<Standing>,
+    /// Held while a packet is handled, on fabrics that can lose packets: an epoch ends between packets.
+    gate: RwLock<()>,
+    pub cache: Cache,
+    pub memory: GlobalMemory,
+    pub home: Mutex<Home>,
+    /// What its cache does for others: nothing to share where packets cannot be lost.
+    pub copies: Option<Mutex<Copies<Block>>>,
+    /// Its part in ownership migration, in a rack with a switch.
+    pub migrating: Option<Mutex<Migrating>>,
+    policy: Migration,
+    period: Mutex<Instant>,
+    /// Its part when the directory is made anew.
+    pub rebuilding: Rebuilding,
+    /// Its part in locks.
+    pub locks: Locks,
+    /// Its part in locks over memory, and beside it.
+    pub compared: Compared,
+    /// Where to find this node's requesters, on fabrics whose requesters may have gone on.
+    requesters: OnceLock<Weak<Requesters>>,
+    /// Which members it can reach, where cables can be cut.
+    reach: OnceLock<Arc<Reach>>,
+    pub counters: AgentCounters,
+    pub packets: PacketStats,
+}
+
+/// Takes a lock.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // State behind these locks is consistent between statements: a panic elsewhere does not spoil it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Agents {
+    pub fn new(
+        config: HomeConfig,
+        cache_bytes: usize,
+        lossy: bool,
+        (migrating, policy): (Option<Migrating>, Migration),
+        standing: Arc<Standing>,
+        rebuilding: Rebuilding,
+        locks: Locks,
+    ) -> Self {
+        Agents {
+            node: config.node,
+            compared: Compared::new(config.node),
+            locks,
+            standing,
+            rebuilding,
+            gate: RwLock::new(()),
+            cache: Cache::new(cache_bytes, config.block as usize),
+            memory: GlobalMemory::new(config.block as usize, config.chunks, config.incarnation),
+            home: Mutex::new(Home::new(HomeAgent::new(config))),
+            copies: lossy.then(|| Mutex::new(Copies::new(true))),
+            migrating: migrating.map(Mutex::new),
+            policy,
+            period: Mutex::new(Instant::now()),
+            requesters: OnceLock::new(),
+            reach: OnceLock::new(),
+            counters: AgentCounters::default(),
+            packets: PacketStats::default(),
+        }
+    }
+
+    /// From now on, what comes here for a requester goes to it.
+    pub fn plug(&self, requesters: &Arc<Requesters>) {
+        let _ = self.requesters.set(Arc::downgrade(requesters));
+    }
+
+    /// Whether locks of other homes may take more than their share.
+    #[inline]
+    pub fn crowded(&self) -> bool {
+        self.locks.crowded(self.cache.bytes() / LOCKS_SHARE)
+    }
+
+    /// Gives locks up if what is kept of them takes more than blocks leave room for, and than their share of the cache.
+    pub fn relieve(&self, effort: Effort, net: &dyn Net) {
+        if !self.crowded() {
+            return;
+        }
+        let (all, block) = (self.cache.bytes(), self.cache.block_bytes());
+        let room = || {
+            let blocks = self.cache.copies().count() * block;
+            all.saturating_sub(blocks).max(all / LOCKS_SHARE)
+        };
+        self.locks.relieve(room, effort, net, &mut Nobody);
+    }
+
+    /// From now on, looks which members it can reach.
+    pub fn know(&self, reach: Arc<Reach>) {
+        let _ = self.reach.set(reach);
+    }
+
+    pub(crate) fn to_requester(&self, net: &dyn Net, header: &Header, reply: &mut dyn Receiver) {
+        let requesters = self.requesters.get().and_then(Weak::upgrade);
+        if !requesters.is_some_and(|requesters| requesters.deliver(header)) {
+            let to = Dest::Requester(header.requester);
+            net.send(to, header, Body::None, reply);
+        }
+    }
+
+    /// A question who can be reached, or an answer.
+    pub(crate) fn reach(&self, net: &dyn Net, header: &Header, reply: &mut dyn Receiver) {
+        match self.reach.get() {
+            Some(reach) => drop(reach.packet(net, header, reply)),
+            None if header.kind == Kind::Ping => {
+                reach::answer(Role::Node(self.node), net, header, reply);
+            }
+            None => {}
+        }
+    }
+
+    pub fn home_counters(&self) -> HomeCounters {
+        self.with_home(|home| home.counters())
+    }
+
+    /// What this node's shadow has done and knows, if it keeps it.
+    pub fn shadow(&self) -> Option<(ShadowCounters, usize)> {
+        locked(self.migrating.as_ref()?).counters()
+    }
+
+    pub fn chunks(&self) -> u32 {
+        self.with_home(|home| home.chunks())
+    }
+
+    pub fn inspect(&self, tag: Tag) -> Option<(u16, GlobalStatus, u32, bool)> {
+        let (lock, status, copyset, in_switch) = self.with_home(|home| home.inspect(tag))?;
+        Some((lock, status, copyset.0, in_switch))
+    }
+
+    /// Blocks that have left the cache for events that may not have received them yet.
+    pub fn given(&self) -> Vec<Tag> {
+        let copies = self.copies.as_ref().map(locked);
+        let given = copies.iter().flat_map(|copies| copies.given());
+        given.map(|(_, _, tag)| tag).collect()
+    }
+
+    /// This node has given its copy of a block up, and home has the block.
+    pub fn left(&self, tag: Tag) {
+        if let Some(copies) = &self.copies {
+            locked(copies).left(tag);
+        }
+    }
+
+    /// The rack is in a new epoch: packets of the last one do nothing here any more.
+    pub fn enter(&self, view: &View, net: &dyn Net) {
+        let _nobody = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        self.standing.adopt(view);
+        let mut reply = Nobody;
+        engine::stop(
+            &mut Here::new(self, net, Body::None, &mut reply),
+            view.epoch,
+        );
+        self.locks.enter(view);
+    }
+
+    /// Which entries go to a switch, where there is one.
+    pub fn policy(&self) -> Option<rackmem_proto::flowcc::Migration> {
+        self.migrating.as_ref().map(|_| self.policy.policy())
+    }
+
+    /// Lives by what a view says of the switch and its shadow.
+    pub fn follow(&self, view: &View) {
+        let Some(migrating) = &self.migrating else {
+            return;
+        };
+        let policy = view.switch.and(self.policy());
+        self.with_home(|home| home.set_migration(policy));
+        locked(migrating).set_shadow(view.shadow, view.epoch);
+    }
+
+    /// Does something to the home agent.
+    pub fn with_home<R>(&self, f: impl FnOnce(&mut HomeAgent) -> R) -> R {
+        f(&mut locked(&self.home).agent)
+    }
+
+    /// Drops what locks have of nodes that are no more.
+    pub fn forget(&self, gone: Copyset) {
+        self.locks.forget(gone);
+        self.compared.forget(gone);
+    }
+
+    /// Whether a period of ownership migration has ended since this last said so.
+    fn period_ended(&self) -> bool {
+        let period: Duration = self.policy.period;
+        let mut began = locked(&self.period);
+        let due = self.migrating.is_some() && began.elapsed() >= period;
+        if due {
+            *began = Instant::now();
+        }
+        due
+    }
+}
+
+impl Handler for Agents {
+    fn handle(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver) {
+        self.packets.count(header.kind);
+        if header.kind == Kind::Rebuild {
+            self.standing.seen_epoch(header.epoch);
+        }
+        // What belongs to no epoch waits for none to begin.
+        let of_none = || matches!(engine::part(self.node, header), Part::Reach | Part::Inspect);
+        let waits = self.copies.is_some() && !of_none();
+        let _here = waits.then(|| self.gate.read().unwrap_or_else(PoisonError::into_inner));
+        engine::packet(&mut Here::new(self, net, body, reply), header);
+    }
+
+    fn tick(&self, net: &dyn Net) {
+        if let Some(reach) = self.reach.get() {
+            reach.tick(net, self.standing.epoch());
+        }
+        self.rebuilding.tick(self, net);
+        self.locks.tick(net);
+        self.relieve(IN_A_TICK, net);
+        self.compared.tick(net, self.standing.epoch());
+        let mut reply = Nobody;
+        let mut here = Here::new(self, net, Body::None, &mut reply);
+        engine::tick(&mut here, self.period_ended());
+    }
+}

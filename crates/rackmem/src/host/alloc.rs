@@ -1,0 +1,334 @@
+//! Memory for objects (paper §6): asked of its home, and given back to it, from whichever node.
+//!
+//! A home keeps the books of its memory ([`rackmem_proto::heap`]). Threads of the home itself go to the books directly. Other nodes ask
+//! for several objects at a time and give several back at a time ([`crate::host::magazine`]), by calls that take effect once
+//! ([`rackmem_proto::flowcc::Call`]). What a magazine holds is bounded, and goes home when it has not been used for a while: only while
+//! another home does not answer can more wait here.
+
+use crate::error::{Error, Result};
+use crate::host::access::Access;
+use crate::host::magazine::{Back, Magazine};
+use crate::ports::requester::Bytes;
+use rackmem_proto::flowcc::{Call, Grant};
+use rackmem_proto::heap::class;
+use rackmem_proto::wire::{Kind, MAX_NODES, Record, Tag};
+use std::cell::Cell;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Thread;
+use std::time::Duration;
+
+/// How long a magazine is not used before what is in it goes home: between one and two of these.
+pub(crate) const QUIET: Duration = Duration::from_millis(50);
+
+/// A node's allocator.
+pub(crate) struct Allocator {
+    block: u64,
+    /// Bytes of memory that an incarnation of a node has, and so the distance between the addresses of two.
+    span: u64,
+    homes: Box<[Home]>,
+    /// Who empties magazines that are not used.
+    keeper: OnceLock<Thread>,
+}
+
+/// Another node, as far as its memory is concerned.
+#[derive(Default)]
+struct Home {
+    magazine: Mutex<Magazine>,
+    /// Held during a call: the next begins when it is answered.
+    calls: Mutex<Calls>,
+}
+
+#[derive(Default)]
+struct Calls {
+    last: u32,
+    /// The last one, while it is not answered. It may have taken effect, and is asked again under its number.
+    open: Option<Open>,
+}
+
+/// A call.
+#[derive(Clone)]
+struct Open {
+    /// The home's incarnation.
+    incarnation: u32,
+    what: What,
+}
+
+#[derive(Clone)]
+enum What {
+    /// Objects of this size.
+    Alloc(u64),
+    /// These are free.
+    Free(Vec<Record>),
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Allocator {
+    pub fn new(block: usize, span: u64) -> Self {
+        Allocator {
+            block: block as u64,
+            span,
+            homes: (0..MAX_NODES).map(|_| Home::default()).collect(),
+            keeper: OnceLock::new(),
+        }
+    }
+
+    /// From now on this thread is woken when there is something in a magazine. It calls [`Allocator::tidy`].
+    pub fn set_keeper(&self, thread: Thread) {
+        let _ = self.keeper.set(thread);
+    }
+
+    /// The incarnation of its home that an address belongs to.
+    fn incarnation(&self, addr: u64) -> u32 {
+        (Tag(addr).offset() / self.span) as u32 + 1
+    }
+
+    /// Memory of `home` for `len` bytes: within one block when they fit, else whole blocks. Not zeroed.
+    pub fn alloc(&self, access: &Access, home: u16, len: usize) -> Result<u64> {
+        let full = Error::OutOfMemory { node: home };
+        let Some(class) = class(len as u64, self.block).filter(|class| *class <= self.span) else {
+            return Err(full);
+        };
+        if home == access.me() {
+            let given = access.agents.with_home(|home| home.give(class));
+            return given.map(|tag| tag.0).ok_or(full);
+        }
+        match self.take(access, home, class) {
+            // What this node keeps may be what is missing.
+            Err(Error::OutOfMemory { .. }) => {
+                locked(&self.homes[usize::from(home)].magazine).unready();
+                match self.flush(access, home) {
+                    // About what others have freed, and no reason not to allocate.
+                    Ok(()) | Err(Error::NotAllocated { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+                self.take(access, home, class)
+            }
+            taken => taken,
+        }
+    }
+
+    /// An object that is ready, or else the first of some that the home gives.
+    fn take(&self, access: &Access, number: u16, class: u64) -> Result<u64> {
+        let home = &self.homes[usize::from(number)];
+        // A home that has come just now may not be known here yet; what is asked is asked of an incarnation.
+        access.alive(Tag(u64::from(number) << 48))?;
+        let now = access.standing.incarnation(number);
+        if let Some(object) = locked(&home.magazine).of(now).take(class) {
+            return Ok(object);
+        }
+        let mut calls = locked(&home.calls);
+        // Another thread may have asked meanwhile.
+        if let Some(object) = locked(&home.magazine).of(now).take(class) {
+            return Ok(object);
+        }
+        self.finish(access, number, &mut calls)?;
+        let grant = self.begin(access, number, &mut calls, What::Alloc(class))?;
+        self.keep(number, &grant, grant.copyset.0 & !1, class);
+        Ok(grant.tag.0)
+    }
+
+    /// Puts objects that a home has given with the others of its incarnation.
+    fn keep(&self, number: u16, grant: &Grant, objects: u32, class: u64) {
+        let mut magazine = locked(&self.homes[usize::from(number)].magazine);
+        let theirs = self.incarnation(grant.tag.0);
+        // Given before the home died: its memory is no more.
+        if theirs >= magazine.incarnation() {
+            magazine.of(theirs).put(grant.tag.0, objects, class);
+            self.notice(&mut magazine);
+        }
+    }
+
+    /// Somebody is to look after what is in a magazine.
+    fn notice(&self, magazine: &mut Magazine) {
+        if !std::mem::replace(&mut magazine.noticed, true)
+            && let Some(keeper) = self.keeper.get()
+        {
+            keeper.unpark();
+        }
+    }
+
+    /// Gives back what [`Allocator::alloc`] gave for `len` bytes, on whichever node.
+    pub fn free(&self, access: &Access, addr: u64, len: usize) -> Result<()> {
+        let number = Tag(addr).home();
+        let class = class(len as u64, self.block).ok_or(Error::NotAllocated { addr })?;
+        if number == access.me() {
+            // Memory of an earlier incarnation of this node has died with it.
+            let mine = self.incarnation(addr) >= access.standing.incarnation(number);
+            return match access
+                .agents
+                .with_home(|home| home.take_back(Tag(addr), class))
+            {
+                false if mine => Err(Error::NotAllocated { addr }),
+                _ => Ok(()),
+            };
+        }
+        let home = self.homes.get(usize::from(number));
+        let home = home.ok_or(Error::BadAddress { addr })?;
+        let theirs = self.incarnation(addr);
+        if theirs > access.standing.incarnation(number) {
+            // Its home may have come just now.
+            let alive = access.alive(Tag(addr));
+            if theirs > access.standing.incarnation(number) {
+                return alive.and(Err(Error::NotAllocated { addr }));
+            }
+        }
+        let mut magazine = locked(&home.magazine);
+        if theirs
+            < access
+                .standing
+                .incarnation(number)
+                .max(magazine.incarnation())
+        {
+            return Ok(());
+        }
+        let magazine_of = magazine.of(theirs);
+        let back = magazine_of.give_back(addr, class);
+        self.notice(magazine_of);
+        drop(magazine);
+        match back {
+            Back::Waits => Ok(()),
+            Back::Known => Err(Error::NotAllocated { addr }),
+            Back::Full => Err(Error::Timeout { node: number }),
+            Back::Due => match self.flush(access, number) {
+                Err(error @ Error::NotAllocated { .. }) => Err(error),
+                // It waits on, and goes home later, or has died with its home.
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// Gives back what waits for it.
+    ///
+    /// # Errors
+    /// [`Error::NotAllocated`] with the first object that was not given out; the others are given back all the same.
+    fn flush(&self, access: &Access, number: u16) -> Result<()> {
+        let home = &self.homes[usize::from(number)];
+        let mut calls = locked(&home.calls);
+        let mut given = self.finish(access, number, &mut calls);
+        while !matches!(given, Err(ref error) if !is_refusal(error)) {
+            let batch = locked(&home.magazine).batch();
+            if batch.is_empty() {
+                break;
+            }
+            let next = self.begin(access, number, &mut calls, What::Free(batch));
+            given = given.and(next.map(|_| ()));
+        }
+        let answered = given.as_ref().err().is_none_or(is_refusal);
+        locked(&home.magazine).answered(answered);
+        given
+    }
+
+    /// Ends the last call, if it is not answered yet.
+    fn finish(&self, access: &Access, number: u16, calls: &mut Calls) -> Result<()> {
+        let Some(open) = calls.open.clone() else {
+            return Ok(());
+        };
+        match (self.run(access, number, calls), open.what) {
+            (Ok(grant), What::Alloc(class)) => {
+                self.keep(number, &grant, grant.copyset.0, class);
+                Ok(())
+            }
+            // What it was for has failed long ago.
+            (Err(Error::OutOfMemory { .. }), _) => Ok(()),
+            (ended, _) => ended.map(|_| ()),
+        }
+    }
+
+    fn begin(&self, access: &Access, number: u16, calls: &mut Calls, what: What) -> Result<Grant> {
+        calls.last = stream(calls.last).next().number;
+        calls.open = Some(Open {
+            incarnation: access.standing.incarnation(number),
+            what,
+        });
+        self.run(access, number, calls)
+    }
+
+    /// Asks until the call is answered, or cannot be.
+    fn run(&self, access: &Access, number: u16, calls: &mut Calls) -> Result<Grant> {
+        let Some(Open { incarnation, what }) = &calls.open else {
+            return Err(Error::NodeLost { node: number });
+        };
+        let home = Tag(u64::from(number) << 48);
+        let nothing = Cell::new(0);
+        let (kind, tag, body) = match what {
+            What::Alloc(class) => (Kind::Alloc, Tag(home.0 | *class), Vec::new()),
+            What::Free(objects) => {
+                let bytes = objects.iter().flat_map(|object| object.to_bytes());
+                (Kind::Free, home, bytes.collect())
+            }
+        };
+        let bytes = match what {
+            What::Alloc(_) => Bytes::Nothing,
+            What::Free(_) => Bytes::Operand(&body, &nothing),
+        };
+        let offset = stream(calls.last).to_offset();
+        let answer = access.call(kind, tag, offset, *incarnation, bytes);
+        let freed = matches!(what, What::Free(_));
+        if !matches!(answer, Err(Error::Timeout { .. } | Error::Io(_))) {
+            calls.open = None;
+        }
+        let grant = answer?;
+        let current = self.incarnation(grant.tag.0) >= access.standing.incarnation(number);
+        if freed && !grant.copyset.is_empty() && current {
+            return Err(Error::NotAllocated { addr: grant.tag.0 });
+        }
+        Ok(grant)
+    }
+
+    /// Gives back everything that this node keeps of other homes' memory, as far as they answer.
+    pub fn give_all_back(&self, access: &Access) {
+        for number in 0..self.homes.len() as u16 {
+            let mut magazine = locked(&self.homes[usize::from(number)].magazine);
+            magazine.unready();
+            if !magazine.is_empty() {
+                drop(magazine);
+                // Nobody is left to be told.
+                let _ = self.flush(access, number);
+            }
+        }
+    }
+
+    /// Gives back what is in magazines that have not been used since this was called last; `may` says whether to ask others. Says
+    /// whether there is something left.
+    pub fn tidy(&self, access: &Access, may: bool) -> bool {
+        let mut left = false;
+        for number in 0..self.homes.len() as u16 {
+            let home = &self.homes[usize::from(number)];
+            let mut magazine = locked(&home.magazine);
+            if magazine.is_empty() {
+                magazine.noticed = false;
+                continue;
+            }
+            let incarnation = access.standing.incarnation(number);
+            if magazine.incarnation() < incarnation || !access.standing.live(number) {
+                magazine.of(incarnation);
+                continue;
+            }
+            left = true;
+            if magazine.was_used() || !may {
+                continue;
+            }
+            magazine.unready();
+            drop(magazine);
+            // An error is about objects whose threads have gone on.
+            let _ = self.flush(access, number);
+        }
+        left
+    }
+}
+
+/// The one stream of calls that this node has to a home.
+fn stream(number: u32) -> Call {
+    Call { stream: 0, number }
+}
+
+/// Whether the home has answered.
+fn is_refusal(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::NotAllocated { .. } | Error::OutOfMemory { .. }
+    )
+}

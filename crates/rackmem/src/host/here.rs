@@ -1,0 +1,335 @@
+//! What a node's engine needs of a process: its cache, its memory, its locks around the engine's sections, and a port.
+//!
+//! Nothing here decides what a packet means: `rackmem_proto::engine` does, and this carries it out.
+
+use crate::bytes::cache::Locked;
+use crate::bytes::memory::GlobalMemory;
+use crate::host::agents::{Agents, locked};
+use crate::locked::is_report;
+use rackmem_fabric::{Body, Net, Receiver};
+use rackmem_proto::Output;
+use rackmem_proto::engine::{
+    self, Change, Copies, Home, Host, Migrating, Note, Part, Payload, Recovery,
+};
+use rackmem_proto::flowcc::{LocalStatus, Migration, Settled, Stream};
+use rackmem_proto::membership::View;
+use rackmem_proto::wire::{Flags, Header, Kind, NodeId, Record, Tag};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A block's words, kept apart from cache and memory.
+pub(crate) type Block = Arc<[AtomicU64]>;
+
+/// Copies words; whoever calls keeps writers away.
+pub(crate) fn kept_apart(words: &[AtomicU64]) -> Block {
+    let copy = words.iter().map(|word| AtomicU64::new(word.load(Relaxed)));
+    copy.collect()
+}
+
+/// Records as a body.
+pub(crate) fn bytes(records: &[Record]) -> Vec<u8> {
+    records.iter().flat_map(|r| r.to_bytes()).collect()
+}
+
+fn records(body: Body<'_>) -> Vec<Record> {
+    match body {
+        Body::Bytes(bytes) => Record::all(bytes).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The copy that the engine holds.
+enum Held<'a> {
+    Nothing,
+    /// Its entry is locked.
+    Locked(Locked<'a>),
+    /// Its entry is not, or not any more: what is in it may still be sent.
+    Free(usize),
+}
+
+/// A node's agents, while a packet is handled or an epoch begins.
+pub(crate) struct Here<'a> {
+    agents: &'a Agents,
+    net: &'a dyn Net,
+    body: Body<'a>,
+    reply: &'a mut dyn Receiver,
+    held: Held<'a>,
+    /// The view that a rebuild is about.
+    pub view: Option<&'a View>,
+    /// Blocks that others' homes now have.
+    pub rescued: u64,
+    /// What a rebuild has come to: of blocks, and the locks that are lost.
+    pub settled: Option<(Settled, u64)>,
+}
+
+impl<'a> Here<'a> {
+    pub fn new(
+        agents: &'a Agents,
+        net: &'a dyn Net,
+        body: Body<'a>,
+        reply: &'a mut dyn Receiver,
+    ) -> Self {
+        Here {
+            agents,
+            net,
+            body,
+            reply,
+            held: Held::Nothing,
+            view: None,
+            rescued: 0,
+            settled: None,
+        }
+    }
+
+    /// The words of the copy that is held, or was.
+    fn copy(&self) -> &'a [AtomicU64] {
+        let entry = match &self.held {
+            Held::Nothing => return &[],
+            Held::Locked(entry) => entry.entry(),
+            Held::Free(entry) => *entry,
+        };
+        self.agents.cache.block(entry)
+    }
+}
+
+/// Home's memory, and the body of the packet at hand.
+pub(crate) struct Memory<'m> {
+    memory: &'m GlobalMemory,
+    body: Body<'m>,
+}
+
+impl Memory<'_> {
+    fn at(&self, header: &Header) -> Option<&AtomicU64> {
+        let block = self.memory.block(header.tag)?;
+        block.get(header.offset as usize / 8)
+    }
+}
+
+impl engine::Memory for Memory<'_> {
+    type Bytes = Block;
+
+    fn body_len(&self) -> u32 {
+        self.body.len() as u32
+    }
+
+    fn records(&self) -> Vec<Record> {
+        records(self.body)
+    }
+
+    fn operands(&self) -> [u64; 2] {
+        self.body.operands()
+    }
+
+    fn store(&mut self, header: &Header) {
+        if let Some(block) = self.memory.block(header.tag) {
+            self.body.copy_to(block, header.offset as usize);
+        }
+    }
+
+    fn put(&mut self, tag: Tag, bytes: &Block) {
+        let block = self.memory.block(tag).into_iter().flatten();
+        for (to, from) in block.zip(bytes.iter()) {
+            to.store(from.load(Relaxed), Relaxed);
+        }
+    }
+
+    fn clear(&mut self, tag: Tag) {
+        let block = self.memory.block(tag).into_iter().flatten();
+        block.for_each(|word| word.store(0, Relaxed));
+    }
+
+    fn word(&mut self, header: &Header) -> Option<u64> {
+        Some(self.at(header)?.load(Relaxed))
+    }
+
+    fn set_word(&mut self, header: &Header, word: u64) {
+        if let Some(at) = self.at(header) {
+            at.store(word, Relaxed);
+        }
+    }
+}
+
+impl Host for Here<'_> {
+    type Bytes = Block;
+    type Memory<'m>
+        = Memory<'m>
+    where
+        Self: 'm;
+
+    fn me(&self) -> NodeId {
+        self.agents.node
+    }
+
+    fn epoch(&self) -> u32 {
+        self.agents.standing.epoch()
+    }
+
+    fn incarnation(&self, node: NodeId) -> u32 {
+        self.agents.standing.incarnation(node)
+    }
+
+    fn home<'m, R>(&'m mut self, section: impl FnOnce(&mut Home, &mut Memory<'m>) -> R) -> R {
+        let mut memory = Memory {
+            memory: &self.agents.memory,
+            body: self.body,
+        };
+        section(&mut locked(&self.agents.home), &mut memory)
+    }
+
+    fn copies<R>(&mut self, section: impl FnOnce(&mut Copies<Block>) -> R) -> R {
+        match &self.agents.copies {
+            Some(copies) => section(&mut locked(copies)),
+            // Nothing is ever kept, so there is nothing to share.
+            None => section(&mut Copies::new(false)),
+        }
+    }
+
+    fn migrating<R>(&mut self, section: impl FnOnce(&mut Migrating) -> R) -> Option<R> {
+        let migrating = self.agents.migrating.as_ref()?;
+        Some(section(&mut locked(migrating)))
+    }
+
+    fn policy(&self) -> Option<Migration> {
+        self.agents.policy()
+    }
+
+    fn recovery(&mut self, section: impl FnOnce(&mut Recovery<Block>, &mut Self)) {
+        let agents = self.agents;
+        agents.rebuilding.packet(|recovery| {
+            section(recovery, self);
+            std::mem::take(&mut self.rescued)
+        });
+    }
+
+    fn body_len(&self) -> u32 {
+        self.body.len() as u32
+    }
+
+    fn records(&self) -> Vec<Record> {
+        records(self.body)
+    }
+
+    fn hold(&mut self, tag: Tag, reads: bool) -> Option<LocalStatus> {
+        let cache = &self.agents.cache;
+        if reads && let Some(entry) = cache.find(tag) {
+            let status = cache.status(entry);
+            if status == LocalStatus::Shared {
+                self.held = Held::Free(entry);
+                return Some(status);
+            }
+        }
+        let entry = cache.lock_tag(tag)?;
+        let status = entry.status();
+        if status == LocalStatus::Invalid {
+            return None;
+        }
+        self.held = Held::Locked(entry);
+        Some(status)
+    }
+
+    fn keep(&mut self) -> Block {
+        kept_apart(self.copy())
+    }
+
+    fn set(&mut self, status: LocalStatus) {
+        match std::mem::replace(&mut self.held, Held::Nothing) {
+            Held::Locked(entry) => {
+                self.held = Held::Free(entry.entry());
+                entry.set(status);
+                if status == LocalStatus::Invalid {
+                    self.agents.counters.invalidated.fetch_add(1, Relaxed);
+                }
+            }
+            other => self.held = other,
+        }
+    }
+
+    fn cached(&mut self) -> Vec<(Tag, LocalStatus)> {
+        self.agents.cache.copies().collect()
+    }
+
+    fn clean(&mut self, tag: Tag) -> Option<Block> {
+        let cache = &self.agents.cache;
+        let entry = cache.find(tag)?;
+        let clean = cache.status(entry) == LocalStatus::Shared;
+        clean.then(|| cache.read(tag, kept_apart)).flatten()
+    }
+
+    fn send(&mut self, output: &Output, payload: Payload<'_, Block>) {
+        let agents = self.agents;
+        let (word, listed);
+        let body = match payload {
+            Payload::Nothing => Body::None,
+            Payload::Copy => Body::Block(self.copy()),
+            Payload::Kept(block) => Body::Block(block),
+            Payload::Home => match agents.memory.block(output.header.tag) {
+                Some(block) => Body::Block(block),
+                None => {
+                    agents.counters.ignored.fetch_add(1, Relaxed);
+                    return;
+                }
+            },
+            Payload::Word(result) => {
+                word = result.to_ne_bytes();
+                Body::Bytes(&word)
+            }
+            Payload::Records(records) => {
+                listed = bytes(records);
+                Body::Bytes(&listed)
+            }
+        };
+        if output.header.flags.has(Flags::PROVIDER) && output.header.kind == Kind::Ack {
+            agents.counters.provided.fetch_add(1, Relaxed);
+        }
+        for (to, header) in output.copies() {
+            self.net.send(to, &header, body, self.reply);
+        }
+    }
+
+    fn requester(&mut self, header: &Header) {
+        self.agents.to_requester(self.net, header, self.reply);
+    }
+
+    fn elsewhere(&mut self, part: Part, header: &Header) {
+        let (agents, net) = (self.agents, self.net);
+        match part {
+            Part::Reach => agents.reach(net, header, self.reply),
+            Part::Inspect => agents.locks.inspect(net, header, self.reply),
+            Part::Locks => agents.locks.packet(net, header, self.body, self.reply),
+            Part::Service => agents.compared.packet(net, header, self.reply),
+            _ => {}
+        }
+    }
+
+    fn lock_reports(&mut self) -> Vec<Record> {
+        self.agents.locks.reports().into_iter().collect()
+    }
+
+    fn lock_report(&mut self, stream: Stream, from: NodeId, record: Record) -> bool {
+        let reports = is_report(&record);
+        match stream {
+            Stream::Copies if reports => self.agents.locks.note(from, record),
+            Stream::Entries if reports => self.agents.locks.note_switch(record),
+            _ => {}
+        }
+        reports
+    }
+
+    fn settled(&mut self, change: &Change, settled: Settled) {
+        if let Some(view) = self.view {
+            let locks_lost = self.agents.locks.settle(view, change.gone);
+            self.settled = Some((settled, locks_lost));
+        }
+    }
+
+    fn note(&mut self, note: Note) {
+        let counters = &self.agents.counters;
+        match note {
+            Note::NotOfNow => drop(counters.ignored.fetch_add(1, Relaxed)),
+            Note::AtHome => drop(counters.at_home.fetch_add(1, Relaxed)),
+            Note::Rescued(tag) if tag.home() != self.agents.node => self.rescued += 1,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! What a node and a rack have done, in figures.
+
+use crate::host::rebuilding::RebuildMetrics;
+use rackmem_fabric::PacketCounts;
+use rackmem_proto::flowcc::{HomeCounters, ShadowCounters};
+use rackmem_proto::switch::{LockCounters, SwitchCounters};
+use rackmem_proto::wire::{GlobalStatus, Kind};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Coherence events of a node, by kind.
+#[derive(Default)]
+pub(crate) struct MissCounters {
+    kinds: [AtomicU64; 5],
+    refused: AtomicU64,
+    delegated: AtomicU64,
+}
+
+const EVENTS: [Kind; 5] = [
+    Kind::ReadMiss,
+    Kind::WriteMiss,
+    Kind::WriteShared,
+    Kind::EvictShared,
+    Kind::EvictModified,
+];
+
+impl MissCounters {
+    pub fn count(&self, kind: Kind) {
+        match EVENTS.iter().position(|&event| event == kind) {
+            Some(at) => self.kinds[at].fetch_add(1, Relaxed),
+            None => self.delegated.fetch_add(1, Relaxed),
+        };
+    }
+
+    pub fn refused(&self) {
+        self.refused.fetch_add(1, Relaxed);
+    }
+
+    pub fn events(&self) -> Events {
+        let [
+            read_miss,
+            write_miss,
+            write_shared,
+            evict_shared,
+            evict_modified,
+        ] = std::array::from_fn(|i| self.kinds[i].load(Relaxed));
+        Events {
+            read_miss,
+            write_miss,
+            write_shared,
+            evict_shared,
+            evict_modified,
+            refused: self.refused.load(Relaxed),
+            delegated: self.delegated.load(Relaxed),
+        }
+    }
+}
+
+/// Coherence events that a node has completed, and requests of its that were refused and tried again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Events {
+    /// Reads of blocks that were not in the cache.
+    pub read_miss: u64,
+    /// Writes of blocks that were not in the cache.
+    pub write_miss: u64,
+    /// Writes of blocks that were in the cache, clean.
+    pub write_shared: u64,
+    /// Clean blocks dropped for others.
+    pub evict_shared: u64,
+    /// Dirty blocks written back for others.
+    pub evict_modified: u64,
+    /// Requests refused because of concurrent events.
+    pub refused: u64,
+    /// Delegated operations (in the `delegate` mode only).
+    pub delegated: u64,
+}
+
+impl Events {
+    /// Events that an access had to wait for.
+    pub fn misses(&self) -> u64 {
+        self.read_miss + self.write_miss + self.write_shared + self.delegated
+    }
+
+    /// Every event.
+    pub fn total(&self) -> u64 {
+        self.misses() + self.evict_shared + self.evict_modified
+    }
+}
+
+impl std::ops::Add for Events {
+    type Output = Events;
+    fn add(self, o: Events) -> Events {
+        Events {
+            read_miss: self.read_miss + o.read_miss,
+            write_miss: self.write_miss + o.write_miss,
+            write_shared: self.write_shared + o.write_shared,
+            evict_shared: self.evict_shared + o.evict_shared,
+            evict_modified: self.evict_modified + o.evict_modified,
+            refused: self.refused + o.refused,
+            delegated: self.delegated + o.delegated,
+        }
+    }
+}
+
+impl std::ops::Sub for Events {
+    type Output = Events;
+    fn sub(self, o: Events) -> Events {
+        Events {
+            read_miss: self.read_miss - o.read_miss,
+            write_miss: self.write_miss - o.write_miss,
+            write_shared: self.write_shared - o.write_shared,
+            evict_shared: self.evict_shared - o.evict_shared,
+            evict_modified: self.evict_modified - o.evict_modified,
+            refused: self.refused - o.refused,
+            delegated: self.delegated - o.delegated,
+        }
+    }
+}
+
+/// One node's figures.
+#[derive(Clone, Debug, Default)]
+pub struct NodeMetrics {
+    /// Coherence events.
+    pub events: Events,
+    /// Copies that others' writes have taken from this node.
+    pub invalidated: u64,
+    /// Blocks this node's cache has provided to others.
+    pub provided: u64,
+    /// What its home agent has done.
+    pub home: HomeCounters,
+    /// Packets its home agent has received.
+    pub at_home: u64,
+    /// Chunks, from the first, to the last that its home agent has given memory of.
+    pub chunks: u32,
+    /// What of its memory is given out.
+    pub memory: MemoryMetrics,
+    /// Packets its agents have received, by kind.
+    pub received: PacketCounts,
+    /// Packets its requesters have sent, by kind.
+    pub sent: PacketCounts,
+    /// Packets sent again because an answer did not come in time.
+    pub retransmissions: u64,
+    /// Packets that its agents dropped: of another epoch, stale, or against the protocol.
+    pub ignored: u64,
+    /// What making the directory anew has come to.
+    pub rebuilds: RebuildMetrics,
+    /// The shadow of the switch, if this node keeps it.
+    pub shadow: Option<ShadowMetrics>,
+    /// Blocks its cache has room for.
+    pub cache_blocks: usize,
+}
+
+/// A home's memory, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemoryMetrics {
+    /// All of it.
+    pub size: u64,
+    /// Given out: used, or kept by nodes for their next allocations.
+    pub given: u64,
+    /// The longest free range.
+    pub longest_free: u64,
+}
+
+/// The shadow's figures.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ShadowMetrics {
+    /// What it has done.
+    pub counters: ShadowCounters,
+    /// Blocks it knows to be in the switch.
+    pub blocks: usize,
+}
+
+/// A rack's figures, as far as this process sees them.
+#[derive(Clone, Debug, Default)]
+pub struct RackMetrics {
+    /// The nodes in this process.
+    pub nodes: Vec<NodeMetrics>,
+    /// The switch, if it is in this process.
+    pub switch: Option<SwitchMetrics>,
+    /// Datagrams that were no packets of ours, or not well formed.
+    pub malformed: u64,
+    /// Packets that could not be sent.
+    pub unsent: u64,
+}
+
+/// The switch's figures.
+#[derive(Clone, Debug, Default)]
+pub struct SwitchMetrics {
+    /// What it has done.
+    pub counters: SwitchCounters,
+    /// Entries it owns now.
+    pub entries: usize,
+    /// Packets it has received, by kind.
+    pub received: PacketCounts,
+    /// What it has done for locks.
+    pub locks: LockCounters,
+    /// What else it counts if it is in the kernel.
+    pub kernel: Option<crate::KernelMetrics>,
+}
+
+impl RackMetrics {
+    /// Coherence events of all nodes.
+    pub fn events(&self) -> Events {
+        self.nodes
+            .iter()
+            .fold(Events::default(), |sum, node| sum + node.events)
+    }
+
+    /// Packets that home and cache agents have received.
+    pub fn agent_packets(&self) -> PacketCounts {
+        let mut sum = PacketCounts::default();
+        self.nodes.iter().for_each(|node| sum.add(&node.received));
+        sum
+    }
+}
+
+/// The name of a global status in documents and metrics.
+pub(crate) fn status_name(status: GlobalStatus) -> &'static str {
+    match status {
+        GlobalStatus::Unshared => "Unshared",
+        GlobalStatus::Shared => "Shared",
+        GlobalStatus::Modified => "Modified",
+    }
+}

@@ -1,0 +1,10 @@
+//! What runs a node: threads, locks and bytes for `rackmem_proto::engine`, and nothing that decides what a packet means.
+
+pub(crate) mod access;
+pub(crate) mod agents;
+pub(crate) mod alloc;
+pub(crate) mod here;
+pub(crate) mod inner;
+pub(crate) mod magazine;
+pub(crate) mod metrics;
+pub(crate) mod rebuilding;

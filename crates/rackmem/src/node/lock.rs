@@ -1,0 +1,97 @@
+//! The directory's reader-writer lock, offered to applications (paper §6, "Synchronization primitive").
+
+use crate::backoff::Backoff;
+use crate::error::{Error, Result};
+use crate::node::Node;
+use crate::ports::requester::{Borrowed, Bytes, Failure, fatal};
+use rackmem_proto::wire::{Kind, Reason, Tag};
+use std::time::Duration;
+
+/// How long a lock that is to be freed may stay held: its entry may be moving to the switch or back.
+const IN_USE: Duration = Duration::from_millis(20);
+
+/// A reader-writer lock that the owner of a directory entry keeps: taking it is one round trip, and it is
+/// not cached. It guards nothing but what its users agree on. It occupies a block of its own, and one of the
+/// node's requesters for as long as it is held. Waiters try again with growing pauses; there is no queue.
+#[derive(Clone)]
+pub struct BlockLock {
+    node: Node,
+    tag: Tag,
+}
+
+/// The lock, held. Dropping it gives the lock back.
+pub struct BlockGuard<'a> {
+    slot: Borrowed<'a>,
+}
+
+impl BlockLock {
+    pub(crate) fn new(node: Node, tag: Tag) -> Self {
+        BlockLock { node, tag }
+    }
+
+    /// Its global address, which [`Node::attach_lock`] takes on any node.
+    pub fn addr(&self) -> u64 {
+        self.tag.0
+    }
+
+    /// Holds it together with other readers.
+    pub fn read(&self) -> Result<BlockGuard<'_>> {
+        self.wait(Kind::LockRead, Duration::MAX)?
+            .ok_or(Error::Busy { addr: self.tag.0 })
+    }
+
+    /// Holds it alone.
+    pub fn write(&self) -> Result<BlockGuard<'_>> {
+        self.wait(Kind::LockWrite, Duration::MAX)?
+            .ok_or(Error::Busy { addr: self.tag.0 })
+    }
+
+    /// Holds it together with other readers, if that is possible within this time.
+    pub fn try_read(&self, at_most: Duration) -> Result<Option<BlockGuard<'_>>> {
+        self.wait(Kind::LockRead, at_most)
+    }
+
+    /// Holds it alone, if that is possible within this time.
+    pub fn try_write(&self, at_most: Duration) -> Result<Option<BlockGuard<'_>>> {
+        self.wait(Kind::LockWrite, at_most)
+    }
+
+    /// Gives the lock's block back, for anything. Other handles on it must not be used any more.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] when somebody holds it; [`Error::NotAllocated`] when it has been freed before. That may be known only when it
+    /// gets home: see [`Node::free_bytes`].
+    pub fn free(self) -> Result<()> {
+        let addr = self.tag.0;
+        let alone = self.try_write(IN_USE)?;
+        let _alone = alone.ok_or(Error::Busy { addr })?;
+        self.node.free_bytes(addr, self.node.block_size())
+    }
+
+    fn wait(&self, kind: Kind, at_most: Duration) -> Result<Option<BlockGuard<'_>>> {
+        let mut backoff = Backoff::new(at_most);
+        loop {
+            let mut slot = self.node.inner.access.requesters.borrow()?;
+            match slot.acquire(kind, self.tag, 0, Bytes::Nothing) {
+                Ok(_) => {
+                    slot.note_held();
+                    return Ok(Some(BlockGuard { slot }));
+                }
+                Err(Failure::Refused(
+                    Reason::Locked | Reason::Moved | Reason::Invalid | Reason::Fenced,
+                )) => {}
+                Err(failure) => return Err(fatal(failure, self.tag)),
+            }
+            drop(slot);
+            if at_most.is_zero() || !backoff.wait() {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+impl Drop for BlockGuard<'_> {
+    fn drop(&mut self) {
+        self.slot.release_held();
+    }
+}

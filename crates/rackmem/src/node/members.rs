@@ -1,0 +1,50 @@
+//! What a node tells of the rack's members, for what is built on it: which memory is there, and which has died.
+
+use crate::host::rebuilding::RebuildMetrics;
+use crate::node::Node;
+use rackmem_proto::wire::Tag;
+
+impl Node {
+    /// The epoch that this process lives in.
+    pub fn epoch(&self) -> u32 {
+        self.inner.access.standing.epoch()
+    }
+
+    /// Whether the rack has a switch just now.
+    pub fn has_switch(&self) -> bool {
+        self.inner.access.standing.switch()
+    }
+
+    /// Whether a node is a member just now, as far as this process knows.
+    pub fn is_member(&self, node: u16) -> bool {
+        self.inner.access.standing.live(node)
+    }
+
+    /// How often a node has become a member; 0 for one that this process has not heard of. It rises when a node that
+    /// died, or left, is back with new memory.
+    pub fn incarnation_of(&self, node: u16) -> u32 {
+        self.inner.access.standing.incarnation(node)
+    }
+
+    /// Where the memory of this node begins, as this process gives it.
+    pub(crate) fn first_address(&self) -> u64 {
+        let before = u64::from(self.incarnation_of(self.inner.id).saturating_sub(1));
+        (u64::from(self.inner.id) << 48) + before * self.inner.access.span
+    }
+
+    /// What rebuilds have come to. Waits for no operation of another thread, unlike [`Node::metrics`].
+    pub fn rebuilds(&self) -> RebuildMetrics {
+        self.inner.access.agents.rebuilding.metrics()
+    }
+
+    /// Blocks of this node's memory whose content is lost just now. Waits for no operation of another thread.
+    pub fn blocks_lost(&self) -> u64 {
+        self.inner.access.agents.home_counters().lost
+    }
+
+    /// The incarnation of its home that an address is memory of.
+    pub fn incarnation_at(&self, addr: u64) -> u32 {
+        let chunks = Tag(addr).offset() / self.inner.access.span;
+        u32::try_from(chunks + 1).unwrap_or(u32::MAX)
+    }
+}

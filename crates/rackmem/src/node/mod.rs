@@ -1,0 +1,528 @@
+//! A node: what an application does with the rack's memory.
+
+pub(crate) mod delegated;
+pub(crate) mod lock;
+pub(crate) mod members;
+pub(crate) mod region;
+pub(crate) mod shared;
+
+use crate::bytes::view::{View, ViewMut};
+use crate::config::Mode;
+use crate::error::{Error, Result};
+use crate::host::inner::NodeInner;
+use crate::host::metrics::{MemoryMetrics, NodeMetrics, ShadowMetrics};
+use crate::locked::{self, LockMetrics, LockStatus};
+use crate::node::lock::BlockLock;
+use crate::node::region::Absent;
+use crate::node::shared::{Shared, Value};
+use rackmem_fabric::PacketCounts;
+use rackmem_proto::wire::{Kind, Tag};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// One node of a rack, as seen from its own process. Cheap to clone; any number of threads may use it.
+///
+/// Addresses are global: `node:16 | offset:48`. Every operation on a range within one block is atomic and
+/// linearizable across the rack. On a hit, reads and writes take no lock and make no system call.
+#[derive(Clone)]
+pub struct Node {
+    pub(crate) inner: Arc<NodeInner>,
+}
+
+impl Node {
+    /// Its number.
+    pub fn id(&self) -> u16 {
+        self.inner.id
+    }
+
+    /// How many nodes the rack has.
+    pub fn nodes(&self) -> usize {
+        self.inner.nodes
+    }
+
+    /// Bytes of a block, the unit of coherence and of atomicity.
+    pub fn block_size(&self) -> usize {
+        self.inner.block
+    }
+
+    /// Whether operations may go on; waits for the lease.
+    #[inline]
+    pub(crate) fn open(&self) -> Result<()> {
+        if self.inner.serving.load(Relaxed) {
+            return Ok(());
+        }
+        self.wait_to_serve()
+    }
+
+    #[cold]
+    fn wait_to_serve(&self) -> Result<()> {
+        let mut backoff = crate::backoff::Backoff::new(self.inner.access.patience);
+        loop {
+            if self.inner.closed.load(Relaxed) {
+                return Err(Error::Closed);
+            }
+            let standing = &self.inner.access.standing;
+            if standing.is_fenced() {
+                return Err(Error::Fenced);
+            }
+            if self.inner.serving.load(Relaxed) && standing.holds() {
+                return Ok(());
+            }
+            if !backoff.wait() {
+                return Err(Error::NoLease);
+            }
+        }
+    }
+
+    /// Returns when what this thread has read and written so far may be told to others: at some moment since, this process
+    /// was certainly a member. Reads the clock, so it does not depend on any other thread having run. After
+    /// a lease that is over it waits: if the lease comes back, the rack has not gone on without this process.
+    ///
+    /// A hit alone is not as strict: see `docs/membership.md`. What answers clients calls this before it answers.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] when the rack goes on without it, [`Error::NoLease`] when nobody can say: then what was read may be
+    /// old, and what was written may be lost.
+    #[inline]
+    pub fn confirm(&self) -> Result<()> {
+        self.inner.access.confirm()
+    }
+
+    /// Where a range lies in its block: tag, offset. Both ends must be in one block.
+    #[inline]
+    fn within(&self, addr: u64, len: usize) -> Result<(Tag, usize)> {
+        let block = self.inner.block;
+        let tag = self.inner.access.agents.cache.tag_of(addr);
+        let offset = (addr - tag.0) as usize;
+        if len > block - offset {
+            return Err(Error::BadRange { addr, len, block });
+        }
+        if tag.home() as usize >= self.inner.nodes {
+            return Err(Error::BadAddress { addr });
+        }
+        Ok((tag, offset))
+    }
+
+    /// Looks at `len` bytes within one block. What `f` returns comes from a run that saw them at one moment
+    /// after this call began; `f` may run before that on bytes that change under it, so it must bear garbage
+    /// and have no side effects.
+    #[inline]
+    pub fn snapshot<R>(
+        &self,
+        addr: u64,
+        len: usize,
+        mut f: impl FnMut(&View<'_>) -> R,
+    ) -> Result<R> {
+        let (tag, offset) = self.within(addr, len)?;
+        self.cached("snapshot")?;
+        self.inner
+            .access
+            .read(tag, |words| f(&View::new(words, offset, len)))
+    }
+
+    /// Changes `len` bytes within one block, alone in the whole rack. `f` runs once; it must be short and must
+    /// not use the rack.
+    #[inline]
+    pub fn update<R>(
+        &self,
+        addr: u64,
+        len: usize,
+        f: impl FnOnce(&mut ViewMut<'_>) -> R,
+    ) -> Result<R> {
+        let (tag, offset) = self.within(addr, len)?;
+        self.cached("update")?;
+        self.inner
+            .access
+            .write(tag, |words| f(&mut ViewMut::new(words, offset, len)))
+    }
+
+    #[inline]
+    pub(crate) fn cached(&self, what: &'static str) -> Result<()> {
+        if self.inner.plain.load(Relaxed) {
+            return Ok(());
+        }
+        self.open()?;
+        if self.inner.mode == Mode::Delegate {
+            Err(Error::Unsupported(what))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Reads any range. Each block's part is read at one moment; the whole is not, when there are several.
+    pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<()> {
+        self.parts(addr, out.len(), |addr, range| {
+            let part = &mut out[range];
+            if self.inner.mode == Mode::Delegate {
+                return self.delegated_read(addr, part);
+            }
+            let len = part.len();
+            self.snapshot(addr, len, |view| view.read(0, part))
+        })
+    }
+
+    /// Writes any range. Each block's part is written at one moment; the whole is not, when there are several.
+    pub fn write(&self, addr: u64, bytes: &[u8]) -> Result<()> {
+        self.parts(addr, bytes.len(), |addr, range| {
+            let part = &bytes[range];
+            if self.inner.mode == Mode::Delegate {
+                return self.delegated_write(addr, part);
+            }
+            self.update(addr, part.len(), |view| {
+                view.write(0, part);
+            })
+        })
+    }
+
+    fn parts(
+        &self,
+        addr: u64,
+        len: usize,
+        mut f: impl FnMut(u64, std::ops::Range<usize>) -> Result<()>,
+    ) -> Result<()> {
+        self.open()?;
+        let block = self.inner.block as u64;
+        let mut done = 0;
+        while done < len {
+            let at = addr
+                .checked_add(done as u64)
+                .ok_or(Error::BadAddress { addr })?;
+            let n = ((block - at % block) as usize).min(len - done);
+            self.within(at, n)?;
+            f(at, done..done + n)?;
+            done += n;
+        }
+        Ok(())
+    }
+
+    /// The word at an address that is a multiple of eight.
+    #[inline]
+    pub fn load(&self, addr: u64) -> Result<u64> {
+        let (tag, at) = self.word(addr)?;
+        if self.inner.mode == Mode::Delegate {
+            return self.inner.access.delegate(Kind::DelegateRead, addr, &[]);
+        }
+        self.inner.access.read(tag, |words| words[at].load(Relaxed))
+    }
+
+    /// Changes the word at an address that is a multiple of eight, if `f` says so; what was there before.
+    #[inline]
+    pub fn fetch_update(&self, addr: u64, f: impl Fn(u64) -> Option<u64>) -> Result<u64> {
+        let (tag, at) = self.word(addr)?;
+        if self.inner.mode == Mode::Delegate {
+            return self.delegated_update(addr, f);
+        }
+        self.inner.access.write(tag, |words| {
+            let old = words[at].load(Relaxed);
+            if let Some(new) = f(old) {
+                words[at].store(new, Relaxed);
+            }
+            old
+        })
+    }
+
+    /// Adds to the word at an address that is a multiple of eight, wrapping; what was there before.
+    #[inline]
+    pub fn fetch_add(&self, addr: u64, n: u64) -> Result<u64> {
+        if self.inner.mode == Mode::Delegate {
+            self.word(addr)?;
+            return self
+                .inner
+                .access
+                .delegate(Kind::DelegateAdd, addr, &n.to_ne_bytes());
+        }
+        self.fetch_update(addr, |old| Some(old.wrapping_add(n)))
+    }
+
+    /// Stores to the word at an address that is a multiple of eight.
+    #[inline]
+    pub fn store(&self, addr: u64, value: u64) -> Result<()> {
+        let (tag, at) = self.word(addr)?;
+        if self.inner.mode == Mode::Delegate {
+            return self
+                .inner
+                .access
+                .delegate(Kind::DelegateWrite, addr, &value.to_ne_bytes())
+                .map(|_| ());
+        }
+        self.inner
+            .access
+            .write(tag, |words| words[at].store(value, Relaxed))
+    }
+
+    #[inline]
+    fn word(&self, addr: u64) -> Result<(Tag, usize)> {
+        self.open()?;
+        if !addr.is_multiple_of(8) {
+            return Err(Error::BadRange {
+                addr,
+                len: 8,
+                block: self.inner.block,
+            });
+        }
+        let tag = self.inner.access.agents.cache.tag_of(addr);
+        if tag.home() as usize >= self.inner.nodes {
+            return Err(Error::BadAddress { addr });
+        }
+        Ok((tag, (addr - tag.0) as usize / 8))
+    }
+
+    /// Memory of this node for `len` bytes: within one block when they fit, else whole blocks. Its content is
+    /// whatever was there before.
+    pub fn alloc_bytes(&self, len: usize) -> Result<u64> {
+        self.alloc_bytes_on(self.inner.id, len)
+    }
+
+    /// Memory of another node.
+    pub fn alloc_bytes_on(&self, home: u16, len: usize) -> Result<u64> {
+        self.open()?;
+        if home as usize >= self.inner.nodes {
+            return Err(Error::NoSuchNode {
+                node: home as usize,
+            });
+        }
+        self.inner.allocator.alloc(&self.inner.access, home, len)
+    }
+
+    /// Gives back memory, on any node; `len` is what was asked for. It can be allocated again for any size, and whoever still has
+    /// the address will read and write what is allocated there next: that is not noticed, since it would take a look at the home in
+    /// every hit. Memory that has died with its node is free already.
+    ///
+    /// Memory of another node goes home with others in one message, at once or a little later; it waits here while that node
+    /// does not answer.
+    ///
+    /// # Errors
+    /// [`Error::NotAllocated`] when no memory of this size is allocated there, or a lock that this node knows: that is freed by its
+    /// handle ([`Mutex::free`](crate::locked::Mutex::free)). For memory of another node this may be known
+    /// only when it gets there, and be told by a later call: the error has the address that it is about.
+    /// [`Error::Timeout`] when the other node does not answer, and as much waits for it as can; the memory stays allocated.
+    pub fn free_bytes(&self, addr: u64, len: usize) -> Result<()> {
+        if usize::from(Tag(addr).home()) >= self.inner.nodes {
+            return Err(Error::BadAddress { addr });
+        }
+        if self.inner.access.agents.locks.is_lock(Tag(addr)) {
+            return Err(Error::NotAllocated { addr });
+        }
+        self.inner.allocator.free(&self.inner.access, addr, len)
+    }
+
+    /// A new shared value in this node's memory. Values of one size share blocks: those that different nodes
+    /// write often are better allocated with [`Node::alloc_isolated`].
+    pub fn alloc<T: Value>(&self, value: T) -> Result<Shared<T>> {
+        Shared::create(self, self.alloc_bytes(size_of::<T>().max(8))?, value)
+    }
+
+    /// A new shared value in a block of its own.
+    pub fn alloc_isolated<T: Value>(&self, value: T) -> Result<Shared<T>> {
+        Shared::create(
+            self,
+            self.alloc_bytes(size_of::<T>().max(self.inner.block))?,
+            value,
+        )
+    }
+
+    /// A handle on a value that some node has allocated.
+    pub fn attach<T: Value>(&self, addr: u64) -> Result<Shared<T>> {
+        Shared::attach(self, addr)
+    }
+
+    /// The named region of `len` bytes and this type, created (zeroed) if nobody has yet: its address, and
+    /// whether this call created it. All nodes see the same table.
+    ///
+    /// # Errors
+    /// [`Error::NameLost`] when it has died with its home: [`Node::renewed_region`] makes it anew. [`Error::RegionMismatch`],
+    /// [`Error::RegionTable`], [`Error::OutOfMemory`]; [`Error::NodeLost`] when node 0, which has the table, is gone.
+    pub fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<(u64, bool)> {
+        self.cached("named regions")?;
+        let (home, what) = (self.inner.id, (len, type_hash));
+        crate::node::region::open_or_create(self, home, name, what, Absent::Report)
+    }
+
+    /// Like [`Node::region`]; a region that has died with its home is made anew, with its memory at this node. Of several nodes
+    /// that ask at once one makes it, and is told so.
+    ///
+    /// # Errors
+    /// Those of [`Node::region`], but [`Error::NameLost`].
+    pub fn renewed_region(&self, name: &str, len: usize, type_hash: u64) -> Result<(u64, bool)> {
+        self.cached("named regions")?;
+        let (home, what) = (self.inner.id, (len, type_hash));
+        crate::node::region::open_or_create(self, home, name, what, Absent::Renew)
+    }
+
+    /// Like [`Node::region`], with a new region's memory at node `home` and not at this one: what is at node 0, as the
+    /// table itself is, does not die with others.
+    pub fn region_on(
+        &self,
+        home: u16,
+        name: &str,
+        len: usize,
+        type_hash: u64,
+    ) -> Result<(u64, bool)> {
+        self.cached("named regions")?;
+        crate::node::region::open_or_create(self, home, name, (len, type_hash), Absent::Report)
+    }
+
+    /// A named region that exists already: its address and length.
+    pub fn find_region(&self, name: &str, type_hash: u64) -> Result<(u64, usize)> {
+        self.cached("named regions")?;
+        crate::node::region::find(self, name, type_hash)
+    }
+
+    /// A reader-writer lock of the directory, in a block of its own (paper §6, "synchronization primitive").
+    pub fn alloc_lock(&self) -> Result<BlockLock> {
+        let addr = self.alloc_bytes(self.inner.block)?;
+        self.attach_lock(addr)
+    }
+
+    /// The lock that [`Node::alloc_lock`] made at this address, on any node.
+    pub fn attach_lock(&self, addr: u64) -> Result<BlockLock> {
+        self.cached("block locks")?;
+        let (tag, offset) = self.within(addr, self.inner.block)?;
+        debug_assert_eq!(offset, 0);
+        Ok(BlockLock::new(self.clone(), tag))
+    }
+
+    /// Drops this node's copy of a block, writing it back if it is dirty. Says whether there was one.
+    pub fn evict(&self, addr: u64) -> Result<bool> {
+        self.cached("evict")?;
+        let (tag, _) = self.within(addr, 1)?;
+        let access = &self.inner.access;
+        let mut backoff = crate::backoff::Backoff::new(access.patience);
+        let Some(reserved) = access.pending.reserve(&access.agents.cache, tag) else {
+            return Ok(false);
+        };
+        while !access.evict(&reserved)? {
+            if !backoff.wait() {
+                return Err(Error::Busy { addr });
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes everything in its cache home, so that this node can go. New misses of other threads get in the way.
+    pub(crate) fn vacate(&self) -> Result<()> {
+        let agents = &self.inner.access.agents;
+        if agents.with_home(|home| home.has_given()) {
+            return Err(Error::InUse {
+                node: self.inner.id,
+            });
+        }
+        let patience = self.inner.access.patience;
+        self.inner.allocator.give_all_back(&self.inner.access);
+        locked::bring_home(self, patience)?;
+        let copies: Vec<Tag> = agents.cache.copies().map(|copy| copy.0).collect();
+        for tag in copies {
+            self.evict(tag.0)?;
+        }
+        // Who was given a block holds its lock until it has the data; till then only this node can send it again.
+        for tag in agents.given() {
+            match self.attach_lock(tag.0)?.try_write(patience) {
+                Ok(Some(_)) | Err(Error::NodeLost { .. } | Error::Lost { .. }) => {}
+                Ok(None) => return Err(Error::Busy { addr: tag.0 }),
+                Err(error) => return Err(error),
+            }
+        }
+        self.inner.access.requesters.drain();
+        let mut backoff = crate::backoff::Backoff::new(patience);
+        while !agents.rebuilding.all_told() && backoff.wait() {}
+        Ok(())
+    }
+
+    /// Goes on with a block whose last content died with a node ([`Error::Lost`]): it then holds whatever its home
+    /// had when the content was last written back. Nothing happens to a block that is not lost.
+    pub fn accept_loss(&self, addr: u64) -> Result<()> {
+        self.cached("accept_loss")?;
+        let (tag, _) = self.within(addr, 1)?;
+        self.inner.access.accept_loss(tag, false)
+    }
+
+    /// Lets a block whose last content died with a node ([`Error::Lost`]) begin anew as zeros, in one step: nobody sees
+    /// what its home still had. Nothing happens to a block that is not lost.
+    pub fn accept_empty(&self, addr: u64) -> Result<()> {
+        self.cached("accept_empty")?;
+        let (tag, _) = self.within(addr, 1)?;
+        self.inner.access.accept_loss(tag, true)
+    }
+
+    /// What it has done so far.
+    pub fn metrics(&self) -> NodeMetrics {
+        let access = &self.inner.access;
+        let mut sent = [0u64; 256];
+        let mut retransmissions = 0;
+        access.requesters.each(|slot| {
+            sent.iter_mut()
+                .zip(&slot.sent)
+                .for_each(|(sum, n)| *sum += n);
+            retransmissions += slot.retransmissions();
+        });
+        let load = |counter: &AtomicU64| counter.load(Relaxed);
+        let home = access.agents.home_counters();
+        NodeMetrics {
+            events: access.counters.events(),
+            invalidated: load(&access.agents.counters.invalidated),
+            provided: load(&access.agents.counters.provided),
+            ignored: load(&access.agents.counters.ignored) + home.ignored,
+            home,
+            at_home: load(&access.agents.counters.at_home),
+            chunks: access.agents.chunks(),
+            memory: access.agents.with_home(|home| MemoryMetrics {
+                size: home.heap().size(),
+                given: home.heap().live(),
+                longest_free: home.longest_free(),
+            }),
+            received: access.agents.packets.snapshot(),
+            sent: PacketCounts(
+                Kind::ALL
+                    .iter()
+                    .map(|&kind| (kind, sent[kind as usize]))
+                    .collect(),
+            ),
+            retransmissions,
+            rebuilds: access.agents.rebuilding.metrics(),
+            shadow: access
+                .agents
+                .shadow()
+                .map(|(counters, blocks)| ShadowMetrics { counters, blocks }),
+            cache_blocks: access.agents.cache.capacity(),
+        }
+    }
+
+    /// Its locks ([`crate::locked`]) that a thread of it is inside or waits for, or that other nodes wait for, in the order of their
+    /// addresses; with `all`, every one that it knows. Each is looked at for itself, while others go on.
+    pub fn locks(&self, all: bool) -> Vec<LockStatus> {
+        self.inner.access.agents.locks.statuses(0, all)
+    }
+
+    /// Locks of other nodes whose homes have said, since some were forgotten last, that they need not be kept here.
+    pub fn idle_locks(&self) -> usize {
+        self.inner.access.agents.locks.idle_locks()
+    }
+
+    /// Forgets these, as far as no handle of this process is for them. Says how many.
+    pub fn forget_locks(&self) -> usize {
+        self.inner.access.agents.locks.forget_idle()
+    }
+
+    /// Of [`Node::lock_metrics`] what is kept, given up and dropped, without a look at each lock: for who asks often.
+    pub fn lock_memory(&self) -> LockMetrics {
+        self.inner.access.agents.locks.memory()
+    }
+
+    /// What its locks ([`crate::locked`]) have cost so far.
+    pub fn lock_metrics(&self) -> LockMetrics {
+        self.inner.access.agents.locks.metrics()
+    }
+
+    /// The directory entry of a block that this node is home of, as `(lock, status, copyset, in the switch)`:
+    /// for tools and checkers.
+    pub fn inspect(&self, addr: u64) -> Option<(u16, &'static str, u32, bool)> {
+        let tag = self.inner.access.agents.cache.tag_of(addr);
+        let (lock, status, copyset, in_switch) = self.inner.access.agents.inspect(tag)?;
+        Some((
+            lock,
+            crate::host::metrics::status_name(status),
+            copyset,
+            in_switch,
+        ))
+    }
+}

@@ -1,0 +1,119 @@
+//! Setting up a rack whose nodes are all in this process.
+
+use crate::config::migration::Migration;
+use crate::config::{Fabric, Mode, Settings};
+use crate::error::Result;
+use crate::locked::compared::LockKind;
+use crate::rack::Rack;
+use rackmem_fabric::Faults;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Sets up a rack whose nodes are all in this process.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    nodes: usize,
+    fabric: Fabric,
+    settings: Settings,
+}
+
+impl Builder {
+    pub(crate) fn new(nodes: usize) -> Self {
+        Builder {
+            nodes,
+            fabric: Fabric::Inline,
+            settings: Settings::default(),
+        }
+    }
+
+    /// Over which fabric; [`Fabric::Inline`] unless told otherwise.
+    pub fn fabric(mut self, fabric: Fabric) -> Self {
+        self.fabric = fabric;
+        self
+    }
+
+    /// Which protocol; [`Mode::Switch`] unless told otherwise.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.settings.mode = mode;
+        self
+    }
+
+    /// Bytes of a block, a power of two from 256 to 65,536; 4,096 unless told otherwise.
+    pub fn block_size(mut self, bytes: usize) -> Self {
+        self.settings.block_size = bytes;
+        self
+    }
+
+    /// Bytes of blocks each node's cache holds; 256 MiB unless told otherwise. Used as it fills. Locks of other homes
+    /// ([`crate::locked`]) may take what blocks leave of it, and a quarter of it in any case.
+    pub fn cache(mut self, bytes: usize) -> Self {
+        self.settings.cache = bytes;
+        self
+    }
+
+    /// Bytes of global memory each node gives, in chunks of 32 MiB; 4 GiB unless told otherwise. Used as it
+    /// is touched.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.settings.memory = bytes;
+        self
+    }
+
+    /// What [`AnyLock`](crate::locked::compared::AnyLock) is; GCP's lock unless told otherwise.
+    pub fn locks(mut self, kind: LockKind) -> Self {
+        self.settings.locks = kind;
+        self
+    }
+
+    /// Which entries move to the switch and back.
+    pub fn migration(mut self, migration: Migration) -> Self {
+        self.settings.migration = migration;
+        self
+    }
+
+    /// Entries that the switch has room for; 262,144 unless told otherwise.
+    pub fn switch_entries(mut self, entries: usize) -> Self {
+        self.settings.switch_entries = entries;
+        self
+    }
+
+    /// How long an operation waits for others before it fails; 10 s unless told otherwise.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.settings.patience = patience;
+        self
+    }
+
+    /// Bytes of packets that the network carries; found out from the address unless told. UDP only.
+    pub fn mtu(mut self, mtu: usize) -> Self {
+        self.settings.mtu = Some(mtu);
+        self
+    }
+
+    /// What the network does to packets; [`Rack::faults`] adjusts it while the rack runs. Not for
+    /// [`Fabric::Inline`]: where packets are calls, nobody sends them again.
+    pub fn faults(mut self, faults: Faults) -> Self {
+        self.settings.extras.faults = Some(faults);
+        self
+    }
+
+    /// Writes all packets to a file for tcpdump and Wireshark, complete when the rack is dropped.
+    pub fn capture(mut self, file: impl Into<PathBuf>) -> Self {
+        self.settings.extras.capture = Some(file.into());
+        self
+    }
+
+    /// Writes all packets to a file, a line each, complete when the rack is dropped.
+    pub fn trace(mut self, file: impl Into<PathBuf>) -> Self {
+        self.settings.extras.trace = Some(file.into());
+        self
+    }
+
+    /// Starts it.
+    pub fn build(self) -> Result<Rack> {
+        self.settings.check(self.nodes)?;
+        self.settings.check_here()?;
+        match self.fabric {
+            Fabric::Inline => Rack::inline(self.nodes, &self.settings),
+            fabric => Rack::networked(fabric, self.nodes, &self.settings),
+        }
+    }
+}

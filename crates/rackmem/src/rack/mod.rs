@@ -1,0 +1,484 @@
+//! A rack: all its nodes in this process, or this process's part of one.
+
+pub(crate) mod builder;
+pub(crate) mod control;
+pub(crate) mod inspecting;
+pub(crate) mod parts;
+#[cfg(test)]
+mod unlocking;
+
+use crate::bytes::pending::Pending;
+use crate::config::{Config, Fabric, Mode, Settings};
+use crate::error::{Error, Result};
+use crate::host::access::Access;
+use crate::host::agents::Agents;
+use crate::host::alloc::{Allocator, QUIET};
+use crate::host::inner::NodeInner;
+use crate::host::metrics::{MissCounters, RackMetrics, SwitchMetrics};
+use crate::membership::{Role, View};
+use crate::node::Node;
+use crate::ports::place::Place;
+use crate::ports::requester::{OpenPort, Requesters};
+use crate::ports::wires::Wires;
+use crate::rack::builder::Builder;
+use crate::rack::control::Seat;
+use crate::rack::parts::{agents, chunks, soft_switch, switch_in_kernel};
+use crate::switch::kernel::KernelSwitch;
+use crate::switch::soft::SoftSwitch;
+use rackmem_fabric::inline::{Inline, InlinePort};
+use rackmem_fabric::udp::Peers;
+use rackmem_fabric::{End, FaultControl, Handler, Service};
+use rackmem_proto::CHUNK;
+use rackmem_proto::flowcc::RequesterConfig;
+use rackmem_proto::wire::{Copyset, MAX_BODY, NodeId, RequesterId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Retransmission never waits less than this. Where hosts are loaded it waits longer, by what it measures.
+const MIN_TIMEOUT: Duration = Duration::from_millis(1);
+/// How often requesters of a lossy fabric are looked after whose thread has gone on.
+const TICK: Duration = Duration::from_millis(5);
+/// The same while one of them waits for an acknowledgement: until then a block stays locked.
+const BUSY_TICK: Duration = Duration::from_millis(1);
+
+/// One memory, shared by its nodes. Dropping it ends the threads and sockets of this process's part; nodes
+/// and handles that are left answer [`Error::Closed`].
+pub struct Rack {
+    nodes: Vec<Node>,
+    /// Number of the first node in this process.
+    first: usize,
+    switch: Option<Arc<SoftSwitch>>,
+    closed: Arc<AtomicBool>,
+    wires: Wires,
+    services: Vec<Service>,
+    keepers: Vec<std::thread::JoinHandle<()>>,
+    /// The keeper of memory, which talks to others.
+    tidier: Option<std::thread::JoinHandle<()>>,
+    /// Its place among members that come and go, in a rack of processes.
+    seat: Option<Seat>,
+    patience: Duration,
+}
+
+impl Rack {
+    /// A rack of so many nodes in this process, with an embedded switch.
+    pub fn local(nodes: usize) -> Result<Rack> {
+        Rack::builder(nodes).build()
+    }
+
+    /// Sets up a rack of so many nodes in this process.
+    pub fn builder(nodes: usize) -> Builder {
+        Builder::new(nodes)
+    }
+
+    /// This process as one node of a rack of processes.
+    ///
+    /// Where members can come and go (`membership` in the configuration) it returns when the rack has a place for this
+    /// process. Dropping the rack then gives the place up as a crash does; [`Rack::leave`] is the polite way.
+    pub fn join(config: &Config, node: usize) -> Result<Rack> {
+        config.check()?;
+        if node >= config.nodes.len() {
+            return Err(Error::Config(format!(
+                "node {node} is not in the configuration, which has {} nodes",
+                config.nodes.len()
+            )));
+        }
+        config.settings.check_here()?;
+        // Before anyone can send: whoever has the place is the node.
+        let place = Place::take(config, End::Node(node as NodeId))?;
+        let mut rack = Rack::empty(node);
+        let (nodes, settings) = (config.nodes.len(), &config.settings);
+        rack.wires = place.wires(settings, nodes)?;
+        let role = Role::Node(node as NodeId);
+        let mut seat = Seat::take(config, role, |reach| place.knock(reach))?;
+        let view = seat.view_before(role);
+        rack.add_networked_node(node as NodeId, place, nodes, settings, &view)?;
+        rack.keep_memory()?;
+        seat.follow(&rack.nodes[0].inner)?;
+        rack.seat = Some(seat);
+        Ok(rack)
+    }
+
+    /// This process as the switch of a rack of processes. Serves until the rack is dropped.
+    pub fn serve_switch(config: &Config) -> Result<Rack> {
+        Rack::serve_switch_with(config, None)
+    }
+
+    /// The same with the switch program in the kernel, where packets meet it before there is a socket; this process keeps
+    /// its control plane. Takes a build with the feature `xdp`, and root.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] says why the kernel does not take the program; [`Rack::serve_switch`] works all the same.
+    pub fn serve_switch_in_kernel(config: &Config, kernel: &KernelSwitch) -> Result<Rack> {
+        Rack::serve_switch_with(config, Some(kernel))
+    }
+
+    fn serve_switch_with(config: &Config, kernel: Option<&KernelSwitch>) -> Result<Rack> {
+        config.check()?;
+        if config.switch.is_none() {
+            let why = "the configuration names no `switch` address";
+            return Err(Error::Config(why.into()));
+        }
+        if kernel.is_some() && config.fabric == Fabric::Shm {
+            let why = "a switch in the kernel needs packets: it serves fabric \"udp\"";
+            return Err(Error::Config(why.into()));
+        }
+        let place = Place::take(config, End::Switch)?;
+        // Before it has a place in the rack, so that a refusal disturbs nobody.
+        let kernel = kernel.map(|kernel| switch_in_kernel(kernel, config, place.room()));
+        let kernel = kernel.transpose()?;
+        let mut rack = Rack::empty(0);
+        rack.wires = place.wires(&config.settings, config.nodes.len())?;
+        let mut seat = Seat::take(config, Role::Switch, |reach| place.knock(reach))?;
+        let view = seat.view_before(Role::Switch);
+        let switch = match kernel {
+            Some(switch) => {
+                switch.begin(&view);
+                switch
+            }
+            None => soft_switch(&config.settings, place.room(), &view),
+        };
+        let switch = rack.add_networked_switch(place, switch)?;
+        seat.follow_with(switch)?;
+        rack.seat = Some(seat);
+        Ok(rack)
+    }
+
+    fn empty(first: usize) -> Rack {
+        Rack {
+            nodes: Vec::new(),
+            first,
+            switch: None,
+            closed: Arc::new(AtomicBool::new(false)),
+            wires: Wires::default(),
+            services: Vec::new(),
+            keepers: Vec::new(),
+            tidier: None,
+            seat: None,
+            patience: Duration::ZERO,
+        }
+    }
+
+    /// The view of a rack whose nodes are all here.
+    fn whole(count: usize, settings: &Settings) -> View {
+        let nodes = (0..count as NodeId).fold(Copyset::EMPTY, Copyset::with);
+        View {
+            epoch: settings.epoch,
+            ..View::first(nodes, settings.mode.has_switch())
+        }
+    }
+
+    /// The members of the rack, as this process last heard: `(version, epoch, live nodes as bits, whether there is a
+    /// switch)`. Where members are fixed, it is what the configuration says.
+    pub fn view(&self) -> Option<View> {
+        self.seat.as_ref().map(|seat| seat.keeper().view())
+    }
+
+    /// Whether the rack has declared this process dead and goes on without it. That stays: drop the rack and join again, as
+    /// the next incarnation. Everything here answers [`Error::Fenced`] from then on.
+    pub fn is_fenced(&self) -> bool {
+        let standing = self.seat.as_ref().map(|seat| seat.keeper().standing());
+        standing == Some(crate::membership::Standing::Fenced)
+    }
+
+    /// Gives this node's place back: writes its cache home, lets homes have the locks that it has used, and leaves the rack
+    /// without anyone waiting for a lease.
+    ///
+    /// # Errors
+    /// [`Error::InUse`] when its memory has been given out: its content would be lost. [`Error::KeepsLocks`] when a thread
+    /// is inside a lock of another node or waits for one. Whoever wants that drops the rack.
+    pub fn leave(self) -> Result<()> {
+        for node in &self.nodes {
+            node.vacate()?;
+        }
+        match &self.seat {
+            Some(seat) => Ok(seat.keeper().leave(self.patience)?),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn inline(count: usize, settings: &Settings) -> Result<Rack> {
+        Rack::inline_between(count, settings, |handler| handler)
+    }
+
+    /// The same with something put before every agent and the switch.
+    pub(crate) fn inline_between(
+        count: usize,
+        settings: &Settings,
+        before: impl Fn(Arc<dyn Handler>) -> Arc<dyn Handler>,
+    ) -> Result<Rack> {
+        if settings.extras.faults.is_some() {
+            return Err(Error::Config(
+                "faults need a fabric that is a network, shm or UDP: where packets are calls, nobody sends them again"
+                    .into(),
+            ));
+        }
+        let mut rack = Rack::empty(0);
+        let view = Rack::whole(count, settings);
+        let wires = Arc::new(Inline::default());
+        rack.wires = Wires::new(settings, &Peers::made_up(count), || Ok(wires.clone()))?;
+        let switch = settings
+            .mode
+            .has_switch()
+            .then(|| Arc::new(soft_switch(settings, MAX_BODY, &view)));
+        let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
+        for id in 0..count {
+            let agents = Arc::new(agents(id as NodeId, settings, false, MAX_BODY, &view));
+            let end = End::Node(id as NodeId);
+            handlers.push(before(rack.wires.handler(end, agents.clone())));
+            let (wires, wrap) = (wires.clone(), rack.wires.ports(id as NodeId));
+            let open: OpenPort =
+                Box::new(move || Ok(wrap(Box::new(InlinePort::new(wires.clone())))));
+            rack.add_node(id as NodeId, count, agents, open, false, settings);
+        }
+        let plugged = switch
+            .clone()
+            .map(|s| before(rack.wires.handler(End::Switch, s)));
+        wires.plug(plugged, handlers.clone());
+        if switch.is_some() {
+            rack.keep_migrating(settings.migration.period, wires, handlers)?;
+        }
+        rack.switch = switch;
+        rack.keep_memory()?;
+        Ok(rack)
+    }
+
+    /// Nobody has a thread of its own on the inline fabric: one for all looks after periods.
+    fn keep_migrating(
+        &mut self,
+        period: Duration,
+        wires: Arc<Inline>,
+        agents: Vec<Arc<dyn Handler>>,
+    ) -> Result<()> {
+        let closed = self.closed.clone();
+        let keeper = std::thread::Builder::new()
+            .name("rackmem-keeper".into())
+            .spawn(move || {
+                while !closed.load(Relaxed) {
+                    std::thread::park_timeout(period);
+                    agents.iter().for_each(|agents| agents.tick(&*wires));
+                }
+            })?;
+        self.keepers.push(keeper);
+        Ok(())
+    }
+
+    /// All nodes in this process, and between them a network.
+    pub(crate) fn networked(fabric: Fabric, count: usize, settings: &Settings) -> Result<Rack> {
+        let (nodes, switch) = Place::take_all(fabric, count, settings)?;
+        let mut rack = Rack::empty(0);
+        let view = Rack::whole(count, settings);
+        if let Some(place) = nodes.first() {
+            rack.wires = place.wires(settings, count)?;
+        }
+        if let Some(place) = switch {
+            let switch = soft_switch(settings, place.room(), &view);
+            rack.add_networked_switch(place, switch)?;
+        }
+        for (id, place) in nodes.into_iter().enumerate() {
+            rack.add_networked_node(id as NodeId, place, count, settings, &view)?;
+        }
+        rack.keep_memory()?;
+        Ok(rack)
+    }
+
+    /// What nodes keep of one another's memory goes home when they do not use it.
+    fn keep_memory(&mut self) -> Result<()> {
+        let nodes: Vec<_> = self.nodes.iter().map(|n| n.inner.clone()).collect();
+        let closed = self.closed.clone();
+        let tidy = {
+            let nodes = nodes.clone();
+            move || {
+                let left = nodes.iter().map(|node| {
+                    let may = node.serving.load(Relaxed);
+                    node.allocator.tidy(&node.access, may)
+                });
+                left.fold(false, |any, left| any | left)
+            }
+        };
+        let keeper = std::thread::Builder::new()
+            .name("rackmem-memory".into())
+            .spawn(move || {
+                while !closed.load(Relaxed) {
+                    match tidy() {
+                        true => std::thread::park_timeout(QUIET),
+                        false => std::thread::park(),
+                    }
+                }
+            })?;
+        for node in nodes {
+            node.allocator.set_keeper(keeper.thread().clone());
+        }
+        self.tidier = Some(keeper);
+        Ok(())
+    }
+
+    fn add_networked_switch(
+        &mut self,
+        place: Place,
+        switch: SoftSwitch,
+    ) -> Result<Arc<SoftSwitch>> {
+        let switch = Arc::new(switch);
+        let handler = self.wires.handler(End::Switch, switch.clone());
+        self.services.push(place.serve("rackmem-switch", handler)?);
+        self.switch = Some(switch.clone());
+        Ok(switch)
+    }
+
+    fn add_networked_node(
+        &mut self,
+        id: NodeId,
+        place: Place,
+        nodes: usize,
+        settings: &Settings,
+        view: &View,
+    ) -> Result<()> {
+        let agents = Arc::new(agents(id, settings, true, place.room(), view));
+        let (ports, wrap) = (place.ports(id), self.wires.ports(id));
+        let handler = self.wires.handler(End::Node(id), agents.clone());
+        let service = place.serve(&format!("rackmem-node-{id}"), handler)?;
+        self.services.push(service);
+        let open: OpenPort = Box::new(move || Ok(wrap(ports()?)));
+        self.add_node(id, nodes, agents, open, true, settings);
+        self.keep_requesters(id)
+    }
+
+    /// An idle requester's unlock may still have to be sent again.
+    fn keep_requesters(&mut self, id: NodeId) -> Result<()> {
+        let Some(node) = self.nodes.last() else {
+            return Ok(());
+        };
+        let (requesters, closed) = (node.inner.access.requesters.clone(), self.closed.clone());
+        let keeper = std::thread::Builder::new()
+            .name(format!("rackmem-keeper-{id}"))
+            .spawn(move || {
+                let mut busy = false;
+                while !closed.load(Relaxed) {
+                    std::thread::sleep(if busy { BUSY_TICK } else { TICK });
+                    busy = requesters.tick();
+                }
+            })?;
+        self.keepers.push(keeper);
+        Ok(())
+    }
+
+    fn add_node(
+        &mut self,
+        id: NodeId,
+        nodes: usize,
+        agents: Arc<Agents>,
+        open: OpenPort,
+        lossy: bool,
+        settings: &Settings,
+    ) {
+        let requester = RequesterConfig {
+            id: RequesterId { node: id, slot: 0 },
+            epoch: agents.standing.epoch(),
+            incarnation: agents.standing.incarnation(id),
+            block: settings.block_size as u32,
+            switch: agents.standing.switch(),
+            min_timeout: MIN_TIMEOUT.as_nanos() as u64,
+            give_up: settings.patience.as_nanos() as u64,
+        };
+        let standing = agents.standing.clone();
+        let requesters = Arc::new(Requesters::new(requester, open, standing.clone()));
+        if lossy {
+            agents.plug(&requesters);
+        }
+        let span = u64::from(chunks(settings)) * CHUNK;
+        let access = Access {
+            agents,
+            requesters,
+            standing,
+            span,
+            pending: Pending::new(),
+            counters: MissCounters::default(),
+            patience: settings.patience,
+            closed: self.closed.clone(),
+        };
+        let inner = NodeInner {
+            id,
+            nodes,
+            block: settings.block_size,
+            mode: settings.mode,
+            locks: settings.locks,
+            access,
+            allocator: Allocator::new(settings.block_size, span),
+            plain: AtomicBool::new(settings.mode != Mode::Delegate),
+            serving: AtomicBool::new(true),
+            closed: self.closed.clone(),
+        };
+        self.patience = settings.patience;
+        self.nodes.push(Node {
+            inner: Arc::new(inner),
+        });
+    }
+
+    /// A node in this process.
+    ///
+    /// # Panics
+    /// When it is not; [`Rack::try_node`] says so instead.
+    pub fn node(&self, id: usize) -> Node {
+        self.try_node(id).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// A node in this process.
+    pub fn try_node(&self, id: usize) -> Result<Node> {
+        let at = id.checked_sub(self.first).and_then(|at| self.nodes.get(at));
+        at.cloned().ok_or(Error::NoSuchNode { node: id })
+    }
+
+    /// The nodes in this process.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The switch, if it is in this process.
+    pub fn switch(&self) -> Option<&SoftSwitch> {
+        self.switch.as_deref()
+    }
+
+    /// The faults of this process's part of the network, where it was given any.
+    pub fn faults(&self) -> Option<&FaultControl> {
+        self.wires.faults()
+    }
+
+    /// What this process's part has done so far.
+    pub fn metrics(&self) -> RackMetrics {
+        let sockets = self.services.iter().map(Service::counters);
+        RackMetrics {
+            malformed: sockets.clone().map(|c| c.malformed.load(Relaxed)).sum(),
+            unsent: sockets.map(|c| c.unsent.load(Relaxed)).sum(),
+            nodes: self.nodes.iter().map(Node::metrics).collect(),
+            switch: self.switch.as_ref().map(|switch| SwitchMetrics {
+                counters: switch.counters(),
+                entries: switch.entries(),
+                received: switch.received(),
+                locks: switch.lock_counters(),
+                kernel: switch.kernel_metrics(),
+            }),
+        }
+    }
+}
+
+impl Drop for Rack {
+    fn drop(&mut self) {
+        self.closed.store(true, Relaxed);
+        // First, while there is somebody to answer what it is asking.
+        if let Some(tidier) = self.tidier.take() {
+            tidier.thread().unpark();
+            let _ = tidier.join();
+        }
+        self.seat = None;
+        for node in &self.nodes {
+            node.inner.serve(false);
+        }
+        self.services.clear();
+        for keeper in self.keepers.drain(..) {
+            keeper.thread().unpark();
+            // It cannot have panicked with anything that its own thread has not reported.
+            let _ = keeper.join();
+        }
+        self.wires.flush();
+    }
+}

@@ -1,0 +1,120 @@
+//! The parts that a process puts a rack together from.
+
+use crate::config::migration::Geometry;
+use crate::config::{Config, Mode, Settings};
+use crate::error::Result;
+use crate::host::agents::Agents;
+use crate::host::rebuilding::Rebuilding;
+use crate::locked::Locks;
+use crate::membership::View;
+use crate::membership::standing::Standing;
+use crate::node::region;
+use crate::switch::kernel::{self, KernelSwitch};
+use crate::switch::soft::SoftSwitch;
+use rackmem_proto::CHUNK;
+use rackmem_proto::engine::Migrating;
+use rackmem_proto::flowcc::{HomeConfig, ShadowConfig, Style};
+use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
+use rackmem_proto::wire::{NodeId, records_that_fit};
+use std::sync::Arc;
+
+pub(crate) fn chunks(settings: &Settings) -> u32 {
+    (settings.memory / CHUNK) as u32
+}
+
+pub(crate) fn geometry(settings: &Settings) -> Geometry {
+    let ways = SwitchConfig::default().ways;
+    let sets = (settings.switch_entries / ways as usize).max(1);
+    let sets = sets.next_power_of_two();
+    Geometry { ways, sets }
+}
+
+pub(crate) fn soft_switch(settings: &Settings, body: usize, view: &View) -> SoftSwitch {
+    let Geometry { ways, sets } = geometry(settings);
+    let config = SwitchConfig {
+        epoch: view.epoch,
+        ways,
+        sets,
+        shadow: view.shadow,
+        ..SwitchConfig::default()
+    };
+    SoftSwitch::over(Box::new(SwitchProgram::new(config)), body, None)
+}
+
+/// The program in the kernel, which serves nobody before it begins to live by a view.
+pub(crate) fn switch_in_kernel(
+    kernel: &KernelSwitch,
+    config: &Config,
+    body: usize,
+) -> Result<SoftSwitch> {
+    let Geometry { ways, sets } = geometry(&config.settings);
+    let empty = SwitchConfig {
+        epoch: 0,
+        ways,
+        sets,
+        ..SwitchConfig::default()
+    };
+    let (plane, place) = kernel::attach(kernel, config, empty)?;
+    Ok(SoftSwitch::over(plane, body, Some(place)))
+}
+
+fn migrating(node: NodeId, settings: &Settings, epoch: u32, fit: usize) -> Migrating {
+    let Geometry { ways, sets } = geometry(settings);
+    let config = ShadowConfig {
+        patience: settings.migration.patience,
+        leave: settings.migration.leave,
+        ..ShadowConfig::new(node, epoch, ways, sets)
+    };
+    Migrating::new(config, settings.migration.tracked, fit)
+}
+
+pub(crate) fn agents(
+    node: NodeId,
+    settings: &Settings,
+    lossy: bool,
+    body: usize,
+    view: &View,
+) -> Agents {
+    let config = HomeConfig {
+        node,
+        epoch: view.epoch,
+        block: settings.block_size as u32,
+        chunks: chunks(settings),
+        incarnation: view.incarnations[usize::from(node)],
+        migration: None,
+        style: match settings.mode {
+            Mode::Directory => Style::Gather,
+            Mode::Delegate => Style::Delegate,
+            Mode::Switch | Mode::HomeOnly => Style::Forward,
+        },
+        seed: 0,
+    };
+    let fit = records_that_fit(body);
+    let migrating = settings
+        .mode
+        .has_switch()
+        .then(|| migrating(node, settings, view.epoch, fit));
+    let rebuilding = Rebuilding::new(config.block, fit, *view);
+    let standing = Arc::new(Standing::new(view));
+    let locks = Locks::new(
+        node,
+        body,
+        u64::from(chunks(settings)) * CHUNK,
+        standing.clone(),
+    );
+    let agents = Agents::new(
+        config,
+        settings.cache,
+        lossy,
+        (migrating, settings.migration),
+        standing,
+        rebuilding,
+        locks,
+    );
+    agents.follow(view);
+    if node == 0 {
+        // The table of regions: there before anyone can ask for memory, and so the first.
+        agents.with_home(|home| home.reserve(region::TABLE));
+    }
+    agents
+}

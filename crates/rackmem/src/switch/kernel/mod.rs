@@ -1,0 +1,82 @@
+//! A switch whose program runs in the Linux kernel, as XDP.
+
+#[cfg(feature = "xdp")]
+mod plane;
+
+#[cfg(feature = "xdp")]
+pub(crate) use plane::attach;
+
+/// Where the program shall run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelSwitch {
+    /// The interfaces behind which the rack's hosts are.
+    pub interfaces: Vec<String>,
+    /// In the driver, in the network stack, or wherever it can.
+    pub mode: KernelMode,
+}
+
+/// Where in the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KernelMode {
+    /// In the driver, before there is a socket buffer.
+    Native,
+    /// In the network stack, with any driver ("generic").
+    Skb,
+    /// In the driver where all interfaces' drivers can, otherwise in the network stack.
+    #[default]
+    Auto,
+}
+
+impl std::str::FromStr for KernelMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "native" => Ok(KernelMode::Native),
+            "skb" | "generic" => Ok(KernelMode::Skb),
+            "auto" => Ok(KernelMode::Auto),
+            _ => Err(format!("`{text}` is neither native, skb nor auto")),
+        }
+    }
+}
+
+/// Where it does run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelPlace {
+    /// `native` or `generic (skb)`.
+    pub mode: String,
+    /// The interface that refused native mode, and what it said, if that was tried.
+    pub fell_back: Option<(String, String)>,
+    /// The interfaces.
+    pub interfaces: Vec<String>,
+}
+
+/// What a switch in the kernel counts beyond what every switch does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelMetrics {
+    /// Datagrams for the switch that were no packets; they were dropped.
+    pub malformed: u64,
+    /// Packets passed to the control plane.
+    pub control: u64,
+    /// Packets that the control plane has sent, since the ports could not: a receiver not heard of yet, for one.
+    pub orders: u64,
+    /// Packets lost on purpose.
+    pub lost: u64,
+    /// Packets that should have met the program and came to the socket: an interface is missing.
+    pub missed: u64,
+    /// Accesses to the program's maps that failed.
+    pub errors: u64,
+}
+
+/// Why this build has no such switch.
+#[cfg(not(feature = "xdp"))]
+pub(crate) fn attach(
+    _: &KernelSwitch,
+    _: &crate::config::Config,
+    _: rackmem_proto::switch::SwitchConfig,
+) -> crate::Result<(Box<dyn crate::switch::data_plane::DataPlane>, KernelPlace)> {
+    Err(crate::Error::Kernel {
+        code: "not-built",
+        why: "this rackmem was built without the switch in the kernel".into(),
+    })
+}

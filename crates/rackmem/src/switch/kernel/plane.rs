@@ -1,0 +1,192 @@
+//! The program in the kernel as a data plane.
+
+use super::{KernelMetrics, KernelMode, KernelPlace, KernelSwitch};
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::switch::data_plane::DataPlane;
+use rackmem_fabric::{Body, Faults, PacketCounts};
+use rackmem_proto::Outputs;
+use rackmem_proto::gcp::Entry;
+use rackmem_proto::switch::{LockCounters, Resources, SwitchConfig, SwitchCounters};
+use rackmem_proto::wire::{Copyset, GlobalStatus, Header, NodeId, Record, Tag};
+use rackmem_xdp::{Address, Counters, KernelFaults, Mode, Order, Switch};
+use std::cell::Cell;
+use std::net::{SocketAddr, SocketAddrV4};
+
+struct Plane {
+    switch: Switch,
+    missed: u64,
+    errors: Cell<u64>,
+}
+
+/// Loads the program and attaches it, for a rack that it does not serve before it is reset to an epoch.
+pub(crate) fn attach(
+    kernel: &KernelSwitch,
+    config: &Config,
+    switch: SwitchConfig,
+) -> Result<(Box<dyn DataPlane>, KernelPlace)> {
+    let address = address(config)?;
+    let mut switch = Switch::load(switch)?;
+    if let Some(faults) = config.settings.extras.faults {
+        switch.set_faults(in_kernel(&faults))?;
+    }
+    switch.serve(&address)?;
+    let mode = match kernel.mode {
+        KernelMode::Native => Mode::Native,
+        KernelMode::Skb => Mode::Skb,
+        KernelMode::Auto => Mode::Auto,
+    };
+    let attached = switch.attach(&kernel.interfaces, mode)?;
+    let place = KernelPlace {
+        mode: attached.mode.to_string(),
+        fell_back: attached
+            .fell_back
+            .map(|refused| (refused.interface, refused.why)),
+        interfaces: attached.interfaces,
+    };
+    let plane = Plane {
+        switch,
+        missed: 0,
+        errors: Cell::new(0),
+    };
+    Ok((Box::new(plane), place))
+}
+
+fn address(config: &Config) -> Result<Address> {
+    let v4 = |addr: &SocketAddr| match addr {
+        SocketAddr::V4(addr) => Ok(*addr),
+        SocketAddr::V6(_) => Err(refused(
+            "rack",
+            format!("it speaks IPv4, and {addr} is IPv6"),
+        )),
+    };
+    let switch = config.switch.as_ref().ok_or(Error::Closed).and_then(v4)?;
+    let agents = config
+        .nodes
+        .iter()
+        .map(v4)
+        .collect::<Result<Vec<SocketAddrV4>>>()?;
+    Ok(Address { switch, agents })
+}
+
+/// Loss alone the program can make. The rest it leaves to the control plane, which can hold packets back.
+fn in_kernel(faults: &Faults) -> KernelFaults {
+    let only_loss = faults.duplication == 0.0 && faults.delay == 0.0;
+    KernelFaults {
+        lose_in: 0.0,
+        lose_out: if only_loss { faults.loss } else { 0.0 },
+        divert: if only_loss { 0.0 } else { 1.0 },
+    }
+}
+
+fn refused(code: &'static str, why: String) -> Error {
+    Error::Kernel { code, why }
+}
+
+impl From<rackmem_xdp::Error> for Error {
+    fn from(error: rackmem_xdp::Error) -> Self {
+        refused(error.code(), error.to_string())
+    }
+}
+
+impl Plane {
+    /// What a map says, or nothing, which is counted: it takes a defect of the kernel.
+    fn or_default<T: Default>(&self, result: rackmem_xdp::Result<T>) -> T {
+        result.unwrap_or_else(|_| {
+            self.errors.set(self.errors.get() + 1);
+            T::default()
+        })
+    }
+
+    fn counted(&self) -> Counters {
+        self.or_default(self.switch.counters())
+    }
+}
+
+impl DataPlane for Plane {
+    fn handle(&mut self, header: &Header, body: &Body<'_>) -> Outputs {
+        let mut outputs = Outputs::default();
+        let bytes = match body {
+            Body::Bytes(bytes) => bytes,
+            _ => &[][..],
+        };
+        match Order::read(header, bytes, self.switch.nonce()) {
+            Some(Order(output)) => outputs.push(output),
+            None => self.missed += u64::from(header.kind.in_data_plane()),
+        }
+        outputs
+    }
+
+    fn epoch(&self) -> u32 {
+        self.switch.epoch()
+    }
+
+    fn frozen(&self) -> bool {
+        self.switch.frozen()
+    }
+
+    fn freeze(&mut self) {
+        let frozen = self.switch.freeze();
+        self.or_default(frozen);
+    }
+
+    fn reset(&mut self, epoch: u32, shadow: Option<NodeId>) {
+        let reset = self.switch.reset(epoch, shadow);
+        self.or_default(reset);
+    }
+
+    fn set_shadow(&mut self, shadow: Option<NodeId>) {
+        let set = self.switch.set_shadow(shadow);
+        self.or_default(set);
+    }
+
+    fn tags(&self, from: usize, room: usize) -> (Vec<Record>, usize) {
+        self.or_default(self.switch.tags(from, room))
+    }
+
+    fn entries_of(&self, home: NodeId) -> Vec<Record> {
+        self.or_default(self.switch.entries_of(home))
+    }
+
+    fn inspect(&self, tag: Tag) -> Option<(u16, GlobalStatus, Copyset)> {
+        self.or_default(self.switch.inspect(tag))
+    }
+
+    fn entries(&self) -> usize {
+        self.or_default(self.switch.entries())
+    }
+
+    fn counters(&self) -> SwitchCounters {
+        self.counted().switch
+    }
+
+    fn resources(&self) -> Resources {
+        self.switch.resources()
+    }
+
+    fn serves_locks(&self) -> bool {
+        true
+    }
+
+    fn next_locks(&mut self, epoch: u32) -> Vec<(Tag, Entry)> {
+        let had = self.switch.next_locks(epoch);
+        self.or_default(had)
+    }
+
+    fn lock_counters(&self) -> LockCounters {
+        self.counted().locks
+    }
+
+    fn in_kernel(&self) -> Option<(PacketCounts, KernelMetrics)> {
+        let counted = self.counted();
+        let metrics = KernelMetrics {
+            malformed: counted.malformed,
+            control: counted.control,
+            orders: counted.orders,
+            lost: counted.lost,
+            missed: self.missed,
+            errors: self.errors.get(),
+        };
+        Some((PacketCounts(counted.kinds), metrics))
+    }
+}

@@ -1,0 +1,3 @@
+//! The room of the shipped cache.
+
+pub mod memory;
