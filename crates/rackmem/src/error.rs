@@ -1,6 +1,6 @@
 //! What can go wrong, and what to do about it.
 
-use rackmem_proto::wire::{NodeId, Reason};
+use rackmem_proto::wire::{Contract, NodeId, Reason, Tag};
 
 /// The result of everything here.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -46,6 +46,15 @@ pub enum Error {
     BadAddress {
         /// The global address.
         addr: u64,
+    },
+    /// The memory at this address is shared under another contract than this operation's: it is a lock's, say, and this reads bytes.
+    WrongContract {
+        /// The global address.
+        address: u64,
+        /// The operation's.
+        wanted: Contract,
+        /// The memory's.
+        is: Contract,
     },
     /// The range must lie within one block (or be aligned) for this operation and does not.
     BadRange {
@@ -159,6 +168,21 @@ pub enum Error {
     Io(std::io::Error),
 }
 
+impl Error {
+    /// What is at this address is no memory under the contract that was wanted.
+    pub(crate) fn wrong_contract(tag: Tag, wanted: Contract) -> Error {
+        let address = tag.0;
+        match tag.contract() {
+            Some(is) if is != wanted => Error::WrongContract {
+                address,
+                wanted,
+                is,
+            },
+            _ => Error::BadAddress { addr: address },
+        }
+    }
+}
+
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -191,6 +215,14 @@ impl std::fmt::Display for Error {
             Error::BadAddress { addr } => {
                 write!(f, "address {addr:#018x} is in no memory of this rack")
             }
+            Error::WrongContract {
+                address,
+                wanted,
+                is,
+            } => write!(
+                f,
+                "memory at {address:#018x} is {is}, and this operation is for {wanted} memory"
+            ),
             Error::BadRange { addr, len, block } => {
                 write!(
                     f,

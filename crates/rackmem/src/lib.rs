@@ -50,6 +50,6 @@ pub use rack::builder::Builder;
 pub use rack::inspecting::inspect;
 pub use rackmem_fabric::{BadFaults, End, FaultControl, FaultCounts, Faults, PacketCounts};
 pub use rackmem_proto::switch::{LockCounters, Resources};
-pub use rackmem_proto::wire::Kind;
+pub use rackmem_proto::wire::{Contract, Kind};
 pub use switch::kernel::{KernelMetrics, KernelMode, KernelPlace, KernelSwitch};
 pub use switch::soft::SoftSwitch;

@@ -5,7 +5,64 @@ use crate::{MAX_NODES, MAX_REQUESTERS};
 /// A node of the rack, `0..MAX_NODES`.
 pub type NodeId = u16;
 
-/// What names a block: its global address `node:16 | offset:48`, whose low `log2(block size)` bits are zero.
+/// Under which promise memory is shared. It is part of every address, so that whoever is given one knows it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(u8)]
+pub enum Contract {
+    /// Loads and stores of bytes, coherent and linearizable: FlowCC.
+    #[default]
+    Coherent = 0,
+    /// What a lock protects is seen inside the lock only: GCP.
+    Locked = 1,
+    /// Whole objects are read and written atomically.
+    Object = 2,
+    /// What is read is at most so old.
+    Bounded = 3,
+    /// Several nodes keep it, and a majority of them is enough.
+    Replicated = 4,
+}
+
+impl Contract {
+    /// Every contract there is.
+    pub const ALL: [Contract; 5] = [
+        Contract::Coherent,
+        Contract::Locked,
+        Contract::Object,
+        Contract::Bounded,
+        Contract::Replicated,
+    ];
+
+    /// From its number.
+    pub const fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            0 => Some(Contract::Coherent),
+            1 => Some(Contract::Locked),
+            2 => Some(Contract::Object),
+            3 => Some(Contract::Bounded),
+            4 => Some(Contract::Replicated),
+            _ => None,
+        }
+    }
+
+    /// Its name in messages and documents.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Contract::Coherent => "coherent",
+            Contract::Locked => "locked",
+            Contract::Object => "object",
+            Contract::Bounded => "bounded",
+            Contract::Replicated => "replicated",
+        }
+    }
+}
+
+impl core::fmt::Display for Contract {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What names a block: its global address `home:16 | contract:3 | offset:45`, whose low `log2(block size)` bits are zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Tag(pub u64);
 
@@ -16,10 +73,34 @@ impl Tag {
         (self.0 >> 48) as NodeId
     }
 
-    /// Where the block begins in its home's memory, in bytes.
+    /// Bits of an offset.
+    pub const OFFSET_BITS: u32 = 45;
+    /// Bytes that a home's memory under one contract has at most, over all its incarnations.
+    pub const SPACE: u64 = 1 << Self::OFFSET_BITS;
+
+    /// Where the block begins in its home's memory under its contract, in bytes.
     #[inline]
     pub const fn offset(self) -> u64 {
-        self.0 & 0xffff_ffff_ffff
+        self.0 & (Self::SPACE - 1)
+    }
+
+    /// Under which contract this memory is shared; none under a number that no contract has.
+    #[inline]
+    pub const fn contract(self) -> Option<Contract> {
+        Contract::from_byte((self.0 >> Self::OFFSET_BITS & 7) as u8)
+    }
+
+    /// Whether this memory is shared under that contract.
+    #[inline]
+    pub const fn is_under(self, contract: Contract) -> bool {
+        self.0 >> Self::OFFSET_BITS & 7 == contract as u64
+    }
+
+    /// The same home and offset under another contract.
+    #[inline]
+    #[must_use]
+    pub const fn under(self, contract: Contract) -> Self {
+        Tag(self.0 & !(7 << Self::OFFSET_BITS) | (contract as u64) << Self::OFFSET_BITS)
     }
 }
 
@@ -262,5 +343,23 @@ mod tests {
     fn an_address_names_its_home() {
         let tag = Tag(0x0003_0000_0000_1000);
         assert_eq!((tag.home(), tag.offset()), (3, 0x1000));
+        assert_eq!(tag.contract(), Some(Contract::Coherent));
+    }
+
+    #[test]
+    fn an_address_names_its_contract() {
+        let tag = Tag(31 << 48 | (Tag::SPACE - 16));
+        for contract in Contract::ALL {
+            assert_eq!(Contract::from_byte(contract as u8), Some(contract));
+            let under = tag.under(contract);
+            assert_eq!(under.contract(), Some(contract));
+            assert_eq!((under.home(), under.offset()), (31, tag.offset()));
+            assert_eq!(
+                under.is_under(Contract::Locked),
+                contract == Contract::Locked
+            );
+            assert_eq!(under.under(Contract::Coherent), tag);
+        }
+        assert_eq!(Tag(7 << Tag::OFFSET_BITS).contract(), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::lock::LockWord;
 use crate::CHUNK;
-use crate::wire::{Copyset, GlobalStatus, NodeId, Reason, Tag};
+use crate::wire::{Contract, Copyset, GlobalStatus, NodeId, Reason, Tag};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
@@ -60,7 +60,7 @@ impl Directory {
     pub fn new(node: NodeId, block: u32, limit: u32, incarnation: u32) -> Self {
         let base = u64::from(incarnation.saturating_sub(1)) * u64::from(limit);
         // A node that has restarted so often that its addresses are used up has no memory to give.
-        let fits = (base + u64::from(limit)) * CHUNK <= 1 << 48;
+        let fits = (base + u64::from(limit)) * CHUNK <= Tag::SPACE;
         Directory {
             node,
             block: block as u64,
@@ -118,11 +118,11 @@ impl Directory {
         into.write_usize(0);
     }
 
-    /// The entry of a block, if it is one of ours.
+    /// The entry of a block, if it is one of ours: memory under other contracts has none.
     #[inline]
     pub fn entry(&mut self, tag: Tag) -> Option<&mut Entry> {
         let offset = tag.offset();
-        if !offset.is_multiple_of(self.block) {
+        if !tag.is_under(Contract::Coherent) || !offset.is_multiple_of(self.block) {
             return None;
         }
         let chunk = (offset / CHUNK).checked_sub(self.base)?;
@@ -132,7 +132,9 @@ impl Directory {
 
     /// Why there is no entry of a block.
     pub fn absence(&self, tag: Tag) -> Reason {
-        if tag.offset() / CHUNK < self.base {
+        if !tag.is_under(Contract::Coherent) {
+            Reason::Refused
+        } else if tag.offset() / CHUNK < self.base {
             Reason::Lost
         } else {
             Reason::NoMemory

@@ -11,7 +11,7 @@
 use super::directory::{Entry, Owner};
 use super::home_agent::HomeAgent;
 use crate::heap::{Given, Heap};
-use crate::wire::{Copyset, Header, Kind, Reason, Record, RequesterId, Tag};
+use crate::wire::{Contract, Copyset, Header, Kind, Reason, Record, RequesterId, Tag};
 use crate::{Dest, Output, Outputs};
 use alloc::sync::Arc;
 use core::cmp::Ordering;
@@ -121,7 +121,7 @@ impl HomeAgent {
     pub fn take_back(&mut self, object: Tag, len: u64) -> bool {
         let base = self.directory.reach(0);
         let first = base.and_then(|base| object.offset().checked_sub(base));
-        let ours = object.home() == self.config.node;
+        let ours = object.home() == self.config.node && object.is_under(Contract::Coherent);
         let heap = Arc::make_mut(&mut self.heap);
         first.is_some_and(|first| ours && heap.free(first, len).is_ok())
     }
@@ -154,10 +154,18 @@ impl HomeAgent {
         Some((self.tag(base + first), objects))
     }
 
-    /// A node asks for objects of as many bytes as its tag says in place of an offset.
+    /// A node asks for objects of as many bytes as its tag says in place of an offset, under the tag's contract: this agent has memory
+    /// under the coherent one. (What a lock protects is beside it, and needs addresses only.)
     pub(super) fn alloc(&mut self, header: &Header, outputs: &mut Outputs) {
         let len = header.tag.offset();
+        let coherent = header.tag.is_under(Contract::Coherent);
         let give = |home: &mut Self| {
+            if !coherent {
+                return Answer {
+                    reason: Reason::Refused,
+                    ..Answer::default()
+                };
+            }
             let class = crate::heap::class(len, home.config.block.into());
             let most = class.map_or(1, crate::heap::batch);
             match home.give_some(len, most) {

@@ -13,6 +13,7 @@ pub mod spans;
 
 use self::slab::Slab;
 use self::spans::Spans;
+use crate::wire::Tag;
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::ops::Range;
 
@@ -36,7 +37,7 @@ pub fn class(len: u64, block: u64) -> Option<u64> {
         }
     }
     len.checked_next_multiple_of(block)
-        .filter(|class| *class < 1 << 48)
+        .filter(|class| *class < Tag::SPACE)
 }
 
 /// How many objects of this size a request is given at most.

@@ -1,7 +1,7 @@
 //! A node's part of the global memory: chunks that appear when they are first touched.
 
 use rackmem_proto::CHUNK;
-use rackmem_proto::wire::Tag;
+use rackmem_proto::wire::{Contract, Tag};
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
@@ -33,6 +33,9 @@ impl GlobalMemory {
     /// The words of a block; `None` outside the memory.
     #[inline]
     pub fn block(&self, tag: Tag) -> Option<&[AtomicU64]> {
+        if !tag.is_under(Contract::Coherent) {
+            return None;
+        }
         let chunk = (tag.offset() / CHUNK).checked_sub(self.base)?;
         let chunk = self.chunks.get(chunk as usize)?;
         let words = chunk.get_or_init(|| zeroed_words((CHUNK / 8) as usize));

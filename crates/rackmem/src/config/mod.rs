@@ -10,7 +10,7 @@ use crate::membership;
 use crate::ports::wires::{Extras, FaultsSection};
 use rackmem_fabric::Faults;
 use rackmem_proto::CHUNK;
-use rackmem_proto::wire::{MAX_BLOCK, MAX_NODES, MIN_BLOCK};
+use rackmem_proto::wire::{MAX_BLOCK, MAX_NODES, MIN_BLOCK, Tag};
 use serde::Deserialize;
 use std::io::Read;
 use std::net::SocketAddr;
@@ -147,9 +147,9 @@ impl Settings {
                 self.memory
             ));
         }
-        if self.memory / CHUNK > u32::MAX as u64 || self.memory >= 1 << 48 {
+        if self.memory / CHUNK > u32::MAX as u64 || self.memory >= Tag::SPACE {
             return no(format!(
-                "memory is less than 2^48 bytes a node, not {}",
+                "memory is less than 2^45 bytes a node, not {}",
                 self.memory
             ));
         }

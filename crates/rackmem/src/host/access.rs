@@ -11,7 +11,7 @@ use crate::ports::requester::{Borrowed, Bytes, Failure, Requesters, fatal};
 use rackmem_proto::engine::ACCEPT_EMPTY;
 use rackmem_proto::flowcc::{Grant, LocalStatus};
 use rackmem_proto::membership::Telling;
-use rackmem_proto::wire::{Kind, NodeId, Reason, Tag};
+use rackmem_proto::wire::{Contract, Kind, NodeId, Reason, Tag};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -57,6 +57,7 @@ impl Access {
 
     #[cold]
     fn read_miss<R>(&self, tag: Tag, mut f: impl FnMut(&[AtomicU64]) -> R) -> Result<R> {
+        coherent(tag)?;
         let mut backoff = Backoff::new(self.patience);
         loop {
             if let Some(result) = self.agents.cache.read(tag, &mut f) {
@@ -89,6 +90,7 @@ impl Access {
 
     #[cold]
     fn write_miss<R>(&self, tag: Tag, mut f: impl FnMut(&[AtomicU64]) -> Option<R>) -> Result<R> {
+        coherent(tag)?;
         let mut backoff = Backoff::new(self.patience);
         loop {
             if let Some(Some(result)) = self.agents.cache.write(tag, &mut f) {
@@ -290,6 +292,7 @@ impl Access {
     /// A delegated operation on eight bytes (the `delegate` baseline).
     pub fn delegate(&self, kind: Kind, addr: u64, operand: &[u8]) -> Result<u64> {
         let tag = self.agents.cache.tag_of(addr);
+        coherent(tag)?;
         self.alive(tag)?;
         let offset = (addr - tag.0) as u32;
         let result = std::cell::Cell::new(0);
@@ -302,6 +305,7 @@ impl Access {
 
     /// Goes on with what a lost block's home had before, or with zeros.
     pub fn accept_loss(&self, tag: Tag, empty: bool) -> Result<()> {
+        coherent(tag)?;
         let how = if empty { ACCEPT_EMPTY } else { 0 };
         let alive = || self.alive(tag);
         self.ask(Kind::AcceptLoss, tag, how, Bytes::Nothing, alive)
@@ -351,6 +355,14 @@ impl Access {
                 Err(failure) => return Err(fatal(failure, tag)),
             }
         }
+    }
+}
+
+/// Whether a block is of coherent memory. Nothing else is ever in the cache, so a hit need not ask; and its home asks again.
+pub(crate) fn coherent(tag: Tag) -> Result<()> {
+    match tag.is_under(Contract::Coherent) {
+        true => Ok(()),
+        false => Err(Error::wrong_contract(tag, Contract::Coherent)),
     }
 }
 

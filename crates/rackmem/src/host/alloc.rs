@@ -6,7 +6,7 @@
 //! another home does not answer can more wait here.
 
 use crate::error::{Error, Result};
-use crate::host::access::Access;
+use crate::host::access::{Access, coherent};
 use crate::host::magazine::{Back, Magazine};
 use crate::ports::requester::Bytes;
 use rackmem_proto::flowcc::{Call, Grant};
@@ -153,6 +153,7 @@ impl Allocator {
     /// Gives back what [`Allocator::alloc`] gave for `len` bytes, on whichever node.
     pub fn free(&self, access: &Access, addr: u64, len: usize) -> Result<()> {
         let number = Tag(addr).home();
+        coherent(Tag(addr))?;
         let class = class(len as u64, self.block).ok_or(Error::NotAllocated { addr })?;
         if number == access.me() {
             // Memory of an earlier incarnation of this node has died with it.

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// One node of a rack, as seen from its own process. Cheap to clone; any number of threads may use it.
 ///
-/// Addresses are global: `node:16 | offset:48`. Every operation on a range within one block is atomic and
+/// Addresses are global: `node:16 | contract:3 | offset:45`. Every operation on a range within one block is atomic and
 /// linearizable across the rack. On a hit, reads and writes take no lock and make no system call.
 #[derive(Clone)]
 pub struct Node {

@@ -7,7 +7,9 @@ use rackmem_fabric::{Body, Net, Port, Receiver};
 use rackmem_proto::flowcc::{
     Accept, Event, Grant, Interrupted, Open, Requester, RequesterConfig, Step,
 };
-use rackmem_proto::wire::{Header, Kind, MAX_REQUESTERS, NodeId, Reason, RequesterId, Tag};
+use rackmem_proto::wire::{
+    Contract, Header, Kind, MAX_REQUESTERS, NodeId, Reason, RequesterId, Tag,
+};
 use rackmem_proto::{Data, Output, Outputs};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -469,6 +471,9 @@ pub(crate) fn fatal(failure: Failure, tag: Tag) -> Error {
         Failure::Refused(Reason::Locked) => Error::Busy { addr: tag.0 },
         Failure::Refused(Reason::Lost) => Error::Lost { addr: tag.0 },
         Failure::Refused(Reason::Fenced) => Error::Interrupted { addr: tag.0 },
+        Failure::Refused(Reason::Refused) if !tag.is_under(Contract::Coherent) => {
+            Error::wrong_contract(tag, Contract::Coherent)
+        }
         Failure::Refused(reason) => Error::Protocol(reason),
     }
 }
