@@ -9,7 +9,7 @@ use crate::bytes::view::{View, ViewMut};
 use crate::error::{Error, Result};
 use crate::node::Node;
 use rackmem_proto::gcp::{Access, MAX_LOCKED};
-use rackmem_proto::wire::Tag;
+use rackmem_proto::wire::{Contract, Tag};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -70,7 +70,7 @@ impl RwLockArray {
     /// Bytes of memory from one lock to the next.
     pub const STRIDE: usize = 16;
 
-    /// The array of `count` locks over `len` bytes each at an address: a multiple of 16, in memory that has been allocated for it
+    /// The array of `count` locks over `len` bytes each in coherent memory at an address: a multiple of 16, in memory that has been allocated for it
     /// and is never freed. All nodes name the same length.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl RwLockArray {
             let block = MAX_LOCKED as usize;
             return Err(Error::BadRange { addr, len, block });
         }
-        let (locks, first) = (locks(node), Tag(addr));
+        let (locks, first) = (locks(node), Tag(addr).under(Contract::Locked));
         locks.arrays.add(first, count, |more| locks.claim(more))?;
         Ok(RwLockArray {
             node: node.clone(),

@@ -1,4 +1,4 @@
-//! What stands at a lock's address in coherent memory, so that a node that is told nothing but the address can attach.
+//! What stands at a lock's offset in coherent memory, so that a node that is told nothing but the address can attach.
 //!
 //! Words: what kind of lock this is, the bytes that it protects, how many regions and a hash of its name, and its life; then an
 //! address and a length for each region. The first four are written together, and last. A place in which another lock is made later is
@@ -9,6 +9,7 @@ use crate::backoff::Backoff;
 use crate::error::{Error, Result};
 use crate::node::Node;
 use rackmem_proto::gcp::{Life, Region};
+use rackmem_proto::wire::{Contract, Tag};
 
 /// What a lock is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +59,16 @@ impl Name {
     }
 }
 
+/// The address of a lock which is described in memory that has been allocated there.
+pub(crate) fn lock_at(memory: u64) -> u64 {
+    Tag(memory).under(Contract::Locked).0
+}
+
+/// Where a lock is described: in coherent memory, at the same offset as its address.
+pub(crate) fn memory_of(lock: u64) -> u64 {
+    Tag(lock).under(Contract::Coherent).0
+}
+
 /// Bytes of a descriptor with so many regions.
 pub(super) fn size(regions: usize) -> usize {
     (WORDS + 2 * regions) * 8
@@ -80,6 +91,7 @@ impl Descriptor {
 
     /// Puts it where others can find it.
     pub fn write(&self, node: &Node, addr: u64, life: Life, name: Name) -> Result<()> {
+        let addr = memory_of(addr);
         for (nth, region) in self.regions.iter().enumerate() {
             let at = addr + size(nth) as u64;
             node.write(at, &words([region.addr, region.len.into()]))?;
@@ -96,8 +108,12 @@ impl Descriptor {
         if !addr.is_multiple_of(16) {
             return Err(no_lock());
         }
+        if !Tag(addr).is_under(Contract::Locked) {
+            return Err(Error::wrong_contract(Tag(addr), Contract::Locked));
+        }
+        let at = memory_of(addr);
         let mut head = [0; WORDS];
-        words_at(node, addr, &mut head)?;
+        words_at(node, at, &mut head)?;
         let [magic, len, count, life] = head;
         let kind = Kind::ALL
             .into_iter()
@@ -111,7 +127,7 @@ impl Descriptor {
         }
         for nth in 0..count {
             let mut pair = [0; 2];
-            words_at(node, addr + size(nth) as u64, &mut pair)?;
+            words_at(node, at + size(nth) as u64, &mut pair)?;
             regions.push(Region {
                 addr: pair[0],
                 len: u32::try_from(pair[1]).map_err(|_| no_lock())?,

@@ -6,7 +6,7 @@
 //! then tells the home.
 
 use super::cell::Cell;
-use super::descriptor::{self, Name};
+use super::descriptor::{self, Name, lock_at, memory_of};
 use super::handle::{Handle, Inside, locks};
 use super::leaving::{PAUSES, ask};
 use super::outbox::Outbox;
@@ -230,7 +230,7 @@ impl Handle {
 pub(crate) fn place(node: &Node, room: usize) -> Result<u64> {
     match locks(node).places.take(room) {
         Some(addr) => Ok(addr),
-        None => node.alloc_bytes(room),
+        None => node.alloc_bytes(room).map(lock_at),
     }
 }
 
@@ -242,7 +242,7 @@ pub(crate) fn give_place_back(node: &Node, room: usize, addr: u64) -> Result<()>
         Some(cell) if cell.life().is_live() => locks.places.made(addr),
         // To other nodes it is a lock's for ever.
         Some(_) => locks.places.put_back(room, addr),
-        None => node.free_bytes(addr, room)?,
+        None => node.free_bytes(memory_of(addr), room)?,
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Making locks, and finding those that others have made.
 
-use super::descriptor::{self, Descriptor, Found, Name};
+use super::descriptor::{self, Descriptor, Found, Name, lock_at};
 use super::freeing::{self, FOR_A_PLACE, TRIES};
 use super::handle::{Handle, MOST, locks};
 use super::table::Origin;
@@ -23,7 +23,7 @@ impl Handle {
         for attempt in 0..2 * TRIES {
             let addr = match attempt {
                 0..TRIES => freeing::place(node, room)?,
-                _ => node.alloc_bytes(room)?,
+                _ => lock_at(node.alloc_bytes(room)?),
             };
             match Handle::make(node, addr, &what, Name::NONE, &fill) {
                 Ok(made) => return Ok(made),

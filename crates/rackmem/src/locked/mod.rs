@@ -89,6 +89,7 @@ pub use seat::Content;
 pub use status::{Held, LockStatus};
 pub use table::LockMetrics;
 
+pub(crate) use descriptor::memory_of;
 pub(crate) use epoch::is_report;
 pub(crate) use freeing::{give_place_back, place, room};
 use handle::MOST;

@@ -13,7 +13,7 @@ use rackmem_fabric::{Body, Net, Nobody, Receiver};
 use rackmem_proto::gcp::{
     Blade, BladeConfig, BladeCounters, Entry, LockDirectory, MAX_LOCKED, Region, Regions, Reports,
 };
-use rackmem_proto::wire::{Header, Kind, NodeId, Tag};
+use rackmem_proto::wire::{Contract, Header, Kind, NodeId, Tag};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -296,6 +296,11 @@ impl Locks {
 
     /// A packet about a lock.
     pub fn packet(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver) {
+        // No lock has such a name, and whoever asks for one is no node of this rack.
+        if !header.tag.is_under(Contract::Locked) {
+            self.dropped.fetch_add(1, Relaxed);
+            return;
+        }
         if let (Kind::YieldAck, Some(ended)) = (header.kind, told_of(header)) {
             return self.ends.known(header.tag, ended);
         }

@@ -16,7 +16,7 @@ use crate::node::lock::BlockLock;
 use crate::node::region::Absent;
 use crate::node::shared::{Shared, Value};
 use rackmem_fabric::PacketCounts;
-use rackmem_proto::wire::{Kind, Tag};
+use rackmem_proto::wire::{Contract, Kind, Tag};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -300,7 +300,8 @@ impl Node {
         if usize::from(Tag(addr).home()) >= self.inner.nodes {
             return Err(Error::BadAddress { addr });
         }
-        if self.inner.access.agents.locks.is_lock(Tag(addr)) {
+        let beneath = Tag(addr).under(Contract::Locked);
+        if Tag(addr) != beneath && self.inner.access.agents.locks.is_lock(beneath) {
             return Err(Error::NotAllocated { addr });
         }
         self.inner.allocator.free(&self.inner.access, addr, len)

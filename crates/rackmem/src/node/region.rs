@@ -16,6 +16,7 @@
 use crate::backoff::Backoff;
 use crate::bytes::view::{View, ViewMut};
 use crate::error::{Error, Result};
+use crate::locked::memory_of;
 use crate::node::Node;
 use rackmem_proto::wire::Tag;
 use std::cmp::Ordering;
@@ -260,7 +261,7 @@ fn fill(
         Purpose::Bytes => node.alloc_bytes_on(home, len),
         Purpose::Lock => crate::locked::place(node, len),
     };
-    let made = memory.and_then(|addr| zero(node, addr, len).map(|()| addr));
+    let made = memory.and_then(|addr| zero(node, memory_of(addr), len).map(|()| addr));
     let ours = insist(node, || {
         node.update(row, ROW, |view| {
             let free = match look(view, name) {

@@ -2,7 +2,8 @@
 
 use crate::{MODES, NODES, rack, until};
 use rackmem::locked::{Lock, Mutex, RangesLock, RwLock, Waiting};
-use rackmem::{Error, Fabric, Mode};
+use rackmem::{Contract, Error, Fabric, Mode};
+use rackmem_proto::wire::Tag;
 use std::sync::Mutex as Local;
 use std::time::Duration;
 
@@ -60,7 +61,37 @@ fn names_and_addresses_lead_every_node_to_the_same_lock() {
     assert!(no_lock(RangesLock::attach(&node, addr).err()));
     assert!(no_lock(Mutex::<u64>::attach(&node, addr + 8).err()));
     let elsewhere = node.alloc_bytes(64).unwrap();
-    assert!(no_lock(Mutex::<u64>::attach(&node, elsewhere).err()));
+    let beside = Tag(elsewhere).under(Contract::Locked).0;
+    assert!(no_lock(Mutex::<u64>::attach(&node, beside).err()));
+    assert!(matches!(
+        Mutex::<u64>::attach(&node, elsewhere).err(),
+        Some(Error::WrongContract { address, wanted: Contract::Locked, is: Contract::Coherent })
+            if address == elsewhere
+    ));
+}
+
+#[test]
+fn what_reads_bytes_cannot_reach_a_lock_by_its_address() {
+    let rack = rack(Fabric::Inline, Mode::Switch, None);
+    let (home, other) = (rack.node(0), rack.node(1));
+    let mutex = Mutex::create(&home, 7u64).unwrap();
+    let addr = mutex.addr();
+    let wrong = |error: Option<Error>| {
+        matches!(
+            error,
+            Some(Error::WrongContract { address, wanted: Contract::Coherent, is: Contract::Locked })
+                if Tag(address).offset() / 4096 == Tag(addr).offset() / 4096
+        )
+    };
+    for node in [&home, &other] {
+        assert!(wrong(node.load(addr).err()));
+        assert!(wrong(node.store(addr, 0).err()));
+        assert!(wrong(node.write(addr, &[0; 32]).err()));
+        assert!(wrong(node.free_bytes(addr, 32).err()));
+        assert!(wrong(node.accept_loss(addr).err()));
+    }
+    let same = Mutex::<u64>::attach(&other, addr).unwrap();
+    assert_eq!(same.lock().unwrap().get(), 7);
 }
 
 #[test]

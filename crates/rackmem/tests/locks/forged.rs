@@ -5,8 +5,8 @@ use rackmem::locked::{Access, RwLockArray};
 use rackmem::{Node, Rack, Shared};
 use rackmem_proto::gcp::{first, with_version};
 use rackmem_proto::wire::{
-    Copyset, Flags, GlobalStatus, HEADER_LEN, Header, Kind, Reason, Record, RequesterId, Seq, Tag,
-    decode, encode,
+    Contract, Copyset, Flags, GlobalStatus, HEADER_LEN, Header, Kind, Reason, Record, RequesterId,
+    Seq, Tag, decode, encode,
 };
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -102,7 +102,8 @@ impl Attacked {
     }
 
     fn tag(&self, index: usize) -> Tag {
-        Tag(self.first + (index * RwLockArray::STRIDE) as u64)
+        let memory = self.first + (index * RwLockArray::STRIDE) as u64;
+        Tag(memory).under(Contract::Locked)
     }
 
     fn write(&self, node: usize, index: usize) {

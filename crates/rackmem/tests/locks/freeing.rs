@@ -3,7 +3,8 @@
 use crate::deaths::Cluster;
 use crate::{FABRICS, NODES, rack, until};
 use rackmem::locked::{Condvar, Content, Lock, Mutex, RangesLock, RwLock};
-use rackmem::{Error, Fabric, Mode, Rack, Result};
+use rackmem::{Contract, Error, Fabric, Mode, Rack, Result};
+use rackmem_proto::wire::Tag;
 use std::time::Duration;
 
 fn freed<T>(result: Result<T>) -> bool {
@@ -85,7 +86,9 @@ fn memory_of_a_lock_is_not_given_back_as_memory() {
     let rack = rack(Fabric::Inline, Mode::Switch, None);
     let made: Mutex<u64> = Mutex::create(&rack.node(0), 1).unwrap();
     let addr = made.addr();
-    let bytes = || rack.node(0).free_bytes(addr, 32);
+    // What describes it is in coherent memory.
+    let memory = Tag(addr).under(Contract::Coherent).0;
+    let bytes = || rack.node(0).free_bytes(memory, 32);
     assert!(matches!(bytes(), Err(Error::NotAllocated { .. })));
     made.clone().free().unwrap();
     assert!(matches!(bytes(), Err(Error::NotAllocated { .. })));

@@ -120,7 +120,7 @@ impl Turn<'_> {
 
     /// Who has no lease any more may have lost its place inside, and does not tell what it leaves.
     fn leave(&self, writes: bool, value: u64) -> Result<()> {
-        self.node.load(self.lock.addr())?;
+        self.node.confirm()?;
         self.tell(writes, value, What::Leaves);
         Ok(())
     }
