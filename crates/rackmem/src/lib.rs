@@ -23,7 +23,9 @@
 
 mod backoff;
 mod bytes;
+mod coherent;
 mod config;
+mod data_plane;
 mod error;
 mod host;
 pub mod locked;
@@ -31,25 +33,25 @@ pub mod membership;
 mod node;
 mod ports;
 mod rack;
-mod switch;
+mod region;
 mod sync;
 
 pub use bytes::view::{self, View, ViewMut};
+pub use coherent::lock::{BlockGuard, BlockLock};
+pub use coherent::shared::{Shared, Value};
 pub use config::migration::Migration;
 pub use config::{Config, Fabric, Mode};
+pub use data_plane::kernel::{KernelMetrics, KernelMode, KernelPlace, KernelSwitch};
 pub use error::{Error, Result};
 pub use host::metrics::{
     Events, MemoryMetrics, NodeMetrics, RackMetrics, ShadowMetrics, SwitchMetrics,
 };
 pub use host::rebuilding::RebuildMetrics;
 pub use node::Node;
-pub use node::lock::{BlockGuard, BlockLock};
-pub use node::shared::{Shared, Value};
 pub use rack::Rack;
 pub use rack::builder::Builder;
 pub use rack::inspecting::inspect;
+pub use rack::switch::SoftSwitch;
 pub use rackmem_fabric::{BadFaults, End, FaultControl, FaultCounts, Faults, PacketCounts};
 pub use rackmem_proto::switch::{LockCounters, Resources};
 pub use rackmem_proto::wire::{Contract, Kind};
-pub use switch::kernel::{KernelMetrics, KernelMode, KernelPlace, KernelSwitch};
-pub use switch::soft::SoftSwitch;

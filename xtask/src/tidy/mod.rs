@@ -3,6 +3,7 @@
 mod direction;
 mod links;
 mod purity;
+mod rooms;
 mod rust_code;
 mod size;
 mod tree;
@@ -34,6 +35,11 @@ const RULES: &[Rule] = &[
         name: "purity",
         about: "wire and proto are no_std and know no clock, thread, random number, I/O or hash order",
         check: |_, tree| purity::check(tree),
+    },
+    Rule {
+        name: "rooms",
+        about: "no file of the library names a room above its own",
+        check: rooms::check,
     },
     Rule {
         name: "size",

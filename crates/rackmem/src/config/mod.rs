@@ -1,15 +1,18 @@
 //! How a rack is set up: defaults, and the file that describes a rack of processes.
 
+pub(crate) mod extras;
+pub(crate) mod lock_kind;
 pub(crate) mod migration;
 
 use crate::bytes::cache::Cache;
+use crate::config::extras::{Extras, FaultsSection};
+use crate::config::lock_kind::LockKind;
 use crate::config::migration::Migration;
 use crate::error::{Error, Result};
-use crate::locked::compared::LockKind;
 use crate::membership;
-use crate::ports::wires::{Extras, FaultsSection};
 use rackmem_fabric::Faults;
 use rackmem_proto::CHUNK;
+use rackmem_proto::switch::SwitchConfig;
 use rackmem_proto::wire::{MAX_BLOCK, MAX_NODES, MIN_BLOCK, Tag};
 use serde::Deserialize;
 use std::io::Read;
@@ -129,6 +132,14 @@ const MAX_SWITCH_ENTRIES: usize = 1 << 24;
 const MAX_PATIENCE_MS: u64 = 3_600_000;
 
 impl Settings {
+    /// The switch's table: as many sets, a power of two, as have room for the entries that are asked for.
+    pub fn geometry(&self) -> migration::Geometry {
+        let ways = SwitchConfig::default().ways;
+        let sets = (self.switch_entries / ways as usize).max(1);
+        let sets = sets.next_power_of_two();
+        migration::Geometry { ways, sets }
+    }
+
     pub fn check(&self, nodes: usize) -> Result<()> {
         let no = |why: String| Err(Error::Config(why));
         if nodes == 0 || nodes > MAX_NODES {
@@ -293,8 +304,7 @@ const MAX_FILE: u64 = 1 << 20;
 impl Config {
     /// Ways and sets of the switch's table of entries.
     pub fn switch_geometry(&self) -> (u8, usize) {
-        let crate::config::migration::Geometry { ways, sets } =
-            crate::rack::parts::geometry(&self.settings);
+        let crate::config::migration::Geometry { ways, sets } = self.settings.geometry();
         (ways, sets)
     }
 

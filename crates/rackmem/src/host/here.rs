@@ -5,7 +5,7 @@
 use crate::bytes::cache::Locked;
 use crate::bytes::memory::GlobalMemory;
 use crate::host::agents::{Agents, locked};
-use crate::locked::is_report;
+use crate::host::locks::is_report;
 use rackmem_fabric::{Body, Net, Receiver};
 use rackmem_proto::Output;
 use rackmem_proto::engine::{

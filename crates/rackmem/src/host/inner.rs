@@ -1,9 +1,9 @@
 //! What handles of a node share.
 
 use crate::config::Mode;
+use crate::config::lock_kind::LockKind;
 use crate::host::access::Access;
 use crate::host::alloc::Allocator;
-use crate::locked::compared::LockKind;
 use rackmem_fabric::Net;
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::NodeId;

@@ -194,7 +194,7 @@ pub struct SwitchMetrics {
     /// What it has done for locks.
     pub locks: LockCounters,
     /// What else it counts if it is in the kernel.
-    pub kernel: Option<crate::KernelMetrics>,
+    pub kernel: Option<crate::data_plane::kernel::KernelMetrics>,
 }
 
 impl RackMetrics {

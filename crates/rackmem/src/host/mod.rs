@@ -5,6 +5,7 @@ pub(crate) mod agents;
 pub(crate) mod alloc;
 pub(crate) mod here;
 pub(crate) mod inner;
+pub(crate) mod locks;
 pub(crate) mod magazine;
 pub(crate) mod metrics;
 pub(crate) mod rebuilding;

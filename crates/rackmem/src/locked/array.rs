@@ -4,54 +4,15 @@
 //! of it: requests tell how long the page is. So whoever allocates the addresses has made all of them, at whatever home.
 
 use super::handle::{Handle, locks};
-use super::seat::Content;
 use crate::bytes::view::{View, ViewMut};
 use crate::error::{Error, Result};
+use crate::host::locks::arrays::STRIDE;
+use crate::host::locks::seat::Content;
 use crate::node::Node;
 use rackmem_proto::gcp::{Access, MAX_LOCKED};
 use rackmem_proto::wire::{Contract, Tag};
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
-
-/// The arrays for whose locks there is room at a node: where each begins, and how many locks it has.
-#[derive(Default)]
-pub(super) struct Arrays(Mutex<BTreeMap<u64, usize>>);
-
-impl Arrays {
-    fn map(&self) -> MutexGuard<'_, BTreeMap<u64, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Makes room for an array, once, with `claim`.
-    fn add(&self, first: Tag, count: usize, claim: impl FnOnce(usize) -> Result<()>) -> Result<()> {
-        let mut map = self.map();
-        let have = map.get(&first.0).copied().unwrap_or(0);
-        if have < count {
-            claim(count - have)?;
-            map.insert(first.0, count);
-        }
-        Ok(())
-    }
-
-    /// Whether a lock is of one of them.
-    pub fn has(&self, tag: Tag) -> bool {
-        let map = self.map();
-        let before = map.range(..=tag.0).next_back();
-        before.is_some_and(|(first, count)| tag.0 - first < (count * RwLockArray::STRIDE) as u64)
-    }
-
-    /// Forgets those; says how many locks they had.
-    pub fn forget(&self, gone: impl Fn(Tag) -> bool) -> usize {
-        let (mut map, mut locks) = (self.map(), 0);
-        map.retain(|first, count| {
-            let goes = gone(Tag(*first));
-            locks += usize::from(goes) * *count;
-            !goes
-        });
-        locks
-    }
-}
 
 /// Reader-writer locks over pages of equal length, at consecutive addresses: [`RwLockArray::STRIDE`] bytes of memory each, which
 /// nobody reads or writes. A page that nobody has written is zeros.
@@ -68,7 +29,7 @@ pub struct RwLockArray {
 
 impl RwLockArray {
     /// Bytes of memory from one lock to the next.
-    pub const STRIDE: usize = 16;
+    pub const STRIDE: usize = STRIDE;
 
     /// The array of `count` locks over `len` bytes each in coherent memory at an address: a multiple of 16, in memory that has been allocated for it
     /// and is never freed. All nodes name the same length.

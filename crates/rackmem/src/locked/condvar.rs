@@ -7,11 +7,11 @@
 use super::descriptor::{Descriptor, Kind};
 use super::handle::{HEAD, Handle, Inside};
 use super::mutex::MutexGuard;
-use super::seat::{Content, Seat};
 use crate::bytes::view::{View, ViewMut};
+use crate::coherent::shared::Value;
 use crate::error::{Error, Result};
+use crate::host::locks::seat::{Content, Seat};
 use crate::node::Node;
-use crate::node::shared::Value;
 use rackmem_proto::gcp::Access;
 use rackmem_proto::wire::NodeId;
 use std::sync::Arc;

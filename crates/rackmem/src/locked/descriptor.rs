@@ -7,7 +7,7 @@
 use super::MAX_REGIONS;
 use crate::backoff::Backoff;
 use crate::error::{Error, Result};
-use crate::node::Node;
+use crate::node::{Node, places};
 use rackmem_proto::gcp::{Life, Region};
 use rackmem_proto::wire::{Contract, Tag};
 
@@ -59,16 +59,6 @@ impl Name {
     }
 }
 
-/// The address of a lock which is described in memory that has been allocated there.
-pub(crate) fn lock_at(memory: u64) -> u64 {
-    Tag(memory).under(Contract::Locked).0
-}
-
-/// Where a lock is described: in coherent memory, at the same offset as its address.
-pub(crate) fn memory_of(lock: u64) -> u64 {
-    Tag(lock).under(Contract::Coherent).0
-}
-
 /// Bytes of a descriptor with so many regions.
 pub(super) fn size(regions: usize) -> usize {
     (WORDS + 2 * regions) * 8
@@ -91,7 +81,7 @@ impl Descriptor {
 
     /// Puts it where others can find it.
     pub fn write(&self, node: &Node, addr: u64, life: Life, name: Name) -> Result<()> {
-        let addr = memory_of(addr);
+        let addr = places::memory_of(addr);
         for (nth, region) in self.regions.iter().enumerate() {
             let at = addr + size(nth) as u64;
             node.write(at, &words([region.addr, region.len.into()]))?;
@@ -111,7 +101,7 @@ impl Descriptor {
         if !Tag(addr).is_under(Contract::Locked) {
             return Err(Error::wrong_contract(Tag(addr), Contract::Locked));
         }
-        let at = memory_of(addr);
+        let at = places::memory_of(addr);
         let mut head = [0; WORDS];
         words_at(node, at, &mut head)?;
         let [magic, len, count, life] = head;

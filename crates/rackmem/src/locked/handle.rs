@@ -1,11 +1,11 @@
 //! What every kind of lock is: a lock of this node, and the way in and out.
 
-use super::cell::{Cell, Waiting};
 use super::descriptor::Name;
-use super::outbox::Outbox;
-use super::seat::{Called, Content, Pass, Seat};
-use super::table::{Locks, Origin};
 use crate::error::{Error, Result};
+use crate::host::locks::cell::{Cell, Waiting};
+use crate::host::locks::outbox::Outbox;
+use crate::host::locks::seat::{Called, Content, Pass, Seat};
+use crate::host::locks::table::{Locks, Origin};
 use crate::node::Node;
 use rackmem_fabric::Nobody;
 use rackmem_proto::gcp::{Access, Life, MAX_LOCKED};

@@ -1,12 +1,12 @@
 //! Making locks, and finding those that others have made.
 
-use super::descriptor::{self, Descriptor, Found, Name, lock_at};
+use super::descriptor::{self, Descriptor, Found, Name};
 use super::freeing::{self, FOR_A_PLACE, TRIES};
 use super::handle::{Handle, MOST, locks};
-use super::table::Origin;
 use crate::error::{Error, Result};
-use crate::node::Node;
-use crate::node::region::{self, Absent};
+use crate::host::locks::table::Origin;
+use crate::node::{Node, places};
+use crate::region::{self, Absent};
 use rackmem_proto::gcp::{Access, Life, MAX_LOCKED};
 use rackmem_proto::wire::Tag;
 use std::sync::atomic::AtomicU64;
@@ -22,13 +22,13 @@ impl Handle {
         let room = descriptor::room(what.regions.len());
         for attempt in 0..2 * TRIES {
             let addr = match attempt {
-                0..TRIES => freeing::place(node, room)?,
-                _ => lock_at(node.alloc_bytes(room)?),
+                0..TRIES => places::place(node, room)?,
+                _ => places::lock_at(node.alloc_bytes(room)?),
             };
             match Handle::make(node, addr, &what, Name::NONE, &fill) {
                 Ok(made) => return Ok(made),
                 Err(error) => {
-                    freeing::give_place_back(node, room, addr)?;
+                    places::give_place_back(node, room, addr)?;
                     // Somebody with an old handle is inside, or the memory is a lock's that was given back as memory.
                     if !matches!(error, Error::Busy { .. } | Error::NoLock { .. }) {
                         return Err(error);
@@ -150,12 +150,13 @@ impl Handle {
         check(node, what)?;
         let hash = Name::of(name);
         for _ in 0..LOOKS {
-            let (addr, mine) = region::lock(node, name, what.type_hash(), absent)?;
+            let (addr, mine) =
+                region::lock(node, name, (freeing::room(), what.type_hash()), absent)?;
             if mine {
                 let made = Handle::make(node, addr, what, hash, &fill);
                 if made.is_err() {
                     region::vacate(node, addr, &|other| other == name)?;
-                    freeing::give_place_back(node, freeing::room(), addr)?;
+                    places::give_place_back(node, freeing::room(), addr)?;
                 }
                 return made;
             }

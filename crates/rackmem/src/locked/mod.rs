@@ -52,50 +52,27 @@
 //! lock that a dead process had is waited for without end.
 
 mod array;
-mod cell;
 pub mod compared;
 mod condvar;
-mod content;
 mod descriptor;
-mod epoch;
-mod fast;
-mod forgetting;
 mod freeing;
 mod handle;
-mod leaving;
-mod line;
 mod making;
 mod mutex;
-mod outbox;
-mod pace;
-mod pressure;
 mod ranges;
 mod rwlock;
-mod seat;
-mod slab;
-mod status;
-mod switch;
-mod table;
-mod watch;
 
+pub use crate::host::locks::cell::Waiting;
+pub use crate::host::locks::seat::Content;
+pub use crate::host::locks::status::{Held, LockStatus};
+pub use crate::host::locks::table::LockMetrics;
 pub use array::RwLockArray;
-pub use cell::Waiting;
 pub use condvar::{Condvar, MAX_WAITERS};
 pub use mutex::{Lock, Mutex, MutexGuard};
 pub use rackmem_proto::gcp::Access;
 pub use ranges::{RangesLock, RangesReadGuard, RangesWriteGuard};
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
-pub use seat::Content;
-pub use status::{Held, LockStatus};
-pub use table::LockMetrics;
 
-pub(crate) use descriptor::memory_of;
-pub(crate) use epoch::is_report;
-pub(crate) use freeing::{give_place_back, place, room};
 use handle::MOST;
-pub(crate) use leaving::bring_home;
-pub(crate) use pressure::{Effort, IN_A_TICK, IN_AN_ENTRY};
-pub(crate) use switch::SwitchLocks;
-pub(crate) use table::Locks;
 
 use rackmem_proto::gcp::MAX_REGIONS;

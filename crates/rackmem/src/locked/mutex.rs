@@ -1,13 +1,13 @@
 //! A value that one thread of the rack at a time works on.
 
-use super::cell::Waiting;
 use super::descriptor::{Descriptor, Kind};
 use super::handle::{HEAD, Handle, Inside};
-use super::seat::Content;
 use crate::bytes::view::{View, ViewMut};
+use crate::coherent::shared::Value;
 use crate::error::{Error, Result};
+use crate::host::locks::cell::Waiting;
+use crate::host::locks::seat::Content;
 use crate::node::Node;
-use crate::node::shared::Value;
 use rackmem_proto::gcp::Access;
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicU64;

@@ -1,11 +1,11 @@
 //! A lock over a list of byte ranges of the rack's memory.
 
-use super::cell::Waiting;
 use super::descriptor::{Descriptor, Kind};
 use super::handle::{HEAD, Handle, Inside, MOST};
-use super::seat::Content;
 use crate::bytes::view::{View, ViewMut};
 use crate::error::{Error, Result};
+use crate::host::locks::cell::Waiting;
+use crate::host::locks::seat::Content;
 use crate::node::Node;
 use rackmem_proto::gcp::{Access, Region, Regions, RegionsError};
 use std::time::Duration;

@@ -1,14 +1,14 @@
 //! A value that threads of the rack read together and change alone.
 
-use super::cell::Waiting;
 use super::descriptor::Kind;
 use super::handle::{HEAD, Handle, Inside};
 use super::mutex::{descriptor, fill, get, put};
-use super::seat::Content;
 use crate::bytes::view::{View, ViewMut};
+use crate::coherent::shared::Value;
 use crate::error::{Error, Result};
+use crate::host::locks::cell::Waiting;
+use crate::host::locks::seat::Content;
 use crate::node::Node;
-use crate::node::shared::Value;
 use rackmem_proto::gcp::Access;
 use std::marker::PhantomData;
 use std::time::Duration;

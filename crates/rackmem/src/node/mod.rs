@@ -1,20 +1,16 @@
 //! A node: what an application does with the rack's memory.
 
 pub(crate) mod delegated;
-pub(crate) mod lock;
 pub(crate) mod members;
-pub(crate) mod region;
-pub(crate) mod shared;
+pub(crate) mod places;
 
 use crate::bytes::view::{View, ViewMut};
 use crate::config::Mode;
 use crate::error::{Error, Result};
 use crate::host::inner::NodeInner;
+use crate::host::locks::status::LockStatus;
+use crate::host::locks::table::LockMetrics;
 use crate::host::metrics::{MemoryMetrics, NodeMetrics, ShadowMetrics};
-use crate::locked::{self, LockMetrics, LockStatus};
-use crate::node::lock::BlockLock;
-use crate::node::region::Absent;
-use crate::node::shared::{Shared, Value};
 use rackmem_fabric::PacketCounts;
 use rackmem_proto::wire::{Contract, Kind, Tag};
 use std::sync::Arc;
@@ -90,7 +86,7 @@ impl Node {
 
     /// Where a range lies in its block: tag, offset. Both ends must be in one block.
     #[inline]
-    fn within(&self, addr: u64, len: usize) -> Result<(Tag, usize)> {
+    pub(crate) fn within(&self, addr: u64, len: usize) -> Result<(Tag, usize)> {
         let block = self.inner.block;
         let tag = self.inner.access.agents.cache.tag_of(addr);
         let offset = (addr - tag.0) as usize;
@@ -307,82 +303,6 @@ impl Node {
         self.inner.allocator.free(&self.inner.access, addr, len)
     }
 
-    /// A new shared value in this node's memory. Values of one size share blocks: those that different nodes
-    /// write often are better allocated with [`Node::alloc_isolated`].
-    pub fn alloc<T: Value>(&self, value: T) -> Result<Shared<T>> {
-        Shared::create(self, self.alloc_bytes(size_of::<T>().max(8))?, value)
-    }
-
-    /// A new shared value in a block of its own.
-    pub fn alloc_isolated<T: Value>(&self, value: T) -> Result<Shared<T>> {
-        Shared::create(
-            self,
-            self.alloc_bytes(size_of::<T>().max(self.inner.block))?,
-            value,
-        )
-    }
-
-    /// A handle on a value that some node has allocated.
-    pub fn attach<T: Value>(&self, addr: u64) -> Result<Shared<T>> {
-        Shared::attach(self, addr)
-    }
-
-    /// The named region of `len` bytes and this type, created (zeroed) if nobody has yet: its address, and
-    /// whether this call created it. All nodes see the same table.
-    ///
-    /// # Errors
-    /// [`Error::NameLost`] when it has died with its home: [`Node::renewed_region`] makes it anew. [`Error::RegionMismatch`],
-    /// [`Error::RegionTable`], [`Error::OutOfMemory`]; [`Error::NodeLost`] when node 0, which has the table, is gone.
-    pub fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<(u64, bool)> {
-        self.cached("named regions")?;
-        let (home, what) = (self.inner.id, (len, type_hash));
-        crate::node::region::open_or_create(self, home, name, what, Absent::Report)
-    }
-
-    /// Like [`Node::region`]; a region that has died with its home is made anew, with its memory at this node. Of several nodes
-    /// that ask at once one makes it, and is told so.
-    ///
-    /// # Errors
-    /// Those of [`Node::region`], but [`Error::NameLost`].
-    pub fn renewed_region(&self, name: &str, len: usize, type_hash: u64) -> Result<(u64, bool)> {
-        self.cached("named regions")?;
-        let (home, what) = (self.inner.id, (len, type_hash));
-        crate::node::region::open_or_create(self, home, name, what, Absent::Renew)
-    }
-
-    /// Like [`Node::region`], with a new region's memory at node `home` and not at this one: what is at node 0, as the
-    /// table itself is, does not die with others.
-    pub fn region_on(
-        &self,
-        home: u16,
-        name: &str,
-        len: usize,
-        type_hash: u64,
-    ) -> Result<(u64, bool)> {
-        self.cached("named regions")?;
-        crate::node::region::open_or_create(self, home, name, (len, type_hash), Absent::Report)
-    }
-
-    /// A named region that exists already: its address and length.
-    pub fn find_region(&self, name: &str, type_hash: u64) -> Result<(u64, usize)> {
-        self.cached("named regions")?;
-        crate::node::region::find(self, name, type_hash)
-    }
-
-    /// A reader-writer lock of the directory, in a block of its own (paper §6, "synchronization primitive").
-    pub fn alloc_lock(&self) -> Result<BlockLock> {
-        let addr = self.alloc_bytes(self.inner.block)?;
-        self.attach_lock(addr)
-    }
-
-    /// The lock that [`Node::alloc_lock`] made at this address, on any node.
-    pub fn attach_lock(&self, addr: u64) -> Result<BlockLock> {
-        self.cached("block locks")?;
-        let (tag, offset) = self.within(addr, self.inner.block)?;
-        debug_assert_eq!(offset, 0);
-        Ok(BlockLock::new(self.clone(), tag))
-    }
-
     /// Drops this node's copy of a block, writing it back if it is dirty. Says whether there was one.
     pub fn evict(&self, addr: u64) -> Result<bool> {
         self.cached("evict")?;
@@ -398,35 +318,6 @@ impl Node {
             }
         }
         Ok(true)
-    }
-
-    /// Writes everything in its cache home, so that this node can go. New misses of other threads get in the way.
-    pub(crate) fn vacate(&self) -> Result<()> {
-        let agents = &self.inner.access.agents;
-        if agents.with_home(|home| home.has_given()) {
-            return Err(Error::InUse {
-                node: self.inner.id,
-            });
-        }
-        let patience = self.inner.access.patience;
-        self.inner.allocator.give_all_back(&self.inner.access);
-        locked::bring_home(self, patience)?;
-        let copies: Vec<Tag> = agents.cache.copies().map(|copy| copy.0).collect();
-        for tag in copies {
-            self.evict(tag.0)?;
-        }
-        // Who was given a block holds its lock until it has the data; till then only this node can send it again.
-        for tag in agents.given() {
-            match self.attach_lock(tag.0)?.try_write(patience) {
-                Ok(Some(_)) | Err(Error::NodeLost { .. } | Error::Lost { .. }) => {}
-                Ok(None) => return Err(Error::Busy { addr: tag.0 }),
-                Err(error) => return Err(error),
-            }
-        }
-        self.inner.access.requesters.drain();
-        let mut backoff = crate::backoff::Backoff::new(patience);
-        while !agents.rebuilding.all_told() && backoff.wait() {}
-        Ok(())
     }
 
     /// Goes on with a block whose last content died with a node ([`Error::Lost`]): it then holds whatever its home

@@ -1,9 +1,9 @@
 //! Setting up a rack whose nodes are all in this process.
 
+use crate::config::lock_kind::LockKind;
 use crate::config::migration::Migration;
 use crate::config::{Fabric, Mode, Settings};
 use crate::error::Result;
-use crate::locked::compared::LockKind;
 use crate::rack::Rack;
 use rackmem_fabric::Faults;
 use std::path::PathBuf;

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::host::inner::NodeInner;
 use crate::membership::reach::{Knocking, Reach};
 use crate::membership::{Events, Keeper, Links, Role, View};
-use crate::switch::soft::SoftSwitch;
+use crate::rack::switch::SoftSwitch;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 

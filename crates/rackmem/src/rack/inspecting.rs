@@ -2,7 +2,7 @@
 
 use crate::config::{Config, Fabric};
 use crate::error::{Error, Result};
-use crate::locked::LockStatus;
+use crate::host::locks::status::LockStatus;
 use rackmem_fabric::udp::{self, Peers, UdpPort};
 use rackmem_fabric::{Body, Net, Nobody, Port, Receiver};
 use rackmem_proto::wire::{Dest, Flags, Header, Kind, NodeId, RequesterId, Seq, Tag};

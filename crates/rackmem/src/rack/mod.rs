@@ -3,12 +3,15 @@
 pub(crate) mod builder;
 pub(crate) mod control;
 pub(crate) mod inspecting;
+mod leaving;
 pub(crate) mod parts;
+pub(crate) mod switch;
 #[cfg(test)]
 mod unlocking;
 
 use crate::bytes::pending::Pending;
 use crate::config::{Config, Fabric, Mode, Settings};
+use crate::data_plane::kernel::KernelSwitch;
 use crate::error::{Error, Result};
 use crate::host::access::Access;
 use crate::host::agents::Agents;
@@ -23,8 +26,7 @@ use crate::ports::wires::Wires;
 use crate::rack::builder::Builder;
 use crate::rack::control::Seat;
 use crate::rack::parts::{agents, chunks, soft_switch, switch_in_kernel};
-use crate::switch::kernel::KernelSwitch;
-use crate::switch::soft::SoftSwitch;
+use crate::rack::switch::SoftSwitch;
 use rackmem_fabric::inline::{Inline, InlinePort};
 use rackmem_fabric::udp::Peers;
 use rackmem_fabric::{End, FaultControl, Handler, Service};

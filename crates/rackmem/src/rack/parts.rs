@@ -2,15 +2,15 @@
 
 use crate::config::migration::Geometry;
 use crate::config::{Config, Mode, Settings};
+use crate::data_plane::kernel::{self, KernelSwitch};
 use crate::error::Result;
 use crate::host::agents::Agents;
+use crate::host::locks::Locks;
 use crate::host::rebuilding::Rebuilding;
-use crate::locked::Locks;
 use crate::membership::View;
 use crate::membership::standing::Standing;
-use crate::node::region;
-use crate::switch::kernel::{self, KernelSwitch};
-use crate::switch::soft::SoftSwitch;
+use crate::rack::switch::SoftSwitch;
+use crate::region;
 use rackmem_proto::CHUNK;
 use rackmem_proto::engine::Migrating;
 use rackmem_proto::flowcc::{HomeConfig, ShadowConfig, Style};
@@ -22,15 +22,8 @@ pub(crate) fn chunks(settings: &Settings) -> u32 {
     (settings.memory / CHUNK) as u32
 }
 
-pub(crate) fn geometry(settings: &Settings) -> Geometry {
-    let ways = SwitchConfig::default().ways;
-    let sets = (settings.switch_entries / ways as usize).max(1);
-    let sets = sets.next_power_of_two();
-    Geometry { ways, sets }
-}
-
 pub(crate) fn soft_switch(settings: &Settings, body: usize, view: &View) -> SoftSwitch {
-    let Geometry { ways, sets } = geometry(settings);
+    let Geometry { ways, sets } = settings.geometry();
     let config = SwitchConfig {
         epoch: view.epoch,
         ways,
@@ -47,7 +40,7 @@ pub(crate) fn switch_in_kernel(
     config: &Config,
     body: usize,
 ) -> Result<SoftSwitch> {
-    let Geometry { ways, sets } = geometry(&config.settings);
+    let Geometry { ways, sets } = config.settings.geometry();
     let empty = SwitchConfig {
         epoch: 0,
         ways,
@@ -59,7 +52,7 @@ pub(crate) fn switch_in_kernel(
 }
 
 fn migrating(node: NodeId, settings: &Settings, epoch: u32, fit: usize) -> Migrating {
-    let Geometry { ways, sets } = geometry(settings);
+    let Geometry { ways, sets } = settings.geometry();
     let config = ShadowConfig {
         patience: settings.migration.patience,
         leave: settings.migration.leave,

@@ -1,10 +1,11 @@
 //! What another node does while a node's unlock is being sent: a rack whose agents and switch run it at that moment, in the
 //! same thread, so that every run has the same order.
 
+use crate::coherent::shared::Shared;
 use crate::config::{Mode, Settings};
 use crate::host::access::UNLOCK_FIRST;
+use crate::node::Node;
 use crate::rack::Rack;
-use crate::{Node, Shared};
 use rackmem_fabric::{Body, Handler, Net, Receiver};
 use rackmem_proto::wire::{Header, Kind};
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,6 @@
 //! A lock of any kind over a run of bytes.
 
-use super::kind::LockKind;
+use super::LockKind;
 use super::layout::Layout;
 use super::local::Local;
 use super::seat::Seat;

@@ -3,7 +3,7 @@
 //! Words: what kind of lock this is, the bytes that it protects, where those are, nodes and places, and then where the blocks begin that are
 //! at its home, and at each node. The kind is written last. Of a GCP lock, the blocks "at its home" are that lock.
 
-use super::kind::LockKind;
+use super::LockKind;
 use crate::error::{Error, Result};
 use crate::locked::RangesLock;
 use crate::node::Node;

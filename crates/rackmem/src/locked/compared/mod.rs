@@ -28,15 +28,14 @@
 //! member's turn is over, and the next one is not told that what it finds may be half-written.
 
 mod any;
-mod kind;
 mod layout;
 mod local;
 mod seat;
 mod service;
 mod steps;
 
+pub use crate::config::lock_kind::LockKind;
 pub use any::{AnyLock, AnyReadGuard, AnyWriteGuard};
-pub use kind::LockKind;
 pub use steps::{Progress, Steps};
 
 pub(crate) use service::Compared;

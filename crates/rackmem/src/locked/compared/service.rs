@@ -6,8 +6,8 @@
 use super::layout::Layout;
 use super::local::Local;
 use crate::error::{Error, Result};
-use crate::locked::pace::Pace;
-use crate::locked::table::MAX_LOCKS;
+use crate::host::locks::pace::Pace;
+use crate::host::locks::table::MAX_LOCKS;
 use crate::node::Node;
 use rackmem_fabric::{Body, Net, Nobody, Receiver};
 use rackmem_proto::Dest;

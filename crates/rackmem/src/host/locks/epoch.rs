@@ -32,7 +32,7 @@ fn unmark(record: Record) -> Record {
 }
 
 /// What a surviving switch tells of a lock that it served.
-pub(super) fn switch_record(tag: Tag, epoch: u32, entry: Entry) -> Record {
+pub(crate) fn switch_record(tag: Tag, epoch: u32, entry: Entry) -> Record {
     mark(entry.to_record(tag, epoch))
 }
 

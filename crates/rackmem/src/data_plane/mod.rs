@@ -1,6 +1,8 @@
 //! The form of the switch program that a switch runs: in this process, or in the kernel.
 
-use crate::switch::kernel::KernelMetrics;
+pub(crate) mod kernel;
+
+use crate::data_plane::kernel::KernelMetrics;
 use rackmem_fabric::{Body, PacketCounts};
 use rackmem_proto::Outputs;
 use rackmem_proto::gcp::Entry;

@@ -1,10 +1,10 @@
 //! The switch: its control plane, and its program, which is in this process or in the kernel.
 
-use crate::locked::{Locks, SwitchLocks};
+use crate::data_plane::DataPlane;
+use crate::data_plane::kernel::{KernelMetrics, KernelPlace};
+use crate::host::locks::{Locks, SwitchLocks};
 use crate::membership::Role;
 use crate::membership::reach::{self, Reach};
-use crate::switch::data_plane::DataPlane;
-use crate::switch::kernel::{KernelMetrics, KernelPlace};
 use rackmem_fabric::{Body, Handler, Net, Nobody, PacketCounts, PacketStats, Receiver};
 use rackmem_proto::Dest;
 use rackmem_proto::flowcc::{Members, Next, Rebuild};

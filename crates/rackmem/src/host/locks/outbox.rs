@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// The bytes that go with a packet.
 #[derive(Clone)]
-pub(super) enum Payload {
+pub(crate) enum Payload {
     None,
     /// What a lock protects, in as many segments as the network needs.
     Data(Arc<[u8]>),
@@ -18,7 +18,7 @@ pub(super) enum Payload {
 
 /// See the module. Bounded by what one input causes: a packet for each node and a few, and the threads that wait.
 #[derive(Default)]
-pub(super) struct Outbox {
+pub(crate) struct Outbox {
     packets: Vec<(Dest, Header, Payload)>,
     wake: Vec<Arc<Seat>>,
     /// Nothing is kept of the lock any more.

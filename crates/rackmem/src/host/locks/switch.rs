@@ -1,7 +1,7 @@
 //! The directory of locks at a switch: beside the switch program if that is in this process, in the kernel if that is there.
 
 use super::epoch::switch_record;
-use crate::switch::data_plane::DataPlane;
+use crate::data_plane::DataPlane;
 use rackmem_proto::Outputs;
 use rackmem_proto::gcp::Entry;
 use rackmem_proto::switch::{LockConfig, LockCounters, LockProgram};

@@ -10,7 +10,7 @@ use rackmem_proto::gcp::{Access, Right};
 
 /// Who is inside by a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Inside {
+pub(crate) struct Inside {
     pub readers: u16,
     pub writer: bool,
     /// How many have entered since the word was opened; wraps.
@@ -19,7 +19,7 @@ pub(super) struct Inside {
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Word(AtomicU64);
+pub(crate) struct Word(AtomicU64);
 
 const READERS: u64 = 0xffff;
 const WRITER: u64 = 1 << 16;

@@ -7,6 +7,28 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
+impl Node {
+    /// A new shared value in this node's memory. Values of one size share blocks: those that different nodes
+    /// write often are better allocated with [`Node::alloc_isolated`].
+    pub fn alloc<T: Value>(&self, value: T) -> Result<Shared<T>> {
+        Shared::create(self, self.alloc_bytes(size_of::<T>().max(8))?, value)
+    }
+
+    /// A new shared value in a block of its own.
+    pub fn alloc_isolated<T: Value>(&self, value: T) -> Result<Shared<T>> {
+        Shared::create(
+            self,
+            self.alloc_bytes(size_of::<T>().max(self.inner.block))?,
+            value,
+        )
+    }
+
+    /// A handle on a value that some node has allocated.
+    pub fn attach<T: Value>(&self, addr: u64) -> Result<Shared<T>> {
+        Shared::attach(self, addr)
+    }
+}
+
 /// What can be shared between machines: plain bytes, no pointers, every bit pattern a value. Integers, floats
 /// and arrays of them are; a struct is when it derives zerocopy's `FromBytes`, `IntoBytes` and `Immutable`.
 pub trait Value: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static {}

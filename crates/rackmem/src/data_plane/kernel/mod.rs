@@ -74,8 +74,8 @@ pub(crate) fn attach(
     _: &KernelSwitch,
     _: &crate::config::Config,
     _: rackmem_proto::switch::SwitchConfig,
-) -> crate::Result<(Box<dyn crate::switch::data_plane::DataPlane>, KernelPlace)> {
-    Err(crate::Error::Kernel {
+) -> crate::error::Result<(Box<dyn crate::data_plane::DataPlane>, KernelPlace)> {
+    Err(crate::error::Error::Kernel {
         code: "not-built",
         why: "this rackmem was built without the switch in the kernel".into(),
     })

@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// Who is called. A watch begins inside, so nobody has written since what the thread has seen. A lock that nobody watches has no
 /// memory for it.
 #[derive(Default)]
-pub(super) struct Watchers(Option<Box<Watch>>);
+pub(crate) struct Watchers(Option<Box<Watch>>);
 
 #[derive(Default)]
 struct Watch {

@@ -13,11 +13,12 @@
 //!
 //! A lock's row is vacated when the lock is freed. It keeps the name, and may be claimed under it again, for anything.
 
+mod naming;
+
 use crate::backoff::Backoff;
 use crate::bytes::view::{View, ViewMut};
 use crate::error::{Error, Result};
-use crate::locked::memory_of;
-use crate::node::Node;
+use crate::node::{Node, places};
 use rackmem_proto::wire::Tag;
 use std::cmp::Ordering;
 
@@ -150,10 +151,14 @@ pub(crate) fn open_or_create(
 }
 
 /// The memory of a lock of this name, at this node if it is the first to ask, which is told so.
-pub(crate) fn lock(node: &Node, name: &str, type_hash: u64, absent: Absent) -> Result<(u64, bool)> {
+pub(crate) fn lock(
+    node: &Node,
+    name: &str,
+    what: (usize, u64),
+    absent: Absent,
+) -> Result<(u64, bool)> {
     node.cached("named regions")?;
-    let (home, len) = (node.inner.id, crate::locked::room());
-    open(node, home, name, (len, type_hash), (absent, Purpose::Lock))
+    open(node, node.inner.id, name, what, (absent, Purpose::Lock))
 }
 
 fn open(
@@ -259,9 +264,9 @@ fn fill(
 ) -> Result<Option<u64>> {
     let memory = match purpose {
         Purpose::Bytes => node.alloc_bytes_on(home, len),
-        Purpose::Lock => crate::locked::place(node, len),
+        Purpose::Lock => places::place(node, len),
     };
-    let made = memory.and_then(|addr| zero(node, memory_of(addr), len).map(|()| addr));
+    let made = memory.and_then(|addr| zero(node, places::memory_of(addr), len).map(|()| addr));
     let ours = insist(node, || {
         node.update(row, ROW, |view| {
             let free = match look(view, name) {
@@ -291,7 +296,7 @@ fn fill(
     }
     match purpose {
         Purpose::Bytes => node.free_bytes(addr, len)?,
-        Purpose::Lock => crate::locked::give_place_back(node, len, addr)?,
+        Purpose::Lock => places::give_place_back(node, len, addr)?,
     }
     Ok(None)
 }

@@ -10,7 +10,7 @@ const LONGEST: u32 = 64;
 
 /// Pauses that grow while nothing comes.
 #[derive(Default)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     /// While there is something to ask for: how many pauses have ended, and one; and the end of the current one, in
     /// milliseconds of [`now`].
     pauses: u8,

@@ -4,7 +4,7 @@ use rackmem_proto::compared::Algorithm;
 use serde::Deserialize;
 use std::str::FromStr;
 
-/// Which lock [`super::AnyLock`] is.
+/// Which lock [`AnyLock`](crate::locked::compared::AnyLock) is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LockKind {
@@ -46,7 +46,7 @@ impl LockKind {
     }
 
     /// What is laid over coherent memory, unless it is coherence itself.
-    pub(super) fn algorithm(self) -> Option<Algorithm> {
+    pub(crate) fn algorithm(self) -> Option<Algorithm> {
         match self {
             LockKind::Gcp => None,
             LockKind::Mcs => Some(Algorithm::Mcs),

@@ -2,8 +2,8 @@
 
 use super::{KernelMetrics, KernelMode, KernelPlace, KernelSwitch};
 use crate::config::Config;
+use crate::data_plane::DataPlane;
 use crate::error::{Error, Result};
-use crate::switch::data_plane::DataPlane;
 use rackmem_fabric::{Body, Faults, PacketCounts};
 use rackmem_proto::Outputs;
 use rackmem_proto::gcp::Entry;

@@ -8,7 +8,7 @@ use std::thread::Thread;
 
 /// What a thread is told when it is let in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Pass {
+pub(crate) struct Pass {
     /// The fencing token.
     pub token: u64,
     pub content: Content,
@@ -42,7 +42,7 @@ impl From<Entered> for Pass {
 
 /// What has become of a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Called {
+pub(crate) enum Called {
     /// Nothing yet.
     Waiting,
     /// The thread is inside.
@@ -58,7 +58,7 @@ const BEREFT: u8 = 3;
 const LOST: u8 = 4;
 
 /// One wait of one thread, or of nobody: then the lock comes, and stays.
-pub(super) struct Seat {
+pub(crate) struct Seat {
     pub access: Access,
     thread: Option<Thread>,
     state: AtomicU8,

@@ -10,7 +10,7 @@ use super::outbox::Payload;
 use super::seat::Seat;
 use super::table::Locks;
 use crate::error::{Error, Result};
-use crate::node::Node;
+use crate::host::access::Access as Coherent;
 use rackmem_fabric::{Body, Nobody};
 use rackmem_proto::gcp::{Access, Life, Lock, Right, version, with_version};
 use rackmem_proto::wire::{Dest, Header, Kind, RequesterId, Seq};
@@ -20,20 +20,20 @@ use std::time::{Duration, Instant};
 /// Locks that are asked for at a time.
 const WINDOW: usize = 64;
 /// The first pause between two questions, and the longest.
-pub(super) const PAUSES: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(16)];
+pub(crate) const PAUSES: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(16)];
 
 /// In the `offset` of a `Yield` and its answer: they are about the end of a life, which stands in place of a version.
 const LIFE: u32 = 1;
 
 /// The end of a life that this packet is about, if it is one.
-pub(super) fn told_of(header: &Header) -> Option<Life> {
+pub(crate) fn told_of(header: &Header) -> Option<Life> {
     (header.offset == LIFE).then(|| Life::from_word(version(header)))
 }
 
 impl State {
     /// At its home: a node that leaves, or that needs room, wants to be rid of it, or one that has freed the lock tells of the end of
     /// that life, which lies in what the lock protects.
-    pub(super) fn come_home(&mut self, cell: &Cell, header: &Header, turn: &mut Turn<'_>) {
+    pub(crate) fn come_home(&mut self, cell: &Cell, header: &Header, turn: &mut Turn<'_>) {
         if self.directory.is_none() || self.over {
             return;
         }
@@ -66,7 +66,7 @@ impl State {
     }
 
     /// Whether the lock and what it protects are here, and nowhere else: the version with which it came.
-    pub(super) fn lock_whole(&self, cell: &Cell) -> Option<u64> {
+    pub(crate) fn lock_whole(&self, cell: &Cell) -> Option<u64> {
         self.blade.lock(cell.tag).and_then(Lock::whole)
     }
 
@@ -102,8 +102,8 @@ impl Locks {
 ///
 /// # Errors
 /// [`Error::KeepsLocks`] when a thread of the node is inside one of them, or waits, or their homes do not answer in this time.
-pub(crate) fn bring_home(node: &Node, patience: Duration) -> Result<()> {
-    let locks = &node.inner.access.agents.locks;
+pub(crate) fn bring_home(access: &Coherent, patience: Duration) -> Result<()> {
+    let locks = &access.agents.locks;
     let keeps = || Error::KeepsLocks { node: locks.me };
     let cells = locks.abroad();
     for cell in &cells {
@@ -121,7 +121,7 @@ pub(crate) fn bring_home(node: &Node, patience: Duration) -> Result<()> {
         let mut left: Vec<_> = window.iter().collect();
         let mut pause = PAUSES[0];
         loop {
-            ask(node, &left, None);
+            ask(access, &left, None);
             left.retain(|cell| !done(cell));
             if left.is_empty() {
                 break;
@@ -148,16 +148,16 @@ pub(crate) fn bring_home(node: &Node, patience: Duration) -> Result<()> {
 }
 
 /// Asks homes to take locks, or to take note of the end of a life.
-pub(super) fn ask(node: &Node, cells: &[&Arc<Cell>], ended: Option<Life>) {
+pub(crate) fn ask(access: &Coherent, cells: &[&Arc<Cell>], ended: Option<Life>) {
     let me = RequesterId {
-        node: node.inner.id,
+        node: access.agents.locks.me,
         slot: 0,
     };
     // Without a socket they are lost, and sent again later.
-    let Ok(slot) = node.inner.access.requesters.borrow() else {
+    let Ok(slot) = access.requesters.borrow() else {
         return;
     };
-    let epoch = node.inner.access.standing.epoch();
+    let epoch = access.standing.epoch();
     for cell in cells {
         let mut header = Header::request(Kind::Yield, epoch, cell.tag, me, Seq(0));
         if let Some(ended) = ended {

@@ -27,37 +27,37 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// the lock here stands at the front.
 #[repr(C)]
 pub(crate) struct Cell {
-    pub(super) word: Word,
+    pub(crate) word: Word,
     /// The fencing token of whoever enters by the word.
     token: AtomicU64,
     /// What the lock protects. Where that is changes only while no thread is inside, but for the writer who needs room.
-    pub(super) content: Bytes,
+    pub(crate) content: Bytes,
     /// Bytes that it protects at most.
     len: u32,
     /// Bytes that it protects, as this node was told last, for people who look.
-    pub(super) told_len: AtomicU32,
-    pub(super) tag: Tag,
+    pub(crate) told_len: AtomicU32,
+    pub(crate) tag: Tag,
     me: NodeId,
     /// At its home: what memory there is at its address, as a power of two.
-    pub(super) room: AtomicU8,
+    pub(crate) room: AtomicU8,
     /// Nobody makes it: its home does when it first hears of it, from whom it hears how long it is.
-    pub(super) implicit: bool,
+    pub(crate) implicit: bool,
     state: Mutex<State>,
 }
 
 /// What is looked at and changed by one thread at a time.
-pub(super) struct State {
-    pub(super) blade: Blade,
+pub(crate) struct State {
+    pub(crate) blade: Blade,
     /// Its directory, at its home.
-    pub(super) directory: Option<Box<LockDirectory>>,
+    pub(crate) directory: Option<Box<LockDirectory>>,
     /// Where the next content comes together.
     beside: Beside,
     /// Who waits in the blade: one at a time.
-    pub(super) first: Option<Arc<Seat>>,
+    pub(crate) first: Option<Arc<Seat>>,
     /// Who waits for that.
-    pub(super) queue: Line,
+    pub(crate) queue: Line,
     /// Who is called when what the lock protects may have changed: as many as this process has threads.
-    pub(super) watchers: Watchers,
+    pub(crate) watchers: Watchers,
     /// When to ask again for what has not come.
     pub pace: Pace,
     /// Entries by the word, and how many of these the blade counts too.
@@ -66,7 +66,7 @@ pub(super) struct State {
     /// Its home is no more.
     pub over: bool,
     /// Its home has it, and this node, which leaves, is not needed for it.
-    pub(super) yielded: bool,
+    pub(crate) yielded: bool,
     /// Entries when the node looked last for locks that nobody uses: the lower bits.
     seen: u32,
 }
@@ -81,13 +81,13 @@ pub struct Waiting {
 }
 
 /// What came with a packet.
-pub(super) struct Came<'a> {
+pub(crate) struct Came<'a> {
     pub header: &'a Header,
     pub body: Body<'a>,
 }
 
 /// Where a turn stands.
-pub(super) struct Turn<'a> {
+pub(crate) struct Turn<'a> {
     cell: &'a Cell,
     out: &'a mut Outbox,
     /// Packets to this very node.
@@ -104,7 +104,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Puts a packet on its way, which for this very node is none.
-    pub(super) fn send(&mut self, to: Dest, header: Header, payload: Payload) {
+    pub(crate) fn send(&mut self, to: Dest, header: Header, payload: Payload) {
         if to == Dest::Agent(self.cell.me) {
             return self.own.push_back((header, payload));
         }
@@ -179,7 +179,7 @@ impl Cell {
 
     /// What whoever has entered by the word is told.
     #[inline]
-    pub(super) fn pass(&self) -> Pass {
+    pub(crate) fn pass(&self) -> Pass {
         Pass {
             token: self.token.load(Relaxed),
             content: Content::Current,
@@ -187,7 +187,7 @@ impl Cell {
     }
 
     /// A turn at its state. Nothing in a turn panics between its steps, so a poisoned one is whole.
-    pub(super) fn turn(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn turn(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.close(self);
         state
@@ -251,14 +251,14 @@ impl State {
     }
 
     /// Whether a thread has entered since this was asked last.
-    pub(super) fn entered_since(&mut self) -> bool {
+    pub(crate) fn entered_since(&mut self) -> bool {
         let counters = self.counters();
         let entries = counters.local.wrapping_add(counters.granted) as u32;
         std::mem::replace(&mut self.seen, entries) != entries
     }
 
     /// Whether threads wait for it, or for news of it.
-    pub(super) fn awaited(&self) -> bool {
+    pub(crate) fn awaited(&self) -> bool {
         self.first.is_some() || !self.queue.is_empty() || !self.watchers.is_empty()
     }
 
@@ -307,7 +307,7 @@ impl State {
     }
 
     /// The end of a turn, for those who watch.
-    pub(super) fn call_watchers(&mut self, cell: &Cell, out: &mut Outbox) {
+    pub(crate) fn call_watchers(&mut self, cell: &Cell, out: &mut Outbox) {
         let has = self
             .lock(cell)
             .map_or((0, Right::None), |lock| (lock.since(), lock.right()));
@@ -432,7 +432,7 @@ impl State {
     }
 
     /// Everything that follows here, until nothing does.
-    pub(super) fn settle_here(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn settle_here(&mut self, turn: &mut Turn<'_>) {
         loop {
             if let Some((header, payload)) = turn.own.pop_front() {
                 let body = match &payload {

@@ -1,11 +1,11 @@
 //! The locks that a node knows.
 
-use super::array::Arrays;
+use super::arrays::Arrays;
 use super::cell::{Came, Cell, State};
 use super::forgetting::Forgotten;
-use super::freeing::{Ends, Places};
 use super::leaving::told_of;
 use super::outbox::Outbox;
+use super::places::{Ends, Places};
 use super::pressure::Pressure;
 use crate::error::{Error, Result};
 use crate::membership::standing::Standing;
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// Locks that a node knows at most: those that it has made or attached to, and all of its arrays. It remembers them as long as it
 /// lives, or their home.
-pub(super) const MAX_LOCKS: usize = 1 << 21;
+pub(crate) const MAX_LOCKS: usize = 1 << 21;
 /// How often threads of a node enter one after the other while another node waits, beside the first of them.
 const COHORT: u8 = 16;
 /// Locks that one tick looks at, to ask again for what has not come; the others have their turn in the next ones.
@@ -31,7 +31,7 @@ const SHARDS: usize = 64;
 
 /// How a node comes to know a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     /// It makes it, or attaches to it.
     Made,
     /// It is one of an array for which there is room.
@@ -44,7 +44,7 @@ type Shard = RwLock<HashMap<Tag, Arc<Cell>>>;
 
 /// What others have told of locks whose home this is, while an epoch begins.
 #[derive(Default)]
-pub(super) struct Told {
+pub(crate) struct Told {
     /// Nodes.
     pub nodes: Reports,
     /// The switch, if it has survived, of those that it served, and in which epoch.
@@ -80,32 +80,32 @@ pub struct LockMetrics {
 
 /// See the module.
 pub(crate) struct Locks {
-    pub(super) me: NodeId,
-    pub(super) told: Mutex<Told>,
+    pub(crate) me: NodeId,
+    pub(crate) told: Mutex<Told>,
     /// Bytes of body that packets have room for.
-    pub(super) room: usize,
-    pub(super) standing: Arc<Standing>,
-    pub(super) shards: Box<[Shard]>,
+    pub(crate) room: usize,
+    pub(crate) standing: Arc<Standing>,
+    pub(crate) shards: Box<[Shard]>,
     /// Locks that are not of an array which has been reserved.
-    pub(super) known: AtomicUsize,
-    pub(super) arrays: Arrays,
+    pub(crate) known: AtomicUsize,
+    pub(crate) arrays: Arrays,
     /// Where locks of this home were that have been freed.
-    pub(super) places: Places,
+    pub(crate) places: Places,
     /// Of lives that threads here have ended: what homes know.
-    pub(super) ends: Ends,
+    pub(crate) ends: Ends,
     /// Bytes of addresses that an incarnation of a node has.
     span: u64,
     /// Those with something under way that may have to be asked for again, in turn.
     busy: Mutex<VecDeque<Arc<Cell>>>,
     dropped: AtomicU64,
     /// Bytes kept for locks whose home is elsewhere, and for those whose home is here.
-    pub(super) kept: [Arc<AtomicUsize>; 2],
+    pub(crate) kept: [Arc<AtomicUsize>; 2],
     /// Locks of other nodes that have been dismissed since some were forgotten last.
-    pub(super) idle: AtomicUsize,
+    pub(crate) idle: AtomicUsize,
     /// What is remembered of those that have been forgotten in this epoch: as many as locks at most.
-    pub(super) floors: Mutex<HashMap<Tag, Forgotten>>,
+    pub(crate) floors: Mutex<HashMap<Tag, Forgotten>>,
     given_up: AtomicU64,
-    pub(super) pressure: Pressure,
+    pub(crate) pressure: Pressure,
 }
 
 impl Locks {
@@ -141,7 +141,7 @@ impl Locks {
         &self.shards[(tag.0 >> 6) as usize % SHARDS]
     }
 
-    pub(super) fn find(&self, tag: Tag) -> Option<Arc<Cell>> {
+    pub(crate) fn find(&self, tag: Tag) -> Option<Arc<Cell>> {
         let shard = self.shard(tag).read();
         shard
             .unwrap_or_else(PoisonError::into_inner)
@@ -155,19 +155,19 @@ impl Locks {
     }
 
     /// Whether the lock is known here.
-    pub(super) fn knows(&self, tag: Tag) -> bool {
+    pub(crate) fn knows(&self, tag: Tag) -> bool {
         self.find(tag).is_some()
     }
 
     /// Whether an address is memory of its home as that is now: a member, and not one that has begun anew since.
-    pub(super) fn is_current(&self, tag: Tag) -> bool {
+    pub(crate) fn is_current(&self, tag: Tag) -> bool {
         let home = tag.home();
         let incarnation = tag.offset() / self.span + 1;
         self.standing.live(home) && u64::from(self.standing.incarnation(home)) == incarnation
     }
 
     /// The lock of this address, which protects up to `len` bytes, known here from now on.
-    pub(super) fn open(&self, tag: Tag, len: usize, origin: Origin) -> Result<Arc<Cell>> {
+    pub(crate) fn open(&self, tag: Tag, len: usize, origin: Origin) -> Result<Arc<Cell>> {
         if let Some(cell) = self.find(tag) {
             return Ok(cell);
         }
@@ -200,7 +200,7 @@ impl Locks {
     }
 
     /// Room for so many more.
-    pub(super) fn claim(&self, more: usize) -> Result<()> {
+    pub(crate) fn claim(&self, more: usize) -> Result<()> {
         let add = |known: usize| known.checked_add(more).filter(|sum| *sum <= MAX_LOCKS);
         let claimed = self.known.fetch_update(Relaxed, Relaxed, add);
         claimed
@@ -241,7 +241,7 @@ impl Locks {
     }
 
     /// Does something to a lock, and says what is left to do. Packets of it should be sent soon.
-    pub(super) fn turn(
+    pub(crate) fn turn(
         &self,
         cell: &Arc<Cell>,
         act: impl FnOnce(&mut State, &mut Outbox),
@@ -263,7 +263,7 @@ impl Locks {
     }
 
     /// Looks at a lock. Nothing is to be sent afterwards.
-    pub(super) fn look<R>(&self, cell: &Cell, see: impl FnOnce(&mut State) -> R) -> R {
+    pub(crate) fn look<R>(&self, cell: &Cell, see: impl FnOnce(&mut State) -> R) -> R {
         let mut state = cell.turn();
         let seen = see(&mut state);
         state.open(cell);
@@ -285,11 +285,11 @@ impl Locks {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn floors(&self) -> MutexGuard<'_, HashMap<Tag, Forgotten>> {
+    pub(crate) fn floors(&self) -> MutexGuard<'_, HashMap<Tag, Forgotten>> {
         self.floors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn send(&self, mut out: Outbox, net: &dyn Net, reply: &mut dyn Receiver) {
+    pub(crate) fn send(&self, mut out: Outbox, net: &dyn Net, reply: &mut dyn Receiver) {
         out.send(net, self.room, reply);
         out.finish();
     }
@@ -323,7 +323,7 @@ impl Locks {
     }
 
     /// Looks no longer after locks for which nothing is under way any more. Where packets are calls nobody else does.
-    pub(super) fn drop_settled(&self) {
+    pub(crate) fn drop_settled(&self) {
         let mut cells = std::mem::take(&mut *self.busy());
         cells.retain(|cell| {
             self.look(cell, |state| {
@@ -354,7 +354,7 @@ impl Locks {
     }
 
     /// Asks again for what has not come to one lock in time.
-    pub(super) fn again(&self, cell: &Arc<Cell>) -> Outbox {
+    pub(crate) fn again(&self, cell: &Arc<Cell>) -> Outbox {
         self.turn(cell, |state, out| {
             if state.pace.due() {
                 state.retry(cell, out);
@@ -363,7 +363,7 @@ impl Locks {
     }
 
     /// All of them.
-    pub(super) fn all(&self) -> Vec<Arc<Cell>> {
+    pub(crate) fn all(&self) -> Vec<Arc<Cell>> {
         let cells = |shard: &Shard| {
             let cells = shard.read().unwrap_or_else(PoisonError::into_inner);
             cells.values().cloned().collect::<Vec<_>>()

@@ -44,7 +44,7 @@ struct Hand {
 }
 
 /// See the module.
-pub(super) struct Pressure {
+pub(crate) struct Pressure {
     /// Bytes that locks of other homes may take.
     room: AtomicUsize,
     hand: Mutex<Hand>,

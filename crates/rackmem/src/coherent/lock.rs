@@ -7,6 +7,22 @@ use crate::ports::requester::{Borrowed, Bytes, Failure, fatal};
 use rackmem_proto::wire::{Kind, Reason, Tag};
 use std::time::Duration;
 
+impl Node {
+    /// A reader-writer lock of the directory, in a block of its own (paper §6, "synchronization primitive").
+    pub fn alloc_lock(&self) -> Result<BlockLock> {
+        let addr = self.alloc_bytes(self.inner.block)?;
+        self.attach_lock(addr)
+    }
+
+    /// The lock that [`Node::alloc_lock`] made at this address, on any node.
+    pub fn attach_lock(&self, addr: u64) -> Result<BlockLock> {
+        self.cached("block locks")?;
+        let (tag, offset) = self.within(addr, self.inner.block)?;
+        debug_assert_eq!(offset, 0);
+        Ok(BlockLock::new(self.clone(), tag))
+    }
+}
+
 /// How long a lock that is to be freed may stay held: its entry may be moving to the switch or back.
 const IN_USE: Duration = Duration::from_millis(20);
 

@@ -14,7 +14,7 @@ const SIZES: [usize; 16] = [
     8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048, 4096, 8192,
 ];
 /// Words of the longest piece.
-pub(super) const LONGEST: usize = SIZES[SIZES.len() - 1];
+pub(crate) const LONGEST: usize = SIZES[SIZES.len() - 1];
 /// Bytes of a chunk, which is cut into pieces of one size.
 const CHUNK: usize = 64 << 10;
 /// Bytes that are mapped at a time.
@@ -28,7 +28,7 @@ const _: () = assert!(LONGEST * 8 <= CHUNK && MAPPED.is_multiple_of(CHUNK));
 
 /// A piece: its address, and how many words it has, in one word. The default is none at all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Piece(u64);
+pub(crate) struct Piece(u64);
 
 impl Piece {
     pub const NONE: Piece = Piece(0);
@@ -65,12 +65,12 @@ impl Piece {
 }
 
 /// As many words as take no more memory than these.
-pub(super) fn round(words: usize) -> usize {
+pub(crate) fn round(words: usize) -> usize {
     class(words).map_or(0, |class| SIZES[class])
 }
 
 /// A piece of so many words, all zero; none at all for none.
-pub(super) fn take(words: usize) -> Piece {
+pub(crate) fn take(words: usize) -> Piece {
     let Some(class) = class(words) else {
         return Piece::NONE;
     };
@@ -81,7 +81,7 @@ pub(super) fn take(words: usize) -> Piece {
 }
 
 /// Gives a piece back.
-pub(super) fn give_back(piece: Piece) {
+pub(crate) fn give_back(piece: Piece) {
     if let Some(class) = class(piece.len()) {
         pool().give_back((piece.0 >> 16) as usize, class);
     }

@@ -16,7 +16,7 @@ use std::sync::{Arc, PoisonError};
 
 /// What is remembered of a lock that has been forgotten.
 #[derive(Clone, Copy)]
-pub(super) struct Forgotten {
+pub(crate) struct Forgotten {
     /// What the node gave up last.
     pub floor: u64,
     /// Bytes that the lock protects.
@@ -43,7 +43,7 @@ impl State {
 
 impl Locks {
     /// Tells the other nodes that a lock is home, if it is.
-    pub(super) fn tell_home(&self, cell: &Arc<Cell>) -> Outbox {
+    pub(crate) fn tell_home(&self, cell: &Arc<Cell>) -> Outbox {
         let mut out = Outbox::default();
         let whole = self.look(cell, |state| state.lock_whole(cell));
         let Some(version) = whole.filter(|_| cell.tag.home() == self.me) else {
@@ -67,7 +67,7 @@ impl Locks {
 
     /// Makes a lock that has been forgotten known again, since a packet is about it: a late copy of a request may be served, and then
     /// others wait for this node.
-    pub(super) fn recall(&self, tag: Tag) -> Option<Arc<Cell>> {
+    pub(crate) fn recall(&self, tag: Tag) -> Option<Arc<Cell>> {
         let known = self.floors().get(&tag).copied()?;
         let origin = match (known.implicit, self.arrays.has(tag)) {
             (true, true) => Origin::Array,

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 /// What is current. It is changed by who holds the lock's state, while no thread is inside, or by the writer inside.
-pub(super) struct Content {
+pub(crate) struct Content {
     piece: AtomicU64,
     /// Bytes that locks of this kind keep at the node; this one's are among them.
     kept: Arc<AtomicUsize>,
@@ -16,7 +16,7 @@ pub(super) struct Content {
 
 /// What comes together beside it.
 #[derive(Default)]
-pub(super) struct Beside {
+pub(crate) struct Beside {
     piece: Piece,
     /// Words that come.
     words: u32,

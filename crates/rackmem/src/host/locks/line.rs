@@ -10,7 +10,7 @@ use std::sync::Arc;
     clippy::box_collection,
     reason = "a line that nobody stands in is one word, not four"
 )]
-pub(super) struct Line(Option<Box<VecDeque<Arc<Seat>>>>);
+pub(crate) struct Line(Option<Box<VecDeque<Arc<Seat>>>>);
 
 impl Line {
     pub fn is_empty(&self) -> bool {
