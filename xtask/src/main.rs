@@ -8,6 +8,7 @@ mod fuzz;
 mod gate;
 mod golden;
 mod licences;
+mod lines;
 mod p4;
 mod process;
 mod races;
@@ -81,6 +82,12 @@ const COMMANDS: &[Command] = &[
         usage: "rack [OPTIONS] [-- COMMAND...] | rack DEED... | rack --help",
         about: "A rack of hosts in network namespaces, to run things in, to look at and to break",
         run: rack::command,
+    },
+    Command {
+        name: "lines",
+        usage: "lines [--json]",
+        about: "Lines of product, stand-ins, checkers and tests, by package, and what each protocol costs",
+        run: lines::command,
     },
     Command {
         name: "p4",

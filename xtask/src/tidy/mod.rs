@@ -16,7 +16,8 @@ use crate::Failure;
 use crate::step::Verdict;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use tree::Tree;
+pub use rust_code::without_tests;
+pub use tree::Tree;
 
 /// A house rule.
 struct Rule {
