@@ -1,6 +1,9 @@
 //! Memory is reached under its own contract only, whoever takes an address from wherever.
 
-use rackmem_proto::flowcc::{Call, HomeAction, HomeAgent, HomeConfig};
+use rackmem_proto::CHUNK;
+use rackmem_proto::engine::{Home, Memory};
+use rackmem_proto::flowcc::{Call, ChunkKind, HomeAction, HomeAgent, HomeConfig};
+use rackmem_proto::heap::Backing;
 use rackmem_proto::wire::{Contract, Header, Kind, Reason, Record, RequesterId, Seq, Tag};
 
 const BLOCK: u32 = 4096;
@@ -32,20 +35,22 @@ fn others() -> impl Iterator<Item = Tag> {
     (1..8).map(|bits| Tag(bits << Tag::OFFSET_BITS))
 }
 
+/// Kinds that ask for a block, or for memory.
+const ASKS: [Kind; 9] = [
+    Kind::ReadMiss,
+    Kind::WriteMiss,
+    Kind::WriteShared,
+    Kind::EvictShared,
+    Kind::EvictModified,
+    Kind::LockRead,
+    Kind::LockWrite,
+    Kind::AcceptLoss,
+    Kind::Alloc,
+];
+
 #[test]
 fn what_asks_for_a_block_under_another_contract_is_refused() {
-    let asks = [
-        Kind::ReadMiss,
-        Kind::WriteMiss,
-        Kind::WriteShared,
-        Kind::EvictShared,
-        Kind::EvictModified,
-        Kind::LockRead,
-        Kind::LockWrite,
-        Kind::AcceptLoss,
-        Kind::Alloc,
-    ];
-    for (nth, (kind, tag)) in asks
+    for (nth, (kind, tag)) in ASKS
         .into_iter()
         .flat_map(|kind| others().map(move |tag| (kind, tag)))
         .enumerate()
@@ -99,4 +104,104 @@ fn an_object_is_not_freed_by_its_place_under_another_contract() {
     assert_eq!(home.heap().live(), live);
     assert!(!home.take_back(object.under(Contract::Locked), 64));
     assert!(home.take_back(object, 64));
+}
+
+/// A home with a chunk of objects, and that chunk's address as one of coherent memory, which is invented.
+fn with_objects() -> (HomeAgent, Tag) {
+    let mut home = home();
+    let objects = ChunkKind {
+        contract: Contract::Object,
+        backing: Backing::SharedFile,
+    };
+    let at = home.set_aside(1, objects).unwrap();
+    assert_eq!(at, Tag(CHUNK).under(Contract::Object));
+    assert_eq!(home.chunk(at), Some(objects));
+    assert_eq!(home.chunk(Tag(0)), Some(ChunkKind::COHERENT));
+    (home, Tag(CHUNK))
+}
+
+#[test]
+fn a_coherent_address_of_another_contracts_chunk_is_no_memory() {
+    for (nth, kind) in ASKS.into_iter().enumerate() {
+        if kind == Kind::Alloc {
+            continue;
+        }
+        let (mut home, invented) = with_objects();
+        let (outputs, action) = home.handle(&request(kind, invented, 1 + nth as u64), 0);
+        let reasons: Vec<_> = outputs.iter().map(|output| output.header.reason).collect();
+        assert_eq!(reasons, [Reason::NoMemory], "{kind:?}");
+        assert_eq!(action, HomeAction::None);
+        assert_eq!(home.inspect(invented), None);
+    }
+    let (mut home, invented) = with_objects();
+    let write_back = request(Kind::WriteBack, invented, 1);
+    assert_eq!(home.handle(&write_back, BLOCK).1, HomeAction::None);
+    assert!(!home.take_back(invented, CHUNK), "nobody gave it out");
+    assert!(!home.take_back(invented.under(Contract::Object), CHUNK));
+}
+
+#[test]
+fn memory_is_not_given_out_of_another_contracts_chunk() {
+    let (mut home, invented) = with_objects();
+    let mut given = 0;
+    while let Some(tag) = home.give(1 << 20) {
+        assert_ne!(tag.offset() / CHUNK, invented.offset() / CHUNK);
+        given += 1;
+    }
+    assert_eq!(given, 2 * (CHUNK >> 20), "of two of four chunks");
+    let objects = home.chunk(invented).unwrap();
+    assert_eq!(home.set_aside(1, objects), None);
+}
+
+/// Counts what is stored.
+#[derive(Default)]
+struct Stored(usize);
+
+impl Memory for Stored {
+    type Bytes = ();
+
+    fn body_len(&self) -> u32 {
+        BLOCK
+    }
+
+    fn records(&self) -> Vec<Record> {
+        Vec::new()
+    }
+
+    fn operands(&self) -> [u64; 2] {
+        [0; 2]
+    }
+
+    fn store(&mut self, _: &Header) {
+        self.0 += 1;
+    }
+
+    fn put(&mut self, _: Tag, (): &()) {
+        self.0 += 1;
+    }
+
+    fn clear(&mut self, _: Tag) {
+        self.0 += 1;
+    }
+
+    fn word(&mut self, _: &Header) -> Option<u64> {
+        None
+    }
+
+    fn set_word(&mut self, _: &Header, _: u64) {
+        self.0 += 1;
+    }
+}
+
+#[test]
+fn bytes_that_are_rescued_go_into_coherent_memory_only() {
+    let (agent, invented) = with_objects();
+    let mut home = Home::new(agent);
+    let mut memory = Stored::default();
+    for tag in others().chain([invented, invented.under(Contract::Object)]) {
+        home.rescue(&request(Kind::Rescue, tag, 1), &mut memory);
+    }
+    assert_eq!(memory.0, 0);
+    home.rescue(&request(Kind::Rescue, Tag(0), 1), &mut memory);
+    assert_eq!(memory.0, 1);
 }

@@ -220,3 +220,18 @@ fn impossible_sizes_are_refused() {
         assert_eq!(heap.alloc(1, 0).is_some(), blocks != 0, "at least one");
     }
 }
+
+#[test]
+fn what_is_reserved_is_never_freed() {
+    let mut heap = Heap::new(4096, 64);
+    assert_eq!(heap.reserve(3 * 4096), Some(0));
+    assert_eq!(heap.reserve_aligned(8 * 4096, 8 * 4096), Some(8 * 4096));
+    assert_eq!(heap.free(0, 3 * 4096), Err(NotAllocated));
+    assert_eq!(heap.free(8 * 4096, 8 * 4096), Err(NotAllocated));
+    assert_eq!(heap.live(), 11 * 4096);
+    // What is between them is free.
+    let between = heap.alloc(5 * 4096, 1).unwrap();
+    assert_eq!(between.first, 3 * 4096);
+    assert_eq!(heap.longest(), 48 * 4096);
+    assert_eq!(heap.reserve_aligned(64 * 4096, 4096), None);
+}

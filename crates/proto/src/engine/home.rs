@@ -104,6 +104,13 @@ impl Home {
         }
     }
 
+    /// Bytes of a block come that home may not have. They belong nowhere if the block is not of coherent memory here.
+    pub fn rescue(&mut self, header: &Header, memory: &mut impl Memory) {
+        if self.agent.has(header.tag) {
+            memory.store(header);
+        }
+    }
+
     fn delegate(
         &mut self,
         header: &Header,

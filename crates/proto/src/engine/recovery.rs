@@ -164,7 +164,7 @@ impl<B: Clone> Recovery<B> {
             Heard::Rescue { store, whole } => {
                 if store && defect != Some(Defect::DropRescue) {
                     host.note(Note::Rescuing(header.tag));
-                    host.home(|_, memory| memory.store(header));
+                    host.home(|home, memory| home.rescue(header, memory));
                 }
                 if whole || defect == Some(Defect::RescueInPart) {
                     host.home(|home, _| home.agent.note_rescued(header.tag));

@@ -1,7 +1,11 @@
 //! The directory of a home agent: one entry a block, for chunks from the first to the last that memory was given out of.
+//!
+//! The home keeps here what a chunk is: its contract and its backing. An address claims a contract, and the entry of a block is found only
+//! where the chunk has the contract that the address claims.
 
 use super::lock::LockWord;
 use crate::CHUNK;
+use crate::heap::Backing;
 use crate::wire::{Contract, Copyset, GlobalStatus, NodeId, Reason, Tag};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -44,6 +48,30 @@ impl Entry {
     }
 }
 
+/// What a chunk is, for as long as its home lives.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ChunkKind {
+    /// Under which contract its memory is shared.
+    pub contract: Contract,
+    /// Where its bytes are.
+    pub backing: Backing,
+}
+
+impl ChunkKind {
+    /// Coherent memory in the home's heap.
+    pub const COHERENT: ChunkKind = ChunkKind {
+        contract: Contract::Coherent,
+        backing: Backing::Heap,
+    };
+}
+
+#[derive(Clone)]
+struct Chunk {
+    kind: ChunkKind,
+    /// None where the contract needs none.
+    entries: Box<[Entry]>,
+}
+
 /// Entries of the chunks that have some, by chunk.
 #[derive(Clone)]
 pub struct Directory {
@@ -51,7 +79,7 @@ pub struct Directory {
     block: u64,
     /// Number of the first chunk: those below were of earlier incarnations, and died with them.
     base: u64,
-    chunks: Vec<Box<[Entry]>>,
+    chunks: Vec<Chunk>,
     limit: u32,
 }
 
@@ -95,10 +123,32 @@ impl Directory {
         }
         let entries = (CHUNK / self.block) as usize;
         for _ in 0..count {
-            self.chunks
-                .push(alloc::vec![Entry::default(); entries].into_boxed_slice());
+            self.chunks.push(Chunk {
+                kind: ChunkKind::COHERENT,
+                entries: alloc::vec![Entry::default(); entries].into_boxed_slice(),
+            });
         }
         Some((self.base + have as u64) * CHUNK)
+    }
+
+    /// From now on whole chunks, from the one `first` bytes behind the beginning of memory to `end`, are of this kind. No memory of them
+    /// has been given out.
+    pub fn set_kind(&mut self, first: u64, end: u64, kind: ChunkKind) -> Option<()> {
+        self.reach(end)?;
+        let chunks = (first / CHUNK) as usize..(end / CHUNK) as usize;
+        for chunk in self.chunks.get_mut(chunks)? {
+            chunk.kind = kind;
+            if kind.contract != Contract::Coherent {
+                chunk.entries = Box::default();
+            }
+        }
+        Some(())
+    }
+
+    /// What the chunk of an address is, if it is one of ours.
+    pub fn kind(&self, tag: Tag) -> Option<ChunkKind> {
+        let chunk = (tag.offset() / CHUNK).checked_sub(self.base)?;
+        Some(self.chunks.get(chunk as usize)?.kind)
     }
 
     /// How many chunks have entries.
@@ -109,8 +159,13 @@ impl Directory {
     /// Everything that decides what it will say.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         into.write_u32(self.chunks());
+        let kinds = self.chunks.iter().map(|chunk| chunk.kind).enumerate();
+        for other in kinds.filter(|(_, kind)| *kind != ChunkKind::COHERENT) {
+            other.hash(into);
+        }
         let untouched = Entry::default();
-        let entries = self.chunks.iter().flatten().enumerate();
+        let entries = self.chunks.iter().flat_map(|chunk| &chunk.entries);
+        let entries = entries.enumerate();
         for (at, entry) in entries.filter(|(_, entry)| **entry != untouched) {
             into.write_usize(at + 1);
             entry.hash(into);
@@ -127,7 +182,8 @@ impl Directory {
         }
         let chunk = (offset / CHUNK).checked_sub(self.base)?;
         let chunk = self.chunks.get_mut(chunk as usize)?;
-        chunk.get_mut((offset % CHUNK / self.block) as usize)
+        let at = (offset % CHUNK / self.block) as usize;
+        chunk.entries.get_mut(at)
     }
 
     /// Why there is no entry of a block.
@@ -151,6 +207,7 @@ impl Directory {
             .flat_map(move |(c, chunk)| {
                 let start = first + c as u64 * CHUNK;
                 chunk
+                    .entries
                     .iter_mut()
                     .enumerate()
                     .map(move |(i, entry)| (Tag(start + i as u64 * block), entry))

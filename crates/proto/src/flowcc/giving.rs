@@ -8,7 +8,7 @@
 //! What a call was given outlives the epoch that it was made in, and its number too: a node asks again under the same number until
 //! it has an answer. When the node has died and is back, its streams begin anew.
 
-use super::directory::{Entry, Owner};
+use super::directory::{ChunkKind, Entry, Owner};
 use super::home_agent::HomeAgent;
 use crate::heap::{Given, Heap};
 use crate::wire::{Contract, Copyset, Header, Kind, Reason, Record, RequesterId, Tag};
@@ -110,6 +110,22 @@ impl HomeAgent {
     /// The same, in chunks.
     pub fn grow(&mut self, count: u32) -> Option<Tag> {
         self.reserve(u64::from(count) * crate::CHUNK)
+    }
+
+    /// Whole chunks for memory under another contract, or with another backing, for as long as this home lives: where they begin, under
+    /// that contract.
+    pub fn set_aside(&mut self, count: u32, kind: ChunkKind) -> Option<Tag> {
+        let bytes = u64::from(count) * crate::CHUNK;
+        let heap = Arc::make_mut(&mut self.heap);
+        let first = heap.reserve_aligned(bytes, crate::CHUNK)?;
+        self.directory.set_kind(first, first + bytes, kind)?;
+        let base = self.directory.reach(0)?;
+        Some(self.tag(base + first).under(kind.contract))
+    }
+
+    /// What the chunk of an address is, if it is one of ours.
+    pub fn chunk(&self, tag: Tag) -> Option<ChunkKind> {
+        self.directory.kind(tag)
     }
 
     /// Gives out one object of `len` bytes, to a thread of this node.

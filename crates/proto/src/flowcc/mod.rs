@@ -25,6 +25,7 @@ mod streams;
 pub mod tables;
 
 pub use cache_agent::LocalStatus;
+pub use directory::ChunkKind;
 pub use event::{Accept, Event, Grant, Step};
 pub use giving::{Call, Called};
 pub use heat::Heat;

@@ -95,6 +95,11 @@ impl HomeAgent {
         entry.is_some_and(|entry| entry.owner == Owner::Lost)
     }
 
+    /// Whether a block is of coherent memory here.
+    pub fn has(&mut self, tag: Tag) -> bool {
+        self.directory.entry(tag).is_some()
+    }
+
     /// Whether it serves nothing.
     pub fn frozen(&self) -> bool {
         self.findings.is_some()

@@ -8,8 +8,11 @@
 //! At most one empty block a size stays cut up for the next object of that size; it counts as free, and is used for others when nothing
 //! else is left.
 
+mod backing;
 pub mod slab;
 pub mod spans;
+
+pub use self::backing::Backing;
 
 use self::slab::Slab;
 use self::spans::Spans;
@@ -109,11 +112,21 @@ impl Heap {
         self.free.longest() * self.block
     }
 
-    /// The first free bytes, as whole blocks, that never come back.
+    /// The first free bytes, as whole blocks, that never come back: to free them is an error.
     pub fn reserve(&mut self, bytes: u64) -> Option<u64> {
         let blocks = bytes.div_ceil(self.block);
         let start = (blocks != 0).then(|| self.free.take_first(blocks))??;
-        self.runs.insert(start, blocks);
+        self.live += blocks * self.block;
+        Some(start * self.block)
+    }
+
+    /// The same, from a multiple of `align` bytes on.
+    pub fn reserve_aligned(&mut self, bytes: u64, align: u64) -> Option<u64> {
+        let (blocks, align) = (bytes.div_ceil(self.block), align / self.block);
+        if blocks == 0 || align == 0 {
+            return None;
+        }
+        let start = self.free.take_aligned(blocks, align)?;
         self.live += blocks * self.block;
         Some(start * self.block)
     }

@@ -65,6 +65,22 @@ impl Spans {
         Some(start)
     }
 
+    /// Takes the first free run of `len` blocks that begins at a multiple of `align`.
+    pub fn take_aligned(&mut self, len: u64, align: u64) -> Option<u64> {
+        let mut free = self.by_start.iter().map(|(start, have)| (*start, *have));
+        let (start, have, at) = free.find_map(|(start, have)| {
+            let at = start.next_multiple_of(align);
+            (at + len <= start + have).then_some((start, have, at))
+        })?;
+        self.remove(start, have);
+        for (from, to) in [(start, at), (at + len, start + have)] {
+            if from < to {
+                self.insert(from, to - from);
+            }
+        }
+        Some(at)
+    }
+
     /// Gives blocks back, which join their neighbours.
     pub fn give(&mut self, start: u64, len: u64) {
         let (mut from, mut to) = (start, start + len);
