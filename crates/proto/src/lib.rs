@@ -9,6 +9,7 @@
 //! | role | where | paper |
 //! |---|---|---|
 //! | a node: all of the following, put together | [`engine`] | – |
+//! | exactly once, for all of them | [`call`] | §5.3.1 |
 //! | switch program | [`switch::SwitchProgram`] | §5.1.1 LCF pipeline, §5.2.1, §5.3.2 |
 //! | home agent | [`flowcc::HomeAgent`] | §5.1.1, §5.2 |
 //! | cache agent | [`flowcc::cache_agent`] | §5.1.1 "Invalidation and Data Transfer" |
@@ -23,6 +24,7 @@
 extern crate alloc;
 
 pub mod baseline;
+pub mod call;
 pub mod compared;
 pub mod engine;
 pub mod flowcc;

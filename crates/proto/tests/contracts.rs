@@ -1,8 +1,9 @@
 //! Memory is reached under its own contract only, whoever takes an address from wherever.
 
 use rackmem_proto::CHUNK;
+use rackmem_proto::call::Call;
 use rackmem_proto::engine::{Home, Memory};
-use rackmem_proto::flowcc::{Call, ChunkKind, HomeAction, HomeAgent, HomeConfig};
+use rackmem_proto::flowcc::{ChunkKind, HomeAction, HomeAgent, HomeConfig};
 use rackmem_proto::heap::Backing;
 use rackmem_proto::wire::{Contract, Header, Kind, Reason, Record, RequesterId, Seq, Tag};
 

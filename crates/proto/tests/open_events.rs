@@ -1,9 +1,8 @@
 //! Packet orders that once left a lock held, a copy downgraded or memory handed out for nobody: each is about an
 //! event that is still open at one role while another role has moved on. Found by seeded worlds, kept in short.
 
-use rackmem_proto::flowcc::{
-    Call, Event, HomeAction, HomeAgent, HomeConfig, Requester, RequesterConfig,
-};
+use rackmem_proto::call::Call;
+use rackmem_proto::flowcc::{Event, HomeAction, HomeAgent, HomeConfig, Requester, RequesterConfig};
 use rackmem_proto::wire::{
     Copyset, Dest, Flags, GlobalStatus, Header, Kind, NodeId, Record, RequesterId, Seq, Tag,
 };

@@ -1,19 +1,11 @@
 //! The delegation baseline: a word of a block is read or changed where it lives, by its home agent.
 //!
-//! Operations execute once: a retransmission is answered from the requester's last result.
+//! Operations execute once: a retransmission is answered from the requester's last result ([`crate::call::Results`]).
 
-use crate::flowcc::Executed;
-use crate::flowcc::per_requester::PerRequester;
-use crate::wire::{Kind, RequesterId};
+use crate::wire::Kind;
 
 /// Bytes one delegated read or write moves at most.
 pub const MAX_OPERAND: usize = 16;
-
-/// The last result of each requester.
-#[derive(Clone, Default)]
-pub struct Results {
-    rows: PerRequester<u64>,
-}
 
 /// Applies a delegated operation to the eight bytes it names; the value to store, if it stores.
 pub fn apply(kind: Kind, old: u64, operand: u64, second: u64) -> Option<u64> {
@@ -22,16 +14,5 @@ pub fn apply(kind: Kind, old: u64, operand: u64, second: u64) -> Option<u64> {
         Kind::DelegateAdd => Some(old.wrapping_add(operand)),
         Kind::DelegateCas if old == operand => Some(second),
         _ => None,
-    }
-}
-
-impl Results {
-    /// The result to answer with: the one just computed, or the one of the first execution.
-    pub fn settle(&mut self, requester: RequesterId, executed: Executed, old: u64) -> u64 {
-        let row = self.rows.row(requester);
-        if executed == Executed::New {
-            *row = old;
-        }
-        *row
     }
 }

@@ -2,7 +2,7 @@
 //! then answers the requester. As everywhere there is a row a requester and parity: a late copy of an event whose
 //! requester has gone on must not be collected for anew, from sharers that have joined since. A seeded world found it.
 
-use crate::flowcc::per_requester::PerRequester;
+use crate::call::PerRequester;
 use crate::wire::{Copyset, Header, NodeId, RequesterId, Seq};
 use core::hash::Hasher;
 

@@ -2,8 +2,9 @@
 //! executed, and blocks whose only current copy may be here although the cache no longer says so.
 
 use super::Defect;
+use crate::call::{Executed, LastExecuted};
 use crate::flowcc::cache_agent::{self, Reaction};
-use crate::flowcc::{Executed, LastExecuted, LocalStatus, Open};
+use crate::flowcc::{LocalStatus, Open};
 use crate::wire::{Copyset, GlobalStatus, Header, Kind, NodeId, RequesterId, Seq, Tag};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;

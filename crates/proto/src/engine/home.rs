@@ -2,8 +2,9 @@
 
 use super::Defect;
 use crate::Outputs;
-use crate::baseline::delegate::{self, Results};
-use crate::flowcc::{Executed, HomeAction, HomeAgent};
+use crate::baseline::delegate;
+use crate::call::{Executed, Results};
+use crate::flowcc::{HomeAction, HomeAgent};
 use crate::wire::{Header, Kind, Record, Tag};
 use alloc::vec::Vec;
 
@@ -52,7 +53,7 @@ pub struct Served {
 pub struct Home {
     /// The home agent.
     pub agent: HomeAgent,
-    results: Results,
+    results: Results<u64>,
 }
 
 impl Home {

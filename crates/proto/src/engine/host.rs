@@ -2,7 +2,8 @@
 
 use super::{Change, Copies, Home, Memory, Migrating, Part, Recovery};
 use crate::Output;
-use crate::flowcc::{LocalStatus, Migration, Settled, Stream};
+use crate::call::Stream;
+use crate::flowcc::{LocalStatus, Migration, Settled};
 use crate::wire::{Header, NodeId, Record, Tag};
 use alloc::vec::Vec;
 

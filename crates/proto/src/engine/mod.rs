@@ -28,7 +28,8 @@ pub use migrating::{Migrating, Report};
 pub use part::{Part, is_current, part};
 pub use recovery::{Change, Recovery};
 
-use crate::flowcc::{Executed, LocalStatus};
+use crate::call::Executed;
+use crate::flowcc::LocalStatus;
 use crate::wire::{Flags, Header, Kind};
 use crate::{Data, Dest, Output};
 use alloc::vec::Vec;

@@ -1,8 +1,9 @@
 //! A node's part when an epoch begins (§5.4): the host of [`Rebuild`], with what outlasts an attempt that is cut off.
 
 use super::{Defect, Host, Memory, Note, Payload};
+use crate::call::Stream;
 use crate::flowcc::{
-    Heard, Interrupted, LocalStatus, Members, Next, Open, Rebuild, Settled, Stream, copy_record,
+    Heard, Interrupted, LocalStatus, Members, Next, Open, Rebuild, Settled, copy_record,
 };
 use crate::membership::View;
 use crate::wire::{Copyset, Header, NodeId, Record, Tag};

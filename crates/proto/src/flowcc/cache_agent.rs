@@ -16,7 +16,7 @@
 //! clean (hard place FlowCC 3). It decides by the entry's status in the packet, not by its own, because of
 //! two concurrent read misses under `Modified` the second finds the copy already downgraded.
 
-use super::Executed;
+use crate::call::Executed;
 use crate::wire::{Flags, GlobalStatus, Header, Kind, NodeId, Reason};
 use crate::{Data, Dest, Output, Outputs};
 

@@ -1,6 +1,6 @@
 //! A coherence event of a requester: what it asked for, what it was granted, what is still missing.
 
-use super::assembly::Assembly;
+use crate::call::{Assembly, Sent};
 use crate::wire::{Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, Tag};
 use crate::{Data, Dest, Output};
 use core::hash::{Hash, Hasher};
@@ -76,9 +76,7 @@ pub struct Running {
     pub home_done: bool,
     /// Held when its epoch ended: it takes effect here, and there is nothing to unlock.
     pub fenced: bool,
-    pub began: u64,
-    pub sent: u64,
-    pub attempts: u32,
+    pub sent: Sent,
 }
 
 impl Running {
@@ -93,9 +91,7 @@ impl Running {
             home: Home::Current,
             home_done: false,
             fenced: false,
-            began: now,
-            sent: now,
-            attempts: 1,
+            sent: Sent::now(now),
         }
     }
 
@@ -110,21 +106,12 @@ impl Running {
         self.fenced.hash(into);
     }
 
-    /// What to send again, if it is time to.
-    pub fn retry(&mut self, now: u64, due: u64, give_up: u64) -> Option<Header> {
-        if self.step != Step::Waiting || now < due {
-            return None;
-        }
-        if now >= self.began + give_up {
-            self.step = Step::Lost;
-            return None;
-        }
-        self.sent = now;
-        self.attempts += 1;
-        Some(match self.home {
+    /// What it waits for an answer to.
+    pub fn asked(&self) -> Header {
+        match self.home {
             Home::WritingBack => self.write_back().header,
             _ => self.request,
-        })
+        }
     }
 
     pub fn home_is_current(&self) -> bool {

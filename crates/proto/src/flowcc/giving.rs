@@ -3,85 +3,26 @@
 //! A node asks by calls: `Alloc` for objects of one size, `Free` with objects of any. A call changes what is given out, so it must take
 //! effect once, however often its packet comes and whatever epoch begins meanwhile. A node has up to 64 *streams* of calls to a home
 //! and numbers each stream's; of a stream one call at a time is under way, and the next begins when the last is answered. So the home
-//! remembers the last one of each stream, with its answer: a copy of it is answered again, an older one ignored.
+//! remembers the last one of each stream, with its answer ([`crate::call::Answers`]): a copy of it is answered again, an older one
+//! ignored.
 //!
 //! What a call was given outlives the epoch that it was made in, and its number too: a node asks again under the same number until
 //! it has an answer. When the node has died and is back, its streams begin anew.
 
 use super::directory::{ChunkKind, Entry, Owner};
 use super::home_agent::HomeAgent;
+use crate::call::{Call, Executed};
 use crate::heap::{Given, Heap};
-use crate::wire::{Contract, Copyset, Header, Kind, Reason, Record, RequesterId, Tag};
+use crate::wire::{Contract, Copyset, Header, Kind, Reason, Record, Tag};
 use crate::{Dest, Output, Outputs};
 use alloc::sync::Arc;
-use core::cmp::Ordering;
 
-/// Which call of which stream this is: what `Alloc` and `Free` carry in `offset`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Call {
-    /// Which of the node's streams to this home, `0..64`.
-    pub stream: u16,
-    /// Its number there, modulo 2^26.
-    pub number: u32,
-}
-
-impl Call {
-    const BITS: u32 = 26;
-    const MASK: u32 = (1 << Self::BITS) - 1;
-
-    /// As a packet carries it.
-    pub const fn to_offset(self) -> u32 {
-        (self.stream as u32) << Self::BITS | self.number & Self::MASK
-    }
-
-    /// From a packet.
-    pub const fn from_offset(offset: u32) -> Self {
-        Call {
-            stream: (offset >> Self::BITS) as u16,
-            number: offset & Self::MASK,
-        }
-    }
-
-    /// The call after it.
-    #[must_use]
-    pub const fn next(self) -> Self {
-        Call {
-            stream: self.stream,
-            number: self.number.wrapping_add(1) & Self::MASK,
-        }
-    }
-}
-
-/// The last call of a stream.
+/// What a call is answered.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Called {
-    /// Of the node that called; 0 before the first call.
-    incarnation: u32,
-    number: u32,
-    answer: Answer,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-struct Answer {
+pub(super) struct Answer {
     reason: Reason,
     tag: Tag,
     copyset: Copyset,
-}
-
-impl Called {
-    /// How a call relates to the last one.
-    fn compare(&self, header: &Header) -> Ordering {
-        match header.incarnation.cmp(&self.incarnation) {
-            Ordering::Equal => {}
-            order => return order,
-        }
-        let number = Call::from_offset(header.offset).number;
-        match number.wrapping_sub(self.number) & Call::MASK {
-            0 => Ordering::Equal,
-            ahead if ahead <= Call::MASK / 2 => Ordering::Greater,
-            _ => Ordering::Less,
-        }
-    }
 }
 
 impl HomeAgent {
@@ -234,26 +175,19 @@ impl HomeAgent {
         outputs: &mut Outputs,
         effect: impl FnOnce(&mut Self) -> Answer,
     ) {
-        let id = RequesterId {
-            node: header.requester.node,
-            slot: Call::from_offset(header.offset).stream,
-        };
-        let answer = match self.calls.row(id).compare(header) {
-            Ordering::Less => {
+        let (who, call) = (header.requester, Call::from_offset(header.offset));
+        match self.calls.enter(who, header.incarnation, call) {
+            Executed::Old => {
                 self.counters.ignored += 1;
                 return;
             }
-            Ordering::Equal => self.calls.row(id).answer,
-            Ordering::Greater => {
+            Executed::Again => {}
+            Executed::New => {
                 let answer = effect(self);
-                *self.calls.row(id) = Called {
-                    incarnation: header.incarnation,
-                    number: Call::from_offset(header.offset).number,
-                    answer,
-                };
-                answer
+                self.calls.put(who, call, answer);
             }
-        };
+        }
+        let answer = self.calls.get(who, call);
         let ack = Header {
             reason: answer.reason,
             tag: answer.tag,

@@ -4,18 +4,16 @@
 //! [`score`] and [`forward`] are the same code. It gives out memory and takes it back ([`super::giving`]). Hot entries it moves to the
 //! switch ([`super::migration`]); after a failure it makes its entries anew ([`super::settle`]).
 
-use super::assembly::Assembly;
 use super::directory::{Directory, Entry, Owner};
 use super::forward::{self, Granted};
-use super::giving::Called;
+use super::giving::Answer;
 use super::lock;
 use super::migration::{Migration, Moved, Mover};
-use super::per_requester::PerRequester;
 use super::score::{self, Route, Score, Verdict};
 use super::settle::Findings;
 use super::tables;
-use super::{Executed, LastExecuted};
 use crate::baseline::gather::Gathers;
+use crate::call::{Answers, Assembly, Executed, LastExecuted, PerRequester};
 use crate::heap::Heap;
 use crate::wire::{Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, Tag};
 use crate::{CHUNK, Data, Dest, Output, Outputs};
@@ -100,7 +98,7 @@ pub struct HomeAgent {
     pub(super) heap: Arc<Heap>,
     /// Whether any of it ever was, to others than the host.
     pub(super) gave: bool,
-    pub(super) calls: PerRequester<Called>,
+    pub(super) calls: Answers<Answer>,
     pub(super) gathers: Gathers,
     pub(super) mover: Mover,
     /// The epoch in which the entries were made.
@@ -124,7 +122,7 @@ impl HomeAgent {
             executed: LastExecuted::default(),
             heap,
             gave: false,
-            calls: PerRequester::default(),
+            calls: Answers::default(),
             gathers: Gathers::default(),
             mover: Mover::new(config.node, config.migration),
             made: config.epoch,

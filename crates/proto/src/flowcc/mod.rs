@@ -3,7 +3,6 @@
 //! Lay [`tables`] beside the paper's Tables 2 and 3 and Figure 6. Departures from the paper, with reasons,
 //! are in `docs/protocols/flowcc.md`.
 
-pub mod assembly;
 pub mod cache_agent;
 mod directory;
 mod event;
@@ -11,30 +10,22 @@ pub mod forward;
 mod giving;
 mod heat;
 mod home_agent;
-mod last_executed;
 pub mod lock;
 pub mod migration;
-pub(crate) mod per_requester;
 pub mod rebuild;
 mod requester;
-mod rtt;
 pub mod score;
 mod settle;
 mod shadow;
-mod streams;
 pub mod tables;
 
 pub use cache_agent::LocalStatus;
 pub use directory::ChunkKind;
 pub use event::{Accept, Event, Grant, Step};
-pub use giving::{Call, Called};
 pub use heat::Heat;
 pub use home_agent::{HomeAction, HomeAgent, HomeConfig, HomeCounters, Style};
-pub use last_executed::{Executed, LastExecuted};
 pub use migration::Migration;
 pub use rebuild::{Heard, Members, Next, Open, Rebuild};
 pub use requester::{Interrupted, Requester, RequesterConfig};
-pub use rtt::RoundTrip;
 pub use settle::{Settled, copy_record};
 pub use shadow::{Shadow, ShadowConfig, ShadowCounters};
-pub use streams::Stream;

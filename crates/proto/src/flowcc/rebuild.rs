@@ -15,8 +15,7 @@
 //! everyone has told it everything; what is told of an event that was cut off in an epoch before the one in which a
 //! home's entries were made explains none of that home's locks.
 
-use super::assembly::Assembly;
-use super::streams::{Pace, Received, Stream, Streams};
+use crate::call::{Assembly, Received, Stream, Streams, Ticks};
 use crate::wire::{Copyset, Flags, Header, Kind, NodeId, Record, RequesterId, Seq, Tag};
 use crate::{Data, Dest, Output};
 use alloc::collections::VecDeque;
@@ -152,7 +151,7 @@ pub struct Rebuild {
     copies: Vec<Record>,
     rescues: VecDeque<Tag>,
     rescue: Option<(Header, bool)>,
-    rescue_pace: Pace,
+    rescue_pace: Ticks,
     rescue_seq: Seq,
     arriving: Vec<(Seq, Assembly)>,
 }
@@ -194,7 +193,7 @@ impl Rebuild {
             copies: Vec::new(),
             rescues: VecDeque::new(),
             rescue: None,
-            rescue_pace: Pace::default(),
+            rescue_pace: Ticks::default(),
             rescue_seq: Seq(0),
             arriving: alloc::vec![Default::default(); rackmem_wire::MAX_NODES],
         }

@@ -8,9 +8,8 @@
 
 use super::event::{Accept, Event, Home, Running, Step};
 use super::rebuild::Open;
-use super::rtt::RoundTrip;
 use super::tables;
-use crate::switch::numbers;
+use crate::call::{Caller, CallerConfig, Retry, Sent};
 use crate::wire::{Flags, Header, Kind, Reason, RequesterId, Seq, Tag};
 use crate::{Data, Dest, Output, Outputs};
 use core::hash::{Hash, Hasher};
@@ -22,7 +21,7 @@ pub struct RequesterConfig {
     pub id: RequesterId,
     /// Epoch of the rack.
     pub epoch: u32,
-    /// How often its node has started: answers to another incarnation are not ours.
+    /// How often its node has started.
     pub incarnation: u32,
     /// Block size in bytes.
     pub block: u32,
@@ -34,12 +33,15 @@ pub struct RequesterConfig {
     pub give_up: u64,
 }
 
+/// Round trips until an event is sent again, and until an unlock is (§5.3.1).
+const EVENT: u64 = 6;
+const UNLOCK: u64 = 3;
+
+/// An unlock that is not acknowledged.
 #[derive(Clone, Copy, Debug)]
-struct Pending {
+struct Unlocking {
     header: Header,
-    sent: u64,
-    began: u64,
-    attempts: u32,
+    sent: Sent,
 }
 
 /// What the end of an epoch has cut off at one requester.
@@ -54,36 +56,37 @@ pub struct Interrupted {
 /// One requester.
 #[derive(Clone, Debug)]
 pub struct Requester {
-    config: RequesterConfig,
-    seq: Seq,
-    /// By parity: the last number that the switch has been shown in this epoch.
-    shown: [Seq; 2],
+    block: u32,
+    caller: Caller,
     current: Option<Running>,
     /// An event whose unlock waits for home to have the block.
     tail: Option<Running>,
-    unlock: Option<Pending>,
-    rtt: RoundTrip,
-    retransmissions: u64,
+    unlock: Option<Unlocking>,
 }
 
 impl Requester {
     /// A requester that has done nothing.
     pub fn new(config: RequesterConfig) -> Self {
+        let caller = CallerConfig {
+            id: config.id,
+            epoch: config.epoch,
+            incarnation: config.incarnation,
+            switch: config.switch,
+            min_timeout: config.min_timeout,
+            give_up: config.give_up,
+        };
         Requester {
-            config,
-            seq: Seq(0),
-            shown: [Seq(0); 2],
+            block: config.block,
+            caller: Caller::new(caller),
             current: None,
             tail: None,
             unlock: None,
-            rtt: RoundTrip::default(),
-            retransmissions: 0,
         }
     }
 
     /// The epoch it is in.
     pub fn epoch(&self) -> u32 {
-        self.config.epoch
+        self.caller.epoch()
     }
 
     /// The bare lock that the application holds by the current event, as [`Requester::enter`] would tell it.
@@ -98,22 +101,18 @@ impl Requester {
 
     /// Who it is.
     pub fn id(&self) -> RequesterId {
-        self.config.id
+        self.caller.id()
     }
 
     /// How often it has sent something again.
     pub fn retransmissions(&self) -> u64 {
-        self.retransmissions
+        self.caller.retransmissions()
     }
 
     /// Everything that decides what it will do but the times at which it has sent something, for explorers of all
     /// states.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
-        (self.config.epoch, self.config.switch, self.seq).hash(into);
-        // Which number was shown last matters only when it is far behind.
-        for shown in self.shown {
-            (self.seq.0.wrapping_sub(shown.0) >> 30).hash(into);
-        }
+        self.caller.fingerprint(into);
         for event in [&self.current, &self.tail] {
             event.is_some().hash(into);
             if let Some(event) = event {
@@ -133,46 +132,21 @@ impl Requester {
 
     /// Begins an event; what was left of an earlier one is forgotten.
     pub fn begin(&mut self, now: u64, event: Event) -> Output {
-        self.seq = self.next_seq();
-        if self.config.switch && event.kind.is_request() {
-            let shown = &mut self.shown[self.seq.parity()];
-            self.seq = numbers::newer(self.seq, *shown);
-            *shown = self.seq;
-        }
-        let mut request = Header::request(
-            event.kind,
-            self.config.epoch,
-            event.tag,
-            self.config.id,
-            self.seq,
-        );
-        request.incarnation = self.config.incarnation;
-        request.offset = event.offset;
-        request.reply_port = event.reply_port;
+        let [_, tail, unlock] = self.open();
+        let request = self.caller.begin(event.kind, event.tag, [tail, unlock]);
+        let request = Header {
+            offset: event.offset,
+            reply_port: event.reply_port,
+            ..request
+        };
         self.current = Some(Running::new(request, now));
-        self.outgoing(request)
+        Self::outgoing(&self.caller, request)
     }
 
-    /// The next sequence number whose rows at owners and agents no event still needs: of two events after one
-    /// that is not acknowledged yet, the second would have its parity, and take its lock's score away.
-    fn next_seq(&self) -> Seq {
-        let seq = self.seq.next();
-        let tail = self.tail.map(|tail| tail.request.seq);
-        let unlock = self.unlock.map(|pending| pending.header.seq);
-        let taken = |open: Option<Seq>| open.is_some_and(|open| open.parity() == seq.parity());
-        if taken(tail) || taken(unlock) {
-            seq.next()
-        } else {
-            seq
-        }
-    }
-
-    fn outgoing(&self, request: Header) -> Output {
-        let to_switch = self.config.switch && request.kind.is_request();
-        let to = if to_switch {
-            Dest::Switch
-        } else {
-            Dest::Agent(request.tag.home())
+    fn outgoing(caller: &Caller, request: Header) -> Output {
+        let to = match caller.asks_switch(request.kind) {
+            true => Dest::Switch,
+            false => Dest::Agent(request.tag.home()),
         };
         let data = match request.kind {
             Kind::WriteBack => Data::Cache,
@@ -199,10 +173,7 @@ impl Requester {
     /// Takes a packet with `body_len` bytes behind its header.
     pub fn handle(&mut self, now: u64, header: &Header, body_len: u32) -> (Accept, Outputs) {
         let nothing = (Accept::Drop, Outputs::default());
-        let same = header.epoch == self.config.epoch
-            && header.requester == self.config.id
-            && header.incarnation == self.config.incarnation;
-        if !same {
+        if !self.caller.is_own(header) {
             return nothing;
         }
         if header.kind == Kind::UnlockAck {
@@ -217,7 +188,7 @@ impl Requester {
         if self.tail.is_some_and(|tail| tail.request.seq == header.seq) {
             return (Accept::Drop, self.handle_tail(now, header));
         }
-        let block = self.config.block;
+        let (me, block) = (self.caller.id().node, self.block);
         let Some(current) = &mut self.current else {
             return nothing;
         };
@@ -238,11 +209,9 @@ impl Requester {
             }
             _ => return nothing,
         };
-        current.settle(self.config.id.node);
+        current.settle(me);
         if current.step != Step::Waiting {
-            let since = |then: u64| now.saturating_sub(then);
-            let (first, last) = (since(current.began), since(current.sent));
-            self.rtt.answered(first, last, current.attempts);
+            self.caller.answered(now, &current.sent);
         }
         (taken, Outputs::default())
     }
@@ -269,7 +238,7 @@ impl Requester {
         }
         current.step = Step::Waiting;
         current.home = Home::WritingBack;
-        (current.sent, current.began) = (now, now);
+        current.sent.progress(now);
         Some(current.write_back())
     }
 
@@ -290,7 +259,7 @@ impl Requester {
             return self.release(now, &current, keep);
         }
         current.step = Step::Waiting;
-        (current.sent, current.began) = (now, now);
+        current.sent.progress(now);
         self.tail = Some(current);
         None
     }
@@ -304,7 +273,7 @@ impl Requester {
         let grant = event.grant?;
         let kind = event.request.kind;
         let (status, copyset) =
-            tables::next(kind, self.config.id.node, grant.status, grant.copyset);
+            tables::next(kind, self.caller.id().node, grant.status, grant.copyset);
         let mut flags = Flags(grant.flags.0 & Flags::IN_SWITCH.0);
         if kind.locks_shared() {
             flags = flags.and(Flags::READER);
@@ -320,11 +289,9 @@ impl Requester {
             offset: 0,
             ..event.request
         };
-        self.unlock = Some(Pending {
+        self.unlock = Some(Unlocking {
             header,
-            sent: now,
-            began: now,
-            attempts: 1,
+            sent: Sent::now(now),
         });
         Some(Self::to_owner(header))
     }
@@ -346,11 +313,9 @@ impl Requester {
     /// made from, and needs no unlock; only bare locks stay, and their unlocks go to the home from now on.
     pub fn enter(&mut self, epoch: u32, switch: bool) -> Interrupted {
         let mut interrupted = Interrupted::default();
-        if epoch == self.config.epoch {
+        if !self.caller.enter(epoch, switch) {
             return interrupted;
         }
-        (self.config.epoch, self.config.switch) = (epoch, switch);
-        self.shown = [numbers::empty(self.seq); 2];
         let unlock = self.unlock.take();
         interrupted.open[0] = unlock.map(|pending| Open::of(&pending.header));
         if let Some(tail) = self.tail.take() {
@@ -399,68 +364,44 @@ impl Requester {
     pub fn poke(&mut self) {
         let events = [&mut self.current, &mut self.tail];
         for event in events.into_iter().flatten() {
-            event.sent = 0;
+            event.sent.poke();
         }
         if let Some(unlock) = &mut self.unlock {
-            unlock.sent = 0;
+            unlock.sent.poke();
         }
-    }
-
-    /// When an event's next retransmission is due: 6 round trips after the first transmission (§5.3.1).
-    fn event_due(&self, event: &Running) -> u64 {
-        let wait = self.rtt.timeout(6, self.config.min_timeout, event.attempts);
-        event.sent.saturating_add(wait)
-    }
-
-    /// When an unlock's is: 3 round trips.
-    fn unlock_due(&self, unlock: &Pending) -> u64 {
-        let wait = self
-            .rtt
-            .timeout(3, self.config.min_timeout, unlock.attempts);
-        unlock.sent.saturating_add(wait)
     }
 
     /// When to call [`Requester::handle_timeout`], if nothing comes before.
     pub fn poll_timeout(&self) -> Option<u64> {
-        let events = [self.current, self.tail].into_iter().flatten();
+        let events = [&self.current, &self.tail].into_iter().flatten();
         let waiting = events.filter(|event| event.step == Step::Waiting);
-        let requests = waiting.map(|event| self.event_due(&event));
-        let unlock = self.unlock.map(|pending| self.unlock_due(&pending));
+        let requests = waiting.map(|event| self.caller.due(&event.sent, EVENT));
+        let unlock = self.unlock.iter();
+        let unlock = unlock.map(|unlock| self.caller.due(&unlock.sent, UNLOCK));
         requests.chain(unlock).min()
     }
 
     /// Sends again what has gone unanswered, or gives it up.
     pub fn handle_timeout(&mut self, now: u64) -> Outputs {
         let mut outputs = Outputs::default();
-        let due = |event: Option<Running>| event.map_or(u64::MAX, |event| self.event_due(&event));
-        let (tail_due, current_due) = (due(self.tail), due(self.current));
-        let unlock_due = self.unlock.map_or(u64::MAX, |u| self.unlock_due(&u));
-        if let Some(pending) = &mut self.unlock {
-            if now >= pending.began + self.config.give_up {
-                self.unlock = None;
-            } else if now >= unlock_due {
-                pending.sent = now;
-                pending.attempts += 1;
-                self.retransmissions += 1;
-                outputs.push(Self::to_owner(pending.header));
+        if let Some(unlock) = &mut self.unlock {
+            match self.caller.retry(now, &mut unlock.sent, UNLOCK) {
+                Retry::Again => outputs.push(Self::to_owner(unlock.header)),
+                Retry::GiveUp => self.unlock = None,
+                Retry::Wait => {}
             }
         }
-        if let Some(tail) = &mut self.tail {
-            let again = tail.retry(now, tail_due, self.config.give_up);
-            if tail.step == Step::Lost {
-                self.tail = None;
+        for event in [&mut self.tail, &mut self.current] {
+            let waiting = event.as_mut().filter(|event| event.step == Step::Waiting);
+            let Some(event) = waiting else { continue };
+            match self.caller.retry(now, &mut event.sent, EVENT) {
+                Retry::Again => outputs.push(Self::outgoing(&self.caller, event.asked())),
+                Retry::GiveUp => event.step = Step::Lost,
+                Retry::Wait => {}
             }
-            self.retransmissions += again.is_some() as u64;
-            again
-                .into_iter()
-                .for_each(|header| outputs.push(self.outgoing(header)));
         }
-        if let Some(current) = &mut self.current {
-            let again = current.retry(now, current_due, self.config.give_up);
-            self.retransmissions += again.is_some() as u64;
-            again
-                .into_iter()
-                .for_each(|header| outputs.push(self.outgoing(header)));
+        if self.tail.is_some_and(|tail| tail.step == Step::Lost) {
+            self.tail = None;
         }
         outputs
     }
@@ -498,7 +439,7 @@ mod tests {
             min_timeout: 1,
             give_up: 1000,
         });
-        requester.seq = Seq(seq);
+        requester.caller.skip_to(Seq(seq));
         requester
     }
 
@@ -540,7 +481,8 @@ mod tests {
                 assert!(grants(&mut switch, &request));
             }
             // Calls about memory are numbered as well, and do not go by the switch.
-            requester.seq = Seq(requester.seq.0 + calls - 1);
+            let seq = requester.caller.seq().0 + calls - 1;
+            requester.caller.skip_to(Seq(seq));
             let call = ask(&mut requester, Kind::Alloc);
             let requests = [0, 1].map(|_| ask(&mut requester, Kind::ReadMiss));
             assert!(requests[0].seq > call.seq && requests[1].seq > requests[0].seq);

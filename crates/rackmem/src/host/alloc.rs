@@ -2,14 +2,15 @@
 //!
 //! A home keeps the books of its memory ([`rackmem_proto::heap`]). Threads of the home itself go to the books directly. Other nodes ask
 //! for several objects at a time and give several back at a time ([`crate::host::magazine`]), by calls that take effect once
-//! ([`rackmem_proto::flowcc::Call`]). What a magazine holds is bounded, and goes home when it has not been used for a while: only while
+//! ([`rackmem_proto::call::Call`]). What a magazine holds is bounded, and goes home when it has not been used for a while: only while
 //! another home does not answer can more wait here.
 
 use crate::error::{Error, Result};
 use crate::host::access::{Access, coherent};
 use crate::host::magazine::{Back, Magazine};
 use crate::ports::requester::Bytes;
-use rackmem_proto::flowcc::{Call, Grant};
+use rackmem_proto::call::Call;
+use rackmem_proto::flowcc::Grant;
 use rackmem_proto::heap::class;
 use rackmem_proto::wire::{Kind, MAX_NODES, Record, Tag};
 use std::cell::Cell;

@@ -8,10 +8,11 @@ use crate::host::agents::{Agents, locked};
 use crate::host::locks::is_report;
 use rackmem_fabric::{Body, Net, Receiver};
 use rackmem_proto::Output;
+use rackmem_proto::call::Stream;
 use rackmem_proto::engine::{
     self, Change, Copies, Home, Host, Migrating, Note, Part, Payload, Recovery,
 };
-use rackmem_proto::flowcc::{LocalStatus, Migration, Settled, Stream};
+use rackmem_proto::flowcc::{LocalStatus, Migration, Settled};
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::{Flags, Header, Kind, NodeId, Record, Tag};
 use std::sync::Arc;

@@ -5,7 +5,8 @@ use crate::world::block;
 use crate::world::cache::Plan;
 use crate::world::mutation::Mutation;
 use crate::world::operation::{Action, Operation};
-use rackmem_proto::flowcc::{Call, Event, LocalStatus};
+use rackmem_proto::call::Call;
+use rackmem_proto::flowcc::{Event, LocalStatus};
 use rackmem_proto::wire::{Kind, Tag};
 
 /// Time between two operations, at most, in nanoseconds.

@@ -3,6 +3,7 @@
 //! One part is under way to each peer at a time; it is sent until it is acknowledged, less and less often while the peer says
 //! nothing: it may have no processor, and what it has not read fills its queue.
 
+use super::pace::Ticks;
 use crate::wire::{Copyset, Header, Kind, NodeId, Record, RequesterId, Seq, Tag};
 use crate::{Dest, Output};
 use alloc::collections::VecDeque;
@@ -45,42 +46,13 @@ struct Part {
     last: bool,
 }
 
-/// The longest pause between two copies of a part, in ticks.
-const LONGEST: u16 = 64;
-
 #[derive(Clone, Default, Hash, Debug)]
 struct Outgoing {
     parts: VecDeque<Part>,
     /// Number of the part in front.
     number: u64,
     sent: bool,
-    pace: Pace,
-}
-
-/// When to send something again that is not acknowledged: after one tick, two more, four more, and so on.
-#[derive(Clone, Copy, Default, Hash, Debug)]
-pub(super) struct Pace {
-    /// The pause after the last copy, and what is left of it, in ticks.
-    pause: u16,
-    left: u16,
-}
-
-impl Pace {
-    /// A tick has passed. Whether to send another copy.
-    pub fn tick(&mut self) -> bool {
-        if self.left > 1 {
-            self.left -= 1;
-            return false;
-        }
-        self.pause = (self.pause * 2).clamp(2, LONGEST);
-        self.left = self.pause;
-        true
-    }
-
-    /// The peer has said something new.
-    pub fn reset(&mut self) {
-        *self = Pace::default();
-    }
+    pace: Ticks,
 }
 
 /// The lists of one member to and from all others.
