@@ -4,9 +4,10 @@
 //! of answering. [`linear`] decides whether such a record could have come from one memory that does
 //! one operation at a time, which is the promise of coherent memory, and shows the few operations
 //! that contradict each other where it could not. [`world`] runs the protocols' roles in virtual time over
-//! a network that loses, doubles, delays and reorders, and checks every promise after every packet. [`explore`]
-//! visits every state that small racks can get into; [`gcp`] does both for locks that are coherence. The promises themselves are [`invariants`].
+//! a network that loses, doubles, delays and reorders, and checks every promise after every packet. [`driver`]
+//! visits every state that small racks can get into: [`explore`] brings it racks of coherent memory, [`gcp`] racks of locks. The promises themselves are [`invariants`].
 
+pub mod driver;
 pub mod explore;
 pub mod gcp;
 pub mod history;
@@ -16,3 +17,6 @@ pub mod lockmodel;
 pub mod model;
 mod names;
 pub mod world;
+
+/// The explorers' scenarios, by protocol. A protocol is registered here.
+pub const SUITES: &[driver::Suite] = &[explore::SUITE, gcp::SUITE];

@@ -2,9 +2,10 @@
 
 mod verdicts;
 
+use rackmem_sim::driver::{Ended, Limits, Report};
 use rackmem_sim::gcp::{
-    Failure, Mutation, Outcome, Place, Report, SCENARIOS, STORM, Scenario, Settling, Walk,
-    WalkConfig, explore, forge, walk,
+    Failure, Mutation, Place, SCENARIOS, STORM, Scenario, Settling, Walk, WalkConfig, explore,
+    forge, walk,
 };
 use verdicts::{Explored, Verdicts};
 
@@ -16,13 +17,22 @@ fn named(name: &str) -> &'static Scenario {
     found.unwrap_or_else(|| panic!("there is no scenario {name}"))
 }
 
+fn explored(scenario: &Scenario, mutation: Option<Mutation>) -> Report {
+    let mut limits = Limits {
+        states: LIMIT,
+        time: None,
+        stop: &mut |_| false,
+    };
+    explore(scenario, mutation, &mut limits)
+}
+
 fn holds(scenario: &Scenario) -> Report {
-    let report = explore(scenario, None, LIMIT);
-    if let Outcome::Broken(complaint, story) = &report.outcome {
-        panic!("{}: {complaint}\n{}", scenario.name, story.join("\n"));
+    let report = explored(scenario, None);
+    if let Some(violation) = report.violation() {
+        panic!("{}: {violation}", scenario.name);
     }
-    assert_eq!(report.outcome, Outcome::Whole, "{}", scenario.name);
-    assert_eq!(report.missing, [], "{} shows nothing", scenario.name);
+    assert_eq!(report.ended, Ended::Whole, "{}", scenario.name);
+    assert!(report.passed(), "{} shows nothing", scenario.name);
     report
 }
 
@@ -30,16 +40,12 @@ fn holds(scenario: &Scenario) -> Report {
 fn complaint<'a>(cases: impl Iterator<Item = (&'a Scenario, Option<Mutation>)>) -> Option<String> {
     let mut verdicts = Verdicts::default();
     for (scenario, mutation) in cases {
-        let report = explore(scenario, mutation, LIMIT);
-        let missing: Vec<String> = report.missing.iter().map(|w| format!("{w:?}")).collect();
+        let report = explored(scenario, mutation);
         verdicts.add(Explored {
             name: scenario.name,
-            broken: match &report.outcome {
-                Outcome::Broken(why, story) => Some(format!("{why}\n  {}", story.join("\n  "))),
-                _ => None,
-            },
-            whole: report.outcome == Outcome::Whole,
-            missing: missing.join(", "),
+            broken: report.violation().map(ToString::to_string),
+            whole: report.ended == Ended::Whole,
+            missing: report.missing.join(", "),
             sizes: (scenario.states, report.states),
         });
     }
@@ -114,8 +120,8 @@ fn racks_whose_nodes_give_locks_up_keep_every_promise() {
 
 /// The first way to a broken promise that a scenario finds.
 fn noticed(mutation: Mutation, scenario: &str) -> &'static str {
-    match explore(named(scenario), Some(mutation), LIMIT).outcome {
-        Outcome::Broken(complaint, _) => complaint.promise,
+    match explored(named(scenario), Some(mutation)).ended {
+        Ended::Broken(violation) => violation.invariant,
         other => panic!("{mutation:?} in {scenario}: {other:?}"),
     }
 }
@@ -309,16 +315,21 @@ fn nobody_waits_for_two_turns_of_another_node() {
 #[test]
 fn a_hand_over_is_one_transaction() {
     let scenario = named("calm-hand-over");
-    let cost = holds(scenario).cost;
+    let report = holds(scenario);
+    let cost = |name| report.figure(name);
+    let granted = cost("entries_granted");
     let acquisitions = scenario
         .threads
         .iter()
         .map(|(_, program)| program.len() as u64);
-    assert_eq!(cost.local + cost.granted, acquisitions.sum::<u64>());
-    assert_eq!(cost.requests, cost.granted);
-    assert!(cost.releases <= cost.granted);
+    assert_eq!(
+        cost("entries_without_a_packet") + granted,
+        acquisitions.sum::<u64>()
+    );
+    assert_eq!(cost("requests"), granted);
+    assert!(cost("releases") <= granted);
     // Acquire, Wait, Release, Give, and the Grant to both.
-    assert_eq!(cost.packets, 6 * cost.granted);
+    assert_eq!(cost("packets_to_the_end"), 6 * granted);
 }
 
 /// A defect, how racks are that show it, and the moves that its story may take.
@@ -360,12 +371,12 @@ fn a_walk_that_breaks_a_promise_is_told_in_a_few_moves() {
             broken.story.len() < broken.found_after,
             "{mutation:?}: {text}"
         );
-        assert!(text.contains(broken.complaint.promise), "{text}");
+        assert!(text.contains(broken.promise), "{text}");
         // It is the same one whenever it is looked for.
         let seed = broken.config.seed;
         let again = walk(&broken.config, Some(mutation)).broken;
         let again = again.unwrap_or_else(|| panic!("seed {seed}: {text}"));
-        assert_eq!(again.complaint.promise, broken.complaint.promise);
+        assert_eq!(again.promise, broken.promise);
     }
 }
 

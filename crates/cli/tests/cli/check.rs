@@ -35,7 +35,13 @@ fn people_get_a_table_and_what_it_means() {
 #[test]
 fn the_list_says_what_each_is_for() {
     let text = stdout(&run(&["check", "--list"]));
-    for part in ["move-add", "switch-readers", "1 lost, 1 doubled"] {
+    for part in [
+        "move-add",
+        "switch-readers",
+        "1 lost, 1 doubled",
+        "dead-holder",
+        "gcp",
+    ] {
         assert!(text.contains(part), "{part} is not in:\n{text}");
     }
     let lines = stdout(&run(&["--json", "check", "--list", "--deep"]));
@@ -80,6 +86,33 @@ fn a_broken_promise_is_told_as_a_story_and_fails() {
     let found: Value = serde_json::from_str(&stdout(&output)).expect("one object");
     assert_eq!(found["ended"], "BROKEN");
     assert_eq!(found["violation"]["promise"], "directory covers caches");
+}
+
+#[test]
+fn scenarios_of_locks_have_the_same_options() {
+    let output = run(&["--json", "check", "--of", "gcp", "--scenario", "calm-hand"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found: Value = serde_json::from_str(&stdout(&output)).expect("one object");
+    assert_eq!(found["of"], "gcp");
+    assert_eq!((&found["locks"], &found["blocks"]), (&1.into(), &0.into()));
+    assert_eq!(found["ended"], "whole");
+    assert_eq!(found["states"], 285);
+    assert!(found["entries_granted"].as_u64() > Some(1), "{found}");
+
+    let output = run(&["check", "--scenario", "calm-w", "--defect", "drop-queue"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = stdout(&output);
+    for part in ["BROKEN", "nobody is overtaken (GCP) broken", "arrives:"] {
+        assert!(text.contains(part), "{part} is not in:\n{text}");
+    }
+    assert!(stderr(&output).contains("drop-queue breaks a promise in calm-writers"));
+
+    // A defect of locks is not looked for in racks that have none.
+    let output = run(&["check", "--scenario", "home-r", "--defect", "drop-queue"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("no scenario \"home-r\" can have drop-queue"));
+    let output = run(&["check", "--of", "nothing"]);
+    assert!(stderr(&output).contains("the protocols are flowcc, gcp"));
 }
 
 #[test]

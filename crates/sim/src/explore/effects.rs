@@ -2,11 +2,9 @@
 
 use super::packet::{Packet, Value, packets};
 use super::witness::Witnesses;
+pub use crate::driver::Complaint;
 use rackmem_proto::Output;
 use rackmem_proto::wire::NodeId;
-
-/// A promise that a part has seen broken by itself: the promise, its section, what was seen.
-pub type Complaint = (&'static str, &'static str, String);
 
 /// What a thread saw of a block, or made of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

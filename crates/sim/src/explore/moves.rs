@@ -56,6 +56,8 @@ pub struct Rack {
     pub layout: Layout,
     /// Its parts.
     pub parts: Parts,
+    /// The state in which nothing has happened.
+    pub first: State,
     /// What was seen.
     pub seen: Witnesses,
 }
@@ -69,21 +71,20 @@ pub struct Price {
 }
 
 impl Rack {
-    /// A rack, and the state in which nothing has happened.
-    pub fn new(layout: Layout) -> (Self, State) {
+    /// A rack of which nothing has been explored.
+    pub fn new(layout: Layout) -> Self {
         let (parts, numbers) = Parts::new(&layout);
         let mut first = State {
             left: layout.scenario.budget,
             ..State::default()
         };
         first.parts[..numbers.len()].copy_from_slice(&numbers);
-        let seen = Witnesses::default();
-        let rack = Rack {
+        Rack {
             layout,
             parts,
-            seen,
-        };
-        (rack, first)
+            first,
+            seen: Witnesses::default(),
+        }
     }
 
     /// Every move of a state with the state that follows, in an order that is always the same.

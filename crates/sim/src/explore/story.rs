@@ -4,7 +4,6 @@ use super::moves::{Move, Rack};
 use super::packet::Packet;
 use super::parts::Input;
 use super::scenario::Failure;
-use super::state::State;
 use rackmem_proto::wire::PacketLine;
 
 impl Rack {
@@ -53,23 +52,6 @@ impl Rack {
         });
         let lines = [what].into_iter().chain(notes).chain(observed).chain(sent);
         lines.collect()
-    }
-
-    /// The lines of a whole way from the first state.
-    pub fn story(&mut self, first: &State, path: &[u16]) -> (Vec<String>, State) {
-        let mut lines = Vec::new();
-        let mut state = first.clone();
-        let mut successors = Vec::new();
-        for &nth in path {
-            // A move that breaks a promise is never a part of a way: it ends the exploration.
-            let _ = self.successors(&state, &mut successors);
-            let Some((action, next)) = successors.get(usize::from(nth)) else {
-                break;
-            };
-            lines.extend(self.tell(action));
-            state = next.clone();
-        }
-        (lines, state)
     }
 
     fn line(&self, packet: &Packet) -> String {

@@ -3,7 +3,7 @@
 //! A [`Scenario`] is a rack of a few nodes, one lock, what their threads do with it, and a [`Budget`] of what may go wrong.
 //! [`explore`] visits every state that any order of packets, lost, doubled and late ones, timeouts, deaths and turns of the
 //! threads lead to; [`walk`] goes one seeded way through a larger rack, and shows a broken promise by as short a way as it
-//! finds (`shrink`). Both check the promises of `oracle` after every move, on the shipped roles.
+//! finds. Both check the promises of `oracle` after every move, on the shipped roles.
 //!
 //! | promise | where |
 //! |---|---|
@@ -15,7 +15,7 @@
 //! | nobody is overtaken, and one transaction an acquisition, while nothing goes wrong | `oracle` |
 //! | a death that one thread was told of is told to all until a writer has left | `oracle` |
 //! | a freed lock admits nobody, one that is not admits its users, and lives do not go back | `lives` |
-//! | every waiter is served: from every state a way leads to the end of everything | `search` |
+//! | every waiter is served: from every state a way leads to the end of everything | [`driver`](crate::driver) |
 //!
 //! Epochs follow each other as closely as they can (`epoch`): members enter them one by one, or go on to a newer one first; a
 //! home serves as soon as it has settled, while members whose control plane is starved have yet to go on.
@@ -35,8 +35,7 @@ mod mutation;
 mod oracle;
 mod packet;
 mod scenario;
-mod search;
-mod shrink;
+mod system;
 mod walk;
 mod world;
 
@@ -46,7 +45,6 @@ pub use garbage::{STORM, Settling, forge};
 pub use mutation::Mutation;
 pub use oracle::Complaint;
 pub use scenario::{Budget, Failure, Op, Place, Scenario};
-pub use search::{Outcome, Report, explore};
-pub use shrink::Broken;
-pub use walk::{Walk, WalkConfig, walk};
+pub use system::{SUITE, explore};
+pub use walk::{Broken, Walk, WalkConfig, walk};
 pub use world::{Cost, Witness};

@@ -52,6 +52,17 @@ pub enum Mutation {
 }
 
 impl Mutation {
+    /// Its name on a command line: `drop-queue`.
+    pub fn name(self) -> String {
+        crate::names::kebab(self)
+    }
+
+    /// Those that explorers play. The other one shows when packets are forged.
+    pub fn explored() -> impl Iterator<Item = Mutation> {
+        let all = Self::ALL.into_iter();
+        all.filter(|mutation| *mutation != Mutation::BelieveHeard)
+    }
+
     /// All of them.
     pub const ALL: [Mutation; 23] = [
         Mutation::IgnoreVersion,

@@ -26,6 +26,12 @@ impl Complaint {
     }
 }
 
+impl From<Complaint> for crate::driver::Complaint {
+    fn from(Complaint { promise, detail }: Complaint) -> Self {
+        (promise, "GCP", detail)
+    }
+}
+
 impl fmt::Display for Complaint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.promise, self.detail)

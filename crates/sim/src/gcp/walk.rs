@@ -2,12 +2,18 @@
 
 use super::moves::Move;
 use super::mutation::Mutation;
-use super::oracle::{Complaint, at_end};
 use super::scenario::{Budget, Failure, Op, Place, Scenario};
-use super::shrink::{self, Broken};
-use super::world::{At, Cost, Rack, World};
+use super::system::Locks;
+use super::world::{At, Cost, Rack, Thread, World};
+use crate::driver::{self, Complaint, Guide, System};
 use crate::world::Random;
 use rackmem_proto::gcp::Access;
+use std::fmt;
+
+/// Seeds tried with each smaller rack: what is smaller is another way altogether.
+const SEEDS: u64 = 24;
+/// Moves shown at most: the last ones. Only a way that could not be made short has more.
+const SHOWN: usize = 60;
 
 /// What a walk is like.
 #[derive(Clone, Copy, Debug)]
@@ -45,18 +51,92 @@ pub struct Walk {
     pub turns: u64,
 }
 
+/// A broken promise, and a way there.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// Which promise.
+    pub promise: &'static str,
+    /// What happened.
+    pub detail: String,
+    /// The rack of the way, with its seed.
+    pub config: WalkConfig,
+    /// A line a move.
+    pub story: Vec<String>,
+    /// Moves of the way on which it was found at first.
+    pub found_after: usize,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (moves, found) = (self.story.len(), self.found_after);
+        writeln!(f, "{}: {}", self.promise, self.detail)?;
+        writeln!(f, "in {:?}", self.config)?;
+        writeln!(f, "by these {moves} of {found} moves:")?;
+        self.story
+            .iter()
+            .try_for_each(|line| writeln!(f, "  {line}"))
+    }
+}
+
 /// Moves after which a walk that has not ended is stuck, for each operation.
 const PATIENCE: u64 = 20_000;
 
-/// Goes one way, to the end of every operation. A broken promise is shown by a short way to it.
+/// Goes one way, to the end of every operation. A broken promise is shown by a short way to it: through a rack as small as some
+/// seed breaks it in, and then without every move that it does not take.
 pub fn walk(config: &WalkConfig, mutation: Option<Mutation>) -> Walk {
-    let (mut walk, broken) = go(config, mutation);
-    walk.broken = broken.map(|found| shrink::shrink(config, mutation, found));
+    let (mut walk, found) = go(config, mutation);
+    let Some((complaint, way)) = found else {
+        return walk;
+    };
+    let found_after = way.len();
+    let promise = complaint.0;
+    let smaller = smaller(config);
+    let smaller = driver::smallest(smaller, promise, |smaller| go(smaller, mutation).1);
+    let (config, complaint, way) = smaller.unwrap_or((*config, complaint, way));
+    let (rack, _) = rack(&config, mutation);
+    let mut system = Locks::new(rack);
+    let short = driver::shorten(&mut system, promise, &way);
+    let (complaint, way) = short.unwrap_or((complaint, way));
+    walk.broken = Some(Broken {
+        story: driver::story(&mut system, &way, SHOWN),
+        promise: complaint.0,
+        detail: complaint.2,
+        config,
+        found_after,
+    });
     walk
 }
 
+/// Smaller racks, by nodes and operations, with some seeds each.
+fn smaller(config: &WalkConfig) -> impl Iterator<Item = WalkConfig> {
+    let config = *config;
+    let dies = |failure: &Failure| match failure {
+        Failure::Node(node) | Failure::Fenced(node) | Failure::Switch(Some(node)) => *node,
+        Failure::Nothing | Failure::Switch(None) => 0,
+    };
+    let dies = config.failures.iter().map(dies).max().unwrap_or(0);
+    let operations = |nodes| (1..=config.operations).map(move |operations| (nodes, operations));
+    let mut sizes: Vec<(u8, u8)> = (2.max(dies + 1)..=config.nodes)
+        .flat_map(operations)
+        .collect();
+    sizes.sort_by_key(|(nodes, operations)| (u16::from(*nodes) * u16::from(*operations), *nodes));
+    let all = (config.nodes, config.operations);
+    let sizes = sizes.into_iter().take_while(move |size| *size != all);
+    let racks = sizes.flat_map(move |size| [(size, 0), (size, config.faults)]);
+    let seeds = move |rack| (0..SEEDS).map(move |n| (rack, config.seed.wrapping_add(n)));
+    racks
+        .flat_map(seeds)
+        .map(move |(((nodes, operations), faults), seed)| WalkConfig {
+            seed,
+            nodes,
+            operations,
+            faults,
+            ..config
+        })
+}
+
 /// The rack of a walk, and what decides about what happens in it.
-pub(super) fn rack(config: &WalkConfig, mutation: Option<Mutation>) -> (Rack, Random) {
+fn rack(config: &WalkConfig, mutation: Option<Mutation>) -> (Rack, Random) {
     let mut random = Random::new(config.seed);
     let mut threads = Vec::new();
     for thread in 0..config.nodes * 2 {
@@ -99,77 +179,58 @@ pub(super) fn rack(config: &WalkConfig, mutation: Option<Mutation>) -> (Rack, Ra
     (rack, random)
 }
 
+type Found = (Complaint, Vec<Move>);
+
 /// Goes one way. Where it breaks a promise: which, and every move to there.
-pub(super) fn go(
-    config: &WalkConfig,
-    mutation: Option<Mutation>,
-) -> (Walk, Option<(Complaint, Vec<Move>)>) {
+fn go(config: &WalkConfig, mutation: Option<Mutation>) -> (Walk, Option<Found>) {
     let (rack, random) = rack(config, mutation);
     let threads = rack.scenario.threads.len();
-    Walker {
-        world: rack.first(),
+    let mut system = Locks::new(rack);
+    let mut walker = Walker {
         rack,
         random,
         faults: config.faults,
-        way: Vec::new(),
+        before: system.first().threads,
         shares: vec![0; config.nodes.into()],
         since: vec![None; threads],
         turns: 0,
-    }
-    .run(u64::from(config.operations) * threads as u64 * PATIENCE)
+    };
+    let limit = u64::from(config.operations) * threads as u64 * PATIENCE;
+    let (way, world, broken) = driver::walk(&mut system, &mut walker, limit);
+    walker.count(&world);
+    let walk = Walk {
+        moves: way.len() as u64,
+        broken: None,
+        cost: world.cost(),
+        shares: walker.shares,
+        turns: walker.turns,
+    };
+    (walk, broken.map(|complaint| (complaint, way)))
 }
 
 struct Walker {
     rack: Rack,
-    world: World,
     random: Random,
     faults: u16,
-    way: Vec<Move>,
+    /// Threads before the last move.
+    before: Vec<Thread>,
     shares: Vec<u32>,
     /// Of a thread that waits: what turns everybody had had when the directory heard of it.
     since: Vec<Option<Vec<u64>>>,
     turns: u64,
 }
 
-impl Walker {
-    fn run(mut self, limit: u64) -> (Walk, Option<(Complaint, Vec<Move>)>) {
-        let broken = loop {
-            if self.world.done(&self.rack) {
-                break at_end(&self.world, &self.rack).err();
-            }
-            let Some(step) = self.choose() else {
-                break Some(Complaint::stuck("nothing can happen".into()));
-            };
-            self.way.push(step);
-            if self.way.len() as u64 > limit {
-                break Some(Complaint::stuck(format!("not after {limit} moves")));
-            }
-            let before = self.world.threads.clone();
-            if let Err(complaint) = self.world.act(&self.rack, step) {
-                break Some(complaint);
-            }
-            self.count(&before);
-        };
-        let walk = Walk {
-            moves: self.way.len() as u64,
-            broken: None,
-            cost: self.world.cost(),
-            shares: self.shares,
-            turns: self.turns,
-        };
-        (walk, broken.map(|complaint| (complaint, self.way)))
-    }
-
+impl Guide<Locks> for Walker {
     /// A move: a fault by its rate, and otherwise any that is no fault.
-    fn choose(&mut self) -> Option<Move> {
-        let moves = self.world.moves(&self.rack);
+    fn choose(&mut self, world: &World, moves: &[Move]) -> Option<Move> {
+        self.count(world);
         let fault = |step: &&Move| matches!(step, Move::Lose(_) | Move::Double(_) | Move::Delay(_));
         let faulty = self.random.per_mille(self.faults.into());
         let early = self.random.per_mille(20);
         let fails = self.random.per_mille(5);
         let calm = self.rack.scenario.failures.is_empty();
         let learns = !calm && self.random.per_mille(100);
-        let quiet = self.world.ways.is_empty();
+        let quiet = world.ways.is_empty();
         let kind = |step: &&Move| match step {
             Move::Retry(_) => early || quiet,
             Move::Fail => fails,
@@ -183,11 +244,13 @@ impl Walker {
         let nth = self.random.below(candidates.len() as u64);
         candidates.get(nth as usize).copied()
     }
+}
 
-    fn count(&mut self, before: &[super::world::Thread]) {
-        let turns = || self.world.nodes.iter().map(|n| n.blade.counters().granted);
-        for (nth, was) in before.iter().enumerate() {
-            let now = self.world.threads[nth];
+impl Walker {
+    fn count(&mut self, world: &World) {
+        let turns = || world.nodes.iter().map(|n| n.blade.counters().granted);
+        for (nth, was) in self.before.iter().enumerate() {
+            let now = world.threads[nth];
             let node = usize::from(now.node);
             if was.at != At::Inside && now.at == At::Inside {
                 self.shares[node] += 1;
@@ -198,10 +261,11 @@ impl Walker {
                     self.turns = self.turns.max(most.unwrap_or(0));
                 }
             }
-            let heard = self.world.oracle.numbered[node].is_some();
+            let heard = world.oracle.numbered[node].is_some();
             if now.at == At::Waiting && heard && self.since[nth].is_none() {
                 self.since[nth] = Some(turns().collect());
             }
         }
+        self.before.clone_from(&world.threads);
     }
 }

@@ -7,8 +7,8 @@ use crate::failure::{Failure, Result};
 use crate::out;
 use crate::stop::Stop;
 use clap::Args;
-use rackmem_sim::explore::{self, Limits, MAX_STATES, Progress, Report, SCENARIOS, Scenario};
-use rackmem_sim::world::Mutation;
+use rackmem_sim::SUITES;
+use rackmem_sim::driver::{About, Case, Limits, MAX_STATES, Progress, Report, Suite};
 use std::time::{Duration, Instant};
 
 pub const EXAMPLES: &str = "\
@@ -16,6 +16,7 @@ Examples:
   rackmem check                              every scenario, within seconds
   rackmem check --list                       what there is, and what each is for
   rackmem check --scenario move-add          one of them; `--scenario move` is all that begin so
+  rackmem check --of gcp                     those of one protocol
   rackmem check --deep                       with more that goes wrong: minutes, and gigabytes of memory
   rackmem check --deep --seconds 30          the same, half a minute each at most
   rackmem check --defect forget-reader       see what a broken rule looks like
@@ -30,6 +31,9 @@ pub struct CheckArgs {
     /// Only scenarios whose names begin so
     #[arg(long, value_name = "NAME")]
     scenario: Option<String>,
+    /// Only scenarios of this protocol
+    #[arg(long, value_name = "PROTOCOL", value_parser = suite)]
+    of: Option<&'static str>,
     /// Print the scenarios, and end
     #[arg(long)]
     list: bool,
@@ -38,36 +42,59 @@ pub struct CheckArgs {
     deep: bool,
     /// Put a defect in, to see what a broken rule looks like; a name that is none shows the names
     #[arg(long, value_name = "NAME", value_parser = defect)]
-    defect: Option<Mutation>,
+    defect: Option<String>,
     /// Stop each scenario after so many seconds
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seconds: Option<u64>,
 }
 
-fn defect(name: &str) -> std::result::Result<Mutation, String> {
-    let found = Mutation::explored().find(|mutation| mutation.name() == name);
-    found.ok_or_else(|| {
-        let names: Vec<String> = Mutation::explored().map(Mutation::name).collect();
-        format!("the defects are {}", names.join(", "))
+fn suite(name: &str) -> std::result::Result<&'static str, String> {
+    let found = SUITES.iter().find(|suite| suite.name == name);
+    found.map(|suite| suite.name).ok_or_else(|| {
+        let names: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
+        format!("the protocols are {}", names.join(", "))
     })
 }
+
+fn defect(name: &str) -> std::result::Result<String, String> {
+    if SUITES.iter().any(|suite| has(suite, name)) {
+        return Ok(name.to_owned());
+    }
+    let all = SUITES.iter().map(|suite| {
+        let names = (suite.defects)().join(", ");
+        format!("of {}: {names}", suite.name)
+    });
+    Err(format!(
+        "the defects are\n{}",
+        all.collect::<Vec<_>>().join("\n")
+    ))
+}
+
+fn has(suite: &Suite, defect: &str) -> bool {
+    (suite.defects)().iter().any(|name| name == defect)
+}
+
+/// A scenario, and the name of its suite.
+type Chosen = (&'static str, &'static dyn Case);
 
 /// Explores, and tells.
 pub fn run(args: &CheckArgs, json: bool) -> Result<Ended> {
     let chosen = chosen(args)?;
     if args.list {
-        show::list(&chosen, json);
+        let about = |(suite, case): &Chosen| (*suite, case.about(args.deep));
+        show::list(&chosen.iter().map(about).collect::<Vec<_>>(), json);
         return Ok(Ended::Done);
     }
     let stop = Stop::on_signals()?;
     let mut reports = Vec::new();
-    for scenario in &chosen {
-        let report = explored(scenario, args, &stop)?;
+    for (suite, case) in &chosen {
+        let about = case.about(args.deep);
+        let report = explored(*case, about.name, args, &stop)?;
         if json {
-            out::line(show::object(scenario, &report));
+            out::line(show::report(suite, &about, &report));
         }
         let noticed = report.violation().is_some() && args.defect.is_some();
-        reports.push((scenario, report));
+        reports.push((about, report));
         if noticed || stop.requested() {
             break;
         }
@@ -75,8 +102,8 @@ pub fn run(args: &CheckArgs, json: bool) -> Result<Ended> {
     if !json {
         show::table(&reports);
     }
-    match args.defect {
-        Some(defect) => noticed(&reports, &defect.name())?,
+    match &args.defect {
+        Some(defect) => noticed(&reports, defect)?,
         None => verdict(&reports, chosen.len())?,
     }
     Ok(if stop.requested() {
@@ -86,41 +113,42 @@ pub fn run(args: &CheckArgs, json: bool) -> Result<Ended> {
     })
 }
 
-fn chosen(args: &CheckArgs) -> Result<Vec<Scenario>> {
+fn chosen(args: &CheckArgs) -> Result<Vec<Chosen>> {
     let wanted = args.scenario.as_deref().unwrap_or_default();
-    let named = SCENARIOS.iter().filter(|s| s.name.starts_with(wanted));
-    let chosen: Vec<Scenario> = named
-        .map(|scenario| match args.deep {
-            true => scenario.deepened(),
-            false => *scenario,
-        })
-        .map(|scenario| Scenario {
-            mutation: args.defect,
-            ..scenario
-        })
+    let plays = |suite: &&Suite| {
+        let defect = args.defect.as_deref();
+        args.of.is_none_or(|of| of == suite.name) && defect.is_none_or(|name| has(suite, name))
+    };
+    let all = SUITES.iter().filter(plays).flat_map(|suite| {
+        let scenarios = (suite.scenarios)().into_iter();
+        scenarios.map(|case| (suite.name, case))
+    });
+    let chosen: Vec<Chosen> = all
+        .filter(|(_, case)| case.about(args.deep).name.starts_with(wanted))
         .collect();
     if chosen.is_empty() {
-        let cause = format!("no scenario's name begins with \"{wanted}\"");
+        let cause = match &args.defect {
+            Some(defect) => format!("no scenario \"{wanted}\" can have {defect}"),
+            None => format!("no scenario's name begins with \"{wanted}\""),
+        };
         return Err(Failure::new(cause, "see `rackmem check --list`"));
     }
     Ok(chosen)
 }
 
-fn explored(scenario: &Scenario, args: &CheckArgs, stop: &Stop) -> Result<Report> {
-    let mut told = Teller::new(scenario.name);
-    let report = explore::explore(
-        scenario,
-        &mut Limits {
-            states: MAX_STATES,
-            time: args.seconds.map(Duration::from_secs),
-            stop: &mut |progress| {
-                told.tell(progress);
-                stop.requested()
-            },
+fn explored(case: &dyn Case, name: &'static str, args: &CheckArgs, stop: &Stop) -> Result<Report> {
+    let mut told = Teller::new(name);
+    let mut limits = Limits {
+        states: MAX_STATES,
+        time: args.seconds.map(Duration::from_secs),
+        stop: &mut |progress| {
+            told.tell(progress);
+            stop.requested()
         },
-    );
+    };
+    let report = case.explore(args.deep, args.defect.as_deref(), &mut limits);
     report.map_err(|why| {
-        let cause = format!("{}: {why}", scenario.name);
+        let cause = format!("{name}: {why}");
         Failure::new(cause, "this is a defect of rackmem: please report it")
     })
 }
@@ -157,7 +185,7 @@ impl Teller {
 }
 
 /// What was put in is to be found; otherwise these scenarios do not show it.
-fn noticed(reports: &[(&Scenario, Report)], defect: &str) -> Result<()> {
+fn noticed(reports: &[(About, Report)], defect: &str) -> Result<()> {
     let Some((scenario, _)) = reports.iter().find(|(_, r)| r.violation().is_some()) else {
         eprintln!("none of these scenarios notices {defect}");
         return Ok(());
@@ -168,7 +196,7 @@ fn noticed(reports: &[(&Scenario, Report)], defect: &str) -> Result<()> {
 }
 
 /// Broken promises, and witnesses that were never seen, are failures.
-fn verdict(reports: &[(&Scenario, Report)], of: usize) -> Result<()> {
+fn verdict(reports: &[(About, Report)], of: usize) -> Result<()> {
     let broken = reports.iter().filter(|(_, r)| r.violation().is_some());
     let broken = broken.count();
     if broken > 0 {

@@ -3,97 +3,73 @@
 use crate::out;
 use crate::size::count;
 use rackmem_bench::table::{Align, Table};
-use rackmem_sim::explore::{Budget, Ended, Report, Scenario, Witness};
-use rackmem_sim::world::Rack;
-use serde_json::{Value, json};
+use rackmem_sim::driver::{About, Ended, Report};
+use serde_json::{Map, Value, json};
 
-/// The scenarios.
-pub fn list(scenarios: &[Scenario], json: bool) {
+/// The scenarios, each with the name of its suite.
+pub fn list(scenarios: &[(&str, About)], json: bool) {
     if json {
-        for scenario in scenarios {
-            out::line(about(scenario));
+        for (suite, about) in scenarios {
+            out::line(object(suite, about));
         }
         return;
     }
     let columns = [
         ("scenario", Align::Left),
+        ("of", Align::Left),
         ("what it shows", Align::Left),
         ("nodes", Align::Right),
         ("blocks", Align::Right),
+        ("locks", Align::Right),
         ("threads", Align::Right),
         ("may go wrong", Align::Left),
     ];
     let mut table = Table::new("rackmem check", &columns);
-    for scenario in scenarios {
-        let counts = [
-            scenario.nodes.to_string(),
-            scenario.homes.len().to_string(),
-            scenario.programs.len().to_string(),
-        ];
-        let budget = budget(&scenario.budget);
+    for (suite, about) in scenarios {
+        let counts = [about.nodes, about.blocks, about.locks, about.threads];
+        let [nodes, blocks, locks, threads] = counts.map(|count| count.to_string());
         table.row(&[
-            scenario.name,
-            scenario.shows,
-            &counts[0],
-            &counts[1],
-            &counts[2],
-            &budget,
+            about.name,
+            suite,
+            about.shows,
+            &nodes,
+            &blocks,
+            &locks,
+            &threads,
+            &budget(about),
         ]);
     }
     out::table(&table);
 }
 
-fn budget(budget: &Budget) -> String {
-    let all = [
-        (budget.losses, "lost"),
-        (budget.duplicates, "doubled"),
-        (budget.early, "early timeout"),
-        (budget.retries, "early retry"),
-        (budget.moves, "migration"),
-        (budget.epochs, "new epoch"),
-    ];
-    let some = all.iter().filter(|(count, _)| *count > 0);
-    let some: Vec<String> = some.map(|(n, what)| format!("{n} {what}")).collect();
+fn budget(about: &About) -> String {
+    let some = about.budget.iter().filter(|row| row.count > 0);
+    let some: Vec<String> = some
+        .map(|row| format!("{} {}", row.count, row.words))
+        .collect();
     some.join(", ")
 }
 
-fn about(scenario: &Scenario) -> Value {
-    let Budget {
-        losses,
-        duplicates,
-        early,
-        retries,
-        moves,
-        epochs,
-    } = scenario.budget;
-    let rack = match scenario.rack {
-        Rack::HomeOnly => json!("home-only"),
-        Rack::Gather => json!("directory"),
-        Rack::Delegate => json!("delegate"),
-        Rack::Switch { ways, sets } => json!({"ways": ways, "sets": sets}),
-    };
+fn object(suite: &str, about: &About) -> Value {
+    let budget = about.budget.iter();
+    let budget: Map<String, Value> = budget
+        .map(|row| (row.key.to_owned(), json!(row.count)))
+        .collect();
     json!({
-        "scenario": scenario.name,
-        "shows": scenario.shows,
-        "rack": rack,
-        "nodes": scenario.nodes,
-        "blocks": scenario.homes.len(),
-        "threads": scenario.programs.len(),
-        "budget": {
-            "losses": losses,
-            "duplicates": duplicates,
-            "early_timeouts": early,
-            "early_retries": retries,
-            "migrations": moves,
-            "epochs": epochs,
-        },
+        "scenario": about.name,
+        "of": suite,
+        "shows": about.shows,
+        "rack": about.rack,
+        "nodes": about.nodes,
+        "blocks": about.blocks,
+        "locks": about.locks,
+        "threads": about.threads,
+        "budget": budget,
     })
 }
 
 /// One scenario's report.
-pub fn object(scenario: &Scenario, report: &Report) -> Value {
-    let names =
-        |witnesses: &[Witness]| -> Vec<String> { witnesses.iter().map(|w| w.name()).collect() };
+pub fn report(suite: &str, about: &About, report: &Report) -> Value {
     let violation = report.violation().map(|violation| {
         json!({
             "promise": violation.invariant,
@@ -102,7 +78,7 @@ pub fn object(scenario: &Scenario, report: &Report) -> Value {
             "story": violation.story,
         })
     });
-    let mut object = about(scenario);
+    let mut object = object(suite, about);
     let found = json!({
         "ended": ended(report),
         "states": report.states,
@@ -110,18 +86,17 @@ pub fn object(scenario: &Scenario, report: &Report) -> Value {
         "transitions": report.transitions,
         "depth": report.depth,
         "ends": report.ends,
-        "part_states": report.parts,
-        "packets": report.packets,
-        "steps": report.steps,
         "bytes": report.bytes,
         "seconds": report.time.as_secs_f64(),
         "states_per_second": report.speed(),
-        "seen": names(&report.seen),
-        "missing": names(&report.missing),
+        "seen": report.seen,
+        "missing": report.missing,
         "violation": violation,
     });
     if let (Value::Object(object), Value::Object(found)) = (&mut object, found) {
         object.extend(found);
+        let own = report.figures.iter();
+        object.extend(own.map(|(name, count)| ((*name).to_owned(), json!(count))));
     }
     object
 }
@@ -137,7 +112,7 @@ fn ended(report: &Report) -> &'static str {
 }
 
 /// All reports, the stories of broken promises, and what the figures mean.
-pub fn table(reports: &[(&Scenario, Report)]) {
+pub fn table(reports: &[(About, Report)]) {
     let columns = [
         ("scenario", Align::Left),
         ("states", Align::Right),
@@ -145,60 +120,46 @@ pub fn table(reports: &[(&Scenario, Report)]) {
         ("depth", Align::Right),
         ("seen", Align::Right),
         ("states/s", Align::Right),
-        ("bytes/state", Align::Right),
         ("visited", Align::Left),
     ];
     let mut table = Table::new("rackmem check", &columns);
-    for (scenario, report) in reports {
-        let wanted = scenario.sometimes.len();
+    for (about, report) in reports {
+        let wanted = about.sometimes;
         let seen = wanted - report.missing.len().min(wanted);
-        let cells = [
-            count(report.states as u64),
-            count(report.transitions as u64),
-            report.depth.to_string(),
-            format!("{seen} of {wanted}"),
-            count(report.speed() as u64),
-            (report.bytes / report.states.max(1)).to_string(),
-        ];
-        let [states, transitions, depth, seen, speed, bytes] = &cells;
         table.row(&[
-            scenario.name,
-            states,
-            transitions,
-            depth,
-            seen,
-            speed,
-            bytes,
+            about.name,
+            &count(report.states as u64),
+            &count(report.transitions as u64),
+            &report.depth.to_string(),
+            &format!("{seen} of {wanted}"),
+            &count(report.speed() as u64),
             ended(report),
         ]);
     }
     out::whole_table(&table);
-    for (scenario, report) in reports {
+    for (about, report) in reports {
         if let Some(violation) = report.violation() {
-            out::line(format!("\n{}: {violation}", scenario.name));
+            out::line(format!("\n{}: {violation}", about.name));
         }
         for witness in &report.missing {
-            let name = witness.name();
-            out::line(format!("{}: never came across {name}", scenario.name));
+            out::line(format!("{}: never came across {witness}", about.name));
         }
     }
     out::line(summary(reports));
 }
 
 /// What was covered, and what bounds it.
-fn summary(reports: &[(&Scenario, Report)]) -> String {
+fn summary(reports: &[(About, Report)]) -> String {
     let sum = |of: fn(&Report) -> usize| reports.iter().map(|row| of(&row.1)).sum::<usize>();
     let (states, transitions) = (sum(|r| r.states), sum(|r| r.transitions));
-    let steps = sum(|r| r.steps);
     let whole = reports.iter().filter(|row| row.1.ended == Ended::Whole);
     let (whole, all) = (whole.count(), reports.len());
     let largest = reports.iter().map(|row| row.1.states).max().unwrap_or(0);
     let peak = reports.iter().map(|row| row.1.bytes).max().unwrap_or(0) >> 20;
     format!(
-        "{whole} of {all} scenarios visited whole: {states} states, {transitions} transitions. Of those, {steps} were \
-         carried out by roles,\nthe rest looked up: the time goes into copying and hashing states, on one processor. \
-         The largest took {peak} MiB.\nOf a state 128 bits are kept; the odds that two of {largest} share theirs \
-         are below 1 in 10^{}.",
+        "{whole} of {all} scenarios visited whole: {states} states, {transitions} transitions. The time goes into copying \
+         and\nhashing states, on one processor. Visited states and their graph took {peak} MiB at most.\nOf a state 128 \
+         bits are kept; the odds that two of {largest} share theirs are below 1 in 10^{}.",
         odds(largest)
     )
 }
@@ -212,6 +173,7 @@ fn odds(states: usize) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rackmem_sim::driver::Allowance;
 
     #[test]
     fn odds_are_those_of_a_birthday() {
@@ -221,10 +183,21 @@ mod tests {
 
     #[test]
     fn a_budget_is_told_in_words() {
-        let some = Budget {
-            losses: 1,
-            moves: 2,
-            ..Budget::default()
+        let row = |words, count| Allowance {
+            key: words,
+            words,
+            count,
+        };
+        let some = About {
+            name: "",
+            shows: "",
+            rack: String::new(),
+            nodes: 2,
+            blocks: 1,
+            locks: 0,
+            threads: 1,
+            budget: vec![row("lost", 1), row("doubled", 0), row("migration", 2)],
+            sometimes: 0,
         };
         assert_eq!(budget(&some), "1 lost, 2 migration");
     }

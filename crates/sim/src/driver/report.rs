@@ -1,7 +1,6 @@
 //! What came of an exploration.
 
-use super::effects::Complaint;
-use super::witness::Witness;
+use super::system::Complaint;
 use std::fmt::{self, Display};
 use std::time::Duration;
 
@@ -68,20 +67,16 @@ pub struct Report {
     pub depth: usize,
     /// States in which everything has ended.
     pub ends: usize,
-    /// Different states of nodes and the switch.
-    pub parts: usize,
-    /// Different packets.
-    pub packets: usize,
-    /// Different steps of a part: what of the roles was carried out.
-    pub steps: usize,
+    /// The system's own figures.
+    pub figures: Vec<(&'static str, u64)>,
     /// Bytes of the states and the graph at their largest.
     pub bytes: usize,
     /// How long it took.
     pub time: Duration,
     /// What was seen.
-    pub seen: Vec<Witness>,
+    pub seen: Vec<String>,
     /// What should have been, and was not.
-    pub missing: Vec<Witness>,
+    pub missing: Vec<String>,
     /// Why it ended.
     pub ended: Ended,
 }
@@ -102,6 +97,12 @@ impl Report {
             Ended::Limit | Ended::Stopped => true,
             Ended::Broken(_) => false,
         }
+    }
+
+    /// One of the system's own figures, 0 if it has none of this name.
+    pub fn figure(&self, name: &str) -> u64 {
+        let found = self.figures.iter().find(|figure| figure.0 == name);
+        found.map_or(0, |figure| figure.1)
     }
 
     /// States visited in a second.

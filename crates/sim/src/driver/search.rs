@@ -1,16 +1,12 @@
 //! The search: breadth first, so that the first way to a broken promise is a shortest one.
 
 use super::graph::Graph;
-use super::layout::Layout;
-use super::moves::Rack;
 use super::report::{Ended, Report, Violation};
-use super::scenario::Scenario;
-use super::state::State;
+use super::system::System;
 use super::visited::Visited;
-use crate::invariants::liveness;
 use std::time::{Duration, Instant};
 
-/// States after which an exploration stops: some 5 GB.
+/// States after which an exploration stops: some 5 GB where a waiting state takes a few words.
 pub const MAX_STATES: usize = 60_000_000;
 /// States between two looks at the clock.
 const STRIDE: usize = 4096;
@@ -38,12 +34,11 @@ pub struct Progress {
     pub time: Duration,
 }
 
-/// Visits every state of a scenario, as far as the limits allow. `Err` says why the scenario makes no rack.
-pub fn explore(scenario: &Scenario, limits: &mut Limits<'_>) -> Result<Report, &'static str> {
-    let layout = Layout::new(*scenario)?;
-    let (rack, first) = Rack::new(layout);
+/// Visits every state of a system, as far as the limits allow.
+pub fn explore<S: System>(system: &mut S, limits: &mut Limits<'_>) -> Report {
+    let first = system.first();
     let search = Search {
-        rack,
+        system,
         visited: Visited::new(),
         graph: Graph::default(),
         first,
@@ -53,31 +48,31 @@ pub fn explore(scenario: &Scenario, limits: &mut Limits<'_>) -> Result<Report, &
         peak: 0,
         began: Instant::now(),
     };
-    Ok(search.run(limits))
+    search.run(limits)
 }
 
-struct Search {
-    rack: Rack,
+struct Search<'a, S: System> {
+    system: &'a mut S,
     visited: Visited,
     graph: Graph,
-    first: State,
+    first: S::State,
     /// States of this depth and of the next one, as words.
-    frontier: Vec<u32>,
-    next: Vec<u32>,
+    frontier: Vec<S::Word>,
+    next: Vec<S::Word>,
     depth: usize,
     /// The longest that both have been together, in words.
     peak: usize,
     began: Instant,
 }
 
-impl Search {
+impl<S: System> Search<'_, S> {
     fn run(mut self, limits: &mut Limits<'_>) -> Report {
-        self.visited.insert(self.first.fingerprint());
+        self.visited.insert(self.system.fingerprint(&self.first));
         self.graph.discover(0, 0);
-        self.first.encode(&mut self.frontier);
+        self.system.pack(self.first.clone(), &mut self.frontier);
         let violation = self
-            .rack
-            .broken(&self.first.clone())
+            .system
+            .broken(&self.first)
             .map(|complaint| Violation::new(complaint, vec!["in the first state".into()]));
         let mut ended = match violation {
             Some(violation) => Ended::Broken(violation),
@@ -86,7 +81,8 @@ impl Search {
         if !matches!(ended, Ended::Broken(_))
             && let Some(stuck) = self.graph.stuck()
         {
-            ended = Ended::Broken(self.stuck(stuck));
+            let (story, state) = self.story(stuck);
+            ended = Ended::Broken(Violation::new(self.system.stuck(&state), story));
         }
         self.report(ended)
     }
@@ -106,11 +102,12 @@ impl Search {
 
     fn layer(&mut self, limits: &mut Limits<'_>) -> Option<Ended> {
         let frontier = std::mem::take(&mut self.frontier);
-        let (mut state, mut successors) = (State::default(), Vec::new());
+        let (mut scratch, mut successors) = (self.first.clone(), Vec::new());
         let (mut at, mut ended) = (0, None);
         while at < frontier.len() && ended.is_none() {
-            at += state.decode(&frontier[at..]);
-            ended = self.expand(&state, &mut successors);
+            let (state, words) = self.system.unpack(&frontier[at..], &mut scratch);
+            at += words;
+            ended = self.expand(state, &mut successors);
             if ended.is_none() && self.graph.closed().is_multiple_of(STRIDE) {
                 ended = self.look_up(limits);
             }
@@ -138,65 +135,67 @@ impl Search {
 
     fn expand(
         &mut self,
-        state: &State,
-        successors: &mut Vec<(super::moves::Move, State)>,
+        state: &S::State,
+        successors: &mut Vec<(S::Move, S::State)>,
     ) -> Option<Ended> {
         let number = self.graph.closed() as u32;
-        if let Err((action, complaint)) = self.rack.successors(state, successors) {
-            let path = self.graph.path(number);
-            let (mut story, _) = self.rack.story(&self.first, &path);
-            story.extend(self.rack.tell(&action));
+        if let Err((action, complaint)) = self.system.successors(state, successors) {
+            let (mut story, _) = self.story(number);
+            story.extend(self.system.tell(state, &action));
             return Some(Ended::Broken(Violation::new(complaint, story)));
         }
-        for (nth, (_, next)) in successors.iter().enumerate() {
-            let (to, new) = self.visited.insert(next.fingerprint());
+        for (nth, (_, next)) in successors.drain(..).enumerate() {
+            let (to, new) = self.visited.insert(self.system.fingerprint(&next));
             self.graph.lead(to);
             if !new {
                 continue;
             }
             self.graph.discover(number, nth);
-            next.encode(&mut self.next);
-            if let Some(complaint) = self.rack.broken(next) {
-                let path = self.graph.path(to);
-                let (story, _) = self.rack.story(&self.first, &path);
+            if let Some(complaint) = self.system.broken(&next) {
+                let (story, _) = self.story(to);
                 return Some(Ended::Broken(Violation::new(complaint, story)));
             }
+            self.system.pack(next, &mut self.next);
         }
-        if self.rack.done(state) {
+        if self.system.done(state) {
             self.graph.end(number);
         }
         self.graph.close();
         None
     }
 
-    /// A state from which nothing leads to the end of every operation.
-    fn stuck(&mut self, state: u32) -> Violation {
-        let path = self.graph.path(state);
-        let (story, state) = self.rack.story(&self.first, &path);
-        let still = self.rack.unfinished(&state);
-        let detail = format!("nothing that can happen ends every operation: {still}");
-        Violation::new((liveness::NAME, liveness::SECTION, detail), story)
+    /// The lines of the first way to a state, and that state.
+    fn story(&mut self, number: u32) -> (Vec<String>, S::State) {
+        let mut lines = Vec::new();
+        let mut state = self.first.clone();
+        let mut successors = Vec::new();
+        for nth in self.graph.path(number) {
+            // A move that breaks a promise is never a part of a way: it ends the exploration.
+            let _ = self.system.successors(&state, &mut successors);
+            let nth = usize::from(nth);
+            if nth >= successors.len() {
+                break;
+            }
+            let (action, next) = successors.swap_remove(nth);
+            lines.extend(self.system.tell(&state, &action));
+            state = next;
+        }
+        (lines, state)
     }
 
     fn report(self, ended: Ended) -> Report {
-        let (parts, packets, steps) = self.rack.parts.counts();
-        let scenario = &self.rack.layout.scenario;
-        let seen = self.rack.seen;
-        let missing = scenario.sometimes.iter().copied();
-        let missing = missing.filter(|witness| !seen.has(*witness));
+        let [seen, missing] = self.system.seen();
         Report {
             states: self.visited.len(),
             expanded: self.graph.closed(),
             transitions: self.graph.transitions(),
             depth: self.depth,
             ends: self.graph.ended(),
-            parts,
-            packets,
-            steps,
-            bytes: self.visited.bytes() + self.graph.bytes() + self.peak * size_of::<u32>(),
+            figures: self.system.figures(),
+            bytes: self.visited.bytes() + self.graph.bytes() + self.peak * size_of::<S::Word>(),
             time: self.began.elapsed(),
-            seen: seen.iter().collect(),
-            missing: missing.collect(),
+            seen,
+            missing,
             ended,
         }
     }

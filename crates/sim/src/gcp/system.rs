@@ -1,0 +1,207 @@
+//! The rack as the driver explores it and walks through it.
+
+use super::moves::{Line, Move};
+use super::mutation::Mutation;
+use super::oracle::{self, at_end};
+use super::scenario::{Budget, Place, Scenario};
+use super::world::{Cost, Rack, Witness, World};
+use crate::driver::{self, About, Allowance, Case, Complaint, Limits, Report, Suite, System};
+use crate::names::kebab;
+
+/// GCP: locks.
+pub const SUITE: Suite = Suite {
+    name: "gcp",
+    scenarios: || super::SCENARIOS.iter().map(|s| s as &dyn Case).collect(),
+    defects: || Mutation::explored().map(Mutation::name).collect(),
+};
+
+/// States of a deepened scenario at most: one that waits for its turn takes some KiB.
+const DEEP: usize = 3_000_000;
+
+/// Visits every state of a scenario, as far as the limits allow.
+pub fn explore(scenario: &Scenario, mutation: Option<Mutation>, limits: &mut Limits<'_>) -> Report {
+    let mut system = Locks::new(Rack {
+        scenario: *scenario,
+        mutation,
+        loose: false,
+    });
+    driver::explore(&mut system, limits)
+}
+
+/// A rack, and what was come across in it.
+pub struct Locks {
+    pub rack: Rack,
+    first: World,
+    seen: u32,
+    /// What the first way to the end has cost: a shortest one, if all are visited.
+    cost: Option<Cost>,
+}
+
+impl Locks {
+    pub fn new(rack: Rack) -> Self {
+        Locks {
+            first: rack.first(),
+            rack,
+            seen: 0,
+            cost: None,
+        }
+    }
+}
+
+impl System for Locks {
+    type State = World;
+    type Move = Move;
+    type Word = World;
+
+    fn first(&self) -> World {
+        self.first.clone()
+    }
+
+    fn moves(&mut self, world: &World) -> Vec<Move> {
+        world.moves(&self.rack)
+    }
+
+    fn apply(&mut self, world: &mut World, step: Move) -> Result<(), Complaint> {
+        world.act(&self.rack, step)?;
+        self.seen |= world.seen;
+        Ok(())
+    }
+
+    fn broken(&mut self, world: &World) -> Option<Complaint> {
+        if !world.done(&self.rack) {
+            return None;
+        }
+        self.cost.get_or_insert_with(|| world.cost());
+        Some(at_end(world, &self.rack).err()?.into())
+    }
+
+    fn done(&self, world: &World) -> bool {
+        world.done(&self.rack)
+    }
+
+    fn stuck(&self, _: &World) -> Complaint {
+        let detail = "nothing that can happen leads to the end".into();
+        oracle::Complaint::stuck(detail).into()
+    }
+
+    fn fingerprint(&self, world: &World) -> u128 {
+        world.fingerprint()
+    }
+
+    fn pack(&self, world: World, into: &mut Vec<World>) {
+        into.push(world);
+    }
+
+    fn unpack<'a>(&self, words: &'a [World], _: &'a mut World) -> (&'a World, usize) {
+        (&words[0], 1)
+    }
+
+    fn tell(&self, before: &World, step: &Move) -> Vec<String> {
+        vec![Line(before, *step).to_string()]
+    }
+
+    fn seen(&self) -> [Vec<String>; 2] {
+        let has = |witness: &&Witness| self.seen & 1 << **witness as u32 != 0;
+        let wanted = self.rack.scenario.sometimes.iter();
+        let names = |found: Vec<&Witness>| found.into_iter().map(kebab).collect();
+        [
+            names(Witness::ALL.iter().filter(has).collect()),
+            names(wanted.filter(|witness| !has(witness)).collect()),
+        ]
+    }
+
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        let cost = self.cost.unwrap_or_default();
+        vec![
+            ("entries_without_a_packet", cost.local),
+            ("entries_granted", cost.granted),
+            ("requests", cost.requests),
+            ("releases", cost.releases),
+            ("packets_to_the_end", cost.packets),
+        ]
+    }
+}
+
+impl Scenario {
+    /// The same with one more of whatever goes wrong in it, or a lost packet where nothing does.
+    #[must_use]
+    pub fn deepened(self) -> Self {
+        let more = |count: u8| count + u8::from(count > 0);
+        let Budget {
+            lose,
+            double,
+            late,
+            early,
+            dismiss,
+            give_up,
+        } = self.budget;
+        let budget = Budget {
+            lose: lose + 1,
+            double: more(double),
+            late: more(late),
+            early: more(early),
+            dismiss: more(dismiss),
+            give_up: more(give_up),
+        };
+        Scenario {
+            budget,
+            states: 0,
+            ..self
+        }
+    }
+}
+
+impl Case for Scenario {
+    fn about(&self, deep: bool) -> About {
+        let scenario = if deep { self.deepened() } else { *self };
+        let Budget {
+            lose,
+            double,
+            late,
+            early,
+            dismiss,
+            give_up,
+        } = scenario.budget;
+        let rows = [
+            ("losses", "lost", usize::from(lose)),
+            ("duplicates", "doubled", double.into()),
+            ("delays", "delayed", late.into()),
+            ("early_timeouts", "early timeout", early.into()),
+            ("dismissals", "dismissal", dismiss.into()),
+            ("given_up", "given up", give_up.into()),
+            ("epochs", "new epoch", scenario.failures.len()),
+        ];
+        About {
+            name: self.name,
+            shows: self.about,
+            rack: match self.place {
+                Place::Home => "home-only".into(),
+                Place::Switch => "switch".into(),
+            },
+            nodes: self.nodes.into(),
+            blocks: 0,
+            locks: 1,
+            threads: self.threads.len(),
+            budget: rows
+                .map(|(key, words, count)| Allowance { key, words, count })
+                .to_vec(),
+            sometimes: self.sometimes.len(),
+        }
+    }
+
+    fn explore(
+        &self,
+        deep: bool,
+        defect: Option<&str>,
+        limits: &mut Limits<'_>,
+    ) -> Result<Report, &'static str> {
+        let scenario = if deep { self.deepened() } else { *self };
+        let named = |name: &str| Mutation::explored().find(|defect| defect.name() == name);
+        let mut limits = Limits {
+            states: limits.states.min(DEEP),
+            time: limits.time,
+            stop: &mut *limits.stop,
+        };
+        Ok(explore(&scenario, defect.and_then(named), &mut limits))
+    }
+}
