@@ -251,7 +251,7 @@ impl World {
         if rack.has(Mutation::StalePassing) {
             report.passing = report.passing.map(|_| self.home.epoch());
         }
-        if rack.has(Mutation::ForgetTold) && self.oracle.spoilt.is_some() {
+        if rack.has(Mutation::ForgetTold) && self.oracle.judge.spoilt.is_some() {
             report.reason = Reason::None;
         }
         Some(report)
@@ -260,11 +260,9 @@ impl World {
     /// The home has been told everything.
     pub(super) fn settle(&mut self) {
         let Some(told) = self.told.take() else { return };
-        let (last, got) = self.oracle.tenure;
+        let (last, _) = self.oracle.judge.tenure;
         let dead = !lives(&self.nodes[usize::from(last)]);
-        // Who has got the lock since another death, and has let nobody in, has what was in doubt then.
-        self.oracle.doubt = dead.then_some(got).or(self.oracle.doubt);
-        self.oracle.news = true;
+        self.oracle.judge.settled(dead);
         let dead = Copyset(self.founders.0 & !told.founders.0).len();
         let tell = |tag, each: &mut dyn FnMut(_, _)| {
             let reports = told.nodes.of(tag);

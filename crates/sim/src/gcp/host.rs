@@ -199,7 +199,8 @@ impl World {
         self.run(rack, node, steps, Some(packet))?;
         if gains && !self.nodes[here].fenced {
             // A writer that is inside already has not touched the last word.
-            self.oracle.tenure = (node, self.nodes[here].data[LEFT]);
+            let data = self.nodes[here].data[LEFT];
+            self.oracle.judge.gained(node.into(), data.into());
         }
         Ok(())
     }
@@ -336,8 +337,8 @@ impl World {
             *word = word.wrapping_add(1);
             self.change_life(rack, thread);
             if !self.nodes[here].fenced {
-                self.oracle.committed = self.nodes[here].data[ENTERED];
-                self.oracle.spoilt = None;
+                let data = self.nodes[here].data[ENTERED];
+                self.oracle.judge.left(data.into());
             }
         }
         let state = &mut self.threads[thread];

@@ -8,12 +8,12 @@
 //! | promise | where |
 //! |---|---|
 //! | one writer, or readers, inside in the whole rack | `oracle` |
-//! | data seen is the data of the last release, or the one who enters is told | `oracle` |
+//! | data seen is the data of the last release, or the one who enters is told | `judge` |
 //! | the queue exists exactly once | `oracle` |
 //! | the directory knows of every copy | `oracle` |
-//! | a fencing token is never lower than one before, and higher than every other node's writer's | `oracle` |
+//! | a fencing token is never lower than one before, and higher than every other node's writer's | `judge` |
 //! | nobody is overtaken, and one transaction an acquisition, while nothing goes wrong | `oracle` |
-//! | a death that one thread was told of is told to all until a writer has left | `oracle` |
+//! | a death that one thread was told of is told to all until a writer has left | `judge` |
 //! | a freed lock admits nobody, one that is not admits its users, and lives do not go back | `lives` |
 //! | every waiter is served: from every state a way leads to the end of everything | [`driver`](crate::driver) |
 //!
@@ -29,6 +29,7 @@ mod crowd;
 mod epoch;
 mod garbage;
 mod host;
+mod judge;
 mod lives;
 mod moves;
 mod mutation;
@@ -42,6 +43,7 @@ mod world;
 pub use catalogue::SCENARIOS;
 pub use crowd::{Crowd, CrowdOutcome, crowd};
 pub use garbage::{STORM, Settling, forge};
+pub use judge::{Found, Judge};
 pub use mutation::Mutation;
 pub use oracle::Complaint;
 pub use scenario::{Budget, Failure, Op, Place, Scenario};

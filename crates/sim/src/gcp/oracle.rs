@@ -1,10 +1,11 @@
 //! What must be true, and what it is judged by.
 
+use super::judge::Judge;
 use super::lives;
 use super::packet::{ENTERED, LEFT};
-use super::world::{At, Rack, TAG, Witness, World};
+use super::world::{At, HOME, Rack, TAG, Witness, World};
 use rackmem_proto::gcp::{Access, Entered, Entry, Mode, Right};
-use rackmem_proto::wire::{Copyset, Reason};
+use rackmem_proto::wire::Copyset;
 use std::fmt;
 
 /// A broken promise.
@@ -41,24 +42,12 @@ impl fmt::Display for Complaint {
 /// What it knows that the rack does not.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Oracle {
-    /// Critical sections of writers that have ended: every one adds one to each word.
-    pub committed: u8,
-    /// The node that had the lock to write last, and what the data was when it got it.
-    pub tenure: (u8, u8),
-    /// A node that had the lock to write last has died, and nobody has entered since: what the data was when it got it.
-    pub doubt: Option<u8>,
-    /// A thread was told this, and no writer has left since.
-    pub spoilt: Option<Reason>,
-    /// An epoch has begun since a thread entered.
-    pub news: bool,
+    /// What threads must find.
+    pub judge: Judge,
     /// The life of the lock that was made last, and which it truly is.
     pub made: (u8, u8),
     /// Which lock was freed last, even if who did it has died.
     pub freed: Option<u8>,
-    /// The highest token of each node so far.
-    tokens: Vec<u64>,
-    /// The highest token of a writer.
-    written: u64,
     /// Entries of each node while another one waits for it, in its turn, beside the first.
     passes: Vec<u8>,
     /// Since when each node waits: the directory's number of its request.
@@ -71,15 +60,9 @@ impl Oracle {
     /// Nothing has happened.
     pub fn new(nodes: usize, first: u64) -> Self {
         Oracle {
-            committed: 0,
-            tenure: (0, 0),
-            doubt: None,
-            spoilt: None,
-            news: false,
+            judge: Judge::new(nodes, HOME.into(), first),
             made: lives::handle(&lives::FIRST),
             freed: None,
-            tokens: vec![0; nodes],
-            written: first << 1,
             passes: vec![0; nodes],
             numbered: vec![None; nodes],
             complaint: None,
@@ -111,25 +94,12 @@ pub fn entered(
             return complain("mutual exclusion", detail);
         }
     }
-    data(world, me, entered.reason)?;
-    told(world, me, entered.reason)?;
-    let others = world.oracle.tokens.iter().enumerate();
-    let others = others
-        .filter(|(node, _)| *node != here)
-        .map(|(_, token)| *token);
-    let highest = others.max().unwrap_or(0);
-    let rises = match entered.access {
-        Access::Write => entered.token > highest,
-        Access::Read => entered.token >= world.oracle.written,
-    };
-    let oracle = &mut world.oracle;
-    if !rises || entered.token < oracle.tokens[here] {
-        let detail = format!("node {me} has {:#x} after {highest:#x}", entered.token);
-        return complain("tokens rise", detail);
-    }
-    oracle.tokens[here] = entered.token;
-    if entered.access == Access::Write {
-        oracle.written = entered.token;
+    let seen = world.nodes[here].data;
+    let seen = [ENTERED, LEFT].map(|at| seen[at].into());
+    let found = world.oracle.judge.entered(me.into(), entered, seen);
+    let again = found.map_err(|(promise, detail)| Complaint { promise, detail })?;
+    if again {
+        world.witness(Witness::ToldAgain);
     }
     let contended = !granted && world.lock(me).contended();
     let passes = &mut world.oracle.passes[here];
@@ -144,44 +114,6 @@ pub fn entered(
     if granted {
         world.oracle.numbered[here] = None;
     }
-    Ok(())
-}
-
-/// Data seen is the data of the last release, or the one who enters is told what it is.
-fn data(world: &mut World, me: u8, reason: Reason) -> Result<(), Complaint> {
-    let seen = world.nodes[usize::from(me)].data;
-    let oracle = &world.oracle;
-    let whole = seen[ENTERED] == seen[LEFT];
-    let right = match reason {
-        Reason::None => seen[0] == oracle.committed,
-        Reason::OwnerDied => seen[0] == oracle.committed || Some(seen[0]) == oracle.doubt,
-        _ => seen[0] <= oracle.committed,
-    };
-    if !whole || !right {
-        let committed = oracle.committed;
-        let detail =
-            format!("node {me} sees {seen:?}, told {reason:?}; the last release left {committed}");
-        return complain("data of the last release", detail);
-    }
-    (world.oracle.committed, world.oracle.doubt) = (seen[0], None);
-    Ok(())
-}
-
-/// What one thread is told of a death, all are told until a writer has left: through further deaths as well.
-fn told(world: &mut World, me: u8, reason: Reason) -> Result<(), Complaint> {
-    if let Some(before) = world.oracle.spoilt {
-        if reason == Reason::None {
-            let detail = format!("node {me} is not told, another was told {before:?}");
-            return complain("a death is told until a writer has left", detail);
-        }
-        if world.oracle.news {
-            world.witness(Witness::ToldAgain);
-        }
-    }
-    if reason != Reason::None {
-        world.oracle.spoilt = Some(reason);
-    }
-    world.oracle.news = false;
     Ok(())
 }
 
