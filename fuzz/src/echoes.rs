@@ -1,6 +1,5 @@
 //! One packet to a small rack causes boundedly many, whoever answers whom: no role answers an answer for ever.
 
-use rackmem_proto::engine::Part;
 use rackmem_proto::flowcc::{HomeConfig, LocalStatus, Migration, Style};
 use rackmem_proto::gcp::{
     Access, Blade, BladeConfig, Body, Event, LockDirectory, Regions, Steps, first, with_version,
@@ -200,7 +199,7 @@ impl Rack {
             return;
         };
         let caused = node.agents.packet(header, 0, &packet.records);
-        if caused.elsewhere != Some(Part::Locks) {
+        if !caused.of_nobody {
             return self.follow(caused);
         }
         if header.kind.asks_directory() {

@@ -1,8 +1,10 @@
 //! A node's engine under a fuzzer: no bytes, and everything that it wants done is written down.
 
 use rackmem_proto::Output;
-use rackmem_proto::engine::{self, Copies, Home, Host, Memory, Migrating, Part, Payload, Recovery};
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig, LocalStatus, Migration, ShadowConfig};
+use rackmem_proto::engine::{
+    self, Copies, FlowCc, Home, Host, Memory, Migrating, Note, Part, Payload, Recovery,
+};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, LocalStatus, Members, Migration, ShadowConfig};
 use rackmem_wire::{Header, NodeId, Record, Tag};
 use std::collections::BTreeMap;
 
@@ -28,8 +30,8 @@ pub struct Caused {
     pub sent: Vec<(Output, Vec<Record>)>,
     /// The packet is for a requester of the node.
     pub passed: bool,
-    /// It is for a part that is not in the engine.
-    pub elsewhere: Option<Part>,
+    /// It is of none of the node's protocols.
+    pub of_nobody: bool,
 }
 
 impl Node {
@@ -64,8 +66,8 @@ impl Node {
     }
 
     /// Stops for a new epoch.
-    pub fn stop(&mut self, epoch: u32) {
-        self.with(0, &[], |here| engine::stop(here, epoch));
+    pub fn stop(&mut self, members: Members) {
+        self.with(0, &[], |here| engine::stop(here, members));
     }
 
     /// Does something to its part in a rebuild.
@@ -127,6 +129,7 @@ impl Memory for Packet<'_> {
 }
 
 impl Host for Here<'_> {
+    type Protocols = (FlowCc,);
     type Bytes = ();
     type Memory<'m>
         = Packet<'m>
@@ -217,7 +220,9 @@ impl Host for Here<'_> {
         self.caused.passed = true;
     }
 
-    fn elsewhere(&mut self, part: Part, _: &Header) {
-        self.caused.elsewhere = Some(part);
+    fn elsewhere(&mut self, _: Part, _: &Header) {}
+
+    fn note(&mut self, note: Note) {
+        self.caused.of_nobody |= note == Note::OfNobody;
     }
 }

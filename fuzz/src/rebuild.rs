@@ -93,7 +93,7 @@ fn begin(member: &mut Member, dice: &mut Dice) {
     for open in &mut cut.open[..dice.below(4)] {
         *open = Some(Open::from_record(record(dice)));
     }
-    member.node.stop(member.epoch);
+    member.node.stop(change.members);
     let begun = member
         .node
         .recover(|recovery, here| recovery.begin(change, [cut], here));

@@ -1,8 +1,7 @@
 //! What a node needs of whoever runs it.
 
-use super::{Change, Copies, Home, Memory, Migrating, Part, Recovery};
+use super::{Change, Copies, Home, Memory, Migrating, Part, Protocols, Recovery};
 use crate::Output;
-use crate::call::Stream;
 use crate::flowcc::{LocalStatus, Migration, Settled};
 use crate::wire::{Header, NodeId, Record, Tag};
 use alloc::vec::Vec;
@@ -29,6 +28,8 @@ pub enum Payload<'a, B> {
 pub enum Note {
     /// A packet of another epoch or incarnation was ignored.
     NotOfNow,
+    /// A packet of a kind that no protocol of this node has was ignored.
+    OfNobody,
     /// The home agent takes a packet.
     AtHome,
     /// Home's memory has bytes of this block from a packet.
@@ -127,6 +128,8 @@ pub enum Defect {
 /// A *section* is handed to a closure. Where threads share the node, the host holds the section's lock meanwhile; the closure has
 /// nothing else of the host, so no two locks of sections are ever held together.
 pub trait Host: Sized {
+    /// The protocols that the node speaks: here they are registered.
+    type Protocols: Protocols<Self>;
     /// A block's bytes, kept apart from cache and memory.
     type Bytes: Clone;
     /// Home's memory, and the bytes of the packet at hand.
@@ -173,17 +176,9 @@ pub trait Host: Sized {
     fn send(&mut self, output: &Output, payload: Payload<'_, Self::Bytes>);
     /// Gives a packet to the requester that it names.
     fn requester(&mut self, header: &Header);
-    /// Gives a packet to a part that is not here.
+    /// Gives a packet to a part that is not in the engine: [`Part::Reach`], [`Part::Inspect`] or [`Part::Service`].
     fn elsewhere(&mut self, part: Part, header: &Header);
 
-    /// What this node's locks report to the homes of others when an epoch begins, and to its own home at once.
-    fn lock_reports(&mut self) -> Vec<Record> {
-        Vec::new()
-    }
-    /// Takes a record of a rebuild that is a report about a lock; false where it is none.
-    fn lock_report(&mut self, _stream: Stream, _from: NodeId, _record: Record) -> bool {
-        false
-    }
     /// The entries are about to be made anew.
     fn settling(&mut self, _change: &Change) {}
     /// They have been.

@@ -1,7 +1,7 @@
 //! Which part of a node takes a packet.
 
 use crate::flowcc::Rebuild;
-use crate::wire::{Flags, GlobalStatus, Header, Kind, NodeId};
+use crate::wire::{Header, Kind, NodeId};
 
 /// A part of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,38 +12,21 @@ pub enum Part {
     Inspect,
     /// The node's part when an epoch begins.
     Recovery,
-    /// Locks that are coherence.
-    Locks,
-    /// The lock service that they are compared with.
+    /// The lock service that locks are compared with.
     Service,
-    /// The cache agent.
-    Cache,
-    /// One of the node's requesters.
-    Requester,
-    /// The shadow of the switch.
-    Shadow,
-    /// The home agent, and the shadow for a copy.
-    ShadowAndHome,
-    /// The home agent.
-    Home,
+    /// The protocol that has this kind of packet ([`super::Protocol::KINDS`]).
+    Protocol,
 }
 
-/// Who takes a packet that has come to the agents of node `me`.
+/// Who takes a packet that has come to the agents of a node.
 #[inline]
-pub fn part(me: NodeId, header: &Header) -> Part {
-    let forwarded = header.kind.is_request() && header.flags.has(Flags::GRANTED);
+pub fn part(header: &Header) -> Part {
     match header.kind {
         Kind::Ping | Kind::Pong => Part::Reach,
         Kind::Inspect => Part::Inspect,
         Kind::ServiceAsk | Kind::ServiceTell => Part::Service,
-        Kind::WriteBackAck => Part::Requester,
         kind if Rebuild::concerns(kind) => Part::Recovery,
-        kind if (Kind::Acquire..=Kind::YieldAck).contains(&kind) => Part::Locks,
-        // The shadow has a copy of every answer to a move, whoever asked for it.
-        Kind::AddAck | Kind::RemoveAck if header.requester.node == me => Part::ShadowAndHome,
-        Kind::AddAck | Kind::RemoveAck | Kind::HeatReport | Kind::Tags => Part::Shadow,
-        _ if forwarded && header.status != GlobalStatus::Unshared => Part::Cache,
-        _ => Part::Home,
+        _ => Part::Protocol,
     }
 }
 

@@ -1,10 +1,8 @@
 //! A node's part when an epoch begins (§5.4): the host of [`Rebuild`], with what outlasts an attempt that is cut off.
 
-use super::{Defect, Host, Memory, Note, Payload};
+use super::{Defect, Host, Memory, Note, Payload, Protocols, Reporter};
 use crate::call::Stream;
-use crate::flowcc::{
-    Heard, Interrupted, LocalStatus, Members, Next, Open, Rebuild, Settled, copy_record,
-};
+use crate::flowcc::{Heard, Interrupted, Members, Next, Open, Rebuild};
 use crate::membership::View;
 use crate::wire::{Copyset, Header, NodeId, Record, Tag};
 use crate::{Data, Output};
@@ -120,16 +118,7 @@ impl<B: Clone> Recovery<B> {
             self.mine.extend(cut.open.into_iter().flatten());
             self.read.extend(cut.unfinished.into_iter().flatten());
         }
-        if defect != Some(Defect::KeepDeadCopies) {
-            let cached = host.cached().into_iter();
-            for (tag, _) in cached.filter(|(tag, _)| gone.contains(tag.home())) {
-                if host.hold(tag, false).is_some() {
-                    host.set(LocalStatus::Invalid);
-                    host.note(Note::Dropped(tag));
-                }
-            }
-        }
-        host.copies(|copies| copies.forget(gone));
+        H::Protocols::forget(host, gone);
         self.mine.retain(|open| !gone.contains(open.tag.home()));
         self.read.retain(|tag| !gone.contains(tag.home()));
         self.open = self.mine.iter().map(|open| (me, *open)).collect();
@@ -188,19 +177,14 @@ impl<B: Clone> Recovery<B> {
         settled: u32,
         host: &mut H,
     ) {
-        if matches!(stream, Stream::Copies | Stream::Entries)
-            && host.lock_report(stream, from, record)
-        {
-            return;
-        }
         match stream {
             Stream::Open => {
                 let open = Open::from_record(record);
                 self.open.push((from, open));
                 host.home(|home, _| home.agent.note_open(from, open, settled));
             }
-            Stream::Copies => host.home(|home, _| home.agent.note_copy(from, record)),
-            Stream::Entries => host.home(|home, _| home.agent.note_registers(record)),
+            Stream::Copies => H::Protocols::hear(host, Reporter::Node(from), record),
+            Stream::Entries => H::Protocols::hear(host, Reporter::Switch, record),
             Stream::Ready => {}
         }
     }
@@ -333,18 +317,12 @@ impl<B: Clone> Recovery<B> {
             self.let_go(tag, host);
         }
         let mut others = Vec::new();
-        for (tag, status) in host.cached() {
-            let writable = status == LocalStatus::Modified;
-            let record = copy_record(tag, writable);
-            match tag.home() == me {
-                _ if writable && defect == Some(Defect::HideModified) => {}
-                _ if !writable && defect == Some(Defect::HideClean) => {}
-                true if defect == Some(Defect::ForgetOwnCopies) => {}
-                true => host.home(|home, _| home.agent.note_copy(me, record)),
+        for record in H::Protocols::report(host) {
+            match record.tag.home() == me {
+                true => H::Protocols::hear(host, Reporter::Node(me), record),
                 false => others.push(record),
             }
         }
-        others.extend(host.lock_reports());
         if let Some((rebuild, _)) = &mut self.attempt {
             rebuild.collect(abroad, others);
         }
@@ -357,14 +335,6 @@ impl<B: Clone> Recovery<B> {
         };
         rebuild.settled();
         let change = *change;
-        host.settling(&change);
-        let trusts = host.defect() == Some(Defect::TrustMoving);
-        let switch_lost = change.switch_lost && !trusts;
-        let gone = match host.defect() {
-            Some(Defect::ForgetGone) => Copyset::EMPTY,
-            _ => change.gone,
-        };
-        let settled: Settled = host.home(|home, _| home.agent.settle(gone, switch_lost));
-        host.settled(&change, settled);
+        H::Protocols::settle(host, &change);
     }
 }

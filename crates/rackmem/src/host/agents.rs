@@ -14,9 +14,9 @@ use crate::ports::requester::Requesters;
 use rackmem_fabric::{Body, Handler, Net, Nobody, PacketStats, Receiver};
 use rackmem_proto::Dest;
 use rackmem_proto::engine::{self, Copies, Home, Migrating, Part};
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig, HomeCounters, ShadowCounters};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, HomeCounters, Members, ShadowCounters};
 use rackmem_proto::membership::View;
-use rackmem_proto::wire::{Copyset, GlobalStatus, Header, Kind, NodeId, Tag};
+use rackmem_proto::wire::{GlobalStatus, Header, Kind, NodeId, Tag};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
@@ -184,11 +184,12 @@ impl Agents {
         let _nobody = self.gate.write().unwrap_or_else(PoisonError::into_inner);
         self.standing.adopt(view);
         let mut reply = Nobody;
-        engine::stop(
-            &mut Here::new(self, net, Body::None, &mut reply),
-            view.epoch,
-        );
-        self.locks.enter(view);
+        let members = Members {
+            epoch: view.epoch,
+            founders: view.founders,
+            switch: view.switch.is_some(),
+        };
+        engine::stop(&mut Here::new(self, net, Body::None, &mut reply), members);
     }
 
     /// Which entries go to a switch, where there is one.
@@ -211,10 +212,10 @@ impl Agents {
         f(&mut locked(&self.home).agent)
     }
 
-    /// Drops what locks have of nodes that are no more.
-    pub fn forget(&self, gone: Copyset) {
-        self.locks.forget(gone);
-        self.compared.forget(gone);
+    /// All homes serve in the new epoch.
+    pub fn resume(&self, net: &dyn Net) {
+        let mut reply = Nobody;
+        engine::resume(&mut Here::new(self, net, Body::None, &mut reply));
     }
 
     /// Whether a period of ownership migration has ended since this last said so.
@@ -236,7 +237,7 @@ impl Handler for Agents {
             self.standing.seen_epoch(header.epoch);
         }
         // What belongs to no epoch waits for none to begin.
-        let of_none = || matches!(engine::part(self.node, header), Part::Reach | Part::Inspect);
+        let of_none = || matches!(engine::part(header), Part::Reach | Part::Inspect);
         let waits = self.copies.is_some() && !of_none();
         let _here = waits.then(|| self.gate.read().unwrap_or_else(PoisonError::into_inner));
         engine::packet(&mut Here::new(self, net, body, reply), header);
@@ -247,7 +248,6 @@ impl Handler for Agents {
             reach.tick(net, self.standing.epoch());
         }
         self.rebuilding.tick(self, net);
-        self.locks.tick(net);
         self.relieve(IN_A_TICK, net);
         self.compared.tick(net, self.standing.epoch());
         let mut reply = Nobody;

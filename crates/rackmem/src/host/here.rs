@@ -5,16 +5,14 @@
 use crate::bytes::cache::Locked;
 use crate::bytes::memory::GlobalMemory;
 use crate::host::agents::{Agents, locked};
-use crate::host::locks::is_report;
 use rackmem_fabric::{Body, Net, Receiver};
 use rackmem_proto::Output;
-use rackmem_proto::call::Stream;
 use rackmem_proto::engine::{
-    self, Change, Copies, Home, Host, Migrating, Note, Part, Payload, Recovery,
+    self, Change, Copies, FlowCc, Gcp, Home, Host, LockHost, Migrating, Note, Part, Payload,
+    Recovery, Reporter,
 };
-use rackmem_proto::flowcc::{LocalStatus, Migration, Settled};
-use rackmem_proto::membership::View;
-use rackmem_proto::wire::{Flags, Header, Kind, NodeId, Record, Tag};
+use rackmem_proto::flowcc::{LocalStatus, Members, Migration, Settled};
+use rackmem_proto::wire::{Copyset, Flags, Header, Kind, NodeId, Record, Tag};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -49,6 +47,15 @@ enum Held<'a> {
     Free(usize),
 }
 
+/// What a rebuild has come to.
+#[derive(Default)]
+pub(crate) struct Results {
+    /// Of blocks, once they are settled.
+    pub blocks: Option<Settled>,
+    /// Locks that are lost.
+    pub locks_lost: u64,
+}
+
 /// A node's agents, while a packet is handled or an epoch begins.
 pub(crate) struct Here<'a> {
     agents: &'a Agents,
@@ -56,12 +63,10 @@ pub(crate) struct Here<'a> {
     body: Body<'a>,
     reply: &'a mut dyn Receiver,
     held: Held<'a>,
-    /// The view that a rebuild is about.
-    pub view: Option<&'a View>,
     /// Blocks that others' homes now have.
     pub rescued: u64,
-    /// What a rebuild has come to: of blocks, and the locks that are lost.
-    pub settled: Option<(Settled, u64)>,
+    /// What a rebuild has come to.
+    pub settled: Results,
 }
 
 impl<'a> Here<'a> {
@@ -77,9 +82,8 @@ impl<'a> Here<'a> {
             body,
             reply,
             held: Held::Nothing,
-            view: None,
             rescued: 0,
-            settled: None,
+            settled: Results::default(),
         }
     }
 
@@ -152,6 +156,7 @@ impl engine::Memory for Memory<'_> {
 }
 
 impl Host for Here<'_> {
+    type Protocols = (FlowCc, Gcp);
     type Bytes = Block;
     type Memory<'m>
         = Memory<'m>
@@ -297,31 +302,13 @@ impl Host for Here<'_> {
         match part {
             Part::Reach => agents.reach(net, header, self.reply),
             Part::Inspect => agents.locks.inspect(net, header, self.reply),
-            Part::Locks => agents.locks.packet(net, header, self.body, self.reply),
             Part::Service => agents.compared.packet(net, header, self.reply),
             _ => {}
         }
     }
 
-    fn lock_reports(&mut self) -> Vec<Record> {
-        self.agents.locks.reports().into_iter().collect()
-    }
-
-    fn lock_report(&mut self, stream: Stream, from: NodeId, record: Record) -> bool {
-        let reports = is_report(&record);
-        match stream {
-            Stream::Copies if reports => self.agents.locks.note(from, record),
-            Stream::Entries if reports => self.agents.locks.note_switch(record),
-            _ => {}
-        }
-        reports
-    }
-
-    fn settled(&mut self, change: &Change, settled: Settled) {
-        if let Some(view) = self.view {
-            let locks_lost = self.agents.locks.settle(view, change.gone);
-            self.settled = Some((settled, locks_lost));
-        }
+    fn settled(&mut self, _: &Change, settled: Settled) {
+        self.settled.blocks = Some(settled);
     }
 
     fn note(&mut self, note: Note) {
@@ -332,5 +319,43 @@ impl Host for Here<'_> {
             Note::Rescued(tag) if tag.home() != self.agents.node => self.rescued += 1,
             _ => {}
         }
+    }
+}
+
+impl LockHost for Here<'_> {
+    fn lock_packet(&mut self, header: &Header) {
+        let (agents, net) = (self.agents, self.net);
+        agents.locks.packet(net, header, self.body, self.reply);
+    }
+
+    fn lock_tick(&mut self) {
+        self.agents.locks.tick(self.net);
+    }
+
+    fn lock_enter(&mut self, members: Members) {
+        self.agents.locks.enter(members);
+    }
+
+    fn lock_forget(&mut self, gone: Copyset) {
+        self.agents.locks.forget(gone);
+    }
+
+    fn lock_reports(&mut self) -> Vec<Record> {
+        self.agents.locks.reports()
+    }
+
+    fn lock_report(&mut self, from: Reporter, record: Record) {
+        match from {
+            Reporter::Node(node) => self.agents.locks.note(node, record),
+            Reporter::Switch => self.agents.locks.note_switch(record),
+        }
+    }
+
+    fn locks_settle(&mut self, change: &Change) {
+        self.settled.locks_lost = self.agents.locks.settle(change);
+    }
+
+    fn locks_resume(&mut self) {
+        self.agents.locks.resume(self.net);
     }
 }

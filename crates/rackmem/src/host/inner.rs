@@ -64,7 +64,7 @@ impl NodeInner {
         agents.follow(view);
         standing.resume();
         if entered {
-            agents.locks.resume(net);
+            agents.resume(net);
         }
     }
 

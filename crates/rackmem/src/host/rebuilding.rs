@@ -89,10 +89,9 @@ impl Rebuilding {
         let cut = requesters.cut_off();
         let mut reply = Nobody;
         let mut here = Here::new(agents, net, Body::None, &mut reply);
-        here.view = Some(view);
         let mut state = self.lock();
         let change = Change::between(&state.settled, view);
-        agents.forget(change.gone);
+        agents.compared.forget(change.gone);
         state.recovery.begin(change, cut, &mut here);
         loop {
             state.proceed(view, &mut here);
@@ -138,10 +137,10 @@ impl Rebuilding {
 impl State {
     fn proceed(&mut self, view: &View, here: &mut Here<'_>) {
         self.recovery.proceed(here);
-        if let Some((blocks, locks_lost)) = here.settled.take() {
+        if let Some(blocks) = here.settled.blocks.take() {
             self.settled = *view;
             self.metrics.lost = blocks.lost;
-            self.metrics.locks_lost = locks_lost;
+            self.metrics.locks_lost = here.settled.locks_lost;
         }
     }
 }

@@ -7,7 +7,7 @@ use super::packet::{Packet, Value, telling};
 use super::witness::Witness;
 use rackmem_proto::Output;
 use rackmem_proto::engine::{
-    self, Change, Copies, Defect, Migrating, Note, Part, Payload, Recovery,
+    self, Change, Copies, Defect, FlowCc, Migrating, Note, Part, Payload, Recovery,
 };
 use rackmem_proto::flowcc::{LocalStatus, Migration, Settled};
 use rackmem_proto::wire::{Copyset, GlobalStatus, Header, Kind, NodeId, Record, Tag};
@@ -139,6 +139,7 @@ impl<'a> Here<'a> {
 }
 
 impl engine::Host for Here<'_> {
+    type Protocols = (FlowCc,);
     type Bytes = Value;
     type Memory<'m>
         = Memory<'m>

@@ -54,7 +54,7 @@ impl Member {
     fn stop(&mut self, change: Change, layout: &Layout, fx: &mut Effects) {
         let members = change.epoch.members;
         let node = &mut self.node;
-        engine::stop(&mut Here::new(node, layout, fx), members.epoch);
+        engine::stop(&mut Here::new(node, layout, fx), members);
         let mut cut_off = Vec::new();
         for at in 0..node.threads.len() {
             let requester = &mut node.threads[at].engine;

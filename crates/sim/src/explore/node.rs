@@ -10,7 +10,7 @@ use super::scenario::MAX_NODES;
 use super::thread::Thread;
 use super::witness::Witness;
 use crate::world::Mutation;
-use rackmem_proto::engine::{Copies, Home, Part, part};
+use rackmem_proto::engine::{Copies, Home, Part, Role, part, role};
 use rackmem_proto::flowcc::{HomeCounters, LocalStatus};
 use rackmem_proto::wire::{Copyset, Dest, Header, Kind, NodeId, Reason, RequesterId, Seq};
 use std::hash::{Hash, Hasher};
@@ -94,7 +94,8 @@ impl Node {
         let entry = self.home.agent.inspect(header.tag);
         let lost = self.home.agent.lost(header.tag);
         Here::new(self, layout, fx).take(&taken);
-        if !matches!(part(self.id, &header), Part::Home | Part::ShadowAndHome) {
+        let at_home = matches!(role(self.id, &header), Role::Home | Role::ShadowAndHome);
+        if part(&header) != Part::Protocol || !at_home {
             return;
         }
         if lost && !self.home.agent.lost(header.tag) && layout.mutated(Mutation::FreeLockOnAccept) {

@@ -41,12 +41,7 @@ impl Judge {
 
     /// A thread is inside, and finds what the first and the last word of the data say. `Ok`: whether it was told of a death that
     /// another one had been told of before this epoch.
-    pub fn entered(
-        &mut self,
-        me: NodeId,
-        entered: Entered,
-        seen: [u64; 2],
-    ) -> Result<bool, Found> {
+    pub fn entered(&mut self, me: NodeId, entered: Entered, seen: [u64; 2]) -> Result<bool, Found> {
         self.data(me, entered.reason, seen)?;
         let again = self.told(me, entered.reason)?;
         let here = usize::from(me);

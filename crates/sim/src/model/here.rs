@@ -5,7 +5,9 @@ use super::cache::Cache;
 use super::fabric::Packet;
 use super::workload::Workload;
 use rackmem_proto::Output;
-use rackmem_proto::engine::{self, Copies, Home, Host, Migrating, Note, Part, Payload, Recovery};
+use rackmem_proto::engine::{
+    self, Copies, FlowCc, Home, Host, Migrating, Note, Part, Payload, Recovery,
+};
 use rackmem_proto::flowcc::{LocalStatus, Migration};
 use rackmem_proto::wire::{Header, NodeId, Record, Tag};
 
@@ -99,6 +101,7 @@ impl engine::Memory for Memory<'_> {
 }
 
 impl Host for Here<'_> {
+    type Protocols = (FlowCc,);
     type Bytes = ();
     type Memory<'m>
         = Memory<'m>

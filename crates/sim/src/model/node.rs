@@ -10,7 +10,7 @@ use super::run::Experiment;
 use super::thread::Thread;
 use super::workload::Workload;
 use super::{BLOCK, EPOCH};
-use rackmem_proto::engine::{Copies, Home, Migrating, Part, Report, part};
+use rackmem_proto::engine::{Copies, Home, Migrating, Report, Role, role};
 use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Style};
 use rackmem_proto::wire::{NodeId, Record};
 use rackmem_proto::{CHUNK, Dest, Output};
@@ -271,7 +271,7 @@ impl Node {
     /// Whether the cache agent serves it: what an owner has granted and a cache holds, and what ends a read miss whose
     /// provider wrote the block back.
     fn for_cache(&self, packet: &Packet) -> bool {
-        matches!(part(self.id, &packet.header), Part::Cache | Part::Requester)
+        matches!(role(self.id, &packet.header), Role::Cache | Role::Requester)
     }
 }
 

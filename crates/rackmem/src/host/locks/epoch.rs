@@ -7,38 +7,16 @@ use super::cell::{Cell, State};
 use super::outbox::Outbox;
 use super::table::{Locks, Told};
 use rackmem_fabric::{Net, Nobody};
+use rackmem_proto::engine::{Change, LOCKS, numbered};
+use rackmem_proto::flowcc::Members;
 use rackmem_proto::gcp::{Entry, Report, Steps};
-use rackmem_proto::membership::View;
 use rackmem_proto::wire::{Copyset, NodeId, Reason, Record, Tag};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
-/// What tells a report on a lock from a copy of a block: the top bit of a word, which in a lock's age would be that of
-/// an epoch that no rack lives to see.
-const REPORT: u64 = 1 << 63;
-
-fn mark(record: Record) -> Record {
-    Record {
-        word: record.word | REPORT,
-        ..record
-    }
-}
-
-fn unmark(record: Record) -> Record {
-    Record {
-        word: record.word & !REPORT,
-        ..record
-    }
-}
-
 /// What a surviving switch tells of a lock that it served.
 pub(crate) fn switch_record(tag: Tag, epoch: u32, entry: Entry) -> Record {
-    mark(entry.to_record(tag, epoch))
-}
-
-/// Whether a record is a report on a lock.
-pub(crate) fn is_report(record: &Record) -> bool {
-    record.word & REPORT != 0
+    numbered(LOCKS, entry.to_record(tag, epoch))
 }
 
 impl State {
@@ -64,23 +42,26 @@ impl State {
     }
 
     /// Makes the directory's entry anew from what nodes have told. `true`: the lock's last data died with a node.
-    fn settle(&mut self, cell: &Cell, view: &View, gone: Copyset, told: &Told) -> bool {
+    fn settle(&mut self, cell: &Cell, change: &Change, told: &Told) -> bool {
+        let Members {
+            epoch, founders, ..
+        } = change.members;
         let own = self.report().map(|report| (cell.tag.home(), report));
         let Some(directory) = &mut self.directory else {
             return false;
         };
         // A lock that was made in this epoch has been served in it.
-        if directory.epoch() == view.epoch {
+        if directory.epoch() == epoch {
             return false;
         }
-        let live = Copyset(view.founders.0 & !gone.0);
+        let live = Copyset(founders.0 & !change.gone.0);
         let tell = |tag, each: &mut dyn FnMut(NodeId, Report)| {
             for (node, report) in told.nodes.of(tag).chain(own) {
                 each(node, report);
             }
         };
         let switch = |tag| told.switch.get(&tag).copied();
-        directory.enter_epoch(view.epoch, live, gone.len(), tell, switch);
+        directory.enter_epoch(epoch, live, change.gone.len(), tell, switch);
         let entry = directory.entry(cell.tag);
         entry.is_some_and(|(entry, _)| entry.state.reason != Reason::None)
     }
@@ -95,12 +76,12 @@ impl State {
 
 impl Locks {
     /// The rack is in a new epoch: packets of the last one do nothing here any more.
-    pub fn enter(&self, view: &View) {
+    pub fn enter(&self, members: Members) {
         // Whatever could be late is of the last epoch.
         *self.floors() = Default::default();
         for cell in self.all() {
-            let (epoch, switch) = (view.epoch, view.switch.is_some());
-            let live = view.founders.with(cell.tag.home());
+            let (epoch, switch) = (members.epoch, members.switch);
+            let live = members.founders.with(cell.tag.home());
             self.look(&cell, |state| state.enter_epoch(epoch, live, switch));
         }
     }
@@ -136,28 +117,25 @@ impl Locks {
             report.map(|report| report.records(cell.tag))
         };
         let abroad = self.all().into_iter().filter(|c| c.tag.home() != self.me);
-        let records = abroad.filter_map(report).flatten();
-        records.map(mark).collect()
+        abroad.filter_map(report).flatten().collect()
     }
 
     /// A node has told something of a lock.
     pub fn note(&self, from: NodeId, record: Record) {
-        self.told().nodes.note(from, unmark(record));
+        self.told().nodes.note(from, record);
     }
 
     /// The switch has told what it had of a lock.
     pub fn note_switch(&self, record: Record) {
-        let (tag, epoch, entry) = Entry::from_record(unmark(record));
+        let (tag, epoch, entry) = Entry::from_record(record);
         self.told().switch.insert(tag, (epoch, entry));
     }
 
-    /// Makes the entries of locks whose home this is anew; `gone` are the nodes that have died or started again since they
-    /// were made. Says how many locks' last data died with a node.
-    pub fn settle(&self, view: &View, gone: Copyset) -> u64 {
+    /// Makes the entries of locks whose home this is anew. Says how many locks' last data died with a node.
+    pub fn settle(&self, change: &Change) -> u64 {
         let told = std::mem::take(&mut *self.told());
         let cells = self.all().into_iter();
-        let lost =
-            cells.filter(|cell| self.look(cell, |state| state.settle(cell, view, gone, &told)));
+        let lost = cells.filter(|cell| self.look(cell, |state| state.settle(cell, change, &told)));
         lost.count() as u64
     }
 

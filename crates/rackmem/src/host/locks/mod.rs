@@ -21,7 +21,6 @@ pub(crate) mod switch;
 pub(crate) mod table;
 pub(crate) mod watch;
 
-pub(crate) use epoch::is_report;
 pub(crate) use leaving::bring_home;
 pub(crate) use pressure::{Effort, IN_A_TICK, IN_AN_ENTRY};
 pub(crate) use switch::SwitchLocks;

@@ -77,13 +77,13 @@ impl Node {
             }
             return false;
         }
-        engine::stop(&mut Here::new(self, fabric, None), epoch);
+        let mut change = Change::between(&self.settled, view);
+        engine::stop(&mut Here::new(self, fabric, None), change.members);
         let threads = threads.iter_mut();
         let cut: Vec<_> = threads.map(|t| t.enter(self, fabric, oracle)).collect();
         if let Some(migrating) = &mut self.migrating {
             migrating.set_shadow(None, epoch);
         }
-        let mut change = Change::between(&self.settled, view);
         if self.mutated(Mutation::ForgetIncarnation) {
             change.gone = Copyset(change.gone.0 & !view.live.0);
         }

@@ -7,7 +7,7 @@ use crate::world::fabric::{Fabric, Packet};
 use crate::world::mutate::STRANGE_SLOT;
 use crate::world::mutation::Mutation;
 use rackmem_proto::engine::{
-    self, Change, Copies, Defect, Home, Host, Migrating, Note, Part, Payload, Recovery,
+    self, Change, Copies, Defect, FlowCc, Home, Host, Migrating, Note, Part, Payload, Recovery,
 };
 use rackmem_proto::flowcc::{LocalStatus, Migration, Settled};
 use rackmem_proto::wire::{Flags, Header, Kind, NodeId, Record, RequesterId, Seq, Tag};
@@ -128,6 +128,7 @@ impl<'a> Here<'a> {
 }
 
 impl Host for Here<'_> {
+    type Protocols = (FlowCc,);
     type Bytes = Block;
     type Memory<'m>
         = Memory<'m>

@@ -174,7 +174,7 @@ impl Node {
         let mut here = Here::new(self, fabric, Some(packet));
         engine::packet(&mut here, &header);
         let settled = here.settled;
-        match engine::part(self.id, &header) {
+        match engine::part(&header) {
             engine::Part::Recovery => self.proceed(fabric),
             _ => settled,
         }

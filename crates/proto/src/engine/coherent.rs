@@ -1,0 +1,264 @@
+//! FlowCC's part of a node: its home agent, its cache agent, and its side of ownership migration.
+
+use super::protocol::{Protocol, Reporter};
+use super::{Answer, Change, Copies, Defect, Host, Note, Payload, Report};
+use crate::call::Executed;
+use crate::flowcc::{LocalStatus, Members, Settled, copy_record};
+use crate::wire::{Contract, Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Record, Tag};
+use crate::{Data, Dest, Output};
+use alloc::vec::Vec;
+use core::convert::Infallible;
+use core::hash::{Hash, Hasher};
+use core::ops::RangeInclusive;
+
+/// FlowCC, the `Coherent` contract, with what is compared with it and memory's giver.
+#[derive(Clone, Copy, Debug)]
+pub enum FlowCc {}
+
+/// A role of a node in FlowCC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// The cache agent.
+    Cache,
+    /// One of the node's requesters.
+    Requester,
+    /// The shadow of the switch.
+    Shadow,
+    /// The home agent, and the shadow for a copy.
+    ShadowAndHome,
+    /// The home agent.
+    Home,
+}
+
+/// Who takes a packet of FlowCC that has come to the agents of node `me`.
+#[inline]
+pub fn role(me: NodeId, header: &Header) -> Role {
+    let forwarded = header.kind.is_request() && header.flags.has(Flags::GRANTED);
+    match header.kind {
+        Kind::WriteBackAck => Role::Requester,
+        // The shadow has a copy of every answer to a move, whoever asked for it.
+        Kind::AddAck | Kind::RemoveAck if header.requester.node == me => Role::ShadowAndHome,
+        Kind::AddAck | Kind::RemoveAck | Kind::HeatReport | Kind::Tags => Role::Shadow,
+        _ if forwarded && header.status != GlobalStatus::Unshared => Role::Cache,
+        _ => Role::Home,
+    }
+}
+
+impl<H: Host> Protocol<H> for FlowCc {
+    const NAME: &'static str = "FlowCC";
+    const NUMBER: u8 = Contract::Coherent as u8;
+    const KINDS: &'static [RangeInclusive<Kind>] = &[
+        Kind::ReadMiss..=Kind::Tags,
+        Kind::AcceptLoss..=Kind::AcceptLossAck,
+        Kind::DelegateRead..=Kind::GatherAck,
+        Kind::Alloc..=Kind::AllocAck,
+        Kind::Free..=Kind::FreeAck,
+    ];
+    /// The requester's side of an access is its driver's, and not in the engine.
+    type Command = Infallible;
+    type Outcome = Infallible;
+
+    #[inline]
+    fn packet(host: &mut H, header: &Header) {
+        match role(host.me(), header) {
+            Role::Cache => cache(host, header),
+            Role::Requester => host.requester(header),
+            Role::Shadow => shadow(host, header),
+            Role::ShadowAndHome => {
+                shadow(host, header);
+                home(host, header);
+            }
+            Role::Home => home(host, header),
+        }
+    }
+
+    fn command(_: &mut H, _: u8, command: Infallible) {
+        match command {}
+    }
+
+    fn tick(host: &mut H, period_ended: bool) {
+        let outputs: Vec<Output> = host.home(|home, _| {
+            let again: Vec<Output> = home.agent.resend().collect();
+            let moves = match period_ended {
+                true => home.agent.end_period(),
+                false => home.agent.start_moves(),
+            };
+            again.into_iter().chain(moves).collect()
+        });
+        for output in &outputs {
+            host.send(output, Payload::Nothing);
+        }
+        if !period_ended {
+            return;
+        }
+        let epoch = host.epoch();
+        let Some((outputs, report)) = host.migrating(|migrating| migrating.end_period(epoch))
+        else {
+            return;
+        };
+        for output in &outputs {
+            host.send(output, Payload::Nothing);
+        }
+        if let Some(Report { output, records }) = report {
+            host.send(&output, Payload::Records(&records));
+        }
+    }
+
+    fn enter(host: &mut H, members: Members) {
+        let forgets = host.defect() == Some(Defect::ForgetRescued);
+        let moves_on = host.defect() == Some(Defect::MoveOn);
+        host.home(|home, _| {
+            // An entry that begins to move is locked until the switch answers. There may be none, and until all members go on
+            // nobody can say that there is.
+            if !moves_on {
+                home.agent.set_migration(None);
+            }
+            if forgets {
+                home.agent.forget_rescued();
+            }
+            home.agent.freeze(members.epoch);
+        });
+        if host.defect() != Some(Defect::KeepExecuted) {
+            host.copies(Copies::enter);
+        }
+    }
+
+    fn forget(host: &mut H, gone: Copyset) {
+        if host.defect() != Some(Defect::KeepDeadCopies) {
+            let cached = host.cached().into_iter();
+            for (tag, _) in cached.filter(|(tag, _)| gone.contains(tag.home())) {
+                if host.hold(tag, false).is_some() {
+                    host.set(LocalStatus::Invalid);
+                    host.note(Note::Dropped(tag));
+                }
+            }
+        }
+        host.copies(|copies| copies.forget(gone));
+    }
+
+    fn report(host: &mut H) -> Vec<Record> {
+        let (me, defect) = (host.me(), host.defect());
+        let told = |(tag, status): (Tag, LocalStatus)| {
+            let writable = status == LocalStatus::Modified;
+            let hidden = match defect {
+                Some(Defect::HideModified) => writable,
+                Some(Defect::HideClean) => !writable,
+                Some(Defect::ForgetOwnCopies) => me == tag.home(),
+                _ => false,
+            };
+            (!hidden).then(|| copy_record(tag, writable))
+        };
+        host.cached().into_iter().filter_map(told).collect()
+    }
+
+    fn hear(host: &mut H, from: Reporter, record: Record) {
+        host.home(|home, _| match from {
+            Reporter::Node(node) => home.agent.note_copy(node, record),
+            Reporter::Switch => home.agent.note_registers(record),
+        });
+    }
+
+    fn settle(host: &mut H, change: &Change) {
+        host.settling(change);
+        let trusts = host.defect() == Some(Defect::TrustMoving);
+        let switch_lost = change.switch_lost && !trusts;
+        let gone = match host.defect() {
+            Some(Defect::ForgetGone) => Copyset::EMPTY,
+            _ => change.gone,
+        };
+        let settled: Settled = host.home(|home, _| home.agent.settle(gone, switch_lost));
+        host.settled(change, settled);
+    }
+
+    fn fingerprint(host: &mut H, into: &mut impl Hasher)
+    where
+        H::Bytes: Hash,
+    {
+        host.home(|home, _| home.agent.fingerprint(into));
+        host.copies(|copies| copies.fingerprint(into));
+    }
+}
+fn home<H: Host>(host: &mut H, header: &Header) {
+    let defect = host.defect();
+    host.note(Note::AtHome);
+    let served = host.home(|home, memory| home.packet(header, memory, defect));
+    if served.accepted {
+        host.note(Note::Accepted(header.tag));
+    }
+    if served.stored {
+        host.note(Note::Stored(header.tag));
+    }
+    if let Some((old, new)) = served.delegated {
+        host.note(Note::Delegated { old, new });
+    }
+    for output in served.outputs.iter() {
+        let payload = match output.data {
+            Data::Home => Payload::Home,
+            Data::Operand => Payload::Word(served.result),
+            _ => Payload::Nothing,
+        };
+        host.send(output, payload);
+    }
+}
+
+fn shadow<H: Host>(host: &mut H, header: &Header) {
+    let records = host.records();
+    let outputs = host.migrating(|migrating| migrating.packet(header, &records));
+    for output in outputs.iter().flatten() {
+        host.send(output, Payload::Nothing);
+    }
+}
+
+/// A request that its owner has granted, for this node's cache.
+fn cache<H: Host>(host: &mut H, header: &Header) {
+    let (me, defect) = (host.me(), host.defect());
+    let reads = header.kind == Kind::ReadMiss;
+    let local = host.hold(header.tag, reads);
+    let Answer {
+        reaction,
+        executed,
+        recalled,
+    } = host.copies(|copies| copies.request(me, header, local, defect));
+    host.note(Note::Asked {
+        again: executed == Executed::Again,
+        old: executed == Executed::Old,
+        recalled: recalled.is_some(),
+    });
+    if reaction.retain {
+        let bytes = recalled.clone().unwrap_or_else(|| host.keep());
+        host.copies(|copies| copies.retain(header, bytes));
+    }
+    let invalidates = local.is_some() && reaction.next == LocalStatus::Invalid;
+    if invalidates && header.flags.has(Flags::IN_SWITCH) {
+        host.migrating(|migrating| migrating.invalidated(header.tag));
+    }
+    let next = match defect {
+        Some(Defect::KeepInvalidated) if invalidates => local.unwrap_or_default(),
+        _ => reaction.next,
+    };
+    // What is read stays where it is: the lock of its entry at the owner keeps writers and evictions away, so the copy need
+    // not be held while its bytes travel. What is given away may be overwritten once it is let go.
+    if local.is_some() && reads {
+        host.set(next);
+    }
+    for output in reaction.outputs.iter() {
+        let lies = defect == Some(Defect::SkipWriteBack)
+            && output.header.kind == Kind::WriteBack
+            && !header.flags.has(Flags::GATHER);
+        if lies {
+            let ack = header.answer(Kind::WriteBackAck, me);
+            let output = Output::new(Dest::Requester(header.requester), ack);
+            host.send(&output, Payload::Nothing);
+            continue;
+        }
+        let payload = match (output.data, &recalled) {
+            (Data::Cache, Some(kept)) => Payload::Kept(kept),
+            (Data::Cache, None) => Payload::Copy,
+            _ => Payload::Nothing,
+        };
+        host.send(output, payload);
+    }
+    if local.is_some() && !reads {
+        host.set(next);
+    }
+}
