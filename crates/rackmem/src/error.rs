@@ -1,5 +1,6 @@
 //! What can go wrong, and what to do about it.
 
+use rackmem_proto::heap::Backing;
 use rackmem_proto::wire::{Contract, NodeId, Reason, Tag};
 
 /// The result of everything here.
@@ -75,10 +76,42 @@ pub enum Error {
         /// The node.
         node: NodeId,
     },
-    /// A region of this name exists with another size or type.
+    /// A region of this name exists with another size, element type or backing.
     RegionMismatch {
         /// The name.
         name: String,
+    },
+    /// The region of this handle has been removed; another may have its name. Drop the handle, and open or create the region anew.
+    RegionRemoved {
+        /// The name.
+        name: String,
+    },
+    /// The region has no such bytes.
+    RegionBounds {
+        /// Its name.
+        name: String,
+        /// The first byte asked for.
+        at: usize,
+        /// How many.
+        len: usize,
+    },
+    /// What has this name is not removed as a region: a lock is freed by its handle ([`Mutex::free`](crate::locked::Mutex::free)), and an array of
+    /// locks cannot be freed yet.
+    NotRemovable {
+        /// The name.
+        name: String,
+        /// Its contract.
+        contract: Contract,
+    },
+    /// This version has no memory under this contract.
+    ContractNotBuilt {
+        /// Which.
+        contract: Contract,
+    },
+    /// This version has no memory with this backing.
+    BackingNotBuilt {
+        /// Which.
+        backing: Backing,
     },
     /// No region of this name exists.
     NoSuchRegion {
@@ -221,7 +254,8 @@ impl std::fmt::Display for Error {
                 is,
             } => write!(
                 f,
-                "memory at {address:#018x} is {is}, and this operation is for {wanted} memory"
+                "memory at {address:#018x} is {is}, and this operation is for {wanted} memory: {}",
+                next_step(*is)
             ),
             Error::BadRange { addr, len, block } => {
                 write!(
@@ -239,8 +273,27 @@ impl std::fmt::Display for Error {
                 )
             }
             Error::RegionMismatch { name } => {
-                write!(f, "region `{name}` exists with another size or type")
+                write!(f, "region `{name}` exists with another size, element type or backing")
             }
+            Error::RegionRemoved { name } => write!(
+                f,
+                "region `{name}` has been removed: drop the handle, and open or create the region anew"
+            ),
+            Error::RegionBounds { name, at, len } => {
+                write!(f, "region `{name}` has no {len} bytes at {at}")
+            }
+            Error::NotRemovable { name, contract } => write!(
+                f,
+                "`{name}` is {contract} memory, which is not removed as a region: free a lock by its handle; an array of locks stays"
+            ),
+            Error::ContractNotBuilt { contract } => write!(
+                f,
+                "this version has no {contract} memory: ask for coherent or locked memory"
+            ),
+            Error::BackingNotBuilt { backing } => write!(
+                f,
+                "this version has no memory in a {backing}: ask for the heap"
+            ),
             Error::NoSuchRegion { name } => write!(f, "no region is named `{name}`"),
             Error::RegionTable { name, why } => {
                 write!(f, "region `{name}` cannot be created: {why}")
@@ -285,6 +338,17 @@ impl std::fmt::Display for Error {
             Error::Membership(error) => error.fmt(f),
             Error::PlaceTaken { place } => f.write_str(place),
             Error::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+/// How memory under this contract is used.
+fn next_step(is: Contract) -> &'static str {
+    match is {
+        Contract::Coherent => "use `Node::read` and `Node::write`, or a `Shared`",
+        Contract::Locked => "use its lock (`Mutex`, `RwLock`, `RangesLock`, `RwLockArray`)",
+        Contract::Object | Contract::Bounded | Contract::Replicated => {
+            "this version cannot use it: take the version that made it"
         }
     }
 }

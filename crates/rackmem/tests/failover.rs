@@ -1,6 +1,6 @@
 //! Members of a real rack, over UDP and through shared memory, die, restart, come and leave while others work.
 
-use rackmem::{Config, Error, Node, Rack, Shared};
+use rackmem::{Config, Error, Node, Rack, RegionSpec, Shared};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
@@ -326,6 +326,58 @@ fn names_live_through_the_death_of_who_had_them_last(fabric: &str) {
     assert!(made && later != theirs);
 }
 
+/// The remover had the only copies of the table's blocks, and dies before it can do anything more.
+fn a_region_is_removed_by_who_dies_then(fabric: &str) {
+    const TABLE: u64 = 256 << 10;
+    let cluster = Cluster::new("removed", fabric, 3);
+    let _switch = cluster.switch();
+    let (mut racks, nodes) = cluster.nodes(3);
+    let old = RegionSpec::new("theirs", 1 << 20).on(1);
+    let handle = nodes[0].create_region(&old).unwrap();
+    let hers = nodes[2]
+        .create_region(&RegionSpec::new("hers", 64))
+        .unwrap();
+    let kept = nodes[1]
+        .create_region(&RegionSpec::new("kept", 64))
+        .unwrap();
+    let given = |node: &Node| node.metrics().memory.given;
+    let most = given(&nodes[1]);
+    for at in (0..TABLE).step_by(nodes[2].block_size()) {
+        nodes[2].fetch_add(at, 0).unwrap();
+    }
+    let before = racks[1].as_ref().unwrap().metrics().nodes[0].rebuilds.done;
+    nodes[2].remove_region("theirs").unwrap();
+    drop(racks[2].take());
+    eventually("the others have gone on without it", || {
+        racks[1].as_ref().unwrap().metrics().nodes[0].rebuilds.done > before
+    });
+    assert!(matches!(handle.check(), Err(Error::RegionRemoved { .. })));
+    assert!(matches!(
+        handle.write(0, &[1]),
+        Err(Error::RegionRemoved { .. })
+    ));
+    assert!(matches!(
+        nodes[0].open_region(&old),
+        Err(Error::NoSuchRegion { .. })
+    ));
+    kept.check().unwrap();
+    // Whether its memory came home before the remover died is not known.
+    assert!(given(&nodes[1]) <= most);
+    let new = RegionSpec::new("theirs", 4096).element(8);
+    let new = nodes[1].create_region(&new).unwrap();
+    assert!(new.is_new());
+    // What died with its home is in the way of nobody.
+    let spec = RegionSpec::new("hers", 128);
+    let lost = nodes[0].open_region(&RegionSpec::new("hers", 64));
+    assert!(matches!(lost, Err(Error::NameLost { node: 2, .. })));
+    nodes[0].remove_region("hers").unwrap();
+    let again = nodes[1].create_region(&spec).unwrap();
+    assert!(again.is_new() && again.addr() != hers.addr());
+    let listed = nodes[0].regions().unwrap();
+    let names: Vec<_> = listed.iter().map(|region| region.spec.name()).collect();
+    assert_eq!(names, ["hers", "kept", "theirs"]);
+}
+
 fn a_node_that_gives_no_memory_leaves_without_a_pause(fabric: &str) {
     let cluster = Cluster::new("leave", fabric, 2);
     let first = cluster.node(0);
@@ -412,6 +464,7 @@ macro_rules! over {
             work_goes_on_when_the_switch_dies_and_another_comes
             a_dead_nodes_memory_is_lost_and_says_so_and_the_rest_goes_on
             a_node_that_gives_no_memory_leaves_without_a_pause
+            a_region_is_removed_by_who_dies_then
             a_new_shadow_reads_back_what_is_in_the_switch
             an_applications_lock_outlives_the_switch
             names_live_through_the_death_of_who_had_them_last

@@ -1,12 +1,12 @@
-//! `rackmem inspect`: who holds the locks of a rack of processes, and who waits for them.
+//! `rackmem inspect`: who holds the locks of a rack of processes, and who waits for them; which regions it has.
 
 use super::load;
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
 use crate::out;
 use clap::Args;
-use rackmem::Config;
 use rackmem::locked::{Held, LockStatus};
+use rackmem::{Config, RegionInfo};
 use rackmem_bench::table::{Align, Table};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -19,6 +19,7 @@ Examples:
   rackmem inspect --rack rack.toml                locks that threads are inside or wait for
   rackmem inspect --rack rack.toml --watch        the same, every second, until Ctrl-C
   rackmem inspect --rack rack.toml --all --json   idle ones as well
+  rackmem inspect --rack rack.toml --regions      named regions and named locks
 
 Run it on a host of one of the rack's nodes; the fabric has to be UDP. Nodes are asked one after the other and go on
 meanwhile. Two threads that wait for what the other holds show as two locks, each held where the other is waited for.";
@@ -32,6 +33,9 @@ pub struct InspectArgs {
     /// Show every lock that a node knows, and not only those in use
     #[arg(long)]
     all: bool,
+    /// Show the rack's regions and named locks, with the contract of each
+    #[arg(long, conflicts_with = "all")]
+    regions: bool,
     /// Show them again after so many seconds, until Ctrl-C
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
           value_parser = clap::value_parser!(u32).range(1..))]
@@ -45,7 +49,10 @@ type Told = Vec<(usize, LockStatus)>;
 pub fn run(args: &InspectArgs, json: bool) -> Result<Ended> {
     let config = load(&args.rack)?;
     loop {
-        show(&config, args, json)?;
+        match args.regions {
+            true => show_regions(&config, args, json)?,
+            false => show(&config, args, json)?,
+        }
         let Some(seconds) = args.watch else {
             return Ok(Ended::Done);
         };
@@ -78,12 +85,75 @@ fn show(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
         out::line(json!({"locks": locks, "unanswered": silent}));
         return Ok(());
     }
+    clear(args);
+    print(&locks, &silent, args.all);
+    Ok(())
+}
+
+fn show_regions(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
+    let regions = rackmem::inspect_regions(config)?;
+    if regions.is_none() && args.watch.is_none() {
+        let cause = "node 0, which has the table of regions, does not answer";
+        let next = "start its process, or check its address in the file";
+        return Err(Failure::new(cause, next));
+    }
+    if json {
+        let told = regions.as_ref();
+        let told = told.map(|regions| regions.iter().map(region_object).collect::<Vec<_>>());
+        out::line(json!({"regions": told}));
+        return Ok(());
+    }
+    clear(args);
+    let Some(regions) = regions else {
+        out::line("node 0, which has the table of regions, does not answer");
+        return Ok(());
+    };
+    let columns = [
+        ("name", Align::Left),
+        ("bytes", Align::Right),
+        ("contract", Align::Left),
+        ("backing", Align::Left),
+        ("home", Align::Right),
+        ("address", Align::Left),
+    ];
+    let mut table = Table::new(
+        &format!("{} regions and named locks", regions.len()),
+        &columns,
+    );
+    for region in &regions {
+        table.row(&[
+            region.spec.name(),
+            &region.spec.bytes().to_string(),
+            region.spec.asks_contract().name(),
+            region.spec.asks_backing().name(),
+            &region.home().to_string(),
+            &format!("{:#x}", region.addr),
+        ]);
+    }
+    out::table(&table);
+    Ok(())
+}
+
+fn region_object(region: &RegionInfo) -> Value {
+    let spec = &region.spec;
+    json!({
+        "name": spec.name(),
+        "bytes": spec.bytes(),
+        "element_type": format!("{:#x}", spec.element_type()),
+        "contract": spec.asks_contract().name(),
+        "backing": spec.asks_backing().name(),
+        "home": region.home(),
+        "addr": format!("{:#x}", region.addr),
+        "generation": region.generation,
+    })
+}
+
+/// With `--watch` on a terminal what was shown before goes.
+fn clear(args: &InspectArgs) {
     if args.watch.is_some() && std::io::stdout().is_terminal() {
         // Home, and nothing below.
         out::line("\x1b[H\x1b[2J");
     }
-    print(&locks, &silent, args.all);
-    Ok(())
 }
 
 fn object(addr: u64, told: &Told) -> Value {

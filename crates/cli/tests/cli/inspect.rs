@@ -2,7 +2,7 @@
 
 use crate::process::{TempFile, run, stderr, stdout};
 use rackmem::locked::{Mutex, RwLock};
-use rackmem::{Config, Rack};
+use rackmem::{Config, Contract, Rack, RegionSpec};
 use rackmem_hosts::addresses;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -115,4 +115,36 @@ fn a_rack_that_does_not_answer_has_no_number_of_locks() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn regions_are_shown_with_their_contracts() {
+    let (file, [first, second]) = rack();
+    assert_eq!(inspect(&file, &["--regions"]), json!({"regions": []}));
+    let bytes = RegionSpec::new("tables/users", 5000).element(66);
+    let made = second.node(1).create_region(&bytes).unwrap();
+    let locks = RegionSpec::new("buckets", 160).contract(Contract::Locked);
+    let locks = first.node(0).create_region(&locks).unwrap();
+    let shown = json!({"regions": [
+        {"name": "buckets", "bytes": 160, "element_type": "0x0", "contract": "locked",
+         "backing": "heap", "home": 0, "addr": format!("{:#x}", locks.addr()), "generation": 1},
+        {"name": "tables/users", "bytes": 5000, "element_type": "0x42", "contract": "coherent",
+         "backing": "heap", "home": 1, "addr": format!("{:#x}", made.addr()), "generation": 1},
+    ]});
+    assert_eq!(inspect(&file, &["--regions"]), shown);
+    let text = stdout(&run(&["inspect", "--regions", "--rack", file.path()]));
+    for part in ["2 regions", "tables/users", "coherent", "locked", "heap"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    second.node(1).remove_region("tables/users").unwrap();
+    // More than one packet tells of.
+    let names: Vec<String> = (0..40).map(|n| format!("many/{n:02}")).collect();
+    for name in &names {
+        second.node(1).region(name, 8, 0).unwrap();
+    }
+    let shown = inspect(&file, &["--regions"]);
+    let shown = shown["regions"].as_array().unwrap();
+    let shown: Vec<_> = shown.iter().map(|region| region["name"].clone()).collect();
+    let wanted = std::iter::once("buckets".to_owned()).chain(names);
+    assert_eq!(shown, wanted.collect::<Vec<_>>());
 }

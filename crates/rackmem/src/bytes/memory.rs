@@ -30,6 +30,11 @@ impl GlobalMemory {
         }
     }
 
+    /// The offset at which it begins.
+    pub fn first(&self) -> u64 {
+        self.base * CHUNK
+    }
+
     /// The words of a block; `None` outside the memory.
     #[inline]
     pub fn block(&self, tag: Tag) -> Option<&[AtomicU64]> {

@@ -5,6 +5,7 @@
 use crate::bytes::cache::Locked;
 use crate::bytes::memory::GlobalMemory;
 use crate::host::agents::{Agents, locked};
+use crate::host::rows;
 use rackmem_fabric::{Body, Net, Receiver};
 use rackmem_proto::Output;
 use rackmem_proto::engine::{
@@ -301,6 +302,9 @@ impl Host for Here<'_> {
         let (agents, net) = (self.agents, self.net);
         match part {
             Part::Reach => agents.reach(net, header, self.reply),
+            Part::Inspect if header.offset == rows::ASK_ROWS => {
+                rows::inspect(agents, agents.locks.room, net, header, self.reply);
+            }
             Part::Inspect => agents.locks.inspect(net, header, self.reply),
             Part::Service => agents.compared.packet(net, header, self.reply),
             _ => {}

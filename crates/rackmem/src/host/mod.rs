@@ -9,3 +9,4 @@ pub(crate) mod locks;
 pub(crate) mod magazine;
 pub(crate) mod metrics;
 pub(crate) mod rebuilding;
+pub(crate) mod rows;

@@ -1,12 +1,16 @@
-//! Asking the members of a rack, from outside, what their locks are doing.
+//! Asking the members of a rack, from outside, what their locks are doing, and which regions there are.
 
+use crate::bytes::view::View;
 use crate::config::{Config, Fabric};
 use crate::error::{Error, Result};
 use crate::host::locks::status::LockStatus;
+use crate::host::rows::{ASK_ROWS, NUMBERED, ROW};
+use crate::region::RegionInfo;
 use rackmem_fabric::udp::{self, Peers, UdpPort};
 use rackmem_fabric::{Body, Net, Nobody, Port, Receiver};
 use rackmem_proto::wire::{Dest, Flags, Header, Kind, NodeId, RequesterId, Seq, Tag};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 /// How often a node that does not answer is asked.
@@ -22,38 +26,51 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// # Errors
 /// [`Error::Config`] when the fabric is not UDP; [`Error::Io`] when no node of the rack has an address of this host.
 pub fn inspect(config: &Config, all: bool) -> Result<Vec<Option<Vec<LockStatus>>>> {
-    if config.fabric != Fabric::Udp {
-        return Err(Error::Config(
-            "only the members of a UDP rack can be asked from outside: in a program, `Node::locks` tells".into(),
-        ));
-    }
-    let mtu = config.settings.mtu;
-    let mtu = mtu.or_else(|| config.nodes.first().map(|addr| udp::path_mtu(addr.ip())));
-    let peers = Arc::new(Peers {
-        switch: None,
-        agents: config.nodes.clone(),
-        mtu: mtu.unwrap_or(1500),
-    });
-    // Answers go to the address of a node.
-    let mut ports = (0..config.nodes.len())
-        .map(|id| (id as NodeId, UdpPort::open(id as NodeId, peers.clone())));
-    let (near, mut port) = match ports.find(|(_, port)| port.is_ok()) {
-        Some((near, port)) => (near, port?),
-        None => {
-            let text =
-                "this host has none of the rack's addresses: ask on a host of one of its nodes";
-            return Err(std::io::Error::other(text).into());
-        }
-    };
+    let mut outside = Outside::open(config)?;
     let nodes = 0..config.nodes.len() as NodeId;
-    Ok(nodes.map(|node| ask(&mut port, near, node, all)).collect())
+    let read = |bytes: &[u8]| LockStatus::decode(bytes).map(|lock| (lock, lock.addr));
+    Ok(nodes
+        .map(|node| outside.ask_all(node, all.into(), LockStatus::LEN, read))
+        .collect())
+}
+
+/// The regions of a rack of processes and its named locks, as node 0's memory has their names, in the order of these; `None` when node 0 has not
+/// answered three times in 200 ms each. From inside a rack [`Node::regions`](crate::Node::regions) tells.
+///
+/// # Errors
+/// Those of [`inspect`].
+pub fn inspect_regions(config: &Config) -> Result<Option<Vec<RegionInfo>>> {
+    let mut outside = Outside::open(config)?;
+    let rows = outside.ask_all(0, ASK_ROWS, NUMBERED, |bytes| {
+        let (number, row) = bytes.split_first_chunk::<8>()?;
+        let row: &[u8; ROW] = row.try_into().ok()?;
+        let words: Vec<AtomicU64> = row
+            .chunks_exact(8)
+            .map(|word| word.iter().rev().fold(0, |sum, b| sum << 8 | u64::from(*b)))
+            .map(AtomicU64::new)
+            .collect();
+        let next = u64::from_be_bytes(*number) + 1;
+        // One of a later version is not shown.
+        Some((RegionInfo::of(&View::new(&words, 0, ROW)), next))
+    });
+    Ok(rows.map(|rows| {
+        let mut regions: Vec<_> = rows.into_iter().flatten().collect();
+        regions.sort_by(|a, b| a.spec.name().cmp(b.spec.name()));
+        regions
+    }))
+}
+
+/// A port to a rack's nodes, of a process that is none of them.
+struct Outside {
+    near: NodeId,
+    port: UdpPort,
 }
 
 /// One page of an answer.
 struct Page {
     from: NodeId,
     seq: Seq,
-    locks: Option<Vec<LockStatus>>,
+    bytes: Option<Vec<u8>>,
     more: bool,
 }
 
@@ -63,50 +80,94 @@ impl Receiver for Page {
         if wanted != (Kind::Inspected, self.from, self.seq) {
             return;
         }
-        let bytes = match body {
-            Body::Bytes(bytes) => bytes,
-            _ => &[],
-        };
-        let locks = bytes.chunks(LockStatus::LEN).map(LockStatus::decode);
-        self.locks = locks.collect();
+        self.bytes = Some(match body {
+            Body::Bytes(bytes) => bytes.to_vec(),
+            _ => Vec::new(),
+        });
         self.more = header.flags.has(Flags::DATA);
     }
 }
 
-fn ask(port: &mut UdpPort, near: NodeId, node: NodeId, all: bool) -> Option<Vec<LockStatus>> {
-    let me = RequesterId {
-        node: near,
-        slot: 0,
-    };
-    let (mut known, mut seq) = (Vec::<LockStatus>::new(), Seq(0));
-    loop {
-        let after = known.last().map_or(0, |lock| lock.addr);
-        seq = Seq(seq.0.wrapping_add(1));
+impl Outside {
+    fn open(config: &Config) -> Result<Self> {
+        if config.fabric != Fabric::Udp {
+            return Err(Error::Config(
+                "only the members of a UDP rack can be asked from outside: in a program, `Node::locks` and `Node::regions` tell".into(),
+            ));
+        }
+        let mtu = config.settings.mtu;
+        let mtu = mtu.or_else(|| config.nodes.first().map(|addr| udp::path_mtu(addr.ip())));
+        let peers = Arc::new(Peers {
+            switch: None,
+            agents: config.nodes.clone(),
+            mtu: mtu.unwrap_or(1500),
+        });
+        // Answers go to the address of a node.
+        let mut ports = (0..config.nodes.len())
+            .map(|id| (id as NodeId, UdpPort::open(id as NodeId, peers.clone())));
+        match ports.find(|(_, port)| port.is_ok()) {
+            Some((near, port)) => Ok(Outside { near, port: port? }),
+            None => {
+                let text =
+                    "this host has none of the rack's addresses: ask on a host of one of its nodes";
+                Err(std::io::Error::other(text).into())
+            }
+        }
+    }
+
+    /// Everything that a node tells, page by page. `read` makes of one of its records what it is, and where the next one is to begin: behind
+    /// what came before.
+    fn ask_all<T>(
+        &mut self,
+        node: NodeId,
+        what: u32,
+        record: usize,
+        read: impl Fn(&[u8]) -> Option<(T, u64)>,
+    ) -> Option<Vec<T>> {
+        let (mut known, mut after, mut seq) = (Vec::new(), 0, Seq(0));
+        loop {
+            seq = Seq(seq.0.wrapping_add(1));
+            let page = self.ask(node, what, after, seq)?;
+            let records: Option<Vec<_>> = page.0.chunks(record).map(&read).collect();
+            let before = after;
+            for (told, next) in records? {
+                known.push(told);
+                after = next;
+            }
+            // It rises, so this ends.
+            if !page.1 || after <= before {
+                return Some(known);
+            }
+        }
+    }
+
+    /// One page, and whether more follow.
+    fn ask(&mut self, node: NodeId, what: u32, after: u64, seq: Seq) -> Option<(Vec<u8>, bool)> {
+        let me = RequesterId {
+            node: self.near,
+            slot: 0,
+        };
         let mut header = Header::request(Kind::Inspect, 0, Tag(after), me, seq);
-        header.offset = all.into();
-        header.reply_port = port.reply_port();
+        header.offset = what;
+        header.reply_port = self.port.reply_port();
         let mut page = Page {
             from: node,
             seq,
-            locks: None,
+            bytes: None,
             more: false,
         };
         for _ in 0..TRIES {
-            port.send(Dest::Agent(node), &header, Body::None, &mut Nobody);
+            self.port
+                .send(Dest::Agent(node), &header, Body::None, &mut Nobody);
             let asked = Instant::now();
-            while page.locks.is_none() && asked.elapsed() < PATIENCE {
-                port.wait(PATIENCE.saturating_sub(asked.elapsed()), &mut page);
+            while page.bytes.is_none() && asked.elapsed() < PATIENCE {
+                let left = PATIENCE.saturating_sub(asked.elapsed());
+                self.port.wait(left, &mut page);
             }
-            if page.locks.is_some() {
+            if page.bytes.is_some() {
                 break;
             }
         }
-        let locks = page.locks?;
-        // Addresses rise, so this ends.
-        let more = page.more && locks.last().is_some_and(|lock| lock.addr > after);
-        known.extend(locks);
-        if !more {
-            return Some(known);
-        }
+        Some((page.bytes?, page.more))
     }
 }

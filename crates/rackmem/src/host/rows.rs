@@ -1,0 +1,69 @@
+//! Rows of the table of named regions as its home has them, for tools outside the rack.
+//!
+//! What a row means is the room `region`'s; what is told of it is told by its home, whose memory has each row as it was last published.
+
+use super::agents::Agents;
+use rackmem_fabric::{Body, Net, Receiver};
+use rackmem_proto::wire::{Dest, Flags, Header, Kind};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Bytes of a row.
+pub(crate) const ROW: usize = 128;
+/// Rows of the table, and so regions of a rack.
+pub(crate) const ROWS: usize = 2048;
+/// The first word of a row whose region is there.
+pub(crate) const READY: u64 = 2;
+/// In an INSPECT's `offset`: rows are asked for, and not locks. Its tag is how many rows to skip.
+pub(crate) const ASK_ROWS: u32 = 2;
+/// Before each row in the answer: its number.
+pub(crate) const NUMBERED: usize = 8 + ROW;
+
+/// Answers with as many rows as a packet of `room` bytes has room for. A node that is not the table's home has none.
+pub(crate) fn inspect(
+    agents: &Agents,
+    room: usize,
+    net: &dyn Net,
+    header: &Header,
+    reply: &mut dyn Receiver,
+) {
+    let mut answer = header.answer(Kind::Inspected, agents.node);
+    let mut bytes = Vec::new();
+    let skip = usize::try_from(header.tag.0).unwrap_or(ROWS);
+    let rows = if agents.node == 0 { skip..ROWS } else { 0..0 };
+    for number in rows {
+        let Some(row) = row(agents, number) else {
+            continue;
+        };
+        if bytes.len() + NUMBERED > room {
+            // More follow.
+            answer.flags = Flags::DATA;
+            break;
+        }
+        bytes.extend((number as u64).to_be_bytes());
+        bytes.extend(row);
+    }
+    let body = match bytes.is_empty() {
+        true => Body::None,
+        false => Body::Bytes(&bytes),
+    };
+    net.send(Dest::Requester(header.requester), &answer, body, reply);
+}
+
+fn row(agents: &Agents, number: usize) -> Option<[u8; ROW]> {
+    // Whole: while this home is held, nothing is stored in its memory.
+    agents.with_home(|_| {
+        let block = agents.cache.block_bytes();
+        let at = number * ROW;
+        let tag = agents.cache.tag_of(agents.memory.first() + at as u64);
+        let words = agents.memory.block(tag)?;
+        let words = words.get(at % block / 8..)?.get(..ROW / 8)?;
+        if u64::from_le(words[0].load(Relaxed)) != READY {
+            return None;
+        }
+        let mut out = [0; ROW];
+        for (bytes, word) in out.chunks_exact_mut(8).zip(words) {
+            bytes.copy_from_slice(&word.load(Relaxed).to_ne_bytes());
+        }
+        Some(out)
+    })
+}

@@ -1,0 +1,233 @@
+//! A region is created, or opened, or found to be another than was wanted.
+
+use super::row::{EMPTY, ROW, Ready, Row, STATE, claim, finish, look, vacate};
+use super::spec::What;
+use super::{check, insist, is_gone, publish, rows, see};
+use crate::backoff::Backoff;
+use crate::bytes::view::View;
+use crate::error::{Error, Result};
+use crate::node::{Node, places};
+use rackmem_proto::heap::Backing;
+use rackmem_proto::wire::{Contract, Tag};
+
+/// What to do about a region that has died with its home.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Absent {
+    /// Nothing: [`Error::NameLost`].
+    Report,
+    /// Make it anew.
+    Renew,
+}
+
+/// Where a region's memory comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Purpose {
+    /// Memory of this node.
+    Bytes { home: u16 },
+    /// A lock of the creating one.
+    Lock,
+}
+
+/// What is to be had under a name.
+#[derive(Clone, Copy)]
+pub(super) struct Want<'a> {
+    pub name: &'a str,
+    pub what: What,
+    pub absent: Absent,
+    pub purpose: Purpose,
+}
+
+/// A region that was opened.
+#[derive(Clone, Copy)]
+pub(super) struct Opened {
+    pub row: u64,
+    pub ready: Ready,
+    /// By this call.
+    pub created: bool,
+}
+
+/// The memory of a lock of this name, at this node if it is the first to ask, which is told so.
+pub(crate) fn lock(
+    node: &Node,
+    name: &str,
+    (len, element): (usize, u64),
+    absent: Absent,
+) -> Result<(u64, bool)> {
+    node.cached("named regions")?;
+    let what = What {
+        len: len as u64,
+        element,
+        contract: Contract::Locked,
+        backing: Backing::Heap,
+    };
+    let want = Want {
+        name,
+        what,
+        absent,
+        purpose: Purpose::Lock,
+    };
+    let opened = open(node, &want)?;
+    Ok((opened.ready.addr, opened.created))
+}
+
+/// Whether a region is what was wanted, apart from whether its home lives.
+pub(super) fn fits(name: &str, wanted: &What, found: &Ready) -> Result<()> {
+    let is = found.what.contract;
+    if is != wanted.contract {
+        return Err(Error::WrongContract {
+            address: found.addr,
+            wanted: wanted.contract,
+            is,
+        });
+    }
+    match found.what == *wanted {
+        true => Ok(()),
+        false => Err(Error::RegionMismatch { name: name.into() }),
+    }
+}
+
+pub(super) fn open(node: &Node, want: &Want<'_>) -> Result<Opened> {
+    let name = want.name;
+    check(name)?;
+    for row in rows(node.inner.table(), name) {
+        let mut backoff = Backoff::new(node.inner.access.patience);
+        loop {
+            let seen = see(node, row, name)?;
+            let mine = match seen {
+                Row::Empty => claim_if(node, row, want, |view| view.u64(STATE) == EMPTY)?,
+                Row::Other => break,
+                Row::Vacant => claim_if(node, row, want, |view| look(view, name) == seen)?,
+                Row::Claimed { by } if is_gone(node, by) => {
+                    claim_if(node, row, want, |view| look(view, name) == seen)?
+                }
+                Row::Claimed { .. } => {
+                    if !backoff.wait() {
+                        return Err(unfinished(name));
+                    }
+                    false
+                }
+                Row::Ready(ready) => {
+                    fits(name, &want.what, &ready)?;
+                    match is_gone(node, ready.addr) {
+                        false => {
+                            return Ok(Opened {
+                                row,
+                                ready,
+                                created: false,
+                            });
+                        }
+                        true if want.absent == Absent::Report => {
+                            let (name, node) = (name.into(), Tag(ready.addr).home());
+                            return Err(Error::NameLost { name, node });
+                        }
+                        true => claim_if(node, row, want, |view| look(view, name) == seen)?,
+                    }
+                }
+            };
+            if mine {
+                return match fill(node, row, want)? {
+                    Some(ready) => Ok(Opened {
+                        row,
+                        ready,
+                        created: true,
+                    }),
+                    None => open(node, want),
+                };
+            }
+        }
+    }
+    Err(Error::RegionTable {
+        name: name.into(),
+        why: "the table is full",
+    })
+}
+
+pub(super) fn unfinished(name: &str) -> Error {
+    Error::RegionTable {
+        name: name.into(),
+        why: "its creator has not finished",
+    }
+}
+
+/// Claims a row, if it still is what it was. Of several who want it one does.
+fn claim_if(
+    node: &Node,
+    row: u64,
+    want: &Want<'_>,
+    still: impl Fn(&View<'_>) -> bool,
+) -> Result<bool> {
+    // Of this process: its node's memory, as this incarnation has it.
+    let me = node.first_address();
+    insist(node, || {
+        node.update(row, ROW, |view| {
+            let mine = still(view);
+            if mine {
+                claim(view, me, want.name, &want.what);
+            }
+            mine
+        })
+    })
+}
+
+/// Memory for a region, as zeros.
+fn memory(node: &Node, want: &Want<'_>) -> Result<u64> {
+    let len = want.what.len as usize;
+    let addr = match want.purpose {
+        Purpose::Bytes { home } => {
+            let addr = node.alloc_bytes_on(home, len)?;
+            Tag(addr).under(want.what.contract).0
+        }
+        Purpose::Lock => places::place(node, len)?,
+    };
+    let zeroed = zero(node, places::memory_of(addr), len);
+    if zeroed.is_err() {
+        give_back(node, want, addr)?;
+    }
+    zeroed.map(|()| addr)
+}
+
+fn zero(node: &Node, addr: u64, len: usize) -> Result<()> {
+    let zeros = vec![0; node.block_size()];
+    for at in (0..len).step_by(zeros.len()) {
+        node.write(addr + at as u64, &zeros[..zeros.len().min(len - at)])?;
+    }
+    Ok(())
+}
+
+fn give_back(node: &Node, want: &Want<'_>, addr: u64) -> Result<()> {
+    let len = want.what.len as usize;
+    match want.purpose {
+        Purpose::Bytes { .. } => node.free_bytes(places::memory_of(addr), len),
+        Purpose::Lock => places::give_place_back(node, len, addr),
+    }
+}
+
+/// Second half of a creation: memory, and the row is ready; or the name is free again. Nothing where somebody else
+/// has been faster, since the claim died with another node.
+fn fill(node: &Node, row: u64, want: &Want<'_>) -> Result<Option<Ready>> {
+    let made = memory(node, want);
+    let ours = insist(node, || {
+        node.update(row, ROW, |view| {
+            let free = match look(view, want.name) {
+                Row::Empty | Row::Vacant | Row::Claimed { .. } => true,
+                // The claim died with another node, and what it was to replace is back.
+                Row::Ready(ready) => is_gone(node, ready.addr),
+                Row::Other => false,
+            };
+            match &made {
+                Ok(addr) if free => Some(finish(view, *addr, want.name, &want.what)),
+                Err(_) if free => {
+                    vacate(view, want.name);
+                    None
+                }
+                _ => None,
+            }
+        })
+    })?;
+    let addr = made?;
+    match ours {
+        Some(_) => publish(node, row)?,
+        None => give_back(node, want, addr)?,
+    }
+    Ok(ours)
+}

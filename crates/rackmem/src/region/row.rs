@@ -1,0 +1,183 @@
+//! A row of the table: 128 bytes, which never cross a block.
+//!
+//! | bytes | |
+//! |---|---|
+//! | 0..8 | state |
+//! | 8..16 | address, of a claim the claimant's memory |
+//! | 16..24 | length |
+//! | 24..32 | element type |
+//! | 32..40 | bytes of the name, contract, backing, a zero, and generation (4 bytes), lowest first |
+//! | 40..128 | name |
+//!
+//! The generation rises with every claim and every removal, so that who has a handle on what had this name before can tell.
+
+use super::spec::{RegionSpec, What};
+use crate::bytes::view::{View, ViewMut};
+use crate::host::rows;
+use rackmem_proto::heap::Backing;
+use rackmem_proto::wire::{Contract, NodeId, Tag};
+
+/// Bytes of a name at most.
+pub(super) const MAX_NAME: usize = 88;
+pub(super) use rows::ROW;
+
+/// A row's state word.
+pub(super) const EMPTY: u64 = 0;
+pub(super) const CLAIMED: u64 = 1;
+pub(super) const READY: u64 = rows::READY;
+pub(super) const VACANT: u64 = 3;
+
+pub(super) const STATE: usize = 0;
+pub(super) const ADDR: usize = 8;
+const LEN: usize = 16;
+const TYPE: usize = 24;
+const MIXED: usize = 32;
+pub(super) const NAME: usize = 40;
+
+/// What a look at a row tells.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Row {
+    Empty,
+    Other,
+    /// What had this name has been freed.
+    Vacant,
+    /// By a process that has memory here.
+    Claimed {
+        by: u64,
+    },
+    Ready(Ready),
+}
+
+/// A region that is there, or was until its home died.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ready {
+    pub addr: u64,
+    pub what: What,
+    pub generation: u32,
+}
+
+fn name_len(view: &View<'_>) -> usize {
+    (view.u64(MIXED) & 0xff) as usize
+}
+
+fn generation(view: &View<'_>) -> u32 {
+    (view.u64(MIXED) >> 32) as u32
+}
+
+/// What a row says that is ready; nothing where its contract or backing is of a later version.
+fn ready(view: &View<'_>) -> Option<Ready> {
+    let [_, contract, backing, ..] = view.u64(MIXED).to_le_bytes();
+    Some(Ready {
+        addr: view.u64(ADDR),
+        what: What {
+            len: view.u64(LEN),
+            element: view.u64(TYPE),
+            contract: Contract::from_byte(contract)?,
+            backing: Backing::from_byte(backing)?,
+        },
+        generation: generation(view),
+    })
+}
+
+pub(super) fn look(view: &View<'_>, name: &str) -> Row {
+    let state = view.u64(STATE);
+    if state == EMPTY {
+        return Row::Empty;
+    }
+    if name_len(view) != name.len() || !view.eq(NAME, name.as_bytes()) {
+        return Row::Other;
+    }
+    match (state, ready(view)) {
+        (CLAIMED, _) => Row::Claimed { by: view.u64(ADDR) },
+        (READY, Some(ready)) => Row::Ready(ready),
+        (READY, None) => Row::Other,
+        _ => Row::Vacant,
+    }
+}
+
+fn put(view: &mut ViewMut<'_>, state: u64, addr: u64, name: &str, what: &What, generation: u32) {
+    view.set_u64(STATE, state);
+    view.set_u64(ADDR, addr);
+    view.set_u64(LEN, what.len);
+    view.set_u64(TYPE, what.element);
+    let [a, b, c, d] = generation.to_le_bytes();
+    let (contract, backing) = (what.contract as u8, what.backing as u8);
+    let mixed = [name.len() as u8, contract, backing, 0, a, b, c, d];
+    view.set_u64(MIXED, u64::from_le_bytes(mixed));
+    view.write(NAME, name.as_bytes());
+}
+
+/// Somebody makes a region of this name.
+pub(super) fn claim(view: &mut ViewMut<'_>, by: u64, name: &str, what: &What) {
+    let next = generation(view).wrapping_add(1);
+    put(view, CLAIMED, by, name, what, next);
+}
+
+/// It is made.
+pub(super) fn finish(view: &mut ViewMut<'_>, addr: u64, name: &str, what: &What) -> Ready {
+    let generation = generation(view);
+    put(view, READY, addr, name, what, generation);
+    Ready {
+        addr,
+        what: *what,
+        generation,
+    }
+}
+
+/// Nothing has this name any more. The row keeps it.
+pub(super) fn vacate(view: &mut ViewMut<'_>, name: &str) {
+    let next = generation(view).wrapping_add(1);
+    put(view, VACANT, 0, name, &What::NOTHING, next);
+}
+
+/// The name in a row, whatever its state.
+pub(super) fn name(view: &View<'_>) -> Option<String> {
+    let mut name = [0; MAX_NAME];
+    let name = &mut name[..name_len(view).min(MAX_NAME)];
+    view.read(NAME, name);
+    std::str::from_utf8(name).ok().map(str::to_owned)
+}
+
+/// A named region, as the rack's table has it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct RegionInfo {
+    /// What it is.
+    pub spec: RegionSpec,
+    /// Where its memory begins; its contract is part of this.
+    pub addr: u64,
+    /// How often its row was made or removed: a name that is used again has another one.
+    pub generation: u32,
+}
+
+impl RegionInfo {
+    /// Whose memory it is.
+    pub fn home(&self) -> NodeId {
+        Tag(self.addr).home()
+    }
+
+    /// Of a row that is ready.
+    pub(crate) fn of(view: &View<'_>) -> Option<Self> {
+        if view.u64(STATE) != READY {
+            return None;
+        }
+        let Ready {
+            addr,
+            what,
+            generation,
+        } = ready(view)?;
+        Some(RegionInfo {
+            spec: RegionSpec {
+                name: name(view)?,
+                len: usize::try_from(what.len).ok()?,
+                element: what.element,
+                contract: what.contract,
+                backing: what.backing,
+                home: Some(Tag(addr).home()),
+                renew: false,
+            },
+            addr,
+            generation,
+        })
+    }
+}

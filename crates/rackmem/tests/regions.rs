@@ -1,0 +1,305 @@
+//! Regions have a contract and a backing, are listed, and are removed.
+
+use rackmem::locked::{Access, Mutex, RwLockArray};
+use rackmem::{Backing, Contract, Error, Fabric, Mode, Node, Rack, RegionSpec, Result};
+use rackmem_proto::wire::Tag;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+const MEMORY: u64 = 64 << 20;
+const LONG: Duration = Duration::from_secs(60);
+/// Bytes of a region of which not many fit into a node's memory.
+const LARGE: usize = 24 << 20;
+
+fn rack(fabric: Fabric) -> Rack {
+    let rack = Rack::builder(3).fabric(fabric).memory(MEMORY);
+    rack.mode(Mode::Switch).build().unwrap()
+}
+
+fn everywhere(test: impl Fn(&Rack)) {
+    for fabric in [Fabric::Inline, Fabric::Udp] {
+        test(&rack(fabric));
+    }
+}
+
+fn removed<T>(what: Result<T>) -> bool {
+    matches!(what, Err(Error::RegionRemoved { name }) if name == "r")
+}
+
+fn none(what: Result<()>) -> bool {
+    matches!(what, Err(Error::NoSuchRegion { name }) if name == "r")
+}
+
+fn given(node: &Node) -> u64 {
+    node.metrics().memory.given
+}
+
+/// What is given back by other nodes comes home a little later.
+fn falls_to(node: &Node, bytes: u64) -> bool {
+    let began = Instant::now();
+    while given(node) != bytes {
+        if began.elapsed() > Duration::from_secs(60) {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    true
+}
+
+#[test]
+fn what_is_not_built_is_refused_by_its_name() {
+    let rack = rack(Fabric::Inline);
+    let node = rack.node(1);
+    for contract in Contract::ALL {
+        let spec = RegionSpec::new("r", 64).contract(contract);
+        let built = matches!(contract, Contract::Coherent | Contract::Locked);
+        let refused = |result: Result<_>| matches!(result, Err(Error::ContractNotBuilt { contract: which }) if which == contract);
+        assert_eq!(refused(node.open_region(&spec)), !built);
+        if !built {
+            assert!(refused(node.create_region(&spec)));
+        }
+    }
+    for backing in Backing::ALL.into_iter().skip(1) {
+        let spec = RegionSpec::new("r", 64).backing(backing);
+        for result in [node.create_region(&spec), node.open_region(&spec)] {
+            let error = result.err().unwrap();
+            assert!(matches!(error, Error::BackingNotBuilt { backing: which } if which == backing));
+            assert!(error.to_string().contains(backing.name()));
+        }
+    }
+    assert_eq!(node.regions().unwrap(), []);
+}
+
+#[test]
+fn a_region_is_opened_under_its_own_contract_only() {
+    everywhere(|rack| {
+        let (one, two) = (rack.node(1), rack.node(2));
+        let spec = RegionSpec::new("r", 4096).element(3);
+        let made = one.create_region(&spec).unwrap();
+        assert!(made.is_new());
+        assert_eq!(
+            (made.bytes(), made.backing(), made.home()),
+            (4096, Backing::Heap, 1)
+        );
+        let locked = spec.clone().contract(Contract::Locked);
+        for result in [two.open_region(&locked), two.create_region(&locked)] {
+            let error = result.err().unwrap();
+            assert!(matches!(
+                error,
+                Error::WrongContract { address, wanted: Contract::Locked, is: Contract::Coherent }
+                    if address == made.addr()
+            ));
+            let text = error.to_string();
+            for part in ["coherent", "locked", "Node::read"] {
+                assert!(text.contains(part), "{text}");
+            }
+        }
+        assert!(matches!(
+            Mutex::<u64>::named(&two, "r", 1),
+            Err(Error::WrongContract {
+                is: Contract::Coherent,
+                ..
+            })
+        ));
+        let array = RegionSpec::new("array", 16 * 100).contract(Contract::Locked);
+        let array = one.create_region(&array).unwrap();
+        assert_eq!(array.contract(), Contract::Locked);
+        assert_eq!(Tag(array.addr()).contract(), Some(Contract::Locked));
+        assert!(matches!(
+            two.region("array", 16 * 100, 0),
+            Err(Error::WrongContract {
+                wanted: Contract::Coherent,
+                is: Contract::Locked,
+                ..
+            })
+        ));
+        assert!(matches!(
+            array.read(0, &mut [0]),
+            Err(Error::WrongContract { .. })
+        ));
+        let locks = |node: &Node| RwLockArray::attach(node, array.addr(), 100, 64).unwrap();
+        let (ours, theirs) = (locks(&one), locks(&two));
+        ours.enter(99, Access::Write, LONG).unwrap();
+        ours.view_mut(99).set_u64(0, 7);
+        ours.leave(99, Access::Write);
+        theirs.enter(99, Access::Read, LONG).unwrap();
+        assert_eq!(theirs.view(99).u64(0), 7);
+        theirs.leave(99, Access::Read);
+    });
+}
+
+#[test]
+fn a_removed_region_gives_back_name_and_memory() {
+    everywhere(|rack| {
+        let (one, two) = (rack.node(1), rack.node(2));
+        let before = given(&one);
+        let old = RegionSpec::new("r", LARGE).on(1);
+        for round in 0..5 {
+            let region = two.create_region(&old).unwrap();
+            let other = rack.node(0).open_region(&old).unwrap();
+            region.write(LARGE - 1, &[1]).unwrap();
+            let mut byte = [0];
+            other.read(LARGE - 1, &mut byte).unwrap();
+            assert_eq!(byte, [1]);
+            rack.node(round % 3).remove_region("r").unwrap();
+            for handle in [&region, &other] {
+                assert!(removed(handle.check()));
+                assert!(removed(handle.read(0, &mut byte)));
+                assert!(removed(handle.write(0, &[2])));
+            }
+            assert!(none(rack.node(round % 3).remove_region("r")));
+            assert!(none(two.open_region(&old).map(|_| ())));
+            assert!(falls_to(&one, before));
+        }
+        // Another spec, and nothing of what was there.
+        let new = RegionSpec::new("r", 8192).element(9).on(1);
+        let region = rack.node(0).create_region(&new).unwrap();
+        let mut bytes = [1; 8192];
+        region.read(0, &mut bytes).unwrap();
+        assert_eq!(bytes, [0; 8192]);
+        assert!(matches!(
+            region.read(1, &mut bytes),
+            Err(Error::RegionBounds {
+                at: 1,
+                len: 8192,
+                ..
+            })
+        ));
+    });
+}
+
+#[test]
+fn an_old_handle_does_not_take_another_region_for_its_own() {
+    let rack = rack(Fabric::Inline);
+    let (one, two) = (rack.node(1), rack.node(2));
+    let spec = RegionSpec::new("r", 4096).on(1);
+    let old = two.create_region(&spec).unwrap();
+    one.remove_region("r").unwrap();
+    let new = one.create_region(&spec).unwrap();
+    assert_eq!(old.addr(), new.addr(), "or this test shows nothing");
+    new.write(0, &[5]).unwrap();
+    assert!(removed(old.read(0, &mut [0])));
+    assert!(removed(old.write(0, &[6])));
+    new.check().unwrap();
+}
+
+#[test]
+fn of_several_removers_one_removes() {
+    everywhere(|rack| {
+        for _ in 0..20 {
+            let spec = RegionSpec::new("r", 3 << 20).on(1);
+            rack.node(1).create_region(&spec).unwrap();
+            let before = given(&rack.node(1));
+            let (done, stop) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            std::thread::scope(|scope| {
+                for id in 0..3 {
+                    let (node, done) = (rack.node(id), &done);
+                    scope.spawn(move || match node.remove_region("r") {
+                        Ok(()) => drop(done.fetch_add(1, Relaxed)),
+                        error => assert!(none(error)),
+                    });
+                }
+                // Somebody creates other regions meanwhile, in rows beside it.
+                let (node, stop) = (rack.node(2), &stop);
+                scope.spawn(move || {
+                    let name = format!("other/{}", stop.fetch_add(1, Relaxed));
+                    node.region(&name, 64, 0).unwrap();
+                });
+            });
+            assert_eq!(done.into_inner(), 1);
+            assert!(falls_to(
+                &rack.node(1),
+                before - ((3 << 20) as u64).next_multiple_of(4096)
+            ));
+        }
+    });
+}
+
+#[test]
+fn removers_and_creators_leave_one_region_or_none() {
+    everywhere(|rack| {
+        let spec = RegionSpec::new("r", 200_000);
+        std::thread::scope(|scope| {
+            for id in 0..3 {
+                let (node, spec) = (rack.node(id), &spec);
+                scope.spawn(move || {
+                    for round in 0..30 {
+                        let region = node.create_region(spec).unwrap();
+                        let byte = region.write(round, &[1]);
+                        assert!(byte.is_ok() || removed(byte));
+                        let gone = node.remove_region("r");
+                        assert!(gone.is_ok() || none(gone));
+                    }
+                });
+            }
+        });
+        assert!(none(rack.node(0).open_region(&spec).map(|_| ())));
+        for id in 0..3 {
+            let table = if id == 0 { 256 << 10 } else { 0 };
+            assert!(falls_to(&rack.node(id), table), "node {id}");
+        }
+    });
+}
+
+#[test]
+fn regions_are_listed_with_what_they_are() {
+    everywhere(|rack| {
+        let (one, two) = (rack.node(1), rack.node(2));
+        one.create_region(&RegionSpec::new("b/bytes", 5000).element(4))
+            .unwrap();
+        two.create_region(&RegionSpec::new("a/locks", 160).contract(Contract::Locked))
+            .unwrap();
+        two.region("c/gone", 64, 0).unwrap();
+        let lock: Mutex<u64> = Mutex::named(&one, "d/lock", 1).unwrap();
+        one.remove_region("c/gone").unwrap();
+        let listed = rack.node(0).regions().unwrap();
+        assert_eq!(listed, two.regions().unwrap());
+        let told: Vec<_> = listed
+            .iter()
+            .map(|region| {
+                let spec = &region.spec;
+                assert_eq!(spec.asks_backing(), Backing::Heap);
+                (spec.name(), spec.asks_contract(), region.home())
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("a/locks", Contract::Locked, 2),
+                ("b/bytes", Contract::Coherent, 1),
+                ("d/lock", Contract::Locked, 1)
+            ]
+        );
+        assert_eq!(
+            (listed[1].spec.bytes(), listed[1].spec.element_type()),
+            (5000, 4)
+        );
+        // What is listed can be opened.
+        one.open_region(&listed[1].spec).unwrap();
+        for name in ["a/locks", "d/lock"] {
+            let no = two.remove_region(name);
+            assert!(matches!(
+                no,
+                Err(Error::NotRemovable {
+                    contract: Contract::Locked,
+                    ..
+                })
+            ));
+        }
+        lock.free().unwrap();
+        assert_eq!(rack.node(0).regions().unwrap().len(), 2);
+    });
+}
+
+#[test]
+fn the_table_is_not_freed_by_its_address() {
+    let rack = rack(Fabric::Inline);
+    rack.node(1).region("r", 64, 1).unwrap();
+    for node in [0, 1].map(|id| rack.node(id)) {
+        let _ = node.free_bytes(0, 256 << 10);
+        let (addr, _) = node.region("r", 64, 1).unwrap();
+        assert_eq!(Tag(addr).home(), 1);
+    }
+    let all = (0..).map_while(|_| rack.node(0).alloc_bytes(1 << 20).ok());
+    assert!(all.into_iter().all(|addr| addr >= 256 << 10));
+}
