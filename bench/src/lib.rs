@@ -6,11 +6,14 @@
 //! | [`packages`], [`pagerank`] | a real graph, and the ranks a correct computation finds in it |
 //! | [`timing`], [`histogram`] | threads that start together, operations counted, latencies kept |
 //! | [`pingpong`], [`plain`] | what the machine itself can do: a cache line's way, a datagram's way |
+//! | [`locks`], [`delegated`] | what rackmem is measured against, on its own nodes (`bench/baselines` has the protocols) |
 //! | [`recorded`] | histories of what clients did meanwhile, for the checker of linearizability |
 //! | [`run`] | the benches themselves |
 //! | [`report`], [`machine`], [`table`] | one JSON object a bench, and a table for people |
 
+pub mod delegated;
 pub mod histogram;
+pub mod locks;
 pub mod machine;
 pub mod packages;
 pub mod pagerank;

@@ -1,5 +1,6 @@
 //! Histories that benches record while they measure, for the checker of linearizability.
 
+use crate::delegated;
 use rackmem::Node;
 use rackmem_sim::history::{self, Call, ClientLog, Operation, Recorder, Reply};
 use std::fs::File;
@@ -62,9 +63,33 @@ pub enum Done {
     Full,
 }
 
+/// Where words are.
+enum At {
+    /// In the memory of the node's rack.
+    Rack(Node),
+    /// With the guests of its nodes.
+    Guests(Node),
+}
+
+impl At {
+    fn load(&self, addr: u64) -> rackmem::Result<u64> {
+        match self {
+            At::Rack(node) => node.load(addr),
+            At::Guests(node) => delegated::load(node, addr),
+        }
+    }
+
+    fn store(&self, addr: u64, value: u64) -> rackmem::Result<()> {
+        match self {
+            At::Rack(node) => node.store(addr, value),
+            At::Guests(node) => delegated::store(node, addr, value),
+        }
+    }
+}
+
 /// A client that reads and writes words, and records it if it has a log.
 pub struct Words<'a> {
-    node: Node,
+    at: At,
     log: Option<ClientLog<'a>>,
     /// What its keys begin with: words of different racks may have the same address.
     case: &'a str,
@@ -75,11 +100,24 @@ impl<'a> Words<'a> {
     /// Client number `client`, below 2^20, at a node.
     pub fn new(node: Node, client: u32, case: &'a str, recorder: Option<&'a Recorder>) -> Self {
         Words {
-            node,
+            at: At::Rack(node),
             log: recorder.map(|recorder| recorder.client(client)),
             case,
             // Every value is written once in a history, and none is zero, which stands for no value.
             next: u64::from(client + 1) << 40,
+        }
+    }
+
+    /// The same, of words that the guests of a rack have ([`delegated`]).
+    pub fn delegated(
+        node: Node,
+        client: u32,
+        case: &'a str,
+        recorder: Option<&'a Recorder>,
+    ) -> Self {
+        Words {
+            at: At::Guests(node.clone()),
+            ..Words::new(node, client, case, recorder)
         }
     }
 
@@ -94,13 +132,13 @@ impl<'a> Words<'a> {
     /// Reads a word.
     pub fn read(&mut self, addr: u64) -> rackmem::Result<Done> {
         let Some(log) = &mut self.log else {
-            return self.node.load(addr).map(|_| Done::Yes);
+            return self.at.load(addr).map(|_| Done::Yes);
         };
         let Ok(ticket) = log.begin(&format!("{}/{addr:x}", self.case), Call::Get) else {
             return Ok(Done::Full);
         };
         // An error leaves the operation one of unknown outcome, which is what is known of it.
-        let reply = match self.node.load(addr)? {
+        let reply = match self.at.load(addr)? {
             0 => Reply::Nil,
             value => Reply::Text(value.to_string()),
         };
@@ -112,14 +150,14 @@ impl<'a> Words<'a> {
     pub fn write(&mut self, addr: u64) -> rackmem::Result<Done> {
         self.next += 1;
         let Some(log) = &mut self.log else {
-            return self.node.store(addr, self.next).map(|()| Done::Yes);
+            return self.at.store(addr, self.next).map(|()| Done::Yes);
         };
         let value = self.next.to_string();
         let call = Call::Set { value };
         let Ok(ticket) = log.begin(&format!("{}/{addr:x}", self.case), call) else {
             return Ok(Done::Full);
         };
-        self.node.store(addr, self.next)?;
+        self.at.store(addr, self.next)?;
         log.ok(ticket, Reply::Nil);
         Ok(Done::Yes)
     }

@@ -47,7 +47,7 @@ fn node(dice: &mut Dice) -> Node {
         chunks: 2,
         incarnation: 1,
         migration: dice.one_in(2).then(Migration::default),
-        style: dice.pick(&[Style::Forward, Style::Gather, Style::Delegate]),
+        style: dice.pick(&[Style::Forward, Style::Gather]),
         seed: dice.word(),
     };
     let requester = RequesterConfig {

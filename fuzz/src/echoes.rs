@@ -70,7 +70,7 @@ impl Rack {
             shadow: Some(0),
             ..SwitchConfig::default()
         };
-        let style = dice.pick(&[Style::Forward, Style::Gather, Style::Delegate]);
+        let style = dice.pick(&[Style::Forward, Style::Gather]);
         Rack {
             nodes: (0..NODES).map(|node| Node::new(node, style)).collect(),
             switch: SwitchProgram::new(switch),

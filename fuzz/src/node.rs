@@ -111,21 +111,11 @@ impl Memory for Packet<'_> {
         self.1.to_vec()
     }
 
-    fn operands(&self) -> [u64; 2] {
-        [1, 2]
-    }
-
     fn store(&mut self, _: &Header) {}
 
     fn put(&mut self, _: Tag, (): &()) {}
 
     fn clear(&mut self, _: Tag) {}
-
-    fn word(&mut self, _: &Header) -> Option<u64> {
-        Some(0)
-    }
-
-    fn set_word(&mut self, _: &Header, _: u64) {}
 }
 
 impl Host for Here<'_> {

@@ -91,14 +91,7 @@ enum kind {
 	KIND_RESCUE_ACK = 0x2d,
 	KIND_ACCEPT_LOSS = 0x2a,
 	KIND_ACCEPT_LOSS_ACK = 0x2b,
-	KIND_DELEGATE_READ = 0x30,
-	KIND_DELEGATE_WRITE = 0x31,
-	KIND_DELEGATE_ADD = 0x32,
-	KIND_DELEGATE_CAS = 0x33,
-	KIND_DELEGATE_ACK = 0x34,
 	KIND_GATHER_ACK = 0x38,
-	KIND_SERVICE_ASK = 0x3a,
-	KIND_SERVICE_TELL = 0x3b,
 	KIND_ACQUIRE = 0x40,
 	KIND_WAIT = 0x41,
 	KIND_GRANT = 0x42,
@@ -112,12 +105,12 @@ enum kind {
 	KIND_PLACE_ACK = 0x4a,
 	KIND_YIELD = 0x4b,
 	KIND_YIELD_ACK = 0x4c,
-	KIND_TRIAL_ASK = 0xf0,
-	KIND_TRIAL_TELL = 0xf1,
+	KIND_GUEST_ASK = 0xf0,
+	KIND_GUEST_TELL = 0xf1,
 };
 
 // A bit for every kind there is, in four words of 64.
-#define KNOWN_KINDS_WORDS { 0xd1f3f1fff7f01feull, 0x1fffull, 0x0ull, 0x3000000000000ull }
+#define KNOWN_KINDS_WORDS { 0x1003f1fff7f01feull, 0x1fffull, 0x0ull, 0x3000000000000ull }
 
 enum flag {
 	FLAG_PROVIDER = 0x01,

@@ -70,14 +70,7 @@ const bit<8> KIND_RESCUE = 0x2c;
 const bit<8> KIND_RESCUE_ACK = 0x2d;
 const bit<8> KIND_ACCEPT_LOSS = 0x2a;
 const bit<8> KIND_ACCEPT_LOSS_ACK = 0x2b;
-const bit<8> KIND_DELEGATE_READ = 0x30;
-const bit<8> KIND_DELEGATE_WRITE = 0x31;
-const bit<8> KIND_DELEGATE_ADD = 0x32;
-const bit<8> KIND_DELEGATE_CAS = 0x33;
-const bit<8> KIND_DELEGATE_ACK = 0x34;
 const bit<8> KIND_GATHER_ACK = 0x38;
-const bit<8> KIND_SERVICE_ASK = 0x3a;
-const bit<8> KIND_SERVICE_TELL = 0x3b;
 const bit<8> KIND_ACQUIRE = 0x40;
 const bit<8> KIND_WAIT = 0x41;
 const bit<8> KIND_GRANT = 0x42;
@@ -91,8 +84,8 @@ const bit<8> KIND_PLACE = 0x49;
 const bit<8> KIND_PLACE_ACK = 0x4a;
 const bit<8> KIND_YIELD = 0x4b;
 const bit<8> KIND_YIELD_ACK = 0x4c;
-const bit<8> KIND_TRIAL_ASK = 0xf0;
-const bit<8> KIND_TRIAL_TELL = 0xf1;
+const bit<8> KIND_GUEST_ASK = 0xf0;
+const bit<8> KIND_GUEST_TELL = 0xf1;
 
 const bit<8> FLAG_PROVIDER = 0x01;
 const bit<8> FLAG_IN_SWITCH = 0x02;
@@ -177,14 +170,7 @@ const bit<8> REASON_OWNER_DIED = 9;
     (STEP_FRESH, KIND_RESCUE_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_ACCEPT_LOSS, _): control_plane(); \
     (STEP_FRESH, KIND_ACCEPT_LOSS_ACK, _): control_plane(); \
-    (STEP_FRESH, KIND_DELEGATE_READ, _): control_plane(); \
-    (STEP_FRESH, KIND_DELEGATE_WRITE, _): control_plane(); \
-    (STEP_FRESH, KIND_DELEGATE_ADD, _): control_plane(); \
-    (STEP_FRESH, KIND_DELEGATE_CAS, _): control_plane(); \
-    (STEP_FRESH, KIND_DELEGATE_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_GATHER_ACK, _): control_plane(); \
-    (STEP_FRESH, KIND_SERVICE_ASK, _): control_plane(); \
-    (STEP_FRESH, KIND_SERVICE_TELL, _): control_plane(); \
     (STEP_FRESH, KIND_WAIT, _): control_plane(); \
     (STEP_FRESH, KIND_GRANT, _): control_plane(); \
     (STEP_FRESH, KIND_INVALIDATE, _): control_plane(); \
@@ -195,7 +181,7 @@ const bit<8> REASON_OWNER_DIED = 9;
     (STEP_FRESH, KIND_PLACE_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_YIELD, _): control_plane(); \
     (STEP_FRESH, KIND_YIELD_ACK, _): control_plane(); \
-    (STEP_FRESH, KIND_TRIAL_ASK, _): control_plane(); \
-    (STEP_FRESH, KIND_TRIAL_TELL, _): control_plane();
+    (STEP_FRESH, KIND_GUEST_ASK, _): control_plane(); \
+    (STEP_FRESH, KIND_GUEST_TELL, _): control_plane();
 
 #endif

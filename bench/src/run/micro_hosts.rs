@@ -54,7 +54,8 @@ pub fn run(options: &Options, place: &Where, progress: Progress<'_>) -> Result<R
 
 /// The strongest baseline first, and a row for every switch.
 fn variants(options: &Options, place: &Where) -> Vec<(Mode, Switch)> {
-    let mut modes = options.modes.clone();
+    let modes = options.modes.iter();
+    let mut modes: Vec<Mode> = modes.filter_map(|system| system.mode()).collect();
     modes.sort_by_key(|&mode| mode != Mode::HomeOnly);
     let of = |mode: Mode| match mode {
         Mode::Switch => place.switches.clone(),
@@ -181,6 +182,7 @@ fn explain(error: rackmem_hosts::Error) -> BenchError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::micro::System;
 
     #[test]
     fn every_switch_has_a_row_and_the_baseline_comes_first() {
@@ -190,7 +192,9 @@ mod tests {
             runs: 1,
         };
         let options = Options {
-            modes: vec![Mode::Switch, Mode::Directory, Mode::HomeOnly],
+            modes: [Mode::Switch, Mode::Directory, Mode::HomeOnly]
+                .map(System::Rack)
+                .to_vec(),
             ..Options::default()
         };
         let names: Vec<String> = variants(&options, &place)

@@ -20,7 +20,7 @@ mod resp;
 pub mod sim;
 
 use crate::report::{Report, ReportError};
-use crate::{pingpong, report};
+use crate::{locks, pingpong, report};
 
 /// Why a bench gave no report.
 #[derive(Debug)]
@@ -56,6 +56,15 @@ impl std::error::Error for BenchError {}
 impl From<rackmem::Error> for BenchError {
     fn from(error: rackmem::Error) -> Self {
         BenchError::Rack(error)
+    }
+}
+
+impl From<locks::Error> for BenchError {
+    fn from(error: locks::Error) -> Self {
+        match error {
+            locks::Error::Rack(error) => BenchError::Rack(error),
+            other => BenchError::Missing(other.to_string()),
+        }
     }
 }
 

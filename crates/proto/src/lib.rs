@@ -23,9 +23,7 @@
 
 extern crate alloc;
 
-pub mod baseline;
 pub mod call;
-pub mod compared;
 pub mod engine;
 pub mod flowcc;
 pub mod gcp;

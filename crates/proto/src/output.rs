@@ -11,7 +11,7 @@ pub enum Data {
     Cache,
     /// The block as its home's memory holds it, likewise.
     Home,
-    /// The operand or result of a delegated operation.
+    /// What a question is about, or an answer says.
     Operand,
     /// A list of records, which the role has.
     Records,

@@ -169,10 +169,6 @@ impl Memory for Stored {
         Vec::new()
     }
 
-    fn operands(&self) -> [u64; 2] {
-        [0; 2]
-    }
-
     fn store(&mut self, _: &Header) {
         self.0 += 1;
     }
@@ -182,14 +178,6 @@ impl Memory for Stored {
     }
 
     fn clear(&mut self, _: Tag) {
-        self.0 += 1;
-    }
-
-    fn word(&mut self, _: &Header) -> Option<u64> {
-        None
-    }
-
-    fn set_word(&mut self, _: &Header, _: u64) {
         self.0 += 1;
     }
 }

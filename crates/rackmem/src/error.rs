@@ -158,12 +158,6 @@ pub enum Error {
         /// How many.
         most: usize,
     },
-    /// A thread of this node stopped waiting for this lock, or lost its memory in the middle of it, where no thread can stop: nobody of the
-    /// node can use the lock any more. Only locks of [`compared`](crate::locked::compared) are like that.
-    Abandoned {
-        /// Where.
-        addr: u64,
-    },
     /// This node knows as many locks as it can.
     TooManyLocks {
         /// How many.
@@ -176,8 +170,6 @@ pub enum Error {
         /// The number.
         node: usize,
     },
-    /// This rack's mode cannot do this operation (delegation has no cached blocks to work on).
-    Unsupported(&'static str),
     /// The configuration contradicts itself; the text says where and how to mend it.
     Config(String),
     /// A peer refused in a way that no correct peer does. The event has been undone.
@@ -322,16 +314,11 @@ impl std::fmt::Display for Error {
                 f,
                 "{most} threads wait for this condition, which is as many as can"
             ),
-            Error::Abandoned { addr } => write!(
-                f,
-                "a thread has given up in the middle of the lock at {addr:#018x}, which cannot be used any more"
-            ),
             Error::TooManyLocks { most } => {
                 write!(f, "this node knows {most} locks, which is as many as it can")
             }
             Error::Closed => f.write_str("the rack is closed"),
             Error::NoSuchNode { node } => write!(f, "node {node} is not in this process"),
-            Error::Unsupported(what) => write!(f, "not in this mode: {what}"),
             Error::Config(why) => f.write_str(why),
             Error::Protocol(reason) => write!(f, "a peer broke the protocol ({reason:?})"),
             Error::Kernel { why, .. } => f.write_str(why),

@@ -27,6 +27,7 @@ mod coherent;
 mod config;
 mod data_plane;
 mod error;
+pub mod guest;
 mod host;
 pub mod locked;
 pub mod membership;

@@ -6,19 +6,16 @@ use std::time::{Duration, Instant};
 /// Longer than anything here takes on a loaded machine.
 const LONG: Duration = Duration::from_secs(60);
 
-const RACKS: [(Fabric, Mode); 12] = [
+const RACKS: [(Fabric, Mode); 9] = [
     (Fabric::Inline, Mode::Switch),
     (Fabric::Inline, Mode::HomeOnly),
     (Fabric::Inline, Mode::Directory),
-    (Fabric::Inline, Mode::Delegate),
     (Fabric::Shm, Mode::Switch),
     (Fabric::Shm, Mode::HomeOnly),
     (Fabric::Shm, Mode::Directory),
-    (Fabric::Shm, Mode::Delegate),
     (Fabric::Udp, Mode::Switch),
     (Fabric::Udp, Mode::HomeOnly),
     (Fabric::Udp, Mode::Directory),
-    (Fabric::Udp, Mode::Delegate),
 ];
 
 /// Blocks, and packets that carry a whole one or a part of it.
@@ -31,8 +28,8 @@ fn sizes(fabric: Fabric) -> &'static [(usize, usize)] {
 }
 
 /// Runs a claim on a small rack of every kind: little cache, so that blocks are evicted all the time.
-fn everywhere(modes: impl Fn(Mode) -> bool, claim: impl Fn(&Rack)) {
-    for (fabric, mode) in RACKS.into_iter().filter(|rack| modes(rack.1)) {
+fn everywhere(claim: impl Fn(&Rack)) {
+    for (fabric, mode) in RACKS {
         for &(block, mtu) in sizes(fabric) {
             eprintln!("{fabric:?} {mode:?} block {block} mtu {mtu}");
             let builder = Rack::builder(4)
@@ -52,17 +49,9 @@ fn everywhere(modes: impl Fn(Mode) -> bool, claim: impl Fn(&Rack)) {
     }
 }
 
-fn all(_: Mode) -> bool {
-    true
-}
-
-fn cached(mode: Mode) -> bool {
-    mode != Mode::Delegate
-}
-
 #[test]
 fn a_write_is_seen_by_every_node() {
-    everywhere(all, |rack| {
+    everywhere(|rack| {
         let n: Shared<u64> = rack.node(0).alloc(0).unwrap();
         let handles: Vec<Shared<u64>> = (0..4)
             .map(|id| rack.node(id).attach(n.addr()).unwrap())
@@ -81,7 +70,7 @@ fn a_write_is_seen_by_every_node() {
 
 #[test]
 fn additions_from_all_nodes_add_up() {
-    everywhere(all, |rack| {
+    everywhere(|rack| {
         let n: Shared<u64> = rack.node(1).alloc(0).unwrap();
         let each = 100;
         std::thread::scope(|scope| {
@@ -100,7 +89,7 @@ fn additions_from_all_nodes_add_up() {
 
 #[test]
 fn byte_ranges_cross_blocks_and_survive_eviction() {
-    everywhere(all, |rack| {
+    everywhere(|rack| {
         let len = 40 * rack.node(0).block_size().min(1024) + 77;
         let addr = rack.node(2).alloc_bytes(len + 16).unwrap() + 5;
         let model: Vec<u8> = (0..len).map(|i| (i * 31 % 251) as u8).collect();
@@ -115,7 +104,7 @@ fn byte_ranges_cross_blocks_and_survive_eviction() {
 
 #[test]
 fn many_blocks_written_from_everywhere_keep_their_last_values() {
-    everywhere(cached, |rack| {
+    everywhere(|rack| {
         let block = rack.node(0).block_size();
         let count = 64;
         let base = rack.node(3).alloc_bytes(count * block).unwrap();
@@ -151,7 +140,7 @@ fn many_blocks_written_from_everywhere_keep_their_last_values() {
 
 #[test]
 fn regions_are_found_by_name_and_checked() {
-    everywhere(cached, |rack| {
+    everywhere(|rack| {
         let (addr, created) = rack.node(1).region("tables/users", 10_000, 7).unwrap();
         assert!(created);
         assert_eq!(
@@ -182,7 +171,7 @@ fn regions_are_found_by_name_and_checked() {
 
 #[test]
 fn two_creators_of_a_region_agree() {
-    everywhere(cached, |rack| {
+    everywhere(|rack| {
         let found: Vec<(u64, bool)> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4)
                 .map(|id| rack.node(id))
@@ -197,7 +186,7 @@ fn two_creators_of_a_region_agree() {
 
 #[test]
 fn block_locks_exclude() {
-    everywhere(cached, |rack| {
+    everywhere(|rack| {
         let lock = rack.node(0).alloc_lock().unwrap();
         let other = rack.node(1).attach_lock(lock.addr()).unwrap();
         let held = lock.write().unwrap();
@@ -239,7 +228,7 @@ fn block_locks_exclude() {
 
 #[test]
 fn misuse_gets_a_typed_error() {
-    everywhere(all, |rack| {
+    everywhere(|rack| {
         let node = rack.node(0);
         let mut byte = [0];
         assert!(matches!(
@@ -391,7 +380,7 @@ fn cold_entries_come_home_again() {
 
 #[test]
 fn threads_that_miss_together_make_one_request() {
-    everywhere(cached, |rack| {
+    everywhere(|rack| {
         let block = rack.node(0).block_size();
         let base = rack.node(0).alloc_bytes(8 * block).unwrap();
         let before = rack.node(1).metrics().events;
@@ -438,7 +427,7 @@ fn what_is_no_packet_is_counted_and_dropped() {
 
 #[test]
 fn a_panic_in_an_operation_leaves_the_rack_whole() {
-    everywhere(cached, |rack| {
+    everywhere(|rack| {
         let block = rack.node(0).block_size();
         let addr = rack.node(0).alloc_bytes(block).unwrap();
         rack.node(0).store(addr, 41).unwrap();

@@ -291,37 +291,33 @@ fn small_objects_of_another_home_are_asked_for_together() {
 
 #[test]
 fn memory_under_another_contract_is_not_reached_by_its_address() {
-    for mode in [Mode::Switch, Mode::Delegate] {
-        let rack = Rack::builder(2).mode(mode).memory(MEMORY).build().unwrap();
-        let (node, other) = (rack.node(0), rack.node(1));
-        let addr = node.alloc_bytes(64).unwrap();
-        node.write(addr, &[7; 64]).unwrap();
-        for contract in Contract::ALL.into_iter().skip(1) {
-            let same = Tag(addr).under(contract).0;
-            let wrong = |told: rackmem::Result<()>, what: &str| {
-                let as_it_should = matches!(
-                    told,
-                    Err(Error::WrongContract { address, wanted: Contract::Coherent, is })
-                        if Tag(address).offset() / 4096 == Tag(same).offset() / 4096 && is == contract
-                );
-                assert!(as_it_should, "{mode:?}, {what}: {told:?}");
-            };
-            for node in [&node, &other] {
-                wrong(node.load(same).map(|_| ()), "a load");
-                wrong(node.store(same, 1), "a store");
-                wrong(node.read(same, &mut [0; 16]), "a read");
-                wrong(node.write(same, &[1; 16]), "a write");
-                wrong(node.free_bytes(same, 64), "a free");
-                if mode != Mode::Delegate {
-                    wrong(node.accept_loss(same), "a loss");
-                }
-            }
+    let rack = Rack::builder(2).memory(MEMORY).build().unwrap();
+    let (node, other) = (rack.node(0), rack.node(1));
+    let addr = node.alloc_bytes(64).unwrap();
+    node.write(addr, &[7; 64]).unwrap();
+    for contract in Contract::ALL.into_iter().skip(1) {
+        let same = Tag(addr).under(contract).0;
+        let wrong = |told: rackmem::Result<()>, what: &str| {
+            let as_it_should = matches!(
+                told,
+                Err(Error::WrongContract { address, wanted: Contract::Coherent, is })
+                    if Tag(address).offset() / 4096 == Tag(same).offset() / 4096 && is == contract
+            );
+            assert!(as_it_should, "{what}: {told:?}");
+        };
+        for node in [&node, &other] {
+            wrong(node.load(same).map(|_| ()), "a load");
+            wrong(node.store(same, 1), "a store");
+            wrong(node.read(same, &mut [0; 16]), "a read");
+            wrong(node.write(same, &[1; 16]), "a write");
+            wrong(node.free_bytes(same, 64), "a free");
+            wrong(node.accept_loss(same), "a loss");
         }
-        let none = 7 << Tag::OFFSET_BITS;
-        assert!(matches!(node.load(none), Err(Error::BadAddress { .. })));
-        let mut bytes = [0; 64];
-        other.read(addr, &mut bytes).unwrap();
-        assert_eq!(bytes, [7; 64]);
-        node.free_bytes(addr, 64).unwrap();
     }
+    let none = 7 << Tag::OFFSET_BITS;
+    assert!(matches!(node.load(none), Err(Error::BadAddress { .. })));
+    let mut bytes = [0; 64];
+    other.read(addr, &mut bytes).unwrap();
+    assert_eq!(bytes, [7; 64]);
+    node.free_bytes(addr, 64).unwrap();
 }

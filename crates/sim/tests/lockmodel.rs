@@ -1,7 +1,7 @@
 //! Locks in virtual time: what acquisitions cost, in transactions and in time, at the paper's parameters (Soul, §5). Orders are
 //! asked for, and factors with room: the figures themselves are in `docs/simulation.md`.
 
-use rackmem_proto::compared::Algorithm;
+use rackmem_baselines::locks::Algorithm;
 use rackmem_sim::lockmodel::{Experiment, Outcome, Platform, Scheme, Workload, simulate};
 
 fn experiment(scheme: Scheme, workload: Workload) -> Experiment {

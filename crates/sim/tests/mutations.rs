@@ -82,13 +82,6 @@ const CAUGHT: [Case; Mutation::ALL.len()] = [
         "liveness",
     ),
     Case(
-        Mutation::DelegateAgain,
-        Rack::Delegate,
-        Faults::ALL,
-        Failures::NONE,
-        "delegated operations happen once",
-    ),
-    Case(
         Mutation::ForgetGiven,
         Rack::LARGE_SWITCH,
         Faults::ALL,

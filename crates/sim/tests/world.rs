@@ -162,7 +162,7 @@ fn nothing_passes_for_want_of_an_occasion() {
         }
         assert_eq!(work, 0b111_1111_1111, "{name}: {work:b}");
         let expected = match rack {
-            Rack::HomeOnly | Rack::Gather | Rack::Delegate => 0b1111,
+            Rack::HomeOnly | Rack::Gather => 0b1111,
             Rack::TINY_SWITCH => 0b1111_1111,
             // Nothing collides, and what comes back was cold.
             Rack::Switch { .. } => 0b101_1111,

@@ -2,10 +2,9 @@
 
 use rackmem_sim::world::{Config, Failures, Faults, Mix, Rack, Report, World};
 
-const RACKS: [(&str, Rack); 5] = [
+const RACKS: [(&str, Rack); 4] = [
     ("home only", Rack::HomeOnly),
     ("gather", Rack::Gather),
-    ("delegate", Rack::Delegate),
     ("tiny switch", Rack::TINY_SWITCH),
     ("large switch", Rack::LARGE_SWITCH),
 ];

@@ -299,7 +299,7 @@ mod tests {
         };
         let mut body = own.to_bytes().to_vec();
         body.extend(b"123");
-        let bytes = packet(&sample(Kind::TrialAsk), &body);
+        let bytes = packet(&sample(Kind::GuestAsk), &body);
         let (_, body) = decode(&bytes).unwrap();
         assert_eq!(Own::split(body), Some((own, &b"123"[..])));
         assert_eq!(bytes[44..46], [0, 19]);
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_packet_with_the_longest_body_is_one_and_a_longer_one_is_not() {
-        for kind in [Kind::Ack, Kind::TrialTell] {
+        for kind in [Kind::Ack, Kind::GuestTell] {
             let mut bytes = packet(&sample(kind), &std::vec![7; MAX_BODY]);
             assert!(decode(&bytes).is_ok_and(|(_, body)| body.len() == MAX_BODY));
             bytes.push(7);

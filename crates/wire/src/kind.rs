@@ -100,22 +100,8 @@ kinds! {
     AcceptLossAck = 0x2b,
 
     // 0x30..0x3f: the baselines.
-    /// Delegate: read `offset..offset + n` of the block where it lives.
-    DelegateRead = 0x30,
-    /// Delegate: write the body at `offset` of the block where it lives.
-    DelegateWrite = 0x31,
-    /// Delegate: fetch-and-add the eight bytes at `offset`; the body is the addend.
-    DelegateAdd = 0x32,
-    /// Delegate: compare-and-exchange the eight bytes at `offset`; the body is expected then new.
-    DelegateCas = 0x33,
-    /// The answer: the bytes read, or what was there before.
-    DelegateAck = 0x34,
     /// Directory: a cache agent tells the gathering home agent that it is done.
     GatherAck = 0x38,
-    /// Lock service: a node to a lock's manager: this lock, please, to read or to write (`status`), or not any more.
-    ServiceAsk = 0x3a,
-    /// Lock service: the manager to the node: the thread is inside (`status` is not `Unshared`), or that is over.
-    ServiceTell = 0x3b,
 
     // 0x40..0x4f: GCP, the `Locked` contract. `seq` carries the lock's version.
     /// Node to directory: this lock, please, with this permission (`status`).
@@ -146,11 +132,11 @@ kinds! {
     YieldAck = 0x4c,
     // 0x50 ABD, 0x60 SABRes, 0x70 Bounded Incoherence. From 0x50 on a kind has 16 bytes of its own behind the header.
 
-    // 0xf0..0xff: protocols on trial, which run in simulators and tests only; a node of a rack drops their packets.
-    /// A question of a protocol on trial.
-    TrialAsk = 0xf0,
+    // 0xf0..0xff: guests, which are baselines and protocols on trial; a node that has none drops their packets.
+    /// A question of a guest.
+    GuestAsk = 0xf0,
     /// An answer of one.
-    TrialTell = 0xf1,
+    GuestTell = 0xf1,
 }
 
 impl Kind {

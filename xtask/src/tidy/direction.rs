@@ -21,6 +21,7 @@ const PROTO: &str = "rackmem-proto";
 const SIM: &str = "rackmem-sim";
 const FABRIC: &str = "rackmem-fabric";
 const RACKMEM: &str = "rackmem";
+const BASELINES: &str = "rackmem-baselines";
 const KV: &str = "rackmem-kv";
 const BENCH: &str = "rackmem-bench";
 const HOSTS: &str = "rackmem-hosts";
@@ -42,8 +43,14 @@ const LAYERS: &[Layer] = &[
         outside: Some(&[]),
     },
     Layer {
-        folder: "crates/sim",
+        folder: "bench/baselines",
         below: &[WIRE, PROTO],
+        tests: &[],
+        outside: Some(&[]),
+    },
+    Layer {
+        folder: "crates/sim",
+        below: &[WIRE, PROTO, BASELINES],
         tests: &[],
         outside: None,
     },
@@ -79,7 +86,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: "bench",
-        below: &[WIRE, PROTO, SIM, FABRIC, RACKMEM, KV, HOSTS, XDP],
+        below: &[WIRE, PROTO, BASELINES, SIM, FABRIC, RACKMEM, KV, HOSTS, XDP],
         tests: &[],
         outside: None,
     },

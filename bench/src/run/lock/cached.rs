@@ -2,9 +2,9 @@
 
 use super::super::{Progress, Result};
 use super::Options;
+use crate::locks::{self, AnyLock};
 use crate::report::Report;
 use rackmem::Rack;
-use rackmem::locked::compared::AnyLock;
 use rackmem::locked::{Mutex, RwLock};
 use std::hint::black_box;
 use std::time::Instant;
@@ -34,11 +34,14 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
     typed(options, report)?;
     for &kind in &options.kinds {
         options.go_on()?;
-        let rack = Rack::builder(2).mode(options.mode).locks(kind).build()?;
+        let rack = Rack::builder(2)
+            .mode(options.mode)
+            .guests(locks::guests(kind))
+            .build()?;
         let made = AnyLock::create(&rack.node(0), 8)?;
         let lock = AnyLock::attach(&rack.node(1), made.addr())?;
         let mut ended = Ok(());
-        let mut note = |result: rackmem::Result<()>| {
+        let mut note = |result: crate::locks::Result<()>| {
             if let Err(error) = result {
                 ended = Err(error);
             }

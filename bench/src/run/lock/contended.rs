@@ -5,8 +5,8 @@
 use super::super::{Progress, Result};
 use super::{DATA, Options};
 use crate::histogram::Histogram;
+use crate::locks::{AnyLock, LockKind};
 use crate::report::Report;
-use rackmem::locked::compared::{AnyLock, LockKind};
 use rackmem::{Fabric, Kind, Node, Rack};
 use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
@@ -77,7 +77,7 @@ fn measure(
         barrier.wait();
         std::thread::sleep(options.duration);
         stop.store(true, Relaxed);
-        let join = |thread: std::thread::ScopedJoinHandle<'_, rackmem::Result<Done>>| {
+        let join = |thread: std::thread::ScopedJoinHandle<'_, crate::locks::Result<Done>>| {
             thread
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -85,7 +85,7 @@ fn measure(
         threads
             .into_iter()
             .map(join)
-            .collect::<rackmem::Result<Vec<Done>>>()
+            .collect::<crate::locks::Result<Vec<Done>>>()
     })?;
     let after = cost(rack);
     let mut times = Histogram::new();
@@ -124,7 +124,7 @@ fn cost(rack: &Rack) -> (u64, u64) {
     let metrics = rack.metrics();
     let granted: u64 = rack.nodes().iter().map(|n| n.lock_metrics().granted).sum();
     let packets = metrics.agent_packets();
-    let service = |kind: &Kind| matches!(kind, Kind::ServiceAsk | Kind::ServiceTell);
+    let service = |kind: &Kind| matches!(kind, Kind::GuestAsk | Kind::GuestTell);
     let messages = packets
         .0
         .iter()
@@ -140,7 +140,7 @@ fn work(
     reads: u8,
     seed: u64,
     stop: &AtomicBool,
-) -> rackmem::Result<Done> {
+) -> crate::locks::Result<Done> {
     let think = options.think;
     let mut random = fastrand::Rng::with_seed(seed + 1);
     let mut bytes = [0; DATA];

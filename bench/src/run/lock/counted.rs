@@ -3,8 +3,8 @@
 
 use super::super::{Progress, Result};
 use super::{DATA, Options};
+use crate::locks::{AnyLock, LockKind, Progress as Came, Steps};
 use crate::report::Report;
-use rackmem::locked::compared::{AnyLock, LockKind, Progress as Came, Steps};
 use rackmem::{Fabric, Kind, Node, Rack};
 
 /// Nodes of the rack: what each of them costs a writer is counted, too.
@@ -48,7 +48,7 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
 fn sum(rack: &Rack) -> (u64, u64) {
     let metrics = rack.metrics();
     let packets = metrics.agent_packets();
-    let service = |kind: &Kind| matches!(kind, Kind::ServiceAsk | Kind::ServiceTell);
+    let service = |kind: &Kind| matches!(kind, Kind::GuestAsk | Kind::GuestTell);
     let messages = packets
         .0
         .iter()

@@ -5,8 +5,8 @@
 use super::super::Result;
 use super::{DATA, Options, add_time};
 use crate::histogram::Histogram;
+use crate::locks::{AnyLock, LockKind};
 use crate::report::Report;
-use rackmem::locked::compared::{AnyLock, LockKind};
 use rackmem::{Fabric, Node, Rack};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -52,7 +52,7 @@ pub fn run(
     };
     let before = sum();
     let turns = (options.rounds / 2).max(2);
-    let play = |me: usize| -> rackmem::Result<Times> {
+    let play = |me: usize| -> crate::locks::Result<Times> {
         let (lock, other) = (&locks[me], &locks[1 - me]);
         let waits = || match kind {
             LockKind::Gcp => lock.waiting().nodes > 0,

@@ -3,8 +3,8 @@
 use super::super::Result;
 use super::{DATA, Options, add_time};
 use crate::histogram::Histogram;
+use crate::locks::{AnyLock, LockKind};
 use crate::report::Report;
-use rackmem::locked::compared::{AnyLock, LockKind};
 use rackmem::{Fabric, Rack};
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ pub fn run(
     let (home, node) = (rack.node(0), rack.node(1));
     let locks = (0..(options.rounds / 5).max(1))
         .map(|_| AnyLock::attach(&node, AnyLock::create(&home, DATA)?.addr()));
-    let locks = locks.collect::<rackmem::Result<Vec<_>>>()?;
+    let locks = locks.collect::<crate::locks::Result<Vec<_>>>()?;
     let transactions = || node.metrics().events.misses() + node.lock_metrics().granted;
     let before = transactions();
     let mut times = Histogram::new();

@@ -12,8 +12,8 @@ mod told;
 pub use told::LockReport;
 
 use super::{BenchError, Progress, Result, begin};
+use crate::locks::{self, LockKind};
 use crate::report::Report;
-use rackmem::locked::compared::LockKind;
 use rackmem::{Fabric, Mode, Rack};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -111,7 +111,7 @@ impl Options {
 
     fn rack(&self, fabric: Fabric, nodes: usize, kind: LockKind) -> Result<Rack> {
         let rack = Rack::builder(nodes).fabric(fabric).mode(self.mode);
-        Ok(rack.locks(kind).build()?)
+        Ok(rack.guests(locks::guests(kind)).build()?)
     }
 
     /// How cases of a fabric begin.

@@ -5,23 +5,6 @@ use super::per_requester::PerRequester;
 use crate::wire::RequesterId;
 use core::hash::{Hash, Hasher};
 
-/// The last result of each requester, for calls that [`super::LastExecuted`] tells apart.
-#[derive(Clone, Debug, Default)]
-pub struct Results<T> {
-    rows: PerRequester<T>,
-}
-
-impl<T: Copy + Default> Results<T> {
-    /// The result to answer with: the one just computed, or the one of the first execution.
-    pub fn settle(&mut self, requester: RequesterId, executed: Executed, fresh: T) -> T {
-        let row = self.rows.row(requester);
-        if executed == Executed::New {
-            *row = fresh;
-        }
-        *row
-    }
-}
-
 /// Which call of which stream this is, for calls that outlive their epoch, and so their sequence number: what `Alloc` and `Free`
 /// carry in `offset`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -154,13 +137,5 @@ mod tests {
         assert_eq!(next.number, 0);
         assert_eq!(answers.enter(WHO, 1, next), Executed::New);
         assert_eq!(answers.enter(WHO, 1, call(Call::MASK)), Executed::Old);
-    }
-
-    #[test]
-    fn a_result_is_kept_for_copies() {
-        let mut results = Results::<u64>::default();
-        assert_eq!(results.settle(WHO, Executed::New, 4), 4);
-        assert_eq!(results.settle(WHO, Executed::Again, 5), 4);
-        assert_eq!(results.settle(WHO, Executed::New, 6), 6);
     }
 }

@@ -6,7 +6,7 @@
 //! | | to ask again by the measured round trip, and to give up | [`Caller`], [`Sent`], [`RoundTrip`] |
 //! | | to ask again where no round trip is measured: by pauses that grow | [`Pace`] |
 //! | who answers | to execute a call once, and to know a late copy | [`LastExecuted`] |
-//! | | to answer a copy as the first | [`Results`], [`Answers`] |
+//! | | to answer a copy as the first | [`Answers`] |
 //! | both | a block put together from segments | [`Assembly`] |
 //! | | lists between members, whole and in order | [`Streams`] |
 //!
@@ -24,7 +24,7 @@ mod per_requester;
 mod rtt;
 mod streams;
 
-pub use answers::{Answers, Call, Results};
+pub use answers::{Answers, Call};
 pub use assembly::Assembly;
 pub use caller::{Caller, CallerConfig, Retry, Sent};
 pub use executed::{Executed, LastExecuted};

@@ -50,7 +50,7 @@ impl<H: Host> Protocol<H> for FlowCc {
     const KINDS: &'static [RangeInclusive<Kind>] = &[
         Kind::ReadMiss..=Kind::Tags,
         Kind::AcceptLoss..=Kind::AcceptLossAck,
-        Kind::DelegateRead..=Kind::GatherAck,
+        Kind::GatherAck..=Kind::GatherAck,
         Kind::Alloc..=Kind::AllocAck,
         Kind::Free..=Kind::FreeAck,
     ];
@@ -188,13 +188,9 @@ fn home<H: Host>(host: &mut H, header: &Header) {
     if served.stored {
         host.note(Note::Stored(header.tag));
     }
-    if let Some((old, new)) = served.delegated {
-        host.note(Note::Delegated { old, new });
-    }
     for output in served.outputs.iter() {
         let payload = match output.data {
             Data::Home => Payload::Home,
-            Data::Operand => Payload::Word(served.result),
             _ => Payload::Nothing,
         };
         host.send(output, payload);

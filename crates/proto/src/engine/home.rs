@@ -2,8 +2,6 @@
 
 use super::Defect;
 use crate::Outputs;
-use crate::baseline::delegate;
-use crate::call::{Executed, Results};
 use crate::flowcc::{HomeAction, HomeAgent};
 use crate::wire::{Header, Kind, Record, Tag};
 use alloc::vec::Vec;
@@ -19,18 +17,12 @@ pub trait Memory {
     fn body_len(&self) -> u32;
     /// The records behind it.
     fn records(&self) -> Vec<Record>;
-    /// The two words behind it, of a delegated operation.
-    fn operands(&self) -> [u64; 2];
     /// Puts the packet's bytes at its tag and offset; what lies outside the memory is left out.
     fn store(&mut self, header: &Header);
     /// Puts a whole block in place.
     fn put(&mut self, tag: Tag, bytes: &Self::Bytes);
     /// Makes a block zeroes.
     fn clear(&mut self, tag: Tag);
-    /// The word at the packet's tag and offset.
-    fn word(&mut self, header: &Header) -> Option<u64>;
-    /// Changes it.
-    fn set_word(&mut self, header: &Header, word: u64);
 }
 
 /// What has become of a packet.
@@ -38,10 +30,6 @@ pub trait Memory {
 pub struct Served {
     /// What to send.
     pub outputs: Outputs,
-    /// The result of a delegated operation.
-    pub result: u64,
-    /// What a delegated operation found and left, where it was carried out.
-    pub delegated: Option<(u64, u64)>,
     /// Bytes of the packet are in memory.
     pub stored: bool,
     /// The loss of the block has been accepted.
@@ -53,16 +41,12 @@ pub struct Served {
 pub struct Home {
     /// The home agent.
     pub agent: HomeAgent,
-    results: Results<u64>,
 }
 
 impl Home {
     /// The home of this agent.
     pub fn new(agent: HomeAgent) -> Self {
-        Home {
-            agent,
-            results: Results::default(),
-        }
+        Home { agent }
     }
 
     /// Takes a packet. Bytes change before anyone can be granted the block again.
@@ -92,14 +76,8 @@ impl Home {
         if stored {
             memory.store(header);
         }
-        let (result, delegated) = match action {
-            HomeAction::Delegate(executed) => self.delegate(header, executed, memory, defect),
-            _ => (0, None),
-        };
         Served {
             outputs,
-            result,
-            delegated,
             stored,
             accepted,
         }
@@ -110,31 +88,5 @@ impl Home {
         if self.agent.has(header.tag) {
             memory.store(header);
         }
-    }
-
-    fn delegate(
-        &mut self,
-        header: &Header,
-        executed: Executed,
-        memory: &mut impl Memory,
-        defect: Option<Defect>,
-    ) -> (u64, Option<(u64, u64)>) {
-        let executed = match defect {
-            Some(Defect::DelegateAgain) => Executed::New,
-            _ => executed,
-        };
-        let mut done = None;
-        let old = memory.word(header);
-        if let Some(old) = old
-            && executed == Executed::New
-        {
-            let [operand, second] = memory.operands();
-            let new = delegate::apply(header.kind, old, operand, second).unwrap_or(old);
-            memory.set_word(header, new);
-            done = Some((old, new));
-        }
-        let old = old.unwrap_or_default();
-        let result = self.results.settle(header.requester, executed, old);
-        (result, done)
     }
 }

@@ -17,8 +17,6 @@ pub enum Payload<'a, B> {
     Kept(&'a B),
     /// The block of the packet's tag, as home's memory has it.
     Home,
-    /// The result of a delegated operation.
-    Word(u64),
     /// Records.
     Records(&'a [Record]),
 }
@@ -34,13 +32,6 @@ pub enum Note {
     AtHome,
     /// Home's memory has bytes of this block from a packet.
     Stored(Tag),
-    /// A delegated operation was carried out, for the first time.
-    Delegated {
-        /// What was there.
-        old: u64,
-        /// What is there now.
-        new: u64,
-    },
     /// The application goes on with what home has of this block.
     Accepted(Tag),
     /// The cache agent takes a request.
@@ -77,8 +68,6 @@ pub enum Defect {
     SkipWriteBack,
     /// A home stores every segment it is sent, however old (§5.3.1).
     StoreStaleData,
-    /// A home carries out every copy of a delegated operation (§5.3.1).
-    DelegateAgain,
     /// When an epoch ends, a node does not send home what it has downgraded (§5.4).
     ForgetDowngraded,
     /// It does not send home what it has read from another cache.

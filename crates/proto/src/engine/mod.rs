@@ -36,7 +36,7 @@ pub use protocol::{Holds, MAX_NUMBER, Protocol, Protocols, Reporter, number_of, 
 pub use recovery::{Change, Recovery};
 
 use crate::flowcc::Members;
-use crate::wire::Header;
+use crate::wire::{Header, Kind};
 
 /// A packet for the agents of a node.
 pub fn packet<H: Host>(host: &mut H, header: &Header) {
@@ -47,9 +47,12 @@ pub fn packet<H: Host>(host: &mut H, header: &Header) {
     }
     match part {
         Part::Protocol if H::Protocols::packet(host, header) => {}
+        Part::Protocol if matches!(header.kind, Kind::GuestAsk | Kind::GuestTell) => {
+            host.elsewhere(Part::Guest, header);
+        }
         Part::Protocol => host.note(Note::OfNobody),
         Part::Recovery => host.recovery(|recovery, host| recovery.packet(header, host)),
-        Part::Reach | Part::Inspect | Part::Service => host.elsewhere(part, header),
+        Part::Reach | Part::Inspect | Part::Guest => host.elsewhere(part, header),
     }
 }
 

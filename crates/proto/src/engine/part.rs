@@ -12,8 +12,8 @@ pub enum Part {
     Inspect,
     /// The node's part when an epoch begins.
     Recovery,
-    /// The lock service that locks are compared with.
-    Service,
+    /// A guest of the host, which is no protocol of this node.
+    Guest,
     /// The protocol that has this kind of packet ([`super::Protocol::KINDS`]).
     Protocol,
 }
@@ -24,7 +24,6 @@ pub fn part(header: &Header) -> Part {
     match header.kind {
         Kind::Ping | Kind::Pong => Part::Reach,
         Kind::Inspect => Part::Inspect,
-        Kind::ServiceAsk | Kind::ServiceTell => Part::Service,
         kind if Rebuild::concerns(kind) => Part::Recovery,
         _ => Part::Protocol,
     }

@@ -8,7 +8,7 @@ use core::hash::{Hash, Hasher};
 /// A coherence event to begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// A request, `Alloc`, `Free`, or a delegated operation.
+    /// A request, `Alloc`, `Free`, or a question to a guest.
     pub kind: Kind,
     /// The block.
     pub tag: Tag,
@@ -36,7 +36,7 @@ pub struct Grant {
 pub enum Step {
     /// Answers are missing.
     Waiting,
-    /// All is here: install it, then unlock. (`Alloc`, `Free` and delegated operations are simply done.)
+    /// All is here: install it, then unlock. (`Alloc`, `Free` and questions to guests are simply done.)
     Held(Grant),
     /// Refused, and the event is over: try again under a new one.
     Refused(Reason),

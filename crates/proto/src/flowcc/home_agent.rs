@@ -6,17 +6,17 @@
 
 use super::directory::{Directory, Entry, Owner};
 use super::forward::{self, Granted};
+use super::gather::Gathers;
 use super::giving::Answer;
 use super::lock;
 use super::migration::{Migration, Moved, Mover};
 use super::score::{self, Route, Score, Verdict};
 use super::settle::Findings;
 use super::tables;
-use crate::baseline::gather::Gathers;
 use crate::call::{Answers, Assembly, Executed, LastExecuted, PerRequester};
 use crate::heap::Heap;
 use crate::wire::{Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, Tag};
-use crate::{CHUNK, Data, Dest, Output, Outputs};
+use crate::{CHUNK, Dest, Output, Outputs};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
@@ -29,9 +29,6 @@ pub enum Style {
     Forward,
     /// The directory baseline: sharers answer the home, which then answers the requester.
     Gather,
-    /// The delegation baseline: operations travel to the data. Only these homes carry them out: where memory is cached, one
-    /// would change a block behind the backs of those who have it.
-    Delegate,
 }
 
 /// What a home agent is told at its start.
@@ -62,8 +59,6 @@ pub enum HomeAction {
     None,
     /// Store it in home memory, at the packet's tag and offset.
     Store,
-    /// Carry out the delegated operation, and answer.
-    Delegate(Executed),
 }
 
 /// What a home agent has done.
@@ -198,9 +193,6 @@ impl HomeAgent {
             Kind::AddAck | Kind::RemoveAck => self.moved(header, &mut outputs),
             Kind::Demote => self.demote(header, &mut outputs),
             Kind::AcceptLoss => self.accept_loss(header, &mut outputs),
-            Kind::DelegateRead | Kind::DelegateWrite | Kind::DelegateAdd | Kind::DelegateCas => {
-                action = self.delegate(header, &mut outputs);
-            }
             _ => self.counters.ignored += 1,
         }
         (outputs, action)
@@ -437,33 +429,6 @@ impl HomeAgent {
         } else {
             HomeAction::None
         }
-    }
-
-    fn delegate(&mut self, header: &Header, outputs: &mut Outputs) -> HomeAction {
-        let in_block = header.offset.is_multiple_of(8) && header.offset < self.config.block;
-        let delegates = self.config.style == Style::Delegate;
-        if self.directory.entry(header.tag).is_none() || !in_block || !delegates {
-            let why = match delegates {
-                true => self.directory.absence(header.tag),
-                false => Reason::Refused,
-            };
-            self.counters.ignored += u64::from(!delegates);
-            let no = header.refuse(Kind::DelegateAck, self.config.node, why);
-            outputs.push(Output::new(Dest::Requester(header.requester), no));
-            return HomeAction::None;
-        }
-        let executed = self.executed.enter(header.requester, header.seq);
-        if executed == Executed::Old {
-            self.counters.ignored += 1;
-            return HomeAction::None;
-        }
-        let ack = header.answer(Kind::DelegateAck, self.config.node);
-        outputs.push(Output::with(
-            Dest::Requester(header.requester),
-            ack,
-            Data::Operand,
-        ));
-        HomeAction::Delegate(executed)
     }
 
     /// The directory baseline's grant: collect first, answer with home's data then.

@@ -7,6 +7,7 @@ pub mod cache_agent;
 mod directory;
 mod event;
 pub mod forward;
+mod gather;
 mod giving;
 mod heat;
 mod home_agent;

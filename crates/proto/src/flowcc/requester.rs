@@ -150,9 +150,7 @@ impl Requester {
         };
         let data = match request.kind {
             Kind::WriteBack => Data::Cache,
-            Kind::DelegateWrite | Kind::DelegateAdd | Kind::DelegateCas | Kind::Free => {
-                Data::Operand
-            }
+            Kind::GuestAsk | Kind::Free => Data::Operand,
             _ => Data::None,
         };
         Output::with(to, request, data)
@@ -204,7 +202,7 @@ impl Requester {
         let taken = match header.kind {
             Kind::Ack => current.ack(header, body_len, block),
             Kind::WriteBackAck => Accept::Drop,
-            Kind::AllocAck | Kind::FreeAck | Kind::DelegateAck | Kind::AcceptLossAck => {
+            Kind::AllocAck | Kind::FreeAck | Kind::GuestTell | Kind::AcceptLossAck => {
                 current.done(header)
             }
             _ => return nothing,

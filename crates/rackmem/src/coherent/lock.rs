@@ -16,7 +16,7 @@ impl Node {
 
     /// The lock that [`Node::alloc_lock`] made at this address, on any node.
     pub fn attach_lock(&self, addr: u64) -> Result<BlockLock> {
-        self.cached("block locks")?;
+        self.open()?;
         let (tag, offset) = self.within(addr, self.inner.block)?;
         debug_assert_eq!(offset, 0);
         Ok(BlockLock::new(self.clone(), tag))

@@ -1,14 +1,13 @@
 //! How a rack is set up: defaults, and the file that describes a rack of processes.
 
 pub(crate) mod extras;
-pub(crate) mod lock_kind;
 pub(crate) mod migration;
 
 use crate::bytes::cache::Cache;
 use crate::config::extras::{Extras, FaultsSection};
-use crate::config::lock_kind::LockKind;
 use crate::config::migration::Migration;
 use crate::error::{Error, Result};
+use crate::guest::Guests;
 use crate::membership;
 use rackmem_fabric::Faults;
 use rackmem_proto::CHUNK;
@@ -31,17 +30,14 @@ pub enum Mode {
     HomeOnly,
     /// A classic directory: the home collects acknowledgements (GAM-style). A baseline.
     Directory,
-    /// No cache: operations travel to the data (Grappa-style). A baseline; words and byte ranges only.
-    Delegate,
 }
 
 impl Mode {
     /// All of them, with the names used in files, commands and reports.
-    pub const ALL: [(Mode, &'static str); 4] = [
+    pub const ALL: [(Mode, &'static str); 3] = [
         (Mode::Switch, "switch"),
         (Mode::HomeOnly, "home-only"),
         (Mode::Directory, "directory"),
-        (Mode::Delegate, "delegate"),
     ];
 
     /// Its name.
@@ -101,7 +97,7 @@ pub(crate) struct Settings {
     pub mtu: Option<usize>,
     pub extras: Extras,
     pub migration: Migration,
-    pub locks: LockKind,
+    pub guests: Guests,
 }
 
 impl Default for Settings {
@@ -117,7 +113,7 @@ impl Default for Settings {
             mtu: None,
             extras: Extras::default(),
             migration: Migration::default(),
-            locks: LockKind::default(),
+            guests: Guests::default(),
         }
     }
 }
@@ -222,8 +218,6 @@ impl Settings {
 /// name = "rack"                                # of this rack, where several share an etcd or a folder
 /// lease_ms = 1000                              # a member that is silent for so long is declared dead
 ///
-/// [locks]
-/// kind = "gcp"                                 # what `locked::compared::AnyLock` is: see `LockKind`
 ///
 /// [faults]                                     # for tests: what this process's packets suffer
 /// loss = 0.01                                  # shares of all packets, as are `duplication` and `delay`
@@ -258,17 +252,9 @@ struct File {
     mtu: Option<usize>,
     faults: Option<FaultsSection>,
     migration: Option<MigrationTable>,
-    locks: Option<LocksTable>,
     membership: Option<String>,
     name: Option<String>,
     lease_ms: Option<u64>,
-}
-
-/// `[locks]`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LocksTable {
-    kind: LockKind,
 }
 
 /// `[migration]`: what is left out is as in [`Migration::default`].
@@ -365,7 +351,7 @@ impl Config {
             migration: file
                 .migration
                 .map_or(default.migration, MigrationTable::read),
-            locks: file.locks.map_or(default.locks, |table| table.kind),
+            guests: Guests::default(),
         };
         let config = Config {
             membership,
@@ -510,16 +496,6 @@ mod tests {
         let why = |table: &str| read(table).unwrap_err().to_string();
         assert!(why("[migration]\nperiod_ms = 0").contains("1 ms"));
         assert!(why("[migration]\nhottest = 3").contains("hottest"));
-    }
-
-    #[test]
-    fn the_kind_of_locks_is_read() {
-        let read = |table: &str| Config::parse(&format!("nodes = ['127.0.0.1:1']\n{table}"));
-        let kind = |table: &str| read(table).unwrap().settings.locks;
-        assert_eq!(kind(""), LockKind::Gcp);
-        assert_eq!(kind("[locks]\nkind = 'per-node'"), LockKind::PerNode);
-        let why = read("[locks]\nkind = 'futex'").unwrap_err().to_string();
-        assert!(why.contains("futex") && why.contains("cohort"), "{why}");
     }
 
     #[test]

@@ -289,18 +289,15 @@ impl Access {
         }
     }
 
-    /// A delegated operation on eight bytes (the `delegate` baseline).
-    pub fn delegate(&self, kind: Kind, addr: u64, operand: &[u8]) -> Result<u64> {
-        let tag = self.agents.cache.tag_of(addr);
-        coherent(tag)?;
-        self.alive(tag)?;
-        let offset = (addr - tag.0) as u32;
-        let result = std::cell::Cell::new(0);
+    /// A question to the guest of a node, asked until it is answered; the answer's first word.
+    pub fn ask_guest(&self, to: NodeId, question: &[u8]) -> Result<u64> {
+        let tag = Tag(u64::from(to) << 48);
+        let answer = std::cell::Cell::new(0);
         let mut slot = self.requesters.borrow()?;
-        slot.acquire(kind, tag, offset, Bytes::Operand(operand, &result))
-            .map_err(|f| fatal(f, tag))?;
-        self.counters.count(kind);
-        Ok(result.get())
+        slot.acquire(Kind::GuestAsk, tag, 0, Bytes::Operand(question, &answer))
+            .map_err(|failure| fatal(failure, tag))?;
+        self.counters.count(Kind::GuestAsk);
+        Ok(answer.get())
     }
 
     /// Goes on with what a lost block's home had before, or with zeros.

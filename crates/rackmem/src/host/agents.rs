@@ -3,10 +3,10 @@
 use crate::bytes::cache::Cache;
 use crate::bytes::memory::GlobalMemory;
 use crate::config::migration::Migration;
+use crate::guest::Guest;
 use crate::host::here::{Block, Here};
 use crate::host::locks::{Effort, IN_A_TICK, Locks};
 use crate::host::rebuilding::Rebuilding;
-use crate::locked::compared::Compared;
 use crate::membership::Role;
 use crate::membership::reach::{self, Reach};
 use crate::membership::standing::Standing;
@@ -52,8 +52,8 @@ pub(crate) struct Agents {
     pub rebuilding: Rebuilding,
     /// Its part in locks.
     pub locks: Locks,
-    /// Its part in locks over memory, and beside it.
-    pub compared: Compared,
+    /// A protocol that is no part of the rack.
+    pub guest: Option<Arc<dyn Guest>>,
     /// Where to find this node's requesters, on fabrics whose requesters may have gone on.
     requesters: OnceLock<Weak<Requesters>>,
     /// Which members it can reach, where cables can be cut.
@@ -77,10 +77,11 @@ impl Agents {
         standing: Arc<Standing>,
         rebuilding: Rebuilding,
         locks: Locks,
+        guest: Option<Arc<dyn Guest>>,
     ) -> Self {
         Agents {
             node: config.node,
-            compared: Compared::new(config.node),
+            guest,
             locks,
             standing,
             rebuilding,
@@ -249,7 +250,9 @@ impl Handler for Agents {
         }
         self.rebuilding.tick(self, net);
         self.relieve(IN_A_TICK, net);
-        self.compared.tick(net, self.standing.epoch());
+        if let Some(guest) = &self.guest {
+            guest.tick(net, self.standing.epoch());
+        }
         let mut reply = Nobody;
         let mut here = Here::new(self, net, Body::None, &mut reply);
         engine::tick(&mut here, self.period_ended());

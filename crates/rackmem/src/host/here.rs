@@ -105,13 +105,6 @@ pub(crate) struct Memory<'m> {
     body: Body<'m>,
 }
 
-impl Memory<'_> {
-    fn at(&self, header: &Header) -> Option<&AtomicU64> {
-        let block = self.memory.block(header.tag)?;
-        block.get(header.offset as usize / 8)
-    }
-}
-
 impl engine::Memory for Memory<'_> {
     type Bytes = Block;
 
@@ -121,10 +114,6 @@ impl engine::Memory for Memory<'_> {
 
     fn records(&self) -> Vec<Record> {
         records(self.body)
-    }
-
-    fn operands(&self) -> [u64; 2] {
-        self.body.operands()
     }
 
     fn store(&mut self, header: &Header) {
@@ -143,16 +132,6 @@ impl engine::Memory for Memory<'_> {
     fn clear(&mut self, tag: Tag) {
         let block = self.memory.block(tag).into_iter().flatten();
         block.for_each(|word| word.store(0, Relaxed));
-    }
-
-    fn word(&mut self, header: &Header) -> Option<u64> {
-        Some(self.at(header)?.load(Relaxed))
-    }
-
-    fn set_word(&mut self, header: &Header, word: u64) {
-        if let Some(at) = self.at(header) {
-            at.store(word, Relaxed);
-        }
     }
 }
 
@@ -265,7 +244,7 @@ impl Host for Here<'_> {
 
     fn send(&mut self, output: &Output, payload: Payload<'_, Block>) {
         let agents = self.agents;
-        let (word, listed);
+        let listed;
         let body = match payload {
             Payload::Nothing => Body::None,
             Payload::Copy => Body::Block(self.copy()),
@@ -277,10 +256,6 @@ impl Host for Here<'_> {
                     return;
                 }
             },
-            Payload::Word(result) => {
-                word = result.to_ne_bytes();
-                Body::Bytes(&word)
-            }
             Payload::Records(records) => {
                 listed = bytes(records);
                 Body::Bytes(&listed)
@@ -306,7 +281,10 @@ impl Host for Here<'_> {
                 rows::inspect(agents, agents.locks.room, net, header, self.reply);
             }
             Part::Inspect => agents.locks.inspect(net, header, self.reply),
-            Part::Service => agents.compared.packet(net, header, self.reply),
+            Part::Guest => match &agents.guest {
+                Some(guest) => guest.packet(net, header, self.body, self.reply),
+                None => drop(agents.counters.ignored.fetch_add(1, Relaxed)),
+            },
             _ => {}
         }
     }

@@ -1,7 +1,5 @@
 //! What handles of a node share.
 
-use crate::config::Mode;
-use crate::config::lock_kind::LockKind;
 use crate::host::access::Access;
 use crate::host::alloc::Allocator;
 use rackmem_fabric::Net;
@@ -17,14 +15,9 @@ pub(crate) struct NodeInner {
     pub id: NodeId,
     pub nodes: usize,
     pub block: usize,
-    pub mode: Mode,
-    /// What locks of any kind are.
-    pub locks: LockKind,
     pub access: Access,
     pub allocator: Allocator,
-    /// The rack is open and has cached blocks: what every hit checks.
-    pub plain: AtomicBool,
-    /// This process may serve: its lease is renewed.
+    /// The rack is open and this process may serve, since its lease is renewed: what every hit checks.
     pub serving: AtomicBool,
     pub closed: Arc<AtomicBool>,
 }
@@ -33,9 +26,7 @@ impl NodeInner {
     /// From now on hits are allowed, or not: a process that cannot show that it is alive may have been declared dead.
     pub fn serve(&self, held: bool) {
         let open = held && !self.closed.load(Relaxed);
-        let cached = self.mode != Mode::Delegate;
         self.serving.store(open, SeqCst);
-        self.plain.store(open && cached, SeqCst);
         if open {
             self.access.agents.cache.open();
         } else {

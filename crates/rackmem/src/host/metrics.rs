@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub(crate) struct MissCounters {
     kinds: [AtomicU64; 5],
     refused: AtomicU64,
-    delegated: AtomicU64,
+    asked: AtomicU64,
 }
 
 const EVENTS: [Kind; 5] = [
@@ -27,7 +27,7 @@ impl MissCounters {
     pub fn count(&self, kind: Kind) {
         match EVENTS.iter().position(|&event| event == kind) {
             Some(at) => self.kinds[at].fetch_add(1, Relaxed),
-            None => self.delegated.fetch_add(1, Relaxed),
+            None => self.asked.fetch_add(1, Relaxed),
         };
     }
 
@@ -50,7 +50,7 @@ impl MissCounters {
             evict_shared,
             evict_modified,
             refused: self.refused.load(Relaxed),
-            delegated: self.delegated.load(Relaxed),
+            asked: self.asked.load(Relaxed),
         }
     }
 }
@@ -70,14 +70,14 @@ pub struct Events {
     pub evict_modified: u64,
     /// Requests refused because of concurrent events.
     pub refused: u64,
-    /// Delegated operations (in the `delegate` mode only).
-    pub delegated: u64,
+    /// Questions to guests.
+    pub asked: u64,
 }
 
 impl Events {
     /// Events that an access had to wait for.
     pub fn misses(&self) -> u64 {
-        self.read_miss + self.write_miss + self.write_shared + self.delegated
+        self.read_miss + self.write_miss + self.write_shared + self.asked
     }
 
     /// Every event.
@@ -96,7 +96,7 @@ impl std::ops::Add for Events {
             evict_shared: self.evict_shared + o.evict_shared,
             evict_modified: self.evict_modified + o.evict_modified,
             refused: self.refused + o.refused,
-            delegated: self.delegated + o.delegated,
+            asked: self.asked + o.asked,
         }
     }
 }
@@ -111,7 +111,7 @@ impl std::ops::Sub for Events {
             evict_shared: self.evict_shared - o.evict_shared,
             evict_modified: self.evict_modified - o.evict_modified,
             refused: self.refused - o.refused,
-            delegated: self.delegated - o.delegated,
+            asked: self.asked - o.asked,
         }
     }
 }

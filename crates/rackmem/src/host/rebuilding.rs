@@ -91,7 +91,9 @@ impl Rebuilding {
         let mut here = Here::new(agents, net, Body::None, &mut reply);
         let mut state = self.lock();
         let change = Change::between(&state.settled, view);
-        agents.compared.forget(change.gone);
+        if let Some(guest) = &agents.guest {
+            guest.gone(change.gone);
+        }
         state.recovery.begin(change, cut, &mut here);
         loop {
             state.proceed(view, &mut here);

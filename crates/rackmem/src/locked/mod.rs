@@ -26,8 +26,6 @@
 //! | [`Lock`] | nothing but what its users agree on |
 //!
 //! Threads that wait for what others do to a [`Mutex`]'s value sleep at a [`Condvar`].
-//! [`compared`] has other locks behind one handle, to compare with.
-//!
 //! The protocol is GCP; `docs/protocols/gcp.md` explains it. Its directory is at the rack's switch, as far as that has room, or else at the
 //! lock's home, the node that has made it.
 //!
@@ -52,7 +50,6 @@
 //! lock that a dead process had is waited for without end.
 
 mod array;
-pub mod compared;
 mod condvar;
 mod descriptor;
 mod freeing;
@@ -72,7 +69,5 @@ pub use mutex::{Lock, Mutex, MutexGuard};
 pub use rackmem_proto::gcp::Access;
 pub use ranges::{RangesLock, RangesReadGuard, RangesWriteGuard};
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
-
-use handle::MOST;
 
 use rackmem_proto::gcp::MAX_REGIONS;

@@ -1,11 +1,10 @@
 //! A node: what an application does with the rack's memory.
 
-pub(crate) mod delegated;
+mod guests;
 pub(crate) mod members;
 pub(crate) mod places;
 
 use crate::bytes::view::{View, ViewMut};
-use crate::config::Mode;
 use crate::error::{Error, Result};
 use crate::host::inner::NodeInner;
 use crate::host::locks::status::LockStatus;
@@ -110,7 +109,7 @@ impl Node {
         mut f: impl FnMut(&View<'_>) -> R,
     ) -> Result<R> {
         let (tag, offset) = self.within(addr, len)?;
-        self.cached("snapshot")?;
+        self.open()?;
         self.inner
             .access
             .read(tag, |words| f(&View::new(words, offset, len)))
@@ -126,32 +125,16 @@ impl Node {
         f: impl FnOnce(&mut ViewMut<'_>) -> R,
     ) -> Result<R> {
         let (tag, offset) = self.within(addr, len)?;
-        self.cached("update")?;
+        self.open()?;
         self.inner
             .access
             .write(tag, |words| f(&mut ViewMut::new(words, offset, len)))
-    }
-
-    #[inline]
-    pub(crate) fn cached(&self, what: &'static str) -> Result<()> {
-        if self.inner.plain.load(Relaxed) {
-            return Ok(());
-        }
-        self.open()?;
-        if self.inner.mode == Mode::Delegate {
-            Err(Error::Unsupported(what))
-        } else {
-            Ok(())
-        }
     }
 
     /// Reads any range. Each block's part is read at one moment; the whole is not, when there are several.
     pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<()> {
         self.parts(addr, out.len(), |addr, range| {
             let part = &mut out[range];
-            if self.inner.mode == Mode::Delegate {
-                return self.delegated_read(addr, part);
-            }
             let len = part.len();
             self.snapshot(addr, len, |view| view.read(0, part))
         })
@@ -161,9 +144,6 @@ impl Node {
     pub fn write(&self, addr: u64, bytes: &[u8]) -> Result<()> {
         self.parts(addr, bytes.len(), |addr, range| {
             let part = &bytes[range];
-            if self.inner.mode == Mode::Delegate {
-                return self.delegated_write(addr, part);
-            }
             self.update(addr, part.len(), |view| {
                 view.write(0, part);
             })
@@ -195,9 +175,6 @@ impl Node {
     #[inline]
     pub fn load(&self, addr: u64) -> Result<u64> {
         let (tag, at) = self.word(addr)?;
-        if self.inner.mode == Mode::Delegate {
-            return self.inner.access.delegate(Kind::DelegateRead, addr, &[]);
-        }
         self.inner.access.read(tag, |words| words[at].load(Relaxed))
     }
 
@@ -205,9 +182,6 @@ impl Node {
     #[inline]
     pub fn fetch_update(&self, addr: u64, f: impl Fn(u64) -> Option<u64>) -> Result<u64> {
         let (tag, at) = self.word(addr)?;
-        if self.inner.mode == Mode::Delegate {
-            return self.delegated_update(addr, f);
-        }
         self.inner.access.write(tag, |words| {
             let old = words[at].load(Relaxed);
             if let Some(new) = f(old) {
@@ -220,13 +194,6 @@ impl Node {
     /// Adds to the word at an address that is a multiple of eight, wrapping; what was there before.
     #[inline]
     pub fn fetch_add(&self, addr: u64, n: u64) -> Result<u64> {
-        if self.inner.mode == Mode::Delegate {
-            self.word(addr)?;
-            return self
-                .inner
-                .access
-                .delegate(Kind::DelegateAdd, addr, &n.to_ne_bytes());
-        }
         self.fetch_update(addr, |old| Some(old.wrapping_add(n)))
     }
 
@@ -234,13 +201,6 @@ impl Node {
     #[inline]
     pub fn store(&self, addr: u64, value: u64) -> Result<()> {
         let (tag, at) = self.word(addr)?;
-        if self.inner.mode == Mode::Delegate {
-            return self
-                .inner
-                .access
-                .delegate(Kind::DelegateWrite, addr, &value.to_ne_bytes())
-                .map(|_| ());
-        }
         self.inner
             .access
             .write(tag, |words| words[at].store(value, Relaxed))
@@ -305,7 +265,7 @@ impl Node {
 
     /// Drops this node's copy of a block, writing it back if it is dirty. Says whether there was one.
     pub fn evict(&self, addr: u64) -> Result<bool> {
-        self.cached("evict")?;
+        self.open()?;
         let (tag, _) = self.within(addr, 1)?;
         let access = &self.inner.access;
         let mut backoff = crate::backoff::Backoff::new(access.patience);
@@ -323,7 +283,7 @@ impl Node {
     /// Goes on with a block whose last content died with a node ([`Error::Lost`]): it then holds whatever its home
     /// had when the content was last written back. Nothing happens to a block that is not lost.
     pub fn accept_loss(&self, addr: u64) -> Result<()> {
-        self.cached("accept_loss")?;
+        self.open()?;
         let (tag, _) = self.within(addr, 1)?;
         self.inner.access.accept_loss(tag, false)
     }
@@ -331,7 +291,7 @@ impl Node {
     /// Lets a block whose last content died with a node ([`Error::Lost`]) begin anew as zeros, in one step: nobody sees
     /// what its home still had. Nothing happens to a block that is not lost.
     pub fn accept_empty(&self, addr: u64) -> Result<()> {
-        self.cached("accept_empty")?;
+        self.open()?;
         let (tag, _) = self.within(addr, 1)?;
         self.inner.access.accept_loss(tag, true)
     }

@@ -46,7 +46,7 @@ pub(crate) struct Cut {
 pub(crate) enum Bytes<'a> {
     /// A reserved cache entry.
     Block(&'a [AtomicU64]),
-    /// Words of a delegated operation; the result comes back in the cell.
+    /// A question; the answer's first word comes back in the cell.
     Operand(&'a [u8], &'a Cell<u64>),
     /// None.
     Nothing,

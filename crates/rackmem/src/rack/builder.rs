@@ -1,12 +1,13 @@
 //! Setting up a rack whose nodes are all in this process.
 
-use crate::config::lock_kind::LockKind;
 use crate::config::migration::Migration;
 use crate::config::{Fabric, Mode, Settings};
 use crate::error::Result;
+use crate::guest::{Guest, Guests};
 use crate::rack::Rack;
 use rackmem_fabric::Faults;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Sets up a rack whose nodes are all in this process.
@@ -58,9 +59,9 @@ impl Builder {
         self
     }
 
-    /// What [`AnyLock`](crate::locked::compared::AnyLock) is; GCP's lock unless told otherwise.
-    pub fn locks(mut self, kind: LockKind) -> Self {
-        self.settings.locks = kind;
+    /// Gives each node a [`Guest`](crate::guest::Guest); there are none unless told otherwise.
+    pub fn guests(mut self, make: impl Fn(u16) -> Arc<dyn Guest> + Send + Sync + 'static) -> Self {
+        self.settings.guests = Guests::new(make);
         self
     }
 

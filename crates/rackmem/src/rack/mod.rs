@@ -10,7 +10,7 @@ pub(crate) mod switch;
 mod unlocking;
 
 use crate::bytes::pending::Pending;
-use crate::config::{Config, Fabric, Mode, Settings};
+use crate::config::{Config, Fabric, Settings};
 use crate::data_plane::kernel::KernelSwitch;
 use crate::error::{Error, Result};
 use crate::host::access::Access;
@@ -402,11 +402,8 @@ impl Rack {
             id,
             nodes,
             block: settings.block_size,
-            mode: settings.mode,
-            locks: settings.locks,
             access,
             allocator: Allocator::new(settings.block_size, span),
-            plain: AtomicBool::new(settings.mode != Mode::Delegate),
             serving: AtomicBool::new(true),
             closed: self.closed.clone(),
         };

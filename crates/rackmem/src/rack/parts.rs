@@ -77,7 +77,6 @@ pub(crate) fn agents(
         migration: None,
         style: match settings.mode {
             Mode::Directory => Style::Gather,
-            Mode::Delegate => Style::Delegate,
             Mode::Switch | Mode::HomeOnly => Style::Forward,
         },
         seed: 0,
@@ -103,6 +102,7 @@ pub(crate) fn agents(
         standing,
         rebuilding,
         locks,
+        settings.guests.of(node),
     );
     agents.follow(view);
     if node == 0 {

@@ -53,7 +53,7 @@ pub(crate) fn lock(
     (len, element): (usize, u64),
     absent: Absent,
 ) -> Result<(u64, bool)> {
-    node.cached("named regions")?;
+    node.open()?;
     let what = What {
         len: len as u64,
         element,

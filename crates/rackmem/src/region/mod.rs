@@ -72,8 +72,6 @@ fn is_gone(node: &Node, addr: u64) -> bool {
 /// Sees to it that a row's home has it.
 fn publish(node: &Node, row: u64) -> Result<()> {
     match node.evict(row) {
-        // Nothing is cached in this mode.
-        Err(Error::Unsupported(_)) => Ok(()),
         Err(error) => Err(error),
         // Somebody may have taken it before it could be written back: whoever is read from writes back.
         Ok(_) => insist(node, || node.snapshot(row, ROW, |_| ())),

@@ -19,7 +19,7 @@ impl Node {
     /// which has the table, is gone.
     pub fn create_region(&self, spec: &RegionSpec) -> Result<Region> {
         spec.is_built()?;
-        self.cached("named regions")?;
+        self.open()?;
         let want = Want {
             name: &spec.name,
             what: spec.what(),
@@ -40,7 +40,7 @@ impl Node {
     /// [`Error::NoSuchRegion`], and those of [`Node::create_region`].
     pub fn open_region(&self, spec: &RegionSpec) -> Result<Region> {
         spec.is_built()?;
-        self.cached("named regions")?;
+        self.open()?;
         let (row, ready) = find(self, &spec.name)?;
         fits(&spec.name, &spec.what(), &ready)?;
         if is_gone(self, ready.addr) {
@@ -66,14 +66,14 @@ impl Node {
     /// ([`Mutex::free`](crate::locked::Mutex::free)), or of locks, which cannot be freed yet. Those of [`Node::free_bytes`], after which the name is gone
     /// all the same.
     pub fn remove_region(&self, name: &str) -> Result<()> {
-        self.cached("named regions")?;
+        self.open()?;
         removing::remove(self, name)
     }
 
     /// The regions of the rack and its named locks, in the order of their names. Each row of the table is looked at for itself, while others
     /// go on.
     pub fn regions(&self) -> Result<Vec<RegionInfo>> {
-        self.cached("named regions")?;
+        self.open()?;
         let mut found = Vec::new();
         for row in all_rows(self) {
             found.extend(insist(self, || self.snapshot(row, ROW, RegionInfo::of))?);
@@ -119,7 +119,7 @@ impl Node {
 
     /// A coherent region that exists already: its address and length.
     pub fn find_region(&self, name: &str, type_hash: u64) -> Result<(u64, usize)> {
-        self.cached("named regions")?;
+        self.open()?;
         let (_, found) = find(self, name)?;
         let len = found.what.len as usize;
         let spec = RegionSpec::new(name, len).element(type_hash);

@@ -64,10 +64,6 @@ impl engine::Memory for Memory<'_> {
         records.unwrap_or_default()
     }
 
-    fn operands(&self) -> [u64; 2] {
-        [0; 2]
-    }
-
     fn store(&mut self, header: &Header) {
         let body = self.packet.map(|packet| packet.body);
         if let (Some(body), Some(block)) = (body, self.block(header.tag)) {
@@ -84,12 +80,6 @@ impl engine::Memory for Memory<'_> {
     fn clear(&mut self, tag: Tag) {
         self.put(tag, &Value::default());
     }
-
-    fn word(&mut self, _: &Header) -> Option<u64> {
-        None
-    }
-
-    fn set_word(&mut self, _: &Header, _: u64) {}
 }
 
 impl<'a> Here<'a> {
@@ -246,7 +236,7 @@ impl engine::Host for Here<'_> {
                 let block = self.layout.block(output.header.tag);
                 block.map(|block| self.node.memory[usize::from(block)])
             }
-            Payload::Nothing | Payload::Word(_) => None,
+            Payload::Nothing => None,
         };
         let back = output.header.kind == Kind::WriteBack;
         let asked = self.packet.map(|packet| packet.header.kind);

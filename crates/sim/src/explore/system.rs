@@ -129,7 +129,6 @@ impl Case for Scenario {
             rack: match self.rack {
                 Owners::HomeOnly => "home-only".into(),
                 Owners::Gather => "directory".into(),
-                Owners::Delegate => "delegate".into(),
                 Owners::Switch { ways, sets } => format!("switch of {sets} sets of {ways}"),
             },
             nodes: self.nodes.into(),

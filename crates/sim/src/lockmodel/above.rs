@@ -7,8 +7,8 @@ use super::run::Experiment;
 use super::thread::{Goal, State, Thread};
 use crate::model::agenda::Occurrence;
 use crate::model::fabric::Fabric;
+use rackmem_baselines::locks::{At, Op, Request, Step};
 use rackmem_proto::Output;
-use rackmem_proto::compared::{At, Op, Request, Step};
 use rackmem_proto::wire::Dest;
 
 /// The first wait after "locked", at most, in nanoseconds; it doubles with every attempt.

@@ -4,8 +4,8 @@
 use super::BLOCK;
 use crate::model::agenda::Occurrence;
 use crate::model::fabric::Fabric;
+use rackmem_baselines::locks::Op;
 use rackmem_proto::Outputs;
-use rackmem_proto::compared::Op;
 use rackmem_proto::engine::{Answer, Copies};
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::{Header, Kind, NodeId, Tag};

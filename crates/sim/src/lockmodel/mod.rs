@@ -22,7 +22,7 @@ mod thread;
 
 pub use outcome::Outcome;
 pub use params::{Costs, Platform, Scheme, Workload};
-pub use rackmem_proto::compared::Algorithm;
+pub use rackmem_baselines::locks::Algorithm;
 pub use run::{Experiment, simulate};
 
 /// Epoch of every model's rack.

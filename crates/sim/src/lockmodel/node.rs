@@ -8,7 +8,7 @@ use super::thread::Thread;
 use super::{BLOCK, EPOCH};
 use crate::model::agenda::Occurrence;
 use crate::model::fabric::{Fabric, Packet};
-use rackmem_proto::compared::{Manager, Reply, Request, Seat};
+use rackmem_baselines::locks::{Manager, Reply, Request, Seat};
 use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Migration, Style};
 use rackmem_proto::gcp::{Access as For, Body, LockDirectory, Send};
 use rackmem_proto::wire::{
@@ -146,7 +146,7 @@ impl Node {
         follows: &mut Vec<Follows>,
     ) -> u64 {
         let header = &packet.header;
-        if header.kind == Kind::ServiceAsk {
+        if header.kind == Kind::GuestAsk {
             let manager = self.managers.entry(header.tag).or_default();
             let replies = manager.handle(&request(header));
             return self.send_replies(header.tag, &replies, fabric);
@@ -181,7 +181,7 @@ impl Node {
                 true => GlobalStatus::Shared,
                 false => GlobalStatus::Unshared,
             };
-            let header = service(Kind::ServiceTell, tag, reply.seat, reply.turn, status);
+            let header = service(Kind::GuestTell, tag, reply.seat, reply.turn, status);
             let output = Output::new(Dest::Requester(header.requester), header);
             fabric.send(self.id, fabric.now() + nth * self.costs.send, 0, &output);
         }
@@ -224,7 +224,7 @@ fn service(kind: Kind, tag: Tag, seat: Seat, turn: u64, status: GlobalStatus) ->
 /// What a lock's manager is told, as a packet.
 pub fn ask(tag: Tag, request: &Request) -> Header {
     let want = request.want.map_or(GlobalStatus::Unshared, For::status);
-    service(Kind::ServiceAsk, tag, request.seat, request.turn, want)
+    service(Kind::GuestAsk, tag, request.seat, request.turn, want)
 }
 
 fn request(header: &Header) -> Request {

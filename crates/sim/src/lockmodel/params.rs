@@ -2,7 +2,7 @@
 //! number comes from.
 
 use crate::model::Network;
-use rackmem_proto::compared::Algorithm;
+use rackmem_baselines::locks::Algorithm;
 use rackmem_proto::wire::Kind;
 
 /// What work costs on a platform, in nanoseconds.
@@ -33,7 +33,7 @@ impl Costs {
                     | Kind::Wait
                     | Kind::Invalidate
                     | Kind::Grant
-                    | Kind::ServiceAsk
+                    | Kind::GuestAsk
             );
         if full { self.handle } else { self.handle / 2 }
     }

@@ -11,7 +11,7 @@ use super::thread::Thread;
 use crate::model::agenda::Occurrence;
 use crate::model::fabric::Fabric;
 use crate::world::Random;
-use rackmem_proto::compared::{Access, Shape};
+use rackmem_baselines::locks::{Access, Shape};
 use rackmem_proto::switch::{LockConfig, LockProgram, SwitchConfig, SwitchProgram};
 use rackmem_proto::wire::{Kind, RequesterId};
 use rackmem_proto::{Dest, Outputs};

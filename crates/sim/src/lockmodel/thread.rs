@@ -11,7 +11,7 @@ use super::run::Experiment;
 use crate::model::agenda::Occurrence;
 use crate::model::fabric::{Fabric, Packet};
 use crate::world::Random;
-use rackmem_proto::compared::{Machine, Op, Seat, Shape};
+use rackmem_baselines::locks::{Machine, Op, Seat, Shape};
 use rackmem_proto::gcp::Access as For;
 use rackmem_proto::wire::{GlobalStatus, Kind, NodeId, RequesterId};
 use rackmem_proto::{Output, Outputs};
@@ -168,7 +168,7 @@ impl Thread {
 
     /// A packet has come to the thread itself.
     pub fn receive(&mut self, packet: &Packet, fabric: &mut Fabric) {
-        if packet.header.kind == Kind::ServiceTell {
+        if packet.header.kind == Kind::GuestTell {
             if packet.header.status != GlobalStatus::Unshared {
                 self.go_on(State::Waiting, self.costs.wake, fabric);
             }

@@ -4,12 +4,12 @@ use super::EPOCH;
 use super::cache::Cache;
 use super::fabric::Packet;
 use super::workload::Workload;
-use rackmem_proto::Output;
 use rackmem_proto::engine::{
     self, Copies, FlowCc, Home, Host, Migrating, Note, Part, Payload, Recovery,
 };
 use rackmem_proto::flowcc::{LocalStatus, Migration};
-use rackmem_proto::wire::{Header, NodeId, Record, Tag};
+use rackmem_proto::wire::{Header, Kind, NodeId, Record, Tag};
+use rackmem_proto::{Data, Dest, Output};
 
 /// A node's agents, while they serve one packet.
 pub struct Here<'a> {
@@ -83,21 +83,11 @@ impl engine::Memory for Memory<'_> {
         self.1.to_vec()
     }
 
-    fn operands(&self) -> [u64; 2] {
-        [0; 2]
-    }
-
     fn store(&mut self, _: &Header) {}
 
     fn put(&mut self, _: Tag, (): &()) {}
 
     fn clear(&mut self, _: Tag) {}
-
-    fn word(&mut self, _: &Header) -> Option<u64> {
-        None
-    }
-
-    fn set_word(&mut self, _: &Header, _: u64) {}
 }
 
 impl Host for Here<'_> {
@@ -177,7 +167,15 @@ impl Host for Here<'_> {
         self.passed = true;
     }
 
-    fn elsewhere(&mut self, _: Part, _: &Header) {}
+    /// The home of the delegation baseline: it does what is asked, and says so.
+    fn elsewhere(&mut self, part: Part, header: &Header) {
+        if part == Part::Guest {
+            self.before_home = Some(self.sent.len());
+            let answer = header.answer(Kind::GuestTell, self.id);
+            let to = Dest::Requester(header.requester);
+            self.sent.push(Output::with(to, answer, Data::Operand));
+        }
+    }
 
     fn note(&mut self, note: Note) {
         if note == Note::AtHome {

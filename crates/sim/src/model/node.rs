@@ -285,7 +285,6 @@ fn home_config(node: NodeId, system: System, workload: &Workload, chunks: u32) -
         migration: (system == System::Switch).then(|| migration::policy(workload)),
         style: match system {
             System::Directory => Style::Gather,
-            System::Delegate => Style::Delegate,
             _ => Style::Forward,
         },
         seed: SEED,

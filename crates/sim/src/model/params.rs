@@ -148,7 +148,7 @@ impl Costs {
     /// What taking a message of this kind costs. The weights are guesses that were made before anything was
     /// calibrated: owners lock, check and forward and holders look into the cache; the rest is bookkeeping.
     pub fn message(&self, kind: Kind) -> u64 {
-        let full = kind.is_request() || matches!(kind, Kind::DelegateRead | Kind::DelegateWrite);
+        let full = kind.is_request() || kind == Kind::GuestAsk;
         if full { self.handle } else { self.handle / 2 }
     }
 }

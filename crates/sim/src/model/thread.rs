@@ -247,12 +247,8 @@ impl Thread {
             return self.draw(fabric);
         };
         if self.delegates {
-            let kind = if writes {
-                Kind::DelegateWrite
-            } else {
-                Kind::DelegateRead
-            };
-            return self.begin(Running { kind, at: 0, block }, node, fabric);
+            let (kind, at) = (Kind::GuestAsk, 0);
+            return self.begin(Running { kind, at, block }, node, fabric);
         }
         if node.cache.hit(block, writes) {
             return self.finish(fabric);
@@ -351,8 +347,7 @@ impl Thread {
         if then == Then::Relook {
             return self.evict(at, block, node, fabric);
         }
-        let has_entry = !matches!(kind, Kind::DelegateRead | Kind::DelegateWrite);
-        if has_entry {
+        if kind != Kind::GuestAsk {
             node.release(at, block, fabric);
         }
         self.state = State::Looking;

@@ -12,8 +12,6 @@ pub enum Rack {
     HomeOnly,
     /// No switch, and homes gather the acknowledgements (the directory baseline).
     Gather,
-    /// No caches: operations travel to the data (the delegation baseline).
-    Delegate,
     /// A switch that takes over entries until it is full.
     Switch {
         /// Candidate locations of a tag.
@@ -105,7 +103,7 @@ impl Config {
 
     /// Whether the members' own keepers decide who is excluded. They do where processes are stopped.
     pub fn has_keepers(&self) -> bool {
-        self.failures.stop > 0 && self.rack != Rack::Delegate
+        self.failures.stop > 0
     }
 
     /// Whether there is a switch at the start.

@@ -214,11 +214,6 @@ impl Fabric {
         }
     }
 
-    /// Sends a packet with these words, as they are.
-    pub fn send_words(&mut self, output: &Output, words: &[u64]) {
-        self.post(output.to, output.header, words);
-    }
-
     /// Sends a packet whose body is records.
     pub fn send_records(&mut self, output: &Output, records: &[Record]) {
         let words: Vec<u64> = records

@@ -20,7 +20,7 @@ pub struct Failures {
     /// A node becomes slow for a while.
     pub slow: u32,
     /// A node is stopped for a while, or only its keeper. The members' own keepers exclude it then if it is for long. Nothing else
-    /// breaks in such a world, and threads hold no locks for purposes of their own; where operations are delegated none is stopped.
+    /// breaks in such a world, and threads hold no locks for purposes of their own.
     pub stop: u32,
     /// Out of a thousand, failures that happen right after the one before, while its rebuild is under way.
     pub together: u32,

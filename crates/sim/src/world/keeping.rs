@@ -469,7 +469,6 @@ impl World {
         let incarnation = view.incarnations[at];
         self.oracle
             .bury(|tag| tag.home() == node && block::incarnation(tag) < incarnation);
-        self.oracle.start_again(node);
         let fresh = World::node(node, &self.config, &view, before, self.draw);
         let retired = std::mem::replace(&mut self.nodes[at], fresh);
         self.past.add_node(&retired);

@@ -27,8 +27,6 @@ pub enum Mutation {
     EvictWithoutWriteBack,
     /// A requester never sends an unlock again.
     UnlockOnce,
-    /// A home carries out every copy of a delegated operation (§5.3.1).
-    DelegateAgain,
     /// When an epoch ends, a node does not send home what it has downgraded (§5.4).
     ForgetDowngraded,
     /// It does not send home what it has read from another cache.
@@ -128,7 +126,6 @@ impl Mutation {
             Mutation::ForgetExecuted => Defect::ForgetExecuted,
             Mutation::StoreStaleData => Defect::StoreStaleData,
             Mutation::KeepInvalidated => Defect::KeepInvalidated,
-            Mutation::DelegateAgain => Defect::DelegateAgain,
             Mutation::ForgetDowngraded => Defect::ForgetDowngraded,
             Mutation::ForgetRead => Defect::ForgetRead,
             Mutation::ForgetGiven => Defect::ForgetGiven,
@@ -194,7 +191,7 @@ impl Mutation {
         Mutation::FreeLockOnAccept,
     ];
 
-    /// Those that show in one epoch of a rack whose members stay, and without delegated operations.
+    /// Those that show in one epoch of a rack whose members stay.
     pub const IN_ONE_EPOCH: [Mutation; 10] = [
         Mutation::AcceptStaleData,
         Mutation::ForgetReader,
@@ -209,7 +206,7 @@ impl Mutation {
     ];
 
     /// All that worlds play.
-    pub const ALL: [Mutation; 37] = [
+    pub const ALL: [Mutation; 36] = [
         Mutation::AcceptStaleData,
         Mutation::ForgetReader,
         Mutation::SkipWriteBack,
@@ -220,7 +217,6 @@ impl Mutation {
         Mutation::DropSilently,
         Mutation::EvictWithoutWriteBack,
         Mutation::UnlockOnce,
-        Mutation::DelegateAgain,
         Mutation::ForgetDowngraded,
         Mutation::ForgetRead,
         Mutation::ForgetGiven,

@@ -2,7 +2,6 @@
 
 use super::block::COUNTERS;
 use super::config::Config;
-use super::config::Rack;
 use super::random::Random;
 use rackmem_proto::wire::NodeId;
 use std::fmt::{self, Display};
@@ -31,17 +30,12 @@ pub enum Operation {
     Flush,
     /// Make sure that what the node gave away has arrived.
     Sound,
-    /// Of a block's counter, where the block is at home.
-    Delegate(u32, usize, Action),
 }
 
 impl Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Operation::Access(_, counter, action) => write!(f, "{action:?} of counter {counter}"),
-            Operation::Delegate(_, counter, action) => {
-                write!(f, "{action:?} of counter {counter} at home")
-            }
             Operation::Hold(_, true) => write!(f, "hold the lock as a reader"),
             Operation::Hold(_, false) => write!(f, "hold the lock as the writer"),
             Operation::Alloc(home) => write!(f, "more memory of node {home}"),
@@ -55,10 +49,7 @@ impl Operation {
     /// What a thread does next.
     pub fn draw(config: &Config, random: &mut Random) -> Self {
         let mix = config.mix;
-        let mut draw = match config.rack {
-            Rack::Delegate => random.below(u64::from(mix.read + mix.write + mix.add)),
-            _ => random.below(u64::from(mix.sum())),
-        } as u32;
+        let mut draw = random.below(u64::from(mix.sum())) as u32;
         let block = random.below(u64::from(config.blocks)) as u32;
         let counter = random.below(COUNTERS as u64) as usize;
         for (share, action) in [
@@ -66,9 +57,6 @@ impl Operation {
             (mix.write, Action::Write),
             (mix.add, Action::Add),
         ] {
-            if draw < share && config.rack == Rack::Delegate {
-                return Operation::Delegate(block, counter, action);
-            }
             if draw < share {
                 return Operation::Access(block, counter, action);
             }

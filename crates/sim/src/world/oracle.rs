@@ -7,8 +7,7 @@
 //! has: so does this memory, and a new [generation](Oracle::generation) of the block begins.
 
 use super::block::{COUNTERS, counters, word_of};
-use super::node::Delegated;
-use rackmem_proto::wire::{RequesterId, Seq, Tag};
+use rackmem_proto::wire::Tag;
 use std::collections::BTreeMap;
 
 /// A block's content, and the threads that hold its lock for their own purposes.
@@ -31,8 +30,6 @@ pub struct Oracle {
     stores: u64,
     /// Memory that homes have given out, and how long each object is.
     given: BTreeMap<Tag, u64>,
-    /// What was there before each delegated operation.
-    delegated: BTreeMap<(RequesterId, u64), u64>,
 }
 
 impl Oracle {
@@ -72,31 +69,6 @@ impl Oracle {
         self.known(tag).counters[counter % COUNTERS] += 1;
         words[word_of(counter)] += 1;
         words[word_of(counter)]
-    }
-
-    /// A delegated operation was carried out, on this counter. What is wrong with that, if anything is.
-    pub fn delegate(&mut self, done: &Delegated, counter: usize) -> Option<String> {
-        let expected = self.expected(done.tag)[counter % COUNTERS];
-        let event = (done.requester, done.seq.0);
-        let again = self.delegated.insert(event, done.old).is_some();
-        if done.new != done.old {
-            self.stores += 1;
-            self.known(done.tag).counters[counter % COUNTERS] = done.new;
-        }
-        if again {
-            return Some(format!("{event:?} was carried out again"));
-        }
-        (expected != done.old).then(|| format!("found {}, not {expected}", done.old))
-    }
-
-    /// What was there when a delegated operation was carried out, if it was.
-    pub fn executed(&self, requester: RequesterId, seq: Seq) -> Option<u64> {
-        self.delegated.get(&(requester, seq.0)).copied()
-    }
-
-    /// A node starts again, and its requesters' sequence numbers with it.
-    pub fn start_again(&mut self, node: u16) {
-        self.delegated.retain(|event, _| event.0.node != node);
     }
 
     /// The loss of a block's content is accepted: this is what it holds from here on.

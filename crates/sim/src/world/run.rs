@@ -217,7 +217,7 @@ impl World {
                 shadow: self.view.shadow,
                 ..SwitchConfig::default()
             }),
-            Rack::HomeOnly | Rack::Gather | Rack::Delegate => None,
+            Rack::HomeOnly | Rack::Gather => None,
         }
     }
 
@@ -231,7 +231,6 @@ impl World {
             }),
             style: match config.rack {
                 Rack::Gather => Style::Gather,
-                Rack::Delegate => Style::Delegate,
                 Rack::HomeOnly | Rack::Switch { .. } => Style::Forward,
             },
             ..home_config(id, view, draw)
@@ -330,23 +329,11 @@ impl World {
         if node.lease.alone {
             // What it accepts and does for others that are excluded is nothing to the rack.
             node.accepted.clear();
-            node.delegated.clear();
         }
         for tag in std::mem::take(&mut node.accepted) {
             self.oracle.accept_loss(tag, node.memory(tag));
             let now = self.fabric.now;
             self.record.begin_generation(&self.oracle, tag, now);
-        }
-        for done in std::mem::take(&mut node.delegated) {
-            let word = (done.offset / block::GRANULE_BYTES) as usize;
-            let counter = block::counter_of(word);
-            if let Some(detail) = self.oracle.delegate(&done, counter) {
-                self.complaint.get_or_insert(Complaint {
-                    promise: ("delegated operations happen once", "§7.1"),
-                    tag: done.tag,
-                    detail,
-                });
-            }
         }
         if std::mem::take(&mut node.poked) {
             let threads = self.threads_of(id);

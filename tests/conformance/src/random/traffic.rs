@@ -300,7 +300,7 @@ impl Traffic {
             1 => packet.push(0),
             2 => packet[0] ^= 1,
             3 if packet.len() == HEADER_LEN => {
-                packet[3] = Kind::TrialAsk as u8;
+                packet[3] = Kind::GuestAsk as u8;
                 packet[45] = self.rng.u8(..OWN_LEN as u8);
                 packet.extend(std::iter::repeat_n(7, usize::from(packet[45])));
             }

@@ -57,7 +57,7 @@ const WRONG: &[Wrong] = &[
         "short-own",
         "a kind with less than it has of its own",
         |p| {
-            p[3] = Kind::TrialAsk as u8;
+            p[3] = Kind::GuestAsk as u8;
             p[45] = 15;
             p.extend([7; 15]);
         },

@@ -7,7 +7,7 @@ use crate::rack_args::{FabricArg, ModeArg};
 use crate::stop::Stop;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use rackmem::locked::compared::LockKind;
+use rackmem_bench::locks::LockKind;
 use rackmem_bench::run::lock::{LockReport, Options, Part};
 use rackmem_bench::run::{BenchError, lock};
 use std::time::Duration;

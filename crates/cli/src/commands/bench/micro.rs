@@ -6,7 +6,7 @@ use super::{Measured, Progress, history_file};
 use crate::failure::Result;
 use crate::rack_args::FabricArg;
 use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
-use rackmem::Mode;
+use rackmem_bench::run::micro::System;
 use rackmem_bench::run::{micro, micro_member, sim};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub struct MicroArgs {
     fabric: FabricArg,
     /// Which protocols; all unless told
     #[arg(long, value_delimiter = ',', value_parser = mode())]
-    modes: Vec<Mode>,
+    modes: Vec<System>,
     /// Nodes, 4 unless told; several for a rack of each size
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = nodes())]
     nodes: Vec<u16>,
@@ -66,9 +66,14 @@ fn nodes() -> clap::builder::RangedI64ValueParser<u16> {
 }
 
 /// The names of modes, the baselines included.
-fn mode() -> impl TypedValueParser<Value = Mode> {
-    let by_name = |name: String| Mode::ALL.iter().find(|row| row.1 == name).map(|row| row.0);
-    PossibleValuesParser::new(Mode::ALL.map(|row| row.1))
+fn mode() -> impl TypedValueParser<Value = System> {
+    let by_name = |name: String| {
+        System::ALL
+            .iter()
+            .find(|row| row.1 == name)
+            .map(|row| row.0)
+    };
+    PossibleValuesParser::new(System::ALL.map(|row| row.1))
         .try_map(move |name| by_name(name).ok_or("no such mode"))
 }
 

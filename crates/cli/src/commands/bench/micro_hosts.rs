@@ -4,7 +4,6 @@ use super::{Measured, Progress, explain};
 use crate::commands::load;
 use crate::failure::{Failure, Result};
 use clap::{Args, ValueEnum};
-use rackmem::Mode;
 use rackmem_bench::run::micro::Options;
 use rackmem_bench::run::micro_hosts::{self, Where};
 use rackmem_bench::run::micro_member::{self, Part};
@@ -68,9 +67,7 @@ pub struct HostsArgs {
 
 impl HostsArgs {
     /// Runs it on hosts.
-    pub fn run(&self, mut options: Options, progress: Progress<'_>) -> Measured {
-        // The baseline without caches has no regions, by which the processes find each other's data.
-        options.modes.retain(|&mode| mode != Mode::Delegate);
+    pub fn run(&self, options: Options, progress: Progress<'_>) -> Measured {
         let place = Where {
             program: std::env::current_exe()?,
             switches: self.switch.iter().map(|&arg| arg.into()).collect(),

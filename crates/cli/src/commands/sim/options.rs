@@ -10,7 +10,6 @@ enum RackKind {
     TinySwitch,
     HomeOnly,
     Gather,
-    Delegate,
 }
 
 /// What the network does.
@@ -141,7 +140,6 @@ impl WorldArgs {
                 RackKind::TinySwitch => Rack::TINY_SWITCH,
                 RackKind::HomeOnly => Rack::HomeOnly,
                 RackKind::Gather => Rack::Gather,
-                RackKind::Delegate => Rack::Delegate,
             },
             faults: match self.faults {
                 FaultKind::None => Faults::NONE,

@@ -1,7 +1,7 @@
 //! The host of a node's engine as worlds have it: small vectors in place of bytes, a virtual network in place of ports.
 
 use super::epoch::Before;
-use super::{Delegated, Node, Settling};
+use super::{Node, Settling};
 use crate::world::block::{self, Block, zeroed};
 use crate::world::fabric::{Fabric, Packet};
 use crate::world::mutate::STRANGE_SLOT;
@@ -55,10 +55,6 @@ impl engine::Memory for Memory<'_> {
         records.collect()
     }
 
-    fn operands(&self) -> [u64; 2] {
-        [0, 1].map(|at| self.body().get(at).copied().unwrap_or_default())
-    }
-
     fn store(&mut self, header: &Header) {
         if let Some(packet) = self.packet {
             block::put(self.block(header.tag), header.offset, &packet.body);
@@ -71,18 +67,6 @@ impl engine::Memory for Memory<'_> {
 
     fn clear(&mut self, tag: Tag) {
         *self.block(tag) = zeroed();
-    }
-
-    fn word(&mut self, header: &Header) -> Option<u64> {
-        let at = (header.offset / block::GRANULE_BYTES) as usize;
-        self.block(header.tag).get(at).copied()
-    }
-
-    fn set_word(&mut self, header: &Header, word: u64) {
-        let at = (header.offset / block::GRANULE_BYTES) as usize;
-        if let Some(there) = self.block(header.tag).get_mut(at) {
-            *there = word;
-        }
     }
 }
 
@@ -238,7 +222,6 @@ impl Host for Here<'_> {
                 let words = self.node.memory(output.header.tag);
                 self.fabric.send(output, words);
             }
-            Payload::Word(result) => self.fabric.send_words(output, &[result]),
             Payload::Records(records) => self.fabric.send_records(output, records),
         }
     }
@@ -284,7 +267,7 @@ impl Host for Here<'_> {
     }
 
     fn note(&mut self, note: Note) {
-        let (id, here) = (self.node.id, self.packet.map(|packet| packet.header));
+        let id = self.node.id;
         match note {
             Note::Asked { recalled, .. } => self.node.recalled += u64::from(recalled),
             Note::Stored(tag) => self.fabric.note(id, tag, "segment home"),
@@ -295,18 +278,6 @@ impl Host for Here<'_> {
             Note::Accepted(tag) => {
                 self.fabric.note(id, tag, "loss accepted");
                 self.node.accepted.push(tag);
-            }
-            Note::Delegated { old, new } => {
-                let Some(header) = here else { return };
-                self.fabric.note(id, header.tag, "delegated operation");
-                self.node.delegated.push(Delegated {
-                    tag: header.tag,
-                    offset: header.offset,
-                    requester: header.requester,
-                    seq: header.seq,
-                    old,
-                    new,
-                });
             }
             _ => {}
         }

@@ -71,8 +71,6 @@ pub struct Node {
     pub rescued: u64,
     /// Blocks whose loss was accepted, with what home has.
     pub accepted: Vec<Tag>,
-    /// Delegated operations carried out: block, kind, what was there.
-    pub delegated: Vec<Delegated>,
     /// Packets for its requesters.
     pub passed: Vec<Packet>,
     parked: Vec<usize>,
@@ -108,7 +106,6 @@ impl Node {
             rebuilds: 0,
             rescued: 0,
             accepted: Vec::new(),
-            delegated: Vec::new(),
             passed: Vec::new(),
             cache: Cache::new(cache),
             home: Home::new(home),
@@ -207,23 +204,6 @@ impl Node {
     pub fn left(&mut self, tag: Tag) {
         self.copies.left(tag);
     }
-}
-
-/// A delegated operation that a home has carried out, for the first time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Delegated {
-    /// The block.
-    pub tag: Tag,
-    /// The word, as a byte offset.
-    pub offset: u32,
-    /// Whose.
-    pub requester: RequesterId,
-    /// Of which event.
-    pub seq: Seq,
-    /// What was there.
-    pub old: u64,
-    /// What is there now.
-    pub new: u64,
 }
 
 /// How a world's homes are set up.

@@ -68,9 +68,6 @@ impl Thread {
                 };
                 self.begin(purpose, NO_SLOT, tag, around);
             }
-            Operation::Delegate(_, counter, action) => {
-                self.begin_delegated(tag, counter, action, around);
-            }
             Operation::Flush | Operation::Sound => {}
         }
         true
@@ -80,9 +77,9 @@ impl Thread {
     fn find(&self, operation: Operation, around: &Around<'_>) -> Option<Tag> {
         let homes = self.config.homes();
         let (home, number) = match operation {
-            Operation::Access(number, ..)
-            | Operation::Hold(number, _)
-            | Operation::Delegate(number, ..) => (block::home(number, homes), number),
+            Operation::Access(number, ..) | Operation::Hold(number, _) => {
+                (block::home(number, homes), number)
+            }
             Operation::Alloc(home) => (home, 0),
             Operation::Flush | Operation::Sound => return None,
         };
@@ -96,31 +93,6 @@ impl Thread {
             )),
             _ => Some(block::tag(number, homes, incarnation)),
         }
-    }
-
-    fn begin_delegated(
-        &mut self,
-        tag: Tag,
-        counter: usize,
-        action: Action,
-        around: &mut Around<'_>,
-    ) {
-        let client = self.index as u32;
-        let place = (tag, counter);
-        self.operand = match action {
-            Action::Write => self.random.below(1 << 20) + 1,
-            _ => 1,
-        };
-        let (oracle, began) = (&*around.oracle, self.began);
-        self.ticket = match action {
-            Action::Read => around.record.read(client, oracle, place, began),
-            Action::Write => {
-                let value = self.operand;
-                around.record.write(client, oracle, place, began, value)
-            }
-            Action::Add => around.record.add(client, oracle, place, began),
-        };
-        self.begin(Purpose::Delegate { counter, action }, NO_SLOT, tag, around);
     }
 
     fn flush_one(&mut self, around: &mut Around<'_>) -> bool {
@@ -287,11 +259,6 @@ impl Thread {
             Purpose::Alloc => Kind::Alloc,
             Purpose::Free(_) => Kind::Free,
             Purpose::AcceptLoss => Kind::AcceptLoss,
-            Purpose::Delegate { action, .. } => match action {
-                Action::Read => Kind::DelegateRead,
-                Action::Write => Kind::DelegateWrite,
-                Action::Add => Kind::DelegateAdd,
-            },
         };
         let offset = match purpose {
             // Until it is answered it is the same call.
@@ -300,9 +267,6 @@ impl Thread {
                 number: self.call + 1,
             }
             .to_offset(),
-            Purpose::Delegate { counter, .. } => {
-                block::word_of(counter) as u32 * block::GRANULE_BYTES
-            }
             _ => 0,
         };
         if let Purpose::Free(object) = purpose {

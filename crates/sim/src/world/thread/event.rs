@@ -1,6 +1,5 @@
 //! What becomes of a coherence event: granted, refused, installed, written back, unlocked.
 
-use super::super::operation::Action;
 use super::{Around, Complaint, Purpose, Running, Stage, State, Then, Thread};
 use crate::invariants::no_starvation;
 use crate::world::block::BLOCK_BYTES;
@@ -117,7 +116,6 @@ impl Thread {
                 Then::Finish
             }
             Reason::Fenced if evicts => Then::Relook,
-            Reason::Fenced if matches!(running.purpose, Purpose::Delegate { .. }) => Then::Unknown,
             Reason::Fenced => Then::Again,
             Reason::Lost if matches!(running.purpose, Purpose::Fill(_) | Purpose::Hold { .. }) => {
                 self.work.lost += 1;
@@ -168,9 +166,6 @@ impl Thread {
                 self.move_on(running, Stage::Ending(Then::Again));
             }
             Purpose::AcceptLoss => self.state = State::Resting(around.fabric.now),
-            Purpose::Delegate { counter, action } => {
-                self.delegated(running, counter, action, around)
-            }
             Purpose::Hold { shared } => self.hold(running, shared, around),
             Purpose::Fill(status) => self.install(running, status, around),
             Purpose::Upgrade => {
@@ -186,31 +181,6 @@ impl Thread {
             }
             Purpose::EvictDirty => self.leave(running, around),
         }
-    }
-
-    /// A delegated operation has been carried out where its block lives.
-    fn delegated(
-        &mut self,
-        running: Running,
-        counter: usize,
-        action: Action,
-        around: &mut Around<'_>,
-    ) {
-        self.work.delegated += 1;
-        let executed = around.oracle.executed(self.id, running.seq);
-        if executed != Some(self.value) {
-            self.complaint.get_or_insert(Complaint {
-                promise: ("delegated operations happen once", "§7.1"),
-                tag: running.tag,
-                detail: format!(
-                    "{} of counter {counter} was told {}, executed was {executed:?}",
-                    self.describe(),
-                    self.value
-                ),
-            });
-        }
-        self.value += u64::from(action == Action::Add);
-        self.finish(around);
     }
 
     fn hold(&mut self, running: Running, shared: bool, around: &mut Around<'_>) {
@@ -278,11 +248,6 @@ impl Thread {
         match then {
             Then::Finish => self.finish(around),
             Then::Gone => self.gone(around),
-            Then::Unknown => {
-                self.work.unknown += 1;
-                self.ticket = None;
-                self.finish(around);
-            }
             Then::Accept => self.begin(Purpose::AcceptLoss, usize::MAX, running.tag, around),
             Then::BackOff if self.config.mutation == Some(Mutation::NeverBackOff) => {
                 self.state = State::Resting(now);

@@ -15,7 +15,7 @@ use super::config::Config;
 use super::fabric::{Fabric, Occurrence, Packet};
 use super::mutation::Mutation;
 use super::node::Node;
-use super::operation::{Action, Operation};
+use super::operation::Operation;
 use super::oracle::Oracle;
 use super::random::Random;
 use super::record::{Record, Ticket};
@@ -59,10 +59,6 @@ enum Purpose {
     AcceptLoss,
     /// The lock of a block that this node gave away: who has it, has the block.
     Sound(Seq, RequesterId),
-    Delegate {
-        counter: usize,
-        action: Action,
-    },
 }
 
 impl Purpose {
@@ -105,8 +101,6 @@ enum Then {
     Accept,
     /// The operation fails: its memory is gone.
     Gone,
-    /// Nobody knows whether the operation has happened.
-    Unknown,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -175,7 +169,6 @@ pub struct Thread {
     began: u64,
     ticket: Option<Ticket>,
     value: u64,
-    operand: u64,
     retries: u64,
     /// The block that it was refused, and how often others had been granted it by then.
     refused: Option<(Tag, u64)>,
@@ -232,7 +225,6 @@ impl Thread {
             began: 0,
             ticket: None,
             value: 0,
-            operand: 0,
             retries: 0,
             refused: None,
             worst: 0,
@@ -341,9 +333,6 @@ impl Thread {
             let words = &mut around.node.cache.slot(running.slot).words;
             block::put(words, header.offset, &packet.body);
         }
-        if accept == Accept::Store && header.kind == Kind::DelegateAck {
-            self.value = packet.body.first().copied().unwrap_or_default();
-        }
         for output in outputs.iter() {
             self.transmit(output, around);
         }
@@ -414,9 +403,6 @@ impl Thread {
         {
             let word = BLOCK_BYTES.into();
             return around.fabric.send_records(&output, &[Object { tag, word }]);
-        }
-        if output.data == Data::Operand {
-            return around.fabric.send_words(&output, &[self.operand]);
         }
         let words = match (output.data, self.state) {
             (Data::Cache, State::Busy(running)) if running.purpose.has_slot() => {

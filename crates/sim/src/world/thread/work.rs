@@ -21,8 +21,6 @@ pub struct Work {
     pub objects: u64,
     /// Objects of memory given back.
     pub freed: u64,
-    /// Delegated operations that ended.
-    pub delegated: u64,
     /// Times an operation was told that its block's last content is lost.
     pub lost: u64,
     /// Operations that were told that their memory is gone.
@@ -51,7 +49,6 @@ impl Work {
         self.holds += other.holds;
         self.objects += other.objects;
         self.freed += other.freed;
-        self.delegated += other.delegated;
         self.lost += other.lost;
         self.gone += other.gone;
         self.unknown += other.unknown;

@@ -1,12 +1,11 @@
 //! A thread in one of the node's seats: executes its machine's operations.
 
+use super::error::Result;
 use super::local::Local;
 use super::steps::Progress;
-use crate::error::{Error, Result};
-use crate::node::Node;
-use rackmem_proto::compared::{Access, Machine, Op, Step};
+use rackmem::Node;
+use rackmem_baselines::locks::{Access, Machine, Op, Step};
 use std::sync::MutexGuard;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// How long a thread that waits for a word looks at it all the time, giving the processor away between looks.
@@ -158,14 +157,7 @@ impl<'a> Seat<'a> {
 
     /// Whether there is still a rack to wait in.
     fn look_up(&self) -> Result<()> {
-        let inner = &self.node.inner;
-        if inner.closed.load(Relaxed) {
-            return Err(Error::Closed);
-        }
-        if inner.access.standing.is_fenced() {
-            return Err(Error::Fenced);
-        }
-        Ok(())
+        Ok(self.node.check()?)
     }
 
     fn leave(&mut self) -> Result<()> {

@@ -4,15 +4,15 @@ mod counts;
 mod endings;
 mod exclusion;
 
-use rackmem::locked::compared::LockKind;
 use rackmem::{Fabric, Mode, Rack};
+use rackmem_bench::locks::{self, LockKind};
 
 /// Node 0 is home of the locks, the others use them.
 fn rack(fabric: Fabric, mode: Mode, kind: LockKind) -> Rack {
     Rack::builder(3)
         .fabric(fabric)
         .mode(mode)
-        .locks(kind)
+        .guests(locks::guests(kind))
         .cache(4 << 20)
         .memory(64 << 20)
         .build()

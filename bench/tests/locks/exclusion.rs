@@ -1,8 +1,8 @@
 //! Threads of several nodes under one lock.
 
 use super::rack;
-use rackmem::locked::compared::{AnyLock, LockKind};
 use rackmem::{Fabric, Faults, Mode, Node, Rack};
+use rackmem_bench::locks::{self, AnyLock, LockKind};
 use std::time::Duration;
 
 const WORDS: usize = 16;
@@ -76,7 +76,7 @@ fn the_service_lives_with_a_network_that_loses_and_doubles() {
     };
     let rack = Rack::builder(3)
         .fabric(Fabric::Udp)
-        .locks(LockKind::Service)
+        .guests(locks::guests(LockKind::Service))
         .faults(faults)
         .memory(64 << 20)
         .build()

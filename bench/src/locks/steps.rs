@@ -1,9 +1,9 @@
 //! A lock taken and left one operation at a time, by a thread that does several parts: to count what each costs.
 
 use super::any::AnyLock;
+use super::error::{Error, Result};
 use super::seat::Seat;
-use crate::error::{Error, Result};
-use rackmem_proto::compared::Access;
+use rackmem_baselines::locks::Access;
 
 /// What a step has come to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,9 +29,9 @@ impl AnyLock {
     /// Takes a seat, to enter and leave by steps.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for GCP, which has no steps; [`Error::Abandoned`].
+    /// [`Error::NoSteps`] for GCP, which has no steps; [`Error::Abandoned`].
     pub fn steps(&self) -> Result<Steps<'_>> {
-        let why = Error::Unsupported("a lock that is coherence has no steps");
+        let why = Error::NoSteps("a lock that is coherence has no steps");
         let local = self.local().ok_or(why)?;
         let seat = Seat::take(self.node(), local)?;
         Ok(Steps { lock: self, seat })
@@ -55,7 +55,7 @@ impl Steps<'_> {
     /// Executes the next operation, if it need not wait.
     ///
     /// # Errors
-    /// Those of [`crate::Node::load`] and [`crate::Node::fetch_update`].
+    /// Those of [`Node::load`] and [`Node::fetch_update`].
     pub fn step(&mut self) -> Result<Progress> {
         self.seat.step()
     }
@@ -63,13 +63,13 @@ impl Steps<'_> {
     /// Writes bytes of what the lock protects, from this one on, being inside.
     ///
     /// # Errors
-    /// [`Error::BadRange`], [`Error::Unsupported`] outside; those of [`crate::Node::write`].
+    /// [`RackError::BadRange`], [`Error::NoSteps`] outside; those of [`Node::write`].
     pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<()> {
         if !self.seat.inside() {
-            return Err(Error::Unsupported("writing outside of a lock"));
+            return Err(Error::NoSteps("writing outside of a lock"));
         }
         let addr = self.lock.within(offset, bytes.len())?;
-        self.lock.node().write(addr, bytes)
+        Ok(self.lock.node().write(addr, bytes)?)
     }
 
     /// Goes on until it has to wait, or is where it wants to be.

@@ -21,7 +21,7 @@
 //! the last: what coherent memory promises.
 //!
 //! **Deaths.** None of these knows of any, and none lets a thread that waits give up, but for the service: a thread that dies inside or in a queue
-//! stops all others for good. That is how they are; GCP's answer is [`crate::gcp`].
+//! stops all others for good. That is how they are; GCP's answer is [`rackmem_proto::gcp`].
 
 mod central;
 mod cohort;
@@ -31,8 +31,8 @@ mod op;
 mod per_node;
 mod service;
 
-pub use crate::gcp::Access;
 pub use cohort::BATCH;
 pub use machine::{Algorithm, Machine};
 pub use op::{At, Home, Op, Request, Seat, Shape, Step, Until};
+pub use rackmem_proto::gcp::Access;
 pub use service::{Manager, Reply};

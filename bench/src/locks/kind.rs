@@ -1,12 +1,10 @@
 //! Which lock.
 
-use rackmem_proto::compared::Algorithm;
-use serde::Deserialize;
+use rackmem_baselines::locks::Algorithm;
 use std::str::FromStr;
 
-/// Which lock [`AnyLock`](crate::locked::compared::AnyLock) is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// Which lock [`AnyLock`](super::AnyLock) is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum LockKind {
     /// GCP: a lock that is coherence; what it protects comes with it.
     #[default]
@@ -46,7 +44,7 @@ impl LockKind {
     }
 
     /// What is laid over coherent memory, unless it is coherence itself.
-    pub(crate) fn algorithm(self) -> Option<Algorithm> {
+    pub(super) fn algorithm(self) -> Option<Algorithm> {
         match self {
             LockKind::Gcp => None,
             LockKind::Mcs => Some(Algorithm::Mcs),

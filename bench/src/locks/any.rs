@@ -1,15 +1,20 @@
 //! A lock of any kind over a run of bytes.
 
 use super::LockKind;
+use super::error::Result;
 use super::layout::Layout;
 use super::local::Local;
 use super::seat::Seat;
-use crate::error::{Error, Result};
-use crate::locked::{RangesLock, RangesReadGuard, RangesWriteGuard, Waiting};
-use crate::node::Node;
-use rackmem_proto::compared::Access;
+use super::service::Compared;
+use rackmem::Error as RackError;
+use rackmem::Node;
+use rackmem::locked::{RangesLock, RangesReadGuard, RangesWriteGuard, Waiting};
+use rackmem_baselines::locks::Access;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Bytes that a lock protects at most.
+const MOST: usize = 64 << 10;
 
 /// A lock over up to 64 KiB of coherent memory, of whichever kind: see [the module](super).
 #[derive(Clone)]
@@ -53,9 +58,10 @@ impl AnyLock {
     /// A new one over `len` bytes of zeros, of the kind that the rack is configured for, at home on this node.
     ///
     /// # Errors
-    /// [`Error::BadRange`] when there are none of them, or more than 64 KiB; [`Error::OutOfMemory`], [`Error::TooManyLocks`].
+    /// [`RackError::BadRange`] when there are none of them, or more than 64 KiB; [`RackError::OutOfMemory`], [`RackError::TooManyLocks`].
     pub fn create(node: &Node, len: usize) -> Result<Self> {
-        AnyLock::create_as(node, node.inner.locks, len)
+        let kind = node.guest::<Compared>().map(|guest| guest.kind);
+        AnyLock::create_as(node, kind.unwrap_or_default(), len)
     }
 
     /// The same, of this kind.
@@ -63,17 +69,14 @@ impl AnyLock {
     /// # Errors
     /// Those of [`AnyLock::create`].
     pub fn create_as(node: &Node, kind: LockKind, len: usize) -> Result<Self> {
-        let most = crate::locked::MOST;
+        let most = MOST;
         if len == 0 || len > most {
-            return Err(Error::BadRange {
-                addr: 0,
-                len,
-                block: most,
-            });
+            let (addr, block) = (0, most);
+            return Err(RackError::BadRange { addr, len, block }.into());
         }
         let layout = Layout::create(node, kind, len)?;
         if kind == LockKind::Service {
-            node.inner.access.agents.compared.manage(layout.addr)?;
+            Compared::of(node)?.manage(layout.addr)?;
         }
         AnyLock::of(node, layout)
     }
@@ -81,7 +84,7 @@ impl AnyLock {
     /// The one that some node has made at this address.
     ///
     /// # Errors
-    /// [`Error::NoLock`], [`Error::NodeLost`].
+    /// [`RackError::NoLock`], [`RackError::NodeLost`].
     pub fn attach(node: &Node, addr: u64) -> Result<Self> {
         AnyLock::of(node, Layout::read(node, addr)?)
     }
@@ -96,7 +99,7 @@ impl AnyLock {
         } = layout;
         let lock = match kind {
             LockKind::Gcp => Inner::Gcp(RangesLock::attach(node, layout.base)?),
-            _ => Inner::Compared(node.inner.access.agents.compared.open(node, layout)?),
+            _ => Inner::Compared(Compared::of(node)?.open(node, layout)?),
         };
         Ok(AnyLock {
             node: node.clone(),
@@ -148,10 +151,11 @@ impl AnyLock {
     /// Holds it together with other readers (of [`LockKind::Mcs`]: alone), as soon as it is this thread's turn.
     ///
     /// # Errors
-    /// Those of [`crate::locked::Mutex::lock`], and [`Error::Abandoned`].
+    /// Those of [`rackmem::locked::Mutex::lock`], and [`Error::Abandoned`].
     pub fn read(&self) -> Result<AnyReadGuard<'_>> {
         let held = self.read_timeout(Duration::MAX)?;
-        held.ok_or(Error::Busy { addr: self.addr })
+        let busy = RackError::Busy { addr: self.addr };
+        Ok(held.ok_or(busy)?)
     }
 
     /// Holds it alone, as soon as it is this thread's turn.
@@ -160,7 +164,8 @@ impl AnyLock {
     /// Those of [`AnyLock::read`].
     pub fn write(&self) -> Result<AnyWriteGuard<'_>> {
         let held = self.write_timeout(Duration::MAX)?;
-        held.ok_or(Error::Busy { addr: self.addr })
+        let busy = RackError::Busy { addr: self.addr };
+        Ok(held.ok_or(busy)?)
     }
 
     /// Holds it together with other readers, if it is this thread's turn within this time.
@@ -200,10 +205,10 @@ impl AnyLock {
     }
 
     /// The address of bytes that it protects.
-    pub(super) fn within(&self, offset: usize, len: usize) -> Result<u64> {
+    pub(super) fn within(&self, offset: usize, len: usize) -> rackmem::Result<u64> {
         let end = offset.checked_add(len).filter(|end| *end <= self.len);
         end.map(|_| self.data + offset as u64)
-            .ok_or(Error::BadRange {
+            .ok_or(RackError::BadRange {
                 addr: self.data.wrapping_add(offset as u64),
                 len,
                 block: self.len,
@@ -215,14 +220,14 @@ impl AnyReadGuard<'_> {
     /// Reads bytes of what the lock protects, from this one on.
     ///
     /// # Errors
-    /// [`Error::BadRange`]; those of [`Node::read`].
+    /// [`RackError::BadRange`]; those of [`Node::read`].
     pub fn read(&self, offset: usize, out: &mut [u8]) -> Result<()> {
         let Held { lock, by } = &self.0;
         let addr = lock.within(offset, out.len())?;
-        match by {
-            By::Gcp(guard) => guard.read(addr, out),
-            By::Seat { .. } => lock.node.read(addr, out),
-        }
+        Ok(match by {
+            By::Gcp(guard) => guard.read(addr, out)?,
+            By::Seat { .. } => lock.node.read(addr, out)?,
+        })
     }
 }
 
@@ -230,26 +235,26 @@ impl AnyWriteGuard<'_> {
     /// Reads bytes of what the lock protects, from this one on.
     ///
     /// # Errors
-    /// [`Error::BadRange`]; those of [`Node::read`].
+    /// [`RackError::BadRange`]; those of [`Node::read`].
     pub fn read(&self, offset: usize, out: &mut [u8]) -> Result<()> {
         let Held { lock, by } = &self.0;
         let addr = lock.within(offset, out.len())?;
-        match by {
-            By::Gcp(guard) => guard.read(addr, out),
-            By::Seat { .. } => lock.node.read(addr, out),
-        }
+        Ok(match by {
+            By::Gcp(guard) => guard.read(addr, out)?,
+            By::Seat { .. } => lock.node.read(addr, out)?,
+        })
     }
 
     /// Writes bytes of what the lock protects, from this one on.
     ///
     /// # Errors
-    /// [`Error::BadRange`]; those of [`Node::write`].
+    /// [`RackError::BadRange`]; those of [`Node::write`].
     pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<()> {
         let Held { lock, by } = &mut self.0;
         let addr = lock.within(offset, bytes.len())?;
-        match by {
-            By::Gcp(guard) => guard.write(addr, bytes),
-            By::Seat { .. } => lock.node.write(addr, bytes),
-        }
+        Ok(match by {
+            By::Gcp(guard) => guard.write(addr, bytes)?,
+            By::Seat { .. } => lock.node.write(addr, bytes)?,
+        })
     }
 }

@@ -12,9 +12,8 @@
 
 use super::Access;
 use super::op::{Op, Request, Seat, Step};
-use crate::wire::Copyset;
-use alloc::collections::{BTreeMap, VecDeque};
-use alloc::vec::Vec;
+use rackmem_proto::wire::Copyset;
+use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Client {

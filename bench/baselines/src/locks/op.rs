@@ -1,7 +1,7 @@
 //! What machines hand out, and where.
 
 use super::Access;
-use crate::wire::{MAX_NODES, MAX_REQUESTERS};
+use rackmem_proto::wire::{MAX_NODES, MAX_REQUESTERS};
 
 /// A word of a lock's memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

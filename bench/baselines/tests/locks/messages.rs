@@ -1,6 +1,6 @@
 //! The lock service: every order of messages, lost and doubled ones, too.
 
-use rackmem_proto::compared::{
+use rackmem_baselines::locks::{
     Access, Algorithm, Machine, Manager, Op, Reply, Request, Seat, Shape, Step,
 };
 use rackmem_proto::wire::Copyset;

@@ -1,8 +1,8 @@
 //! What a wait that ends without the lock comes to, and addresses and ranges that are wrong.
 
 use super::{layered, rack};
-use rackmem::locked::compared::{AnyLock, LockKind};
-use rackmem::{Error, Fabric, Mode};
+use rackmem::{Error as RackError, Fabric, Mode};
+use rackmem_bench::locks::{AnyLock, Error, LockKind, Result};
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_millis(20);
@@ -34,7 +34,7 @@ fn a_wait_that_cannot_be_given_up_ends_the_lock_for_its_node() {
         let made = AnyLock::create(&rack.node(0), 8).unwrap();
         let lock = AnyLock::attach(&rack.node(1), made.addr()).unwrap();
         let held = made.write().unwrap();
-        let abandoned = |result: rackmem::Result<_>| match result {
+        let abandoned = |result: Result<_>| match result {
             Err(Error::Abandoned { addr }) => assert_eq!(addr, made.addr()),
             Err(other) => panic!("{}: {other}", kind.name()),
             Ok(_) => panic!("{}: inside together with a writer", kind.name()),
@@ -59,7 +59,7 @@ fn a_closed_rack_ends_waits() {
         drop(rack);
         let told = waits.join().unwrap();
         assert!(
-            matches!(told, Err(Error::Closed)),
+            matches!(told, Err(Error::Rack(RackError::Closed))),
             "{}: {told:?}",
             kind.name()
         );
@@ -70,14 +70,14 @@ fn a_closed_rack_ends_waits() {
 #[test]
 fn wrong_addresses_and_ranges_are_errors() {
     for (kind, _) in LockKind::ALL {
-        let rack = rack(Fabric::Inline, Mode::Switch, LockKind::Gcp);
+        let rack = rack(Fabric::Inline, Mode::Switch, kind);
         let node = rack.node(0);
         let lock = AnyLock::create_as(&node, kind, 100).unwrap();
         assert_eq!((lock.kind(), lock.size()), (kind, 100));
         for addr in [lock.addr() + 8, node.alloc_bytes(4096).unwrap()] {
             let found = AnyLock::attach(&rack.node(1), addr);
             assert!(
-                matches!(found, Err(Error::NoLock { .. })),
+                matches!(found, Err(Error::Rack(RackError::NoLock { .. }))),
                 "{}",
                 kind.name()
             );
@@ -87,7 +87,7 @@ fn wrong_addresses_and_ranges_are_errors() {
         let mut out = [0; 8];
         assert!(held.read(92, &mut out).is_ok() && out == [1; 8]);
         for offset in [93, 100, usize::MAX] {
-            let bad = |result| matches!(result, Err(Error::BadRange { .. }));
+            let bad = |result| matches!(result, Err(Error::Rack(RackError::BadRange { .. })));
             assert!(bad(held.write(offset, &[1; 8])) && bad(held.read(offset, &mut out)));
         }
         for len in [0, (64 << 10) + 1] {

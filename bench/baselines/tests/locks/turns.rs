@@ -1,6 +1,8 @@
 //! Whose turn it is, and what a hand-over costs in operations.
 
-use rackmem_proto::compared::{Access, Algorithm, At, BATCH, Home, Machine, Op, Seat, Shape, Step};
+use rackmem_baselines::locks::{
+    Access, Algorithm, At, BATCH, Home, Machine, Op, Seat, Shape, Step,
+};
 use std::collections::{BTreeMap, HashSet};
 
 /// Executes one operation, if it need not wait.

@@ -1,10 +1,11 @@
 //! A lock as all threads of one node have it: its layout, and the machines of the node's seats.
 
+use super::error::{Error, Result};
 use super::layout::Layout;
 use super::service::Post;
-use crate::error::{Error, Result};
-use crate::node::Node;
-use rackmem_proto::compared::{At, Machine, Seat};
+use rackmem::Error as RackError;
+use rackmem::Node;
+use rackmem_baselines::locks::{At, Machine, Seat};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -29,13 +30,16 @@ impl Local {
                 node: node.id(),
                 place,
             };
-            let algorithm = layout.kind.algorithm().ok_or(Error::NoLock { addr })?;
+            let algorithm = layout.kind.algorithm().ok_or(RackError::NoLock { addr })?;
             let machine = Machine::new(algorithm, layout.shape, seat);
-            machine.map(Mutex::new).ok_or(Error::NoLock { addr })
+            machine.map(Mutex::new).ok_or(RackError::NoLock { addr })
         };
         let places = 0..layout.shape.places;
         Ok(Local {
-            seats: places.clone().map(machine).collect::<Result<_>>()?,
+            seats: places
+                .clone()
+                .map(machine)
+                .collect::<std::result::Result<_, _>>()?,
             posts: places.map(|_| Post::default()).collect(),
             layout,
             waiting: AtomicUsize::new(0),
@@ -96,7 +100,7 @@ impl Local {
     #[inline]
     pub fn word(&self, at: At) -> Result<u64> {
         let block = self.layout.blocks.get(usize::from(at.block));
-        let block = block.ok_or(Error::NoLock {
+        let block = block.ok_or(RackError::NoLock {
             addr: self.layout.addr,
         })?;
         Ok(block + u64::from(at.word) * 8)

@@ -4,11 +4,11 @@
 //! at its home, and at each node. The kind is written last. Of a GCP lock, the blocks "at its home" are that lock.
 
 use super::LockKind;
-use crate::error::{Error, Result};
-use crate::locked::RangesLock;
-use crate::node::Node;
-use rackmem_proto::compared::{Home, Shape};
-use rackmem_proto::wire::MAX_NODES;
+use rackmem::Node;
+use rackmem::guest::wire::MAX_NODES;
+use rackmem::locked::RangesLock;
+use rackmem::{Error, Result};
+use rackmem_baselines::locks::{Home, Shape};
 
 /// Threads of a node that may want a lock at one time; more wait until one of these has left.
 const PLACES: u16 = 8;
@@ -79,7 +79,7 @@ impl Layout {
 
     fn homes(&self) -> impl Iterator<Item = Home> {
         let (algorithm, shape) = (self.kind.algorithm(), self.shape);
-        let blocks = move |a: rackmem_proto::compared::Algorithm| {
+        let blocks = move |a: rackmem_baselines::locks::Algorithm| {
             (0..a.blocks(shape)).map(move |block| a.home(shape, block))
         };
         algorithm.into_iter().flat_map(blocks)

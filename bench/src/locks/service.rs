@@ -3,16 +3,18 @@
 //! A message is a packet of the rack, from agent to agent: what is asked for is its status, who asks its requester (a node and one of its
 //! places), and which of its turns its sequence number. To a manager at the same node it is a call.
 
+use super::error::{Error, Result};
+use super::kind::LockKind;
 use super::layout::Layout;
 use super::local::Local;
-use crate::error::{Error, Result};
-use crate::host::locks::pace::Pace;
-use crate::host::locks::table::MAX_LOCKS;
-use crate::node::Node;
-use rackmem_fabric::{Body, Net, Nobody, Receiver};
-use rackmem_proto::Dest;
-use rackmem_proto::compared::{Access, Manager, Reply, Request, Seat};
-use rackmem_proto::wire::{Copyset, GlobalStatus, Header, Kind, NodeId, RequesterId, Seq, Tag};
+use super::pace::Pace;
+use rackmem::Error as RackError;
+use rackmem::Node;
+use rackmem::guest::wire::{
+    Copyset, GlobalStatus, Header, Kind, NodeId, OWN_LEN, RequesterId, Seq, Tag,
+};
+use rackmem::guest::{Body, Dest, Guest, Net, Nobody, Receiver};
+use rackmem_baselines::locks::{Access, Manager, Reply, Request, Seat};
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::AtomicU64;
@@ -21,6 +23,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::Thread;
 use std::time::Duration;
 
+/// What a guest's packet has of its own: messages say all in their header.
+const NOTHING: [u8; OWN_LEN] = [0; OWN_LEN];
+/// Locks that a node knows at most.
+const MAX_LOCKS: usize = 1 << 21;
 /// How often a thread that waits looks whether it has to ask again.
 pub(super) const RETRY: Duration = Duration::from_millis(5);
 
@@ -51,8 +57,7 @@ impl Post {
         let mut state = locked(&self.state);
         // The new turn tells the manager as well that the last one is over.
         state.untold = None;
-        state.pace.rest();
-        state.pace.begin();
+        state.pace = Pace::begin();
         state.thread = Some(std::thread::current());
     }
 
@@ -71,8 +76,7 @@ impl Post {
         let mut state = locked(&self.state);
         state.untold = Some(request);
         state.thread = None;
-        state.pace.rest();
-        state.pace.begin();
+        state.pace = Pace::begin();
     }
 
     fn answer(&self, reply: &Reply) {
@@ -98,9 +102,11 @@ impl Post {
     }
 }
 
-/// A node's part in compared locks.
-pub(crate) struct Compared {
+/// A node's part in compared locks: its guest.
+pub struct Compared {
     me: NodeId,
+    /// What locks are that nobody says the kind of.
+    pub(super) kind: LockKind,
     /// Locks that this node's threads use.
     locals: RwLock<HashMap<u64, Arc<Local>>>,
     /// Managers of locks whose home this is.
@@ -118,7 +124,7 @@ fn row<K: Hash + Eq, V: Clone>(
         return Ok(known.clone());
     }
     if table.len() >= MAX_LOCKS {
-        return Err(Error::TooManyLocks { most: MAX_LOCKS });
+        return Err(RackError::TooManyLocks { most: MAX_LOCKS }.into());
     }
     let made = make()?;
     table.insert(key, made.clone());
@@ -131,12 +137,19 @@ fn find<V: Clone>(table: &RwLock<HashMap<u64, V>>, addr: u64) -> Option<V> {
 }
 
 impl Compared {
-    pub fn new(me: NodeId) -> Self {
+    /// That of a node, where locks are of this kind unless told otherwise.
+    pub fn new(me: NodeId, kind: LockKind) -> Self {
         Compared {
             me,
+            kind,
             locals: RwLock::default(),
             managers: RwLock::default(),
         }
+    }
+
+    /// That of a node.
+    pub(super) fn of(node: &Node) -> Result<&Compared> {
+        node.guest().ok_or(Error::NoGuest)
     }
 
     /// A lock as this node has it.
@@ -148,33 +161,8 @@ impl Compared {
     }
 
     /// From now on this node manages a lock.
-    pub fn manage(&self, addr: u64) -> Result<()> {
+    pub(super) fn manage(&self, addr: u64) -> Result<()> {
         row(&self.managers, addr, || Ok(Arc::default())).map(|_| ())
-    }
-
-    /// These nodes are dead. Whoever is let in by that asks again, and hears it.
-    pub fn forget(&self, gone: Copyset) {
-        let managers = self.managers.read();
-        let managers = managers.unwrap_or_else(PoisonError::into_inner);
-        for manager in managers.values() {
-            locked(manager).gone(gone);
-        }
-    }
-
-    /// A message has come. Of a lock that is not known here it is dropped: who asked asks again.
-    pub fn packet(&self, net: &dyn Net, header: &Header, reply: &mut dyn Receiver) {
-        let seat = Seat {
-            node: header.requester.node,
-            place: header.requester.slot,
-        };
-        let turn = header.seq.0;
-        if header.kind == Kind::ServiceTell {
-            let inside = header.status != GlobalStatus::Unshared;
-            return self.answer(header.tag.0, &Reply { seat, turn, inside });
-        }
-        let want = Access::from_status(header.status);
-        let request = Request { seat, turn, want };
-        self.ask(net, header.tag, header.epoch, &request, reply);
     }
 
     fn answer(&self, addr: u64, reply: &Reply) {
@@ -205,11 +193,16 @@ impl Compared {
                 self.answer(tag.0, &told);
                 continue;
             }
-            let mut header = header(Kind::ServiceTell, tag, epoch, told.seat, told.turn, self.me);
+            let mut header = header(Kind::GuestTell, tag, epoch, told.seat, told.turn, self.me);
             if told.inside {
                 header.status = GlobalStatus::Shared;
             }
-            net.send(Dest::Agent(told.seat.node), &header, Body::None, reply);
+            net.send(
+                Dest::Agent(told.seat.node),
+                &header,
+                Body::Bytes(&NOTHING),
+                reply,
+            );
         }
     }
 
@@ -219,7 +212,7 @@ impl Compared {
             return self.ask(net, tag, epoch, request, &mut Nobody);
         }
         let mut header = header(
-            Kind::ServiceAsk,
+            Kind::GuestAsk,
             tag,
             epoch,
             request.seat,
@@ -227,11 +220,43 @@ impl Compared {
             self.me,
         );
         header.status = request.want.map_or(GlobalStatus::Unshared, Access::status);
-        net.send(Dest::Agent(tag.home()), &header, Body::None, &mut Nobody);
+        net.send(
+            Dest::Agent(tag.home()),
+            &header,
+            Body::Bytes(&NOTHING),
+            &mut Nobody,
+        );
+    }
+}
+
+impl Guest for Compared {
+    /// Whoever is let in by that asks again, and hears it.
+    fn gone(&self, gone: Copyset) {
+        let managers = self.managers.read();
+        let managers = managers.unwrap_or_else(PoisonError::into_inner);
+        for manager in managers.values() {
+            locked(manager).gone(gone);
+        }
+    }
+
+    /// A message has come. Of a lock that is not known here it is dropped: who asked asks again.
+    fn packet(&self, net: &dyn Net, header: &Header, _: Body<'_>, reply: &mut dyn Receiver) {
+        let seat = Seat {
+            node: header.requester.node,
+            place: header.requester.slot,
+        };
+        let turn = header.seq.0;
+        if header.kind == Kind::GuestTell {
+            let inside = header.status != GlobalStatus::Unshared;
+            return self.answer(header.tag.0, &Reply { seat, turn, inside });
+        }
+        let want = Access::from_status(header.status);
+        let request = Request { seat, turn, want };
+        self.ask(net, header.tag, header.epoch, &request, reply);
     }
 
     /// Tells again what was not acknowledged in time.
-    pub fn tick(&self, net: &dyn Net, epoch: u32) {
+    fn tick(&self, net: &dyn Net, epoch: u32) {
         let locals: Vec<Arc<Local>> = {
             let locals = self.locals.read().unwrap_or_else(PoisonError::into_inner);
             locals
@@ -264,15 +289,18 @@ impl Local {
 
     /// A thread of this node has something to say to the manager.
     pub(super) fn say(&self, node: &Node, request: &Request) -> Result<()> {
-        let access = &node.inner.access;
-        let tag = Tag(self.layout.addr);
+        let (tag, compared) = (Tag(self.layout.addr), Compared::of(node)?);
         let home = tag.home();
-        if !access.standing.live(home) {
-            return Err(Error::NodeLost { node: home });
+        if !node.is_member(home) {
+            return Err(RackError::NodeLost { node: home }.into());
         }
-        let slot = access.requesters.borrow()?;
-        let epoch = access.standing.epoch();
-        access.agents.compared.say(slot.net(), tag, epoch, request);
+        node.as_guest(|net, epoch| compared.say(net, tag, epoch, request))?;
         Ok(())
     }
+}
+
+/// Gives each node of a rack its part in compared locks, which are of this kind unless told otherwise: for
+/// [`rackmem::Builder::guests`].
+pub fn guests(kind: LockKind) -> impl Fn(u16) -> Arc<dyn Guest> + Send + Sync + 'static {
+    move |node| Arc::new(Compared::new(node, kind))
 }

@@ -1,6 +1,6 @@
 //! Locks that are words of coherent memory: every order of their operations.
 
-use rackmem_proto::compared::{Access, Algorithm, At, Machine, Op, Seat, Shape, Step};
+use rackmem_baselines::locks::{Access, Algorithm, At, Machine, Op, Seat, Shape, Step};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 /// What is done wrong, for the tests of the tests.

@@ -1,8 +1,8 @@
 //! What a hand-over costs, counted: coherence transactions of the nodes, or messages.
 
 use super::{layered, rack};
-use rackmem::locked::compared::{AnyLock, LockKind, Progress, Steps};
 use rackmem::{Fabric, Kind, Mode, Rack};
+use rackmem_bench::locks::{AnyLock, LockKind, Progress, Steps};
 use std::time::{Duration, Instant};
 
 const BLOCK: usize = 4096;
@@ -130,7 +130,7 @@ fn the_service_costs_messages() {
                 .find(|row| row.0 == kind)
                 .map_or(0, |row| row.1)
         };
-        (count(Kind::ServiceAsk), count(Kind::ServiceTell))
+        (count(Kind::GuestAsk), count(Kind::GuestTell))
     };
     let before = messages();
     (0..10).for_each(|_| drop(lock.write().unwrap()));
