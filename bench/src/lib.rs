@@ -6,7 +6,7 @@
 //! | [`packages`], [`pagerank`] | a real graph, and the ranks a correct computation finds in it |
 //! | [`timing`], [`histogram`] | threads that start together, operations counted, latencies kept |
 //! | [`pingpong`], [`plain`] | what the machine itself can do: a cache line's way, a datagram's way |
-//! | [`locks`], [`delegated`] | what rackmem is measured against, on its own nodes (`bench/baselines` has the protocols) |
+//! | [`system`], [`locks`], [`delegated`] | what rackmem is measured against, on its own nodes (`bench/baselines` has the protocols) |
 //! | [`recorded`] | histories of what clients did meanwhile, for the checker of linearizability |
 //! | [`run`] | the benches themselves |
 //! | [`report`], [`machine`], [`table`] | one JSON object a bench, and a table for people |
@@ -22,6 +22,7 @@ pub mod plain;
 pub mod recorded;
 pub mod report;
 pub mod run;
+pub mod system;
 pub mod table;
 pub mod timeline;
 pub mod timing;

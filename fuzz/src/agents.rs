@@ -1,7 +1,8 @@
 //! Any sequence of packets, commands and timeouts to a node.
 
+use rackmem_baselines::gather;
 use rackmem_proto::flowcc::{
-    Event, HomeConfig, LocalStatus, Migration, Requester, RequesterConfig, Step, Style,
+    Event, HomeConfig, LocalStatus, MakeAnswering, Migration, Requester, RequesterConfig, Step,
 };
 use rackmem_proto::{Output, Outputs};
 use rackmem_wire::{Kind, MAX_BODY, Record, RequesterId};
@@ -47,7 +48,7 @@ fn node(dice: &mut Dice) -> Node {
         chunks: 2,
         incarnation: 1,
         migration: dice.one_in(2).then(Migration::default),
-        style: dice.pick(&[Style::Forward, Style::Gather]),
+        answering: dice.pick(&[None, Some(gather::answering as MakeAnswering)]),
         seed: dice.word(),
     };
     let requester = RequesterConfig {

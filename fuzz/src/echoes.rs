@@ -1,6 +1,7 @@
 //! One packet to a small rack causes boundedly many, whoever answers whom: no role answers an answer for ever.
 
-use rackmem_proto::flowcc::{HomeConfig, LocalStatus, Migration, Style};
+use rackmem_baselines::gather;
+use rackmem_proto::flowcc::{HomeConfig, LocalStatus, MakeAnswering, Migration};
 use rackmem_proto::gcp::{
     Access, Blade, BladeConfig, Body, Event, LockDirectory, Regions, Steps, first, with_version,
 };
@@ -70,9 +71,9 @@ impl Rack {
             shadow: Some(0),
             ..SwitchConfig::default()
         };
-        let style = dice.pick(&[Style::Forward, Style::Gather]);
+        let answering = dice.pick(&[None, Some(gather::answering as MakeAnswering)]);
         Rack {
-            nodes: (0..NODES).map(|node| Node::new(node, style)).collect(),
+            nodes: (0..NODES).map(|node| Node::new(node, answering)).collect(),
             switch: SwitchProgram::new(switch),
             lock_switch: LockProgram::new(LockConfig {
                 epoch: EPOCH,
@@ -242,7 +243,7 @@ impl Rack {
 }
 
 impl Node {
-    fn new(node: u16, style: Style) -> Node {
+    fn new(node: u16, answering: Option<MakeAnswering>) -> Node {
         let home = HomeConfig {
             node,
             epoch: EPOCH,
@@ -250,7 +251,7 @@ impl Node {
             chunks: 1,
             incarnation: 1,
             migration: Some(Migration::default()),
-            style,
+            answering,
             seed: 0,
         };
         let shadow = (node == 0).then_some((2, 2));

@@ -1,7 +1,7 @@
 //! Any sequence of packets to those who make the directory anew, and to the shadow of a switch.
 
 use rackmem_proto::engine::Change;
-use rackmem_proto::flowcc::{HomeConfig, Interrupted, LocalStatus, Members, Open, Style};
+use rackmem_proto::flowcc::{HomeConfig, Interrupted, LocalStatus, Members, Open};
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
 use rackmem_wire::{Copyset, Kind, Record};
 
@@ -50,7 +50,7 @@ fn member(dice: &mut Dice) -> Member {
         chunks: 2,
         incarnation: 1 + dice.word() % 3,
         migration: None,
-        style: Style::Forward,
+        answering: None,
         seed: 0,
     };
     let mut node = Node::new(home, Some((dice.byte() % 12, dice.below(20))));

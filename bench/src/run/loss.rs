@@ -4,8 +4,9 @@
 use super::{BenchError, Progress, Result, begin};
 use crate::recorded::{self, Done, HistoryFile, Words};
 use crate::report::Report;
+use crate::system::System;
 use crate::timing;
-use rackmem::{Fabric, Faults, Mode, Rack, RackMetrics};
+use rackmem::{Fabric, Faults, RackMetrics};
 use rackmem_sim::linear::{Limits, Verdict, check};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Which protocol.
-    pub mode: Mode,
+    pub mode: System,
     /// Nodes, each with one application thread.
     pub nodes: usize,
     /// Percent of operations that read.
@@ -28,7 +29,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Options {
-            mode: Mode::Switch,
+            mode: System::Switch,
             nodes: 4,
             reads: 50,
             duration: Duration::from_secs(1),
@@ -137,9 +138,10 @@ fn once(
     round: usize,
     file: Option<&mut HistoryFile>,
 ) -> Result<Run> {
-    let rack = Rack::builder(options.nodes)
+    let rack = options
+        .mode
+        .builder(options.nodes)
         .fabric(Fabric::Udp)
-        .mode(options.mode)
         .block_size(BLOCK)
         .cache(CACHE);
     let rack = match faults {

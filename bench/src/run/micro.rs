@@ -5,47 +5,14 @@
 //! nodes and the rest private to each, and caches of 4 MiB. The proportions decide, not the sizes.
 
 use super::{Progress, Result, begin};
-use crate::delegated;
 use crate::recorded::{self, Done, HistoryFile, Words};
 use crate::report::Report;
+use crate::system::System;
 use crate::timing;
-use rackmem::{Fabric, Mode, Rack};
+use rackmem::{Fabric, Rack};
 use rackmem_sim::history::Recorder;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-/// What keeps the words.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum System {
-    /// The rack's coherent memory.
-    Rack(Mode),
-    /// Operations travel to the data (Grappa-style).
-    Delegate,
-}
-
-impl System {
-    /// All of them, with the names used in commands and reports.
-    pub const ALL: [(System, &'static str); 4] = [
-        (System::Rack(Mode::Switch), "switch"),
-        (System::Rack(Mode::HomeOnly), "home-only"),
-        (System::Rack(Mode::Directory), "directory"),
-        (System::Delegate, "delegate"),
-    ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        let row = Self::ALL.iter().find(|row| row.0 == self);
-        row.map_or("", |row| row.1)
-    }
-
-    /// Its protocol between caches, where there are any.
-    pub fn mode(self) -> Option<Mode> {
-        match self {
-            System::Rack(mode) => Some(mode),
-            System::Delegate => None,
-        }
-    }
-}
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -90,8 +57,6 @@ pub(super) const PRIVATE: usize = 4 << 20;
 pub(super) const SHARED: usize = 1 << 20;
 /// A node's cache.
 pub(super) const CACHE: usize = 4 << 20;
-/// Bytes that the guest of a node has for delegation: whatever is private and shared there, and what comes before it.
-const DELEGATED: usize = 2 * (PRIVATE + SHARED);
 /// Operations between two looks at the clock.
 pub(super) const BATCH: u64 = 32;
 
@@ -107,7 +72,7 @@ pub fn run(
         let mut baseline: Option<String> = None;
         // The strongest baseline first, so that every mode is a ratio to the paper's Concordia-base.
         let mut modes = options.modes.clone();
-        modes.sort_by_key(|&mode| mode != System::Rack(Mode::HomeOnly));
+        modes.sort_by_key(|&mode| mode != System::HomeOnly);
         for mode in modes {
             let case = name(options, mode, sharing);
             progress(&case);
@@ -154,15 +119,8 @@ fn measure(
     case: &str,
     recorder: Option<&Recorder>,
 ) -> Result<(f64, f64)> {
-    let rack = Rack::builder(options.nodes)
-        .fabric(options.fabric)
-        .block_size(BLOCK)
-        .cache(CACHE);
-    let rack = match system {
-        System::Rack(mode) => rack.mode(mode),
-        System::Delegate => rack.guests(delegated::guests(DELEGATED)),
-    };
-    let rack = rack.build()?;
+    let rack = system.builder(options.nodes).fabric(options.fabric);
+    let rack = rack.block_size(BLOCK).cache(CACHE).build()?;
     let shared: Vec<u64> = (0..options.nodes)
         .map(|home| rack.node(home).alloc_bytes(SHARED / options.nodes))
         .collect::<rackmem::Result<_>>()?;
@@ -177,8 +135,8 @@ fn measure(
             let client = (part * threads + thread) as u32;
             let mut worker = Worker {
                 words: match system {
-                    System::Rack(_) => Words::new(rack.node(id), client, case, recorder),
                     System::Delegate => Words::delegated(rack.node(id), client, case, recorder),
+                    _ => Words::new(rack.node(id), client, case, recorder),
                 },
                 shared: &shared,
                 private: private[id],

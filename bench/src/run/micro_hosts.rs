@@ -5,7 +5,7 @@ use super::micro::{BLOCK, CACHE, Options};
 use super::micro_member::Part;
 use super::{BenchError, Progress, Result, begin};
 use crate::report::Report;
-use rackmem::Mode;
+use crate::system::System;
 use rackmem_hosts::rack::{Plan, Rack, Switch, Work};
 use rackmem_hosts::{Hosts, Place};
 use std::path::PathBuf;
@@ -53,12 +53,12 @@ pub fn run(options: &Options, place: &Where, progress: Progress<'_>) -> Result<R
 }
 
 /// The strongest baseline first, and a row for every switch.
-fn variants(options: &Options, place: &Where) -> Vec<(Mode, Switch)> {
-    let modes = options.modes.iter();
-    let mut modes: Vec<Mode> = modes.filter_map(|system| system.mode()).collect();
-    modes.sort_by_key(|&mode| mode != Mode::HomeOnly);
-    let of = |mode: Mode| match mode {
-        Mode::Switch => place.switches.clone(),
+fn variants(options: &Options, place: &Where) -> Vec<(System, Switch)> {
+    let mut modes = options.modes.clone();
+    modes.retain(|&mode| mode != System::Delegate);
+    modes.sort_by_key(|&mode| mode != System::HomeOnly);
+    let of = |mode: System| match mode {
+        System::Switch => place.switches.clone(),
         _ => vec![Switch::None],
     };
     let all = modes.into_iter();
@@ -66,7 +66,7 @@ fn variants(options: &Options, place: &Where) -> Vec<(Mode, Switch)> {
         .collect()
 }
 
-fn name(options: &Options, mode: Mode, switch: &Switch, sharing: u8) -> String {
+fn name(options: &Options, mode: System, switch: &Switch, sharing: u8) -> String {
     let kind = match switch {
         Switch::None => String::new(),
         Switch::User => "-user".into(),
@@ -110,7 +110,7 @@ impl Figures {
 fn once(
     options: &Options,
     place: &Where,
-    mode: Mode,
+    mode: System,
     switch: &Switch,
     sharing: u8,
 ) -> Result<Vec<Part>> {
@@ -120,14 +120,14 @@ fn once(
         members: false,
         settings: format!(
             "mode = \"{}\"\nblock_size = {BLOCK}\ncache = {CACHE}\nmemory = {MEMORY}\n",
-            mode.name()
+            mode.mode().name()
         ),
         ..Plan::new(&place.program)
     };
     let rack =
         Rack::start(Hosts::start(options.nodes).map_err(explain)?, &plan).map_err(explain)?;
     let members: Vec<_> = (0..options.nodes)
-        .map(|host| member(&rack, options, place, host, sharing).spawn())
+        .map(|host| member(&rack, (options, mode), place, host, sharing).spawn())
         .collect::<std::io::Result<_>>()?;
     let mut parts = Vec::new();
     for (host, member) in members.into_iter().enumerate() {
@@ -149,14 +149,21 @@ fn once(
 /// The command of one host.
 fn member(
     rack: &Rack,
-    options: &Options,
+    (options, system): (&Options, System),
     place: &Where,
     host: usize,
     sharing: u8,
 ) -> std::process::Command {
     let mut command = rack.hosts().command(Place::Host(host), &place.program);
     command
-        .args(["--json", "bench", "micro", "--rack"])
+        .args([
+            "--json",
+            "bench",
+            "micro",
+            "--modes",
+            system.name(),
+            "--rack",
+        ])
         .arg(rack.file());
     for (option, value) in [
         ("--node", host as u64),
@@ -182,7 +189,6 @@ fn explain(error: rackmem_hosts::Error) -> BenchError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::micro::System;
 
     #[test]
     fn every_switch_has_a_row_and_the_baseline_comes_first() {
@@ -192,9 +198,7 @@ mod tests {
             runs: 1,
         };
         let options = Options {
-            modes: [Mode::Switch, Mode::Directory, Mode::HomeOnly]
-                .map(System::Rack)
-                .to_vec(),
+            modes: vec![System::Switch, System::Directory, System::HomeOnly],
             ..Options::default()
         };
         let names: Vec<String> = variants(&options, &place)

@@ -5,6 +5,7 @@
 use super::Result;
 use super::micro::{BATCH, Options, PRIVATE, SHARED, Worker};
 use crate::recorded::{Done, Words};
+use crate::system::System;
 use crate::timing;
 use rackmem::{Config, Node, Rack};
 use serde::{Deserialize, Serialize};
@@ -37,7 +38,8 @@ pub struct Part {
 
 /// Does this node's part for one sharing ratio, the first of the options', when all nodes of the rack have come.
 pub fn run(options: &Options, config: &Config, number: usize) -> Result<Part> {
-    let rack = Rack::join(config, number)?;
+    let system = options.modes.first().copied().unwrap_or(System::HomeOnly);
+    let rack = Rack::join(&system.configure(config.clone()), number)?;
     let node = rack.try_node(number)?;
     let nodes = config.nodes.len();
     let (counter, _) = node.region_on(0, "micro/ready", 8, TYPE)?;

@@ -5,7 +5,8 @@ use super::{BenchError, Progress, Result, begin};
 use crate::histogram::Histogram;
 use crate::plain;
 use crate::report::Report;
-use rackmem::{Fabric, Mode, Node, Rack};
+use crate::system::System;
+use rackmem::{Fabric, Node};
 use std::time::{Duration, Instant};
 
 /// What to measure.
@@ -14,7 +15,7 @@ pub struct Options {
     /// Over which fabric.
     pub fabric: Fabric,
     /// With a switch, or with home agents only.
-    pub mode: Mode,
+    pub mode: System,
     /// Bytes of a block.
     pub block_size: usize,
     /// Blocks in a round.
@@ -33,7 +34,7 @@ impl Options {
         };
         Options {
             fabric,
-            mode: Mode::Switch,
+            mode: System::Switch,
             block_size: 4096,
             blocks,
             rounds,
@@ -105,9 +106,10 @@ pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
             messages(&mut report, options)?
         }
     };
-    let rack = Rack::builder(4)
+    let rack = options
+        .mode
+        .builder(4)
         .fabric(options.fabric)
-        .mode(options.mode)
         .block_size(options.block_size)
         .build()?;
     let base = rack

@@ -1,8 +1,9 @@
 //! What a hand-over costs, counted: coherence transactions of the nodes, or messages.
 
 use super::{layered, rack};
-use rackmem::{Fabric, Kind, Mode, Rack};
+use rackmem::{Fabric, Kind, Rack};
 use rackmem_bench::locks::{AnyLock, LockKind, Progress, Steps};
+use rackmem_bench::system::System;
 use std::time::{Duration, Instant};
 
 const BLOCK: usize = 4096;
@@ -33,7 +34,7 @@ fn hand_over(rack: &Rack, from: &mut Steps<'_>, to: &mut Steps<'_>) -> (u64, u64
     (transactions(rack) - began, inside - leaves)
 }
 
-fn counted(kind: LockKind, mode: Mode) -> (u64, u64) {
+fn counted(kind: LockKind, mode: System) -> (u64, u64) {
     let rack = rack(Fabric::Inline, mode, kind);
     let made = AnyLock::create(&rack.node(0), BLOCK).unwrap();
     let locks = [1, 2].map(|node| AnyLock::attach(&rack.node(node), made.addr()).unwrap());
@@ -62,7 +63,7 @@ fn a_strict_hand_over_costs_what_each_lock_is_known_for() {
         (LockKind::Cohort, 3, 2),
         (LockKind::Service, 0, 0),
     ] {
-        for mode in [Mode::Switch, Mode::HomeOnly, Mode::Directory] {
+        for mode in [System::Switch, System::HomeOnly, System::Directory] {
             assert_eq!(
                 counted(kind, mode),
                 (all, critical),
@@ -76,7 +77,7 @@ fn a_strict_hand_over_costs_what_each_lock_is_known_for() {
 #[test]
 fn what_a_lock_protects_is_one_transaction_more_for_each_block() {
     for kind in layered() {
-        let rack = rack(Fabric::Inline, Mode::Switch, kind);
+        let rack = rack(Fabric::Inline, System::Switch, kind);
         let made = AnyLock::create(&rack.node(0), BLOCK).unwrap();
         let locks = [1, 2].map(|node| AnyLock::attach(&rack.node(node), made.addr()).unwrap());
         let cost = |data: bool| {
@@ -101,7 +102,7 @@ fn what_a_lock_protects_is_one_transaction_more_for_each_block() {
 #[test]
 fn taken_again_where_it_was_a_lock_costs_no_transaction() {
     for kind in layered() {
-        let rack = rack(Fabric::Inline, Mode::Switch, kind);
+        let rack = rack(Fabric::Inline, System::Switch, kind);
         let made = AnyLock::create(&rack.node(0), BLOCK).unwrap();
         let lock = AnyLock::attach(&rack.node(1), made.addr()).unwrap();
         // A ticket lock calls its tickets in one word after the other: a round for each node.
@@ -118,7 +119,7 @@ fn taken_again_where_it_was_a_lock_costs_no_transaction() {
 
 #[test]
 fn the_service_costs_messages() {
-    let rack = rack(Fabric::Inline, Mode::Switch, LockKind::Service);
+    let rack = rack(Fabric::Inline, System::Switch, LockKind::Service);
     let made = AnyLock::create(&rack.node(0), 64).unwrap();
     let lock = AnyLock::attach(&rack.node(1), made.addr()).unwrap();
     let messages = || {
@@ -164,7 +165,7 @@ fn take_turns(locks: &[AnyLock; 2], turns: u8) {
 
 #[test]
 fn gcp_needs_one_request_and_one_release_a_hand_over_with_the_data() {
-    let rack = rack(Fabric::Inline, Mode::Switch, LockKind::Gcp);
+    let rack = rack(Fabric::Inline, System::Switch, LockKind::Gcp);
     let made = AnyLock::create(&rack.node(0), BLOCK).unwrap();
     let locks = [1, 2].map(|node| AnyLock::attach(&rack.node(node), made.addr()).unwrap());
     let sum = || {

@@ -1,8 +1,9 @@
 //! What a wait that ends without the lock comes to, and addresses and ranges that are wrong.
 
 use super::{layered, rack};
-use rackmem::{Error as RackError, Fabric, Mode};
+use rackmem::{Error as RackError, Fabric};
 use rackmem_bench::locks::{AnyLock, Error, LockKind, Result};
+use rackmem_bench::system::System;
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_millis(20);
@@ -11,7 +12,7 @@ const LONG: Duration = Duration::from_secs(60);
 #[test]
 fn who_gives_up_is_forgotten_where_queues_can_be_left() {
     for kind in [LockKind::Gcp, LockKind::Service] {
-        let rack = rack(Fabric::Inline, Mode::Switch, kind);
+        let rack = rack(Fabric::Inline, System::Switch, kind);
         let made = AnyLock::create(&rack.node(0), 8).unwrap();
         let lock = AnyLock::attach(&rack.node(1), made.addr()).unwrap();
         let held = made.write().unwrap();
@@ -30,7 +31,7 @@ fn who_gives_up_is_forgotten_where_queues_can_be_left() {
 #[test]
 fn a_wait_that_cannot_be_given_up_ends_the_lock_for_its_node() {
     for kind in layered().filter(|kind| *kind != LockKind::Service) {
-        let rack = rack(Fabric::Inline, Mode::Switch, kind);
+        let rack = rack(Fabric::Inline, System::Switch, kind);
         let made = AnyLock::create(&rack.node(0), 8).unwrap();
         let lock = AnyLock::attach(&rack.node(1), made.addr()).unwrap();
         let held = made.write().unwrap();
@@ -50,7 +51,7 @@ fn a_wait_that_cannot_be_given_up_ends_the_lock_for_its_node() {
 #[test]
 fn a_closed_rack_ends_waits() {
     for (kind, _) in LockKind::ALL {
-        let rack = rack(Fabric::Udp, Mode::Switch, kind);
+        let rack = rack(Fabric::Udp, System::Switch, kind);
         let made = AnyLock::create(&rack.node(0), 8).unwrap();
         let lock = AnyLock::attach(&rack.node(1), made.addr()).unwrap();
         let held = made.write().unwrap();
@@ -70,7 +71,7 @@ fn a_closed_rack_ends_waits() {
 #[test]
 fn wrong_addresses_and_ranges_are_errors() {
     for (kind, _) in LockKind::ALL {
-        let rack = rack(Fabric::Inline, Mode::Switch, kind);
+        let rack = rack(Fabric::Inline, System::Switch, kind);
         let node = rack.node(0);
         let lock = AnyLock::create_as(&node, kind, 100).unwrap();
         assert_eq!((lock.kind(), lock.size()), (kind, 100));

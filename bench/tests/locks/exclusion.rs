@@ -1,8 +1,9 @@
 //! Threads of several nodes under one lock.
 
 use super::rack;
-use rackmem::{Fabric, Faults, Mode, Node, Rack};
+use rackmem::{Fabric, Faults, Node, Rack};
 use rackmem_bench::locks::{self, AnyLock, LockKind};
+use rackmem_bench::system::System;
 use std::time::Duration;
 
 const WORDS: usize = 16;
@@ -56,11 +57,11 @@ fn contend(rack: &Rack, kind: LockKind, entries: u64) {
 #[test]
 fn writers_are_alone_and_readers_see_what_the_last_one_left() {
     for (kind, _) in LockKind::ALL {
-        for mode in [Mode::Switch, Mode::Directory] {
+        for mode in [System::Switch, System::Directory] {
             contend(&rack(Fabric::Inline, mode, kind), kind, 120);
         }
         for fabric in [Fabric::Udp, Fabric::Shm] {
-            contend(&rack(fabric, Mode::Switch, kind), kind, 30);
+            contend(&rack(fabric, System::Switch, kind), kind, 30);
         }
     }
 }
@@ -87,7 +88,7 @@ fn the_service_lives_with_a_network_that_loses_and_doubles() {
 #[test]
 fn more_threads_than_a_node_has_places_take_turns() {
     for kind in [LockKind::Mcs, LockKind::Cohort, LockKind::Service] {
-        let rack = rack(Fabric::Inline, Mode::Switch, kind);
+        let rack = rack(Fabric::Inline, System::Switch, kind);
         let made = AnyLock::create(&rack.node(0), WORDS * 8).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..20 {

@@ -4,14 +4,14 @@ mod counts;
 mod endings;
 mod exclusion;
 
-use rackmem::{Fabric, Mode, Rack};
+use rackmem::{Fabric, Rack};
 use rackmem_bench::locks::{self, LockKind};
+use rackmem_bench::system::System;
 
 /// Node 0 is home of the locks, the others use them.
-fn rack(fabric: Fabric, mode: Mode, kind: LockKind) -> Rack {
-    Rack::builder(3)
+fn rack(fabric: Fabric, mode: System, kind: LockKind) -> Rack {
+    mode.builder(3)
         .fabric(fabric)
-        .mode(mode)
         .guests(locks::guests(kind))
         .cache(4 << 20)
         .memory(64 << 20)

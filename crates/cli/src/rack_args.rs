@@ -4,7 +4,8 @@ use crate::failure::Result;
 use crate::size;
 use crate::wire_args::WireArgs;
 use clap::{Args, ValueEnum};
-use rackmem::{Fabric, Mode, Rack};
+use rackmem::{Fabric, Rack};
+use rackmem_bench::system::System;
 
 /// How packets move between the nodes of an embedded rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -38,12 +39,12 @@ impl From<FabricArg> for Fabric {
     }
 }
 
-impl From<ModeArg> for Mode {
-    fn from(mode: ModeArg) -> Mode {
+impl From<ModeArg> for System {
+    fn from(mode: ModeArg) -> System {
         match mode {
-            ModeArg::Switch => Mode::Switch,
-            ModeArg::HomeOnly => Mode::HomeOnly,
-            ModeArg::Directory => Mode::Directory,
+            ModeArg::Switch => System::Switch,
+            ModeArg::HomeOnly => System::HomeOnly,
+            ModeArg::Directory => System::Directory,
         }
     }
 }
@@ -78,9 +79,9 @@ impl RackArgs {
     /// Starts the rack.
     pub fn build(&self) -> Result<Rack> {
         let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
-        let rack = Rack::builder(self.nodes)
+        let rack = System::from(self.mode)
+            .builder(self.nodes)
             .fabric(self.fabric.into())
-            .mode(self.mode.into())
             .cache(bytes(self.cache))
             .memory(self.memory)
             .block_size(bytes(self.block_size));
@@ -95,7 +96,7 @@ impl RackArgs {
             "{} {nodes}, {} fabric, {} mode, blocks of {}",
             self.nodes,
             fabric.name(),
-            Mode::from(self.mode).name(),
+            System::from(self.mode).name(),
             size::show(self.block_size)
         )
     }

@@ -56,7 +56,7 @@ pub struct Plan {
     pub switch: Switch,
     /// In the hosts.
     pub work: Work,
-    /// Further lines of the rack's file, such as `mode = "directory"`; tables last.
+    /// Further lines of the rack's file, such as `mode = "home-only"`; tables last.
     pub settings: String,
     /// Further options of the switch's process.
     pub switch_options: Vec<String>,

@@ -1,6 +1,6 @@
 //! What explorers of all states take for one state, and what not.
 
-use rackmem_proto::flowcc::{Event, HomeAgent, HomeConfig, Requester, RequesterConfig, Style};
+use rackmem_proto::flowcc::{Event, HomeAgent, HomeConfig, Requester, RequesterConfig};
 use rackmem_proto::wire::{Copyset, Header, Kind, RequesterId, Seq, Tag};
 use std::hash::{DefaultHasher, Hasher};
 
@@ -25,7 +25,7 @@ fn a_home_agent_is_what_it_will_do_and_not_what_it_has_counted() {
         chunks: 1,
         incarnation: 1,
         migration: None,
-        style: Style::Forward,
+        answering: None,
         seed: 0,
     });
     agent.grow(1);

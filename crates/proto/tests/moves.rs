@@ -1,6 +1,6 @@
 //! Which entries move to the switch, and what a shadow reads: nothing hot is forgotten, and no set.
 
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Migration, Shadow, ShadowConfig, Style};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Migration, Shadow, ShadowConfig};
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram, set_of};
 use rackmem_proto::wire::{
     Copyset, GlobalStatus, Header, Kind, Reason, Record, RequesterId, Seq, Tag,
@@ -28,7 +28,7 @@ impl Home {
                 least: 1,
                 tracked: 64,
             }),
-            style: Style::Forward,
+            answering: None,
             seed: 0,
         });
         agent.grow(1);

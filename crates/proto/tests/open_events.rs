@@ -24,7 +24,7 @@ fn home() -> HomeAgent {
         chunks: 4,
         incarnation: 1,
         migration: None,
-        style: Default::default(),
+        answering: None,
         seed: 0,
     });
     assert_eq!(home.grow(1), Some(X));

@@ -1,7 +1,7 @@
 //! Whose lock was it? A home must know before it makes an entry of a dead node anew (§5.4).
 
 use rackmem_proto::flowcc::{
-    Event, HomeAgent, HomeConfig, LocalStatus, Requester, RequesterConfig, Style, copy_record,
+    Event, HomeAgent, HomeConfig, LocalStatus, Requester, RequesterConfig, copy_record,
 };
 use rackmem_proto::wire::{Copyset, Kind, NodeId, RequesterId, Tag};
 
@@ -16,7 +16,7 @@ fn home() -> HomeAgent {
         chunks: 1,
         incarnation: 1,
         migration: None,
-        style: Style::Forward,
+        answering: None,
         seed: 0,
     });
     home.grow(1);

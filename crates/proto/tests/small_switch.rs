@@ -1,6 +1,6 @@
 //! A switch for a small rack keeps few scores, and an entry can be told to move there.
 
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Migration, Style};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Migration};
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
 use rackmem_proto::wire::{Header, Kind, RequesterId, Seq, Tag};
 use std::hash::{DefaultHasher, Hasher};
@@ -43,7 +43,7 @@ fn home(migration: Option<Migration>) -> HomeAgent {
         chunks: 1,
         incarnation: 1,
         migration,
-        style: Style::Forward,
+        answering: None,
         seed: 0,
     });
     home.grow(1);

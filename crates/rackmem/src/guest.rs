@@ -5,6 +5,7 @@
 //! guest through [`Node::guest`](crate::Node::guest); [`Node::ask`](crate::Node::ask) sends a question until it is answered.
 
 pub use rackmem_fabric::{Body, Net, Nobody, Receiver};
+pub use rackmem_proto::flowcc::{Answering, MakeAnswering};
 pub use rackmem_proto::wire;
 #[cfg(doc)]
 use rackmem_proto::wire::Kind;

@@ -1,22 +1,34 @@
 //! The same claims over every fabric and mode: what one node writes, every other node reads.
 
-use rackmem::{Error, Fabric, Mode, Rack, Shared};
+use rackmem::{Builder, Error, Fabric, Mode, Rack, Shared};
+use rackmem_baselines::gather;
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes on a loaded machine.
 const LONG: Duration = Duration::from_secs(60);
 
-const RACKS: [(Fabric, Mode); 9] = [
-    (Fabric::Inline, Mode::Switch),
-    (Fabric::Inline, Mode::HomeOnly),
-    (Fabric::Inline, Mode::Directory),
-    (Fabric::Shm, Mode::Switch),
-    (Fabric::Shm, Mode::HomeOnly),
-    (Fabric::Shm, Mode::Directory),
-    (Fabric::Udp, Mode::Switch),
-    (Fabric::Udp, Mode::HomeOnly),
-    (Fabric::Udp, Mode::Directory),
-];
+/// What keeps memory coherent: the rack's own protocols, and a baseline.
+#[derive(Clone, Copy, Debug)]
+enum Homes {
+    Switch,
+    Only,
+    Gather,
+}
+
+impl Homes {
+    const ALL: [Homes; 3] = [Homes::Switch, Homes::Only, Homes::Gather];
+
+    fn builder(self) -> Builder {
+        let rack = Rack::builder(4);
+        match self {
+            Homes::Switch => rack,
+            Homes::Only => rack.mode(Mode::HomeOnly),
+            Homes::Gather => rack.mode(Mode::HomeOnly).answering(gather::answering),
+        }
+    }
+}
+
+const FABRICS: [Fabric; 3] = [Fabric::Inline, Fabric::Shm, Fabric::Udp];
 
 /// Blocks, and packets that carry a whole one or a part of it.
 fn sizes(fabric: Fabric) -> &'static [(usize, usize)] {
@@ -29,12 +41,13 @@ fn sizes(fabric: Fabric) -> &'static [(usize, usize)] {
 
 /// Runs a claim on a small rack of every kind: little cache, so that blocks are evicted all the time.
 fn everywhere(claim: impl Fn(&Rack)) {
-    for (fabric, mode) in RACKS {
+    let racks = FABRICS.map(|fabric| Homes::ALL.map(|homes| (fabric, homes)));
+    for (fabric, homes) in racks.into_iter().flatten() {
         for &(block, mtu) in sizes(fabric) {
-            eprintln!("{fabric:?} {mode:?} block {block} mtu {mtu}");
-            let builder = Rack::builder(4)
+            eprintln!("{fabric:?} {homes:?} block {block} mtu {mtu}");
+            let builder = homes
+                .builder()
                 .fabric(fabric)
-                .mode(mode)
                 .block_size(block)
                 .cache(16 * block)
                 .memory(64 << 20);

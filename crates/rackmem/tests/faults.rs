@@ -1,7 +1,8 @@
 //! Real threads on a real network that loses, doubles, delays and parts packets: what they were told, all together,
 //! is what one memory could have told them.
 
-use rackmem::{End, Error, Fabric, FaultControl, Faults, Mode, Node, Rack};
+use rackmem::{Builder, End, Error, Fabric, FaultControl, Faults, Mode, Node, Rack};
+use rackmem_baselines::gather;
 use rackmem_sim::history::{Call, ClientLog, Operation, Recorder, Reply};
 use rackmem_sim::linear::{Limits, Verdict, check};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -18,6 +19,11 @@ const BLOCK: usize = 4096;
 
 /// A rack whose blocks travel in four segments and are evicted all the time.
 fn rack(fabric: Fabric, mode: Mode, faults: Faults) -> Rack {
+    let rack = builder(fabric, mode, faults).build();
+    rack.expect("the rack starts")
+}
+
+fn builder(fabric: Fabric, mode: Mode, faults: Faults) -> Builder {
     Rack::builder(NODES)
         .fabric(fabric)
         .mode(mode)
@@ -27,8 +33,6 @@ fn rack(fabric: Fabric, mode: Mode, faults: Faults) -> Rack {
         .memory(64 << 20)
         .switch_entries(16)
         .faults(faults)
-        .build()
-        .expect("the rack starts")
 }
 
 /// One operation on one word of a few, all at random. Zero is never stored: it stands for no value.
@@ -116,9 +120,12 @@ fn judge(rack: &Rack, history: &[Operation]) {
 }
 
 fn under(fabric: Fabric, mode: Mode, faults: Faults) -> rackmem::FaultCounts {
-    let rack = rack(fabric, mode, faults);
-    let history = record(&rack, |_| ());
-    judge(&rack, &history);
+    judged(&rack(fabric, mode, faults))
+}
+
+fn judged(rack: &Rack) -> rackmem::FaultCounts {
+    let history = record(rack, |_| ());
+    judge(rack, &history);
     rack.faults().expect("faults").counts()
 }
 
@@ -129,9 +136,11 @@ const LOSS: Faults = Faults {
 
 #[test]
 fn lost_packets_change_nothing_that_anybody_is_told() {
-    for mode in [Mode::Switch, Mode::HomeOnly, Mode::Directory] {
+    for mode in [Mode::Switch, Mode::HomeOnly] {
         assert!(under(Fabric::Udp, mode, LOSS).lost > 100);
     }
+    let gathers = builder(Fabric::Udp, Mode::HomeOnly, LOSS).answering(gather::answering);
+    assert!(judged(&gathers.build().expect("the rack starts")).lost > 100);
 }
 
 #[test]

@@ -71,8 +71,8 @@ impl Options {
                 }
                 "--mode" => {
                     options.mode = match value()? {
-                        mode @ ("switch" | "home-only" | "directory") => Some(mode.into()),
-                        other => return Err(choose(word, other, "switch, home-only or directory")),
+                        mode @ ("switch" | "home-only") => Some(mode.into()),
+                        other => return Err(choose(word, other, "switch or home-only")),
                     }
                 }
                 "--run" => {

@@ -69,7 +69,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         folder: "crates/rackmem",
         below: &[WIRE, PROTO, FABRIC, XDP],
-        tests: &[SIM, HOSTS],
+        tests: &[SIM, HOSTS, BASELINES],
         outside: None,
     },
     Layer {

@@ -34,8 +34,9 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
     typed(options, report)?;
     for &kind in &options.kinds {
         options.go_on()?;
-        let rack = Rack::builder(2)
-            .mode(options.mode)
+        let rack = options
+            .mode
+            .builder(2)
             .guests(locks::guests(kind))
             .build()?;
         let made = AnyLock::create(&rack.node(0), 8)?;

@@ -128,7 +128,7 @@ fn gcp(options: &Options) -> Result<Cost> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rackmem::Mode;
+    use crate::system::System;
 
     #[test]
     fn a_lock_and_a_block_cost_one_transaction_by_gcp_and_more_by_the_others() {
@@ -140,7 +140,7 @@ mod tests {
             (LockKind::Cohort, (3, 2), (4, 3)),
             (LockKind::Service, (0, 0), (1, 1)),
         ];
-        for mode in [Mode::Switch, Mode::HomeOnly, Mode::Directory] {
+        for mode in [System::Switch, System::HomeOnly, System::Directory] {
             let options = Options {
                 mode,
                 ..Options::default()

@@ -14,7 +14,8 @@ pub use told::LockReport;
 use super::{BenchError, Progress, Result, begin};
 use crate::locks::{self, LockKind};
 use crate::report::Report;
-use rackmem::{Fabric, Mode, Rack};
+use crate::system::System;
+use rackmem::{Fabric, Rack};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -60,7 +61,7 @@ pub struct Options {
     /// Over which fabrics.
     pub fabrics: Vec<Fabric>,
     /// With directories at the switch, or at homes.
-    pub mode: Mode,
+    pub mode: System,
     /// Which locks.
     pub kinds: Vec<LockKind>,
     /// Nodes that contend, one rack after the other.
@@ -84,7 +85,7 @@ impl Default for Options {
         Options {
             parts: Part::ALL.map(|row| row.0).into(),
             fabrics: vec![Fabric::Inline, Fabric::Udp],
-            mode: Mode::Switch,
+            mode: System::Switch,
             kinds: LockKind::ALL.map(|row| row.0).into(),
             nodes: vec![1, 2, 4, 8],
             reads: vec![0, 50, 95, 100],
@@ -110,7 +111,7 @@ impl Options {
     }
 
     fn rack(&self, fabric: Fabric, nodes: usize, kind: LockKind) -> Result<Rack> {
-        let rack = Rack::builder(nodes).fabric(fabric).mode(self.mode);
+        let rack = self.mode.builder(nodes).fabric(fabric);
         Ok(rack.guests(locks::guests(kind)).build()?)
     }
 

@@ -29,6 +29,6 @@ pub use assembly::Assembly;
 pub use caller::{Caller, CallerConfig, Retry, Sent};
 pub use executed::{Executed, LastExecuted};
 pub use pace::{Pace, Ticks};
-pub(crate) use per_requester::PerRequester;
+pub use per_requester::PerRequester;
 pub use rtt::RoundTrip;
 pub use streams::{Received, Stream, Streams};

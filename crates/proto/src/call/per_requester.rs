@@ -9,14 +9,14 @@ use core::hash::{Hash, Hasher};
 
 /// Rows by node, then by slot; one that is not there yet is the default.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PerRequester<T> {
+pub struct PerRequester<T> {
     nodes: Vec<Vec<T>>,
 }
 
 impl<T: Clone + Default> PerRequester<T> {
     /// The row of a requester.
     #[inline]
-    pub(crate) fn row(&mut self, requester: RequesterId) -> &mut T {
+    pub fn row(&mut self, requester: RequesterId) -> &mut T {
         let (node, slot) = (
             requester.node as usize % MAX_NODES,
             requester.slot as usize % MAX_REQUESTERS,
@@ -38,7 +38,7 @@ impl<T: Clone + Default> PerRequester<T> {
 
 impl<T: Default + PartialEq + Hash> PerRequester<T> {
     /// The rows that say something; those that have never been written are like those that are not there.
-    pub(crate) fn fingerprint(&self, into: &mut impl Hasher) {
+    pub fn fingerprint(&self, into: &mut impl Hasher) {
         let unwritten = T::default();
         for (node, rows) in self.nodes.iter().enumerate() {
             for (slot, row) in rows.iter().enumerate().filter(|row| *row.1 != unwritten) {

@@ -4,9 +4,9 @@
 //! [`score`] and [`forward`] are the same code. It gives out memory and takes it back ([`super::giving`]). Hot entries it moves to the
 //! switch ([`super::migration`]); after a failure it makes its entries anew ([`super::settle`]).
 
+use super::answering::{Answering, MakeAnswering};
 use super::directory::{Directory, Entry, Owner};
 use super::forward::{self, Granted};
-use super::gather::Gathers;
 use super::giving::Answer;
 use super::lock;
 use super::migration::{Migration, Moved, Mover};
@@ -17,19 +17,10 @@ use crate::call::{Answers, Assembly, Executed, LastExecuted, PerRequester};
 use crate::heap::Heap;
 use crate::wire::{Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, Tag};
 use crate::{CHUNK, Dest, Output, Outputs};
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
-
-/// How a home agent answers requests for the entries it owns.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Style {
-    /// FlowCC: sharers answer the requester.
-    #[default]
-    Forward,
-    /// The directory baseline: sharers answer the home, which then answers the requester.
-    Gather,
-}
 
 /// What a home agent is told at its start.
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +37,8 @@ pub struct HomeConfig {
     pub incarnation: u32,
     /// Which entries to move to the switch, if there is one.
     pub migration: Option<Migration>,
-    /// How it answers.
-    pub style: Style,
+    /// Who answers what it has granted, if not those who have the block (FlowCC).
+    pub answering: Option<MakeAnswering>,
     /// Decides which sharer provides data.
     pub seed: u32,
 }
@@ -94,7 +85,8 @@ pub struct HomeAgent {
     /// Whether any of it ever was, to others than the host.
     pub(super) gave: bool,
     pub(super) calls: Answers<Answer>,
-    pub(super) gathers: Gathers,
+    /// Who answers in place of sharers.
+    pub(super) answering: Option<Box<dyn Answering>>,
     pub(super) mover: Mover,
     /// The epoch in which the entries were made.
     pub(super) made: u32,
@@ -118,7 +110,7 @@ impl HomeAgent {
             heap,
             gave: false,
             calls: Answers::default(),
-            gathers: Gathers::default(),
+            answering: config.answering.map(|make| make()),
             mover: Mover::new(config.node, config.migration),
             made: config.epoch,
             findings: None,
@@ -167,7 +159,9 @@ impl HomeAgent {
         self.heap.hash(into);
         self.gave.hash(into);
         self.calls.fingerprint(into);
-        self.gathers.fingerprint(into);
+        if let Some(answering) = &self.answering {
+            answering.fingerprint(into);
+        }
         self.mover.fingerprint(into);
         self.findings.hash(into);
     }
@@ -188,7 +182,7 @@ impl HomeAgent {
             kind if kind.is_request() => self.request(header, &mut outputs),
             Kind::Unlock => self.unlock(header, &mut outputs),
             Kind::WriteBack => action = self.write_back(header, body_len, &mut outputs),
-            Kind::GatherAck => self.gathered(header, &mut outputs),
+            Kind::GatherAck => self.answered(header, &mut outputs),
             Kind::Alloc => self.alloc(header, &mut outputs),
             Kind::AddAck | Kind::RemoveAck => self.moved(header, &mut outputs),
             Kind::Demote => self.demote(header, &mut outputs),
@@ -303,8 +297,8 @@ impl HomeAgent {
 
     fn grant(&mut self, granted: &Header, route: Route, outputs: &mut Outputs) {
         let me = self.config.node;
-        if self.config.style == Style::Gather {
-            return self.gather(granted, outputs);
+        if let Some(answering) = &mut self.answering {
+            return answering.grant(granted, me, outputs);
         }
         match forward::send(granted, route, me) {
             Some(Granted::Send(output)) => {
@@ -419,7 +413,7 @@ impl HomeAgent {
         };
         if assembly.complete() {
             if header.flags.has(Flags::GATHER) {
-                self.gathered(header, outputs);
+                self.answered(header, outputs);
             } else {
                 outputs.push(written(header, self.config.node));
             }
@@ -431,52 +425,11 @@ impl HomeAgent {
         }
     }
 
-    /// The directory baseline's grant: collect first, answer with home's data then.
-    fn gather(&mut self, granted: &Header, outputs: &mut Outputs) {
-        let others = granted.copyset.without(granted.requester.node);
-        let waiting = match (granted.kind, granted.status) {
-            (Kind::ReadMiss | Kind::WriteMiss, GlobalStatus::Modified) => others,
-            (Kind::WriteMiss | Kind::WriteShared, GlobalStatus::Shared) => others,
-            _ => Copyset::EMPTY,
-        };
-        let flags = granted.flags.and(Flags::GRANTED).and(Flags::GATHER);
-        let granted = Header {
-            flags,
-            sender: self.config.node,
-            ..*granted
-        };
-        match self.gathers.begin(&granted, waiting) {
-            Copyset::EMPTY => outputs.push(self.gathered_ack(granted)),
-            nodes => {
-                // Only a dirty copy has anything that home's memory has not.
-                let provider = if granted.status == GlobalStatus::Modified {
-                    nodes.iter().next()
-                } else {
-                    None
-                };
-                outputs.push(Output::new(Dest::Agents { nodes, provider }, granted));
-            }
-        }
-    }
-
-    fn gathered(&mut self, header: &Header, outputs: &mut Outputs) {
-        match self
-            .gathers
-            .answer(header.requester, header.seq, header.sender)
-        {
-            Some(granted) => outputs.push(self.gathered_ack(granted)),
-            None => self.counters.ignored += 1,
-        }
-    }
-
-    fn gathered_ack(&self, granted: Header) -> Output {
-        if matches!(granted.kind, Kind::ReadMiss | Kind::WriteMiss) {
-            return forward::from_home(granted, self.config.node);
-        }
-        Output::new(
-            Dest::Requester(granted.requester),
-            granted.answer(Kind::Ack, self.config.node),
-        )
+    /// Somebody has answered to home, and not to the requester.
+    fn answered(&mut self, header: &Header, outputs: &mut Outputs) {
+        let me = self.config.node;
+        let awaited = (self.answering.as_mut()).is_some_and(|a| a.answered(header, me, outputs));
+        self.counters.ignored += u64::from(!awaited);
     }
 }
 

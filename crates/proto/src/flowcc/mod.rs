@@ -3,11 +3,11 @@
 //! Lay [`tables`] beside the paper's Tables 2 and 3 and Figure 6. Departures from the paper, with reasons,
 //! are in `docs/protocols/flowcc.md`.
 
+mod answering;
 pub mod cache_agent;
 mod directory;
 mod event;
 pub mod forward;
-mod gather;
 mod giving;
 mod heat;
 mod home_agent;
@@ -20,11 +20,12 @@ mod settle;
 mod shadow;
 pub mod tables;
 
+pub use answering::{Answering, MakeAnswering};
 pub use cache_agent::LocalStatus;
 pub use directory::ChunkKind;
 pub use event::{Accept, Event, Grant, Step};
 pub use heat::Heat;
-pub use home_agent::{HomeAction, HomeAgent, HomeConfig, HomeCounters, Style};
+pub use home_agent::{HomeAction, HomeAgent, HomeConfig, HomeCounters};
 pub use migration::Migration;
 pub use rebuild::{Heard, Members, Next, Open, Rebuild};
 pub use requester::{Interrupted, Requester, RequesterConfig};

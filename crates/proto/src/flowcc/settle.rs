@@ -179,7 +179,7 @@ impl HomeAgent {
         self.made = self.config.epoch;
         self.counters.lost = settled.lost;
         self.mover.reset();
-        self.gathers = Default::default();
+        self.answering.iter_mut().for_each(|a| a.clear());
         self.scores = Default::default();
         self.executed = Default::default();
         for (id, open) in findings.held {

@@ -11,6 +11,7 @@ use crate::guest::Guests;
 use crate::membership;
 use rackmem_fabric::Faults;
 use rackmem_proto::CHUNK;
+use rackmem_proto::flowcc::MakeAnswering;
 use rackmem_proto::switch::SwitchConfig;
 use rackmem_proto::wire::{MAX_BLOCK, MAX_NODES, MIN_BLOCK, Tag};
 use serde::Deserialize;
@@ -28,17 +29,12 @@ pub enum Mode {
     Switch,
     /// FlowCC without a switch: home agents own every entry (the paper's Concordia-base).
     HomeOnly,
-    /// A classic directory: the home collects acknowledgements (GAM-style). A baseline.
-    Directory,
 }
 
 impl Mode {
     /// All of them, with the names used in files, commands and reports.
-    pub const ALL: [(Mode, &'static str); 3] = [
-        (Mode::Switch, "switch"),
-        (Mode::HomeOnly, "home-only"),
-        (Mode::Directory, "directory"),
-    ];
+    pub const ALL: [(Mode, &'static str); 2] =
+        [(Mode::Switch, "switch"), (Mode::HomeOnly, "home-only")];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -98,6 +94,7 @@ pub(crate) struct Settings {
     pub extras: Extras,
     pub migration: Migration,
     pub guests: Guests,
+    pub answering: Option<MakeAnswering>,
 }
 
 impl Default for Settings {
@@ -114,6 +111,7 @@ impl Default for Settings {
             extras: Extras::default(),
             migration: Migration::default(),
             guests: Guests::default(),
+            answering: None,
         }
     }
 }
@@ -294,6 +292,14 @@ impl Config {
         (ways, sets)
     }
 
+    /// Lets this node's home answer in another way than FlowCC's: see [`Builder::answering`](crate::Builder::answering). All nodes
+    /// of a rack do, or none.
+    #[must_use]
+    pub fn answering(mut self, make: MakeAnswering) -> Config {
+        self.settings.answering = Some(make);
+        self
+    }
+
     /// Reads a file.
     pub fn load(path: &Path) -> Result<Config> {
         let named = |why: String| Error::Config(format!("{}: {why}", path.display()));
@@ -352,6 +358,7 @@ impl Config {
                 .migration
                 .map_or(default.migration, MigrationTable::read),
             guests: Guests::default(),
+            answering: None,
         };
         let config = Config {
             membership,

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::guest::{Guest, Guests};
 use crate::rack::Rack;
 use rackmem_fabric::Faults;
+use rackmem_proto::flowcc::MakeAnswering;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +57,12 @@ impl Builder {
     /// is touched.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.settings.memory = bytes;
+        self
+    }
+
+    /// Lets homes answer in another way than FlowCC's: a baseline ([`Answering`](crate::guest::Answering)). With [`Mode::HomeOnly`].
+    pub fn answering(mut self, make: MakeAnswering) -> Self {
+        self.settings.answering = Some(make);
         self
     }
 

@@ -1,7 +1,7 @@
 //! The parts that a process puts a rack together from.
 
 use crate::config::migration::Geometry;
-use crate::config::{Config, Mode, Settings};
+use crate::config::{Config, Settings};
 use crate::data_plane::kernel::{self, KernelSwitch};
 use crate::error::Result;
 use crate::host::agents::Agents;
@@ -13,7 +13,7 @@ use crate::rack::switch::SoftSwitch;
 use crate::region;
 use rackmem_proto::CHUNK;
 use rackmem_proto::engine::Migrating;
-use rackmem_proto::flowcc::{HomeConfig, ShadowConfig, Style};
+use rackmem_proto::flowcc::{HomeConfig, ShadowConfig};
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
 use rackmem_proto::wire::{NodeId, records_that_fit};
 use std::sync::Arc;
@@ -75,10 +75,7 @@ pub(crate) fn agents(
         chunks: chunks(settings),
         incarnation: view.incarnations[usize::from(node)],
         migration: None,
-        style: match settings.mode {
-            Mode::Directory => Style::Gather,
-            Mode::Switch | Mode::HomeOnly => Style::Forward,
-        },
+        answering: settings.answering,
         seed: 0,
     };
     let fit = records_that_fit(body);

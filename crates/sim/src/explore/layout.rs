@@ -3,7 +3,9 @@
 use super::packet::BLOCK_BYTES;
 use super::scenario::{MAX_BLOCKS, MAX_NODES, MAX_OPERATIONS, MAX_THREADS, Scenario};
 use crate::world::{Mutation, Rack};
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Migration, Requester, RequesterConfig, Style};
+use rackmem_proto::flowcc::{
+    HomeAgent, HomeConfig, MakeAnswering, Migration, Requester, RequesterConfig,
+};
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
 use rackmem_proto::wire::{Dest, NodeId, RequesterId, Tag};
 
@@ -158,9 +160,9 @@ impl Layout {
         };
         let blocks = (0..self.blocks() as u8).filter(mine);
         let chunks = blocks.count() as u32;
-        let style = match self.scenario.rack {
-            Rack::Gather => Style::Gather,
-            _ => Style::Forward,
+        let answering: Option<MakeAnswering> = match self.scenario.rack {
+            Rack::Gather => Some(rackmem_baselines::gather::answering),
+            _ => None,
         };
         let mut home = HomeAgent::new(HomeConfig {
             node,
@@ -169,7 +171,7 @@ impl Layout {
             chunks: CHUNKS,
             incarnation: standing.incarnation,
             migration: self.migration(),
-            style,
+            answering,
             seed: SEED,
         });
         home.grow(chunks);

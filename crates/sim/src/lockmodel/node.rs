@@ -9,7 +9,7 @@ use super::{BLOCK, EPOCH};
 use crate::model::agenda::Occurrence;
 use crate::model::fabric::{Fabric, Packet};
 use rackmem_baselines::locks::{Manager, Reply, Request, Seat};
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Migration, Style};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Migration};
 use rackmem_proto::gcp::{Access as For, Body, LockDirectory, Send};
 use rackmem_proto::wire::{
     Dest, Flags, GlobalStatus, Header, Kind, NodeId, RECORD_LEN, Record, RequesterId, Seq, Tag,
@@ -268,9 +268,9 @@ impl Home {
             chunks,
             incarnation: 1,
             migration: platform.blocks_in_switch().then_some(MIGRATION),
-            style: match platform.gathers {
-                true => Style::Gather,
-                false => Style::Forward,
+            answering: match platform.gathers {
+                true => Some(rackmem_baselines::gather::answering),
+                false => None,
             },
             seed: SEED,
         });

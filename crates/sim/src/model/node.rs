@@ -11,7 +11,7 @@ use super::thread::Thread;
 use super::workload::Workload;
 use super::{BLOCK, EPOCH};
 use rackmem_proto::engine::{Copies, Home, Migrating, Report, Role, role};
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Style};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig};
 use rackmem_proto::wire::{NodeId, Record};
 use rackmem_proto::{CHUNK, Dest, Output};
 use std::collections::VecDeque;
@@ -283,9 +283,9 @@ fn home_config(node: NodeId, system: System, workload: &Workload, chunks: u32) -
         chunks,
         incarnation: 1,
         migration: (system == System::Switch).then(|| migration::policy(workload)),
-        style: match system {
-            System::Directory => Style::Gather,
-            _ => Style::Forward,
+        answering: match system {
+            System::Directory => Some(rackmem_baselines::gather::answering),
+            _ => None,
         },
         seed: SEED,
     }

@@ -16,7 +16,7 @@ use super::switch_host::SwitchHost;
 use super::thread::{Around, Complaint, Thread, Work};
 use super::violation::Violation;
 use crate::invariants::liveness;
-use rackmem_proto::flowcc::{HomeConfig, Migration, Style};
+use rackmem_proto::flowcc::{HomeConfig, Migration};
 use rackmem_proto::membership::View;
 use rackmem_proto::switch::{SWITCH, SwitchConfig};
 use rackmem_proto::wire::{Copyset, Dest, NodeId, RequesterId, Tag};
@@ -229,9 +229,9 @@ impl World {
                 least: 1,
                 tracked: 16,
             }),
-            style: match config.rack {
-                Rack::Gather => Style::Gather,
-                Rack::HomeOnly | Rack::Switch { .. } => Style::Forward,
+            answering: match config.rack {
+                Rack::Gather => Some(rackmem_baselines::gather::answering),
+                Rack::HomeOnly | Rack::Switch { .. } => None,
             },
             ..home_config(id, view, draw)
         };

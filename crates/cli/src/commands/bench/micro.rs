@@ -6,8 +6,8 @@ use super::{Measured, Progress, history_file};
 use crate::failure::Result;
 use crate::rack_args::FabricArg;
 use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
-use rackmem_bench::run::micro::System;
 use rackmem_bench::run::{micro, micro_member, sim};
+use rackmem_bench::system::System;
 use std::path::PathBuf;
 use std::time::Duration;
 

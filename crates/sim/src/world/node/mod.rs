@@ -215,7 +215,7 @@ pub fn home_config(node: NodeId, view: &View, seed: u32) -> HomeConfig {
         chunks: crate::world::CHUNKS,
         incarnation: view.incarnations[usize::from(node)],
         migration: None,
-        style: rackmem_proto::flowcc::Style::Forward,
+        answering: None,
         seed,
     }
 }
