@@ -28,7 +28,7 @@ Options:
   --hosts N            hosts, 1 to 32; 4 unless told
   --switch KIND        user: a process behind a UDP socket (unless told); xdp: a program in the kernel; none
   --xdp-mode MODE      native, skb or auto (unless told)
-  --mode MODE          switch, home-only or directory: the protocol; by the switch unless told
+  --mode MODE          switch or home-only: the protocol; by the switch unless told
   --run WHAT           store: every host is a node that serves Redis' protocol on its 127.0.0.1:7379 (unless told);
                        node: every host is a node; nothing: hosts and switch only
   --fixed              members are fixed; unless told they may die and come back, by a folder that all hosts see

@@ -171,10 +171,10 @@ mod tests {
 
     #[test]
     fn the_mode_says_whether_there_is_a_switch() {
-        assert_eq!(parse("--mode directory").unwrap().switch, Switch::None);
+        assert_eq!(parse("--mode home-only").unwrap().switch, Switch::None);
         assert_eq!(parse("--switch none").unwrap().settings(), "");
         assert!(parse("--mode switch --switch none").is_err());
-        assert!(parse("--mode directory --switch xdp").is_err());
+        assert!(parse("--mode home-only --switch xdp").is_err());
         let settings = parse("--mode home-only --set lease_ms=500 --loss 0.1")
             .unwrap()
             .settings();
