@@ -58,7 +58,7 @@ impl AnyLock {
     /// A new one over `len` bytes of zeros, of the kind that the rack is configured for, at home on this node.
     ///
     /// # Errors
-    /// [`RackError::BadRange`] when there are none of them, or more than 64 KiB; [`RackError::OutOfMemory`], [`RackError::TooManyLocks`].
+    /// [`rackmem::Error::BadRange`] when there are none of them, or more than 64 KiB; [`RackError::OutOfMemory`], [`RackError::TooManyLocks`].
     pub fn create(node: &Node, len: usize) -> Result<Self> {
         let kind = node.guest::<Compared>().map(|guest| guest.kind);
         AnyLock::create_as(node, kind.unwrap_or_default(), len)
@@ -84,7 +84,7 @@ impl AnyLock {
     /// The one that some node has made at this address.
     ///
     /// # Errors
-    /// [`RackError::NoLock`], [`RackError::NodeLost`].
+    /// [`rackmem::Error::NoLock`], [`RackError::NodeLost`].
     pub fn attach(node: &Node, addr: u64) -> Result<Self> {
         AnyLock::of(node, Layout::read(node, addr)?)
     }
@@ -151,7 +151,7 @@ impl AnyLock {
     /// Holds it together with other readers (of [`LockKind::Mcs`]: alone), as soon as it is this thread's turn.
     ///
     /// # Errors
-    /// Those of [`rackmem::locked::Mutex::lock`], and [`Error::Abandoned`].
+    /// Those of [`rackmem::locked::Mutex::lock`], and [`Error::Abandoned`](super::Error::Abandoned).
     pub fn read(&self) -> Result<AnyReadGuard<'_>> {
         let held = self.read_timeout(Duration::MAX)?;
         let busy = RackError::Busy { addr: self.addr };
@@ -171,7 +171,7 @@ impl AnyLock {
     /// Holds it together with other readers, if it is this thread's turn within this time.
     ///
     /// # Errors
-    /// Those of [`AnyLock::read`]; a wait that takes longer is [`Error::Abandoned`] for kinds that no thread can stop waiting for, and
+    /// Those of [`AnyLock::read`]; a wait that takes longer is [`Error::Abandoned`](super::Error::Abandoned) for kinds that no thread can stop waiting for, and
     /// the lock is then no more use to this node.
     pub fn read_timeout(&self, at_most: Duration) -> Result<Option<AnyReadGuard<'_>>> {
         let by = match &self.lock {
@@ -220,14 +220,15 @@ impl AnyReadGuard<'_> {
     /// Reads bytes of what the lock protects, from this one on.
     ///
     /// # Errors
-    /// [`RackError::BadRange`]; those of [`Node::read`].
+    /// [`rackmem::Error::BadRange`]; those of [`Node::read`].
     pub fn read(&self, offset: usize, out: &mut [u8]) -> Result<()> {
         let Held { lock, by } = &self.0;
         let addr = lock.within(offset, out.len())?;
-        Ok(match by {
-            By::Gcp(guard) => guard.read(addr, out)?,
-            By::Seat { .. } => lock.node.read(addr, out)?,
-        })
+        let done = match by {
+            By::Gcp(guard) => guard.read(addr, out),
+            By::Seat { .. } => lock.node.read(addr, out),
+        };
+        Ok(done?)
     }
 }
 
@@ -235,26 +236,28 @@ impl AnyWriteGuard<'_> {
     /// Reads bytes of what the lock protects, from this one on.
     ///
     /// # Errors
-    /// [`RackError::BadRange`]; those of [`Node::read`].
+    /// [`rackmem::Error::BadRange`]; those of [`Node::read`].
     pub fn read(&self, offset: usize, out: &mut [u8]) -> Result<()> {
         let Held { lock, by } = &self.0;
         let addr = lock.within(offset, out.len())?;
-        Ok(match by {
-            By::Gcp(guard) => guard.read(addr, out)?,
-            By::Seat { .. } => lock.node.read(addr, out)?,
-        })
+        let done = match by {
+            By::Gcp(guard) => guard.read(addr, out),
+            By::Seat { .. } => lock.node.read(addr, out),
+        };
+        Ok(done?)
     }
 
     /// Writes bytes of what the lock protects, from this one on.
     ///
     /// # Errors
-    /// [`RackError::BadRange`]; those of [`Node::write`].
+    /// [`rackmem::Error::BadRange`]; those of [`Node::write`].
     pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<()> {
         let Held { lock, by } = &mut self.0;
         let addr = lock.within(offset, bytes.len())?;
-        Ok(match by {
-            By::Gcp(guard) => guard.write(addr, bytes)?,
-            By::Seat { .. } => lock.node.write(addr, bytes)?,
-        })
+        let done = match by {
+            By::Gcp(guard) => guard.write(addr, bytes),
+            By::Seat { .. } => lock.node.write(addr, bytes),
+        };
+        Ok(done?)
     }
 }

@@ -55,7 +55,7 @@ impl Steps<'_> {
     /// Executes the next operation, if it need not wait.
     ///
     /// # Errors
-    /// Those of [`Node::load`] and [`Node::fetch_update`].
+    /// Those of [`rackmem::Node::load`] and [`rackmem::Node::fetch_update`].
     pub fn step(&mut self) -> Result<Progress> {
         self.seat.step()
     }
@@ -63,7 +63,7 @@ impl Steps<'_> {
     /// Writes bytes of what the lock protects, from this one on, being inside.
     ///
     /// # Errors
-    /// [`RackError::BadRange`], [`Error::NoSteps`] outside; those of [`Node::write`].
+    /// [`rackmem::Error::BadRange`], [`Error::NoSteps`] outside; those of [`rackmem::Node::write`].
     pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<()> {
         if !self.seat.inside() {
             return Err(Error::NoSteps("writing outside of a lock"));

@@ -1,23 +1,13 @@
 //! Sizes and counts as people write them: `4096`, `64K`, `256M`, `2GiB`; `1 234 567`.
 
+use rackmem::Size;
+
 /// Powers of 1024 by their letter.
 const UNITS: [(char, u32); 4] = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
 
 /// Bytes of a size; for clap.
 pub fn parse(text: &str) -> Result<u64, String> {
-    let upper = text.trim().to_ascii_uppercase();
-    let bare = upper.strip_suffix("IB").or(upper.strip_suffix('B'));
-    let bare = bare.unwrap_or(&upper);
-    let (digits, shift) = UNITS
-        .iter()
-        .find_map(|&(letter, shift)| Some((bare.strip_suffix(letter)?, shift)))
-        .unwrap_or((bare, 0));
-    let number: u64 = digits
-        .parse()
-        .map_err(|_| "write a size like 4096, 64K, 256M or 2G".to_owned())?;
-    number
-        .checked_mul(1 << shift)
-        .ok_or_else(|| "that is more than 2^64 bytes".to_owned())
+    text.parse().map(|Size(bytes)| bytes)
 }
 
 /// A size for people, in the largest unit that leaves it at least one.

@@ -41,7 +41,7 @@ pub use bytes::view::{self, View, ViewMut};
 pub use coherent::lock::{BlockGuard, BlockLock};
 pub use coherent::shared::{Shared, Value};
 pub use config::migration::Migration;
-pub use config::{Config, Fabric, Mode};
+pub use config::{Config, Fabric, Mode, Size, look_up};
 pub use data_plane::kernel::{KernelMetrics, KernelMode, KernelPlace, KernelSwitch};
 pub use error::{Error, Result};
 pub use host::metrics::{

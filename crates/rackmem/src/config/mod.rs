@@ -1,10 +1,16 @@
 //! How a rack is set up: defaults, and the file that describes a rack of processes.
 
+mod address;
 pub(crate) mod extras;
+mod file;
 pub(crate) mod migration;
+mod size;
+
+pub use address::look_up;
+pub use size::Size;
 
 use crate::bytes::cache::Cache;
-use crate::config::extras::{Extras, FaultsSection};
+use crate::config::extras::Extras;
 use crate::config::migration::Migration;
 use crate::error::{Error, Result};
 use crate::guest::Guests;
@@ -15,9 +21,8 @@ use rackmem_proto::flowcc::MakeAnswering;
 use rackmem_proto::switch::SwitchConfig;
 use rackmem_proto::wire::{MAX_BLOCK, MAX_NODES, MIN_BLOCK, Tag};
 use serde::Deserialize;
-use std::io::Read;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Which protocol keeps the rack's memory coherent.
@@ -122,9 +127,6 @@ const MIN_MTU: usize = 1280;
 const MAX_MTU: usize = 65_535;
 /// Entries of a switch, at most: several times what the largest ASIC has room for.
 const MAX_SWITCH_ENTRIES: usize = 1 << 24;
-/// An hour, in milliseconds: who waits longer is not patient but stuck.
-const MAX_PATIENCE_MS: u64 = 3_600_000;
-
 impl Settings {
     /// The switch's table: as many sets, a power of two, as have room for the entries that are asked for.
     pub fn geometry(&self) -> migration::Geometry {
@@ -205,17 +207,16 @@ impl Settings {
 /// A rack of processes: who listens where, and what all agree on. The same file serves every process.
 ///
 /// ```toml
-/// nodes = ["10.0.0.1:7401", "10.0.0.2:7401"]   # agents, by node number
+/// nodes = ["10.0.0.1:7401", "host2:7401"]      # agents, by node number; names are looked up when the file is read
 /// switch = "10.0.0.9:7400"                     # left out: no switch, home agents own every entry
 /// fabric = "shm"                               # all on this host; left out: "udp", and the addresses count
 /// block_size = 4096
-/// cache = 268435456                            # bytes, each node: blocks, and locks of other homes in what they
+/// cache = "256M"                               # each node: blocks, and locks of other homes in what they
 ///                                              # leave, or in a quarter of it
-/// memory = 4294967296                          # bytes, each node
+/// memory = "4G"                                # each node; sizes are bytes, or a number and K, M, G or T
 /// membership = "etcd:http://10.0.0.5:2379"     # or "dir:/path", or left out: fixed, nobody may die
 /// name = "rack"                                # of this rack, where several share an etcd or a folder
 /// lease_ms = 1000                              # a member that is silent for so long is declared dead
-///
 ///
 /// [faults]                                     # for tests: what this process's packets suffer
 /// loss = 0.01                                  # shares of all packets, as are `duplication` and `delay`
@@ -234,57 +235,6 @@ pub struct Config {
     pub(crate) settings: Settings,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    nodes: Vec<SocketAddr>,
-    switch: Option<SocketAddr>,
-    fabric: Option<Fabric>,
-    mode: Option<Mode>,
-    epoch: Option<u32>,
-    block_size: Option<usize>,
-    cache: Option<usize>,
-    memory: Option<u64>,
-    switch_entries: Option<usize>,
-    patience_ms: Option<u64>,
-    mtu: Option<usize>,
-    faults: Option<FaultsSection>,
-    migration: Option<MigrationTable>,
-    membership: Option<String>,
-    name: Option<String>,
-    lease_ms: Option<u64>,
-}
-
-/// `[migration]`: what is left out is as in [`Migration::default`].
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MigrationTable {
-    period_ms: Option<u64>,
-    top: Option<u32>,
-    least: Option<u32>,
-    tracked: Option<u32>,
-    patience: Option<u32>,
-    leave: Option<u32>,
-}
-
-impl MigrationTable {
-    fn read(self) -> Migration {
-        let default = Migration::default();
-        let period = self.period_ms.map(Duration::from_millis);
-        Migration {
-            period: period.unwrap_or(default.period),
-            top: self.top.unwrap_or(default.top),
-            least: self.least.unwrap_or(default.least),
-            tracked: self.tracked.unwrap_or(default.tracked),
-            patience: self.patience.unwrap_or(default.patience),
-            leave: self.leave.unwrap_or(default.leave),
-        }
-    }
-}
-
-/// Bytes of a configuration file at most.
-const MAX_FILE: u64 = 1 << 20;
-
 impl Config {
     /// Ways and sets of the switch's table of entries.
     pub fn switch_geometry(&self) -> (u8, usize) {
@@ -298,77 +248,6 @@ impl Config {
     pub fn answering(mut self, make: MakeAnswering) -> Config {
         self.settings.answering = Some(make);
         self
-    }
-
-    /// Reads a file.
-    pub fn load(path: &Path) -> Result<Config> {
-        let named = |why: String| Error::Config(format!("{}: {why}", path.display()));
-        let file = std::fs::File::open(path).map_err(|e| named(e.to_string()))?;
-        let mut bytes = Vec::new();
-        // A device has no length and no end.
-        let read = file.take(MAX_FILE + 1).read_to_end(&mut bytes);
-        if read.map_err(|e| named(e.to_string()))? as u64 > MAX_FILE {
-            return Err(named(format!(
-                "longer than the {MAX_FILE} bytes of a configuration"
-            )));
-        }
-        let text = String::from_utf8(bytes).map_err(|e| named(e.utf8_error().to_string()))?;
-        Config::parse(&text).map_err(|e| named(e.to_string()))
-    }
-
-    /// Reads a text.
-    pub fn parse(text: &str) -> Result<Config> {
-        let file: File = toml::from_str(text).map_err(|e| Error::Config(e.to_string()))?;
-        let membership = membership::Settings::read(
-            file.membership.as_deref(),
-            file.name.as_deref(),
-            file.lease_ms,
-            (file.nodes.len(), file.switch.is_some()),
-        )
-        .map_err(Error::Config)?;
-        if let Some(ms) = file
-            .patience_ms
-            .filter(|ms| !(1..=MAX_PATIENCE_MS).contains(ms))
-        {
-            let why = format!("patience_ms is from 1 to {MAX_PATIENCE_MS}, not {ms}");
-            return Err(Error::Config(why));
-        }
-        let default = Settings::default();
-        let no_switch = if file.switch.is_some() {
-            Mode::Switch
-        } else {
-            Mode::HomeOnly
-        };
-        let settings = Settings {
-            epoch: file.epoch.unwrap_or(default.epoch),
-            mode: file.mode.unwrap_or(no_switch),
-            block_size: file.block_size.unwrap_or(default.block_size),
-            cache: file.cache.unwrap_or(default.cache),
-            memory: file.memory.unwrap_or(default.memory),
-            switch_entries: file.switch_entries.unwrap_or(default.switch_entries),
-            patience: file
-                .patience_ms
-                .map_or(default.patience, Duration::from_millis),
-            mtu: file.mtu,
-            extras: Extras {
-                faults: file.faults.map(Faults::from),
-                ..Extras::default()
-            },
-            migration: file
-                .migration
-                .map_or(default.migration, MigrationTable::read),
-            guests: Guests::default(),
-            answering: None,
-        };
-        let config = Config {
-            membership,
-            nodes: file.nodes,
-            switch: file.switch,
-            fabric: file.fabric.unwrap_or(Fabric::Udp),
-            settings,
-        };
-        config.check()?;
-        Ok(config)
     }
 
     /// Which protocol the rack runs.
@@ -425,6 +304,7 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     #[test]
     fn a_file_says_what_is_wrong_with_it() {
@@ -503,6 +383,37 @@ mod tests {
         let why = |table: &str| read(table).unwrap_err().to_string();
         assert!(why("[migration]\nperiod_ms = 0").contains("1 ms"));
         assert!(why("[migration]\nhottest = 3").contains("hottest"));
+    }
+
+    #[test]
+    fn sizes_have_suffixes_and_hosts_have_names() {
+        let text = "nodes = ['localhost:7401']\nblock_size = '4K'\ncache = '64M'\nmemory = '1GiB'";
+        let config = Config::parse(text).unwrap();
+        assert!(config.nodes[0].ip().is_loopback() && config.nodes[0].port() == 7401);
+        let settings = &config.settings;
+        let sizes = (settings.block_size, settings.cache, settings.memory);
+        assert_eq!(sizes, (4096, 64 << 20, 1 << 30));
+        let why = |text: &str| Config::parse(text).unwrap_err().to_string();
+        let size = why("nodes = ['127.0.0.1:1']\n\ncache = 'lots'");
+        assert!(
+            size.contains("line 3") && size.contains("lots") && size.contains("256M"),
+            "{size}"
+        );
+        let odd = why("nodes = ['127.0.0.1:1']\ncache = 1.5");
+        assert!(
+            odd.contains("line 2") && odd.contains("a number of bytes"),
+            "{odd}"
+        );
+        let port = why("nodes = ['127.0.0.1:1', 'host7']");
+        assert!(
+            port.contains("nodes[1]") && port.contains("host7") && port.contains("port"),
+            "{port}"
+        );
+        let nowhere = why("nodes = ['127.0.0.1:1']\nswitch = 'no.such.host.invalid:7400'");
+        assert!(
+            nowhere.contains("switch = ") && nowhere.contains("no.such.host"),
+            "{nowhere}"
+        );
     }
 
     #[test]

@@ -77,11 +77,10 @@ impl Agents {
         standing: Arc<Standing>,
         rebuilding: Rebuilding,
         locks: Locks,
-        guest: Option<Arc<dyn Guest>>,
     ) -> Self {
         Agents {
             node: config.node,
-            guest,
+            guest: None,
             locks,
             standing,
             rebuilding,

@@ -91,7 +91,7 @@ pub(crate) fn agents(
         u64::from(chunks(settings)) * CHUNK,
         standing.clone(),
     );
-    let agents = Agents::new(
+    let mut agents = Agents::new(
         config,
         settings.cache,
         lossy,
@@ -99,8 +99,8 @@ pub(crate) fn agents(
         standing,
         rebuilding,
         locks,
-        settings.guests.of(node),
     );
+    agents.guest = settings.guests.of(node);
     agents.follow(view);
     if node == 0 {
         // The table of regions: there before anyone can ask for memory, and so the first.

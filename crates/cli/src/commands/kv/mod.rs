@@ -88,12 +88,13 @@ struct JoinArgs {
     /// Which of its nodes this is, from 0
     #[arg(long, value_name = "N", requires = "rack")]
     node: Option<usize>,
-    /// Where clients connect to this node
+    /// Where clients connect to this node: NAME:PORT or ADDRESS:PORT
     #[arg(
         long,
         value_name = "ADDR",
         requires = "rack",
-        overrides_with = "listen"
+        overrides_with = "listen",
+        value_parser = |text: &str| rackmem::look_up("--listen", text)
     )]
     listen: Option<SocketAddr>,
     #[command(flatten)]
