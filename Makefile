@@ -13,12 +13,12 @@ BENCH ?= hit; miss; miss --fabric udp; micro; micro --fabric udp; kv --vs redis
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench verify fix clean build toolchain
+.PHONY: help demo test test-quick bench verify fix clean build toolchain
 
 help: ## List the commands
 	@echo "rackmem: one coherent memory for a rack of machines"
 	@echo
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)$$/\1|\2/p' Makefile | awk -F '|' '{ printf "  make %-8s%s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/\1|\2/p' Makefile | awk -F '|' '{ printf "  make %-11s%s\n", $$1, $$2 }'
 
 demo: build ## Build, then run a 4-node rack on real input, for about a minute (ARGS=--stay to keep it)
 	@$(RACKMEM) demo $(ARGS)
@@ -26,6 +26,9 @@ demo: build ## Build, then run a 4-node rack on real input, for about a minute (
 test: toolchain ## Run every check and test: house rules, unit, end to end with real clients, fuzz
 	@cargo xtask setup test
 	@cargo xtask test
+
+test-quick: toolchain ## Run what a change breaks first, in some minutes: no explorers, worlds, processes or fuzz
+	@cargo xtask test --quick
 
 bench: build ## Measure hits, misses, the sharing workload and the store (BENCH="hit; kv" for some)
 	@cargo xtask setup bench

@@ -61,8 +61,55 @@ const VERIFY: &[Step] = &[
     },
 ];
 
+/// What `test --quick` runs: what a change breaks first. The explorers, the seeded worlds, racks of processes, races and fuzzers are left out.
+const QUICK: &[Step] = &[
+    Step {
+        name: "format",
+        action: Action::Cargo(&["fmt", "--all", "--check"]),
+    },
+    Step {
+        name: "house rules",
+        action: Action::Run(tidy::verdict),
+    },
+    Step {
+        name: "golden packets and generated headers",
+        action: Action::Cargo(golden::CHECK),
+    },
+    Step {
+        name: "unit tests",
+        action: Action::Tests(&["test", "--workspace", "--lib", "--bins", "--no-fail-fast"]),
+    },
+    Step {
+        name: "the core",
+        action: Action::Tests(&[
+            "test",
+            "-p",
+            "rackmem-wire",
+            "-p",
+            "rackmem-proto",
+            "--tests",
+        ]),
+    },
+    Step {
+        name: "racks in one process, over every fabric",
+        action: Action::Tests(&[
+            "test",
+            "-p",
+            "rackmem",
+            "--test",
+            "coherence",
+            "--test",
+            "memory",
+        ]),
+    },
+];
+
 /// What `test` runs after the gate.
 const TESTS: &[Step] = &[
+    Step {
+        name: "build of the tests",
+        action: Action::Run(xdp::build_tests),
+    },
     Step {
         name: "unit, integration and end to end",
         action: Action::Run(xdp::tests),
@@ -122,8 +169,12 @@ pub fn verify(workspace: &Workspace, _: &[String]) -> Result<bool, Failure> {
 }
 
 /// `cargo xtask test`.
-pub fn test(workspace: &Workspace, _: &[String]) -> Result<bool, Failure> {
-    Ok(step::run_all(workspace, &[VERIFY, TESTS]))
+pub fn test(workspace: &Workspace, arguments: &[String]) -> Result<bool, Failure> {
+    match arguments {
+        [] => Ok(step::run_all(workspace, &[VERIFY, TESTS])),
+        [quick] if quick == "--quick" => Ok(step::run_all(workspace, &[QUICK])),
+        _ => Err("test: takes --quick, and nothing else".into()),
+    }
 }
 
 /// `cargo xtask fix`.

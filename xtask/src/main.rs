@@ -43,7 +43,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "test",
-        usage: "test",
+        usage: "test [--quick]",
         about: "The gate, then every test: unit, races, end to end, real clients, fuzz",
         run: gate::test,
     },

@@ -9,6 +9,8 @@ use crate::workspace::{Workspace, cargo};
 
 /// No step may take longer: a test that hangs is ended and reported.
 const LIMIT: Duration = Duration::from_secs(35 * 60);
+/// No build may take longer. What is compiled beforehand is not counted against the limit of what runs it.
+const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
 
 /// Names of failed tests, and reasons of skipped ones, that the summary repeats, at most.
 const NAMED: usize = 20;
@@ -25,6 +27,8 @@ pub struct Step {
 pub enum Action {
     /// A cargo command that holds or not: it counts as one check.
     Cargo(&'static [&'static str]),
+    /// A cargo command that runs tests, which are counted.
+    Tests(&'static [&'static str]),
     /// A function of this program.
     Run(fn(&Workspace) -> Verdict),
 }
@@ -51,19 +55,22 @@ struct Row {
 
 /// Runs every step, whether or not the ones before it held, and prints the totals last.
 pub fn run_all(workspace: &Workspace, tables: &[&[Step]]) -> bool {
-    let rows: Vec<Row> = tables
-        .iter()
-        .flat_map(|table| table.iter())
-        .map(|step| run(workspace, step))
+    let steps: Vec<&Step> = tables.iter().flat_map(|table| table.iter()).collect();
+    let all = steps.len();
+    let rows: Vec<Row> = (steps.into_iter().enumerate())
+        .map(|(nth, step)| {
+            println!("\n── {} of {all}: {}", nth + 1, step.name);
+            run(workspace, step)
+        })
         .collect();
     summarize(&rows)
 }
 
 fn run(workspace: &Workspace, step: &Step) -> Row {
-    println!("\n── {}", step.name);
     let begin = Instant::now();
     let verdict = match step.action {
         Action::Cargo(arguments) => holds(cargo_command(workspace, arguments)),
+        Action::Tests(arguments) => counted(cargo_command(workspace, arguments)),
         Action::Run(function) => function(workspace),
     };
     let mut skipped = Vec::new();
@@ -130,7 +137,16 @@ fn cargo_command(workspace: &Workspace, arguments: &[&str]) -> Command {
 
 /// Runs a command whose exit status is the check.
 pub fn holds(command: Command) -> Verdict {
-    match process::watch(command, LIMIT, |_| {}) {
+    ends_well(command, LIMIT)
+}
+
+/// Runs a build.
+pub fn builds(command: Command) -> Verdict {
+    ends_well(command, BUILD_LIMIT)
+}
+
+fn ends_well(command: Command, limit: Duration) -> Verdict {
+    match process::watch(command, limit, |_| {}) {
         Ok(status) if status.success() => Verdict::Counted(Tally::PASS),
         Ok(status) => Verdict::Failed(status.to_string()),
         Err(error) => Verdict::Failed(error.to_string()),

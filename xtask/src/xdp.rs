@@ -29,6 +29,14 @@ pub fn lints(workspace: &Workspace) -> Verdict {
     step::holds(command)
 }
 
+/// What [`tests`] runs, compiled beforehand.
+pub fn build_tests(workspace: &Workspace) -> Verdict {
+    let mut command = workspace.command(cargo());
+    command.args(["test", "--workspace", "--no-run"]);
+    command.args(features());
+    step::builds(command)
+}
+
 /// The tests of all packages, and with them the golden packets in the kernel and racks whose switch it is. What needs more of
 /// the machine than clang skips itself and says why.
 pub fn tests(workspace: &Workspace) -> Verdict {
