@@ -110,6 +110,14 @@ pub enum Defect {
     ForgetGone,
     /// A home goes on moving entries to the switch of the last epoch.
     MoveOn,
+    /// A node that needs room drops what a lock protects before the lock's home has it (GCP).
+    DropSole,
+    /// A home that is asked to take a lock says that it has it without looking.
+    DismissUnseen,
+    /// A home that settles its locks does not count what its own node has.
+    ForgetOwnReport,
+    /// A thread is let in before what the lock protects has been put in place.
+    EnterFirst,
 }
 
 /// What runs a node: its sections, its bytes, its ports.

@@ -162,6 +162,16 @@ impl Blade {
         }
     }
 
+    /// Whose it is.
+    pub fn node(&self) -> NodeId {
+        self.config.node
+    }
+
+    /// The epoch that it is in.
+    pub fn epoch(&self) -> u32 {
+        self.config.epoch
+    }
+
     /// Whether requests go to a switch first.
     pub fn has_switch(&self) -> bool {
         self.config.switch

@@ -9,11 +9,10 @@ use crate::host::rows;
 use rackmem_fabric::{Body, Net, Receiver};
 use rackmem_proto::Output;
 use rackmem_proto::engine::{
-    self, Change, Copies, FlowCc, Gcp, Home, Host, LockHost, Migrating, Note, Part, Payload,
-    Recovery, Reporter,
+    self, Change, Copies, FlowCc, Gcp, Home, Host, Migrating, Note, Part, Payload, Recovery,
 };
-use rackmem_proto::flowcc::{LocalStatus, Members, Migration, Settled};
-use rackmem_proto::wire::{Copyset, Flags, Header, Kind, NodeId, Record, Tag};
+use rackmem_proto::flowcc::{LocalStatus, Migration, Settled};
+use rackmem_proto::wire::{Flags, Header, Kind, NodeId, Record, Tag};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -59,10 +58,10 @@ pub(crate) struct Results {
 
 /// A node's agents, while a packet is handled or an epoch begins.
 pub(crate) struct Here<'a> {
-    agents: &'a Agents,
-    net: &'a dyn Net,
-    body: Body<'a>,
-    reply: &'a mut dyn Receiver,
+    pub(super) agents: &'a Agents,
+    pub(super) net: &'a dyn Net,
+    pub(super) body: Body<'a>,
+    pub(super) reply: &'a mut dyn Receiver,
     held: Held<'a>,
     /// Blocks that others' homes now have.
     pub rescued: u64,
@@ -301,43 +300,5 @@ impl Host for Here<'_> {
             Note::Rescued(tag) if tag.home() != self.agents.node => self.rescued += 1,
             _ => {}
         }
-    }
-}
-
-impl LockHost for Here<'_> {
-    fn lock_packet(&mut self, header: &Header) {
-        let (agents, net) = (self.agents, self.net);
-        agents.locks.packet(net, header, self.body, self.reply);
-    }
-
-    fn lock_tick(&mut self) {
-        self.agents.locks.tick(self.net);
-    }
-
-    fn lock_enter(&mut self, members: Members) {
-        self.agents.locks.enter(members);
-    }
-
-    fn lock_forget(&mut self, gone: Copyset) {
-        self.agents.locks.forget(gone);
-    }
-
-    fn lock_reports(&mut self) -> Vec<Record> {
-        self.agents.locks.reports()
-    }
-
-    fn lock_report(&mut self, from: Reporter, record: Record) {
-        match from {
-            Reporter::Node(node) => self.agents.locks.note(node, record),
-            Reporter::Switch => self.agents.locks.note_switch(record),
-        }
-    }
-
-    fn locks_settle(&mut self, change: &Change) {
-        self.settled.locks_lost = self.agents.locks.settle(change);
-    }
-
-    fn locks_resume(&mut self) {
-        self.agents.locks.resume(self.net);
     }
 }

@@ -269,7 +269,7 @@ impl Condvar {
     fn sleep(&self, me: Waiter, at_most: Duration) -> Result<bool> {
         let began = Instant::now();
         loop {
-            let seat = Arc::new(Seat::new(Access::Read));
+            let seat = Arc::new(Seat::new());
             let left = || at_most.saturating_sub(began.elapsed());
             if let Some(inside) = self.enter(Access::Read, left())? {
                 if List(self.list.words()).find(me).is_none() {

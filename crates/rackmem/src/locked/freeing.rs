@@ -92,7 +92,7 @@ impl Handle {
             }
             let why = if locks.ends.is_known(self.cell.tag, ended) {
                 None
-            } else if locks.look(&self.cell, |state| state.over) {
+            } else if locks.look(&self.cell, |state| state.lock.is_over()) {
                 Some(Error::NodeLost { node: home })
             } else if let Some(error) = self.ended() {
                 Some(error)

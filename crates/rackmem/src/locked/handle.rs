@@ -7,7 +7,7 @@ use crate::host::locks::outbox::Outbox;
 use crate::host::locks::seat::{Called, Content, Pass, Seat};
 use crate::host::locks::table::{Locks, Origin};
 use crate::node::Node;
-use rackmem_fabric::Nobody;
+use rackmem_fabric::{Body, Nobody};
 use rackmem_proto::gcp::{Access, Life, MAX_LOCKED};
 use rackmem_proto::wire::Tag;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl Handle {
 
     /// Who waits for it, as far as this node knows.
     pub fn waiting(&self) -> Waiting {
-        locks(&self.node).look(&self.cell, |state| state.waiting(&self.cell))
+        locks(&self.node).look(&self.cell, |state| state.waiting())
     }
 
     /// Has a thread that is inside called when what it protects may have changed.
@@ -186,11 +186,7 @@ impl Handle {
         // If the lease has run out while it waited, the rack may go on without this process, and let others in. If the process goes
         // on, the rack did not: until then it stays inside.
         if let Err(error) = self.node.confirm() {
-            let out = locks(&self.node).turn(&self.cell, |state, out| {
-                if !state.over {
-                    state.decline(&self.cell, access, out);
-                }
-            });
+            let out = locks(&self.node).step(&self.cell, |lock, fx| lock.decline(access, fx));
             self.send(out);
             return Err(error);
         }
@@ -210,9 +206,9 @@ impl Handle {
         }
         let mut entered = Ok(None);
         let out = locks(&self.node).turn(&self.cell, |state, _| {
-            entered = match state.over {
+            entered = match state.lock.is_over() {
                 true => Err(self.lost()),
-                false => Ok(state.try_enter(&self.cell, access)),
+                false => Ok(state.lock.try_enter(access)),
             };
         });
         out.finish();
@@ -245,11 +241,10 @@ impl Handle {
     }
 
     fn wait(&self, access: Access, at_most: Duration) -> Result<Option<Pass>> {
-        let seat = Arc::new(Seat::new(access));
+        let seat = Arc::new(Seat::new());
         let began = Instant::now();
-        let out = locks(&self.node).turn(&self.cell, |state, out| match state.over {
-            true => seat.send_away(),
-            false => state.enter(&self.cell, seat.clone(), out),
+        let out = locks(&self.node).step(&self.cell, |lock, fx| {
+            lock.enter(seat.clone(), access, fx);
         });
         self.send(out);
         loop {
@@ -296,8 +291,8 @@ impl Handle {
     /// False: it has been let in, or sent away.
     fn give_up(&self, seat: &Arc<Seat>) -> bool {
         let mut gave = false;
-        let out = locks(&self.node).turn(&self.cell, |state, out| {
-            gave = state.give_up(&self.cell, seat, out);
+        let out = locks(&self.node).step(&self.cell, |lock, fx| {
+            gave = lock.give_up(|other| Arc::ptr_eq(other, seat), fx);
         });
         self.send(out);
         gave
@@ -325,9 +320,12 @@ impl Handle {
     #[cold]
     fn leave_slowly(&self, access: Access) {
         let out = locks(&self.node).turn(&self.cell, |state, out| {
-            if !state.over {
-                state.leave(&self.cell, access, out);
+            if access == Access::Write {
+                state.watchers.changed();
             }
+            state.act(&self.cell, Body::None, out, |lock, fx| {
+                lock.leave(access, fx)
+            });
         });
         self.send(out);
     }
@@ -345,11 +343,7 @@ impl<'a> Inside<'a> {
         let (handle, access) = (self.handle, self.access);
         std::mem::forget(self);
         if !handle.cell.word.leave(access) {
-            let out = locks(&handle.node).turn(&handle.cell, |state, out| {
-                if !state.over {
-                    state.decline(&handle.cell, access, out);
-                }
-            });
+            let out = locks(&handle.node).step(&handle.cell, |lock, fx| lock.decline(access, fx));
             handle.send(out);
         }
     }

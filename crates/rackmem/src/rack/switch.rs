@@ -2,11 +2,12 @@
 
 use crate::data_plane::DataPlane;
 use crate::data_plane::kernel::{KernelMetrics, KernelPlace};
-use crate::host::locks::{Locks, SwitchLocks};
+use crate::host::locks::SwitchLocks;
 use crate::membership::Role;
 use crate::membership::reach::{self, Reach};
 use rackmem_fabric::{Body, Handler, Net, Nobody, PacketCounts, PacketStats, Receiver};
 use rackmem_proto::Dest;
+use rackmem_proto::engine::Gcp;
 use rackmem_proto::flowcc::{Members, Next, Rebuild};
 use rackmem_proto::membership::View;
 use rackmem_proto::switch::{LockCounters, Resources, SwitchCounters};
@@ -230,7 +231,7 @@ impl Handler for SoftSwitch {
         if header.kind == Kind::ReadTags {
             return self.tell_tags(net, header, reply);
         }
-        let outputs = match Locks::concerns(header.kind) && self.locks.are_here() {
+        let outputs = match Gcp::takes(header.kind) && self.locks.are_here() {
             true if body.is_empty() => self.locks.handle(header),
             true => return,
             false => self.program().handle(header, &body),

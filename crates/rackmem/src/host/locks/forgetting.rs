@@ -5,12 +5,9 @@
 //! its program lets go of the lock. Until the epoch ends it remembers what it gave up last: a late packet says nothing.
 
 use super::cell::{Cell, State};
-use super::outbox::{Outbox, Payload};
+use super::outbox::Outbox;
 use super::table::{Locks, Origin};
-use rackmem_proto::gcp::{Keeping, with_version};
-use rackmem_proto::wire::{
-    Dest, GlobalStatus, Header, Kind, MAX_NODES, NodeId, RequesterId, Seq, Tag,
-};
+use rackmem_proto::wire::{Copyset, MAX_NODES, NodeId, Tag};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
@@ -30,11 +27,10 @@ const MANY: usize = 1024;
 impl State {
     /// What to remember of it, if it may be forgotten.
     fn forgettable(&self, cell: &Cell) -> Option<Forgotten> {
-        let noted = self.pace.kept || self.over;
-        let lock = self.blade.lock(cell.tag)?;
-        let idle = lock.keeping() == Keeping::Nothing && !self.awaited();
-        (idle && !noted).then(|| Forgotten {
-            floor: lock.floor(),
+        let floor = self.lock.forgettable()?;
+        let noted = self.pace.kept || !self.watchers.is_empty();
+        (!noted).then(|| Forgotten {
+            floor,
             len: cell.len() as u32,
             implicit: cell.implicit,
         })
@@ -44,25 +40,9 @@ impl State {
 impl Locks {
     /// Tells the other nodes that a lock is home, if it is.
     pub(crate) fn tell_home(&self, cell: &Arc<Cell>) -> Outbox {
-        let mut out = Outbox::default();
-        let whole = self.look(cell, |state| state.lock_whole(cell));
-        let Some(version) = whole.filter(|_| cell.tag.home() == self.me) else {
-            return out;
-        };
-        let others = (0..MAX_NODES as NodeId).filter(|node| *node != self.me);
-        for node in others.filter(|node| self.standing.live(*node)) {
-            let to = RequesterId { node, slot: 0 };
-            let epoch = self.standing.epoch();
-            let mut header = Header::request(Kind::YieldAck, epoch, cell.tag, to, Seq(0));
-            header.sender = self.me;
-            header.status = GlobalStatus::Modified;
-            out.packet(
-                Dest::Agent(node),
-                with_version(header, version),
-                Payload::None,
-            );
-        }
-        out
+        let nodes = (0..MAX_NODES as NodeId).filter(|node| self.standing.live(*node));
+        let live = nodes.fold(Copyset::EMPTY, Copyset::with);
+        self.step(cell, |lock, fx| lock.dismiss(live, fx))
     }
 
     /// Makes a lock that has been forgotten known again, since a packet is about it: a late copy of a request may be served, and then
@@ -75,6 +55,25 @@ impl Locks {
             (false, _) => Origin::Made,
         };
         self.open(tag, known.len as usize, origin).ok()
+    }
+
+    /// A lock has ended with its home.
+    pub(crate) fn remove(&self, tag: Tag) {
+        let mut cells = self
+            .shard(tag)
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        if cells.remove(&tag).is_some() && !self.arrays.has(tag) {
+            self.known.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Arrays in memory that is no more take no room.
+    pub(crate) fn forget_arrays(&self, gone: Copyset) {
+        let freed = self
+            .arrays
+            .forget(|tag| gone.contains(tag.home()) && !self.is_current(tag));
+        self.known.fetch_sub(freed, Relaxed);
     }
 
     /// See [`crate::Node::idle_locks`].

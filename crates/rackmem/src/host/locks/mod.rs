@@ -5,11 +5,10 @@
 pub(crate) mod arrays;
 pub(crate) mod cell;
 pub(crate) mod content;
-pub(crate) mod epoch;
 pub(crate) mod fast;
 pub(crate) mod forgetting;
+pub(crate) mod host;
 pub(crate) mod leaving;
-pub(crate) mod line;
 pub(crate) mod outbox;
 pub(crate) mod pace;
 pub(crate) mod places;

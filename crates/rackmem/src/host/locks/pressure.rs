@@ -6,8 +6,8 @@
 
 use super::cell::Cell;
 use super::table::Locks;
-use rackmem_fabric::{Net, Receiver};
-use rackmem_proto::gcp::{Keeping, Steps};
+use rackmem_fabric::{Body, Net, Receiver};
+use rackmem_proto::gcp::Keeping;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
@@ -120,13 +120,11 @@ impl Locks {
     fn pass_by(&self, cell: &Arc<Cell>, net: &dyn Net, reply: &mut dyn Receiver) -> bool {
         let mut gives = false;
         let out = self.turn(cell, |state, out| {
-            if state.over || state.entered_since() || state.awaited() {
+            if state.lock.is_over() || state.entered_since() || state.awaited() {
                 return;
             }
-            let mut steps = Steps::new();
-            let keeping = state.blade.get_rid(cell.tag, &mut steps);
+            let keeping = state.act(cell, Body::None, out, |lock, fx| lock.get_rid(fx));
             gives = !matches!(keeping, Keeping::Used | Keeping::Nothing);
-            state.follow(cell, steps, out);
         });
         self.send(out, net, reply);
         gives

@@ -1,6 +1,6 @@
 //! Where a thread waits to be let in.
 
-use rackmem_proto::gcp::{Access, Entered};
+use rackmem_proto::gcp::Entered;
 use rackmem_proto::wire::Reason;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::atomic::{AtomicU8, AtomicU64};
@@ -57,9 +57,8 @@ const INSIDE: u8 = 2;
 const BEREFT: u8 = 3;
 const LOST: u8 = 4;
 
-/// One wait of one thread, or of nobody: then the lock comes, and stays.
+/// One wait of one thread.
 pub(crate) struct Seat {
-    pub access: Access,
     thread: Option<Thread>,
     state: AtomicU8,
     token: AtomicU64,
@@ -67,25 +66,12 @@ pub(crate) struct Seat {
 
 impl Seat {
     /// For this thread.
-    pub fn new(access: Access) -> Self {
+    pub fn new() -> Self {
         Seat {
-            access,
             thread: Some(std::thread::current()),
             state: AtomicU8::new(WAITING),
             token: AtomicU64::new(0),
         }
-    }
-
-    /// For nobody: the lock is to come to this node.
-    pub fn empty(access: Access) -> Self {
-        Seat {
-            thread: None,
-            ..Seat::new(access)
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.thread.is_none()
     }
 
     pub fn called(&self) -> Called {

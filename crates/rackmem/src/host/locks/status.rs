@@ -49,7 +49,7 @@ impl LockStatus {
     }
 
     fn of(cell: &Cell, state: &State) -> Self {
-        let waiting = state.waiting(cell);
+        let waiting = state.waiting();
         let mut status = LockStatus {
             addr: cell.tag.0,
             bytes: cell.told_len.load(Relaxed),
@@ -60,7 +60,7 @@ impl LockStatus {
             queue: Copyset::EMPTY,
             token: 0,
         };
-        if let Some(lock) = state.blade.lock(cell.tag) {
+        if let Some(lock) = state.lock.lock() {
             (status.readers, status.writer) = lock.inside();
             status.token = lock.token();
             status.right = match lock.right() {

@@ -1,8 +1,8 @@
 //! The directory of locks at a switch: beside the switch program if that is in this process, in the kernel if that is there.
 
-use super::epoch::switch_record;
 use crate::data_plane::DataPlane;
 use rackmem_proto::Outputs;
+use rackmem_proto::engine::{LOCKS, numbered};
 use rackmem_proto::gcp::Entry;
 use rackmem_proto::switch::{LockConfig, LockCounters, LockProgram};
 use rackmem_proto::wire::{Header, NodeId, Record, Tag};
@@ -86,7 +86,7 @@ impl SwitchLocks {
         let state = self.state();
         let entries = state.before.iter().filter(|(tag, _)| tag.home() == home);
         entries
-            .map(|(tag, (epoch, had))| switch_record(*tag, *epoch, *had))
+            .map(|(tag, (epoch, had))| numbered(LOCKS, had.to_record(*tag, *epoch)))
             .collect()
     }
 

@@ -1,19 +1,18 @@
 //! The locks that a node knows.
 
 use super::arrays::Arrays;
-use super::cell::{Came, Cell, State};
+use super::cell::{Cell, Fx, State};
 use super::forgetting::Forgotten;
-use super::leaving::told_of;
 use super::outbox::Outbox;
 use super::places::{Ends, Places};
 use super::pressure::Pressure;
+use super::seat::Seat;
 use crate::error::{Error, Result};
 use crate::membership::standing::Standing;
 use rackmem_fabric::{Body, Net, Nobody, Receiver};
-use rackmem_proto::gcp::{
-    Blade, BladeConfig, BladeCounters, Entry, LockDirectory, MAX_LOCKED, Region, Regions, Reports,
-};
-use rackmem_proto::wire::{Contract, Header, Kind, NodeId, Tag};
+use rackmem_proto::engine::{LockPart, NodeLock, Told};
+use rackmem_proto::gcp::{BladeCounters, MAX_LOCKED, Region, Regions};
+use rackmem_proto::wire::{NodeId, Tag};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -41,15 +40,6 @@ pub(crate) enum Origin {
 }
 
 type Shard = RwLock<HashMap<Tag, Arc<Cell>>>;
-
-/// What others have told of locks whose home this is, while an epoch begins.
-#[derive(Default)]
-pub(crate) struct Told {
-    /// Nodes.
-    pub nodes: Reports,
-    /// The switch, if it has survived, of those that it served, and in which epoch.
-    pub switch: HashMap<Tag, (u32, Entry)>,
-}
 
 /// What a node's locks have cost so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -81,6 +71,7 @@ pub struct LockMetrics {
 /// See the module.
 pub(crate) struct Locks {
     pub(crate) me: NodeId,
+    /// What others have told of locks whose home this is, while an epoch begins.
     pub(crate) told: Mutex<Told>,
     /// Bytes of body that packets have room for.
     pub(crate) room: usize,
@@ -131,12 +122,7 @@ impl Locks {
         }
     }
 
-    /// Whether a packet is about a lock.
-    pub fn concerns(kind: Kind) -> bool {
-        (Kind::Acquire as u8..=Kind::YieldAck as u8).contains(&(kind as u8))
-    }
-
-    fn shard(&self, tag: Tag) -> &Shard {
+    pub(super) fn shard(&self, tag: Tag) -> &Shard {
         // Locks lie at multiples of sixteen, and often one behind the other.
         &self.shards[(tag.0 >> 6) as usize % SHARDS]
     }
@@ -208,36 +194,21 @@ impl Locks {
             .map_err(|_| Error::TooManyLocks { most: MAX_LOCKS })
     }
 
-    /// A lock that nobody makes, if this is a request for one at its home. Dropped when there is no room; whoever asks waits.
-    fn hear_of(&self, header: &Header) -> Option<Arc<Cell>> {
-        let (tag, len) = (header.tag, header.offset as usize);
-        let named = header.kind == Kind::Acquire && tag.home() == self.me && len != 0;
-        if !named || !tag.0.is_multiple_of(16) || !self.is_current(tag) {
-            return None;
-        }
-        self.open(tag, len, Origin::Heard).ok()
-    }
-
     fn cell(&self, tag: Tag, what: (usize, bool), regions: Regions, epoch: u32) -> Cell {
-        let mut blade = Blade::new(BladeConfig {
+        let home = tag.home() == self.me;
+        let part = LockPart {
             node: self.me,
             epoch,
             switch: self.standing.switch(),
             cohort: COHORT,
-            locks: 1,
-        });
-        let kept = self.kept[usize::from(tag.home() == self.me)].clone();
-        if tag.home() != self.me {
-            match self.floors().remove(&tag) {
-                Some(known) => blade.reopen(tag, regions, known.floor),
-                None => blade.open(tag, regions),
-            };
-            return Cell::new(tag, self.me, what, blade, None, kept);
-        }
-        blade.create(tag, regions);
-        let mut directory = Box::new(LockDirectory::new(self.me, epoch));
-        directory.create(tag);
-        Cell::new(tag, self.me, what, blade, Some(directory), kept)
+            implicit: what.1,
+        };
+        let known = match home {
+            true => None,
+            false => self.floors().remove(&tag),
+        };
+        let lock = NodeLock::new(tag, regions, part, known.map(|known| known.floor));
+        Cell::new(lock, what, self.kept[usize::from(home)].clone())
     }
 
     /// Does something to a lock, and says what is left to do. Packets of it should be sent soon.
@@ -249,7 +220,7 @@ impl Locks {
         let mut out = Outbox::default();
         let mut state = cell.turn();
         act(&mut state, &mut out);
-        state.call_watchers(cell, &mut out);
+        state.call_watchers(&mut out);
         let keep = self.end_of_turn(cell, &mut state);
         drop(state);
         if out.dropped {
@@ -260,6 +231,15 @@ impl Locks {
             self.busy().push_back(cell.clone());
         }
         out
+    }
+
+    /// Has a lock do something on behalf of a thread, or because of the time.
+    pub(crate) fn step(
+        &self,
+        cell: &Arc<Cell>,
+        act: impl FnOnce(&mut NodeLock<Arc<Seat>>, &mut Fx<'_>),
+    ) -> Outbox {
+        self.turn(cell, |state, out| state.act(cell, Body::None, out, act))
     }
 
     /// Looks at a lock. Nothing is to be sent afterwards.
@@ -273,7 +253,7 @@ impl Locks {
     /// Says whether somebody should look after the lock from now on.
     fn end_of_turn(&self, cell: &Cell, state: &mut State) -> bool {
         state.open(cell);
-        if !state.busy(cell) {
+        if !state.lock.busy() {
             state.pace.rest();
             return false;
         }
@@ -294,32 +274,9 @@ impl Locks {
         out.finish();
     }
 
-    /// A packet about a lock.
-    pub fn packet(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver) {
-        // No lock has such a name, and whoever asks for one is no node of this rack.
-        if !header.tag.is_under(Contract::Locked) {
-            self.dropped.fetch_add(1, Relaxed);
-            return;
-        }
-        if let (Kind::YieldAck, Some(ended)) = (header.kind, told_of(header)) {
-            return self.ends.known(header.tag, ended);
-        }
-        let known = self.find(header.tag);
-        let known = known.or_else(|| self.recall(header.tag));
-        let Some(cell) = known.or_else(|| self.hear_of(header)) else {
-            self.dropped.fetch_add(1, Relaxed);
-            return;
-        };
-        let came = Came { header, body };
-        let out = self.turn(&cell, |state, out| {
-            if !state.over {
-                state.packet(&cell, &came, out);
-            }
-        });
-        self.send(out, net, reply);
-        if header.kind == Kind::Yield {
-            self.send(self.offer(&cell), net, reply);
-        }
+    /// A packet about a lock that this node does not know, and that may be none, was ignored.
+    pub(crate) fn drop_unknown(&self) {
+        self.dropped.fetch_add(1, Relaxed);
     }
 
     /// Looks no longer after locks for which nothing is under way any more. Where packets are calls nobody else does.
@@ -327,7 +284,7 @@ impl Locks {
         let mut cells = std::mem::take(&mut *self.busy());
         cells.retain(|cell| {
             self.look(cell, |state| {
-                state.pace.kept = state.busy(cell);
+                state.pace.kept = state.lock.busy();
                 state.pace.kept
             })
         });
@@ -335,18 +292,22 @@ impl Locks {
     }
 
     /// Asks again for what has not come in time, for a bounded number of locks a tick.
-    pub fn tick(&self, net: &dyn Net) {
+    pub(crate) fn each_due(
+        &self,
+        net: &dyn Net,
+        mut ask: impl FnMut(&mut NodeLock<Arc<Seat>>, &mut Fx<'_>),
+    ) {
         let turns = self.busy().len().min(LOCKS_A_TICK);
         for _ in 0..turns {
             let Some(cell) = self.busy().pop_front() else {
                 return;
             };
             let keep = self.look(&cell, |state| {
-                state.pace.kept = state.busy(&cell);
+                state.pace.kept = state.lock.busy();
                 state.pace.kept
             });
             if keep {
-                let out = self.again(&cell);
+                let out = self.if_due(&cell, &mut ask);
                 self.send(out, net, &mut Nobody);
                 self.busy().push_back(cell);
             }
@@ -355,9 +316,19 @@ impl Locks {
 
     /// Asks again for what has not come to one lock in time.
     pub(crate) fn again(&self, cell: &Arc<Cell>) -> Outbox {
+        self.if_due(cell, |lock, fx| {
+            lock.retry(fx);
+        })
+    }
+
+    fn if_due(
+        &self,
+        cell: &Arc<Cell>,
+        ask: impl FnOnce(&mut NodeLock<Arc<Seat>>, &mut Fx<'_>),
+    ) -> Outbox {
         self.turn(cell, |state, out| {
             if state.pace.due() {
-                state.retry(cell, out);
+                state.act(cell, Body::None, out, ask);
             }
         })
     }
