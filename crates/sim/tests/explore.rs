@@ -153,7 +153,8 @@ fn a_scenario_that_is_no_rack_is_refused() {
 const CASES: usize = Mutation::IN_ONE_EPOCH.len()
     + Mutation::OF_EPOCHS.len()
     + Mutation::OF_REBUILDS.len()
-    + Mutation::OF_THE_NODE.len();
+    + Mutation::OF_THE_NODE.len()
+    + Mutation::OF_AN_ACCESS.len();
 
 /// A defect, a scenario that shows it, and the promise that it breaks.
 const CAUGHT: [(Mutation, &str, &str); CASES] = [
@@ -268,6 +269,24 @@ const CAUGHT: [(Mutation, &str, &str); CASES] = [
         "inside-node-dies",
         "home is current",
     ),
+    (Mutation::InstallInPart, "home-segments", "data value"),
+    (
+        Mutation::UnlockFirst,
+        "home-writers",
+        "directory covers caches",
+    ),
+    (
+        Mutation::TakeRefusal,
+        "home-writers",
+        "directory covers caches",
+    ),
+    (Mutation::TakeFenced, "epoch-switch-dies", "data value"),
+    (
+        Mutation::LeaveLate,
+        "home-evict-neighbours",
+        "home is current",
+    ),
+    (Mutation::SkipRestore, "epoch-evictions", "home is current"),
 ];
 
 #[test]

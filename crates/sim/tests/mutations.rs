@@ -263,6 +263,41 @@ const CAUGHT: [Case; Mutation::ALL.len()] = [
         Failures::SWITCH,
         "no entry moves where there is no switch",
     ),
+    Case(
+        Mutation::InstallInPart,
+        Rack::HomeOnly,
+        Faults::ALL,
+        Failures::NONE,
+        "data value",
+    ),
+    Case(
+        Mutation::UnlockFirst,
+        Rack::HomeOnly,
+        Faults::NONE,
+        Failures::NONE,
+        "directory covers caches",
+    ),
+    Case(
+        Mutation::TakeRefusal,
+        Rack::HomeOnly,
+        Faults::NONE,
+        Failures::NONE,
+        "directory covers caches",
+    ),
+    Case(
+        Mutation::TakeFenced,
+        Rack::LARGE_SWITCH,
+        Faults::ALL,
+        Failures::SWITCH,
+        "data value",
+    ),
+    Case(
+        Mutation::LeaveLate,
+        Rack::HomeOnly,
+        Faults::NONE,
+        Failures::NONE,
+        "home is current",
+    ),
 ];
 
 impl Case {

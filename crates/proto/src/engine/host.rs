@@ -118,6 +118,20 @@ pub enum Defect {
     ForgetOwnReport,
     /// A thread is let in before what the lock protects has been put in place.
     EnterFirst,
+    /// A block is installed as soon as it is granted, before all of it is here.
+    InstallInPart,
+    /// An event is unlocked before its operation has run and its entry says so.
+    UnlockFirst,
+    /// A refusal is taken for a grant.
+    TakeRefusal,
+    /// An event that the end of its epoch has cut off is taken for granted.
+    TakeFenced,
+    /// A dirty copy stays usable until its bytes are home.
+    LeaveLate,
+    /// A dirty copy whose way home the end of the epoch has cut off stays dropped.
+    SkipRestore,
+    /// A dirty copy is dropped and not sent home.
+    EvictWithoutWriteBack,
 }
 
 /// What runs a node: its sections, its bytes, its ports.

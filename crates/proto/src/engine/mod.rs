@@ -11,10 +11,12 @@
 //! | what does a home do with a packet's bytes? | [`Home`] |
 //! | what does a node tell the shadow of the switch? | [`Migrating`] |
 //! | what does a node do when an epoch begins? | [`Recovery`] |
+//! | what does a thread do that found no usable copy? | [`plan`], [`Access`] |
 //!
 //! Each of these values is a *section*: a host whose threads share a node puts a lock around each, and the functions here hold at
-//! most one at a time, in the steps that explorers take as atomic.
+//! most one at a time, in the steps that explorers take as atomic. An [`Access`] belongs to the thread that has its requester.
 
+mod access;
 mod coherent;
 mod copies;
 mod home;
@@ -27,6 +29,7 @@ mod part;
 mod protocol;
 mod recovery;
 
+pub use access::{Access, Do, Entries, Plan, Purpose, Then, plan};
 pub use coherent::{FlowCc, Role, role};
 pub use copies::{Answer, Copies};
 pub use home::{ACCEPT_EMPTY, Home, Memory, Served};

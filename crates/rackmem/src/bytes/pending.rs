@@ -2,6 +2,7 @@
 //! same block make one request, and no two events reserve one entry.
 
 use crate::bytes::cache::Cache;
+use rackmem_proto::engine::{self, Entries, Purpose};
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::Tag;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -37,10 +38,8 @@ pub(crate) struct Pending {
 pub(crate) enum Plan<'a> {
     /// Nothing: another thread's event has ended, look again.
     Retry,
-    /// Fetch the block into this reserved entry.
-    Fill(Reservation<'a>),
-    /// The block is there, clean: obtain the right to write.
-    Upgrade(Reservation<'a>),
+    /// An event with this reserved entry.
+    Begin(Purpose, Reservation<'a>),
     /// The set is full: evict this block first, then look again.
     Evict(Reservation<'a>),
 }
@@ -80,6 +79,38 @@ fn wait<'a>(shard: &'a Shard, mut state: MutexGuard<'a, State>) -> Plan<'a> {
     Plan::Retry
 }
 
+/// A cache and the events under way in a part of it.
+struct Looking<'a> {
+    cache: &'a Cache,
+    state: &'a State,
+}
+
+impl Entries for Looking<'_> {
+    type Entry = usize;
+    type Block = Tag;
+
+    fn under_way(&self, tag: Tag) -> bool {
+        self.state.events.iter().any(|event| event.0 == tag)
+    }
+
+    fn find(&self, tag: Tag) -> Option<(usize, LocalStatus)> {
+        let entry = self.cache.find(tag)?;
+        Some((entry, self.cache.status(entry)))
+    }
+
+    fn room(&self, tag: Tag) -> Option<(usize, Option<Tag>)> {
+        let (set, _) = self.cache.set_of(tag);
+        let free = |entry| !self.state.reserved(entry);
+        self.cache.tick();
+        if let Some(entry) = self.cache.free(set, free) {
+            return Some((entry, None));
+        }
+        // Without a block: the network has just taken it.
+        let (victim, entry) = self.cache.oldest(set, free)?;
+        Some((entry, victim))
+    }
+}
+
 impl Pending {
     pub fn new() -> Self {
         Pending {
@@ -92,32 +123,21 @@ impl Pending {
         let (set, _) = cache.set_of(tag);
         let shard = &self.shards[set % SHARDS];
         let mut state = lock(shard);
-        if state.events.iter().any(|event| event.0 == tag) {
-            return wait(shard, state);
-        }
-        if let Some(entry) = cache.find(tag) {
-            match cache.status(entry) {
-                LocalStatus::Shared if write => {
-                    state.events.push((tag, entry));
-                    return Plan::Upgrade(Reservation { shard, tag, entry });
-                }
-                LocalStatus::Invalid => {}
-                _ => return Plan::Retry,
-            }
-        }
-        cache.tick();
-        if let Some(entry) = cache.free(set, |entry| !state.reserved(entry)) {
-            state.events.push((tag, entry));
-            return Plan::Fill(Reservation { shard, tag, entry });
-        }
-        let Some((victim, entry)) = cache.oldest(set, |entry| !state.reserved(entry)) else {
-            return wait(shard, state);
+        let looking = Looking {
+            cache,
+            state: &state,
         };
-        state.events.push((victim.unwrap_or(tag), entry));
-        match victim {
-            Some(tag) => Plan::Evict(Reservation { shard, tag, entry }),
-            // The network has just taken it.
-            None => Plan::Fill(Reservation { shard, tag, entry }),
+        match engine::plan(&looking, tag, write) {
+            engine::Plan::Hit(_) => Plan::Retry,
+            engine::Plan::Wait | engine::Plan::WaitForRoom => wait(shard, state),
+            engine::Plan::Begin(entry, purpose) => {
+                state.events.push((tag, entry));
+                Plan::Begin(purpose, Reservation { shard, tag, entry })
+            }
+            engine::Plan::Evict(entry, tag) => {
+                state.events.push((tag, entry));
+                Plan::Evict(Reservation { shard, tag, entry })
+            }
         }
     }
 

@@ -3,8 +3,9 @@
 use crate::backoff::Backoff;
 use crate::error::{Error, Result};
 use crate::node::Node;
-use crate::ports::requester::{Borrowed, Bytes, Failure, fatal};
-use rackmem_proto::wire::{Kind, Reason, Tag};
+use crate::ports::requester::{Borrowed, Bytes, fatal};
+use rackmem_proto::engine::{Purpose, Then};
+use rackmem_proto::wire::Tag;
 use std::time::Duration;
 
 impl Node {
@@ -52,24 +53,24 @@ impl BlockLock {
 
     /// Holds it together with other readers.
     pub fn read(&self) -> Result<BlockGuard<'_>> {
-        self.wait(Kind::LockRead, Duration::MAX)?
+        self.wait(true, Duration::MAX)?
             .ok_or(Error::Busy { addr: self.tag.0 })
     }
 
     /// Holds it alone.
     pub fn write(&self) -> Result<BlockGuard<'_>> {
-        self.wait(Kind::LockWrite, Duration::MAX)?
+        self.wait(false, Duration::MAX)?
             .ok_or(Error::Busy { addr: self.tag.0 })
     }
 
     /// Holds it together with other readers, if that is possible within this time.
     pub fn try_read(&self, at_most: Duration) -> Result<Option<BlockGuard<'_>>> {
-        self.wait(Kind::LockRead, at_most)
+        self.wait(true, at_most)
     }
 
     /// Holds it alone, if that is possible within this time.
     pub fn try_write(&self, at_most: Duration) -> Result<Option<BlockGuard<'_>>> {
-        self.wait(Kind::LockWrite, at_most)
+        self.wait(false, at_most)
     }
 
     /// Gives the lock's block back, for anything. Other handles on it must not be used any more.
@@ -84,19 +85,15 @@ impl BlockLock {
         self.node.free_bytes(addr, self.node.block_size())
     }
 
-    fn wait(&self, kind: Kind, at_most: Duration) -> Result<Option<BlockGuard<'_>>> {
+    fn wait(&self, shared: bool, at_most: Duration) -> Result<Option<BlockGuard<'_>>> {
+        let access = &self.node.inner.access;
         let mut backoff = Backoff::new(at_most);
         loop {
-            let mut slot = self.node.inner.access.requesters.borrow()?;
-            match slot.acquire(kind, self.tag, 0, Bytes::Nothing) {
-                Ok(_) => {
-                    slot.note_held();
-                    return Ok(Some(BlockGuard { slot }));
-                }
-                Err(Failure::Refused(
-                    Reason::Locked | Reason::Moved | Reason::Invalid | Reason::Fenced,
-                )) => {}
-                Err(failure) => return Err(fatal(failure, self.tag)),
+            let mut slot = access.requesters.borrow()?;
+            match slot.ask(Purpose::Hold { shared }, self.tag, 0, Bytes::Nothing) {
+                Then::Done => return Ok(Some(BlockGuard { slot })),
+                Then::Again | Then::BackOff => {}
+                then => return Err(fatal(then, self.tag, &access.standing)),
             }
             drop(slot);
             if at_most.is_zero() || !backoff.wait() {

@@ -7,11 +7,11 @@ use crate::host::agents::Agents;
 use crate::host::locks::IN_AN_ENTRY;
 use crate::host::metrics::MissCounters;
 use crate::membership::standing::Standing;
-use crate::ports::requester::{Borrowed, Bytes, Failure, Requesters, fatal};
-use rackmem_proto::engine::ACCEPT_EMPTY;
-use rackmem_proto::flowcc::{Grant, LocalStatus};
+use crate::ports::requester::{Borrowed, Bytes, Requesters, fatal};
+use rackmem_proto::engine::{ACCEPT_EMPTY, Do, Purpose, Then};
+use rackmem_proto::flowcc::Grant;
 use rackmem_proto::membership::Telling;
-use rackmem_proto::wire::{Contract, Kind, NodeId, Reason, Tag};
+use rackmem_proto::wire::{Contract, Kind, NodeId, Tag};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -65,7 +65,7 @@ impl Access {
             }
             self.alive(tag)?;
             let done = match self.plan(tag, false) {
-                Plan::Fill(reserved) => self.fill(&reserved, Kind::ReadMiss, &mut f)?,
+                Plan::Begin(purpose, reserved) => self.fetch(purpose, &reserved, &mut f)?,
                 plan => self.prepare(plan)?,
             };
             match done {
@@ -98,8 +98,7 @@ impl Access {
             }
             self.alive(tag)?;
             let done = match self.plan(tag, true) {
-                Plan::Fill(reserved) => self.fill(&reserved, Kind::WriteMiss, &mut f)?,
-                Plan::Upgrade(reserved) => self.upgrade(&reserved, &mut f)?,
+                Plan::Begin(purpose, reserved) => self.fetch(purpose, &reserved, &mut f)?,
                 plan => self.prepare(plan)?,
             };
             match done {
@@ -174,119 +173,84 @@ impl Access {
         }
     }
 
-    /// Fetches a block into its reserved entry; `f` sees it before anyone can take it away again.
-    fn fill<R>(
+    /// Brings a block or the right to write to it; `f` sees it before anyone can take it away again.
+    fn fetch<R>(
         &self,
+        purpose: Purpose,
         reserved: &Reservation<'_>,
-        kind: Kind,
-        mut f: impl FnMut(&[AtomicU64]) -> R,
+        f: impl FnMut(&[AtomicU64]) -> R,
     ) -> Result<Progress<R>> {
-        let cache = &self.agents.cache;
-        let block = cache.vacant(reserved.entry);
         let mut slot = self.requesters.borrow()?;
-        if let Err(failure) = slot.acquire(kind, reserved.tag, 0, Bytes::Block(block)) {
-            return self.failed(failure, reserved.tag);
+        match self.event(&mut slot, purpose, reserved, f) {
+            (Then::Done, Some(result)) => Ok(Progress::Done(result)),
+            (Then::BackOff, _) => Ok(Progress::Contended),
+            (Then::Done | Then::Again | Then::Relook, _) => Ok(Progress::Again),
+            (then, _) => Err(fatal(then, reserved.tag, &self.standing)),
         }
-        self.counters.count(kind);
-        let status = if kind == Kind::ReadMiss {
-            LocalStatus::Shared
-        } else {
-            LocalStatus::Modified
-        };
-        let entry = cache.lock(reserved.entry);
-        let result = finally(
-            || f(block),
-            || end(&mut slot, || entry.install(reserved.tag, status)),
-        );
-        Ok(Progress::Done(result))
     }
 
-    /// Turns a clean copy into a writable one.
-    fn upgrade<R>(
+    /// Carries out what the engine says about an event with a reserved entry. The event ends also when `f` panics: the block
+    /// may be the only copy, and its entry is locked in the whole rack.
+    #[inline]
+    fn event<R>(
         &self,
+        slot: &mut Borrowed<'_>,
+        purpose: Purpose,
         reserved: &Reservation<'_>,
         mut f: impl FnMut(&[AtomicU64]) -> R,
-    ) -> Result<Progress<R>> {
-        let cache = &self.agents.cache;
-        let mut slot = self.requesters.borrow()?;
-        if let Err(failure) = slot.acquire(Kind::WriteShared, reserved.tag, 0, Bytes::Nothing) {
-            return self.failed(failure, reserved.tag);
+    ) -> (Then, Option<R>) {
+        let (cache, tag, entry) = (&self.agents.cache, reserved.tag, reserved.entry);
+        let (block, bytes) = match purpose.fetches() {
+            true => {
+                let vacant = cache.vacant(entry);
+                (vacant, Bytes::Block(vacant))
+            }
+            false => (cache.block(entry), Bytes::Copy(cache.block(entry))),
+        };
+        let Some(mut access) = slot.begin(purpose, tag, 0, bytes) else {
+            return (Then::Lost, None);
+        };
+        let (mut locked, mut used) = (None, None);
+        let then = loop {
+            match slot.next(&mut access, bytes) {
+                Do::Use => {
+                    locked = Some(cache.lock(entry));
+                    used = Some(catch_unwind(AssertUnwindSafe(|| f(block))));
+                }
+                Do::Set(status) => {
+                    let locked = locked.take().unwrap_or_else(|| cache.lock(entry));
+                    locked.install(tag, status);
+                }
+                Do::Left => self.agents.left(tag),
+                Do::Over(then) => break then,
+                Do::Wait | Do::Held | Do::Send(_) => break Then::Lost,
+            }
+        };
+        match then {
+            Then::Done => self.counters.count(purpose.kind()),
+            Then::Lost => {}
+            _ => self.counters.refused(),
         }
-        self.counters.count(Kind::WriteShared);
-        let entry = cache.lock(reserved.entry);
-        let result = finally(
-            || f(cache.block(reserved.entry)),
-            || end(&mut slot, || entry.set(LocalStatus::Modified)),
-        );
-        Ok(Progress::Done(result))
+        (
+            then,
+            used.map(|used| used.unwrap_or_else(|panic| resume_unwind(panic))),
+        )
     }
 
     /// Empties a reserved entry. False when the block is locked by others just now.
     pub fn evict(&self, reserved: &Reservation<'_>) -> Result<bool> {
-        let cache = &self.agents.cache;
         let mut slot = self.requesters.borrow()?;
-        loop {
-            let kind = match cache.status(reserved.entry) {
-                LocalStatus::Shared => Kind::EvictShared,
-                LocalStatus::Modified => Kind::EvictModified,
-                LocalStatus::Invalid => return Ok(true),
-            };
-            match slot.acquire(kind, reserved.tag, 0, Bytes::Nothing) {
-                Ok(_) => {
-                    self.counters.count(kind);
-                    return self.leave(&mut slot, reserved, kind);
-                }
-                // The copy was taken or downgraded meanwhile: look again.
-                Err(Failure::Refused(Reason::Invalid | Reason::Moved | Reason::Fenced)) => {
-                    self.counters.refused();
-                }
-                Err(Failure::Refused(Reason::Locked)) => {
-                    self.counters.refused();
-                    return Ok(false);
-                }
-                Err(other) => return Err(fatal(other, reserved.tag)),
+        while let Some(purpose) = Purpose::to_evict(self.agents.cache.status(reserved.entry)) {
+            match self.event(&mut slot, purpose, reserved, |_| ()).0 {
+                Then::Done => return Ok(true),
+                // The copy was taken or downgraded meanwhile: look again. One of a dead home's goes when this node has
+                // noticed, and its home answers no more.
+                Then::Relook if self.standing.live(reserved.tag.home()) => {}
+                Then::Relook | Then::Again | Then::BackOff => return Ok(false),
+                then => return Err(fatal(then, reserved.tag, &self.standing)),
             }
         }
-    }
-
-    /// The second half of an eviction: from here on local hits miss, and only then the bytes go home.
-    fn leave(
-        &self,
-        slot: &mut Borrowed<'_>,
-        reserved: &Reservation<'_>,
-        kind: Kind,
-    ) -> Result<bool> {
-        let cache = &self.agents.cache;
-        cache.lock(reserved.entry).set(LocalStatus::Invalid);
-        if kind == Kind::EvictModified {
-            match slot.write_back(cache.block(reserved.entry)) {
-                Ok(()) => {}
-                Err(Failure::Refused(Reason::Fenced)) => {
-                    // The epoch ended before home had all of it: this is still the only copy.
-                    let entry = cache.lock(reserved.entry);
-                    entry.install(reserved.tag, LocalStatus::Modified);
-                    return Ok(false);
-                }
-                Err(failure) => return Err(fatal(failure, reserved.tag)),
-            }
-        }
-        self.agents.left(reserved.tag);
-        slot.unlock(false);
         Ok(true)
-    }
-
-    fn failed<R>(&self, failure: Failure, tag: Tag) -> Result<Progress<R>> {
-        match failure {
-            Failure::Refused(Reason::Locked) => {
-                self.counters.refused();
-                Ok(Progress::Contended)
-            }
-            Failure::Refused(Reason::Invalid | Reason::Moved | Reason::Fenced) => {
-                self.counters.refused();
-                Ok(Progress::Again)
-            }
-            other => Err(fatal(other, tag)),
-        }
     }
 
     /// A question to the guest of a node, asked until it is answered; the answer's first word.
@@ -294,10 +258,14 @@ impl Access {
         let tag = Tag(u64::from(to) << 48);
         let answer = std::cell::Cell::new(0);
         let mut slot = self.requesters.borrow()?;
-        slot.acquire(Kind::GuestAsk, tag, 0, Bytes::Operand(question, &answer))
-            .map_err(|failure| fatal(failure, tag))?;
-        self.counters.count(Kind::GuestAsk);
-        Ok(answer.get())
+        let bytes = Bytes::Operand(question, &answer);
+        match slot.ask(Purpose::Call(Kind::GuestAsk), tag, 0, bytes) {
+            Then::Done => {
+                self.counters.count(Kind::GuestAsk);
+                Ok(answer.get())
+            }
+            then => Err(fatal(then, tag, &self.standing)),
+        }
     }
 
     /// Goes on with what a lost block's home had before, or with zeros.
@@ -346,10 +314,13 @@ impl Access {
         loop {
             alive()?;
             let mut slot = self.requesters.borrow()?;
-            match slot.acquire(kind, tag, offset, bytes) {
-                Ok(grant) => return Ok(grant),
-                Err(Failure::Refused(Reason::Fenced)) => {}
-                Err(failure) => return Err(fatal(failure, tag)),
+            match (
+                slot.ask(Purpose::Call(kind), tag, offset, bytes),
+                slot.granted(),
+            ) {
+                (Then::Done, Some(grant)) => return Ok(grant),
+                (Then::Done | Then::Again, _) => {}
+                (then, _) => return Err(fatal(then, tag, &self.standing)),
             }
         }
     }
@@ -361,32 +332,6 @@ pub(crate) fn coherent(tag: Tag) -> Result<()> {
         true => Ok(()),
         false => Err(Error::wrong_contract(tag, Contract::Coherent)),
     }
-}
-
-/// Ends an event that has brought a block or a right. The cache's entry comes first: as soon as the rack's entry is unlocked
-/// another node's request is served here, and must find in the cache what this event has brought.
-fn end(slot: &mut Borrowed<'_>, settle_entry: impl FnOnce()) {
-    #[cfg(test)]
-    if UNLOCK_FIRST.get() {
-        slot.unlock(false);
-        return settle_entry();
-    }
-    settle_entry();
-    slot.unlock(false);
-}
-
-#[cfg(test)]
-std::thread_local! {
-    /// A planted defect: this thread's events unlock before the cache has what they brought.
-    pub(crate) static UNLOCK_FIRST: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-}
-
-/// Runs the caller's operation on a block that was fetched for it, then ends the event, also when the operation
-/// panics: the block may be the only copy, and its entry is locked in the whole rack.
-fn finally<R>(f: impl FnOnce() -> R, end: impl FnOnce()) -> R {
-    let result = catch_unwind(AssertUnwindSafe(f));
-    end();
-    result.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// What a step of the slow path came to.

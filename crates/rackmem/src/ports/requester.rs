@@ -4,12 +4,9 @@ use crate::error::{Error, Result};
 use crate::membership::standing::Standing;
 use crate::ports::slots::{Held, Slots};
 use rackmem_fabric::{Body, Net, Port, Receiver};
-use rackmem_proto::flowcc::{
-    Accept, Event, Grant, Interrupted, Open, Requester, RequesterConfig, Step,
-};
-use rackmem_proto::wire::{
-    Contract, Header, Kind, MAX_REQUESTERS, NodeId, Reason, RequesterId, Tag,
-};
+use rackmem_proto::engine::{Access, Defect, Do, Purpose, Then};
+use rackmem_proto::flowcc::{Accept, Grant, Interrupted, Open, Requester, RequesterConfig, Step};
+use rackmem_proto::wire::{Contract, Header, MAX_REQUESTERS, NodeId, Reason, RequesterId, Tag};
 use rackmem_proto::{Data, Output, Outputs};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -28,6 +25,8 @@ pub(crate) struct Slot {
     /// The epoch that `cut` knows it to have begun an event in.
     told_epoch: u32,
     pub sent: [u64; 256],
+    /// The event by which the application holds a bare lock.
+    held: Option<Access>,
 }
 
 /// What the ends of epochs have cut off, for those who make the directory anew.
@@ -44,22 +43,14 @@ pub(crate) struct Cut {
 /// Where the bytes of an event come from and go to.
 #[derive(Clone, Copy)]
 pub(crate) enum Bytes<'a> {
-    /// A reserved cache entry.
+    /// A reserved cache entry, to be filled.
     Block(&'a [AtomicU64]),
+    /// A cache entry that goes home, or stays as it is: nothing that comes is put there.
+    Copy(&'a [AtomicU64]),
     /// A question; the answer's first word comes back in the cell.
     Operand(&'a [u8], &'a Cell<u64>),
     /// None.
     Nothing,
-}
-
-/// Why an event did not happen.
-pub(crate) enum Failure {
-    /// Refused, for this reason; trying again may help.
-    Refused(Reason),
-    /// Nobody answers.
-    Lost,
-    /// The rack goes on without this process: nobody will answer.
-    Over,
 }
 
 /// Takes what comes for the engine, puts data where it belongs, keeps what is to be sent next.
@@ -77,7 +68,7 @@ impl Receiver for Inbox<'_> {
             match self.bytes {
                 Bytes::Block(block) => body.copy_to(block, header.offset as usize),
                 Bytes::Operand(_, result) => result.set(body.operands()[0]),
-                Bytes::Nothing => {}
+                Bytes::Copy(_) | Bytes::Nothing => {}
             }
         }
         if let Some(output) = outputs.iter().next() {
@@ -86,13 +77,32 @@ impl Receiver for Inbox<'_> {
     }
 }
 
+/// The time of a requester. Where nothing is lost, nothing is sent again.
+#[inline]
+fn clock(lossy: bool, began: &Instant) -> u64 {
+    match lossy {
+        true => began.elapsed().as_nanos() as u64,
+        false => 0,
+    }
+}
+
+#[cfg(test)]
+std::thread_local! {
+    /// A rule that this thread's events break.
+    pub(crate) static DEFECT: Cell<Option<Defect>> = const { Cell::new(None) };
+}
+
+#[inline]
+fn defect() -> Option<Defect> {
+    #[cfg(test)]
+    return DEFECT.get();
+    #[cfg(not(test))]
+    None
+}
+
 impl Slot {
     fn now(&self) -> u64 {
-        if self.port.lossy() {
-            self.began.elapsed().as_nanos() as u64
-        } else {
-            0
-        }
+        clock(self.port.lossy(), &self.began)
     }
 
     fn transmit(&mut self, output: Output, bytes: Bytes<'_>) {
@@ -102,7 +112,7 @@ impl Slot {
             self.sent[output.header.kind as usize] += 1;
             let Slot { engine, port, .. } = self;
             let body = match (output.data, bytes) {
-                (Data::Cache, Bytes::Block(block)) => Body::Block(block),
+                (Data::Cache, Bytes::Copy(block)) => Body::Block(block),
                 (Data::Operand, Bytes::Operand(operand, _)) => Body::Bytes(operand),
                 _ => Body::None,
             };
@@ -139,14 +149,82 @@ impl Slot {
         }
     }
 
-    /// The application holds a bare lock by the current event, for as long as it likes.
-    pub fn note_held(&mut self) {
-        if let Some(open) = self.engine.held_lock() {
-            locked(&self.cut).held.insert(open.slot, open);
+    /// Begins an event; [`Slot::next`] says what is to be done about it. `None`: the rack goes on without this process.
+    #[inline]
+    pub fn begin(
+        &mut self,
+        purpose: Purpose,
+        tag: Tag,
+        offset: u32,
+        bytes: Bytes<'_>,
+    ) -> Option<Access> {
+        if self.standing.is_fenced() {
+            // What was under way has been left as it was: this engine begins nothing any more.
+            return None;
+        }
+        self.catch_up();
+        if self.told_epoch != self.engine.epoch() {
+            self.told_epoch = self.engine.epoch();
+            let mut cut = locked(&self.cut);
+            cut.began.insert(self.engine.id().slot, self.told_epoch);
+        }
+        let (now, what) = (self.now(), (tag, offset, self.port.reply_port()));
+        let (access, output) = Access::begin(purpose, &mut self.engine, now, what);
+        self.transmit(output, bytes);
+        Some(access)
+    }
+
+    /// What is to be done about an event, once all is here and sent that is needed for it: [`Do::Use`], [`Do::Set`], [`Do::Left`],
+    /// [`Do::Held`] or [`Do::Over`].
+    #[inline]
+    pub fn next(&mut self, access: &mut Access, bytes: Bytes<'_>) -> Do {
+        loop {
+            self.catch_up();
+            let (lossy, began) = (self.port.lossy(), &self.began);
+            let now = || clock(lossy, began);
+            match access.next(&mut self.engine, now, defect()) {
+                Do::Send(output) => self.transmit(output, bytes),
+                Do::Wait if lossy && !self.standing.is_fenced() => self.pump(bytes),
+                // Inline, an answer comes while sending or never; and nobody answers whom the rack has gone on without.
+                Do::Wait => match access.abandon(&mut self.engine, now()) {
+                    Do::Send(output) => self.transmit(output, bytes),
+                    todo => return todo,
+                },
+                todo => return todo,
+            }
         }
     }
 
-    /// Ends a bare lock.
+    /// Runs an event that needs no entry of the cache until it is over, or the application has its lock:
+    /// [`Slot::release_held`] must follow then.
+    pub fn ask(&mut self, purpose: Purpose, tag: Tag, offset: u32, bytes: Bytes<'_>) -> Then {
+        let Some(mut access) = self.begin(purpose, tag, offset, bytes) else {
+            return Then::Lost;
+        };
+        loop {
+            match self.next(&mut access, bytes) {
+                Do::Over(then) => return then,
+                Do::Held => {
+                    if let Some(open) = self.engine.held_lock() {
+                        locked(&self.cut).held.insert(open.slot, open);
+                    }
+                    self.held = Some(access);
+                    return Then::Done;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What the last event was granted, if it needed no lock.
+    pub fn granted(&self) -> Option<Grant> {
+        match self.engine.step() {
+            Step::Held(grant) => Some(grant),
+            _ => None,
+        }
+    }
+
+    /// The application lets go of the lock that it has held for as long as it liked.
     pub fn release_held(&mut self) {
         let slot = self.engine.id().slot;
         let told = locked(&self.cut).held.remove(&slot);
@@ -155,7 +233,10 @@ impl Slot {
             // It was told by what is in `held`, and must not be told again.
             self.engine.enter(epoch, self.standing.switch());
         }
-        self.unlock(true);
+        if let Some(mut access) = self.held.take() {
+            access.let_go();
+            while !matches!(self.next(&mut access, Bytes::Nothing), Do::Over(_)) {}
+        }
     }
 
     /// Where to put packets that are no event's.
@@ -194,79 +275,6 @@ impl Slot {
         if now >= deadline {
             let outputs = self.engine.handle_timeout(now);
             self.transmit_all(outputs, bytes);
-        }
-    }
-
-    fn settle(&mut self, bytes: Bytes<'_>) -> std::result::Result<Grant, Failure> {
-        loop {
-            match self.engine.step() {
-                Step::Held(grant) => return Ok(grant),
-                Step::Refused(reason) => {
-                    // Granted, but its provider had nothing: the entry's lock must not stay behind. A refusal
-                    // by the owner leaves nothing to unlock, and so nothing to wait for.
-                    if self.engine.holds() {
-                        self.unlock(true);
-                    }
-                    return Err(Failure::Refused(reason));
-                }
-                Step::Lost => return Err(Failure::Lost),
-                Step::Waiting if self.standing.is_fenced() => return Err(Failure::Over),
-                Step::Waiting if self.port.lossy() => self.pump(bytes),
-                // Inline, an answer comes while sending or never.
-                Step::Waiting => return Err(Failure::Lost),
-            }
-        }
-    }
-
-    /// Runs an event until it is held. Unless it fails, [`Slot::unlock`] must follow.
-    pub fn acquire(
-        &mut self,
-        kind: Kind,
-        tag: Tag,
-        offset: u32,
-        bytes: Bytes<'_>,
-    ) -> std::result::Result<Grant, Failure> {
-        let event = Event {
-            kind,
-            tag,
-            offset,
-            reply_port: self.port.reply_port(),
-        };
-        if self.standing.is_fenced() {
-            // What was under way has been left as it was: this engine begins nothing any more.
-            return Err(Failure::Over);
-        }
-        self.catch_up();
-        if self.told_epoch != self.engine.epoch() {
-            self.told_epoch = self.engine.epoch();
-            let mut cut = locked(&self.cut);
-            cut.began.insert(self.engine.id().slot, self.told_epoch);
-        }
-        let output = self.engine.begin(self.now(), event);
-        self.transmit(output, bytes);
-        self.settle(bytes)
-    }
-
-    /// In a held EVICT-MODIFIED, sends the block home.
-    pub fn write_back(&mut self, block: &[AtomicU64]) -> std::result::Result<(), Failure> {
-        let bytes = Bytes::Block(block);
-        if let Some(output) = self.engine.write_back(self.now()) {
-            self.transmit(output, bytes);
-        }
-        self.settle(bytes).map(|_| ())
-    }
-
-    /// Ends a held event. With `keep`, the entry's metadata stays as it is.
-    pub fn unlock(&mut self, keep: bool) {
-        self.catch_up();
-        while !self.engine.can_unlock() && self.port.lossy() {
-            if self.standing.is_fenced() {
-                return;
-            }
-            self.pump(Bytes::Nothing);
-        }
-        if let Some(output) = self.engine.unlock(self.now(), keep) {
-            self.transmit(output, Bytes::Nothing);
         }
     }
 
@@ -405,6 +413,7 @@ impl Requesters {
                 standing: self.standing.clone(),
                 cut: self.cut.clone(),
                 sent: [0; 256],
+                held: None,
             });
         }
         Ok(Borrowed(held))
@@ -461,19 +470,26 @@ impl Requesters {
     }
 }
 
-/// Turns a failure that no retry can mend into an error.
-pub(crate) fn fatal(failure: Failure, tag: Tag) -> Error {
-    match failure {
-        Failure::Lost => Error::Timeout { node: tag.home() },
-        Failure::Over => Error::Fenced,
-        Failure::Refused(Reason::NoMemory) => Error::BadAddress { addr: tag.0 },
-        Failure::Refused(Reason::Full) => Error::OutOfMemory { node: tag.home() },
-        Failure::Refused(Reason::Locked) => Error::Busy { addr: tag.0 },
-        Failure::Refused(Reason::Lost) => Error::Lost { addr: tag.0 },
-        Failure::Refused(Reason::Fenced) => Error::Interrupted { addr: tag.0 },
-        Failure::Refused(Reason::Refused) if !tag.is_under(Contract::Coherent) => {
+/// Turns what became of an event that no retry can mend into an error.
+pub(crate) fn fatal(then: Then, tag: Tag, standing: &Standing) -> Error {
+    match then {
+        Then::Lost if standing.is_fenced() => Error::Fenced,
+        Then::Fail(reason) => refused(reason, tag),
+        Then::BackOff => refused(Reason::Locked, tag),
+        _ => Error::Timeout { node: tag.home() },
+    }
+}
+
+fn refused(reason: Reason, tag: Tag) -> Error {
+    match reason {
+        Reason::NoMemory => Error::BadAddress { addr: tag.0 },
+        Reason::Full => Error::OutOfMemory { node: tag.home() },
+        Reason::Locked => Error::Busy { addr: tag.0 },
+        Reason::Lost => Error::Lost { addr: tag.0 },
+        Reason::Fenced => Error::Interrupted { addr: tag.0 },
+        Reason::Refused if !tag.is_under(Contract::Coherent) => {
             Error::wrong_contract(tag, Contract::Coherent)
         }
-        Failure::Refused(reason) => Error::Protocol(reason),
+        reason => Error::Protocol(reason),
     }
 }

@@ -3,10 +3,11 @@
 
 use crate::coherent::shared::Shared;
 use crate::config::{Mode, Settings};
-use crate::host::access::UNLOCK_FIRST;
 use crate::node::Node;
+use crate::ports::requester::DEFECT;
 use crate::rack::Rack;
 use rackmem_fabric::{Body, Handler, Net, Receiver};
+use rackmem_proto::engine::Defect;
 use rackmem_proto::wire::{Header, Kind};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -134,10 +135,10 @@ fn an_upgraded_copy_is_writable_before_another_node_can_ask_for_it() {
 #[test]
 fn an_unlock_before_the_bytes_are_in_place_is_noticed() {
     for mode in MODES {
-        UNLOCK_FIRST.set(true);
+        DEFECT.set(Some(Defect::UnlockFirst));
         let read = read_after_a_write_meanwhile(mode);
         let added = add_after_a_write(mode);
-        UNLOCK_FIRST.set(false);
+        DEFECT.set(None);
         assert_ne!(read, Some(2), "{mode:?}");
         assert_ne!(added, (Some(5), Some(6)), "{mode:?}");
     }

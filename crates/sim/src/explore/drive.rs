@@ -9,10 +9,11 @@ use super::node::Node;
 use super::packet::{Packet, Value, WORDS};
 use super::plan::Plan;
 use super::scenario::{MAX_OPERATIONS, MAX_THREADS, Op};
-use super::thread::{Purpose, Stage, State, Then};
+use super::thread::State;
 use super::witness::Witness;
 use crate::world::Mutation;
-use rackmem_proto::flowcc::{Accept, Event, LocalStatus, Step};
+use rackmem_proto::engine::{Access, Do, Purpose, Then};
+use rackmem_proto::flowcc::{Accept, LocalStatus, Step};
 use rackmem_proto::wire::{Flags, Kind, Reason};
 use rackmem_proto::{Data, Output};
 
@@ -25,9 +26,8 @@ impl Node {
     /// It is a thread's turn.
     pub fn step(&mut self, at: usize, layout: &Layout, fx: &mut Effects) {
         let thread = &mut self.threads[at];
-        if let Some((block, shared)) = thread.holding() {
-            let purpose = Purpose::Hold { shared };
-            self.end(at, purpose, block, Then::Finish, false);
+        if let State::Busy { access, .. } = &mut thread.state {
+            access.let_go();
             return self.advance(at, layout, fx);
         }
         let State::Resting { refused, reserved } = thread.state else {
@@ -68,20 +68,14 @@ impl Node {
         fx: &mut Effects,
     ) {
         let thread = &mut self.threads[at];
-        self.slots[usize::from(block)].reserved |= purpose.reserves();
-        let event = Event {
-            kind: purpose.kind(),
-            tag: layout.tag(block),
-            offset: 0,
-            reply_port: 0,
-        };
+        self.slots[usize::from(block)].reserved |= purpose.leaves().is_some();
         fx.seen
             .see_if(thread.engine.tail().is_some(), Witness::TailWaited);
-        let output = thread.engine.begin(NOW, event);
+        let what = (layout.tag(block), 0, 0);
+        let (access, output) = Access::begin(purpose, &mut thread.engine, NOW, what);
         thread.state = State::Busy {
-            purpose,
+            access,
             block,
-            stage: Stage::Acquiring,
             refused,
         };
         fx.send(&output, None);
@@ -102,11 +96,8 @@ impl Node {
         }
         let (accept, outputs) = thread.engine.handle(NOW, &header, packet.body.bytes());
         if accept == Accept::Store
-            && let State::Busy {
-                purpose: Purpose::Fill(_),
-                block,
-                ..
-            } = thread.state
+            && let State::Busy { access, block, .. } = thread.state
+            && access.purpose().fetches()
         {
             let words = &mut self.slots[usize::from(block)].words;
             packet.body.put(header.offset, words);
@@ -149,7 +140,9 @@ impl Node {
             }
         }
         let words = match (output.data, thread.state) {
-            (Data::Cache, State::Busy { purpose, block, .. }) if purpose.reserves() => {
+            (Data::Cache, State::Busy { access, block, .. })
+                if access.purpose().leaves().is_some() =>
+            {
                 Some(self.slots[usize::from(block)].words)
             }
             _ => None,
@@ -169,140 +162,82 @@ impl Node {
     fn drive(&mut self, at: usize, layout: &Layout, fx: &mut Effects) -> bool {
         let thread = &mut self.threads[at];
         let State::Busy {
-            purpose,
+            access,
             block,
-            stage,
             refused,
-        } = thread.state
+        } = &mut thread.state
         else {
             return false;
         };
-        match (stage, thread.engine.step()) {
-            (Stage::Ending { then, keep }, _) => {
-                return self.leave(at, purpose, block, then, keep, layout, fx);
+        let (block, was) = (*block, *refused);
+        let todo = access.next(&mut thread.engine, || NOW, layout.defect());
+        *refused &= !access.is_ending();
+        let access = *access;
+        let granted = matches!(todo, Do::Use | Do::Held | Do::Set(_));
+        fx.seen.see_if(was && granted, Witness::GrantedAfterRefusal);
+        match todo {
+            Do::Wait | Do::Held => return false,
+            Do::Send(output) => self.transmit(at, &output, layout, fx),
+            Do::Use => {
+                self.used(at, access.purpose(), fx);
+                self.perform(at, block, layout, fx);
             }
-            (Stage::Holding, _) | (_, Step::Waiting) => return false,
-            (Stage::WritingBack, Step::Refused(Reason::Fenced)) => {
-                // The epoch ended before home had all of it: this is the only copy.
-                self.slots[usize::from(block)].status = LocalStatus::Modified;
-                self.end(at, purpose, block, Then::Relook, true);
-            }
-            (_, Step::Refused(reason)) => self.refused(at, purpose, block, reason, fx),
-            (_, Step::Lost) => {
-                complain(at, "a requester gave up", fx);
-                return false;
-            }
-            (Stage::Acquiring, Step::Held(_)) => {
-                fx.seen.see_if(refused, Witness::GrantedAfterRefusal);
-                self.held(at, purpose, block, layout, fx);
-            }
-            (Stage::WritingBack, Step::Held(_)) => {
-                self.end(at, purpose, block, Then::Finish, false);
-            }
+            Do::Set(status) => self.set(access, block, status, fx),
+            Do::Left => self.copies.left(layout.tag(block)),
+            Do::Over(then) => self.over(at, access.purpose(), block, then, fx),
         }
         true
     }
 
-    fn end(&mut self, at: usize, purpose: Purpose, block: u8, then: Then, keep: bool) {
-        self.threads[at].state = State::Busy {
-            purpose,
-            block,
-            stage: Stage::Ending { then, keep },
-            refused: then != Then::Finish,
-        };
+    /// What is worth seeing of a grant.
+    fn used(&self, at: usize, purpose: Purpose, fx: &mut Effects) {
+        if let Step::Held(grant) = self.threads[at].engine.step() {
+            let others = !grant.copyset.without(self.id).is_empty();
+            let upgrades = purpose == Purpose::Upgrade;
+            fx.seen
+                .see_if(upgrades && others, Witness::UpgradedOverSharers);
+        }
     }
 
-    fn refused(
-        &mut self,
-        at: usize,
-        purpose: Purpose,
-        block: u8,
-        reason: Reason,
-        fx: &mut Effects,
-    ) {
-        let evicts = matches!(purpose, Purpose::EvictClean | Purpose::EvictDirty);
-        let (then, keep) = match reason {
-            Reason::Invalid | Reason::Moved | Reason::Fenced if evicts => (Then::Relook, true),
-            Reason::Invalid | Reason::Moved | Reason::Fenced => (Then::Again, false),
-            Reason::Lost => {
-                fx.seen.see(Witness::ToldLost);
-                (Then::Finish, true)
+    fn set(&mut self, access: Access, block: u8, status: LocalStatus, fx: &mut Effects) {
+        let note = match (access.purpose(), status) {
+            (Purpose::EvictClean, _) => {
+                fx.seen.see(Witness::EvictedClean);
+                "evicted clean"
             }
-            Reason::Locked => (Then::Again, true),
-            other => {
+            (_, LocalStatus::Invalid) => {
+                fx.seen.see(Witness::EvictedDirty);
+                "evicted dirty"
+            }
+            (Purpose::EvictDirty, _) => "not evicted after all",
+            _ => "installed",
+        };
+        fx.notes.push((self.id, block, note));
+        self.slots[usize::from(block)].status = status;
+    }
+
+    /// A thread's event is over.
+    fn over(&mut self, at: usize, purpose: Purpose, block: u8, then: Then, fx: &mut Effects) {
+        let reserved = then == Then::Relook;
+        self.slots[usize::from(block)].reserved &= purpose.leaves().is_none() || reserved;
+        let (thread, refused) = (&mut self.threads[at], true);
+        match then {
+            Then::Done => return thread.finish(),
+            Then::Fail(Reason::Lost) => {
+                fx.seen.see(Witness::ToldLost);
+                return thread.finish();
+            }
+            Then::Fail(other) => {
                 complain(
                     at,
                     &format!("{purpose:?} of block {block} was told {other:?}"),
                     fx,
                 );
-                (Then::Again, true)
             }
-        };
-        self.end(at, purpose, block, then, keep);
-    }
-
-    /// The entry is locked for this thread and its data is here.
-    fn held(&mut self, at: usize, purpose: Purpose, block: u8, layout: &Layout, fx: &mut Effects) {
-        let node = self.id;
-        let slot = &mut self.slots[usize::from(block)];
-        let install = match purpose {
-            Purpose::Hold { .. } => {
-                if let State::Busy { stage, .. } = &mut self.threads[at].state {
-                    *stage = Stage::Holding;
-                }
-                return;
-            }
-            Purpose::AcceptLoss => return self.end(at, purpose, block, Then::Finish, false),
-            Purpose::EvictDirty => {
-                // From here on local hits miss, and only then the bytes go home.
-                slot.status = LocalStatus::Invalid;
-                fx.notes.push((node, block, "evicted dirty"));
-                fx.seen.see(Witness::EvictedDirty);
-                return self.write_back(at, purpose, block, layout, fx);
-            }
-            Purpose::EvictClean => {
-                fx.notes.push((node, block, "evicted clean"));
-                fx.seen.see(Witness::EvictedClean);
-                LocalStatus::Invalid
-            }
-            Purpose::Fill(status) => status,
-            Purpose::Upgrade => {
-                let Step::Held(grant) = self.threads[at].engine.step() else {
-                    return;
-                };
-                let others = !grant.copyset.without(node).is_empty();
-                fx.seen.see_if(others, Witness::UpgradedOverSharers);
-                LocalStatus::Modified
-            }
-        };
-        if purpose == Purpose::EvictClean {
-            self.copies.left(layout.tag(block));
+            Then::Lost => complain(at, "a requester gave up", fx),
+            Then::Again | Then::Relook | Then::BackOff => {}
         }
-        if install != LocalStatus::Invalid {
-            fx.notes.push((node, block, "installed"));
-            self.perform(at, block, layout, fx);
-        }
-        self.slots[usize::from(block)].status = install;
-        self.end(at, purpose, block, Then::Finish, false);
-    }
-
-    fn write_back(
-        &mut self,
-        at: usize,
-        purpose: Purpose,
-        block: u8,
-        layout: &Layout,
-        fx: &mut Effects,
-    ) {
-        if layout.mutated(Mutation::EvictWithoutWriteBack) {
-            return self.end(at, purpose, block, Then::Finish, false);
-        }
-        if let Some(output) = self.threads[at].engine.write_back(NOW) {
-            self.transmit(at, &output, layout, fx);
-        }
-        if let State::Busy { stage, .. } = &mut self.threads[at].state {
-            *stage = Stage::WritingBack;
-        }
+        thread.state = State::Resting { refused, reserved };
     }
 
     /// The operation itself, on words that this node may use at this instant.
@@ -320,42 +255,6 @@ impl Node {
             }
             _ => {}
         }
-    }
-
-    /// Unlocks if it is time to; false while it is not.
-    #[expect(clippy::too_many_arguments, reason = "an event's fields, taken apart")]
-    fn leave(
-        &mut self,
-        at: usize,
-        purpose: Purpose,
-        block: u8,
-        then: Then,
-        keep: bool,
-        layout: &Layout,
-        fx: &mut Effects,
-    ) -> bool {
-        let engine = &mut self.threads[at].engine;
-        if engine.holds() {
-            if !engine.can_unlock() {
-                return false;
-            }
-            if let Some(output) = engine.unlock(NOW, keep) {
-                self.transmit(at, &output, layout, fx);
-            }
-        }
-        let reserved = then == Then::Relook;
-        self.slots[usize::from(block)].reserved &= !purpose.reserves() || reserved;
-        let thread = &mut self.threads[at];
-        match then {
-            Then::Finish => thread.finish(),
-            Then::Again | Then::Relook => {
-                thread.state = State::Resting {
-                    refused: true,
-                    reserved,
-                };
-            }
-        }
-        true
     }
 }
 

@@ -298,6 +298,6 @@ impl engine::Host for Here<'_> {
     }
 
     fn defect(&self) -> Option<Defect> {
-        self.layout.scenario.mutation.and_then(|m| m.in_engine())
+        self.layout.defect()
     }
 }

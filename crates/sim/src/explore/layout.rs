@@ -3,6 +3,7 @@
 use super::packet::BLOCK_BYTES;
 use super::scenario::{MAX_BLOCKS, MAX_NODES, MAX_OPERATIONS, MAX_THREADS, Scenario};
 use crate::world::{Mutation, Rack};
+use rackmem_proto::engine::Defect;
 use rackmem_proto::flowcc::{
     HomeAgent, HomeConfig, MakeAnswering, Migration, Requester, RequesterConfig,
 };
@@ -114,6 +115,11 @@ impl Layout {
     /// The requester of a thread.
     pub fn requester(&self, thread: usize) -> RequesterId {
         self.requesters[thread]
+    }
+
+    /// The rule of a node's engine that is broken, if one is.
+    pub fn defect(&self) -> Option<Defect> {
+        self.scenario.mutation?.in_engine()
     }
 
     /// Whether a defect is in.

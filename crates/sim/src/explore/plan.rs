@@ -4,8 +4,9 @@ use super::effects::Effects;
 use super::layout::Layout;
 use super::node::Node;
 use super::scenario::Op;
-use super::thread::{Purpose, State};
+use super::thread::State;
 use super::witness::Witness;
+use rackmem_proto::engine::{self, Entries, Purpose};
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::Kind;
 
@@ -49,7 +50,7 @@ impl Node {
                 match self.plan(op, reserved, layout) {
                     Plan::Wait => Next::Nothing,
                     // What only an epoch refuses is not refused again.
-                    Plan::Begin(Purpose::AcceptLoss, _) => Next::Free,
+                    Plan::Begin(Purpose::Call(_), _) => Next::Free,
                     Plan::Begin(purpose, block) if refused => Next::Again(purpose.kind(), block),
                     _ => Next::Free,
                 }
@@ -71,24 +72,26 @@ impl Node {
             return Plan::Nowhere(block);
         }
         let slot = self.slots[usize::from(block)];
-        let taken = slot.reserved && !reserved;
-        match (op, slot.status) {
-            (Op::HoldRead(_), _) => Plan::Begin(Purpose::Hold { shared: true }, block),
-            (Op::HoldWrite(_), _) => Plan::Begin(Purpose::Hold { shared: false }, block),
-            (Op::AcceptLoss(_), _) => Plan::Begin(Purpose::AcceptLoss, block),
-            (Op::Read(_), LocalStatus::Shared | LocalStatus::Modified)
-            | (Op::Write(_), LocalStatus::Modified) => Plan::Hit(block),
-            (Op::Evict(_), LocalStatus::Invalid) => Plan::Gone(block),
-            _ if taken => Plan::Wait,
-            (Op::Read(_), LocalStatus::Invalid) => {
-                Plan::Begin(Purpose::Fill(LocalStatus::Shared), block)
-            }
-            (Op::Write(_), LocalStatus::Invalid) => {
-                Plan::Begin(Purpose::Fill(LocalStatus::Modified), block)
-            }
-            (Op::Write(_), LocalStatus::Shared) => Plan::Begin(Purpose::Upgrade, block),
-            (Op::Evict(_), LocalStatus::Shared) => Plan::Begin(Purpose::EvictClean, block),
-            (Op::Evict(_), LocalStatus::Modified) => Plan::Begin(Purpose::EvictDirty, block),
+        let copy = Copy {
+            block,
+            status: slot.status,
+            taken: slot.reserved && !reserved,
+        };
+        let needs = |writes| match (slot.status, writes) {
+            (LocalStatus::Modified, _) | (LocalStatus::Shared, false) => Plan::Hit(block),
+            _ => copy.plan(writes),
+        };
+        match op {
+            Op::HoldRead(_) => Plan::Begin(Purpose::Hold { shared: true }, block),
+            Op::HoldWrite(_) => Plan::Begin(Purpose::Hold { shared: false }, block),
+            Op::AcceptLoss(_) => Plan::Begin(Purpose::Call(Kind::AcceptLoss), block),
+            Op::Read(_) => needs(false),
+            Op::Write(_) => needs(true),
+            Op::Evict(_) => match Purpose::to_evict(slot.status) {
+                None => Plan::Gone(block),
+                Some(_) if copy.taken => Plan::Wait,
+                Some(purpose) => Plan::Begin(purpose, block),
+            },
         }
     }
 
@@ -102,5 +105,39 @@ impl Node {
         };
         let waited = (0..self.threads.len()).any(waits);
         fx.seen.see_if(waited, Witness::WaitedForNeighbour);
+    }
+}
+
+/// A cache as a thread sees it that wants this block: there is a place for each, and only programs evict.
+struct Copy {
+    block: u8,
+    status: LocalStatus,
+    taken: bool,
+}
+
+impl Copy {
+    fn plan(&self, writes: bool) -> Plan {
+        match engine::plan(self, self.block, writes) {
+            engine::Plan::Hit(block) => Plan::Hit(block),
+            engine::Plan::Begin(block, purpose) => Plan::Begin(purpose, block),
+            _ => Plan::Wait,
+        }
+    }
+}
+
+impl Entries for Copy {
+    type Entry = u8;
+    type Block = u8;
+
+    fn under_way(&self, _: u8) -> bool {
+        self.taken
+    }
+
+    fn find(&self, _: u8) -> Option<(u8, LocalStatus)> {
+        Some((self.block, self.status))
+    }
+
+    fn room(&self, _: u8) -> Option<(u8, Option<u8>)> {
+        Some((self.block, None))
     }
 }

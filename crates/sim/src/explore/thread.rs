@@ -3,79 +3,10 @@
 use super::layout::{Layout, Standing};
 use super::scenario::Op;
 use crate::invariants::LiveEvent;
-use rackmem_proto::flowcc::{LocalStatus, Requester};
-use rackmem_proto::wire::{Kind, RequesterId};
+use rackmem_proto::engine::Access;
+use rackmem_proto::flowcc::Requester;
+use rackmem_proto::wire::RequesterId;
 use std::hash::{Hash, Hasher};
-
-/// What an event is for.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Purpose {
-    /// Fetch a block, for this status.
-    Fill(LocalStatus),
-    /// Make a clean copy writable.
-    Upgrade,
-    /// Give a clean copy back.
-    EvictClean,
-    /// Write a dirty copy home and give it back.
-    EvictDirty,
-    /// Hold the entry's lock.
-    Hold {
-        /// As a reader.
-        shared: bool,
-    },
-    /// Accept the loss of a block.
-    AcceptLoss,
-}
-
-impl Purpose {
-    /// The request that asks for it.
-    pub fn kind(self) -> Kind {
-        match self {
-            Purpose::Fill(LocalStatus::Modified) => Kind::WriteMiss,
-            Purpose::Fill(_) => Kind::ReadMiss,
-            Purpose::Upgrade => Kind::WriteShared,
-            Purpose::EvictClean => Kind::EvictShared,
-            Purpose::EvictDirty => Kind::EvictModified,
-            Purpose::Hold { shared: true } => Kind::LockRead,
-            Purpose::Hold { shared: false } => Kind::LockWrite,
-            Purpose::AcceptLoss => Kind::AcceptLoss,
-        }
-    }
-
-    /// Whether the node's copy of the block is reserved for it.
-    pub fn reserves(self) -> bool {
-        !matches!(self, Purpose::Hold { .. } | Purpose::AcceptLoss)
-    }
-}
-
-/// What follows an event's unlock.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Then {
-    /// The operation is done.
-    Finish,
-    /// The operation looks again.
-    Again,
-    /// The eviction looks again, and the copy stays reserved.
-    Relook,
-}
-
-/// How far an event is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Stage {
-    /// Answers are missing.
-    Acquiring,
-    /// The block is on its way home.
-    WritingBack,
-    /// The lock is held for the thread's own purposes.
-    Holding,
-    /// It can be unlocked as soon as the unlock before it is acknowledged.
-    Ending {
-        /// What follows.
-        then: Then,
-        /// Whether the entry's metadata stays as it is.
-        keep: bool,
-    },
-}
 
 /// What a thread is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -87,14 +18,12 @@ pub enum State {
         /// Whether it keeps the copy reserved that it wants to evict.
         reserved: bool,
     },
-    /// It waits for its event.
+    /// It has an event.
     Busy {
-        /// What for.
-        purpose: Purpose,
-        /// Which block.
+        /// Which.
+        access: Access,
+        /// On which block.
         block: u8,
-        /// How far.
-        stage: Stage,
         /// Whether the operation was refused before.
         refused: bool,
     },
@@ -163,11 +92,10 @@ impl Thread {
             shared,
         };
         let mut live = Vec::new();
-        // An acceptance holds nothing.
-        if let State::Busy { purpose, block, .. } = self.state
-            && purpose != Purpose::AcceptLoss
+        if let State::Busy { access, block, .. } = self.state
+            && access.purpose().locks()
         {
-            live.push(event(block, purpose.kind().locks_shared()));
+            live.push(event(block, access.purpose().shares()));
         }
         live.extend(self.engine.tail().map(|tag| LiveEvent {
             node,
@@ -181,12 +109,9 @@ impl Thread {
     /// The block whose lock it holds for its own purposes, and whether as a reader.
     pub fn holding(&self) -> Option<(u8, bool)> {
         match self.state {
-            State::Busy {
-                purpose: Purpose::Hold { shared },
-                block,
-                stage: Stage::Holding,
-                ..
-            } => Some((block, shared)),
+            State::Busy { access, block, .. } if access.is_held() => {
+                Some((block, access.purpose().shares()))
+            }
             _ => None,
         }
     }

@@ -1,24 +1,12 @@
 //! A node's cache without bytes: sets of entries in the order of their use, and the events under way.
 
+use rackmem_proto::engine::{self, Entries, Plan};
 use rackmem_proto::flowcc::LocalStatus;
 
 /// Nobody: no entry, no block.
 const NONE: u32 = u32::MAX;
 /// Entries of a set (§6).
 const WAYS: u32 = 8;
-
-/// What a thread without a usable copy does next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Plan {
-    /// Wait for another thread's event on this block; with none, on any.
-    Wait(Option<u32>),
-    /// Fetch the block into this entry.
-    Fill(u32),
-    /// Ask for the right to write to this entry.
-    Upgrade(u32),
-    /// Empty this entry of this block first.
-    Evict(u32, u32),
-}
 
 #[derive(Clone, Copy)]
 struct Entry {
@@ -128,22 +116,12 @@ impl Cache {
     }
 
     /// Decides what to do about a block that a thread wants, and reserves the entry that takes.
-    pub fn plan(&mut self, block: u32, writes: bool) -> Plan {
-        if self.busy[block as usize] {
-            return Plan::Wait(Some(block));
-        }
-        let (at, subject, plan) = match self.find(block) {
-            Some(at) if writes => (at, block, Plan::Upgrade(at)),
-            Some(_) => return Plan::Wait(Some(block)),
-            None => {
-                let Some(at) = self.victim(block) else {
-                    return Plan::Wait(None);
-                };
-                match self.entries[at as usize].block {
-                    NONE => (at, block, Plan::Fill(at)),
-                    old => (at, old, Plan::Evict(at, old)),
-                }
-            }
+    pub fn plan(&mut self, block: u32, writes: bool) -> Plan<u32, u32> {
+        let plan = engine::plan(self, block, writes);
+        let (at, subject) = match plan {
+            Plan::Begin(at, _) => (at, block),
+            Plan::Evict(at, old) => (at, old),
+            _ => return plan,
         };
         self.entries[at as usize].reserved = true;
         self.busy[subject as usize] = true;
@@ -219,13 +197,34 @@ impl Cache {
     }
 }
 
+impl Entries for Cache {
+    type Entry = u32;
+    type Block = u32;
+
+    fn under_way(&self, block: u32) -> bool {
+        self.busy[block as usize]
+    }
+
+    fn find(&self, block: u32) -> Option<(u32, LocalStatus)> {
+        let at = Cache::find(self, block)?;
+        Some((at, self.entries[at as usize].status))
+    }
+
+    fn room(&self, block: u32) -> Option<(u32, Option<u32>)> {
+        let at = self.victim(block)?;
+        let old = self.entries[at as usize].block;
+        Some((at, (old != NONE).then_some(old)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use LocalStatus::{Invalid, Modified, Shared};
+    use rackmem_proto::engine::Purpose;
 
     fn fill(cache: &mut Cache, block: u32, status: LocalStatus) -> u32 {
-        let Plan::Fill(at) = cache.plan(block, status == Modified) else {
+        let Plan::Begin(at, _) = cache.plan(block, status == Modified) else {
             panic!("there is room");
         };
         cache.install(at, block, status);
@@ -244,13 +243,16 @@ mod tests {
             assert!(!cache.hit(0, true));
             assert_eq!(cache.plan(9, false), Plan::Evict(entries[1], 1));
             // Reserved entries are passed over, and so is the block of another thread's event.
-            assert_eq!(cache.plan(1, false), Plan::Wait(Some(1)));
+            assert_eq!(cache.plan(1, false), Plan::Wait);
             assert_eq!(cache.plan(10, true), Plan::Evict(entries[2], 2));
-            assert_eq!(cache.plan(3, true), Plan::Upgrade(entries[3]));
+            assert_eq!(
+                cache.plan(3, true),
+                Plan::Begin(entries[3], Purpose::Upgrade)
+            );
             assert_eq!(cache.plan(11, true), Plan::Evict(entries[4], 4));
             cache.install(entries[1], 1, Invalid);
             cache.release(entries[1], 1);
-            assert_eq!(cache.plan(9, false), Plan::Fill(entries[1]));
+            assert_eq!(cache.plan(9, false), Plan::Begin(entries[1], Purpose::Read));
         }
     }
 
@@ -263,7 +265,10 @@ mod tests {
         cache.lower(7, Invalid);
         cache.lower(6, Shared);
         assert_eq!((cache.status(7), cache.status(6)), (Invalid, Shared));
-        assert_eq!(cache.plan(12, false), Plan::Fill(entries[7]));
+        assert_eq!(
+            cache.plan(12, false),
+            Plan::Begin(entries[7], Purpose::Read)
+        );
         assert_eq!(cache.plan(13, false), Plan::Evict(entries[0], 0));
     }
 

@@ -1,14 +1,14 @@
 //! An application thread: the library's slow path, cut at the places where it waits, and what each part costs.
 
 use super::agenda::Occurrence;
-use super::cache::Plan;
 use super::fabric::{Fabric, Packet};
 use super::node::Node;
 use super::params::{Costs, System};
 use super::workload::{Operation, Stream, Workload};
 use super::{BLOCK, EPOCH};
-use rackmem_proto::flowcc::{Event, LocalStatus, Requester, RequesterConfig, Step};
-use rackmem_proto::wire::{Kind, NodeId, Reason, RequesterId};
+use rackmem_proto::engine::{Access, Do, Plan, Purpose, Then};
+use rackmem_proto::flowcc::{Requester, RequesterConfig};
+use rackmem_proto::wire::{Kind, NodeId, RequesterId};
 use rackmem_proto::{Output, Outputs};
 
 /// Nothing is lost in the model, so nothing is sent again.
@@ -34,33 +34,20 @@ pub struct Tally {
     pub used: u64,
 }
 
-/// What an event is for, and on what.
+/// An event, and on what.
 #[derive(Clone, Copy, Debug)]
 struct Running {
-    kind: Kind,
+    access: Access,
     at: u32,
     block: u32,
-}
-
-/// What follows an event's unlock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Then {
-    Finish,
-    Again,
-    Relook,
-    BackOff,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
     /// The operation looks into the cache.
     Looking,
-    /// An event waits for answers.
-    Acquiring(Running),
-    /// A dirty block goes home.
-    WritingBack(Running),
-    /// An event is over but for its unlock, which waits for that of the one before.
-    Ending(Running, Then),
+    /// It has an event.
+    Busy(Running),
     /// Nothing more to do.
     Finished,
 }
@@ -166,11 +153,7 @@ impl Thread {
 
     /// Whether only a packet can make it go on.
     fn waits(&self) -> bool {
-        match self.state {
-            State::Acquiring(_) | State::WritingBack(_) => self.engine.step() == Step::Waiting,
-            State::Ending(..) => !self.engine.can_unlock(),
-            State::Looking | State::Finished => false,
-        }
+        matches!(self.state, State::Busy(running) if running.access.waits(&self.engine))
     }
 
     /// A packet has come from the network to the thread itself.
@@ -196,18 +179,7 @@ impl Thread {
         match self.state {
             State::Finished => {}
             State::Looking => self.look(node, fabric),
-            State::Ending(running, then) => self.end(running, then, node, fabric),
-            State::Acquiring(running) => match self.engine.step() {
-                Step::Waiting => {}
-                Step::Held(_) => self.held(running, node, fabric),
-                Step::Refused(reason) => self.refused(running, reason, node, fabric),
-                Step::Lost => self.failures += 1,
-            },
-            State::WritingBack(running) => {
-                if self.engine.step() != Step::Waiting {
-                    self.end(running, Then::Again, node, fabric);
-                }
-            }
+            State::Busy(running) => self.drive(running, node, fabric),
         }
     }
 
@@ -247,114 +219,77 @@ impl Thread {
             return self.draw(fabric);
         };
         if self.delegates {
-            let (kind, at) = (Kind::GuestAsk, 0);
-            return self.begin(Running { kind, at, block }, node, fabric);
+            return self.begin(Purpose::Call(Kind::GuestAsk), 0, block, node, fabric);
         }
         if node.cache.hit(block, writes) {
             return self.finish(fabric);
         }
         match node.cache.plan(block, writes) {
-            Plan::Wait(for_block) => node.park(self.index, for_block),
-            Plan::Fill(at) => {
-                let kind = if writes {
-                    Kind::WriteMiss
-                } else {
-                    Kind::ReadMiss
-                };
-                self.begin(Running { kind, at, block }, node, fabric);
-            }
-            Plan::Upgrade(at) => {
-                let kind = Kind::WriteShared;
-                self.begin(Running { kind, at, block }, node, fabric);
-            }
+            Plan::Wait | Plan::Hit(_) => node.park(self.index, Some(block)),
+            Plan::WaitForRoom => node.park(self.index, None),
+            Plan::Begin(at, purpose) => self.begin(purpose, at, block, node, fabric),
             Plan::Evict(at, old) => self.evict(at, old, node, fabric),
         }
     }
 
-    fn begin(&mut self, running: Running, node: &mut Node, fabric: &mut Fabric) {
+    fn begin(
+        &mut self,
+        purpose: Purpose,
+        at: u32,
+        block: u32,
+        node: &mut Node,
+        fabric: &mut Fabric,
+    ) {
         self.missed = true;
-        let event = Event {
-            kind: running.kind,
-            tag: self.workload.tag(self.node(), running.block),
-            offset: 0,
-            reply_port: 0,
-        };
-        let output = self.engine.begin(fabric.now(), event);
-        self.state = State::Acquiring(running);
+        let tag = self.workload.tag(self.node(), block);
+        let (access, output) = Access::begin(purpose, &mut self.engine, fabric.now(), (tag, 0, 0));
+        self.state = State::Busy(Running { access, at, block });
         self.send(&output, node, fabric);
     }
 
     fn evict(&mut self, at: u32, block: u32, node: &mut Node, fabric: &mut Fabric) {
-        let kind = match node.cache.status_at(at) {
-            LocalStatus::Shared => Kind::EvictShared,
-            LocalStatus::Modified => Kind::EvictModified,
-            LocalStatus::Invalid => {
+        match Purpose::to_evict(node.cache.status_at(at)) {
+            Some(purpose) => self.begin(purpose, at, block, node, fabric),
+            None => {
                 node.release(at, block, fabric);
                 self.state = State::Looking;
-                return self.schedule(0, fabric);
-            }
-        };
-        self.begin(Running { kind, at, block }, node, fabric);
-    }
-
-    /// The entry is locked for this thread and its data is here.
-    fn held(&mut self, running: Running, node: &mut Node, fabric: &mut Fabric) {
-        let Running { kind, at, block } = running;
-        let (status, then) = match kind {
-            Kind::ReadMiss => (LocalStatus::Shared, Then::Finish),
-            Kind::WriteMiss | Kind::WriteShared => (LocalStatus::Modified, Then::Finish),
-            Kind::EvictShared | Kind::EvictModified => (LocalStatus::Invalid, Then::Again),
-            // Delegated: there is nothing to install or to unlock.
-            _ => return self.finish(fabric),
-        };
-        node.cache.install(at, block, status);
-        if kind == Kind::EvictModified
-            && let Some(output) = self.engine.write_back(fabric.now())
-        {
-            self.state = State::WritingBack(running);
-            return self.send(&output, node, fabric);
-        }
-        self.end(running, then, node, fabric);
-    }
-
-    fn refused(&mut self, running: Running, reason: Reason, node: &mut Node, fabric: &mut Fabric) {
-        self.tally.refused += 1;
-        let evicts = matches!(running.kind, Kind::EvictShared | Kind::EvictModified);
-        let then = match reason {
-            Reason::Locked => Then::BackOff,
-            Reason::Invalid | Reason::Moved if evicts => Then::Relook,
-            Reason::Invalid | Reason::Moved => Then::Again,
-            _ => {
-                self.failures += 1;
-                Then::BackOff
-            }
-        };
-        self.end(running, then, node, fabric);
-    }
-
-    fn end(&mut self, running: Running, then: Then, node: &mut Node, fabric: &mut Fabric) {
-        if self.engine.holds() {
-            if !self.engine.can_unlock() {
-                self.state = State::Ending(running, then);
-                return;
-            }
-            let keep = matches!(then, Then::Relook | Then::BackOff);
-            if let Some(output) = self.engine.unlock(fabric.now(), keep) {
-                self.send(&output, node, fabric);
+                self.schedule(0, fabric);
             }
         }
-        let Running { kind, at, block } = running;
+    }
+
+    /// Goes on with an event as far as it goes.
+    fn drive(&mut self, mut running: Running, node: &mut Node, fabric: &mut Fabric) {
+        let Running { at, block, .. } = running;
+        loop {
+            let todo = running.access.next(&mut self.engine, || fabric.now(), None);
+            self.state = State::Busy(running);
+            match todo {
+                Do::Wait | Do::Held => return,
+                Do::Use | Do::Left => {}
+                Do::Set(status) => node.cache.install(at, block, status),
+                Do::Send(output) => self.send(&output, node, fabric),
+                Do::Over(then) => return self.over(running, then, node, fabric),
+            }
+        }
+    }
+
+    fn over(&mut self, running: Running, then: Then, node: &mut Node, fabric: &mut Fabric) {
+        let Running { access, at, block } = running;
+        self.tally.refused += u64::from(then != Then::Done);
+        self.failures += u64::from(matches!(then, Then::Fail(_) | Then::Lost));
         if then == Then::Relook {
             return self.evict(at, block, node, fabric);
         }
-        if kind != Kind::GuestAsk {
+        if access.purpose().leaves().is_some() {
             node.release(at, block, fabric);
         }
         self.state = State::Looking;
         match then {
-            Then::Finish => self.finish(fabric),
+            Then::Done if access.purpose().evicts() => self.schedule(0, fabric),
+            Then::Done => self.finish(fabric),
             Then::Again | Then::Relook => self.schedule(0, fabric),
-            Then::BackOff => {
+            Then::BackOff | Then::Fail(_) | Then::Lost => {
                 self.attempt += 1;
                 let most = BACKOFF << self.attempt.min(DOUBLINGS);
                 let wait = most / 2 + self.stream.random().below(most / 2);

@@ -1,6 +1,7 @@
 //! A node's cache: one set, least recently used goes first, and the list of events under way.
 
 use super::block::{Block, zeroed};
+use rackmem_proto::engine::{self, Entries, Plan};
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::Tag;
 
@@ -14,19 +15,6 @@ pub struct Slot {
     pub words: Block,
     used: u64,
     reserved: Option<Tag>,
-}
-
-/// What a thread without a usable copy does next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Plan {
-    /// Wait for another thread's event.
-    Wait,
-    /// Fetch the block into this slot.
-    Fill(usize),
-    /// Ask for the right to write to this slot.
-    Upgrade(usize),
-    /// Empty this slot of this block first.
-    Evict(usize, Tag),
 }
 
 /// The slots of a node.
@@ -90,24 +78,13 @@ impl Cache {
     }
 
     /// Decides what to do about a block that a thread wants, and reserves the slot that takes.
-    pub fn plan(&mut self, tag: Tag, write: bool) -> Plan {
-        if self.slots.iter().any(|slot| slot.reserved == Some(tag)) {
-            return Plan::Wait;
+    pub fn plan(&mut self, tag: Tag, write: bool) -> Plan<usize> {
+        let plan = engine::plan(self, tag, write);
+        match plan {
+            Plan::Begin(at, _) => self.slots[at].reserved = Some(tag),
+            Plan::Evict(at, old) => self.slots[at].reserved = Some(old),
+            _ => {}
         }
-        let (at, plan, block) = match self.find(tag) {
-            Some(at) if write => (at, Plan::Upgrade(at), tag),
-            Some(_) => return Plan::Wait,
-            None => {
-                let Some(at) = self.victim() else {
-                    return Plan::Wait;
-                };
-                match self.slots[at].tag {
-                    Some(old) => (at, Plan::Evict(at, old), old),
-                    None => (at, Plan::Fill(at), tag),
-                }
-            }
-        };
-        self.slots[at].reserved = Some(block);
         plan
     }
 
@@ -120,27 +97,42 @@ impl Cache {
         Some((at, tag))
     }
 
-    fn victim(&self) -> Option<usize> {
-        (0..self.slots.len())
-            .filter(|&at| self.slots[at].reserved.is_none())
-            .min_by_key(|&at| (self.slots[at].tag.is_some(), self.slots[at].used))
-    }
-
     /// The event of a slot is over.
     pub fn release(&mut self, at: usize) {
         self.slots[at].reserved = None;
     }
 }
 
+impl Entries for Cache {
+    type Entry = usize;
+    type Block = Tag;
+
+    fn under_way(&self, tag: Tag) -> bool {
+        self.slots.iter().any(|slot| slot.reserved == Some(tag))
+    }
+
+    fn find(&self, tag: Tag) -> Option<(usize, LocalStatus)> {
+        let at = Cache::find(self, tag)?;
+        Some((at, self.slots[at].status))
+    }
+
+    fn room(&self, _: Tag) -> Option<(usize, Option<Tag>)> {
+        let free = (0..self.slots.len()).filter(|&at| self.slots[at].reserved.is_none());
+        let at = free.min_by_key(|&at| (self.slots[at].tag.is_some(), self.slots[at].used))?;
+        Some((at, self.slots[at].tag))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rackmem_proto::engine::Purpose;
 
     #[test]
     fn a_full_cache_evicts_the_least_recently_used() {
         let mut cache = Cache::new(2);
         for block in [Tag(1), Tag(2)] {
-            let Plan::Fill(at) = cache.plan(block, false) else {
+            let Plan::Begin(at, Purpose::Read) = cache.plan(block, false) else {
                 panic!("there is room");
             };
             cache.install(at, block, LocalStatus::Shared);
@@ -149,9 +141,9 @@ mod tests {
         assert_eq!(cache.plan(Tag(3), true), Plan::Evict(0, Tag(1)));
         assert_eq!(cache.plan(Tag(1), true), Plan::Wait);
         assert_eq!(cache.plan(Tag(4), true), Plan::Evict(1, Tag(2)));
-        assert_eq!(cache.plan(Tag(5), true), Plan::Wait);
+        assert_eq!(cache.plan(Tag(5), true), Plan::WaitForRoom);
         cache.install(0, Tag(1), LocalStatus::Invalid);
         cache.release(0);
-        assert_eq!(cache.plan(Tag(3), true), Plan::Fill(0));
+        assert_eq!(cache.plan(Tag(3), true), Plan::Begin(0, Purpose::Write));
     }
 }

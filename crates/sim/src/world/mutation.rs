@@ -110,6 +110,16 @@ pub enum Mutation {
     GoOnAlone,
     /// A home makes its entries as if nobody had died.
     ForgetGone,
+    /// A block is installed as soon as it is granted, before all of it is here (docs/protocols/flowcc.md, "An access").
+    InstallInPart,
+    /// An event is unlocked before its operation has run and its entry says so.
+    UnlockFirst,
+    /// A refusal is taken for a grant.
+    TakeRefusal,
+    /// An event that the end of its epoch has cut off is taken for granted.
+    TakeFenced,
+    /// A dirty copy stays usable until its bytes are home.
+    LeaveLate,
 }
 
 impl Mutation {
@@ -147,6 +157,13 @@ impl Mutation {
             Mutation::KeepExecuted => Defect::KeepExecuted,
             Mutation::GoOnAlone => Defect::GoOnAlone,
             Mutation::ForgetGone => Defect::ForgetGone,
+            Mutation::InstallInPart => Defect::InstallInPart,
+            Mutation::UnlockFirst => Defect::UnlockFirst,
+            Mutation::TakeRefusal => Defect::TakeRefusal,
+            Mutation::TakeFenced => Defect::TakeFenced,
+            Mutation::LeaveLate => Defect::LeaveLate,
+            Mutation::SkipRestore => Defect::SkipRestore,
+            Mutation::EvictWithoutWriteBack => Defect::EvictWithoutWriteBack,
             _ => return None,
         })
     }
@@ -155,8 +172,19 @@ impl Mutation {
     pub fn explored() -> impl Iterator<Item = Mutation> {
         let all = Self::IN_ONE_EPOCH.iter().chain(&Self::OF_EPOCHS);
         let all = all.chain(&Self::OF_REBUILDS);
-        all.chain(&Self::OF_THE_NODE).copied()
+        let all = all.chain(&Self::OF_THE_NODE);
+        all.chain(&Self::OF_AN_ACCESS).copied()
     }
+
+    /// Those of what a thread does that found no usable copy.
+    pub const OF_AN_ACCESS: [Mutation; 6] = [
+        Mutation::InstallInPart,
+        Mutation::UnlockFirst,
+        Mutation::TakeRefusal,
+        Mutation::TakeFenced,
+        Mutation::LeaveLate,
+        Mutation::SkipRestore,
+    ];
 
     /// Those of the code around the roles of a node, which every host runs.
     pub const OF_THE_NODE: [Mutation; 11] = [
@@ -206,7 +234,7 @@ impl Mutation {
     ];
 
     /// All that worlds play.
-    pub const ALL: [Mutation; 36] = [
+    pub const ALL: [Mutation; 41] = [
         Mutation::AcceptStaleData,
         Mutation::ForgetReader,
         Mutation::SkipWriteBack,
@@ -243,5 +271,10 @@ impl Mutation {
         Mutation::RenumberCalls,
         Mutation::ForgetTold,
         Mutation::MoveOn,
+        Mutation::InstallInPart,
+        Mutation::UnlockFirst,
+        Mutation::TakeRefusal,
+        Mutation::TakeFenced,
+        Mutation::LeaveLate,
     ];
 }

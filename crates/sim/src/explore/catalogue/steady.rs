@@ -9,7 +9,7 @@ use super::super::witness::Witness::{
     TwoSharers, UnlockAfterMove, UnlockedAgain, UpgradedOverSharers, WaitedForNeighbour,
     WrittenBackUnderRead,
 };
-use super::{BASE, MORE, ONE_PLACE, SOME, SWITCH, and_moves, on, size};
+use super::{BASE, MORE, NONE, ONE_PLACE, SOME, SWITCH, and_moves, on, size};
 use crate::world::Rack;
 
 pub const STEADY: &[Scenario] = &[
@@ -67,6 +67,20 @@ pub const STEADY: &[Scenario] = &[
         programs: &[on(1, &[Read(0)]), on(1, &[Write(0)]), on(2, &[Write(0)])],
         sometimes: &[WaitedForNeighbour, UpgradedOverSharers, Recalled],
         size: size(74_963, 224_870),
+        ..BASE
+    },
+    Scenario {
+        name: "home-evict-neighbours",
+        shows: "a thread writes into the copy that another one evicts (hard place 8)",
+        programs: &[
+            on(1, &[Write(0), Evict(0)]),
+            on(1, &[Write(0), Write(0)]),
+            on(2, &[Read(0)]),
+        ],
+        budget: NONE,
+        deep: SOME,
+        sometimes: &[WaitedForNeighbour, EvictedDirty, EvictedClean],
+        size: size(41_177, 95_100),
         ..BASE
     },
     Scenario {

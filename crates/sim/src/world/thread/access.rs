@@ -1,19 +1,16 @@
 //! What a thread wants of its node's cache: a hit, or a plan to make one.
 
-use super::{Around, Complaint, Done, Purpose, Running, Stage, State, Thread};
+use super::{Aim, Around, Complaint, Done, Running, State, Thread};
 use crate::world::block;
-use crate::world::cache::Plan;
 use crate::world::mutation::Mutation;
 use crate::world::operation::{Action, Operation};
 use rackmem_proto::call::Call;
-use rackmem_proto::flowcc::{Event, LocalStatus};
+use rackmem_proto::engine::{Access, Plan, Purpose};
+use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::{Kind, Tag};
 
 /// Time between two operations, at most, in nanoseconds.
 const THINKING: u64 = 4_000;
-
-/// The slot of an event that needs none.
-const NO_SLOT: usize = usize::MAX;
 
 impl Thread {
     pub(super) fn attempt(&mut self, around: &mut Around<'_>) -> bool {
@@ -55,18 +52,18 @@ impl Thread {
                 return self.access(tag, counter, action, around);
             }
             Operation::Hold(_, shared) => {
-                self.begin(Purpose::Hold { shared }, NO_SLOT, tag, around);
+                self.begin(Purpose::Hold { shared }, Aim::Hold(None), tag, around);
             }
             Operation::Alloc(_) => {
                 let there = |object: &&Tag| {
                     object.home() == tag.home()
                         && block::incarnation(**object) == block::incarnation(tag)
                 };
-                let purpose = match self.objects.iter().find(there) {
-                    Some(object) => Purpose::Free(*object),
-                    None => Purpose::Alloc,
+                let (kind, aim) = match self.objects.iter().find(there) {
+                    Some(object) => (Kind::Free, Aim::Free(*object)),
+                    None => (Kind::Alloc, Aim::Alloc),
                 };
-                self.begin(purpose, NO_SLOT, tag, around);
+                self.begin(Purpose::Call(kind), aim, tag, around);
             }
             Operation::Flush | Operation::Sound => {}
         }
@@ -111,7 +108,7 @@ impl Thread {
     fn sound_one(&mut self, around: &mut Around<'_>) -> bool {
         match around.node.given_away() {
             Some((requester, seq, tag)) if around.node.reaches(tag) => {
-                self.begin(Purpose::Sound(seq, requester), NO_SLOT, tag, around);
+                self.begin(Purpose::Probe, Aim::Sound(seq, requester), tag, around);
                 true
             }
             Some((requester, seq, _)) => {
@@ -145,25 +142,17 @@ impl Thread {
             return true;
         }
         match cache.plan(tag, writes) {
-            Plan::Wait => {
+            Plan::Wait | Plan::WaitForRoom => {
                 self.state = State::Parked;
                 around.node.park(self.index);
                 false
             }
-            Plan::Fill(slot) => {
-                let status = if writes {
-                    LocalStatus::Modified
-                } else {
-                    LocalStatus::Shared
-                };
-                self.begin(Purpose::Fill(status), slot, tag, around);
-                true
-            }
-            Plan::Upgrade(slot) => {
-                self.begin(Purpose::Upgrade, slot, tag, around);
+            Plan::Begin(slot, purpose) => {
+                self.begin(purpose, Aim::Slot(slot), tag, around);
                 true
             }
             Plan::Evict(slot, old) => self.evict(slot, old, around),
+            Plan::Hit(_) => true,
         }
     }
 
@@ -241,72 +230,38 @@ impl Thread {
         self.state = State::Resting(now + self.random.below(THINKING));
     }
 
-    pub(super) fn begin(
-        &mut self,
-        purpose: Purpose,
-        slot: usize,
-        tag: Tag,
-        around: &mut Around<'_>,
-    ) {
-        let kind = match purpose {
-            Purpose::Fill(LocalStatus::Modified) => Kind::WriteMiss,
-            Purpose::Fill(_) => Kind::ReadMiss,
-            Purpose::Upgrade => Kind::WriteShared,
-            Purpose::EvictClean => Kind::EvictShared,
-            Purpose::EvictDirty => Kind::EvictModified,
-            Purpose::Hold { shared: true } | Purpose::Sound(..) => Kind::LockRead,
-            Purpose::Hold { shared: false } => Kind::LockWrite,
-            Purpose::Alloc => Kind::Alloc,
-            Purpose::Free(_) => Kind::Free,
-            Purpose::AcceptLoss => Kind::AcceptLoss,
-        };
-        let offset = match purpose {
-            // Until it is answered it is the same call.
-            Purpose::Alloc | Purpose::Free(_) => Call {
-                stream: self.id.slot,
-                number: self.call + 1,
-            }
-            .to_offset(),
-            _ => 0,
-        };
-        if let Purpose::Free(object) = purpose {
-            around.oracle.take_back(object);
-        }
+    pub(super) fn begin(&mut self, purpose: Purpose, aim: Aim, tag: Tag, around: &mut Around<'_>) {
+        // Until it is answered it is the same call.
+        let (stream, number) = (self.id.slot, self.call + 1);
+        let call = Call { stream, number }.to_offset();
         let home = Tag(u64::from(tag.home()) << 48);
-        let event = Event {
-            kind,
-            tag: match purpose {
-                Purpose::Alloc => Tag(home.0 | u64::from(block::BLOCK_BYTES)),
-                Purpose::Free(_) => home,
-                _ => tag,
-            },
-            offset,
-            reply_port: 0,
+        let (at, offset) = match aim {
+            Aim::Alloc => (Tag(home.0 | u64::from(block::BLOCK_BYTES)), call),
+            Aim::Free(object) => {
+                around.oracle.take_back(object);
+                (home, call)
+            }
+            _ => (tag, 0),
         };
-        let output = self.engine.begin(around.fabric.now, event);
+        let now = around.fabric.now;
+        let (access, output) = Access::begin(purpose, &mut self.engine, now, (at, offset, 0));
         self.state = State::Busy(Running {
-            purpose,
-            slot,
+            access,
+            aim,
             tag,
             seq: output.header.seq,
-            stage: Stage::Acquiring,
         });
         self.transmit(&output, around);
     }
 
     /// Begins to empty a slot, or finds it empty.
     pub(super) fn evict(&mut self, slot: usize, tag: Tag, around: &mut Around<'_>) -> bool {
-        let purpose = match around.node.cache.slot(slot).status {
-            LocalStatus::Shared if self.config.mutation == Some(Mutation::DropSilently) => {
-                around.node.cache.install(slot, tag, LocalStatus::Invalid);
-                None
-            }
-            LocalStatus::Shared => Some(Purpose::EvictClean),
-            LocalStatus::Modified => Some(Purpose::EvictDirty),
-            LocalStatus::Invalid => None,
-        };
-        match purpose {
-            Some(purpose) => self.begin(purpose, slot, tag, around),
+        let status = around.node.cache.slot(slot).status;
+        if status == LocalStatus::Shared && self.config.mutation == Some(Mutation::DropSilently) {
+            around.node.cache.install(slot, tag, LocalStatus::Invalid);
+        }
+        match Purpose::to_evict(around.node.cache.slot(slot).status) {
+            Some(purpose) => self.begin(purpose, Aim::Slot(slot), tag, around),
             None => {
                 around.node.release(slot, around.fabric);
                 self.state = State::Resting(around.fabric.now);

@@ -1,11 +1,11 @@
 //! What the end of an epoch, or of its node, does to a thread.
 
-use super::{Purpose, Running, Stage, State, Thread};
+use super::{Running, State, Thread};
 use crate::world::fabric::{Fabric, Occurrence};
-use crate::world::mutation::Mutation;
 use crate::world::node::Node;
 use crate::world::oracle::Oracle;
-use rackmem_proto::flowcc::{Interrupted, LocalStatus};
+use rackmem_proto::engine::Do;
+use rackmem_proto::flowcc::Interrupted;
 
 impl Thread {
     /// The rack goes on to another epoch: what is under way has not happened.
@@ -22,23 +22,37 @@ impl Thread {
         let State::Busy(running) = self.state else {
             return interrupted;
         };
-        let Running { slot, tag, .. } = running;
-        if !node.reaches(tag) {
+        if running.access.is_leaving() {
+            self.come_back(running, node, fabric);
+        }
+        if !node.reaches(running.tag) {
             self.lose_home(running, oracle);
-        } else if running.stage == Stage::WritingBack
-            && self.config.mutation != Some(Mutation::SkipRestore)
-        {
-            // Home may have some of it, and nobody has been told that it has all.
-            node.cache.install(slot, tag, LocalStatus::Modified);
-            fabric.note(self.id.node, tag, "not evicted after all");
         }
         interrupted
+    }
+
+    /// A block was on its way home. Home may have some of it, and nobody has been told that it has all.
+    fn come_back(&mut self, running: Running, node: &mut Node, fabric: &mut Fabric) {
+        let Running {
+            mut access, tag, ..
+        } = running;
+        let defect = self.defect();
+        let todo = access.next(&mut self.engine, || fabric.now, defect);
+        match (todo, running.slot()) {
+            (Do::Set(status), Some(slot)) => {
+                node.cache.install(slot, tag, status);
+                fabric.note(self.id.node, tag, "not evicted after all");
+            }
+            (Do::Left, _) => node.left(tag),
+            _ => {}
+        }
+        self.state = State::Busy(Running { access, ..running });
     }
 
     /// The rack's members have changed, and the epoch has not: who has left answers no more.
     pub fn look_around(&mut self, node: &Node, fabric: &mut Fabric) {
         if let State::Busy(running) = self.state
-            && !running.purpose.locks()
+            && !running.access.purpose().locks()
             && !node.reaches(running.tag)
         {
             self.state = State::Resting(0);
@@ -48,8 +62,8 @@ impl Thread {
 
     /// A lock of memory that is gone is nobody's: there is nothing to unlock.
     fn lose_home(&mut self, running: Running, oracle: &mut Oracle) {
-        if let (Purpose::Hold { shared }, Stage::Holding(_)) = (running.purpose, running.stage) {
-            oracle.let_go(running.tag, shared);
+        if running.access.is_held() {
+            oracle.let_go(running.tag, running.access.purpose().shares());
             self.work.gone += 1;
             self.operation = None;
             self.work.operations += 1;
@@ -66,9 +80,9 @@ impl Thread {
     /// Its node dies.
     pub fn die(&mut self, oracle: &mut Oracle) {
         if let State::Busy(running) = self.state
-            && let (Purpose::Hold { shared }, Stage::Holding(_)) = (running.purpose, running.stage)
+            && running.access.is_held()
         {
-            oracle.let_go(running.tag, shared);
+            oracle.let_go(running.tag, running.access.purpose().shares());
         }
         if self.operation.take().is_some() {
             self.work.cut_off += 1;

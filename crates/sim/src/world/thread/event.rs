@@ -1,13 +1,14 @@
-//! What becomes of a coherence event: granted, refused, installed, written back, unlocked.
+//! Carries out what the engine says about an event, and what follows it.
 
-use super::{Around, Complaint, Purpose, Running, Stage, State, Then, Thread};
+use super::{Aim, Around, Complaint, Running, State, Thread};
 use crate::invariants::no_starvation;
 use crate::world::block::BLOCK_BYTES;
 use crate::world::checks::GIVEN_ONCE;
 use crate::world::mutation::Mutation;
 use crate::world::operation::Operation;
-use rackmem_proto::flowcc::{Grant, LocalStatus, Step};
-use rackmem_proto::wire::{Reason, Tag};
+use rackmem_proto::engine::{Do, Purpose, Then};
+use rackmem_proto::flowcc::{LocalStatus, Step};
+use rackmem_proto::wire::{Kind, Reason, Tag};
 
 /// The first back-off, at most, in nanoseconds; it doubles with every attempt, so often.
 const BACKOFF: u64 = 2_000;
@@ -16,33 +17,36 @@ const DOUBLINGS: u32 = 6;
 const HOLDING: u64 = 20_000;
 
 impl Thread {
-    pub(super) fn drive(&mut self, running: Running, around: &mut Around<'_>) -> bool {
-        match (running.stage, self.engine.step()) {
-            (Stage::Ending(then), _) => self.end(running, then, around),
-            (Stage::Holding(until), _) if until > around.fabric.now => false,
-            (Stage::Holding(_), _) => {
-                self.let_go(running, around);
-                true
+    /// Goes on with its event; false when there is something to wait for.
+    pub(super) fn drive(&mut self, mut running: Running, around: &mut Around<'_>) -> bool {
+        let now = around.fabric.now;
+        if running.access.is_held()
+            && let Aim::Hold(Some(until)) = running.aim
+        {
+            if until > now {
+                return false;
             }
-            (_, Step::Waiting) => false,
-            (_, Step::Refused(reason)) => {
-                self.refused(running, reason, around);
-                true
-            }
-            (_, Step::Lost) => {
-                self.complain(running.tag, "a requester gave up".into());
-                false
-            }
-            (Stage::Acquiring, Step::Held(grant)) => {
-                self.held(running, grant, around);
-                true
-            }
-            (Stage::WritingBack, Step::Held(_)) => {
-                around.node.left(running.tag);
-                self.move_on(running, Stage::Ending(Then::Again));
-                true
-            }
+            around
+                .oracle
+                .let_go(running.tag, running.access.purpose().shares());
+            running.access.let_go();
         }
+        let defect = self.defect();
+        let todo = running.access.next(&mut self.engine, || now, defect);
+        self.state = State::Busy(running);
+        if matches!(todo, Do::Use | Do::Held | Do::Set(LocalStatus::Invalid)) {
+            around.oracle.grant(running.tag);
+        }
+        match todo {
+            Do::Wait => return false,
+            Do::Send(output) => self.transmit(&output, around),
+            Do::Use => self.used(running, around),
+            Do::Set(status) => self.set(running, status, around),
+            Do::Left => around.node.left(running.tag),
+            Do::Held => self.hold(running, around),
+            Do::Over(then) => self.over(running, then, around),
+        }
+        true
     }
 
     fn complain(&mut self, tag: Tag, detail: String) {
@@ -70,80 +74,106 @@ impl Thread {
         });
     }
 
-    fn move_on(&mut self, running: Running, stage: Stage) {
-        self.state = State::Busy(Running { stage, ..running });
-    }
-
-    fn refused(&mut self, running: Running, reason: Reason, around: &mut Around<'_>) {
+    /// Counts a refusal, and sees to it that nobody is refused for ever.
+    fn refused(&mut self, tag: Tag, around: &mut Around<'_>) {
         self.work.refused += 1;
-        if around.calm {
-            let grants = around.oracle.grants(running.tag);
-            let before = self.refused.filter(|(tag, _)| *tag == running.tag);
-            let (_, before) = *self.refused.insert(before.unwrap_or_else(|| {
-                self.retries = 0;
-                (running.tag, grants)
-            }));
-            self.retries += 1;
-            self.worst = self.worst.max(self.retries);
-            if no_starvation::broken(self.retries, grants - before) {
-                self.starves(running.tag);
-            }
+        if !around.calm {
+            return;
         }
-        if let Purpose::Sound(seq, requester) = running.purpose
-            && (reason == Reason::Lost || !around.node.reaches(running.tag))
-        {
-            around.node.forget_given(requester, seq);
-            return self.move_on(running, Stage::Ending(Then::Again));
+        let grants = around.oracle.grants(tag);
+        let before = self.refused.filter(|(refused, _)| *refused == tag);
+        let (_, before) = *self.refused.insert(before.unwrap_or_else(|| {
+            self.retries = 0;
+            (tag, grants)
+        }));
+        self.retries += 1;
+        self.worst = self.worst.max(self.retries);
+        if no_starvation::broken(self.retries, grants - before) {
+            self.starves(tag);
         }
-        if !around.node.reaches(running.tag) {
-            let evicts = matches!(running.purpose, Purpose::EvictClean | Purpose::EvictDirty);
-            return self.move_on(
-                running,
-                Stage::Ending(if evicts { Then::Relook } else { Then::Gone }),
-            );
-        }
-        let evicts = matches!(running.purpose, Purpose::EvictClean | Purpose::EvictDirty);
-        let calls = matches!(running.purpose, Purpose::Alloc | Purpose::Free(_));
-        if calls && self.config.mutation == Some(Mutation::RenumberCalls) {
-            self.call += 1;
-        }
-        let then = match reason {
-            Reason::Locked => Then::BackOff,
-            Reason::Invalid | Reason::Moved if evicts => Then::Relook,
-            Reason::Invalid | Reason::Moved => Then::Again,
-            Reason::Full => {
-                self.call += 1;
-                Then::Finish
-            }
-            Reason::Fenced if evicts => Then::Relook,
-            Reason::Fenced => Then::Again,
-            Reason::Lost if matches!(running.purpose, Purpose::Fill(_) | Purpose::Hold { .. }) => {
-                self.work.lost += 1;
-                Then::Accept
-            }
-            Reason::None
-            | Reason::NoMemory
-            | Reason::Refused
-            | Reason::Lost
-            | Reason::OwnerDied => {
-                let detail = format!("{} was told {reason:?}", self.describe());
-                self.complain(running.tag, detail);
-                Then::BackOff
-            }
-        };
-        self.move_on(running, Stage::Ending(then));
     }
 
-    /// The entry is locked for this thread and its data is here.
-    fn held(&mut self, running: Running, grant: Grant, around: &mut Around<'_>) {
+    /// The event is over, and its lock with it.
+    fn over(&mut self, running: Running, then: Then, around: &mut Around<'_>) {
         let Running {
-            purpose, slot, tag, ..
+            access, aim, tag, ..
         } = running;
-        if purpose.locks() {
-            around.oracle.grant(tag);
+        let (purpose, reaches) = (access.purpose(), around.node.reaches(tag));
+        if !matches!(then, Then::Done | Then::Lost) {
+            self.refused(tag, around);
         }
-        match purpose {
-            Purpose::Alloc => {
+        let then = match then {
+            Then::Again | Then::BackOff | Then::Fail(_) if !reaches && purpose.evicts() => {
+                Then::Relook
+            }
+            then => then,
+        };
+        if then == Then::Relook
+            && let Aim::Slot(slot) = aim
+        {
+            self.evict(slot, tag, around);
+            return;
+        }
+        if let Some(slot) = running.slot() {
+            around.node.release(slot, around.fabric);
+        }
+        self.state = State::Resting(around.fabric.now);
+        match (then, aim) {
+            (Then::Done, _) => self.done(running, around),
+            (Then::Lost, _) => self.complain(tag, "a requester gave up".into()),
+            (Then::Fail(Reason::Lost), Aim::Sound(seq, requester)) => {
+                around.node.forget_given(requester, seq);
+            }
+            (_, Aim::Sound(seq, requester)) if !reaches => {
+                around.node.forget_given(requester, seq);
+            }
+            _ if !reaches => self.gone(around),
+            (Then::Fail(Reason::Full), _) => {
+                self.call += 1;
+                self.finish(around);
+            }
+            (Then::Fail(Reason::Lost), _) if purpose.fetches() || matches!(aim, Aim::Hold(_)) => {
+                self.work.lost += 1;
+                self.begin(
+                    Purpose::Call(Kind::AcceptLoss),
+                    Aim::AcceptLoss,
+                    tag,
+                    around,
+                );
+            }
+            (Then::Fail(reason), _) => {
+                let detail = format!("{} was told {reason:?}", self.describe());
+                self.complain(tag, detail);
+                self.back_off(around);
+            }
+            (Then::BackOff, _) => self.back_off(around),
+            (Then::Again | Then::Relook, aim) => {
+                let renumbers = self.config.mutation == Some(Mutation::RenumberCalls);
+                if renumbers && matches!(aim, Aim::Alloc | Aim::Free(_)) {
+                    self.call += 1;
+                }
+            }
+        }
+    }
+
+    fn back_off(&mut self, around: &mut Around<'_>) {
+        if self.config.mutation == Some(Mutation::NeverBackOff) {
+            return;
+        }
+        self.attempt += 1;
+        let most = BACKOFF << self.attempt.min(DOUBLINGS);
+        let wait = most / 2 + self.random.below(most / 2);
+        self.state = State::Resting(around.fabric.now + wait);
+    }
+
+    /// The event has happened.
+    fn done(&mut self, running: Running, around: &mut Around<'_>) {
+        let grant = match self.engine.step() {
+            Step::Held(grant) => Some(grant),
+            _ => None,
+        };
+        match (running.aim, grant) {
+            (Aim::Alloc, Some(grant)) => {
                 self.call += 1;
                 self.work.objects += 1;
                 self.objects.push(grant.tag);
@@ -152,7 +182,7 @@ impl Thread {
                 }
                 self.finish(around);
             }
-            Purpose::Free(object) => {
+            (Aim::Free(object), Some(grant)) => {
                 self.call += 1;
                 self.work.freed += 1;
                 self.objects.retain(|mine| *mine != object);
@@ -161,30 +191,19 @@ impl Thread {
                 }
                 self.finish(around);
             }
-            Purpose::Sound(seq, requester) => {
+            (Aim::Sound(seq, requester), _) => {
+                around.oracle.grant(running.tag);
                 around.node.forget_given(requester, seq);
-                self.move_on(running, Stage::Ending(Then::Again));
             }
-            Purpose::AcceptLoss => self.state = State::Resting(around.fabric.now),
-            Purpose::Hold { shared } => self.hold(running, shared, around),
-            Purpose::Fill(status) => self.install(running, status, around),
-            Purpose::Upgrade => {
-                self.work.upgrades += 1;
-                self.install(running, LocalStatus::Modified, around);
-            }
-            Purpose::EvictClean => {
-                self.work.clean_evictions += 1;
-                around.node.cache.install(slot, tag, LocalStatus::Invalid);
-                around.node.left(tag);
-                around.fabric.note(self.id.node, tag, "evicted clean");
-                self.move_on(running, Stage::Ending(Then::Again));
-            }
-            Purpose::EvictDirty => self.leave(running, around),
+            (Aim::Slot(_), _) if running.access.purpose().evicts() => {}
+            (Aim::Slot(_) | Aim::Hold(_), _) => self.finish(around),
+            (Aim::AcceptLoss | Aim::Alloc | Aim::Free(_), _) => {}
         }
     }
 
-    fn hold(&mut self, running: Running, shared: bool, around: &mut Around<'_>) {
+    fn hold(&mut self, running: Running, around: &mut Around<'_>) {
         self.work.holds += 1;
+        let shared = running.access.purpose().shares();
         if !around.oracle.hold(running.tag, shared) {
             self.complaint.get_or_insert(Complaint {
                 promise: ("locks exclude", "§6"),
@@ -193,72 +212,37 @@ impl Thread {
             });
         }
         let until = around.fabric.now + self.random.below(HOLDING);
-        self.move_on(running, Stage::Holding(until));
+        self.state = State::Busy(Running {
+            aim: Aim::Hold(Some(until)),
+            ..running
+        });
     }
 
-    fn let_go(&mut self, running: Running, around: &mut Around<'_>) {
-        around.oracle.let_go(running.tag, running.purpose.shares());
-        self.move_on(running, Stage::Ending(Then::Finish));
-    }
-
-    /// Carries the operation out before anyone can take the block away again, and lets the node use the copy.
-    fn install(&mut self, running: Running, status: LocalStatus, around: &mut Around<'_>) {
-        let Running { slot, tag, .. } = running;
-        if let Some(Operation::Access(_, counter, action)) = self.operation {
+    /// Carries the operation out.
+    fn used(&mut self, running: Running, around: &mut Around<'_>) {
+        let (tag, slot) = (running.tag, running.slot());
+        self.work.upgrades += u64::from(running.access.purpose() == Purpose::Upgrade);
+        if let (Some(Operation::Access(_, counter, action)), Some(slot)) = (self.operation, slot) {
             self.perform(tag, counter, action, slot, around);
         }
-        around.node.cache.install(slot, tag, status);
-        around.fabric.note(self.id.node, tag, "installed");
-        self.move_on(running, Stage::Ending(Then::Finish));
     }
 
-    /// From here on local hits miss, and only then the bytes go home.
-    fn leave(&mut self, running: Running, around: &mut Around<'_>) {
-        self.work.dirty_evictions += 1;
-        let Running { slot, tag, .. } = running;
-        around.node.cache.install(slot, tag, LocalStatus::Invalid);
-        around.fabric.note(self.id.node, tag, "evicted dirty");
-        if self.config.mutation == Some(Mutation::EvictWithoutWriteBack) {
-            return self.move_on(running, Stage::Ending(Then::Again));
-        }
-        if let Some(output) = self.engine.write_back(around.fabric.now) {
-            self.transmit(&output, around);
-        }
-        self.move_on(running, Stage::WritingBack);
-    }
-
-    fn end(&mut self, running: Running, then: Then, around: &mut Around<'_>) -> bool {
-        // What an owner has refused leaves nothing to unlock, and so nothing to wait for.
-        if self.engine.holds() {
-            if !self.engine.can_unlock() {
-                return false;
+    /// The node may use the copy from here on, or may not.
+    fn set(&mut self, running: Running, status: LocalStatus, around: &mut Around<'_>) {
+        let Some(slot) = running.slot() else { return };
+        around.node.cache.install(slot, running.tag, status);
+        let note = match (running.access.purpose(), status) {
+            (Purpose::EvictClean, _) => {
+                self.work.clean_evictions += 1;
+                "evicted clean"
             }
-            let keep = matches!(then, Then::Relook | Then::BackOff);
-            if let Some(output) = self.engine.unlock(around.fabric.now, keep) {
-                self.transmit(&output, around);
+            (_, LocalStatus::Invalid) => {
+                self.work.dirty_evictions += 1;
+                "evicted dirty"
             }
-        }
-        let now = around.fabric.now;
-        if then == Then::Relook {
-            return self.evict(running.slot, running.tag, around);
-        }
-        if running.purpose.has_slot() {
-            around.node.release(running.slot, around.fabric);
-        }
-        match then {
-            Then::Finish => self.finish(around),
-            Then::Gone => self.gone(around),
-            Then::Accept => self.begin(Purpose::AcceptLoss, usize::MAX, running.tag, around),
-            Then::BackOff if self.config.mutation == Some(Mutation::NeverBackOff) => {
-                self.state = State::Resting(now);
-            }
-            Then::BackOff => {
-                self.attempt += 1;
-                let most = BACKOFF << self.attempt.min(DOUBLINGS);
-                self.state = State::Resting(now + most / 2 + self.random.below(most / 2));
-            }
-            Then::Again | Then::Relook => self.state = State::Resting(now),
-        }
-        true
+            (Purpose::EvictDirty, _) => "not evicted after all",
+            _ => "installed",
+        };
+        around.fabric.note(self.id.node, running.tag, note);
     }
 }

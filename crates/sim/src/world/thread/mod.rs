@@ -1,8 +1,8 @@
 //! An application thread of a world: the library's slow path as a state machine.
 //!
 //! What a blocking thread does in one call is cut at the places where it waits: for an answer, for another
-//! thread's event, for its own last unlock, for a back-off to pass. [`access`] is what it wants of the cache,
-//! [`event`] what becomes of a coherence event.
+//! thread's event, for its own last unlock, for a back-off to pass. What an access does is the engine's
+//! ([`rackmem_proto::engine::Access`]); [`access`] is what operations want, [`event`] carries out what the engine says.
 
 mod access;
 mod epoch;
@@ -19,7 +19,8 @@ use super::operation::Operation;
 use super::oracle::Oracle;
 use super::random::Random;
 use super::record::{Record, Ticket};
-use rackmem_proto::flowcc::{Accept, LocalStatus, Requester, RequesterConfig};
+use rackmem_proto::engine::{Access, Defect};
+use rackmem_proto::flowcc::{Accept, Requester, RequesterConfig};
 use rackmem_proto::wire::Record as Object;
 use rackmem_proto::wire::{Dest, Flags, Kind, NodeId, Reason, RequesterId, Seq, Tag};
 use rackmem_proto::{Data, Output};
@@ -43,81 +44,39 @@ pub struct Around<'a> {
     pub calm: bool,
 }
 
-/// What an event is for.
+/// What an event is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Purpose {
-    Fill(LocalStatus),
-    Upgrade,
-    EvictClean,
-    EvictDirty,
-    Hold {
-        shared: bool,
-    },
+enum Aim {
+    /// What is in this slot of the cache, or is to be.
+    Slot(usize),
+    /// A lock for the thread's own purposes, which it keeps until then.
+    Hold(Option<u64>),
+    /// An object.
     Alloc,
     /// This object of its own goes back to its home.
     Free(Tag),
+    /// A block whose last content is lost.
     AcceptLoss,
     /// The lock of a block that this node gave away: who has it, has the block.
     Sound(Seq, RequesterId),
 }
 
-impl Purpose {
-    /// Whether it takes its entry's lock as a reader.
-    fn shares(self) -> bool {
-        matches!(
-            self,
-            Purpose::Fill(LocalStatus::Shared)
-                | Purpose::Hold { shared: true }
-                | Purpose::Sound(..)
-        )
-    }
-
-    /// Whether a slot of the cache is reserved for it.
-    fn has_slot(self) -> bool {
-        matches!(
-            self,
-            Purpose::Fill(_) | Purpose::Upgrade | Purpose::EvictClean | Purpose::EvictDirty
-        )
-    }
-
-    /// Whether it takes its entry's lock.
-    fn locks(self) -> bool {
-        self.has_slot() || matches!(self, Purpose::Hold { .. } | Purpose::Sound(..))
-    }
-}
-
-/// What follows an event's unlock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Then {
-    /// The operation is done.
-    Finish,
-    /// The operation looks again.
-    Again,
-    /// The eviction looks again, with its slot.
-    Relook,
-    /// The operation waits and looks again.
-    BackOff,
-    /// The loss of the block is accepted, and then the operation looks again.
-    Accept,
-    /// The operation fails: its memory is gone.
-    Gone,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
-    Acquiring,
-    WritingBack,
-    Holding(u64),
-    Ending(Then),
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Running {
-    purpose: Purpose,
-    slot: usize,
+    access: Access,
+    aim: Aim,
     tag: Tag,
     seq: Seq,
-    stage: Stage,
+}
+
+impl Running {
+    /// The slot of the cache that is reserved for it.
+    fn slot(&self) -> Option<usize> {
+        match self.aim {
+            Aim::Slot(slot) => Some(slot),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -274,11 +233,13 @@ impl Thread {
     /// The events that may hold a lock.
     pub fn live(&self) -> impl Iterator<Item = LiveEvent> {
         let running = match self.state {
-            State::Busy(running) if running.purpose.locks() => Some(LiveEvent {
-                node: self.id.node,
-                tag: running.tag,
-                shared: running.purpose.shares(),
-            }),
+            State::Busy(Running { access, tag, .. }) if access.purpose().locks() => {
+                Some(LiveEvent {
+                    node: self.id.node,
+                    tag,
+                    shared: access.purpose().shares(),
+                })
+            }
             _ => None,
         };
         let tail = self.engine.tail().map(|tag| LiveEvent {
@@ -328,9 +289,10 @@ impl Thread {
         let (accept, outputs) = self.engine.handle(around.fabric.now, &header, bytes);
         if accept == Accept::Store
             && let State::Busy(running) = self.state
-            && matches!(running.purpose, Purpose::Fill(_))
+            && running.access.purpose().fetches()
+            && let Some(slot) = running.slot()
         {
-            let words = &mut around.node.cache.slot(running.slot).words;
+            let words = &mut around.node.cache.slot(slot).words;
             block::put(words, header.offset, &packet.body);
         }
         for output in outputs.iter() {
@@ -361,10 +323,11 @@ impl Thread {
     fn set_alarm(&mut self, fabric: &mut Fabric) {
         let rest = match self.state {
             State::Resting(until) | State::Telling(until) => Some(until),
-            State::Busy(running) => match running.stage {
-                Stage::Holding(until) => Some(until),
-                _ => None,
-            },
+            State::Busy(Running {
+                access,
+                aim: Aim::Hold(until),
+                ..
+            }) if access.is_held() => until,
             _ => None,
         };
         let due = self.engine.poll_timeout().into_iter().chain(rest).min();
@@ -399,18 +362,25 @@ impl Thread {
             }
         }
         if let (Kind::Free, State::Busy(running)) = (output.header.kind, self.state)
-            && let Purpose::Free(tag) = running.purpose
+            && let Aim::Free(tag) = running.aim
         {
             let word = BLOCK_BYTES.into();
             return around.fabric.send_records(&output, &[Object { tag, word }]);
         }
-        let words = match (output.data, self.state) {
-            (Data::Cache, State::Busy(running)) if running.purpose.has_slot() => {
-                &around.node.cache.slot(running.slot).words[..]
-            }
-            _ => &[],
+        let slot = match (output.data, self.state) {
+            (Data::Cache, State::Busy(running)) => running.slot(),
+            _ => None,
+        };
+        let words = match slot {
+            Some(slot) => &around.node.cache.slot(slot).words[..],
+            None => &[],
         };
         around.fabric.send(&output, words);
+    }
+
+    /// The rule of a node's engine that is broken, if one is.
+    fn defect(&self) -> Option<Defect> {
+        self.config.mutation?.in_engine()
     }
 
     /// One step; false when there is something to wait for.
