@@ -25,8 +25,6 @@ pub struct Work {
     pub lost: u64,
     /// Operations that were told that their memory is gone.
     pub gone: u64,
-    /// Operations that nobody knows the outcome of.
-    pub unknown: u64,
     /// Operations that died with their node.
     pub cut_off: u64,
     /// Operations that were done and not told of at once, because the lease was over.
@@ -51,7 +49,6 @@ impl Work {
         self.freed += other.freed;
         self.lost += other.lost;
         self.gone += other.gone;
-        self.unknown += other.unknown;
         self.cut_off += other.cut_off;
         self.untold += other.untold;
         self.alone += other.alone;
