@@ -118,6 +118,11 @@ fn racks_whose_nodes_give_locks_up_keep_every_promise() {
     all_hold("giving-up");
 }
 
+#[test]
+fn racks_whose_home_keeps_no_more_than_a_number_keep_every_promise() {
+    all_hold("resting");
+}
+
 /// The first way to a broken promise that a scenario finds.
 fn noticed(mutation: Mutation, scenario: &str) -> &'static str {
     match explored(named(scenario), Some(mutation)).ended {
@@ -216,6 +221,7 @@ fn every_defect_is_noticed() {
             "a lock is made where none is",
         ),
         (Mutation::DropSole, "giving-up", "data of the last release"),
+        (Mutation::WakeOld, "resting", "data of the last release"),
     ];
     // That one shows when packets are forged: see below.
     assert_eq!(table.len() + 1, Mutation::ALL.len());

@@ -1,6 +1,7 @@
 //! Pages behind reader-writer locks, in one process.
 
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -86,6 +87,11 @@ impl Pages for Arc<HeapPages> {
 
     fn view_mut(&self, page: usize, _len: usize) -> ViewMut<'_> {
         ViewMut::new(&self.pages[page].words, 0, self.len)
+    }
+
+    fn trim(&self, page: usize, len: usize) {
+        let behind = &self.pages[page].words[len.div_ceil(8)..];
+        behind.iter().for_each(|word| word.store(0, Relaxed));
     }
 }
 

@@ -30,6 +30,8 @@ const SWEEP: usize = 64;
 const SHED: Duration = Duration::from_secs(1);
 /// Time for sweeping in a tick.
 const SWEEP_TIME: Duration = Duration::from_millis(1);
+/// How often a worker looks up while a sweep is under way, which then takes a tenth of its time, a little at once.
+const SWEEP_TICK: Duration = Duration::from_millis(10);
 
 /// A worker's own state.
 pub(crate) struct Worker<M: Memory> {
@@ -77,10 +79,9 @@ impl<M: Memory> Worker<M> {
     pub fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS);
         while !self.shared.stopping.load(Ordering::Relaxed) {
-            let wait = if self.turns.is_empty() {
-                TICK
-            } else {
-                Duration::ZERO
+            let wait = match self.turns.is_empty() {
+                true => self.rest(),
+                false => Duration::ZERO,
             };
             if let Err(error) = self.poll.poll(&mut events, Some(wait))
                 && error.kind() != ErrorKind::Interrupted
@@ -108,6 +109,14 @@ impl<M: Memory> Worker<M> {
                 }
             }
             self.tick();
+        }
+    }
+
+    /// How long it has nothing to do, if nobody wants anything.
+    fn rest(&self) -> Duration {
+        match self.sweep.is_under_way() {
+            true => SWEEP_TICK,
+            false => TICK,
         }
     }
 
@@ -249,14 +258,15 @@ impl<M: Memory> Worker<M> {
     }
 
     fn tick(&mut self) {
-        if self.swept.elapsed() < TICK {
+        if self.swept.elapsed() < self.rest() {
             return;
         }
         self.swept = Instant::now();
         self.wake();
         self.accept();
-        if self.listener.is_some() {
-            self.sweep();
+        match self.listener {
+            Some(_) => self.sweep(),
+            None => self.shared.store.catch_up(),
         }
     }
 }

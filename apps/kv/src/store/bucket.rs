@@ -103,6 +103,11 @@ impl<'a, M: Memory> Bucket<'a, M> {
         result
     }
 
+    /// The head page takes no memory any more: it is zeros, or what it was.
+    pub fn give_up_head(&self) {
+        self.slab.heads.trim(self.index, 0);
+    }
+
     /// Looks at a page. `f` may run several times; the last run counts.
     pub fn look<R>(&self, at: At, mut f: impl FnMut(&Page<'_>) -> R) -> Result<R> {
         let core = self.core;

@@ -74,7 +74,8 @@ pub struct SetOutcome {
 pub struct Mark {
     /// The record's stamp, when there is one.
     stamp: Option<u64>,
-    /// Otherwise when the bucket last lost a record, and the database all.
+    /// Otherwise when the bucket last lost a record, and when the database lost all. Of a bucket that has not lost any: when
+    /// any database did, since a flush may have taken the bucket's page with what was known of it.
     absent: (u64, u64),
 }
 
@@ -306,9 +307,14 @@ impl<'a, M: Memory> Db<'a, M> {
         let (seen, flushed) = self
             .core
             .reading(self.scope, self.core.bucket(&id), |bucket| {
-                let flushed = bucket.flushes()?.era(id.db).flushed;
+                let flushes = bucket.flushes()?;
                 let stamp = |meta: &Meta, _: Value<'_>| meta.stamp;
-                Ok((bucket.lookup(&id, Reach::Nothing, &mut { stamp })?, flushed))
+                let seen = bucket.lookup(&id, Reach::Nothing, &mut { stamp })?;
+                let flushed = match seen.deleted {
+                    0 => flushes.epoch,
+                    _ => flushes.era(id.db).flushed,
+                };
+                Ok((seen, flushed))
             })?;
         let absent = if seen.found.is_some() {
             (0, 0)

@@ -184,6 +184,13 @@ pub struct Sweep {
     flushed: bool,
 }
 
+impl Sweep {
+    /// Whether there are buckets that it has yet to look at.
+    pub fn is_under_way(&self) -> bool {
+        self.left != 0
+    }
+}
+
 /// What a sweep did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
@@ -232,10 +239,12 @@ impl<M: Memory> Core<M> {
                 Ok(expired || flushed)
             });
             match due {
-                Ok(false) if flushed => self.writing(Scope::ALONE, bucket, |_| Ok(()))?,
+                Ok(false) if flushed => {
+                    self.writing(Scope::ALONE, bucket, |bucket| bucket.vacate())?;
+                }
                 Ok(false) | Err(Error::Busy(_)) => continue,
                 Ok(true) => {
-                    self.writing(Scope::ALONE, bucket, |bucket| bucket.refresh())?;
+                    self.writing(Scope::ALONE, bucket, |bucket| bucket.clean())?;
                     swept.cleaned += 1;
                 }
                 Err(error) => return Err(error),
@@ -263,10 +272,14 @@ impl<M: Memory> Core<M> {
             let fresh = Slab::new(&self.memory, &self.map, self.geometry.page, slab.addr)?;
             self.buckets.replace(number, fresh);
         }
-        // This thread remembers the old ones.
-        self.buckets.with(|_| ());
+        self.catch_up();
         self.memory.forget_pages();
         Ok(())
+    }
+
+    /// The thread lets go of the buckets as they were when it used some last.
+    pub fn catch_up(&self) {
+        self.buckets.with(|_| ());
     }
 
     fn anything_expires(&self) -> Result<bool> {

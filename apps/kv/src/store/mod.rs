@@ -104,6 +104,12 @@ impl<M: Memory> Store<M> {
         self.core.shed()
     }
 
+    /// What this thread remembers of buckets does not keep memory from being given back. A thread that may not use the store for long calls
+    /// it now and then; a server's do.
+    pub fn catch_up(&self) {
+        self.core.catch_up();
+    }
+
     /// Returns when what this thread has read and written may be told to clients. Any server calls it before it answers:
     /// a process that was stopped for long may have been declared dead meanwhile, and find out only now.
     ///

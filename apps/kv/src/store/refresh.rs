@@ -65,6 +65,30 @@ impl Broom<'_> {
 }
 
 impl<M: Memory> Bucket<'_, M> {
+    /// Cleans the bucket, and gives its page back if nothing is left and no write has come since the last flush.
+    pub fn clean(&self) -> Result<()> {
+        let written = self.head().epoch();
+        self.refresh()?;
+        self.give_page_back(written)
+    }
+
+    /// The same, of a bucket that is clean.
+    pub fn vacate(&self) -> Result<()> {
+        self.give_page_back(self.head().epoch())
+    }
+
+    /// The page is as if nobody had ever written it, if it is empty, and was written last when `written` was the newest flush and is not
+    /// any more. Who has been told that a key is absent has the number of the newest flush ([`super::Mark`]): pages that go
+    /// once a flush at most cannot come back to what somebody remembers.
+    fn give_page_back(&self, written: u64) -> Result<()> {
+        let newest = self.flushes()?.epoch;
+        let head = self.head();
+        if head.count() == 0 && head.next() == 0 && written < newest {
+            self.give_up_head();
+        }
+        Ok(())
+    }
+
     /// Cleans the bucket.
     #[cold]
     pub fn refresh(&self) -> Result<()> {

@@ -10,8 +10,9 @@ use super::{Change, Defect};
 use crate::Outputs;
 use crate::flowcc::Members;
 use crate::gcp::{
-    Access, Blade, BladeConfig, BladeCounters, Body, Entered, Entry, Event, Keeping, Life, Lock,
-    LockDirectory, LockPlace, Regions, Report, Reports, Right, Send, Steps, version, with_version,
+    Access, Blade, BladeConfig, BladeCounters, Body, Entered, Entry, Event, Keeping, Known, Life,
+    Lock, LockDirectory, LockPlace, Regions, Report, Reports, Rest, Right, Send, Steps, version,
+    with_version,
 };
 use crate::wire::{
     Copyset, Dest, GlobalStatus, Header, Kind, NodeId, Reason, Record, RequesterId, Seq, Tag,
@@ -120,9 +121,9 @@ struct Turn<'f, F> {
 }
 
 impl<S> NodeLock<S> {
-    /// A lock that the node has never had, or, at its home, a new one. `floor`: what the node gave up last, if it has forgotten
+    /// A lock that the node has never had, or, at its home, a new one. `known`: what the node remembers of it, if it has forgotten
     /// the lock in this epoch.
-    pub fn new(tag: Tag, regions: Regions, part: Part, floor: Option<u64>) -> Self {
+    pub fn new(tag: Tag, regions: Regions, part: Part, known: Option<Known>) -> Self {
         let Part {
             node,
             epoch,
@@ -139,13 +140,17 @@ impl<S> NodeLock<S> {
         });
         let directory = (tag.home() == node).then(|| {
             let mut directory = Box::new(LockDirectory::new(node, epoch));
-            directory.create(tag);
+            match known {
+                Some(Known::Home(rest)) => directory.wake(tag, rest),
+                _ => directory.create(tag),
+            };
             directory
         });
-        match (&directory, floor) {
+        match (&directory, known) {
+            (Some(_), Some(Known::Home(rest))) => blade.wake(tag, regions, rest),
             (Some(_), _) => blade.create(tag, regions),
-            (None, Some(floor)) => blade.reopen(tag, regions, floor),
-            (None, None) => blade.open(tag, regions),
+            (None, Some(Known::Abroad(floor))) => blade.reopen(tag, regions, floor),
+            (None, _) => blade.open(tag, regions),
         };
         NodeLock {
             tag,
@@ -243,11 +248,15 @@ impl<S> NodeLock<S> {
         self.lock().and_then(Lock::whole)
     }
 
-    /// What to remember of it until the epoch ends, if it may be forgotten: what was given up last.
-    pub fn forgettable(&self) -> Option<u64> {
-        let lock = self.lock()?;
-        let idle = lock.keeping() == Keeping::Nothing && self.line.is_empty() && !self.over;
-        idle.then(|| lock.floor())
+    /// What to remember of it until the epoch ends, if it may be forgotten. `new`: at its home what it protects is as that of a lock
+    /// which has never been used.
+    pub fn forgettable(&self, new: bool) -> Option<Known> {
+        let lock = self.lock().filter(|_| self.line.is_empty() && !self.over)?;
+        if let Some(directory) = &self.directory {
+            let rest = Rest::of(&self.blade, directory, self.tag);
+            return rest.filter(|_| new).map(Known::Home);
+        }
+        (lock.keeping() == Keeping::Nothing).then(|| Known::Abroad(lock.floor()))
     }
 
     /// Whether the switch has been asked to serve the lock, and has not answered.

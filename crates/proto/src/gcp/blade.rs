@@ -77,7 +77,7 @@ impl Blade {
         self.add(tag, || Lock::new(regions.len()))
     }
 
-    fn add(&mut self, tag: Tag, lock: impl FnOnce() -> Lock) -> bool {
+    pub(super) fn add(&mut self, tag: Tag, lock: impl FnOnce() -> Lock) -> bool {
         if self.locks.len() >= self.config.locks || self.locks.contains(tag) {
             return false;
         }
@@ -170,6 +170,11 @@ impl Blade {
     /// The epoch that it is in.
     pub fn epoch(&self) -> u32 {
         self.config.epoch
+    }
+
+    /// Forgets a lock.
+    pub fn forget(&mut self, tag: Tag) {
+        self.locks.retain(|other| other != tag);
     }
 
     /// Whether requests go to a switch first.

@@ -7,6 +7,7 @@
 
 use super::entry::Entry;
 use super::few::Few;
+use super::rest::Rest;
 use super::settle::{Before, Report};
 use super::{Mode, settle, with_version};
 use crate::wire::{
@@ -61,6 +62,19 @@ impl LockDirectory {
         let slot = Slot {
             entry: Entry::new(self.node, self.epoch),
             place: LockPlace::Undecided,
+        };
+        self.slots.insert(tag, slot);
+        true
+    }
+
+    /// Makes an entry again of which only [`Rest`] was kept, in the same epoch. `false`: it exists, or lives elsewhere.
+    pub fn wake(&mut self, tag: Tag, rest: Rest) -> bool {
+        if tag.home() != self.node || self.slots.contains(tag) {
+            return false;
+        }
+        let slot = Slot {
+            entry: rest.entry(self.node, self.epoch),
+            place: rest.place,
         };
         self.slots.insert(tag, slot);
         true

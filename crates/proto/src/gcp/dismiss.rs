@@ -61,7 +61,7 @@ impl Lock {
     }
 
     /// Nobody here is inside or wants to be, nobody waits for it, and nothing is under way.
-    fn rests(&self) -> bool {
+    pub(super) fn rests(&self) -> bool {
         let wants = self.want.is_some() || self.asked.is_some() || self.promise.is_some();
         let gives = self.owed.is_some() || self.releasing.is_some() || self.contended();
         self.readers == 0 && !self.writer && !wants && !gives

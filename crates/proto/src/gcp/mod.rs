@@ -15,6 +15,7 @@
 //! | freeing a lock, and making the next one in its place | `life` | – |
 //! | a holder or the queue dies | `settle` | – |
 //! | a node gets rid of what it keeps | `dismiss` | – |
+//! | a home keeps a lock at rest in one number | `rest` | – |
 //!
 //! Every packet may be lost, doubled or late. Nothing here waits for a packet without asking again ([`Blade::retry`]),
 //! and nothing is done twice: the directory numbers everything that it does to a lock (its *version*), and a node
@@ -31,6 +32,7 @@ mod life;
 mod lock;
 mod queue;
 mod regions;
+mod rest;
 mod settle;
 
 pub use blade::{Blade, BladeConfig, BladeCounters};
@@ -43,6 +45,7 @@ pub use queue::{Queue, Waiter};
 pub use regions::{
     MAX_LOCKED, MAX_REGIONS, Region, Regions, RegionsError, SEGMENT, used, with_used,
 };
+pub use rest::{Known, Rest};
 pub use settle::{Age, Before, Report, Reports, settle};
 
 use crate::wire::{GlobalStatus, Header, Seq};

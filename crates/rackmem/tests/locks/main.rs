@@ -11,6 +11,7 @@ mod freeing;
 mod history;
 mod packets;
 mod pressure;
+mod resting;
 
 use rackmem::{Fabric, Faults, Mode, Rack};
 use std::time::{Duration, Instant};
@@ -55,7 +56,7 @@ fn rack(fabric: Fabric, mode: Mode, faults: Option<Faults>) -> Rack {
 }
 
 /// Waits until something is so, which it will be.
-fn until(what: impl Fn() -> bool) {
+fn until(mut what: impl FnMut() -> bool) {
     let began = Instant::now();
     while !what() {
         assert!(began.elapsed() < Duration::from_secs(60), "it never is");

@@ -2,8 +2,8 @@
 
 use super::Witness::{
     Cached, Cohort, CutPlacing, Denied, Dropped, Elsewhere, FencedInside, FreedTwice, GaveCopyUp,
-    HandedOver, Lost, MadeAnew, OverReaders, Overtaken, OwnerDied, ReadTogether, Refused, Revived,
-    Skipped, ToReaders, ToReadersAndWriter, ToldAgain, Unasked,
+    HandedOver, Lost, MadeAnew, Over, OverReaders, Overtaken, OwnerDied, ReadTogether, Refused,
+    Rested, Revived, Skipped, ToReaders, ToReadersAndWriter, ToldAgain, Unasked,
 };
 use super::scenario::Op::{self, Attach as A, Free as F, Home as H, Make as M};
 use super::scenario::{Budget, Failure, Place, Scenario};
@@ -27,6 +27,7 @@ const BASE: Scenario = Scenario {
         early: 0,
         dismiss: 0,
         give_up: 0,
+        rest: 0,
     },
     failures: &[],
     sometimes: &[],
@@ -41,11 +42,16 @@ const fn faults(lose: u8, double: u8, late: u8, early: u8) -> Budget {
         early,
         dismiss: 0,
         give_up: 0,
+        rest: 0,
     }
 }
 
 const fn giving_up(give_up: u8, budget: Budget) -> Budget {
     Budget { give_up, ..budget }
+}
+
+const fn resting(rest: u8, budget: Budget) -> Budget {
+    Budget { rest, ..budget }
 }
 
 const fn dismissing(budget: Budget) -> Budget {
@@ -420,6 +426,55 @@ pub const SCENARIOS: &[Scenario] = &[
         budget: giving_up(2, faults(0, 0, 0, 0)),
         sometimes: &[Dropped, GaveCopyUp],
         states: 30_392,
+        ..BASE
+    },
+    Scenario {
+        name: "resting",
+        about: "the home keeps no more than a number of the lock, twice, while others come and go",
+        threads: &[(0, &[W]), (1, &[W, W]), (2, &[R, W])],
+        budget: resting(2, faults(0, 0, 0, 0)),
+        sometimes: &[Rested, HandedOver, ToReaders, Denied],
+        states: 135_235,
+        ..BASE
+    },
+    Scenario {
+        name: "resting-late",
+        about: "the same, and packets of before are lost and late",
+        nodes: 2,
+        threads: &[(0, &[W, W]), (1, &[W, R])],
+        budget: resting(1, dismissing(faults(1, 0, 1, 0))),
+        sometimes: &[Rested, HandedOver, Over],
+        states: 184_973,
+        ..BASE
+    },
+    Scenario {
+        name: "resting-doubled",
+        about: "the same, and a packet comes once more, at any time",
+        nodes: 2,
+        threads: &[(0, &[W, W]), (1, &[W, W])],
+        budget: resting(2, faults(0, 1, 0, 0)),
+        sometimes: &[Rested, HandedOver],
+        states: 67_407,
+        ..BASE
+    },
+    Scenario {
+        name: "resting-switch",
+        about: "the switch serves, and goes on with what the home does not know of",
+        place: Place::Switch,
+        threads: &[(0, &[W]), (1, &[W]), (2, &[R])],
+        budget: resting(2, faults(1, 0, 0, 0)),
+        sometimes: &[Rested, HandedOver, Denied],
+        states: 83_402,
+        ..BASE
+    },
+    Scenario {
+        name: "resting-dead",
+        about: "who gets the lock from a home that kept a number of it dies",
+        threads: &[(0, &[W]), (1, &[W]), (2, &[W])],
+        failures: &[Failure::Node(2)],
+        budget: resting(1, dismissing(faults(0, 0, 0, 0))),
+        sometimes: &[Rested, Dropped, OwnerDied],
+        states: 122_270,
         ..BASE
     },
 ];

@@ -3,9 +3,10 @@
 use super::mutation::Mutation;
 use super::oracle::{self, Complaint};
 use super::packet::{DIRECTORY, ENTERED, LEFT, LIFE, Packet, TRUTH, Value, WORDS, copies, cut};
-use super::world::{At, HOME, Rack, Serves, TAG, Witness, World};
+use super::world::{At, HOME, Rack, Serves, TAG, Witness, World, regions};
 use rackmem_proto::gcp::{
-    Access, Entered, Event, Keeping, Queue, Right, Steps, version, with_version,
+    Access, Entered, Event, Keeping, LockDirectory, Queue, Rest, Right, Steps, first, version,
+    with_version,
 };
 use rackmem_proto::wire::{GlobalStatus, Header, Kind, Reason, RequesterId, Seq};
 
@@ -32,6 +33,36 @@ impl World {
             header.sender = HOME.into();
             self.send(HOME, to, header, Vec::new(), Queue::default());
         }
+    }
+
+    fn at_rest(&self) -> Option<Rest> {
+        Rest::of(&self.nodes[usize::from(HOME)].blade, &self.home, TAG)
+    }
+
+    /// Whether the home may keep no more than a number of the lock.
+    pub(super) fn may_rest(&self) -> bool {
+        self.left.rest > 0 && !self.comes_home && self.at_rest().is_some()
+    }
+
+    /// The home keeps no more than a number of the lock. Whatever is next about it has the home make it again, so it does that at once.
+    pub(super) fn rest(&mut self, rack: &Rack) {
+        self.left.rest -= 1;
+        let Some(mut rest) = self.at_rest() else {
+            return;
+        };
+        let epoch = self.home.epoch();
+        if rest.number > first(epoch) {
+            self.witness(Witness::Rested);
+        }
+        if rack.has(Mutation::WakeOld) {
+            rest.number = first(epoch);
+        }
+        let node = &mut self.nodes[usize::from(HOME)];
+        node.beside = node.data;
+        node.blade.forget(TAG);
+        let woken = node.blade.wake(TAG, regions(), rest);
+        self.home = LockDirectory::new(HOME.into(), epoch);
+        assert!(woken && self.home.wake(TAG, rest));
     }
 
     /// A node needs room.

@@ -31,6 +31,8 @@ pub enum Move {
     Dismiss(u8),
     /// A node needs room: it gets rid of what it keeps.
     GiveUp(u8),
+    /// The home keeps nothing but a number of the lock, and makes it again from that.
+    Rest,
     /// Something dies, or comes back: there is a newer view.
     Fail,
     /// A node enters the epoch of the newest view.
@@ -109,6 +111,7 @@ impl World {
             let nodes = 1..self.nodes.len() as u8;
             moves.extend(nodes.filter(|n| self.may_give_up(*n)).map(Move::GiveUp));
         }
+        moves.extend(self.may_rest().then_some(Move::Rest));
         if (free || self.left.early > 0) && !rack.has(Mutation::NeverRetry) {
             let nodes = 0..self.nodes.len() as u8;
             moves.extend(nodes.filter(|n| self.asks_again(*n)).map(Move::Retry));
@@ -209,6 +212,7 @@ impl World {
             }
             Move::Dismiss(node) => self.dismiss(node),
             Move::GiveUp(node) => self.give_up(rack, node)?,
+            Move::Rest => self.rest(rack),
             Move::Fail => self.fail(rack),
             Move::Enter(node) => self.enter(rack, node),
             Move::EnterSwitch => self.enter_switch(rack),

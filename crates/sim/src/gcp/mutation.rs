@@ -49,6 +49,8 @@ pub enum Mutation {
     MakeUnasked,
     /// A node that needs room drops what may be the only copy before its home has one.
     DropSole,
+    /// A lock of which its home has kept a number goes on with an old version.
+    WakeOld,
 }
 
 impl Mutation {
@@ -64,7 +66,7 @@ impl Mutation {
     }
 
     /// All of them.
-    pub const ALL: [Mutation; 23] = [
+    pub const ALL: [Mutation; 24] = [
         Mutation::IgnoreVersion,
         Mutation::ForgetTenure,
         Mutation::AckInside,
@@ -88,5 +90,6 @@ impl Mutation {
         Mutation::SkipLife,
         Mutation::MakeUnasked,
         Mutation::DropSole,
+        Mutation::WakeOld,
     ];
 }

@@ -43,6 +43,8 @@ pub struct Budget {
     pub dismiss: u8,
     /// Times that a node needs room, and asks the home to take the lock.
     pub give_up: u8,
+    /// Times that the home keeps of a lock at rest nothing but a number.
+    pub rest: u8,
 }
 
 /// Who serves the lock.

@@ -134,6 +134,7 @@ impl Scenario {
             early,
             dismiss,
             give_up,
+            rest,
         } = self.budget;
         let budget = Budget {
             lose: lose + 1,
@@ -142,6 +143,7 @@ impl Scenario {
             early: more(early),
             dismiss: more(dismiss),
             give_up: more(give_up),
+            rest: more(rest),
         };
         Scenario {
             budget,
@@ -161,6 +163,7 @@ impl Case for Scenario {
             early,
             dismiss,
             give_up,
+            rest,
         } = scenario.budget;
         let rows = [
             ("losses", "lost", usize::from(lose)),
@@ -169,6 +172,7 @@ impl Case for Scenario {
             ("early_timeouts", "early timeout", early.into()),
             ("dismissals", "dismissal", dismiss.into()),
             ("given_up", "given up", give_up.into()),
+            ("rests", "rest", rest.into()),
             ("epochs", "new epoch", scenario.failures.len()),
         ];
         About {

@@ -167,6 +167,7 @@ fn rack(config: &WalkConfig, mutation: Option<Mutation>) -> (Rack, Random) {
                     dismiss: 0,
                     // Ways to defects are shrunk, which takes longer with every move that they could do without.
                     give_up: if mutation.is_some() { 0 } else { 3 },
+                    rest: if mutation.is_some() { 0 } else { 3 },
                 },
             },
             failures: config.failures,

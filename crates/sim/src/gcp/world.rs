@@ -18,6 +18,15 @@ pub const TAG: Tag = Tag(0x1000);
 /// See [`TAG`].
 pub const HOME: u8 = 0;
 
+/// What it protects.
+pub(super) fn regions() -> Regions {
+    let region = Region {
+        addr: TAG.0,
+        len: BYTES,
+    };
+    Regions::new(&[region]).expect("one region")
+}
+
 macro_rules! witnesses {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// Something that must have been seen, or a scenario shows nothing.
@@ -80,6 +89,8 @@ witnesses! {
     Revived,
     /// A node gave a copy up that others had, too.
     GaveCopyUp,
+    /// A home kept nothing of the lock but a number, which others had had before.
+    Rested,
 }
 
 /// What acquisitions have cost.
@@ -220,11 +231,6 @@ impl Rack {
             ..
         } = self.scenario;
         let switch = place == Place::Switch;
-        let region = Region {
-            addr: TAG.0,
-            len: BYTES,
-        };
-        let regions = Regions::new(&[region]).expect("one region");
         let node = |node: u8| {
             let mut blade = Blade::new(BladeConfig {
                 node: node.into(),
@@ -237,8 +243,8 @@ impl Rack {
                 locks: 1,
             });
             let made = match node {
-                0 => blade.create(TAG, regions.clone()),
-                _ => blade.open(TAG, regions.clone()),
+                0 => blade.create(TAG, regions()),
+                _ => blade.open(TAG, regions()),
             };
             assert!(made);
             Node {

@@ -40,6 +40,7 @@ fn describe(store: &NodeStore, text: &mut String) {
         ("rack_retransmissions", metrics.retransmissions),
         ("rack_locks_kept_bytes", locks.kept as u64),
         ("rack_locks_kept_home_bytes", locks.kept_home as u64),
+        ("rack_locks_remembered_bytes", locks.remembered as u64),
         ("rack_locks_given_up", locks.given_up),
         ("rack_epoch", u64::from(node.epoch())),
         ("rack_members", members.count() as u64),

@@ -2,59 +2,56 @@
 //!
 //! The home says that a lock is home (`YieldAck`): to a node that leaves, and to all when the home's program says that they are not
 //! going to want it soon. A node drops what the lock protects at once ([`rackmem_proto::gcp::Event::Drop`]), and the rest when
-//! its program lets go of the lock. Until the epoch ends it remembers what it gave up last: a late packet says nothing.
+//! its program lets go of the lock. The home itself forgets a lock of an array whose page is as nobody has ever written it
+//! ([`rackmem_proto::gcp::Rest`]). What has to be remembered until the epoch ends is in the [`super::ledger`].
 
 use super::cell::{Cell, State};
 use super::outbox::Outbox;
+use super::slab;
 use super::table::{Locks, Origin};
+use rackmem_proto::gcp::Known;
 use rackmem_proto::wire::{Copyset, MAX_NODES, NodeId, Tag};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
-/// What is remembered of a lock that has been forgotten.
-#[derive(Clone, Copy)]
-pub(crate) struct Forgotten {
-    /// What the node gave up last.
-    pub floor: u64,
-    /// Bytes that the lock protects.
-    len: u32,
-    implicit: bool,
-}
-
 /// Locks forgotten at a time from which on the allocator is asked to give memory back.
-const MANY: usize = 1024;
+const MANY: usize = 128;
 
 impl State {
     /// What to remember of it, if it may be forgotten.
-    fn forgettable(&self, cell: &Cell) -> Option<Forgotten> {
-        let floor = self.lock.forgettable()?;
+    fn forgettable(&self, cell: &Cell) -> Option<Known> {
+        let new = cell.implicit && cell.words().is_empty();
         let noted = self.pace.kept || !self.watchers.is_empty();
-        (!noted).then(|| Forgotten {
-            floor,
-            len: cell.len() as u32,
-            implicit: cell.implicit,
-        })
+        self.lock.forgettable(new).filter(|_| !noted)
     }
 }
 
 impl Locks {
     /// Tells the other nodes that a lock is home, if it is.
     pub(crate) fn tell_home(&self, cell: &Arc<Cell>) -> Outbox {
-        let nodes = (0..MAX_NODES as NodeId).filter(|node| self.standing.live(*node));
-        let live = nodes.fold(Copyset::EMPTY, Copyset::with);
-        self.step(cell, |lock, fx| lock.dismiss(live, fx))
+        let nodes = (0..MAX_NODES as NodeId).filter(|node| *node != self.me);
+        let live = nodes
+            .filter(|node| self.standing.live(*node))
+            .fold(Copyset::EMPTY, Copyset::with);
+        self.step(cell, |lock, fx| {
+            let empty = cell.implicit && cell.words().is_empty();
+            if empty && lock.is_home() && lock.whole().is_some() {
+                self.idle.fetch_add(1, Relaxed);
+            }
+            lock.dismiss(live, fx);
+        })
     }
 
     /// Makes a lock that has been forgotten known again, since a packet is about it: a late copy of a request may be served, and then
     /// others wait for this node.
     pub(crate) fn recall(&self, tag: Tag) -> Option<Arc<Cell>> {
-        let known = self.floors().get(&tag).copied()?;
-        let origin = match (known.implicit, self.arrays.has(tag)) {
+        let ((len, implicit), _) = self.ledger().get(tag)?;
+        let origin = match (implicit, self.arrays.has(tag)) {
             (true, true) => Origin::Array,
             (true, false) => Origin::Heard,
             (false, _) => Origin::Made,
         };
-        self.open(tag, known.len as usize, origin).ok()
+        self.open(tag, len as usize, origin).ok()
     }
 
     /// A lock has ended with its home.
@@ -81,30 +78,41 @@ impl Locks {
         self.idle.load(Relaxed)
     }
 
-    /// Forgets locks of other nodes that are home, and that no handle of this process is for. Says how many.
+    /// Forgets locks that are home and of which nothing is kept, and that no handle of this process is for. Says how many.
     pub fn forget_idle(&self) -> usize {
         let mut forgotten = 0;
         self.idle.store(0, Relaxed);
         self.drop_settled();
+        self.let_go();
         for shard in &self.shards {
+            // Who finds a lock takes a handle, under the shard's lock.
             let mut cells = shard.write().unwrap_or_else(PoisonError::into_inner);
-            let before = cells.len();
-            cells.retain(|tag, cell| {
-                // Who finds a lock takes a handle, under the shard's lock.
-                if tag.home() == self.me || Arc::strong_count(cell) > 1 {
-                    return true;
+            let (mut found, epoch) = (Vec::new(), self.standing.epoch());
+            for (tag, cell) in cells.iter() {
+                let known = self.look(cell, |state| state.forgettable(cell));
+                match known {
+                    Some(known) if Arc::strong_count(cell) == 1 => {
+                        found.push((*tag, (cell.len() as u32, cell.implicit), known));
+                    }
+                    // Somebody who has let go of the lock, and has yet to find out, may have the handle.
+                    Some(_) if self.look(cell, |state| !state.entered_since()) => {
+                        self.idle.fetch_add(1, Relaxed);
+                    }
+                    _ => {}
                 }
-                let Some(known) = self.look(cell, |state| state.forgettable(cell)) else {
-                    return true;
-                };
-                self.floors().insert(*tag, known);
+            }
+            let mut ledger = self.ledger();
+            let remembered = ledger.add(epoch, &found);
+            self.remembered.store(ledger.bytes(), Relaxed);
+            drop(ledger);
+            for tag in &remembered {
+                cells.remove(tag);
                 if !self.arrays.has(*tag) {
                     self.known.fetch_sub(1, Relaxed);
                 }
-                false
-            });
-            forgotten += before - cells.len();
-            if cells.len() < before / 2 {
+            }
+            forgotten += remembered.len();
+            if cells.len() < cells.capacity() / 4 {
                 cells.shrink_to_fit();
             }
         }
@@ -117,6 +125,7 @@ impl Locks {
 
 /// Gives what has been freed back to the system.
 fn trim() {
+    slab::give_spare_back();
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: it may be called at any time.
     unsafe {

@@ -58,7 +58,7 @@ impl LockHost for Here<'_> {
     }
 
     fn forget_forgotten(&mut self) {
-        *self.agents.locks.floors() = Default::default();
+        self.agents.locks.forget_ledger();
     }
 
     fn is_current(&self, tag: Tag) -> bool {

@@ -9,6 +9,7 @@ pub(crate) mod fast;
 pub(crate) mod forgetting;
 pub(crate) mod host;
 pub(crate) mod leaving;
+pub(crate) mod ledger;
 pub(crate) mod outbox;
 pub(crate) mod pace;
 pub(crate) mod places;
@@ -24,3 +25,6 @@ pub(crate) use leaving::bring_home;
 pub(crate) use pressure::{Effort, IN_A_TICK, IN_AN_ENTRY};
 pub(crate) use switch::SwitchLocks;
 pub(crate) use table::Locks;
+
+/// Independent parts of what a node knows of locks.
+const SHARDS: usize = 64;

@@ -107,6 +107,13 @@ impl Locks {
         }
     }
 
+    /// The hand keeps no lock that it has yet to come by: it goes on with the next shard.
+    pub(super) fn let_go(&self) {
+        if let Ok(mut hand) = self.pressure.hand.try_lock() {
+            hand.cells = Vec::new();
+        }
+    }
+
     fn turn_to_next_shard(&self, hand: &mut Hand) {
         hand.shard = (hand.shard + 1) % self.shards.len();
         hand.fruitless += 1;

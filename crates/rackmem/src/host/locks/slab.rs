@@ -87,6 +87,11 @@ pub(crate) fn give_back(piece: Piece) {
     }
 }
 
+/// Gives the memory of all empty chunks back to the system.
+pub(super) fn give_spare_back() {
+    pool().give_spare_back();
+}
+
 fn class(words: usize) -> Option<usize> {
     debug_assert!(words <= LONGEST);
     (words != 0).then(|| SIZES.partition_point(|size| *size < words.min(LONGEST)))
@@ -185,6 +190,16 @@ impl Pool {
                 clean: true,
             });
         }
+    }
+
+    fn give_spare_back(&mut self) {
+        for nth in &self.empty {
+            let chunk = &mut self.chunks[*nth];
+            if !std::mem::replace(&mut chunk.clean, true) {
+                system::discard(chunk.addr, CHUNK);
+            }
+        }
+        self.spare = 0;
     }
 
     fn give_back(&mut self, addr: usize, class: usize) {
@@ -286,6 +301,8 @@ mod tests {
             taken.iter().for_each(|addr| pool.give_back(*addr, class));
             let kept = pool.chunks.iter().filter(|chunk| !chunk.clean).count();
             assert_eq!((kept, pool.spare), (SPARE, SPARE));
+            pool.give_spare_back();
+            assert!(pool.spare == 0 && pool.chunks.iter().all(|chunk| chunk.clean));
             assert_eq!(pool.empty.len(), pool.chunks.len());
         }
         assert_eq!(pool.chunks.len(), 4 * SPARE, "chunks change their size");

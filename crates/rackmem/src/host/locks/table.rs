@@ -1,8 +1,9 @@
 //! The locks that a node knows.
 
+use super::SHARDS;
 use super::arrays::Arrays;
 use super::cell::{Cell, Fx, State};
-use super::forgetting::Forgotten;
+use super::ledger::Ledger;
 use super::outbox::Outbox;
 use super::places::{Ends, Places};
 use super::pressure::Pressure;
@@ -25,8 +26,6 @@ pub(crate) const MAX_LOCKS: usize = 1 << 21;
 const COHORT: u8 = 16;
 /// Locks that one tick looks at, to ask again for what has not come; the others have their turn in the next ones.
 const LOCKS_A_TICK: usize = 512;
-/// Independent parts of the table.
-const SHARDS: usize = 64;
 
 /// How a node comes to know a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +63,8 @@ pub struct LockMetrics {
     pub kept_home: usize,
     /// Bytes that it keeps for the others, which count under its cache.
     pub kept: usize,
+    /// Bytes that it keeps of locks that it has forgotten, until the epoch ends.
+    pub remembered: usize,
     /// Of those others, how often it has dropped what it kept: for want of room, or since the home had it.
     pub given_up: u64,
 }
@@ -91,10 +92,12 @@ pub(crate) struct Locks {
     dropped: AtomicU64,
     /// Bytes kept for locks whose home is elsewhere, and for those whose home is here.
     pub(crate) kept: [Arc<AtomicUsize>; 2],
-    /// Locks of other nodes that have been dismissed since some were forgotten last.
+    /// Locks of other nodes that have been dismissed, and locks of this one that rest, since some were forgotten last.
     pub(crate) idle: AtomicUsize,
     /// What is remembered of those that have been forgotten in this epoch: as many as locks at most.
-    pub(crate) floors: Mutex<HashMap<Tag, Forgotten>>,
+    ledger: Mutex<Ledger>,
+    /// Bytes that it takes.
+    pub(crate) remembered: AtomicUsize,
     given_up: AtomicU64,
     pub(crate) pressure: Pressure,
 }
@@ -105,7 +108,6 @@ impl Locks {
             me,
             told: Mutex::default(),
             room,
-            standing,
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             known: AtomicUsize::new(0),
             arrays: Arrays::default(),
@@ -116,9 +118,11 @@ impl Locks {
             dropped: AtomicU64::new(0),
             kept: Default::default(),
             idle: AtomicUsize::new(0),
-            floors: Mutex::default(),
+            ledger: Mutex::new(Ledger::new(standing.epoch())),
+            remembered: AtomicUsize::new(0),
             given_up: AtomicU64::new(0),
             pressure: Pressure::default(),
+            standing,
         }
     }
 
@@ -203,11 +207,8 @@ impl Locks {
             cohort: COHORT,
             implicit: what.1,
         };
-        let known = match home {
-            true => None,
-            false => self.floors().remove(&tag),
-        };
-        let lock = NodeLock::new(tag, regions, part, known.map(|known| known.floor));
+        let known = self.ledger().take(tag, epoch);
+        let lock = NodeLock::new(tag, regions, part, known);
         Cell::new(lock, what, self.kept[usize::from(home)].clone())
     }
 
@@ -265,8 +266,14 @@ impl Locks {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn floors(&self) -> MutexGuard<'_, HashMap<Tag, Forgotten>> {
-        self.floors.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What was remembered is of an epoch that has ended.
+    pub(crate) fn forget_ledger(&self) {
+        *self.ledger() = Ledger::new(self.standing.epoch());
+        self.remembered.store(0, Relaxed);
+    }
+
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn send(&self, mut out: Outbox, net: &dyn Net, reply: &mut dyn Receiver) {
@@ -349,6 +356,7 @@ impl Locks {
             vacant: self.places.len(),
             kept: self.kept[0].load(Relaxed),
             kept_home: self.kept[1].load(Relaxed),
+            remembered: self.remembered.load(Relaxed),
             given_up: self.given_up.load(Relaxed),
             ..LockMetrics::default()
         }
