@@ -4,7 +4,7 @@ use rackmem_proto::Output;
 use rackmem_proto::engine::{
     self, Copies, FlowCc, Home, Host, Memory, Migrating, Note, Part, Payload, Recovery,
 };
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig, LocalStatus, Members, Migration, ShadowConfig};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, LocalStatus, Members, Migration, ShadowConfig, Shards};
 use rackmem_wire::{Header, NodeId, Record, Tag};
 use std::collections::BTreeMap;
 
@@ -138,7 +138,15 @@ impl Host for Here<'_> {
         1
     }
 
-    fn home<'m, R>(&'m mut self, section: impl FnOnce(&mut Home, &mut Packet<'m>) -> R) -> R {
+    fn shards(&self) -> Shards {
+        Shards::ONE
+    }
+
+    fn home<'m, R>(
+        &'m mut self,
+        _: usize,
+        section: impl FnOnce(&mut Home, &mut Packet<'m>) -> R,
+    ) -> R {
         section(&mut self.node.home, &mut Packet(self.body, self.records))
     }
 

@@ -1,9 +1,9 @@
 //! FlowCC's part of a node: its home agent, its cache agent, and its side of ownership migration.
 
 use super::protocol::{Protocol, Reporter};
-use super::{Answer, Change, Copies, Defect, Host, Note, Payload, Report};
+use super::{Answer, Change, Copies, Defect, Home, Host, Note, Payload, Report};
 use crate::call::Executed;
-use crate::flowcc::{LocalStatus, Members, Settled, copy_record};
+use crate::flowcc::{LocalStatus, Members, Settled, Shards, copy_record};
 use crate::wire::{Contract, Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Record, Tag};
 use crate::{Data, Dest, Output};
 use alloc::vec::Vec;
@@ -77,16 +77,18 @@ impl<H: Host> Protocol<H> for FlowCc {
     }
 
     fn tick(host: &mut H, period_ended: bool) {
-        let outputs: Vec<Output> = host.home(|home, _| {
-            let again: Vec<Output> = home.agent.resend().collect();
-            let moves = match period_ended {
-                true => home.agent.end_period(),
-                false => home.agent.start_moves(),
-            };
-            again.into_iter().chain(moves).collect()
-        });
-        for output in &outputs {
-            host.send(output, Payload::Nothing);
+        for shard in host.shards().all() {
+            let outputs: Vec<Output> = host.home(shard, |home, _| {
+                let again: Vec<Output> = home.agent.resend().collect();
+                let moves = match period_ended {
+                    true => home.agent.end_period(),
+                    false => home.agent.start_moves(),
+                };
+                again.into_iter().chain(moves).collect()
+            });
+            for output in &outputs {
+                host.send(output, Payload::Nothing);
+            }
         }
         if !period_ended {
             return;
@@ -107,7 +109,7 @@ impl<H: Host> Protocol<H> for FlowCc {
     fn enter(host: &mut H, members: Members) {
         let forgets = host.defect() == Some(Defect::ForgetRescued);
         let moves_on = host.defect() == Some(Defect::MoveOn);
-        host.home(|home, _| {
+        each_home(host, |home| {
             // An entry that begins to move is locked until the switch answers. There may be none, and until all members go on
             // nobody can say that there is.
             if !moves_on {
@@ -152,10 +154,14 @@ impl<H: Host> Protocol<H> for FlowCc {
     }
 
     fn hear(host: &mut H, from: Reporter, record: Record) {
-        host.home(|home, _| match from {
-            Reporter::Node(node) => home.agent.note_copy(node, record),
-            Reporter::Switch => home.agent.note_registers(record),
-        });
+        match from {
+            Reporter::Node(node) => {
+                let shard = host.shards().of(record.tag);
+                host.home(shard, |home, _| home.agent.note_copy(node, record));
+            }
+            // Some of what a switch tells is of its grants and not of a block.
+            Reporter::Switch => each_home(host, |home| home.agent.note_registers(record)),
+        }
     }
 
     fn settle(host: &mut H, change: &Change) {
@@ -166,7 +172,12 @@ impl<H: Host> Protocol<H> for FlowCc {
             Some(Defect::ForgetGone) => Copyset::EMPTY,
             _ => change.gone,
         };
-        let settled: Settled = host.home(|home, _| home.agent.settle(gone, switch_lost));
+        let mut settled = Settled::default();
+        each_home(host, |home| {
+            settled = settled.and(home.agent.settle(gone, switch_lost));
+        });
+        let lost = settled.lost;
+        host.home(Shards::BOOKS, |home, _| home.agent.note_losses(lost));
         host.settled(change, settled);
     }
 
@@ -174,14 +185,42 @@ impl<H: Host> Protocol<H> for FlowCc {
     where
         H::Bytes: Hash,
     {
-        host.home(|home, _| home.agent.fingerprint(into));
+        each_home(host, |home| home.agent.fingerprint(into));
         host.copies(|copies| copies.fingerprint(into));
     }
 }
+/// Does something to each shard of a home, one after the other.
+pub(super) fn each_home<H: Host>(host: &mut H, mut f: impl FnMut(&mut Home)) {
+    for shard in host.shards().all() {
+        host.home(shard, |home, _| f(home));
+    }
+}
+
+/// Lets all shards know what the books have given out. Before that nobody may use it.
+pub fn spread<H: Host>(host: &mut H) {
+    let shards = host.shards();
+    if shards.count() == 1 {
+        return;
+    }
+    let news = host.home(Shards::BOOKS, |home, _| home.agent.news());
+    let Some(news) = news else { return };
+    for shard in shards.all().skip(1) {
+        host.home(shard, |home, _| home.agent.hear(&news));
+    }
+    host.home(Shards::BOOKS, |home, _| home.agent.heard(&news));
+}
+
 fn home<H: Host>(host: &mut H, header: &Header) {
     let defect = host.defect();
     host.note(Note::AtHome);
-    let served = host.home(|home, memory| home.packet(header, memory, defect));
+    let shard = match header.kind {
+        Kind::Alloc | Kind::Free => Shards::BOOKS,
+        _ => host.shards().of(header.tag),
+    };
+    let served = host.home(shard, |home, memory| home.packet(header, memory, defect));
+    if shard == Shards::BOOKS {
+        spread(host);
+    }
     if served.accepted {
         host.note(Note::Accepted(header.tag));
     }

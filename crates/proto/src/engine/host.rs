@@ -2,7 +2,7 @@
 
 use super::{Change, Copies, Home, Memory, Migrating, Part, Protocols, Recovery};
 use crate::Output;
-use crate::flowcc::{LocalStatus, Migration, Settled};
+use crate::flowcc::{LocalStatus, Migration, Settled, Shards};
 use crate::wire::{Header, NodeId, Record, Tag};
 use alloc::vec::Vec;
 
@@ -155,8 +155,14 @@ pub trait Host: Sized {
     /// A node's incarnation, 0 for one that never was a member.
     fn incarnation(&self, node: NodeId) -> u32;
 
-    /// The home agent's section.
-    fn home<'m, R>(&'m mut self, section: impl FnOnce(&mut Home, &mut Self::Memory<'m>) -> R) -> R;
+    /// How its home is divided into sections.
+    fn shards(&self) -> Shards;
+    /// The section of a shard of its home.
+    fn home<'m, R>(
+        &'m mut self,
+        shard: usize,
+        section: impl FnOnce(&mut Home, &mut Self::Memory<'m>) -> R,
+    ) -> R;
     /// The cache agent's.
     fn copies<R>(&mut self, section: impl FnOnce(&mut Copies<Self::Bytes>) -> R) -> R;
     /// What this node does about the switch, where there can be one.

@@ -30,7 +30,7 @@ mod protocol;
 mod recovery;
 
 pub use access::{Access, Do, Entries, Plan, Purpose, Then, plan};
-pub use coherent::{FlowCc, Role, role};
+pub use coherent::{FlowCc, Role, role, spread};
 pub use copies::{Answer, Copies};
 pub use home::{ACCEPT_EMPTY, Home, Memory, Served};
 pub use host::{Defect, Host, Note, Payload};

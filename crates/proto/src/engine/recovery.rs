@@ -1,8 +1,9 @@
 //! A node's part when an epoch begins (§5.4): the host of [`Rebuild`], with what outlasts an attempt that is cut off.
 
+use super::coherent::each_home;
 use super::{Defect, Host, Memory, Note, Payload, Protocols, Reporter};
 use crate::call::Stream;
-use crate::flowcc::{Heard, Interrupted, Members, Next, Open, Rebuild};
+use crate::flowcc::{Heard, Interrupted, Members, Next, Open, Rebuild, Shards};
 use crate::membership::View;
 use crate::wire::{Copyset, Header, NodeId, Record, Tag};
 use crate::{Data, Output};
@@ -128,11 +129,12 @@ impl<B: Clone> Recovery<B> {
         self.attempt = Some((rebuild, change));
         if defect != Some(Defect::ForgetOwnEvents) {
             let mine = &self.mine;
-            host.home(|home, _| {
-                for open in mine {
-                    home.agent.note_open(me, *open, change.settled);
-                }
-            });
+            for open in mine {
+                let shard = host.shards().of(open.tag);
+                host.home(shard, |home, _| {
+                    home.agent.note_open(me, *open, change.settled)
+                });
+            }
         }
     }
 
@@ -152,12 +154,13 @@ impl<B: Clone> Recovery<B> {
                 }
             }
             Heard::Rescue { store, whole } => {
+                let shard = host.shards().of(header.tag);
                 if store && defect != Some(Defect::DropRescue) {
                     host.note(Note::Rescuing(header.tag));
-                    host.home(|home, memory| home.rescue(header, memory));
+                    host.home(shard, |home, memory| home.rescue(header, memory));
                 }
                 if whole || defect == Some(Defect::RescueInPart) {
-                    host.home(|home, _| home.agent.note_rescued(header.tag));
+                    host.home(shard, |home, _| home.agent.note_rescued(header.tag));
                     host.note(Note::CameHome(header.tag));
                 }
             }
@@ -181,7 +184,8 @@ impl<B: Clone> Recovery<B> {
             Stream::Open => {
                 let open = Open::from_record(record);
                 self.open.push((from, open));
-                host.home(|home, _| home.agent.note_open(from, open, settled));
+                let shard = host.shards().of(open.tag);
+                host.home(shard, |home, _| home.agent.note_open(from, open, settled));
             }
             Stream::Copies => H::Protocols::hear(host, Reporter::Node(from), record),
             Stream::Entries => H::Protocols::hear(host, Reporter::Switch, record),
@@ -229,12 +233,13 @@ impl<B: Clone> Recovery<B> {
         let change = self.attempt.as_ref().map(|(_, change)| change);
         let there = change.is_some_and(|change| change.members.switch);
         let policy = host.policy().filter(|_| there);
-        host.home(|home, _| home.agent.set_migration(policy));
+        each_home(host, |home| home.agent.set_migration(policy));
     }
 
     fn goes_on<H: Host<Bytes = B>>(&self, next: Next, host: &mut H) -> bool {
         let alone = host.defect() == Some(Defect::GoOnAlone);
-        next == Next::Done || alone && host.home(|home, _| !home.agent.frozen())
+        let made = |host: &mut H| host.home(Shards::BOOKS, |home, _| !home.agent.frozen());
+        next == Next::Done || alone && made(host)
     }
 
     /// What is not acknowledged: what [`Recovery::retell`] sends again in time, one by one.
@@ -307,7 +312,8 @@ impl<B: Clone> Recovery<B> {
                 self.rescues.insert(tag, bytes);
                 continue;
             }
-            host.home(|home, memory| {
+            let shard = host.shards().of(tag);
+            host.home(shard, |home, memory| {
                 if defect != Some(Defect::RescueNothing) {
                     memory.put(tag, &bytes);
                 }

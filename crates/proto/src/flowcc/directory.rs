@@ -4,6 +4,7 @@
 //! where the chunk has the contract that the address claims.
 
 use super::lock::LockWord;
+use super::shards::Shards;
 use crate::CHUNK;
 use crate::heap::Backing;
 use crate::wire::{Contract, Copyset, GlobalStatus, NodeId, Reason, Tag};
@@ -72,6 +73,15 @@ struct Chunk {
     entries: Box<[Entry]>,
 }
 
+impl Chunk {
+    fn set_kind(&mut self, kind: ChunkKind) {
+        self.kind = kind;
+        if kind.contract != Contract::Coherent {
+            self.entries = Box::default();
+        }
+    }
+}
+
 /// Entries of the chunks that have some, by chunk.
 #[derive(Clone)]
 pub struct Directory {
@@ -81,6 +91,9 @@ pub struct Directory {
     base: u64,
     chunks: Vec<Chunk>,
     limit: u32,
+    /// Of a shard: which, and of how many, as a power of two.
+    nth: u64,
+    shift: u32,
 }
 
 impl Directory {
@@ -95,6 +108,31 @@ impl Directory {
             base,
             chunks: Vec::new(),
             limit: if fits { limit } else { 0 },
+            nth: 0,
+            shift: 0,
+        }
+    }
+
+    /// The same with the entries of one shard only.
+    pub fn of_shard(self, nth: usize, shards: Shards) -> Self {
+        Directory {
+            nth: nth as u64,
+            shift: shards.count().ilog2(),
+            ..self
+        }
+    }
+
+    /// What chunks are, from the first.
+    pub fn kinds(&self) -> Vec<ChunkKind> {
+        self.chunks.iter().map(|chunk| chunk.kind).collect()
+    }
+
+    /// Has entries for the same chunks as another shard, and takes over what they are.
+    pub fn adopt(&mut self, kinds: &[ChunkKind]) {
+        let more = (kinds.len() as u32).saturating_sub(self.chunks());
+        self.grow(more);
+        for (chunk, kind) in self.chunks.iter_mut().zip(kinds) {
+            chunk.set_kind(*kind);
         }
     }
 
@@ -121,7 +159,7 @@ impl Directory {
         if count == 0 || count > self.limit.saturating_sub(have) {
             return None;
         }
-        let entries = (CHUNK / self.block) as usize;
+        let entries = (CHUNK / self.block >> self.shift) as usize;
         for _ in 0..count {
             self.chunks.push(Chunk {
                 kind: ChunkKind::COHERENT,
@@ -137,10 +175,7 @@ impl Directory {
         self.reach(end)?;
         let chunks = (first / CHUNK) as usize..(end / CHUNK) as usize;
         for chunk in self.chunks.get_mut(chunks)? {
-            chunk.kind = kind;
-            if kind.contract != Contract::Coherent {
-                chunk.entries = Box::default();
-            }
+            chunk.set_kind(kind);
         }
         Some(())
     }
@@ -182,8 +217,11 @@ impl Directory {
         }
         let chunk = (offset / CHUNK).checked_sub(self.base)?;
         let chunk = self.chunks.get_mut(chunk as usize)?;
-        let at = (offset % CHUNK / self.block) as usize;
-        chunk.entries.get_mut(at)
+        let at = offset % CHUNK / self.block;
+        match at & ((1 << self.shift) - 1) == self.nth {
+            true => chunk.entries.get_mut((at >> self.shift) as usize),
+            false => None,
+        }
     }
 
     /// Why there is no entry of a block.
@@ -200,17 +238,15 @@ impl Directory {
     /// Every entry with its block.
     pub fn each(&mut self) -> impl Iterator<Item = (Tag, &mut Entry)> {
         let first = (u64::from(self.node) << 48) + self.base * CHUNK;
-        let block = self.block;
+        let (block, shift, nth) = (self.block, self.shift, self.nth);
         self.chunks
             .iter_mut()
             .enumerate()
             .flat_map(move |(c, chunk)| {
                 let start = first + c as u64 * CHUNK;
-                chunk
-                    .entries
-                    .iter_mut()
-                    .enumerate()
-                    .map(move |(i, entry)| (Tag(start + i as u64 * block), entry))
+                chunk.entries.iter_mut().enumerate().map(move |(i, entry)| {
+                    (Tag(start + ((i as u64) << shift | nth) * block), entry)
+                })
             })
     }
 }
@@ -233,6 +269,29 @@ mod tests {
         assert_eq!(second.absence(Tag((3 << 48) + 6 * CHUNK)), Reason::NoMemory);
         let (tag, _) = second.each().nth(1).unwrap();
         assert_eq!(tag, Tag((3 << 48) + 4 * CHUNK + 4096));
+    }
+
+    #[test]
+    fn shards_share_the_blocks_of_a_chunk_among_them() {
+        let shards = Shards::new(4, 4096);
+        let mut parts: Vec<Directory> = (shards.all())
+            .map(|nth| Directory::new(3, 4096, 4, 1).of_shard(nth, shards))
+            .collect();
+        parts[0].grow(2);
+        let kinds = parts[0].kinds();
+        parts.iter_mut().for_each(|part| part.adopt(&kinds));
+        let mut seen = 0;
+        for (nth, part) in parts.iter_mut().enumerate() {
+            for (tag, _) in part.each() {
+                assert_eq!(shards.of(tag), nth);
+                seen += 1;
+            }
+            for block in 0..8 {
+                let tag = Tag(3 << 48 | block * 4096);
+                assert_eq!(part.entry(tag).is_some(), shards.of(tag) == nth);
+            }
+        }
+        assert_eq!(seen, 2 * CHUNK / 4096);
     }
 
     #[test]

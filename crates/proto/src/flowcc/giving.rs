@@ -16,6 +16,7 @@ use crate::heap::{Given, Heap};
 use crate::wire::{Contract, Copyset, Header, Kind, Reason, Record, Tag};
 use crate::{Dest, Output, Outputs};
 use alloc::sync::Arc;
+use core::ops::Range;
 
 /// What a call is answered.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -43,8 +44,10 @@ impl HomeAgent {
 
     /// The first free memory of at least so many bytes, for the host, for ever.
     pub fn reserve(&mut self, bytes: u64) -> Option<Tag> {
+        let had = self.directory.chunks();
         let first = Arc::make_mut(&mut self.heap).reserve(bytes)?;
         let base = self.directory.reach(first + bytes)?;
+        self.spread(had, 0..0);
         Some(self.tag(base + first))
     }
 
@@ -60,6 +63,7 @@ impl HomeAgent {
         let heap = Arc::make_mut(&mut self.heap);
         let first = heap.reserve_aligned(bytes, crate::CHUNK)?;
         self.directory.set_kind(first, first + bytes, kind)?;
+        self.spread(u32::MAX, 0..0);
         let base = self.directory.reach(0)?;
         Some(self.tag(base + first).under(kind.contract))
     }
@@ -88,6 +92,7 @@ impl HomeAgent {
     }
 
     fn give_some(&mut self, len: u64, most: u32) -> Option<(Tag, u32)> {
+        let had = self.directory.chunks();
         let given = Arc::make_mut(&mut self.heap).alloc(len, most)?;
         let Given {
             first,
@@ -97,18 +102,37 @@ impl HomeAgent {
         let block = u64::from(self.config.block);
         let base = self.directory.reach(fresh.end * block)?;
         self.gave = true;
-        // What died with a node here was of objects that nobody has any more.
         if self.counters.lost != 0 {
-            for at in fresh {
-                let tag = self.tag(base + at * block);
-                if let Some(entry) = self.directory.entry(tag)
-                    && entry.owner == Owner::Lost
-                {
-                    *entry = Entry::default();
-                }
+            self.renew(fresh.clone());
+        }
+        self.spread(had, if self.losses { fresh } else { 0..0 });
+        Some((self.tag(base + first), objects))
+    }
+
+    /// What died with a node in these blocks was of objects that nobody has any more.
+    pub(super) fn renew(&mut self, blocks: Range<u64>) {
+        let Some(base) = self.directory.reach(0) else {
+            return;
+        };
+        for at in blocks {
+            let tag = self.tag(base + at * u64::from(self.config.block));
+            if let Some(entry) = self.directory.entry(tag)
+                && entry.owner == Owner::Lost
+            {
+                *entry = Entry::default();
             }
         }
-        Some((self.tag(base + first), objects))
+    }
+
+    /// Other shards have to know of these blocks, and of chunks, of which there were so many.
+    fn spread(&mut self, had: u32, fresh: Range<u64>) {
+        if self.shared && (self.directory.chunks() != had || !fresh.is_empty()) {
+            self.changes += 1;
+            let news = self.news.get_or_insert_default();
+            news.number = self.changes;
+            news.kinds = self.directory.kinds();
+            news.fresh.extend((!fresh.is_empty()).then_some(fresh));
+        }
     }
 
     /// A node asks for objects of as many bytes as its tag says in place of an offset, under the tag's contract: this agent has memory

@@ -20,6 +20,14 @@ impl Heat {
         }
     }
 
+    /// Room for about so many blocks from here on; what was counted is forgotten if that is not so already.
+    pub fn make_room(&mut self, capacity: u32) {
+        let wanted = Heat::new(capacity);
+        if wanted.capacity != self.capacity {
+            *self = wanted;
+        }
+    }
+
     /// Counts `n` more for a block.
     #[inline]
     pub fn add(&mut self, tag: Tag, n: u32) {

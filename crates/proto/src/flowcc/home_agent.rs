@@ -12,6 +12,7 @@ use super::lock;
 use super::migration::{Migration, Moved, Mover};
 use super::score::{self, Route, Score, Verdict};
 use super::settle::Findings;
+use super::shards::{News, Shards};
 use super::tables;
 use crate::call::{Answers, Assembly, Executed, LastExecuted, PerRequester};
 use crate::heap::Heap;
@@ -21,6 +22,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
+use core::ops::Add;
 
 /// What a home agent is told at its start.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +52,23 @@ pub enum HomeAction {
     None,
     /// Store it in home memory, at the packet's tag and offset.
     Store,
+}
+
+impl Add for HomeCounters {
+    type Output = HomeCounters;
+
+    fn add(self, other: HomeCounters) -> HomeCounters {
+        HomeCounters {
+            owned: self.owned + other.owned,
+            locked: self.locked + other.locked,
+            invalid: self.invalid + other.invalid,
+            ignored: self.ignored + other.ignored,
+            migrated: self.migrated + other.migrated,
+            collided: self.collided + other.collided,
+            returned: self.returned + other.returned,
+            lost: self.lost + other.lost,
+        }
+    }
 }
 
 /// What a home agent has done.
@@ -93,9 +112,58 @@ pub struct HomeAgent {
     /// What is known of entries that are being made anew; while there is any of it, nothing is served.
     pub(super) findings: Option<Findings>,
     pub(super) counters: HomeCounters,
+    /// Where the books are: what other shards have to know.
+    pub(super) news: Option<News>,
+    /// How often there was any.
+    pub(super) changes: u64,
+    /// There are other shards.
+    pub(super) shared: bool,
+    /// Blocks of this home, in any shard, whose last content is lost.
+    pub(super) losses: bool,
 }
 
 impl HomeAgent {
+    /// The shards of a home, which has given nothing out.
+    pub fn sharded(config: HomeConfig, shards: Shards) -> Vec<HomeAgent> {
+        let shard = |nth| {
+            let mut agent = HomeAgent::new(config);
+            agent.directory = agent.directory.of_shard(nth, shards);
+            agent.mover = agent.mover.of_shard(nth, shards);
+            agent.shared = shards.count() > 1;
+            agent
+        };
+        shards.all().map(shard).collect()
+    }
+
+    /// What the other shards have to hear ([`HomeAgent::hear`]) before anybody uses what the books have given out just now.
+    pub fn news(&self) -> Option<News> {
+        self.news.clone()
+    }
+
+    /// The other shards have heard this.
+    pub fn heard(&mut self, news: &News) {
+        if self
+            .news
+            .as_ref()
+            .is_some_and(|now| now.number == news.number)
+        {
+            self.news = None;
+        }
+    }
+
+    /// What the books have changed.
+    pub fn hear(&mut self, news: &News) {
+        self.directory.adopt(&news.kinds);
+        news.fresh
+            .iter()
+            .for_each(|blocks| self.renew(blocks.clone()));
+    }
+
+    /// Of all shards, when they have settled.
+    pub fn note_losses(&mut self, lost: u64) {
+        self.losses = lost != 0;
+    }
+
     /// A home agent that has given nothing out.
     pub fn new(config: HomeConfig) -> Self {
         let directory =
@@ -115,6 +183,10 @@ impl HomeAgent {
             made: config.epoch,
             findings: None,
             counters: HomeCounters::default(),
+            news: None,
+            changes: 0,
+            shared: false,
+            losses: false,
             config,
         }
     }

@@ -8,6 +8,7 @@ use super::directory::{Entry, Owner};
 use super::heat::Heat;
 use super::home_agent::HomeAgent;
 use super::lock;
+use super::shards::Shards;
 use crate::switch::numbers;
 use crate::wire::{
     Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq, Tag,
@@ -15,6 +16,7 @@ use crate::wire::{
 use crate::{Dest, Output};
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
+use core::ops::Range;
 
 /// Which entries are worth a place in the switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,6 +58,9 @@ pub struct Mover {
     /// Hot entries, the hottest last, that wait for their lock or for a slot.
     wanted: Vec<(Tag, u32)>,
     slots: Vec<Slot>,
+    /// The first of the node's slots that are its own, and how many: those of a shard.
+    own: Range<u16>,
+    shards: u32,
     pace: Pace,
 }
 
@@ -127,14 +132,32 @@ impl HomeAgent {
 impl Mover {
     /// Moves nothing without a policy.
     pub fn new(me: NodeId, policy: Option<Migration>) -> Self {
-        Mover {
+        let mut mover = Mover {
             me,
-            policy,
-            heat: Heat::new(policy.map_or(1, |policy| policy.tracked)),
+            policy: None,
+            heat: Heat::new(1),
             wanted: Vec::new(),
             slots: Vec::new(),
+            own: 0..MAX_MOVES as u16,
+            shards: 1,
             pace: Pace::FULL,
-        }
+        };
+        mover.set_policy(policy);
+        mover
+    }
+
+    /// That of a shard: its share of the node's slots, of the blocks whose heat is counted, and of those that may move in a period.
+    pub fn of_shard(self, nth: usize, shards: Shards) -> Self {
+        let (nth, count) = (nth as u16, shards.count() as u16);
+        let each = MAX_MOVES as u16 / count;
+        let policy = self.policy;
+        let mut mover = Mover {
+            own: nth * each..(nth + 1) * each,
+            shards: count.into(),
+            ..self
+        };
+        mover.set_policy(policy);
+        mover
     }
 
     /// Everything that decides what it will do.
@@ -157,6 +180,9 @@ impl Mover {
     /// From now on by this policy.
     pub fn set_policy(&mut self, policy: Option<Migration>) {
         self.policy = policy;
+        if let Some(policy) = policy {
+            self.heat.make_room(policy.tracked / self.shards);
+        }
     }
 
     /// A request of this block goes to so many cache agents.
@@ -173,7 +199,7 @@ impl Mover {
         for (tag, _) in self.wanted.drain(..) {
             mark(tag, false);
         }
-        let top = self.pace.end_period(policy.top);
+        let top = self.pace.end_period(policy.top.div_ceil(self.shards));
         let hot = self.heat.end_period(top as usize, policy.least);
         for row in hot.iter().rev() {
             if mark(row.tag, true) {
@@ -191,7 +217,7 @@ impl Mover {
     fn free_slot(&mut self) -> Option<usize> {
         let free = self.slots.iter().position(|slot| slot.current.is_none());
         free.or_else(|| {
-            (self.slots.len() < MAX_MOVES).then(|| {
+            (self.slots.len() < self.own.len()).then(|| {
                 self.slots.push(Slot::default());
                 self.slots.len() - 1
             })
@@ -223,7 +249,7 @@ impl Mover {
         slot.seq = slot.seq.next();
         let id = RequesterId {
             node: self.me,
-            slot: at as u16,
+            slot: self.own.start + at as u16,
         };
         let mut header = Header::request(kind, epoch, tag, id, slot.seq);
         fill(&mut header);
@@ -260,7 +286,8 @@ impl Mover {
 
     /// The switch's answer to a move of this entry.
     pub fn answered(&mut self, header: &Header, entry: &mut Entry) -> Moved {
-        let slot = self.slots.get_mut(header.requester.slot as usize);
+        let at = header.requester.slot.checked_sub(self.own.start);
+        let slot = at.and_then(|at| self.slots.get_mut(usize::from(at)));
         let Some((slot, sent)) = slot.and_then(|slot| {
             let sent = slot
                 .current
@@ -329,6 +356,27 @@ impl Mover {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A library's node learns which entries may move when it begins to live by a view, and again in each epoch.
+    #[test]
+    fn a_policy_that_comes_later_counts_as_many_blocks() {
+        let mut mover = Mover::new(0, None);
+        let policy = Migration {
+            top: 10,
+            ..Migration::default()
+        };
+        mover.set_policy(Some(policy));
+        for block in 1..=5u32 {
+            mover.heat(Tag(u64::from(block) << 12), block);
+        }
+        mover.set_policy(Some(policy));
+        let mut hot = Vec::new();
+        mover.end_period(|tag, is| {
+            hot.extend(is.then_some(tag.0 >> 12));
+            true
+        });
+        assert_eq!(hot, [1, 2, 3, 4, 5], "the hottest last");
+    }
 
     #[test]
     fn whoever_finds_no_places_asks_for_fewer() {

@@ -18,6 +18,7 @@ mod requester;
 pub mod score;
 mod settle;
 mod shadow;
+mod shards;
 pub mod tables;
 
 pub use answering::{Answering, MakeAnswering};
@@ -31,3 +32,4 @@ pub use rebuild::{Heard, Members, Next, Open, Rebuild};
 pub use requester::{Interrupted, Requester, RequesterConfig};
 pub use settle::{Settled, copy_record};
 pub use shadow::{Shadow, ShadowConfig, ShadowCounters};
+pub use shards::{News, Shards};

@@ -61,6 +61,17 @@ pub struct Settled {
     pub lost: u64,
 }
 
+impl Settled {
+    /// Of two shards.
+    #[must_use]
+    pub fn and(self, other: Settled) -> Settled {
+        Settled {
+            cached: self.cached + other.cached,
+            lost: self.lost + other.lost,
+        }
+    }
+}
+
 /// A word of a copy's record.
 const WRITABLE: u64 = 1;
 
@@ -178,6 +189,7 @@ impl HomeAgent {
         }
         self.made = self.config.epoch;
         self.counters.lost = settled.lost;
+        self.losses = settled.lost != 0;
         self.mover.reset();
         self.answering.iter_mut().for_each(|a| a.clear());
         self.scores = Default::default();

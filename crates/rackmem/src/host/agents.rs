@@ -14,9 +14,11 @@ use crate::ports::requester::Requesters;
 use rackmem_fabric::{Body, Handler, Net, Nobody, PacketStats, Receiver};
 use rackmem_proto::Dest;
 use rackmem_proto::engine::{self, Copies, Home, Migrating, Part};
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig, HomeCounters, Members, ShadowCounters};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, HomeCounters, Members, ShadowCounters, Shards};
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::{GlobalStatus, Header, Kind, NodeId, Tag};
+use std::num::NonZero;
+use std::ops::Add;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
@@ -41,7 +43,9 @@ pub(crate) struct Agents {
     gate: RwLock<()>,
     pub cache: Cache,
     pub memory: GlobalMemory,
-    pub home: Mutex<Home>,
+    /// Its home, in parts that are served side by side.
+    pub homes: Box<[Mutex<Home>]>,
+    pub shards: Shards,
     /// What its cache does for others: nothing to share where packets cannot be lost.
     pub copies: Option<Mutex<Copies<Block>>>,
     /// Its part in ownership migration, in a rack with a switch.
@@ -78,6 +82,9 @@ impl Agents {
         rebuilding: Rebuilding,
         locks: Locks,
     ) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let shards = Shards::new(cores.next_power_of_two() as u32, config.block);
+        let homes = HomeAgent::sharded(config, shards);
         Agents {
             node: config.node,
             guest: None,
@@ -87,7 +94,11 @@ impl Agents {
             gate: RwLock::new(()),
             cache: Cache::new(cache_bytes, config.block as usize),
             memory: GlobalMemory::new(config.block as usize, config.chunks, config.incarnation),
-            home: Mutex::new(Home::new(HomeAgent::new(config))),
+            homes: homes
+                .into_iter()
+                .map(|agent| Mutex::new(Home::new(agent)))
+                .collect(),
+            shards,
             copies: lossy.then(|| Mutex::new(Copies::new(true))),
             migrating: migrating.map(Mutex::new),
             policy,
@@ -148,7 +159,8 @@ impl Agents {
     }
 
     pub fn home_counters(&self) -> HomeCounters {
-        self.with_home(|home| home.counters())
+        let each = self.homes.iter().map(|home| locked(home).agent.counters());
+        each.fold(HomeCounters::default(), Add::add)
     }
 
     /// What this node's shadow has done and knows, if it keeps it.
@@ -157,11 +169,12 @@ impl Agents {
     }
 
     pub fn chunks(&self) -> u32 {
-        self.with_home(|home| home.chunks())
+        self.books(|home| home.chunks())
     }
 
     pub fn inspect(&self, tag: Tag) -> Option<(u16, GlobalStatus, u32, bool)> {
-        let (lock, status, copyset, in_switch) = self.with_home(|home| home.inspect(tag))?;
+        let home = &self.homes[self.shards.of(tag)];
+        let (lock, status, copyset, in_switch) = locked(home).agent.inspect(tag)?;
         Some((lock, status, copyset.0, in_switch))
     }
 
@@ -203,13 +216,25 @@ impl Agents {
             return;
         };
         let policy = view.switch.and(self.policy());
-        self.with_home(|home| home.set_migration(policy));
+        for home in &self.homes {
+            locked(home).agent.set_migration(policy);
+        }
         locked(migrating).set_shadow(view.shadow, view.epoch);
     }
 
-    /// Does something to the home agent.
-    pub fn with_home<R>(&self, f: impl FnOnce(&mut HomeAgent) -> R) -> R {
-        f(&mut locked(&self.home).agent)
+    /// Does something to the books of this home's memory, and lets all of it know.
+    pub fn books<R>(&self, f: impl FnOnce(&mut HomeAgent) -> R) -> R {
+        let (result, news) = {
+            let mut home = locked(&self.homes[Shards::BOOKS]);
+            (f(&mut home.agent), home.agent.news())
+        };
+        if let Some(news) = &news {
+            for home in self.homes.iter().skip(1) {
+                locked(home).agent.hear(news);
+            }
+            locked(&self.homes[Shards::BOOKS]).agent.heard(news);
+        }
+        result
     }
 
     /// All homes serve in the new epoch.

@@ -93,7 +93,7 @@ impl Allocator {
             return Err(full);
         };
         if home == access.me() {
-            let given = access.agents.with_home(|home| home.give(class));
+            let given = access.agents.books(|home| home.give(class));
             return given.map(|tag| tag.0).ok_or(full);
         }
         match self.take(access, home, class) {
@@ -159,10 +159,7 @@ impl Allocator {
         if number == access.me() {
             // Memory of an earlier incarnation of this node has died with it.
             let mine = self.incarnation(addr) >= access.standing.incarnation(number);
-            return match access
-                .agents
-                .with_home(|home| home.take_back(Tag(addr), class))
-            {
+            return match access.agents.books(|home| home.take_back(Tag(addr), class)) {
                 false if mine => Err(Error::NotAllocated { addr }),
                 _ => Ok(()),
             };

@@ -11,7 +11,7 @@ use rackmem_proto::Output;
 use rackmem_proto::engine::{
     self, Change, Copies, FlowCc, Gcp, Home, Host, Migrating, Note, Part, Payload, Recovery,
 };
-use rackmem_proto::flowcc::{LocalStatus, Migration, Settled};
+use rackmem_proto::flowcc::{LocalStatus, Migration, Settled, Shards};
 use rackmem_proto::wire::{Flags, Header, Kind, NodeId, Record, Tag};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -154,12 +154,20 @@ impl Host for Here<'_> {
         self.agents.standing.incarnation(node)
     }
 
-    fn home<'m, R>(&'m mut self, section: impl FnOnce(&mut Home, &mut Memory<'m>) -> R) -> R {
+    fn shards(&self) -> Shards {
+        self.agents.shards
+    }
+
+    fn home<'m, R>(
+        &'m mut self,
+        shard: usize,
+        section: impl FnOnce(&mut Home, &mut Memory<'m>) -> R,
+    ) -> R {
         let mut memory = Memory {
             memory: &self.agents.memory,
             body: self.body,
         };
-        section(&mut locked(&self.agents.home), &mut memory)
+        section(&mut locked(&self.agents.homes[shard]), &mut memory)
     }
 
     fn copies<R>(&mut self, section: impl FnOnce(&mut Copies<Block>) -> R) -> R {

@@ -2,7 +2,7 @@
 //!
 //! What a row means is the room `region`'s; what is told of it is told by its home, whose memory has each row as it was last published.
 
-use super::agents::Agents;
+use super::agents::{Agents, locked};
 use rackmem_fabric::{Body, Net, Receiver};
 use rackmem_proto::wire::{Dest, Flags, Header, Kind};
 use std::sync::atomic::Ordering::Relaxed;
@@ -51,19 +51,18 @@ pub(crate) fn inspect(
 
 fn row(agents: &Agents, number: usize) -> Option<[u8; ROW]> {
     // Whole: while this home is held, nothing is stored in its memory.
-    agents.with_home(|_| {
-        let block = agents.cache.block_bytes();
-        let at = number * ROW;
-        let tag = agents.cache.tag_of(agents.memory.first() + at as u64);
-        let words = agents.memory.block(tag)?;
-        let words = words.get(at % block / 8..)?.get(..ROW / 8)?;
-        if u64::from_le(words[0].load(Relaxed)) != READY {
-            return None;
-        }
-        let mut out = [0; ROW];
-        for (bytes, word) in out.chunks_exact_mut(8).zip(words) {
-            bytes.copy_from_slice(&word.load(Relaxed).to_ne_bytes());
-        }
-        Some(out)
-    })
+    let block = agents.cache.block_bytes();
+    let at = number * ROW;
+    let tag = agents.cache.tag_of(agents.memory.first() + at as u64);
+    let _whole = locked(&agents.homes[agents.shards.of(tag)]);
+    let words = agents.memory.block(tag)?;
+    let words = words.get(at % block / 8..)?.get(..ROW / 8)?;
+    if u64::from_le(words[0].load(Relaxed)) != READY {
+        return None;
+    }
+    let mut out = [0; ROW];
+    for (bytes, word) in out.chunks_exact_mut(8).zip(words) {
+        bytes.copy_from_slice(&word.load(Relaxed).to_ne_bytes());
+    }
+    Some(out)
 }

@@ -317,7 +317,7 @@ impl Node {
             home,
             at_home: load(&access.agents.counters.at_home),
             chunks: access.agents.chunks(),
-            memory: access.agents.with_home(|home| MemoryMetrics {
+            memory: access.agents.books(|home| MemoryMetrics {
                 size: home.heap().size(),
                 given: home.heap().live(),
                 longest_free: home.longest_free(),

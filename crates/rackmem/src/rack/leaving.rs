@@ -10,7 +10,7 @@ impl Node {
     /// Writes everything in its cache home, so that this node can go. New misses of other threads get in the way.
     pub(crate) fn vacate(&self) -> Result<()> {
         let agents = &self.inner.access.agents;
-        if agents.with_home(|home| home.has_given()) {
+        if agents.books(|home| home.has_given()) {
             return Err(Error::InUse {
                 node: self.inner.id,
             });

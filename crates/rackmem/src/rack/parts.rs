@@ -104,7 +104,7 @@ pub(crate) fn agents(
     agents.follow(view);
     if node == 0 {
         // The table of regions: there before anyone can ask for memory, and so the first.
-        agents.with_home(|home| home.reserve(region::TABLE));
+        agents.books(|home| home.reserve(region::TABLE));
     }
     agents
 }

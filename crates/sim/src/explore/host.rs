@@ -9,7 +9,7 @@ use rackmem_proto::Output;
 use rackmem_proto::engine::{
     self, Change, Copies, Defect, FlowCc, Migrating, Note, Part, Payload, Recovery,
 };
-use rackmem_proto::flowcc::{LocalStatus, Migration, Settled};
+use rackmem_proto::flowcc::{LocalStatus, Migration, Settled, Shards};
 use rackmem_proto::wire::{Copyset, GlobalStatus, Header, Kind, NodeId, Record, Tag};
 
 /// Blocks that have come home while epochs begin, for a promise: those since this home has made its entries last, and those of
@@ -149,8 +149,13 @@ impl engine::Host for Here<'_> {
         homes.get(usize::from(node)).copied().unwrap_or(0).into()
     }
 
+    fn shards(&self) -> Shards {
+        Shards::ONE
+    }
+
     fn home<'m, R>(
         &'m mut self,
+        _: usize,
         section: impl FnOnce(&mut engine::Home, &mut Memory<'m>) -> R,
     ) -> R {
         let mut memory = Memory {

@@ -7,7 +7,7 @@ use super::workload::Workload;
 use rackmem_proto::engine::{
     self, Copies, FlowCc, Home, Host, Migrating, Note, Part, Payload, Recovery,
 };
-use rackmem_proto::flowcc::{LocalStatus, Migration};
+use rackmem_proto::flowcc::{LocalStatus, Migration, Shards};
 use rackmem_proto::wire::{Header, Kind, NodeId, Record, Tag};
 use rackmem_proto::{Data, Dest, Output};
 
@@ -110,7 +110,15 @@ impl Host for Here<'_> {
         1
     }
 
-    fn home<'m, R>(&'m mut self, section: impl FnOnce(&mut Home, &mut Memory<'m>) -> R) -> R {
+    fn shards(&self) -> Shards {
+        Shards::ONE
+    }
+
+    fn home<'m, R>(
+        &'m mut self,
+        _: usize,
+        section: impl FnOnce(&mut Home, &mut Memory<'m>) -> R,
+    ) -> R {
         section(self.home, &mut Memory(self.body, self.records))
     }
 

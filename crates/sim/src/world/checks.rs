@@ -60,7 +60,7 @@ impl World {
         let without = self.nodes.iter().filter(|node| {
             node.standing == Standing::Up && node.view.switch.is_none() && node.in_service()
         });
-        let moves = without.filter_map(|node| node.home.agent.resend().next());
+        let moves = without.filter_map(|node| node.homes.moves().next());
         let tags: Vec<Tag> = moves.map(|output| output.header.tag).collect();
         match tags.first() {
             Some(&tag) => {
@@ -128,9 +128,9 @@ impl World {
         });
         let copies = copies.collect();
         let home = &mut self.nodes[usize::from(tag.home())];
-        let (lock, status, copyset, away) = home.home.agent.inspect(tag)?;
+        let (lock, status, copyset, away) = home.homes.of(tag).inspect(tag)?;
         let moves = |kind| {
-            let mut moves = home.home.agent.resend();
+            let mut moves = home.homes.moves();
             moves.any(|move_| move_.header.tag == tag && move_.header.kind == kind)
         };
         let (adding, removing) = (moves(Kind::AddToSwitch), moves(Kind::RemoveFromSwitch));
@@ -139,7 +139,7 @@ impl World {
             .switch
             .as_ref()
             .and_then(|switch| switch.program.inspect(tag));
-        let lost = home.home.agent.lost(tag);
+        let lost = home.homes.of(tag).lost(tag);
         let owners = Owners {
             home: !away && !adding,
             switch: in_switch.is_some_and(|(lock, ..)| !(removing && lock == RETIRED)),
@@ -246,7 +246,7 @@ impl World {
         let out = self
             .nodes
             .iter()
-            .map(|node| node.home.agent.heap().live() - CHUNK);
+            .map(|node| node.homes.books().heap().live() - CHUNK);
         let out: u64 = out.sum();
         let have: usize = self.threads.iter().map(|t| t.objects.len()).sum();
         let have = have as u64 * u64::from(BLOCK_BYTES);

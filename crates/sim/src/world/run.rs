@@ -120,7 +120,7 @@ pub struct World {
 impl Seen {
     /// Adds what a node has seen.
     pub(super) fn add_node(&mut self, node: &Node) {
-        let counters = node.home.agent.counters();
+        let counters = node.homes.counters();
         self.migrated += counters.migrated;
         self.collided += counters.collided;
         self.returned += counters.returned;
@@ -410,7 +410,7 @@ impl World {
     fn moving(&self) -> bool {
         self.nodes
             .iter()
-            .any(|node| node.home.agent.resend().next().is_some())
+            .any(|node| node.homes.moves().next().is_some())
     }
 
     fn flush(&mut self) {

@@ -9,7 +9,7 @@ use crate::world::mutation::Mutation;
 use rackmem_proto::engine::{
     self, Change, Copies, Defect, FlowCc, Home, Host, Migrating, Note, Part, Payload, Recovery,
 };
-use rackmem_proto::flowcc::{LocalStatus, Migration, Settled};
+use rackmem_proto::flowcc::{LocalStatus, Migration, Settled, Shards};
 use rackmem_proto::wire::{Flags, Header, Kind, NodeId, Record, RequesterId, Seq, Tag};
 use rackmem_proto::{Dest, Output};
 use std::collections::BTreeMap;
@@ -105,7 +105,7 @@ impl<'a> Here<'a> {
             };
             let epoch = self.node.view.epoch;
             let request = Header::request(Kind::LockWrite, epoch, *tag, id, Seq(1));
-            self.node.home.agent.handle(&request, 0);
+            self.node.homes.of(*tag).handle(&request, 0);
         }
         self.before = before;
     }
@@ -132,12 +132,20 @@ impl Host for Here<'_> {
         incarnations.get(usize::from(node)).copied().unwrap_or(0)
     }
 
-    fn home<'m, R>(&'m mut self, section: impl FnOnce(&mut Home, &mut Memory<'m>) -> R) -> R {
+    fn shards(&self) -> Shards {
+        self.node.homes.shards()
+    }
+
+    fn home<'m, R>(
+        &'m mut self,
+        shard: usize,
+        section: impl FnOnce(&mut Home, &mut Memory<'m>) -> R,
+    ) -> R {
         let mut memory = Memory {
             blocks: &mut self.node.memory,
             packet: self.packet,
         };
-        section(&mut self.node.home, &mut memory)
+        section(self.node.homes.shard(shard), &mut memory)
     }
 
     fn copies<R>(&mut self, section: impl FnOnce(&mut Copies<Block>) -> R) -> R {
@@ -233,9 +241,12 @@ impl Host for Here<'_> {
     fn elsewhere(&mut self, _: Part, _: &Header) {}
 
     fn settling(&mut self, _: &Change) {
-        let home = &mut self.node.home.agent;
+        let homes = &mut self.node.homes;
         let tags = self.node.blocks.iter();
-        let before = tags.map(|&tag| (tag, home.inspect(tag), home.lost(tag)));
+        let before = tags.map(|&tag| {
+            let home = homes.of(tag);
+            (tag, home.inspect(tag), home.lost(tag))
+        });
         self.before = before.collect();
     }
 
@@ -253,7 +264,7 @@ impl Host for Here<'_> {
         self.node.settled = self.node.view;
         self.node.rebuilds += 1;
         for (tag, before, was_lost) in std::mem::take(&mut self.before) {
-            let lost = self.node.home.agent.lost(tag);
+            let lost = self.node.homes.of(tag).lost(tag);
             let text = if lost { "settled: lost" } else { "settled" };
             self.fabric.note(id, tag, text);
             self.settled.extend(before.map(|before| Settling {

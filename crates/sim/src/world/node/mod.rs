@@ -2,6 +2,7 @@
 
 mod epoch;
 mod here;
+mod homes;
 
 pub use epoch::{FIT, Settling};
 pub use here::Here;
@@ -11,9 +12,10 @@ use crate::world::cache::Cache;
 use crate::world::fabric::{Fabric, Occurrence, Packet};
 use crate::world::keeping::Lease;
 use crate::world::mutation::Mutation;
+use homes::Homes;
 use rackmem_proto::call::Call;
-use rackmem_proto::engine::{self, Copies, Home, Migrating, Recovery};
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Migration, Shadow, ShadowConfig};
+use rackmem_proto::engine::{self, Copies, Migrating, Recovery};
+use rackmem_proto::flowcc::{HomeConfig, Migration, Shadow, ShadowConfig};
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::{Kind, NodeId, RequesterId, Seq, Tag};
 use std::collections::BTreeMap;
@@ -52,7 +54,7 @@ pub struct Node {
     /// Its cache.
     pub cache: Cache,
     /// Its home.
-    pub home: Home,
+    pub homes: Homes,
     memory: BTreeMap<Tag, Block>,
     copies: Copies<Block>,
     /// Its part when an epoch begins; elsewhere while something happens to it.
@@ -88,8 +90,6 @@ impl Node {
         blocks: Vec<Tag>,
         mutation: Option<Mutation>,
     ) -> Self {
-        let mut home = HomeAgent::new(config);
-        home.grow(1);
         Node {
             id: config.node,
             standing: Standing::Up,
@@ -108,7 +108,7 @@ impl Node {
             accepted: Vec::new(),
             passed: Vec::new(),
             cache: Cache::new(cache),
-            home: Home::new(home),
+            homes: Homes::new(config),
             memory: BTreeMap::new(),
             parked: Vec::new(),
             mutation,
