@@ -6,6 +6,7 @@ use crate::histogram::Histogram;
 use crate::plain;
 use crate::report::Report;
 use crate::system::System;
+use crate::timing;
 use rackmem::{Fabric, Node};
 use std::time::{Duration, Instant};
 
@@ -87,6 +88,49 @@ struct Pace {
     baselines: Option<[&'static str; 2]>,
 }
 
+/// How long threads use a home side by side.
+const SIDE_BY_SIDE: Duration = Duration::from_millis(400);
+
+/// Transactions of different blocks at one home, by several threads at once, with the home in one part and in as many as it has by itself.
+/// A read miss and an eviction are four packets at the home, which the requester's thread handles there.
+fn side_by_side(report: &mut Report, options: &Options, progress: Progress<'_>) -> Result<()> {
+    let mut first: Option<String> = None;
+    for shards in [Some(1), None] {
+        let rack = System::HomeOnly.builder(3).block_size(options.block_size);
+        let rack = match shards {
+            Some(count) => rack.home_shards(count),
+            None => rack,
+        };
+        let rack = rack.build()?;
+        let home = rack.node(0);
+        let parts = home.metrics().home_shards;
+        if parts == 1 && shards.is_none() {
+            // There is one core.
+            break;
+        }
+        let base = home.alloc_bytes(2 * options.block_size)?;
+        for threads in 1..=2 {
+            let case = format!("inline/home/shards-{parts}/threads-{threads}");
+            progress(&case);
+            let done = timing::run(threads, SIDE_BY_SIDE, |thread| {
+                let node = rack.node(1 + thread);
+                let addr = base + (thread * options.block_size) as u64;
+                move || {
+                    let did = node.load(addr).and_then(|_| node.evict(addr));
+                    u64::from(did.is_ok())
+                }
+            });
+            let rate = done.per_second() / 1e3;
+            match &first {
+                Some(first) => report.add_against(&case, rate, "1000/s", first)?,
+                None => report.add(&case, rate, "1000/s")?,
+            }
+            first.get_or_insert(case);
+        }
+    }
+    Ok(())
+}
+
 /// Runs it. Node 0 is home of all blocks and takes no other part.
 pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
     let mut report = begin("miss")?;
@@ -137,6 +181,9 @@ pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
                 add(&mut report, &case, times, baseline)?;
             }
         }
+    }
+    if options.fabric == Fabric::Inline {
+        side_by_side(&mut report, options, progress)?;
     }
     Ok(report)
 }

@@ -159,7 +159,7 @@ impl Directory {
         if count == 0 || count > self.limit.saturating_sub(have) {
             return None;
         }
-        let entries = (CHUNK / self.block >> self.shift) as usize;
+        let entries = ((CHUNK / self.block) >> self.shift) as usize;
         for _ in 0..count {
             self.chunks.push(Chunk {
                 kind: ChunkKind::COHERENT,

@@ -136,6 +136,7 @@ impl Config {
             migration: file
                 .migration
                 .map_or(default.migration, MigrationTable::read),
+            home_shards: None,
             guests: Guests::default(),
             answering: None,
         };

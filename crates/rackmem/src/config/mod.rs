@@ -98,6 +98,8 @@ pub(crate) struct Settings {
     pub mtu: Option<usize>,
     pub extras: Extras,
     pub migration: Migration,
+    /// Parts of a home; as many as the machine has cores unless told.
+    pub home_shards: Option<u32>,
     pub guests: Guests,
     pub answering: Option<MakeAnswering>,
 }
@@ -115,6 +117,7 @@ impl Default for Settings {
             mtu: None,
             extras: Extras::default(),
             migration: Migration::default(),
+            home_shards: None,
             guests: Guests::default(),
             answering: None,
         }

@@ -17,7 +17,6 @@ use rackmem_proto::engine::{self, Copies, Home, Migrating, Part};
 use rackmem_proto::flowcc::{HomeAgent, HomeConfig, HomeCounters, Members, ShadowCounters, Shards};
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::{GlobalStatus, Header, Kind, NodeId, Tag};
-use std::num::NonZero;
 use std::ops::Add;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
@@ -74,7 +73,7 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Agents {
     pub fn new(
-        config: HomeConfig,
+        (config, shards): (HomeConfig, Shards),
         cache_bytes: usize,
         lossy: bool,
         (migrating, policy): (Option<Migrating>, Migration),
@@ -82,8 +81,6 @@ impl Agents {
         rebuilding: Rebuilding,
         locks: Locks,
     ) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let shards = Shards::new(cores.next_power_of_two() as u32, config.block);
         let homes = HomeAgent::sharded(config, shards);
         Agents {
             node: config.node,

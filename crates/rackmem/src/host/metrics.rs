@@ -127,6 +127,8 @@ pub struct NodeMetrics {
     pub provided: u64,
     /// What its home agent has done.
     pub home: HomeCounters,
+    /// Parts of its home, whose blocks are served side by side.
+    pub home_shards: usize,
     /// Packets its home agent has received.
     pub at_home: u64,
     /// Chunks, from the first, to the last that its home agent has given memory of.

@@ -315,6 +315,7 @@ impl Node {
             provided: load(&access.agents.counters.provided),
             ignored: load(&access.agents.counters.ignored) + home.ignored,
             home,
+            home_shards: access.agents.shards.count(),
             at_home: load(&access.agents.counters.at_home),
             chunks: access.agents.chunks(),
             memory: access.agents.books(|home| MemoryMetrics {

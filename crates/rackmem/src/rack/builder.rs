@@ -78,6 +78,13 @@ impl Builder {
         self
     }
 
+    /// Parts of each node's home, whose blocks are served side by side: a power of two up to 16, the next one above the number of
+    /// cores unless told otherwise.
+    pub fn home_shards(mut self, count: u32) -> Self {
+        self.settings.home_shards = Some(count);
+        self
+    }
+
     /// Entries that the switch has room for; 262,144 unless told otherwise.
     pub fn switch_entries(mut self, entries: usize) -> Self {
         self.settings.switch_entries = entries;

@@ -13,9 +13,10 @@ use crate::rack::switch::SoftSwitch;
 use crate::region;
 use rackmem_proto::CHUNK;
 use rackmem_proto::engine::Migrating;
-use rackmem_proto::flowcc::{HomeConfig, ShadowConfig};
+use rackmem_proto::flowcc::{HomeConfig, ShadowConfig, Shards};
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
 use rackmem_proto::wire::{NodeId, records_that_fit};
+use std::num::NonZero;
 use std::sync::Arc;
 
 pub(crate) fn chunks(settings: &Settings) -> u32 {
@@ -91,8 +92,10 @@ pub(crate) fn agents(
         u64::from(chunks(settings)) * CHUNK,
         standing.clone(),
     );
+    let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
+    let count = (settings.home_shards).unwrap_or_else(|| cores().next_power_of_two() as u32);
     let mut agents = Agents::new(
-        config,
+        (config, Shards::new(count, config.block)),
         settings.cache,
         lossy,
         (migrating, settings.migration),
