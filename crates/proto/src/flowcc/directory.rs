@@ -245,7 +245,7 @@ impl Directory {
             .flat_map(move |(c, chunk)| {
                 let start = first + c as u64 * CHUNK;
                 chunk.entries.iter_mut().enumerate().map(move |(i, entry)| {
-                    (Tag(start + ((i as u64) << shift | nth) * block), entry)
+                    (Tag(start + (((i as u64) << shift) | nth) * block), entry)
                 })
             })
     }
@@ -287,7 +287,7 @@ mod tests {
                 seen += 1;
             }
             for block in 0..8 {
-                let tag = Tag(3 << 48 | block * 4096);
+                let tag = Tag((3 << 48) | (block * 4096));
                 assert_eq!(part.entry(tag).is_some(), shards.of(tag) == nth);
             }
         }

@@ -79,7 +79,7 @@ mod tests {
     fn neighbours_are_in_different_shards_and_each_has_its_share() {
         let shards = Shards::new(5, 4096);
         assert_eq!(shards.count(), 4);
-        let of = |block: u64| shards.of(Tag(3 << 48 | block * 4096));
+        let of = |block: u64| shards.of(Tag((3 << 48) | (block * 4096)));
         assert_eq!([of(0), of(1), of(2), of(3), of(4)], [0, 1, 2, 3, 0]);
         assert_eq!(Shards::ONE.of(Tag(77 * 256)), Shards::BOOKS);
         assert_eq!(Shards::new(0, 256).count(), 1);
