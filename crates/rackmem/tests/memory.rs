@@ -321,3 +321,29 @@ fn memory_under_another_contract_is_not_reached_by_its_address() {
     assert_eq!(bytes, [7; 64]);
     node.free_bytes(addr, 64).unwrap();
 }
+
+/// What one thread is given may lie in a chunk that another has begun to make known to all parts of the home.
+#[test]
+fn memory_is_there_for_all_as_soon_as_it_is_given_out() {
+    const PIECE: usize = 256 << 10;
+    for fabric in [Fabric::Inline, Fabric::Udp] {
+        let rack = Rack::builder(2).fabric(fabric).memory(512 << 20);
+        let rack = rack.home_shards(16).cache(4 << 20).build().unwrap();
+        assert_eq!(rack.node(0).metrics().home_shards, 16);
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (own, other) = (rack.node(thread % 2), rack.node(1));
+                scope.spawn(move || {
+                    for _ in 0..400 {
+                        let addr = own.alloc_bytes_on(0, PIECE).unwrap();
+                        // Neighbours are in different parts.
+                        for at in [0, 4096, PIECE / 2 + 8192, PIECE - 4096] {
+                            other.store(addr + at as u64, addr).unwrap();
+                        }
+                    }
+                });
+            }
+        });
+        assert!(rack.node(0).metrics().chunks >= 12);
+    }
+}
