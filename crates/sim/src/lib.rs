@@ -19,5 +19,5 @@ pub mod model;
 mod names;
 pub mod world;
 
-/// The explorers' scenarios, by protocol. A protocol is registered here.
-pub const SUITES: &[driver::Suite] = &[explore::SUITE, gcp::SUITE];
+/// All scenarios, by protocol, and those of several protocols. A protocol is registered here.
+pub const SUITES: &[driver::Suite] = &[explore::SUITE, gcp::SUITE, world::SUITE];

@@ -46,6 +46,8 @@ impl Display for Violation {
 pub enum Ended {
     /// Every state was visited.
     Whole,
+    /// Seeded worlds were run, all that there were to be.
+    Seeds,
     /// A limit of states or time was reached.
     Limit,
     /// It was told to stop.
@@ -93,7 +95,7 @@ impl Report {
     /// Whether nothing was broken, and everything seen that should be if every state was visited.
     pub fn passed(&self) -> bool {
         match self.ended {
-            Ended::Whole => self.missing.is_empty(),
+            Ended::Whole | Ended::Seeds => self.missing.is_empty(),
             Ended::Limit | Ended::Stopped => true,
             Ended::Broken(_) => false,
         }

@@ -65,6 +65,15 @@ impl Mutation {
         all.filter(|mutation| *mutation != Mutation::BelieveHeard)
     }
 
+    /// Those that show in seeded worlds, where locks live beside blocks.
+    pub const IN_WORLDS: [Mutation; 5] = [
+        Mutation::AckInside,
+        Mutation::SkipInstall,
+        Mutation::NeverRetry,
+        Mutation::ForgetDeath,
+        Mutation::TokenRestarts,
+    ];
+
     /// All of them.
     pub const ALL: [Mutation; 24] = [
         Mutation::IgnoreVersion,

@@ -9,7 +9,7 @@ use super::trace::Subject;
 use super::violation::Violation;
 use crate::invariants::{BlockState, Copy, INVARIANTS, Owners, liveness, nothing_of_the_dead};
 use rackmem_proto::CHUNK;
-use rackmem_proto::wire::{Copyset, GlobalStatus, Kind, NodeId, Tag};
+use rackmem_proto::wire::{Contract, Copyset, GlobalStatus, Kind, NodeId, Tag};
 
 /// What calls for memory are held to.
 pub(super) const GIVEN_ONCE: (&str, &str) = ("memory is given out once", "§6");
@@ -275,7 +275,7 @@ impl World {
         let switch = self.switch.as_ref().map(|s| s.serves(self.view.epoch));
         let detail = format!(
             "still at it: {}; {}; epoch {}, switch serves: {switch:?}, {} changes to come",
-            stuck.join("; "),
+            stuck.join("; ") + &self.locking.describe(),
             nodes.join("; "),
             self.view.epoch,
             self.changes,
@@ -290,8 +290,10 @@ impl World {
         subject: Subject,
     ) -> Box<Violation> {
         let block = match subject {
-            Subject::Block(tag) => Some(block::number(tag, self.config.homes())),
-            Subject::Requester(_) | Subject::Rack => None,
+            Subject::Block(tag) if !tag.is_under(Contract::Locked) => {
+                Some(block::number(tag, self.config.homes()))
+            }
+            Subject::Block(_) | Subject::Requester(_) | Subject::Rack => None,
         };
         Box::new(Violation {
             block,

@@ -72,6 +72,8 @@ pub struct Config {
     /// Requesters send again no sooner than this, in nanoseconds. Less than a round trip, and everything is sent
     /// more than once.
     pub timeout: u64,
+    /// Locks that all threads enter, beside the blocks. There are none where processes are stopped.
+    pub locks: u32,
     /// What threads do.
     pub mix: Mix,
     /// What the network does until three operations of four are done.
@@ -94,6 +96,11 @@ impl Config {
             0 => self.nodes,
             homes => homes.min(self.nodes),
         }
+    }
+
+    /// Whether there are locks.
+    pub fn has_locks(&self) -> bool {
+        self.locks > 0 && !self.has_keepers()
     }
 
     /// Operations of all threads together.
@@ -124,6 +131,7 @@ impl Default for Config {
             cache: 3,
             segment: WORDS / 4,
             timeout: 12_000,
+            locks: 0,
             mix: Mix {
                 read: 5,
                 write: 2,

@@ -11,7 +11,9 @@ use super::trace::Trace;
 use rackmem_proto::Output;
 use rackmem_proto::membership::View;
 use rackmem_proto::switch::SWITCH;
-use rackmem_proto::wire::{Copyset, Dest, Header, MAX_NODES, NodeId, Record, RequesterId, Tag};
+use rackmem_proto::wire::{
+    Contract, Copyset, Dest, Header, Kind, MAX_NODES, NodeId, Record, RequesterId, Tag,
+};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
@@ -47,6 +49,8 @@ pub enum Occurrence {
     Change(Change),
     /// A step of a keeper.
     Keep(Keep),
+    /// A thread's turn to enter a lock, or to leave it.
+    Lock(usize),
 }
 
 impl Packet {
@@ -59,6 +63,14 @@ impl Packet {
             header: &self.header,
             body: &self.body,
         }
+    }
+
+    /// Whether it is a list of a rebuild, with blocks and locks in it.
+    fn tells_of_both(&self) -> bool {
+        let is_lock = |record: Record| record.tag.is_under(Contract::Locked);
+        self.header.kind == Kind::Rebuild
+            && self.records().any(is_lock)
+            && !self.records().all(is_lock)
     }
 
     /// The records of its body.
@@ -142,6 +154,8 @@ pub struct Fabric {
     scheduled: u64,
     in_flight: u64,
     newest: Vec<u64>,
+    /// Packets of a rebuild that told of blocks and of locks, and were lost.
+    pub mixed_lists_lost: u64,
     /// Blocks that something has happened to since the last check.
     pub touched: Vec<Tag>,
 }
@@ -185,6 +199,7 @@ impl Fabric {
             queue: BinaryHeap::new(),
             scheduled: 0,
             in_flight: 0,
+            mixed_lists_lost: 0,
             touched: Vec::new(),
             newest: vec![0; 1 + MAX_NODES + RequesterId::COUNT],
         }
@@ -214,6 +229,11 @@ impl Fabric {
         }
     }
 
+    /// Sends a packet with these words, as they are.
+    pub fn send_words(&mut self, output: &Output, words: &[u64]) {
+        self.post(output.to, output.header, words);
+    }
+
     /// Sends a packet whose body is records.
     pub fn send_records(&mut self, output: &Output, records: &[Record]) {
         let words: Vec<u64> = records
@@ -241,6 +261,7 @@ impl Fabric {
         }
         if self.random.per_mille(self.faults.loss) {
             self.traffic.lost += 1;
+            self.mixed_lists_lost += u64::from(packet.tells_of_both());
             return self.passes(Fate::Lost, &packet);
         }
         let twice = self.random.per_mille(self.faults.duplication);

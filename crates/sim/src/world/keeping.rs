@@ -161,7 +161,9 @@ impl Keeping {
     /// Keeps what a process would do that is stopped, or a keeper that is late. What anybody else does comes back.
     fn hold(&mut self, what: Occurrence, threads: usize) -> Option<Occurrence> {
         let (whose, keeps) = match &what {
-            Occurrence::Wake(thread) => ((thread / threads) as NodeId, false),
+            Occurrence::Wake(thread) | Occurrence::Lock(thread) => {
+                ((thread / threads) as NodeId, false)
+            }
             Occurrence::Tick(member) => (*member, false),
             Occurrence::Arrival(packet) => match member(packet.to) {
                 Some(member) => (member, false),

@@ -127,7 +127,9 @@ impl World {
             .tell(|| format!("failure {number} is due: {what:?}"));
         match planned.what {
             Failure::Switch => {
-                if self.switch.take().is_some() {
+                if self.switch.is_some() {
+                    self.note_switch_death();
+                    self.switch = None;
                     self.fabric.tell(|| "the switch dies".into());
                     self.broken.switches += 1;
                     self.notice(planned);
@@ -142,6 +144,7 @@ impl World {
             Failure::Leave(node) => {
                 if up.contains(node) && up.len() > 2 && self.leaving.is_none() {
                     self.leaving = Some((node, planned, false));
+                    self.lockers_retire(node, true);
                     for thread in self.threads_of(node) {
                         self.kept.push((thread, self.threads[thread].retire()));
                     }
@@ -185,6 +188,7 @@ impl World {
         if self.leaving.is_some_and(|leaving| leaving.0 == node) {
             self.stay();
         }
+        self.lockers_die(node, standing);
         if !left {
             self.died = self.died.with(node);
         }
@@ -276,10 +280,13 @@ impl World {
         if node.standing != Standing::Up {
             return;
         }
+        let was_in_service = node.in_service();
         let (fabric, oracle) = (&mut self.fabric, &mut self.oracle);
         let threads = &mut self.threads[threads];
         if node.learn(view, threads, fabric, oracle) {
-            let settled = node.proceed(fabric);
+            self.note_epoch(member, was_in_service);
+            let node = &mut self.nodes[usize::from(member)];
+            let settled = node.proceed(&mut self.fabric);
             self.look_after(member, &settled);
         } else {
             threads
@@ -307,6 +314,7 @@ impl World {
             let fabric = &mut self.fabric;
             self.threads[thread].born_again(view.epoch, incarnation, switch, fabric);
         }
+        self.lockers_born(node);
         self.learn(node, &view);
         self.agree(view);
     }
@@ -343,6 +351,9 @@ impl World {
             self.threads[threads.start].flush();
             return self.fabric.wake(threads.start, 0);
         }
+        if !self.lockers_left(node) {
+            return;
+        }
         if let Some(view) = self.view.leave(node) {
             self.broken.left += 1;
             self.stop(node, Standing::Left);
@@ -354,7 +365,9 @@ impl World {
 
     /// Nobody is leaving any more: the threads that were to stop get their work back.
     fn stay(&mut self) {
-        self.leaving = None;
+        if let Some((node, ..)) = self.leaving.take() {
+            self.lockers_retire(node, false);
+        }
         for (thread, left) in std::mem::take(&mut self.kept) {
             self.threads[thread].resume(left, &mut self.fabric);
         }

@@ -8,6 +8,8 @@
 //! carries the hash of its trace, and a [`Violation`] names the seed and shows the last packets. [`World::watch`] shows
 //! somebody all of it, a [`Scene`] at a time.
 //!
+//! The same nodes have locks, and threads that enter them (`locks`). [`SCENARIOS`] are worlds in which both meet in one thing.
+//!
 //! Only the roles are shipped code. What moves bytes and waits (`node`, `thread`) follows the library's
 //! hosts and is cut at the places where they block.
 
@@ -19,6 +21,7 @@ mod fabric;
 mod failures;
 mod faults;
 mod keeping;
+mod locks;
 mod membership;
 mod mutate;
 mod mutation;
@@ -28,6 +31,7 @@ mod oracle;
 mod random;
 mod record;
 mod run;
+mod scenarios;
 mod scene;
 mod shrink;
 mod switch_host;
@@ -42,10 +46,12 @@ pub use config::{Config, Mix, Rack};
 pub use fabric::Traffic;
 pub use failures::{Failure, Failures, Planned};
 pub use faults::Faults;
+pub use locks::LockSeen;
 pub use membership::Broken;
 pub use mutation::Mutation;
 pub use random::Random;
 pub use run::{Report, Seen, World};
+pub use scenarios::{SCENARIOS, SUITE, Scenario};
 pub use scene::{Fate, Passing, Scene, Sight, Watcher};
 pub use shrink::{Shrunk, shrink};
 pub use thread::{LiveEvent, Work};

@@ -2,6 +2,7 @@
 //!
 //! Each is a rule of the protocol that a host or a role could break; the roles themselves stay as shipped.
 
+use crate::gcp::Mutation as LockDefect;
 use rackmem_proto::engine::Defect;
 
 /// A defect.
@@ -106,6 +107,10 @@ pub enum Mutation {
     DowngradeUnnoted,
     /// The table of executed requests outlives its epoch.
     KeepExecuted,
+    /// One of locks, as their host may have it.
+    Lock(LockDefect),
+    /// One of what the engine does with locks.
+    Node(Defect),
     /// A node goes on when its own entries are made, and waits for nobody.
     GoOnAlone,
     /// A home makes its entries as if nobody had died.
@@ -125,7 +130,11 @@ pub enum Mutation {
 impl Mutation {
     /// Its name on a command line: `skip-write-back`.
     pub fn name(self) -> String {
-        crate::names::kebab(self)
+        match self {
+            Mutation::Lock(defect) => defect.name(),
+            Mutation::Node(defect) => crate::names::kebab(defect),
+            other => crate::names::kebab(other),
+        }
     }
 
     /// The same as a rule of a node's engine, if it is one.
@@ -157,13 +166,7 @@ impl Mutation {
             Mutation::KeepExecuted => Defect::KeepExecuted,
             Mutation::GoOnAlone => Defect::GoOnAlone,
             Mutation::ForgetGone => Defect::ForgetGone,
-            Mutation::InstallInPart => Defect::InstallInPart,
-            Mutation::UnlockFirst => Defect::UnlockFirst,
-            Mutation::TakeRefusal => Defect::TakeRefusal,
-            Mutation::TakeFenced => Defect::TakeFenced,
-            Mutation::LeaveLate => Defect::LeaveLate,
-            Mutation::SkipRestore => Defect::SkipRestore,
-            Mutation::EvictWithoutWriteBack => Defect::EvictWithoutWriteBack,
+            Mutation::Node(defect) => defect,
             _ => return None,
         })
     }
@@ -233,7 +236,17 @@ impl Mutation {
         Mutation::UnlockOnce,
     ];
 
-    /// All that worlds play.
+    /// Everything that worlds play, with the defects of locks.
+    pub fn played() -> impl Iterator<Item = Mutation> {
+        let locks = LockDefect::IN_WORLDS.into_iter().map(Mutation::Lock);
+        let node = Self::OF_LOCKS.into_iter().map(Mutation::Node);
+        Self::ALL.into_iter().chain(locks).chain(node)
+    }
+
+    /// Those of the engine's locks that show in worlds.
+    pub const OF_LOCKS: [Defect; 2] = [Defect::EnterFirst, Defect::ForgetOwnReport];
+
+    /// All of coherent memory that worlds play.
     pub const ALL: [Mutation; 41] = [
         Mutation::AcceptStaleData,
         Mutation::ForgetReader,

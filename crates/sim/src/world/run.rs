@@ -5,6 +5,7 @@ use super::config::{Config, Rack};
 use super::fabric::{Fabric, Occurrence, Packet, Traffic};
 use super::failures::{self, Planned};
 use super::keeping::Keeping;
+use super::locks::{LockSeen, Locking};
 use super::membership::{Broken, Change};
 use super::mutation::Mutation;
 use super::node::{Node, Settling, home_config};
@@ -38,6 +39,8 @@ pub struct Report {
     pub broken: Broken,
     /// What else was seen, so that nothing passes for want of an occasion.
     pub seen: Seen,
+    /// What was seen of locks.
+    pub locks: LockSeen,
     /// Virtual time in nanoseconds.
     pub time: u64,
     /// Hash of everything that happened, in order.
@@ -97,6 +100,8 @@ pub struct World {
     pub(super) view: View,
     pub(super) random: Random,
     pub(super) draw: u32,
+    /// The rack's locks, as threads enter them.
+    pub(super) locking: Locking,
     /// The members' keepers, where they decide who is excluded.
     pub(super) keeping: Option<Keeping>,
     /// Changes of the rack that are still to come.
@@ -186,6 +191,7 @@ impl World {
             record: Record::new(config.history),
             view,
             draw,
+            locking: Locking::new(seed, config),
             keeping: config.has_keepers().then(|| Keeping::new(&view)),
             changes: 0,
             broken: Broken::default(),
@@ -245,7 +251,8 @@ impl World {
             .filter(|&number| block::home(number, homes) == id)
             .map(|number| block::tag(number, homes, home.incarnation));
         let blocks = blocks.collect();
-        let mut node = Node::new(home, before, config.cache, blocks, config.mutation);
+        let locks = Node::own_locks(id, config, home.incarnation);
+        let mut node = Node::new(home, before, config.cache, (blocks, locks), config.mutation);
         if let Rack::Switch { ways, sets } = config.rack {
             node.migrate(ways, sets);
         }
@@ -255,6 +262,9 @@ impl World {
     pub(super) fn start(&mut self) {
         for thread in 0..self.threads.len() {
             self.fabric.schedule(0, Occurrence::Wake(thread));
+        }
+        for locker in 0..self.locking.lockers.len() {
+            self.fabric.schedule(0, Occurrence::Lock(locker));
         }
         for node in (0..self.config.nodes).chain([SWITCH]) {
             self.fabric.schedule(TICK, Occurrence::Tick(node));
@@ -268,6 +278,7 @@ impl World {
         };
         match what {
             Occurrence::Keep(keep) => self.keep(keep),
+            Occurrence::Lock(locker) => self.locker(locker),
             Occurrence::Wake(thread) => self.with_thread(thread, Thread::advance),
             Occurrence::Tick(member) => self.tick(member),
             Occurrence::Arrival(packet) => {
@@ -284,6 +295,7 @@ impl World {
         if let Some(node) = self.nodes.get_mut(usize::from(member)) {
             if node.runs() {
                 node.tick(&mut self.fabric);
+                self.hear_of_locks(member);
             }
         } else if let Some(switch) = &mut self.switch {
             switch.tick(&mut self.fabric);
@@ -322,6 +334,7 @@ impl World {
 
     /// What else follows from what a node has done.
     pub(super) fn look_after(&mut self, id: NodeId, settled: &[Settling]) {
+        self.hear_of_locks(id);
         for settling in settled {
             self.judge(id, settling);
         }
@@ -349,8 +362,8 @@ impl World {
         self.with_thread(thread, |thread, around| thread.receive(packet, around));
     }
 
-    fn with_thread(&mut self, thread: usize, act: impl FnOnce(&mut Thread, &mut Around<'_>)) {
-        let Some(thread) = self.threads.get_mut(thread) else {
+    fn with_thread(&mut self, index: usize, act: impl FnOnce(&mut Thread, &mut Around<'_>)) {
+        let Some(thread) = self.threads.get_mut(index) else {
             return;
         };
         self.fabric.from = thread.id.node;
@@ -361,7 +374,18 @@ impl World {
             record: &mut self.record,
             calm: self.calm.is_some(),
         };
+        let before = thread.work;
         act(thread, &mut around);
+        let inside = self
+            .locking
+            .lockers
+            .get(index)
+            .is_some_and(|l| l.is_inside());
+        if inside {
+            let (work, seen) = (&self.threads[index].work, &mut self.locking.locked.seen);
+            seen.accepted_inside += work.lost - before.lost;
+            seen.operations_inside += work.operations - before.operations;
+        }
     }
 
     /// Moves on from faults to calm, from work to the emptying of caches, from there to the end.
@@ -389,7 +413,7 @@ impl World {
         if liveness::broken(now, self.calm) {
             return Err(self.stuck());
         }
-        if !self.threads.iter().all(Thread::idle) {
+        if !self.threads.iter().all(Thread::idle) || !self.locking.idle() {
             return Ok(false);
         }
         // Nobody is left to wait for: what has not happened by now does not happen.
@@ -399,7 +423,9 @@ impl World {
         }
         match self.phase {
             Phase::Working => {
-                self.flush();
+                if !self.audit_locks() {
+                    self.flush();
+                }
                 Ok(false)
             }
             Phase::Flushing if self.fabric.in_flight() > 0 => Ok(false),
@@ -453,6 +479,10 @@ impl World {
             traffic: self.fabric.traffic,
             broken: self.broken,
             seen,
+            locks: LockSeen {
+                mixed_lists_lost: self.fabric.mixed_lists_lost,
+                ..self.locking.locked.seen
+            },
             time: self.fabric.now,
             trace: self.fabric.trace.hash(),
         }

@@ -2,7 +2,7 @@
 
 use super::block;
 use rackmem_proto::Dest;
-use rackmem_proto::wire::{Header, Kind, NodeId, PacketLine, Tag};
+use rackmem_proto::wire::{Contract, Header, Kind, NodeId, PacketLine, Tag};
 use std::fmt::{self, Display};
 
 /// What became of a packet.
@@ -78,7 +78,8 @@ impl<'a> Scene<'a> {
 
     /// The number of that block: the same in every incarnation of its home.
     pub fn block(&self) -> Option<u32> {
-        Some(block::number(self.tag()?, self.homes))
+        let tag = self.tag().filter(|tag| !tag.is_under(Contract::Locked))?;
+        Some(block::number(tag, self.homes))
     }
 }
 
@@ -95,15 +96,22 @@ impl Display for Scene<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:9.2}  ", self.at as f64 / 1000.0)?;
         let number = |tag: Tag| block::number(tag, self.homes);
+        let named = |tag: Tag| match tag.is_under(Contract::Locked) {
+            true => format!("lock {}", number(tag)),
+            false => format!("block {}", number(tag)),
+        };
         match self.what {
             Sight::Local(node, tag, action) => {
-                write!(f, "node {node} block {}: {action}", number(tag))
+                write!(f, "node {node} {}: {action}", named(tag))
             }
-            Sight::Operation(Some(tag), text) => write!(f, "{text}, block {}", number(tag)),
+            Sight::Operation(Some(tag), text) => write!(f, "{text}, {}", named(tag)),
             Sight::Operation(None, text) => write!(f, "{text}"),
             Sight::Rack(text) => write!(f, "* {text}"),
             Sight::Packet(passing) => {
                 let block: &dyn Display = match block_of(passing.header) {
+                    Some(tag) if tag.is_under(Contract::Locked) => {
+                        &format!("{} (a lock)", number(tag))
+                    }
                     Some(tag) => &number(tag),
                     None => &"-",
                 };

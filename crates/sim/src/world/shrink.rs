@@ -89,6 +89,11 @@ fn smaller(config: &Config, invariant: &str) -> Vec<Config> {
     for blocks in [1, now.blocks / 2, now.blocks - 1] {
         offer(Config { blocks, ..now });
     }
+    for locks in [0, 1, now.locks / 2] {
+        if locks < now.locks {
+            offer(Config { locks, ..now });
+        }
+    }
     offer(Config { homes: 1, ..now });
     for mix in [
         Mix { hold: 0, ..now.mix },

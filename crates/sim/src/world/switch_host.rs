@@ -1,6 +1,7 @@
 //! The switch of a world: its program, and its part of a rebuild.
 
 use super::fabric::{Fabric, Packet};
+use super::locks::SwitchLocks;
 use super::mutate::STRANGE_SLOT;
 use super::mutation::Mutation;
 use super::node::FIT;
@@ -17,6 +18,8 @@ const ROOM: usize = 4;
 pub struct SwitchHost {
     /// The program.
     pub program: SwitchProgram,
+    /// The directory of locks beside it.
+    pub locks: SwitchLocks,
     view: View,
     mutation: Option<Mutation>,
     rebuild: Option<Rebuild>,
@@ -31,6 +34,7 @@ impl SwitchHost {
                 shadow: view.shadow,
                 ..config
             }),
+            locks: SwitchLocks::new(view.epoch),
             view,
             mutation,
             rebuild: None,
@@ -58,18 +62,20 @@ impl SwitchHost {
             return self.program.set_shadow(view.shadow);
         }
         self.program.freeze();
+        self.locks.enter(view.epoch);
         fabric.tell(|| format!("the switch begins its rebuild for epoch {}", view.epoch));
         let members = Members {
             epoch: view.epoch,
             founders: view.founders,
             switch: true,
         };
-        let program = &self.program;
+        let (program, locks) = (&self.program, &self.locks);
         self.rebuild = Some(Rebuild::switch(members, FIT, |home| {
             if fresh {
                 Vec::new()
             } else {
-                program.entries_of(home)
+                let entries = program.entries_of(home).into_iter();
+                entries.chain(locks.entries_of(home)).collect()
             }
         }));
         self.send(fabric);
@@ -91,6 +97,7 @@ impl SwitchHost {
             let done = self.rebuild.as_ref().map(Rebuild::next) == Some(Next::Done);
             if done && self.program.frozen() {
                 self.program.reset(self.view.epoch, self.view.shadow);
+                self.locks.done();
                 fabric.tell(|| format!("the switch serves in epoch {}", self.view.epoch));
             }
             return;
@@ -99,7 +106,10 @@ impl SwitchHost {
             let (output, records) = self.tell_tags(packet);
             return fabric.send_records(&output, &records);
         }
-        let outputs = self.program.handle(header);
+        let outputs = match self.locks.takes(header) {
+            true => self.locks.program.handle(header),
+            false => self.program.handle(header),
+        };
         if self.mutation == Some(Mutation::FreeInFirstStep)
             && header.kind == Kind::RemoveFromSwitch
             && !header.flags.has(Flags::GRANTED)

@@ -2,6 +2,8 @@
 
 mod show;
 
+pub use show::list;
+
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
 use crate::out;

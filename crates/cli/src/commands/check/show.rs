@@ -104,7 +104,8 @@ pub fn report(suite: &str, about: &About, report: &Report) -> Value {
 fn ended(report: &Report) -> &'static str {
     match report.ended {
         Ended::Whole if report.missing.is_empty() => "whole",
-        Ended::Whole => "shows nothing",
+        Ended::Seeds if report.missing.is_empty() => "by seeds",
+        Ended::Whole | Ended::Seeds => "shows nothing",
         Ended::Limit => "limit",
         Ended::Stopped => "stopped",
         Ended::Broken(_) => "BROKEN",

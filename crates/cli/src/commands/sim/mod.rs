@@ -9,7 +9,8 @@ use crate::failure::{Failure, Result};
 use crate::stop::Stop;
 use clap::Args;
 use options::WorldArgs;
-use rackmem_sim::world::{Config, Violation, World, shrink};
+use rackmem_sim::driver::Case;
+use rackmem_sim::world::{Config, SCENARIOS, SUITE, Scenario, Violation, World, shrink};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use sum::Sum;
@@ -22,7 +23,9 @@ Examples:
   rackmem sim --seed 7 --failures node --trace       the story of one world; the same seed is the same run
   rackmem sim --seed 7 --trace --block 3             what happened to block 3
   rackmem sim --seed 7 --pcap seed7.pcap             its packets, for tcpdump and Wireshark
-  rackmem sim --defect skip-write-back               see what a broken rule looks like
+  rackmem sim --list                                 scenarios in which blocks and locks meet
+  rackmem sim --scenario both-told                   the worlds of one
+  rackmem sim --defect skip-write-back               see what a broken rule looks like; of locks: ack-inside
   rackmem --json sim                                 the figures as one object
 
 Ctrl-C ends it and shows the figures so far (exit code 130). The exit code is 1 when a promise is broken, with a
@@ -32,9 +35,12 @@ is checked.";
 /// Options of `rackmem sim`.
 #[derive(Debug, Args)]
 pub struct SimArgs {
-    /// Worlds to run, FROM..TO
-    #[arg(long, value_name = "FROM..TO", default_value = "0..200", value_parser = seeds)]
-    seeds: (u64, u64),
+    /// Worlds to run, FROM..TO; 0..200 unless told, or as many as the scenario has
+    #[arg(long, value_name = "FROM..TO", value_parser = seeds)]
+    seeds: Option<(u64, u64)>,
+    /// Print the scenarios, and end
+    #[arg(long)]
+    list: bool,
     /// Run this one
     #[arg(long, value_name = "N", conflicts_with = "seeds")]
     seed: Option<u64>,
@@ -66,6 +72,12 @@ pub fn seeds(text: &str) -> std::result::Result<(u64, u64), String> {
 
 /// Runs the worlds, and tells.
 pub fn run(args: &SimArgs, json: bool) -> Result<Ended> {
+    if args.list {
+        let case = |scenario: &Scenario| (SUITE.name, scenario.about(false));
+        let scenarios: Vec<_> = SCENARIOS.iter().map(case).collect();
+        super::check::list(&scenarios, json);
+        return Ok(Ended::Done);
+    }
     let config = args.world.config();
     let stop = Stop::on_signals()?;
     let mut sum = Sum::new();
@@ -77,7 +89,7 @@ pub fn run(args: &SimArgs, json: bool) -> Result<Ended> {
         sum.show(json, 0);
         return Ok(Ended::Done);
     }
-    let (from, to) = args.seeds;
+    let (from, to) = args.seeds.unwrap_or((0, args.world.seeds().unwrap_or(200)));
     for seed in from..to {
         if stop.requested() {
             break;

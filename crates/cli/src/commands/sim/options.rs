@@ -1,7 +1,7 @@
 //! What worlds are made of, from the command line and back to it.
 
 use clap::{Args, ValueEnum};
-use rackmem_sim::world::{Config, Failures, Faults, Mix, Mutation, Rack};
+use rackmem_sim::world::{Config, Failures, Faults, Mix, Mutation, Rack, SCENARIOS, Scenario};
 
 /// Owners of directory entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -61,6 +61,9 @@ enum Part {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "The worlds")]
 pub struct WorldArgs {
+    /// Run the worlds of a scenario in which blocks and locks meet; `--list` shows them
+    #[arg(long, value_name = "NAME", value_parser = scenario, conflicts_with_all = ["rack", "faults", "failures"])]
+    scenario: Option<&'static Scenario>,
     /// Who owns directory entries
     #[arg(long, value_enum, default_value = "switch")]
     rack: RackKind,
@@ -70,21 +73,24 @@ pub struct WorldArgs {
     /// What breaks besides
     #[arg(long, value_enum, default_value = "all")]
     failures: FailureKind,
-    /// Nodes of each rack
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..=32))]
-    nodes: u16,
+    /// Nodes of each rack; 4 unless told
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=32))]
+    nodes: Option<u16>,
     /// Nodes that are homes of blocks; all but one unless told. Others may leave
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=32))]
     homes: Option<u16>,
-    /// Threads of each node
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
-    threads: u16,
-    /// Blocks that all threads work on
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=256))]
-    blocks: u32,
-    /// Operations of each thread
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    operations: u32,
+    /// Threads of each node; 2 unless told
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    threads: Option<u16>,
+    /// Blocks that all threads work on; 5 unless told
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    blocks: Option<u32>,
+    /// Locks that all threads enter; 2 unless told. Where processes are stopped there are none
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=64))]
+    locks: Option<u32>,
+    /// Operations of each thread; 60 unless told. A thread enters a lock for every four of them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    operations: Option<u32>,
     /// Leave these out: single faults, failures, what threads do, or packets that carry only a part of a block
     #[arg(long, value_enum, value_name = "PART", value_delimiter = ',')]
     without: Vec<Part>,
@@ -97,10 +103,18 @@ pub struct WorldArgs {
 }
 
 fn defect(name: &str) -> Result<Mutation, String> {
-    let mut all = Mutation::ALL.into_iter();
-    all.find(|mutation| mutation.name() == name).ok_or_else(|| {
-        let names = Mutation::ALL.map(Mutation::name);
+    let found = Mutation::played().find(|mutation| mutation.name() == name);
+    found.ok_or_else(|| {
+        let names: Vec<String> = Mutation::played().map(Mutation::name).collect();
         format!("the defects are {}", names.join(", "))
+    })
+}
+
+fn scenario(name: &str) -> Result<&'static Scenario, String> {
+    let found = SCENARIOS.iter().find(|scenario| scenario.name == name);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+        format!("the scenarios are {}", names.join(", "))
     })
 }
 
@@ -132,9 +146,42 @@ impl WorldArgs {
         self.defect.map(Mutation::name)
     }
 
+    /// How many worlds a scenario has.
+    pub fn seeds(&self) -> Option<u64> {
+        self.scenario.map(|scenario| scenario.seeds)
+    }
+
     /// The worlds' configuration.
     pub fn config(&self) -> Config {
+        let base = match self.scenario {
+            Some(scenario) => scenario.config,
+            None => self.of_options(),
+        };
+        let nodes = self.nodes.unwrap_or(base.nodes);
         let mut config = Config {
+            nodes,
+            homes: self.homes.unwrap_or(match self.scenario {
+                Some(_) => base.homes,
+                None => nodes - 1,
+            }),
+            threads: self.threads.unwrap_or(base.threads),
+            blocks: self.blocks.unwrap_or(base.blocks),
+            locks: self.locks.unwrap_or(base.locks),
+            operations: self.operations.unwrap_or(base.operations),
+            mutation: self.defect,
+            ..base
+        };
+        config.homes = config.homes.min(nodes);
+        for part in &self.without {
+            part.leave_out(&mut config);
+        }
+        config.failures.omit |= self.omit.iter().fold(0, |set, &number| set | 1 << number);
+        config
+    }
+
+    /// What single options make of it, in the sizes of worlds without others.
+    fn of_options(&self) -> Config {
+        Config {
             rack: match self.rack {
                 RackKind::Switch => Rack::LARGE_SWITCH,
                 RackKind::TinySwitch => Rack::TINY_SWITCH,
@@ -161,24 +208,22 @@ impl WorldArgs {
                 FailureKind::Stop => Failures::STOP,
                 FailureKind::All => Failures::ALL,
             },
-            nodes: self.nodes,
-            homes: self.homes.unwrap_or(self.nodes - 1).min(self.nodes),
-            threads: self.threads,
-            blocks: self.blocks,
-            operations: self.operations,
+            nodes: 4,
+            threads: 2,
+            blocks: 5,
+            locks: if self.failures == FailureKind::Stop {
+                0
+            } else {
+                2
+            },
+            operations: 60,
             history: true,
             mix: Mix {
                 hold: u32::from(self.failures != FailureKind::Stop),
                 ..Config::default().mix
             },
-            mutation: self.defect,
             ..Config::default()
-        };
-        for part in &self.without {
-            part.leave_out(&mut config);
         }
-        config.failures.omit = self.omit.iter().fold(0, |set, &number| set | 1 << number);
-        config
     }
 
     /// The options that make this world, which [`shrinking`](rackmem_sim::world::shrink) has made of theirs.
@@ -189,14 +234,19 @@ impl WorldArgs {
             ..self.clone()
         };
         let full = whole.config();
-        let mut words = vec![
-            format!("--rack {}", name(self.rack)),
-            format!("--faults {}", name(self.faults)),
-            format!("--failures {}", name(self.failures)),
+        let mut words = match self.scenario {
+            Some(scenario) => vec![format!("--scenario {}", scenario.name)],
+            None => vec![
+                format!("--rack {}", name(self.rack)),
+                format!("--faults {}", name(self.faults)),
+                format!("--failures {}", name(self.failures)),
+            ],
+        };
+        words.extend([
             format!("--nodes {} --homes {}", small.nodes, small.homes()),
             format!("--threads {} --blocks {}", small.threads, small.blocks),
-            format!("--operations {}", small.operations),
-        ];
+            format!("--locks {} --operations {}", small.locks, small.operations),
+        ]);
         // A part that is there in full and not in what it was made of is left out.
         let without = Part::value_variants().iter().filter(|part| {
             let (mut less, mut as_small) = (full, *small);
@@ -245,7 +295,7 @@ mod tests {
         let args = parse("--rack tiny-switch --nodes 5 --defect forget-reader");
         let mut small = args.config();
         (small.nodes, small.homes, small.threads) = (2, 1, 1);
-        (small.blocks, small.operations) = (1, 7);
+        (small.blocks, small.operations, small.locks) = (1, 7, 1);
         small.segment = Config::WHOLE_BLOCKS;
         small.mix.hold = 0;
         small.faults.loss = 0;
@@ -253,6 +303,16 @@ mod tests {
         small.failures.omit = 0b1010;
         assert_eq!(parse(&args.again(&small)).config(), small);
         assert_eq!(parse(&args.again(&args.config())).config(), args.config());
+    }
+
+    #[test]
+    fn a_scenario_has_its_own_worlds_and_single_options_still_count() {
+        let args = parse("--scenario both-told --locks 1 --defect ack-inside");
+        let config = args.config();
+        assert_eq!((config.locks, config.homes), (1, 3));
+        assert_eq!(config.faults, Faults::LOSS);
+        assert_eq!(parse(&args.again(&config)).config(), config);
+        assert!(args.seeds().is_some());
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub struct Sum {
 
 fn figures(report: &Report) -> Vec<(&'static str, u64)> {
     let (work, traffic) = (report.work, report.traffic);
-    let (broken, seen) = (report.broken, report.seen);
+    let (broken, seen, locks) = (report.broken, report.seen, report.locks);
     vec![
         ("operations", work.operations),
         ("packets", traffic.packets),
@@ -43,6 +43,16 @@ fn figures(report: &Report) -> Vec<(&'static str, u64)> {
         ("blocks_rescued", seen.rescued),
         ("blocks_lost", seen.lost),
         ("blocks_doubted", seen.doubted),
+        ("locks_entered", locks.entries),
+        ("told_that_a_holder_died", locks.owner_died),
+        ("told_that_data_is_older", locks.lost),
+        ("locks_gone_with_their_home", locks.gone),
+        ("inside_over_an_epoch", locks.inside_over_epochs),
+        ("fenced_inside", locks.fenced_inside),
+        ("owners_of_both_died", locks.owners_of_both_died),
+        ("homes_that_owned_died", locks.homes_that_owned_died),
+        ("losses_accepted_inside", locks.accepted_inside),
+        ("mixed_lists_lost", locks.mixed_lists_lost),
     ]
 }
 
@@ -102,8 +112,8 @@ impl Sum {
             return out::line(Value::Object(object));
         }
         for (name, number) in rows {
-            out::line(format!("{:<26}{number:>14}", name.replace('_', " ")));
+            out::line(format!("{:<28}{number:>14}", name.replace('_', " ")));
         }
-        out::line(format!("{:<26}{rate:>14.0}", "operations a second"));
+        out::line(format!("{:<28}{rate:>14.0}", "operations a second"));
     }
 }

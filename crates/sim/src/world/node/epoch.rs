@@ -102,6 +102,7 @@ impl Node {
         let settled = here.settled;
         if goes_on {
             self.choose_shadow();
+            engine::resume(&mut Here::new(self, fabric, None));
             self.poked = true;
             let (id, epoch) = (self.id, self.view.epoch);
             fabric.tell(|| format!("node {id} serves in epoch {epoch}"));

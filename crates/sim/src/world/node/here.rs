@@ -7,7 +7,7 @@ use crate::world::fabric::{Fabric, Packet};
 use crate::world::mutate::STRANGE_SLOT;
 use crate::world::mutation::Mutation;
 use rackmem_proto::engine::{
-    self, Change, Copies, Defect, FlowCc, Home, Host, Migrating, Note, Part, Payload, Recovery,
+    self, Change, Copies, Defect, FlowCc, Gcp, Home, Host, Migrating, Note, Part, Payload, Recovery,
 };
 use rackmem_proto::flowcc::{LocalStatus, Migration, Settled, Shards};
 use rackmem_proto::wire::{Flags, Header, Kind, NodeId, Record, RequesterId, Seq, Tag};
@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 
 /// A node, while something happens to it.
 pub struct Here<'a> {
-    node: &'a mut Node,
-    fabric: &'a mut Fabric,
-    packet: Option<&'a Packet>,
+    pub(super) node: &'a mut Node,
+    pub(super) fabric: &'a mut Fabric,
+    pub(super) packet: Option<&'a Packet>,
     /// The slot of the copy that is held, its block, and its words for as long as the packet is handled.
     held: Option<(usize, Tag, Block)>,
     /// Entries as they were before a home makes them anew.
@@ -112,7 +112,7 @@ impl<'a> Here<'a> {
 }
 
 impl Host for Here<'_> {
-    type Protocols = (FlowCc,);
+    type Protocols = (FlowCc, Gcp);
     type Bytes = Block;
     type Memory<'m>
         = Memory<'m>

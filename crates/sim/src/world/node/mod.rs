@@ -3,6 +3,7 @@
 mod epoch;
 mod here;
 mod homes;
+mod locked;
 
 pub use epoch::{FIT, Settling};
 pub use here::Here;
@@ -11,6 +12,7 @@ use crate::world::block::{BLOCK_BYTES, Block, zeroed};
 use crate::world::cache::Cache;
 use crate::world::fabric::{Fabric, Occurrence, Packet};
 use crate::world::keeping::Lease;
+use crate::world::locks::Cells;
 use crate::world::mutation::Mutation;
 use homes::Homes;
 use rackmem_proto::call::Call;
@@ -51,6 +53,8 @@ pub struct Node {
     pub view: View,
     /// Its world's blocks that are at home here.
     pub blocks: Vec<Tag>,
+    /// Its locks.
+    pub locks: Cells,
     /// Its cache.
     pub cache: Cache,
     /// Its home.
@@ -87,7 +91,7 @@ impl Node {
         config: HomeConfig,
         view: View,
         cache: usize,
-        blocks: Vec<Tag>,
+        (blocks, locks): (Vec<Tag>, Vec<Tag>),
         mutation: Option<Mutation>,
     ) -> Self {
         Node {
@@ -96,6 +100,7 @@ impl Node {
             lease: Lease::default(),
             view,
             blocks,
+            locks: Cells::new(config.node, view, &locks, mutation),
             copies: Copies::new(true),
             recovery: Some(Recovery::new(BLOCK_BYTES, FIT)),
             settled: view,

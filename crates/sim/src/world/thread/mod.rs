@@ -5,6 +5,7 @@
 //! ([`rackmem_proto::engine::Access`]); [`access`] is what operations want, [`event`] carries out what the engine says.
 
 mod access;
+mod between;
 mod epoch;
 mod event;
 mod telling;
