@@ -1,7 +1,7 @@
 //! A lock of any kind over a run of bytes.
 
 use super::LockKind;
-use super::error::Result;
+use super::error::{Error, Result};
 use super::layout::Layout;
 use super::local::Local;
 use super::seat::Seat;
@@ -154,8 +154,7 @@ impl AnyLock {
     /// Those of [`rackmem::locked::Mutex::lock`], and [`Error::Abandoned`](super::Error::Abandoned).
     pub fn read(&self) -> Result<AnyReadGuard<'_>> {
         let held = self.read_timeout(Duration::MAX)?;
-        let busy = RackError::Busy { addr: self.addr };
-        Ok(held.ok_or(busy)?)
+        held.ok_or_else(|| self.busy())
     }
 
     /// Holds it alone, as soon as it is this thread's turn.
@@ -164,8 +163,7 @@ impl AnyLock {
     /// Those of [`AnyLock::read`].
     pub fn write(&self) -> Result<AnyWriteGuard<'_>> {
         let held = self.write_timeout(Duration::MAX)?;
-        let busy = RackError::Busy { addr: self.addr };
-        Ok(held.ok_or(busy)?)
+        held.ok_or_else(|| self.busy())
     }
 
     /// Holds it together with other readers, if it is this thread's turn within this time.
@@ -191,6 +189,11 @@ impl AnyLock {
             Inner::Compared(local) => self.enter(local, Access::Write, at_most)?,
         };
         Ok(by.map(|by| AnyWriteGuard(Held { lock: self, by })))
+    }
+
+    #[cold]
+    fn busy(&self) -> Error {
+        RackError::Busy { addr: self.addr }.into()
     }
 
     fn enter<'a, G>(
@@ -221,14 +224,13 @@ impl AnyReadGuard<'_> {
     ///
     /// # Errors
     /// [`rackmem::Error::BadRange`]; those of [`Node::read`].
-    pub fn read(&self, offset: usize, out: &mut [u8]) -> Result<()> {
+    pub fn read(&self, offset: usize, out: &mut [u8]) -> rackmem::Result<()> {
         let Held { lock, by } = &self.0;
         let addr = lock.within(offset, out.len())?;
-        let done = match by {
+        match by {
             By::Gcp(guard) => guard.read(addr, out),
             By::Seat { .. } => lock.node.read(addr, out),
-        };
-        Ok(done?)
+        }
     }
 }
 
@@ -237,27 +239,25 @@ impl AnyWriteGuard<'_> {
     ///
     /// # Errors
     /// [`rackmem::Error::BadRange`]; those of [`Node::read`].
-    pub fn read(&self, offset: usize, out: &mut [u8]) -> Result<()> {
+    pub fn read(&self, offset: usize, out: &mut [u8]) -> rackmem::Result<()> {
         let Held { lock, by } = &self.0;
         let addr = lock.within(offset, out.len())?;
-        let done = match by {
+        match by {
             By::Gcp(guard) => guard.read(addr, out),
             By::Seat { .. } => lock.node.read(addr, out),
-        };
-        Ok(done?)
+        }
     }
 
     /// Writes bytes of what the lock protects, from this one on.
     ///
     /// # Errors
     /// [`rackmem::Error::BadRange`]; those of [`Node::write`].
-    pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<()> {
+    pub fn write(&mut self, offset: usize, bytes: &[u8]) -> rackmem::Result<()> {
         let Held { lock, by } = &mut self.0;
         let addr = lock.within(offset, bytes.len())?;
-        let done = match by {
+        match by {
             By::Gcp(guard) => guard.write(addr, bytes),
             By::Seat { .. } => lock.node.write(addr, bytes),
-        };
-        Ok(done?)
+        }
     }
 }

@@ -163,6 +163,12 @@ impl Handle {
         self.len as usize
     }
 
+    /// It has not been this thread's turn in time.
+    #[cold]
+    pub fn busy(&self) -> Error {
+        Error::Busy { addr: self.addr() }
+    }
+
     /// Enters, waiting no longer than this.
     #[inline]
     pub fn enter(&self, access: Access, at_most: Duration) -> Result<Option<Inside<'_>>> {

@@ -4,7 +4,9 @@ use super::descriptor::{Descriptor, Kind};
 use super::handle::{HEAD, Handle, Inside};
 use crate::bytes::view::{View, ViewMut};
 use crate::coherent::shared::Value;
-use crate::error::{Error, Result};
+#[cfg(doc)]
+use crate::error::Error;
+use crate::error::Result;
 use crate::host::locks::cell::Waiting;
 use crate::host::locks::seat::Content;
 use crate::node::Node;
@@ -171,8 +173,11 @@ impl<'a, T> MutexGuard<'a, T> {
     #[inline]
     pub(super) fn hold(handle: &'a Handle) -> Result<Self> {
         let inside = handle.enter(Access::Write, Duration::MAX)?;
-        let addr = handle.addr();
-        inside.map(MutexGuard::of).ok_or(Error::Busy { addr })
+        // An error that is made in any case costs more than the lock.
+        match inside {
+            Some(inside) => Ok(MutexGuard::of(inside)),
+            None => Err(handle.busy()),
+        }
     }
 
     pub(super) fn handle(&self) -> &'a Handle {
