@@ -88,7 +88,7 @@ fn wrong_addresses_and_ranges_are_errors() {
         let mut out = [0; 8];
         assert!(held.read(92, &mut out).is_ok() && out == [1; 8]);
         for offset in [93, 100, usize::MAX] {
-            let bad = |result| matches!(result, Err(Error::Rack(RackError::BadRange { .. })));
+            let bad = |result| matches!(result, Err(RackError::BadRange { .. }));
             assert!(bad(held.write(offset, &[1; 8])) && bad(held.read(offset, &mut out)));
         }
         for len in [0, (64 << 10) + 1] {

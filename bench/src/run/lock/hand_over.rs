@@ -42,9 +42,9 @@ pub fn run(
     let entered = [AtomicUsize::new(0), AtomicUsize::new(0)];
     // Each has been inside: what follows is steady.
     for _ in 0..3 {
-        locks
-            .iter()
-            .try_for_each(|lock| lock.write()?.write(0, &[0; DATA]))?;
+        locks.iter().try_for_each(|lock| {
+            Ok::<_, crate::locks::Error>(lock.write()?.write(0, &[0; DATA])?)
+        })?;
     }
     let sum = || {
         let of = |node: &Node| node.metrics().events.misses() + node.lock_metrics().granted;
