@@ -10,7 +10,7 @@ mod node;
 use std::fmt;
 use std::time::Duration;
 
-use rackmem::view::{View, ViewMut};
+use rackmem::window::{Window, WindowMut};
 
 pub use heap::HeapMemory;
 pub use locks::HeapPages;
@@ -39,7 +39,7 @@ pub trait Memory: Clone + Send + Sync + 'static {
         &self,
         addr: u64,
         len: usize,
-        f: impl FnMut(&View<'_>) -> R,
+        f: impl FnMut(&Window<'_>) -> R,
     ) -> Result<R, MemoryError>;
 
     /// Runs `f` once, with nobody else in the rack reading or writing the block meanwhile.
@@ -47,7 +47,7 @@ pub trait Memory: Clone + Send + Sync + 'static {
         &self,
         addr: u64,
         len: usize,
-        f: impl FnOnce(&mut ViewMut<'_>) -> R,
+        f: impl FnOnce(&mut WindowMut<'_>) -> R,
     ) -> Result<R, MemoryError>;
 
     /// Copies any range. Atomic for each block, not for the whole.
@@ -123,11 +123,11 @@ pub trait Pages: Send + Sync + 'static {
     fn leave(&self, page: usize, access: Access);
 
     /// A page whose lock the caller is inside of: as much of it as there is, the rest is zeros.
-    fn view(&self, page: usize) -> View<'_>;
+    fn view(&self, page: usize) -> Window<'_>;
 
     /// A page whose lock the caller is inside of to write: at least its first `len` bytes. Of a page there is as much as has been asked
     /// for so far. Windows taken before show an older page.
-    fn view_mut(&self, page: usize, len: usize) -> ViewMut<'_>;
+    fn view_mut(&self, page: usize, len: usize) -> WindowMut<'_>;
 
     /// Whether any node may have used a page, as its home knows.
     fn is_known(&self, _page: usize) -> bool {

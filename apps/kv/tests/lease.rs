@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use rackmem::view::{View, ViewMut};
+use rackmem::window::{Window, WindowMut};
 use rackmem_kv::memory::{Access, Entered, HeapMemory, HeapPages, Memory, MemoryError, Pages};
 use rackmem_kv::{Options, Server, ServerConfig, Store};
 use std::time::Duration;
@@ -61,11 +61,11 @@ impl Pages for PausedPages {
         self.lease.step();
     }
 
-    fn view(&self, page: usize) -> View<'_> {
+    fn view(&self, page: usize) -> Window<'_> {
         self.inner.view(page)
     }
 
-    fn view_mut(&self, page: usize, len: usize) -> ViewMut<'_> {
+    fn view_mut(&self, page: usize, len: usize) -> WindowMut<'_> {
         self.inner.view_mut(page, len)
     }
 }
@@ -85,12 +85,17 @@ impl Memory for Paused {
         self.inner.nodes()
     }
 
-    fn snapshot<R>(&self, addr: u64, len: usize, f: impl FnMut(&View<'_>) -> R) -> Result<R> {
+    fn snapshot<R>(&self, addr: u64, len: usize, f: impl FnMut(&Window<'_>) -> R) -> Result<R> {
         self.lease.step();
         self.inner.snapshot(addr, len, f)
     }
 
-    fn update<R>(&self, addr: u64, len: usize, f: impl FnOnce(&mut ViewMut<'_>) -> R) -> Result<R> {
+    fn update<R>(
+        &self,
+        addr: u64,
+        len: usize,
+        f: impl FnOnce(&mut WindowMut<'_>) -> R,
+    ) -> Result<R> {
         self.lease.step();
         self.inner.update(addr, len, f)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use rackmem::view::{View, ViewMut};
+use rackmem::window::{Window, WindowMut};
 use rackmem_kv::memory::{
     Access, Entered, Fate, HeapMemory, HeapPages, Memory, MemoryError, Pages,
 };
@@ -97,11 +97,11 @@ impl Pages for MoodyPages {
         self.inner.leave(page, access);
     }
 
-    fn view(&self, page: usize) -> View<'_> {
+    fn view(&self, page: usize) -> Window<'_> {
         self.inner.view(page)
     }
 
-    fn view_mut(&self, page: usize, len: usize) -> ViewMut<'_> {
+    fn view_mut(&self, page: usize, len: usize) -> WindowMut<'_> {
         self.inner.view_mut(page, len)
     }
 
@@ -165,7 +165,7 @@ impl Memory for Moody {
         &self,
         addr: u64,
         len: usize,
-        f: impl FnMut(&View<'_>) -> R,
+        f: impl FnMut(&Window<'_>) -> R,
     ) -> Result<R, MemoryError> {
         self.inner.snapshot(addr, len, f)
     }
@@ -174,7 +174,7 @@ impl Memory for Moody {
         &self,
         addr: u64,
         len: usize,
-        f: impl FnOnce(&mut ViewMut<'_>) -> R,
+        f: impl FnOnce(&mut WindowMut<'_>) -> R,
     ) -> Result<R, MemoryError> {
         self.inner.update(addr, len, f)
     }

@@ -37,7 +37,7 @@ mod rack;
 mod region;
 mod sync;
 
-pub use bytes::view::{self, View, ViewMut};
+pub use bytes::window::{self, Window, WindowMut};
 pub use coherent::lock::{BlockGuard, BlockLock};
 pub use coherent::shared::{Shared, Value};
 pub use config::migration::Migration;

@@ -6,7 +6,7 @@
 //!          12 expires: u32     of those, keys with an expiry
 //! ```
 
-use rackmem::view::{View, ViewMut};
+use rackmem::window::{Window, WindowMut};
 
 use crate::DATABASES;
 
@@ -46,7 +46,7 @@ impl Counts {
 }
 
 /// The counts of `db`, none when they began before its last flush.
-pub(crate) fn load(view: &View<'_>, db: u8, flushed: u64) -> Counts {
+pub(crate) fn load(view: &Window<'_>, db: u8, flushed: u64) -> Counts {
     let at = usize::from(db) * SLOT;
     if view.u64(at) != flushed {
         return Counts::default();
@@ -58,7 +58,7 @@ pub(crate) fn load(view: &View<'_>, db: u8, flushed: u64) -> Counts {
 }
 
 /// Adds `change`, which was made when the last flush known was `flushed`.
-pub(crate) fn add(view: &mut ViewMut<'_>, db: u8, flushed: u64, change: Counts) {
+pub(crate) fn add(view: &mut WindowMut<'_>, db: u8, flushed: u64, change: Counts) {
     let at = usize::from(db) * SLOT;
     let have = view.u64(at);
     if have > flushed {

@@ -21,7 +21,7 @@
 //!
 //! Everything here reads pages that may be garbage: lengths are checked against the page, walks end.
 
-use rackmem::view::View;
+use rackmem::window::Window;
 
 pub(super) const VERSION: usize = 8;
 pub(super) const EPOCH: usize = 16;
@@ -146,13 +146,13 @@ pub(crate) fn record_size(key_len: usize, value_len: usize) -> usize {
 /// A page to read from.
 #[derive(Clone, Copy)]
 pub(crate) struct Page<'a> {
-    pub view: View<'a>,
+    pub view: Window<'a>,
     initialized: bool,
 }
 
 impl<'a> Page<'a> {
     #[inline]
-    pub fn new(view: View<'a>, geometry: &Geometry) -> Self {
+    pub fn new(view: Window<'a>, geometry: &Geometry) -> Self {
         Self {
             view,
             initialized: view.u64(0) == geometry.magic,

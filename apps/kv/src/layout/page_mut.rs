@@ -1,6 +1,6 @@
 //! Changes to a page. The page is held exclusively, so nothing here is torn.
 
-use rackmem::view::ViewMut;
+use rackmem::window::WindowMut;
 
 use super::page::*;
 
@@ -22,28 +22,32 @@ impl Payload<'_> {
 }
 
 /// Gives a page at least so many bytes.
-type Grow<'a, 'v> = &'a dyn Fn(usize) -> ViewMut<'v>;
+type Grow<'a, 'v> = &'a dyn Fn(usize) -> WindowMut<'v>;
 
 /// A page to change.
 pub(crate) struct PageMut<'a, 'v> {
-    view: &'a mut ViewMut<'v>,
+    view: &'a mut WindowMut<'v>,
     geometry: &'a Geometry,
     grow: Option<Grow<'a, 'v>>,
 }
 
 impl<'a, 'v> PageMut<'a, 'v> {
     /// The page, which is whole; made an empty one when it is not one yet.
-    pub fn new(view: &'a mut ViewMut<'v>, geometry: &'a Geometry) -> Self {
+    pub fn new(view: &'a mut WindowMut<'v>, geometry: &'a Geometry) -> Self {
         Self::of(view, geometry, None)
     }
 
     /// The same, of which there is as much as its header takes, and more when it is needed.
     #[inline]
-    pub fn growing(view: &'a mut ViewMut<'v>, geometry: &'a Geometry, grow: Grow<'a, 'v>) -> Self {
+    pub fn growing(
+        view: &'a mut WindowMut<'v>,
+        geometry: &'a Geometry,
+        grow: Grow<'a, 'v>,
+    ) -> Self {
         Self::of(view, geometry, Some(grow))
     }
 
-    fn of(view: &'a mut ViewMut<'v>, geometry: &'a Geometry, grow: Option<Grow<'a, 'v>>) -> Self {
+    fn of(view: &'a mut WindowMut<'v>, geometry: &'a Geometry, grow: Option<Grow<'a, 'v>>) -> Self {
         let mut page = Self {
             view,
             geometry,

@@ -17,7 +17,7 @@
 //! Block 0 is read by every operation and written only by flushes, so every node keeps a copy. Whoever sets the store up, or
 //! flushes, is inside the lock that the region's own address names.
 
-use rackmem::view::{View, ViewMut};
+use rackmem::window::{Window, WindowMut};
 
 use crate::DATABASES;
 use crate::memory::PAGE_STRIDE;
@@ -53,14 +53,14 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub fn state(view: &View<'_>) -> State {
+    pub fn state(view: &Window<'_>) -> State {
         match view.u64(0) {
             0 => State::New,
             _ => State::Ready,
         }
     }
 
-    pub fn load(view: &View<'_>) -> Self {
+    pub fn load(view: &Window<'_>) -> Self {
         Self {
             layout: view.u64(8),
             buckets: view.u64(16),
@@ -70,7 +70,7 @@ impl Settings {
     }
 
     /// The store is ready, with these.
-    pub fn store(&self, view: &mut ViewMut<'_>) {
+    pub fn store(&self, view: &mut WindowMut<'_>) {
         view.set_u64(0, State::Ready as u64);
         for (i, word) in [self.layout, self.buckets, self.seed, self.magic]
             .into_iter()
@@ -91,14 +91,14 @@ pub struct Losses {
 }
 
 impl Losses {
-    pub(crate) fn load(view: &View<'_>) -> Self {
+    pub(crate) fn load(view: &Window<'_>) -> Self {
         Self {
             buckets: view.u64(LOST_BUCKETS),
             values: view.u64(LOST_VALUES),
         }
     }
 
-    pub(crate) fn add(view: &mut ViewMut<'_>, buckets: u64, values: u64) {
+    pub(crate) fn add(view: &mut WindowMut<'_>, buckets: u64, values: u64) {
         let old = Self::load(view);
         view.set_u64(LOST_BUCKETS, old.buckets + buckets);
         view.set_u64(LOST_VALUES, old.values + values);
@@ -183,7 +183,7 @@ pub(crate) struct Flushes {
 }
 
 impl Flushes {
-    pub fn load(view: &View<'_>) -> Self {
+    pub fn load(view: &Window<'_>) -> Self {
         Self {
             epoch: view.u64(0),
             flushed: std::array::from_fn(|db| view.u64(FLUSHED + 8 * db)),
@@ -200,7 +200,7 @@ impl Flushes {
 
 /// One database's part of block 0.
 #[inline]
-pub(crate) fn load_era(view: &View<'_>, db: u8) -> Era {
+pub(crate) fn load_era(view: &Window<'_>, db: u8) -> Era {
     Era {
         epoch: view.u64(0),
         flushed: view.u64(FLUSHED + 8 * usize::from(db)),
@@ -208,7 +208,7 @@ pub(crate) fn load_era(view: &View<'_>, db: u8) -> Era {
 }
 
 /// Flushes one database, or all.
-pub(crate) fn flush(view: &mut ViewMut<'_>, db: Option<u8>) {
+pub(crate) fn flush(view: &mut WindowMut<'_>, db: Option<u8>) {
     let epoch = view.u64(0) + 1;
     view.set_u64(0, epoch);
     for i in (0..DATABASES).filter(|i| db.is_none_or(|db| usize::from(db) == *i)) {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rackmem::view::{View, ViewMut};
+use rackmem::window::{Window, WindowMut};
 
 use super::locks::HeapPages;
 use super::{Memory, MemoryError};
@@ -191,10 +191,10 @@ impl Memory for HeapMemory {
         &self,
         addr: u64,
         len: usize,
-        mut f: impl FnMut(&View<'_>) -> R,
+        mut f: impl FnMut(&Window<'_>) -> R,
     ) -> Result<R, MemoryError> {
         let (sequence, words, skip) = self.locate(addr, len)?;
-        let view = View::new(words, skip, len);
+        let view = Window::new(words, skip, len);
         loop {
             let before = sequence.load(Ordering::Acquire);
             if before & 1 == 0 {
@@ -213,7 +213,7 @@ impl Memory for HeapMemory {
         &self,
         addr: u64,
         len: usize,
-        f: impl FnOnce(&mut ViewMut<'_>) -> R,
+        f: impl FnOnce(&mut WindowMut<'_>) -> R,
     ) -> Result<R, MemoryError> {
         /// Lets the next one in, also when `f` panics.
         struct Leave<'a>(&'a AtomicU64);
@@ -236,7 +236,7 @@ impl Memory for HeapMemory {
         let _leave = Leave(sequence);
         // The odd sequence must be visible before any of the stores that follow.
         std::sync::atomic::fence(Ordering::Release);
-        Ok(f(&mut ViewMut::new(words, skip, len)))
+        Ok(f(&mut WindowMut::new(words, skip, len)))
     }
 
     fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), MemoryError> {

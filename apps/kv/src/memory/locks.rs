@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use rackmem::view::{View, ViewMut};
+use rackmem::window::{Window, WindowMut};
 
 use super::{Access, Entered, MemoryError, Pages};
 
@@ -81,12 +81,12 @@ impl Pages for Arc<HeapPages> {
         page.left.notify_all();
     }
 
-    fn view(&self, page: usize) -> View<'_> {
-        View::new(&self.pages[page].words, 0, self.len)
+    fn view(&self, page: usize) -> Window<'_> {
+        Window::new(&self.pages[page].words, 0, self.len)
     }
 
-    fn view_mut(&self, page: usize, _len: usize) -> ViewMut<'_> {
-        ViewMut::new(&self.pages[page].words, 0, self.len)
+    fn view_mut(&self, page: usize, _len: usize) -> WindowMut<'_> {
+        WindowMut::new(&self.pages[page].words, 0, self.len)
     }
 
     fn trim(&self, page: usize, len: usize) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rackmem::Node;
 use rackmem::locked::{Access, Content, RwLockArray};
-use rackmem::view::{View, ViewMut};
+use rackmem::window::{Window, WindowMut};
 
 use super::{Entered, Fate, Memory, MemoryError, Pages};
 
@@ -46,12 +46,12 @@ impl Pages for RwLockArray {
     }
 
     #[inline]
-    fn view(&self, page: usize) -> View<'_> {
+    fn view(&self, page: usize) -> Window<'_> {
         RwLockArray::view(self, page)
     }
 
     #[inline]
-    fn view_mut(&self, page: usize, len: usize) -> ViewMut<'_> {
+    fn view_mut(&self, page: usize, len: usize) -> WindowMut<'_> {
         RwLockArray::view_mut_of(self, page, len)
     }
 
@@ -88,7 +88,7 @@ impl Memory for Node {
         &self,
         addr: u64,
         len: usize,
-        f: impl FnMut(&View<'_>) -> R,
+        f: impl FnMut(&Window<'_>) -> R,
     ) -> Result<R, MemoryError> {
         Ok(Node::snapshot(self, addr, len, f)?)
     }
@@ -98,7 +98,7 @@ impl Memory for Node {
         &self,
         addr: u64,
         len: usize,
-        f: impl FnOnce(&mut ViewMut<'_>) -> R,
+        f: impl FnOnce(&mut WindowMut<'_>) -> R,
     ) -> Result<R, MemoryError> {
         Ok(Node::update(self, addr, len, f)?)
     }

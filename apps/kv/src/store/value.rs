@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use rackmem::view::View;
+use rackmem::window::Window;
 
 use crate::layout::page::{Extent, Record};
 
@@ -37,7 +37,7 @@ impl From<&Record> for Meta {
 pub(crate) enum Value<'a> {
     /// In a page; possibly torn while a snapshot runs.
     Window {
-        view: View<'a>,
+        view: Window<'a>,
         at: usize,
         len: usize,
     },

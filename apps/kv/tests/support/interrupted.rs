@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rackmem::view::{View, ViewMut};
+use rackmem::window::{Window, WindowMut};
 use rackmem_kv::memory::{Access, Entered, HeapMemory, HeapPages, Memory, MemoryError, Pages};
 
 type Result<T> = std::result::Result<T, MemoryError>;
@@ -172,11 +172,11 @@ impl Pages for InterruptedPages {
         pass(&self.place, self.slow);
     }
 
-    fn view(&self, page: usize) -> View<'_> {
+    fn view(&self, page: usize) -> Window<'_> {
         self.inner.view(page)
     }
 
-    fn view_mut(&self, page: usize, len: usize) -> ViewMut<'_> {
+    fn view_mut(&self, page: usize, len: usize) -> WindowMut<'_> {
         self.inner.view_mut(page, len)
     }
 
@@ -207,11 +207,16 @@ impl Memory for Interrupted {
         self.inner.nodes()
     }
 
-    fn snapshot<R>(&self, addr: u64, len: usize, f: impl FnMut(&View<'_>) -> R) -> Result<R> {
+    fn snapshot<R>(&self, addr: u64, len: usize, f: impl FnMut(&Window<'_>) -> R) -> Result<R> {
         self.then_pass(self.inner.snapshot(addr, len, f))
     }
 
-    fn update<R>(&self, addr: u64, len: usize, f: impl FnOnce(&mut ViewMut<'_>) -> R) -> Result<R> {
+    fn update<R>(
+        &self,
+        addr: u64,
+        len: usize,
+        f: impl FnOnce(&mut WindowMut<'_>) -> R,
+    ) -> Result<R> {
         self.then_pass(self.inner.update(addr, len, f))
     }
 

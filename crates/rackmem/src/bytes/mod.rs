@@ -3,4 +3,4 @@
 pub(crate) mod cache;
 pub(crate) mod memory;
 pub(crate) mod pending;
-pub mod view;
+pub mod window;

@@ -4,7 +4,7 @@
 //! of it: requests tell how long the page is. So whoever allocates the addresses has made all of them, at whatever home.
 
 use super::handle::{Handle, locks};
-use crate::bytes::view::{View, ViewMut};
+use crate::bytes::window::{Window, WindowMut};
 use crate::error::{Error, Result};
 use crate::host::locks::arrays::STRIDE;
 use crate::host::locks::seat::Content;
@@ -130,9 +130,9 @@ impl RwLockArray {
     /// # Panics
     /// When nobody has ever entered the lock here.
     #[inline]
-    pub fn view(&self, index: usize) -> View<'_> {
+    pub fn view(&self, index: usize) -> Window<'_> {
         let words = self.entered(index).words();
-        View::new(words, 0, self.len.min(words.len() * 8))
+        Window::new(words, 0, self.len.min(words.len() * 8))
     }
 
     /// The page of a lock that the caller is inside of to write: all of it.
@@ -140,7 +140,7 @@ impl RwLockArray {
     /// # Panics
     /// When nobody has ever entered the lock here.
     #[inline]
-    pub fn view_mut(&self, index: usize) -> ViewMut<'_> {
+    pub fn view_mut(&self, index: usize) -> WindowMut<'_> {
         self.view_mut_of(index, self.len)
     }
 
@@ -150,14 +150,14 @@ impl RwLockArray {
     /// # Panics
     /// When nobody has ever entered the lock here.
     #[inline]
-    pub fn view_mut_of(&self, index: usize, len: usize) -> ViewMut<'_> {
+    pub fn view_mut_of(&self, index: usize, len: usize) -> WindowMut<'_> {
         let handle = self.entered(index);
         let mut words = handle.words();
         if words.len() * 8 < len.min(self.len) {
             handle.grow(len.min(self.len));
             words = handle.words();
         }
-        ViewMut::new(words, 0, self.len.min(words.len() * 8))
+        WindowMut::new(words, 0, self.len.min(words.len() * 8))
     }
 
     /// The bytes of a page behind the first `len` are zeros from now on, or what they were; the caller is inside of its lock to write.

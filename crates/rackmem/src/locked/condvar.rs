@@ -7,7 +7,7 @@
 use super::descriptor::{Descriptor, Kind};
 use super::handle::{HEAD, Handle, Inside};
 use super::mutex::MutexGuard;
-use crate::bytes::view::{View, ViewMut};
+use crate::bytes::window::{Window, WindowMut};
 use crate::coherent::shared::Value;
 use crate::error::{Error, Result};
 use crate::host::locks::seat::{Content, Seat};
@@ -69,8 +69,8 @@ impl Waiter {
 struct List<'a>(&'a [AtomicU64]);
 
 impl List<'_> {
-    fn view(&self) -> View<'_> {
-        View::new(self.0, HEAD, LEN)
+    fn view(&self) -> Window<'_> {
+        Window::new(self.0, HEAD, LEN)
     }
 
     fn len(&self) -> usize {
@@ -83,7 +83,7 @@ impl List<'_> {
     }
 
     fn set(&self, at: usize, word: u64) {
-        ViewMut::new(self.0, HEAD, LEN).set_u64(at * 8, word);
+        WindowMut::new(self.0, HEAD, LEN).set_u64(at * 8, word);
     }
 
     fn push(&self, waiter: Waiter) -> bool {

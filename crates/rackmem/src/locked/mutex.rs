@@ -2,7 +2,7 @@
 
 use super::descriptor::{Descriptor, Kind};
 use super::handle::{HEAD, Handle, Inside};
-use crate::bytes::view::{View, ViewMut};
+use crate::bytes::window::{Window, WindowMut};
 use crate::coherent::shared::Value;
 #[cfg(doc)]
 use crate::error::Error;
@@ -53,13 +53,13 @@ pub(super) fn fill<T: Value>(value: T) -> impl Fn(&[AtomicU64]) {
 #[inline]
 pub(super) fn get<T: Value>(words: &[AtomicU64]) -> T {
     let mut value = T::new_zeroed();
-    View::new(words, HEAD, size_of::<T>()).read(0, value.as_mut_bytes());
+    Window::new(words, HEAD, size_of::<T>()).read(0, value.as_mut_bytes());
     value
 }
 
 #[inline]
 pub(super) fn put<T: Value>(words: &[AtomicU64], value: T) {
-    ViewMut::new(words, HEAD, size_of::<T>()).write(0, value.as_bytes());
+    WindowMut::new(words, HEAD, size_of::<T>()).write(0, value.as_bytes());
 }
 
 impl<T> Mutex<T> {
@@ -219,12 +219,12 @@ impl<T: Value> MutexGuard<'_, T> {
     }
 
     /// Its bytes, to read parts of a long value.
-    pub fn view(&self) -> View<'_> {
-        View::new(self.inside.handle().words(), HEAD, size_of::<T>())
+    pub fn view(&self) -> Window<'_> {
+        Window::new(self.inside.handle().words(), HEAD, size_of::<T>())
     }
 
     /// Its bytes, to change parts of a long value.
-    pub fn view_mut(&mut self) -> ViewMut<'_> {
-        ViewMut::new(self.inside.handle().words(), HEAD, size_of::<T>())
+    pub fn view_mut(&mut self) -> WindowMut<'_> {
+        WindowMut::new(self.inside.handle().words(), HEAD, size_of::<T>())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::descriptor::{Descriptor, Kind};
 use super::handle::{HEAD, Handle, Inside, MOST};
-use crate::bytes::view::{View, ViewMut};
+use crate::bytes::window::{Window, WindowMut};
 use crate::error::{Error, Result};
 use crate::host::locks::cell::Waiting;
 use crate::host::locks::seat::Content;
@@ -81,7 +81,7 @@ impl RangesLock {
             regions: list,
         };
         let handle = Handle::create(node, what, |words| {
-            ViewMut::new(words, HEAD, len).write(0, &bytes);
+            WindowMut::new(words, HEAD, len).write(0, &bytes);
         })?;
         Ok(RangesLock { handle, regions })
     }
@@ -109,7 +109,7 @@ impl RangesLock {
             let (mut at, words) = (0, self.handle.words());
             for region in self.regions.iter() {
                 let mut bytes = vec![0; region.len as usize];
-                View::new(words, HEAD, self.handle.len()).read(at, &mut bytes);
+                Window::new(words, HEAD, self.handle.len()).read(at, &mut bytes);
                 at += bytes.len();
                 match self.handle.node().write(region.addr, &bytes) {
                     Ok(()) | Err(Error::NodeLost { .. }) => {}
@@ -167,7 +167,7 @@ impl RangesReadGuard<'_> {
     pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<()> {
         let at = place(self.regions, addr, out.len())?;
         let handle = self.inside.handle();
-        View::new(handle.words(), HEAD, handle.len()).read(at, out);
+        Window::new(handle.words(), HEAD, handle.len()).read(at, out);
         Ok(())
     }
 
@@ -199,7 +199,7 @@ impl RangesWriteGuard<'_> {
     pub fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<()> {
         let at = place(self.0.regions, addr, bytes.len())?;
         let handle = self.0.inside.handle();
-        ViewMut::new(handle.words(), HEAD, handle.len()).write(at, bytes);
+        WindowMut::new(handle.words(), HEAD, handle.len()).write(at, bytes);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use super::descriptor::Kind;
 use super::handle::{HEAD, Handle, Inside};
 use super::mutex::{descriptor, fill, get, put};
-use crate::bytes::view::{View, ViewMut};
+use crate::bytes::window::{Window, WindowMut};
 use crate::coherent::shared::Value;
 use crate::error::{Error, Result};
 use crate::host::locks::cell::Waiting;
@@ -203,8 +203,8 @@ impl<T: Value> ReadGuard<'_, T> {
     }
 
     /// Its bytes, to read parts of a long value.
-    pub fn view(&self) -> View<'_> {
-        View::new(self.inside.handle().words(), HEAD, size_of::<T>())
+    pub fn view(&self) -> Window<'_> {
+        Window::new(self.inside.handle().words(), HEAD, size_of::<T>())
     }
 }
 
@@ -251,12 +251,12 @@ impl<T: Value> WriteGuard<'_, T> {
     }
 
     /// Its bytes, to read parts of a long value.
-    pub fn view(&self) -> View<'_> {
-        View::new(self.inside.handle().words(), HEAD, size_of::<T>())
+    pub fn view(&self) -> Window<'_> {
+        Window::new(self.inside.handle().words(), HEAD, size_of::<T>())
     }
 
     /// Its bytes, to change parts of a long value.
-    pub fn view_mut(&mut self) -> ViewMut<'_> {
-        ViewMut::new(self.inside.handle().words(), HEAD, size_of::<T>())
+    pub fn view_mut(&mut self) -> WindowMut<'_> {
+        WindowMut::new(self.inside.handle().words(), HEAD, size_of::<T>())
     }
 }

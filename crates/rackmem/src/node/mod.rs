@@ -4,7 +4,7 @@ mod guests;
 pub(crate) mod members;
 pub(crate) mod places;
 
-use crate::bytes::view::{View, ViewMut};
+use crate::bytes::window::{Window, WindowMut};
 use crate::error::{Error, Result};
 use crate::host::inner::NodeInner;
 use crate::host::locks::status::LockStatus;
@@ -106,13 +106,13 @@ impl Node {
         &self,
         addr: u64,
         len: usize,
-        mut f: impl FnMut(&View<'_>) -> R,
+        mut f: impl FnMut(&Window<'_>) -> R,
     ) -> Result<R> {
         let (tag, offset) = self.within(addr, len)?;
         self.open()?;
         self.inner
             .access
-            .read(tag, |words| f(&View::new(words, offset, len)))
+            .read(tag, |words| f(&Window::new(words, offset, len)))
     }
 
     /// Changes `len` bytes within one block, alone in the whole rack. `f` runs once; it must be short and must
@@ -122,13 +122,13 @@ impl Node {
         &self,
         addr: u64,
         len: usize,
-        f: impl FnOnce(&mut ViewMut<'_>) -> R,
+        f: impl FnOnce(&mut WindowMut<'_>) -> R,
     ) -> Result<R> {
         let (tag, offset) = self.within(addr, len)?;
         self.open()?;
         self.inner
             .access
-            .write(tag, |words| f(&mut ViewMut::new(words, offset, len)))
+            .write(tag, |words| f(&mut WindowMut::new(words, offset, len)))
     }
 
     /// Reads any range. Each block's part is read at one moment; the whole is not, when there are several.

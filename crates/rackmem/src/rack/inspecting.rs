@@ -1,6 +1,6 @@
 //! Asking the members of a rack, from outside, what their locks are doing, and which regions there are.
 
-use crate::bytes::view::View;
+use crate::bytes::window::Window;
 use crate::config::{Config, Fabric};
 use crate::error::{Error, Result};
 use crate::host::locks::status::LockStatus;
@@ -51,7 +51,7 @@ pub fn inspect_regions(config: &Config) -> Result<Option<Vec<RegionInfo>>> {
             .collect();
         let next = u64::from_be_bytes(*number) + 1;
         // One of a later version is not shown.
-        Some((RegionInfo::of(&View::new(&words, 0, ROW)), next))
+        Some((RegionInfo::of(&Window::new(&words, 0, ROW)), next))
     });
     Ok(rows.map(|rows| {
         let mut regions: Vec<_> = rows.into_iter().flatten().collect();

@@ -4,7 +4,7 @@ use super::row::{EMPTY, ROW, Ready, Row, STATE, claim, finish, look, vacate};
 use super::spec::What;
 use super::{check, insist, is_gone, publish, rows, see};
 use crate::backoff::Backoff;
-use crate::bytes::view::View;
+use crate::bytes::window::Window;
 use crate::error::{Error, Result};
 use crate::node::{Node, places};
 use rackmem_proto::heap::Backing;
@@ -154,7 +154,7 @@ fn claim_if(
     node: &Node,
     row: u64,
     want: &Want<'_>,
-    still: impl Fn(&View<'_>) -> bool,
+    still: impl Fn(&Window<'_>) -> bool,
 ) -> Result<bool> {
     // Of this process: its node's memory, as this incarnation has it.
     let me = node.first_address();

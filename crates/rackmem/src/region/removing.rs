@@ -8,7 +8,7 @@ use super::creating::unfinished;
 use super::row::{self, ADDR, READY, ROW, Row, STATE, look};
 use super::{all_rows, check, insist, is_gone, publish, rows, see};
 use crate::backoff::Backoff;
-use crate::bytes::view::View;
+use crate::bytes::window::Window;
 use crate::error::{Error, Result};
 use crate::node::Node;
 use rackmem_proto::wire::Contract;
@@ -73,7 +73,7 @@ fn take(node: &Node, row: u64, name: &str, seen: Row) -> Result<bool> {
 
 /// Nothing has this address any more under a name of which `is_it` says yes. The name is free.
 pub(crate) fn vacate(node: &Node, addr: u64, is_it: &dyn Fn(&str) -> bool) -> Result<()> {
-    let has = |view: &View<'_>| {
+    let has = |view: &Window<'_>| {
         let ready = view.u64(STATE) == READY && view.u64(ADDR) == addr;
         row::name(view).filter(|name| ready && is_it(name))
     };

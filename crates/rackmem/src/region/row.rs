@@ -12,7 +12,7 @@
 //! The generation rises with every claim and every removal, so that who has a handle on what had this name before can tell.
 
 use super::spec::{RegionSpec, What};
-use crate::bytes::view::{View, ViewMut};
+use crate::bytes::window::{Window, WindowMut};
 use crate::host::rows;
 use rackmem_proto::heap::Backing;
 use rackmem_proto::wire::{Contract, NodeId, Tag};
@@ -56,16 +56,16 @@ pub(super) struct Ready {
     pub generation: u32,
 }
 
-fn name_len(view: &View<'_>) -> usize {
+fn name_len(view: &Window<'_>) -> usize {
     (view.u64(MIXED) & 0xff) as usize
 }
 
-fn generation(view: &View<'_>) -> u32 {
+fn generation(view: &Window<'_>) -> u32 {
     (view.u64(MIXED) >> 32) as u32
 }
 
 /// What a row says that is ready; nothing where its contract or backing is of a later version.
-fn ready(view: &View<'_>) -> Option<Ready> {
+fn ready(view: &Window<'_>) -> Option<Ready> {
     let [_, contract, backing, ..] = view.u64(MIXED).to_le_bytes();
     Some(Ready {
         addr: view.u64(ADDR),
@@ -79,7 +79,7 @@ fn ready(view: &View<'_>) -> Option<Ready> {
     })
 }
 
-pub(super) fn look(view: &View<'_>, name: &str) -> Row {
+pub(super) fn look(view: &Window<'_>, name: &str) -> Row {
     let state = view.u64(STATE);
     if state == EMPTY {
         return Row::Empty;
@@ -95,7 +95,7 @@ pub(super) fn look(view: &View<'_>, name: &str) -> Row {
     }
 }
 
-fn put(view: &mut ViewMut<'_>, state: u64, addr: u64, name: &str, what: &What, generation: u32) {
+fn put(view: &mut WindowMut<'_>, state: u64, addr: u64, name: &str, what: &What, generation: u32) {
     view.set_u64(STATE, state);
     view.set_u64(ADDR, addr);
     view.set_u64(LEN, what.len);
@@ -108,13 +108,13 @@ fn put(view: &mut ViewMut<'_>, state: u64, addr: u64, name: &str, what: &What, g
 }
 
 /// Somebody makes a region of this name.
-pub(super) fn claim(view: &mut ViewMut<'_>, by: u64, name: &str, what: &What) {
+pub(super) fn claim(view: &mut WindowMut<'_>, by: u64, name: &str, what: &What) {
     let next = generation(view).wrapping_add(1);
     put(view, CLAIMED, by, name, what, next);
 }
 
 /// It is made.
-pub(super) fn finish(view: &mut ViewMut<'_>, addr: u64, name: &str, what: &What) -> Ready {
+pub(super) fn finish(view: &mut WindowMut<'_>, addr: u64, name: &str, what: &What) -> Ready {
     let generation = generation(view);
     put(view, READY, addr, name, what, generation);
     Ready {
@@ -125,13 +125,13 @@ pub(super) fn finish(view: &mut ViewMut<'_>, addr: u64, name: &str, what: &What)
 }
 
 /// Nothing has this name any more. The row keeps it.
-pub(super) fn vacate(view: &mut ViewMut<'_>, name: &str) {
+pub(super) fn vacate(view: &mut WindowMut<'_>, name: &str) {
     let next = generation(view).wrapping_add(1);
     put(view, VACANT, 0, name, &What::NOTHING, next);
 }
 
 /// The name in a row, whatever its state.
-pub(super) fn name(view: &View<'_>) -> Option<String> {
+pub(super) fn name(view: &Window<'_>) -> Option<String> {
     let mut name = [0; MAX_NAME];
     let name = &mut name[..name_len(view).min(MAX_NAME)];
     view.read(NAME, name);
@@ -157,7 +157,7 @@ impl RegionInfo {
     }
 
     /// Of a row that is ready.
-    pub(crate) fn of(view: &View<'_>) -> Option<Self> {
+    pub(crate) fn of(view: &Window<'_>) -> Option<Self> {
         if view.u64(STATE) != READY {
             return None;
         }

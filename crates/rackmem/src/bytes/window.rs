@@ -2,26 +2,26 @@
 //!
 //! The bytes live in a cache entry that other threads may read, and that the network may take away, at
 //! any moment. They are therefore atomic words: no access is undefined behaviour, whatever races with it.
-//! What a [`View`] shows may be torn *while the closure runs*; the caller of the closure validates the
+//! What a [`Window`] shows may be torn *while the closure runs*; the caller of the closure validates the
 //! block afterwards and runs it again if anything moved, so a closure must tolerate garbage (check its
-//! bounds) and must have no side effects. What a [`ViewMut`] shows is exclusive and never torn.
+//! bounds) and must have no side effects. What a [`WindowMut`] shows is exclusive and never torn.
 //!
 //! Offsets are in bytes from the start of the window. Integers are little-endian. An access outside the
-//! window reads zero or writes nothing (a torn length must not be able to panic); `ViewMut` says `false`.
+//! window reads zero or writes nothing (a torn length must not be able to panic); `WindowMut` says `false`.
 
 use rackmem_fabric::words;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A read-only window onto bytes of one block.
 #[derive(Clone, Copy)]
-pub struct View<'a> {
+pub struct Window<'a> {
     words: &'a [AtomicU64],
     /// Bytes to skip at the front of the first word (0..8).
     skip: usize,
     len: usize,
 }
 
-impl<'a> View<'a> {
+impl<'a> Window<'a> {
     /// A window of `len` bytes that starts `skip` bytes into `words`.
     ///
     /// # Panics
@@ -145,22 +145,22 @@ impl<'a> View<'a> {
 }
 
 /// An exclusive window onto bytes of one block: nobody in the rack reads or writes them meanwhile.
-pub struct ViewMut<'a> {
-    view: View<'a>,
+pub struct WindowMut<'a> {
+    view: Window<'a>,
 }
 
-impl<'a> std::ops::Deref for ViewMut<'a> {
-    type Target = View<'a>;
-    fn deref(&self) -> &View<'a> {
+impl<'a> std::ops::Deref for WindowMut<'a> {
+    type Target = Window<'a>;
+    fn deref(&self) -> &Window<'a> {
         &self.view
     }
 }
 
-impl<'a> ViewMut<'a> {
-    /// See [`View::new`]. The caller vouches that it holds the block exclusively.
+impl<'a> WindowMut<'a> {
+    /// See [`Window::new`]. The caller vouches that it holds the block exclusively.
     pub fn new(words: &'a [AtomicU64], skip: usize, len: usize) -> Self {
         Self {
-            view: View::new(words, skip, len),
+            view: Window::new(words, skip, len),
         }
     }
 
@@ -260,7 +260,7 @@ mod tests {
         for skip in 0..16 {
             for len in 0..=(64 - skip) {
                 let cells = words(&bytes);
-                let mut view = ViewMut::new(&cells, skip, len);
+                let mut view = WindowMut::new(&cells, skip, len);
                 let mut model = bytes[skip..skip + len].to_vec();
                 for at in 0..len {
                     let n = (len - at).min(at % 19);
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn an_access_outside_the_window_is_harmless() {
         let cells = words(&[0xff; 16]);
-        let mut view = ViewMut::new(&cells, 0, 12);
+        let mut view = WindowMut::new(&cells, 0, 12);
         assert_eq!(view.u64(5), 0);
         assert_eq!(view.u64(usize::MAX), 0);
         assert_eq!(view.u8(12), 0);
