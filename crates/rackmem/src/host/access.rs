@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::host::agents::Agents;
 use crate::host::locks::IN_AN_ENTRY;
 use crate::host::metrics::MissCounters;
-use crate::membership::standing::Standing;
+use crate::membership::current_view::CurrentView;
 use crate::ports::requester::{Borrowed, Bytes, Requesters, fatal};
 use rackmem_proto::engine::{ACCEPT_EMPTY, Do, Purpose, Then};
 use rackmem_proto::flowcc::Grant;
@@ -24,7 +24,7 @@ const NEWS: Duration = Duration::from_secs(1);
 pub(crate) struct Access {
     pub agents: Arc<Agents>,
     pub requesters: Arc<Requesters>,
-    pub standing: Arc<Standing>,
+    pub standing: Arc<CurrentView>,
     /// Bytes of memory that an incarnation of a node has, and so the distance between the addresses of two.
     pub span: u64,
     pub pending: Pending,
@@ -119,8 +119,9 @@ impl Access {
             return Err(Error::Fenced);
         }
         let node = tag.home();
-        let known =
-            |standing: &Standing| u64::from(standing.incarnation(node)) > tag.offset() / self.span;
+        let known = |standing: &CurrentView| {
+            u64::from(standing.incarnation(node)) > tag.offset() / self.span
+        };
         if !known(&self.standing) {
             let mut backoff = Backoff::new(self.patience.min(NEWS));
             while self.standing.hurry() && !known(&self.standing) && backoff.wait() {}

@@ -8,8 +8,8 @@ use crate::host::here::{Block, Here};
 use crate::host::locks::{Effort, IN_A_TICK, Locks};
 use crate::host::rebuilding::Rebuilding;
 use crate::membership::Role;
+use crate::membership::current_view::CurrentView;
 use crate::membership::reach::{self, Reach};
-use crate::membership::standing::Standing;
 use crate::ports::requester::Requesters;
 use rackmem_fabric::{Body, Handler, Net, Nobody, PacketStats, Receiver};
 use rackmem_proto::Dest;
@@ -37,7 +37,7 @@ pub(crate) struct AgentCounters {
 /// Both agents of a node.
 pub(crate) struct Agents {
     pub node: NodeId,
-    pub standing: Arc<Standing>,
+    pub standing: Arc<CurrentView>,
     /// Held while a packet is handled, on fabrics that can lose packets: an epoch ends between packets.
     gate: RwLock<()>,
     pub cache: Cache,
@@ -77,7 +77,7 @@ impl Agents {
         cache_bytes: usize,
         lossy: bool,
         (migrating, policy): (Option<Migrating>, Migration),
-        standing: Arc<Standing>,
+        standing: Arc<CurrentView>,
         rebuilding: Rebuilding,
         locks: Locks,
     ) -> Self {

@@ -30,6 +30,7 @@
 //! # }
 //! ```
 
+pub(crate) mod current_view;
 mod duty;
 mod error;
 mod etcd;
@@ -39,7 +40,7 @@ mod memory;
 mod operator;
 pub(crate) mod reach;
 mod source;
-pub(crate) mod standing;
+
 mod store;
 mod term;
 mod text;

@@ -1,7 +1,7 @@
 //! A node's requesters: each drives one coherence event at a time through the fabric.
 
 use crate::error::{Error, Result};
-use crate::membership::standing::Standing;
+use crate::membership::current_view::CurrentView;
 use crate::ports::slots::{Held, Slots};
 use rackmem_fabric::{Body, Net, Port, Receiver};
 use rackmem_proto::engine::{Access, Defect, Do, Purpose, Then};
@@ -19,7 +19,7 @@ pub(crate) struct Slot {
     engine: Requester,
     port: Box<dyn Port>,
     began: Instant,
-    standing: Arc<Standing>,
+    standing: Arc<CurrentView>,
     cut: Arc<Mutex<Cut>>,
     resumed: u32,
     /// The epoch that `cut` knows it to have begun an event in.
@@ -328,7 +328,7 @@ pub(crate) struct Requesters {
     slots: Slots<Slot>,
     open: OpenPort,
     config: RequesterConfig,
-    standing: Arc<Standing>,
+    standing: Arc<CurrentView>,
     cut: Arc<Mutex<Cut>>,
 }
 
@@ -358,7 +358,7 @@ impl std::ops::DerefMut for Borrowed<'_> {
 
 impl Requesters {
     /// `config.id.slot` is filled in.
-    pub fn new(config: RequesterConfig, open: OpenPort, standing: Arc<Standing>) -> Self {
+    pub fn new(config: RequesterConfig, open: OpenPort, standing: Arc<CurrentView>) -> Self {
         Requesters {
             slots: Slots::new(MAX_REQUESTERS),
             open,
@@ -471,7 +471,7 @@ impl Requesters {
 }
 
 /// Turns what became of an event that no retry can mend into an error.
-pub(crate) fn fatal(then: Then, tag: Tag, standing: &Standing) -> Error {
+pub(crate) fn fatal(then: Then, tag: Tag, standing: &CurrentView) -> Error {
     match then {
         Then::Lost if standing.is_fenced() => Error::Fenced,
         Then::Fail(reason) => refused(reason, tag),

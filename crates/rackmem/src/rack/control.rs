@@ -101,7 +101,7 @@ impl Events for Inbox {
 }
 
 /// This process' place in a rack. Dropping it gives the place up without a word, as a crash does.
-pub(crate) struct Seat {
+pub(crate) struct ControlPlane {
     inbox: Arc<Inbox>,
     keeper: Arc<Keeper>,
     thread: Option<JoinHandle<()>>,
@@ -111,13 +111,13 @@ pub(crate) struct Seat {
     pub view: View,
 }
 
-impl Seat {
+impl ControlPlane {
     /// Waits until the rack has a place for this process. `knock` asks the others whether they can be reached while it is kept.
     pub fn take(
         config: &Config,
         role: Role,
         knock: impl FnOnce(Arc<Reach>) -> Result<Option<Knocking>>,
-    ) -> Result<Seat> {
+    ) -> Result<ControlPlane> {
         let settings = &config.settings;
         let members = &config.membership;
         let reach = Arc::new(Reach::new(role, members.lease));
@@ -134,7 +134,7 @@ impl Seat {
         if !members.can_change() {
             view.epoch = settings.epoch;
         }
-        Ok(Seat {
+        Ok(ControlPlane {
             inbox,
             keeper: Arc::new(keeper),
             thread: None,
@@ -218,7 +218,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ControlPlane {
     fn drop(&mut self) {
         self.inbox.tell(|told| told.stop = true);
         if let Some(thread) = self.thread.take() {

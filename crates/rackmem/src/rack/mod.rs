@@ -24,7 +24,7 @@ use crate::ports::place::Place;
 use crate::ports::requester::{OpenPort, Requesters};
 use crate::ports::wires::Wires;
 use crate::rack::builder::Builder;
-use crate::rack::control::Seat;
+use crate::rack::control::ControlPlane;
 use crate::rack::parts::{agents, chunks, soft_switch, switch_in_kernel};
 use crate::rack::switch::SoftSwitch;
 use rackmem_fabric::inline::{Inline, InlinePort};
@@ -58,7 +58,7 @@ pub struct Rack {
     /// The keeper of memory, which talks to others.
     tidier: Option<std::thread::JoinHandle<()>>,
     /// Its place among members that come and go, in a rack of processes.
-    seat: Option<Seat>,
+    seat: Option<ControlPlane>,
     patience: Duration,
 }
 
@@ -92,7 +92,7 @@ impl Rack {
         let (nodes, settings) = (config.nodes.len(), &config.settings);
         rack.wires = place.wires(settings, nodes)?;
         let role = Role::Node(node as NodeId);
-        let mut seat = Seat::take(config, role, |reach| place.knock(reach))?;
+        let mut seat = ControlPlane::take(config, role, |reach| place.knock(reach))?;
         let view = seat.view_before(role);
         rack.add_networked_node(node as NodeId, place, nodes, settings, &view)?;
         rack.keep_memory()?;
@@ -131,7 +131,7 @@ impl Rack {
         let kernel = kernel.transpose()?;
         let mut rack = Rack::empty(0);
         rack.wires = place.wires(&config.settings, config.nodes.len())?;
-        let mut seat = Seat::take(config, Role::Switch, |reach| place.knock(reach))?;
+        let mut seat = ControlPlane::take(config, Role::Switch, |reach| place.knock(reach))?;
         let view = seat.view_before(Role::Switch);
         let switch = match kernel {
             Some(switch) => {

@@ -8,7 +8,7 @@ use crate::host::agents::Agents;
 use crate::host::locks::Locks;
 use crate::host::rebuilding::Rebuilding;
 use crate::membership::View;
-use crate::membership::standing::Standing;
+use crate::membership::current_view::CurrentView;
 use crate::rack::switch::SoftSwitch;
 use crate::region;
 use rackmem_proto::CHUNK;
@@ -85,7 +85,7 @@ pub(crate) fn agents(
         .has_switch()
         .then(|| migrating(node, settings, view.epoch, fit));
     let rebuilding = Rebuilding::new(config.block, fit, *view);
-    let standing = Arc::new(Standing::new(view));
+    let standing = Arc::new(CurrentView::new(view));
     let locks = Locks::new(
         node,
         body,

@@ -6,7 +6,7 @@
 //! scenario keeps one of them in flight for as long as it likes (`late`).
 
 use super::effects::{Complaint, Effects};
-use super::layout::{EPOCH, Layout, Standing};
+use super::layout::{EPOCH, Layout, Start};
 use super::member::{Change, Member};
 use super::moves::{Broken, Move, Rack, observe};
 use super::node::Node;
@@ -79,7 +79,7 @@ impl Rack {
         let past = layout.scenario.budget.epochs - state.left.epochs;
         let epoch = EPOCH + u32::from(past) + u32::from(failure.epochs());
         if let Failure::Return(node) | Failure::Restart(node) = failure {
-            let standing = Standing {
+            let standing = Start {
                 epoch,
                 incarnation: 2,
                 switch: switch.is_some(),

@@ -28,7 +28,7 @@ const CHUNKS: u32 = MAX_BLOCKS as u32;
 
 /// What a node starts into.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Standing {
+pub struct Start {
     /// The epoch.
     pub epoch: u32,
     /// How often it has started.
@@ -159,7 +159,7 @@ impl Layout {
     }
 
     /// A node's home agent with its blocks handed out.
-    pub fn home(&self, node: NodeId, standing: Standing) -> HomeAgent {
+    pub fn home(&self, node: NodeId, standing: Start) -> HomeAgent {
         let mine = |block: &u8| {
             self.scenario.homes[usize::from(*block)] == node
                 && self.incarnation(*block) == standing.incarnation
@@ -185,7 +185,7 @@ impl Layout {
     }
 
     /// A requester that has done nothing.
-    pub fn engine(&self, id: RequesterId, standing: Standing) -> Requester {
+    pub fn engine(&self, id: RequesterId, standing: Start) -> Requester {
         Requester::new(RequesterConfig {
             id,
             epoch: standing.epoch,

@@ -4,7 +4,7 @@
 
 use super::effects::Effects;
 use super::host::Here;
-use super::layout::{Layout, Standing};
+use super::layout::{Layout, Start};
 use super::packet::{Packet, Value};
 use super::scenario::MAX_NODES;
 use super::thread::Thread;
@@ -49,7 +49,7 @@ pub struct Node {
 
 impl Node {
     /// A node before anything has happened.
-    pub fn new(id: NodeId, layout: &Layout, standing: Standing) -> Self {
+    pub fn new(id: NodeId, layout: &Layout, standing: Start) -> Self {
         let threads = layout.scenario.threads_of(id);
         Node {
             id,

@@ -6,7 +6,7 @@
 
 use super::effects::{Complaint, Effects, Observation};
 use super::inside::{self, Views};
-use super::layout::{EPOCH, Layout, Standing};
+use super::layout::{EPOCH, Layout, Start};
 use super::member::Member;
 use super::node::Node;
 use super::packet::Packet;
@@ -116,7 +116,7 @@ impl Parts {
             outcomes: Vec::new(),
             scratch: Bytes::default(),
         };
-        let standing = Standing {
+        let standing = Start {
             epoch: EPOCH,
             incarnation: 1,
             switch: layout.has_switch(),

@@ -1,6 +1,6 @@
 //! An application thread as explorers see it: where it is in its program, and what its event is doing.
 
-use super::layout::{Layout, Standing};
+use super::layout::{Layout, Start};
 use super::scenario::Op;
 use crate::invariants::LiveEvent;
 use rackmem_proto::engine::Access;
@@ -54,7 +54,7 @@ pub struct Thread {
 
 impl Thread {
     /// A thread that has done nothing.
-    pub fn new(index: usize, layout: &Layout, standing: Standing) -> Self {
+    pub fn new(index: usize, layout: &Layout, standing: Start) -> Self {
         let id = layout.requester(index);
         Thread {
             id,

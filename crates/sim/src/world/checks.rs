@@ -1,7 +1,7 @@
 //! What is looked at after everything that happens, and at the end.
 
 use super::block::{self, BLOCK_BYTES};
-use super::node::{Settling, Standing};
+use super::node::{Condition, Settling};
 use super::run::World;
 use super::thread::Complaint;
 use super::thread::Thread;
@@ -58,7 +58,7 @@ impl World {
 
     fn check_moves(&mut self) -> Result<(), Box<Violation>> {
         let without = self.nodes.iter().filter(|node| {
-            node.standing == Standing::Up && node.view.switch.is_none() && node.in_service()
+            node.standing == Condition::Up && node.view.switch.is_none() && node.in_service()
         });
         let moves = without.filter_map(|node| node.homes.moves().next());
         let tags: Vec<Tag> = moves.map(|output| output.header.tag).collect();
@@ -73,7 +73,7 @@ impl World {
 
     /// Whoever serves has let go of memory whose home is gone.
     fn check_ghosts(&mut self) -> Result<(), Box<Violation>> {
-        let up = self.nodes.iter().filter(|n| n.standing == Standing::Up);
+        let up = self.nodes.iter().filter(|n| n.standing == Condition::Up);
         let ghosts = up.flat_map(|node| {
             let tags = node.cache.tags().filter(|&tag| !node.reaches(tag));
             tags.map(|tag| (tag, node.id))
@@ -112,12 +112,12 @@ impl World {
         if number >= self.config.blocks || self.tag(number) != tag {
             return None;
         }
-        let there = self.nodes[usize::from(tag.home())].standing == Standing::Up;
+        let there = self.nodes[usize::from(tag.home())].standing == Condition::Up;
         if !there || !self.view.live.contains(tag.home()) {
             return None;
         }
         let oracle = &self.oracle;
-        let up = self.nodes.iter().filter(|n| n.standing == Standing::Up);
+        let up = self.nodes.iter().filter(|n| n.standing == Condition::Up);
         let copies = up.filter_map(|node| {
             let (status, words) = node.cache.copy(tag)?;
             Some(Copy {
@@ -147,7 +147,7 @@ impl World {
         };
         let served_by_switch = in_switch.filter(|_| away || adding);
         let (lock, status, copyset) = served_by_switch.unwrap_or((lock, status, copyset));
-        let member = |node: NodeId| self.nodes[usize::from(node)].standing == Standing::Up;
+        let member = |node: NodeId| self.nodes[usize::from(node)].standing == Condition::Up;
         let live = self.threads.iter().flat_map(Thread::live);
         let live = live.filter(|event| member(event.node));
         Some(BlockState {
@@ -195,12 +195,12 @@ impl World {
     pub(super) fn judge(&mut self, id: NodeId, settling: &Settling) {
         let Settling { tag, gone, .. } = *settling;
         // What one that is fenced makes of it is nobody's business: the others are in another epoch, or will be.
-        if self.nodes[usize::from(id)].standing != Standing::Up {
+        if self.nodes[usize::from(id)].standing != Condition::Up {
             return;
         }
         let (lock, status, copyset, away) = settling.before;
         let copies = self.nodes.iter().filter(|node| {
-            let member = node.standing == Standing::Up && self.view.founders.contains(node.id);
+            let member = node.standing == Condition::Up && self.view.founders.contains(node.id);
             member && node.reaches(tag) && node.cache.copy(tag).is_some()
         });
         let copies = copies.count();
@@ -208,7 +208,7 @@ impl World {
         let newest = self.nodes[usize::from(id)].view.epoch == self.view.epoch;
         let mut founders = self.view.founders.iter();
         let all_here =
-            newest && founders.all(|node| self.nodes[usize::from(node)].standing == Standing::Up);
+            newest && founders.all(|node| self.nodes[usize::from(node)].standing == Condition::Up);
         let home_current = self
             .oracle
             .agrees(tag, self.nodes[usize::from(id)].memory(tag));

@@ -8,7 +8,7 @@ use super::fabric::{Fabric, Occurrence, member};
 use super::failures::{Failure, Planned};
 use super::membership::described;
 use super::mutation::Mutation;
-use super::node::Standing as Part;
+use super::node::Condition;
 use super::run::World;
 use rackmem_proto::membership::{
     Beat, Beats, Member, Observed, Places, Role, Roster, Standing, Term, Timing, View,
@@ -375,7 +375,7 @@ impl World {
                     keeping.keepers.remove(&who.member);
                 }
                 self.broken.fenced += 1;
-                self.stop(who.member, Part::Down);
+                self.stop(who.member, Condition::Down);
                 let after = self.random.below(RESTART);
                 self.keep_after(after, Keep::Start(who.member));
             }
@@ -453,8 +453,8 @@ impl World {
             // Its threads may go on for a while: nobody counts what they have.
             self.died = self.died.with(node);
             self.broken.excluded += 1;
-            if self.nodes[usize::from(node)].standing == Part::Up {
-                self.nodes[usize::from(node)].standing = Part::Fenced;
+            if self.nodes[usize::from(node)].standing == Condition::Up {
+                self.nodes[usize::from(node)].standing = Condition::Fenced;
             }
         }
         let old = std::mem::replace(&mut self.view, view);
@@ -497,7 +497,7 @@ impl World {
             return;
         };
         for node in &mut self.nodes {
-            node.lease.alone |= node.standing == Part::Fenced && node.view.epoch < oldest;
+            node.lease.alone |= node.standing == Condition::Fenced && node.view.epoch < oldest;
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::block;
 use super::fabric::Occurrence;
 use super::failures::{Failure, Planned};
-use super::node::Standing;
+use super::node::Condition;
 use super::run::World;
 use super::thread::Thread;
 use rackmem_proto::membership::View;
@@ -116,7 +116,7 @@ impl World {
     }
 
     fn up(&self) -> Copyset {
-        let up = self.nodes.iter().filter(|n| n.standing == Standing::Up);
+        let up = self.nodes.iter().filter(|n| n.standing == Condition::Up);
         up.fold(Copyset::EMPTY, |set, node| set.with(node.id))
     }
 
@@ -182,9 +182,9 @@ impl World {
         first..first + per_node
     }
 
-    pub(super) fn stop(&mut self, node: NodeId, standing: Standing) {
+    pub(super) fn stop(&mut self, node: NodeId, standing: Condition) {
         let left =
-            self.leaving.is_some_and(|leaving| leaving.0 == node) && standing == Standing::Left;
+            self.leaving.is_some_and(|leaving| leaving.0 == node) && standing == Condition::Left;
         if self.leaving.is_some_and(|leaving| leaving.0 == node) {
             self.stay();
         }
@@ -207,7 +207,7 @@ impl World {
         }
         self.broken.nodes += 1;
         self.broken.shadows += u64::from(self.view.shadow == Some(node));
-        self.stop(node, Standing::Down);
+        self.stop(node, Condition::Down);
         self.notice(planned);
     }
 
@@ -223,9 +223,9 @@ impl World {
         for node in fenced.iter() {
             self.broken.fenced += 1;
             if self.config.mutation == Some(super::Mutation::ServeFenced) {
-                self.nodes[usize::from(node)].standing = Standing::Fenced;
+                self.nodes[usize::from(node)].standing = Condition::Fenced;
             } else {
-                self.stop(node, Standing::Fenced);
+                self.stop(node, Condition::Fenced);
             }
         }
         if !fenced.is_empty() {
@@ -277,7 +277,7 @@ impl World {
         }
         let threads = self.threads_of(member);
         let node = &mut self.nodes[usize::from(member)];
-        if node.standing != Standing::Up {
+        if node.standing != Condition::Up {
             return;
         }
         let was_in_service = node.in_service();
@@ -356,7 +356,7 @@ impl World {
         }
         if let Some(view) = self.view.leave(node) {
             self.broken.left += 1;
-            self.stop(node, Standing::Left);
+            self.stop(node, Condition::Left);
             let after = planned.lasts + self.random.below(NOTICE);
             self.change_after(after, Change::AdmitNode(node));
             self.agree(view);
@@ -384,7 +384,7 @@ impl World {
         switch
             && self.view.live.iter().all(|node| {
                 let node = &self.nodes[usize::from(node)];
-                node.standing == Standing::Up && node.view.epoch == epoch && node.in_service()
+                node.standing == Condition::Up && node.view.epoch == epoch && node.in_service()
             })
     }
 }

@@ -9,7 +9,7 @@ use super::places::{Ends, Places};
 use super::pressure::Pressure;
 use super::seat::Seat;
 use crate::error::{Error, Result};
-use crate::membership::standing::Standing;
+use crate::membership::current_view::CurrentView;
 use rackmem_fabric::{Body, Net, Nobody, Receiver};
 use rackmem_proto::engine::{LockPart, NodeLock, Told};
 use rackmem_proto::gcp::{BladeCounters, MAX_LOCKED, Region, Regions};
@@ -76,7 +76,7 @@ pub(crate) struct Locks {
     pub(crate) told: Mutex<Told>,
     /// Bytes of body that packets have room for.
     pub(crate) room: usize,
-    pub(crate) standing: Arc<Standing>,
+    pub(crate) standing: Arc<CurrentView>,
     pub(crate) shards: Box<[Shard]>,
     /// Locks that are not of an array which has been reserved.
     pub(crate) known: AtomicUsize,
@@ -103,7 +103,7 @@ pub(crate) struct Locks {
 }
 
 impl Locks {
-    pub fn new(me: NodeId, room: usize, span: u64, standing: Arc<Standing>) -> Self {
+    pub fn new(me: NodeId, room: usize, span: u64, standing: Arc<CurrentView>) -> Self {
         Locks {
             me,
             told: Mutex::default(),

@@ -16,7 +16,7 @@ pub use switch::SwitchLocks;
 
 use super::config::Config;
 use super::fabric::Occurrence;
-use super::node::{Node, Standing};
+use super::node::{Condition, Node};
 use super::random::Random;
 use super::run::World;
 use rackmem_proto::flowcc::LocalStatus;
@@ -84,9 +84,9 @@ impl World {
                 News::Settled => {
                     let (holder, of) = locked.tenure(tag);
                     let there = &self.nodes[usize::from(holder)];
-                    let lives =
-                        there.standing == Standing::Up && self.view.incarnation(holder) == Some(of);
-                    if self.nodes[at].standing == Standing::Up {
+                    let lives = there.standing == Condition::Up
+                        && self.view.incarnation(holder) == Some(of);
+                    if self.nodes[at].standing == Condition::Up {
                         locked.settled(tag, !lives);
                     }
                 }
@@ -109,7 +109,7 @@ impl World {
     }
 
     /// A node stops: so do the threads that hold its locks.
-    pub(super) fn lockers_die(&mut self, id: NodeId, standing: Standing) {
+    pub(super) fn lockers_die(&mut self, id: NodeId, standing: Condition) {
         let node = &self.nodes[usize::from(id)];
         let seen = &mut self.locking.locked.seen;
         let mut owned = node.locks.owned();
@@ -127,7 +127,7 @@ impl World {
         let threads = self.threads_of(id);
         if let Some(lockers) = self.locking.lockers.get_mut(threads) {
             let inside = lockers.iter().any(Locker::is_inside);
-            let fenced = standing == Standing::Fenced;
+            let fenced = standing == Condition::Fenced;
             self.locking.locked.seen.fenced_inside += u64::from(inside && fenced);
             lockers
                 .iter_mut()
@@ -166,7 +166,7 @@ impl World {
 
     /// The switch dies.
     pub(super) fn note_switch_death(&mut self) {
-        let up = || self.nodes.iter().filter(|n| n.standing == Standing::Up);
+        let up = || self.nodes.iter().filter(|n| n.standing == Condition::Up);
         let moves = up().any(|node| node.homes.moves().next().is_some());
         let waits = self.locking.lockers.iter().any(Locker::waits);
         let places = waits || up().any(|node| node.locks.placing());

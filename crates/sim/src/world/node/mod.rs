@@ -30,7 +30,7 @@ const REPORTED: usize = 8;
 
 /// Whether a node takes part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub enum Condition {
     /// It does.
     Up,
     /// Its lease is over: no thread goes on, but its agents still answer whoever asks them.
@@ -46,7 +46,7 @@ pub struct Node {
     /// Its number.
     pub id: NodeId,
     /// Whether it takes part.
-    pub standing: Standing,
+    pub standing: Condition,
     /// To when it may serve.
     pub lease: Lease,
     /// What it knows of the rack.
@@ -96,7 +96,7 @@ impl Node {
     ) -> Self {
         Node {
             id: config.node,
-            standing: Standing::Up,
+            standing: Condition::Up,
             lease: Lease::default(),
             view,
             blocks,
@@ -162,7 +162,7 @@ impl Node {
 
     /// Whether it still does anything.
     pub fn runs(&self) -> bool {
-        matches!(self.standing, Standing::Up | Standing::Fenced)
+        matches!(self.standing, Condition::Up | Condition::Fenced)
     }
 
     /// A packet for the agents.

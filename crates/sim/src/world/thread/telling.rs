@@ -4,7 +4,7 @@ use super::{Around, Complaint, State, Thread};
 use crate::world::block;
 use crate::world::keeping::clock;
 use crate::world::mutation::Mutation;
-use crate::world::node::Standing;
+use crate::world::node::Condition;
 use crate::world::operation::Action;
 use rackmem_proto::membership::{Telling, Term};
 use rackmem_proto::wire::Tag;
@@ -93,7 +93,7 @@ impl Thread {
     fn judge(&mut self, done: Done, around: &Around<'_>) {
         let (what, detail) = match done.stale {
             Some(detail) => ("no stale read is told", detail),
-            None if around.node.standing != Standing::Up => {
+            None if around.node.standing != Condition::Up => {
                 ("no excluded member acknowledges", self.describe())
             }
             None => return,

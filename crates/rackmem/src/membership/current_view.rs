@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The newest view that this process has begun to live by.
-pub(crate) struct Standing {
+pub(crate) struct CurrentView {
     epoch: AtomicU32,
     switch: AtomicBool,
     live: AtomicU32,
@@ -26,9 +26,9 @@ pub(crate) struct Standing {
 // epoch that its receiver has left, or one to a node that is not there any more.
 const ORDER: Ordering = Ordering::SeqCst;
 
-impl Standing {
+impl CurrentView {
     pub fn new(view: &View) -> Self {
-        let standing = Standing {
+        let standing = CurrentView {
             epoch: AtomicU32::new(0),
             switch: AtomicBool::new(false),
             live: AtomicU32::new(0),
@@ -75,7 +75,7 @@ impl Standing {
         act.is_some()
     }
 
-    /// From now on [`Standing::holds`] goes by this lease; the first counts.
+    /// From now on [`CurrentView::holds`] goes by this lease; the first counts.
     pub fn lease(&self, term: Arc<Term>) {
         let _ = self.term.set(term);
     }
