@@ -222,6 +222,41 @@ fn every_defect_is_noticed() {
         ),
         (Mutation::DropSole, "giving-up", "data of the last release"),
         (Mutation::WakeOld, "resting", "data of the last release"),
+        (
+            Mutation::DismissUnseen,
+            "giving-up-late",
+            "every waiter is served",
+        ),
+        (
+            Mutation::ForgetOwnReport,
+            "dead-holder",
+            "the queue exists once",
+        ),
+        (
+            Mutation::EnterFirst,
+            "calm-writers",
+            "data is in place when a thread enters",
+        ),
+        (
+            Mutation::ForgetGone,
+            "dead-switch-and-holder",
+            "data of the last release",
+        ),
+        (
+            Mutation::SettleEarly,
+            "dead-reader",
+            "the queue exists once",
+        ),
+        (
+            Mutation::ForgetNext,
+            "calm-cohort",
+            "every waiter is served",
+        ),
+        (
+            Mutation::ForgetWaiting,
+            "dead-reader",
+            "every waiter is served",
+        ),
     ];
     // That one shows when packets are forged: see below.
     assert_eq!(table.len() + 1, Mutation::ALL.len());

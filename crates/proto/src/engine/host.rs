@@ -78,7 +78,7 @@ pub enum Defect {
     LetGoEarly,
     /// A home whose rebuild is cut off forgets which blocks have come home.
     ForgetRescued,
-    /// A home makes its entries before everyone has told it of copies.
+    /// A home makes its entries before everyone has told it of copies, and of locks.
     SettleEarly,
     /// A node goes on using its copies of memory whose home is dead.
     KeepDeadCopies,
@@ -132,6 +132,10 @@ pub enum Defect {
     SkipRestore,
     /// A dirty copy is dropped and not sent home.
     EvictWithoutWriteBack,
+    /// A thread that leaves a lock does not let in who waits for that.
+    ForgetNext,
+    /// A node does not ask again for what threads wait for when all homes serve in a new epoch.
+    ForgetWaiting,
 }
 
 /// What runs a node: its sections, its bytes, its ports.

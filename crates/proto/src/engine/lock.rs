@@ -180,6 +180,11 @@ impl<S> NodeLock<S> {
         Some((entry, place, directory.epoch()))
     }
 
+    /// Whether requests go to a switch first.
+    pub fn has_switch(&self) -> bool {
+        self.blade.has_switch()
+    }
+
     /// Whether this node is its home.
     pub fn is_home(&self) -> bool {
         self.directory.is_some()
@@ -325,7 +330,8 @@ impl<S> NodeLock<S> {
             return;
         }
         let front = self.line.next().map(|waiting| waiting.access);
-        let next = front.filter(|next| self.may_go(*next, Some(access)));
+        let forgets = fx.defect() == Some(Defect::ForgetNext);
+        let next = front.filter(|next| !forgets && self.may_go(*next, Some(access)));
         if next.is_some() {
             self.line.step_forward();
         }
@@ -336,7 +342,9 @@ impl<S> NodeLock<S> {
             self.let_in(entered, true, &mut turn);
         }
         self.run(steps, None, &mut turn);
-        self.settle_here(&mut turn);
+        if turn.fx.defect() != Some(Defect::ForgetNext) {
+            self.settle_here(&mut turn);
+        }
     }
 
     /// A thread that was let in is not to go on: it leaves, and has seen nothing.
@@ -391,6 +399,10 @@ impl<S> NodeLock<S> {
     }
 
     /// Asks the switch to serve the lock, or once more.
+    pub fn place_at_switch(&mut self, fx: &mut impl LockFx<Seat = S>) {
+        self.place(&mut Turn::new(fx));
+    }
+
     fn place<F: LockFx<Seat = S>>(&mut self, turn: &mut Turn<'_, F>) {
         let mut outputs = Outputs::default();
         if let Some(directory) = &mut self.directory {
@@ -451,9 +463,18 @@ impl<S> NodeLock<S> {
     }
 
     /// The rack is in a new epoch: what was under way is over. Rights, and threads inside, stay; threads that wait go on waiting.
-    pub fn enter_epoch(&mut self, members: Members) {
+    pub fn enter_epoch(&mut self, members: Members, defect: Option<Defect>) {
         let live = members.founders.with(self.tag.home());
         self.blade.enter_epoch(members.epoch, live, members.switch);
+        if defect == Some(Defect::SettleEarly) {
+            let change = Change {
+                members,
+                settled: 0,
+                gone: Copyset::EMPTY,
+                switch_lost: false,
+            };
+            self.settle(&change, &Told::default(), None);
+        }
     }
 
     /// Its home is no more.
@@ -504,7 +525,9 @@ impl<S> NodeLock<S> {
     /// All homes serve: asks for what threads wait for.
     pub fn resume(&mut self, fx: &mut impl LockFx<Seat = S>) {
         let mut steps = Steps::new();
-        self.blade.resume(self.tag, &mut steps);
+        if fx.defect() != Some(Defect::ForgetWaiting) {
+            self.blade.resume(self.tag, &mut steps);
+        }
         self.follow(steps, fx);
     }
 
@@ -604,8 +627,8 @@ impl<S> NodeLock<S> {
         turn: &Turn<'_, F>,
     ) -> Option<Option<(GlobalStatus, u64)>> {
         if turn.fx.defect() == Some(Defect::DismissUnseen) && ended.is_none() {
-            let since = version(header).max(self.lock().map_or(0, Lock::since));
-            return Some(Some((GlobalStatus::Modified, since)));
+            let version = self.entry().map_or(0, |(entry, ..)| entry.state.version);
+            return Some(Some((GlobalStatus::Modified, version)));
         }
         match ended {
             Some(ended) => (turn.fx.life() >= ended).then_some(None),
@@ -711,8 +734,8 @@ impl<S: Hash> NodeLock<S> {
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         self.lock().hash(into);
         self.entry().hash(into);
-        self.line.hash(into);
-        (self.over, self.taken_home).hash(into);
+        // Whether the home has it is asked by who leaves, and by nothing here.
+        (&self.line, self.over).hash(into);
     }
 }
 

@@ -138,7 +138,8 @@ impl<H: LockHost> Protocol<H> for Gcp {
     fn enter(host: &mut H, members: Members) {
         // Whatever could be late is of the last epoch.
         host.forget_forgotten();
-        host.each_lock(|lock, _| lock.enter_epoch(members));
+        let defect = host.defect();
+        host.each_lock(|lock, _| lock.enter_epoch(members, defect));
     }
 
     /// Locks whose home is not what it was are gone, unless they have been made since it is back. What was told for an epoch that was cut off is

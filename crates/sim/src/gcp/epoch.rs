@@ -7,13 +7,16 @@
 //!
 //! What members tell each other packet by packet is explored with FlowCC's rebuilds, whose streams carry it.
 
+use super::fx::{Done, Fx};
 use super::moves::Move;
 use super::mutation::Mutation;
 use super::oracle::Complaint;
 use super::packet::DIRECTORY;
 use super::scenario::Failure;
-use super::world::{At, Node, Rack, TAG, Thread, Witness, World};
-use rackmem_proto::gcp::{Entry, LockPlace, Report, Reports, Steps};
+use super::world::{At, HOME, Node, Rack, TAG, Thread, Witness, World};
+use rackmem_proto::engine::{self, Change, NodeLock};
+use rackmem_proto::flowcc::Members;
+use rackmem_proto::gcp::{Entry, LockPlace, Report};
 use rackmem_proto::switch::{LockConfig, LockProgram};
 use rackmem_proto::wire::{Copyset, Reason};
 use std::hash::{Hash, Hasher};
@@ -58,8 +61,7 @@ impl Hash for SwitchSide {
 pub struct Told {
     epoch: u32,
     founders: Copyset,
-    nodes: Reports,
-    switch: Option<(u32, Entry)>,
+    records: engine::Told,
 }
 
 fn lives(node: &Node) -> bool {
@@ -76,7 +78,7 @@ impl World {
 
     /// Whether everybody is in the epoch of the newest view, and the home has settled it.
     pub fn settled(&self) -> bool {
-        self.all_entered() && self.home.epoch() == self.view
+        self.all_entered() && self.served_epoch() == self.view
     }
 
     fn all_entered(&self) -> bool {
@@ -102,36 +104,40 @@ impl World {
         let behind = switch.is_some_and(|switch| switch.program.epoch() < self.view);
         moves.extend(behind.then_some(Move::EnterSwitch));
         let (home, told) = (self.nodes[0].epoch, self.told.as_ref());
-        let told = told.is_some_and(|told| told.epoch == home && home > self.home.epoch());
+        let told = told.is_some_and(|told| told.epoch == home && home > self.served_epoch());
         moves.extend(told.then_some(Move::Settle));
         let waits = numbers().filter(|(number, _)| self.waits_to_resume(rack, *number));
         moves.extend(waits.map(|(number, _)| Move::Resume(number)));
-        let placing = self.home.entry(TAG).map(|(_, place)| place) == Some(LockPlace::Placing);
-        let there = switch.is_some_and(|switch| switch.program.epoch() == self.home.epoch());
-        moves.extend((placing && there && home == self.home.epoch()).then_some(Move::Place));
+        let placing = self.place() == Some(LockPlace::Placing);
+        let there = switch.is_some_and(|switch| switch.program.epoch() == self.served_epoch());
+        moves.extend((placing && there && home == self.served_epoch()).then_some(Move::Place));
     }
 
     /// Whether a node's control plane has something to do when it sees that the rack goes on.
     fn waits_to_resume(&self, rack: &Rack, number: u8) -> bool {
         let node = &self.nodes[usize::from(number)];
-        let begun = node.epoch > super::canon::FIRST_EPOCH && node.epoch == self.home.epoch();
-        let mut steps = Steps::new();
-        node.blade.clone().resume(TAG, &mut steps);
+        let begun = node.epoch > super::canon::FIRST_EPOCH && node.epoch == self.served_epoch();
+        let ((), asks) = self.would(rack, number, |lock, fx| lock.resume(fx));
         let noted = rack.has(Mutation::StaleReport) && node.noted.is_some();
-        lives(node) && begun && (!steps.is_empty() || noted)
+        lives(node) && begun && (!asks.is_empty() || noted)
     }
 
     /// The switch has been asked, takes the lock, and its answer arrives. An answer that is late differs in nothing from a
     /// question that is: nobody else knows whether the switch has the lock.
-    pub(super) fn taken_by_switch(&mut self) {
-        let Some(switch) = &mut self.switch else {
+    pub(super) fn taken_by_switch(&mut self, rack: &Rack) {
+        if self.switch.is_none() {
             return;
-        };
-        let mut asks = Default::default();
-        self.home.place(TAG, &mut asks);
-        for ask in asks.iter() {
-            for answer in switch.program.handle(&ask.header).iter() {
-                self.home.handle(&answer.header);
+        }
+        let ((), asks) = self.section(rack, HOME, None, |lock, fx| lock.place_at_switch(fx));
+        for ask in asks {
+            let (Some(switch), Done::Sent(_, ask, ..)) = (&mut self.switch, ask) else {
+                continue;
+            };
+            for answer in switch.program.handle(&ask).iter() {
+                let take = |lock: &mut NodeLock<u8>, fx: &mut Fx<'_>| {
+                    lock.packet(&answer.header, (0, &[]), fx);
+                };
+                self.section(rack, HOME, None, take);
             }
         }
     }
@@ -145,11 +151,11 @@ impl World {
         if (0..self.nodes.len() as u8).any(waits) {
             self.witness(Witness::Overtaken);
         }
-        let skips = |node: &Node| lives(node) && node.epoch > self.home.epoch();
+        let skips = |node: &Node| lives(node) && node.epoch > self.served_epoch();
         if self.nodes.iter().any(skips) {
             self.witness(Witness::Skipped);
         }
-        if self.home.entry(TAG).map(|(_, place)| place) == Some(LockPlace::Placing) {
+        if self.place() == Some(LockPlace::Placing) {
             self.witness(Witness::CutPlacing);
         }
         let (switch, node) = match failure {
@@ -179,12 +185,18 @@ impl World {
         let (epoch, switch) = (self.view, self.switch.is_some());
         let live = self.live();
         let node = &mut self.nodes[usize::from(number)];
-        let report = node.blade.reports().next().map(|(_, report)| report);
+        let report = node.lock.report();
         if rack.has(Mutation::StaleReport) {
             node.noted = node.noted.or(report);
         }
         node.epoch = epoch;
-        node.blade.enter_epoch(epoch, live, switch);
+        let members = Members {
+            epoch,
+            founders: live,
+            switch,
+        };
+        let defect = rack.mutation.and_then(Mutation::in_engine);
+        node.lock.enter_epoch(members, defect);
         self.oracle.numbered[usize::from(number)] = None;
         self.tell(rack);
     }
@@ -212,11 +224,12 @@ impl World {
             self.witness(Witness::FencedInside);
         }
         let founders = self.live();
-        let mut nodes = Reports::default();
-        for number in founders.iter() {
+        let mut records = engine::Told::default();
+        // What its own node has a home takes when it settles.
+        for number in founders.without(HOME.into()).iter() {
             let report = self.report(rack, &self.nodes[usize::from(number)]);
             for record in report.into_iter().flat_map(|report| report.records(TAG)) {
-                nodes.note(number, record);
+                records.node(number, record);
             }
         }
         let mut switch = self.switch.as_ref().and_then(|switch| switch.before);
@@ -225,11 +238,13 @@ impl World {
         {
             entry.state.reason = Reason::None;
         }
+        if let Some((epoch, entry)) = switch {
+            records.switch(entry.to_record(TAG, epoch));
+        }
         self.told = Some(Told {
             epoch: self.view,
             founders,
-            nodes,
-            switch,
+            records,
         });
         let late = rack.loose || rack.has(Mutation::ForgetEpoch);
         if !late && !self.nodes.iter().any(|node| node.fenced) {
@@ -240,7 +255,7 @@ impl World {
 
     /// What a node tells.
     fn report(&self, rack: &Rack, node: &Node) -> Option<Report> {
-        let (_, report) = node.blade.reports().next()?;
+        let report = node.lock.report()?;
         let mut report = match rack.has(Mutation::StaleReport) {
             true => node.noted?,
             false => report,
@@ -249,7 +264,7 @@ impl World {
             report.age = (1 << 62) - report.age;
         }
         if rack.has(Mutation::StalePassing) {
-            report.passing = report.passing.map(|_| self.home.epoch());
+            report.passing = report.passing.map(|_| self.served_epoch());
         }
         if rack.has(Mutation::ForgetTold) && self.oracle.judge.spoilt.is_some() {
             report.reason = Reason::None;
@@ -258,28 +273,30 @@ impl World {
     }
 
     /// The home has been told everything.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn settle(&mut self, rack: &Rack) {
         let Some(told) = self.told.take() else { return };
         let (last, _) = self.oracle.judge.tenure;
         let dead = !lives(&self.nodes[usize::from(last)]);
         self.oracle.judge.settled(dead);
-        let dead = Copyset(self.founders.0 & !told.founders.0).len();
-        let tell = |tag, each: &mut dyn FnMut(_, _)| {
-            let reports = told.nodes.of(tag);
-            reports.for_each(|(number, report)| each(number, report));
-        };
         let (epoch, founders) = (told.epoch, told.founders);
-        self.home
-            .enter_epoch(epoch, founders, dead, tell, |_| told.switch);
+        let change = Change {
+            members: Members {
+                epoch,
+                founders,
+                switch: self.switch.is_some(),
+            },
+            settled: self.served_epoch(),
+            gone: Copyset(self.founders.0 & !founders.0),
+            switch_lost: false,
+        };
+        let defect = rack.mutation.and_then(Mutation::in_engine);
+        self.nodes[0].lock.settle(&change, &told.records, defect);
         self.founders = founders;
     }
 
     /// A node's control plane sees that the rack goes on.
     pub(super) fn resume(&mut self, rack: &Rack, number: u8) -> Result<(), Complaint> {
-        let node = &mut self.nodes[usize::from(number)];
-        node.noted = None;
-        let mut steps = Steps::new();
-        node.blade.resume(TAG, &mut steps);
-        self.run(rack, number, steps, None)
+        self.nodes[usize::from(number)].noted = None;
+        self.act_on(rack, number, |lock, fx| lock.resume(fx))
     }
 }

@@ -1,114 +1,112 @@
-//! What a host does around the roles: it moves bytes and packets, and lets threads in.
+//! What a host does around a lock: it moves bytes and packets, and lets threads in.
 
+use super::fx::{Done, Fx};
 use super::mutation::Mutation;
-use super::oracle::{self, Complaint};
-use super::packet::{DIRECTORY, ENTERED, LEFT, LIFE, Packet, TRUTH, Value, WORDS, copies, cut};
+use super::oracle::{self, Complaint, complain};
+use super::packet::{DIRECTORY, ENTERED, LEFT, Packet, copies, cut};
 use super::world::{At, HOME, Rack, Serves, TAG, Witness, World, regions};
+use rackmem_proto::engine::NodeLock;
 use rackmem_proto::gcp::{
-    Access, Entered, Event, Keeping, LockDirectory, Queue, Rest, Right, Steps, first, version,
-    with_version,
+    Access, Entered, Entry, Keeping, Known, Queue, Right, Send, first, version, with_version,
 };
-use rackmem_proto::wire::{GlobalStatus, Header, Kind, Reason, RequesterId, Seq};
-
-/// Where what a lock protects was: no writer leaves this.
-const FORGOTTEN: Value = {
-    let mut value = [0xee; WORDS];
-    (value[LIFE], value[TRUTH]) = (0, 0);
-    value
-};
+use rackmem_proto::wire::{Copyset, GlobalStatus, Header, Kind, Reason};
 
 impl World {
-    /// The home tells a node that the lock is home.
-    pub(super) fn dismiss(&mut self, to: u8) {
-        self.left.dismiss -= 1;
-        let requester = RequesterId {
-            node: to.into(),
-            slot: 0,
+    /// A section of a node's lock, and what came of it.
+    pub(super) fn section<R>(
+        &mut self,
+        rack: &Rack,
+        node: u8,
+        packet: Option<&Packet>,
+        act: impl FnOnce(&mut NodeLock<u8>, &mut Fx<'_>) -> R,
+    ) -> (R, Vec<Done>) {
+        let node = &mut self.nodes[usize::from(node)];
+        let mut fx = Fx {
+            data: &mut node.data,
+            beside: &mut node.beside,
+            packet,
+            mutation: rack.mutation,
+            done: Vec::new(),
         };
-        if let Some(version) = self.lock(HOME).whole() {
-            let header =
-                Header::request(Kind::YieldAck, self.nodes[0].epoch, TAG, requester, Seq(0));
-            let mut header = with_version(header, version);
-            header.status = GlobalStatus::Modified;
-            header.sender = HOME.into();
-            self.send(HOME, to, header, Vec::new(), Queue::default());
-        }
+        (act(&mut node.lock, &mut fx), fx.done)
     }
 
-    fn at_rest(&self) -> Option<Rest> {
-        Rest::of(&self.nodes[usize::from(HOME)].blade, &self.home, TAG)
+    /// The same, and does what came of it.
+    pub(super) fn act_on<R>(
+        &mut self,
+        rack: &Rack,
+        node: u8,
+        act: impl FnOnce(&mut NodeLock<u8>, &mut Fx<'_>) -> R,
+    ) -> Result<R, Complaint> {
+        let (result, done) = self.section(rack, node, None, act);
+        self.follow(rack, node, done)?;
+        Ok(result)
+    }
+
+    /// What would come of it.
+    pub(super) fn would<R>(
+        &self,
+        rack: &Rack,
+        node: u8,
+        act: impl FnOnce(&mut NodeLock<u8>, &mut Fx<'_>) -> R,
+    ) -> (R, Vec<Done>) {
+        let node = &self.nodes[usize::from(node)];
+        let (mut data, mut beside, mut lock) = (node.data, node.beside, node.lock.clone());
+        let mut fx = Fx {
+            data: &mut data,
+            beside: &mut beside,
+            packet: None,
+            mutation: rack.mutation,
+            done: Vec::new(),
+        };
+        (act(&mut lock, &mut fx), fx.done)
+    }
+
+    /// The home tells a node that the lock is home.
+    pub(super) fn dismiss(&mut self, rack: &Rack, to: u8) -> Result<(), Complaint> {
+        self.left.dismiss -= 1;
+        let to = Copyset::of(to.into());
+        self.act_on(rack, HOME, |lock, fx| lock.dismiss(to, fx))
     }
 
     /// Whether the home may keep no more than a number of the lock.
     pub(super) fn may_rest(&self) -> bool {
-        self.left.rest > 0 && !self.comes_home && self.at_rest().is_some()
+        self.left.rest > 0
+            && self.nodes[usize::from(HOME)]
+                .lock
+                .forgettable(true)
+                .is_some()
     }
 
     /// The home keeps no more than a number of the lock. Whatever is next about it has the home make it again, so it does that at once.
     pub(super) fn rest(&mut self, rack: &Rack) {
         self.left.rest -= 1;
-        let Some(mut rest) = self.at_rest() else {
+        let node = &mut self.nodes[usize::from(HOME)];
+        let Some(Known::Home(mut rest)) = node.lock.forgettable(true) else {
             return;
         };
-        let epoch = self.home.epoch();
-        if rest.number > first(epoch) {
-            self.witness(Witness::Rested);
-        }
+        let (epoch, switch) = (node.epoch, node.lock.has_switch());
+        let rested = rest.number > first(epoch);
         if rack.has(Mutation::WakeOld) {
             rest.number = first(epoch);
         }
-        let node = &mut self.nodes[usize::from(HOME)];
         node.beside = node.data;
-        node.blade.forget(TAG);
-        let woken = node.blade.wake(TAG, regions(), rest);
-        self.home = LockDirectory::new(HOME.into(), epoch);
-        assert!(woken && self.home.wake(TAG, rest));
+        node.granted_before += node.lock.counters().granted;
+        let part = rack.part(HOME, epoch, switch);
+        node.lock = NodeLock::new(TAG, regions(), part, Some(Known::Home(rest)));
+        if rested {
+            self.witness(Witness::Rested);
+        }
     }
 
     /// A node needs room.
     pub(super) fn give_up(&mut self, rack: &Rack, node: u8) -> Result<(), Complaint> {
         self.left.give_up -= 1;
-        let mut steps = Steps::new();
-        let keeping = self.nodes[usize::from(node)].blade.get_rid(TAG, &mut steps);
+        let keeping = self.act_on(rack, node, |lock, fx| lock.get_rid(fx))?;
         if keeping == Keeping::Copy {
             self.witness(Witness::GaveCopyUp);
         }
-        if keeping == Keeping::Sole && rack.has(Mutation::DropSole) {
-            self.nodes[usize::from(node)].data = FORGOTTEN;
-        }
-        self.run(rack, node, steps, None)
-    }
-
-    /// The home is asked to take the lock: it says what it has, or waits for it like a thread that does not go inside.
-    fn come_home(&mut self, rack: &Rack, asked: &Header) -> Result<(), Complaint> {
-        let here = usize::from(HOME);
-        if !self.nodes[here].up || asked.epoch != self.nodes[here].epoch {
-            return Ok(());
-        }
-        if let Some((status, version)) = self.lock(HOME).taken_home(asked) {
-            let mut answer = with_version(asked.answer(Kind::YieldAck, HOME.into()), version);
-            answer.status = status;
-            let to = asked.requester.node as u8;
-            self.send(HOME, to, answer, Vec::new(), Queue::default());
-            return Ok(());
-        }
-        let access = Access::from_status(asked.status).unwrap_or(Access::Write);
-        let in_the_way = |t: &super::world::Thread| {
-            t.node == HOME && (t.at == At::Waiting || t.at == At::Inside)
-        };
-        if self.comes_home || self.threads.iter().any(in_the_way) {
-            return Ok(());
-        }
-        let mut steps = Steps::new();
-        let (entered, _) = self.nodes[here].blade.enter(TAG, access, &mut steps);
-        match entered {
-            Some(entered) => {
-                let blade = &mut self.nodes[here].blade;
-                blade.decline(TAG, entered.access, &mut steps);
-            }
-            None => self.comes_home = true,
-        }
-        self.run(rack, HOME, steps, None)
+        Ok(())
     }
 
     /// A packet arrives.
@@ -120,7 +118,7 @@ impl World {
     ) -> Result<(), Complaint> {
         if rack.has(Mutation::ForgetEpoch) {
             packet.header.epoch = match to {
-                DIRECTORY => self.home.epoch(),
+                DIRECTORY => self.served_epoch(),
                 node => self.nodes[usize::from(node)].epoch,
             };
         }
@@ -142,38 +140,62 @@ impl World {
         {
             header = with_version(header, entry.state.version);
         }
-        let outputs = match (self.serves(), &mut self.switch) {
-            (Serves::Home, None) => self.home.handle(&header),
-            (Serves::Home, Some(_)) => self.home.handle_or_place(&header),
-            (Serves::Switch, Some(switch)) => switch.program.handle(&header),
-            _ => return,
-        };
-        let requester = header.requester.node as u8;
-        // The question whether the switch serves the lock is in the directory's state, and a move.
-        let sent = outputs.iter().filter(|o| o.header.kind != Kind::Place);
-        for output in sent {
-            self.note(&header, &output.header);
-            let waits = usize::from(requester);
-            let served = header.kind == Kind::Acquire && output.header.kind != Kind::Acquire;
-            if served && self.oracle.numbered[waits].is_none() {
-                let number = version(&output.header);
-                let waiting = |t: &super::world::Thread| t.node == requester && t.at == At::Waiting;
-                if self.threads.iter().any(waiting) {
-                    self.oracle.numbered[waits] = Some(number);
+        match (self.serves(), &mut self.switch) {
+            (Serves::Home, _) => {
+                let take = |lock: &mut NodeLock<u8>, fx: &mut Fx<'_>| {
+                    lock.packet(&header, (0, &[]), fx);
+                };
+                for done in self.section(rack, HOME, None, take).1 {
+                    if let Done::Sent(to, answer, ..) = done {
+                        for (to, answer) in copies(to, answer) {
+                            self.answered(rack, before, &header, to, answer);
+                        }
+                    }
                 }
             }
-            for (to, mut header) in copies(output.to, output.header) {
-                let holds =
-                    before.is_some_and(|e| u16::from(e.state.holder) == header.requester.node);
-                if rack.has(Mutation::ForgetTenure) && header.kind == Kind::ReleaseAck && holds {
-                    header.reason = Reason::Moved;
+            (Serves::Switch, Some(switch)) => {
+                for output in switch.program.handle(&header).iter() {
+                    for (to, answer) in copies(output.to, output.header) {
+                        self.answered(rack, before, &header, to, answer);
+                    }
                 }
-                if rack.has(Mutation::ForgetSharer) && header.kind == Kind::Invalidate {
-                    header.copyset.0 &= !0b10;
-                }
-                self.send(DIRECTORY, to, header, Vec::new(), Queue::default());
+            }
+            _ => {}
+        }
+    }
+
+    /// The directory answers a packet.
+    fn answered(
+        &mut self,
+        rack: &Rack,
+        before: Option<Entry>,
+        asked: &Header,
+        to: u8,
+        mut answer: Header,
+    ) {
+        // The question whether the switch serves the lock is in the directory's state, and a move.
+        if answer.kind == Kind::Place {
+            return;
+        }
+        self.note(asked, &answer);
+        let requester = asked.requester.node as u8;
+        let waits = usize::from(requester);
+        let served = asked.kind == Kind::Acquire && answer.kind != Kind::Acquire;
+        if served && self.oracle.numbered[waits].is_none() {
+            let number = version(&answer);
+            let waiting = |t: &super::world::Thread| t.node == requester && t.at == At::Waiting;
+            if self.threads.iter().any(waiting) {
+                self.oracle.numbered[waits] = Some(number);
             }
         }
+        let holds = before.is_some_and(|e| u16::from(e.state.holder) == answer.requester.node);
+        if rack.has(Mutation::ForgetTenure) && answer.kind == Kind::ReleaseAck && holds {
+            answer.reason = Reason::Moved;
+        }
+        if rack.has(Mutation::ForgetSharer) && answer.kind == Kind::Invalidate {
+            answer.copyset.0 &= !0b10;
+        }
+        self.send(DIRECTORY, to, answer, Vec::new(), Queue::default());
     }
 
     fn note(&mut self, asked: &Header, answer: &Header) {
@@ -206,28 +228,22 @@ impl World {
             ack.flags = Default::default();
             self.send(node, to, ack, Vec::new(), Queue::default());
         }
-        if packet.header.kind == Kind::Yield {
-            return self.come_home(rack, &packet.header);
-        }
-        let mut steps = Steps::new();
-        let before = self.lock(node).right();
+        let (before, coming) = (self.lock(node).right(), self.comes_home());
         let (mut header, records) = (packet.header, packet.records());
         if rack.has(Mutation::DropLate) && header.kind == Kind::YieldAck {
             let newest = self.lock(node).since().max(self.lock(node).floor());
             header = with_version(header, newest.max(version(&header)));
         }
-        let header = &header;
-        let blade = &mut self.nodes[here].blade;
-        blade.handle(header, packet.len(), &records, &mut steps);
+        let body = (packet.len(), &records[..]);
+        let take = |lock: &mut NodeLock<u8>, fx: &mut Fx<'_>| lock.packet(&header, body, fx);
+        let ((), done) = self.section(rack, node, Some(packet), take);
         let after = self.lock(node).right();
-        let unasked = before != Right::Modified
-            && after == Right::Modified
-            && !steps.iter().any(|step| matches!(step, Event::Enter(_)));
-        if unasked {
+        let gains = before != Right::Modified && after == Right::Modified;
+        let enters = done.iter().any(|done| matches!(done, Done::Inside(..)));
+        if gains && !enters && !(coming && node == HOME) {
             self.witness(Witness::Unasked);
         }
-        let gains = before != Right::Modified && after == Right::Modified;
-        self.run(rack, node, steps, Some(packet))?;
+        self.follow(rack, node, done)?;
         if gains && !self.nodes[here].fenced {
             // A writer that is inside already has not touched the last word.
             let data = self.nodes[here].data[LEFT];
@@ -236,60 +252,32 @@ impl World {
         Ok(())
     }
 
-    /// Does what a role has decided.
-    pub(super) fn run(
-        &mut self,
-        rack: &Rack,
-        node: u8,
-        steps: Steps,
-        packet: Option<&Packet>,
-    ) -> Result<(), Complaint> {
-        let here = usize::from(node);
-        for step in steps {
-            match step {
-                Event::Store => {
-                    let packet = packet.expect("a packet with a body");
-                    let at = (packet.header.offset / rackmem_proto::gcp::SEGMENT) as usize;
-                    let words = packet.words.len();
-                    self.nodes[here].beside[at..at + words].copy_from_slice(&packet.words);
+    /// Does what has come of a section.
+    fn follow(&mut self, rack: &Rack, node: u8, done: Vec<Done>) -> Result<(), Complaint> {
+        for done in done {
+            match done {
+                Done::Dropped => self.witness(Witness::Dropped),
+                Done::Inside(thread, entered, granted, data) => {
+                    if data != self.nodes[usize::from(node)].data {
+                        let detail = format!("thread {thread} finds {data:?}");
+                        return complain("data is in place when a thread enters", detail);
+                    }
+                    self.let_in(rack, thread.into(), entered, granted)?;
                 }
-                Event::Drop => {
-                    self.nodes[here].data = FORGOTTEN;
-                    self.witness(Witness::Dropped);
-                }
-                Event::Install if rack.has(Mutation::SkipInstall) => {}
-                Event::Install => {
-                    let node_state = &mut self.nodes[here];
-                    node_state.data = node_state.beside;
-                }
-                Event::Enter(entered)
-                    if node == HOME && self.comes_home && self.waiting(node).is_none() =>
-                {
-                    self.comes_home = false;
-                    let mut steps = Steps::new();
-                    let blade = &mut self.nodes[here].blade;
-                    blade.decline(TAG, entered.access, &mut steps);
-                    self.run(rack, node, steps, None)?;
-                }
-                Event::Enter(entered) => {
-                    let waiting = self.waiting(node);
-                    let thread = waiting.expect("only what threads want is entered");
-                    self.let_in(rack, thread, entered, true)?;
-                }
-                Event::Send(send) => {
-                    let data = self.nodes[here].data;
-                    let approves = send.header.kind == Kind::Release;
-                    if send.header.kind == Kind::Queue && rack.has(Mutation::DropQueue) {
+                Done::Sent(to, header, body, data) => {
+                    let dropped = header.kind == Kind::Queue && rack.has(Mutation::DropQueue);
+                    if dropped || header.kind == Kind::Place {
                         continue;
                     }
+                    let send = Send { to, header, body };
                     for packet in cut(&send, &data, rack.scenario.segments) {
                         for (to, header) in copies(send.to, packet.header) {
                             let (words, queue) = (packet.words.clone(), packet.queue.clone());
                             self.send(node, to, header, words, queue);
                         }
                     }
-                    if approves && rack.has(Mutation::ApproveItself) {
-                        self.approve(node, &send.header);
+                    if header.kind == Kind::Release && rack.has(Mutation::ApproveItself) {
+                        self.approve(node, &header);
                     }
                 }
             }
@@ -305,12 +293,6 @@ impl World {
         if to != node {
             self.send(node, to, grant, Vec::new(), Queue::default());
         }
-    }
-
-    /// The thread of a node that waits to be let in.
-    pub(super) fn waiting(&self, node: u8) -> Option<usize> {
-        let waits = |t: &super::world::Thread| t.node == node && t.at == At::Waiting;
-        self.threads.iter().position(waits)
     }
 
     /// A thread is inside.
@@ -381,7 +363,7 @@ impl World {
     fn send(&mut self, from: u8, to: u8, header: Header, words: Vec<u8>, queue: Queue) {
         self.packets += 1;
         let dead = to != DIRECTORY && !self.nodes[usize::from(to)].up;
-        if !dead && header.tag == TAG {
+        if !dead {
             let packet = Packet {
                 header,
                 words,

@@ -27,6 +27,7 @@ mod canon;
 mod catalogue;
 mod crowd;
 mod epoch;
+mod fx;
 mod garbage;
 mod host;
 mod judge;

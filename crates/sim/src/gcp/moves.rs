@@ -3,8 +3,8 @@
 use super::mutation::Mutation;
 use super::oracle::Complaint;
 use super::packet::DIRECTORY;
-use super::world::{At, HOME, Rack, TAG, World};
-use rackmem_proto::gcp::{Access, Keeping, Steps};
+use super::world::{At, HOME, Rack, World};
+use rackmem_proto::gcp::{Access, Keeping};
 use std::fmt;
 
 /// A way beside the others, for packets that are late.
@@ -114,15 +114,14 @@ impl World {
         moves.extend(self.may_rest().then_some(Move::Rest));
         if (free || self.left.early > 0) && !rack.has(Mutation::NeverRetry) {
             let nodes = 0..self.nodes.len() as u8;
-            moves.extend(nodes.filter(|n| self.asks_again(*n)).map(Move::Retry));
+            moves.extend(nodes.filter(|n| self.asks_again(rack, *n)).map(Move::Retry));
         }
         moves
     }
 
-    fn asks_again(&self, node: u8) -> bool {
+    fn asks_again(&self, rack: &Rack, node: u8) -> bool {
         let state = &self.nodes[usize::from(node)];
-        let mut steps = Steps::new();
-        state.up && !state.fenced && state.blade.clone().retry(TAG, &mut steps)
+        state.up && !state.fenced && self.would(rack, node, |lock, fx| lock.retry(fx)).0
     }
 
     fn may_give_up(&self, node: u8) -> bool {
@@ -167,7 +166,7 @@ impl World {
                 && (access == Access::Write || rack.next(self, other) == Some(Access::Write));
             here && (with.at == At::Waiting || inside)
         };
-        let coming = node == HOME && leaving.is_none() && self.comes_home;
+        let coming = node == HOME && self.comes_home();
         self.threads[thread].at == At::Outside
             && !coming
             && self.nodes[usize::from(node)].up
@@ -206,51 +205,51 @@ impl World {
                 if busy.iter().any(goes_on) || !self.ways.is_empty() {
                     self.left.early -= 1;
                 }
-                let mut steps = Steps::new();
-                self.nodes[usize::from(node)].blade.retry(TAG, &mut steps);
-                self.run(rack, node, steps, None)?;
+                self.act_on(rack, node, |lock, fx| lock.retry(fx))?;
             }
-            Move::Dismiss(node) => self.dismiss(node),
+            Move::Dismiss(node) => self.dismiss(rack, node)?,
             Move::GiveUp(node) => self.give_up(rack, node)?,
             Move::Rest => self.rest(rack),
             Move::Fail => self.fail(rack),
             Move::Enter(node) => self.enter(rack, node),
             Move::EnterSwitch => self.enter_switch(rack),
-            Move::Settle => self.settle(),
+            Move::Settle => self.settle(rack),
             Move::Resume(node) => self.resume(rack, node)?,
-            Move::Place => self.taken_by_switch(),
+            Move::Place => self.taken_by_switch(rack),
         }
         super::oracle::check(self, rack)
     }
 
     fn step(&mut self, rack: &Rack, thread: usize, next: Option<usize>) -> Result<(), Complaint> {
         let node = self.threads[thread].node;
-        let here = usize::from(node);
-        let mut steps = Steps::new();
         if self.threads[thread].at == At::Outside && !self.enters(rack, thread) {
             self.threads[thread].done += 1;
-        } else if self.threads[thread].refused {
-            let access = self.end(rack, thread);
-            self.nodes[here].blade.decline(TAG, access, &mut steps);
-        } else if self.threads[thread].at == At::Outside {
-            let access = rack.next(self, thread).expect("it has something to do");
-            let (entered, _) = self.nodes[here].blade.enter(TAG, access, &mut steps);
-            match entered {
-                Some(entered) => self.let_in(rack, thread, entered, false)?,
-                None => self.threads[thread].at = At::Waiting,
-            }
-        } else {
-            let access = self.end(rack, thread);
-            let wants = next.and_then(|next| rack.next(self, next));
-            let blade = &mut self.nodes[here].blade;
-            let entered = blade.leave(TAG, access, wants, &mut steps);
-            match (entered, next) {
-                (Some(entered), Some(next)) => self.let_in(rack, next, entered, false)?,
-                (None, Some(next)) => self.threads[next].at = At::Waiting,
-                _ => {}
-            }
+            return Ok(());
         }
-        self.run(rack, node, steps, None)
+        if self.threads[thread].refused {
+            let access = self.end(rack, thread);
+            return self.act_on(rack, node, |lock, fx| lock.decline(access, fx));
+        }
+        let wants = |world: &World, thread: usize| {
+            let access = rack.next(world, thread).expect("it has something to do");
+            (thread as u8, access)
+        };
+        if self.threads[thread].at == At::Outside {
+            let (seat, access) = wants(self, thread);
+            self.threads[thread].at = At::Waiting;
+            return self.act_on(rack, node, |lock, fx| lock.enter(seat, access, fx));
+        }
+        let access = self.end(rack, thread);
+        let next = next.map(|next| {
+            self.threads[next].at = At::Waiting;
+            wants(self, next)
+        });
+        self.act_on(rack, node, |lock, fx| {
+            if let Some((seat, access)) = next {
+                lock.enter(seat, access, fx);
+            }
+            lock.leave(access, fx);
+        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Defects of a host or a role, one at a time, to see that they are noticed.
 
+use rackmem_proto::engine::Defect;
+
 /// A defect.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Mutation {
@@ -51,12 +53,41 @@ pub enum Mutation {
     DropSole,
     /// A lock of which its home has kept a number goes on with an old version.
     WakeOld,
+    /// A home says that it has a lock without looking.
+    DismissUnseen,
+    /// A home that settles a lock does not count what its own node has.
+    ForgetOwnReport,
+    /// A thread is let in before the data has been put in place.
+    EnterFirst,
+    /// A home settles its locks as if nobody had died.
+    ForgetGone,
+    /// A home settles a lock before it has been told anything.
+    SettleEarly,
+    /// A thread that leaves does not let in who waits for that.
+    ForgetNext,
+    /// A node does not ask again in a new epoch.
+    ForgetWaiting,
 }
 
 impl Mutation {
     /// Its name on a command line: `drop-queue`.
     pub fn name(self) -> String {
         crate::names::kebab(self)
+    }
+
+    /// The rule of the engine that it breaks, if it lies there.
+    pub fn in_engine(self) -> Option<Defect> {
+        Some(match self {
+            Mutation::DropSole => Defect::DropSole,
+            Mutation::DismissUnseen => Defect::DismissUnseen,
+            Mutation::ForgetOwnReport => Defect::ForgetOwnReport,
+            Mutation::EnterFirst => Defect::EnterFirst,
+            Mutation::ForgetGone => Defect::ForgetGone,
+            Mutation::SettleEarly => Defect::SettleEarly,
+            Mutation::ForgetNext => Defect::ForgetNext,
+            Mutation::ForgetWaiting => Defect::ForgetWaiting,
+            _ => return None,
+        })
     }
 
     /// Those that explorers play. The other one shows when packets are forged.
@@ -75,7 +106,7 @@ impl Mutation {
     ];
 
     /// All of them.
-    pub const ALL: [Mutation; 24] = [
+    pub const ALL: [Mutation; 31] = [
         Mutation::IgnoreVersion,
         Mutation::ForgetTenure,
         Mutation::AckInside,
@@ -100,5 +131,12 @@ impl Mutation {
         Mutation::MakeUnasked,
         Mutation::DropSole,
         Mutation::WakeOld,
+        Mutation::DismissUnseen,
+        Mutation::ForgetOwnReport,
+        Mutation::EnterFirst,
+        Mutation::ForgetGone,
+        Mutation::SettleEarly,
+        Mutation::ForgetNext,
+        Mutation::ForgetWaiting,
     ];
 }

@@ -3,7 +3,7 @@
 use super::judge::Judge;
 use super::lives;
 use super::packet::{ENTERED, LEFT};
-use super::world::{At, HOME, Rack, TAG, Witness, World};
+use super::world::{At, HOME, Rack, Witness, World};
 use rackmem_proto::gcp::{Access, Entered, Entry, Mode, Right};
 use rackmem_proto::wire::Copyset;
 use std::fmt;
@@ -141,7 +141,7 @@ pub fn check(world: &World, rack: &Rack) -> Result<(), Complaint> {
     let mut readers = Copyset::EMPTY;
     for (number, node) in world.nodes.iter().enumerate() {
         let number = number as u16;
-        let Some(lock) = node.blade.lock(TAG).filter(|_| node.up && !node.fenced) else {
+        let Some(lock) = node.lock.lock().filter(|_| node.up && !node.fenced) else {
             continue;
         };
         // What the directory has says something about nodes that are in its epoch.

@@ -249,7 +249,12 @@ impl Guide<Locks> for Walker {
 
 impl Walker {
     fn count(&mut self, world: &World) {
-        let turns = || world.nodes.iter().map(|n| n.blade.counters().granted);
+        let turns = || {
+            world
+                .nodes
+                .iter()
+                .map(|n| n.granted_before + n.lock.counters().granted)
+        };
         for (nth, was) in self.before.iter().enumerate() {
             let now = world.threads[nth];
             let node = usize::from(now.node);

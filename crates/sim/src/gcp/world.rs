@@ -7,9 +7,8 @@ use super::mutation::Mutation;
 use super::oracle::Oracle;
 use super::packet::{BYTES, Value, Ways};
 use super::scenario::{Budget, Op, Place, Scenario};
-use rackmem_proto::gcp::{
-    Access, Blade, BladeConfig, Entry, Lock, LockDirectory, LockPlace, Region, Regions, Report,
-};
+use rackmem_proto::engine::{LockPart, NodeLock};
+use rackmem_proto::gcp::{Access, Entry, Lock, LockPlace, Region, Regions, Report};
 use rackmem_proto::wire::{Copyset, Tag};
 use std::hash::Hash;
 
@@ -123,7 +122,9 @@ pub enum Serves {
 #[derive(Clone)]
 pub struct Node {
     /// Its side of the lock.
-    pub blade: Blade,
+    pub lock: NodeLock<u8>,
+    /// Entries by a grant before its home kept no more than a number of the lock, and made it again.
+    pub granted_before: u64,
     /// What the lock protects, as it has it.
     pub data: Value,
     /// What has come for it beside.
@@ -176,9 +177,6 @@ pub struct World {
     /// Failures of the scenario so far.
     pub(super) failed: u8,
     pub(super) nodes: Vec<Node>,
-    pub(super) home: LockDirectory,
-    /// The home waits for the lock though no thread of it does: another node wants to be rid of it.
-    pub(super) comes_home: bool,
     /// The nodes of the epoch that the home has settled last.
     pub(super) founders: Copyset,
     /// The switch, while it lives.
@@ -220,6 +218,20 @@ impl Rack {
         self.scenario.budget == Budget::default() && self.scenario.failures.is_empty()
     }
 
+    /// How a node takes part in the lock.
+    pub(super) fn part(&self, node: u8, epoch: u32, switch: bool) -> LockPart {
+        LockPart {
+            node: node.into(),
+            epoch,
+            switch,
+            cohort: match self.has(Mutation::NeverLeave) {
+                true => u8::MAX,
+                false => self.scenario.cohort,
+            },
+            implicit: false,
+        }
+    }
+
     /// The first state.
     pub fn first(&self) -> World {
         let Scenario {
@@ -227,39 +239,20 @@ impl Rack {
             threads,
             place,
             budget,
-            cohort,
             ..
         } = self.scenario;
         let switch = place == Place::Switch;
-        let node = |node: u8| {
-            let mut blade = Blade::new(BladeConfig {
-                node: node.into(),
-                epoch: FIRST_EPOCH,
-                switch,
-                cohort: match self.has(Mutation::NeverLeave) {
-                    true => u8::MAX,
-                    false => cohort,
-                },
-                locks: 1,
-            });
-            let made = match node {
-                0 => blade.create(TAG, regions()),
-                _ => blade.open(TAG, regions()),
-            };
-            assert!(made);
-            Node {
-                blade,
-                data: FIRST,
-                beside: FIRST,
-                up: true,
-                gone: false,
-                fenced: false,
-                epoch: FIRST_EPOCH,
-                noted: None,
-            }
+        let node = |node: u8| Node {
+            lock: NodeLock::new(TAG, regions(), self.part(node, FIRST_EPOCH, switch), None),
+            granted_before: 0,
+            data: FIRST,
+            beside: FIRST,
+            up: true,
+            gone: false,
+            fenced: false,
+            epoch: FIRST_EPOCH,
+            noted: None,
         };
-        let mut home = LockDirectory::new(0, FIRST_EPOCH);
-        assert!(home.create(TAG));
         let switch = switch.then(|| Box::new(SwitchSide::new(FIRST_EPOCH)));
         let nodes: Vec<Node> = (0..nodes).map(node).collect();
         let mut world = World {
@@ -268,10 +261,8 @@ impl Rack {
             founders: Copyset((1 << nodes.len()) - 1),
             switch,
             told: None,
-            oracle: Oracle::new(nodes.len(), nodes[0].blade.lock(TAG).map_or(0, Lock::since)),
+            oracle: Oracle::new(nodes.len(), nodes[0].lock.lock().map_or(0, Lock::since)),
             nodes,
-            home,
-            comes_home: false,
             ways: Ways::default(),
             threads: threads
                 .iter()
@@ -289,7 +280,7 @@ impl Rack {
             calm: self.faultless(),
         };
         // The first request of an epoch would place it; here it begins placed.
-        world.taken_by_switch();
+        world.taken_by_switch(self);
         world
     }
 
@@ -313,16 +304,30 @@ impl Rack {
 impl World {
     /// A node's side of the lock.
     pub fn lock(&self, node: u8) -> &Lock {
-        let lock = self.nodes[usize::from(node)].blade.lock(TAG);
+        let lock = self.nodes[usize::from(node)].lock.lock();
         lock.expect("every node knows the lock")
+    }
+
+    /// Who serves the lock, as its home has it.
+    pub(super) fn place(&self) -> Option<LockPlace> {
+        self.nodes[0].lock.entry().map(|(_, place, _)| place)
+    }
+
+    /// The epoch that the home has settled last.
+    pub(super) fn served_epoch(&self) -> u32 {
+        self.nodes[0].lock.entry().map_or(0, |(_, _, epoch)| epoch)
+    }
+
+    /// Whether the home waits for the lock though no thread of it does: another node wants to be rid of it.
+    pub(super) fn comes_home(&self) -> bool {
+        self.nodes[0].lock.comes_home()
     }
 
     /// Who serves the lock now, to those who are in the same epoch.
     pub fn serves(&self) -> Serves {
-        let place = self.home.entry(TAG).map(|(_, place)| place);
-        match place {
+        match self.place() {
             Some(LockPlace::Here | LockPlace::Undecided)
-                if self.home.epoch() == self.nodes[0].epoch =>
+                if self.served_epoch() == self.nodes[0].epoch =>
             {
                 Serves::Home
             }
@@ -335,8 +340,8 @@ impl World {
     pub fn entry(&self) -> Option<(u32, Entry)> {
         match self.serves() {
             Serves::Home => {
-                let entry = self.home.entry(TAG);
-                entry.map(|(entry, _)| (self.home.epoch(), entry))
+                let entry = self.nodes[0].lock.entry();
+                entry.map(|(entry, _, epoch)| (epoch, entry))
             }
             Serves::Switch => self.switch.as_ref().and_then(|switch| switch.serves()),
             Serves::Nobody => None,
@@ -360,9 +365,9 @@ impl World {
             ..Cost::default()
         };
         for node in &self.nodes {
-            let counters = node.blade.counters();
+            let counters = node.lock.counters();
             cost.local += counters.local;
-            cost.granted += counters.granted;
+            cost.granted += counters.granted + node.granted_before;
             cost.requests += counters.requests;
             cost.releases += counters.releases;
         }
@@ -376,16 +381,15 @@ impl World {
     /// 128 bits that stand for the state. Counters are no part of it, but whether each acquisition had its one request.
     pub fn fingerprint(&self) -> u128 {
         let mut canon = Canon::default();
-        (self.home.entry(TAG), self.home.epoch(), self.comes_home).hash(&mut canon);
         self.switch.hash(&mut canon);
         (self.view, self.failed, self.founders).hash(&mut canon);
         self.told.hash(&mut canon);
         let mut open = 0u64;
         for node in &self.nodes {
-            node.blade.lock(TAG).hash(&mut canon);
+            node.lock.fingerprint(&mut canon);
             (node.data, node.beside, node.up, node.gone).hash(&mut canon);
             (node.fenced, node.epoch, node.noted).hash(&mut canon);
-            let counters = node.blade.counters();
+            let counters = node.lock.counters();
             open = open
                 .wrapping_add(counters.requests)
                 .wrapping_sub(counters.granted);
