@@ -10,7 +10,10 @@ mod plants;
 /// Files that scenarios use together: their modules, and where they are.
 const GROUPS: &[(&str, &[(&str, &str)])] = &[
     ("cache", &[("cache", "crates/rackmem/src/bytes/cache.rs")]),
-    ("locked", &[("fast", "crates/rackmem/src/host/locks/fast.rs")]),
+    (
+        "locked",
+        &[("fast", "crates/rackmem/src/host/locks/fast.rs")],
+    ),
     ("slots", &[("slots", "crates/rackmem/src/ports/slots.rs")]),
     (
         "shm",

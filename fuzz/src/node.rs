@@ -4,7 +4,9 @@ use rackmem_proto::Output;
 use rackmem_proto::engine::{
     self, Copies, FlowCc, Home, Host, Memory, Migrating, Note, Part, Payload, Recovery,
 };
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig, LocalStatus, Members, Migration, ShadowConfig, Shards};
+use rackmem_proto::flowcc::{
+    HomeAgent, HomeConfig, LocalStatus, Members, Migration, ShadowConfig, Shards,
+};
 use rackmem_wire::{Header, NodeId, Record, Tag};
 use std::collections::BTreeMap;
 

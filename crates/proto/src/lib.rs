@@ -15,7 +15,6 @@
 //! | cache agent | [`flowcc::cache_agent`] | §5.1.1 "Invalidation and Data Transfer" |
 //! | requester | [`flowcc::Requester`] | §5.1.1 "Requester-driven Coherence Control" |
 //! | a lock's directory, a node's locks | [`gcp::LockDirectory`], [`gcp::Blade`] | Soul, §4.2 |
-//! | locks over coherent memory, to compare | [`compared`] | Soul, §5 |
 //! | what of a home's memory is given out | [`heap::Heap`] | §6 |
 //! | member of the rack | [`membership::Member`] | – |
 #![no_std]

@@ -197,7 +197,7 @@ pub trait Host: Sized {
     fn send(&mut self, output: &Output, payload: Payload<'_, Self::Bytes>);
     /// Gives a packet to the requester that it names.
     fn requester(&mut self, header: &Header);
-    /// Gives a packet to a part that is not in the engine: [`Part::Reach`], [`Part::Inspect`] or [`Part::Service`].
+    /// Gives a packet to a part that is not in the engine: [`Part::Reach`], [`Part::Inspect`] or [`Part::Guest`].
     fn elsewhere(&mut self, part: Part, header: &Header);
 
     /// The entries are about to be made anew.
