@@ -17,6 +17,7 @@ pub mod linear;
 pub mod lockmodel;
 pub mod model;
 mod names;
+pub mod trial;
 pub mod world;
 
 /// All scenarios, by protocol, and those of several protocols. A protocol is registered here.

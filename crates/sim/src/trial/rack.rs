@@ -1,0 +1,382 @@
+//! A rack of nodes that speak one protocol: its states, and what can happen in each.
+
+use super::{Packet, Site, Trial};
+use crate::driver::{Complaint, System};
+use rackmem_proto::engine::{self, Change, Protocols, Recovery};
+use rackmem_proto::flowcc::Members;
+use rackmem_proto::wire::{Copyset, NodeId};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Bytes of a block that nobody has, and records that go into a packet: few, so that lists come in parts.
+const BLOCK: u32 = 4096;
+const FIT: usize = 2;
+
+/// What may go wrong in one run, how often.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Budget {
+    /// Packets that are lost.
+    pub lose: u8,
+    /// Packets that arrive once more.
+    pub double: u8,
+    /// Ticks while packets are in flight. Those while none is are free.
+    pub early: u8,
+    /// Nodes that die, but for the last.
+    pub die: u8,
+}
+
+/// A node of the rack.
+#[derive(Clone, Hash, Debug)]
+pub struct Node<P> {
+    /// Its number.
+    pub me: NodeId,
+    /// Whether it lives.
+    pub up: bool,
+    /// Its part of the protocol.
+    pub part: P,
+    /// Commands of its thread that are done.
+    pub done: u8,
+    /// Whether the next one is under way.
+    pub waits: bool,
+    recovery: Option<Recovery<()>>,
+    members: Members,
+    /// The epoch in which its entries were made, and the nodes that were there.
+    settled: (u32, Copyset),
+}
+
+/// All of it.
+#[derive(Clone, Hash, Debug)]
+pub struct State<P> {
+    /// The nodes.
+    pub nodes: Vec<Node<P>>,
+    /// Packets in flight: any may be the next to arrive.
+    pub packets: Vec<Packet>,
+    epoch: u32,
+    left: Budget,
+}
+
+/// Something that happens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Move {
+    /// A packet arrives.
+    Arrive(usize),
+    /// It arrives, and stays in flight.
+    Repeat(usize),
+    /// It is lost.
+    Lose(usize),
+    /// A node's thread asks for the next thing.
+    Ask(NodeId),
+    /// A node has waited for long.
+    Tick(NodeId),
+    /// A node dies.
+    Die(NodeId),
+    /// A node learns of the newest epoch.
+    Learn(NodeId),
+}
+
+impl Move {
+    /// Whether a packet arrives.
+    pub fn is_arrival(&self) -> bool {
+        matches!(self, Move::Arrive(_))
+    }
+}
+
+impl<P: Trial> Node<P> {
+    /// A node of a rack of so many.
+    pub fn new(me: NodeId, nodes: NodeId) -> Self {
+        let founders = (0..nodes).fold(Copyset::EMPTY, Copyset::with);
+        let members = Members {
+            epoch: 1,
+            founders,
+            switch: false,
+        };
+        Node {
+            me,
+            up: true,
+            part: P::new(me, members),
+            done: 0,
+            waits: false,
+            recovery: Some(Recovery::new(BLOCK, FIT)),
+            members,
+            settled: (1, founders),
+        }
+    }
+
+    /// The epoch that it is in.
+    pub fn epoch(&self) -> u32 {
+        self.members.epoch
+    }
+
+    /// The nodes that founded it.
+    pub fn members(&self) -> Copyset {
+        self.members.founders
+    }
+
+    /// Whether no rebuild is under way here.
+    pub fn in_service(&self) -> bool {
+        self.recovery.as_ref().is_some_and(Recovery::in_service)
+    }
+
+    /// Does something with it as the engine's host, and what follows from that. What it sends comes back.
+    fn with(&mut self, came: Option<&Packet>, act: impl FnOnce(&mut Site<P>)) -> Vec<Packet> {
+        let mut site = Site {
+            me: self.me,
+            members: self.members,
+            part: self.part.clone(),
+            recovery: self.recovery.take(),
+            came: came.cloned(),
+            sent: Vec::new(),
+            done: false,
+        };
+        act(&mut site);
+        let mut goes_on = false;
+        engine::Host::recovery(&mut site, |recovery, site| goes_on = recovery.proceed(site));
+        if goes_on {
+            self.settled = (self.members.epoch, self.members.founders);
+            engine::resume(&mut site);
+        }
+        self.part = site.part;
+        self.recovery = site.recovery;
+        if site.done && std::mem::take(&mut self.waits) {
+            self.done += 1;
+        }
+        site.sent
+    }
+
+    /// A packet arrives.
+    pub fn take(&mut self, packet: &Packet) -> Vec<Packet> {
+        self.with(Some(packet), |site| engine::packet(site, &packet.header))
+    }
+
+    fn tick(&mut self) -> Vec<Packet> {
+        self.with(None, |site| {
+            engine::tick(site, false);
+            engine::Host::recovery(site, |recovery, site| {
+                for output in recovery.unacknowledged() {
+                    recovery.send_one(&output, site);
+                }
+            });
+        })
+    }
+
+    fn ask(&mut self) -> Vec<Packet> {
+        self.waits = true;
+        let command = P::asks(self.me, self.done);
+        self.with(None, |site| P::command(site, 0, command))
+    }
+
+    fn learn(&mut self, members: Members) -> Vec<Packet> {
+        self.members = members;
+        let (settled, before) = self.settled;
+        let change = Change {
+            members,
+            settled,
+            gone: Copyset(before.0 & !members.founders.0),
+            switch_lost: false,
+        };
+        self.with(None, |site| {
+            engine::stop(site, members);
+            engine::Host::recovery(site, |recovery, site| recovery.begin(change, [], site));
+        })
+    }
+}
+
+/// The rack.
+pub struct Rack<P> {
+    first: State<P>,
+    commands: &'static [u8],
+    seen: [bool; 3],
+}
+
+impl<P: Trial> Rack<P> {
+    /// Of nodes whose threads ask for so many things each.
+    pub fn new(commands: &'static [u8], budget: Budget) -> Self {
+        let nodes = commands.len() as NodeId;
+        Rack {
+            first: State {
+                nodes: (0..nodes).map(|me| Node::new(me, nodes)).collect(),
+                packets: Vec::new(),
+                epoch: 1,
+                left: budget,
+            },
+            commands,
+            seen: [false; 3],
+        }
+    }
+
+    /// Whether a node's thread has something left to do.
+    fn asks(&self, node: &Node<P>) -> bool {
+        node.done < self.commands[usize::from(node.me)]
+    }
+
+    fn quick_moves(&self, state: &State<P>, moves: &mut Vec<Move>) {
+        for node in state.nodes.iter().filter(|node| node.up) {
+            let asks = !node.waits && self.asks(node) && node.in_service();
+            moves.extend((node.epoch() < state.epoch).then_some(Move::Learn(node.me)));
+            moves.extend(asks.then_some(Move::Ask(node.me)));
+        }
+    }
+}
+
+impl<P: Trial> System for Rack<P> {
+    type State = State<P>;
+    type Move = Move;
+    type Word = State<P>;
+
+    fn first(&self) -> State<P> {
+        self.first.clone()
+    }
+
+    fn moves(&mut self, state: &State<P>) -> Vec<Move> {
+        let mut moves = Vec::new();
+        let left = state.left;
+        for (at, packet) in state.packets.iter().enumerate() {
+            if at > 0 && state.packets[at - 1] == *packet {
+                continue;
+            }
+            moves.push(Move::Arrive(at));
+            moves.extend((left.double > 0).then_some(Move::Repeat(at)));
+            moves.extend((left.lose > 0).then_some(Move::Lose(at)));
+        }
+        self.quick_moves(state, &mut moves);
+        let live = state.nodes.iter().filter(|node| node.up);
+        if left.die > 0 && live.clone().count() > 1 {
+            moves.extend(live.clone().map(|node| Move::Die(node.me)));
+        }
+        if state.packets.is_empty() || left.early > 0 {
+            let sends = live.filter(|node| !Node::clone(node).tick().is_empty());
+            moves.extend(sends.map(|node| Move::Tick(node.me)));
+        }
+        moves
+    }
+
+    fn apply(&mut self, state: &mut State<P>, step: Move) -> Result<(), Complaint> {
+        let members = Members {
+            epoch: state.epoch,
+            founders: live(&state.nodes),
+            switch: false,
+        };
+        let node = |node: NodeId| usize::from(node);
+        let sent = match step {
+            Move::Arrive(at) => {
+                let packet = state.packets.remove(at);
+                state.nodes[node(packet.to)].take(&packet)
+            }
+            Move::Repeat(at) => {
+                state.left.double -= 1;
+                let packet = state.packets[at].clone();
+                state.nodes[node(packet.to)].take(&packet)
+            }
+            Move::Lose(at) => {
+                state.left.lose -= 1;
+                state.packets.remove(at);
+                Vec::new()
+            }
+            Move::Ask(at) => state.nodes[node(at)].ask(),
+            Move::Tick(at) => {
+                state.left.early -= u8::from(!state.packets.is_empty());
+                state.nodes[node(at)].tick()
+            }
+            Move::Learn(at) => state.nodes[node(at)].learn(members),
+            Move::Die(at) => {
+                state.left.die -= 1;
+                state.epoch += 1;
+                self.seen[0] |= state.nodes.iter().any(|node| node.waits);
+                self.seen[1] |= state.nodes.iter().any(|node| !node.in_service());
+                state.nodes[node(at)].up = false;
+                state.packets.retain(|packet| packet.to != at);
+                Vec::new()
+            }
+        };
+        let up = |packet: &Packet| state.nodes.get(node(packet.to)).is_some_and(|node| node.up);
+        state.packets.extend(sent.into_iter().filter(up));
+        // Which order this is makes no difference, as long as it is one.
+        state.packets.sort_by_cached_key(hash);
+        Ok(())
+    }
+
+    fn broken(&mut self, state: &State<P>) -> Option<Complaint> {
+        self.seen[2] |= self.done(state);
+        P::broken(&state.nodes)
+    }
+
+    fn done(&self, state: &State<P>) -> bool {
+        let ended = |node: &Node<P>| {
+            let now = node.epoch() == state.epoch && node.in_service();
+            !node.up || now && !self.asks(node)
+        };
+        state.packets.is_empty() && state.nodes.iter().all(ended)
+    }
+
+    fn stuck(&self, state: &State<P>) -> Complaint {
+        let waits = state.nodes.iter().filter(|node| node.up && self.asks(node));
+        let waits: Vec<NodeId> = waits.map(|node| node.me).collect();
+        (
+            "every command ends",
+            P::NAME,
+            format!("nodes {waits:?} wait for ever"),
+        )
+    }
+
+    fn fingerprint(&self, state: &State<P>) -> u128 {
+        let half = |salt: u8| {
+            let mut hasher = DefaultHasher::new();
+            (salt, state).hash(&mut hasher);
+            hasher.finish()
+        };
+        u128::from(half(0)) << 64 | u128::from(half(1))
+    }
+
+    fn pack(&self, state: State<P>, into: &mut Vec<State<P>>) {
+        into.push(state);
+    }
+
+    fn unpack<'a>(&self, words: &'a [State<P>], _: &'a mut State<P>) -> (&'a State<P>, usize) {
+        (&words[0], 1)
+    }
+
+    fn tell(&self, before: &State<P>, step: &Move) -> Vec<String> {
+        let packet = |at: usize| {
+            let Packet { to, header, body } = &before.packets[at];
+            let (kind, who, seq) = (header.kind.name(), header.requester.node, header.seq.0);
+            format!("{kind} of node {who} #{seq} to {to}, {} words", body.len())
+        };
+        vec![match *step {
+            Move::Arrive(at) => format!("arrives: {}", packet(at)),
+            Move::Repeat(at) => format!("arrives, stays: {}", packet(at)),
+            Move::Lose(at) => format!("is lost: {}", packet(at)),
+            other => format!("{other:?}"),
+        }]
+    }
+
+    /// With deaths in the budget, one must have met a command under way, and one a rebuild if there are two.
+    fn seen(&self) -> [Vec<String>; 2] {
+        let names = ["died-during-a-command", "died-during-a-rebuild", "ended"];
+        let deaths = self.first.left.die;
+        let wanted = [deaths > 0, deaths > 1, true];
+        let of = |seen: bool| {
+            let rows = names.iter().zip(self.seen).zip(wanted);
+            rows.filter(|((_, was), wanted)| *was == seen && (seen || *wanted))
+                .map(|((name, _), _)| (*name).to_owned())
+                .collect()
+        };
+        [of(true), of(false)]
+    }
+
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        vec![(
+            "protocols",
+            <(P,) as Protocols<Site<P>>>::table().len() as u64,
+        )]
+    }
+}
+
+fn hash(of: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn live<P>(nodes: &[Node<P>]) -> Copyset {
+    let live = nodes.iter().filter(|node| node.up);
+    live.fold(Copyset::EMPTY, |set, node| set.with(node.me))
+}
