@@ -6,7 +6,7 @@
 
 use super::{BenchError, Result, begin};
 use crate::report::Report;
-use rackmem_sim::world::{Config, Failures, Rack, Sample, World};
+use rackmem_sim::world::{Config, Failures, Owners, Sample, World};
 
 /// What to simulate.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ const WINDOW: usize = 5;
 /// Runs it: the figures, and a plot of the throughput.
 pub fn run(options: &Options) -> Result<(Report, String)> {
     let config = Config {
-        rack: Rack::LARGE_SWITCH,
+        rack: Owners::LARGE_SWITCH,
         nodes: options.nodes,
         threads: THREADS,
         blocks: BLOCKS,

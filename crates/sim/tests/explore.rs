@@ -5,7 +5,7 @@ mod verdicts;
 use rackmem_sim::explore::{
     Budget, Ended, Limits, MAX_STATES, Op, Program, Report, SCENARIOS, Scenario, Witness, explore,
 };
-use rackmem_sim::world::{Mutation, Rack};
+use rackmem_sim::world::{Mutation, Owners};
 use std::collections::BTreeSet;
 use verdicts::{Explored, Verdicts};
 
@@ -315,7 +315,7 @@ fn every_defect_is_found_with_a_story() {
 fn a_story_is_short_and_in_the_words_of_the_protocol() {
     let scenario = Scenario {
         mutation: Some(Mutation::ForgetReader),
-        rack: Rack::HomeOnly,
+        rack: Owners::HomeOnly,
         in_switch: &[],
         budget: Budget::default(),
         ..*named("switch-readers")

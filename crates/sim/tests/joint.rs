@@ -3,7 +3,7 @@
 use rackmem_proto::engine::Defect;
 use rackmem_sim::driver::{Case, Ended, Limits, Report};
 use rackmem_sim::gcp::Mutation as LockDefect;
-use rackmem_sim::world::{Config, Failures, Faults, Mutation, Rack, SCENARIOS, World};
+use rackmem_sim::world::{Config, Failures, Faults, Mutation, Owners, SCENARIOS, World};
 
 fn seeds() -> u64 {
     let given = std::env::var("RACKMEM_SEEDS").ok();
@@ -34,7 +34,7 @@ fn worlds_with_locks_keep_every_promise() {
         Failures::ALL,
     ];
     let mut entries = 0;
-    for rack in [Rack::HomeOnly, Rack::LARGE_SWITCH, Rack::TINY_SWITCH] {
+    for rack in [Owners::HomeOnly, Owners::LARGE_SWITCH, Owners::TINY_SWITCH] {
         for failures in failures {
             for faults in [Faults::NONE, Faults::ALL] {
                 let config = Config {

@@ -1,13 +1,13 @@
 //! Processes that are stopped, and keepers that run later than the threads of their processes: what is told after a lease.
 
-use rackmem_sim::world::{Config, Failures, Faults, Mutation, Rack, Report, World};
+use rackmem_sim::world::{Config, Failures, Faults, Mutation, Owners, Report, World};
 use std::collections::BTreeSet;
 
-const RACKS: [(&str, Rack); 4] = [
-    ("home only", Rack::HomeOnly),
-    ("gather", Rack::Gather),
-    ("tiny switch", Rack::TINY_SWITCH),
-    ("large switch", Rack::LARGE_SWITCH),
+const RACKS: [(&str, Owners); 4] = [
+    ("home only", Owners::HomeOnly),
+    ("gather", Owners::Gather),
+    ("tiny switch", Owners::TINY_SWITCH),
+    ("large switch", Owners::LARGE_SWITCH),
 ];
 
 /// Seeds of each. `RACKMEM_SEEDS` asks for more.
@@ -19,7 +19,7 @@ fn seeds() -> std::ops::Range<u64> {
 /// Seeds tried for each defect, at most.
 const TRIED: u64 = 400;
 
-fn shape(rack: Rack, faults: Faults) -> Config {
+fn shape(rack: Owners, faults: Faults) -> Config {
     Config {
         rack,
         faults,
@@ -92,7 +92,7 @@ fn nor_does_it_on_a_bad_network() {
 
 #[test]
 fn a_seed_is_the_same_run_every_time() {
-    let config = shape(Rack::LARGE_SWITCH, Faults::ALL);
+    let config = shape(Owners::LARGE_SWITCH, Faults::ALL);
     let run = || World::run(3, &config).map_err(|violation| violation.to_string());
     assert_eq!(run(), run());
 }

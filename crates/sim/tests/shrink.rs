@@ -1,6 +1,6 @@
 //! A violation is made small enough to read, and stays the same violation.
 
-use rackmem_sim::world::{Config, Failures, Faults, Mutation, Rack, World, shrink};
+use rackmem_sim::world::{Config, Failures, Faults, Mutation, Owners, World, shrink};
 
 /// Worlds that a search may run.
 const RUNS: u64 = 1500;
@@ -22,7 +22,7 @@ fn shrunk(config: &Config, invariant: &str) -> (Config, u64) {
 #[test]
 fn a_defect_in_one_epoch_shrinks_to_a_few_operations() {
     let config = Config {
-        rack: Rack::LARGE_SWITCH,
+        rack: Owners::LARGE_SWITCH,
         faults: Faults::ALL,
         mutation: Some(Mutation::SkipWriteBack),
         history: true,

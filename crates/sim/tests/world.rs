@@ -1,12 +1,12 @@
 //! The protocol's roles in hundreds of seeded worlds, over every kind of network.
 
-use rackmem_sim::world::{Config, Faults, Mix, Rack, World};
+use rackmem_sim::world::{Config, Faults, Mix, Owners, World};
 
-const RACKS: [(&str, Rack); 4] = [
-    ("home only", Rack::HomeOnly),
-    ("gather", Rack::Gather),
-    ("tiny switch", Rack::TINY_SWITCH),
-    ("large switch", Rack::LARGE_SWITCH),
+const RACKS: [(&str, Owners); 4] = [
+    ("home only", Owners::HomeOnly),
+    ("gather", Owners::Gather),
+    ("tiny switch", Owners::TINY_SWITCH),
+    ("large switch", Owners::LARGE_SWITCH),
 ];
 
 const NETWORKS: [(&str, Faults); 7] = [
@@ -26,7 +26,7 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 /// Shapes that take turns: what is rare in one is common in another.
-fn shape(seed: u64, rack: Rack, faults: Faults) -> Config {
+fn shape(seed: u64, rack: Owners, faults: Faults) -> Config {
     let usual = Config {
         rack,
         faults,
@@ -162,10 +162,10 @@ fn nothing_passes_for_want_of_an_occasion() {
         }
         assert_eq!(work, 0b111_1111_1111, "{name}: {work:b}");
         let expected = match rack {
-            Rack::HomeOnly | Rack::Gather => 0b1111,
-            Rack::TINY_SWITCH => 0b1111_1111,
+            Owners::HomeOnly | Owners::Gather => 0b1111,
+            Owners::TINY_SWITCH => 0b1111_1111,
             // Nothing collides, and what comes back was cold.
-            Rack::Switch { .. } => 0b101_1111,
+            Owners::Switch { .. } => 0b101_1111,
         };
         assert_eq!(seen, expected, "{name}: {seen:b}");
     }

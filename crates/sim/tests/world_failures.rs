@@ -1,12 +1,12 @@
 //! The protocol's roles in seeded worlds in which switches, nodes and networks fail.
 
-use rackmem_sim::world::{Config, Failures, Faults, Mix, Rack, Report, World};
+use rackmem_sim::world::{Config, Failures, Faults, Mix, Owners, Report, World};
 
-const RACKS: [(&str, Rack); 4] = [
-    ("home only", Rack::HomeOnly),
-    ("gather", Rack::Gather),
-    ("tiny switch", Rack::TINY_SWITCH),
-    ("large switch", Rack::LARGE_SWITCH),
+const RACKS: [(&str, Owners); 4] = [
+    ("home only", Owners::HomeOnly),
+    ("gather", Owners::Gather),
+    ("tiny switch", Owners::TINY_SWITCH),
+    ("large switch", Owners::LARGE_SWITCH),
 ];
 
 const FAILURES: [(&str, Failures); 7] = [
@@ -25,7 +25,7 @@ fn seeds() -> std::ops::Range<u64> {
     0..asked.and_then(|text| text.parse().ok()).unwrap_or(9)
 }
 
-fn shape(seed: u64, rack: Rack, faults: Faults, failures: Failures) -> Config {
+fn shape(seed: u64, rack: Owners, faults: Faults, failures: Failures) -> Config {
     let usual = Config {
         rack,
         faults,
@@ -127,7 +127,7 @@ fn promises_are_kept_when_things_break_on_a_bad_network() {
 
 #[test]
 fn a_seed_is_the_same_run_every_time_whatever_breaks() {
-    let config = shape(5, Rack::LARGE_SWITCH, Faults::ALL, Failures::ALL);
+    let config = shape(5, Owners::LARGE_SWITCH, Faults::ALL, Failures::ALL);
     let run = || World::run(5, &config).map_err(|violation| violation.to_string());
     assert_eq!(run(), run());
 }

@@ -2,7 +2,7 @@
 
 use super::packet::BLOCK_BYTES;
 use super::scenario::{MAX_BLOCKS, MAX_NODES, MAX_OPERATIONS, MAX_THREADS, Scenario};
-use crate::world::{Mutation, Rack};
+use crate::world::{Mutation, Owners};
 use rackmem_proto::engine::Defect;
 use rackmem_proto::flowcc::{
     HomeAgent, HomeConfig, MakeAnswering, Migration, Requester, RequesterConfig,
@@ -129,7 +129,7 @@ impl Layout {
 
     /// Whether there is a switch.
     pub fn has_switch(&self) -> bool {
-        matches!(self.scenario.rack, Rack::Switch { .. })
+        matches!(self.scenario.rack, Owners::Switch { .. })
     }
 
     /// Which entries go to the switch, if there is one.
@@ -167,7 +167,7 @@ impl Layout {
         let blocks = (0..self.blocks() as u8).filter(mine);
         let chunks = blocks.count() as u32;
         let answering: Option<MakeAnswering> = match self.scenario.rack {
-            Rack::Gather => Some(rackmem_baselines::gather::answering),
+            Owners::Gather => Some(rackmem_baselines::gather::answering),
             _ => None,
         };
         let mut home = HomeAgent::new(HomeConfig {
@@ -199,7 +199,7 @@ impl Layout {
 
     /// The switch, if there is one.
     pub fn switch(&self) -> Option<SwitchProgram> {
-        let Rack::Switch { ways, sets } = self.scenario.rack else {
+        let Owners::Switch { ways, sets } = self.scenario.rack else {
             return None;
         };
         let slots = self.requesters.iter().map(|id| id.slot + 1).max();

@@ -1,7 +1,7 @@
 //! What is to be explored: a small rack, what its threads do, and how much the network may misbehave.
 
 use super::witness::Witness;
-use crate::world::{Mutation, Rack};
+use crate::world::{Mutation, Owners};
 use rackmem_proto::wire::NodeId;
 
 /// Nodes of an explored rack at most.
@@ -92,7 +92,7 @@ pub struct Scenario {
     /// What it is for, with the section or the hard place.
     pub shows: &'static str,
     /// Who owns entries.
-    pub rack: Rack,
+    pub rack: Owners,
     /// How many nodes.
     pub nodes: u16,
     /// The home of each block.

@@ -6,7 +6,7 @@ use super::scenario::{Budget, Scenario};
 use super::state::State;
 use crate::driver::{self, About, Allowance, Case, Complaint, Limits, Report, Suite, System};
 use crate::invariants::liveness;
-use crate::world::{Mutation, Rack as Owners};
+use crate::world::{Mutation, Owners};
 
 /// FlowCC: coherent blocks.
 pub const SUITE: Suite = Suite {

@@ -7,7 +7,7 @@ use crate::world::block::WORDS;
 
 /// Who owns directory entries, and how owners answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Rack {
+pub enum Owners {
     /// No switch: home agents own every entry (§5.2, the paper's Concordia-base).
     HomeOnly,
     /// No switch, and homes gather the acknowledgements (the directory baseline).
@@ -21,11 +21,11 @@ pub enum Rack {
     },
 }
 
-impl Rack {
+impl Owners {
     /// A switch with three entries of one set: blocks collide and stay with their homes.
-    pub const TINY_SWITCH: Rack = Rack::Switch { ways: 3, sets: 1 };
+    pub const TINY_SWITCH: Owners = Owners::Switch { ways: 3, sets: 1 };
     /// A switch with room for every block.
-    pub const LARGE_SWITCH: Rack = Rack::Switch { ways: 4, sets: 64 };
+    pub const LARGE_SWITCH: Owners = Owners::Switch { ways: 4, sets: 64 };
 }
 
 /// How often operations are of a kind, as shares of their sum.
@@ -54,7 +54,7 @@ impl Mix {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
     /// Owners.
-    pub rack: Rack,
+    pub rack: Owners,
     /// Nodes.
     pub nodes: u16,
     /// Of these, the first so many are homes of blocks; zero stands for all.
@@ -115,14 +115,14 @@ impl Config {
 
     /// Whether there is a switch at the start.
     pub fn has_switch(&self) -> bool {
-        matches!(self.rack, Rack::Switch { .. })
+        matches!(self.rack, Owners::Switch { .. })
     }
 }
 
 impl Default for Config {
     fn default() -> Self {
         Config {
-            rack: Rack::HomeOnly,
+            rack: Owners::HomeOnly,
             nodes: 3,
             homes: 0,
             threads: 2,

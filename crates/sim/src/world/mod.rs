@@ -42,7 +42,7 @@ mod violation;
 
 use rackmem_proto::wire::NodeId;
 
-pub use config::{Config, Mix, Rack};
+pub use config::{Config, Mix, Owners};
 pub use fabric::Traffic;
 pub use failures::{Failure, Failures, Planned};
 pub use faults::Faults;

@@ -1,7 +1,7 @@
 //! Putting a world together, and letting it run.
 
 use super::block;
-use super::config::{Config, Rack};
+use super::config::{Config, Owners};
 use super::fabric::{Fabric, Occurrence, Packet, Traffic};
 use super::failures::{self, Planned};
 use super::keeping::Keeping;
@@ -215,7 +215,7 @@ impl World {
 
     pub(super) fn switch_config(&self) -> Option<SwitchConfig> {
         match self.config.rack {
-            Rack::Switch { ways, sets } => Some(SwitchConfig {
+            Owners::Switch { ways, sets } => Some(SwitchConfig {
                 epoch: self.view.epoch,
                 ways,
                 sets,
@@ -223,7 +223,7 @@ impl World {
                 shadow: self.view.shadow,
                 ..SwitchConfig::default()
             }),
-            Rack::HomeOnly | Rack::Gather => None,
+            Owners::HomeOnly | Owners::Gather => None,
         }
     }
 
@@ -236,8 +236,8 @@ impl World {
                 tracked: 16,
             }),
             answering: match config.rack {
-                Rack::Gather => Some(rackmem_baselines::gather::answering),
-                Rack::HomeOnly | Rack::Switch { .. } => None,
+                Owners::Gather => Some(rackmem_baselines::gather::answering),
+                Owners::HomeOnly | Owners::Switch { .. } => None,
             },
             ..home_config(id, view, draw)
         };
@@ -253,7 +253,7 @@ impl World {
         let blocks = blocks.collect();
         let locks = Node::own_locks(id, config, home.incarnation);
         let mut node = Node::new(home, before, config.cache, (blocks, locks), config.mutation);
-        if let Rack::Switch { ways, sets } = config.rack {
+        if let Owners::Switch { ways, sets } = config.rack {
             node.migrate(ways, sets);
         }
         node

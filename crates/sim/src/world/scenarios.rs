@@ -1,6 +1,6 @@
 //! Blocks and locks on the same nodes, through one thing that concerns both: worlds in which it happens, by seeds.
 
-use super::config::{Config, Rack};
+use super::config::{Config, Owners};
 use super::failures::Failures;
 use super::faults::Faults;
 use super::locks::LockSeen;
@@ -37,7 +37,7 @@ pub struct Scenario {
 }
 
 const BASE: Config = Config {
-    rack: Rack::HomeOnly,
+    rack: Owners::HomeOnly,
     nodes: 4,
     homes: 3,
     threads: 2,
@@ -81,7 +81,7 @@ pub const SCENARIOS: &[Scenario] = &[
         name: "both-move",
         shows: "the switch dies while entries of blocks and of locks move to it",
         config: Config {
-            rack: Rack::TINY_SWITCH,
+            rack: Owners::TINY_SWITCH,
             locks: 4,
             faults: Faults::LOSS,
             failures: Failures {
@@ -150,7 +150,7 @@ pub const SCENARIOS: &[Scenario] = &[
         name: "both-close-epochs",
         shows: "an epoch begins inside the rebuild of the one before, with threads in locks and at blocks",
         config: Config {
-            rack: Rack::LARGE_SWITCH,
+            rack: Owners::LARGE_SWITCH,
             faults: Faults::ALL,
             failures: Failures {
                 together: 1000,
@@ -315,7 +315,7 @@ impl Case for Scenario {
             name: self.name,
             shows: self.shows,
             rack: match self.config.rack {
-                Rack::Switch { ways, sets } => format!("switch of {sets} sets of {ways}"),
+                Owners::Switch { ways, sets } => format!("switch of {sets} sets of {ways}"),
                 _ => "home-only".into(),
             },
             nodes: self.config.nodes.into(),

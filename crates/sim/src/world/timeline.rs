@@ -60,12 +60,12 @@ impl World {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::{Failures, Rack};
+    use crate::world::{Failures, Owners};
 
     #[test]
     fn work_goes_on_after_the_switch_has_died_and_another_has_come() {
         let config = Config {
-            rack: Rack::LARGE_SWITCH,
+            rack: Owners::LARGE_SWITCH,
             operations: 400,
             failures: Failures {
                 switch: 1,

@@ -1,7 +1,7 @@
 //! What worlds are made of, from the command line and back to it.
 
 use clap::{Args, ValueEnum};
-use rackmem_sim::world::{Config, Failures, Faults, Mix, Mutation, Rack, SCENARIOS, Scenario};
+use rackmem_sim::world::{Config, Failures, Faults, Mix, Mutation, Owners, SCENARIOS, Scenario};
 
 /// Owners of directory entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -183,10 +183,10 @@ impl WorldArgs {
     fn of_options(&self) -> Config {
         Config {
             rack: match self.rack {
-                RackKind::Switch => Rack::LARGE_SWITCH,
-                RackKind::TinySwitch => Rack::TINY_SWITCH,
-                RackKind::HomeOnly => Rack::HomeOnly,
-                RackKind::Gather => Rack::Gather,
+                RackKind::Switch => Owners::LARGE_SWITCH,
+                RackKind::TinySwitch => Owners::TINY_SWITCH,
+                RackKind::HomeOnly => Owners::HomeOnly,
+                RackKind::Gather => Owners::Gather,
             },
             faults: match self.faults {
                 FaultKind::None => Faults::NONE,

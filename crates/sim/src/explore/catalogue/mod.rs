@@ -5,14 +5,14 @@ mod steady;
 
 use super::scenario::Op;
 use super::scenario::{Budget, Program, Scenario, Size};
-use crate::world::Rack;
+use crate::world::Owners;
 use epochs::EPOCHS;
 use steady::STEADY;
 
 /// A switch in which two blocks want the same place.
-const ONE_PLACE: Rack = Rack::Switch { ways: 1, sets: 1 };
+const ONE_PLACE: Owners = Owners::Switch { ways: 1, sets: 1 };
 /// A switch in which they both fit.
-const TWO_PLACES: Rack = Rack::Switch { ways: 2, sets: 1 };
+const TWO_PLACES: Owners = Owners::Switch { ways: 2, sets: 1 };
 
 /// One packet is lost and one comes twice.
 const SOME: Budget = Budget {
@@ -65,7 +65,7 @@ const fn size(states: usize, transitions: usize) -> Option<Size> {
 const BASE: Scenario = Scenario {
     name: "",
     shows: "",
-    rack: Rack::HomeOnly,
+    rack: Owners::HomeOnly,
     nodes: 3,
     homes: &[0, 1],
     young: &[],

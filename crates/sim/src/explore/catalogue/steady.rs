@@ -10,7 +10,7 @@ use super::super::witness::Witness::{
     WrittenBackUnderRead,
 };
 use super::{BASE, MORE, NONE, ONE_PLACE, SOME, SWITCH, and_moves, on, size};
-use crate::world::Rack;
+use crate::world::Owners;
 
 pub const STEADY: &[Scenario] = &[
     Scenario {
@@ -118,7 +118,7 @@ pub const STEADY: &[Scenario] = &[
     Scenario {
         name: "gather-writers",
         shows: "the directory baseline: the home collects",
-        rack: Rack::Gather,
+        rack: Owners::Gather,
         programs: &[on(1, &[Write(0), Read(1)]), on(2, &[Read(0), Write(0)])],
         sometimes: &[Gathered, UpgradedOverSharers],
         size: size(239_041, 815_956),
