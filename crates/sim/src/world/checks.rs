@@ -176,14 +176,14 @@ impl World {
             }
         }
         if let Some(detail) = self.record.judge() {
-            let subject = Subject::Owners;
+            let subject = Subject::Rack;
             return Err(self.violation(("linearizable", "§2.1"), detail, subject));
         }
         let lossless = !self.config.failures.any();
         if lossless && self.oracle.sum() != self.oracle.stores() {
             let (sum, stores) = (self.oracle.sum(), self.oracle.stores());
             let detail = format!("{stores} stores, counters add up to {sum}");
-            return Err(self.violation(("home is current", "§4"), detail, Subject::Owners));
+            return Err(self.violation(("home is current", "§4"), detail, Subject::Rack));
         }
         if self.config.failures.any() {
             return Ok(());
@@ -254,7 +254,7 @@ impl World {
             return Ok(());
         }
         let detail = format!("homes have given out {out} bytes, threads have {have}");
-        Err(self.violation(GIVEN_ONCE, detail, Subject::Owners))
+        Err(self.violation(GIVEN_ONCE, detail, Subject::Rack))
     }
 
     pub(super) fn stuck(&self) -> Box<Violation> {
@@ -270,7 +270,7 @@ impl World {
             .iter()
             .find(|thread| thread.unlocks())
             .or_else(|| self.threads.iter().find(|thread| !thread.idle()));
-        let subject = culprit.map_or(Subject::Owners, |thread| Subject::Requester(thread.id));
+        let subject = culprit.map_or(Subject::Rack, |thread| Subject::Requester(thread.id));
         let nodes: Vec<String> = self.nodes.iter().map(|node| node.describe()).collect();
         let switch = self.switch.as_ref().map(|s| s.serves(self.view.epoch));
         let detail = format!(
@@ -293,7 +293,7 @@ impl World {
             Subject::Block(tag) if !tag.is_under(Contract::Locked) => {
                 Some(block::number(tag, self.config.homes()))
             }
-            Subject::Block(_) | Subject::Requester(_) | Subject::Owners => None,
+            Subject::Block(_) | Subject::Requester(_) | Subject::Rack => None,
         };
         Box::new(Violation {
             block,

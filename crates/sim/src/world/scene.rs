@@ -45,7 +45,7 @@ pub enum Sight<'a> {
     /// To an operation of a thread, about a block if that is known.
     Operation(Option<Tag>, &'a str),
     /// To the rack: failures, views, steps of a rebuild.
-    Owners(&'a str),
+    Rack(&'a str),
 }
 
 /// Something that happened, and when. Its text is one line.
@@ -72,7 +72,7 @@ impl<'a> Scene<'a> {
             Sight::Packet(passing) => block_of(passing.header),
             Sight::Local(_, tag, _) => Some(tag),
             Sight::Operation(tag, _) => tag,
-            Sight::Owners(_) => None,
+            Sight::Rack(_) => None,
         }
     }
 
@@ -106,7 +106,7 @@ impl Display for Scene<'_> {
             }
             Sight::Operation(Some(tag), text) => write!(f, "{text}, {}", named(tag)),
             Sight::Operation(None, text) => write!(f, "{text}"),
-            Sight::Owners(text) => write!(f, "* {text}"),
+            Sight::Rack(text) => write!(f, "* {text}"),
             Sight::Packet(passing) => {
                 let block: &dyn Display = match block_of(passing.header) {
                     Some(tag) if tag.is_under(Contract::Locked) => {

@@ -18,7 +18,7 @@ pub enum Subject {
     /// Everything that happened on behalf of a requester.
     Requester(RequesterId),
     /// Nothing in particular.
-    Owners,
+    Rack,
 }
 
 #[derive(Clone, Copy)]
@@ -81,7 +81,7 @@ impl Trace {
     /// Tells the watcher, if there is one, what happened to the rack.
     pub fn rack(&mut self, now: u64, text: impl FnOnce() -> String) {
         if self.watcher.is_some() {
-            self.show(now, Sight::Owners(&text()));
+            self.show(now, Sight::Rack(&text()));
         }
     }
 
@@ -114,7 +114,7 @@ impl Trace {
             (What::Packet(.., header), Subject::Block(tag)) => block_of(header) == Some(tag),
             (What::Local(_, changed, _), Subject::Block(tag)) => *changed == tag,
             (What::Packet(.., header), Subject::Requester(id)) => header.requester == id,
-            (What::Local(..), Subject::Requester(_)) | (_, Subject::Owners) => false,
+            (What::Local(..), Subject::Requester(_)) | (_, Subject::Rack) => false,
         };
         let mut lines: Vec<String> = self
             .records
