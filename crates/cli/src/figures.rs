@@ -24,6 +24,7 @@ pub fn node(metrics: &NodeMetrics) -> Value {
         "memory": {
             "size": metrics.memory.size,
             "given": metrics.memory.given,
+            "used": metrics.memory.used,
             "longest_free": metrics.memory.longest_free,
         },
         "received": packets(&metrics.received),

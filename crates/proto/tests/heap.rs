@@ -235,3 +235,68 @@ fn what_is_reserved_is_never_freed() {
     assert_eq!(heap.longest(), 48 * 4096);
     assert_eq!(heap.reserve_aligned(64 * 4096, 4096), None);
 }
+
+/// Whoever is given memory writes all of it. What is given as zeros must be memory that nobody has written since it was zeros.
+#[test]
+fn what_is_said_to_be_zeros_was_not_used_since_it_was() {
+    const BLOCKS: u64 = 96;
+    let mut heap = Heap::new(4096, BLOCKS);
+    let mut written = vec![false; (BLOCKS * 4096 / 8) as usize];
+    let mut given: Vec<(u64, u64)> = Vec::new();
+    let words = |at: u64, len: u64| (at / 8) as usize..((at + len) / 8) as usize;
+    let (mut random, mut zeros, mut used, mut cleaned) = (7u64, 0, 0, 0);
+    for step in 0..60_000 {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let dice = random >> 33;
+        let len = [16, 24, 100, 700, 2048, 4096, 12_000][(dice % 7) as usize];
+        let wants = given.is_empty() || dice >> 20 & 1 == 0;
+        let some = wants.then(|| heap.alloc(len, 1 + (dice >> 8) as u32 % 8));
+        match some.flatten() {
+            Some(some) => {
+                let class = class(len, 4096).unwrap();
+                for nth in (0..32).filter(|nth| some.objects >> nth & 1 == 1) {
+                    let at = some.first + nth * class;
+                    let range = words(at, class);
+                    if some.zeros {
+                        assert!(!written[range.clone()].contains(&true), "{step}: {len}");
+                    }
+                    written[range].fill(true);
+                    given.push((at, len));
+                }
+                zeros += u64::from(some.zeros);
+                used += u64::from(!some.zeros);
+            }
+            None => {
+                let victim = (dice >> 4) as usize % given.len();
+                let (at, len) = given.swap_remove(victim);
+                heap.free(at, len).unwrap();
+            }
+        }
+        // The host cleans a bit, sometimes, and says so of more than is free.
+        if dice >> 24 & 15 == 0
+            && let Some(run) = heap.used_from(dice % BLOCKS, 4)
+        {
+            assert!(run.end - run.start <= 4 && run.end <= BLOCKS);
+            // It may say so of what is given out as well: that counts for nothing.
+            let all = run.start..(run.end + 3).min(BLOCKS);
+            for at in all.clone() {
+                let overlaps = |(start, len): &(u64, u64)| {
+                    (*start / 4096..(*start + *len).div_ceil(4096)).contains(&at)
+                };
+                if !given.iter().any(overlaps) {
+                    written[words(at * 4096, 4096)].fill(false);
+                } else {
+                    assert!(!run.contains(&at));
+                }
+            }
+            heap.cleaned(all);
+            cleaned += 1;
+        }
+    }
+    assert!(
+        zeros > 100 && used > 100 && cleaned > 100,
+        "{zeros} {used} {cleaned}"
+    );
+}

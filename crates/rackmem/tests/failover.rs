@@ -378,6 +378,49 @@ fn a_region_is_removed_by_who_dies_then(fabric: &str) {
     assert_eq!(names, ["hers", "kept", "theirs"]);
 }
 
+/// A node writes memory of another one, gives part of it back, and dies with the only copies.
+fn what_died_with_a_node_is_handed_out_as_zeros(fabric: &str) {
+    const RUN: usize = 100_000;
+    let cluster = Cluster::new("zeros", fabric, 3);
+    let _switch = cluster.switch();
+    let (mut racks, nodes) = cluster.nodes(3);
+    let run = nodes[1].alloc_bytes(RUN).unwrap();
+    let small: Vec<u64> = (0..40)
+        .map(|_| nodes[1].alloc_bytes(100).unwrap())
+        .collect();
+    nodes[2].write(run, &vec![1; RUN]).unwrap();
+    for addr in &small {
+        nodes[2].write(*addr, &[1; 100]).unwrap();
+    }
+    let before = racks[1].as_ref().unwrap().metrics().nodes[0].rebuilds.done;
+    drop(racks[2].take());
+    eventually("the others have gone on without it", || {
+        racks[1].as_ref().unwrap().metrics().nodes[0].rebuilds.done > before
+    });
+    // Of each block of small objects some stay allocated, and lost.
+    let (freed, stays) = small.split_at(20);
+    for addr in freed {
+        nodes[1].free_bytes(*addr, 100).unwrap();
+    }
+    nodes[1].free_bytes(run, RUN).unwrap();
+    let zeros = |addr, len| {
+        let mut bytes = vec![1; len];
+        nodes[0].read(addr, &mut bytes).unwrap();
+        assert!(bytes.iter().all(|byte| *byte == 0), "{len} at {addr:#x}");
+    };
+    for node in &nodes[..2] {
+        let anew = node.alloc_bytes_on(1, RUN).unwrap();
+        zeros(anew, RUN);
+        for _ in 0..30 {
+            zeros(node.alloc_bytes_on(1, 100).unwrap(), 100);
+        }
+    }
+    for addr in stays {
+        let read = nodes[0].read(*addr, &mut [0; 100]);
+        assert!(matches!(read, Err(Error::Lost { .. })));
+    }
+}
+
 fn a_node_that_gives_no_memory_leaves_without_a_pause(fabric: &str) {
     let cluster = Cluster::new("leave", fabric, 2);
     let first = cluster.node(0);
@@ -465,6 +508,7 @@ macro_rules! over {
             a_dead_nodes_memory_is_lost_and_says_so_and_the_rest_goes_on
             a_node_that_gives_no_memory_leaves_without_a_pause
             a_region_is_removed_by_who_dies_then
+            what_died_with_a_node_is_handed_out_as_zeros
             a_new_shadow_reads_back_what_is_in_the_switch
             an_applications_lock_outlives_the_switch
             names_live_through_the_death_of_who_had_them_last

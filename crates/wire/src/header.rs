@@ -17,6 +17,8 @@ impl Flags {
     pub const DATA: Flags = Flags(1 << 3);
     /// An unlock that leaves status and copyset as they are.
     pub const KEEP: Flags = Flags(1 << 4);
+    /// In an `AllocAck`, the same bit: what is given is zeros.
+    pub const ZEROS: Flags = Flags(1 << 4);
     /// An unlock of the reader's side of the lock.
     pub const READER: Flags = Flags(1 << 5);
     /// Answer to the home agent, which gathers (directory baseline).

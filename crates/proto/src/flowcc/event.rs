@@ -31,6 +31,13 @@ pub struct Grant {
     pub(super) flags: Flags,
 }
 
+impl Grant {
+    /// For `Alloc`: what was given is zeros.
+    pub fn zeros(&self) -> bool {
+        self.flags.has(Flags::ZEROS)
+    }
+}
+
 /// How far the event is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Step {

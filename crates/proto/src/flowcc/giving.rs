@@ -13,7 +13,7 @@ use super::directory::{ChunkKind, Entry, Owner};
 use super::home_agent::HomeAgent;
 use crate::call::{Call, Executed};
 use crate::heap::{Given, Heap};
-use crate::wire::{Contract, Copyset, Header, Kind, Reason, Record, Tag};
+use crate::wire::{Contract, Copyset, Flags, GlobalStatus, Header, Kind, Reason, Record, Tag};
 use crate::{Dest, Output, Outputs};
 use alloc::sync::Arc;
 use core::ops::Range;
@@ -24,6 +24,18 @@ pub(super) struct Answer {
     reason: Reason,
     tag: Tag,
     copyset: Copyset,
+    flags: Flags,
+}
+
+/// Makes so many bytes of home's memory zeros from an address on. Says whether it has.
+pub type Wipe<'a> = &'a mut dyn FnMut(Tag, u64) -> bool;
+
+/// Objects that were given out together.
+struct Objects {
+    first: Tag,
+    /// Bit n: the one n times its size behind the first is one of them.
+    bits: u32,
+    zeros: bool,
 }
 
 impl HomeAgent {
@@ -73,9 +85,47 @@ impl HomeAgent {
         self.directory.kind(tag)
     }
 
+    /// Gives out one object of `len` bytes, to a thread of this node. Says whether it is zeros for certain.
+    pub fn give_known(&mut self, len: u64) -> Option<(Tag, bool)> {
+        let given = self.give_some(len, 1)?;
+        Some((given.first, given.zeros))
+    }
+
     /// Gives out one object of `len` bytes, to a thread of this node.
     pub fn give(&mut self, len: u64) -> Option<Tag> {
-        self.give_some(len, 1).map(|(tag, _)| tag)
+        self.give_known(len).map(|(tag, _)| tag)
+    }
+
+    /// Makes a part of a block zeros, if no cache has anything of it and no event is about it, so that home's memory is all that there is of
+    /// it. Says whether it has. Only the block's shard can know.
+    pub fn wipe(&mut self, from: Tag, len: u64, wipe: Wipe<'_>) -> bool {
+        let block = u64::from(self.config.block);
+        // While entries are made anew nobody knows what caches have.
+        if self.findings.is_some() || from.0 % block + len > block {
+            return false;
+        }
+        let entry = self.directory.entry(Tag(from.0 / block * block));
+        let quiet = entry.is_some_and(|entry| {
+            let unshared = entry.status == GlobalStatus::Unshared;
+            entry.lock == 0 && unshared && entry.owner == Owner::Home
+        });
+        quiet && wipe(from, len)
+    }
+
+    /// Free blocks that are not known to be zeros: the first run from a block of its memory on, of at most so many.
+    pub fn used_from(&self, from: u64, most: u64) -> Option<Range<u64>> {
+        self.heap.used_from(from, most)
+    }
+
+    /// A block of its memory, if it is free, is zeros: made so while nobody could be given it.
+    pub fn cleaned(&mut self, nth: u64) {
+        Arc::make_mut(&mut self.heap).cleaned(nth..nth + 1);
+    }
+
+    /// The address of a block of its memory.
+    pub fn nth_block(&mut self, nth: u64) -> Option<Tag> {
+        let base = self.directory.reach(0)?;
+        Some(self.tag(base + nth * u64::from(self.config.block)))
     }
 
     /// Takes back an object of `len` bytes. `false`: none of this size is given out there.
@@ -91,22 +141,29 @@ impl HomeAgent {
         Tag(u64::from(self.config.node) << 48 | offset)
     }
 
-    fn give_some(&mut self, len: u64, most: u32) -> Option<(Tag, u32)> {
+    fn give_some(&mut self, len: u64, most: u32) -> Option<Objects> {
         let had = self.directory.chunks();
         let given = Arc::make_mut(&mut self.heap).alloc(len, most)?;
         let Given {
             first,
             objects,
             fresh,
+            zeros,
         } = given;
         let block = u64::from(self.config.block);
         let base = self.directory.reach(fresh.end * block)?;
         self.gave = true;
+        let lossy = self.losses || self.counters.lost != 0;
         if self.counters.lost != 0 {
             self.renew(fresh.clone());
         }
         self.spread(had, if self.losses { fresh } else { 0..0 });
-        Some((self.tag(base + first), objects))
+        Some(Objects {
+            first: self.tag(base + first),
+            bits: objects,
+            // What died with a node has no content before it is written, and home's memory may have an old one.
+            zeros: zeros && !lossy,
+        })
     }
 
     /// What died with a node in these blocks was of objects that nobody has any more.
@@ -150,10 +207,14 @@ impl HomeAgent {
             let class = crate::heap::class(len, home.config.block.into());
             let most = class.map_or(1, crate::heap::batch);
             match home.give_some(len, most) {
-                Some((tag, objects)) => Answer {
+                Some(given) => Answer {
                     reason: Reason::None,
-                    tag,
-                    copyset: Copyset(objects),
+                    tag: given.first,
+                    copyset: Copyset(given.bits),
+                    flags: match given.zeros {
+                        true => Flags::ZEROS,
+                        false => Flags(0),
+                    },
                 },
                 None => Answer {
                     reason: Reason::Full,
@@ -216,6 +277,7 @@ impl HomeAgent {
             reason: answer.reason,
             tag: answer.tag,
             copyset: answer.copyset,
+            flags: answer.flags,
             ..header.answer(kind, self.config.node)
         };
         outputs.push(Output::new(Dest::Requester(header.requester), ack));

@@ -25,6 +25,7 @@ pub use answering::{Answering, MakeAnswering};
 pub use cache_agent::LocalStatus;
 pub use directory::ChunkKind;
 pub use event::{Accept, Event, Grant, Step};
+pub use giving::Wipe;
 pub use heat::Heat;
 pub use home_agent::{HomeAction, HomeAgent, HomeConfig, HomeCounters};
 pub use migration::Migration;

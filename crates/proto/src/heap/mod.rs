@@ -5,15 +5,20 @@
 //! is given back joins its neighbours: a block without objects is free for any size, and runs of blocks that touch are one run.
 //! Giving back what is not given out, or not with this size, is refused and changes nothing.
 //!
+//! Memory that has been given out is *used*, and stays so when it comes back, until its host says that it is zeros again ([`Heap::cleaned`]).
+//! What is given out that is not used needs no zeroing.
+//!
 //! At most one empty block a size stays cut up for the next object of that size; it counts as free, and is used for others when nothing
 //! else is left.
 
 mod backing;
+pub mod marks;
 pub mod slab;
 pub mod spans;
 
 pub use self::backing::Backing;
 
+use self::marks::Marks;
 use self::slab::Slab;
 use self::spans::Spans;
 use crate::wire::Tag;
@@ -57,6 +62,8 @@ pub struct Given {
     pub objects: u32,
     /// Blocks that were free before.
     pub fresh: Range<u64>,
+    /// None of it has been given out before, since it was zeros.
+    pub zeros: bool,
 }
 
 /// Nothing of this size that begins there is given out.
@@ -79,6 +86,8 @@ pub struct Heap {
     empty: BTreeMap<u64, u64>,
     /// Bytes of all objects that are given out.
     live: u64,
+    /// Blocks that may hold what somebody wrote: what has been given out of them, or could be in a slab.
+    used: Marks,
 }
 
 impl Heap {
@@ -93,6 +102,33 @@ impl Heap {
             partial: BTreeMap::new(),
             empty: BTreeMap::new(),
             live: 0,
+            used: Marks::default(),
+        }
+    }
+
+    /// Bytes of blocks that are used, free or not.
+    pub fn used(&self) -> u64 {
+        self.used.count() * self.block
+    }
+
+    /// The first run of free blocks that are used, from a block on, and not longer than `most`.
+    pub fn used_from(&self, from: u64, most: u64) -> Option<Range<u64>> {
+        let mut at = from;
+        loop {
+            let used = self.used.first_from(at)?;
+            match self.free.first_within(used.clone()) {
+                Some(run) => return Some(run.start..run.end.min(run.start + most)),
+                None => at = used.end,
+            }
+        }
+    }
+
+    /// These blocks are zeros, as far as they are free: whoever says so has made them zeros since they were.
+    pub fn cleaned(&mut self, run: Range<u64>) {
+        let mut at = run.start;
+        while let Some(free) = self.free.first_within(at..run.end) {
+            at = free.end;
+            self.used.remove(free);
         }
     }
 
@@ -159,10 +195,14 @@ impl Heap {
         for nth in 0..count {
             self.runs.insert(start + nth * blocks, blocks);
         }
+        let fresh = start..start + blocks * count;
+        let zeros = !self.used.any(fresh.clone());
+        self.used.add(fresh.clone());
         Some(Given {
             first: start * self.block,
             objects: u32::MAX >> (u32::BITS - count as u32),
-            fresh: start..start + blocks * count,
+            fresh,
+            zeros,
         })
     }
 
@@ -178,7 +218,9 @@ impl Heap {
                         self.free.take(1)?
                     }
                 };
-                self.slabs.insert(at, Slab::new(self.block, class));
+                let zeros = !self.used.any(at..at + 1);
+                self.used.add(at..at + 1);
+                self.slabs.insert(at, Slab::new(self.block, class, zeros));
                 self.partial.entry(class).or_default().insert(at);
                 at
             }
@@ -187,7 +229,7 @@ impl Heap {
         if slab.is_empty() && known.is_some() {
             self.empty.remove(&class);
         }
-        let (number, objects) = slab.take(most)?;
+        let (number, objects, zeros) = slab.take(most)?;
         if slab.is_full() {
             self.no_longer_partial(class, at);
         }
@@ -195,6 +237,7 @@ impl Heap {
             first: at * self.block + u64::from(number) * class,
             objects,
             fresh: if known.is_none() { at..at + 1 } else { at..at },
+            zeros,
         })
     }
 

@@ -11,24 +11,29 @@ pub struct Slab {
     /// Free objects, and how many of them there are.
     free: Vec<u64>,
     left: u32,
+    /// Objects that have been given out since the block was zeros.
+    used: Vec<u64>,
 }
 
 /// Bits of a word.
 const WORD: u32 = u64::BITS;
 
 impl Slab {
-    /// A block of this size, of which nothing is given out.
-    pub fn new(block: u64, class: u64) -> Self {
+    /// A block of this size, of which nothing is given out; whether it is zeros.
+    pub fn new(block: u64, class: u64, zeros: bool) -> Self {
         let objects = (block / class) as u32;
         let word = |nth: u32| match objects - nth * WORD {
             rest if rest >= WORD => u64::MAX,
             rest => (1 << rest) - 1,
         };
+        let words = objects.div_ceil(WORD);
+        let used = if zeros { 0 } else { u64::MAX };
         Slab {
             class,
             objects,
-            free: (0..objects.div_ceil(WORD)).map(word).collect(),
+            free: (0..words).map(word).collect(),
             left: objects,
+            used: (0..words).map(|_| used).collect(),
         }
     }
 
@@ -43,8 +48,8 @@ impl Slab {
     }
 
     /// Takes at most so many objects that lie close together: the first one's number, and a bit for each that is taken, the
-    /// first one's being the lowest.
-    pub fn take(&mut self, most: u32) -> Option<(u32, u32)> {
+    /// first one's being the lowest; and whether all of them are zeros.
+    pub fn take(&mut self, most: u32) -> Option<(u32, u32, bool)> {
         let (nth, word) = self.free.iter_mut().enumerate().find(|w| *w.1 != 0)?;
         let shift = word.trailing_zeros();
         let (mut near, mut bits) = ((*word >> shift) as u32, 0);
@@ -52,9 +57,12 @@ impl Slab {
             bits |= near & near.wrapping_neg();
             near &= near.wrapping_sub(1);
         }
-        *word &= !(u64::from(bits) << shift);
+        let taken = u64::from(bits) << shift;
+        *word &= !taken;
         self.left -= bits.count_ones();
-        Some((nth as u32 * WORD + shift, bits))
+        let zeros = self.used[nth] & taken == 0;
+        self.used[nth] |= taken;
+        Some((nth as u32 * WORD + shift, bits, zeros))
     }
 
     /// Gives the object at this distance from the block's beginning back. `false`: none begins there that is given out.

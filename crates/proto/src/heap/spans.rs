@@ -1,6 +1,7 @@
 //! Free runs of blocks, each as long as its neighbours allow.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use core::ops::Range;
 
 /// See the module. Positions and lengths count blocks.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -79,6 +80,16 @@ impl Spans {
             }
         }
         Some(at)
+    }
+
+    /// The first free blocks within a range, as a run.
+    pub fn first_within(&self, range: Range<u64>) -> Option<Range<u64>> {
+        let before = self.by_start.range(..=range.start).next_back();
+        let before = before.filter(|(start, len)| **start + **len > range.start);
+        let run = before.or_else(|| self.by_start.range(range.clone()).next());
+        let (start, len) = run?;
+        let found = range.start.max(*start)..range.end.min(start + len);
+        (!found.is_empty()).then_some(found)
     }
 
     /// Gives blocks back, which join their neighbours.

@@ -1,7 +1,10 @@
-//! A node's part of the global memory: chunks that appear when they are first touched.
+//! A node's part of the global memory: chunks that appear when they are first touched, and whose pages go back to the system when
+//! they are made zeros.
 
+use super::pages::Pages;
 use rackmem_proto::CHUNK;
 use rackmem_proto::wire::{Contract, Tag};
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
@@ -17,7 +20,7 @@ pub(crate) struct GlobalMemory {
     block: usize,
     /// Number of the first chunk: earlier incarnations of the node had those below.
     base: u64,
-    chunks: Box<[OnceLock<Box<[AtomicU64]>>]>,
+    chunks: Box<[OnceLock<Pages>]>,
 }
 
 impl GlobalMemory {
@@ -43,8 +46,37 @@ impl GlobalMemory {
         }
         let chunk = (tag.offset() / CHUNK).checked_sub(self.base)?;
         let chunk = self.chunks.get(chunk as usize)?;
-        let words = chunk.get_or_init(|| zeroed_words((CHUNK / 8) as usize));
+        let words = chunk.get_or_init(|| Pages::new(CHUNK as usize)).words();
         let at = (tag.offset() % CHUNK) as usize / 8;
         words.get(at..at + self.block / 8)
+    }
+
+    /// Makes so many bytes zeros from an address on, a multiple of eight. Whoever calls knows that no cache has anything of their blocks. Says
+    /// whether all of them are memory.
+    pub fn wipe(&self, from: Tag, len: u64) -> bool {
+        self.each(from, len, Pages::zero)
+    }
+
+    /// The same, of memory that nobody is about to use: its pages go back to the system.
+    pub fn discard(&self, from: Tag, len: u64) -> bool {
+        self.each(from, len, Pages::discard)
+    }
+
+    fn each(&self, from: Tag, len: u64, act: impl Fn(&Pages, Range<usize>)) -> bool {
+        let (mut at, end) = (from.offset(), from.offset() + len);
+        while at < end {
+            let chunk = (at / CHUNK).checked_sub(self.base);
+            let Some(chunk) = chunk.and_then(|nth| self.chunks.get(nth as usize)) else {
+                return false;
+            };
+            let to = end.min((at / CHUNK + 1) * CHUNK);
+            let begin = at % CHUNK;
+            // What was never touched is zeros.
+            if let Some(pages) = chunk.get() {
+                act(pages, begin as usize..(begin + to - at) as usize);
+            }
+            at = to;
+        }
+        true
     }
 }

@@ -2,5 +2,6 @@
 
 pub(crate) mod cache;
 pub(crate) mod memory;
+pub(crate) mod pages;
 pub(crate) mod pending;
 pub mod window;

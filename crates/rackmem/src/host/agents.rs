@@ -18,6 +18,7 @@ use rackmem_proto::flowcc::{HomeAgent, HomeConfig, HomeCounters, Members, Shadow
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::{GlobalStatus, Header, Kind, NodeId, Tag};
 use std::ops::Add;
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
@@ -232,6 +233,36 @@ impl Agents {
             locked(&self.homes[Shards::BOOKS]).agent.heard(news);
         }
         result
+    }
+
+    /// Makes a part of a block of this home zeros, where no cache has anything of it. Says whether it has.
+    pub fn wipe(&self, from: Tag, len: u64) -> bool {
+        let wipe = &mut |from, len| self.memory.wipe(from, len);
+        let shard = self.shards.of(self.cache.tag_of(from.0));
+        locked(&self.homes[shard]).agent.wipe(from, len, wipe)
+    }
+
+    /// Makes zeros of free blocks from one on, of which no cache has anything. Says which were looked at.
+    ///
+    /// The books stay locked, so that none of them is given out before it is zeros; nobody else holds two of these locks.
+    pub fn clean(&self, from: u64, most: u64) -> Option<Range<u64>> {
+        let mut books = locked(&self.homes[Shards::BOOKS]);
+        let part = books.agent.used_from(from, most)?;
+        let discard = &mut |from, len| self.memory.discard(from, len);
+        let block = self.cache.block_bytes() as u64;
+        for nth in part.clone() {
+            let Some(tag) = books.agent.nth_block(nth) else {
+                continue;
+            };
+            let zeros = match self.shards.of(tag) {
+                Shards::BOOKS => books.agent.wipe(tag, block, discard),
+                shard => locked(&self.homes[shard]).agent.wipe(tag, block, discard),
+            };
+            if zeros {
+                books.agent.cleaned(nth);
+            }
+        }
+        Some(part)
     }
 
     /// All homes serve in the new epoch.

@@ -7,7 +7,8 @@
 
 use crate::error::{Error, Result};
 use crate::host::access::{Access, coherent};
-use crate::host::magazine::{Back, Magazine};
+use crate::host::cleaning::Cleaning;
+use crate::host::magazine::{Back, Magazine, Object};
 use crate::ports::requester::Bytes;
 use rackmem_proto::call::Call;
 use rackmem_proto::flowcc::Grant;
@@ -29,6 +30,7 @@ pub(crate) struct Allocator {
     homes: Box<[Home]>,
     /// Who empties magazines that are not used.
     keeper: OnceLock<Thread>,
+    cleaning: Mutex<Cleaning>,
 }
 
 /// Another node, as far as its memory is concerned.
@@ -73,6 +75,7 @@ impl Allocator {
             span,
             homes: (0..MAX_NODES).map(|_| Home::default()).collect(),
             keeper: OnceLock::new(),
+            cleaning: Mutex::default(),
         }
     }
 
@@ -86,15 +89,18 @@ impl Allocator {
         (Tag(addr).offset() / self.span) as u32 + 1
     }
 
-    /// Memory of `home` for `len` bytes: within one block when they fit, else whole blocks. Not zeroed.
-    pub fn alloc(&self, access: &Access, home: u16, len: usize) -> Result<u64> {
+    /// Memory of `home` for `len` bytes: within one block when they fit, else whole blocks. Old bytes may be in it, unless it says that it
+    /// is zeros.
+    pub fn alloc(&self, access: &Access, home: u16, len: usize) -> Result<Object> {
         let full = Error::OutOfMemory { node: home };
         let Some(class) = class(len as u64, self.block).filter(|class| *class <= self.span) else {
             return Err(full);
         };
         if home == access.me() {
-            let given = access.agents.books(|home| home.give(class));
-            return given.map(|tag| tag.0).ok_or(full);
+            return match access.agents.books(|home| home.give_known(class)) {
+                Some((Tag(addr), zeros)) => Ok(Object { addr, zeros }),
+                None => Err(full),
+            };
         }
         match self.take(access, home, class) {
             // What this node keeps may be what is missing.
@@ -112,7 +118,7 @@ impl Allocator {
     }
 
     /// An object that is ready, or else the first of some that the home gives.
-    fn take(&self, access: &Access, number: u16, class: u64) -> Result<u64> {
+    fn take(&self, access: &Access, number: u16, class: u64) -> Result<Object> {
         let home = &self.homes[usize::from(number)];
         // A home that has come just now may not be known here yet; what is asked is asked of an incarnation.
         access.alive(Tag(u64::from(number) << 48))?;
@@ -128,7 +134,7 @@ impl Allocator {
         self.finish(access, number, &mut calls)?;
         let grant = self.begin(access, number, &mut calls, What::Alloc(class))?;
         self.keep(number, &grant, grant.copyset.0 & !1, class);
-        Ok(grant.tag.0)
+        Ok(first(&grant))
     }
 
     /// Puts objects that a home has given with the others of its incarnation.
@@ -137,7 +143,7 @@ impl Allocator {
         let theirs = self.incarnation(grant.tag.0);
         // Given before the home died: its memory is no more.
         if theirs >= magazine.incarnation() {
-            magazine.of(theirs).put(grant.tag.0, objects, class);
+            magazine.of(theirs).put(first(grant), objects, class);
             self.notice(&mut magazine);
         }
     }
@@ -290,6 +296,11 @@ impl Allocator {
         }
     }
 
+    /// Cleans free memory of this node. Says whether there is more to do now.
+    pub fn clean(&self, access: &Access) -> bool {
+        locked(&self.cleaning).turn(access)
+    }
+
     /// Gives back what is in magazines that have not been used since this was called last; `may` says whether to ask others. Says
     /// whether there is something left.
     pub fn tidy(&self, access: &Access, may: bool) -> bool {
@@ -316,6 +327,14 @@ impl Allocator {
             let _ = self.flush(access, number);
         }
         left
+    }
+}
+
+/// The first object that a home has given.
+fn first(grant: &Grant) -> Object {
+    Object {
+        addr: grant.tag.0,
+        zeros: grant.zeros(),
     }
 }
 

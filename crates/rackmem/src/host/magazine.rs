@@ -16,12 +16,20 @@ pub(crate) const MOST_BACK: usize = 4096;
 /// Objects that one call gives back.
 const CALL: usize = 64;
 
+/// Memory that a home has given out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Object {
+    pub addr: u64,
+    /// Whether it is zeros for certain.
+    pub zeros: bool,
+}
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Magazine {
     /// The home's incarnation whose memory this is.
     incarnation: u32,
-    ready: BTreeMap<u64, Vec<u64>>,
+    ready: BTreeMap<u64, Vec<Object>>,
     ready_bytes: u64,
     back: Vec<(u64, u64)>,
     back_bytes: u64,
@@ -68,7 +76,7 @@ impl Magazine {
     }
 
     /// An object that is ready.
-    pub fn take(&mut self, class: u64) -> Option<u64> {
+    pub fn take(&mut self, class: u64) -> Option<Object> {
         let objects = self.ready.get_mut(&class)?;
         let object = objects.pop()?;
         if objects.is_empty() {
@@ -80,13 +88,17 @@ impl Magazine {
     }
 
     /// Objects that the home has given: bit n is the one n times their size behind `first`.
-    pub fn put(&mut self, first: u64, objects: u32, class: u64) {
+    pub fn put(&mut self, first: Object, objects: u32, class: u64) {
         let more = class * u64::from(objects.count_ones());
         if more != 0 && self.ready_bytes + more > BYTES {
             self.unready();
         }
         let objects = (0..u64::from(MAX_OBJECTS)).filter(|nth| objects >> nth & 1 == 1);
-        let mut objects = objects.map(|nth| first + nth * class).rev().peekable();
+        let object = |nth| Object {
+            addr: first.addr + nth * class,
+            ..first
+        };
+        let mut objects = objects.map(object).rev().peekable();
         if objects.peek().is_some() {
             self.ready.entry(class).or_default().extend(objects);
         }
@@ -98,7 +110,7 @@ impl Magazine {
     pub fn unready(&mut self) {
         for (class, objects) in std::mem::take(&mut self.ready) {
             self.back
-                .extend(objects.iter().map(|object| (*object, class)));
+                .extend(objects.iter().map(|object| (object.addr, class)));
         }
         self.back_bytes += std::mem::take(&mut self.ready_bytes);
     }
@@ -107,7 +119,7 @@ impl Magazine {
     pub fn give_back(&mut self, object: u64, class: u64) -> Back {
         let ready = self.ready.get(&class);
         let known = self.back.contains(&(object, class))
-            || ready.is_some_and(|ready| ready.contains(&object));
+            || ready.is_some_and(|ready| ready.iter().any(|known| known.addr == object));
         if known {
             return Back::Known;
         }
@@ -178,11 +190,15 @@ mod tests {
         assert_eq!(magazine.back_bytes, 0);
     }
 
+    fn at(addr: u64) -> Object {
+        Object { addr, zeros: true }
+    }
+
     #[test]
     fn what_is_free_here_already_is_known() {
         let mut magazine = Magazine::default();
-        magazine.put(4096, 0b1011, 64);
-        assert_eq!(magazine.take(64), Some(4096), "the lowest first");
+        magazine.put(at(4096), 0b1011, 64);
+        assert_eq!(magazine.take(64), Some(at(4096)), "the lowest first");
         assert_eq!(magazine.give_back(4096, 64), Back::Waits);
         assert_eq!(magazine.give_back(4096, 64), Back::Known);
         assert_eq!(magazine.give_back(4096 + 64, 64), Back::Known, "ready");
@@ -193,7 +209,7 @@ mod tests {
     fn what_is_ready_is_bounded() {
         let mut magazine = Magazine::default();
         for nth in 0..100 {
-            magazine.put(nth << 20, 0b1111, 4096);
+            magazine.put(at(nth << 20), 0b1111, 4096);
             assert!(magazine.ready_bytes <= BYTES);
         }
         magazine.unready();
@@ -233,8 +249,8 @@ mod tests {
     #[test]
     fn memory_of_a_dead_incarnation_is_forgotten() {
         let mut magazine = Magazine::default();
-        magazine.of(1).put(0, 0b11, 64);
-        assert_eq!(magazine.of(1).take(64), Some(0));
+        magazine.of(1).put(at(0), 0b11, 64);
+        assert_eq!(magazine.of(1).take(64), Some(at(0)));
         assert_eq!(magazine.of(2).take(64), None);
         assert!(magazine.is_empty());
     }

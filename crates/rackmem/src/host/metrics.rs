@@ -158,6 +158,8 @@ pub struct MemoryMetrics {
     pub size: u64,
     /// Given out: used, or kept by nodes for their next allocations.
     pub given: u64,
+    /// Blocks of it that may hold what somebody wrote: given out, or free and not yet made zeros again.
+    pub used: u64,
     /// The longest free range.
     pub longest_free: u64,
 }

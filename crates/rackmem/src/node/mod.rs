@@ -3,6 +3,7 @@
 mod guests;
 pub(crate) mod members;
 pub(crate) mod places;
+mod zeroed;
 
 use crate::bytes::window::{Window, WindowMut};
 use crate::error::{Error, Result};
@@ -223,23 +224,6 @@ impl Node {
         Ok((tag, (addr - tag.0) as usize / 8))
     }
 
-    /// Memory of this node for `len` bytes: within one block when they fit, else whole blocks. Its content is
-    /// whatever was there before.
-    pub fn alloc_bytes(&self, len: usize) -> Result<u64> {
-        self.alloc_bytes_on(self.inner.id, len)
-    }
-
-    /// Memory of another node.
-    pub fn alloc_bytes_on(&self, home: u16, len: usize) -> Result<u64> {
-        self.open()?;
-        if home as usize >= self.inner.nodes {
-            return Err(Error::NoSuchNode {
-                node: home as usize,
-            });
-        }
-        self.inner.allocator.alloc(&self.inner.access, home, len)
-    }
-
     /// Gives back memory, on any node; `len` is what was asked for. It can be allocated again for any size, and whoever still has
     /// the address will read and write what is allocated there next: that is not noticed, since it would take a look at the home in
     /// every hit. Memory that has died with its node is free already.
@@ -321,6 +305,7 @@ impl Node {
             memory: access.agents.books(|home| MemoryMetrics {
                 size: home.heap().size(),
                 given: home.heap().live(),
+                used: home.heap().used(),
                 longest_free: home.longest_free(),
             }),
             received: access.agents.packets.snapshot(),

@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::host::access::Access;
 use crate::host::agents::Agents;
 use crate::host::alloc::{Allocator, QUIET};
+use crate::host::cleaning::LOOK;
 use crate::host::inner::NodeInner;
 use crate::host::metrics::{MissCounters, RackMetrics, SwitchMetrics};
 use crate::membership::{Role, View};
@@ -293,7 +294,8 @@ impl Rack {
             move || {
                 let left = nodes.iter().map(|node| {
                     let may = node.serving.load(Relaxed);
-                    node.allocator.tidy(&node.access, may)
+                    let cleans = may && node.allocator.clean(&node.access);
+                    node.allocator.tidy(&node.access, may) | cleans
                 });
                 left.fold(false, |any, left| any | left)
             }
@@ -304,7 +306,7 @@ impl Rack {
                 while !closed.load(Relaxed) {
                     match tidy() {
                         true => std::thread::park_timeout(QUIET),
-                        false => std::thread::park(),
+                        false => std::thread::park_timeout(LOOK),
                     }
                 }
             })?;

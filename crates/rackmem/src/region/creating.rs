@@ -172,26 +172,21 @@ fn claim_if(
 /// Memory for a region, as zeros.
 fn memory(node: &Node, want: &Want<'_>) -> Result<u64> {
     let len = want.what.len as usize;
-    let addr = match want.purpose {
+    match want.purpose {
         Purpose::Bytes { home } => {
             let addr = node.alloc_bytes_on(home, len)?;
-            Tag(addr).under(want.what.contract).0
+            Ok(Tag(addr).under(want.what.contract).0)
         }
-        Purpose::Lock => places::place(node, len)?,
-    };
-    let zeroed = zero(node, places::memory_of(addr), len);
-    if zeroed.is_err() {
-        give_back(node, want, addr)?;
+        Purpose::Lock => {
+            // Where another lock was before, perhaps.
+            let addr = places::place(node, len)?;
+            let zeroed = node.zero(places::memory_of(addr), len);
+            if zeroed.is_err() {
+                give_back(node, want, addr)?;
+            }
+            zeroed.map(|()| addr)
+        }
     }
-    zeroed.map(|()| addr)
-}
-
-fn zero(node: &Node, addr: u64, len: usize) -> Result<()> {
-    let zeros = vec![0; node.block_size()];
-    for at in (0..len).step_by(zeros.len()) {
-        node.write(addr + at as u64, &zeros[..zeros.len().min(len - at)])?;
-    }
-    Ok(())
 }
 
 fn give_back(node: &Node, want: &Want<'_>, addr: u64) -> Result<()> {
