@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use super::cluster::Cluster;
+use super::insist::Asked;
 use super::judge::{Era, Values, judge};
 use super::load::{Counts, HOT, Load, stuffed, understood};
 use crate::failure::{Failure, Result};
@@ -16,6 +17,8 @@ use std::time::{Duration, Instant};
 const RECORDED: usize = 200_000;
 /// How long a rack may take to be whole again after its processes are back.
 const HEALED: Duration = Duration::from_secs(60);
+/// How often all keys are set before the first kill, at most.
+const FILLS: usize = 5;
 /// Commands under way at a time to one node, where nothing else is going on.
 const WINDOW: usize = 256;
 /// Between two looks.
@@ -73,6 +76,7 @@ impl Eras {
         keys: usize,
         clients: usize,
         seed: u64,
+        stop: &Stop,
     ) -> Result<Self> {
         let mut eras = Eras {
             cluster,
@@ -85,39 +89,44 @@ impl Eras {
             number: 0,
         };
         if keys > HOT {
-            eras.fill()?;
+            eras.fill(stop)?;
         }
         Ok(eras)
     }
 
-    /// Gives every key a value, some by each node.
-    fn fill(&mut self) -> Result<()> {
+    /// Gives every key a value, some by each node. Where members are declared dead meanwhile, which a machine that is busy enough makes
+    /// happen, what they had is gone, and all keys are set once more.
+    fn fill(&mut self, stop: &Stop) -> Result<()> {
         let share = self.keys.len().div_ceil(self.cluster.addrs().len());
-        for (keys, &addr) in self.keys.chunks(share).zip(self.cluster.addrs()) {
-            let mut client = Client::connect(addr)?;
-            for keys in keys.chunks(WINDOW) {
-                let values: Vec<String> = keys.iter().map(|key| format!("0.{key}")).collect();
-                let stored: Vec<String> = values.iter().map(|v| stuffed(v, false)).collect();
-                let words = keys.iter().zip(&stored);
-                let words: Vec<_> = words.map(|(key, value)| ["SET", key, value]).collect();
-                client.send(words.iter().map(|words| &words[..]))?;
-                for (key, value) in keys.iter().zip(values) {
-                    let call = Call::Set { value };
-                    match (understood(&call, client.answer()?), call) {
-                        (Ok(Reply::Nil), Call::Set { value }) => {
-                            self.values.insert(key.clone(), value);
-                        }
-                        (other, _) => {
-                            return Err(Failure::new(
-                                format!("{key} could not be set before the first kill: {other:?}"),
-                                "fewer --keys need less memory",
-                            ));
-                        }
+        let epoch = |eras: &Eras| figure(eras.cluster.addrs()[0], "rack_epoch");
+        for _ in 0..FILLS {
+            let before = epoch(self);
+            let nodes = self.cluster.addrs().iter().enumerate();
+            for (keys, (number, &addr)) in self.keys.chunks(share).zip(nodes) {
+                let mut node = Asked::new(number, addr);
+                for keys in keys.chunks(WINDOW) {
+                    let values: Vec<String> = keys.iter().map(|key| format!("0.{key}")).collect();
+                    let stored: Vec<String> = values.iter().map(|v| stuffed(v, false)).collect();
+                    let words = keys.iter().zip(&stored);
+                    let words: Vec<_> = words
+                        .map(|(key, value)| vec!["SET", key.as_str(), value.as_str()])
+                        .collect();
+                    if !node.insist(&words, stop, |_, _| Ok(()))? {
+                        return Ok(());
                     }
+                    self.values.extend(keys.iter().cloned().zip(values));
                 }
             }
+            if before.is_some() && before == epoch(self) {
+                return Ok(());
+            }
         }
-        Ok(())
+        Err(Failure::new(
+            format!(
+                "members were declared dead while keys were set, {FILLS} times, though none was killed"
+            ),
+            "raise --lease-ms: this machine is too busy for it; or take fewer --keys",
+        ))
     }
 
     pub fn totals(&self) -> &Totals {
@@ -186,7 +195,9 @@ impl Eras {
         let Some((outage, whole)) = kill.filter(|_| healed) else {
             return Ok(None);
         };
-        let (values, disagreed) = self.roll_call(&recorder)?;
+        let Some((values, disagreed)) = self.roll_call(&recorder, stop)? else {
+            return Ok(None);
+        };
         let known = Era {
             keys: &self.keys,
             before: &self.values,
@@ -235,47 +246,57 @@ impl Eras {
         Ok(Some(kill))
     }
 
-    /// Asks every node for every key while nobody writes. Also says which key nodes do not agree on, or do not answer for.
-    fn roll_call(&self, recorder: &Recorder) -> Result<(Values, Option<String>)> {
+    /// Asks every node for every key while nobody writes. Also says which key nodes do not agree on. `None`: told to stop.
+    fn roll_call(
+        &self,
+        recorder: &Recorder,
+        stop: &Stop,
+    ) -> Result<Option<(Values, Option<String>)>> {
         let mut values = Values::new();
         let mut disagreed = None;
-        for (node, &addr) in self.cluster.addrs().iter().enumerate() {
-            let mut client = Client::connect(addr)?;
-            let mut log = recorder.client(u32::MAX / 2 + node as u32);
+        for (number, &addr) in self.cluster.addrs().iter().enumerate() {
+            let mut node = Asked::new(number, addr);
+            let mut log = recorder.client(u32::MAX / 2 + number as u32);
             for keys in self.keys.chunks(WINDOW) {
-                let words: Vec<_> = keys.iter().map(|key| ["GET", key.as_str()]).collect();
-                // As many as there may be keys are recorded, so there is room for each.
-                let asked = keys.iter().map(|key| Ok((key, log.begin(key, Call::Get)?)));
+                let words: Vec<_> = keys.iter().map(|key| vec!["GET", key.as_str()]).collect();
+                // As many as there may be keys are recorded, so there is room for each; a question that is asked again is the same one.
+                let asked = keys.iter().map(|key| log.begin(key, Call::Get));
                 let asked: std::result::Result<Vec<_>, Full> = asked.collect();
-                client.send(words.iter().map(|words| &words[..]))?;
-                for (key, ticket) in asked.map_err(std::io::Error::other)? {
-                    match understood(&Call::Get, client.answer()?) {
-                        Ok(reply) => {
-                            let value = match &reply {
-                                Reply::Text(value) => Some(value.clone()),
-                                _ => None,
-                            };
-                            log.ok(ticket, reply);
-                            if node == 0 {
-                                values.extend(value.map(|value| (key.clone(), value)));
-                            } else if values.get(key) != value.as_ref() {
-                                let first = values.get(key);
-                                disagreed = Some(format!(
-                                    "{key} is {first:?} at node 0, {value:?} at node {node}"
-                                ));
-                            }
-                        }
-                        Err(error) => {
-                            log.fail(ticket);
-                            disagreed = Some(format!(
-                                "the rack is whole, and node {node} answers {key} with {error}"
-                            ));
-                        }
+                let mut asked: Vec<_> = asked
+                    .map_err(std::io::Error::other)?
+                    .into_iter()
+                    .map(Some)
+                    .collect();
+                let done = node.insist(&words, stop, |nth, heard| {
+                    let (key, Ok(answer)) = (&keys[nth], heard) else {
+                        return Ok(());
+                    };
+                    let Ok(reply) = understood(&Call::Get, answer) else {
+                        return Ok(());
+                    };
+                    let value = match &reply {
+                        Reply::Text(value) => Some(value.clone()),
+                        _ => None,
+                    };
+                    if let Some(ticket) = asked[nth].take() {
+                        log.ok(ticket, reply);
                     }
+                    if number == 0 {
+                        values.extend(value.map(|value| (key.clone(), value)));
+                    } else if values.get(key) != value.as_ref() {
+                        let first = values.get(key);
+                        disagreed = Some(format!(
+                            "{key} is {first:?} at node 0, {value:?} at node {number}"
+                        ));
+                    }
+                    Ok(())
+                })?;
+                if !done {
+                    return Ok(None);
                 }
             }
         }
-        Ok((values, disagreed))
+        Ok(Some((values, disagreed)))
     }
 }
 

@@ -4,6 +4,7 @@ mod client;
 mod cluster;
 mod eras;
 mod etcd;
+mod insist;
 mod judge;
 mod load;
 pub mod locks;
@@ -226,6 +227,7 @@ fn run_one(args: &SoakArgs, seed: u64, stop: &Stop, json: bool) -> Result<Ended>
         args.keys as usize,
         args.clients.into(),
         seed,
+        stop,
     )?;
     // Making many keys on a busy machine may take longer than the run is to last.
     let began = Instant::now();
