@@ -302,6 +302,12 @@ impl<S> NodeLock<S> {
         self.go_on(fx);
     }
 
+    /// The lock is to come to this node, though none of its threads wants it.
+    pub fn bring(&mut self, access: Access, fx: &mut impl LockFx<Seat = S>) {
+        self.line.push_back(Waiting { seat: None, access });
+        self.go_on(fx);
+    }
+
     /// Whether [`NodeLock::try_enter`] lets a thread in.
     pub fn at_hand(&self, access: Access) -> bool {
         let right = self

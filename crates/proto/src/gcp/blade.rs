@@ -40,6 +40,21 @@ pub struct BladeCounters {
     pub dropped: u64,
 }
 
+impl BladeCounters {
+    /// What both have cost.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        BladeCounters {
+            local: self.local + other.local,
+            granted: self.granted + other.granted,
+            requests: self.requests + other.requests,
+            releases: self.releases + other.releases,
+            denied: self.denied + other.denied,
+            dropped: self.dropped + other.dropped,
+        }
+    }
+}
+
 /// The locks of a node. The host serializes calls about one lock.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Blade {

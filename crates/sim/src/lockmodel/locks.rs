@@ -1,19 +1,16 @@
-//! A blade's locks: the host of its [`Blade`], as the library's is. One thread at a time waits in the blade, a writer only
-//! when nobody of its blade is inside; the others queue in front of it, and hand over among themselves.
+//! A blade's locks: hosts of the engine's [`NodeLock`], as the library's are, without bytes.
 
 use super::params::Scheme;
 use super::{BLOCK, EPOCH};
+use rackmem_proto::Outputs;
+use rackmem_proto::engine::{LockFx, LockPart, NodeLock};
 use rackmem_proto::gcp::{
-    Access, Blade, BladeConfig, BladeCounters, Event, Lock, Region, Regions, Right, Send, Steps,
+    Access, BladeCounters, Body, Entered, Lock, Region, Regions, Right, Send,
 };
-use rackmem_proto::wire::{Header, NodeId, Record, Tag};
-use std::collections::VecDeque;
+use rackmem_proto::wire::{Dest, Header, Kind, NodeId, Record, Tag};
 
 /// Hand-overs inside a blade while another one waits: the library's.
 const COHORT: u8 = 16;
-/// Whoever wants the lock only to have it here: the memory blade, for locks that do not stay where they were used.
-const NOBODY: u16 = u16::MAX;
-
 /// What follows, in order.
 pub enum Follows {
     /// A packet is sent.
@@ -33,30 +30,70 @@ pub struct Inside {
     pub transactions: u32,
 }
 
-#[derive(Clone, Copy)]
-struct Waiting {
-    thread: u16,
-    access: Access,
-}
-
-#[derive(Clone, Default)]
-struct Seats {
-    /// Who waits in the blade.
-    first: Option<Waiting>,
-    /// As many at most as the node has threads.
-    queue: VecDeque<Waiting>,
+/// A lock of this blade.
+struct Cell {
+    lock: NodeLock<u16>,
+    /// Requests to the directory since a thread was let in by a packet.
     transactions: u32,
     /// It has been used here; locks that do not stay are not used again until they have come anew.
     worn: bool,
 }
 
+/// What a lock acts by: nothing has bytes here.
+struct Fx<'a> {
+    me: NodeId,
+    /// A packet has come.
+    packet: bool,
+    transactions: &'a mut u32,
+    follows: &'a mut Vec<Follows>,
+}
+
+impl LockFx for Fx<'_> {
+    type Seat = u16;
+
+    fn store(&mut self, _: &Header) {}
+
+    fn install(&mut self, _: bool) {}
+
+    fn clear(&mut self) {}
+
+    fn send(&mut self, to: Dest, header: &Header, body: &Body) {
+        let asks = header.kind == Kind::Acquire && header.requester.node == self.me;
+        *self.transactions += u32::from(asks);
+        self.follows.push(Follows::Send(Send {
+            to,
+            header: *header,
+            body: body.clone(),
+        }));
+    }
+
+    fn inside(&mut self, thread: u16, _: Entered, at_once: bool) {
+        let remote = self.packet && !at_once;
+        let transactions = match remote {
+            true => std::mem::take(self.transactions),
+            false => 0,
+        };
+        self.follows.push(Follows::Inside(Inside {
+            thread,
+            remote,
+            transactions,
+        }));
+    }
+
+    fn send_away(&mut self, _: u16) {}
+
+    /// What a blade sends to itself takes time like the rest.
+    fn loops(&self) -> bool {
+        false
+    }
+}
+
 /// See the module.
 pub struct Locks {
-    home: NodeId,
-    blade: Blade,
+    me: NodeId,
     /// Whether locks stay where they were used.
     stay: bool,
-    seats: Box<[Seats]>,
+    cells: Box<[Cell]>,
 }
 
 /// The tag of a lock.
@@ -77,66 +114,70 @@ fn regions(lock: u32, combined: bool) -> Regions {
 impl Locks {
     /// So many locks; all are at the memory blade.
     pub fn new(me: NodeId, home: NodeId, locks: u32, scheme: Scheme, switch: bool) -> Self {
-        let mut blade = Blade::new(BladeConfig {
+        let part = LockPart {
             node: me,
             epoch: EPOCH,
             switch,
             cohort: COHORT,
-            locks: locks as usize,
-        });
-        for lock in 0..locks {
-            let (tag, regions) = (tag(home, lock), regions(lock, scheme.combines()));
-            match me == home {
-                true => blade.create(tag, regions),
-                false => blade.open(tag, regions),
-            };
-        }
+            implicit: false,
+        };
+        let cell = |lock| Cell {
+            lock: NodeLock::new(
+                tag(home, lock),
+                regions(lock, scheme.combines()),
+                part,
+                None,
+            ),
+            transactions: 0,
+            worn: false,
+        };
         Locks {
-            home,
-            blade,
+            me,
             stay: scheme != Scheme::Evicted,
-            seats: vec![Seats::default(); locks as usize].into(),
+            cells: (0..locks).map(cell).collect(),
+        }
+    }
+
+    /// Before a run: the switch takes over what it has room for.
+    pub fn place(&mut self, mut switch: impl FnMut(&Header) -> Outputs) {
+        for lock in 0..self.cells.len() as u32 {
+            let mut asks = Vec::new();
+            self.act(lock, false, &mut asks, |lock, fx| lock.place_at_switch(fx));
+            for ask in asks {
+                let Follows::Send(ask) = ask else { continue };
+                for answer in switch(&ask.header).iter() {
+                    self.packet(&answer.header, 0, &[], &mut Vec::new());
+                }
+            }
         }
     }
 
     fn lock(&self, lock: u32) -> Option<&Lock> {
-        self.blade.lock(tag(self.home, lock))
+        self.cells.get(lock as usize)?.lock.lock()
     }
 
     /// Bytes that a lock brings along.
     pub fn bytes(&self, tag: Tag) -> u32 {
-        self.blade.lock(tag).map_or(0, Lock::protects)
-    }
-
-    /// Whether a thread may wait in the blade: writers are sent there when nobody of this node is inside.
-    fn may_go(&self, lock: u32, access: Access, leaves: Option<Access>) -> bool {
-        let (mut readers, mut writer) = self.lock(lock).map_or((0, false), Lock::inside);
-        match leaves {
-            Some(Access::Read) => readers = readers.saturating_sub(1),
-            Some(Access::Write) => writer = false,
-            None => {}
-        }
-        let free = self.seats[lock as usize].first.is_none();
-        free && !writer && (access == Access::Read || readers == 0)
+        let lock = self.lock(super::memory::block(tag));
+        lock.map_or(0, Lock::protects)
     }
 
     /// Whether a thread may enter at once, and tell nobody: the lock is here, free, and nobody else wants it.
     pub fn at_hand(&self, lock: u32, access: Access) -> bool {
-        let here = self
-            .lock(lock)
-            .is_some_and(|l| l.right().allows(access) && !l.contended() && l.releasing().is_none());
-        let seats = &self.seats[lock as usize];
-        here && !seats.worn && seats.queue.is_empty() && self.may_go(lock, access, None)
+        let cell = &self.cells[lock as usize];
+        let releases = self.lock(lock).is_none_or(|l| l.releasing().is_some());
+        !cell.worn && !releases && cell.lock.at_hand(access)
     }
 
     /// Whether a lock that does not stay has been used here, and is still here.
     pub fn is_worn(&self, lock: u32) -> bool {
-        self.seats[lock as usize].worn
+        self.cells[lock as usize].worn
     }
 
     /// What it has cost.
     pub fn counters(&self) -> BladeCounters {
-        self.blade.counters()
+        let counters = self.cells.iter().map(|cell| cell.lock.counters());
+        counters.fold(BladeCounters::default(), BladeCounters::and)
     }
 
     /// Whether leaving concerns another blade.
@@ -146,30 +187,15 @@ impl Locks {
 
     /// A thread wants to enter.
     pub fn enter(&mut self, lock: u32, thread: u16, access: Access, follows: &mut Vec<Follows>) {
-        let waiting = Waiting { thread, access };
-        self.seats[lock as usize].queue.push_back(waiting);
-        while self.send_next(lock, follows) {}
+        self.act(lock, false, follows, |lock, fx| {
+            lock.enter(thread, access, fx);
+        });
     }
 
     /// A thread leaves; whoever is next here enters with it, as often as the bound of a cohort allows.
     pub fn leave(&mut self, lock: u32, access: Access, follows: &mut Vec<Follows>) {
-        let seats = &mut self.seats[lock as usize];
-        seats.worn = !self.stay;
-        let front = seats.queue.front().map(|waiting| waiting.access);
-        let next = front.filter(|next| self.may_go(lock, *next, Some(access)));
-        if next.is_some() {
-            let seats = &mut self.seats[lock as usize];
-            seats.first = seats.queue.pop_front();
-        }
-        let mut steps = Steps::new();
-        let entered = self.count(lock, |blade, tag| {
-            blade.leave(tag, access, next, &mut steps)
-        });
-        if entered.is_some() {
-            self.let_in(lock, false, follows);
-        }
-        self.run(lock, steps, false, follows);
-        while self.send_next(lock, follows) {}
+        self.cells[lock as usize].worn = !self.stay;
+        self.act(lock, false, follows, |lock, fx| lock.leave(access, fx));
     }
 
     /// The memory blade takes a lock back as soon as nobody is inside.
@@ -177,9 +203,10 @@ impl Locks {
         let here = self
             .lock(lock)
             .is_some_and(|l| l.right() == Right::Modified);
-        let seats = &self.seats[lock as usize];
-        if !here && seats.first.is_none() && seats.queue.is_empty() {
-            self.enter(lock, NOBODY, Access::Write, follows);
+        if !here && self.cells[lock as usize].lock.waiting() == 0 {
+            self.act(lock, false, follows, |lock, fx| {
+                lock.bring(Access::Write, fx);
+            });
         }
     }
 
@@ -192,70 +219,29 @@ impl Locks {
         follows: &mut Vec<Follows>,
     ) {
         let lock = super::memory::block(header.tag);
-        let mut steps = Steps::new();
-        self.count(lock, |blade, _| {
-            blade.handle(header, len, records, &mut steps);
+        self.act(lock, true, follows, |lock, fx| {
+            lock.packet(header, (len, records), fx);
         });
-        self.run(lock, steps, true, follows);
-        while self.send_next(lock, follows) {}
     }
 
-    fn send_next(&mut self, lock: u32, follows: &mut Vec<Follows>) -> bool {
-        let front = self.seats[lock as usize].queue.front();
-        let front = front.map(|waiting| waiting.access);
-        let Some(access) = front.filter(|access| self.may_go(lock, *access, None)) else {
-            return false;
-        };
-        let seats = &mut self.seats[lock as usize];
-        seats.first = seats.queue.pop_front();
-        let mut steps = Steps::new();
-        let entered = self.count(lock, |blade, tag| blade.enter(tag, access, &mut steps).0);
-        if entered.is_some() {
-            self.let_in(lock, false, follows);
-        }
-        self.run(lock, steps, false, follows);
-        true
-    }
-
-    fn let_in(&mut self, lock: u32, remote: bool, follows: &mut Vec<Follows>) {
-        let seats = &mut self.seats[lock as usize];
-        let Some(Waiting { thread, access }) = seats.first.take() else {
+    fn act(
+        &mut self,
+        lock: u32,
+        packet: bool,
+        follows: &mut Vec<Follows>,
+        act: impl FnOnce(&mut NodeLock<u16>, &mut Fx<'_>),
+    ) {
+        let Some(cell) = self.cells.get_mut(lock as usize) else {
             return;
         };
-        if thread == NOBODY {
-            return self.leave(lock, access, follows);
-        }
-        let transactions = match remote {
-            true => std::mem::take(&mut seats.transactions),
-            false => 0,
+        let mut fx = Fx {
+            me: self.me,
+            packet,
+            transactions: &mut cell.transactions,
+            follows,
         };
-        follows.push(Follows::Inside(Inside {
-            thread,
-            remote,
-            transactions,
-        }));
-    }
-
-    /// Does something with a lock, and counts what it asks the directory for.
-    fn count<T>(&mut self, lock: u32, act: impl FnOnce(&mut Blade, Tag) -> T) -> T {
-        let before = self.blade.counters().requests;
-        let done = act(&mut self.blade, tag(self.home, lock));
-        let asked = self.blade.counters().requests - before;
-        let gone = self.lock(lock).is_none_or(|l| l.right() == Right::None);
-        if let Some(seats) = self.seats.get_mut(lock as usize) {
-            seats.transactions += asked as u32;
-            seats.worn &= !gone;
-        }
-        done
-    }
-
-    fn run(&mut self, lock: u32, steps: Steps, remote: bool, follows: &mut Vec<Follows>) {
-        for step in steps {
-            match step {
-                Event::Store | Event::Install | Event::Drop => {}
-                Event::Enter(_) => self.let_in(lock, remote, follows),
-                Event::Send(send) => follows.push(Follows::Send(send)),
-            }
-        }
+        act(&mut cell.lock, &mut fx);
+        let right = cell.lock.lock().map_or(Right::None, Lock::right);
+        cell.worn &= right != Right::None;
     }
 }

@@ -2,7 +2,7 @@
 
 use super::locks::{Follows, Locks};
 use super::memory::Memory;
-use super::params::{Costs, Platform, Workload};
+use super::params::{Costs, Platform};
 use super::run::Experiment;
 use super::thread::Thread;
 use super::{BLOCK, EPOCH};
@@ -10,7 +10,7 @@ use crate::model::agenda::Occurrence;
 use crate::model::fabric::{Fabric, Packet};
 use rackmem_baselines::locks::{Manager, Reply, Request, Seat};
 use rackmem_proto::flowcc::{HomeAgent, HomeConfig, Migration};
-use rackmem_proto::gcp::{Access as For, Body, LockDirectory, Send};
+use rackmem_proto::gcp::{Access as For, Body, Send};
 use rackmem_proto::wire::{
     Dest, Flags, GlobalStatus, Header, Kind, NodeId, RECORD_LEN, Record, RequesterId, Seq, Tag,
 };
@@ -35,12 +35,10 @@ struct Server {
     queue: VecDeque<u32>,
 }
 
-/// What a blade has as the home of locks and blocks.
+/// What a blade has as the home of blocks.
 pub struct Home {
-    /// Of blocks.
+    /// Its agent.
     pub agent: HomeAgent,
-    /// Of locks.
-    pub directory: LockDirectory,
 }
 
 /// See the module.
@@ -81,7 +79,7 @@ impl Node {
             costs: platform.costs,
             memory: Memory::new(id, memory, blocks),
             locks: Locks::new(id, memory, locks, scheme, platform.switch),
-            home: (id == memory).then(|| Home::new(id, blocks, &workload, &platform)),
+            home: (id == memory).then(|| Home::new(id, blocks, &platform)),
             managers: BTreeMap::new(),
             servers: Default::default(),
         }
@@ -151,7 +149,7 @@ impl Node {
             let replies = manager.handle(&request(header));
             return self.send_replies(header.tag, &replies, fabric);
         }
-        if for_lock(header.kind) {
+        if for_lock(header.kind) || header.kind.asks_directory() {
             self.locks.packet(header, packet.body, records, follows);
             return 0;
         }
@@ -162,7 +160,6 @@ impl Node {
             self.memory.react(header, fabric)
         } else {
             match &mut self.home {
-                Some(home) if header.kind.asks_directory() => home.directory.handle(header),
                 Some(home) => home.agent.handle(header, packet.body).0,
                 None => Outputs::default(),
             }
@@ -259,7 +256,7 @@ fn for_holder(header: &Header) -> bool {
 }
 
 impl Home {
-    fn new(node: NodeId, blocks: u32, workload: &Workload, platform: &Platform) -> Self {
+    fn new(node: NodeId, blocks: u32, platform: &Platform) -> Self {
         let chunks = (u64::from(blocks) * u64::from(BLOCK)).div_ceil(CHUNK) as u32;
         let mut agent = HomeAgent::new(HomeConfig {
             node,
@@ -275,10 +272,6 @@ impl Home {
             seed: SEED,
         });
         agent.grow(chunks);
-        let mut directory = LockDirectory::new(node, EPOCH);
-        for lock in 0..workload.locks {
-            directory.create(super::locks::tag(node, lock));
-        }
-        Home { agent, directory }
+        Home { agent }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::EPOCH;
 use super::draw::Chances;
-use super::locks::{self, Follows};
+use super::locks::Follows;
 use super::memory::{self, Words};
 use super::node::Node;
 use super::outcome::Outcome;
@@ -12,9 +12,9 @@ use crate::model::agenda::Occurrence;
 use crate::model::fabric::Fabric;
 use crate::world::Random;
 use rackmem_baselines::locks::{Access, Shape};
+use rackmem_proto::Dest;
 use rackmem_proto::switch::{LockConfig, LockProgram, SwitchConfig, SwitchProgram};
 use rackmem_proto::wire::{Kind, RequesterId};
-use rackmem_proto::{Dest, Outputs};
 
 /// The switch's table of locks, as large as the library's.
 const LOCKS: LockConfig = LockConfig {
@@ -135,18 +135,11 @@ impl Rack {
     /// Before the run: the switch takes over what it has room for.
     fn place(&mut self, blocks: u32) {
         let memory = self.experiment.workload.memory();
-        let Some(home) = &mut self.nodes[usize::from(memory)].home else {
+        let node = &mut self.nodes[usize::from(memory)];
+        node.locks.place(|ask| self.lock_switch.handle(ask));
+        let Some(home) = &mut node.home else {
             return;
         };
-        for lock in 0..self.experiment.workload.locks {
-            let mut asks = Outputs::default();
-            home.directory.place(locks::tag(memory, lock), &mut asks);
-            for ask in asks.iter() {
-                for answer in self.lock_switch.handle(&ask.header).iter() {
-                    let _ = home.directory.handle(&answer.header);
-                }
-            }
-        }
         let moves = self.experiment.platform.blocks_in_switch();
         for block in (0..blocks).filter(|_| moves) {
             if let Some(ask) = home.agent.want(memory::tag(memory, block)) {
