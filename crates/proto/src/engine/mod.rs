@@ -11,6 +11,7 @@
 //! | what does a home do with a packet's bytes? | [`Home`] |
 //! | what does a node tell the shadow of the switch? | [`Migrating`] |
 //! | what does a node do when an epoch begins? | [`Recovery`] |
+//! | what does a node do with a lock, and with all of them? | [`NodeLock`], [`Gcp`] |
 //! | what does a thread do that found no usable copy? | [`plan`], [`Access`] |
 //!
 //! Each of these values is a *section*: a host whose threads share a node puts a lock around each, and the functions here hold at
