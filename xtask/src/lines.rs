@@ -39,6 +39,8 @@ impl For {
 const PURPOSES: &[(&str, For)] = &[
     ("crates/sim/src/world/node/", For::StandIn),
     ("crates/sim/src/world/thread/", For::StandIn),
+    ("crates/sim/src/world/locks/cells.rs", For::StandIn),
+    ("crates/sim/src/trial/site.rs", For::StandIn),
     ("crates/sim/src/explore/host.rs", For::StandIn),
     ("crates/sim/src/explore/node.rs", For::StandIn),
     ("crates/sim/src/explore/drive.rs", For::StandIn),
