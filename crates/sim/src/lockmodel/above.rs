@@ -1,6 +1,5 @@
 //! What a thread does on coherent memory: the operations of a lock above it, one after the other, and its way to the data.
 
-use super::access::End;
 use super::memory::{Look, Words};
 use super::node::{Node, ask};
 use super::run::Experiment;
@@ -9,6 +8,7 @@ use crate::model::agenda::Occurrence;
 use crate::model::fabric::Fabric;
 use rackmem_baselines::locks::{At, Op, Request, Step};
 use rackmem_proto::Output;
+use rackmem_proto::engine::{Access, Do, Then};
 use rackmem_proto::wire::Dest;
 
 /// The first wait after "locked", at most, in nanoseconds; it doubles with every attempt.
@@ -83,12 +83,14 @@ impl Thread {
                 None => node.memory.spin(goal.block, self.index),
             },
             Look::Busy => node.memory.park(goal.block, self.index),
-            Look::Miss(kind) => {
+            Look::Miss(purpose) => {
                 if self.attempt == 0 {
                     self.work(self.costs.trap, fabric);
                 }
                 let now = self.busy.max(fabric.now());
-                let output = self.access.begin(now, goal.block, kind, &node.memory);
+                let what = (node.memory.tag(goal.block), 0, 0);
+                let (access, output) = Access::begin(purpose, &mut self.requester, now, what);
+                self.event = Some((goal.block, access));
                 self.state = State::Fetching(goal);
                 self.send(&output, fabric);
             }
@@ -121,35 +123,36 @@ impl Thread {
         words: &mut Words,
         fabric: &mut Fabric,
     ) {
-        let end = match self.access.ends {
-            Some(end) => end,
-            None => {
-                let Some(end) = self.access.ended(&mut node.memory) else {
+        let Some((block, mut access)) = self.event.take() else {
+            return;
+        };
+        let then = loop {
+            match access.next(&mut self.requester, || fabric.now(), None) {
+                Do::Wait | Do::Held => {
+                    self.event = Some((block, access));
                     return;
-                };
-                if end == End::Held {
+                }
+                Do::Use => {
                     self.cycle.remote = true;
                     self.cycle.transactions += 1;
                     self.cycle.word = self.execute(goal, node, words, fabric);
                 }
-                end
+                Do::Set(status) => node.memory.install(block, status),
+                Do::Left => {}
+                Do::Send(output) => self.send(&output, fabric),
+                Do::Over(then) => break then,
             }
         };
-        let Some((unlock, block)) = self.access.finish(fabric.now()) else {
-            return;
-        };
-        if let Some(unlock) = unlock {
-            self.send(&unlock, fabric);
-        }
         node.memory.release(block, fabric);
-        match end {
-            End::Held => {
+        match then {
+            Then::Done => {
                 self.attempt = 0;
                 let word = self.cycle.word.take();
                 self.go_on(State::Fetched(goal, word), self.costs.wake, fabric);
             }
-            End::Again => self.go_on(State::Looking(goal), 0, fabric),
-            End::Locked => {
+            Then::Again | Then::Relook => self.go_on(State::Looking(goal), 0, fabric),
+            Then::BackOff | Then::Fail(_) | Then::Lost => {
+                self.failures += u64::from(then != Then::BackOff);
                 self.cycle.refused += 1;
                 self.attempt += 1;
                 let wait = self.random_wait(BACKOFF, self.attempt);

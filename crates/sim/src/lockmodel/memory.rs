@@ -6,9 +6,9 @@ use crate::model::agenda::Occurrence;
 use crate::model::fabric::Fabric;
 use rackmem_baselines::locks::Op;
 use rackmem_proto::Outputs;
-use rackmem_proto::engine::{Answer, Copies};
+use rackmem_proto::engine::{self, Answer, Copies, Entries, Plan, Purpose};
 use rackmem_proto::flowcc::LocalStatus;
-use rackmem_proto::wire::{Header, Kind, NodeId, Tag};
+use rackmem_proto::wire::{Header, NodeId, Tag};
 
 /// What a look at a block tells a thread that wants to access it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,8 +17,8 @@ pub enum Look {
     Hit,
     /// Another thread of this blade is fetching it.
     Busy,
-    /// Ask for it by this event.
-    Miss(Kind),
+    /// Ask for it by an event for this.
+    Miss(Purpose),
 }
 
 /// See the module.
@@ -65,18 +65,17 @@ impl Memory {
 
     /// Looks whether a thread may access a block; if not, what it does is reserved for it.
     pub fn look(&mut self, block: u32, writes: bool) -> Look {
-        let at = block as usize;
-        let kind = match self.status[at] {
-            LocalStatus::Modified => return Look::Hit,
-            LocalStatus::Shared if !writes => return Look::Hit,
-            LocalStatus::Shared => Kind::WriteShared,
-            LocalStatus::Invalid if writes => Kind::WriteMiss,
-            LocalStatus::Invalid => Kind::ReadMiss,
-        };
-        if std::mem::replace(&mut self.busy[at], true) {
-            return Look::Busy;
+        match (self.status[block as usize], writes) {
+            (LocalStatus::Modified, _) | (LocalStatus::Shared, false) => return Look::Hit,
+            _ => {}
         }
-        Look::Miss(kind)
+        match engine::plan(self, block, writes) {
+            Plan::Begin(block, purpose) => {
+                self.busy[block as usize] = true;
+                Look::Miss(purpose)
+            }
+            _ => Look::Busy,
+        }
     }
 
     /// A thread waits for the event that is under way on a block.
@@ -90,11 +89,8 @@ impl Memory {
     }
 
     /// What the blade may do with a block from now on.
-    pub fn install(&mut self, block: u32, kind: Kind) {
-        self.status[block as usize] = match kind {
-            Kind::ReadMiss => LocalStatus::Shared,
-            _ => LocalStatus::Modified,
-        };
+    pub fn install(&mut self, block: u32, status: LocalStatus) {
+        self.status[block as usize] = status;
     }
 
     /// The event on a block is over.
@@ -121,6 +117,23 @@ impl Memory {
             wake(&mut self.spinning, block, fabric);
         }
         reaction.outputs
+    }
+}
+
+impl Entries for Memory {
+    type Entry = u32;
+    type Block = u32;
+
+    fn under_way(&self, block: u32) -> bool {
+        self.busy[block as usize]
+    }
+
+    fn find(&self, block: u32) -> Option<(u32, LocalStatus)> {
+        Some((block, self.status[block as usize]))
+    }
+
+    fn room(&self, block: u32) -> Option<(u32, Option<u32>)> {
+        Some((block, None))
     }
 }
 

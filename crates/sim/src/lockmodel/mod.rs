@@ -10,7 +10,6 @@
 //! what of the paper's figures does not come out, is in `docs/simulation.md`.
 
 mod above;
-mod access;
 mod draw;
 mod locks;
 mod memory;

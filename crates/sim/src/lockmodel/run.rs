@@ -290,7 +290,7 @@ impl Rack {
         let mut outcome = self.outcome;
         let unfinished = self.threads.iter().filter(|thread| thread.unfinished());
         outcome.unfinished = unfinished.count() as u64;
-        outcome.failures = self.threads.iter().map(Thread::failures).sum();
+        outcome.failures = self.threads.iter().map(|thread| thread.failures).sum();
         for node in &self.nodes[..usize::from(self.experiment.workload.nodes)] {
             let counters = node.locks.counters();
             outcome.requests += counters.requests;

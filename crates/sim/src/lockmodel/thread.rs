@@ -1,6 +1,5 @@
 //! A thread: it thinks, acquires a lock, accesses its data, releases it.
 
-use super::access::Access;
 use super::draw::Chances;
 use super::locks::{Follows, Inside};
 use super::memory::Words;
@@ -8,10 +7,13 @@ use super::node::Node;
 use super::outcome::Cycle;
 use super::params::{Costs, Workload};
 use super::run::Experiment;
+use super::{BLOCK, EPOCH, NEVER};
 use crate::model::agenda::Occurrence;
 use crate::model::fabric::{Fabric, Packet};
 use crate::world::Random;
 use rackmem_baselines::locks::{Machine, Op, Seat, Shape};
+use rackmem_proto::engine::Access;
+use rackmem_proto::flowcc::{Requester, RequesterConfig};
 use rackmem_proto::gcp::Access as For;
 use rackmem_proto::wire::{GlobalStatus, Kind, NodeId, RequesterId};
 use rackmem_proto::{Output, Outputs};
@@ -68,7 +70,11 @@ pub struct Thread {
     pub(super) random: Random,
     /// The next lock of a first pass over all of them, which the threads of each blade share.
     pub(super) first: u32,
-    pub(super) access: Access,
+    pub(super) requester: Requester,
+    /// Its event, and on which block.
+    pub(super) event: Option<(u32, Access)>,
+    /// Answers that no correct rack gives.
+    pub failures: u64,
     pub(super) machines: BTreeMap<u32, Machine>,
     /// The lock, and what for.
     pub lock: u32,
@@ -101,7 +107,17 @@ impl Thread {
             chances,
             random,
             first: id.slot.into(),
-            access: Access::new(id, experiment.platform.blocks_in_switch()),
+            requester: Requester::new(RequesterConfig {
+                id,
+                epoch: EPOCH,
+                incarnation: 1,
+                block: BLOCK,
+                switch: experiment.platform.blocks_in_switch(),
+                min_timeout: NEVER,
+                give_up: NEVER,
+            }),
+            event: None,
+            failures: 0,
             machines: BTreeMap::new(),
             lock: 0,
             wants: For::Read,
@@ -122,17 +138,14 @@ impl Thread {
 
     /// Whether it is in the middle of something.
     pub fn unfinished(&self) -> bool {
-        !matches!(self.state, State::Finished) || self.access.unfinished()
+        !matches!(self.state, State::Finished)
+            || self.event.is_some()
+            || !self.requester.can_unlock()
     }
 
     /// Whether it is in its critical section, and as what.
     pub fn inside_as(&self) -> Option<For> {
         matches!(self.state, State::Inside | State::HandingOver).then_some(self.wants)
-    }
-
-    /// Answers that no correct rack gives.
-    pub fn failures(&self) -> u64 {
-        self.access.failures
     }
 
     pub(super) fn work(&mut self, time: u64, fabric: &Fabric) {
@@ -158,12 +171,19 @@ impl Thread {
     /// Takes a packet of coherent memory, which costs the thread itself so much. What is returned is to be sent.
     pub fn take(&mut self, packet: &Packet, cost: u64, fabric: &mut Fabric) -> Outputs {
         self.work(cost, fabric);
-        let waited = self.access.waits();
-        let outputs = self.access.take(fabric.now(), packet);
-        if waited && !self.access.waits() {
+        let waited = self.waits();
+        let (_, outputs) = self
+            .requester
+            .handle(fabric.now(), &packet.header, packet.body);
+        if waited && !self.waits() {
             fabric.agenda.enter(self.busy, Occurrence::Step(self.index));
         }
         outputs
+    }
+
+    /// Whether only a packet makes its event go on.
+    fn waits(&self) -> bool {
+        matches!(&self.event, Some((_, access)) if access.waits(&self.requester))
     }
 
     /// A packet has come to the thread itself.
