@@ -241,7 +241,7 @@ impl Access {
     #[inline]
     pub fn waits(&self, requester: &Requester) -> bool {
         match self.stage {
-            Stage::Asking | Stage::WritingBack => requester.step() == Step::Waiting,
+            Stage::Asking | Stage::WritingBack => requester.is_waiting(),
             Stage::Ending(_) => requester.holds() && !requester.can_unlock(),
             Stage::Unlocked => !requester.can_unlock(),
             _ => false,
@@ -249,7 +249,7 @@ impl Access {
     }
 
     /// What is to be done next. To be called until it is [`Do::Wait`], [`Do::Held`] or [`Do::Over`].
-    #[inline]
+    #[inline(always)]
     pub fn next(
         &mut self,
         requester: &mut Requester,
@@ -303,7 +303,7 @@ impl Access {
     }
 
     /// The block's lock is here, and everything that comes with it.
-    #[inline]
+    #[inline(always)]
     fn granted(
         &mut self,
         requester: &mut Requester,

@@ -157,15 +157,23 @@ impl Requester {
     }
 
     /// How far the current event is.
+    #[inline]
     pub fn step(&self) -> Step {
         self.current
             .as_ref()
             .map_or(Step::Refused(Reason::None), |current| current.step)
     }
 
+    /// Whether answers to the current event are missing.
+    #[inline]
+    pub fn is_waiting(&self) -> bool {
+        matches!(&self.current, Some(current) if current.step == Step::Waiting)
+    }
+
     /// Whether the current event has its entry's lock, as far as this requester has been told.
+    #[inline]
     pub fn holds(&self) -> bool {
-        self.current.is_some_and(|current| current.grant.is_some())
+        matches!(&self.current, Some(current) if current.grant.is_some())
     }
 
     /// Takes a packet with `body_len` bytes behind its header.
@@ -241,6 +249,7 @@ impl Requester {
     }
 
     /// Whether a held event may be unlocked now: the unlock before it is acknowledged (§5.3.2).
+    #[inline]
     pub fn can_unlock(&self) -> bool {
         self.unlock.is_none() && self.tail.is_none()
     }

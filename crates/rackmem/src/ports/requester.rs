@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Slot {
     engine: Requester,
     port: Box<dyn Port>,
+    /// Whether packets can be lost on the way to and from it.
+    lossy: bool,
     began: Instant,
     standing: Arc<CurrentView>,
     cut: Arc<Mutex<Cut>>,
@@ -102,7 +104,7 @@ fn defect() -> Option<Defect> {
 
 impl Slot {
     fn now(&self) -> u64 {
-        clock(self.port.lossy(), &self.began)
+        clock(self.lossy, &self.began)
     }
 
     fn transmit(&mut self, output: Output, bytes: Bytes<'_>) {
@@ -179,8 +181,11 @@ impl Slot {
     #[inline]
     pub fn next(&mut self, access: &mut Access, bytes: Bytes<'_>) -> Do {
         loop {
-            self.catch_up();
-            let (lossy, began) = (self.port.lossy(), &self.began);
+            // While it waits, `pump` does.
+            if access.is_ending() {
+                self.catch_up();
+            }
+            let (lossy, began) = (self.lossy, &self.began);
             let now = || clock(lossy, began);
             match access.next(&mut self.engine, now, defect()) {
                 Do::Send(output) => self.transmit(output, bytes),
@@ -404,9 +409,11 @@ impl Requesters {
                 switch: self.standing.switch(),
                 ..self.config
             });
+            let port = (self.open)()?;
             *held = Some(Slot {
                 engine,
-                port: (self.open)()?,
+                lossy: port.lossy(),
+                port,
                 began: Instant::now(),
                 resumed: self.standing.resumed(),
                 told_epoch: 0,
