@@ -55,7 +55,6 @@ const PURPOSES: &[(&str, For)] = &[
     ("crates/sim/src/lockmodel/node.rs", For::StandIn),
     ("crates/sim/src/lockmodel/memory.rs", For::StandIn),
     ("crates/sim/src/lockmodel/thread.rs", For::StandIn),
-    ("crates/sim/src/lockmodel/access.rs", For::StandIn),
     ("crates/sim/src/", For::Checker),
     ("fuzz/src/node.rs", For::StandIn),
     ("fuzz/", For::Test),
@@ -77,6 +76,8 @@ const PROTOCOLS: &[Protocol] = &[
         name: "FlowCC",
         places: &[
             "crates/proto/src/flowcc/",
+            "crates/proto/src/engine/access.rs",
+            "crates/proto/src/engine/coherent.rs",
             "crates/proto/src/engine/copies.rs",
             "crates/proto/src/engine/home.rs",
             "crates/proto/src/engine/migrating.rs",
@@ -87,6 +88,9 @@ const PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "GCP",
         places: &[
+            "crates/proto/src/engine/line.rs",
+            "crates/proto/src/engine/lock.rs",
+            "crates/proto/src/engine/locked.rs",
             "crates/proto/src/gcp/",
             "crates/proto/src/switch/locks",
             "crates/rackmem/src/host/locks/",
