@@ -166,6 +166,13 @@ impl Mutation {
             Mutation::KeepExecuted => Defect::KeepExecuted,
             Mutation::GoOnAlone => Defect::GoOnAlone,
             Mutation::ForgetGone => Defect::ForgetGone,
+            Mutation::EvictWithoutWriteBack => Defect::EvictWithoutWriteBack,
+            Mutation::InstallInPart => Defect::InstallInPart,
+            Mutation::UnlockFirst => Defect::UnlockFirst,
+            Mutation::TakeRefusal => Defect::TakeRefusal,
+            Mutation::TakeFenced => Defect::TakeFenced,
+            Mutation::LeaveLate => Defect::LeaveLate,
+            Mutation::SkipRestore => Defect::SkipRestore,
             Mutation::Node(defect) => defect,
             _ => return None,
         })
