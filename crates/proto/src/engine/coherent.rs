@@ -213,12 +213,14 @@ pub fn spread<H: Host>(host: &mut H) {
 fn home<H: Host>(host: &mut H, header: &Header) {
     let defect = host.defect();
     host.note(Note::AtHome);
-    let shard = match header.kind {
-        Kind::Alloc | Kind::Free => Shards::BOOKS,
-        _ => host.shards().of(header.tag),
+    let books = matches!(header.kind, Kind::Alloc | Kind::Free);
+    let shard = match books {
+        true => Shards::BOOKS,
+        false => host.shards().of(header.tag),
     };
     let served = host.home(shard, |home, memory| home.packet(header, memory, defect));
-    if shard == Shards::BOOKS {
+    // The books share their section with entries, whose packets change nothing that others must know.
+    if books {
         spread(host);
     }
     if served.accepted {
