@@ -2,13 +2,21 @@
 
 /// Milliseconds of the first pause: some round trips of any network that locks are worth having on.
 const FIRST: u32 = 2;
-/// Milliseconds, or ticks, of the longest.
-const LONGEST: u32 = 64;
+/// Milliseconds of the longest.
+const LONGEST: u32 = 4096;
+/// Ticks of the longest pause of [`Ticks`].
+const LONGEST_TICKS: u16 = 64;
 
 /// Pauses by a clock of milliseconds, which may wrap. Small: there is one a lock.
-#[derive(Clone, Copy, Default, Debug)]
+///
+/// A pause is twice as long as the one before until something of what is awaited comes, and nothing else shortens it. So a wait
+/// is asked about as often as the logarithm of its length, on a network of any delay: who waits for its turn and asks
+/// again is one more request in the way of those who are to hand over, and a network that is late is not made later.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Pace {
-    /// While there is something to ask for: how many pauses have ended, and one.
+    /// What is awaited: a number that changes when some of it has come. Zero: nothing.
+    awaited: u32,
+    /// While something is: how many pauses have ended, and one.
     pauses: u8,
     /// The end of the current one.
     end: u32,
@@ -21,31 +29,28 @@ impl Pace {
         (FIRST << doubled).min(LONGEST)
     }
 
-    /// Something has happened, and more is to come: the first pause begins, unless one is under way.
+    /// What is awaited now. The first pause begins when it is something else than before, and never ends later than the one
+    /// that was under way.
     #[inline]
-    pub fn begin(&mut self, now: impl FnOnce() -> u32) {
-        if self.pauses == 0 {
-            (self.pauses, self.end) = (1, now().wrapping_add(FIRST + 1));
+    pub fn await_news(&mut self, awaited: u32, now: impl FnOnce() -> u32) {
+        if awaited == self.awaited {
+            return;
         }
-    }
-
-    /// A packet has come: what is to come is asked for as after the first pause, and never later than it was to be. Packets that
-    /// keep coming and bring nothing do not put it off.
-    #[inline]
-    pub fn hurry(&mut self, now: impl FnOnce() -> u32) {
-        if self.pauses != 0 {
-            let soon = now().wrapping_add(FIRST + 1);
-            if (self.end.wrapping_sub(soon) as i32) > 0 {
-                self.end = soon;
-            }
-            self.pauses = 1;
+        let under_way = (self.pauses != 0).then_some(self.end);
+        self.awaited = awaited;
+        if awaited == 0 {
+            return self.rest();
         }
+        let soon = now().wrapping_add(FIRST + 1);
+        let earlier = |end: u32| (end.wrapping_sub(soon) as i32) < 0;
+        self.end = under_way.filter(|end| earlier(*end)).unwrap_or(soon);
+        self.pauses = 1;
     }
 
     /// Nothing is to come.
     #[inline]
     pub fn rest(&mut self) {
-        self.pauses = 0;
+        (self.awaited, self.pauses) = (0, 0);
     }
 
     /// Whether it is time to ask again; if so, the next pause begins, twice as long.
@@ -78,7 +83,7 @@ impl Ticks {
             self.left -= 1;
             return false;
         }
-        self.pause = (self.pause * 2).clamp(2, LONGEST as u16);
+        self.pause = (self.pause * 2).clamp(2, LONGEST_TICKS);
         self.left = self.pause;
         true
     }
@@ -98,29 +103,35 @@ mod tests {
     fn nothing_is_asked_for_again_when_nothing_is_to_come() {
         let mut pace = Pace::default();
         assert!(!pace.due(|| 1_000));
-        pace.begin(|| 1_000);
-        pace.rest();
+        pace.await_news(7, || 1_000);
+        pace.await_news(0, || 1_000);
         assert!(!pace.due(|| 2_000));
     }
 
     #[test]
-    fn packets_that_keep_coming_do_not_put_off_asking_again() {
+    fn only_what_is_awaited_makes_the_pauses_short_again() {
         let mut pace = Pace::default();
-        pace.begin(|| 0);
-        (0..10).for_each(|now| pace.hurry(|| now));
+        pace.await_news(7, || 0);
+        (1..10).for_each(|now| pace.await_news(7, || now));
         assert!(!pace.due(|| FIRST) && pace.due(|| FIRST + 1));
         (pace.pauses, pace.end) = (9, 1 << 30);
-        pace.hurry(|| 0);
+        pace.await_news(7, || 0);
+        assert_eq!((pace.pauses, pace.end), (9, 1 << 30));
+        pace.await_news(8, || 0);
         assert_eq!((pace.pause(), pace.end), (FIRST, FIRST + 1));
+        // News that keep coming do not put it off.
+        pace.await_news(9, || 2);
+        assert_eq!(pace.end, FIRST + 1);
     }
 
     #[test]
     fn pauses_grow_up_to_the_longest_and_the_clock_may_wrap() {
         let mut pace = Pace::default();
         let mut now = u32::MAX - 40;
-        pace.begin(|| now);
+        pace.await_news(1, || now);
         now = now.wrapping_add(FIRST + 1);
-        for pause in [4, 8, 16, 32, 64, 64, 64] {
+        let doubled = (2..=12).map(|nth| 1 << nth);
+        for pause in doubled.chain([LONGEST, LONGEST]) {
             assert!(pace.due(|| now));
             now = now.wrapping_add(pause - 1);
             assert!(!pace.due(|| now), "{pause}");

@@ -8,6 +8,7 @@
 use super::line::{Line, Waiting};
 use super::{Change, Defect};
 use crate::Outputs;
+use crate::call::Pace;
 use crate::flowcc::Members;
 use crate::gcp::{
     Access, Blade, BladeConfig, BladeCounters, Body, Entered, Entry, Event, Keeping, Known, Life,
@@ -96,6 +97,8 @@ pub struct NodeLock<S> {
     over: bool,
     /// Its home has it, and does not need this node for it.
     taken_home: bool,
+    /// When to ask again for what has not come.
+    pace: Pace,
 }
 
 /// How a node takes part in a lock.
@@ -160,6 +163,7 @@ impl<S> NodeLock<S> {
             implicit,
             over: false,
             taken_home: false,
+            pace: Pace::default(),
         }
     }
 
@@ -232,6 +236,22 @@ impl<S> NodeLock<S> {
     /// Whether something is under way that may have to be asked for again.
     pub fn busy(&self) -> bool {
         !self.over && (self.placing() || self.lock().is_some_and(Lock::unfinished))
+    }
+
+    /// The end of a section, by a clock of milliseconds: what the lock waits for is to be asked for again in time.
+    /// Says whether there is anything.
+    pub fn await_news(&mut self, now: impl FnOnce() -> u32) -> bool {
+        let awaits = match self.over {
+            true => 0,
+            false => self.lock().map_or(0, Lock::awaits) << 1 | u32::from(self.placing()),
+        };
+        self.pace.await_news(awaits, now);
+        awaits != 0
+    }
+
+    /// Whether it is time to ask again ([`NodeLock::retry`]).
+    pub fn due(&mut self, now: impl FnOnce() -> u32) -> bool {
+        self.pace.due(now)
     }
 
     /// Whether threads may come and go without a section, and as what: the lock is here, current, and no thread or node waits.
@@ -690,6 +710,7 @@ impl<S> NodeLock<S> {
         at_once: bool,
         turn: &mut Turn<'_, F>,
     ) {
+        self.pace.rest();
         if let Some(seat) = self.line.take_first().and_then(|waiting| waiting.seat) {
             return turn.fx.inside(seat, entered, at_once);
         }

@@ -268,6 +268,28 @@ impl Lock {
         self.releasing.is_some() || self.promise.is_some() || self.asked.is_some()
     }
 
+    /// What [`super::Blade::retry`] would ask for: a number that changes when some of it has come, and zero when it waits for nothing.
+    /// An approval that is refused is still awaited.
+    pub fn awaits(&self) -> u32 {
+        let (stage, came) = if self.releasing.is_some() {
+            (1, 0)
+        } else if let Some(promise) = self.promise {
+            let part = match self.arrival.version == promise.version {
+                true => self.arrival.count(),
+                false => 0,
+            };
+            let version = promise.version as u32;
+            (
+                2,
+                version ^ promise.missing.0.rotate_left(8) ^ part.rotate_left(24),
+            )
+        } else {
+            let asked = self.asked.map(|access| access as u32);
+            return asked.map_or(0, |access| access << 2 | 3);
+        };
+        came << 2 | stage
+    }
+
     /// Bytes that it protects.
     pub fn protects(&self) -> u32 {
         self.len

@@ -156,6 +156,11 @@ impl Arrival {
         true
     }
 
+    /// How many parts have come.
+    pub fn count(&self) -> u32 {
+        u32::from(self.came) + self.segments.count_ones()
+    }
+
     /// Whether everything that was sent for that version is there.
     pub fn complete(&self) -> bool {
         let count = self.total.div_ceil(SEGMENT);

@@ -6,7 +6,6 @@
 use super::content::{Beside, Content as Bytes};
 use super::fast::Word;
 use super::outbox::{Outbox, Payload};
-use super::pace::Pace;
 use super::seat::{Content, Pass, Seat};
 use super::watch::Watchers;
 use crate::host::here::bytes;
@@ -48,8 +47,8 @@ pub(crate) struct State {
     beside: Beside,
     /// Who is called when what the lock protects may have changed: as many as this process has threads.
     pub(crate) watchers: Watchers,
-    /// When to ask again for what has not come.
-    pub pace: Pace,
+    /// Whether the table looks after what it waits for.
+    pub kept: bool,
     /// Entries by the word, and how many of these the lock counts too.
     entries: u64,
     told: u64,
@@ -70,7 +69,6 @@ pub struct Waiting {
 pub(crate) struct Fx<'a> {
     cell: &'a Cell,
     beside: &'a mut Beside,
-    pace: &'a mut Pace,
     out: &'a mut Outbox,
     /// Of the packet at hand.
     body: Body<'a>,
@@ -117,7 +115,6 @@ impl LockFx for Fx<'_> {
     }
 
     fn inside(&mut self, seat: Arc<Seat>, entered: Entered, _: bool) {
-        self.pace.rest();
         seat.let_in(entered);
         self.out.wake(seat);
     }
@@ -148,7 +145,7 @@ impl Cell {
                 lock,
                 beside: Beside::default(),
                 watchers: Watchers::default(),
-                pace: Pace::default(),
+                kept: false,
                 entries: 0,
                 told: 0,
                 seen: 0,
@@ -242,7 +239,6 @@ impl State {
         let mut fx = Fx {
             cell,
             beside: &mut self.beside,
-            pace: &mut self.pace,
             out,
             body,
         };

@@ -21,7 +21,7 @@ impl State {
     /// What to remember of it, if it may be forgotten.
     fn forgettable(&self, cell: &Cell) -> Option<Known> {
         let new = cell.implicit && cell.words().is_empty();
-        let noted = self.pace.kept || !self.watchers.is_empty();
+        let noted = self.kept || !self.watchers.is_empty();
         self.lock.forgettable(new).filter(|_| !noted)
     }
 }

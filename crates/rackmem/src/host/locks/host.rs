@@ -25,7 +25,6 @@ impl LockHost for Here<'_> {
         let cell = locks.find(tag)?;
         let mut result = None;
         let out = locks.turn(&cell, |state, out| {
-            state.pace.hurry();
             result = Some(state.act(&cell, self.body, out, section));
         });
         locks.send(out, self.net, self.reply);

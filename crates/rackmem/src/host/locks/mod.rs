@@ -4,6 +4,7 @@
 
 pub(crate) mod arrays;
 pub(crate) mod cell;
+mod clock;
 pub(crate) mod content;
 pub(crate) mod fast;
 pub(crate) mod forgetting;
@@ -11,7 +12,7 @@ pub(crate) mod host;
 pub(crate) mod leaving;
 pub(crate) mod ledger;
 pub(crate) mod outbox;
-pub(crate) mod pace;
+
 pub(crate) mod places;
 pub(crate) mod pressure;
 pub(crate) mod seat;

@@ -3,6 +3,7 @@
 use super::SHARDS;
 use super::arrays::Arrays;
 use super::cell::{Cell, Fx, State};
+use super::clock;
 use super::ledger::Ledger;
 use super::outbox::Outbox;
 use super::places::{Ends, Places};
@@ -254,12 +255,7 @@ impl Locks {
     /// Says whether somebody should look after the lock from now on.
     fn end_of_turn(&self, cell: &Cell, state: &mut State) -> bool {
         state.open(cell);
-        if !state.lock.busy() {
-            state.pace.rest();
-            return false;
-        }
-        state.pace.begin();
-        !std::mem::replace(&mut state.pace.kept, true)
+        state.lock.await_news(clock::now) && !std::mem::replace(&mut state.kept, true)
     }
 
     fn busy(&self) -> MutexGuard<'_, VecDeque<Arc<Cell>>> {
@@ -291,8 +287,8 @@ impl Locks {
         let mut cells = std::mem::take(&mut *self.busy());
         cells.retain(|cell| {
             self.look(cell, |state| {
-                state.pace.kept = state.lock.busy();
-                state.pace.kept
+                state.kept = state.lock.busy();
+                state.kept
             })
         });
         self.busy().append(&mut cells);
@@ -310,8 +306,8 @@ impl Locks {
                 return;
             };
             let keep = self.look(&cell, |state| {
-                state.pace.kept = state.lock.busy();
-                state.pace.kept
+                state.kept = state.lock.busy();
+                state.kept
             });
             if keep {
                 let out = self.if_due(&cell, &mut ask);
@@ -334,7 +330,7 @@ impl Locks {
         ask: impl FnOnce(&mut NodeLock<Arc<Seat>>, &mut Fx<'_>),
     ) -> Outbox {
         self.turn(cell, |state, out| {
-            if state.pace.due() {
+            if state.lock.due(clock::now) {
                 state.act(cell, Body::None, out, ask);
             }
         })
