@@ -4,7 +4,7 @@ use rackmem_baselines::gather;
 use rackmem_proto::flowcc::{
     Event, HomeConfig, LocalStatus, MakeAnswering, Migration, Requester, RequesterConfig, Step,
 };
-use rackmem_proto::{Output, Outputs};
+use rackmem_proto::Output;
 use rackmem_wire::{Kind, MAX_BODY, Record, RequesterId};
 
 use crate::dice::{Dice, EPOCH, check_sendable};
@@ -94,8 +94,8 @@ fn to_agents(node: &mut Node, dice: &mut Dice) {
         "more memory was handed out than there is"
     );
     if caused.passed {
-        let (_, outputs) = node.requester.handle(node.now, &header, 0);
-        check_all(&outputs);
+        let (_, output) = node.requester.handle(node.now, &header, 0);
+        check_all(&output);
     }
 }
 
@@ -120,8 +120,8 @@ fn check_caused(caused: &Caused) {
 fn to_requester(node: &mut Node, dice: &mut Dice) {
     let mut header = dice.header();
     header.requester = node.requester.id();
-    let (_, outputs) = node.requester.handle(node.now, &header, body_len(dice));
-    check_all(&outputs);
+    let (_, output) = node.requester.handle(node.now, &header, body_len(dice));
+    check_all(&output);
 }
 
 fn command(node: &mut Node, dice: &mut Dice) {
@@ -153,15 +153,15 @@ fn command(node: &mut Node, dice: &mut Dice) {
 
 fn pass_time(node: &mut Node, dice: &mut Dice) {
     node.now += dice.word() as u64 >> dice.below(32);
-    check_all(&node.requester.handle_timeout(node.now));
+    check_all(node.requester.handle_timeout(node.now).iter());
     if let Some(next) = node.requester.poll_timeout() {
         let far = node.now + 1_000_000 * MILLISECOND;
         assert!(next < far, "a lost answer would never be asked for again");
     }
 }
 
-fn check_all(outputs: &Outputs) {
-    outputs.iter().copied().for_each(check);
+fn check_all<'a>(outputs: impl IntoIterator<Item = &'a Output>) {
+    outputs.into_iter().copied().for_each(check);
 }
 
 fn check(output: Output) {

@@ -65,6 +65,27 @@ pub fn write(to: &[AtomicU64], bytes: &[u8]) {
     }
 }
 
+/// Makes words zeros.
+#[inline]
+pub fn zero(words: &[AtomicU64]) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if words.len() >= LONG {
+        // SAFETY: so many words are there, writable (`AtomicU64` is interior mutable), and may be accessed by other threads meanwhile,
+        // atomically: the processor stores aligned words whole. The direction flag is clear by the calling convention.
+        unsafe {
+            std::arch::asm!(
+                "rep stosq",
+                inout("rcx") words.len() => _,
+                inout("rdi") words.as_ptr() => _,
+                in("rax") 0u64,
+                options(nostack, preserves_flags),
+            );
+        }
+        return;
+    }
+    words.iter().for_each(|word| word.store(0, Relaxed));
+}
+
 /// # Safety
 /// `to` is valid for writes and `from` for reads of `count` words; they do not overlap. Either may be accessed
 /// by other threads meanwhile, atomically: the processor moves aligned words whole.
@@ -110,6 +131,9 @@ mod tests {
                     .zip(&from)
                     .all(|(a, b)| a.load(Relaxed) == b.load(Relaxed))
             );
+            assert_eq!(to[len].load(Relaxed), 9);
+            zero(&to[..len]);
+            assert!(to[..len].iter().all(|word| word.load(Relaxed) == 0));
             assert_eq!(to[len].load(Relaxed), 9);
         }
     }

@@ -64,6 +64,14 @@ impl Output {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Outputs([Option<Output>; 3]);
 
+impl FromIterator<Output> for Outputs {
+    fn from_iter<I: IntoIterator<Item = Output>>(packets: I) -> Self {
+        let mut outputs = Outputs::default();
+        packets.into_iter().for_each(|packet| outputs.push(packet));
+        outputs
+    }
+}
+
 impl Outputs {
     /// Adds a packet. One too many would be a defect of a role and is dropped, which loss recovery mends;
     /// `debug_assert` finds it in tests.

@@ -5,7 +5,7 @@ use super::{Answer, Change, Copies, Defect, Home, Host, Note, Payload, Report};
 use crate::call::Executed;
 use crate::flowcc::{LocalStatus, Members, Settled, Shards, copy_record};
 use crate::wire::{Contract, Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Record, Tag};
-use crate::{Data, Dest, Output};
+use crate::{Data, Dest, Output, Outputs};
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::hash::{Hash, Hasher};
@@ -218,7 +218,10 @@ fn home<H: Host>(host: &mut H, header: &Header) {
         true => Shards::BOOKS,
         false => host.shards().of(header.tag),
     };
-    let served = host.home(shard, |home, memory| home.packet(header, memory, defect));
+    let mut outputs = Outputs::default();
+    let served = host.home(shard, |home, memory| {
+        home.packet(header, memory, defect, &mut outputs)
+    });
     // The books share their section with entries, whose packets change nothing that others must know.
     if books {
         spread(host);
@@ -229,7 +232,7 @@ fn home<H: Host>(host: &mut H, header: &Header) {
     if served.stored {
         host.note(Note::Stored(header.tag));
     }
-    for output in served.outputs.iter() {
+    for output in outputs.iter() {
         let payload = match output.data {
             Data::Home => Payload::Home,
             _ => Payload::Nothing,
@@ -251,11 +254,12 @@ fn cache<H: Host>(host: &mut H, header: &Header) {
     let (me, defect) = (host.me(), host.defect());
     let reads = header.kind == Kind::ReadMiss;
     let local = host.hold(header.tag, reads);
+    let mut outputs = Outputs::default();
     let Answer {
         reaction,
         executed,
         recalled,
-    } = host.copies(|copies| copies.request(me, header, local, defect));
+    } = host.copies(|copies| copies.request(me, header, local, defect, &mut outputs));
     host.note(Note::Asked {
         again: executed == Executed::Again,
         old: executed == Executed::Old,
@@ -278,7 +282,7 @@ fn cache<H: Host>(host: &mut H, header: &Header) {
     if local.is_some() && reads {
         host.set(next);
     }
-    for output in reaction.outputs.iter() {
+    for output in outputs.iter() {
         let lies = defect == Some(Defect::SkipWriteBack)
             && output.header.kind == Kind::WriteBack
             && !header.flags.has(Flags::GATHER);

@@ -2,6 +2,7 @@
 //! executed, and blocks whose only current copy may be here although the cache no longer says so.
 
 use super::Defect;
+use crate::Outputs;
 use crate::call::{Executed, LastExecuted};
 use crate::flowcc::cache_agent::{self, Reaction};
 use crate::flowcc::{LocalStatus, Open};
@@ -107,7 +108,7 @@ impl<B> Copies<B> {
 }
 
 impl<B: Clone> Copies<B> {
-    /// A request that its owner has granted. `local`: the status of this node's copy, if there is one.
+    /// A request that its owner has granted; what to send goes to `outputs`. `local`: the status of this node's copy, if there is one.
     #[inline]
     pub fn request(
         &mut self,
@@ -115,6 +116,7 @@ impl<B: Clone> Copies<B> {
         header: &Header,
         local: Option<LocalStatus>,
         defect: Option<Defect>,
+        outputs: &mut Outputs,
     ) -> Answer<B> {
         let mut executed = match self.lossy {
             true => self.executed.enter(header.requester, header.seq),
@@ -134,7 +136,7 @@ impl<B: Clone> Copies<B> {
         };
         let has_data = local.is_some() || recalled.is_some();
         let status = local.unwrap_or_default();
-        let mut reaction = cache_agent::react(me, header, status, executed, has_data);
+        let mut reaction = cache_agent::react(me, header, status, executed, has_data, outputs);
         reaction.retain &= self.lossy && defect != Some(Defect::DontRetain);
         let leaves = local.is_some() && reaction.next == LocalStatus::Invalid;
         if leaves {
@@ -194,18 +196,19 @@ mod tests {
         header
     }
 
+    fn ask(copies: &mut Copies<u8>, header: &Header, local: Option<LocalStatus>) -> Answer<u8> {
+        copies.request(0, header, local, None, &mut Outputs::default())
+    }
+
     #[test]
     fn what_was_given_away_answers_the_same_event_again_and_no_other() {
         let mut copies = Copies::new(true);
         let first = write_miss(1, 0);
-        let answer = copies.request(0, &first, Some(LocalStatus::Modified), None);
+        let answer = ask(&mut copies, &first, Some(LocalStatus::Modified));
         assert!(answer.reaction.retain && answer.recalled.is_none());
         copies.retain(&first, 7_u8);
-        assert_eq!(copies.request(0, &first, None, None).recalled, Some(7));
-        assert_eq!(
-            copies.request(0, &write_miss(2, 0), None, None).recalled,
-            None
-        );
+        assert_eq!(ask(&mut copies, &first, None).recalled, Some(7));
+        assert_eq!(ask(&mut copies, &write_miss(2, 0), None).recalled, None);
         copies.received(first.requester, Seq(2));
         assert_eq!(copies.given().count(), 1);
         copies.received(first.requester, first.seq);
@@ -215,9 +218,9 @@ mod tests {
     #[test]
     fn where_nothing_is_lost_nothing_is_kept() {
         let mut copies = Copies::<u8>::new(false);
-        let answer = copies.request(0, &write_miss(1, 0), Some(LocalStatus::Modified), None);
+        let answer = ask(&mut copies, &write_miss(1, 0), Some(LocalStatus::Modified));
         assert!(!answer.reaction.retain);
-        let again = copies.request(0, &write_miss(1, 0), None, None);
+        let again = ask(&mut copies, &write_miss(1, 0), None);
         assert_eq!((again.executed, again.recalled), (Executed::New, None));
     }
 

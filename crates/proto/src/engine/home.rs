@@ -28,8 +28,6 @@ pub trait Memory {
 /// What has become of a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Served {
-    /// What to send.
-    pub outputs: Outputs,
     /// Bytes of the packet are in memory.
     pub stored: bool,
     /// The loss of the block has been accepted.
@@ -49,23 +47,22 @@ impl Home {
         Home { agent }
     }
 
-    /// Takes a packet. Bytes change before anyone can be granted the block again.
+    /// Takes a packet; what to send goes to `outputs`. Bytes change before anyone can be granted the block again.
     pub fn packet(
         &mut self,
         header: &Header,
         memory: &mut impl Memory,
         defect: Option<Defect>,
+        outputs: &mut Outputs,
     ) -> Served {
         let lost = header.kind == Kind::AcceptLoss && self.agent.lost(header.tag);
-        let (outputs, action) = match header.kind {
+        let action = match header.kind {
             Kind::Free => {
                 let objects = memory.records();
-                (
-                    self.agent.free(header, objects.into_iter()),
-                    HomeAction::None,
-                )
+                *outputs = self.agent.free(header, objects.into_iter());
+                HomeAction::None
             }
-            _ => self.agent.handle(header, memory.body_len()),
+            _ => self.agent.serve(header, memory.body_len(), outputs),
         };
         let accepted = lost && !self.agent.lost(header.tag);
         if accepted && header.offset == ACCEPT_EMPTY {
@@ -76,11 +73,7 @@ impl Home {
         if stored {
             memory.store(header);
         }
-        Served {
-            outputs,
-            stored,
-            accepted,
-        }
+        Served { stored, accepted }
     }
 
     /// Bytes of a block come that home may not have. They belong nowhere if the block is not of coherent memory here.

@@ -40,19 +40,17 @@ pub struct Reaction {
     pub next: LocalStatus,
     /// Keep a copy of the bytes for a retransmission: they leave the cache and may not have arrived.
     pub retain: bool,
-    /// What to send.
-    pub outputs: Outputs,
 }
 
-/// Answers a forwarded request. `has_data`: the block's bytes are at hand, in the cache or retained.
+/// Answers a forwarded request; what to send goes to `outputs`. `has_data`: the block's bytes are at hand, in the cache or retained.
 pub fn react(
     me: NodeId,
     header: &Header,
     local: LocalStatus,
     executed: Executed,
     has_data: bool,
+    outputs: &mut Outputs,
 ) -> Reaction {
-    let mut outputs = Outputs::default();
     if executed == Executed::Old
         || !matches!(
             header.kind,
@@ -62,7 +60,6 @@ pub fn react(
         return Reaction {
             next: local,
             retain: false,
-            outputs,
         };
     }
     let reads = header.kind == Kind::ReadMiss;
@@ -76,12 +73,11 @@ pub fn react(
     if header.flags.has(Flags::GATHER) {
         outputs.push(to_home(me, header, provides && has_data));
     } else {
-        answer(me, header, provides, has_data, &mut outputs);
+        answer(me, header, provides, has_data, outputs);
     }
     Reaction {
         next,
         retain: !reads && provides && has_data && executed == Executed::New,
-        outputs,
     }
 }
 

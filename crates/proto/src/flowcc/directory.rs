@@ -87,6 +87,8 @@ impl Chunk {
 pub struct Directory {
     node: NodeId,
     block: u64,
+    /// The power of two that `block` is: requests find their entry without a division.
+    log: u32,
     /// Number of the first chunk: those below were of earlier incarnations, and died with them.
     base: u64,
     chunks: Vec<Chunk>,
@@ -97,7 +99,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// A directory of at most `limit` chunks of a node in its `incarnation`, 1 being the first.
+    /// A directory of at most `limit` chunks of a node in its `incarnation`, 1 being the first. `block` is a power of two.
     pub fn new(node: NodeId, block: u32, limit: u32, incarnation: u32) -> Self {
         let base = u64::from(incarnation.saturating_sub(1)) * u64::from(limit);
         // A node that has restarted so often that its addresses are used up has no memory to give.
@@ -105,6 +107,7 @@ impl Directory {
         Directory {
             node,
             block: block as u64,
+            log: block.ilog2(),
             base,
             chunks: Vec::new(),
             limit: if fits { limit } else { 0 },
@@ -212,12 +215,12 @@ impl Directory {
     #[inline]
     pub fn entry(&mut self, tag: Tag) -> Option<&mut Entry> {
         let offset = tag.offset();
-        if !tag.is_under(Contract::Coherent) || !offset.is_multiple_of(self.block) {
+        if !tag.is_under(Contract::Coherent) || offset & (self.block - 1) != 0 {
             return None;
         }
         let chunk = (offset / CHUNK).checked_sub(self.base)?;
         let chunk = self.chunks.get_mut(chunk as usize)?;
-        let at = offset % CHUNK / self.block;
+        let at = (offset % CHUNK) >> self.log;
         match at & ((1 << self.shift) - 1) == self.nth {
             true => chunk.entries.get_mut((at >> self.shift) as usize),
             false => None,

@@ -31,7 +31,7 @@ pub struct HomeConfig {
     pub node: NodeId,
     /// Epoch of the rack.
     pub epoch: u32,
-    /// Block size in bytes.
+    /// Block size in bytes, a power of two.
     pub block: u32,
     /// Chunks of memory it has.
     pub chunks: u32,
@@ -241,27 +241,33 @@ impl HomeAgent {
     /// Takes a packet with `body_len` bytes behind its header.
     pub fn handle(&mut self, header: &Header, body_len: u32) -> (Outputs, HomeAction) {
         let mut outputs = Outputs::default();
-        let mut action = HomeAction::None;
+        let action = self.serve(header, body_len, &mut outputs);
+        (outputs, action)
+    }
+
+    /// The same, with what is to be sent put where the caller wants it: it is some 200 bytes, which are not to be copied from
+    /// function to function.
+    pub fn serve(&mut self, header: &Header, body_len: u32, outputs: &mut Outputs) -> HomeAction {
         let stranger = header.epoch != self.config.epoch || header.tag.home() != self.config.node;
         if stranger || self.findings.is_some() {
             self.counters.ignored += 1;
-            return (outputs, action);
+            return HomeAction::None;
         }
         match header.kind {
             kind if kind.is_request() && header.flags.has(Flags::GRANTED) => {
                 outputs.push(self.provide(header))
             }
-            kind if kind.is_request() => self.request(header, &mut outputs),
-            Kind::Unlock => self.unlock(header, &mut outputs),
-            Kind::WriteBack => action = self.write_back(header, body_len, &mut outputs),
-            Kind::GatherAck => self.answered(header, &mut outputs),
-            Kind::Alloc => self.alloc(header, &mut outputs),
-            Kind::AddAck | Kind::RemoveAck => self.moved(header, &mut outputs),
-            Kind::Demote => self.demote(header, &mut outputs),
-            Kind::AcceptLoss => self.accept_loss(header, &mut outputs),
+            kind if kind.is_request() => self.request(header, outputs),
+            Kind::Unlock => self.unlock(header, outputs),
+            Kind::WriteBack => return self.write_back(header, body_len, outputs),
+            Kind::GatherAck => self.answered(header, outputs),
+            Kind::Alloc => self.alloc(header, outputs),
+            Kind::AddAck | Kind::RemoveAck => self.moved(header, outputs),
+            Kind::Demote => self.demote(header, outputs),
+            Kind::AcceptLoss => self.accept_loss(header, outputs),
             _ => self.counters.ignored += 1,
         }
-        (outputs, action)
+        HomeAction::None
     }
 
     /// The packets to send again because their answer may be lost; the host asks every few round trips.

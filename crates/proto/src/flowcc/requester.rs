@@ -176,9 +176,9 @@ impl Requester {
         matches!(&self.current, Some(current) if current.grant.is_some())
     }
 
-    /// Takes a packet with `body_len` bytes behind its header.
-    pub fn handle(&mut self, now: u64, header: &Header, body_len: u32) -> (Accept, Outputs) {
-        let nothing = (Accept::Drop, Outputs::default());
+    /// Takes a packet with `body_len` bytes behind its header: what to do with these, and what to send.
+    pub fn handle(&mut self, now: u64, header: &Header, body_len: u32) -> (Accept, Option<Output>) {
+        let nothing = (Accept::Drop, None);
         if !self.caller.is_own(header) {
             return nothing;
         }
@@ -219,19 +219,16 @@ impl Requester {
         if current.step != Step::Waiting {
             self.caller.answered(now, &current.sent);
         }
-        (taken, Outputs::default())
+        (taken, None)
     }
 
     /// A packet for an event that only waits for home to have the block.
-    fn handle_tail(&mut self, now: u64, header: &Header) -> Outputs {
-        let mut outputs = Outputs::default();
-        if header.kind == Kind::WriteBackAck
-            && let Some(tail) = self.tail.take()
-            && let Some(unlock) = self.release(now, &tail, false)
-        {
-            outputs.push(unlock);
+    fn handle_tail(&mut self, now: u64, header: &Header) -> Option<Output> {
+        if header.kind != Kind::WriteBackAck {
+            return None;
         }
-        outputs
+        let tail = self.tail.take()?;
+        self.release(now, &tail, false)
     }
 
     /// An EVICT-MODIFIED that is held: send the block home before unlocking. `Held` again means it is there.

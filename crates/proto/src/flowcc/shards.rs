@@ -20,7 +20,8 @@ use core::ops::Range;
 pub struct Shards {
     /// A power of two.
     count: u32,
-    block: u32,
+    /// Which power of two a block's bytes are.
+    log: u32,
 }
 
 impl Shards {
@@ -29,18 +30,18 @@ impl Shards {
     /// At most so many.
     pub const MAX: u32 = 16;
 
-    /// So many, as a power of two, of a home with blocks of so many bytes.
+    /// So many, as a power of two, of a home with blocks of so many bytes, a power of two.
     pub const fn new(count: u32, block: u32) -> Self {
         let count = if count > Self::MAX { Self::MAX } else { count };
         let count = if count == 0 { 1 } else { count };
         Shards {
             count: 1 << count.ilog2(),
-            block,
+            log: block.ilog2(),
         }
     }
 
     /// All in one.
-    pub const ONE: Shards = Shards { count: 1, block: 1 };
+    pub const ONE: Shards = Shards { count: 1, log: 0 };
 
     /// How many.
     pub const fn count(self) -> usize {
@@ -55,7 +56,7 @@ impl Shards {
     /// That of a block: neighbours are in different ones.
     #[inline]
     pub const fn of(self, tag: Tag) -> usize {
-        (tag.offset() / self.block as u64) as usize & (self.count as usize - 1)
+        (tag.offset() >> self.log) as usize & (self.count as usize - 1)
     }
 }
 

@@ -11,19 +11,24 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// These are in the set from now on.
-    pub fn add(&mut self, run: Range<u64>) {
+    /// These are in the set from now on. Says whether none of them was before.
+    pub fn add(&mut self, run: Range<u64>) -> bool {
         if run.is_empty() {
-            return;
+            return true;
         }
-        let (mut from, mut to) = (run.start, run.end);
+        let (mut from, mut to, mut none) = (run.start, run.end, true);
         while let Some((&start, &end)) = self.runs.range(..=to).next_back()
             && end >= from
         {
+            if start <= from && to <= end {
+                return false;
+            }
+            none &= end <= run.start || run.end <= start;
             (from, to) = (from.min(start), to.max(end));
             self.runs.remove(&start);
         }
         self.runs.insert(from, to);
+        none
     }
 
     /// These are not, from now on.
@@ -41,12 +46,6 @@ impl Marks {
                 }
             }
         }
-    }
-
-    /// Whether any of these is in the set.
-    pub fn any(&self, run: Range<u64>) -> bool {
-        let last = self.runs.range(..run.end).next_back();
-        !run.is_empty() && last.is_some_and(|(_, end)| *end > run.start)
     }
 
     /// How many there are.
@@ -83,15 +82,12 @@ mod tests {
             let run = from..(from + len).min(BLOCKS);
             let bits = &mut plain[run.start as usize..run.end as usize];
             if step % 3 == 0 {
-                marks.add(run.clone());
+                let none = !bits.contains(&true);
+                assert_eq!(marks.add(run.clone()), none);
                 bits.fill(true);
-            } else {
-                let any = bits.contains(&true);
-                assert_eq!(marks.any(run.clone()), any && !run.is_empty());
-                if step % 3 == 1 {
-                    marks.remove(run);
-                    bits.fill(false);
-                }
+            } else if step % 3 == 1 {
+                marks.remove(run);
+                bits.fill(false);
             }
             let first = (from..BLOCKS).find(|at| plain[*at as usize]);
             let found = marks.first_from(from);

@@ -196,8 +196,7 @@ impl Heap {
             self.runs.insert(start + nth * blocks, blocks);
         }
         let fresh = start..start + blocks * count;
-        let zeros = !self.used.any(fresh.clone());
-        self.used.add(fresh.clone());
+        let zeros = self.used.add(fresh.clone());
         Some(Given {
             first: start * self.block,
             objects: u32::MAX >> (u32::BITS - count as u32),
@@ -218,8 +217,7 @@ impl Heap {
                         self.free.take(1)?
                     }
                 };
-                let zeros = !self.used.any(at..at + 1);
-                self.used.add(at..at + 1);
+                let zeros = self.used.add(at..at + 1);
                 self.slabs.insert(at, Slab::new(self.block, class, zeros));
                 self.partial.entry(class).or_default().insert(at);
                 at

@@ -1,9 +1,9 @@
 //! Words in pages of the system's, which come when they are touched and can go again.
 
 use super::memory::zeroed_words;
+use rackmem_fabric::words;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// See the module. As long as it lives, its words do.
 pub(crate) enum Pages {
@@ -43,9 +43,8 @@ impl Pages {
 
     /// Makes these bytes zeros, whole words.
     pub fn zero(&self, bytes: Range<usize>) {
-        let words = self.words().get(bytes.start / 8..bytes.end / 8);
-        let words = words.into_iter().flatten();
-        words.for_each(|word| word.store(0, Relaxed));
+        let range = bytes.start / 8..bytes.end / 8;
+        self.words().get(range).into_iter().for_each(words::zero);
     }
 
     /// The same, and pages that lie within them go back to the system.
@@ -89,6 +88,7 @@ fn page() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::Ordering::Relaxed;
 
     #[test]
     fn what_is_discarded_is_zeros_and_nothing_else_is() {

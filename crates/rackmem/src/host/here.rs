@@ -6,7 +6,7 @@ use crate::bytes::cache::Locked;
 use crate::bytes::memory::GlobalMemory;
 use crate::host::agents::{Agents, locked};
 use crate::host::rows;
-use rackmem_fabric::{Body, Net, Receiver};
+use rackmem_fabric::{Body, Net, Receiver, words};
 use rackmem_proto::Output;
 use rackmem_proto::engine::{
     self, Change, Copies, FlowCc, Gcp, Home, Host, Migrating, Note, Part, Payload, Recovery,
@@ -21,9 +21,10 @@ use std::sync::atomic::Ordering::Relaxed;
 pub(crate) type Block = Arc<[AtomicU64]>;
 
 /// Copies words; whoever calls keeps writers away.
-pub(crate) fn kept_apart(words: &[AtomicU64]) -> Block {
-    let copy = words.iter().map(|word| AtomicU64::new(word.load(Relaxed)));
-    copy.collect()
+pub(crate) fn kept_apart(from: &[AtomicU64]) -> Block {
+    let copy: Block = from.iter().map(|_| AtomicU64::new(0)).collect();
+    words::copy(&copy, from);
+    copy
 }
 
 /// Records as a body.
@@ -122,15 +123,13 @@ impl engine::Memory for Memory<'_> {
     }
 
     fn put(&mut self, tag: Tag, bytes: &Block) {
-        let block = self.memory.block(tag).into_iter().flatten();
-        for (to, from) in block.zip(bytes.iter()) {
-            to.store(from.load(Relaxed), Relaxed);
+        if let Some(block) = self.memory.block(tag) {
+            words::copy(block, bytes);
         }
     }
 
     fn clear(&mut self, tag: Tag) {
-        let block = self.memory.block(tag).into_iter().flatten();
-        block.for_each(|word| word.store(0, Relaxed));
+        self.memory.block(tag).into_iter().for_each(words::zero);
     }
 }
 

@@ -65,7 +65,7 @@ struct Inbox<'a> {
 
 impl Receiver for Inbox<'_> {
     fn receive(&mut self, header: &Header, body: Body<'_>) {
-        let (accept, outputs) = self.engine.handle(self.now, header, body.len() as u32);
+        let (accept, output) = self.engine.handle(self.now, header, body.len() as u32);
         if accept == Accept::Store {
             match self.bytes {
                 Bytes::Block(block) => body.copy_to(block, header.offset as usize),
@@ -73,8 +73,8 @@ impl Receiver for Inbox<'_> {
                 Bytes::Copy(_) | Bytes::Nothing => {}
             }
         }
-        if let Some(output) = outputs.iter().next() {
-            self.next = Some(*output);
+        if output.is_some() {
+            self.next = output;
         }
     }
 }

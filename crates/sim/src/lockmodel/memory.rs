@@ -111,12 +111,14 @@ impl Memory {
             return Outputs::default();
         };
         let local = (local != LocalStatus::Invalid).then_some(local);
-        let Answer { reaction, .. } = self.copies.request(self.me, header, local, None);
+        let mut outputs = Outputs::default();
+        let Answer { reaction, .. } =
+            (self.copies).request(self.me, header, local, None, &mut outputs);
         self.status[block as usize] = reaction.next;
         if reaction.next == LocalStatus::Invalid {
             wake(&mut self.spinning, block, fabric);
         }
-        reaction.outputs
+        outputs
     }
 }
 

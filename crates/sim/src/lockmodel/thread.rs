@@ -172,13 +172,13 @@ impl Thread {
     pub fn take(&mut self, packet: &Packet, cost: u64, fabric: &mut Fabric) -> Outputs {
         self.work(cost, fabric);
         let waited = self.waits();
-        let (_, outputs) = self
+        let (_, output) = self
             .requester
             .handle(fabric.now(), &packet.header, packet.body);
         if waited && !self.waits() {
             fabric.agenda.enter(self.busy, Occurrence::Step(self.index));
         }
-        outputs
+        output.into_iter().collect()
     }
 
     /// Whether only a packet makes its event go on.
