@@ -12,6 +12,7 @@
 //!
 //! A [`Wrapping`] puts [`Faults`] and taps ([`Trace`], [`Pcap`]) between the ends and any fabric.
 
+pub mod awake;
 mod body;
 mod fault;
 pub mod inline;

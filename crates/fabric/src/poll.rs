@@ -1,16 +1,13 @@
 //! Receiving: briefly awake, then asleep.
 //!
-//! Waking a sleeping thread on another processor costs more than everything else in a miss, and a thread that
-//! is woken on the sender's processor takes it from the sender. So whoever has just had a packet stays awake for
-//! the next one a little while, giving the processor away between looks, and only then blocks.
+//! A thread that has just had a packet stays awake for the next one a little while ([`Awake`]), and only then blocks.
 
+use crate::awake::Awake;
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long whoever has just had a packet, or waits for an answer, stays awake.
-pub(crate) const SPIN: Duration = Duration::from_micros(50);
 /// How often an idle agent looks whether it should stop or send something again.
 pub(crate) const TICK: Duration = Duration::from_millis(5);
 
@@ -18,15 +15,14 @@ pub(crate) const TICK: Duration = Duration::from_millis(5);
 /// when none came.
 pub(crate) fn receive(socket: &UdpSocket, packet: &mut [u8], spin: Duration) -> Option<usize> {
     if !spin.is_zero() {
-        let began = Instant::now();
+        let mut awake = Awake::begin(spin);
         loop {
             if let Ok(len) = look(socket, packet) {
                 return Some(len);
             }
-            if began.elapsed() >= spin {
+            if !awake.look_again(awake.waited()) {
                 break;
             }
-            std::thread::yield_now();
         }
     }
     socket.recv(packet).ok()
@@ -41,18 +37,16 @@ pub(crate) fn receive_within(
     spin: Duration,
     at_most: Duration,
 ) -> Option<usize> {
-    let began = Instant::now();
+    let mut awake = Awake::begin(spin);
     loop {
         if let Ok(len) = look(socket, packet) {
             return Some(len);
         }
-        let waited = began.elapsed();
+        let waited = awake.waited();
         if waited >= at_most {
             return None;
         }
-        if waited < spin {
-            std::thread::yield_now();
-        } else if !sleep_until_readable(socket, at_most - waited) {
+        if !awake.look_again(waited) && !sleep_until_readable(socket, at_most - waited) {
             return None;
         }
     }

@@ -5,7 +5,8 @@
 //! queue that overflows. So a tick comes after [`TICK`], counted from the end of the one before, and
 //! after [`SHARE`] packets, or all that are waiting.
 
-use crate::poll::{SPIN, TICK};
+use crate::awake::SPIN;
+use crate::poll::TICK;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 

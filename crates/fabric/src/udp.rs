@@ -4,8 +4,9 @@
 //! on it in the application's thread, so that an answer costs no wake-up but the one it is for. A block travels
 //! in segments that fit the network's MTU.
 
+use crate::awake::SPIN;
 use crate::body::{append, as_body};
-use crate::poll::{SPIN, TICK, receive, receive_within};
+use crate::poll::{TICK, receive, receive_within};
 use crate::service::Service;
 use crate::serving::serve_until;
 use crate::{Body, Counters, Handler, Net, Nobody, Port, Receiver};

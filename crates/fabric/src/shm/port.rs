@@ -3,8 +3,8 @@
 use super::hub::Member;
 use super::receiving::Receiving;
 use super::sender::Sender;
+use crate::awake::SPIN;
 use crate::body::as_body;
-use crate::poll::SPIN;
 use crate::{Body, Counters, Net, Port, Receiver};
 use rackmem_wire::{Dest, Header, decode};
 use std::io;

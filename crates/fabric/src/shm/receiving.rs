@@ -3,10 +3,11 @@
 use super::lane::{Consumer, Found};
 use super::segment::{Inbox, Segment};
 use crate::Counters;
+use crate::awake::Awake;
 use rackmem_wire::{HEADER_LEN, MAX_BODY};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Looks between two times that the processor is given away: one where there are fewer processors than a packet has
 /// hops, because the next of them may need this one.
@@ -67,7 +68,7 @@ impl Receiving {
         if found.is_some() || at_most.is_zero() {
             return found;
         }
-        let began = Instant::now();
+        let mut awake = Awake::begin(spin);
         loop {
             for _ in 0..self.looks {
                 if let Some(len) = self.look() {
@@ -75,13 +76,11 @@ impl Receiving {
                 }
                 std::hint::spin_loop();
             }
-            let waited = began.elapsed();
+            let waited = awake.waited();
             if waited >= at_most {
                 return None;
             }
-            if waited < spin {
-                std::thread::yield_now();
-            } else {
+            if !awake.look_again(waited) {
                 let inbox = Self::inbox(&self.segment, self.number);
                 inbox.bell().sleep(at_most - waited);
             }

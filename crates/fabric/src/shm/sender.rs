@@ -5,19 +5,18 @@ use super::lane::Producer;
 use super::layout::PORTS;
 use super::segment::Segment;
 use super::service::SERVING;
+use crate::awake::{Awake, SPIN};
 use crate::{Body, Counters, End, Net, Receiver};
 use rackmem_wire::{Dest, Header, encode, segment_len};
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a sender waits for room. A receiver that has read nothing for so long is dead, stopped, or waits for room
 /// itself, perhaps ours: what does not fit then is lost, which the protocols mend.
 const ROOM_PATIENCE: Duration = Duration::from_millis(100);
-/// How long it waits with open eyes.
-const AWAKE: Duration = Duration::from_micros(50);
-/// Between two looks after that.
+/// Between two looks of a sender that has waited for long.
 const NAP: Duration = Duration::from_micros(100);
 /// Naps between two looks whether the receiver lives.
 const NAPS: u32 = 10;
@@ -216,15 +215,14 @@ impl Lane {
 }
 
 fn wait(segment: &Segment, mut push: impl FnMut() -> bool) -> Sent {
-    let began = Instant::now();
+    let mut awake = Awake::begin(SPIN);
     let mut naps = 0;
     loop {
         if push() {
             return Sent::Yes;
         }
-        let waited = began.elapsed();
-        if waited < AWAKE {
-            std::thread::yield_now();
+        let waited = awake.waited();
+        if awake.look_again(waited) {
             continue;
         }
         if naps % NAPS == 0 && !segment.is_alive() {

@@ -7,16 +7,15 @@ use crate::host::locks::outbox::Outbox;
 use crate::host::locks::seat::{Called, Content, Pass, Seat};
 use crate::host::locks::table::{Locks, Origin};
 use crate::node::Node;
+use rackmem_fabric::awake::{Awake, SPIN};
 use rackmem_fabric::{Body, Nobody};
 use rackmem_proto::gcp::{Access, Life, MAX_LOCKED};
 use rackmem_proto::wire::Tag;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long a thread that waits stays awake, giving the processor away between looks.
-const AWAKE: Duration = Duration::from_micros(50);
 /// How often a thread that sleeps looks whether it waits for something that was lost, or for a rack that is closed.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -105,13 +104,15 @@ impl Handle {
 
     /// Sleeps until then, or as long as this; the watch is over.
     pub fn await_change(&self, seat: &Arc<Seat>, at_most: Duration) -> Result<()> {
-        let began = Instant::now();
+        let mut awake = Awake::begin(SPIN);
         let mut ended = None;
         while seat.called() == Called::Waiting && ended.is_none() {
-            match began.elapsed() {
-                waited if waited >= at_most => break,
-                waited if waited < AWAKE => std::thread::yield_now(),
-                waited => std::thread::park_timeout(LOOK.min(at_most - waited)),
+            let waited = awake.waited();
+            if waited >= at_most {
+                break;
+            }
+            if !awake.look_again(waited) {
+                std::thread::park_timeout(LOOK.min(at_most - waited));
             }
             ended = self.ended();
         }
@@ -248,7 +249,7 @@ impl Handle {
 
     fn wait(&self, access: Access, at_most: Duration) -> Result<Option<Pass>> {
         let seat = Arc::new(Seat::new());
-        let began = Instant::now();
+        let mut awake = Awake::begin(SPIN);
         let out = locks(&self.node).step(&self.cell, |lock, fx| {
             lock.enter(seat.clone(), access, fx);
         });
@@ -259,15 +260,13 @@ impl Handle {
                 Called::Over => return Err(self.lost()),
                 Called::Waiting => {}
             }
-            let waited = began.elapsed();
+            let waited = awake.waited();
             let end = self.ended();
             if end.is_some() || waited >= at_most {
                 if self.give_up(&seat) {
                     return end.map_or(Ok(None), Err);
                 }
-            } else if waited < AWAKE {
-                std::thread::yield_now();
-            } else {
+            } else if !awake.look_again(waited) {
                 std::thread::park_timeout(LOOK.min(at_most - waited));
                 self.look(&seat);
             }
