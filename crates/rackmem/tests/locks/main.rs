@@ -9,6 +9,7 @@ mod exclusion;
 mod forged;
 mod freeing;
 mod history;
+mod late;
 mod packets;
 mod pressure;
 mod resting;
