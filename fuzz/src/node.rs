@@ -99,19 +99,11 @@ pub struct Here<'a> {
     caused: Caused,
 }
 
-/// How many bytes there are, and the records.
-pub struct Packet<'m>(u32, &'m [Record]);
+/// There are no bytes.
+pub struct Nothing;
 
-impl Memory for Packet<'_> {
+impl Memory for Nothing {
     type Bytes = ();
-
-    fn body_len(&self) -> u32 {
-        self.0
-    }
-
-    fn records(&self) -> Vec<Record> {
-        self.1.to_vec()
-    }
 
     fn store(&mut self, _: &Header) {}
 
@@ -124,7 +116,7 @@ impl Host for Here<'_> {
     type Protocols = (FlowCc,);
     type Bytes = ();
     type Memory<'m>
-        = Packet<'m>
+        = Nothing
     where
         Self: 'm;
 
@@ -147,9 +139,9 @@ impl Host for Here<'_> {
     fn home<'m, R>(
         &'m mut self,
         _: usize,
-        section: impl FnOnce(&mut Home, &mut Packet<'m>) -> R,
+        section: impl FnOnce(&mut Home, &mut Self::Memory<'m>) -> R,
     ) -> R {
-        section(&mut self.node.home, &mut Packet(self.body, self.records))
+        section(&mut self.node.home, &mut Nothing)
     }
 
     fn copies<R>(&mut self, section: impl FnOnce(&mut Copies<()>) -> R) -> R {

@@ -2,6 +2,7 @@
 
 mod verdicts;
 
+use rackmem_proto::engine::Defect;
 use rackmem_sim::explore::{
     Budget, Ended, Limits, MAX_STATES, Op, Program, Report, SCENARIOS, Scenario, Witness, explore,
 };
@@ -165,57 +166,73 @@ const CAUGHT: [(Mutation, &str, &str); CASES] = [
         "directory covers caches",
     ),
     (
-        Mutation::SkipWriteBack,
+        Mutation::Node(Defect::SkipWriteBack),
         "home-dirty-reads",
         "home is current",
     ),
     (
-        Mutation::DontRetain,
+        Mutation::Node(Defect::DontRetain),
         "home-writers",
         "a granted event is served",
     ),
     (
-        Mutation::ForgetExecuted,
+        Mutation::Node(Defect::ForgetExecuted),
         "home-upgrades",
         "directory covers caches",
     ),
-    (Mutation::StoreStaleData, "home-rewrites", "home is current"),
-    (Mutation::KeepInvalidated, "switch-writers", "single writer"),
+    (
+        Mutation::Node(Defect::StoreStaleData),
+        "home-rewrites",
+        "home is current",
+    ),
+    (
+        Mutation::Node(Defect::KeepInvalidated),
+        "switch-writers",
+        "single writer",
+    ),
     (
         Mutation::DropSilently,
         "home-evictions",
         "directory covers caches",
     ),
     (
-        Mutation::EvictWithoutWriteBack,
+        Mutation::Node(Defect::EvictWithoutWriteBack),
         "switch-evictions",
         "home is current",
     ),
     (Mutation::UnlockOnce, "home-neighbours", "liveness"),
     (
-        Mutation::ForgetDowngraded,
+        Mutation::Node(Defect::ForgetDowngraded),
         "epoch-evictions",
         "home is current",
     ),
-    (Mutation::ForgetRead, "epoch-twice", "home is current"),
     (
-        Mutation::ForgetGiven,
+        Mutation::Node(Defect::ForgetRead),
+        "epoch-twice",
+        "home is current",
+    ),
+    (
+        Mutation::Node(Defect::ForgetGiven),
         "epoch-switch-dies",
         "home is current",
     ),
-    (Mutation::TrustMoving, "epoch-move-dies", "home is current"),
+    (
+        Mutation::Node(Defect::TrustMoving),
+        "epoch-move-dies",
+        "home is current",
+    ),
     (
         Mutation::FreeLockOnAccept,
         "epoch-accepts-loss",
         "locks exclude",
     ),
     (
-        Mutation::SettleEarly,
+        Mutation::Node(Defect::SettleEarly),
         "inside-pair",
         "directory covers caches",
     ),
     (
-        Mutation::KeepDeadCopies,
+        Mutation::Node(Defect::KeepDeadCopies),
         "epoch-home-dies",
         "nothing of the dead",
     ),
@@ -224,69 +241,101 @@ const CAUGHT: [(Mutation, &str, &str); CASES] = [
         "epoch-node-returns",
         "nothing of the past",
     ),
-    (Mutation::LetGoEarly, "inside-again", "home is current"),
     (
-        Mutation::ForgetRescued,
+        Mutation::Node(Defect::LetGoEarly),
+        "inside-again",
+        "home is current",
+    ),
+    (
+        Mutation::Node(Defect::ForgetRescued),
         "inside-node-dies",
         "no data is lost",
     ),
     (
-        Mutation::HideModified,
+        Mutation::Node(Defect::HideModified),
         "epoch-twice",
         "directory covers caches",
     ),
     (
-        Mutation::HideClean,
+        Mutation::Node(Defect::HideClean),
         "epoch-twice",
         "directory covers caches",
     ),
     (
-        Mutation::ForgetOwnCopies,
+        Mutation::Node(Defect::ForgetOwnCopies),
         "inside-node-dies",
         "directory covers caches",
     ),
     (
-        Mutation::ForgetOwnEvents,
+        Mutation::Node(Defect::ForgetOwnEvents),
         "epoch-accepts-loss",
         "locks exclude",
     ),
     (
-        Mutation::RescueNothing,
+        Mutation::Node(Defect::RescueNothing),
         "epoch-accepts-loss",
         "home is current",
     ),
-    (Mutation::DropRescue, "epoch-twice", "home is current"),
-    (Mutation::DowngradeUnnoted, "epoch-twice", "home is current"),
     (
-        Mutation::KeepExecuted,
+        Mutation::Node(Defect::DropRescue),
+        "epoch-twice",
+        "home is current",
+    ),
+    (
+        Mutation::Node(Defect::DowngradeUnnoted),
+        "epoch-twice",
+        "home is current",
+    ),
+    (
+        Mutation::Node(Defect::KeepExecuted),
         "epoch-node-restarts",
         "single writer",
     ),
-    (Mutation::GoOnAlone, "inside-again", "nobody goes on alone"),
-    (Mutation::ForgetGone, "epoch-twice", "home is current"),
     (
-        Mutation::RescueInPart,
+        Mutation::Node(Defect::GoOnAlone),
+        "inside-again",
+        "nobody goes on alone",
+    ),
+    (
+        Mutation::Node(Defect::ForgetGone),
+        "epoch-twice",
+        "home is current",
+    ),
+    (
+        Mutation::Node(Defect::RescueInPart),
         "inside-node-dies",
         "home is current",
     ),
-    (Mutation::InstallInPart, "home-segments", "data value"),
     (
-        Mutation::UnlockFirst,
+        Mutation::Node(Defect::InstallInPart),
+        "home-segments",
+        "data value",
+    ),
+    (
+        Mutation::Node(Defect::UnlockFirst),
         "home-writers",
         "directory covers caches",
     ),
     (
-        Mutation::TakeRefusal,
+        Mutation::Node(Defect::TakeRefusal),
         "home-writers",
         "directory covers caches",
     ),
-    (Mutation::TakeFenced, "epoch-switch-dies", "data value"),
     (
-        Mutation::LeaveLate,
+        Mutation::Node(Defect::TakeFenced),
+        "epoch-switch-dies",
+        "data value",
+    ),
+    (
+        Mutation::Node(Defect::LeaveLate),
         "home-evict-neighbours",
         "home is current",
     ),
-    (Mutation::SkipRestore, "epoch-evictions", "home is current"),
+    (
+        Mutation::Node(Defect::SkipRestore),
+        "epoch-evictions",
+        "home is current",
+    ),
 ];
 
 #[test]
@@ -295,7 +344,7 @@ fn every_defect_is_found_with_a_story() {
         let scenario = Scenario {
             mutation: Some(mutation),
             // Nothing comes in part where a block is one packet.
-            segments: if mutation == Mutation::RescueInPart {
+            segments: if mutation == Mutation::Node(Defect::RescueInPart) {
                 2
             } else {
                 named(name).segments

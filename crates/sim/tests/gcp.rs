@@ -2,6 +2,7 @@
 
 mod verdicts;
 
+use rackmem_proto::engine::Defect;
 use rackmem_sim::driver::{Ended, Limits, Report};
 use rackmem_sim::gcp::{
     Failure, Mutation, Place, SCENARIOS, STORM, Scenario, Settling, Walk, WalkConfig, explore,
@@ -220,40 +221,44 @@ fn every_defect_is_noticed() {
             "freed-calm",
             "a lock is made where none is",
         ),
-        (Mutation::DropSole, "giving-up", "data of the last release"),
+        (
+            Mutation::Node(Defect::DropSole),
+            "giving-up",
+            "data of the last release",
+        ),
         (Mutation::WakeOld, "resting", "data of the last release"),
         (
-            Mutation::DismissUnseen,
+            Mutation::Node(Defect::DismissUnseen),
             "giving-up-late",
             "every waiter is served",
         ),
         (
-            Mutation::ForgetOwnReport,
+            Mutation::Node(Defect::ForgetOwnReport),
             "dead-holder",
             "the queue exists once",
         ),
         (
-            Mutation::EnterFirst,
+            Mutation::Node(Defect::EnterFirst),
             "calm-writers",
             "data is in place when a thread enters",
         ),
         (
-            Mutation::ForgetGone,
+            Mutation::Node(Defect::ForgetGone),
             "dead-switch-and-holder",
             "data of the last release",
         ),
         (
-            Mutation::SettleEarly,
+            Mutation::Node(Defect::SettleEarly),
             "dead-reader",
             "the queue exists once",
         ),
         (
-            Mutation::ForgetNext,
+            Mutation::Node(Defect::ForgetNext),
             "calm-cohort",
             "every waiter is served",
         ),
         (
-            Mutation::ForgetWaiting,
+            Mutation::Node(Defect::ForgetWaiting),
             "dead-reader",
             "every waiter is served",
         ),

@@ -1,5 +1,7 @@
 //! Defects put into roles on purpose: the invariants must notice every one, or they would notice nothing.
 
+use rackmem_proto::engine::Defect;
+use rackmem_sim::gcp;
 use rackmem_sim::world::{Config, Failures, Faults, Mix, Mutation, Owners, World};
 use std::collections::BTreeSet;
 
@@ -26,35 +28,35 @@ const CAUGHT: [Case; Mutation::ALL.len()] = [
         "directory covers caches",
     ),
     Case(
-        Mutation::SkipWriteBack,
+        Mutation::Node(Defect::SkipWriteBack),
         Owners::LARGE_SWITCH,
         Faults::NONE,
         Failures::NONE,
         "home is current",
     ),
     Case(
-        Mutation::DontRetain,
+        Mutation::Node(Defect::DontRetain),
         Owners::HomeOnly,
         Faults::LOSS,
         Failures::NONE,
         "a granted event is served",
     ),
     Case(
-        Mutation::ForgetExecuted,
+        Mutation::Node(Defect::ForgetExecuted),
         Owners::HomeOnly,
         Faults::ALL,
         Failures::NONE,
         "directory covers caches",
     ),
     Case(
-        Mutation::StoreStaleData,
+        Mutation::Node(Defect::StoreStaleData),
         Owners::HomeOnly,
         Faults::ALL,
         Failures::NONE,
         "home is current",
     ),
     Case(
-        Mutation::KeepInvalidated,
+        Mutation::Node(Defect::KeepInvalidated),
         Owners::HomeOnly,
         Faults::NONE,
         Failures::NONE,
@@ -68,7 +70,7 @@ const CAUGHT: [Case; Mutation::ALL.len()] = [
         "directory covers caches",
     ),
     Case(
-        Mutation::EvictWithoutWriteBack,
+        Mutation::Node(Defect::EvictWithoutWriteBack),
         Owners::HomeOnly,
         Faults::NONE,
         Failures::NONE,
@@ -82,42 +84,42 @@ const CAUGHT: [Case; Mutation::ALL.len()] = [
         "liveness",
     ),
     Case(
-        Mutation::ForgetGiven,
+        Mutation::Node(Defect::ForgetGiven),
         Owners::LARGE_SWITCH,
         Faults::ALL,
         Failures::SWITCH,
         "no dirty data is lost in silence",
     ),
     Case(
-        Mutation::ForgetDowngraded,
+        Mutation::Node(Defect::ForgetDowngraded),
         Owners::HomeOnly,
         Faults::ALL,
         Failures::NODE,
         "home is current",
     ),
     Case(
-        Mutation::ForgetRead,
+        Mutation::Node(Defect::ForgetRead),
         Owners::HomeOnly,
         Faults::ALL,
         Failures::NODE,
         "home is current",
     ),
     Case(
-        Mutation::SettleEarly,
+        Mutation::Node(Defect::SettleEarly),
         Owners::HomeOnly,
         Faults::ALL,
         Failures::NODE,
         "directory covers caches",
     ),
     Case(
-        Mutation::KeepDeadCopies,
+        Mutation::Node(Defect::KeepDeadCopies),
         Owners::HomeOnly,
         Faults::NONE,
         Failures::NODE,
         "nothing of the dead",
     ),
     Case(
-        Mutation::SkipRestore,
+        Mutation::Node(Defect::SkipRestore),
         Owners::LARGE_SWITCH,
         Faults::ALL,
         Failures::SWITCH,
@@ -250,49 +252,49 @@ const CAUGHT: [Case; Mutation::ALL.len()] = [
         "memory is given out once",
     ),
     Case(
-        Mutation::ForgetTold,
+        Mutation::Node(Defect::ForgetTold),
         Owners::LARGE_SWITCH,
         Faults::ALL,
         Failures::NODE,
         "no dirty data is lost in silence",
     ),
     Case(
-        Mutation::MoveOn,
+        Mutation::Node(Defect::MoveOn),
         Owners::LARGE_SWITCH,
         Faults::ALL,
         Failures::SWITCH,
         "no entry moves where there is no switch",
     ),
     Case(
-        Mutation::InstallInPart,
+        Mutation::Node(Defect::InstallInPart),
         Owners::HomeOnly,
         Faults::ALL,
         Failures::NONE,
         "data value",
     ),
     Case(
-        Mutation::UnlockFirst,
+        Mutation::Node(Defect::UnlockFirst),
         Owners::HomeOnly,
         Faults::NONE,
         Failures::NONE,
         "directory covers caches",
     ),
     Case(
-        Mutation::TakeRefusal,
+        Mutation::Node(Defect::TakeRefusal),
         Owners::HomeOnly,
         Faults::NONE,
         Failures::NONE,
         "directory covers caches",
     ),
     Case(
-        Mutation::TakeFenced,
+        Mutation::Node(Defect::TakeFenced),
         Owners::LARGE_SWITCH,
         Faults::ALL,
         Failures::SWITCH,
         "data value",
     ),
     Case(
-        Mutation::LeaveLate,
+        Mutation::Node(Defect::LeaveLate),
         Owners::HomeOnly,
         Faults::NONE,
         Failures::NONE,
@@ -353,6 +355,19 @@ fn every_defect_is_noticed_by_its_invariant() {
 fn every_defect_is_in_the_catalogue() {
     for mutation in Mutation::ALL {
         assert!(CAUGHT.iter().any(|case| case.0 == mutation), "{mutation:?}");
+    }
+}
+
+#[test]
+fn every_rule_of_the_engine_is_broken_in_some_checker() {
+    let blocks = Mutation::played().chain(Mutation::explored());
+    let locks = gcp::Mutation::explored().filter_map(gcp::Mutation::in_engine);
+    let played: BTreeSet<Defect> = blocks
+        .filter_map(Mutation::in_engine)
+        .chain(locks)
+        .collect();
+    for defect in Defect::ALL {
+        assert!(played.contains(defect), "{defect:?}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! A violation is made small enough to read, and stays the same violation.
 
+use rackmem_proto::engine::Defect;
 use rackmem_sim::world::{Config, Failures, Faults, Mutation, Owners, World, shrink};
 
 /// Worlds that a search may run.
@@ -24,7 +25,7 @@ fn a_defect_in_one_epoch_shrinks_to_a_few_operations() {
     let config = Config {
         rack: Owners::LARGE_SWITCH,
         faults: Faults::ALL,
-        mutation: Some(Mutation::SkipWriteBack),
+        mutation: Some(Mutation::Node(Defect::SkipWriteBack)),
         history: true,
         ..Config::default()
     };
@@ -42,7 +43,7 @@ fn failures_that_have_nothing_to_do_with_it_are_left_out() {
         homes: 3,
         faults: Faults::ALL,
         failures: Failures::ALL,
-        mutation: Some(Mutation::KeepDeadCopies),
+        mutation: Some(Mutation::Node(Defect::KeepDeadCopies)),
         ..Config::default()
     };
     let (small, _) = shrunk(&config, "nothing of the dead");
@@ -54,7 +55,7 @@ fn failures_that_have_nothing_to_do_with_it_are_left_out() {
 #[test]
 fn a_search_ends_when_told_to() {
     let config = Config {
-        mutation: Some(Mutation::KeepInvalidated),
+        mutation: Some(Mutation::Node(Defect::KeepInvalidated)),
         ..Config::default()
     };
     let violation = (0..50).find_map(|seed| World::run(seed, &config).err());

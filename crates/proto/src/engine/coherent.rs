@@ -189,6 +189,7 @@ impl<H: Host> Protocol<H> for FlowCc {
         host.copies(|copies| copies.fingerprint(into));
     }
 }
+
 /// Does something to each shard of a home, one after the other.
 pub(super) fn each_home<H: Host>(host: &mut H, mut f: impl FnMut(&mut Home)) {
     for shard in host.shards().all() {
@@ -218,9 +219,14 @@ fn home<H: Host>(host: &mut H, header: &Header) {
         true => Shards::BOOKS,
         false => host.shards().of(header.tag),
     };
+    let objects = match header.kind {
+        Kind::Free => host.records(),
+        _ => Vec::new(),
+    };
+    let body = (host.body_len(), objects);
     let mut outputs = Outputs::default();
     let served = host.home(shard, |home, memory| {
-        home.packet(header, memory, defect, &mut outputs)
+        home.packet(header, body, memory, defect, &mut outputs)
     });
     // The books share their section with entries, whose packets change nothing that others must know.
     if books {

@@ -13,10 +13,6 @@ pub const ACCEPT_EMPTY: u32 = 1;
 pub trait Memory {
     /// A block's bytes, kept apart.
     type Bytes;
-    /// How many bytes the packet has behind its header.
-    fn body_len(&self) -> u32;
-    /// The records behind it.
-    fn records(&self) -> Vec<Record>;
     /// Puts the packet's bytes at its tag and offset; what lies outside the memory is left out.
     fn store(&mut self, header: &Header);
     /// Puts a whole block in place.
@@ -47,10 +43,12 @@ impl Home {
         Home { agent }
     }
 
-    /// Takes a packet; what to send goes to `outputs`. Bytes change before anyone can be granted the block again.
+    /// Takes a packet with so many bytes behind its header, or with the objects that go back; what to send goes to `outputs`. Bytes change
+    /// before anyone can be granted the block again.
     pub fn packet(
         &mut self,
         header: &Header,
+        (len, objects): (u32, Vec<Record>),
         memory: &mut impl Memory,
         defect: Option<Defect>,
         outputs: &mut Outputs,
@@ -58,11 +56,10 @@ impl Home {
         let lost = header.kind == Kind::AcceptLoss && self.agent.lost(header.tag);
         let action = match header.kind {
             Kind::Free => {
-                let objects = memory.records();
                 *outputs = self.agent.free(header, objects.into_iter());
                 HomeAction::None
             }
-            _ => self.agent.serve(header, memory.body_len(), outputs),
+            _ => self.agent.serve(header, len, outputs),
         };
         let accepted = lost && !self.agent.lost(header.tag);
         if accepted && header.offset == ACCEPT_EMPTY {

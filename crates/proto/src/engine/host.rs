@@ -55,9 +55,20 @@ pub enum Note {
     Rescued(Tag),
 }
 
-/// A rule that this module can be made to break, to see that checkers notice. In a host that ships there is none.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Defect {
+macro_rules! defects {
+    ($($(#[$text:meta])* $name:ident,)*) => {
+        /// A rule that this module can be made to break, to see that checkers notice. In a host that ships there is none.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Defect { $($(#[$text])* $name,)* }
+
+        impl Defect {
+            /// All of them.
+            pub const ALL: &'static [Defect] = &[$(Defect::$name,)*];
+        }
+    };
+}
+
+defects! {
     /// Every copy of a request is executed as if it were the first (§5.3.1).
     ForgetExecuted,
     /// A provider keeps no copy of data that may have been lost on its way (§5.3.1).

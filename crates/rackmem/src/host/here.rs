@@ -108,14 +108,6 @@ pub(crate) struct Memory<'m> {
 impl engine::Memory for Memory<'_> {
     type Bytes = Block;
 
-    fn body_len(&self) -> u32 {
-        self.body.len() as u32
-    }
-
-    fn records(&self) -> Vec<Record> {
-        records(self.body)
-    }
-
     fn store(&mut self, header: &Header) {
         if let Some(block) = self.memory.block(header.tag) {
             self.body.copy_to(block, header.offset as usize);

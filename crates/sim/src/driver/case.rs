@@ -1,7 +1,8 @@
 //! Scenarios of any protocol, as a command line lists them and runs them.
 
 use super::report::Report;
-use super::search::Limits;
+use super::search::{Limits, explore};
+use super::system::System;
 
 /// How often something may happen in one run that need not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,6 +50,51 @@ pub trait Case: Sync {
         defect: Option<&str>,
         limits: &mut Limits<'_>,
     ) -> Result<Report, &'static str>;
+}
+
+/// A scenario that makes a system, all of whose states are visited: a [`Case`] by that.
+pub trait Explored: Sync {
+    /// What it makes.
+    type System: System;
+    /// A defect that can be put in.
+    type Defect: Copy;
+    /// States at most, whatever the limits allow.
+    const STATES: usize = usize::MAX;
+
+    /// See [`Case::about`].
+    fn about(&self, deep: bool) -> About;
+
+    /// All defects by their names.
+    fn defects() -> impl Iterator<Item = (String, Self::Defect)>;
+
+    /// Makes it. `Err` says why the scenario makes no rack.
+    fn system(
+        &self,
+        deep: bool,
+        defect: Option<Self::Defect>,
+    ) -> Result<Self::System, &'static str>;
+}
+
+impl<E: Explored> Case for E {
+    fn about(&self, deep: bool) -> About {
+        Explored::about(self, deep)
+    }
+
+    fn explore(
+        &self,
+        deep: bool,
+        defect: Option<&str>,
+        limits: &mut Limits<'_>,
+    ) -> Result<Report, &'static str> {
+        let found = E::defects().find(|(name, _)| Some(name.as_str()) == defect);
+        let mut system = self.system(deep, found.map(|(_, defect)| defect))?;
+        let mut limits = Limits {
+            states: limits.states.min(E::STATES),
+            time: limits.time,
+            stop: &mut *limits.stop,
+        };
+        Ok(explore(&mut system, &mut limits))
+    }
 }
 
 /// The scenarios of one protocol, or of several together.

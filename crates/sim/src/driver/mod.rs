@@ -14,7 +14,7 @@ mod system;
 mod visited;
 mod walk;
 
-pub use case::{About, Allowance, Case, Suite};
+pub use case::{About, Allowance, Case, Explored, Suite};
 pub use report::{Ended, Report, Violation};
 pub use search::{Limits, MAX_STATES, Progress, explore};
 pub use shrink::{Way, shorten, smallest, story};

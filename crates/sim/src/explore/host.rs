@@ -55,15 +55,6 @@ impl Memory<'_> {
 impl engine::Memory for Memory<'_> {
     type Bytes = Value;
 
-    fn body_len(&self) -> u32 {
-        self.packet.map_or(0, |packet| packet.body.bytes())
-    }
-
-    fn records(&self) -> Vec<Record> {
-        let records = self.packet.map(|packet| packet.body.records().to_vec());
-        records.unwrap_or_default()
-    }
-
     fn store(&mut self, header: &Header) {
         let body = self.packet.map(|packet| packet.body);
         if let (Some(body), Some(block)) = (body, self.block(header.tag)) {

@@ -4,7 +4,9 @@ use super::layout::Layout;
 use super::moves::{Move, Rack};
 use super::scenario::{Budget, Scenario};
 use super::state::State;
-use crate::driver::{self, About, Allowance, Case, Complaint, Limits, Report, Suite, System};
+use crate::driver::{
+    self, About, Allowance, Case, Complaint, Explored, Limits, Report, Suite, System,
+};
 use crate::invariants::liveness;
 use crate::world::{Mutation, Owners};
 
@@ -17,8 +19,7 @@ pub const SUITE: Suite = Suite {
 
 /// Visits every state of a scenario, as far as the limits allow. `Err` says why the scenario makes no rack.
 pub fn explore(scenario: &Scenario, limits: &mut Limits<'_>) -> Result<Report, &'static str> {
-    let mut rack = Rack::new(Layout::new(*scenario)?);
-    Ok(driver::explore(&mut rack, limits))
+    Ok(driver::explore(&mut scenario.system(false, None)?, limits))
 }
 
 impl System for Rack {
@@ -105,7 +106,10 @@ impl System for Rack {
     }
 }
 
-impl Case for Scenario {
+impl Explored for Scenario {
+    type System = Rack;
+    type Defect = Mutation;
+
     fn about(&self, deep: bool) -> About {
         let Budget {
             losses,
@@ -146,21 +150,16 @@ impl Case for Scenario {
         }
     }
 
-    fn explore(
-        &self,
-        deep: bool,
-        defect: Option<&str>,
-        limits: &mut Limits<'_>,
-    ) -> Result<Report, &'static str> {
+    fn defects() -> impl Iterator<Item = (String, Mutation)> {
+        Mutation::explored().map(|defect| (defect.name(), defect))
+    }
+
+    fn system(&self, deep: bool, defect: Option<Mutation>) -> Result<Rack, &'static str> {
         let scenario = if deep { self.deepened() } else { *self };
-        let named = |name: &str| Mutation::explored().find(|defect| defect.name() == name);
-        let mutation = defect.and_then(named).or(self.mutation);
-        explore(
-            &Scenario {
-                mutation,
-                ..scenario
-            },
-            limits,
-        )
+        let mutation = defect.or(self.mutation);
+        Ok(Rack::new(Layout::new(Scenario {
+            mutation,
+            ..scenario
+        })?))
     }
 }

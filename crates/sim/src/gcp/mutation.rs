@@ -49,45 +49,27 @@ pub enum Mutation {
     SkipLife,
     /// A place is used again before it is known that the lock there has been freed.
     MakeUnasked,
-    /// A node that needs room drops what may be the only copy before its home has one.
-    DropSole,
     /// A lock of which its home has kept a number goes on with an old version.
     WakeOld,
-    /// A home says that it has a lock without looking.
-    DismissUnseen,
-    /// A home that settles a lock does not count what its own node has.
-    ForgetOwnReport,
-    /// A thread is let in before the data has been put in place.
-    EnterFirst,
-    /// A home settles its locks as if nobody had died.
-    ForgetGone,
-    /// A home settles a lock before it has been told anything.
-    SettleEarly,
-    /// A thread that leaves does not let in who waits for that.
-    ForgetNext,
-    /// A node does not ask again in a new epoch.
-    ForgetWaiting,
+    /// One of the engine's rules, which its own text tells of.
+    Node(Defect),
 }
 
 impl Mutation {
     /// Its name on a command line: `drop-queue`.
     pub fn name(self) -> String {
-        crate::names::kebab(self)
+        match self {
+            Mutation::Node(defect) => crate::names::kebab(defect),
+            other => crate::names::kebab(other),
+        }
     }
 
     /// The rule of the engine that it breaks, if it lies there.
     pub fn in_engine(self) -> Option<Defect> {
-        Some(match self {
-            Mutation::DropSole => Defect::DropSole,
-            Mutation::DismissUnseen => Defect::DismissUnseen,
-            Mutation::ForgetOwnReport => Defect::ForgetOwnReport,
-            Mutation::EnterFirst => Defect::EnterFirst,
-            Mutation::ForgetGone => Defect::ForgetGone,
-            Mutation::SettleEarly => Defect::SettleEarly,
-            Mutation::ForgetNext => Defect::ForgetNext,
-            Mutation::ForgetWaiting => Defect::ForgetWaiting,
-            _ => return None,
-        })
+        match self {
+            Mutation::Node(defect) => Some(defect),
+            _ => None,
+        }
     }
 
     /// Those that explorers play. The other one shows when packets are forged.
@@ -129,14 +111,14 @@ impl Mutation {
         Mutation::SameLife,
         Mutation::SkipLife,
         Mutation::MakeUnasked,
-        Mutation::DropSole,
+        Mutation::Node(Defect::DropSole),
         Mutation::WakeOld,
-        Mutation::DismissUnseen,
-        Mutation::ForgetOwnReport,
-        Mutation::EnterFirst,
-        Mutation::ForgetGone,
-        Mutation::SettleEarly,
-        Mutation::ForgetNext,
-        Mutation::ForgetWaiting,
+        Mutation::Node(Defect::DismissUnseen),
+        Mutation::Node(Defect::ForgetOwnReport),
+        Mutation::Node(Defect::EnterFirst),
+        Mutation::Node(Defect::ForgetGone),
+        Mutation::Node(Defect::SettleEarly),
+        Mutation::Node(Defect::ForgetNext),
+        Mutation::Node(Defect::ForgetWaiting),
     ];
 }

@@ -5,7 +5,9 @@ use super::mutation::Mutation;
 use super::oracle::{self, at_end};
 use super::scenario::{Budget, Place, Scenario};
 use super::world::{Cost, Rack, Witness, World};
-use crate::driver::{self, About, Allowance, Case, Complaint, Limits, Report, Suite, System};
+use crate::driver::{
+    self, About, Allowance, Case, Complaint, Explored, Limits, Report, Suite, System,
+};
 use crate::names::kebab;
 
 /// GCP: locks.
@@ -14,9 +16,6 @@ pub const SUITE: Suite = Suite {
     scenarios: || super::SCENARIOS.iter().map(|s| s as &dyn Case).collect(),
     defects: || Mutation::explored().map(Mutation::name).collect(),
 };
-
-/// States of a deepened scenario at most: one that waits for its turn takes some KiB.
-const DEEP: usize = 3_000_000;
 
 /// Visits every state of a scenario, as far as the limits allow.
 pub fn explore(scenario: &Scenario, mutation: Option<Mutation>, limits: &mut Limits<'_>) -> Report {
@@ -153,7 +152,12 @@ impl Scenario {
     }
 }
 
-impl Case for Scenario {
+impl Explored for Scenario {
+    type System = Locks;
+    type Defect = Mutation;
+    /// One that waits for its turn takes some KiB.
+    const STATES: usize = 3_000_000;
+
     fn about(&self, deep: bool) -> About {
         let scenario = if deep { self.deepened() } else { *self };
         let Budget {
@@ -193,19 +197,16 @@ impl Case for Scenario {
         }
     }
 
-    fn explore(
-        &self,
-        deep: bool,
-        defect: Option<&str>,
-        limits: &mut Limits<'_>,
-    ) -> Result<Report, &'static str> {
+    fn defects() -> impl Iterator<Item = (String, Mutation)> {
+        Mutation::explored().map(|defect| (defect.name(), defect))
+    }
+
+    fn system(&self, deep: bool, mutation: Option<Mutation>) -> Result<Locks, &'static str> {
         let scenario = if deep { self.deepened() } else { *self };
-        let named = |name: &str| Mutation::explored().find(|defect| defect.name() == name);
-        let mut limits = Limits {
-            states: limits.states.min(DEEP),
-            time: limits.time,
-            stop: &mut *limits.stop,
-        };
-        Ok(explore(&scenario, defect.and_then(named), &mut limits))
+        Ok(Locks::new(Rack {
+            scenario,
+            mutation,
+            loose: false,
+        }))
     }
 }

@@ -69,19 +69,11 @@ impl<'a> Here<'a> {
     }
 }
 
-/// How many bytes a packet has; there are none.
-pub struct Memory<'m>(u32, &'m [Record]);
+/// There are no bytes.
+pub struct Memory;
 
-impl engine::Memory for Memory<'_> {
+impl engine::Memory for Memory {
     type Bytes = ();
-
-    fn body_len(&self) -> u32 {
-        self.0
-    }
-
-    fn records(&self) -> Vec<Record> {
-        self.1.to_vec()
-    }
 
     fn store(&mut self, _: &Header) {}
 
@@ -94,7 +86,7 @@ impl Host for Here<'_> {
     type Protocols = (FlowCc,);
     type Bytes = ();
     type Memory<'m>
-        = Memory<'m>
+        = Memory
     where
         Self: 'm;
 
@@ -117,9 +109,9 @@ impl Host for Here<'_> {
     fn home<'m, R>(
         &'m mut self,
         _: usize,
-        section: impl FnOnce(&mut Home, &mut Memory<'m>) -> R,
+        section: impl FnOnce(&mut Home, &mut Self::Memory<'m>) -> R,
     ) -> R {
-        section(self.home, &mut Memory(self.body, self.records))
+        section(self.home, &mut Memory)
     }
 
     fn copies<R>(&mut self, section: impl FnOnce(&mut Copies<()>) -> R) -> R {

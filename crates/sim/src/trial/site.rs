@@ -31,18 +31,10 @@ pub struct Site<P> {
 }
 
 /// There are no blocks here.
-pub struct Nothing(Vec<u64>);
+pub struct Nothing;
 
 impl Memory for Nothing {
     type Bytes = ();
-
-    fn body_len(&self) -> u32 {
-        self.0.len() as u32 * 8
-    }
-
-    fn records(&self) -> Vec<Record> {
-        records(&self.0)
-    }
 
     fn store(&mut self, _: &Header) {}
     fn put(&mut self, _: Tag, (): &()) {}
@@ -105,7 +97,7 @@ impl<P: Trial> Host for Site<P> {
             seed: 0,
         };
         let mut home = Home::new(HomeAgent::new(config));
-        section(&mut home, &mut Nothing(self.body().to_vec()))
+        section(&mut home, &mut Nothing)
     }
 
     fn copies<R>(&mut self, section: impl FnOnce(&mut Copies<()>) -> R) -> R {

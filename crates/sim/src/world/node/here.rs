@@ -37,23 +37,10 @@ impl Memory<'_> {
     fn block(&mut self, tag: Tag) -> &mut Block {
         self.blocks.entry(tag).or_insert_with(zeroed)
     }
-
-    fn body(&self) -> &[u64] {
-        self.packet.map_or(&[], |packet| &packet.body)
-    }
 }
 
 impl engine::Memory for Memory<'_> {
     type Bytes = Block;
-
-    fn body_len(&self) -> u32 {
-        self.body().len() as u32 * block::GRANULE_BYTES
-    }
-
-    fn records(&self) -> Vec<Record> {
-        let records = self.packet.iter().flat_map(|packet| packet.records());
-        records.collect()
-    }
 
     fn store(&mut self, header: &Header) {
         if let Some(packet) = self.packet {
