@@ -90,7 +90,7 @@ fn to_agents(node: &mut Node, dice: &mut Dice) {
     let again = node.agents.tick(dice.one_in(4));
     check_caused(&again);
     assert!(
-        node.agents.home.agent.chunks() <= 2,
+        node.agents.0.homes.books().chunks() <= 2,
         "more memory was handed out than there is"
     );
     if caused.passed {
@@ -107,10 +107,7 @@ fn threads(node: &mut Node, dice: &mut Dice) {
         LocalStatus::Modified,
     ];
     let (tag, status) = (dice.tag(false), dice.pick(&statuses));
-    match status {
-        LocalStatus::Invalid => node.agents.cache.remove(&tag),
-        other => node.agents.cache.insert(tag, other),
-    };
+    node.agents.have(tag, status);
 }
 
 fn check_caused(caused: &Caused) {

@@ -2,16 +2,15 @@
 
 use rackmem_baselines::gather;
 use rackmem_proto::flowcc::{HomeConfig, LocalStatus, MakeAnswering, Migration};
-use rackmem_proto::gcp::{
-    Access, Blade, BladeConfig, Body, Event, LockDirectory, Regions, Steps, first, with_version,
-};
+use rackmem_proto::engine::{Gcp, LockCommand};
+use rackmem_proto::gcp::{Access, first, with_version};
 use rackmem_proto::switch::{LockConfig, LockProgram, SWITCH, SwitchConfig, SwitchProgram};
 use rackmem_proto::{Dest, Output};
-use rackmem_wire::{Header, Kind, Record, Tag};
+use rackmem_wire::{Contract, Header, Kind, Record, Tag};
 use std::collections::VecDeque;
 
 use crate::dice::{Dice, EPOCH};
-use crate::node;
+use crate::node::{Caused, Node};
 
 /// Packets of one run from outside at most.
 const MAX_PACKETS: usize = 256;
@@ -21,12 +20,6 @@ const NODES: u16 = 3;
 const BLOCK: u32 = 4096;
 /// Locks of each node.
 const LOCKS: u64 = 2;
-
-struct Node {
-    agents: node::Node,
-    locks: LockDirectory,
-    blade: Blade,
-}
 
 struct Packet {
     to: Dest,
@@ -41,8 +34,12 @@ struct Rack {
     flying: VecDeque<Packet>,
 }
 
-fn lock(home: u16, nth: u64) -> Tag {
+fn block(home: u16, nth: u64) -> Tag {
     Tag((u64::from(home) << 48) | (nth * 4096))
+}
+
+fn lock(home: u16, nth: u64) -> Tag {
+    block(home, nth).under(Contract::Locked)
 }
 
 /// Traffic dies down after every packet, and whenever threads leave locks.
@@ -73,7 +70,7 @@ impl Rack {
         };
         let answering = dice.pick(&[None, Some(gather::answering as MakeAnswering)]);
         Rack {
-            nodes: (0..NODES).map(|node| Node::new(node, answering)).collect(),
+            nodes: (0..NODES).map(|id| node(id, answering)).collect(),
             switch: SwitchProgram::new(switch),
             lock_switch: LockProgram::new(LockConfig {
                 epoch: EPOCH,
@@ -86,6 +83,9 @@ impl Rack {
 
     fn forge(&mut self, dice: &mut Dice) {
         let mut header = dice.header();
+        if Gcp::takes(header.kind) {
+            header.tag = header.tag.under(Contract::Locked);
+        }
         let number = first(EPOCH) + dice.below(12) as u64;
         let far = first(EPOCH) + u64::from(dice.word());
         if dice.one_in(2) {
@@ -115,27 +115,27 @@ impl Rack {
             dice.below(LOCKS as usize) as u64,
         );
         let access = dice.pick(&[Access::Read, Access::Write]);
-        let mut steps = Steps::new();
-        let blade = &mut self.nodes[node].blade;
-        let inside = blade.lock(tag).map(|lock| (lock.inside(), lock.waits()));
-        match inside {
-            Some(((0, false), None)) => _ = blade.enter(tag, access, &mut steps),
-            Some(((_, true), _)) => _ = blade.leave(tag, Access::Write, None, &mut steps),
-            Some(((1.., _), _)) => _ = blade.leave(tag, Access::Read, None, &mut steps),
-            _ => {}
-        }
-        self.run(steps);
+        let cell = self.nodes[node].0.locks.get(tag);
+        let inside = cell.and_then(|cell| cell.lock.lock().map(|lock| (lock.inside(), lock.waits())));
+        let command = match inside {
+            Some(((0, false), None)) => LockCommand::Enter(0, access),
+            Some(((_, true), _)) => LockCommand::Leave(Access::Write),
+            Some(((1.., _), _)) => LockCommand::Leave(Access::Read),
+            _ => return,
+        };
+        let caused = self.nodes[node].with(|site| site.lock_command(tag, 0, command));
+        self.follow(caused);
     }
 
     fn tick(&mut self) {
         let nodes = self.nodes.iter_mut();
-        let caused: Vec<node::Caused> = nodes.map(|node| node.agents.tick(true)).collect();
+        let caused: Vec<Caused> = nodes.map(|node| node.tick(true)).collect();
         for caused in caused {
             self.follow(caused);
         }
     }
 
-    fn follow(&mut self, caused: node::Caused) {
+    fn follow(&mut self, caused: Caused) {
         for (output, records) in caused.sent {
             for (to, header) in output.copies() {
                 let records = records.clone();
@@ -163,8 +163,7 @@ impl Rack {
     }
 
     fn deliver(&mut self, packet: &Packet) {
-        let of_lock =
-            (Kind::Acquire as u8..=Kind::YieldAck as u8).contains(&(packet.header.kind as u8));
+        let of_lock = Gcp::takes(packet.header.kind);
         match packet.to {
             Dest::Switch if of_lock => {
                 let outputs = self.lock_switch.handle(&packet.header);
@@ -195,39 +194,9 @@ impl Rack {
 
     /// As a node's agents do.
     fn deliver_to_agent(&mut self, at: u16, packet: &Packet) {
-        let header = &packet.header;
-        let Some(node) = self.nodes.get_mut(usize::from(at)) else {
-            return;
-        };
-        let caused = node.agents.packet(header, 0, &packet.records);
-        if !caused.of_nobody {
-            return self.follow(caused);
-        }
-        if header.kind.asks_directory() {
-            let outputs = node.locks.handle_or_place(header);
-            return self.send_all(outputs.iter());
-        }
-        let mut steps = Steps::new();
-        node.blade.handle(header, 0, &packet.records, &mut steps);
-        self.run(steps);
-    }
-
-    fn run(&mut self, steps: Steps) {
-        for step in steps {
-            if let Event::Send(send) = step {
-                let records = match &send.body {
-                    Body::Queue(queue) => queue.records().collect(),
-                    _ => Vec::new(),
-                };
-                for (to, header) in Output::new(send.to, send.header).copies() {
-                    let records = records.clone();
-                    self.flying.push_back(Packet {
-                        to,
-                        header,
-                        records,
-                    });
-                }
-            }
+        if let Some(node) = self.nodes.get_mut(usize::from(at)) {
+            let caused = node.packet(&packet.header, 0, &packet.records);
+            self.follow(caused);
         }
     }
 
@@ -242,45 +211,26 @@ impl Rack {
     }
 }
 
-impl Node {
-    fn new(node: u16, answering: Option<MakeAnswering>) -> Node {
-        let home = HomeConfig {
-            node,
-            epoch: EPOCH,
-            block: BLOCK,
-            chunks: 1,
-            incarnation: 1,
-            migration: Some(Migration::default()),
-            answering,
-            seed: 0,
-        };
-        let shadow = (node == 0).then_some((2, 2));
-        let mut agents = node::Node::new(home, shadow);
-        for (home, nth) in (0..NODES).flat_map(|home| (0..4).map(move |nth| (home, nth))) {
-            agents.cache.insert(lock(home, nth), LocalStatus::Shared);
-        }
-        let mut blade = Blade::new(BladeConfig {
-            node,
-            epoch: EPOCH,
-            switch: true,
-            cohort: 2,
-            locks: 64,
-        });
-        let mut locks = LockDirectory::new(node, EPOCH);
-        for tag in (0..NODES).flat_map(|home| (0..LOCKS).map(move |nth| lock(home, nth))) {
-            if tag.home() == node {
-                blade.create(tag, Regions::default());
-                locks.create(tag);
-            } else {
-                blade.open(tag, Regions::default());
-            }
-        }
-        Node {
-            agents,
-            locks,
-            blade,
-        }
+/// A node with copies of all blocks, which knows all locks.
+fn node(id: u16, answering: Option<MakeAnswering>) -> Node {
+    let home = HomeConfig {
+        node: id,
+        epoch: EPOCH,
+        block: BLOCK,
+        chunks: 1,
+        incarnation: 1,
+        migration: Some(Migration::default()),
+        answering,
+        seed: 0,
+    };
+    let mut node = Node::new(home, (id == 0).then_some((2, 2)));
+    for (home, nth) in (0..NODES).flat_map(|home| (0..4).map(move |nth| (home, nth))) {
+        node.have(block(home, nth), LocalStatus::Shared);
     }
+    for tag in (0..NODES).flat_map(|home| (0..LOCKS).map(move |nth| lock(home, nth))) {
+        node.0.locks.open(tag, (EPOCH, true));
+    }
+    node
 }
 
 /// Bytes of several lengths: every byte string is a sequence of packets.

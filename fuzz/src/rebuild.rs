@@ -56,7 +56,7 @@ fn member(dice: &mut Dice) -> Member {
     let mut node = Node::new(home, Some((dice.byte() % 12, dice.below(20))));
     for _ in 0..dice.below(4) {
         let status = dice.pick(&[LocalStatus::Shared, LocalStatus::Modified]);
-        node.cache.insert(dice.tag(false), status);
+        node.have(dice.tag(false), status);
     }
     let switch = SwitchProgram::new(SwitchConfig {
         epoch: EPOCH,

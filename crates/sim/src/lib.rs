@@ -5,8 +5,8 @@
 //! one operation at a time, which is the promise of coherent memory, and shows the few operations
 //! that contradict each other where it could not. [`world`] runs the protocols' roles in virtual time over
 //! a network that loses, doubles, delays and reorders, and checks every promise after every packet. [`driver`] visits every state
-//! that small racks can get into: [`explore`] brings it racks of coherent memory, [`gcp`] racks of locks. The promises
-//! themselves are [`invariants`].
+//! that small racks can get into: [`explore`] brings it racks of coherent memory, [`gcp`] racks of locks. The node that
+//! all of them have is a [`site`]. The promises themselves are [`invariants`].
 
 pub mod driver;
 pub mod explore;
@@ -17,6 +17,7 @@ pub mod linear;
 pub mod lockmodel;
 pub mod model;
 mod names;
+pub mod site;
 pub mod trial;
 pub mod world;
 

@@ -6,23 +6,31 @@
 //! scenario keeps one of them in flight for as long as it likes (`late`).
 
 use super::effects::{Complaint, Effects};
-use super::layout::{EPOCH, Layout, Start};
-use super::member::{Change, Member};
+use super::layout::{EPOCH, Start};
 use super::moves::{Broken, Move, Rack, observe};
 use super::node::Node;
-use super::packet::{FIT, Packet, telling};
+use super::packet::Packet;
 use super::parts::{Input, Part};
+use super::rebuild::rebuild;
 use super::scenario::{Failure, MAX_NODES};
 use super::state::State;
 use super::witness::Witness;
-use rackmem_proto::Output;
-use rackmem_proto::engine;
-use rackmem_proto::flowcc::{Members, Rebuild};
-use rackmem_proto::switch::SwitchProgram;
-use rackmem_proto::wire::{Copyset, Dest};
+use rackmem_proto::engine::Change;
+use rackmem_proto::membership::View;
+use rackmem_proto::wire::{Copyset, NodeId};
 
-/// Rounds after which a rebuild over a perfect network has long ended.
-const ROUNDS: usize = 100;
+/// What members of a rack of these nodes know of it.
+fn view_of(nodes: &[Node], epoch: u32, switch: Option<u32>) -> View {
+    let all = (0..MAX_NODES as NodeId).fold(Copyset::EMPTY, Copyset::with);
+    let ids = nodes.iter().map(|node| node.site.id);
+    let live = ids.fold(Copyset::EMPTY, Copyset::with);
+    let mut view = View::first(all, false);
+    (view.epoch, view.live, view.founders, view.switch) = (epoch, live, live, switch);
+    for node in nodes {
+        view.incarnations[usize::from(node.site.id)] = node.incarnation();
+    }
+    view
+}
 
 impl Failure {
     /// Epochs that it takes.
@@ -55,29 +63,33 @@ impl Rack {
             _ => None,
         };
         let (before, had_switch) = (nodes.len(), switch.is_some());
+        let past = layout.scenario.budget.epochs - state.left.epochs;
+        let last = EPOCH + u32::from(past);
+        let old = view_of(&nodes, last, had_switch.then_some(0));
         match failure {
             Failure::Switch => switch = None,
-            Failure::Node(dead) | Failure::Restart(dead) => nodes.retain(|node| node.id != dead),
+            Failure::Node(dead) | Failure::Restart(dead) => {
+                nodes.retain(|node| node.site.id != dead);
+            }
             Failure::SwitchAndNode(dead) => {
                 switch = None;
-                nodes.retain(|node| node.id != dead);
+                nodes.retain(|node| node.site.id != dead);
             }
             Failure::NewSwitch => switch = layout.switch(),
             Failure::Nothing | Failure::Return(_) => {}
         }
-        let gone = match failure {
-            Failure::Node(node) | Failure::Restart(node) if nodes.len() < before => {
-                Copyset::of(node)
-            }
-            Failure::SwitchAndNode(node) if had_switch && nodes.len() < before => Copyset::of(node),
-            Failure::Return(node) if nodes.iter().all(|other| other.id != node) => Copyset::EMPTY,
-            Failure::Switch if had_switch => Copyset::EMPTY,
-            Failure::NewSwitch if layout.has_switch() => Copyset::EMPTY,
-            Failure::Nothing => Copyset::EMPTY,
-            _ => return Ok(None),
+        let happens = match failure {
+            Failure::Node(_) | Failure::Restart(_) => nodes.len() < before,
+            Failure::SwitchAndNode(_) => had_switch && nodes.len() < before,
+            Failure::Return(node) => nodes.iter().all(|other| other.site.id != node),
+            Failure::Switch => had_switch,
+            Failure::NewSwitch => layout.has_switch(),
+            Failure::Nothing => true,
         };
-        let past = layout.scenario.budget.epochs - state.left.epochs;
-        let epoch = EPOCH + u32::from(past) + u32::from(failure.epochs());
+        if !happens {
+            return Ok(None);
+        }
+        let epoch = last + u32::from(failure.epochs());
         if let Failure::Return(node) | Failure::Restart(node) = failure {
             let standing = Start {
                 epoch,
@@ -87,36 +99,17 @@ impl Rack {
             nodes.push(Node::new(node, layout, standing));
             self.seen.see(Witness::CameBack);
         }
-        let mut started = [0; MAX_NODES];
-        for node in &nodes {
-            started[usize::from(node.id)] = node.incarnation as u8;
-        }
-        let founders = nodes
-            .iter()
-            .fold(Copyset::EMPTY, |set, node| set.with(node.id));
-        let change = engine::Change {
-            members: Members {
-                epoch,
-                founders,
-                switch: switch.is_some(),
-            },
-            settled: EPOCH + u32::from(past),
-            gone,
-            switch_lost: had_switch
-                && matches!(
-                    failure,
-                    Failure::Switch | Failure::SwitchAndNode(_) | Failure::NewSwitch
-                ),
+        let new_switch = match failure {
+            Failure::NewSwitch => Some(epoch),
+            _ => had_switch.then_some(0),
         };
-        let change = Change {
-            epoch: change,
-            started,
-        };
+        let view = view_of(&nodes, epoch, new_switch.filter(|_| switch.is_some()));
+        let change = Change::between(&old, &view);
         let mut fx = Effects {
             segments: layout.scenario.segments,
             ..Effects::default()
         };
-        let nodes = rebuild(nodes, &mut switch, change, layout, &mut fx)?;
+        rebuild(&mut nodes, &mut switch, (view, change), layout, &mut fx)?;
         self.seen.add(fx.seen);
         if let Some(complaint) = fx.complaint {
             return Err(complaint);
@@ -130,7 +123,7 @@ impl Rack {
             next.parts[part] = self.parts.number(Part::Gone, &self.layout);
         }
         for node in nodes {
-            let at = usize::from(node.id);
+            let at = usize::from(node.site.id);
             next.parts[at] = self.parts.number(Part::Node(node), &self.layout);
         }
         if self.layout.has_switch() {
@@ -140,7 +133,7 @@ impl Rack {
         let sent = fx
             .sent
             .iter()
-            .filter(|packet: &&Packet| packet.header.epoch == change.epoch.members.epoch);
+            .filter(|packet: &&Packet| packet.header.epoch == epoch);
         next.packets = sent
             .map(|packet| self.parts.packet_number(packet))
             .collect();
@@ -214,71 +207,4 @@ impl Rack {
             into.push((Move { stays, ..action }, late));
         }
     }
-}
-
-/// Every live node goes into the new epoch, and the directory is made anew.
-fn rebuild(
-    nodes: Vec<Node>,
-    switch: &mut Option<SwitchProgram>,
-    change: Change,
-    layout: &Layout,
-    fx: &mut Effects,
-) -> Result<Vec<Node>, Complaint> {
-    let nodes = nodes.into_iter();
-    let mut members: Vec<Member> = nodes
-        .map(|node| Member::enter(node, change, layout, fx))
-        .collect();
-    let mut control = switch.as_mut().map(|switch| {
-        switch.freeze();
-        Rebuild::switch(change.epoch.members, FIT, |home| switch.entries_of(home))
-    });
-    let mut inside = Effects {
-        segments: fx.segments,
-        ..Effects::default()
-    };
-    for _ in 0..ROUNDS {
-        for member in &mut members {
-            member.go_on(layout, &mut inside);
-        }
-        while let Some(output) = control.as_mut().and_then(Rebuild::poll_output) {
-            let records = control.as_ref().map(|c| c.records(output.to));
-            inside
-                .sent
-                .push(telling(&output, records.unwrap_or_default()));
-        }
-        for packet in std::mem::take(&mut inside.sent) {
-            deliver(&packet, &mut members, &mut control, layout, &mut inside);
-        }
-        if members.iter().all(Member::is_done) {
-            if let Some(switch) = switch {
-                switch.reset(change.epoch.members.epoch, None);
-            }
-            for member in &mut members {
-                member.go_on(layout, &mut inside);
-            }
-            fx.seen.add(inside.seen);
-            return Ok(members.into_iter().map(|member| member.node).collect());
-        }
-    }
-    let detail = "the members wait for each other for ever".into();
-    Err(("a rebuild ends", "§5.4", detail))
-}
-
-/// A packet of a rebuild arrives.
-fn deliver(
-    packet: &Packet,
-    members: &mut [Member],
-    control: &mut Option<Rebuild>,
-    layout: &Layout,
-    inside: &mut Effects,
-) {
-    if let Dest::Agent(node) = packet.to {
-        let member = members.iter_mut().find(|member| member.node.id == node);
-        return member
-            .into_iter()
-            .for_each(|m| m.hear(packet, layout, inside));
-    }
-    let answer = |control: &mut Rebuild| control.handle(&packet.header, packet.body.bytes()).1;
-    let ack: Option<Output> = control.as_mut().and_then(answer);
-    inside.sent.extend(ack.map(|ack| telling(&ack, &[])));
 }

@@ -7,14 +7,13 @@
 
 use super::effects::Complaint;
 use super::layout::{EPOCH, Layout};
-use super::member::{Change, Member};
 use super::moves::{Broken, Move, Price, Rack};
-use super::parts::{Input, Part};
+use super::parts::Input;
 use super::scenario::Failure;
 use super::state::State;
 use super::witness::Witness;
-use rackmem_proto::engine;
-use rackmem_proto::flowcc::Members;
+use rackmem_proto::engine::Change;
+use rackmem_proto::membership::View;
 use rackmem_proto::wire::Copyset;
 
 /// Failures so far, oldest first: four bits each, the number of the failure in the scenario's list and one.
@@ -38,35 +37,29 @@ impl Views {
         Views(self.0 << 4 | (failure as u16 + 1))
     }
 
-    fn members(self, layout: &Layout) -> Members {
-        let mut members = Members {
-            epoch: self.epoch(),
-            founders: Copyset((1 << layout.scenario.nodes) - 1),
-            switch: layout.has_switch(),
-        };
+    /// The rack after all of them.
+    fn view(self, layout: &Layout) -> View {
+        let all = (0..layout.scenario.nodes).fold(Copyset::EMPTY, Copyset::with);
+        let mut view = View::first(all, layout.has_switch());
+        view.epoch = self.epoch();
         for failure in self.failures() {
             match layout.scenario.failures.get(failure) {
-                Some(Failure::Node(node)) => members.founders = members.founders.without(*node),
-                Some(Failure::Switch) => members.switch = false,
+                Some(Failure::Node(node)) => {
+                    (view.live, view.founders) =
+                        (view.live.without(*node), view.founders.without(*node));
+                }
+                Some(Failure::Switch) => view.switch = None,
                 _ => {}
             }
         }
-        members
+        view
     }
 
-    /// What has changed for a home whose entries were made in an epoch.
-    pub fn since(self, made: u32, layout: &Layout) -> Change {
+    /// The rack, and what has changed for a home whose entries were made in an epoch.
+    pub fn since(self, made: u32, layout: &Layout) -> (View, Change) {
         let then = Views(self.0 >> (4 * (self.epoch() - made)));
-        let (old, who) = (then.members(layout), self.members(layout));
-        Change {
-            started: std::array::from_fn(|node| who.founders.contains(node as u16).into()),
-            epoch: engine::Change {
-                members: who,
-                settled: made,
-                gone: Copyset(old.founders.0 & !who.founders.0),
-                switch_lost: old.switch && !who.switch,
-            },
-        }
+        let view = self.view(layout);
+        (view, Change::between(&then.view(layout), &view))
     }
 }
 
@@ -157,22 +150,4 @@ impl Rack {
         let view = self.parts.view(state.parts[home]);
         !self.layout.scenario.inside || view.epoch == state.views.epoch() && !view.frozen
     }
-}
-
-/// A member learns of the newest epoch.
-pub fn learn(part: &Part, views: Views, layout: &Layout, fx: &mut super::effects::Effects) -> Part {
-    let mut member = match part {
-        Part::Node(node) => {
-            let change = views.since(node.home.agent.made(), layout);
-            Member::enter(node.clone(), change, layout, fx)
-        }
-        Part::Member(member) => {
-            let change = views.since(member.node.home.agent.made(), layout);
-            Member::clone(member).again(change, layout, fx)
-        }
-        Part::Switch(switch) => return Part::Switch(switch.clone()),
-        Part::Gone => return Part::Gone,
-    };
-    member.go_on(layout, fx);
-    Part::Member(Box::new(member))
 }

@@ -3,10 +3,7 @@
 use super::packet::BLOCK_BYTES;
 use super::scenario::{MAX_BLOCKS, MAX_NODES, MAX_OPERATIONS, MAX_THREADS, Scenario};
 use crate::world::{Mutation, Owners};
-use rackmem_proto::engine::Defect;
-use rackmem_proto::flowcc::{
-    HomeAgent, HomeConfig, MakeAnswering, Migration, Requester, RequesterConfig,
-};
+use rackmem_proto::flowcc::{HomeConfig, MakeAnswering, Migration, Requester, RequesterConfig};
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
 use rackmem_proto::wire::{Dest, NodeId, RequesterId, Tag};
 
@@ -117,11 +114,6 @@ impl Layout {
         self.requesters[thread]
     }
 
-    /// The rule of a node's engine that is broken, if one is.
-    pub fn defect(&self) -> Option<Defect> {
-        self.scenario.mutation?.in_engine()
-    }
-
     /// Whether a defect is in.
     pub fn mutated(&self, mutation: Mutation) -> bool {
         self.scenario.mutation == Some(mutation)
@@ -158,8 +150,8 @@ impl Layout {
         1 + u32::from(self.scenario.young.contains(&block))
     }
 
-    /// A node's home agent with its blocks handed out.
-    pub fn home(&self, node: NodeId, standing: Start) -> HomeAgent {
+    /// A node's home, and how many chunks it has handed out: one for each of its blocks.
+    pub fn home(&self, node: NodeId, standing: Start) -> (HomeConfig, u32) {
         let mine = |block: &u8| {
             self.scenario.homes[usize::from(*block)] == node
                 && self.incarnation(*block) == standing.incarnation
@@ -170,7 +162,7 @@ impl Layout {
             Owners::Gather => Some(rackmem_baselines::gather::answering),
             _ => None,
         };
-        let mut home = HomeAgent::new(HomeConfig {
+        let config = HomeConfig {
             node,
             epoch: standing.epoch,
             block: BLOCK_BYTES,
@@ -179,9 +171,8 @@ impl Layout {
             migration: self.migration(),
             answering,
             seed: SEED,
-        });
-        home.grow(chunks);
-        home
+        };
+        (config, chunks)
     }
 
     /// A requester that has done nothing.

@@ -3,8 +3,8 @@
 //! A [`Scenario`] is a rack of a few nodes and blocks whose threads have a few operations each, and a [`Budget`] of what
 //! may go wrong. [`explore`] visits, breadth first, every state that any order of packets, any choice of lost, doubled
 //! and late ones, any timeouts and any turns of the threads lead to, and checks [`invariants`](crate::invariants) in each.
-//! Roles are the shipped values; what moves bytes and waits (`node`, `drive`) follows the library's hosts, cut where
-//! they block. What can happen is in `moves`, with the reductions and why they are sound.
+//! Roles are the shipped values, put together as in seeded worlds ([`site`](crate::site)); what waits (`drive`) follows the library's
+//! threads, cut where they block. What can happen is in `moves`, with the reductions and why they are sound.
 //!
 //! *Every operation ends*: the graph of states is kept, and from every state some way must lead to one where all
 //! operations have ended, all unlocks are acknowledged and nothing is in flight. Retransmissions are free once nothing is
@@ -26,18 +26,19 @@ mod epoch;
 mod host;
 mod inside;
 mod layout;
-mod member;
 mod moves;
 mod node;
 mod packet;
 mod parts;
 mod plan;
+mod rebuild;
 mod scenario;
 mod state;
 mod story;
 mod system;
 mod thread;
 mod view;
+mod watch;
 mod witness;
 
 pub use crate::driver::{Ended, Limits, MAX_STATES, Progress, Report, Violation};

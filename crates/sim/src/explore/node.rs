@@ -1,167 +1,198 @@
-//! A node as explorers see it: its agents, its memory, its cache and its threads.
+//! A node as explorers see it: its site and its threads, and what happens to it.
 //!
 //! A cache has a place for every block, and only programs evict: which block must go is no matter of coherence.
 
 use super::effects::Effects;
-use super::host::Here;
 use super::layout::{Layout, Start};
-use super::packet::{Packet, Value};
-use super::scenario::MAX_NODES;
+use super::packet::{BLOCK_BYTES, FIT, Packet};
 use super::thread::Thread;
+use super::watch::Homecomings;
 use super::witness::Witness;
+use crate::site::{Cache, Product, Site};
 use crate::world::Mutation;
-use rackmem_proto::engine::{Copies, Home, Part, Role, part, role};
-use rackmem_proto::flowcc::{HomeCounters, LocalStatus};
-use rackmem_proto::wire::{Copyset, Dest, Header, Kind, NodeId, Reason, RequesterId, Seq};
+use rackmem_proto::engine::{Change, Part, Role, part, role};
+use rackmem_proto::flowcc::{HomeAgent, Next};
+use rackmem_proto::membership::View;
+use rackmem_proto::wire::{Copyset, Dest, Header, Kind, NodeId, RequesterId, Seq};
 use std::hash::{Hash, Hasher};
-
-/// A place for a copy.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Slot {
-    /// What the node may do with it.
-    pub status: LocalStatus,
-    /// The words; those of a reserved slot arrive before its status changes.
-    pub words: Value,
-    /// Whether a thread's event fills or empties it.
-    pub reserved: bool,
-}
 
 /// Everything of a node.
 #[derive(Clone)]
 pub struct Node {
-    /// Its number.
-    pub id: NodeId,
-    /// Its home.
-    pub home: Home,
-    /// Its cache agent.
-    pub copies: Copies<Value>,
-    /// Home memory by block; only its own blocks' ever change.
-    pub memory: Vec<Value>,
-    /// Its cache by block.
-    pub slots: Vec<Slot>,
+    /// The node without its threads.
+    pub site: Site<super::packet::Value>,
     /// Its threads, by the slots of their requesters.
     pub threads: Vec<Thread>,
-    /// How often it has started.
-    pub incarnation: u32,
-    /// How often each node has, 0 for one that is dead.
-    pub homes: [u8; MAX_NODES],
+    pub(super) homecomings: Homecomings,
 }
 
 impl Node {
     /// A node before anything has happened.
-    pub fn new(id: NodeId, layout: &Layout, standing: Start) -> Self {
+    pub fn new(id: NodeId, layout: &Layout, start: Start) -> Self {
+        let all = (0..layout.scenario.nodes).fold(Copyset::EMPTY, Copyset::with);
+        let mut view = View::first(all, start.switch);
+        view.epoch = start.epoch;
+        view.incarnations[usize::from(id)] = start.incarnation;
+        let blocks: Vec<u8> = (0..layout.blocks() as u8).collect();
+        let tags: Vec<_> = blocks.iter().map(|block| layout.tag(*block)).collect();
+        let (config, given) = layout.home(id, start);
+        let cache = Cache::with_places(&tags);
+        let mut site = Site::new(config, (1, given, FIT), view, cache, Product);
+        site.mutation = layout.scenario.mutation;
+        site.blocks = tags
+            .iter()
+            .filter(|tag| tag.home() == id)
+            .copied()
+            .collect();
+        tags.iter().for_each(|tag| _ = site.memory(*tag));
         let threads = layout.scenario.threads_of(id);
         Node {
-            id,
-            home: Home::new(layout.home(id, standing)),
-            copies: Copies::new(true),
-            memory: vec![Value::default(); layout.blocks()],
-            slots: vec![Slot::default(); layout.blocks()],
+            site,
             threads: threads
-                .map(|index| Thread::new(index, layout, standing))
+                .map(|index| Thread::new(index, layout, start))
                 .collect(),
-            incarnation: standing.incarnation,
-            homes: [1; MAX_NODES],
+            homecomings: Homecomings::default(),
         }
+    }
+
+    /// How often it has started.
+    pub fn incarnation(&self) -> u32 {
+        self.site.view.incarnations[usize::from(self.site.id)]
+    }
+
+    /// Its home agent.
+    pub fn home(&self) -> &HomeAgent {
+        self.site.homes.books()
     }
 
     /// Everything that decides what it will do.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
-        (self.incarnation, self.homes).hash(into);
-        self.home.agent.fingerprint(into);
-        self.copies.fingerprint(into);
-        self.memory.hash(into);
-        self.slots.hash(into);
+        self.site.fingerprint(into);
         for thread in &self.threads {
             thread.fingerprint(into);
         }
+        self.homecomings.hash(into);
     }
 
     /// Takes a packet.
     pub fn handle(&mut self, packet: &Packet, layout: &Layout, fx: &mut Effects) {
         let mut taken = *packet;
+        let epoch = self.site.view.epoch;
         if layout.mutated(Mutation::ForgetEpoch) {
-            taken.header.epoch = self.home.agent.epoch();
+            taken.header.epoch = epoch;
         }
+        let header = taken.header;
         if let Dest::Requester(id) = taken.to {
-            if taken.header.epoch == self.home.agent.epoch() {
+            if header.epoch == epoch {
                 self.answered(usize::from(id.slot), &taken, layout, fx);
             }
             return;
         }
-        let header = taken.header;
-        let before = self.home.agent.counters();
-        let entry = self.home.agent.inspect(header.tag);
-        let lost = self.home.agent.lost(header.tag);
-        Here::new(self, layout, fx).take(&taken);
-        let at_home = matches!(role(self.id, &header), Role::Home | Role::ShadowAndHome);
-        if part(&header) != Part::Protocol || !at_home {
+        let before = self.home().counters();
+        let home = self.site.homes.of(header.tag);
+        let (entry, lost) = (home.inspect(header.tag), home.lost(header.tag));
+        self.hear(&taken, layout, fx);
+        if self.site.passed {
+            self.answered(usize::from(header.requester.slot), &taken, layout, fx);
+        }
+        match part(&header) {
+            Part::Recovery => return self.proceed(layout, fx),
+            Part::Protocol => {}
+            _ => return,
+        }
+        if !matches!(
+            role(self.site.id, &header),
+            Role::Home | Role::ShadowAndHome
+        ) {
             return;
         }
-        if lost && !self.home.agent.lost(header.tag) && layout.mutated(Mutation::FreeLockOnAccept) {
+        let home = self.site.homes.of(header.tag);
+        if lost && !home.lost(header.tag) && layout.mutated(Mutation::FreeLockOnAccept) {
             // As a home does that makes its entries without having heard of any event.
-            self.home.agent.freeze(self.home.agent.epoch());
-            self.home.agent.settle(Copyset::EMPTY, false);
+            home.freeze(epoch);
+            home.settle(Copyset::EMPTY, false);
         }
-        let same = entry == self.home.agent.inspect(header.tag);
-        if header.kind == Kind::Unlock && same && fx.sent.len() == 1 {
-            fx.seen.see(Witness::UnlockedAgain);
-            let moved = entry.is_some_and(|(_, _, _, in_switch)| in_switch);
-            fx.seen.see_if(moved, Witness::UnlockAfterMove);
-        }
-        self.watch(&header, before, fx);
+        self.watch(&header, entry, before, fx);
     }
 
-    /// What the home agent sends again because its answer may be lost, one by one.
-    pub fn home_resends(&self) -> usize {
-        self.home.agent.resend().count()
+    /// Its agents take a packet.
+    pub fn hear(&mut self, packet: &Packet, layout: &Layout, fx: &mut Effects) {
+        self.site.passed = false;
+        self.site.take(&packet.header, packet.body);
+        self.follow(Some(packet.header.kind), layout, fx);
     }
 
-    /// Sends one of them.
+    /// Its home agent sends again what may be lost, the nth of it.
     pub fn resend_home(&self, nth: usize, fx: &mut Effects) {
-        if let Some(output) = self.home.agent.resend().nth(nth) {
+        if let Some(output) = self.home().resend().nth(nth) {
             fx.send(&output, None);
         }
     }
 
     /// Its home agent is told to move a block's entry to the switch.
     pub fn want(&mut self, block: u8, layout: &Layout, fx: &mut Effects) {
-        if let Some(output) = self.home.agent.want(layout.tag(block)) {
+        let tag = layout.tag(block);
+        if let Some(output) = self.site.homes.of(tag).want(tag) {
             fx.send(&output, None);
         }
     }
 
     /// Its home agent is told to take one back: what a shadow says.
     pub fn demote(&mut self, block: u8, layout: &Layout, fx: &mut Effects) {
-        let shadow = RequesterId {
-            node: self.id,
-            slot: 0,
-        };
-        let tag = layout.tag(block);
-        let header = Header::request(Kind::Demote, self.home.agent.epoch(), tag, shadow, Seq(0));
-        let (outputs, _) = self.home.agent.handle(&header, 0);
+        let (node, slot) = (self.site.id, 0);
+        let shadow = RequesterId { node, slot };
+        let (tag, epoch) = (layout.tag(block), self.site.view.epoch);
+        let header = Header::request(Kind::Demote, epoch, tag, shadow, Seq(0));
+        let (outputs, _) = self.site.homes.of(tag).handle(&header, 0);
         outputs.iter().for_each(|output| fx.send(output, None));
     }
 
-    /// What a home agent's counters and answers give away.
-    fn watch(&self, header: &Header, before: HomeCounters, fx: &mut Effects) {
-        let now = self.home.agent.counters();
-        let refused = |reason| {
-            let mut answers = fx.sent.iter().filter(|p| p.header.kind == Kind::Ack);
-            answers.any(|packet| packet.header.reason == reason)
-        };
-        let moved_away = refused(Reason::Moved);
-        let seen = &mut fx.seen;
-        seen.see_if(now.locked > before.locked, Witness::RefusedLocked);
-        seen.see_if(now.invalid > before.invalid, Witness::RefusedInvalid);
-        seen.see_if(now.migrated > before.migrated, Witness::Migrated);
-        seen.see_if(now.collided > before.collided, Witness::Collided);
-        seen.see_if(now.returned > before.returned, Witness::Returned);
-        let stays = header.kind == Kind::RemoveAck && header.reason == Reason::Locked;
-        seen.see_if(stays, Witness::Stayed);
-        seen.see_if(moved_away, Witness::RefusedMoved);
-        let gathered = matches!(header.kind, Kind::GatherAck | Kind::WriteBack)
-            && fx.sent.iter().any(|p| p.header.kind == Kind::Ack);
-        seen.see_if(gathered, Witness::Gathered);
+    /// The rack goes into another epoch: what is under way has not happened, what is held has.
+    pub fn learn(&mut self, view: View, change: Change, layout: &Layout, fx: &mut Effects) {
+        fx.seen
+            .see_if(!self.site.in_service(), Witness::RebuildCutOff);
+        self.homecomings.before = self.homecomings.came.clone();
+        self.site.stop(view, &change);
+        let mut cut_off = Vec::new();
+        for at in 0..self.threads.len() {
+            let client = &mut self.threads[at].client;
+            let waiting = client.engine.open()[0].is_some() && !client.engine.holds();
+            let cut = client.enter(view.epoch, view.switch.is_some());
+            cut_off.push(cut);
+            let current = cut.open[2].is_some();
+            fx.seen.see_if(waiting && current, Witness::Fenced);
+            fx.seen.see_if(!waiting && current, Witness::FencedHeld);
+            self.advance(at, layout, fx);
+        }
+        self.site.begin(change, cut_off);
+        self.follow(None, layout, fx);
+    }
+
+    /// Does what can be done of a rebuild, and sends what there is to send.
+    pub fn proceed(&mut self, layout: &Layout, fx: &mut Effects) {
+        self.site.proceed();
+        self.follow(None, layout, fx);
+    }
+
+    /// Whether it has nothing more to wait for.
+    pub fn is_done(&self) -> bool {
+        let rebuild = self.site.recovery().rebuild();
+        rebuild.is_none_or(|rebuild| rebuild.next() == Next::Done)
+    }
+
+    /// It is as if the rebuild had never been.
+    pub fn forget_rebuild(&mut self) {
+        self.site.forget_rebuild(BLOCK_BYTES, FIT);
+        self.homecomings = Homecomings::default();
+    }
+
+    /// Tells again the nth of what is not acknowledged.
+    pub fn retell(&mut self, nth: usize, layout: &Layout, fx: &mut Effects) {
+        if let Some(output) = self.site.recovery().unacknowledged().get(nth) {
+            fx.seen.see(Witness::ToldAgain);
+            self.site
+                .recover(|recovery, site| recovery.send_one(output, site));
+            self.follow(None, layout, fx);
+        }
     }
 }

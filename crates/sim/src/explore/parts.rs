@@ -5,14 +5,12 @@
 //! carried out: roles are values, and answer the same question the same way.
 
 use super::effects::{Complaint, Effects, Observation};
-use super::inside::{self, Views};
+use super::inside::Views;
 use super::layout::{EPOCH, Layout, Start};
-use super::member::Member;
 use super::node::Node;
 use super::packet::Packet;
 use super::view::{self, View};
 use super::witness::{Witness, Witnesses};
-use rackmem_proto::flowcc::Rebuild;
 use rackmem_proto::switch::SwitchProgram;
 use rackmem_proto::wire::{Kind, NodeId, Reason};
 use std::collections::HashMap;
@@ -84,8 +82,6 @@ pub struct Outcome {
 )]
 pub enum Part {
     Node(Node),
-    /// A node in the middle of a rebuild, or after it.
-    Member(Box<Member>),
     Switch(SwitchProgram),
     /// What it was has died.
     Gone,
@@ -179,25 +175,10 @@ impl Parts {
             ..Effects::default()
         };
         let next = match (&self.parts[part as usize], input) {
-            (known, Input::Learn(views)) => inside::learn(known, views, layout, &mut fx),
             (Part::Node(node), input) => {
                 let mut node = node.clone();
                 self.happen(&mut node, input, layout, &mut fx);
                 Part::Node(node)
-            }
-            (Part::Member(member), input) => {
-                let mut member = member.clone();
-                match input {
-                    Input::Retell(nth) => member.resend(usize::from(nth), layout, &mut fx),
-                    Input::Arrival(packet)
-                        if Rebuild::concerns(self.packets[packet as usize].header.kind) =>
-                    {
-                        member.hear(&self.packets[packet as usize], layout, &mut fx);
-                        member.go_on(layout, &mut fx);
-                    }
-                    input => self.happen(&mut member.node, input, layout, &mut fx),
-                }
-                Part::Member(member)
             }
             (Part::Switch(switch), Input::Arrival(packet)) => {
                 let mut switch = switch.clone();
@@ -228,7 +209,13 @@ impl Parts {
             Input::ResendHome(nth) => node.resend_home(usize::from(nth), fx),
             Input::Want(block) => node.want(block, layout, fx),
             Input::Demote(block) => node.demote(block, layout, fx),
-            Input::Epoch(_) | Input::Learn(_) | Input::Retell(_) => {}
+            Input::Learn(views) => {
+                let (view, change) = views.since(node.home().made(), layout);
+                node.learn(view, change, layout, fx);
+                node.proceed(layout, fx);
+            }
+            Input::Retell(nth) => node.retell(usize::from(nth), layout, fx),
+            Input::Epoch(_) => {}
         }
     }
 
@@ -245,12 +232,8 @@ impl Parts {
         self.scratch.0.clear();
         match &part {
             Part::Node(node) => {
-                self.scratch.write_u16(node.id);
+                self.scratch.write_u16(node.site.id);
                 node.fingerprint(&mut self.scratch);
-            }
-            Part::Member(member) => {
-                self.scratch.write_u16(NodeId::MAX - 1 - member.node.id);
-                member.fingerprint(&mut self.scratch);
             }
             Part::Switch(switch) => {
                 self.scratch.write_u16(NodeId::MAX);
@@ -266,7 +249,6 @@ impl Parts {
             .insert(self.scratch.0.as_slice().into(), number);
         self.views.push(match &mut part {
             Part::Node(node) => view::of_node(node, layout),
-            Part::Member(member) => view::of_member(member, layout),
             Part::Switch(switch) => view::of_switch(switch, layout),
             Part::Gone => view::of_nothing(layout),
         });

@@ -4,10 +4,8 @@ use super::effects::Effects;
 use super::layout::Layout;
 use super::node::Node;
 use super::scenario::Op;
-use super::thread::State;
 use super::witness::Witness;
 use rackmem_proto::engine::{self, Entries, Purpose};
-use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::Kind;
 
 /// What a thread at rest would do.
@@ -29,9 +27,9 @@ pub enum Plan {
     /// Nothing: the copy is good for it.
     Hit(u8),
     /// Nothing: the block's home is not a member, or not yet.
-    Nowhere(u8),
+    Nowhere,
     /// Nothing: there is no copy to evict.
-    Gone(u8),
+    Gone,
     /// An event.
     Begin(Purpose, u8),
 }
@@ -40,46 +38,38 @@ impl Node {
     /// What a thread would do if it were its turn.
     pub fn next(&self, thread: usize, layout: &Layout) -> Next {
         let thread = &self.threads[thread];
-        match thread.state {
-            State::Busy { .. } if thread.holding().is_some() => Next::Free,
-            State::Busy { .. } => Next::Nothing,
-            State::Resting { refused, reserved } => {
-                let Some(op) = thread.op(layout) else {
-                    return Next::Nothing;
-                };
-                match self.plan(op, reserved, layout) {
-                    Plan::Wait => Next::Nothing,
-                    // What only an epoch refuses is not refused again.
-                    Plan::Begin(Purpose::Call(_), _) => Next::Free,
-                    Plan::Begin(purpose, block) if refused => Next::Again(purpose.kind(), block),
-                    _ => Next::Free,
-                }
-            }
+        if thread.client.event.is_some() {
+            return match thread.client.holding() {
+                Some(_) => Next::Free,
+                None => Next::Nothing,
+            };
+        }
+        let Some(op) = thread.op(layout) else {
+            return Next::Nothing;
+        };
+        match self.plan(op, thread.reserved, layout) {
+            Plan::Wait => Next::Nothing,
+            // What only an epoch refuses is not refused again.
+            Plan::Begin(Purpose::Call(_), _) => Next::Free,
+            Plan::Begin(purpose, block) if thread.refused => Next::Again(purpose.kind(), block),
+            _ => Next::Free,
         }
     }
 
     /// What an operation needs.
     pub fn plan(&self, op: Op, reserved: bool, layout: &Layout) -> Plan {
-        let (Op::Read(block)
-        | Op::Write(block)
-        | Op::Evict(block)
-        | Op::HoldRead(block)
-        | Op::HoldWrite(block)
-        | Op::AcceptLoss(block)) = op;
-        let home = layout.scenario.homes[usize::from(block)];
-        let started = u32::from(self.homes[usize::from(home)]);
-        if started == 0 || started < layout.incarnation(block) {
-            return Plan::Nowhere(block);
+        let (block, cache) = (op.block(), &self.site.cache);
+        let tag = layout.tag(block);
+        let started = self.site.view.incarnation(tag.home());
+        if started.is_none_or(|started| started < layout.incarnation(block)) {
+            return Plan::Nowhere;
         }
-        let slot = self.slots[usize::from(block)];
-        let copy = Copy {
-            block,
-            status: slot.status,
-            taken: slot.reserved && !reserved,
-        };
-        let needs = |writes| match (slot.status, writes) {
-            (LocalStatus::Modified, _) | (LocalStatus::Shared, false) => Plan::Hit(block),
-            _ => copy.plan(writes),
+        let needs = |writes| match cache.hit(tag, writes) {
+            Some(_) => Plan::Hit(block),
+            None => match engine::plan(cache, tag, writes) {
+                engine::Plan::Begin(_, purpose) => Plan::Begin(purpose, block),
+                _ => Plan::Wait,
+            },
         };
         match op {
             Op::HoldRead(_) => Plan::Begin(Purpose::Hold { shared: true }, block),
@@ -87,11 +77,14 @@ impl Node {
             Op::AcceptLoss(_) => Plan::Begin(Purpose::Call(Kind::AcceptLoss), block),
             Op::Read(_) => needs(false),
             Op::Write(_) => needs(true),
-            Op::Evict(_) => match Purpose::to_evict(slot.status) {
-                None => Plan::Gone(block),
-                Some(_) if copy.taken => Plan::Wait,
-                Some(purpose) => Plan::Begin(purpose, block),
-            },
+            Op::Evict(_) => {
+                let status = cache.copy(tag).map(|(status, _)| status);
+                match status.and_then(Purpose::to_evict) {
+                    None => Plan::Gone,
+                    Some(_) if cache.under_way(tag) && !reserved => Plan::Wait,
+                    Some(purpose) => Plan::Begin(purpose, block),
+                }
+            }
         }
     }
 
@@ -99,45 +92,11 @@ impl Node {
     pub fn note_neighbours(&self, at: usize, layout: &Layout, fx: &mut Effects) {
         let waits = |other: usize| {
             let thread = &self.threads[other];
-            let resting = matches!(thread.state, State::Resting { .. });
+            let resting = thread.client.event.is_none();
             let op = thread.op(layout).filter(|_| resting && other != at);
             op.is_some_and(|op| self.plan(op, false, layout) == Plan::Wait)
         };
         let waited = (0..self.threads.len()).any(waits);
         fx.seen.see_if(waited, Witness::WaitedForNeighbour);
-    }
-}
-
-/// A cache as a thread sees it that wants this block: there is a place for each, and only programs evict.
-struct Copy {
-    block: u8,
-    status: LocalStatus,
-    taken: bool,
-}
-
-impl Copy {
-    fn plan(&self, writes: bool) -> Plan {
-        match engine::plan(self, self.block, writes) {
-            engine::Plan::Hit(block) => Plan::Hit(block),
-            engine::Plan::Begin(block, purpose) => Plan::Begin(purpose, block),
-            _ => Plan::Wait,
-        }
-    }
-}
-
-impl Entries for Copy {
-    type Entry = u8;
-    type Block = u8;
-
-    fn under_way(&self, _: u8) -> bool {
-        self.taken
-    }
-
-    fn find(&self, _: u8) -> Option<(u8, LocalStatus)> {
-        Some((self.block, self.status))
-    }
-
-    fn room(&self, _: u8) -> Option<(u8, Option<u8>)> {
-        Some((self.block, None))
     }
 }

@@ -30,6 +30,19 @@ pub enum Op {
     AcceptLoss(u8),
 }
 
+impl Op {
+    /// The block that it is about.
+    pub fn block(self) -> u8 {
+        let (Op::Read(block)
+        | Op::Write(block)
+        | Op::Evict(block)
+        | Op::HoldRead(block)
+        | Op::HoldWrite(block)
+        | Op::AcceptLoss(block)) = self;
+        block
+    }
+}
+
 /// A thread and its requester.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Program {

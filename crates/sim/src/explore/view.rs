@@ -1,7 +1,6 @@
 //! What explorers look at in a part of the rack, taken out once for each state of the part.
 
 use super::layout::Layout;
-use super::member::Member;
 use super::node::Node;
 use super::packet::Value;
 use super::plan::Next;
@@ -75,89 +74,81 @@ pub struct View {
     pub retells: usize,
 }
 
-/// Looks at a node.
+/// Looks at a node. Until it goes on in a new epoch its threads wait.
 pub fn of_node(node: &mut Node, layout: &Layout) -> View {
     let blocks = 0..layout.blocks() as u8;
-    let mine = |block: &u8| layout.scenario.homes[usize::from(*block)] == node.id;
-    let moves: Vec<_> = node
-        .home
-        .agent
-        .resend()
-        .map(|output| output.header)
-        .collect();
-    let memory = blocks
-        .clone()
-        .map(|block| mine(&block).then(|| node.memory[usize::from(block)]));
+    let mine = |block: &u8| layout.scenario.homes[usize::from(*block)] == node.site.id;
+    let moves: Vec<_> = node.home().resend().map(|output| output.header).collect();
+    let memory = blocks.clone().map(|block| {
+        let words = node.site.at_home(layout.tag(block)).copied();
+        words.filter(|_| mine(&block))
+    });
     let memory = memory.collect();
-    let copies = node.slots.iter().map(|slot| {
+    let copies = node.site.cache.slots().iter().map(|slot| {
         let valid = slot.status != LocalStatus::Invalid;
         valid.then_some((slot.status, slot.words))
     });
     let copies = copies.collect();
-    let threads = node
+    let serves = node.site.in_service();
+    let threads = node.threads.iter().enumerate().map(|(at, thread)| {
+        let (next, resends) = match serves {
+            true => (node.next(at, layout), node.resends(at).count()),
+            false => (Next::Nothing, 0),
+        };
+        ThreadView {
+            id: thread.client.engine.id(),
+            open: thread.client.engine.open(),
+            idle: thread.idle(layout),
+            next,
+            resends,
+        }
+    });
+    let threads = threads.collect();
+    let live = node
         .threads
         .iter()
-        .enumerate()
-        .map(|(at, thread)| ThreadView {
-            id: thread.id,
-            open: thread.engine.open(),
-            idle: thread.idle(layout),
-            next: node.next(at, layout),
-            resends: node.resends(at).count(),
-        });
-    let threads = threads.collect();
-    let live = node.threads.iter().flat_map(|thread| thread.live(layout));
-    let live = live.collect();
-    let holding = node.threads.iter().filter_map(|thread| thread.holding());
+        .flat_map(|thread| thread.client.live())
+        .collect();
+    let holding = node.threads.iter().filter_map(|thread| {
+        let (tag, shared) = thread.client.holding()?;
+        Some((layout.block(tag)?, shared))
+    });
     let holding = holding.collect();
-    let home_resends = node.home_resends();
     let entries = blocks.map(|block| {
         let tag = layout.tag(block);
-        let (lock, status, copyset, away) = node.home.agent.inspect(tag)?;
+        let home = node.site.homes.of(tag);
+        let (lock, status, copyset, away) = home.inspect(tag)?;
         let moves = |kind| {
-            moves
-                .iter()
-                .any(|move_| (move_.tag, move_.kind) == (tag, kind))
+            let mut moves = moves.iter();
+            moves.any(|move_| (move_.tag, move_.kind) == (tag, kind))
         };
         Some(Entry {
             lock,
             status,
             copyset,
             away,
-            lost: node.home.agent.lost(tag),
+            lost: home.lost(tag),
             adding: moves(Kind::AddToSwitch),
             removing: moves(Kind::RemoveFromSwitch),
         })
     });
+    let entries = entries.collect();
+    let home = node.home();
     View {
-        entries: entries.collect(),
+        entries,
         memory,
         copies,
         live,
         holding,
         threads,
-        home_resends,
+        home_resends: if serves { moves.len() } else { 0 },
         gone: false,
-        incarnation: node.incarnation,
-        epoch: node.home.agent.epoch(),
-        frozen: node.home.agent.frozen(),
-        in_service: true,
-        retells: 0,
+        incarnation: node.incarnation(),
+        epoch: node.site.view.epoch,
+        frozen: home.frozen(),
+        in_service: serves,
+        retells: node.site.recovery().unacknowledged().len(),
     }
-}
-
-/// Looks at a node that is or was in a rebuild. Until it goes on its threads wait.
-pub fn of_member(member: &mut Member, layout: &Layout) -> View {
-    let mut view = of_node(&mut member.node, layout);
-    view.in_service = member.recovery.in_service();
-    view.retells = member.resends();
-    if !member.recovery.in_service() {
-        view.home_resends = 0;
-        for thread in &mut view.threads {
-            (thread.next, thread.resends) = (Next::Nothing, 0);
-        }
-    }
-    view
 }
 
 /// Nothing is to be seen of what has died.

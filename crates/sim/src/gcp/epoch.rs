@@ -7,64 +7,24 @@
 //!
 //! What members tell each other packet by packet is explored with FlowCC's rebuilds, whose streams carry it.
 
-use super::fx::{Done, Fx};
-use super::moves::Move;
 use super::mutation::Mutation;
 use super::oracle::Complaint;
-use super::packet::DIRECTORY;
-use super::scenario::Failure;
+use super::packet::Value;
 use super::world::{At, HOME, Node, Rack, TAG, Thread, Witness, World};
+use crate::site::{Fx, LockDeed};
 use rackmem_proto::engine::{self, Change, NodeLock};
 use rackmem_proto::flowcc::Members;
-use rackmem_proto::gcp::{Entry, LockPlace, Report};
-use rackmem_proto::switch::{LockConfig, LockProgram};
 use rackmem_proto::wire::{Copyset, Reason};
-use std::hash::{Hash, Hasher};
-
-/// The switch: its program, and what it had when epochs ended.
-#[derive(Clone)]
-pub struct SwitchSide {
-    pub program: LockProgram,
-    /// What it served last, and in which epoch.
-    before: Option<(u32, Entry)>,
-}
-
-impl SwitchSide {
-    pub fn new(epoch: u32) -> Self {
-        let program = LockProgram::new(LockConfig {
-            epoch,
-            ways: 1,
-            sets: 1,
-        });
-        SwitchSide {
-            program,
-            before: None,
-        }
-    }
-
-    /// The entry, if it has it, and its epoch.
-    pub fn serves(&self) -> Option<(u32, Entry)> {
-        let entry = self.program.entry(TAG);
-        entry.map(|entry| (self.program.epoch(), entry))
-    }
-}
-
-impl Hash for SwitchSide {
-    fn hash<H: Hasher>(&self, into: &mut H) {
-        self.program.epoch().hash(into);
-        (self.program.entry(TAG), self.before).hash(into);
-    }
-}
 
 /// What everybody tells the home for an epoch that all have entered.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Told {
-    epoch: u32,
+    pub(super) epoch: u32,
     founders: Copyset,
     records: engine::Told,
 }
 
-fn lives(node: &Node) -> bool {
+pub(super) fn lives(node: &Node) -> bool {
     node.up && !node.gone
 }
 
@@ -81,45 +41,13 @@ impl World {
         self.all_entered() && self.served_epoch() == self.view
     }
 
-    fn all_entered(&self) -> bool {
+    pub(super) fn all_entered(&self) -> bool {
         let switch = self.switch.as_ref();
         self.nodes
             .iter()
             .filter(|node| lives(node))
             .all(|node| node.epoch == self.view)
             && switch.is_none_or(|switch| switch.program.epoch() == self.view)
-    }
-
-    /// What can happen around epochs.
-    pub(super) fn epoch_moves(&self, rack: &Rack, moves: &mut Vec<Move>) {
-        let failures = rack.scenario.failures;
-        moves.extend((usize::from(self.failed) < failures.len()).then_some(Move::Fail));
-        let numbers = || (0u8..).zip(&self.nodes);
-        let behind = numbers().filter(|(_, node)| lives(node) && node.epoch < self.view);
-        // Who is first makes a difference only if a newer view may come in between.
-        let last = !rack.loose && usize::from(self.failed) == failures.len();
-        let behind = behind.take(if last { 1 } else { usize::MAX });
-        moves.extend(behind.map(|(number, _)| Move::Enter(number)));
-        let switch = self.switch.as_ref();
-        let behind = switch.is_some_and(|switch| switch.program.epoch() < self.view);
-        moves.extend(behind.then_some(Move::EnterSwitch));
-        let (home, told) = (self.nodes[0].epoch, self.told.as_ref());
-        let told = told.is_some_and(|told| told.epoch == home && home > self.served_epoch());
-        moves.extend(told.then_some(Move::Settle));
-        let waits = numbers().filter(|(number, _)| self.waits_to_resume(rack, *number));
-        moves.extend(waits.map(|(number, _)| Move::Resume(number)));
-        let placing = self.place() == Some(LockPlace::Placing);
-        let there = switch.is_some_and(|switch| switch.program.epoch() == self.served_epoch());
-        moves.extend((placing && there && home == self.served_epoch()).then_some(Move::Place));
-    }
-
-    /// Whether a node's control plane has something to do when it sees that the rack goes on.
-    fn waits_to_resume(&self, rack: &Rack, number: u8) -> bool {
-        let node = &self.nodes[usize::from(number)];
-        let begun = node.epoch > super::canon::FIRST_EPOCH && node.epoch == self.served_epoch();
-        let ((), asks) = self.would(rack, number, |lock, fx| lock.resume(fx));
-        let noted = rack.has(Mutation::StaleReport) && node.noted.is_some();
-        lives(node) && begun && (!asks.is_empty() || noted)
     }
 
     /// The switch has been asked, takes the lock, and its answer arrives. An answer that is late differs in nothing from a
@@ -130,53 +58,15 @@ impl World {
         }
         let ((), asks) = self.section(rack, HOME, None, |lock, fx| lock.place_at_switch(fx));
         for ask in asks {
-            let (Some(switch), Done::Sent(_, ask, ..)) = (&mut self.switch, ask) else {
+            let (Some(switch), LockDeed::Sent(_, ask, ..)) = (&mut self.switch, ask) else {
                 continue;
             };
             for answer in switch.program.handle(&ask).iter() {
-                let take = |lock: &mut NodeLock<u8>, fx: &mut Fx<'_>| {
+                let take = |lock: &mut NodeLock<u16>, fx: &mut Fx<'_, Value>| {
                     lock.packet(&answer.header, (0, &[]), fx);
                 };
                 self.section(rack, HOME, None, take);
             }
-        }
-    }
-
-    /// Something dies, or comes back.
-    pub(super) fn fail(&mut self, rack: &Rack) {
-        let failure = rack.scenario.failures[usize::from(self.failed)];
-        self.failed += 1;
-        self.view += 1;
-        let waits = |number| self.waits_to_resume(rack, number);
-        if (0..self.nodes.len() as u8).any(waits) {
-            self.witness(Witness::Overtaken);
-        }
-        let skips = |node: &Node| lives(node) && node.epoch > self.served_epoch();
-        if self.nodes.iter().any(skips) {
-            self.witness(Witness::Skipped);
-        }
-        if self.place() == Some(LockPlace::Placing) {
-            self.witness(Witness::CutPlacing);
-        }
-        let (switch, node) = match failure {
-            Failure::Node(node) => (false, Some(node)),
-            Failure::Switch(node) => (true, node),
-            Failure::Nothing => (false, None),
-            Failure::Fenced(node) => {
-                self.nodes[usize::from(node)].gone = true;
-                (false, None)
-            }
-        };
-        if switch {
-            self.switch = None;
-            self.ways.retain(|way, _| way.1 != DIRECTORY);
-        }
-        if let Some(node) = node {
-            self.nodes[usize::from(node)].up = false;
-            let gone = self.threads.iter_mut().filter(|t| t.node == node);
-            gone.for_each(|thread| thread.at = At::Gone);
-            self.oracle.numbered[usize::from(node)] = None;
-            self.ways.retain(|way, _| way.1 != node);
         }
     }
 
@@ -185,7 +75,7 @@ impl World {
         let (epoch, switch) = (self.view, self.switch.is_some());
         let live = self.live();
         let node = &mut self.nodes[usize::from(number)];
-        let report = node.lock.report();
+        let report = node.cell.lock.report();
         if rack.has(Mutation::StaleReport) {
             node.noted = node.noted.or(report);
         }
@@ -195,8 +85,8 @@ impl World {
             founders: live,
             switch,
         };
-        let defect = rack.mutation.and_then(Mutation::in_engine);
-        node.lock.enter_epoch(members, defect);
+        let defect = rack.broken().1;
+        node.cell.lock.enter_epoch(members, defect);
         self.oracle.numbered[usize::from(number)] = None;
         self.tell(rack);
     }
@@ -205,8 +95,7 @@ impl World {
     pub(super) fn enter_switch(&mut self, rack: &Rack) {
         let epoch = self.view;
         if let Some(switch) = &mut self.switch {
-            switch.before = switch.serves().or(switch.before);
-            switch.program.reset(epoch);
+            switch.enter(epoch);
         }
         self.tell(rack);
     }
@@ -232,13 +121,10 @@ impl World {
                 records.node(number, record);
             }
         }
-        let mut switch = self.switch.as_ref().and_then(|switch| switch.before);
-        if let Some((_, entry)) = &mut switch
-            && rack.has(Mutation::ForgetUntold)
-        {
-            entry.state.reason = Reason::None;
-        }
-        if let Some((epoch, entry)) = switch {
+        for (epoch, mut entry) in self.switch.iter().filter_map(|switch| switch.before(TAG)) {
+            if rack.has(Mutation::ForgetUntold) {
+                entry.state.reason = Reason::None;
+            }
             records.switch(entry.to_record(TAG, epoch));
         }
         self.told = Some(Told {
@@ -251,25 +137,6 @@ impl World {
             // Everybody would drop them.
             self.ways.retain(|_, _| false);
         }
-    }
-
-    /// What a node tells.
-    fn report(&self, rack: &Rack, node: &Node) -> Option<Report> {
-        let report = node.lock.report()?;
-        let mut report = match rack.has(Mutation::StaleReport) {
-            true => node.noted?,
-            false => report,
-        };
-        if rack.has(Mutation::SettleOldest) {
-            report.age = (1 << 62) - report.age;
-        }
-        if rack.has(Mutation::StalePassing) {
-            report.passing = report.passing.map(|_| self.served_epoch());
-        }
-        if rack.has(Mutation::ForgetTold) && self.oracle.judge.spoilt.is_some() {
-            report.reason = Reason::None;
-        }
-        Some(report)
     }
 
     /// The home has been told everything.
@@ -289,8 +156,11 @@ impl World {
             gone: Copyset(self.founders.0 & !founders.0),
             switch_lost: false,
         };
-        let defect = rack.mutation.and_then(Mutation::in_engine);
-        self.nodes[0].lock.settle(&change, &told.records, defect);
+        let defect = rack.broken().1;
+        self.nodes[0]
+            .cell
+            .lock
+            .settle(&change, &told.records, defect);
         self.founders = founders;
     }
 

@@ -36,7 +36,7 @@ impl World {
                 false
             }
             Some(Op::Make) if !rack.has(Mutation::MakeUnasked) => {
-                let knows = life(self.nodes[0].data[LIFE]).is_vacant();
+                let knows = life(self.nodes[0].cell.data[LIFE]).is_vacant();
                 if !knows {
                     self.witness(Witness::Elsewhere);
                 }
@@ -50,7 +50,7 @@ impl World {
     pub(super) fn finds(&mut self, rack: &Rack, thread: usize) -> Result<bool, Complaint> {
         let state = self.threads[thread];
         let node = &self.nodes[usize::from(state.node)];
-        let (found, truth) = (life(node.data[LIFE]), node.data[TRUTH]);
+        let (found, truth) = (life(node.cell.data[LIFE]), node.cell.data[TRUTH]);
         let (mine, right) = (life(state.handle.0), state.handle.1);
         let op = rack.op(self, thread).expect("it is inside for something");
         let goes_on = match op {
@@ -67,7 +67,7 @@ impl World {
             .iter()
             .filter(|node| node.up && !node.gone && !node.fenced);
         if live
-            .map(|node| life(node.data[LIFE]))
+            .map(|node| life(node.cell.data[LIFE]))
             .any(|known| known > found)
         {
             return complain("lives do not go back", detail()).map(|()| false);
@@ -96,7 +96,7 @@ impl World {
     /// A writer leaves: what it has done to the lock's life is whole now.
     pub(super) fn change_life(&mut self, rack: &Rack, thread: usize) {
         let node = usize::from(self.threads[thread].node);
-        let data = &mut self.nodes[node].data;
+        let data = &mut self.nodes[node].cell.data;
         let found = life(data[LIFE]);
         let next = match rack.op_of(self.threads[thread].done, thread) {
             Some(Op::Free) => {

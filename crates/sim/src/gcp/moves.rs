@@ -3,8 +3,9 @@
 use super::mutation::Mutation;
 use super::oracle::Complaint;
 use super::packet::DIRECTORY;
-use super::world::{At, HOME, Rack, World};
+use super::world::{At, HOME, Rack, Witness, World};
 use rackmem_proto::gcp::{Access, Keeping};
+use rackmem_proto::wire::Copyset;
 use std::fmt;
 
 /// A way beside the others, for packets that are late.
@@ -220,6 +221,33 @@ impl World {
         super::oracle::check(self, rack)
     }
 
+    /// The home tells a node that the lock is home.
+    fn dismiss(&mut self, rack: &Rack, to: u8) -> Result<(), Complaint> {
+        self.left.dismiss -= 1;
+        let to = Copyset::of(to.into());
+        self.act_on(rack, HOME, |lock, fx| lock.dismiss(to, fx))
+    }
+
+    /// Whether the home may keep no more than a number of the lock.
+    fn may_rest(&self) -> bool {
+        self.left.rest > 0
+            && self.nodes[usize::from(HOME)]
+                .cell
+                .lock
+                .forgettable(true)
+                .is_some()
+    }
+
+    /// A node needs room.
+    fn give_up(&mut self, rack: &Rack, node: u8) -> Result<(), Complaint> {
+        self.left.give_up -= 1;
+        let keeping = self.act_on(rack, node, |lock, fx| lock.get_rid(fx))?;
+        if keeping == Keeping::Copy {
+            self.witness(Witness::GaveCopyUp);
+        }
+        Ok(())
+    }
+
     fn step(&mut self, rack: &Rack, thread: usize, next: Option<usize>) -> Result<(), Complaint> {
         let node = self.threads[thread].node;
         if self.threads[thread].at == At::Outside && !self.enters(rack, thread) {
@@ -232,7 +260,7 @@ impl World {
         }
         let wants = |world: &World, thread: usize| {
             let access = rack.next(world, thread).expect("it has something to do");
-            (thread as u8, access)
+            (thread as u16, access)
         };
         if self.threads[thread].at == At::Outside {
             let (seat, access) = wants(self, thread);

@@ -1,22 +1,39 @@
 //! Packets in flight.
 
-use rackmem_proto::gcp::{Body, Queue, SEGMENT, Send, first, version, with_version};
+use crate::site::{WORDS, Words};
+use rackmem_proto::gcp::{Body, Life, Queue, SEGMENT, Send, first, version, with_version};
 use rackmem_proto::wire::{Copyset, Dest, Flags, Header, Kind, Record};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
 /// What a lock protects: a word a segment, so that it can be torn.
 pub type Value = [u8; WORDS];
-/// Words of it: two that writers count up, when they enter and when they leave; the lock's life; and which lock it truly is, which
-/// only the oracle looks at.
-pub const WORDS: usize = 4;
-/// See [`WORDS`]. Halves of the data hold one of each pair.
+/// One of its words, and the next: two that writers count up, when they enter and when they leave; the lock's life; and which lock it
+/// truly is, which only the oracle looks at. Halves of the data hold one of each pair.
 pub const ENTERED: usize = 0;
 pub const LIFE: usize = 1;
 pub const LEFT: usize = 2;
 pub const TRUTH: usize = 3;
 /// Bytes that they stand for.
 pub const BYTES: u32 = WORDS as u32 * SEGMENT;
+
+impl Words for Value {
+    type Word = u8;
+    const FORGOTTEN: Self = {
+        let mut value = [0xee; WORDS];
+        (value[LIFE], value[TRUTH]) = (0, 0);
+        value
+    };
+    const LOOPS: bool = false;
+
+    fn words(&mut self) -> &mut [u8] {
+        self
+    }
+
+    fn life(&self) -> Life {
+        Life::from_word(self[LIFE].into())
+    }
+}
 
 /// The end of a way that is the directory.
 pub const DIRECTORY: u8 = u8::MAX;

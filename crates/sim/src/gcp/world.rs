@@ -1,13 +1,14 @@
 //! One state of a rack: its roles, its data, its packets, its threads.
 
 use super::canon::{Canon, FIRST_EPOCH};
-use super::epoch::{SwitchSide, Told};
+use super::epoch::Told;
 use super::lives::{self, FIRST};
 use super::mutation::Mutation;
 use super::oracle::Oracle;
 use super::packet::{BYTES, Value, Ways};
 use super::scenario::{Budget, Op, Place, Scenario};
-use rackmem_proto::engine::{LockPart, NodeLock};
+use crate::site::{Cell, SwitchLocks};
+use rackmem_proto::engine::{Defect, LockPart, NodeLock};
 use rackmem_proto::gcp::{Access, Entry, Lock, LockPlace, Region, Regions, Report};
 use rackmem_proto::wire::{Copyset, Tag};
 use std::hash::Hash;
@@ -121,14 +122,10 @@ pub enum Serves {
 /// A node.
 #[derive(Clone)]
 pub struct Node {
-    /// Its side of the lock.
-    pub lock: NodeLock<u8>,
+    /// Its side of the lock, and what the lock protects as it has it.
+    pub cell: Cell<Value>,
     /// Entries by a grant before its home kept no more than a number of the lock, and made it again.
     pub granted_before: u64,
-    /// What the lock protects, as it has it.
-    pub data: Value,
-    /// What has come for it beside.
-    pub beside: Value,
     /// It runs.
     pub up: bool,
     /// The newest view is without it.
@@ -180,7 +177,7 @@ pub struct World {
     /// The nodes of the epoch that the home has settled last.
     pub(super) founders: Copyset,
     /// The switch, while it lives.
-    pub(super) switch: Option<Box<SwitchSide>>,
+    pub(super) switch: Option<Box<SwitchLocks>>,
     /// What everybody tells for the newest epoch that all have entered.
     pub(super) told: Option<Told>,
     pub(super) ways: Ways,
@@ -213,6 +210,11 @@ impl Rack {
         self.mutation == Some(mutation)
     }
 
+    /// What is broken at a lock, and in the engine.
+    pub(super) fn broken(&self) -> (Option<Mutation>, Option<Defect>) {
+        (self.mutation, self.mutation.and_then(Mutation::in_engine))
+    }
+
     /// Whether nothing can go wrong.
     pub fn faultless(&self) -> bool {
         self.scenario.budget == Budget::default() && self.scenario.failures.is_empty()
@@ -243,17 +245,18 @@ impl Rack {
         } = self.scenario;
         let switch = place == Place::Switch;
         let node = |node: u8| Node {
-            lock: NodeLock::new(TAG, regions(), self.part(node, FIRST_EPOCH, switch), None),
+            cell: {
+                let part = self.part(node, FIRST_EPOCH, switch);
+                Cell::new(NodeLock::new(TAG, regions(), part, None), FIRST)
+            },
             granted_before: 0,
-            data: FIRST,
-            beside: FIRST,
             up: true,
             gone: false,
             fenced: false,
             epoch: FIRST_EPOCH,
             noted: None,
         };
-        let switch = switch.then(|| Box::new(SwitchSide::new(FIRST_EPOCH)));
+        let switch = switch.then(|| Box::new(SwitchLocks::new(FIRST_EPOCH, 1)));
         let nodes: Vec<Node> = (0..nodes).map(node).collect();
         let mut world = World {
             view: FIRST_EPOCH,
@@ -261,7 +264,10 @@ impl Rack {
             founders: Copyset((1 << nodes.len()) - 1),
             switch,
             told: None,
-            oracle: Oracle::new(nodes.len(), nodes[0].lock.lock().map_or(0, Lock::since)),
+            oracle: Oracle::new(
+                nodes.len(),
+                nodes[0].cell.lock.lock().map_or(0, Lock::since),
+            ),
             nodes,
             ways: Ways::default(),
             threads: threads
@@ -304,23 +310,27 @@ impl Rack {
 impl World {
     /// A node's side of the lock.
     pub fn lock(&self, node: u8) -> &Lock {
-        let lock = self.nodes[usize::from(node)].lock.lock();
+        let lock = self.nodes[usize::from(node)].cell.lock.lock();
         lock.expect("every node knows the lock")
     }
 
     /// Who serves the lock, as its home has it.
     pub(super) fn place(&self) -> Option<LockPlace> {
-        self.nodes[0].lock.entry().map(|(_, place, _)| place)
+        self.nodes[0].cell.lock.entry().map(|(_, place, _)| place)
     }
 
     /// The epoch that the home has settled last.
     pub(super) fn served_epoch(&self) -> u32 {
-        self.nodes[0].lock.entry().map_or(0, |(_, _, epoch)| epoch)
+        self.nodes[0]
+            .cell
+            .lock
+            .entry()
+            .map_or(0, |(_, _, epoch)| epoch)
     }
 
     /// Whether the home waits for the lock though no thread of it does: another node wants to be rid of it.
     pub(super) fn comes_home(&self) -> bool {
-        self.nodes[0].lock.comes_home()
+        self.nodes[0].cell.lock.comes_home()
     }
 
     /// Who serves the lock now, to those who are in the same epoch.
@@ -340,10 +350,10 @@ impl World {
     pub fn entry(&self) -> Option<(u32, Entry)> {
         match self.serves() {
             Serves::Home => {
-                let entry = self.nodes[0].lock.entry();
+                let entry = self.nodes[0].cell.lock.entry();
                 entry.map(|(entry, _, epoch)| (epoch, entry))
             }
-            Serves::Switch => self.switch.as_ref().and_then(|switch| switch.serves()),
+            Serves::Switch => self.switch.as_ref().and_then(|switch| switch.serves(TAG)),
             Serves::Nobody => None,
         }
     }
@@ -365,7 +375,7 @@ impl World {
             ..Cost::default()
         };
         for node in &self.nodes {
-            let counters = node.lock.counters();
+            let counters = node.cell.lock.counters();
             cost.local += counters.local;
             cost.granted += counters.granted + node.granted_before;
             cost.requests += counters.requests;
@@ -386,10 +396,10 @@ impl World {
         self.told.hash(&mut canon);
         let mut open = 0u64;
         for node in &self.nodes {
-            node.lock.fingerprint(&mut canon);
-            (node.data, node.beside, node.up, node.gone).hash(&mut canon);
+            node.cell.lock.fingerprint(&mut canon);
+            (node.cell.data, node.cell.beside, node.up, node.gone).hash(&mut canon);
             (node.fenced, node.epoch, node.noted).hash(&mut canon);
-            let counters = node.lock.counters();
+            let counters = node.cell.lock.counters();
             open = open
                 .wrapping_add(counters.requests)
                 .wrapping_sub(counters.granted);

@@ -12,9 +12,18 @@ pub mod one_owner;
 pub mod single_writer;
 
 use rackmem_proto::flowcc::LocalStatus;
-use rackmem_proto::wire::{Copyset, GlobalStatus, NodeId};
+use rackmem_proto::wire::{Copyset, GlobalStatus, NodeId, Tag};
 
-pub use crate::world::LiveEvent;
+/// A coherence event that may hold its entry's lock.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct LiveEvent {
+    /// Whose.
+    pub node: NodeId,
+    /// On which block.
+    pub tag: Tag,
+    /// Whether it takes the lock as a reader.
+    pub shared: bool,
+}
 
 /// A node's valid copy of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

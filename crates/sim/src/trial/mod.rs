@@ -15,7 +15,7 @@ use crate::driver::{self, Complaint, Guide, Limits, Report};
 use crate::world::Random;
 use rackmem_proto::engine::Protocol;
 use rackmem_proto::flowcc::Members;
-use rackmem_proto::wire::{Copyset, Header, Kind, NodeId, RequesterId, Seq, Tag, encode};
+use rackmem_proto::wire::{Copyset, Header, Kind, NodeId, Record, RequesterId, Seq, Tag, encode};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -98,12 +98,17 @@ pub fn garbage<P: Trial>(seed: u64, packets: u32) -> usize {
         (header.incarnation, header.sender) = (1, (draw >> 16) as u16 % 3);
         header.copyset = Copyset(random.draw() as u32);
         header.offset = random.draw() as u32;
-        let body = (0..random.below(4)).map(|_| random.draw()).collect();
+        let mut record = |_| Record {
+            tag: Tag(random.draw()),
+            word: random.draw(),
+        };
+        let records = (0..draw as usize % 3).map(&mut record).collect();
+        let to = 0;
         sent += node
             .take(&Packet {
-                to: 0,
+                to,
                 header,
-                body,
+                records,
             })
             .len();
     }
@@ -125,7 +130,7 @@ pub fn golden<P: Trial>() -> BTreeMap<&'static str, String> {
             break;
         }
         for packet in &state.packets {
-            let bytes = encode(&packet.header, packet.body.len() * 8);
+            let bytes = encode(&packet.header, packet.records.len() * 16);
             let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             found.entry(packet.header.kind.name()).or_insert(hex);
         }

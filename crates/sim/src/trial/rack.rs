@@ -1,11 +1,15 @@
 //! A rack of nodes that speak one protocol: its states, and what can happen in each.
 
+use super::site::sent;
 use super::{Packet, Site, Trial};
 use crate::driver::{Complaint, System};
-use rackmem_proto::engine::{self, Change, Protocols, Recovery};
-use rackmem_proto::flowcc::Members;
+use crate::site::{Bare, Cache};
+use rackmem_proto::engine::{self, Change, Protocols};
+use rackmem_proto::flowcc::{HomeConfig, Members};
+use rackmem_proto::membership::View;
 use rackmem_proto::wire::{Copyset, NodeId};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Deref;
 
 /// Bytes of a block that nobody has, and records that go into a packet: few, so that lists come in parts.
 const BLOCK: u32 = 4096;
@@ -25,27 +29,37 @@ pub struct Budget {
 }
 
 /// A node of the rack.
-#[derive(Clone, Hash, Debug)]
-pub struct Node<P> {
+#[derive(Clone)]
+pub struct Node<P: Trial> {
     /// Its number.
     pub me: NodeId,
     /// Whether it lives.
     pub up: bool,
-    /// Its part of the protocol.
-    pub part: P,
     /// Commands of its thread that are done.
     pub done: u8,
     /// Whether the next one is under way.
     pub waits: bool,
-    recovery: Option<Recovery<()>>,
-    members: Members,
-    /// The epoch in which its entries were made, and the nodes that were there.
-    settled: (u32, Copyset),
+    site: Site<P>,
+}
+
+impl<P: Trial> Deref for Node<P> {
+    type Target = Site<P>;
+
+    fn deref(&self) -> &Site<P> {
+        &self.site
+    }
+}
+
+impl<P: Trial> Hash for Node<P> {
+    fn hash<H: Hasher>(&self, into: &mut H) {
+        (self.me, self.up, self.done, self.waits, &self.part).hash(into);
+        self.site.fingerprint(into);
+    }
 }
 
 /// All of it.
-#[derive(Clone, Hash, Debug)]
-pub struct State<P> {
+#[derive(Clone, Hash)]
+pub struct State<P: Trial> {
     /// The nodes.
     pub nodes: Vec<Node<P>>,
     /// Packets in flight: any may be the next to arrive.
@@ -84,73 +98,66 @@ impl<P: Trial> Node<P> {
     /// A node of a rack of so many.
     pub fn new(me: NodeId, nodes: NodeId) -> Self {
         let founders = (0..nodes).fold(Copyset::EMPTY, Copyset::with);
+        let view = View::first(founders, false);
+        // No block is at home here.
+        let config = HomeConfig {
+            node: me,
+            epoch: view.epoch,
+            block: BLOCK,
+            chunks: 1,
+            incarnation: 1,
+            migration: None,
+            answering: None,
+            seed: 0,
+        };
         let members = Members {
-            epoch: 1,
+            epoch: view.epoch,
             founders,
             switch: false,
         };
+        let part = P::new(me, members);
         Node {
             me,
             up: true,
-            part: P::new(me, members),
             done: 0,
             waits: false,
-            recovery: Some(Recovery::new(BLOCK, FIT)),
-            members,
-            settled: (1, founders),
+            site: Site::new(config, (1, 0, FIT), view, Cache::new(1), part),
         }
     }
 
     /// The epoch that it is in.
     pub fn epoch(&self) -> u32 {
-        self.members.epoch
+        self.view.epoch
     }
 
     /// The nodes that founded it.
     pub fn members(&self) -> Copyset {
-        self.members.founders
+        self.view.founders
     }
 
-    /// Whether no rebuild is under way here.
-    pub fn in_service(&self) -> bool {
-        self.recovery.as_ref().is_some_and(Recovery::in_service)
-    }
-
-    /// Does something with it as the engine's host, and what follows from that. What it sends comes back.
-    fn with(&mut self, came: Option<&Packet>, act: impl FnOnce(&mut Site<P>)) -> Vec<Packet> {
-        let mut site = Site {
-            me: self.me,
-            members: self.members,
-            part: self.part.clone(),
-            recovery: self.recovery.take(),
-            came: came.cloned(),
-            sent: Vec::new(),
-            done: false,
-        };
-        act(&mut site);
-        let mut goes_on = false;
-        engine::Host::recovery(&mut site, |recovery, site| goes_on = recovery.proceed(site));
-        if goes_on {
-            self.settled = (self.members.epoch, self.members.founders);
-            engine::resume(&mut site);
+    /// Does something with its site, and what follows from that. What it sends comes back.
+    fn with(&mut self, act: impl FnOnce(&mut Site<P>)) -> Vec<Packet> {
+        self.site.passed = false;
+        act(&mut self.site);
+        if self.site.proceed() {
+            self.site.settled = self.site.view;
         }
-        self.part = site.part;
-        self.recovery = site.recovery;
-        if site.done && std::mem::take(&mut self.waits) {
+        if self.site.passed && std::mem::take(&mut self.waits) {
             self.done += 1;
         }
-        site.sent
+        sent(&mut self.site)
     }
 
     /// A packet arrives.
     pub fn take(&mut self, packet: &Packet) -> Vec<Packet> {
-        self.with(Some(packet), |site| engine::packet(site, &packet.header))
+        let body = Bare::of(packet.records.clone());
+        self.with(|site| site.take(&packet.header, body))
     }
 
     fn tick(&mut self) -> Vec<Packet> {
-        self.with(None, |site| {
+        self.with(|site| {
             engine::tick(site, false);
-            engine::Host::recovery(site, |recovery, site| {
+            site.recover(|recovery, site| {
                 for output in recovery.unacknowledged() {
                     recovery.send_one(&output, site);
                 }
@@ -161,27 +168,26 @@ impl<P: Trial> Node<P> {
     fn ask(&mut self) -> Vec<Packet> {
         self.waits = true;
         let command = P::asks(self.me, self.done);
-        self.with(None, |site| P::command(site, 0, command))
+        self.with(|site| P::command(site, 0, command))
     }
 
-    fn learn(&mut self, members: Members) -> Vec<Packet> {
-        self.members = members;
-        let (settled, before) = self.settled;
-        let change = Change {
-            members,
-            settled,
-            gone: Copyset(before.0 & !members.founders.0),
-            switch_lost: false,
+    fn learn(&mut self, epoch: u32, founders: Copyset) -> Vec<Packet> {
+        let view = View {
+            epoch,
+            live: founders,
+            founders,
+            ..self.view
         };
-        self.with(None, |site| {
-            engine::stop(site, members);
-            engine::Host::recovery(site, |recovery, site| recovery.begin(change, [], site));
+        let change = Change::between(&self.settled, &view);
+        self.with(|site| {
+            site.stop(view, &change);
+            site.begin(change, Vec::new());
         })
     }
 }
 
 /// The rack.
-pub struct Rack<P> {
+pub struct Rack<P: Trial> {
     first: State<P>,
     commands: &'static [u8],
     seen: [bool; 3],
@@ -250,11 +256,7 @@ impl<P: Trial> System for Rack<P> {
     }
 
     fn apply(&mut self, state: &mut State<P>, step: Move) -> Result<(), Complaint> {
-        let members = Members {
-            epoch: state.epoch,
-            founders: live(&state.nodes),
-            switch: false,
-        };
+        let (epoch, founders) = (state.epoch, live(&state.nodes));
         let node = |node: NodeId| usize::from(node);
         let sent = match step {
             Move::Arrive(at) => {
@@ -276,7 +278,7 @@ impl<P: Trial> System for Rack<P> {
                 state.left.early -= u8::from(!state.packets.is_empty());
                 state.nodes[node(at)].tick()
             }
-            Move::Learn(at) => state.nodes[node(at)].learn(members),
+            Move::Learn(at) => state.nodes[node(at)].learn(epoch, founders),
             Move::Die(at) => {
                 state.left.die -= 1;
                 state.epoch += 1;
@@ -336,9 +338,16 @@ impl<P: Trial> System for Rack<P> {
 
     fn tell(&self, before: &State<P>, step: &Move) -> Vec<String> {
         let packet = |at: usize| {
-            let Packet { to, header, body } = &before.packets[at];
+            let Packet {
+                to,
+                header,
+                records,
+            } = &before.packets[at];
             let (kind, who, seq) = (header.kind.name(), header.requester.node, header.seq.0);
-            format!("{kind} of node {who} #{seq} to {to}, {} words", body.len())
+            format!(
+                "{kind} of node {who} #{seq} to {to}, {} records",
+                records.len()
+            )
         };
         vec![match *step {
             Move::Arrive(at) => format!("arrives: {}", packet(at)),
@@ -376,7 +385,7 @@ fn hash(of: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-fn live<P>(nodes: &[Node<P>]) -> Copyset {
+fn live<P: Trial>(nodes: &[Node<P>]) -> Copyset {
     let live = nodes.iter().filter(|node| node.up);
     live.fold(Copyset::EMPTY, |set, node| set.with(node.me))
 }

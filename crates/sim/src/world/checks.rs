@@ -1,13 +1,14 @@
 //! What is looked at after everything that happens, and at the end.
 
 use super::block::{self, BLOCK_BYTES};
-use super::node::{Condition, Settling};
+use super::node::Condition;
 use super::run::World;
 use super::thread::Complaint;
 use super::thread::Thread;
 use super::trace::Subject;
 use super::violation::Violation;
 use crate::invariants::{BlockState, Copy, INVARIANTS, Owners, liveness, nothing_of_the_dead};
+use crate::site::Settling;
 use rackmem_proto::CHUNK;
 use rackmem_proto::wire::{Contract, Copyset, GlobalStatus, Kind, NodeId, Tag};
 
@@ -198,7 +199,9 @@ impl World {
         if self.nodes[usize::from(id)].standing != Condition::Up {
             return;
         }
-        let (lock, status, copyset, away) = settling.before;
+        let Some((lock, status, copyset, away)) = settling.before else {
+            return;
+        };
         let copies = self.nodes.iter().filter(|node| {
             let member = node.standing == Condition::Up && self.view.founders.contains(node.id);
             member && node.reaches(tag) && node.cache.copy(tag).is_some()

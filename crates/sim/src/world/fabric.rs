@@ -9,6 +9,7 @@ use super::random::Random;
 use super::scene::{Fate, Passing, Watcher};
 use super::trace::Trace;
 use rackmem_proto::Output;
+use rackmem_proto::gcp::{Body, SEGMENT};
 use rackmem_proto::membership::View;
 use rackmem_proto::switch::SWITCH;
 use rackmem_proto::wire::{
@@ -69,17 +70,17 @@ impl Packet {
     fn tells_of_both(&self) -> bool {
         let is_lock = |record: Record| record.tag.is_under(Contract::Locked);
         self.header.kind == Kind::Rebuild
-            && self.records().any(is_lock)
-            && !self.records().all(is_lock)
+            && records(&self.body).any(is_lock)
+            && !records(&self.body).all(is_lock)
     }
+}
 
-    /// The records of its body.
-    pub fn records(&self) -> impl Iterator<Item = Record> {
-        self.body.chunks_exact(2).map(|pair| Record {
-            tag: Tag(pair[0]),
-            word: pair[1],
-        })
-    }
+/// The records that words are.
+pub fn records(words: &[u64]) -> impl Iterator<Item = Record> {
+    words.chunks_exact(2).map(|pair| Record {
+        tag: Tag(pair[0]),
+        word: pair[1],
+    })
 }
 
 struct Scheduled {
@@ -229,9 +230,25 @@ impl Fabric {
         }
     }
 
-    /// Sends a packet with these words, as they are.
-    pub fn send_words(&mut self, output: &Output, words: &[u64]) {
-        self.post(output.to, output.header, words);
+    /// Sends a packet about a lock, with what the lock protects torn in two.
+    pub fn send_of_lock(&mut self, output: &Output, body: &Body, data: &[u64]) {
+        let listed: Vec<u64> = match body {
+            Body::Queue(queue) => queue.records().flat_map(|r| [r.tag.0, r.word]).collect(),
+            Body::None | Body::Regions => Vec::new(),
+        };
+        let parts = match body {
+            Body::Regions => data.chunks(data.len() / 2),
+            Body::None | Body::Queue(_) => listed.chunks(listed.len().max(1)),
+        };
+        let bare = parts.len() == 0;
+        for (nth, part) in parts.chain(bare.then_some(&[][..])).enumerate() {
+            for (to, mut header) in output.copies() {
+                if matches!(body, Body::Regions) {
+                    header.offset = (nth * part.len()) as u32 * SEGMENT;
+                }
+                self.post(to, header, part);
+            }
+        }
     }
 
     /// Sends a packet whose body is records.

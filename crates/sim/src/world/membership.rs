@@ -286,8 +286,8 @@ impl World {
         if node.learn(view, threads, fabric, oracle) {
             self.note_epoch(member, was_in_service);
             let node = &mut self.nodes[usize::from(member)];
-            let settled = node.proceed(&mut self.fabric);
-            self.look_after(member, &settled);
+            node.proceed(&mut self.fabric);
+            self.look_after(member);
         } else {
             threads
                 .iter_mut()
@@ -338,7 +338,10 @@ impl World {
         let threads = self.threads_of(node);
         let at = usize::from(node);
         let idle = self.threads[threads.clone()].iter().all(Thread::idle);
-        if !idle || !self.nodes[at].told_all() || self.nodes[at].view.epoch != self.view.epoch {
+        if !idle
+            || !self.nodes[at].recovery().all_told()
+            || self.nodes[at].view.epoch != self.view.epoch
+        {
             return;
         }
         let empty = self.nodes[at].cache.tags().next().is_none();

@@ -10,11 +10,10 @@
 //!
 //! The same nodes have locks, and threads that enter them (`locks`). [`SCENARIOS`] are worlds in which both meet in one thing.
 //!
-//! Only the roles are shipped code. What moves bytes and waits (`node`, `thread`) follows the library's
-//! hosts and is cut at the places where they block.
+//! Only the roles are shipped code, put together in a [`site`](crate::site). What waits (`thread`) follows the library's threads and is cut
+//! at the places where they block.
 
 pub mod block;
-mod cache;
 mod checks;
 mod config;
 mod fabric;
@@ -42,6 +41,7 @@ mod violation;
 
 use rackmem_proto::wire::NodeId;
 
+pub use crate::invariants::LiveEvent;
 pub use config::{Config, Mix, Owners};
 pub use fabric::Traffic;
 pub use failures::{Failure, Failures, Planned};
@@ -54,7 +54,7 @@ pub use run::{Report, Seen, World};
 pub use scenarios::{SCENARIOS, SUITE, Scenario};
 pub use scene::{Fate, Passing, Scene, Sight, Watcher};
 pub use shrink::{Shrunk, shrink};
-pub use thread::{LiveEvent, Work};
+pub use thread::Work;
 pub use timeline::Sample;
 pub use violation::Violation;
 

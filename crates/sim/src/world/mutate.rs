@@ -1,10 +1,16 @@
-//! Defects that sit between the network and the roles: packets that are changed, copied or sent elsewhere.
+//! Defects that sit between the network and the roles: packets that are changed, copied or sent elsewhere, and entries that are kept.
 
 use super::fabric::{Occurrence, Packet};
 use super::mutation::Mutation;
+use super::node::Node;
 use super::run::World;
+use crate::site::Settling;
+use rackmem_proto::Output;
+use rackmem_proto::call::Call;
 use rackmem_proto::flowcc::Rebuild;
-use rackmem_proto::wire::{Dest, Flags, Kind, MAX_REQUESTERS, Reason, Seq};
+use rackmem_proto::wire::{
+    Copyset, Dest, Flags, Header, Kind, MAX_REQUESTERS, Reason, RequesterId, Seq,
+};
 
 /// How much later a copy arrives, in nanoseconds.
 const LATER: u64 = 150_000;
@@ -85,5 +91,49 @@ impl World {
             self.fabric.schedule(LATER, Occurrence::Arrival(again));
         }
         packet
+    }
+}
+
+impl Node {
+    /// What the shadow takes out of the switch without asking its home.
+    pub(super) fn demoted_alone(&self, output: Output, now: u64) -> Output {
+        let mut header = output.header;
+        if header.kind != Kind::Demote || !self.mutated(Mutation::DemoteAlone) {
+            return output;
+        }
+        header.kind = Kind::RemoveFromSwitch;
+        header.flags = Flags::GRANTED;
+        header.requester.slot = STRANGE_SLOT;
+        header.seq = Seq(now / 8);
+        Output::new(Dest::Switch, header)
+    }
+
+    /// A call for memory that is taken for another one.
+    pub(super) fn call_forgotten(&self, mut header: Header, now: u64) -> Header {
+        if matches!(header.kind, Kind::Alloc | Kind::Free) && self.mutated(Mutation::ForgetCalls) {
+            let stream = Call::from_offset(header.offset).stream;
+            let number = now as u32;
+            header.offset = Call { stream, number }.to_offset();
+        }
+        header
+    }
+
+    /// Locks of the dead stay.
+    pub(super) fn keep_dead_locks(&mut self, gone: Copyset, rows: &[Settling]) {
+        let Some(node) = gone
+            .iter()
+            .next()
+            .filter(|_| self.mutated(Mutation::KeepDeadLocks))
+        else {
+            return;
+        };
+        let locked = |row: &&Settling| row.before.is_some_and(|entry| entry.0 != 0);
+        for (at, row) in rows.iter().filter(locked).enumerate() {
+            let slot = STRANGE_SLOT - at as u16;
+            let id = RequesterId { node, slot };
+            let epoch = self.view.epoch;
+            let request = Header::request(Kind::LockWrite, epoch, row.tag, id, Seq(1));
+            self.homes.of(row.tag).handle(&request, 0);
+        }
     }
 }

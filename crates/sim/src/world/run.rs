@@ -8,7 +8,7 @@ use super::keeping::Keeping;
 use super::locks::{LockSeen, Locking};
 use super::membership::{Broken, Change};
 use super::mutation::Mutation;
-use super::node::{Node, Settling, home_config};
+use super::node::{Node, home_config};
 use super::oracle::Oracle;
 use super::random::Random;
 use super::record::Record;
@@ -319,9 +319,9 @@ impl World {
                     return;
                 };
                 if node.runs() {
-                    let settled = node.handle(packet, &mut self.fabric);
+                    node.handle(packet, &mut self.fabric);
                     let passed = std::mem::take(&mut node.passed);
-                    self.look_after(id, &settled);
+                    self.look_after(id);
                     for packet in passed {
                         self.answer(packet.header.requester, &packet);
                     }
@@ -333,10 +333,10 @@ impl World {
     }
 
     /// What else follows from what a node has done.
-    pub(super) fn look_after(&mut self, id: NodeId, settled: &[Settling]) {
+    pub(super) fn look_after(&mut self, id: NodeId) {
         self.hear_of_locks(id);
-        for settling in settled {
-            self.judge(id, settling);
+        for settling in std::mem::take(&mut self.nodes[usize::from(id)].settlings) {
+            self.judge(id, &settling);
         }
         let node = &mut self.nodes[usize::from(id)];
         if node.lease.alone {

@@ -1,10 +1,10 @@
 //! The switch of a world: its program, and its part of a rebuild.
 
 use super::fabric::{Fabric, Packet};
-use super::locks::SwitchLocks;
 use super::mutate::STRANGE_SLOT;
 use super::mutation::Mutation;
 use super::node::FIT;
+use crate::site::SwitchLocks;
 use rackmem_proto::flowcc::{Members, Next, Rebuild};
 use rackmem_proto::membership::View;
 use rackmem_proto::switch::{SWITCH, SwitchConfig, SwitchProgram};
@@ -34,7 +34,7 @@ impl SwitchHost {
                 shadow: view.shadow,
                 ..config
             }),
-            locks: SwitchLocks::new(view.epoch),
+            locks: SwitchLocks::new(view.epoch, 2),
             view,
             mutation,
             rebuild: None,

@@ -20,7 +20,7 @@ pub const EPOCHS: &[Scenario] = &[
         budget: and_epochs(SOME, 1),
         deep: and_epochs(MORE, 1),
         sometimes: &[Fenced, FencedHeld, Rescued],
-        size: size(123_707, 376_392),
+        size: size(118_611, 362_432),
         ..SWITCH
     },
     Scenario {
@@ -32,7 +32,7 @@ pub const EPOCHS: &[Scenario] = &[
         budget: and_epochs(SOME, 1),
         deep: and_epochs(MORE, 1),
         sometimes: &[Fenced, FencedHeld, LostWithNode, ToldLost],
-        size: size(21_125, 81_235),
+        size: size(20_117, 77_675),
         ..BASE
     },
     Scenario {
@@ -45,7 +45,7 @@ pub const EPOCHS: &[Scenario] = &[
         budget: and_epochs(SOME, 1),
         deep: and_epochs(MORE, 1),
         sometimes: &[Fenced, FencedHeld, LostWithNode, ToldLost],
-        size: size(23_204, 88_468),
+        size: size(22_140, 84_716),
         ..SWITCH
     },
     Scenario {
@@ -97,7 +97,7 @@ pub const EPOCHS: &[Scenario] = &[
             LossAccepted,
             LossAcceptedUnderLock,
         ],
-        size: size(24_939, 73_866),
+        size: size(24_203, 71_610),
         ..BASE
     },
     Scenario {
@@ -160,7 +160,7 @@ pub const EPOCHS: &[Scenario] = &[
         budget: and_epochs(SOME, 1),
         deep: and_epochs(MORE, 1),
         sometimes: &[Fenced, DroppedWithHome, HomeGone],
-        size: size(240_445, 912_004),
+        size: size(237_921, 902_862),
         ..BASE
     },
     Scenario {
@@ -186,7 +186,7 @@ pub const EPOCHS: &[Scenario] = &[
         budget: and_epochs(SOME, 2),
         deep: and_epochs(MORE, 2),
         sometimes: &[Fenced, LostWithNode, ToldLost, CameBack, IgnoredPast],
-        size: size(358_494, 1_353_696),
+        size: size(342_710, 1_298_756),
         ..BASE
     },
     Scenario {
@@ -200,7 +200,7 @@ pub const EPOCHS: &[Scenario] = &[
         budget: and_epochs(NONE, 2),
         deep: and_epochs(SOME, 2),
         sometimes: &[Fenced, FencedHeld, LostWithNode, CameBack, IgnoredPast],
-        size: size(24_681, 74_775),
+        size: size(24_105, 73_079),
         ..SWITCH
     },
     Scenario {

@@ -26,7 +26,7 @@ pub const STEADY: &[Scenario] = &[
         shows: "dirty data is home before its sharers may drop it (hard place 3)",
         programs: &[on(1, &[Write(0), Write(1)]), on(2, &[Read(0), Read(1)])],
         sometimes: &[WrittenBackUnderRead, TailWaited, TwoSharers, IgnoredOld],
-        size: size(152_259, 537_724),
+        size: size(149_735, 531_106),
         ..BASE
     },
     Scenario {
@@ -89,7 +89,7 @@ pub const STEADY: &[Scenario] = &[
         programs: &[on(1, &[Write(0)]), on(2, &[Write(0), Read(0)])],
         segments: 2,
         sometimes: &[Recalled, AnsweredAgain],
-        size: size(122_490, 507_402),
+        size: size(117_126, 489_106),
         ..BASE
     },
     Scenario {
@@ -112,7 +112,7 @@ pub const STEADY: &[Scenario] = &[
             on(2, &[Write(0), HoldRead(0)]),
         ],
         sometimes: &[RefusedLocked, WrittenBackUnderRead, GrantedAfterRefusal],
-        size: size(1_227_825, 4_336_787),
+        size: size(1_157_895, 4_111_540),
         ..BASE
     },
     Scenario {
@@ -137,7 +137,7 @@ pub const STEADY: &[Scenario] = &[
         shows: "home-dirty-reads, owned by the switch (hard place 3)",
         programs: &[on(1, &[Write(0), Write(1)]), on(2, &[Read(0), Read(1)])],
         sometimes: &[WrittenBackUnderRead, TailWaited, TwoSharers, IgnoredOld],
-        size: size(192_275, 695_760),
+        size: size(189_475, 688_422),
         ..SWITCH
     },
     Scenario {
@@ -180,7 +180,7 @@ pub const STEADY: &[Scenario] = &[
         budget: and_moves(SOME, 1),
         deep: and_moves(MORE, 1),
         sometimes: &[Migrated, RefusedMoved, UnlockAfterMove, PassedOnAfterMove],
-        size: size(630_142, 2_209_489),
+        size: size(601_574, 2_121_289),
         ..SWITCH
     },
     Scenario {
@@ -192,7 +192,7 @@ pub const STEADY: &[Scenario] = &[
         budget: and_moves(SOME, 1),
         deep: and_moves(MORE, 1),
         sometimes: &[Returned, Stayed, Recalled],
-        size: size(665_052, 2_296_677),
+        size: size(635_772, 2_207_761),
         ..SWITCH
     },
     Scenario {

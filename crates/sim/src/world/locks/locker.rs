@@ -1,7 +1,8 @@
 //! What a thread of a world does with locks.
 
-use super::cells::{WORDS, tag};
 use super::judging::Locked;
+use super::tag;
+use crate::site::WORDS;
 use crate::world::config::Config;
 use crate::world::fabric::{Fabric, Occurrence};
 use crate::world::node::Node;
@@ -161,7 +162,8 @@ impl Locker {
         let until = fabric.now + self.random.below(INSIDE);
         self.at = At::Inside(tag, entered.access, until);
         self.wake(until - fabric.now, fabric);
-        if let (Access::Write, Some(data)) = (entered.access, node.locks.data(tag)) {
+        if let (Access::Write, Some(cell)) = (entered.access, node.locks.get(tag)) {
+            let data = &mut cell.data;
             data[0] = data[0].wrapping_add(1);
         }
         locked.entered(tag, self.id, entered, found)
@@ -178,7 +180,8 @@ impl Locker {
         let (who, slot) = (self.id.node, self.id.slot);
         fabric.tell_operation(Some(tag), || format!("thread {who}.{slot} leaves"));
         let mut wrote = None;
-        if let (Access::Write, Some(data)) = (access, node.locks.data(tag)) {
+        if let (Access::Write, Some(cell)) = (access, node.locks.get(tag)) {
+            let data = &mut cell.data;
             data[WORDS - 1] = data[0];
             wrote = Some(data[0]);
         }

@@ -4,23 +4,26 @@
 //! operations, and leaves between two of them. What it finds inside is judged ([`Judge`]): one writer or readers, the data of
 //! the last release, deaths that are told, tokens that rise; and every locker ends.
 
-mod cells;
 mod judging;
 mod locker;
-mod switch;
 
-pub use cells::{Cells, Fx, News, Sent, tag};
 pub use judging::{LockSeen, Locked};
 pub use locker::Locker;
-pub use switch::SwitchLocks;
 
+use super::block;
 use super::config::Config;
 use super::fabric::Occurrence;
 use super::node::{Condition, Node};
 use super::random::Random;
 use super::run::World;
+use crate::site::{LockDeed, WORDS};
 use rackmem_proto::flowcc::LocalStatus;
-use rackmem_proto::wire::{NodeId, Tag};
+use rackmem_proto::wire::{Contract, NodeId, Tag};
+
+/// The tag of a world's lock in its home's incarnation.
+pub fn tag(number: u32, homes: u16, incarnation: u32) -> Tag {
+    block::tag(number, homes, incarnation).under(Contract::Locked)
+}
 
 /// The locks of a world as their threads see them.
 pub struct Locking {
@@ -76,12 +79,14 @@ impl World {
     pub(super) fn hear_of_locks(&mut self, id: NodeId) {
         let per_node = usize::from(self.config.threads);
         let at = usize::from(id);
-        for (tag, news) in std::mem::take(&mut self.nodes[at].locks.news) {
+        for (tag, news) in std::mem::take(&mut self.nodes[at].news) {
             let locked = &mut self.locking.locked;
             let incarnation = self.nodes[at].view.incarnations[at];
             match news {
-                News::Gained(data) => locked.gained(tag, (id, incarnation), data),
-                News::Settled => {
+                LockDeed::Gained(data) => {
+                    locked.gained(tag, (id, incarnation), data[WORDS - 1]);
+                }
+                LockDeed::Settled => {
                     let (holder, of) = locked.tenure(tag);
                     let there = &self.nodes[usize::from(holder)];
                     let lives = there.standing == Condition::Up
@@ -90,7 +95,8 @@ impl World {
                         locked.settled(tag, !lives);
                     }
                 }
-                News::Inside(slot, entered, found) => {
+                LockDeed::Inside(slot, entered, _, data) => {
+                    let found = [data[0], data[WORDS - 1]];
                     let locker = &mut self.locking.lockers[at * per_node + usize::from(slot)];
                     let node = &mut self.nodes[at];
                     let found =
@@ -99,11 +105,12 @@ impl World {
                         self.complaint.get_or_insert(complaint);
                     }
                 }
-                News::Gone(slot) => {
+                LockDeed::Gone(slot) => {
                     let locker = &mut self.locking.lockers[at * per_node + usize::from(slot)];
                     locker.gone(tag, &mut self.fabric);
                     locked.seen.gone += 1;
                 }
+                LockDeed::Sent(..) | LockDeed::Dropped => {}
             }
         }
     }

@@ -1,32 +1,31 @@
-//! A node of a world: its agents, its memory and its cache.
+//! A node of a world: its site, on a network that misbehaves, and what is counted of it.
 
 mod epoch;
-mod here;
-mod homes;
 mod locked;
+mod telling;
 
-pub use epoch::{FIT, Settling};
-pub use here::Here;
+pub use epoch::FIT;
 
-use crate::world::block::{BLOCK_BYTES, Block, zeroed};
-use crate::world::cache::Cache;
-use crate::world::fabric::{Fabric, Occurrence, Packet};
-use crate::world::keeping::Lease;
-use crate::world::locks::Cells;
-use crate::world::mutation::Mutation;
-use homes::Homes;
-use rackmem_proto::call::Call;
-use rackmem_proto::engine::{self, Copies, Migrating, Recovery};
-use rackmem_proto::flowcc::{HomeConfig, Migration, Shadow, ShadowConfig};
+use super::block::{self, BLOCK_BYTES, Block};
+use super::fabric::{Fabric, Occurrence, Packet};
+use super::keeping::Lease;
+use super::mutation::Mutation;
+use crate::site::{Cache, Deed, Form, Load, LockDeed, Product, Settling, Site, WORDS};
+use rackmem_proto::Output;
+use rackmem_proto::engine;
+use rackmem_proto::flowcc::{HomeConfig, Shadow, ShadowConfig};
 use rackmem_proto::membership::View;
-use rackmem_proto::wire::{Kind, NodeId, RequesterId, Seq, Tag};
-use std::collections::BTreeMap;
+use rackmem_proto::wire::{NodeId, Record, RequesterId, Seq, Tag};
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
 
 /// Ticks of a period.
 const PERIOD: u32 = 5;
 /// Blocks whose heat an agent counts, and those that it reports of a period.
 const TRACKED: u32 = 16;
 const REPORTED: usize = 8;
+/// Shards of a home: as many as the smallest machine with several cores has.
+const SHARDS: u32 = 2;
 
 /// Whether a node takes part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,31 +42,11 @@ pub enum Condition {
 
 /// Everything of a node but its threads.
 pub struct Node {
-    /// Its number.
-    pub id: NodeId,
+    site: Site<Block>,
     /// Whether it takes part.
     pub standing: Condition,
     /// To when it may serve.
     pub lease: Lease,
-    /// What it knows of the rack.
-    pub view: View,
-    /// Its world's blocks that are at home here.
-    pub blocks: Vec<Tag>,
-    /// Its locks.
-    pub locks: Cells,
-    /// Its cache.
-    pub cache: Cache,
-    /// Its home.
-    pub homes: Homes,
-    memory: BTreeMap<Tag, Block>,
-    copies: Copies<Block>,
-    /// Its part when an epoch begins; elsewhere while something happens to it.
-    recovery: Option<Recovery<Block>>,
-    /// The view in which this home's entries were made.
-    settled: View,
-    migration: Option<Migration>,
-    /// What it does about the switch, if there is one.
-    migrating: Option<Migrating>,
     ticks: u32,
     /// Its threads may go on.
     pub poked: bool,
@@ -77,12 +56,57 @@ pub struct Node {
     pub rescued: u64,
     /// Blocks whose loss was accepted, with what home has.
     pub accepted: Vec<Tag>,
+    /// What has become of entries, to be judged.
+    pub settlings: Vec<Settling>,
+    /// What has happened to its locks, for the threads that are played and for the judge.
+    pub news: Vec<(Tag, LockDeed<[u64; WORDS]>)>,
     /// Packets for its requesters.
     pub passed: Vec<Packet>,
     parked: Vec<usize>,
-    mutation: Option<Mutation>,
     /// How often retained data was what answered.
     pub recalled: u64,
+}
+
+impl Deref for Node {
+    type Target = Site<Block>;
+
+    fn deref(&self) -> &Site<Block> {
+        &self.site
+    }
+}
+
+impl DerefMut for Node {
+    fn deref_mut(&mut self) -> &mut Site<Block> {
+        &mut self.site
+    }
+}
+
+impl Form for Block {
+    type Body = Rc<[u64]>;
+
+    fn zeroes() -> Self {
+        block::zeroed()
+    }
+
+    fn put(&mut self, offset: u32, body: &Rc<[u64]>) {
+        block::put(self, offset, body);
+    }
+
+    fn len(body: &Rc<[u64]>) -> u32 {
+        body.len() as u32 * block::GRANULE_BYTES
+    }
+
+    fn records(body: &Rc<[u64]>) -> Vec<Record> {
+        super::fabric::records(body).collect()
+    }
+
+    fn words(body: &Rc<[u64]>) -> &[u64] {
+        body
+    }
+
+    fn incarnation(tag: Tag) -> u32 {
+        block::incarnation(tag)
+    }
 }
 
 impl Node {
@@ -94,29 +118,25 @@ impl Node {
         (blocks, locks): (Vec<Tag>, Vec<Tag>),
         mutation: Option<Mutation>,
     ) -> Self {
+        let cache = Cache::new(cache);
+        let mut site = Site::new(config, (SHARDS, 1, FIT), view, cache, Product);
+        (site.blocks, site.mutation) = (blocks, mutation);
+        for lock in locks {
+            site.locks.open(lock, (view.epoch, view.switch.is_some()));
+        }
         Node {
-            id: config.node,
+            site,
             standing: Condition::Up,
             lease: Lease::default(),
-            view,
-            blocks,
-            locks: Cells::new(config.node, view, &locks, mutation),
-            copies: Copies::new(true),
-            recovery: Some(Recovery::new(BLOCK_BYTES, FIT)),
-            settled: view,
-            migration: config.migration,
-            migrating: None,
             ticks: 0,
             poked: false,
             rebuilds: 0,
             rescued: 0,
             accepted: Vec::new(),
+            settlings: Vec::new(),
+            news: Vec::new(),
             passed: Vec::new(),
-            cache: Cache::new(cache),
-            homes: Homes::new(config),
-            memory: BTreeMap::new(),
             parked: Vec::new(),
-            mutation,
             recalled: 0,
         }
     }
@@ -127,24 +147,12 @@ impl Node {
             patience: 20,
             ..ShadowConfig::new(self.id, self.view.epoch, ways, sets)
         };
-        self.migrating = Some(Migrating::new(config, TRACKED, REPORTED));
-        self.choose_shadow();
-    }
-
-    pub(super) fn choose_shadow(&mut self) {
-        if let Some(migrating) = &mut self.migrating {
-            migrating.set_shadow(self.view.shadow, self.view.epoch);
-        }
+        self.site.migrate(config, TRACKED, REPORTED);
     }
 
     /// The shadow, if this node keeps it.
     pub fn shadow(&self) -> Option<&Shadow> {
         self.migrating.as_ref()?.shadow()
-    }
-
-    /// A block of this node's memory.
-    pub fn memory(&mut self, tag: Tag) -> &mut Block {
-        self.memory.entry(tag).or_insert_with(zeroed)
     }
 
     /// A thread waits until an event of this node has ended.
@@ -166,19 +174,16 @@ impl Node {
     }
 
     /// A packet for the agents.
-    pub fn handle(&mut self, packet: &Packet, fabric: &mut Fabric) -> Vec<Settling> {
-        let mut header = packet.header;
-        if matches!(header.kind, Kind::Alloc | Kind::Free) && self.mutated(Mutation::ForgetCalls) {
-            let stream = Call::from_offset(header.offset).stream;
-            let number = fabric.now as u32;
-            header.offset = Call { stream, number }.to_offset();
+    pub fn handle(&mut self, packet: &Packet, fabric: &mut Fabric) {
+        let header = self.call_forgotten(packet.header, fabric.now);
+        self.site.passed = false;
+        self.site.take(&header, packet.body.clone());
+        self.follow(fabric);
+        if self.site.passed {
+            self.passed.push(packet.clone());
         }
-        let mut here = Here::new(self, fabric, Some(packet));
-        engine::packet(&mut here, &header);
-        let settled = here.settled;
-        match engine::part(&header) {
-            engine::Part::Recovery => self.proceed(fabric),
-            _ => settled,
+        if engine::part(&header) == engine::Part::Recovery {
+            self.proceed(fabric);
         }
     }
 
@@ -186,9 +191,35 @@ impl Node {
     pub fn tick(&mut self, fabric: &mut Fabric) {
         self.ticks += 1;
         let period_ended = self.migrating.is_some() && self.ticks.is_multiple_of(PERIOD);
-        let mut here = Here::new(self, fabric, None);
-        here.with_recovery(|recovery, here| recovery.retell(here));
-        engine::tick(&mut here, period_ended);
+        self.site.recover(|recovery, site| recovery.retell(site));
+        engine::tick(&mut self.site, period_ended);
+        self.follow(fabric);
+    }
+
+    /// Carries out what its site wants done.
+    pub fn follow(&mut self, fabric: &mut Fabric) {
+        let id = self.id;
+        for deed in std::mem::take(&mut self.site.deeds) {
+            match deed {
+                Deed::Sent(output, load) => self.send(&output, load, fabric),
+                Deed::Copy(tag, text) => fabric.note(id, tag, text),
+                Deed::Noted(note) => self.note(note, fabric),
+                Deed::Settled(change, rows) => self.settled(change, rows, fabric),
+                Deed::Lock(_, LockDeed::Sent(to, header, body, data)) => {
+                    fabric.send_of_lock(&Output::new(to, header), &body, &data);
+                }
+                Deed::Lock(tag, news) => self.news.push((tag, news)),
+            }
+        }
+    }
+
+    fn send(&mut self, output: &Output, load: Load<Block>, fabric: &mut Fabric) {
+        let output = &self.demoted_alone(*output, fabric.now);
+        match load {
+            Load::Nothing => fabric.send(output, &[]),
+            Load::Block(words) => fabric.send(output, &words),
+            Load::Records(records) => fabric.send_records(output, &records),
+        }
     }
 
     pub(super) fn mutated(&self, mutation: Mutation) -> bool {
@@ -203,11 +234,6 @@ impl Node {
     /// That event has its block.
     pub fn forget_given(&mut self, requester: RequesterId, seq: Seq) {
         self.copies.received(requester, seq);
-    }
-
-    /// It has given its copy of a block up, and home has the block.
-    pub fn left(&mut self, tag: Tag) {
-        self.copies.left(tag);
     }
 }
 

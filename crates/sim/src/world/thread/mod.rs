@@ -1,30 +1,29 @@
-//! An application thread of a world: the library's slow path as a state machine.
+//! An application thread of a world: the library's slow path, cut at the places where it waits.
 //!
-//! What a blocking thread does in one call is cut at the places where it waits: for an answer, for another
-//! thread's event, for its own last unlock, for a back-off to pass. What an access does is the engine's
-//! ([`rackmem_proto::engine::Access`]); [`access`] is what operations want, [`event`] carries out what the engine says.
+//! It waits for an answer, for another thread's event, for its own last unlock, for a back-off to pass. What an access does is the
+//! engine's, and the site's client carries it out; here is when it goes on, and what follows. What threads want is in `working`,
+//! what they find is judged in `judging`.
 
-mod access;
-mod between;
 mod epoch;
 mod event;
+mod judging;
 mod telling;
 mod work;
+mod working;
 
-use super::block::{self, BLOCK_BYTES};
+use super::block::BLOCK_BYTES;
 use super::config::Config;
 use super::fabric::{Fabric, Occurrence, Packet};
-use super::mutation::Mutation;
 use super::node::Node;
 use super::operation::Operation;
 use super::oracle::Oracle;
 use super::random::Random;
 use super::record::{Record, Ticket};
-use rackmem_proto::engine::{Access, Defect};
-use rackmem_proto::flowcc::{Accept, Requester, RequesterConfig};
-use rackmem_proto::wire::Record as Object;
-use rackmem_proto::wire::{Dest, Flags, Kind, NodeId, Reason, RequesterId, Seq, Tag};
-use rackmem_proto::{Data, Output};
+use crate::invariants::LiveEvent;
+use crate::site::Client;
+pub use judging::Complaint;
+use rackmem_proto::flowcc::{Requester, RequesterConfig};
+use rackmem_proto::wire::{NodeId, RequesterId, Seq, Tag};
 use telling::Done;
 pub use work::Work;
 
@@ -48,8 +47,8 @@ pub struct Around<'a> {
 /// What an event is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Aim {
-    /// What is in this slot of the cache, or is to be.
-    Slot(usize),
+    /// A copy in the cache, or one that is to be there.
+    Copy,
     /// A lock for the thread's own purposes, which it keeps until then.
     Hold(Option<u64>),
     /// An object.
@@ -63,74 +62,39 @@ enum Aim {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Running {
-    access: Access,
-    aim: Aim,
-    tag: Tag,
-    seq: Seq,
-}
-
-impl Running {
-    /// The slot of the cache that is reserved for it.
-    fn slot(&self) -> Option<usize> {
-        match self.aim {
-            Aim::Slot(slot) => Some(slot),
-            _ => None,
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
+    /// Nothing until then.
     Resting(u64),
+    /// Waits for another thread's event.
     Parked,
-    Busy(Running),
-    /// The operation is done; nobody has been told.
+    /// It has an event, about this.
+    Busy(Aim, Tag),
+    /// It has done its operation, and tells of it then.
     Telling(u64),
+    /// It has nothing to do.
     Finished,
 }
 
-/// A coherence event that may hold its entry's lock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LiveEvent {
-    /// Whose.
-    pub node: NodeId,
-    /// On which block.
-    pub tag: Tag,
-    /// Whether it takes the lock as a reader.
-    pub shared: bool,
-}
-
-/// Something that a thread must never see.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Complaint {
-    /// The promise that is broken, and where the paper makes it.
-    pub promise: (&'static str, &'static str),
-    /// About which block.
-    pub tag: Tag,
-    /// What was seen.
-    pub detail: String,
-}
-/// One thread and its requester.
+/// See the module.
 pub struct Thread {
-    /// Its requester.
+    /// Its requester's number.
     pub id: RequesterId,
     /// What it has done.
     pub work: Work,
-    /// The first thing it saw that cannot be.
+    /// What it must never have seen.
     pub complaint: Option<Complaint>,
     index: usize,
     config: Config,
-    engine: Requester,
+    client: Client,
     random: Random,
     operation: Option<Operation>,
-    /// The block it is about, if its home was there when it began.
     target: Option<Tag>,
     began: u64,
     ticket: Option<Ticket>,
     value: u64,
+    /// Refusals of this operation after everything had calmed down.
     retries: u64,
-    /// The block that it was refused, and how often others had been granted it by then.
+    /// Of which block, and how often others had been granted it by then.
     refused: Option<(Tag, u64)>,
     /// Times that one operation was refused after everything had calmed down, at most.
     pub worst: u64,
@@ -139,7 +103,6 @@ pub struct Thread {
     left: u32,
     state: State,
     attempt: u32,
-    unlocking: Option<LiveEvent>,
     alarm: Option<u64>,
     /// What this operation has done, if anything.
     done: Option<Done>,
@@ -150,6 +113,7 @@ pub struct Thread {
     /// Its last call for memory, or with it, that was answered.
     call: u32,
 }
+
 impl Thread {
     /// A thread with all its work before it.
     pub fn new(
@@ -163,7 +127,7 @@ impl Thread {
             node: (index / per_node) as NodeId,
             slot: (index % per_node) as u16,
         };
-        let engine = Requester::new(RequesterConfig {
+        let requester = Requester::new(RequesterConfig {
             id,
             epoch,
             incarnation,
@@ -178,7 +142,7 @@ impl Thread {
             complaint: None,
             index,
             config: *config,
-            engine,
+            client: Client::new(requester),
             random,
             operation: None,
             target: None,
@@ -193,7 +157,6 @@ impl Thread {
             left: config.operations,
             state: State::Resting(0),
             attempt: 0,
-            unlocking: None,
             alarm: None,
             done: None,
             held: false,
@@ -204,66 +167,27 @@ impl Thread {
 
     /// Whether nothing is left to do or to be acknowledged.
     pub fn idle(&self) -> bool {
-        self.dead || self.state == State::Finished && self.engine.can_unlock()
+        self.dead || self.state == State::Finished && self.client.engine.can_unlock()
     }
 
     /// Whether an event that it has left behind is still to be ended or acknowledged.
     pub fn unlocks(&self) -> bool {
-        !self.engine.can_unlock()
+        !self.client.engine.can_unlock()
     }
 
-    /// What it is doing, for a violation.
-    pub fn describe(&self) -> String {
-        let (node, slot) = (self.id.node, self.id.slot);
-        let unlock = if self.engine.can_unlock() {
-            ""
-        } else {
-            ", its unlock is unanswered"
-        };
-        format!(
-            "{node}.{slot} {:?} {:?}{unlock}",
-            self.operation, self.state
-        )
+    /// Whether it is between two operations, or will begin none any more.
+    pub fn between(&self) -> bool {
+        self.dead || self.operation.is_none()
     }
 
     /// How often it has sent something again.
     pub fn retransmissions(&self) -> u64 {
-        self.earlier_retransmissions + self.engine.retransmissions()
+        self.earlier_retransmissions + self.client.engine.retransmissions()
     }
 
     /// The events that may hold a lock.
     pub fn live(&self) -> impl Iterator<Item = LiveEvent> {
-        let running = match self.state {
-            State::Busy(Running { access, tag, .. }) if access.purpose().locks() => {
-                Some(LiveEvent {
-                    node: self.id.node,
-                    tag,
-                    shared: access.purpose().shares(),
-                })
-            }
-            _ => None,
-        };
-        let tail = self.engine.tail().map(|tag| LiveEvent {
-            node: self.id.node,
-            tag,
-            shared: true,
-        });
-        let unlocking = self.unlocking.filter(|_| !self.engine.can_unlock());
-        running.into_iter().chain(tail).chain(unlocking)
-    }
-
-    /// From now on it empties its node's cache.
-    pub fn flush(&mut self) {
-        self.target = None;
-        self.refused = None;
-        self.operation = Some(Operation::Flush);
-        self.state = State::Resting(0);
-    }
-
-    /// From now on it makes sure that what its node gave away has arrived.
-    pub fn sound(&mut self) {
-        self.operation = Some(Operation::Sound);
-        self.state = State::Resting(0);
+        self.client.live()
     }
 
     /// A packet for its requester.
@@ -271,68 +195,38 @@ impl Thread {
         if self.dead {
             return;
         }
-        let mut header = packet.header;
-        if let State::Busy(running) = self.state
-            && self.config.mutation == Some(Mutation::AcceptStaleData)
-            && header.kind == Kind::Ack
-            && header.flags.has(Flags::DATA)
-        {
-            header.seq = running.seq;
-        }
-        if let State::Busy(running) = self.state
-            && self.config.mutation == Some(Mutation::AcceptLateRefusal)
-            && header.kind == Kind::Ack
-            && header.reason != Reason::None
-        {
-            header.seq = running.seq;
-        }
-        let bytes = packet.body.len() as u32 * block::GRANULE_BYTES;
-        let (accept, outputs) = self.engine.handle(around.fabric.now, &header, bytes);
-        if accept == Accept::Store
-            && let State::Busy(running) = self.state
-            && running.access.purpose().fetches()
-            && let Some(slot) = running.slot()
-        {
-            let words = &mut around.node.cache.slot(slot).words;
-            block::put(words, header.offset, &packet.body);
-        }
-        for output in outputs.iter() {
-            self.transmit(output, around);
-        }
+        let (now, site) = (around.fabric.now, &mut **around.node);
+        self.client.receive(now, &packet.header, &packet.body, site);
+        self.send(around);
         self.advance(around);
     }
 
     /// Does what can be done now.
     pub fn advance(&mut self, around: &mut Around<'_>) {
-        let now = around.fabric.now;
         if self.dead {
             return;
         }
-        if self.engine.poll_timeout().is_some_and(|at| at <= now) {
-            let outputs = self.engine.handle_timeout(now);
-            for output in outputs.iter() {
-                let again = output.header.kind == Kind::Unlock;
-                if !(again && self.config.mutation == Some(Mutation::UnlockOnce)) {
-                    self.transmit(output, around);
-                }
-            }
-        }
+        self.client.time_out(around.fabric.now, around.node);
+        self.send(around);
         while self.step(around) {}
         self.set_alarm(around.fabric);
+    }
+
+    /// What its client has done leaves the node.
+    fn send(&mut self, around: &mut Around<'_>) {
+        around.fabric.from_requester = true;
+        around.node.follow(around.fabric);
+        around.fabric.from_requester = false;
     }
 
     fn set_alarm(&mut self, fabric: &mut Fabric) {
         let rest = match self.state {
             State::Resting(until) | State::Telling(until) => Some(until),
-            State::Busy(Running {
-                access,
-                aim: Aim::Hold(until),
-                ..
-            }) if access.is_held() => until,
+            State::Busy(Aim::Hold(until), _) if self.client.holding().is_some() => until,
             _ => None,
         };
-        let due = self.engine.poll_timeout().into_iter().chain(rest).min();
-        let Some(due) = due else { return };
+        let due = self.client.engine.poll_timeout().into_iter().chain(rest);
+        let Some(due) = due.min() else { return };
         let pending = self.alarm.is_some_and(|at| at > fabric.now && at <= due);
         if !pending {
             self.alarm = Some(due);
@@ -341,55 +235,12 @@ impl Thread {
         }
     }
 
-    fn transmit(&mut self, output: &Output, around: &mut Around<'_>) {
-        around.fabric.from_requester = true;
-        self.put(output, around);
-        around.fabric.from_requester = false;
-    }
-
-    fn put(&mut self, output: &Output, around: &mut Around<'_>) {
-        let mut output = *output;
-        let (tag, flags) = (output.header.tag, output.header.flags);
-        if output.header.kind == Kind::Unlock {
-            let shared = flags.has(Flags::READER);
-            let node = self.id.node;
-            self.unlocking = Some(LiveEvent { node, tag, shared });
-            if self.config.mutation == Some(Mutation::UnlockAnyOwner) {
-                output.header.flags = flags.but(Flags::IN_SWITCH);
-                output.to = Dest::Agent(tag.home());
-            }
-            if shared && self.config.mutation == Some(Mutation::ForgetReader) {
-                output.header.copyset = output.header.copyset.without(node);
-            }
-        }
-        if let (Kind::Free, State::Busy(running)) = (output.header.kind, self.state)
-            && let Aim::Free(tag) = running.aim
-        {
-            let word = BLOCK_BYTES.into();
-            return around.fabric.send_records(&output, &[Object { tag, word }]);
-        }
-        let slot = match (output.data, self.state) {
-            (Data::Cache, State::Busy(running)) => running.slot(),
-            _ => None,
-        };
-        let words = match slot {
-            Some(slot) => &around.node.cache.slot(slot).words[..],
-            None => &[],
-        };
-        around.fabric.send(&output, words);
-    }
-
-    /// The rule of a node's engine that is broken, if one is.
-    fn defect(&self) -> Option<Defect> {
-        self.config.mutation?.in_engine()
-    }
-
     /// One step; false when there is something to wait for.
     fn step(&mut self, around: &mut Around<'_>) -> bool {
         match self.state {
             State::Resting(until) if until > around.fabric.now => false,
             State::Resting(_) | State::Parked => self.attempt(around),
-            State::Busy(running) => self.drive(running, around),
+            State::Busy(aim, tag) => self.drive(aim, tag, around),
             State::Telling(until) if until > around.fabric.now => false,
             State::Telling(_) => self.tell(around),
             State::Finished => false,

@@ -1,11 +1,8 @@
 //! Before anybody is told: an operation that is done waits for the lease, as it does in the library.
 
-use super::{Around, Complaint, State, Thread};
-use crate::world::block;
+use super::{Around, State, Thread};
 use crate::world::keeping::clock;
 use crate::world::mutation::Mutation;
-use crate::world::node::Condition;
-use crate::world::operation::Action;
 use rackmem_proto::membership::{Telling, Term};
 use rackmem_proto::wire::Tag;
 
@@ -37,28 +34,6 @@ impl Thread {
         true
     }
 
-    /// Carries an operation out where nobody else has the block that it is about, or wants it from here.
-    pub(super) fn perform_alone(
-        &mut self,
-        (tag, counter): (Tag, usize),
-        action: Action,
-        slot: usize,
-        around: &mut Around<'_>,
-    ) {
-        let words = &mut around.node.cache.slot(slot).words;
-        let expected = around.oracle.expected(tag);
-        let saw = block::counters(words);
-        let stale = action != Action::Write && saw != expected;
-        if action != Action::Read {
-            words[block::word_of(counter)] += 1;
-        }
-        self.work.alone += 1;
-        self.work.stale += u64::from(stale);
-        let stale = stale.then(|| format!("{action:?} saw {saw:?}, memory is {expected:?}"));
-        self.done = Some(Done { tag, stale });
-        self.ticket = None;
-    }
-
     /// The operation is done, or has failed.
     pub(super) fn finish(&mut self, around: &mut Around<'_>) {
         if around.node.lease.term == Term::ENDLESS {
@@ -87,21 +62,5 @@ impl Thread {
         }
         self.conclude(around);
         true
-    }
-
-    /// Nothing that a client is told is of a process that the rack has gone on without.
-    fn judge(&mut self, done: Done, around: &Around<'_>) {
-        let (what, detail) = match done.stale {
-            Some(detail) => ("no stale read is told", detail),
-            None if around.node.standing != Condition::Up => {
-                ("no excluded member acknowledges", self.describe())
-            }
-            None => return,
-        };
-        self.complaint.get_or_insert(Complaint {
-            promise: (what, "docs/membership.md"),
-            tag: done.tag,
-            detail,
-        });
     }
 }

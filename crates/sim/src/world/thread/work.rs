@@ -1,5 +1,9 @@
 //! What threads of a world have done, in figures.
 
+use crate::site::Event;
+use rackmem_proto::engine::Purpose;
+use rackmem_proto::flowcc::LocalStatus;
+
 /// What threads have done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Work {
@@ -36,6 +40,15 @@ pub struct Work {
 }
 
 impl Work {
+    /// A cache entry of this event has this status from now on.
+    pub(super) fn set(&mut self, event: Option<Event>, status: LocalStatus) {
+        match (event.map(|event| event.access.purpose()), status) {
+            (Some(Purpose::EvictClean), _) => self.clean_evictions += 1,
+            (_, LocalStatus::Invalid) => self.dirty_evictions += 1,
+            _ => {}
+        }
+    }
+
     /// Adds another thread's.
     pub fn add(&mut self, other: &Work) {
         self.operations += other.operations;

@@ -1,22 +1,33 @@
-//! The directory of locks at a world's switch.
+//! The directory of locks at a switch.
 
 use rackmem_proto::gcp::Entry;
 use rackmem_proto::switch::{LockConfig, LockProgram};
 use rackmem_proto::wire::{Header, Kind, NodeId, Record, Tag};
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+
+impl Hash for SwitchLocks {
+    fn hash<H: Hasher>(&self, into: &mut H) {
+        (self.program.epoch(), &self.before).hash(into);
+        self.program.entries().for_each(|entry| entry.hash(into));
+    }
+}
 
 /// The program, and what it served when the last epoch ended in which the rack went on: told again until it goes on once more.
+#[derive(Clone)]
 pub struct SwitchLocks {
+    /// The shipped one.
     pub program: LockProgram,
     before: BTreeMap<Tag, (u32, Entry)>,
 }
 
 impl SwitchLocks {
-    pub fn new(epoch: u32) -> Self {
+    /// One with room for so many locks.
+    pub fn new(epoch: u32, ways: u8) -> Self {
         SwitchLocks {
             program: LockProgram::new(LockConfig {
                 epoch,
-                ways: 2,
+                ways,
                 sets: 1,
             }),
             before: BTreeMap::new(),
@@ -38,6 +49,17 @@ impl SwitchLocks {
         self.before
             .extend(had.map(|(tag, had)| (tag, (served, had))));
         self.program.reset(epoch);
+    }
+
+    /// The entry of a lock and its epoch, if it serves it.
+    pub fn serves(&self, tag: Tag) -> Option<(u32, Entry)> {
+        let entry = self.program.entry(tag);
+        entry.map(|entry| (self.program.epoch(), entry))
+    }
+
+    /// What it served of a lock when the last epoch ended, and in which.
+    pub fn before(&self, tag: Tag) -> Option<(u32, Entry)> {
+        self.before.get(&tag).copied()
     }
 
     /// What it served of a home's locks when the last epoch ended.

@@ -1,46 +1,73 @@
-//! A node's cache: one set, least recently used goes first, and the list of events under way.
+//! A node's cache, and the events of its threads that fill and empty it: one set, of which the least recently used goes first, or
+//! a place for each block, where which block must go is no matter.
 
-use super::block::{Block, zeroed};
+use super::Form;
 use rackmem_proto::engine::{self, Entries, Plan};
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::Tag;
+use std::hash::{Hash, Hasher};
 
 /// One entry.
-pub struct Slot {
+#[derive(Clone, Debug)]
+pub struct Slot<B> {
     /// The block it holds, while its status is not `Invalid`.
     pub tag: Option<Tag>,
     /// What the node may do with it.
     pub status: LocalStatus,
     /// The block's words; those of a reserved slot arrive before its tag is set.
-    pub words: Block,
+    pub words: B,
+    /// The only block that it takes, if there is one.
+    place: Option<Tag>,
     used: u64,
     reserved: Option<Tag>,
 }
 
+impl<B: Hash> Hash for Slot<B> {
+    fn hash<H: Hasher>(&self, into: &mut H) {
+        (self.tag, self.status, &self.words, self.reserved).hash(into);
+    }
+}
+
 /// The slots of a node.
-pub struct Cache {
-    slots: Box<[Slot]>,
+#[derive(Clone, Debug)]
+pub struct Cache<B> {
+    slots: Vec<Slot<B>>,
     clock: u64,
 }
 
-impl Cache {
-    /// An empty cache.
-    pub fn new(capacity: usize) -> Self {
-        let empty = || Slot {
+impl<B: Form> Cache<B> {
+    fn of(places: impl Iterator<Item = Option<Tag>>) -> Self {
+        let empty = |place| Slot {
             tag: None,
             status: LocalStatus::Invalid,
-            words: zeroed(),
+            words: B::zeroes(),
+            place,
             used: 0,
             reserved: None,
         };
         Cache {
-            slots: (0..capacity.max(1)).map(|_| empty()).collect(),
+            slots: places.map(empty).collect(),
             clock: 0,
         }
     }
 
+    /// An empty cache for so many blocks, and one at least.
+    pub fn new(capacity: usize) -> Self {
+        Cache::of((0..capacity.max(1)).map(|_| None))
+    }
+
+    /// An empty cache with a place for each of these blocks.
+    pub fn with_places(blocks: &[Tag]) -> Self {
+        Cache::of(blocks.iter().copied().map(Some))
+    }
+
+    /// All of them.
+    pub fn slots(&self) -> &[Slot<B>] {
+        &self.slots
+    }
+
     /// A slot by its number.
-    pub fn slot(&mut self, at: usize) -> &mut Slot {
+    pub fn slot(&mut self, at: usize) -> &mut Slot<B> {
         &mut self.slots[at]
     }
 
@@ -52,15 +79,21 @@ impl Cache {
     }
 
     /// What the node may do with a block, and the block.
-    pub fn copy(&self, tag: Tag) -> Option<(LocalStatus, &[u64])> {
+    pub fn copy(&self, tag: Tag) -> Option<(LocalStatus, &B)> {
         let slot = &self.slots[self.find(tag)?];
         Some((slot.status, &slot.words))
     }
 
     /// The blocks that the node may at least read.
     pub fn tags(&self) -> impl Iterator<Item = Tag> {
-        let valid = |slot: &&Slot| slot.status != LocalStatus::Invalid;
+        let valid = |slot: &&Slot<B>| slot.status != LocalStatus::Invalid;
         self.slots.iter().filter(valid).filter_map(|slot| slot.tag)
+    }
+
+    /// The slot of a copy that is good for an operation.
+    pub fn hit(&self, tag: Tag, writes: bool) -> Option<usize> {
+        let good = |at: &usize| !writes || self.slots[*at].status == LocalStatus::Modified;
+        self.find(tag).filter(good)
     }
 
     /// Marks a slot as used now.
@@ -81,19 +114,24 @@ impl Cache {
     pub fn plan(&mut self, tag: Tag, write: bool) -> Plan<usize> {
         let plan = engine::plan(self, tag, write);
         match plan {
-            Plan::Begin(at, _) => self.slots[at].reserved = Some(tag),
-            Plan::Evict(at, old) => self.slots[at].reserved = Some(old),
+            Plan::Begin(at, _) => self.reserve(at, tag),
+            Plan::Evict(at, old) => self.reserve(at, old),
             _ => {}
         }
         plan
     }
 
+    /// An event of this block begins in a slot.
+    pub fn reserve(&mut self, at: usize, tag: Tag) {
+        self.slots[at].reserved = Some(tag);
+    }
+
     /// Reserves any block that is here, to evict it.
     pub fn reserve_any(&mut self) -> Option<(usize, Tag)> {
-        let free = |slot: &Slot| slot.tag.is_some() && slot.reserved.is_none();
+        let free = |slot: &Slot<B>| slot.tag.is_some() && slot.reserved.is_none();
         let at = self.slots.iter().position(free)?;
         let tag = self.slots[at].tag?;
-        self.slots[at].reserved = Some(tag);
+        self.reserve(at, tag);
         Some((at, tag))
     }
 
@@ -103,7 +141,7 @@ impl Cache {
     }
 }
 
-impl Entries for Cache {
+impl<B: Form> Entries for Cache<B> {
     type Entry = usize;
     type Block = Tag;
 
@@ -116,8 +154,10 @@ impl Entries for Cache {
         Some((at, self.slots[at].status))
     }
 
-    fn room(&self, _: Tag) -> Option<(usize, Option<Tag>)> {
-        let free = (0..self.slots.len()).filter(|&at| self.slots[at].reserved.is_none());
+    fn room(&self, tag: Tag) -> Option<(usize, Option<Tag>)> {
+        let fits = |slot: &Slot<B>| slot.place.is_none_or(|place| place == tag);
+        let slots = 0..self.slots.len();
+        let free = slots.filter(|&at| self.slots[at].reserved.is_none() && fits(&self.slots[at]));
         let at = free.min_by_key(|&at| (self.slots[at].tag.is_some(), self.slots[at].used))?;
         Some((at, self.slots[at].tag))
     }
@@ -130,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_full_cache_evicts_the_least_recently_used() {
-        let mut cache = Cache::new(2);
+        let mut cache = Cache::<crate::world::block::Block>::new(2);
         for block in [Tag(1), Tag(2)] {
             let Plan::Begin(at, Purpose::Read) = cache.plan(block, false) else {
                 panic!("there is room");

@@ -1,18 +1,30 @@
-//! What a thread wants of its node's cache: a hit, or a plan to make one.
+//! What a thread of a world wants: operations are drawn, and need events until the copy in its node's cache is good for them.
 
-use super::{Aim, Around, Complaint, Done, Running, State, Thread};
+use super::{Aim, Around, State, Thread};
 use crate::world::block;
 use crate::world::mutation::Mutation;
 use crate::world::operation::{Action, Operation};
-use rackmem_proto::call::Call;
-use rackmem_proto::engine::{Access, Plan, Purpose};
-use rackmem_proto::flowcc::LocalStatus;
+use rackmem_proto::engine::{Plan, Purpose};
 use rackmem_proto::wire::{Kind, Tag};
 
 /// Time between two operations, at most, in nanoseconds.
 const THINKING: u64 = 4_000;
 
 impl Thread {
+    /// From now on it empties its node's cache.
+    pub fn flush(&mut self) {
+        self.target = None;
+        self.refused = None;
+        self.operation = Some(Operation::Flush);
+        self.state = State::Resting(0);
+    }
+
+    /// From now on it makes sure that what its node gave away has arrived.
+    pub fn sound(&mut self) {
+        self.operation = Some(Operation::Sound);
+        self.state = State::Resting(0);
+    }
+
     pub(super) fn attempt(&mut self, around: &mut Around<'_>) -> bool {
         if self.operation.is_none() {
             if self.left == 0 {
@@ -52,7 +64,8 @@ impl Thread {
                 return self.access(tag, counter, action, around);
             }
             Operation::Hold(_, shared) => {
-                self.begin(Purpose::Hold { shared }, Aim::Hold(None), tag, around);
+                let purpose = Purpose::Hold { shared };
+                self.begin(purpose, (Aim::Hold(None), None), tag, around);
             }
             Operation::Alloc(_) => {
                 let there = |object: &&Tag| {
@@ -63,7 +76,7 @@ impl Thread {
                     Some(object) => (Kind::Free, Aim::Free(*object)),
                     None => (Kind::Alloc, Aim::Alloc),
                 };
-                self.begin(Purpose::Call(kind), aim, tag, around);
+                self.begin(Purpose::Call(kind), (aim, None), tag, around);
             }
             Operation::Flush | Operation::Sound => {}
         }
@@ -108,7 +121,8 @@ impl Thread {
     fn sound_one(&mut self, around: &mut Around<'_>) -> bool {
         match around.node.given_away() {
             Some((requester, seq, tag)) if around.node.reaches(tag) => {
-                self.begin(Purpose::Probe, Aim::Sound(seq, requester), tag, around);
+                let aim = Aim::Sound(seq, requester);
+                self.begin(Purpose::Probe, (aim, None), tag, around);
                 true
             }
             Some((requester, seq, _)) => {
@@ -132,9 +146,7 @@ impl Thread {
     ) -> bool {
         let writes = action != Action::Read;
         let cache = &mut around.node.cache;
-        if let Some(slot) = cache.find(tag)
-            && (!writes || cache.slot(slot).status == LocalStatus::Modified)
-        {
+        if let Some(slot) = cache.hit(tag, writes) {
             cache.touch(slot);
             self.perform(tag, counter, action, slot, around);
             self.work.hits += 1;
@@ -148,62 +160,12 @@ impl Thread {
                 false
             }
             Plan::Begin(slot, purpose) => {
-                self.begin(purpose, Aim::Slot(slot), tag, around);
+                self.begin(purpose, (Aim::Copy, Some(slot)), tag, around);
                 true
             }
             Plan::Evict(slot, old) => self.evict(slot, old, around),
             Plan::Hit(_) => true,
         }
-    }
-
-    /// The operation itself, on words that this node may use at this instant.
-    pub(super) fn perform(
-        &mut self,
-        tag: Tag,
-        counter: usize,
-        action: Action,
-        slot: usize,
-        around: &mut Around<'_>,
-    ) {
-        if around.node.lease.alone {
-            return self.perform_alone((tag, counter), action, slot, around);
-        }
-        self.done = Some(Done { tag, stale: None });
-        let words = &mut around.node.cache.slot(slot).words;
-        if action != Action::Write && !around.oracle.agrees(tag, words) {
-            let saw = block::counters(words);
-            let expected = around.oracle.expected(tag);
-            let (node, thread) = (self.id.node, self.id.slot);
-            self.complaint.get_or_insert(Complaint {
-                promise: ("data value", "§5.1.2"),
-                tag,
-                detail: format!(
-                    "{action:?} at {node}.{thread} saw {saw:?}, memory is {expected:?}"
-                ),
-            });
-        }
-        let (client, place, began) = (self.index as u32, (tag, counter), self.began);
-        (self.ticket, self.value) = match action {
-            Action::Read => {
-                around.fabric.note(self.id.node, tag, "read");
-                let value = words[block::word_of(counter)];
-                let oracle = &*around.oracle;
-                (around.record.read(client, oracle, place, began), value)
-            }
-            Action::Write => {
-                around.fabric.note(self.id.node, tag, "written");
-                let value = around.oracle.write(tag, counter, words);
-                let oracle = &*around.oracle;
-                let ticket = around.record.write(client, oracle, place, began, value);
-                (ticket, value)
-            }
-            Action::Add => {
-                around.fabric.note(self.id.node, tag, "added to");
-                let value = around.oracle.add(tag, counter, words);
-                let oracle = &*around.oracle;
-                (around.record.add(client, oracle, place, began), value)
-            }
-        };
     }
 
     /// The operation fails: the memory that it is about is gone.
@@ -228,45 +190,5 @@ impl Thread {
         self.operation = None;
         self.attempt = 0;
         self.state = State::Resting(now + self.random.below(THINKING));
-    }
-
-    pub(super) fn begin(&mut self, purpose: Purpose, aim: Aim, tag: Tag, around: &mut Around<'_>) {
-        // Until it is answered it is the same call.
-        let (stream, number) = (self.id.slot, self.call + 1);
-        let call = Call { stream, number }.to_offset();
-        let home = Tag(u64::from(tag.home()) << 48);
-        let (at, offset) = match aim {
-            Aim::Alloc => (Tag(home.0 | u64::from(block::BLOCK_BYTES)), call),
-            Aim::Free(object) => {
-                around.oracle.take_back(object);
-                (home, call)
-            }
-            _ => (tag, 0),
-        };
-        let now = around.fabric.now;
-        let (access, output) = Access::begin(purpose, &mut self.engine, now, (at, offset, 0));
-        self.state = State::Busy(Running {
-            access,
-            aim,
-            tag,
-            seq: output.header.seq,
-        });
-        self.transmit(&output, around);
-    }
-
-    /// Begins to empty a slot, or finds it empty.
-    pub(super) fn evict(&mut self, slot: usize, tag: Tag, around: &mut Around<'_>) -> bool {
-        let status = around.node.cache.slot(slot).status;
-        if status == LocalStatus::Shared && self.config.mutation == Some(Mutation::DropSilently) {
-            around.node.cache.install(slot, tag, LocalStatus::Invalid);
-        }
-        match Purpose::to_evict(around.node.cache.slot(slot).status) {
-            Some(purpose) => self.begin(purpose, Aim::Slot(slot), tag, around),
-            None => {
-                around.node.release(slot, around.fabric);
-                self.state = State::Resting(around.fabric.now);
-            }
-        }
-        true
     }
 }

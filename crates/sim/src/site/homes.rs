@@ -6,28 +6,19 @@ use rackmem_proto::flowcc::{HomeAgent, HomeConfig, HomeCounters, Shards};
 use rackmem_proto::wire::Tag;
 use std::ops::Add;
 
-/// As many as the smallest machine with several cores has.
-const SHARDS: u32 = 2;
-
 /// See the module.
+#[derive(Clone)]
 pub struct Homes {
     shards: Shards,
     homes: Vec<Home>,
 }
 
 impl Homes {
-    /// A home that has given a chunk of its memory out.
-    pub fn new(config: HomeConfig) -> Self {
-        let shards = Shards::new(SHARDS, config.block);
+    /// A home in so many shards that has given so many chunks of its memory out; the others are to hear of that.
+    pub fn new(config: HomeConfig, shards: u32, given: u32) -> Self {
+        let shards = Shards::new(shards, config.block);
         let mut agents = HomeAgent::sharded(config, shards);
-        agents[Shards::BOOKS].grow(1);
-        if let Some(news) = agents[Shards::BOOKS].news() {
-            agents
-                .iter_mut()
-                .skip(1)
-                .for_each(|agent| agent.hear(&news));
-            agents[Shards::BOOKS].heard(&news);
-        }
+        agents[Shards::BOOKS].grow(given);
         let homes = agents.into_iter().map(Home::new).collect();
         Homes { shards, homes }
     }
@@ -52,14 +43,19 @@ impl Homes {
         &self.homes[Shards::BOOKS].agent
     }
 
+    /// All of them.
+    pub fn agents(&self) -> impl Iterator<Item = &HomeAgent> {
+        self.homes.iter().map(|home| &home.agent)
+    }
+
     /// What all have done.
     pub fn counters(&self) -> HomeCounters {
-        let each = self.homes.iter().map(|home| home.agent.counters());
+        let each = self.agents().map(HomeAgent::counters);
         each.fold(HomeCounters::default(), Add::add)
     }
 
     /// Moves under way.
     pub fn moves(&self) -> impl Iterator<Item = Output> {
-        self.homes.iter().flat_map(|home| home.agent.resend())
+        self.agents().flat_map(HomeAgent::resend)
     }
 }

@@ -1,0 +1,417 @@
+//! The host of a node's engine.
+
+use super::{Cache, Form, Homes, LockDeed, Locks};
+use crate::world::Mutation;
+use rackmem_proto::Output;
+use rackmem_proto::engine::{
+    self, Change, Copies, Defect, FlowCc, Gcp, Home, Host, Migrating, Note, Part, Payload,
+    Protocols, Recovery,
+};
+use rackmem_proto::flowcc::{
+    HomeConfig, Interrupted, LocalStatus, Migration, Settled, ShadowConfig, Shards,
+};
+use rackmem_proto::membership::View;
+use rackmem_proto::wire::{Copyset, GlobalStatus, Header, NodeId, Record, Tag};
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+
+/// Bytes behind a header that is to be sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Load<B> {
+    /// None.
+    Nothing,
+    /// A block.
+    Block(B),
+    /// Records.
+    Records(Vec<Record>),
+}
+
+/// What became of a block's entry when its home settled.
+#[derive(Clone, Copy, Debug)]
+pub struct Settling {
+    /// The block.
+    pub tag: Tag,
+    /// Its entry in the last epoch: lock word, status, copyset, and whether the switch owned it.
+    pub before: Option<(u16, GlobalStatus, Copyset, bool)>,
+    /// Whether its last content was lost already.
+    pub was_lost: bool,
+    /// Whether its last content is said to be lost.
+    pub lost: bool,
+    /// The nodes that have died since.
+    pub gone: Copyset,
+}
+
+/// What the engine wants done, or has done.
+#[derive(Clone, Debug)]
+pub enum Deed<B> {
+    /// Send this.
+    Sent(Output, Load<B>),
+    /// A copy has come or gone, or its status has changed; in the words of a story.
+    Copy(Tag, &'static str),
+    /// Something has happened.
+    Noted(Note),
+    /// A home has made its entries anew.
+    Settled(Change, Vec<Settling>),
+    /// Something has happened to a lock.
+    Lock(Tag, LockDeed<[u64; super::WORDS]>),
+}
+
+/// Which protocols a node speaks, and what it has of them besides its sections.
+pub trait Speaks<B: Form>: Sized {
+    /// The list.
+    type Protocols: Protocols<Site<B, Self>>;
+}
+
+/// What ships.
+#[derive(Clone, Copy, Debug)]
+pub struct Product;
+
+impl<B: Form> Speaks<B> for Product {
+    type Protocols = (FlowCc, Gcp);
+}
+
+/// See the module.
+#[derive(Clone)]
+pub struct Site<B: Form, X = Product> {
+    /// Its number.
+    pub id: NodeId,
+    /// What it knows of the rack.
+    pub view: View,
+    /// The view in which this home's entries were made.
+    pub settled: View,
+    /// Blocks that are at home here, of which it says what becomes of them.
+    pub blocks: Vec<Tag>,
+    /// Its cache.
+    pub cache: Cache<B>,
+    /// Its home.
+    pub homes: Homes,
+    /// What its cache does for others.
+    pub copies: Copies<B>,
+    /// What it does about the switch, if there is one, and which entries go there.
+    pub migrating: Option<Migrating>,
+    /// See [`Site::migrating`].
+    pub policy: Option<Migration>,
+    /// Its locks.
+    pub locks: Locks,
+    /// What it has of the protocols that it speaks.
+    pub part: X,
+    /// A defect.
+    pub mutation: Option<Mutation>,
+    /// What is to be carried out.
+    pub deeds: Vec<Deed<B>>,
+    /// Whether the packet at hand is for one of its requesters.
+    pub passed: bool,
+    memory: BTreeMap<Tag, B>,
+    /// Elsewhere while something happens to it.
+    recovery: Option<Recovery<B>>,
+    pub(super) came: Option<(Header, B::Body)>,
+    /// The copy that is held, and its bytes for as long as the packet is handled.
+    held: Option<(usize, Tag, B)>,
+    before: Vec<Settling>,
+}
+
+/// Home's memory, and the packet at hand.
+pub struct Memory<'m, B: Form> {
+    blocks: &'m mut BTreeMap<Tag, B>,
+    came: Option<&'m B::Body>,
+}
+
+impl<B: Form> engine::Memory for Memory<'_, B> {
+    type Bytes = B;
+
+    fn store(&mut self, header: &Header) {
+        if let Some(body) = self.came {
+            let block = self.blocks.entry(header.tag).or_insert_with(B::zeroes);
+            block.put(header.offset, body);
+        }
+    }
+
+    fn put(&mut self, tag: Tag, bytes: &B) {
+        self.blocks.insert(tag, bytes.clone());
+    }
+
+    fn clear(&mut self, tag: Tag) {
+        self.blocks.insert(tag, B::zeroes());
+    }
+}
+
+impl<B: Form, X: Speaks<B>> Site<B, X> {
+    /// A node that starts with `view`, and whose home has given so many chunks out. Lists go in packets of `fit` records.
+    pub fn new(
+        config: HomeConfig,
+        (shards, given, fit): (u32, u32, usize),
+        view: View,
+        cache: Cache<B>,
+        part: X,
+    ) -> Self {
+        let mut site = Site {
+            id: config.node,
+            view,
+            settled: view,
+            blocks: Vec::new(),
+            cache,
+            homes: Homes::new(config, shards, given),
+            copies: Copies::new(true),
+            migrating: None,
+            policy: config.migration,
+            locks: Locks::new(config.node),
+            part,
+            mutation: None,
+            deeds: Vec::new(),
+            passed: false,
+            memory: BTreeMap::new(),
+            recovery: Some(Recovery::new(config.block, fit)),
+            came: None,
+            held: None,
+            before: Vec::new(),
+        };
+        engine::spread(&mut site);
+        site
+    }
+
+    /// Takes part in migration, as the shadow if it is the one.
+    pub fn migrate(&mut self, shadow: ShadowConfig, tracked: u32, reported: usize) {
+        self.migrating = Some(Migrating::new(shadow, tracked, reported));
+        self.choose_shadow();
+    }
+
+    /// Lives by what its view says of the shadow.
+    pub fn choose_shadow(&mut self) {
+        if let Some(migrating) = &mut self.migrating {
+            migrating.set_shadow(self.view.shadow, self.view.epoch);
+        }
+    }
+
+    /// A packet for its agents.
+    pub fn take(&mut self, header: &Header, body: B::Body) {
+        self.came = Some((*header, body));
+        engine::packet(self, header);
+        self.came = None;
+    }
+
+    /// Something that happens to it because of no packet.
+    pub fn recover(&mut self, act: impl FnOnce(&mut Recovery<B>, &mut Self)) {
+        if let Some(mut recovery) = self.recovery.take() {
+            act(&mut recovery, self);
+            self.recovery = Some(recovery);
+        }
+    }
+
+    /// Its part in a rebuild.
+    pub fn recovery(&self) -> &Recovery<B> {
+        let recovery = self.recovery.as_ref();
+        recovery.expect("it is back when something has happened to it")
+    }
+
+    /// Whether no rebuild is under way here.
+    pub fn in_service(&self) -> bool {
+        self.recovery().in_service()
+    }
+
+    /// The rack goes on to another epoch: nothing of the last one is served from here on.
+    pub fn stop(&mut self, view: View, change: &Change) {
+        self.view = view;
+        engine::stop(self, change.members);
+    }
+
+    /// It has stopped, and so have its requesters: it takes its part in the rebuild.
+    pub fn begin(&mut self, change: Change, cut: Vec<Interrupted>) {
+        if let Some(migrating) = &mut self.migrating {
+            migrating.set_shadow(None, self.view.epoch);
+        }
+        self.recover(|recovery, site| recovery.begin(change, cut, site));
+    }
+
+    /// Does what can be done. True once, when it goes on.
+    pub fn proceed(&mut self) -> bool {
+        let mut goes_on = false;
+        self.recover(|recovery, site| goes_on = recovery.proceed(site));
+        if goes_on {
+            self.choose_shadow();
+            engine::resume(self);
+        }
+        goes_on
+    }
+
+    /// A rebuild that is over, without a trace.
+    pub fn forget_rebuild(&mut self, block: u32, fit: usize) {
+        self.recovery = Some(Recovery::new(block, fit));
+    }
+
+    /// A block of its memory.
+    pub fn memory(&mut self, tag: Tag) -> &mut B {
+        self.memory.entry(tag).or_insert_with(B::zeroes)
+    }
+
+    /// A block of its memory, to look at.
+    pub fn at_home(&self, tag: Tag) -> Option<&B> {
+        self.memory.get(&tag)
+    }
+
+    /// Everything that decides what it will do, but for its locks.
+    pub fn fingerprint(&self, into: &mut impl Hasher) {
+        let started = |view: &View| {
+            let live = view.live.iter();
+            live.map(|node| (node, view.incarnation(node))).collect()
+        };
+        let started: Vec<_> = started(&self.view);
+        (self.view.epoch, started).hash(into);
+        (self.settled.epoch, self.settled.founders).hash(into);
+        self.homes
+            .agents()
+            .for_each(|agent| agent.fingerprint(into));
+        self.copies.fingerprint(into);
+        (&self.memory, self.cache.slots(), &self.recovery).hash(into);
+    }
+}
+
+impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
+    type Protocols = X::Protocols;
+    type Bytes = B;
+    type Memory<'m>
+        = Memory<'m, B>
+    where
+        Self: 'm;
+
+    fn me(&self) -> NodeId {
+        self.id
+    }
+
+    fn epoch(&self) -> u32 {
+        self.view.epoch
+    }
+
+    fn incarnation(&self, node: NodeId) -> u32 {
+        let incarnations = &self.view.incarnations;
+        incarnations.get(usize::from(node)).copied().unwrap_or(0)
+    }
+
+    fn shards(&self) -> Shards {
+        self.homes.shards()
+    }
+
+    fn home<'m, R>(
+        &'m mut self,
+        shard: usize,
+        section: impl FnOnce(&mut Home, &mut Memory<'m, B>) -> R,
+    ) -> R {
+        let mut memory = Memory {
+            blocks: &mut self.memory,
+            came: self.came.as_ref().map(|(_, body)| body),
+        };
+        section(self.homes.shard(shard), &mut memory)
+    }
+
+    fn copies<R>(&mut self, section: impl FnOnce(&mut Copies<B>) -> R) -> R {
+        section(&mut self.copies)
+    }
+
+    fn migrating<R>(&mut self, section: impl FnOnce(&mut Migrating) -> R) -> Option<R> {
+        self.migrating.as_mut().map(section)
+    }
+
+    fn policy(&self) -> Option<Migration> {
+        self.policy
+    }
+
+    fn recovery(&mut self, section: impl FnOnce(&mut Recovery<B>, &mut Self)) {
+        self.recover(section);
+    }
+
+    fn body_len(&self) -> u32 {
+        self.came.as_ref().map_or(0, |(_, body)| B::len(body))
+    }
+
+    fn records(&self) -> Vec<Record> {
+        let records = self.came.as_ref().map(|(_, body)| B::records(body));
+        records.unwrap_or_default()
+    }
+
+    fn hold(&mut self, tag: Tag, _: bool) -> Option<LocalStatus> {
+        let at = self.cache.find(tag)?;
+        let slot = self.cache.slot(at);
+        self.held = Some((at, tag, slot.words.clone()));
+        Some(slot.status)
+    }
+
+    fn keep(&mut self) -> B {
+        let held = self.held.as_ref();
+        held.map_or_else(B::zeroes, |held| held.2.clone())
+    }
+
+    fn set(&mut self, status: LocalStatus) {
+        let Some((at, tag, _)) = self.held else {
+            return;
+        };
+        let before = self.cache.slot(at).status;
+        assert!(status <= before, "a packet gave a cache more rights");
+        if before != status {
+            let invalid = status == LocalStatus::Invalid;
+            let text = if invalid { "invalid" } else { "downgraded" };
+            self.deeds.push(Deed::Copy(tag, text));
+            self.cache.install(at, tag, status);
+        }
+    }
+
+    fn cached(&mut self) -> Vec<(Tag, LocalStatus)> {
+        let valid = self.cache.slots().iter();
+        let valid = valid.filter(|slot| slot.status != LocalStatus::Invalid);
+        valid
+            .filter_map(|slot| Some((slot.tag?, slot.status)))
+            .collect()
+    }
+
+    fn clean(&mut self, tag: Tag) -> Option<B> {
+        let (status, words) = self.cache.copy(tag)?;
+        (status == LocalStatus::Shared).then(|| words.clone())
+    }
+
+    fn send(&mut self, output: &Output, payload: Payload<'_, B>) {
+        let load = match payload {
+            Payload::Nothing => Load::Nothing,
+            Payload::Copy => Load::Block(self.keep()),
+            Payload::Kept(words) => Load::Block(words.clone()),
+            Payload::Home => Load::Block(self.memory(output.header.tag).clone()),
+            Payload::Records(records) => Load::Records(records.to_vec()),
+        };
+        self.deeds.push(Deed::Sent(*output, load));
+    }
+
+    fn requester(&mut self, _: &Header) {
+        self.passed = true;
+    }
+
+    fn elsewhere(&mut self, _: Part, _: &Header) {}
+
+    fn settling(&mut self, change: &Change) {
+        let homes = &mut self.homes;
+        let before = self.blocks.iter().map(|&tag| {
+            let home = homes.of(tag);
+            Settling {
+                tag,
+                before: home.inspect(tag),
+                was_lost: home.lost(tag),
+                lost: false,
+                gone: change.gone,
+            }
+        });
+        self.before = before.collect();
+    }
+
+    fn settled(&mut self, change: &Change, _: Settled) {
+        self.settled = self.view;
+        let mut rows = std::mem::take(&mut self.before);
+        for row in &mut rows {
+            row.lost = self.homes.of(row.tag).lost(row.tag);
+        }
+        self.deeds.push(Deed::Settled(*change, rows));
+    }
+
+    fn note(&mut self, note: Note) {
+        self.deeds.push(Deed::Noted(note));
+    }
+
+    fn defect(&self) -> Option<Defect> {
+        self.mutation.and_then(Mutation::in_engine)
+    }
+}

@@ -1,0 +1,81 @@
+//! A node of a simulated rack: the engine's sections, with small values in place of the library's bytes, threads and ports.
+//!
+//! Explorers, seeded worlds, protocols on trial and fuzzers have this one node. It carries nothing out that anybody else sees: what
+//! the engine wants done is written down, in order ([`Deed`]), and whoever runs the node sends, tells and judges by that. A step of
+//! it is what the library does under its locks: a packet ([`Site::take`]), a tick, a step of an event ([`Client::go_on`]) or of an
+//! epoch's beginning.
+
+mod cache;
+mod client;
+mod homes;
+mod host;
+mod locks;
+mod mutate;
+mod switch;
+
+pub use cache::{Cache, Slot};
+pub use client::{Client, Did, Event};
+pub use homes::Homes;
+pub use host::{Deed, Load, Memory, Product, Settling, Site, Speaks};
+pub use locks::{Cell, Fx, LockDeed, Locks, WORDS, Words};
+pub use switch::SwitchLocks;
+
+use rackmem_proto::wire::{RECORD_LEN, Record, Tag};
+use std::fmt::Debug;
+use std::hash::Hash;
+
+/// What stands for a block's bytes in a simulation, and for those behind a header.
+pub trait Form: Clone + Hash + Debug {
+    /// What a packet carries behind its header.
+    type Body: Clone + Debug;
+
+    /// A block that nobody has written.
+    fn zeroes() -> Self;
+    /// Puts a packet's bytes where it says that they belong; what lies outside is left out.
+    fn put(&mut self, offset: u32, body: &Self::Body);
+    /// How many bytes there are, as roles count them.
+    fn len(body: &Self::Body) -> u32;
+    /// The records that they are.
+    fn records(body: &Self::Body) -> Vec<Record>;
+    /// The words of a lock that they are.
+    fn words(_body: &Self::Body) -> &[u64] {
+        &[]
+    }
+    /// Which incarnation of its home an address is of.
+    fn incarnation(_tag: Tag) -> u32 {
+        1
+    }
+}
+
+/// A body of which only the length and the records count.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Bare {
+    /// How many bytes there are.
+    pub bytes: u32,
+    /// The records that they are.
+    pub records: Vec<Record>,
+}
+
+impl Bare {
+    /// These records, and nothing else.
+    pub fn of(records: Vec<Record>) -> Self {
+        let bytes = (records.len() * RECORD_LEN) as u32;
+        Bare { bytes, records }
+    }
+}
+
+/// Blocks without bytes.
+impl Form for () {
+    type Body = Bare;
+
+    fn zeroes() -> Self {}
+    fn put(&mut self, _: u32, _: &Bare) {}
+
+    fn len(body: &Bare) -> u32 {
+        body.bytes
+    }
+
+    fn records(body: &Bare) -> Vec<Record> {
+        body.records.clone()
+    }
+}

@@ -1,0 +1,38 @@
+//! Planted defects of a requester's host.
+
+use crate::world::Mutation;
+use rackmem_proto::Output;
+use rackmem_proto::wire::{Dest, Flags, Header, Kind, NodeId, Reason, Seq};
+
+/// An answer to an earlier event that is taken for one to the current event.
+pub fn late_answer(
+    mut header: Header,
+    open: [Option<Seq>; 3],
+    mutation: Option<Mutation>,
+) -> Header {
+    let late = match mutation {
+        Some(Mutation::AcceptStaleData) => header.flags.has(Flags::DATA),
+        Some(Mutation::AcceptLateRefusal) => header.reason != Reason::None,
+        _ => false,
+    };
+    if let (true, Kind::Ack, [Some(current), ..]) = (late, header.kind, open) {
+        header.seq = current;
+    }
+    header
+}
+
+/// An unlock that goes to the wrong owner, or does not name its reader.
+pub fn unlock(mut output: Output, node: NodeId, mutation: Option<Mutation>) -> Output {
+    let (tag, flags) = (output.header.tag, output.header.flags);
+    match mutation {
+        Some(Mutation::UnlockAnyOwner) => {
+            output.header.flags = flags.but(Flags::IN_SWITCH);
+            output.to = Dest::Agent(tag.home());
+        }
+        Some(Mutation::ForgetReader) if flags.has(Flags::READER) => {
+            output.header.copyset = output.header.copyset.without(node);
+        }
+        _ => {}
+    }
+    output
+}

@@ -1,0 +1,55 @@
+//! What is told and counted of a node, and kept for the judge.
+
+use super::Node;
+use crate::site::Settling;
+use crate::world::fabric::Fabric;
+use rackmem_proto::engine::{Change, Note};
+use rackmem_proto::flowcc::Rebuild;
+
+impl Node {
+    pub(super) fn note(&mut self, note: Note, fabric: &mut Fabric) {
+        let id = self.id;
+        match note {
+            Note::Asked { recalled, .. } => self.recalled += u64::from(recalled),
+            Note::Stored(tag) => fabric.note(id, tag, "segment home"),
+            Note::Rescuing(tag) => fabric.note(id, tag, "segment rescued"),
+            Note::Dropped(tag) => fabric.note(id, tag, "dropped: its home is gone"),
+            Note::CameHome(tag) => fabric.note(id, tag, "rescued"),
+            Note::ToRescue(tag) if tag.home() != id => self.rescued += 1,
+            Note::Accepted(tag) => {
+                fabric.note(id, tag, "loss accepted");
+                self.accepted.push(tag);
+            }
+            _ => {}
+        }
+    }
+
+    /// This home has made its entries anew.
+    pub(super) fn settled(&mut self, change: Change, rows: Vec<Settling>, fabric: &mut Fabric) {
+        let (id, gone) = (self.id, change.gone);
+        let (left, switch_lost) = (gone.0, change.switch_lost);
+        fabric.tell(|| {
+            format!(
+                "node {id} settles its entries: nodes {left:b} gone, switch lost: {switch_lost}"
+            )
+        });
+        self.keep_dead_locks(gone, &rows);
+        self.rebuilds += 1;
+        for row in rows {
+            let text = if row.lost { "settled: lost" } else { "settled" };
+            fabric.note(id, row.tag, text);
+            self.settlings.push(row);
+        }
+    }
+
+    /// Where a rebuild is, for a violation.
+    pub fn describe(&self) -> String {
+        let (id, version, epoch) = (self.id, self.view.version, self.view.epoch);
+        let rebuild = self.recovery().rebuild().map(Rebuild::next);
+        let done = self.in_service();
+        format!(
+            "node {id} {:?} view {version} epoch {epoch} rebuild {rebuild:?} done {done}",
+            self.standing
+        )
+    }
+}

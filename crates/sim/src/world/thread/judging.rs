@@ -1,0 +1,200 @@
+//! What threads of a world find is judged: what they read and write by the memory that the rack is one of, locks, memory that is given
+//! out, refusals without end, and what clients are told.
+
+use super::{Around, Done, Thread};
+use crate::invariants::no_starvation;
+use crate::world::block::{self, BLOCK_BYTES};
+use crate::world::checks::GIVEN_ONCE;
+use crate::world::node::Condition;
+use crate::world::operation::Action;
+use rackmem_proto::wire::{Copyset, Tag};
+
+/// Something that a thread must never see.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Complaint {
+    /// The promise that is broken, and where the paper makes it.
+    pub promise: (&'static str, &'static str),
+    /// About which block.
+    pub tag: Tag,
+    /// What was seen.
+    pub detail: String,
+}
+
+impl Thread {
+    /// What it is doing, for a violation.
+    pub fn describe(&self) -> String {
+        let (node, slot) = (self.id.node, self.id.slot);
+        let unlock = if self.client.engine.can_unlock() {
+            ""
+        } else {
+            ", its unlock is unanswered"
+        };
+        format!(
+            "{node}.{slot} {:?} {:?}{unlock}",
+            self.operation, self.state
+        )
+    }
+
+    /// The operation itself, on words that this node may use at this instant.
+    pub(super) fn perform(
+        &mut self,
+        tag: Tag,
+        counter: usize,
+        action: Action,
+        slot: usize,
+        around: &mut Around<'_>,
+    ) {
+        if around.node.lease.alone {
+            return self.perform_alone((tag, counter), action, slot, around);
+        }
+        self.done = Some(Done { tag, stale: None });
+        let words = &mut around.node.cache.slot(slot).words;
+        if action != Action::Write && !around.oracle.agrees(tag, words) {
+            let saw = block::counters(words);
+            let expected = around.oracle.expected(tag);
+            let (node, thread) = (self.id.node, self.id.slot);
+            self.complaint.get_or_insert(Complaint {
+                promise: ("data value", "§5.1.2"),
+                tag,
+                detail: format!(
+                    "{action:?} at {node}.{thread} saw {saw:?}, memory is {expected:?}"
+                ),
+            });
+        }
+        let (client, place, began) = (self.index as u32, (tag, counter), self.began);
+        (self.ticket, self.value) = match action {
+            Action::Read => {
+                around.fabric.note(self.id.node, tag, "read");
+                let value = words[block::word_of(counter)];
+                let oracle = &*around.oracle;
+                (around.record.read(client, oracle, place, began), value)
+            }
+            Action::Write => {
+                around.fabric.note(self.id.node, tag, "written");
+                let value = around.oracle.write(tag, counter, words);
+                let oracle = &*around.oracle;
+                let ticket = around.record.write(client, oracle, place, began, value);
+                (ticket, value)
+            }
+            Action::Add => {
+                around.fabric.note(self.id.node, tag, "added to");
+                let value = around.oracle.add(tag, counter, words);
+                let oracle = &*around.oracle;
+                (around.record.add(client, oracle, place, began), value)
+            }
+        };
+    }
+
+    /// Carries an operation out where nobody else has the block that it is about, or wants it from here.
+    pub(super) fn perform_alone(
+        &mut self,
+        (tag, counter): (Tag, usize),
+        action: Action,
+        slot: usize,
+        around: &mut Around<'_>,
+    ) {
+        let words = &mut around.node.cache.slot(slot).words;
+        let expected = around.oracle.expected(tag);
+        let saw = block::counters(words);
+        let stale = action != Action::Write && saw != expected;
+        if action != Action::Read {
+            words[block::word_of(counter)] += 1;
+        }
+        self.work.alone += 1;
+        self.work.stale += u64::from(stale);
+        let stale = stale.then(|| format!("{action:?} saw {saw:?}, memory is {expected:?}"));
+        self.done = Some(Done { tag, stale });
+        self.ticket = None;
+    }
+
+    pub(super) fn complain(&mut self, tag: Tag, detail: String) {
+        self.complaint.get_or_insert(Complaint {
+            promise: ("a granted event is served", "§5.1.1"),
+            tag,
+            detail,
+        });
+    }
+
+    fn misgiven(&mut self, tag: Tag, how: &str) {
+        self.complaint.get_or_insert(Complaint {
+            promise: GIVEN_ONCE,
+            tag,
+            detail: format!("{}: memory {how}", self.describe()),
+        });
+    }
+
+    fn starves(&mut self, tag: Tag) {
+        let detail = format!("{} was refused {} times", self.describe(), self.retries);
+        self.complaint.get_or_insert(Complaint {
+            promise: (no_starvation::NAME, no_starvation::SECTION),
+            tag,
+            detail,
+        });
+    }
+
+    /// Counts a refusal, and sees to it that nobody is refused for ever.
+    pub(super) fn refused(&mut self, tag: Tag, around: &mut Around<'_>) {
+        self.work.refused += 1;
+        if !around.calm {
+            return;
+        }
+        let grants = around.oracle.grants(tag);
+        let before = self.refused.filter(|(refused, _)| *refused == tag);
+        let (_, before) = *self.refused.insert(before.unwrap_or_else(|| {
+            self.retries = 0;
+            (tag, grants)
+        }));
+        self.retries += 1;
+        self.worst = self.worst.max(self.retries);
+        if no_starvation::broken(self.retries, grants - before) {
+            self.starves(tag);
+        }
+    }
+
+    /// A lock is held for the thread's own purposes.
+    pub(super) fn holds(&mut self, tag: Tag, around: &mut Around<'_>) {
+        self.work.holds += 1;
+        let shared = self.client.holding().is_some_and(|(_, shared)| shared);
+        if !around.oracle.hold(tag, shared) {
+            self.complaint.get_or_insert(Complaint {
+                promise: ("locks exclude", "§6"),
+                tag,
+                detail: format!("{} does not hold it alone", self.describe()),
+            });
+        }
+    }
+
+    /// It is given an object.
+    pub(super) fn given(&mut self, object: Tag, around: &mut Around<'_>) {
+        self.work.objects += 1;
+        self.objects.push(object);
+        if !around.oracle.give(object, BLOCK_BYTES.into()) {
+            self.misgiven(object, "is somebody else's");
+        }
+    }
+
+    /// An object of its own has gone back; home says what it has of it.
+    pub(super) fn taken_back(&mut self, object: Tag, said: Copyset) {
+        self.work.freed += 1;
+        self.objects.retain(|mine| *mine != object);
+        if !said.is_empty() {
+            self.misgiven(object, "is said not to be given out");
+        }
+    }
+
+    /// Nothing that a client is told is of a process that the rack has gone on without.
+    pub(super) fn judge(&mut self, done: Done, around: &Around<'_>) {
+        let (what, detail) = match done.stale {
+            Some(detail) => ("no stale read is told", detail),
+            None if around.node.standing != Condition::Up => {
+                ("no excluded member acknowledges", self.describe())
+            }
+            None => return,
+        };
+        self.complaint.get_or_insert(Complaint {
+            promise: (what, "docs/membership.md"),
+            tag: done.tag,
+            detail,
+        });
+    }
+}
