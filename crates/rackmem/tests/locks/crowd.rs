@@ -3,6 +3,7 @@
 use crate::deaths::Cluster;
 use crate::until;
 use rackmem::locked::{Access, RwLockArray};
+use rackmem::membership::Role;
 use rackmem::{Node, Rack};
 use rackmem_proto::wire::Kind;
 use std::time::Duration;
@@ -54,7 +55,7 @@ fn a_fresh_switch_is_asked_for_the_locks_that_are_wanted_and_no_others() {
         );
         let rebuilt = || nodes[0].metrics().rebuilds.done;
         let before = rebuilt();
-        drop(switch);
+        cluster.kill(Role::Switch, switch);
         until(|| rebuilt() > before);
         let between = rebuilt();
         let fresh = Rack::serve_switch(&cluster.config).unwrap();

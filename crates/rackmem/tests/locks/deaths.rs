@@ -2,11 +2,17 @@
 
 use crate::until;
 use rackmem::locked::{Access, Condvar, Content, Mutex, RwLock, RwLockArray};
+use rackmem::membership::{self, Role};
 use rackmem::{Config, Error, Node, Rack};
 use std::path::PathBuf;
 use std::sync::Mutex as Local;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
+
+/// As long as this machine may stand still; members that come wait for a fifth of it.
+const LEASE: Duration = Duration::from_secs(12);
+/// Longer than anything here takes on a loaded machine.
+const LONG: Duration = Duration::from_secs(60);
 
 /// A rack of members that can die.
 pub struct Cluster {
@@ -25,13 +31,15 @@ impl Cluster {
             .map(|address| format!("\"{address}\""))
             .collect();
         let text = format!(
-            "fabric = \"{fabric}\"\nnodes = [{}]\nswitch = {}\nmembership = \"dir:{}\"\nlease_ms = 3000\n\
-             memory = {}\ncache = {}\npatience_ms = 20000",
+            "fabric = \"{fabric}\"\nnodes = [{}]\nswitch = {}\nmembership = \"dir:{}\"\nlease_ms = {}\n\
+             memory = {}\ncache = {}\npatience_ms = {}",
             addresses[1..].join(", "),
             addresses[0],
             folder.display(),
+            LEASE.as_millis(),
             64 << 20,
             1 << 20,
+            LONG.as_millis(),
         );
         Cluster {
             config: Config::parse(&text).unwrap(),
@@ -46,6 +54,15 @@ impl Cluster {
 
     fn node(&self, id: usize) -> Rack {
         Rack::join(&self.config, id).unwrap()
+    }
+
+    /// A member dies. The others hear of it at once, as from `rackmem members remove`: leases that end of themselves are what `failover` is
+    /// about, and would end for members that live where the machine stands still.
+    pub fn kill(&self, role: Role, member: Rack) {
+        drop(member);
+        let settings = &self.config.membership;
+        let store = settings.source.open(&settings.name).unwrap().unwrap();
+        membership::remove(&*store, role, LONG).unwrap();
     }
 }
 
@@ -96,7 +113,7 @@ fn a_switch_that_dies_takes_no_lock_along() {
             let rebuilt = || nodes[0].metrics().rebuilds.done;
             more(0);
             let before = rebuilt();
-            drop(switch);
+            cluster.kill(Role::Switch, switch);
             until(|| rebuilt() > before);
             more(counted.load(SeqCst));
             let between = rebuilt();
@@ -128,7 +145,7 @@ fn who_enters_after_a_dead_writer_is_told_until_somebody_has_written() {
             });
             let inside = far.write().unwrap();
             until(|| far.waiting().nodes == 1);
-            drop(third);
+            cluster.kill(Role::Node(2), third);
             let (seen, content, fenced) = waits.join().unwrap();
             assert_eq!((seen, content), (2, Content::OwnerDied));
             assert!(fenced > token);
@@ -159,7 +176,7 @@ fn a_reader_that_dies_is_not_waited_for() {
     let far: RwLock<u64> = RwLock::attach(&third.node(2), made.addr()).unwrap();
     let here = near.read().unwrap();
     let _inside = far.read().unwrap();
-    drop(third);
+    cluster.kill(Role::Node(2), third);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut held = made.write().unwrap();
@@ -194,7 +211,7 @@ fn who_waits_for_a_condition_looks_again_when_news_of_it_died() {
             held.get()
         });
         until(|| condition.waiters().unwrap() == 2);
-        drop(third);
+        cluster.kill(Role::Node(2), third);
         assert!(dead.join().unwrap().is_some());
         until(|| first.view().unwrap().live.len() == 2);
         made.lock().unwrap().set(5);
@@ -215,7 +232,7 @@ fn a_lock_dies_with_its_home() {
         let inside = near.lock().unwrap();
         let waits = scope.spawn(|| far.lock().err());
         until(|| far.waiting().threads == 1);
-        drop(third);
+        cluster.kill(Role::Node(2), third);
         assert!(lost(waits.join().unwrap()));
         drop(inside);
     });
@@ -318,7 +335,7 @@ fn nodes_that_die_one_after_the_other_leave_one_history() {
             all_work([0, 1, 2].map(by));
             for slot in &mut racks {
                 let (id, rack) = slot.take().unwrap();
-                drop(rack);
+                cluster.kill(Role::Node(id as u16), rack);
                 let before = by(0);
                 until(|| by(0) > before + 30);
                 *slot = Some((id, cluster.node(id)));
@@ -349,7 +366,6 @@ fn nodes_that_die_one_after_the_other_leave_one_history() {
 
 #[test]
 fn locks_of_an_array_live_through_deaths_and_begin_anew_with_their_home() {
-    const LONG: Duration = Duration::from_secs(60);
     for fabric in ["udp", "shm"] {
         let cluster = Cluster::new("array", fabric);
         let (_switch, [first, second, third]) = cluster.start();
@@ -373,13 +389,13 @@ fn locks_of_an_array_live_through_deaths_and_begin_anew_with_their_home() {
         // This one is handed on; what is written to the first dies with its writer.
         assert_eq!(write(&there, 1, 2), (Content::Current, 1));
         assert_eq!(write(&here, 1, 3), (Content::Current, 2));
-        drop(third);
+        cluster.kill(Role::Node(2), third);
         assert_eq!(write(&here, 0, 4), (Content::OwnerDied, 1));
         assert_eq!(write(&here, 0, 5), (Content::Current, 4));
         assert_eq!(write(&here, 1, 6), (Content::Current, 3));
 
         let before = nodes[0].incarnation_of(1);
-        drop(second);
+        cluster.kill(Role::Node(1), second);
         until(|| {
             matches!(
                 here.enter(2, Access::Read, LONG),
@@ -414,7 +430,7 @@ fn a_node_that_leaves_does_not_take_along_that_another_has_died() {
     let far: RwLock<u64> = RwLock::attach(&third.node(2), made.addr()).unwrap();
     near.write().unwrap().set(2);
     far.write().unwrap().set(3);
-    drop(third);
+    cluster.kill(Role::Node(2), third);
     until(|| !first.node(0).is_member(2) && !second.node(1).is_member(2));
     // What the dead node was handed is here, and goes home.
     until(|| match second.node(1).metrics().rebuilds.done {
@@ -440,7 +456,8 @@ fn what_had_a_name_and_died_with_its_home_is_made_anew_by_one_call() {
         let (_, made) = one.region("region", 4096, 9).unwrap();
         let far: Mutex<u64> = Mutex::named(&zero, "counter", 0).unwrap();
         assert!(made && far.lock().unwrap().get() == 6);
-        drop((counter, one, second));
+        drop((counter, one));
+        cluster.kill(Role::Node(1), second);
         // Whether its home is away, or back with other memory, is the same to what it had.
         let mut fresh = None;
         for round in 0..2u64 {

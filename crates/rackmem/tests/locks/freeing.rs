@@ -3,6 +3,7 @@
 use crate::deaths::Cluster;
 use crate::{FABRICS, NODES, rack, until};
 use rackmem::locked::{Condvar, Content, Lock, Mutex, RangesLock, RwLock};
+use rackmem::membership::Role;
 use rackmem::{Contract, Error, Fabric, Mode, Rack, Result};
 use rackmem_proto::wire::Tag;
 use std::time::Duration;
@@ -181,7 +182,7 @@ fn what_is_freed_stays_freed_when_who_freed_it_dies() {
         far.free().unwrap();
         let rebuilt = || first.node(0).metrics().rebuilds.done;
         let before = rebuilt();
-        drop(third);
+        cluster.kill(Role::Node(2), third);
         until(|| rebuilt() > before);
         assert!(freed(near.lock()) && freed(made.lock()));
         let next: Mutex<u64> = Mutex::create(&first.node(0), 7).unwrap();
@@ -208,7 +209,7 @@ fn an_old_handle_is_refused_when_who_has_the_next_lock_dies() {
         let inside = far.lock().unwrap();
         let waits = scope.spawn(|| freed(near.lock()));
         until(|| far.waiting().nodes == 1);
-        drop(third);
+        cluster.kill(Role::Node(2), third);
         assert!(waits.join().unwrap());
         drop(inside);
     });
@@ -226,7 +227,7 @@ fn a_lock_whose_home_has_died_is_not_freed_but_lost() {
     near.lock().unwrap().set(2);
     let rebuilt = || first.node(0).metrics().rebuilds.done;
     let before = rebuilt();
-    drop(third);
+    cluster.kill(Role::Node(2), third);
     until(|| rebuilt() > before);
     assert!(matches!(near.free(), Err(Error::NodeLost { node: 2 })));
 }
