@@ -6,11 +6,11 @@
 //! answer of the same size for ever. What the forged packets do to the lock is not judged: nothing here tells them from true ones.
 
 use super::mutation::Mutation;
+use crate::site::{Cell, Fx, LockDeed, WORDS};
 use crate::world::Random;
-use rackmem_proto::gcp::{
-    Access, Blade, BladeConfig, Body, Event, LockDirectory, Queue, Regions, Steps, first, version,
-    with_version,
-};
+use rackmem_proto::Output;
+use rackmem_proto::engine::{LockPart, NodeLock};
+use rackmem_proto::gcp::{Access, Body, Lock, Queue, Regions, first, version, with_version};
 use rackmem_proto::switch::{LockConfig, LockProgram};
 use rackmem_proto::wire::{
     Copyset, Dest, Flags, GlobalStatus, Header, Kind, MAX_NODES, NodeId, Reason, Record,
@@ -62,8 +62,7 @@ struct Packet {
 }
 
 struct Rack {
-    nodes: Vec<Blade>,
-    home: LockDirectory,
+    nodes: Vec<Cell<[u64; WORDS]>>,
     switch: Option<LockProgram>,
     flying: VecDeque<Packet>,
     seen: VecDeque<Packet>,
@@ -94,9 +93,7 @@ pub fn forge(seed: u64, nodes: u16, switch: bool, mutation: Option<Mutation>) ->
     }
     for _ in 0..16 {
         for node in 0..usize::from(nodes) {
-            let mut steps = Steps::new();
-            rack.nodes[node].retry(TAG, &mut steps);
-            rack.run(node, steps);
+            rack.turn(node, |lock, fx| _ = lock.retry(fx));
         }
         settling.last = rack.quiet();
         settling.again = settling.again.max(settling.last);
@@ -108,24 +105,20 @@ pub fn forge(seed: u64, nodes: u16, switch: bool, mutation: Option<Mutation>) ->
 impl Rack {
     fn new(seed: u64, nodes: u16, switch: bool, mutation: Option<Mutation>) -> Rack {
         let node = |node| {
-            let mut blade = Blade::new(BladeConfig {
+            let part = LockPart {
                 node,
                 epoch: EPOCH,
                 switch,
                 cohort: 2,
-                locks: 1,
-            });
-            match node {
-                0 => blade.create(TAG, Regions::default()),
-                _ => blade.open(TAG, Regions::default()),
+                implicit: false,
             };
-            blade
+            Cell::new(
+                NodeLock::new(TAG, Regions::default(), part, None),
+                [0; WORDS],
+            )
         };
-        let mut home = LockDirectory::new(0, EPOCH);
-        home.create(TAG);
         Rack {
             nodes: (0..nodes).map(node).collect(),
-            home,
             switch: switch.then(|| {
                 LockProgram::new(LockConfig {
                     epoch: EPOCH,
@@ -146,11 +139,7 @@ impl Rack {
         match self.random.below(10) {
             0..3 => self.enter(node),
             3 => _ = self.leave(node),
-            4 => {
-                let mut steps = Steps::new();
-                self.nodes[node].retry(TAG, &mut steps);
-                self.run(node, steps);
-            }
+            4 => self.turn(node, |lock, fx| _ = lock.retry(fx)),
             _ if self.flying.is_empty() => {}
             at => {
                 let nth = self.random.below(self.flying.len() as u64) as usize;
@@ -166,8 +155,14 @@ impl Rack {
         }
     }
 
+    /// A node's side of the lock.
+    fn lock(&self, node: usize) -> &Lock {
+        let lock = self.nodes[node].lock.lock();
+        lock.expect("every node knows it")
+    }
+
     fn enter(&mut self, node: usize) {
-        let lock = self.nodes[node].lock(TAG).expect("every node knows it");
+        let lock = self.lock(node);
         if lock.waits().is_some() || lock.inside() != (0, false) {
             return;
         }
@@ -175,21 +170,16 @@ impl Rack {
             0 => Access::Read,
             _ => Access::Write,
         };
-        let mut steps = Steps::new();
-        self.nodes[node].enter(TAG, access, &mut steps);
-        self.run(node, steps);
+        self.turn(node, |lock, fx| lock.enter(0, access, fx));
     }
 
     fn leave(&mut self, node: usize) -> bool {
-        let lock = self.nodes[node].lock(TAG).expect("every node knows it");
-        let access = match lock.inside() {
+        let access = match self.lock(node).inside() {
             (_, true) => Access::Write,
             (0, false) => return false,
             _ => Access::Read,
         };
-        let mut steps = Steps::new();
-        self.nodes[node].leave(TAG, access, None, &mut steps);
-        self.run(node, steps);
+        self.turn(node, |lock, fx| lock.leave(access, fx));
         true
     }
 
@@ -279,36 +269,41 @@ impl Rack {
 
     fn deliver(&mut self, packet: &Packet) {
         let mut header = packet.header;
-        let outputs = match (packet.to, &mut self.switch) {
-            (Dest::Switch, Some(switch)) => switch.handle(&header),
-            (Dest::Agent(0), switch) if header.kind.asks_directory() => match switch {
-                Some(_) => self.home.handle_or_place(&header),
-                None => self.home.handle(&header),
-            },
+        match (packet.to, &mut self.switch) {
+            (Dest::Switch, Some(switch)) => {
+                let outputs = switch.handle(&header);
+                for (to, header) in outputs.iter().flat_map(|output| output.copies()) {
+                    self.send(to, header, &Body::None);
+                }
+            }
             (Dest::Agent(node), _) if usize::from(node) < self.nodes.len() => {
                 let node = usize::from(node);
                 if self.mutation == Some(Mutation::BelieveHeard) && header.kind == Kind::ReleaseAck
                 {
                     // What the directory has is not believed over what was heard.
-                    let lock = self.nodes[node].lock(TAG);
-                    let heard = lock.and_then(|lock| lock.releasing()).unwrap_or(0);
+                    let heard = self.lock(node).releasing().unwrap_or(0);
                     header = with_version(header, version(&header).max(heard));
                 }
-                let mut steps = Steps::new();
-                self.nodes[node].handle(&header, packet.len, &packet.records, &mut steps);
-                return self.run(node, steps);
+                let body = (packet.len, &packet.records[..]);
+                self.turn(node, |lock, fx| lock.packet(&header, body, fx));
             }
-            _ => return,
-        };
-        for (to, header) in outputs.iter().flat_map(|output| output.copies()) {
-            self.send(to, header, &Body::None);
+            _ => {}
         }
     }
 
-    fn run(&mut self, _node: usize, steps: Steps) {
-        for step in steps {
-            if let Event::Send(send) = step {
-                self.send(send.to, send.header, &send.body);
+    /// A turn at a node's lock, and what it sends.
+    fn turn(
+        &mut self,
+        node: usize,
+        act: impl FnOnce(&mut NodeLock<u16>, &mut Fx<'_, [u64; WORDS]>),
+    ) {
+        let cell = &mut self.nodes[node];
+        let ((), done) = cell.turn(node as NodeId, None, (None, None), act);
+        for deed in done {
+            if let LockDeed::Sent(to, header, body, _) = deed {
+                for (to, header) in Output::new(to, header).copies() {
+                    self.send(to, header, &body);
+                }
             }
         }
     }
