@@ -3,7 +3,7 @@
 use crate::backoff::Backoff;
 use crate::error::{Error, Result};
 use crate::node::Node;
-use crate::ports::requester::{Borrowed, Bytes, fatal};
+use crate::ports::requester::{Borrowed, Bytes};
 use rackmem_proto::engine::{Purpose, Then};
 use rackmem_proto::wire::Tag;
 use std::time::Duration;
@@ -93,7 +93,7 @@ impl BlockLock {
             match slot.ask(Purpose::Hold { shared }, self.tag, 0, Bytes::Nothing) {
                 Then::Done => return Ok(Some(BlockGuard { slot })),
                 Then::Again | Then::BackOff => {}
-                then => return Err(fatal(then, self.tag, &access.standing)),
+                then => return Err(access.fatal(then, self.tag)),
             }
             drop(slot);
             if at_most.is_zero() || !backoff.wait() {

@@ -7,11 +7,11 @@ use crate::host::agents::Agents;
 use crate::host::locks::IN_AN_ENTRY;
 use crate::host::metrics::MissCounters;
 use crate::membership::current_view::CurrentView;
-use crate::ports::requester::{Borrowed, Bytes, Requesters, fatal};
+use crate::ports::requester::{Borrowed, Bytes, Requesters, refused};
 use rackmem_proto::engine::{ACCEPT_EMPTY, Do, Purpose, Then};
 use rackmem_proto::flowcc::Grant;
 use rackmem_proto::membership::Telling;
-use rackmem_proto::wire::{Contract, Kind, NodeId, Tag};
+use rackmem_proto::wire::{Contract, Kind, NodeId, Reason, Tag};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -156,6 +156,18 @@ impl Access {
         }
     }
 
+    /// Turns what became of an event that no retry can mend into an error.
+    pub(crate) fn fatal(&self, then: Then, tag: Tag) -> Error {
+        match then {
+            Then::Lost if self.standing.is_fenced() => Error::Fenced,
+            Then::Fail(reason) => refused(reason, tag),
+            Then::BackOff => refused(Reason::Locked, tag),
+            // Who would have answered has gone with this rack.
+            _ if self.closed.load(Ordering::Relaxed) => Error::Closed,
+            _ => Error::Timeout { node: tag.home() },
+        }
+    }
+
     fn plan(&self, tag: Tag, write: bool) -> Plan<'_> {
         self.pending.plan(&self.agents.cache, tag, write)
     }
@@ -186,7 +198,7 @@ impl Access {
             (Then::Done, Some(result)) => Ok(Progress::Done(result)),
             (Then::BackOff, _) => Ok(Progress::Contended),
             (Then::Done | Then::Again | Then::Relook, _) => Ok(Progress::Again),
-            (then, _) => Err(fatal(then, reserved.tag, &self.standing)),
+            (then, _) => Err(self.fatal(then, reserved.tag)),
         }
     }
 
@@ -248,7 +260,7 @@ impl Access {
                 // noticed, and its home answers no more.
                 Then::Relook if self.standing.live(reserved.tag.home()) => {}
                 Then::Relook | Then::Again | Then::BackOff => return Ok(false),
-                then => return Err(fatal(then, reserved.tag, &self.standing)),
+                then => return Err(self.fatal(then, reserved.tag)),
             }
         }
         Ok(true)
@@ -265,7 +277,7 @@ impl Access {
                 self.counters.count(Kind::GuestAsk);
                 Ok(answer.get())
             }
-            then => Err(fatal(then, tag, &self.standing)),
+            then => Err(self.fatal(then, tag)),
         }
     }
 
@@ -321,7 +333,7 @@ impl Access {
             ) {
                 (Then::Done, Some(grant)) => return Ok(grant),
                 (Then::Done | Then::Again, _) => {}
-                (then, _) => return Err(fatal(then, tag, &self.standing)),
+                (then, _) => return Err(self.fatal(then, tag)),
             }
         }
     }

@@ -477,17 +477,7 @@ impl Requesters {
     }
 }
 
-/// Turns what became of an event that no retry can mend into an error.
-pub(crate) fn fatal(then: Then, tag: Tag, standing: &CurrentView) -> Error {
-    match then {
-        Then::Lost if standing.is_fenced() => Error::Fenced,
-        Then::Fail(reason) => refused(reason, tag),
-        Then::BackOff => refused(Reason::Locked, tag),
-        _ => Error::Timeout { node: tag.home() },
-    }
-}
-
-fn refused(reason: Reason, tag: Tag) -> Error {
+pub(crate) fn refused(reason: Reason, tag: Tag) -> Error {
     match reason {
         Reason::NoMemory => Error::BadAddress { addr: tag.0 },
         Reason::Full => Error::OutOfMemory { node: tag.home() },
