@@ -24,7 +24,11 @@ const RETIRED: u16 = 1 << 15;
 impl World {
     /// The invariants of every block that something has happened to.
     pub(super) fn check(&mut self) -> Result<(), Box<Violation>> {
-        if let Some(complaint) = self.threads.iter_mut().find_map(|t| t.complaint.take()) {
+        if let Some(complaint) = self
+            .threads
+            .iter_mut()
+            .find_map(|t| t.judged.complaint.take())
+        {
             let subject = Subject::Block(complaint.tag);
             return Err(self.violation(complaint.promise, complaint.detail, subject));
         }
@@ -251,7 +255,7 @@ impl World {
             .iter()
             .map(|node| node.homes.books().heap().live() - CHUNK);
         let out: u64 = out.sum();
-        let have: usize = self.threads.iter().map(|t| t.objects.len()).sum();
+        let have: usize = self.threads.iter().map(|t| t.judged.objects.len()).sum();
         let have = have as u64 * u64::from(BLOCK_BYTES);
         if out == have {
             return Ok(());

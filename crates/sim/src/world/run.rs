@@ -374,7 +374,7 @@ impl World {
             record: &mut self.record,
             calm: self.calm.is_some(),
         };
-        let before = thread.work;
+        let before = thread.judged.work;
         act(thread, &mut around);
         let inside = self
             .locking
@@ -382,7 +382,10 @@ impl World {
             .get(index)
             .is_some_and(|l| l.is_inside());
         if inside {
-            let (work, seen) = (&self.threads[index].work, &mut self.locking.locked.seen);
+            let (work, seen) = (
+                &self.threads[index].judged.work,
+                &mut self.locking.locked.seen,
+            );
             seen.accepted_inside += work.lost - before.lost;
             seen.operations_inside += work.operations - before.operations;
         }
@@ -392,7 +395,7 @@ impl World {
     pub(super) fn turn_page(&mut self) -> Result<bool, Box<Violation>> {
         let now = self.fabric.now;
         let all = self.threads.len() as u64 * u64::from(self.config.operations);
-        let done: u64 = self.threads.iter().map(|t| t.work.operations).sum();
+        let done: u64 = self.threads.iter().map(|t| t.judged.work.operations).sum();
         while let Some(next) = self.plan.front().copied()
             && next.when * all <= done * 1000
         {
@@ -470,8 +473,8 @@ impl World {
         let mut work = Work::default();
         for thread in &self.threads {
             seen.retransmissions += thread.retransmissions();
-            seen.worst = seen.worst.max(thread.worst);
-            work.add(&thread.work);
+            seen.worst = seen.worst.max(thread.judged.worst);
+            work.add(&thread.judged.work);
         }
         seen.recorded = self.record.len() as u64;
         Report {

@@ -47,7 +47,7 @@ impl World {
     fn sample(&self) -> Sample {
         Sample {
             time: self.fabric.now,
-            operations: self.threads.iter().map(|t| t.work.operations).sum(),
+            operations: self.threads.iter().map(|t| t.judged.work.operations).sum(),
             in_switch: self.switch.as_ref().map_or(0, |s| s.program.entries()),
             epoch: self.view.epoch,
             switch: self.view.switch.is_some(),

@@ -1,6 +1,6 @@
 //! What the end of an epoch, or of its node, does to a thread.
 
-use super::{State, Thread};
+use super::{Judged, State, Thread};
 use crate::world::fabric::{Fabric, Occurrence};
 use crate::world::node::Node;
 use crate::world::oracle::Oracle;
@@ -32,9 +32,9 @@ impl Thread {
         {
             // A lock of memory that is gone is nobody's: there is nothing to unlock.
             self.client.event = None;
-            self.work.gone += 1;
+            self.judged.work.gone += 1;
             self.operation = None;
-            self.work.operations += 1;
+            self.judged.work.operations += 1;
             self.state = State::Resting(0);
         }
         interrupted
@@ -72,8 +72,8 @@ impl Thread {
         self.let_go(oracle);
         self.client.event = None;
         if self.operation.take().is_some() {
-            self.work.cut_off += 1;
-            self.work.operations += 1;
+            self.judged.work.cut_off += 1;
+            self.judged.work.operations += 1;
         }
         self.state = State::Finished;
         self.dead = true;
@@ -84,10 +84,14 @@ impl Thread {
         let random = self.random.fork();
         let start = (epoch, incarnation, switch);
         let mut next = Thread::new(self.index, &self.config, random, start);
-        (next.work, next.left) = (self.work, self.left);
-        next.complaint = self.complaint.take();
-        next.earlier_retransmissions = self.retransmissions();
-        next.worst = self.worst;
+        next.left = self.left;
+        next.judged = Judged {
+            earlier_retransmissions: self.retransmissions(),
+            work: self.judged.work,
+            complaint: self.judged.complaint.take(),
+            worst: self.judged.worst,
+            ..Judged::default()
+        };
         *self = next;
         fabric.wake(self.index, 0);
     }

@@ -79,7 +79,7 @@ impl Thread {
             Did::Wait => return false,
             Did::Went => {}
             Did::Use => self.used(tag, around),
-            Did::Set(status) => self.work.set(self.client.event, status),
+            Did::Set(status) => self.judged.work.set(self.client.event, status),
             Did::Held => self.hold(tag, around),
             Did::Over(event, then) => self.over(event, aim, tag, then, around),
         }
@@ -121,7 +121,7 @@ impl Thread {
                 self.finish(around);
             }
             (Then::Fail(Reason::Lost), _) if purpose.fetches() || matches!(aim, Aim::Hold(_)) => {
-                self.work.lost += 1;
+                self.judged.work.lost += 1;
                 let purpose = Purpose::Call(Kind::AcceptLoss);
                 self.begin(purpose, (Aim::AcceptLoss, None), tag, around);
             }
@@ -188,7 +188,7 @@ impl Thread {
         let Some(event) = self.client.event else {
             return;
         };
-        self.work.upgrades += u64::from(event.access.purpose() == Purpose::Upgrade);
+        self.judged.work.upgrades += u64::from(event.access.purpose() == Purpose::Upgrade);
         let operation = (self.operation, event.entry);
         if let (Some(Operation::Access(_, counter, action)), Some(slot)) = operation {
             self.perform(tag, counter, action, slot, around);

@@ -1,12 +1,13 @@
 //! What threads of a world find is judged: what they read and write by the memory that the rack is one of, locks, memory that is given
 //! out, refusals without end, and what clients are told.
 
-use super::{Around, Done, Thread};
+use super::{Around, Done, Thread, Work};
 use crate::invariants::no_starvation;
 use crate::world::block::{self, BLOCK_BYTES};
 use crate::world::checks::GIVEN_ONCE;
 use crate::world::node::Condition;
 use crate::world::operation::Action;
+use crate::world::record::Ticket;
 use rackmem_proto::wire::{Copyset, Tag};
 
 /// Something that a thread must never see.
@@ -18,6 +19,28 @@ pub struct Complaint {
     pub tag: Tag,
     /// What was seen.
     pub detail: String,
+}
+
+/// What a thread has done and found, for figures and for the judge.
+#[derive(Default)]
+pub struct Judged {
+    /// What it has done.
+    pub work: Work,
+    /// The first thing it saw that cannot be.
+    pub complaint: Option<Complaint>,
+    /// When its operation began, its place in the record, and what it read or wrote.
+    pub(super) began: u64,
+    pub(super) ticket: Option<Ticket>,
+    pub(super) value: u64,
+    /// The block that it was refused after everything had calmed down, how often others had been granted it by then, and how often it
+    /// was.
+    pub(super) refused: Option<(Tag, u64)>,
+    pub(super) retries: u64,
+    /// Times that one operation was refused after everything had calmed down, at most.
+    pub worst: u64,
+    pub(super) earlier_retransmissions: u64,
+    /// Memory that it has been given.
+    pub objects: Vec<Tag>,
 }
 
 impl Thread {
@@ -53,7 +76,7 @@ impl Thread {
             let saw = block::counters(words);
             let expected = around.oracle.expected(tag);
             let (node, thread) = (self.id.node, self.id.slot);
-            self.complaint.get_or_insert(Complaint {
+            self.judged.complaint.get_or_insert(Complaint {
                 promise: ("data value", "§5.1.2"),
                 tag,
                 detail: format!(
@@ -61,8 +84,8 @@ impl Thread {
                 ),
             });
         }
-        let (client, place, began) = (self.index as u32, (tag, counter), self.began);
-        (self.ticket, self.value) = match action {
+        let (client, place, began) = (self.index as u32, (tag, counter), self.judged.began);
+        (self.judged.ticket, self.judged.value) = match action {
             Action::Read => {
                 around.fabric.note(self.id.node, tag, "read");
                 let value = words[block::word_of(counter)];
@@ -100,15 +123,15 @@ impl Thread {
         if action != Action::Read {
             words[block::word_of(counter)] += 1;
         }
-        self.work.alone += 1;
-        self.work.stale += u64::from(stale);
+        self.judged.work.alone += 1;
+        self.judged.work.stale += u64::from(stale);
         let stale = stale.then(|| format!("{action:?} saw {saw:?}, memory is {expected:?}"));
         self.done = Some(Done { tag, stale });
-        self.ticket = None;
+        self.judged.ticket = None;
     }
 
     pub(super) fn complain(&mut self, tag: Tag, detail: String) {
-        self.complaint.get_or_insert(Complaint {
+        self.judged.complaint.get_or_insert(Complaint {
             promise: ("a granted event is served", "§5.1.1"),
             tag,
             detail,
@@ -116,7 +139,7 @@ impl Thread {
     }
 
     fn misgiven(&mut self, tag: Tag, how: &str) {
-        self.complaint.get_or_insert(Complaint {
+        self.judged.complaint.get_or_insert(Complaint {
             promise: GIVEN_ONCE,
             tag,
             detail: format!("{}: memory {how}", self.describe()),
@@ -124,8 +147,12 @@ impl Thread {
     }
 
     fn starves(&mut self, tag: Tag) {
-        let detail = format!("{} was refused {} times", self.describe(), self.retries);
-        self.complaint.get_or_insert(Complaint {
+        let detail = format!(
+            "{} was refused {} times",
+            self.describe(),
+            self.judged.retries
+        );
+        self.judged.complaint.get_or_insert(Complaint {
             promise: (no_starvation::NAME, no_starvation::SECTION),
             tag,
             detail,
@@ -134,29 +161,29 @@ impl Thread {
 
     /// Counts a refusal, and sees to it that nobody is refused for ever.
     pub(super) fn refused(&mut self, tag: Tag, around: &mut Around<'_>) {
-        self.work.refused += 1;
+        self.judged.work.refused += 1;
         if !around.calm {
             return;
         }
         let grants = around.oracle.grants(tag);
-        let before = self.refused.filter(|(refused, _)| *refused == tag);
-        let (_, before) = *self.refused.insert(before.unwrap_or_else(|| {
-            self.retries = 0;
+        let before = self.judged.refused.filter(|(refused, _)| *refused == tag);
+        let (_, before) = *self.judged.refused.insert(before.unwrap_or_else(|| {
+            self.judged.retries = 0;
             (tag, grants)
         }));
-        self.retries += 1;
-        self.worst = self.worst.max(self.retries);
-        if no_starvation::broken(self.retries, grants - before) {
+        self.judged.retries += 1;
+        self.judged.worst = self.judged.worst.max(self.judged.retries);
+        if no_starvation::broken(self.judged.retries, grants - before) {
             self.starves(tag);
         }
     }
 
     /// A lock is held for the thread's own purposes.
     pub(super) fn holds(&mut self, tag: Tag, around: &mut Around<'_>) {
-        self.work.holds += 1;
+        self.judged.work.holds += 1;
         let shared = self.client.holding().is_some_and(|(_, shared)| shared);
         if !around.oracle.hold(tag, shared) {
-            self.complaint.get_or_insert(Complaint {
+            self.judged.complaint.get_or_insert(Complaint {
                 promise: ("locks exclude", "§6"),
                 tag,
                 detail: format!("{} does not hold it alone", self.describe()),
@@ -166,8 +193,8 @@ impl Thread {
 
     /// It is given an object.
     pub(super) fn given(&mut self, object: Tag, around: &mut Around<'_>) {
-        self.work.objects += 1;
-        self.objects.push(object);
+        self.judged.work.objects += 1;
+        self.judged.objects.push(object);
         if !around.oracle.give(object, BLOCK_BYTES.into()) {
             self.misgiven(object, "is somebody else's");
         }
@@ -175,8 +202,8 @@ impl Thread {
 
     /// An object of its own has gone back; home says what it has of it.
     pub(super) fn taken_back(&mut self, object: Tag, said: Copyset) {
-        self.work.freed += 1;
-        self.objects.retain(|mine| *mine != object);
+        self.judged.work.freed += 1;
+        self.judged.objects.retain(|mine| *mine != object);
         if !said.is_empty() {
             self.misgiven(object, "is said not to be given out");
         }
@@ -191,7 +218,7 @@ impl Thread {
             }
             None => return,
         };
-        self.complaint.get_or_insert(Complaint {
+        self.judged.complaint.get_or_insert(Complaint {
             promise: (what, "docs/membership.md"),
             tag: done.tag,
             detail,

@@ -18,10 +18,10 @@ use super::node::Node;
 use super::operation::Operation;
 use super::oracle::Oracle;
 use super::random::Random;
-use super::record::{Record, Ticket};
+use super::record::Record;
 use crate::invariants::LiveEvent;
 use crate::site::Client;
-pub use judging::Complaint;
+pub use judging::{Complaint, Judged};
 use rackmem_proto::flowcc::{Requester, RequesterConfig};
 use rackmem_proto::wire::{NodeId, RequesterId, Seq, Tag};
 use telling::Done;
@@ -79,26 +79,14 @@ enum State {
 pub struct Thread {
     /// Its requester's number.
     pub id: RequesterId,
-    /// What it has done.
-    pub work: Work,
-    /// What it must never have seen.
-    pub complaint: Option<Complaint>,
+    /// What it has done and found.
+    pub judged: Judged,
     index: usize,
     config: Config,
     client: Client,
     random: Random,
     operation: Option<Operation>,
     target: Option<Tag>,
-    began: u64,
-    ticket: Option<Ticket>,
-    value: u64,
-    /// Refusals of this operation after everything had calmed down.
-    retries: u64,
-    /// Of which block, and how often others had been granted it by then.
-    refused: Option<(Tag, u64)>,
-    /// Times that one operation was refused after everything had calmed down, at most.
-    pub worst: u64,
-    earlier_retransmissions: u64,
     dead: bool,
     left: u32,
     state: State,
@@ -108,8 +96,6 @@ pub struct Thread {
     done: Option<Done>,
     /// Whether the lease held when it began.
     held: bool,
-    /// Memory that it has been given.
-    pub objects: Vec<Tag>,
     /// Its last call for memory, or with it, that was answered.
     call: u32,
 }
@@ -138,21 +124,13 @@ impl Thread {
         });
         Thread {
             id,
-            work: Work::default(),
-            complaint: None,
+            judged: Judged::default(),
             index,
             config: *config,
             client: Client::new(requester),
             random,
             operation: None,
             target: None,
-            began: 0,
-            ticket: None,
-            value: 0,
-            retries: 0,
-            refused: None,
-            worst: 0,
-            earlier_retransmissions: 0,
             dead: false,
             left: config.operations,
             state: State::Resting(0),
@@ -160,7 +138,6 @@ impl Thread {
             alarm: None,
             done: None,
             held: false,
-            objects: Vec::new(),
             call: 0,
         }
     }
@@ -182,7 +159,7 @@ impl Thread {
 
     /// How often it has sent something again.
     pub fn retransmissions(&self) -> u64 {
-        self.earlier_retransmissions + self.client.engine.retransmissions()
+        self.judged.earlier_retransmissions + self.client.engine.retransmissions()
     }
 
     /// The events that may hold a lock.

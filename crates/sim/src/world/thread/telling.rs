@@ -53,7 +53,7 @@ impl Thread {
             _ => lease.term.telling(false, now),
         };
         if telling != Telling::Now {
-            self.work.untold += 1;
+            self.judged.work.untold += 1;
             self.state = State::Telling(around.fabric.now + AGAIN);
             return false;
         }

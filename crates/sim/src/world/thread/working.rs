@@ -14,7 +14,7 @@ impl Thread {
     /// From now on it empties its node's cache.
     pub fn flush(&mut self) {
         self.target = None;
-        self.refused = None;
+        self.judged.refused = None;
         self.operation = Some(Operation::Flush);
         self.state = State::Resting(0);
     }
@@ -37,9 +37,9 @@ impl Thread {
             self.left -= 1;
             let operation = Operation::draw(&self.config, &mut self.random);
             self.operation = Some(operation);
-            self.began = around.fabric.now;
-            self.refused = None;
-            self.ticket = None;
+            self.judged.began = around.fabric.now;
+            self.judged.refused = None;
+            self.judged.ticket = None;
             self.target = self.find(operation, around);
             let (node, slot) = (self.id.node, self.id.slot);
             around.fabric.tell_operation(self.target, || {
@@ -72,7 +72,7 @@ impl Thread {
                     object.home() == tag.home()
                         && block::incarnation(**object) == block::incarnation(tag)
                 };
-                let (kind, aim) = match self.objects.iter().find(there) {
+                let (kind, aim) = match self.judged.objects.iter().find(there) {
                     Some(object) => (Kind::Free, Aim::Free(*object)),
                     None => (Kind::Alloc, Aim::Alloc),
                 };
@@ -149,7 +149,7 @@ impl Thread {
         if let Some(slot) = cache.hit(tag, writes) {
             cache.touch(slot);
             self.perform(tag, counter, action, slot, around);
-            self.work.hits += 1;
+            self.judged.work.hits += 1;
             self.finish(around);
             return true;
         }
@@ -170,8 +170,8 @@ impl Thread {
 
     /// The operation fails: the memory that it is about is gone.
     pub(super) fn gone(&mut self, around: &mut Around<'_>) {
-        self.work.gone += 1;
-        self.ticket = None;
+        self.judged.work.gone += 1;
+        self.judged.ticket = None;
         self.finish(around);
     }
 
@@ -185,8 +185,10 @@ impl Thread {
                 format!("thread {node}.{slot} is done: {operation}, after {retries} back-offs")
             });
         }
-        around.record.told(self.ticket.take(), now, self.value);
-        self.work.operations += 1;
+        around
+            .record
+            .told(self.judged.ticket.take(), now, self.judged.value);
+        self.judged.work.operations += 1;
         self.operation = None;
         self.attempt = 0;
         self.state = State::Resting(now + self.random.below(THINKING));
