@@ -52,7 +52,10 @@ pub fn guests(bytes: usize) -> impl Fn(u16) -> Arc<dyn Guest> + Send + Sync + 's
 
 fn execute(node: &Node, addr: u64, operation: Operation) -> rackmem::Result<u64> {
     let tag = Tag(addr);
-    node.ask(tag.home(), &operation.to_bytes(tag.offset() / 8))
+    let home = node
+        .host_of(addr)
+        .ok_or(rackmem::Error::BadAddress { addr })?;
+    node.ask(home, &operation.to_bytes(tag.offset() / 8))
 }
 
 /// The word at an address that is a multiple of eight.

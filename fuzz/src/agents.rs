@@ -1,10 +1,11 @@
 //! Any sequence of packets, commands and timeouts to a node.
 
 use rackmem_baselines::gather;
+use rackmem_proto::Output;
 use rackmem_proto::flowcc::{
     Event, HomeConfig, LocalStatus, MakeAnswering, Migration, Requester, RequesterConfig, Step,
 };
-use rackmem_proto::Output;
+use rackmem_proto::membership::host;
 use rackmem_wire::{Kind, MAX_BODY, Record, RequesterId};
 
 use crate::dice::{Dice, EPOCH, check_sendable};
@@ -162,7 +163,7 @@ fn check_all<'a>(outputs: impl IntoIterator<Item = &'a Output>) {
 }
 
 fn check(output: Output) {
-    for (_, copy) in output.copies() {
+    for (_, copy) in output.copies(host) {
         check_sendable(&copy);
     }
 }

@@ -1,9 +1,10 @@
 //! One packet to a small rack causes boundedly many, whoever answers whom: no role answers an answer for ever.
 
 use rackmem_baselines::gather;
-use rackmem_proto::flowcc::{HomeConfig, LocalStatus, MakeAnswering, Migration};
 use rackmem_proto::engine::{Gcp, LockCommand};
+use rackmem_proto::flowcc::{HomeConfig, LocalStatus, MakeAnswering, Migration};
 use rackmem_proto::gcp::{Access, first, with_version};
+use rackmem_proto::membership::host;
 use rackmem_proto::switch::{LockConfig, LockProgram, SWITCH, SwitchConfig, SwitchProgram};
 use rackmem_proto::{Dest, Output};
 use rackmem_wire::{Contract, Header, Kind, Record, Tag};
@@ -116,7 +117,8 @@ impl Rack {
         );
         let access = dice.pick(&[Access::Read, Access::Write]);
         let cell = self.nodes[node].0.locks.get(tag);
-        let inside = cell.and_then(|cell| cell.lock.lock().map(|lock| (lock.inside(), lock.waits())));
+        let inside =
+            cell.and_then(|cell| cell.lock.lock().map(|lock| (lock.inside(), lock.waits())));
         let command = match inside {
             Some(((0, false), None)) => LockCommand::Enter(0, access),
             Some(((_, true), _)) => LockCommand::Leave(Access::Write),
@@ -137,7 +139,7 @@ impl Rack {
 
     fn follow(&mut self, caused: Caused) {
         for (output, records) in caused.sent {
-            for (to, header) in output.copies() {
+            for (to, header) in output.copies(host) {
                 let records = records.clone();
                 self.flying.push_back(Packet {
                     to,
@@ -177,7 +179,7 @@ impl Rack {
             // Whoever names an agent's port as a requester's has the agent answered.
             Dest::Requester(id) => self.deliver_to_agent(id.node, packet),
             Dest::Agent(node) => self.deliver_to_agent(node, packet),
-            Dest::Agents { .. } => {}
+            Dest::Agents { .. } | Dest::Home(_) => {}
         }
     }
 
@@ -201,7 +203,7 @@ impl Rack {
     }
 
     fn send_all<'a>(&mut self, outputs: impl IntoIterator<Item = &'a Output>) {
-        for (to, header) in outputs.into_iter().flat_map(|output| output.copies()) {
+        for (to, header) in outputs.into_iter().flat_map(|output| output.copies(host)) {
             self.flying.push_back(Packet {
                 to,
                 header,

@@ -2,6 +2,7 @@
 
 use rackmem_proto::engine::Change;
 use rackmem_proto::flowcc::{HomeConfig, Interrupted, LocalStatus, Members, Open};
+use rackmem_proto::membership::host;
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
 use rackmem_wire::{Copyset, Kind, Record};
 
@@ -134,7 +135,7 @@ fn packet(member: &mut Member, dice: &mut Dice) {
 
 fn check(caused: &Caused) {
     for (output, records) in &caused.sent {
-        for (_, copy) in output.copies() {
+        for (_, copy) in output.copies(host) {
             check_sendable(&copy);
         }
         assert!(records.len() <= FIT);

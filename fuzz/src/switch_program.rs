@@ -1,5 +1,6 @@
 //! Any sequence of packets through the switch program.
 
+use rackmem_proto::membership::host;
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
 
 use crate::dice::{Dice, EPOCH, check_sendable};
@@ -24,7 +25,7 @@ pub fn fuzz(input: &[u8]) {
         }
         let header = dice.header();
         for output in switch.handle(&header).iter() {
-            for (_, copy) in output.copies() {
+            for (_, copy) in output.copies(host) {
                 check_sendable(&copy);
             }
         }

@@ -11,7 +11,7 @@ pub fn fuzz(input: &[u8]) {
     packet.extend_from_slice(body);
     assert_eq!(packet, input);
     assert!(header.requester.index() < RequesterId::COUNT);
-    assert!((header.tag.home() as usize) < rackmem_wire::MAX_NODES);
+    assert!(header.tag.home().is_own());
 }
 
 /// A packet of every kind, with and without a body.

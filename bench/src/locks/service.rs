@@ -13,7 +13,7 @@ use rackmem::Node;
 use rackmem::guest::wire::{
     Copyset, GlobalStatus, Header, Kind, NodeId, OWN_LEN, RequesterId, Seq, Tag,
 };
-use rackmem::guest::{Body, Dest, Guest, Net, Nobody, Receiver};
+use rackmem::guest::{Body, Dest, Guest, Net, Nobody, Receiver, host};
 use rackmem_baselines::locks::{Access, Manager, Reply, Request, Seat};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -208,7 +208,8 @@ impl Compared {
 
     /// Says a request to the lock's manager, wherever that is.
     fn say(&self, net: &dyn Net, tag: Tag, epoch: u32, request: &Request) {
-        if tag.home() == self.me {
+        let manager = host(tag.home());
+        if manager == Some(self.me) {
             return self.ask(net, tag, epoch, request, &mut Nobody);
         }
         let mut header = header(
@@ -220,12 +221,10 @@ impl Compared {
             self.me,
         );
         header.status = request.want.map_or(GlobalStatus::Unshared, Access::status);
-        net.send(
-            Dest::Agent(tag.home()),
-            &header,
-            Body::Bytes(&NOTHING),
-            &mut Nobody,
-        );
+        if let Some(manager) = manager {
+            let to = Dest::Agent(manager);
+            net.send(to, &header, Body::Bytes(&NOTHING), &mut Nobody);
+        }
     }
 }
 
@@ -290,7 +289,8 @@ impl Local {
     /// A thread of this node has something to say to the manager.
     pub(super) fn say(&self, node: &Node, request: &Request) -> Result<()> {
         let (tag, compared) = (Tag(self.layout.addr), Compared::of(node)?);
-        let home = tag.home();
+        let addr = tag.0;
+        let home = node.host_of(addr).ok_or(RackError::BadAddress { addr })?;
         if !node.is_member(home) {
             return Err(RackError::NodeLost { node: home }.into());
         }

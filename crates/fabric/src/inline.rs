@@ -34,7 +34,7 @@ impl Net for Inline {
                 .agents
                 .get()
                 .and_then(|agents| agents.get(node as usize)),
-            Dest::Agents { .. } => None,
+            Dest::Agents { .. } | Dest::Home(_) => None,
         };
         if let Some(handler) = handler {
             handler.handle(self, header, body, reply);

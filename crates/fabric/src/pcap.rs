@@ -116,7 +116,7 @@ impl Pcap {
             Dest::Switch => self.peers.switch,
             Dest::Agent(node) => agent(node),
             Dest::Requester(id) => requester(id.node),
-            Dest::Agents { .. } => None,
+            Dest::Agents { .. } | Dest::Home(_) => None,
         };
         Some((from?, to?))
     }

@@ -66,7 +66,7 @@ impl Sender {
                 let agent = self.peers.agents.get(id.node as usize)?;
                 (header.reply_port != 0).then(|| SocketAddr::new(agent.ip(), header.reply_port))
             }
-            Dest::Agents { .. } => None,
+            Dest::Agents { .. } | Dest::Home(_) => None,
         }
     }
 

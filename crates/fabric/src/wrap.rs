@@ -23,13 +23,13 @@ pub enum End {
 }
 
 impl End {
-    /// Where a packet ends up; `None` for a multicast, which fabrics get as single packets.
+    /// Where a packet ends up; `None` for a multicast, which fabrics get as single packets, and for a home, which they get as a node.
     pub fn of(to: Dest) -> Option<End> {
         match to {
             Dest::Switch => Some(End::Switch),
             Dest::Agent(node) => Some(End::Node(node)),
             Dest::Requester(id) => Some(End::Node(id.node)),
-            Dest::Agents { .. } => None,
+            Dest::Agents { .. } | Dest::Home(_) => None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a role wants done: packets to send, and which bytes travel with them.
 
-use crate::wire::{Copyset, Dest, Flags, Header};
+use crate::wire::{Copyset, Dest, Flags, Header, HomeId, NodeId};
 
 /// The bytes that travel with a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -43,11 +43,19 @@ impl Output {
         Output { to, header, data }
     }
 
-    /// The unicast packets this stands for, as a network that multiplies them delivers them.
-    pub fn copies(self) -> impl Iterator<Item = (Dest, Header)> {
+    /// The unicast packets this stands for, as a network that multiplies them delivers them. `host` says which node serves
+    /// a home; a packet to a home that none serves is none.
+    #[inline]
+    pub fn copies(
+        self,
+        host: impl FnOnce(HomeId) -> Option<NodeId>,
+    ) -> impl Iterator<Item = (Dest, Header)> {
         let (nodes, provider, single) = match self.to {
             Dest::Agents { nodes, provider } => (nodes, provider, None),
-            one => (Copyset::EMPTY, None, Some((one, self.header))),
+            one => {
+                let to = one.hosted(host);
+                (Copyset::EMPTY, None, to.map(|to| (to, self.header)))
+            }
         };
         let header = self.header;
         single.into_iter().chain(nodes.iter().map(move |node| {

@@ -31,7 +31,7 @@ impl Thread {
             give_up: GIVE_UP,
         });
         let (access, output) = Access::begin(purpose, &mut requester, 0, (X, 0, 0));
-        assert_eq!(output.to, Dest::Agent(1));
+        assert_eq!(output.to, Dest::Home(X.home()));
         Thread {
             requester,
             access,

@@ -49,7 +49,7 @@ fn placed(home: &mut LockDirectory, switch: &mut LockProgram, tag: Tag) -> LockP
     home.place(tag, &mut outputs);
     for output in outputs.iter() {
         for answer in switch.handle(&output.header).iter() {
-            assert_eq!(answer.to, Dest::Agent(0));
+            assert_eq!(answer.to, Dest::Home(tag.home()));
             home.handle(&answer.header);
         }
     }
@@ -91,7 +91,7 @@ fn the_switch_does_what_the_table_says_in_one_pass() {
         if places[nth] == LockPlace::Here {
             assert_eq!(
                 output.map(|o| (o.to, o.header)),
-                Some((Dest::Agent(0), header))
+                Some((Dest::Home(header.tag.home()), header))
             );
             let served = home.handle(&header).iter().next().copied();
             assert_eq!(served, table[nth].handle(&header, 0));

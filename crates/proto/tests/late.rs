@@ -4,6 +4,7 @@
 
 use rackmem_proto::engine::{LOCKS, LockFx, LockPart, NodeLock};
 use rackmem_proto::gcp::{Access, Body, Entered, Region, Regions};
+use rackmem_proto::membership::host;
 use rackmem_proto::switch::{LockConfig, LockProgram};
 use rackmem_proto::wire::{Dest, Header, Kind, NodeId, Tag};
 use std::collections::VecDeque;
@@ -121,7 +122,7 @@ impl Rack {
         }
         for (to, header, body) in fx.sent {
             let output = rackmem_proto::Output::new(to, header);
-            for (to, header) in output.copies() {
+            for (to, header) in output.copies(host) {
                 self.send(to, header, body.clone());
             }
         }
@@ -132,7 +133,7 @@ impl Rack {
             Dest::Switch => {
                 let switch = self.switch.as_mut().expect("a switch");
                 let outputs = switch.handle(&packet.header);
-                for (to, header) in outputs.iter().flat_map(|output| output.copies()) {
+                for (to, header) in outputs.iter().flat_map(|output| output.copies(host)) {
                     self.send(to, header, Body::None);
                 }
             }

@@ -194,6 +194,20 @@ pub enum Error {
 }
 
 impl Error {
+    /// This memory's home is gone, or is none of this rack: `host` is who serves it.
+    pub(crate) fn gone(tag: Tag, host: Option<NodeId>) -> Error {
+        host.map_or(Error::BadAddress { addr: tag.0 }, |node| Error::NodeLost {
+            node,
+        })
+    }
+
+    /// This memory's home has not answered: `host` is who serves it.
+    pub(crate) fn silent(tag: Tag, host: Option<NodeId>) -> Error {
+        host.map_or(Error::BadAddress { addr: tag.0 }, |node| Error::Timeout {
+            node,
+        })
+    }
+
     /// What is at this address is no memory under the contract that was wanted.
     pub(crate) fn wrong_contract(tag: Tag, wanted: Contract) -> Error {
         let address = tag.0;

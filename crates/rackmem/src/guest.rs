@@ -6,6 +6,7 @@
 
 pub use rackmem_fabric::{Body, Net, Nobody, Receiver};
 pub use rackmem_proto::flowcc::{Answering, MakeAnswering};
+pub use rackmem_proto::membership::host;
 pub use rackmem_proto::wire;
 #[cfg(doc)]
 use rackmem_proto::wire::Kind;

@@ -56,5 +56,5 @@ pub use rack::switch::SoftSwitch;
 pub use rackmem_fabric::{BadFaults, End, FaultControl, FaultCounts, Faults, PacketCounts};
 pub use rackmem_proto::heap::Backing;
 pub use rackmem_proto::switch::{LockCounters, Resources};
-pub use rackmem_proto::wire::{Contract, Kind};
+pub use rackmem_proto::wire::{Contract, HomeId, Kind};
 pub use region::{Region, RegionInfo, RegionSpec};

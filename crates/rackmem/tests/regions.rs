@@ -1,7 +1,7 @@
 //! Regions have a contract and a backing, are listed, and are removed.
 
 use rackmem::locked::{Access, Mutex, RwLockArray};
-use rackmem::{Backing, Contract, Error, Fabric, Mode, Node, Rack, RegionSpec, Result};
+use rackmem::{Backing, Contract, Error, Fabric, HomeId, Mode, Node, Rack, RegionSpec, Result};
 use rackmem_proto::wire::Tag;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -79,7 +79,7 @@ fn a_region_is_opened_under_its_own_contract_only() {
         assert!(made.is_new());
         assert_eq!(
             (made.bytes(), made.backing(), made.home()),
-            (4096, Backing::Heap, 1)
+            (4096, Backing::Heap, HomeId::of(1))
         );
         let locked = spec.clone().contract(Contract::Locked);
         for result in [two.open_region(&locked), two.create_region(&locked)] {
@@ -259,7 +259,7 @@ fn regions_are_listed_with_what_they_are() {
             .map(|region| {
                 let spec = &region.spec;
                 assert_eq!(spec.asks_backing(), Backing::Heap);
-                (spec.name(), spec.asks_contract(), region.home())
+                (spec.name(), spec.asks_contract(), region.home().0)
             })
             .collect();
         assert_eq!(
@@ -298,7 +298,7 @@ fn the_table_is_not_freed_by_its_address() {
     for node in [0, 1].map(|id| rack.node(id)) {
         let _ = node.free_bytes(0, 256 << 10);
         let (addr, _) = node.region("r", 64, 1).unwrap();
-        assert_eq!(Tag(addr).home(), 1);
+        assert_eq!(Tag(addr).home(), HomeId::of(1));
     }
     let all = (0..).map_while(|_| rack.node(0).alloc_bytes(1 << 20).ok());
     assert!(all.into_iter().all(|addr| addr >= 256 << 10));

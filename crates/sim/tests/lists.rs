@@ -2,8 +2,9 @@
 //! gets everything once it runs, and then the traffic dies down.
 
 use rackmem_proto::flowcc::{Members, Next, Rebuild};
+use rackmem_proto::membership::host;
 use rackmem_proto::switch::SWITCH;
-use rackmem_proto::wire::{Copyset, Dest, Header, NodeId, Record, Tag};
+use rackmem_proto::wire::{Copyset, Dest, Header, HomeId, NodeId, Record, Tag};
 use rackmem_sim::world::Random;
 use std::collections::VecDeque;
 
@@ -31,8 +32,8 @@ impl Rack {
             switch: true,
         };
         let node = |me| (me, Rebuild::node(me, who, BLOCK, 3, &[]));
-        let entry = |home: NodeId| Record {
-            tag: Tag(u64::from(home) << 48),
+        let entry = |home: HomeId| Record {
+            tag: home.start(),
             word: 0,
         };
         let mut members: Vec<_> = (0..NODES).map(node).collect();
@@ -49,8 +50,8 @@ impl Rack {
     }
 
     fn place(to: Dest) -> usize {
-        match to {
-            Dest::Agent(node) => usize::from(node),
+        match to.hosted(host) {
+            Some(Dest::Agent(node)) => usize::from(node),
             _ => usize::from(NODES),
         }
     }

@@ -206,7 +206,7 @@ impl HeaderView {
         };
         in_range((node as usize) < MAX_NODES, "node_id")?;
         in_range((slot as usize) < MAX_REQUESTERS, "requester")?;
-        in_range((tag.home() as usize) < MAX_NODES, "tag")?;
+        in_range(tag.home().is_own(), "tag")?;
         in_range(self.flags & !Flags::KNOWN == 0, "flags")?;
         in_range(self.reserved == 0, "reserved")?;
         Ok(Header {

@@ -21,7 +21,9 @@ pub use header::{Flags, Header, Own};
 pub use kind::Kind;
 pub use line::PacketLine;
 pub use record::{RECORD_LEN, Record, records_that_fit};
-pub use types::{Contract, Copyset, Dest, GlobalStatus, NodeId, Reason, RequesterId, Seq, Tag};
+pub use types::{
+    Contract, Copyset, Dest, GlobalStatus, HomeId, NodeId, Reason, RequesterId, Seq, Tag,
+};
 
 /// First two bytes of every packet, `"RM"`.
 pub const MAGIC: u16 = 0x524d;

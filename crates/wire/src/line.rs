@@ -29,6 +29,7 @@ impl Display for PacketLine<'_> {
         match to {
             Dest::Switch => write!(f, "to switch")?,
             Dest::Agent(node) => write!(f, "to agent {node}")?,
+            Dest::Home(home) => write!(f, "to home {home}")?,
             Dest::Requester(id) => write!(f, "to {}.{}", id.node, id.slot)?,
             Dest::Agents { nodes, .. } => write!(f, "to agents {:b}", nodes.0)?,
         }

@@ -62,15 +62,65 @@ impl core::fmt::Display for Contract {
     }
 }
 
+/// Whose memory an address is in: 0 to 31 are the nodes' own memories, each named like its node, and what follows is for
+/// memory that several nodes keep. It is a name and not a place: which node serves a home now, the rack's view says.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(transparent)]
+pub struct HomeId(pub u16);
+
+impl HomeId {
+    /// The node's own memory.
+    #[inline]
+    pub const fn of(node: NodeId) -> Self {
+        HomeId(node)
+    }
+
+    /// Whether it is this node's own memory.
+    #[inline]
+    pub const fn is_of(self, node: NodeId) -> bool {
+        self.is_own() && self.0 == node
+    }
+
+    /// Whether it is some node's own memory. There is no other in this version, and packets about others are not decoded.
+    #[inline]
+    pub const fn is_own(self) -> bool {
+        (self.0 as usize) < MAX_NODES
+    }
+
+    /// Whether it is the own memory of one of these nodes, and so is gone when they are.
+    #[inline]
+    pub const fn dies_with(self, nodes: Copyset) -> bool {
+        nodes.contains(self.0)
+    }
+
+    /// Whether it is there when of all nodes these live.
+    #[inline]
+    pub const fn lives_with(self, nodes: Copyset) -> bool {
+        !self.is_own() || nodes.contains(self.0)
+    }
+
+    /// The address where its coherent memory begins.
+    #[inline]
+    pub const fn start(self) -> Tag {
+        Tag((self.0 as u64) << 48)
+    }
+}
+
+impl core::fmt::Display for HomeId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// What names a block: its global address `home:16 | contract:3 | offset:45`, whose low `log2(block size)` bits are zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Tag(pub u64);
 
 impl Tag {
-    /// The node whose memory backs the block.
+    /// Whose memory backs the block.
     #[inline]
-    pub const fn home(self) -> NodeId {
-        (self.0 >> 48) as NodeId
+    pub const fn home(self) -> HomeId {
+        HomeId((self.0 >> 48) as u16)
     }
 
     /// Bits of an offset.
@@ -213,6 +263,9 @@ pub enum Dest {
     Switch,
     /// The home and cache agent of a node.
     Agent(NodeId),
+    /// The home agent of this memory, on whichever node that is now. Who sends the packet looks it up in the rack's view:
+    /// no network has an address for it.
+    Home(HomeId),
     /// The agents of several nodes: one packet that the network multiplies. The provider's copy carries
     /// [`crate::Flags::PROVIDER`].
     Agents {
@@ -223,6 +276,17 @@ pub enum Dest {
     },
     /// An application thread.
     Requester(RequesterId),
+}
+
+impl Dest {
+    /// The same with a node in the place of a home, by the view's word on who serves it; none if no node does.
+    #[inline]
+    pub fn hosted(self, host: impl FnOnce(HomeId) -> Option<NodeId>) -> Option<Dest> {
+        match self {
+            Dest::Home(home) => host(home).map(Dest::Agent),
+            other => Some(other),
+        }
+    }
 }
 
 /// A directory entry's global status (paper §4).
@@ -342,8 +406,25 @@ mod tests {
     #[test]
     fn an_address_names_its_home() {
         let tag = Tag(0x0003_0000_0000_1000);
-        assert_eq!((tag.home(), tag.offset()), (3, 0x1000));
+        assert_eq!((tag.home(), tag.offset()), (HomeId::of(3), 0x1000));
         assert_eq!(tag.contract(), Some(Contract::Coherent));
+    }
+
+    #[test]
+    fn a_home_is_a_name_and_no_node() {
+        let group = Tag(40 << 48 | 0x1000).home();
+        assert_eq!((group, group.is_own()), (HomeId(40), false));
+        assert!(!group.is_of(40) && !group.dies_with(Copyset(!0)));
+        assert!(group.lives_with(Copyset::EMPTY));
+        let own = HomeId::of(31);
+        assert!(own.is_own() && own.is_of(31) && !own.is_of(30));
+        assert!(own.dies_with(Copyset::of(31)) && !own.dies_with(Copyset::of(30)));
+        assert!(own.lives_with(Copyset::of(31)) && !own.lives_with(Copyset::of(30)));
+        assert_eq!((own.start().home(), own.start().offset()), (own, 0));
+        let host = |home: HomeId| (home == group).then_some(7);
+        assert_eq!(Dest::Home(group).hosted(host), Some(Dest::Agent(7)));
+        assert_eq!(Dest::Home(own).hosted(host), None);
+        assert_eq!(Dest::Switch.hosted(host), Some(Dest::Switch));
     }
 
     #[test]
@@ -353,7 +434,10 @@ mod tests {
             assert_eq!(Contract::from_byte(contract as u8), Some(contract));
             let under = tag.under(contract);
             assert_eq!(under.contract(), Some(contract));
-            assert_eq!((under.home(), under.offset()), (31, tag.offset()));
+            assert_eq!(
+                (under.home(), under.offset()),
+                (HomeId::of(31), tag.offset())
+            );
             assert_eq!(
                 under.is_under(Contract::Locked),
                 contract == Contract::Locked

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::load::Switch;
 use rackmem_proto::switch::{LockConfig, Resources, SwitchConfig, SwitchProgram, set_of};
-use rackmem_wire::{Copyset, GlobalStatus, NodeId, Record, Tag};
+use rackmem_wire::{Copyset, GlobalStatus, HomeId, NodeId, Record, Tag};
 
 /// Sets that are read for one answer, a call of the kernel each: whoever asks goes on from there, and what else the control
 /// plane has to do need not wait for all of them.
@@ -133,7 +133,7 @@ impl Switch {
     ///
     /// # Errors
     /// [`crate::Error::Map`].
-    pub fn entries_of(&self, home: NodeId) -> Result<Vec<Record>> {
+    pub fn entries_of(&self, home: HomeId) -> Result<Vec<Record>> {
         if !self.config.frozen {
             return Ok(self.copy()?.entries_of(home));
         }

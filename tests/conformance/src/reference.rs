@@ -2,6 +2,7 @@
 
 use crate::{Implementation, Port, Reply, Sent, Setup};
 use rackmem_proto::Dest;
+use rackmem_proto::membership::host;
 use rackmem_proto::switch::{LockProgram, Register, SwitchProgram};
 use rackmem_proto::wire::{decode, encode};
 
@@ -64,7 +65,7 @@ impl Reference {
             true => self.locks.handle(&header),
             false => self.switch.handle(&header),
         };
-        let copies = outputs.iter().flat_map(|output| output.copies());
+        let copies = outputs.iter().flat_map(|output| output.copies(host));
         let sent = copies.filter_map(|(to, header)| {
             let port = match to {
                 Dest::Agent(node) => Port::Agent(node),
@@ -72,8 +73,8 @@ impl Reference {
                     node: id.node,
                     port: header.reply_port,
                 },
-                // `copies` leaves no multicast, and the switch sends nothing to itself.
-                Dest::Agents { .. } | Dest::Switch => return None,
+                // `copies` leaves no multicast and no home, and the switch sends nothing to itself.
+                Dest::Agents { .. } | Dest::Home(_) | Dest::Switch => return None,
             };
             let bytes = encode(&header, 0).to_vec();
             Some(Sent { port, bytes })

@@ -145,7 +145,9 @@ impl Memory for Node {
     }
 
     fn fate(&self, addr: u64) -> Fate {
-        let home = (addr >> 48) as u16;
+        let Some(home) = self.host_of(addr) else {
+            return Fate::Away;
+        };
         let (known, mine) = (self.incarnation_of(home), self.incarnation_at(addr));
         match (self.is_member(home), known.cmp(&mine)) {
             (_, Ordering::Less) | (true, Ordering::Equal) => Fate::Live,

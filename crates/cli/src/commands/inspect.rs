@@ -142,7 +142,7 @@ fn region_object(region: &RegionInfo) -> Value {
         "element_type": format!("{:#x}", spec.element_type()),
         "contract": spec.asks_contract().name(),
         "backing": spec.asks_backing().name(),
-        "home": region.home(),
+        "home": region.home().0,
         "addr": format!("{:#x}", region.addr),
         "generation": region.generation,
     })

@@ -90,7 +90,7 @@ impl Sender {
                 let inbox = Some(inbox).filter(|inbox| (1..=PORTS).contains(inbox))?;
                 Some((hub.index(End::Node(id.node))?, inbox))
             }
-            Dest::Agents { .. } => None,
+            Dest::Agents { .. } | Dest::Home(_) => None,
         }
     }
 

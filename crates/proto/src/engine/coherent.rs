@@ -128,7 +128,7 @@ impl<H: Host> Protocol<H> for FlowCc {
     fn forget(host: &mut H, gone: Copyset) {
         if host.defect() != Some(Defect::KeepDeadCopies) {
             let cached = host.cached().into_iter();
-            for (tag, _) in cached.filter(|(tag, _)| gone.contains(tag.home())) {
+            for (tag, _) in cached.filter(|(tag, _)| tag.home().dies_with(gone)) {
                 if host.hold(tag, false).is_some() {
                     host.set(LocalStatus::Invalid);
                     host.note(Note::Dropped(tag));
@@ -139,18 +139,18 @@ impl<H: Host> Protocol<H> for FlowCc {
     }
 
     fn report(host: &mut H) -> Vec<Record> {
-        let (me, defect) = (host.me(), host.defect());
+        let (me, defect, cached) = (host.me(), host.defect(), host.cached());
         let told = |(tag, status): (Tag, LocalStatus)| {
             let writable = status == LocalStatus::Modified;
             let hidden = match defect {
                 Some(Defect::HideModified) => writable,
                 Some(Defect::HideClean) => !writable,
-                Some(Defect::ForgetOwnCopies) => me == tag.home(),
+                Some(Defect::ForgetOwnCopies) => host.host_of(tag.home()) == Some(me),
                 _ => false,
             };
             (!hidden).then(|| copy_record(tag, writable))
         };
-        host.cached().into_iter().filter_map(told).collect()
+        cached.into_iter().filter_map(told).collect()
     }
 
     fn hear(host: &mut H, from: Reporter, record: Record) {

@@ -91,8 +91,8 @@ impl<B> Copies<B> {
     /// nobody's.
     pub fn forget(&mut self, gone: Copyset) {
         self.retained
-            .retain(|id, retained| !gone.contains(id.node) && !gone.contains(retained.tag.home()));
-        self.downgraded.retain(|tag| !gone.contains(tag.home()));
+            .retain(|id, retained| !gone.contains(id.node) && !retained.tag.home().dies_with(gone));
+        self.downgraded.retain(|tag| !tag.home().dies_with(gone));
     }
 
     /// Blocks that have left the cache, and the events that may not have received them.

@@ -3,7 +3,8 @@
 use super::{Change, Copies, Home, Memory, Migrating, Part, Protocols, Recovery};
 use crate::Output;
 use crate::flowcc::{LocalStatus, Migration, Settled, Shards};
-use crate::wire::{Header, NodeId, Record, Tag};
+use crate::membership::host;
+use crate::wire::{Header, HomeId, NodeId, Record, Tag};
 use alloc::vec::Vec;
 
 /// The bytes behind a packet that is to be sent.
@@ -167,6 +168,10 @@ pub trait Host: Sized {
     fn me(&self) -> NodeId;
     /// The epoch that it is in.
     fn epoch(&self) -> u32;
+    /// Which node serves a home, by the view that this node lives by.
+    fn host_of(&self, home: HomeId) -> Option<NodeId> {
+        host(home)
+    }
     /// A node's incarnation, 0 for one that never was a member.
     fn incarnation(&self, node: NodeId) -> u32;
 

@@ -141,7 +141,7 @@ impl<S> NodeLock<S> {
             cohort,
             locks: 1,
         });
-        let directory = (tag.home() == node).then(|| {
+        let directory = tag.home().is_of(node).then(|| {
             let mut directory = Box::new(LockDirectory::new(node, epoch));
             match known {
                 Some(Known::Home(rest)) => directory.wake(tag, rest),
@@ -485,13 +485,14 @@ impl<S> NodeLock<S> {
             header = with_version(header, ended.to_word());
             header.offset = LIFE;
         }
-        (Dest::Agent(self.tag.home()), header)
+        (Dest::Home(self.tag.home()), header)
     }
 
     /// The rack is in a new epoch: what was under way is over. Rights, and threads inside, stay; threads that wait go on waiting.
     pub fn enter_epoch(&mut self, members: Members, defect: Option<Defect>) {
-        let live = members.founders.with(self.tag.home());
-        self.blade.enter_epoch(members.epoch, live, members.switch);
+        // A lock of a home that is gone ends by [`NodeLock::end`].
+        let all = Copyset(u32::MAX);
+        self.blade.enter_epoch(members.epoch, all, members.switch);
         if defect == Some(Defect::SettleEarly) {
             let change = Change {
                 members,
@@ -523,7 +524,7 @@ impl<S> NodeLock<S> {
         let Members {
             epoch, founders, ..
         } = change.members;
-        let own = self.report().map(|report| (self.tag.home(), report));
+        let own = self.report().map(|report| (self.blade.node(), report));
         let own = own.filter(|_| defect != Some(Defect::ForgetOwnReport));
         let Some(directory) = &mut self.directory else {
             return false;
@@ -603,7 +604,9 @@ impl<S> NodeLock<S> {
 
     /// Sends what the directory has decided.
     fn serve<F: LockFx<Seat = S>>(&self, outputs: &Outputs, turn: &mut Turn<'_, F>) {
-        for (to, header) in outputs.iter().flat_map(|output| output.copies()) {
+        // The directory is at the lock's home, and so is this node.
+        let here = |_| Some(self.blade.node());
+        for (to, header) in outputs.iter().flat_map(|output| output.copies(here)) {
             self.send(to, &header, &Body::None, turn);
         }
     }
@@ -631,7 +634,7 @@ impl<S> NodeLock<S> {
             taken = self.taken(header, ended, turn);
         }
         if let Some(taken) = taken {
-            let mut answer = header.answer(Kind::YieldAck, self.tag.home());
+            let mut answer = header.answer(Kind::YieldAck, self.blade.node());
             if let Some((status, version)) = taken {
                 answer.status = status;
                 answer = with_version(answer, version);
@@ -669,7 +672,11 @@ impl<S> NodeLock<S> {
         body: &Body,
         turn: &mut Turn<'_, F>,
     ) {
-        if to == Dest::Agent(self.blade.node()) && turn.fx.loops() {
+        let here = match to {
+            Dest::Home(home) => home == self.tag.home() && self.is_home(),
+            to => to == Dest::Agent(self.blade.node()),
+        };
+        if here && turn.fx.loops() {
             // A node gives nothing to itself: these have no bodies.
             return turn.own.push_back(*header);
         }

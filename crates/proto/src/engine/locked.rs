@@ -152,7 +152,7 @@ impl<H: LockHost> Protocol<H> for Gcp {
         let mut of_gone = Vec::new();
         host.each_lock(|lock, _| {
             let tag = lock.tag();
-            of_gone.extend(gone.contains(tag.home()).then_some(tag));
+            of_gone.extend(tag.home().dies_with(gone).then_some(tag));
         });
         of_gone.retain(|tag| !host.is_current(*tag));
         for tag in of_gone {
@@ -212,6 +212,7 @@ fn take<H: LockHost>(host: &mut H, header: &Header, body: (u32, &[Record])) -> b
 /// Makes a lock that no program makes, if this is a request for one at its home. Without room the request is dropped; whoever asks waits.
 fn heard_of<H: LockHost>(host: &mut H, header: &Header) -> bool {
     let (tag, len) = (header.tag, header.offset);
-    let named = header.kind == Kind::Acquire && tag.home() == host.me() && len != 0;
+    let named =
+        header.kind == Kind::Acquire && host.host_of(tag.home()) == Some(host.me()) && len != 0;
     named && tag.0.is_multiple_of(16) && host.is_current(tag) && host.hear_of(tag, len)
 }

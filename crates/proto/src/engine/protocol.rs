@@ -189,7 +189,7 @@ mod tests {
         };
         for number in 0..=MAX_NUMBER {
             let told = numbered(number, record);
-            assert_eq!(told.tag.home(), 31);
+            assert_eq!(told.tag.home(), record.tag.home());
             assert_eq!((number_of(&told), told.word), (number, record.word));
             assert_eq!(told.tag.offset(), record.tag.offset());
         }

@@ -120,8 +120,8 @@ impl<B: Clone> Recovery<B> {
             self.read.extend(cut.unfinished.into_iter().flatten());
         }
         H::Protocols::forget(host, gone);
-        self.mine.retain(|open| !gone.contains(open.tag.home()));
-        self.read.retain(|tag| !gone.contains(tag.home()));
+        self.mine.retain(|open| !open.tag.home().dies_with(gone));
+        self.read.retain(|tag| !tag.home().dies_with(gone));
         self.open = self.mine.iter().map(|open| (me, *open)).collect();
         self.rescues.clear();
         self.done = false;
@@ -307,7 +307,7 @@ impl<B: Clone> Recovery<B> {
         let mut abroad = Vec::new();
         for (tag, bytes) in self.to_rescue(host) {
             host.note(Note::ToRescue(tag));
-            if tag.home() != me {
+            if host.host_of(tag.home()) != Some(me) {
                 abroad.push(tag);
                 self.rescues.insert(tag, bytes);
                 continue;
@@ -324,7 +324,7 @@ impl<B: Clone> Recovery<B> {
         }
         let mut others = Vec::new();
         for record in H::Protocols::report(host) {
-            match record.tag.home() == me {
+            match host.host_of(record.tag.home()) == Some(me) {
                 true => H::Protocols::hear(host, Reporter::Node(me), record),
                 false => others.push(record),
             }

@@ -99,7 +99,7 @@ fn answer(me: NodeId, header: &Header, provides: bool, has_data: bool, outputs: 
         let mut home = header.answer(Kind::WriteBack, me);
         home.flags = home.flags.and(Flags::DATA).but(Flags::GRANTED);
         outputs.push(Output::with(
-            Dest::Agent(header.tag.home()),
+            Dest::Home(header.tag.home()),
             home,
             Data::Cache,
         ));
@@ -108,7 +108,7 @@ fn answer(me: NodeId, header: &Header, provides: bool, has_data: bool, outputs: 
 
 /// The directory baseline: everything goes back through the gathering home agent.
 fn to_home(me: NodeId, header: &Header, with_data: bool) -> Output {
-    let to = Dest::Agent(header.tag.home());
+    let to = Dest::Home(header.tag.home());
     let mut home = header.answer(
         if with_data {
             Kind::WriteBack

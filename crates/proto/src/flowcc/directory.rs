@@ -7,7 +7,7 @@ use super::lock::LockWord;
 use super::shards::Shards;
 use crate::CHUNK;
 use crate::heap::Backing;
-use crate::wire::{Contract, Copyset, GlobalStatus, NodeId, Reason, Tag};
+use crate::wire::{Contract, Copyset, GlobalStatus, HomeId, Reason, Tag};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
@@ -85,7 +85,7 @@ impl Chunk {
 /// Entries of the chunks that have some, by chunk.
 #[derive(Clone)]
 pub struct Directory {
-    node: NodeId,
+    home: HomeId,
     block: u64,
     /// The power of two that `block` is: requests find their entry without a division.
     log: u32,
@@ -99,13 +99,13 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// A directory of at most `limit` chunks of a node in its `incarnation`, 1 being the first. `block` is a power of two.
-    pub fn new(node: NodeId, block: u32, limit: u32, incarnation: u32) -> Self {
+    /// A directory of at most `limit` chunks of a home in its `incarnation`, 1 being the first. `block` is a power of two.
+    pub fn new(home: HomeId, block: u32, limit: u32, incarnation: u32) -> Self {
         let base = u64::from(incarnation.saturating_sub(1)) * u64::from(limit);
         // A node that has restarted so often that its addresses are used up has no memory to give.
         let fits = (base + u64::from(limit)) * CHUNK <= Tag::SPACE;
         Directory {
-            node,
+            home,
             block: block as u64,
             log: block.ilog2(),
             base,
@@ -185,6 +185,9 @@ impl Directory {
 
     /// What the chunk of an address is, if it is one of ours.
     pub fn kind(&self, tag: Tag) -> Option<ChunkKind> {
+        if tag.home() != self.home {
+            return None;
+        }
         let chunk = (tag.offset() / CHUNK).checked_sub(self.base)?;
         Some(self.chunks.get(chunk as usize)?.kind)
     }
@@ -215,7 +218,8 @@ impl Directory {
     #[inline]
     pub fn entry(&mut self, tag: Tag) -> Option<&mut Entry> {
         let offset = tag.offset();
-        if !tag.is_under(Contract::Coherent) || offset & (self.block - 1) != 0 {
+        // Of this home and coherent: the rest is offset.
+        if tag.0 - offset != self.home.start().0 || offset & (self.block - 1) != 0 {
             return None;
         }
         let chunk = (offset / CHUNK).checked_sub(self.base)?;
@@ -231,7 +235,7 @@ impl Directory {
     pub fn absence(&self, tag: Tag) -> Reason {
         if !tag.is_under(Contract::Coherent) {
             Reason::Refused
-        } else if tag.offset() / CHUNK < self.base {
+        } else if tag.home() == self.home && tag.offset() / CHUNK < self.base {
             Reason::Lost
         } else {
             Reason::NoMemory
@@ -240,7 +244,7 @@ impl Directory {
 
     /// Every entry with its block.
     pub fn each(&mut self) -> impl Iterator<Item = (Tag, &mut Entry)> {
-        let first = (u64::from(self.node) << 48) + self.base * CHUNK;
+        let first = self.home.start().0 + self.base * CHUNK;
         let (block, shift, nth) = (self.block, self.shift, self.nth);
         self.chunks
             .iter_mut()
@@ -260,8 +264,8 @@ mod tests {
 
     #[test]
     fn memory_of_another_incarnation_has_other_addresses() {
-        let mut first = Directory::new(3, 4096, 4, 1);
-        let mut second = Directory::new(3, 4096, 4, 2);
+        let mut first = Directory::new(HomeId::of(3), 4096, 4, 1);
+        let mut second = Directory::new(HomeId::of(3), 4096, 4, 2);
         assert_eq!(first.grow(4), Some(0));
         assert_eq!(first.grow(1), None);
         assert_eq!(second.grow(1), Some(4 * CHUNK));
@@ -275,10 +279,25 @@ mod tests {
     }
 
     #[test]
+    fn another_homes_memory_at_the_same_offset_is_another() {
+        let mut directory = Directory::new(HomeId::of(3), 4096, 4, 2);
+        directory.grow(1);
+        let offset = 4 * CHUNK + 4096;
+        for home in [0, 2, 4, 31, 32, 35, u16::MAX] {
+            let tag = Tag(HomeId(home).start().0 | offset);
+            assert!(directory.entry(tag).is_none() && directory.kind(tag).is_none());
+            assert_eq!(directory.absence(tag), Reason::NoMemory);
+            assert_eq!(directory.absence(HomeId(home).start()), Reason::NoMemory);
+        }
+        let ours = Tag(HomeId::of(3).start().0 | offset);
+        assert!(directory.entry(ours).is_some() && directory.kind(ours).is_some());
+    }
+
+    #[test]
     fn shards_share_the_blocks_of_a_chunk_among_them() {
         let shards = Shards::new(4, 4096);
         let mut parts: Vec<Directory> = (shards.all())
-            .map(|nth| Directory::new(3, 4096, 4, 1).of_shard(nth, shards))
+            .map(|nth| Directory::new(HomeId::of(3), 4096, 4, 1).of_shard(nth, shards))
             .collect();
         parts[0].grow(2);
         let kinds = parts[0].kinds();
@@ -299,7 +318,7 @@ mod tests {
 
     #[test]
     fn used_up_addresses_are_no_memory() {
-        let mut last = Directory::new(0, 4096, 128, u32::MAX);
+        let mut last = Directory::new(HomeId::of(0), 4096, 128, u32::MAX);
         assert_eq!(last.grow(1), None);
     }
 }

@@ -188,7 +188,7 @@ impl Running {
             offset: 0,
             ..self.request
         };
-        Output::with(Dest::Agent(header.tag.home()), header, Data::Cache)
+        Output::with(Dest::Home(header.tag.home()), header, Data::Cache)
     }
 
     /// Moves on to `Held` when every answer that the grant calls for is here.

@@ -132,13 +132,13 @@ impl HomeAgent {
     pub fn take_back(&mut self, object: Tag, len: u64) -> bool {
         let base = self.directory.reach(0);
         let first = base.and_then(|base| object.offset().checked_sub(base));
-        let ours = object.home() == self.config.node && object.is_under(Contract::Coherent);
+        let ours = object.home() == self.home() && object.is_under(Contract::Coherent);
         let heap = Arc::make_mut(&mut self.heap);
         first.is_some_and(|first| ours && heap.free(first, len).is_ok())
     }
 
     fn tag(&self, offset: u64) -> Tag {
-        Tag(u64::from(self.config.node) << 48 | offset)
+        Tag(self.home().start().0 | offset)
     }
 
     fn give_some(&mut self, len: u64, most: u32) -> Option<Objects> {
@@ -230,7 +230,7 @@ impl HomeAgent {
     pub fn free(&mut self, header: &Header, objects: impl Iterator<Item = Record>) -> Outputs {
         let mut outputs = Outputs::default();
         if header.epoch != self.config.epoch
-            || header.tag.home() != self.config.node
+            || header.tag.home() != self.home()
             || self.findings.is_some()
         {
             self.counters.ignored += 1;

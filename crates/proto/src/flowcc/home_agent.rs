@@ -16,7 +16,7 @@ use super::shards::{News, Shards};
 use super::tables;
 use crate::call::{Answers, Assembly, Executed, LastExecuted, PerRequester};
 use crate::heap::Heap;
-use crate::wire::{Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Reason, Tag};
+use crate::wire::{Copyset, Flags, GlobalStatus, Header, HomeId, Kind, NodeId, Reason, Tag};
 use crate::{CHUNK, Dest, Output, Outputs};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -166,8 +166,8 @@ impl HomeAgent {
 
     /// A home agent that has given nothing out.
     pub fn new(config: HomeConfig) -> Self {
-        let directory =
-            Directory::new(config.node, config.block, config.chunks, config.incarnation);
+        let home = HomeId::of(config.node);
+        let directory = Directory::new(home, config.block, config.chunks, config.incarnation);
         let block = u64::from(config.block);
         let blocks = u64::from(directory.limit()) * (CHUNK / block);
         let heap = Arc::new(Heap::new(block, blocks));
@@ -238,6 +238,11 @@ impl HomeAgent {
         self.findings.hash(into);
     }
 
+    /// The memory that it serves.
+    pub(super) const fn home(&self) -> HomeId {
+        HomeId::of(self.config.node)
+    }
+
     /// Takes a packet with `body_len` bytes behind its header.
     pub fn handle(&mut self, header: &Header, body_len: u32) -> (Outputs, HomeAction) {
         let mut outputs = Outputs::default();
@@ -248,7 +253,7 @@ impl HomeAgent {
     /// The same, with what is to be sent put where the caller wants it: it is some 200 bytes, which are not to be copied from
     /// function to function.
     pub fn serve(&mut self, header: &Header, body_len: u32, outputs: &mut Outputs) -> HomeAction {
-        let stranger = header.epoch != self.config.epoch || header.tag.home() != self.config.node;
+        let stranger = header.epoch != self.config.epoch || header.tag.home() != self.home();
         if stranger || self.findings.is_some() {
             self.counters.ignored += 1;
             return HomeAction::None;

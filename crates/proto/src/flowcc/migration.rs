@@ -118,9 +118,9 @@ impl HomeAgent {
     /// Has an entry move to the switch whatever its heat, at once or when its lock is free; never where no policy lets
     /// entries move.
     pub fn want(&mut self, tag: Tag) -> Option<Output> {
-        let config = self.config;
+        let (config, home) = (self.config, self.home());
         let entry = self.directory.entry(tag)?;
-        if !self.mover.moves() || tag.home() != config.node || entry.owner != Owner::Home {
+        if !self.mover.moves() || tag.home() != home || entry.owner != Owner::Home {
             return None;
         }
         entry.owner = Owner::Wanted;

@@ -16,7 +16,7 @@
 //! home's entries were made explains none of that home's locks.
 
 use crate::call::{Assembly, Received, Stream, Streams, Ticks};
-use crate::wire::{Copyset, Flags, Header, Kind, NodeId, Record, RequesterId, Seq, Tag};
+use crate::wire::{Copyset, Flags, Header, HomeId, Kind, NodeId, Record, RequesterId, Seq, Tag};
 use crate::{Data, Dest, Output};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -174,10 +174,12 @@ impl Rebuild {
     }
 
     /// The switch's: `entries` gives what it has of a home's blocks.
-    pub fn switch(members: Members, fit: usize, entries: impl Fn(NodeId) -> Vec<Record>) -> Self {
+    pub fn switch(members: Members, fit: usize, entries: impl Fn(HomeId) -> Vec<Record>) -> Self {
         let mut rebuild = Rebuild::new(crate::switch::SWITCH, members, 0, fit);
         for node in members.founders.iter() {
-            rebuild.streams.tell(node, Stream::Entries, &entries(node));
+            rebuild
+                .streams
+                .tell(node, Stream::Entries, &entries(HomeId::of(node)));
         }
         rebuild.phase = Phase::Ready;
         rebuild
@@ -236,7 +238,7 @@ impl Rebuild {
     pub fn collect(&mut self, rescues: impl IntoIterator<Item = Tag>, copies: Vec<Record>) {
         let founders = self.members.founders.without(self.me);
         self.rescues = rescues.into_iter().collect();
-        self.rescues.retain(|tag| founders.contains(tag.home()));
+        self.rescues.retain(|tag| tag.home().lives_with(founders));
         self.copies = copies;
         self.phase = Phase::Rescuing;
         self.rescue_next();
@@ -264,8 +266,8 @@ impl Rebuild {
         let mut copies = core::mem::take(&mut self.copies);
         copies.sort_unstable();
         for node in self.members.founders.without(self.me).iter() {
-            let from = copies.partition_point(|copy| copy.tag.home() < node);
-            let to = copies.partition_point(|copy| copy.tag.home() <= node);
+            let from = copies.partition_point(|copy| copy.tag.home() < HomeId::of(node));
+            let to = copies.partition_point(|copy| copy.tag.home() <= HomeId::of(node));
             self.streams.tell(node, Stream::Copies, &copies[from..to]);
         }
         self.streams.hear_self(Stream::Copies);
@@ -291,7 +293,7 @@ impl Rebuild {
             && !*sent
         {
             *sent = true;
-            let to = Dest::Agent(header.tag.home());
+            let to = Dest::Home(header.tag.home());
             return Some(Output::with(to, *header, Data::Cache));
         }
         self.streams.poll_output()
@@ -393,6 +395,7 @@ impl Rebuild {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::membership::host;
     use crate::switch::SWITCH;
     use crate::wire::{MAX_NODES, MAX_REQUESTERS, MIN_BLOCK};
 
@@ -436,8 +439,8 @@ mod tests {
         if count.is_multiple_of(lossy) {
             return;
         }
-        let to = match output.to {
-            Dest::Agent(node) => node,
+        let to = match output.to.hosted(host) {
+            Some(Dest::Agent(node)) => node,
             _ => SWITCH,
         };
         let body = if output.data == Data::Cache { 4096 } else { 0 };
@@ -460,9 +463,9 @@ mod tests {
             // Without the switch's entries nobody can settle.
             talk(&mut all, lossy.max(3));
             assert!(all.iter().all(|(_, r)| r.next() == Next::Wait));
-            let entries = |home: NodeId| {
+            let entries = |home: HomeId| {
                 alloc::vec![Record {
-                    tag: Tag(u64::from(home) << 48),
+                    tag: home.start(),
                     word: 0
                 }]
             };

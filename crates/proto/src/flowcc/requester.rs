@@ -146,7 +146,7 @@ impl Requester {
     fn outgoing(caller: &Caller, request: Header) -> Output {
         let to = match caller.asks_switch(request.kind) {
             true => Dest::Switch,
-            false => Dest::Agent(request.tag.home()),
+            false => Dest::Home(request.tag.home()),
         };
         let data = match request.kind {
             Kind::WriteBack => Data::Cache,
@@ -306,7 +306,7 @@ impl Requester {
             if in_switch {
                 Dest::Switch
             } else {
-                Dest::Agent(unlock.tag.home())
+                Dest::Home(unlock.tag.home())
             },
             unlock,
         )

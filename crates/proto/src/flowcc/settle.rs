@@ -131,10 +131,11 @@ impl HomeAgent {
     /// A live node had this event open when the last epoch ended. `settled` is the epoch in which this home's entries
     /// were made: an event of another does not explain any lock of theirs.
     pub fn note_open(&mut self, node: NodeId, open: Open, settled: u32) {
+        let home = self.home();
         let Some(findings) = &mut self.findings else {
             return;
         };
-        if open.tag.home() != self.config.node {
+        if open.tag.home() != home {
             return;
         }
         let slot = open.slot;

@@ -208,7 +208,7 @@ impl Shadow {
             slot: 0,
         };
         let header = Header::request(Kind::Demote, self.config.epoch, tag, id, Seq(0));
-        Output::new(Dest::Agent(tag.home()), header)
+        Output::new(Dest::Home(tag.home()), header)
     }
 
     /// Ends a period: who was not hot cools down, who has been cold for long has to leave, and some sets are read.
@@ -322,7 +322,7 @@ mod tests {
         assert!(demoted(&out).is_empty(), "no hotter than the coldest");
         let out = shadow.handle(&ack(0x3000, 6, Reason::Full), []);
         assert_eq!(demoted(&out), [0x1000]);
-        assert_eq!(out[0].to, Dest::Agent(0));
+        assert_eq!(out[0].to, Dest::Home(out[0].header.tag.home()));
         // What was told by reports counts as well.
         let mut report = ack(0, 0, Reason::None);
         report.kind = Kind::HeatReport;

@@ -219,7 +219,7 @@ impl Blade {
     pub fn enter_epoch(&mut self, epoch: u32, live: Copyset, switch: bool) {
         let ended = core::mem::replace(&mut self.config.epoch, epoch);
         self.config.switch = switch;
-        self.locks.retain(|tag| live.contains(tag.home()));
+        self.locks.retain(|tag| tag.home().lives_with(live));
         self.locks
             .iter_mut()
             .for_each(|(_, lock)| lock.fence(ended));
@@ -253,7 +253,7 @@ impl Blade {
             tag,
             directory: match switch {
                 true => Dest::Switch,
-                false => Dest::Agent(tag.home()),
+                false => Dest::Home(tag.home()),
             },
             cohort,
         };

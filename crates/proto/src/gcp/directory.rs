@@ -56,7 +56,7 @@ impl LockDirectory {
 
     /// Makes an entry for a new lock, which its home's [`super::Blade`] has. `false`: it exists, or lives elsewhere.
     pub fn create(&mut self, tag: Tag) -> bool {
-        if tag.home() != self.node || self.slots.contains(tag) {
+        if !tag.home().is_of(self.node) || self.slots.contains(tag) {
             return false;
         }
         let slot = Slot {
@@ -69,7 +69,7 @@ impl LockDirectory {
 
     /// Makes an entry again of which only [`Rest`] was kept, in the same epoch. `false`: it exists, or lives elsewhere.
     pub fn wake(&mut self, tag: Tag, rest: Rest) -> bool {
-        if tag.home() != self.node || self.slots.contains(tag) {
+        if !tag.home().is_of(self.node) || self.slots.contains(tag) {
             return false;
         }
         let slot = Slot {

@@ -82,7 +82,7 @@ impl Lock {
         let mut header = at.header(Kind::Yield, at.node, self.since);
         header.status = status;
         steps.push(Event::Send(Send {
-            to: Dest::Agent(at.tag.home()),
+            to: Dest::Home(at.tag.home()),
             header,
             body: Body::None,
         }));
@@ -188,7 +188,7 @@ mod tests {
         let [Event::Send(send)] = &steps[..] else {
             panic!("{steps:?}");
         };
-        assert_eq!(send.to, Dest::Agent(0));
+        assert_eq!(send.to, Dest::Home(send.header.tag.home()));
         assert_eq!(
             send.header,
             Header {

@@ -54,7 +54,7 @@ impl Rest {
                     reason,
                     ..
                 } = entry.state;
-                let home = NodeId::from(holder) == tag.home() && mode == Mode::Modified;
+                let home = tag.home().is_of(NodeId::from(holder)) && mode == Mode::Modified;
                 (home && reason == Reason::None).then_some(version)?
             }
             // What the switch has given since the home does not know: a release would be refused, and go on by its number.

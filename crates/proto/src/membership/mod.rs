@@ -19,4 +19,4 @@ pub use member::{Acts, Member, Observed, Standing, Timing};
 pub use places::Places;
 pub use roster::{Beat, Beats, Role, Roster};
 pub use term::{Telling, Term};
-pub use view::View;
+pub use view::{View, host};

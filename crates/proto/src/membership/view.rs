@@ -1,6 +1,15 @@
 //! What the whole rack agrees on about its members, and the steps from one agreement to the next.
 
-use rackmem_wire::{Copyset, MAX_NODES, NodeId};
+use rackmem_wire::{Copyset, HomeId, MAX_NODES, NodeId};
+
+/// Which node serves a home where each node serves its own memory and there is no other, as in every view of this version.
+/// None: there is no such home.
+///
+/// Here a home becomes a node, and nowhere else. A node asks by its view ([`View::host`]); who has no view, by this.
+#[inline]
+pub const fn host(home: HomeId) -> Option<NodeId> {
+    if home.is_own() { Some(home.0) } else { None }
+}
 
 /// Who belongs to the rack. There is one view a version; whoever wants another proposes the next version, and
 /// one of the proposals is taken.
@@ -57,6 +66,16 @@ impl View {
         };
         view.elect();
         view
+    }
+
+    /// Which node serves a home, member or not; none if there is no such home.
+    pub const fn host(&self, home: HomeId) -> Option<NodeId> {
+        host(home)
+    }
+
+    /// The incarnation of the node that serves a home, if it is live.
+    pub fn incarnation_of(&self, home: HomeId) -> Option<u32> {
+        self.host(home).and_then(|node| self.incarnation(node))
     }
 
     /// The incarnation of a node, if it is live.

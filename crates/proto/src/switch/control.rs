@@ -3,7 +3,7 @@
 use super::entry::{FREE, stored};
 use super::program::SwitchProgram;
 use crate::flowcc::score;
-use crate::wire::{Copyset, GlobalStatus, NodeId, Record, RequesterId, Tag};
+use crate::wire::{Copyset, GlobalStatus, HomeId, NodeId, Record, RequesterId, Tag};
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
@@ -195,7 +195,7 @@ impl SwitchProgram {
     }
 
     /// The epoch, the entries of blocks of one home, and the events, of any block, that have been granted and not unlocked.
-    pub fn entries_of(&self, home: NodeId) -> Vec<Record> {
+    pub fn entries_of(&self, home: HomeId) -> Vec<Record> {
         let mut records = alloc::vec![Record {
             tag: EPOCH,
             word: self.config.epoch.into(),

@@ -13,7 +13,7 @@
 use super::program::SWITCH;
 use super::rmt::{Array, Pipeline, Violation};
 use crate::gcp::{Entry, Mode, State, Verdict, entry, version, with_version};
-use crate::wire::{Copyset, Dest, GlobalStatus, Header, Kind, MAX_NODES, NodeId, Reason, Tag};
+use crate::wire::{Copyset, Dest, GlobalStatus, Header, Kind, MAX_NODES, Reason, Tag};
 use crate::{Output, Outputs};
 use alloc::vec::Vec;
 
@@ -168,7 +168,7 @@ impl LockProgram {
             return Ok(Some(answer(header, Reason::Full)));
         }
         self.counters.to_home += 1;
-        Ok(Some(Output::new(Dest::Agent(header.tag.home()), *header)))
+        Ok(Some(Output::new(Dest::Home(header.tag.home()), *header)))
     }
 
     /// A lock's entry, if it is here, for checkers and the control plane.
@@ -233,6 +233,6 @@ fn placed(header: &Header) -> Entry {
 fn answer(header: &Header, reason: Reason) -> Output {
     let mut answer = header.answer(Kind::PlaceAck, SWITCH);
     answer.reason = reason;
-    let home: NodeId = header.tag.home();
-    Output::new(Dest::Agent(home), with_version(answer, version(header)))
+    let home = Dest::Home(header.tag.home());
+    Output::new(home, with_version(answer, version(header)))
 }

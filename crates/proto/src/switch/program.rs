@@ -227,7 +227,7 @@ impl SwitchProgram {
             Verdict::Stale { .. } => self.counters.dropped += 1,
             Verdict::Elsewhere { .. } => {
                 self.counters.to_home += 1;
-                outputs.push(Output::new(Dest::Agent(header.tag.home()), *header));
+                outputs.push(Output::new(Dest::Home(header.tag.home()), *header));
             }
             Verdict::Granted { route, .. } => self.grant(header, seen, route, outputs),
             Verdict::Refused { .. } => {
@@ -257,7 +257,7 @@ impl SwitchProgram {
         match forward::send(&granted, route, SWITCH) {
             Some(Granted::Send(output)) => outputs.push(output),
             Some(Granted::FromHome(request)) => {
-                outputs.push(Output::new(Dest::Agent(request.tag.home()), request))
+                outputs.push(Output::new(Dest::Home(request.tag.home()), request))
             }
             None => self.counters.dropped += 1,
         }

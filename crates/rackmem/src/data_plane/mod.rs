@@ -7,7 +7,7 @@ use rackmem_fabric::{Body, PacketCounts};
 use rackmem_proto::Outputs;
 use rackmem_proto::gcp::Entry;
 use rackmem_proto::switch::{LockCounters, Resources, SwitchCounters, SwitchProgram};
-use rackmem_proto::wire::{Copyset, GlobalStatus, Header, NodeId, Record, Tag};
+use rackmem_proto::wire::{Copyset, GlobalStatus, Header, HomeId, NodeId, Record, Tag};
 
 /// What the control plane of a switch needs of its program. See [`SwitchProgram`]'s methods of these names.
 pub(crate) trait DataPlane: Send {
@@ -19,7 +19,7 @@ pub(crate) trait DataPlane: Send {
     fn reset(&mut self, epoch: u32, shadow: Option<NodeId>);
     fn set_shadow(&mut self, shadow: Option<NodeId>);
     fn tags(&self, from: usize, room: usize) -> (Vec<Record>, usize);
-    fn entries_of(&self, home: NodeId) -> Vec<Record>;
+    fn entries_of(&self, home: HomeId) -> Vec<Record>;
     fn inspect(&self, tag: Tag) -> Option<(u16, GlobalStatus, Copyset)>;
     fn entries(&self) -> usize;
     fn counters(&self) -> SwitchCounters;
@@ -79,7 +79,7 @@ impl DataPlane for SwitchProgram {
         self.tags(from, room)
     }
 
-    fn entries_of(&self, home: NodeId) -> Vec<Record> {
+    fn entries_of(&self, home: HomeId) -> Vec<Record> {
         self.entries_of(home)
     }
 

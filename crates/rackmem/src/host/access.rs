@@ -11,7 +11,7 @@ use crate::ports::requester::{Borrowed, Bytes, Requesters, refused};
 use rackmem_proto::engine::{ACCEPT_EMPTY, Do, Purpose, Then};
 use rackmem_proto::flowcc::Grant;
 use rackmem_proto::membership::Telling;
-use rackmem_proto::wire::{Contract, Kind, NodeId, Reason, Tag};
+use rackmem_proto::wire::{Contract, HomeId, Kind, NodeId, Reason, Tag};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -118,7 +118,9 @@ impl Access {
         if self.standing.is_fenced() {
             return Err(Error::Fenced);
         }
-        let node = tag.home();
+        let Some(node) = self.standing.host(tag.home()) else {
+            return Err(Error::BadAddress { addr: tag.0 });
+        };
         let known = |standing: &CurrentView| {
             u64::from(standing.incarnation(node)) > tag.offset() / self.span
         };
@@ -158,13 +160,15 @@ impl Access {
 
     /// Turns what became of an event that no retry can mend into an error.
     pub(crate) fn fatal(&self, then: Then, tag: Tag) -> Error {
-        match then {
-            Then::Lost if self.standing.is_fenced() => Error::Fenced,
-            Then::Fail(reason) => refused(reason, tag),
-            Then::BackOff => refused(Reason::Locked, tag),
+        let host = self.standing.host(tag.home());
+        match (then, host) {
+            (Then::Lost, _) if self.standing.is_fenced() => Error::Fenced,
+            (Then::Fail(Reason::Full), Some(node)) => Error::OutOfMemory { node },
+            (Then::Fail(reason), _) => refused(reason, tag),
+            (Then::BackOff, _) => refused(Reason::Locked, tag),
             // Who would have answered has gone with this rack.
             _ if self.closed.load(Ordering::Relaxed) => Error::Closed,
-            _ => Error::Timeout { node: tag.home() },
+            _ => Error::silent(tag, host),
         }
     }
 
@@ -258,7 +262,7 @@ impl Access {
                 Then::Done => return Ok(true),
                 // The copy was taken or downgraded meanwhile: look again. One of a dead home's goes when this node has
                 // noticed, and its home answers no more.
-                Then::Relook if self.standing.live(reserved.tag.home()) => {}
+                Then::Relook if self.standing.serves(reserved.tag) => {}
                 Then::Relook | Then::Again | Then::BackOff => return Ok(false),
                 then => return Err(self.fatal(then, reserved.tag)),
             }
@@ -268,7 +272,7 @@ impl Access {
 
     /// A question to the guest of a node, asked until it is answered; the answer's first word.
     pub fn ask_guest(&self, to: NodeId, question: &[u8]) -> Result<u64> {
-        let tag = Tag(u64::from(to) << 48);
+        let tag = HomeId::of(to).start();
         let answer = std::cell::Cell::new(0);
         let mut slot = self.requesters.borrow()?;
         let bytes = Bytes::Operand(question, &answer);
@@ -304,13 +308,14 @@ impl Access {
         incarnation: u32,
         bytes: Bytes<'_>,
     ) -> Result<Grant> {
-        let node = tag.home();
         let memory = u64::from(incarnation.saturating_sub(1)) * self.span;
+        let first = Tag(tag.home().start().0 | memory);
         self.ask(kind, tag, offset, bytes, || {
-            self.alive(Tag(u64::from(node) << 48 | memory))?;
-            match self.standing.incarnation(node) == incarnation {
+            self.alive(first)?;
+            let node = self.standing.host(first.home());
+            match node.is_some_and(|node| self.standing.incarnation(node) == incarnation) {
                 true => Ok(()),
-                false => Err(Error::NodeLost { node }),
+                false => Err(Error::gone(first, self.standing.host(first.home()))),
             }
         })
     }

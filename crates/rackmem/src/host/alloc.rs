@@ -13,7 +13,7 @@ use crate::ports::requester::Bytes;
 use rackmem_proto::call::Call;
 use rackmem_proto::flowcc::Grant;
 use rackmem_proto::heap::class;
-use rackmem_proto::wire::{Kind, MAX_NODES, Record, Tag};
+use rackmem_proto::wire::{HomeId, Kind, MAX_NODES, Record, Tag};
 use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
@@ -121,7 +121,7 @@ impl Allocator {
     fn take(&self, access: &Access, number: u16, class: u64) -> Result<Object> {
         let home = &self.homes[usize::from(number)];
         // A home that has come just now may not be known here yet; what is asked is asked of an incarnation.
-        access.alive(Tag(u64::from(number) << 48))?;
+        access.alive(HomeId::of(number).start())?;
         let now = access.standing.incarnation(number);
         if let Some(object) = locked(&home.magazine).of(now).take(class) {
             return Ok(object);
@@ -159,8 +159,9 @@ impl Allocator {
 
     /// Gives back what [`Allocator::alloc`] gave for `len` bytes, on whichever node.
     pub fn free(&self, access: &Access, addr: u64, len: usize) -> Result<()> {
-        let number = Tag(addr).home();
         coherent(Tag(addr))?;
+        let number = access.standing.host(Tag(addr).home());
+        let number = number.ok_or(Error::BadAddress { addr })?;
         let class = class(len as u64, self.block).ok_or(Error::NotAllocated { addr })?;
         if number == access.me() {
             // Memory of an earlier incarnation of this node has died with it.
@@ -256,7 +257,7 @@ impl Allocator {
         let Some(Open { incarnation, what }) = &calls.open else {
             return Err(Error::NodeLost { node: number });
         };
-        let home = Tag(u64::from(number) << 48);
+        let home = HomeId::of(number).start();
         let nothing = Cell::new(0);
         let (kind, tag, body) = match what {
             What::Alloc(class) => (Kind::Alloc, Tag(home.0 | *class), Vec::new()),

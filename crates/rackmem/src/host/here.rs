@@ -12,7 +12,7 @@ use rackmem_proto::engine::{
     self, Change, Copies, FlowCc, Gcp, Home, Host, Migrating, Note, Part, Payload, Recovery,
 };
 use rackmem_proto::flowcc::{LocalStatus, Migration, Settled, Shards};
-use rackmem_proto::wire::{Flags, Header, Kind, NodeId, Record, Tag};
+use rackmem_proto::wire::{Flags, Header, HomeId, Kind, NodeId, Record, Tag};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -141,6 +141,10 @@ impl Host for Here<'_> {
         self.agents.standing.epoch()
     }
 
+    fn host_of(&self, home: HomeId) -> Option<NodeId> {
+        self.agents.standing.host(home)
+    }
+
     fn incarnation(&self, node: NodeId) -> u32 {
         self.agents.standing.incarnation(node)
     }
@@ -262,7 +266,7 @@ impl Host for Here<'_> {
         if output.header.flags.has(Flags::PROVIDER) && output.header.kind == Kind::Ack {
             agents.counters.provided.fetch_add(1, Relaxed);
         }
-        for (to, header) in output.copies() {
+        for (to, header) in output.copies(|home| agents.standing.host(home)) {
             self.net.send(to, &header, body, self.reply);
         }
     }
@@ -296,7 +300,9 @@ impl Host for Here<'_> {
         match note {
             Note::NotOfNow => drop(counters.ignored.fetch_add(1, Relaxed)),
             Note::AtHome => drop(counters.at_home.fetch_add(1, Relaxed)),
-            Note::Rescued(tag) if tag.home() != self.agents.node => self.rescued += 1,
+            Note::Rescued(tag) if self.host_of(tag.home()) != Some(self.agents.node) => {
+                self.rescued += 1
+            }
             _ => {}
         }
     }

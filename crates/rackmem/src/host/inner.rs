@@ -4,7 +4,7 @@ use crate::host::access::Access;
 use crate::host::alloc::Allocator;
 use rackmem_fabric::Net;
 use rackmem_proto::membership::View;
-use rackmem_proto::wire::NodeId;
+use rackmem_proto::wire::{HomeId, NodeId};
 use std::sync::Arc;
 use std::sync::atomic::{
     AtomicBool,
@@ -23,6 +23,12 @@ pub(crate) struct NodeInner {
 }
 
 impl NodeInner {
+    /// Whether the rack has such a home. Every hit asks, so it is a comparison and nothing else; whether the home lives, a miss asks.
+    #[inline]
+    pub const fn has_home(&self, home: HomeId) -> bool {
+        (home.0 as usize) < self.nodes
+    }
+
     /// From now on hits are allowed, or not: a process that cannot show that it is alive may have been declared dead.
     pub fn serve(&self, held: bool) {
         let open = held && !self.closed.load(Relaxed);

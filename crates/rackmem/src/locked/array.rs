@@ -73,10 +73,12 @@ impl RwLockArray {
     }
 
     fn is_there(&self) -> Result<()> {
-        let node = self.first.home();
         match locks(&self.node).is_current(self.first) {
             true => Ok(()),
-            false => Err(Error::NodeLost { node }),
+            false => Err(Error::gone(
+                self.first,
+                locks(&self.node).standing.host(self.first.home()),
+            )),
         }
     }
 

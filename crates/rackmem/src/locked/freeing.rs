@@ -75,8 +75,8 @@ impl Handle {
 
     /// Waits until the home has what the lock protects as of the end of this life, or of something later.
     fn await_home(&self, ended: Life) -> Result<()> {
-        let (locks, home) = (locks(&self.node), self.cell.tag.home());
-        if home == locks.me {
+        let (locks, tag) = (locks(&self.node), self.cell.tag);
+        if locks.is_home(tag) {
             self.send(locks.offer(&self.cell));
             return Ok(());
         }
@@ -86,22 +86,22 @@ impl Handle {
             let now = Instant::now();
             if now >= again {
                 // Another thread of this node may have ended a later life, and been told.
-                locks.ends.await_end(self.cell.tag);
+                locks.ends.await_end(tag);
                 ask(&self.node.inner.access, &[&self.cell], Some(ended));
                 (again, pause) = (now + pause, (pause * 2).min(PAUSES[1]));
             }
-            let why = if locks.ends.is_known(self.cell.tag, ended) {
+            let why = if locks.ends.is_known(tag, ended) {
                 None
             } else if locks.look(&self.cell, |state| state.lock.is_over()) {
-                Some(Error::NodeLost { node: home })
+                Some(Error::gone(tag, locks.standing.host(tag.home())))
             } else if let Some(error) = self.ended() {
                 Some(error)
             } else if !backoff.wait() {
-                Some(Error::Timeout { node: home })
+                Some(Error::silent(tag, locks.standing.host(tag.home())))
             } else {
                 continue;
             };
-            locks.ends.forget(self.cell.tag);
+            locks.ends.forget(tag);
             return why.map_or(Ok(()), Err);
         }
     }
@@ -114,7 +114,7 @@ impl Handle {
         if found.is_vacant() && found != Life::NONE {
             // Its home may not know: who has freed it may have died.
             let locks = locks(&self.node);
-            match self.cell.tag.home() == locks.me {
+            match locks.is_home(self.cell.tag) {
                 true => self.send(locks.offer(&self.cell)),
                 false => ask(&self.node.inner.access, &[&self.cell], Some(found)),
             }

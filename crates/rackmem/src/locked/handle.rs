@@ -243,8 +243,8 @@ impl Handle {
     }
 
     fn lost(&self) -> Error {
-        let node = self.cell.tag.home();
-        Error::NodeLost { node }
+        let (view, tag) = (&locks(&self.node).standing, self.cell.tag);
+        Error::gone(tag, view.host(tag.home()))
     }
 
     fn wait(&self, access: Access, at_most: Duration) -> Result<Option<Pass>> {

@@ -1,13 +1,15 @@
 //! What this process knows of the rack's members, where every packet and every miss looks.
 
 use crate::membership::Term;
-use rackmem_proto::membership::{Telling, View};
-use rackmem_proto::wire::{Copyset, MAX_NODES, NodeId};
+use rackmem_proto::membership::{Telling, View, host};
+use rackmem_proto::wire::{Copyset, HomeId, MAX_NODES, NodeId, Tag};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The newest view that this process has begun to live by.
 pub(crate) struct CurrentView {
+    /// Nodes that the rack can have.
+    nodes: usize,
     epoch: AtomicU32,
     switch: AtomicBool,
     live: AtomicU32,
@@ -27,8 +29,10 @@ pub(crate) struct CurrentView {
 const ORDER: Ordering = Ordering::SeqCst;
 
 impl CurrentView {
-    pub fn new(view: &View) -> Self {
+    /// As of this view, in a rack of so many nodes.
+    pub fn new(nodes: usize, view: &View) -> Self {
         let standing = CurrentView {
+            nodes,
             epoch: AtomicU32::new(0),
             switch: AtomicBool::new(false),
             live: AtomicU32::new(0),
@@ -106,6 +110,18 @@ impl CurrentView {
     /// Whether requests go through a switch.
     pub fn switch(&self) -> bool {
         self.switch.load(ORDER)
+    }
+
+    /// Which node serves a home, member or not: here, and nowhere else in this process, a home becomes a node. None: this
+    /// rack has no such home.
+    #[inline]
+    pub fn host(&self, home: HomeId) -> Option<NodeId> {
+        host(home).filter(|node| usize::from(*node) < self.nodes)
+    }
+
+    /// Whether memory has a home that is a member.
+    pub fn serves(&self, tag: Tag) -> bool {
+        self.host(tag.home()).is_some_and(|node| self.live(node))
     }
 
     /// Whether a node is a member.

@@ -2,7 +2,7 @@
 
 use crate::host::rebuilding::RebuildMetrics;
 use crate::node::Node;
-use rackmem_proto::wire::Tag;
+use rackmem_proto::wire::{HomeId, Tag};
 
 impl Node {
     /// The epoch that this process lives in.
@@ -13,6 +13,11 @@ impl Node {
     /// Whether the rack has a switch just now.
     pub fn has_switch(&self) -> bool {
         self.inner.access.standing.switch()
+    }
+
+    /// Which node serves the memory that an address is in, member or not; none if the rack has no such memory.
+    pub fn host_of(&self, addr: u64) -> Option<u16> {
+        self.inner.access.standing.host(Tag(addr).home())
     }
 
     /// Whether a node is a member just now, as far as this process knows.
@@ -29,7 +34,7 @@ impl Node {
     /// Where the memory of this node begins, as this process gives it.
     pub(crate) fn first_address(&self) -> u64 {
         let before = u64::from(self.incarnation_of(self.inner.id).saturating_sub(1));
-        (u64::from(self.inner.id) << 48) + before * self.inner.access.span
+        HomeId::of(self.inner.id).start().0 + before * self.inner.access.span
     }
 
     /// What rebuilds have come to. Waits for no operation of another thread, unlike [`Node::metrics`].

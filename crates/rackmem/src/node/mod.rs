@@ -93,7 +93,7 @@ impl Node {
         if len > block - offset {
             return Err(Error::BadRange { addr, len, block });
         }
-        if tag.home() as usize >= self.inner.nodes {
+        if !self.inner.has_home(tag.home()) {
             return Err(Error::BadAddress { addr });
         }
         Ok((tag, offset))
@@ -218,7 +218,7 @@ impl Node {
             });
         }
         let tag = self.inner.access.agents.cache.tag_of(addr);
-        if tag.home() as usize >= self.inner.nodes {
+        if !self.inner.has_home(tag.home()) {
             return Err(Error::BadAddress { addr });
         }
         Ok((tag, (addr - tag.0) as usize / 8))
@@ -237,7 +237,7 @@ impl Node {
     /// only when it gets there, and be told by a later call: the error has the address that it is about.
     /// [`Error::Timeout`] when the other node does not answer, and as much waits for it as can; the memory stays allocated.
     pub fn free_bytes(&self, addr: u64, len: usize) -> Result<()> {
-        if usize::from(Tag(addr).home()) >= self.inner.nodes {
+        if !self.inner.has_home(Tag(addr).home()) {
             return Err(Error::BadAddress { addr });
         }
         let beneath = Tag(addr).under(Contract::Locked);

@@ -62,7 +62,7 @@ impl Node {
             let at = addr + done as u64;
             let part = ZEROS.len().min(len - done).min(block - at as usize % block);
             done += part;
-            let ours = Tag(at).home() == self.inner.id;
+            let ours = agents.standing.host(Tag(at).home()) == Some(self.inner.id);
             if ours && agents.wipe(Tag(at), part.next_multiple_of(8) as u64) {
                 continue;
             }

@@ -112,7 +112,12 @@ impl Slot {
         let mut next = Some(output);
         while let Some(output) = next.take() {
             self.sent[output.header.kind as usize] += 1;
-            let Slot { engine, port, .. } = self;
+            let Slot {
+                engine,
+                port,
+                standing,
+                ..
+            } = self;
             let body = match (output.data, bytes) {
                 (Data::Cache, Bytes::Copy(block)) => Body::Block(block),
                 (Data::Operand, Bytes::Operand(operand, _)) => Body::Bytes(operand),
@@ -124,7 +129,7 @@ impl Slot {
                 bytes,
                 next: None,
             };
-            for (to, header) in output.copies() {
+            for (to, header) in output.copies(|home| standing.host(home)) {
                 port.send(to, &header, body, &mut inbox);
             }
             next = inbox.next;
@@ -480,7 +485,6 @@ impl Requesters {
 pub(crate) fn refused(reason: Reason, tag: Tag) -> Error {
     match reason {
         Reason::NoMemory => Error::BadAddress { addr: tag.0 },
-        Reason::Full => Error::OutOfMemory { node: tag.home() },
         Reason::Locked => Error::Busy { addr: tag.0 },
         Reason::Lost => Error::Lost { addr: tag.0 },
         Reason::Fenced => Error::Interrupted { addr: tag.0 },

@@ -226,7 +226,13 @@ impl Rack {
             .then(|| Arc::new(soft_switch(settings, MAX_BODY, &view)));
         let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
         for id in 0..count {
-            let agents = Arc::new(agents(id as NodeId, settings, false, MAX_BODY, &view));
+            let agents = Arc::new(agents(
+                (id as NodeId, count),
+                settings,
+                false,
+                MAX_BODY,
+                &view,
+            ));
             let end = End::Node(id as NodeId);
             handlers.push(before(rack.wires.handler(end, agents.clone())));
             let (wires, wrap) = (wires.clone(), rack.wires.ports(id as NodeId));
@@ -337,7 +343,7 @@ impl Rack {
         settings: &Settings,
         view: &View,
     ) -> Result<()> {
-        let agents = Arc::new(agents(id, settings, true, place.room(), view));
+        let agents = Arc::new(agents((id, nodes), settings, true, place.room(), view));
         let (ports, wrap) = (place.ports(id), self.wires.ports(id));
         let handler = self.wires.handler(End::Node(id), agents.clone());
         let service = place.serve(&format!("rackmem-node-{id}"), handler)?;

@@ -63,7 +63,7 @@ fn migrating(node: NodeId, settings: &Settings, epoch: u32, fit: usize) -> Migra
 }
 
 pub(crate) fn agents(
-    node: NodeId,
+    (node, nodes): (NodeId, usize),
     settings: &Settings,
     lossy: bool,
     body: usize,
@@ -85,7 +85,7 @@ pub(crate) fn agents(
         .has_switch()
         .then(|| migrating(node, settings, view.epoch, fit));
     let rebuilding = Rebuilding::new(config.block, fit, *view);
-    let standing = Arc::new(CurrentView::new(view));
+    let standing = Arc::new(CurrentView::new(nodes, view));
     let locks = Locks::new(
         node,
         body,

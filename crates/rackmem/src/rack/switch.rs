@@ -9,9 +9,9 @@ use rackmem_fabric::{Body, Handler, Net, Nobody, PacketCounts, PacketStats, Rece
 use rackmem_proto::Dest;
 use rackmem_proto::engine::Gcp;
 use rackmem_proto::flowcc::{Members, Next, Rebuild};
-use rackmem_proto::membership::View;
+use rackmem_proto::membership::{View, host};
 use rackmem_proto::switch::{LockCounters, Resources, SwitchCounters};
-use rackmem_proto::wire::{Header, Kind, Tag, records_that_fit};
+use rackmem_proto::wire::{Header, HomeId, Kind, Tag, records_that_fit};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A switch that runs in software, in this process or in the kernel of this host.
@@ -160,7 +160,7 @@ impl SoftSwitch {
             founders: view.founders,
             switch: true,
         };
-        let entries = |home| {
+        let entries = |home: HomeId| {
             let mut entries = program.entries_of(home);
             entries.extend(locks.entries_of(home));
             entries
@@ -236,8 +236,9 @@ impl Handler for SoftSwitch {
             true => return,
             false => self.program().handle(header, &body),
         };
+        // Each node's own memory is behind the node's port, whether it is a member or not.
         for output in outputs.iter() {
-            for (to, header) in output.copies() {
+            for (to, header) in output.copies(host) {
                 net.send(to, &header, Body::None, reply);
             }
         }

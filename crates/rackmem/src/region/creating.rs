@@ -2,13 +2,13 @@
 
 use super::row::{EMPTY, ROW, Ready, Row, STATE, claim, finish, look, vacate};
 use super::spec::What;
-use super::{check, insist, is_gone, publish, rows, see};
+use super::{check, insist, is_gone, name_lost, publish, rows, see};
 use crate::backoff::Backoff;
 use crate::bytes::window::Window;
 use crate::error::{Error, Result};
 use crate::node::{Node, places};
 use rackmem_proto::heap::Backing;
-use rackmem_proto::wire::{Contract, Tag};
+use rackmem_proto::wire::{Contract, HomeId, Tag};
 
 /// What to do about a region that has died with its home.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +23,7 @@ pub(crate) enum Absent {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Purpose {
     /// Memory of this node.
-    Bytes { home: u16 },
+    Bytes { home: HomeId },
     /// A lock of the creating one.
     Lock,
 }
@@ -117,8 +117,7 @@ pub(super) fn open(node: &Node, want: &Want<'_>) -> Result<Opened> {
                             });
                         }
                         true if want.absent == Absent::Report => {
-                            let (name, node) = (name.into(), Tag(ready.addr).home());
-                            return Err(Error::NameLost { name, node });
+                            return Err(name_lost(node, name, ready.addr));
                         }
                         true => claim_if(node, row, want, |view| look(view, name) == seen)?,
                     }
@@ -174,7 +173,9 @@ fn memory(node: &Node, want: &Want<'_>) -> Result<u64> {
     let len = want.what.len as usize;
     match want.purpose {
         Purpose::Bytes { home } => {
-            let addr = node.alloc_bytes_on(home, len)?;
+            let (view, first) = (&node.inner.access.standing, home.start());
+            let host = view.host(home).ok_or_else(|| Error::gone(first, None))?;
+            let addr = node.alloc_bytes_on(host, len)?;
             Ok(Tag(addr).under(want.what.contract).0)
         }
         Purpose::Lock => {

@@ -6,7 +6,7 @@ use super::{insist, spec::RegionSpec};
 use crate::error::{Error, Result};
 use crate::node::Node;
 use rackmem_proto::heap::Backing;
-use rackmem_proto::wire::{Contract, NodeId, Tag};
+use rackmem_proto::wire::{Contract, HomeId, Tag};
 
 /// A named region, as this handle found it. Another region that has the name later is another one, and this handle says so.
 ///
@@ -58,7 +58,7 @@ impl Region {
     }
 
     /// Whose memory it is.
-    pub fn home(&self) -> NodeId {
+    pub fn home(&self) -> HomeId {
         Tag(self.ready.addr).home()
     }
 

@@ -61,11 +61,24 @@ fn check(name: &str) -> Result<()> {
 /// Whether the memory that an address is in has died with its node. A process that has not heard of that memory's incarnation
 /// takes it for alive.
 fn is_gone(node: &Node, addr: u64) -> bool {
-    let home = Tag(addr).home();
+    let Some(home) = node.inner.access.standing.host(Tag(addr).home()) else {
+        return true;
+    };
     match node.incarnation_of(home).cmp(&node.incarnation_at(addr)) {
         Ordering::Less => false,
         Ordering::Equal => !node.is_member(home),
         Ordering::Greater => true,
+    }
+}
+
+/// What to say of a name whose memory [`is_gone`].
+fn name_lost(node: &Node, name: &str, addr: u64) -> Error {
+    match node.inner.access.standing.host(Tag(addr).home()) {
+        Some(node) => Error::NameLost {
+            name: name.into(),
+            node,
+        },
+        None => Error::BadAddress { addr },
     }
 }
 

@@ -4,10 +4,10 @@ use super::creating::{Absent, Purpose, Want, fits, open};
 use super::handle::Region;
 use super::row::{ROW, RegionInfo};
 use super::spec::RegionSpec;
-use super::{all_rows, creating::Opened, find, insist, is_gone, removing};
-use crate::error::{Error, Result};
+use super::{all_rows, creating::Opened, find, insist, is_gone, name_lost, removing};
+use crate::error::Result;
 use crate::node::Node;
-use rackmem_proto::wire::Tag;
+use rackmem_proto::wire::HomeId;
 
 impl Node {
     /// The region of a name, created (zeroed) if nobody has yet. All nodes see the same table.
@@ -28,7 +28,7 @@ impl Node {
                 false => Absent::Report,
             },
             purpose: Purpose::Bytes {
-                home: spec.home.unwrap_or(self.inner.id),
+                home: spec.home.unwrap_or(HomeId::of(self.inner.id)),
             },
         };
         Ok(Region::new(self, spec, open(self, &want)?))
@@ -44,10 +44,7 @@ impl Node {
         let (row, ready) = find(self, &spec.name)?;
         fits(&spec.name, &spec.what(), &ready)?;
         if is_gone(self, ready.addr) {
-            return Err(Error::NameLost {
-                name: spec.name.clone(),
-                node: Tag(ready.addr).home(),
-            });
+            return Err(name_lost(self, &spec.name, ready.addr));
         }
         let opened = Opened {
             row,

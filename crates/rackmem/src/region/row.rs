@@ -15,7 +15,7 @@ use super::spec::{RegionSpec, What};
 use crate::bytes::window::{Window, WindowMut};
 use crate::host::rows;
 use rackmem_proto::heap::Backing;
-use rackmem_proto::wire::{Contract, NodeId, Tag};
+use rackmem_proto::wire::{Contract, HomeId, Tag};
 
 /// Bytes of a name at most.
 pub(super) const MAX_NAME: usize = 88;
@@ -152,7 +152,7 @@ pub struct RegionInfo {
 
 impl RegionInfo {
     /// Whose memory it is.
-    pub fn home(&self) -> NodeId {
+    pub fn home(&self) -> HomeId {
         Tag(self.addr).home()
     }
 

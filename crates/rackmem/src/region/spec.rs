@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use rackmem_proto::heap::Backing;
-use rackmem_proto::wire::Contract;
+use rackmem_proto::wire::{Contract, HomeId};
 
 /// A named region as a program wants it: what all who use it have to agree on, and where its memory comes from.
 ///
@@ -28,7 +28,7 @@ pub struct RegionSpec {
     pub(super) element: u64,
     pub(super) contract: Contract,
     pub(super) backing: Backing,
-    pub(super) home: Option<u16>,
+    pub(super) home: Option<HomeId>,
     pub(super) renew: bool,
 }
 
@@ -90,7 +90,7 @@ impl RegionSpec {
     /// Memory of this node, where the region is created: of the creating one without this call.
     #[must_use]
     pub fn on(mut self, node: u16) -> Self {
-        self.home = Some(node);
+        self.home = Some(HomeId::of(node));
         self
     }
 

@@ -5,8 +5,8 @@ use rackmem::locked::{Access, RwLockArray};
 use rackmem::{Node, Rack, Shared};
 use rackmem_proto::gcp::{first, with_version};
 use rackmem_proto::wire::{
-    Contract, Copyset, Flags, GlobalStatus, Header, Kind, Reason, Record, RequesterId, Seq, Tag,
-    encode,
+    Contract, Copyset, Flags, GlobalStatus, Header, Kind, OWN_LEN, Reason, Record, RequesterId,
+    Seq, Tag, decode, encode,
 };
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -219,6 +219,50 @@ fn whatever_is_forged_traffic_dies_down() {
         rack.arrays[index % 3].leave(index, Access::Write);
     }
     quiet(&rack.nodes, &rack.switch);
+}
+
+/// Homes that no node of three serves: two that could be nodes', and two that could not.
+const NOBODYS: [u16; 4] = [3, 31, 32, u16::MAX];
+
+/// Packets of every kind about memory whose home is nobody's, at the offsets of memory that is somebody's.
+#[test]
+fn packets_about_a_home_that_no_node_serves_change_nothing() {
+    let rack = Attacked::new("forged-home");
+    let forger = &rack.forger;
+    let word: Shared<u64> = rack.nodes[1].alloc(5).unwrap();
+    let other: Shared<u64> = rack.nodes[2].attach(word.addr()).unwrap();
+    assert_eq!(other.read().unwrap(), 5);
+    let block = Tag(word.addr() / 4096 * 4096);
+    for &kind in Kind::ALL {
+        for of in [block, rack.tag(0)] {
+            for home in NOBODYS {
+                let mut header = forger.header(kind, of, 0, 1_000);
+                header.tag = Tag(u64::from(home) << 48 | of.0 << 16 >> 16);
+                header.status = GlobalStatus::Modified;
+                header.copyset = Copyset(0b111);
+                header.incarnation = rack.nodes[0].incarnation_of(0);
+                header.reply_port = forger.nodes[0].port();
+                let body = &[0; OWN_LEN][..kind.own_len()];
+                let mut packet = encode(&header, body.len()).to_vec();
+                packet.extend_from_slice(body);
+                assert_eq!(decode(&packet).is_ok(), home < 32, "{kind:?} {home}");
+                for to in forger.nodes.iter().chain([&forger.switch]) {
+                    forger.socket.send_to(&packet, *to).unwrap();
+                }
+            }
+        }
+        // Sockets have room for so many.
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    quiet(&rack.nodes, &rack.switch);
+    for node in [2, 0, 1] {
+        (0..LOCKS).for_each(|index| rack.write(node, index));
+    }
+    assert_eq!(other.fetch_add(1).unwrap(), 5);
+    assert_eq!(word.read().unwrap(), 6);
+    for node in &rack.nodes {
+        assert_eq!(node.blocks_lost(), 0);
+    }
 }
 
 /// Baselines ask guests, which change words behind the backs of caches if they like; a node that has none drops what is for one.

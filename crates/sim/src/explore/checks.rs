@@ -6,7 +6,7 @@ use super::state::State;
 use super::view::{Entry, View};
 use super::witness::Witness;
 use crate::invariants::{BlockState, Copy, INVARIANTS, Owners, nothing_of_the_dead};
-use rackmem_proto::wire::Copyset;
+use rackmem_proto::wire::{Copyset, HomeId};
 
 /// The lock word of an entry that the switch serves no more.
 const RETIRED: u16 = 1 << 15;
@@ -50,7 +50,7 @@ impl Rack {
         });
         let holders = holders.fold(Copyset::EMPTY, Copyset::with);
         let home = self.layout.scenario.homes[block];
-        let detail = nothing_of_the_dead::broken(home, holders)?;
+        let detail = nothing_of_the_dead::broken(HomeId::of(home), holders)?;
         Some((
             nothing_of_the_dead::NAME,
             nothing_of_the_dead::SECTION,

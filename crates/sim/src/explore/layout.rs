@@ -140,7 +140,7 @@ impl Layout {
             Dest::Switch => usize::from(self.scenario.nodes),
             Dest::Agent(node) => usize::from(node),
             Dest::Requester(id) => usize::from(id.node),
-            Dest::Agents { .. } => return None,
+            Dest::Agents { .. } | Dest::Home(_) => return None,
         };
         (part < self.parts()).then_some(part)
     }

@@ -41,7 +41,7 @@ impl Node {
         site.mutation = layout.scenario.mutation;
         site.blocks = tags
             .iter()
-            .filter(|tag| tag.home() == id)
+            .filter(|tag| tag.home().is_of(id))
             .copied()
             .collect();
         tags.iter().for_each(|tag| _ = site.memory(*tag));

@@ -1,5 +1,6 @@
 //! Packets in flight, and blocks as explorers see them: two words for the bytes, so that one can be torn.
 
+use rackmem_proto::membership::host;
 use rackmem_proto::wire::{Dest, Header, Kind, Record, RequesterId, Seq};
 use rackmem_proto::{CHUNK, Output};
 
@@ -84,7 +85,7 @@ pub fn telling(output: &Output, records: &[Record]) -> Packet {
 
 /// The packets that an output stands for, with a block's words in so many segments.
 pub fn packets(output: &Output, words: Option<&Value>, segments: u8, into: &mut Vec<Packet>) {
-    for (to, header) in output.copies() {
+    for (to, header) in output.copies(host) {
         let Some(words) = words else {
             let body = Body::default();
             into.push(Packet { to, header, body });

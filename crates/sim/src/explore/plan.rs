@@ -60,7 +60,7 @@ impl Node {
     pub fn plan(&self, op: Op, reserved: bool, layout: &Layout) -> Plan {
         let (block, cache) = (op.block(), &self.site.cache);
         let tag = layout.tag(block);
-        let started = self.site.view.incarnation(tag.home());
+        let started = self.site.view.incarnation_of(tag.home());
         if started.is_none_or(|started| started < layout.incarnation(block)) {
             return Plan::Nowhere;
         }

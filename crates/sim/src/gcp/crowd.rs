@@ -9,6 +9,7 @@ use rackmem_proto::gcp::{
     Access, Blade, BladeConfig, Body, Event, LockDirectory, LockPlace, Queue, Regions, Report,
     Steps,
 };
+use rackmem_proto::membership::host;
 use rackmem_proto::switch::{LockConfig, LockProgram};
 use rackmem_proto::wire::{Copyset, Dest, Header, NodeId, Record, Tag};
 use rackmem_proto::{Output, Outputs};
@@ -355,7 +356,7 @@ impl World {
     }
 
     fn send(&mut self, at: usize, output: &Output, records: &[Record]) {
-        for (to, header) in output.copies() {
+        for (to, header) in output.copies(host) {
             let to = match to {
                 Dest::Agent(node) => usize::from(node),
                 _ => self.nodes.len(),

@@ -11,6 +11,7 @@ use crate::world::Random;
 use rackmem_proto::Output;
 use rackmem_proto::engine::{LockPart, NodeLock};
 use rackmem_proto::gcp::{Access, Body, Lock, Queue, Regions, first, version, with_version};
+use rackmem_proto::membership::host;
 use rackmem_proto::switch::{LockConfig, LockProgram};
 use rackmem_proto::wire::{
     Copyset, Dest, Flags, GlobalStatus, Header, Kind, MAX_NODES, NodeId, Reason, Record,
@@ -272,7 +273,7 @@ impl Rack {
         match (packet.to, &mut self.switch) {
             (Dest::Switch, Some(switch)) => {
                 let outputs = switch.handle(&header);
-                for (to, header) in outputs.iter().flat_map(|output| output.copies()) {
+                for (to, header) in outputs.iter().flat_map(|output| output.copies(host)) {
                     self.send(to, header, &Body::None);
                 }
             }
@@ -301,7 +302,7 @@ impl Rack {
         let ((), done) = cell.turn(node as NodeId, None, (None, None), act);
         for deed in done {
             if let LockDeed::Sent(to, header, body, _) = deed {
-                for (to, header) in Output::new(to, header).copies() {
+                for (to, header) in Output::new(to, header).copies(host) {
                     self.send(to, header, &body);
                 }
             }
@@ -309,6 +310,9 @@ impl Rack {
     }
 
     fn send(&mut self, to: Dest, header: Header, body: &Body) {
+        let Some(to) = to.hosted(host) else {
+            return;
+        };
         let records = match body {
             Body::Queue(queue) => queue.records().collect(),
             _ => Vec::new(),

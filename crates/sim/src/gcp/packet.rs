@@ -2,6 +2,7 @@
 
 use crate::site::{WORDS, Words};
 use rackmem_proto::gcp::{Body, Life, Queue, SEGMENT, Send, first, version, with_version};
+use rackmem_proto::membership::host;
 use rackmem_proto::wire::{Copyset, Dest, Flags, Header, Kind, Record};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -122,14 +123,17 @@ impl Ways {
 
 /// Where a packet goes: the unicast copies, each with its header.
 pub fn copies(to: Dest, header: Header) -> Vec<(u8, Header)> {
+    let Some(to) = to.hosted(host) else {
+        return Vec::new();
+    };
     match to {
         Dest::Agents { nodes, provider } => many(nodes, provider, header),
         Dest::Agent(node) if header.kind.asks_directory() => {
-            debug_assert_eq!(node, header.tag.home());
+            debug_assert!(header.tag.home().is_of(node));
             vec![(DIRECTORY, header)]
         }
         Dest::Agent(node) => vec![(node as u8, header)],
-        Dest::Switch | Dest::Requester(_) => vec![(DIRECTORY, header)],
+        Dest::Switch | Dest::Requester(_) | Dest::Home(_) => vec![(DIRECTORY, header)],
     }
 }
 

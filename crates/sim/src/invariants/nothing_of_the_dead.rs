@@ -2,7 +2,7 @@
 //!
 //! When a home dies its memory is gone. Copies that others have of it are nobody's: nobody would invalidate them.
 
-use rackmem_proto::wire::{Copyset, NodeId};
+use rackmem_proto::wire::{Copyset, HomeId};
 
 /// Its name in a violation.
 pub const NAME: &str = "nothing of the dead";
@@ -10,7 +10,7 @@ pub const NAME: &str = "nothing of the dead";
 pub const SECTION: &str = "§5.4";
 
 /// What is wrong, if nodes that serve have copies of a block whose home is not in the rack.
-pub fn broken(home: NodeId, holders: Copyset) -> Option<String> {
+pub fn broken(home: HomeId, holders: Copyset) -> Option<String> {
     let held = !holders.is_empty();
     held.then(|| format!("{:b} use memory of node {home}, which is gone", holders.0))
 }
@@ -21,7 +21,7 @@ mod tests {
 
     #[test]
     fn copies_of_the_dead_are_noticed() {
-        assert_eq!(broken(1, Copyset::EMPTY), None);
-        assert!(broken(1, Copyset(0b100)).is_some_and(|text| text.contains("node 1")));
+        assert_eq!(broken(HomeId::of(1), Copyset::EMPTY), None);
+        assert!(broken(HomeId::of(1), Copyset(0b100)).is_some_and(|text| text.contains("node 1")));
     }
 }

@@ -188,7 +188,7 @@ impl Rack {
                 self.threads[usize::from(thread)].receive(&packet, &mut self.fabric);
             }
             Dest::Agent(node) => self.nodes[usize::from(node)].arrive(id, &mut self.fabric),
-            Dest::Switch | Dest::Agents { .. } => {}
+            Dest::Switch | Dest::Agents { .. } | Dest::Home(_) => {}
         }
     }
 

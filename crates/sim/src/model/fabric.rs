@@ -3,6 +3,7 @@
 use super::agenda::{Agenda, Occurrence};
 use super::params::Network;
 use super::{BLOCK, outcome};
+use rackmem_proto::membership::host;
 use rackmem_proto::wire::{Header, NodeId, RECORD_LEN, Record};
 use rackmem_proto::{Data, Dest, Output};
 use std::collections::BTreeMap;
@@ -103,7 +104,8 @@ impl Fabric {
         self.records.remove(&id).unwrap_or_default()
     }
 
-    fn keep(&mut self, packet: Packet) -> u32 {
+    fn keep(&mut self, mut packet: Packet) -> u32 {
+        packet.to = packet.to.hosted(host).unwrap_or(packet.to);
         self.traffic.sent += 1;
         match self.free.pop() {
             Some(id) => {
@@ -121,7 +123,7 @@ impl Fabric {
     /// multicast, so it sends a packet to each. Returns how many that were.
     pub fn send(&mut self, from: NodeId, ready: u64, each: u64, output: &Output) -> u64 {
         let mut count = 0;
-        for (to, header) in output.copies() {
+        for (to, header) in output.copies(host) {
             let packet = Packet {
                 to,
                 header,
@@ -201,7 +203,7 @@ impl Fabric {
 
     /// The switch sends something of its own; a multicast leaves through every port at once.
     pub fn send_from_switch(&mut self, output: &Output) {
-        for (to, header) in output.copies() {
+        for (to, header) in output.copies(host) {
             let body = body(output.data);
             let id = self.keep(Packet { to, header, body });
             self.forward(id);
@@ -223,7 +225,7 @@ fn destination(to: Dest) -> Option<NodeId> {
     match to {
         Dest::Agent(node) => Some(node),
         Dest::Requester(requester) => Some(requester.node),
-        Dest::Switch | Dest::Agents { .. } => None,
+        Dest::Switch | Dest::Agents { .. } | Dest::Home(_) => None,
     }
 }
 

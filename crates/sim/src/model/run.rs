@@ -166,7 +166,7 @@ impl Rack {
             Dest::Requester(RequesterId { node, .. }) | Dest::Agent(node) => {
                 self.nodes[usize::from(node)].arrive(id, &mut self.fabric);
             }
-            Dest::Switch | Dest::Agents { .. } => {}
+            Dest::Switch | Dest::Agents { .. } | Dest::Home(_) => {}
         }
     }
 

@@ -104,7 +104,7 @@ impl Workload {
     /// What `node` calls the block with this tag; the inverse of [`Workload::tag`].
     pub fn block(&self, node: NodeId, tag: Tag) -> Option<u32> {
         let nodes = u32::from(self.nodes);
-        let home = u32::from(tag.home());
+        let home = u32::from(tag.home().0);
         let at = (tag.offset() / u64::from(BLOCK)) as u32;
         let private = self.private_at_home();
         if at >= nodes * private {

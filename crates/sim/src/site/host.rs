@@ -11,7 +11,7 @@ use rackmem_proto::flowcc::{
     HomeConfig, Interrupted, LocalStatus, Migration, Settled, ShadowConfig, Shards,
 };
 use rackmem_proto::membership::View;
-use rackmem_proto::wire::{Copyset, GlobalStatus, Header, NodeId, Record, Tag};
+use rackmem_proto::wire::{Copyset, GlobalStatus, Header, HomeId, NodeId, Record, Tag};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
@@ -279,6 +279,10 @@ impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
 
     fn epoch(&self) -> u32 {
         self.view.epoch
+    }
+
+    fn host_of(&self, home: HomeId) -> Option<NodeId> {
+        self.view.host(home)
     }
 
     fn incarnation(&self, node: NodeId) -> u32 {

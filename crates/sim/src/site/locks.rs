@@ -267,7 +267,7 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
 
     /// Whether an address is memory of its home in the incarnation that is a member.
     pub fn knows(&self, tag: Tag) -> bool {
-        self.view.incarnation(tag.home()) == Some(B::incarnation(tag))
+        self.view.incarnation_of(tag.home()) == Some(B::incarnation(tag))
     }
 }
 

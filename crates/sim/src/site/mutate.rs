@@ -27,7 +27,7 @@ pub fn unlock(mut output: Output, node: NodeId, mutation: Option<Mutation>) -> O
     match mutation {
         Some(Mutation::UnlockAnyOwner) => {
             output.header.flags = flags.but(Flags::IN_SWITCH);
-            output.to = Dest::Agent(tag.home());
+            output.to = Dest::Home(tag.home());
         }
         Some(Mutation::ForgetReader) if flags.has(Flags::READER) => {
             output.header.copyset = output.header.copyset.without(node);

@@ -2,7 +2,7 @@
 
 use rackmem_proto::gcp::Entry;
 use rackmem_proto::switch::{LockConfig, LockProgram};
-use rackmem_proto::wire::{Header, Kind, NodeId, Record, Tag};
+use rackmem_proto::wire::{Header, HomeId, Kind, Record, Tag};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
@@ -63,7 +63,7 @@ impl SwitchLocks {
     }
 
     /// What it served of a home's locks when the last epoch ended.
-    pub fn entries_of(&self, home: NodeId) -> Vec<Record> {
+    pub fn entries_of(&self, home: HomeId) -> Vec<Record> {
         let entries = self.before.iter().filter(|(tag, _)| tag.home() == home);
         entries
             .map(|(tag, (epoch, had))| had.to_record(*tag, *epoch))

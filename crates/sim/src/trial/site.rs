@@ -3,6 +3,7 @@
 use super::Trial;
 use crate::site::{self, Deed, Load, Speaks};
 use rackmem_proto::engine::{Holds, Protocol};
+use rackmem_proto::membership::host;
 use rackmem_proto::wire::{Dest, Header, NodeId, Record, RequesterId};
 
 /// The node but for its thread.
@@ -40,7 +41,7 @@ pub fn sent<P: Trial>(site: &mut Site<P>) -> Vec<Packet> {
         let Deed::Sent(output, load) = deed else {
             continue;
         };
-        for (to, header) in output.copies() {
+        for (to, header) in output.copies(host) {
             if let Dest::Agent(to) | Dest::Requester(RequesterId { node: to, .. }) = to {
                 let records = match &load {
                     Load::Records(records) => records.clone(),

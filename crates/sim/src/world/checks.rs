@@ -117,8 +117,9 @@ impl World {
         if number >= self.config.blocks || self.tag(number) != tag {
             return None;
         }
-        let there = self.nodes[usize::from(tag.home())].standing == Condition::Up;
-        if !there || !self.view.live.contains(tag.home()) {
+        let host = self.view.host(tag.home())?;
+        let there = self.nodes[usize::from(host)].standing == Condition::Up;
+        if !there || !self.view.live.contains(host) {
             return None;
         }
         let oracle = &self.oracle;
@@ -132,7 +133,7 @@ impl World {
             })
         });
         let copies = copies.collect();
-        let home = &mut self.nodes[usize::from(tag.home())];
+        let home = &mut self.nodes[usize::from(host)];
         let (lock, status, copyset, away) = home.homes.of(tag).inspect(tag)?;
         let moves = |kind| {
             let mut moves = home.homes.moves();

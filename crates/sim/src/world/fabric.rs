@@ -11,6 +11,7 @@ use super::trace::Trace;
 use rackmem_proto::Output;
 use rackmem_proto::gcp::{Body, SEGMENT};
 use rackmem_proto::membership::View;
+use rackmem_proto::membership::host;
 use rackmem_proto::switch::SWITCH;
 use rackmem_proto::wire::{
     Contract, Copyset, Dest, Header, Kind, MAX_NODES, NodeId, Record, RequesterId, Tag,
@@ -167,14 +168,14 @@ pub fn member(to: Dest) -> Option<NodeId> {
         Dest::Switch => Some(SWITCH),
         Dest::Agent(node) => Some(node),
         Dest::Requester(id) => Some(id.node),
-        Dest::Agents { .. } => None,
+        Dest::Agents { .. } | Dest::Home(_) => None,
     }
 }
 
 /// A number for every receiver.
 fn port(to: Dest) -> usize {
     match to {
-        Dest::Switch | Dest::Agents { .. } => 0,
+        Dest::Switch | Dest::Agents { .. } | Dest::Home(_) => 0,
         Dest::Agent(node) => 1 + node as usize % MAX_NODES,
         Dest::Requester(id) => 1 + MAX_NODES + id.index(),
     }
@@ -219,7 +220,7 @@ impl Fabric {
 
     /// Sends what a role wants sent, with a block's words in as many segments as they need.
     pub fn send(&mut self, output: &Output, words: &[u64]) {
-        for (to, header) in output.copies() {
+        for (to, header) in output.copies(host) {
             if words.is_empty() {
                 self.post(to, header, words);
             }
@@ -242,7 +243,7 @@ impl Fabric {
         };
         let bare = parts.len() == 0;
         for (nth, part) in parts.chain(bare.then_some(&[][..])).enumerate() {
-            for (to, mut header) in output.copies() {
+            for (to, mut header) in output.copies(host) {
                 if matches!(body, Body::Regions) {
                     header.offset = (nth * part.len()) as u32 * SEGMENT;
                 }
@@ -261,6 +262,9 @@ impl Fabric {
     }
 
     fn post(&mut self, to: Dest, header: Header, body: &[u64]) {
+        let Some(to) = to.hosted(host) else {
+            return;
+        };
         self.traffic.packets += 1;
         let packet = Packet {
             to,
@@ -304,7 +308,7 @@ impl Fabric {
         match to {
             Dest::Agent(node) => self.deaf == Some(node),
             Dest::Requester(id) => self.deaf == Some(id.node),
-            Dest::Switch | Dest::Agents { .. } => false,
+            Dest::Switch | Dest::Agents { .. } | Dest::Home(_) => false,
         }
     }
 

@@ -470,7 +470,7 @@ impl World {
         let at = usize::from(node);
         let incarnation = view.incarnations[at];
         self.oracle
-            .bury(|tag| tag.home() == node && block::incarnation(tag) < incarnation);
+            .bury(|tag| tag.home().is_of(node) && block::incarnation(tag) < incarnation);
         let fresh = World::node(node, &self.config, &view, before, self.draw);
         let retired = std::mem::replace(&mut self.nodes[at], fresh);
         self.past.add_node(&retired);

@@ -8,6 +8,8 @@ use crate::site::Settling;
 use rackmem_proto::Output;
 use rackmem_proto::call::Call;
 use rackmem_proto::flowcc::Rebuild;
+use rackmem_proto::membership::host;
+use rackmem_proto::switch::SWITCH;
 use rackmem_proto::wire::{
     Copyset, Dest, Flags, Header, Kind, MAX_REQUESTERS, Reason, RequesterId, Seq,
 };
@@ -36,7 +38,7 @@ impl World {
             Dest::Switch => self.switch.as_ref().map(|s| s.program.epoch()),
             Dest::Agent(id) => node(id),
             Dest::Requester(id) => node(id.node),
-            Dest::Agents { .. } => None,
+            Dest::Agents { .. } | Dest::Home(_) => None,
         };
         if let Some(epoch) = epoch.filter(|_| !Rebuild::concerns(header.kind)) {
             header.epoch = epoch;
@@ -71,13 +73,14 @@ impl World {
         let to_owner = match packet.to {
             Dest::Switch => true,
             Dest::Agent(node) => {
-                node == header.tag.home() && header.sender == header.requester.node
+                header.tag.home().is_of(node) && header.sender == header.requester.node
             }
-            Dest::Requester(_) | Dest::Agents { .. } => false,
+            Dest::Requester(_) | Dest::Agents { .. } | Dest::Home(_) => false,
         };
         if self.calm.is_some() && asks && last && to_owner {
             packet.to = Dest::Requester(header.requester);
-            packet.header = header.refuse(Kind::Ack, header.tag.home(), Reason::Locked);
+            let home = host(header.tag.home()).unwrap_or(SWITCH);
+            packet.header = header.refuse(Kind::Ack, home, Reason::Locked);
         }
         packet
     }

@@ -328,7 +328,7 @@ impl World {
                 }
             }
             Dest::Requester(id) => self.answer(id, packet),
-            Dest::Agents { .. } => {}
+            Dest::Agents { .. } | Dest::Home(_) => {}
         }
     }
 

@@ -136,7 +136,7 @@ fn ordered(frame: &[u8], nonce: u32, setup: &Setup) -> Result<Reply, String> {
     let order = Order::read(&header, body, nonce).ok_or("it passes on what is no order")?;
     let mut ports = BTreeSet::new();
     let mut sent = Vec::new();
-    for (to, header) in order.0.copies() {
+    for (to, header) in order.0.copies(rackmem_proto::membership::host) {
         let Dest::Agent(node) = to else {
             return Err(format!("an order for {to:?}"));
         };

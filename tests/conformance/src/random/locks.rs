@@ -156,7 +156,7 @@ impl Locks {
     fn place(&mut self) -> Header {
         let lock = self.lock();
         let holder = self.node();
-        let header = self.header(Kind::Place, lock.tag, lock.tag.home(), holder);
+        let header = self.header(Kind::Place, lock.tag, lock.tag.home().0, holder);
         with_version(header, lock.version)
     }
 

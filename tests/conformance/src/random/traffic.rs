@@ -186,7 +186,7 @@ impl Traffic {
     }
 
     fn mover(&mut self, kind: Kind, tag: Tag) -> Header {
-        let node = tag.home();
+        let node = tag.home().0;
         let slot = self.rng.u16(..SLOTS);
         let row = usize::from(node * SLOTS + slot);
         let seq = self.moves[row];

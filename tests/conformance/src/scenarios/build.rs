@@ -172,13 +172,13 @@ pub fn add(tag: Tag, slot: u16, seq: u64, status: GlobalStatus, nodes: &[NodeId]
         status,
         copyset: set(nodes),
         offset: 9,
-        ..header(Kind::AddToSwitch, who(tag.home(), slot), seq, tag)
+        ..header(Kind::AddToSwitch, who(tag.home().0, slot), seq, tag)
     }
 }
 
 /// The first step of REMOVE-FROM-SWITCH.
 pub fn retire(tag: Tag, slot: u16, seq: u64) -> Header {
-    header(Kind::RemoveFromSwitch, who(tag.home(), slot), seq, tag)
+    header(Kind::RemoveFromSwitch, who(tag.home().0, slot), seq, tag)
 }
 
 /// The second step.
@@ -242,6 +242,6 @@ pub fn place(
         status,
         copyset: set(sharers),
         offset: keeper.into(),
-        ..of_lock(Kind::Place, tag.home(), holder, tag, version)
+        ..of_lock(Kind::Place, tag.home().0, holder, tag, version)
     }
 }

@@ -8,7 +8,7 @@ use rackmem_fabric::{Body, Faults, PacketCounts};
 use rackmem_proto::Outputs;
 use rackmem_proto::gcp::Entry;
 use rackmem_proto::switch::{LockCounters, Resources, SwitchConfig, SwitchCounters};
-use rackmem_proto::wire::{Copyset, GlobalStatus, Header, NodeId, Record, Tag};
+use rackmem_proto::wire::{Copyset, GlobalStatus, Header, HomeId, NodeId, Record, Tag};
 use rackmem_xdp::{Address, Counters, KernelFaults, Mode, Order, Switch};
 use std::cell::Cell;
 use std::net::{SocketAddr, SocketAddrV4};
@@ -144,7 +144,7 @@ impl DataPlane for Plane {
         self.or_default(self.switch.tags(from, room))
     }
 
-    fn entries_of(&self, home: NodeId) -> Vec<Record> {
+    fn entries_of(&self, home: HomeId) -> Vec<Record> {
         self.or_default(self.switch.entries_of(home))
     }
 

@@ -69,7 +69,7 @@ impl Locks {
     pub(crate) fn forget_arrays(&self, gone: Copyset) {
         let freed = self
             .arrays
-            .forget(|tag| gone.contains(tag.home()) && !self.is_current(tag));
+            .forget(|tag| tag.home().dies_with(gone) && !self.is_current(tag));
         self.known.fetch_sub(freed, Relaxed);
     }
 

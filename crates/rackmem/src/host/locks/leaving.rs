@@ -25,7 +25,7 @@ impl Locks {
         let mut cells = self.all();
         cells.retain(|cell| {
             let used = |state: &mut State| !state.lock.is_over() && state.lock.used();
-            cell.tag.home() != self.me && self.look(cell, used)
+            !self.is_home(cell.tag) && self.look(cell, used)
         });
         cells
     }
@@ -84,6 +84,8 @@ pub(crate) fn ask(access: &Coherent, cells: &[&Arc<Cell>], ended: Option<Life>) 
     for cell in cells {
         let locks = &access.agents.locks;
         let (home, header) = locks.look(cell, |state| state.lock.ask_home(ended));
-        slot.net().send(home, &header, Body::None, &mut Nobody);
+        if let Some(home) = home.hosted(|home| locks.standing.host(home)) {
+            slot.net().send(home, &header, Body::None, &mut Nobody);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What a step of a lock leaves to do when the lock's own lock is let go of: packets to send, threads to wake.
 
 use super::seat::Seat;
+use crate::membership::current_view::CurrentView;
 use rackmem_fabric::{Body, Net, Receiver};
 use rackmem_proto::gcp::SEGMENT;
 use rackmem_proto::wire::{Dest, Header};
@@ -43,8 +44,17 @@ impl Outbox {
     }
 
     /// Sends; bodies have at most `room` bytes.
-    pub fn send(&mut self, net: &dyn Net, room: usize, reply: &mut dyn Receiver) {
+    pub fn send(
+        &mut self,
+        net: &dyn Net,
+        room: usize,
+        view: &CurrentView,
+        reply: &mut dyn Receiver,
+    ) {
         for (to, header, payload) in self.packets.drain(..) {
+            let Some(to) = to.hosted(|home| view.host(home)) else {
+                continue;
+            };
             match payload {
                 Payload::None => net.send(to, &header, Body::None, reply),
                 Payload::Records(bytes) => net.send(to, &header, Body::Bytes(&bytes), reply),

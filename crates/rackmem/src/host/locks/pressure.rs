@@ -119,7 +119,7 @@ impl Locks {
         hand.fruitless += 1;
         let shard = self.shards[hand.shard].read();
         let shard = shard.unwrap_or_else(PoisonError::into_inner);
-        let abroad = shard.values().filter(|cell| cell.tag.home() != self.me);
+        let abroad = shard.values().filter(|cell| !self.is_home(cell.tag));
         hand.cells = abroad.cloned().collect();
     }
 

@@ -5,7 +5,7 @@ use rackmem_proto::Outputs;
 use rackmem_proto::engine::{LOCKS, numbered};
 use rackmem_proto::gcp::Entry;
 use rackmem_proto::switch::{LockConfig, LockCounters, LockProgram};
-use rackmem_proto::wire::{Header, NodeId, Record, Tag};
+use rackmem_proto::wire::{Header, HomeId, Record, Tag};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -82,7 +82,7 @@ impl SwitchLocks {
     }
 
     /// What it served of a home's locks when the last epoch ended.
-    pub fn entries_of(&self, home: NodeId) -> Vec<Record> {
+    pub fn entries_of(&self, home: HomeId) -> Vec<Record> {
         let state = self.state();
         let entries = state.before.iter().filter(|(tag, _)| tag.home() == home);
         entries

@@ -127,6 +127,11 @@ impl Locks {
         }
     }
 
+    /// Whether this node serves a lock's home.
+    pub(crate) fn is_home(&self, tag: Tag) -> bool {
+        self.standing.host(tag.home()) == Some(self.me)
+    }
+
     pub(super) fn shard(&self, tag: Tag) -> &Shard {
         // Locks lie at multiples of sixteen, and often one behind the other.
         &self.shards[(tag.0 >> 6) as usize % SHARDS]
@@ -152,9 +157,10 @@ impl Locks {
 
     /// Whether an address is memory of its home as that is now: a member, and not one that has begun anew since.
     pub(crate) fn is_current(&self, tag: Tag) -> bool {
-        let home = tag.home();
         let incarnation = tag.offset() / self.span + 1;
-        self.standing.live(home) && u64::from(self.standing.incarnation(home)) == incarnation
+        let now = |home| u64::from(self.standing.incarnation(home)) == incarnation;
+        let home = self.standing.host(tag.home());
+        home.is_some_and(|home| self.standing.live(home) && now(home))
     }
 
     /// The lock of this address, which protects up to `len` bytes, known here from now on.
@@ -200,7 +206,7 @@ impl Locks {
     }
 
     fn cell(&self, tag: Tag, what: (usize, bool), regions: Regions, epoch: u32) -> Cell {
-        let home = tag.home() == self.me;
+        let home = self.is_home(tag);
         let part = LockPart {
             node: self.me,
             epoch,
@@ -273,7 +279,7 @@ impl Locks {
     }
 
     pub(crate) fn send(&self, mut out: Outbox, net: &dyn Net, reply: &mut dyn Receiver) {
-        out.send(net, self.room, reply);
+        out.send(net, self.room, &self.standing, reply);
         out.finish();
     }
 

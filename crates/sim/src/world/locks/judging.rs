@@ -3,6 +3,8 @@
 use crate::gcp::Judge;
 use crate::world::thread::Complaint;
 use rackmem_proto::gcp::{Access, Entered};
+use rackmem_proto::membership::host;
+use rackmem_proto::switch::SWITCH;
 use rackmem_proto::wire::{NodeId, Reason, RequesterId, Tag};
 use std::collections::BTreeMap;
 
@@ -62,8 +64,9 @@ impl Locked {
 
     fn known(&mut self, tag: Tag) -> &mut Known {
         let nodes = self.nodes;
+        let home = host(tag.home()).unwrap_or(SWITCH);
         self.known.entry(tag).or_insert_with(|| Known {
-            judge: Judge::new(nodes.into(), tag.home(), 0),
+            judge: Judge::new(nodes.into(), home, 0),
             incarnation: crate::world::block::incarnation(tag),
             inside: Vec::new(),
         })

@@ -126,7 +126,7 @@ impl World {
         });
         let (lock, block) = (owned.next(), cached.next());
         seen.owners_of_both_died += u64::from(lock.is_some() && block.is_some());
-        let abroad = |tag: Tag| tag.home() != id;
+        let abroad = |tag: Tag| !tag.home().is_of(id);
         let elsewhere = lock.into_iter().chain(owned).any(abroad)
             || block.into_iter().chain(cached).any(abroad);
         let is_home = !node.blocks.is_empty();
@@ -214,6 +214,6 @@ impl Node {
         let homes = config.homes();
         let numbers = 0..config.locks;
         let tags = numbers.map(|number| tag(number, homes, incarnation));
-        tags.filter(|tag| tag.home() == id).collect()
+        tags.filter(|tag| tag.home().is_of(id)).collect()
     }
 }

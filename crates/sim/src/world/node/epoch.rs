@@ -17,7 +17,7 @@ impl Node {
     /// Whether a block's home is in the rack, in the incarnation that has the block.
     pub fn reaches(&self, tag: Tag) -> bool {
         match self.mutation {
-            Some(Mutation::ForgetIncarnation) => self.view.live.contains(tag.home()),
+            Some(Mutation::ForgetIncarnation) => tag.home().lives_with(self.view.live),
             _ => self.knows(tag),
         }
     }

@@ -9,7 +9,7 @@ use rackmem_proto::wire::Tag;
 impl Node {
     /// A thread of this node wants to enter a lock. `false`: the lock is not there.
     pub fn enter_lock(&mut self, tag: Tag, slot: u16, access: Access, fabric: &mut Fabric) -> bool {
-        if tag.home() != self.id && self.knows(tag) {
+        if !tag.home().is_of(self.id) && self.knows(tag) {
             let part = (self.view.epoch, self.view.switch.is_some());
             self.locks.open(tag, part);
         }

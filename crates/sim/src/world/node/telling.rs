@@ -15,7 +15,7 @@ impl Node {
             Note::Rescuing(tag) => fabric.note(id, tag, "segment rescued"),
             Note::Dropped(tag) => fabric.note(id, tag, "dropped: its home is gone"),
             Note::CameHome(tag) => fabric.note(id, tag, "rescued"),
-            Note::ToRescue(tag) if tag.home() != id => self.rescued += 1,
+            Note::ToRescue(tag) if !tag.home().is_of(id) => self.rescued += 1,
             Note::Accepted(tag) => {
                 fabric.note(id, tag, "loss accepted");
                 self.accepted.push(tag);

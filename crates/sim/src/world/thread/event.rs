@@ -28,7 +28,7 @@ impl Thread {
         // Until it is answered it is the same call.
         let (stream, number) = (self.id.slot, self.call + 1);
         let call = Call { stream, number }.to_offset();
-        let home = Tag(u64::from(tag.home()) << 48);
+        let home = tag.home().start();
         let (at, object) = match aim {
             Aim::Alloc => ((Tag(home.0 | u64::from(BLOCK_BYTES)), call), None),
             Aim::Free(object) => {

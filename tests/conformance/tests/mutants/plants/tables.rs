@@ -108,7 +108,7 @@ pub fn packets() -> Vec<Plant> {
         }),
         after("what is stale is passed on", |_, _, asked, sent| {
             if asked.kind.is_request() && sent.is_empty() {
-                sent.push((Port::Agent(asked.tag.home()), *asked));
+                sent.push((Port::Agent(asked.tag.home().0), *asked));
             }
         }),
         after("the lowest member always provides", |_, _, asked, sent| {
