@@ -23,6 +23,7 @@ use self::slab::Slab;
 use self::spans::Spans;
 use crate::wire::Tag;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 use core::ops::Range;
 
 /// Bytes of the smallest object.
@@ -82,8 +83,8 @@ pub struct Heap {
     slabs: BTreeMap<u64, Slab>,
     /// Slabs by their objects' size that have a free one.
     partial: BTreeMap<u64, BTreeSet<u64>>,
-    /// Of these the one that is empty.
-    empty: BTreeMap<u64, u64>,
+    /// Of these the one that is empty, with its objects' size.
+    empty: Vec<(u64, u64)>,
     /// Bytes of all objects that are given out.
     live: u64,
     /// Blocks that may hold what somebody wrote: what has been given out of them, or could be in a slab.
@@ -100,7 +101,7 @@ impl Heap {
             runs: BTreeMap::new(),
             slabs: BTreeMap::new(),
             partial: BTreeMap::new(),
-            empty: BTreeMap::new(),
+            empty: Vec::new(),
             live: 0,
             used: Marks::default(),
         }
@@ -225,7 +226,7 @@ impl Heap {
         };
         let slab = self.slabs.get_mut(&at)?;
         if slab.is_empty() && known.is_some() {
-            self.empty.remove(&class);
+            self.empty.retain(|(of, _)| *of != class);
         }
         let (number, objects, zeros) = slab.take(most)?;
         if slab.is_full() {
@@ -250,9 +251,8 @@ impl Heap {
 
     /// Makes empty blocks that are still cut up free for any size. Nothing when there are none.
     fn reclaim(&mut self) -> Option<()> {
-        let empty = core::mem::take(&mut self.empty);
-        let some = !empty.is_empty();
-        for (class, at) in empty {
+        let some = !self.empty.is_empty();
+        while let Some((class, at)) = self.empty.pop() {
             self.drop_slab(class, at);
         }
         some.then_some(())
@@ -286,8 +286,14 @@ impl Heap {
             if was_full {
                 self.partial.entry(class).or_default().insert(at);
             }
-            if is_empty && let Some(other) = self.empty.insert(class, at) {
-                self.drop_slab(class, other);
+            if is_empty {
+                match self.empty.iter_mut().find(|(of, _)| *of == class) {
+                    Some((_, other)) => {
+                        let other = core::mem::replace(other, at);
+                        self.drop_slab(class, other);
+                    }
+                    None => self.empty.push((class, at)),
+                }
             }
         }
         self.live -= class;

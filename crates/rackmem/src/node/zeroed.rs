@@ -5,11 +5,9 @@
 
 use super::Node;
 use crate::error::{Error, Result};
+use rackmem_fabric::words;
 use rackmem_proto::heap::MIN_OBJECT;
 use rackmem_proto::wire::Tag;
-
-/// Bytes that are written at a time.
-const ZEROS: [u8; 4096] = [0; 4096];
 
 impl Node {
     /// Memory of this node for `len` bytes, all zeros: within one block when they fit, else whole blocks.
@@ -54,23 +52,28 @@ impl Node {
         given
     }
 
-    /// Makes memory zeros that nobody else has yet.
+    /// Makes memory zeros that nobody else has yet: an object that begins at a multiple of eight, whose last word is all its own.
     pub(crate) fn zero(&self, addr: u64, len: usize) -> Result<()> {
-        let (agents, block) = (&self.inner.access.agents, self.inner.block);
+        let (access, block) = (&self.inner.access, self.inner.block);
         let (whole, mut done) = (len > block / 2, 0);
         while done < len {
             let at = addr + done as u64;
-            let part = ZEROS.len().min(len - done).min(block - at as usize % block);
+            let (tag, within) = self.within(at, 0)?;
+            let part = (len - done).min(block - within);
             done += part;
-            let ours = agents.standing.host(Tag(at).home()) == Some(self.inner.id);
-            if ours && agents.wipe(Tag(at), part.next_multiple_of(8) as u64) {
+            let from = within / 8..(within + part).div_ceil(8);
+            // Home's memory is all that there is of a block only if this node's own cache has nothing of it.
+            let ours = access.agents.standing.host(tag.home()) == Some(self.inner.id);
+            let ours = ours && access.agents.cache.find(tag).is_none();
+            if ours && access.agents.wipe(Tag(at), from.len() as u64 * 8) {
                 continue;
             }
-            match self.write(at, &ZEROS[..part]) {
+            let write = || access.write(tag, |block| words::zero(&block[from.clone()]));
+            match write() {
                 // It died after it was given, and what was in it is of nobody.
                 Err(Error::Lost { addr }) if whole => {
                     self.accept_empty(addr)?;
-                    self.write(at, &ZEROS[..part])?;
+                    write()?;
                 }
                 written => written?,
             }
