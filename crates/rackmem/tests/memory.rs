@@ -267,7 +267,7 @@ fn a_value_that_grows_by_copying_reaches_half_of_memory() {
 #[test]
 fn small_objects_of_another_home_are_asked_for_together() {
     let rack = rack(Fabric::Inline, 2);
-    let node = rack.node(1);
+    let (node, began) = (rack.node(1), Instant::now());
     let objects: Vec<u64> = (0..3200)
         .map(|_| node.alloc_bytes_on(0, 64).unwrap())
         .collect();
@@ -279,8 +279,12 @@ fn small_objects_of_another_home_are_asked_for_together() {
         let of_kind = sent.0.iter().find(|(k, _)| *k == kind);
         of_kind.map_or(0, |(_, count)| *count)
     };
-    assert_eq!(count(rackmem::Kind::Alloc), 100);
-    assert!(count(rackmem::Kind::Free) <= 101);
+    // What this thread does not use for 50 ms goes home, and is asked for again: on a busy machine it may not have run for longer.
+    let rests = began.elapsed().as_millis() as u64 / 50;
+    let asked = count(rackmem::Kind::Alloc);
+    assert!((100..=100 + rests).contains(&asked), "{asked} {rests}");
+    let given = count(rackmem::Kind::Free);
+    assert!(given <= 101 + 2 * rests, "{given} {rests}");
     // A home needs nobody for its own.
     let home = rack.node(0);
     for _ in 0..100 {
