@@ -1,3 +1,3 @@
 //! The room of the shipped cache.
 
-pub mod memory;
+pub mod pages;

@@ -7,7 +7,7 @@
 //!
 //! Which entries are being filled or emptied by a coherence event is kept beside, in [`crate::bytes::pending`].
 
-use crate::bytes::memory::zeroed_words;
+use crate::bytes::pages::Pages;
 use crate::sync::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use crate::sync::{AtomicU32, AtomicU64, fence, spin_loop, yield_now};
 use rackmem_proto::flowcc::LocalStatus;
@@ -72,7 +72,8 @@ pub(crate) struct Cache {
     set_mask: usize,
     tags: Box<[Tags]>,
     controls: Box<[Control]>,
-    words: Box<[AtomicU64]>,
+    /// From a page's beginning, as home's memory is: a copy is fastest between equal alignments.
+    words: Pages,
     /// Coarse time for LRU: advances with misses, so that hits do not write to it. [`CLOSED`] ends all hits by
     /// word.
     clock: AtomicU32,
@@ -123,7 +124,7 @@ impl Cache {
                     used: AtomicU32::new(0),
                 })
                 .collect(),
-            words: zeroed_words(entries * block / 8),
+            words: Pages::new(entries * block),
             clock: AtomicU32::new(CLOSED + 1),
             closed_at: AtomicU32::new(CLOSED + 1),
             misses_a_tick: (entries / TICKS).max(1) as u32,
@@ -188,7 +189,7 @@ impl Cache {
     #[inline]
     pub fn block(&self, entry: usize) -> &[AtomicU64] {
         let at = entry * self.block_words;
-        &self.words[at..at + self.block_words]
+        &self.words.words()[at..at + self.block_words]
     }
 
     /// The bytes of an entry that holds no block, to be filled without its lock by who has reserved it. Who still reads the
@@ -254,6 +255,7 @@ impl Cache {
         }
         let value = self
             .words
+            .words()
             .get((entry << self.block_shift) + at)?
             .load(Relaxed);
         fence(Acquire);
@@ -274,7 +276,7 @@ impl Cache {
         if before & (LOCKED | STATUS) != MODIFIED {
             return None;
         }
-        let cell = self.words.get((entry << self.block_shift) + at)?;
+        let cell = self.words.words().get((entry << self.block_shift) + at)?;
         control
             .word
             .compare_exchange(before, before | LOCKED, Acquire, Relaxed)

@@ -6,11 +6,13 @@ use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
 /// See the module. As long as it lives, its words do.
-pub(crate) enum Pages {
-    /// Where they begin, and how many bytes.
-    Mapped(*mut AtomicU64, usize),
-    /// The system had none to map.
-    Heap(Box<[AtomicU64]>),
+pub(crate) struct Pages {
+    /// Where they begin.
+    at: *mut AtomicU64,
+    /// How many bytes.
+    len: usize,
+    /// They are the system's; it had none to map where they are not, and they are a box.
+    mapped: bool,
 }
 
 // SAFETY: what is behind the pointer is atomics, shared by nobody else and unmapped by the one owner.
@@ -28,17 +30,27 @@ impl Pages {
         // SAFETY: a new mapping of no file, anywhere.
         let at = unsafe { libc::mmap(std::ptr::null_mut(), len, access, kind, -1, 0) };
         match at == libc::MAP_FAILED {
-            true => Pages::Heap(zeroed_words(len / 8)),
-            false => Pages::Mapped(at.cast(), len),
+            true => Pages::boxed(len),
+            false => Pages {
+                at: at.cast(),
+                len,
+                mapped: true,
+            },
         }
     }
 
-    pub fn words(&self) -> &[AtomicU64] {
-        match self {
-            // SAFETY: so many bytes are mapped there, aligned to a page, and all-zero bytes are valid words.
-            Pages::Mapped(at, len) => unsafe { std::slice::from_raw_parts(*at, len / 8) },
-            Pages::Heap(words) => words,
+    fn boxed(len: usize) -> Self {
+        Pages {
+            at: Box::into_raw(zeroed_words(len / 8)).cast(),
+            len,
+            mapped: false,
         }
+    }
+
+    #[inline]
+    pub fn words(&self) -> &[AtomicU64] {
+        // SAFETY: so many bytes are there, mapped and aligned to a page or a box of words, and all-zero bytes are valid words.
+        unsafe { std::slice::from_raw_parts(self.at, self.len / 8) }
     }
 
     /// Makes these bytes zeros, whole words.
@@ -51,12 +63,12 @@ impl Pages {
     pub fn discard(&self, bytes: Range<usize>) {
         let page = page();
         let (from, to) = (bytes.start.next_multiple_of(page), bytes.end / page * page);
-        let whole = match self {
-            Pages::Mapped(at, len) if from < to && to <= *len => {
+        let whole = match self.mapped {
+            true if from < to && to <= self.len => {
                 // SAFETY: pages of this mapping. They read as zeros afterwards, which are valid words; and whoever reads or writes them
                 // meanwhile does so by atomics.
                 let done = unsafe {
-                    let first = at.cast::<u8>().add(from);
+                    let first = self.at.cast::<u8>().add(from);
                     libc::madvise(first.cast(), to - from, libc::MADV_DONTNEED)
                 };
                 done == 0
@@ -72,9 +84,13 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        if let Pages::Mapped(at, len) = self {
+        if self.mapped {
             // SAFETY: what `new` has mapped; nobody has a reference to it.
-            unsafe { libc::munmap(at.cast(), *len) };
+            unsafe { libc::munmap(self.at.cast(), self.len) };
+        } else {
+            let words = std::ptr::slice_from_raw_parts_mut(self.at, self.len / 8);
+            // SAFETY: the box that `boxed` has made.
+            drop(unsafe { Box::from_raw(words) });
         }
     }
 }
@@ -94,8 +110,8 @@ mod tests {
     fn what_is_discarded_is_zeros_and_nothing_else_is() {
         const LEN: usize = 1 << 20;
         let mapped = Pages::new(LEN);
-        assert!(matches!(mapped, Pages::Mapped(..)));
-        for pages in [mapped, Pages::Heap(zeroed_words(LEN / 8))] {
+        assert!(mapped.mapped);
+        for pages in [mapped, Pages::boxed(LEN)] {
             for range in [
                 0..LEN,
                 8..16,
@@ -120,12 +136,10 @@ mod tests {
         const LEN: usize = 8 << 20;
         let pages = Pages::new(LEN);
         let resident = || {
-            let Pages::Mapped(at, len) = &pages else {
-                panic!("nothing was mapped");
-            };
-            let mut there = vec![0u8; len.div_ceil(page())];
+            assert!(pages.mapped);
+            let mut there = vec![0u8; LEN.div_ceil(page())];
             // SAFETY: a byte for each page of the mapping.
-            let told = unsafe { libc::mincore(at.cast(), *len, there.as_mut_ptr()) };
+            let told = unsafe { libc::mincore(pages.at.cast(), LEN, there.as_mut_ptr()) };
             assert_eq!(told, 0);
             there.iter().filter(|page| **page & 1 == 1).count() * page()
         };
