@@ -2,11 +2,11 @@
 
 use super::mutation::Mutation;
 use super::oracle::{Complaint, complain};
-use super::packet::{DIRECTORY, LEFT, Packet, Value, copies, cut};
+use super::packet::{DIRECTORY, Packet, Value, copies, cut};
 use super::world::{HOME, Rack, Serves, TAG, Witness, World, regions};
 use crate::site::{Fx, LockDeed};
 use rackmem_proto::engine::NodeLock;
-use rackmem_proto::gcp::{Known, Queue, Right, Send, first, version, with_version};
+use rackmem_proto::gcp::{Known, Queue, Send, first, version, with_version};
 use rackmem_proto::wire::{Header, Kind};
 
 /// What has come of a turn at the lock.
@@ -131,7 +131,7 @@ impl World {
         if !self.nodes[here].up {
             return Ok(());
         }
-        let (before, coming) = (self.lock(node).right(), self.comes_home());
+        let before = (self.lock(node).right(), self.comes_home());
         let (mut header, records) = (packet.header, packet.records());
         if rack.has(Mutation::DropLate) && header.kind == Kind::YieldAck {
             let newest = self.lock(node).since().max(self.lock(node).floor());
@@ -141,18 +141,9 @@ impl World {
         let take =
             |lock: &mut NodeLock<u16>, fx: &mut Fx<'_, Value>| lock.packet(&header, body, fx);
         let ((), done) = self.section(rack, node, Some(packet), take);
-        let after = self.lock(node).right();
-        let gains = before != Right::Modified && after == Right::Modified;
         let enters = done.iter().any(|done| matches!(done, Done::Inside(..)));
-        if gains && !enters && !(coming && node == HOME) {
-            self.witness(Witness::Unasked);
-        }
         self.follow(rack, node, done)?;
-        if gains && !self.nodes[here].fenced {
-            // A writer that is inside already has not touched the last word.
-            let data = self.nodes[here].cell.data[LEFT];
-            self.oracle.judge.gained(node.into(), data.into());
-        }
+        self.gained(node, before, enters);
         Ok(())
     }
 

@@ -3,8 +3,8 @@
 use super::mutation::Mutation;
 use super::oracle::{self, Complaint};
 use super::packet::{DIRECTORY, ENTERED, LEFT};
-use super::world::{At, Node, Rack, Witness, World};
-use rackmem_proto::gcp::{Access, Entered, Entry, Queue, Report, version, with_version};
+use super::world::{At, HOME, Node, Rack, Witness, World};
+use rackmem_proto::gcp::{Access, Entered, Entry, Queue, Report, Right, version, with_version};
 use rackmem_proto::wire::{GlobalStatus, Header, Kind, Reason};
 
 impl World {
@@ -142,5 +142,22 @@ impl World {
             report.reason = Reason::None;
         }
         Some(report)
+    }
+
+    /// A node has taken a packet, and may write now if it gains the lock by that. `before`: its right, and whether the home waited for
+    /// the lock though no thread of it did.
+    pub(super) fn gained(&mut self, node: u8, (before, coming): (Right, bool), enters: bool) {
+        if before == Right::Modified || self.lock(node).right() != Right::Modified {
+            return;
+        }
+        if !(enters || coming && node == HOME) {
+            self.witness(Witness::Unasked);
+        }
+        let here = &self.nodes[usize::from(node)];
+        if !here.fenced {
+            // A writer that is inside already has not touched the last word.
+            let data = here.cell.data[LEFT];
+            self.oracle.judge.gained(node.into(), data.into());
+        }
     }
 }
