@@ -14,7 +14,6 @@ pub mod gcp;
 pub mod history;
 pub mod invariants;
 pub mod linear;
-pub mod lockmodel;
 pub mod model;
 mod names;
 pub mod site;

@@ -1,21 +1,28 @@
-//! The performance model: runs repeat, nothing gets lost, and what the protocols are known for shows at small size.
+//! The cost model of accesses: runs repeat, nothing gets lost, and what the protocols are known for shows at small size.
 
-use rackmem_sim::model::{Experiment, Network, Outcome, System, Workload, simulate};
+use rackmem_sim::model::{
+    AccessFigures, Accesses, Experiment, Network, System, Workload, simulate,
+};
+
+type Outcome = rackmem_sim::model::Outcome<AccessFigures>;
 
 /// A quarter of the threads' contention for shared blocks comes from the small scale, so no test asks for more
 /// than a shape.
 const SCALE: u32 = 128;
 
-fn experiment(system: System, sharing: u8) -> Experiment {
+fn experiment(system: System, sharing: u8) -> Experiment<Accesses> {
     let workload = Workload {
-        sharing,
-        scale: SCALE,
+        program: Accesses {
+            sharing,
+            scale: SCALE,
+            ..Accesses::default()
+        },
         ..Workload::default()
     };
     Experiment {
         warm_up: 100_000,
         measured: 30_000,
-        ..Experiment::new(system, workload, 1)
+        ..Experiment::<Accesses>::new(system, workload, 1)
     }
 }
 
@@ -52,16 +59,19 @@ fn everything_ends_and_no_packet_disappears() {
         ] {
             let workload = Workload {
                 nodes,
-                sharing,
                 reads,
-                locality,
-                scale: 512,
+                program: Accesses {
+                    sharing,
+                    locality,
+                    scale: 512,
+                    ..Accesses::default()
+                },
                 ..Workload::default()
             };
             let outcome = simulate(&Experiment {
                 warm_up: 5_000,
                 measured: 20_000,
-                ..Experiment::new(system, workload, 3)
+                ..Experiment::<Accesses>::new(system, workload, 3)
             });
             let case = format!("{name}, {nodes} nodes: {outcome:?}");
             assert!(outcome.operations >= 20_000, "{case}");
@@ -69,7 +79,7 @@ fn everything_ends_and_no_packet_disappears() {
             let traffic = outcome.traffic;
             assert_eq!(traffic.sent, traffic.received + outcome.in_flight, "{case}");
             assert_eq!(outcome.in_flight, 0, "{case}");
-            assert!(outcome.hits <= outcome.operations, "{case}");
+            assert!(outcome.of.hits <= outcome.operations, "{case}");
         }
     }
 }
@@ -118,10 +128,10 @@ fn shared_blocks_hit_as_often_as_chance_has_it() {
 #[test]
 fn staying_on_a_block_costs_a_hit() {
     let mut experiment = experiment(System::Switch, 0);
-    experiment.workload.locality = 100;
+    experiment.workload.program.locality = 100;
     let outcome = simulate(&experiment);
     let threads = f64::from(experiment.workload.nodes * experiment.workload.threads);
-    let expected = threads * 1e3 / experiment.costs.hit as f64;
+    let expected = threads * 1e3 / experiment.platform.costs.hit as f64;
     assert!((outcome.mops() / expected - 1.0).abs() < 0.02);
     assert_eq!(outcome.used.bound(), "threads' own work");
 }
@@ -130,12 +140,12 @@ fn staying_on_a_block_costs_a_hit() {
 fn what_is_made_slow_becomes_the_bottleneck() {
     let mut slow_network = experiment(System::Switch, 100);
     slow_network.workload.threads = 16;
-    slow_network.network = Network {
+    slow_network.platform.network = Network {
         gigabits: 2.0,
-        ..Network::default()
+        ..Network::ETHERNET
     };
     let mut slow_agents = experiment(System::HomeOnly, 100);
-    slow_agents.costs.handle *= 4;
+    slow_agents.platform.costs.handle *= 4;
     for (experiment, bound) in [(slow_network, "link"), (slow_agents, "home agent")] {
         let outcome = simulate(&experiment);
         assert_eq!(outcome.used.bound(), bound, "{outcome:?}");
@@ -145,10 +155,10 @@ fn what_is_made_slow_becomes_the_bottleneck() {
 #[test]
 fn a_switch_owns_what_is_hot_and_no_more_than_it_has_room_for() {
     let mut experiment = experiment(System::Switch, 60);
-    let shared = experiment.workload.shared() as usize;
+    let shared = experiment.workload.program.shared() as usize;
     assert!(simulate(&experiment).in_switch > shared * 95 / 100);
-    experiment.workload.halvings = 4;
-    let places = experiment.workload.switch_sets() * 8;
+    experiment.workload.program.halvings = 4;
+    let places = experiment.workload.program.switch_sets() * 8;
     assert!(places * 3 < shared);
     let small = simulate(&experiment);
     assert!(
@@ -166,7 +176,7 @@ fn no_thread_starves() {
     for system in [System::Switch, System::HomeOnly, System::Directory] {
         let outcome = run(system, 100);
         assert!(outcome.fairness > 0.8, "{outcome:?}");
-        let longest = outcome.longest_wait as f64;
-        assert!(longest < 50.0 * outcome.mean_wait, "{outcome:?}");
+        let longest = outcome.of.longest_wait as f64;
+        assert!(longest < 50.0 * outcome.of.mean_wait, "{outcome:?}");
     }
 }

@@ -1,10 +1,10 @@
 //! What the paper's text says of its figures, and what the model says to that.
 
-use super::figures::{FIG12_SHARING, Figure, HEAVY, LIGHT};
+use super::figures::{Figure, HEAVY, LIGHT, located};
 use super::judged::{Judged, Range};
 use super::points::Points;
+use super::{Outcome, Workload};
 use rackmem_sim::model::System::{self, Delegate, Directory, HomeOnly, Switch};
-use rackmem_sim::model::{Outcome, Workload};
 
 struct Claim {
     figure: Figure,
@@ -30,8 +30,7 @@ impl Seen<'_> {
     fn sharing(&self, list: &[u8], of: impl Fn(Workload) -> Option<f64>) -> Option<Vec<f64>> {
         let base = self.base;
         let list = list.iter();
-        list.map(|&sharing| of(Workload { sharing, ..base }))
-            .collect()
+        list.map(|&sharing| of(base.sharing(sharing))).collect()
     }
 
     /// One value for each read ratio.
@@ -41,10 +40,7 @@ impl Seen<'_> {
         list: &[u8],
         of: impl Fn(Workload) -> Option<f64>,
     ) -> Option<Vec<f64>> {
-        let base = Workload {
-            sharing,
-            ..self.base
-        };
+        let base = self.base.sharing(sharing);
         let list = list.iter();
         list.map(|&reads| of(Workload { reads, ..base })).collect()
     }
@@ -70,16 +66,7 @@ impl Seen<'_> {
     }
 
     fn located(&self, system: System, locality: u8) -> Option<f64> {
-        let sharing = FIG12_SHARING;
-        let base = self.base;
-        self.rate(
-            system,
-            Workload {
-                sharing,
-                locality,
-                ..base
-            },
-        )
+        self.rate(system, located(self.base, locality))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which points a figure has.
 
-use rackmem_sim::model::{System, Workload};
+use super::Workload;
+use rackmem_sim::model::{Accesses, System};
 use std::fmt;
 
 /// A figure of the paper, or of ours.
@@ -28,6 +29,18 @@ pub const FIG12_SHARING: u8 = 20;
 pub const LIGHT: u8 = 20;
 /// See [`LIGHT`].
 pub const HEAVY: u8 = 60;
+
+/// A workload of Fig. 12.
+pub fn located(base: Workload, locality: u8) -> Workload {
+    Workload {
+        program: Accesses {
+            sharing: FIG12_SHARING,
+            locality,
+            ..base.program
+        },
+        ..base
+    }
+}
 
 impl Figure {
     /// All of them.
@@ -79,7 +92,7 @@ impl Figure {
     pub fn points(self, base: Workload, nodes: &[u16]) -> Vec<(System, Workload)> {
         let sharing = |list: &[u8]| {
             let list = list.iter();
-            list.map(|&sharing| Workload { sharing, ..base }).collect()
+            list.map(|&sharing| base.sharing(sharing)).collect()
         };
         let light_and_heavy = [LIGHT, HEAVY].into_iter();
         let workloads: Vec<Workload> = match self {
@@ -88,32 +101,29 @@ impl Figure {
             Figure::Fig11 => light_and_heavy
                 .flat_map(|sharing| {
                     [0, 25, 50, 75, 100].map(|reads| Workload {
-                        sharing,
                         reads,
-                        ..base
+                        ..base.sharing(sharing)
                     })
                 })
                 .collect(),
             Figure::Fig12 => [0, 25, 50, 75, 100]
-                .map(|locality| Workload {
-                    sharing: FIG12_SHARING,
-                    locality,
-                    ..base
-                })
+                .map(|locality| located(base, locality))
                 .into(),
             Figure::Places => (0..=5)
                 .map(|halvings| Workload {
-                    sharing: HEAVY,
-                    halvings,
+                    program: Accesses {
+                        sharing: HEAVY,
+                        halvings,
+                        ..base.program
+                    },
                     ..base
                 })
                 .collect(),
             Figure::Nodes => light_and_heavy
                 .flat_map(|sharing| {
                     nodes.iter().map(move |&nodes| Workload {
-                        sharing,
                         nodes,
-                        ..base
+                        ..base.sharing(sharing)
                     })
                 })
                 .collect(),

@@ -1,4 +1,4 @@
-//! `bench micro --sim`: the paper's micro benchmarks (§7.2) in the performance model of `rackmem-sim`, beside what
+//! `bench micro --sim`: the paper's micro benchmarks (§7.2) in the cost model of `rackmem-sim`, beside what
 //! the paper reports. `docs/simulation.md` says what is modelled, what was calibrated, and what does not agree.
 
 mod claims;
@@ -14,11 +14,14 @@ use crate::table::Table;
 use claims::claims;
 use judged::Judged;
 use points::Points;
-use rackmem_sim::model::{Agents, Costs, Network, Outcome, System, Workload};
+use rackmem_sim::model::{AccessFigures, Accesses, Agents, Network, Platform, System};
 use serde::Serialize;
 
 pub use figures::Figure;
 pub use points::Speed;
+
+type Workload = rackmem_sim::model::Workload<Accesses>;
+type Outcome = rackmem_sim::model::Outcome<AccessFigures>;
 
 /// What to simulate.
 #[derive(Clone, Debug)]
@@ -39,7 +42,7 @@ impl Default for Options {
             figures: Vec::new(),
             nodes: vec![2, 4, 8, 16, 32],
             seed: 1,
-            scale: Workload::default().scale,
+            scale: Accesses::default().scale,
         }
     }
 }
@@ -91,7 +94,10 @@ pub fn run(options: &Options, progress: Progress<'_>) -> Result<SimReport> {
         some => some.to_vec(),
     };
     let base = Workload {
-        scale: options.scale.max(1),
+        program: Accesses {
+            scale: options.scale.max(1),
+            ..Accesses::default()
+        },
         ..Workload::default()
     };
     let wanted = |figure: &Figure| figure.points(base, &options.nodes);
@@ -114,12 +120,15 @@ fn name(system: System, workload: &Workload) -> String {
     let Workload {
         nodes,
         threads,
-        sharing,
         reads,
+        program,
+    } = workload;
+    let Accesses {
+        sharing,
         locality,
         halvings,
         ..
-    } = workload;
+    } = program;
     let system = system.name();
     let rack = format!("sim/{system}/nodes-{nodes}/threads-{threads}");
     let place = format!("sharing-{sharing}/reads-{reads}/locality-{locality}");
@@ -152,9 +161,9 @@ fn details(outcome: &Outcome) -> [(&'static str, f64, &'static str); 8] {
         ("hit-rate", outcome.hit_rate(), "of 1"),
         ("packets", each(outcome.packets), "per op"),
         ("home-agent-packets", each(outcome.home_packets), "per op"),
-        ("refused", each(outcome.refused), "per op"),
-        ("wait/mean", outcome.mean_wait, "ns"),
-        ("wait/longest", outcome.longest_wait as f64, "ns"),
+        ("refused", each(outcome.of.refused), "per op"),
+        ("wait/mean", outcome.of.mean_wait, "ns"),
+        ("wait/longest", outcome.of.longest_wait as f64, "ns"),
         ("fairness", outcome.fairness, "least by most busy thread"),
         ("home-agent-use", outcome.used.home_agent, "of 1"),
     ]
@@ -163,19 +172,20 @@ fn details(outcome: &Outcome) -> [(&'static str, f64, &'static str); 8] {
 fn parameters(base: Workload) -> Vec<Parameter> {
     const GUESS: &str = "assumed";
     const PAPER: &str = "§7, §7.2";
-    let network = Network::default();
+    let network = Network::ETHERNET;
+    let sizes = base.program;
     let mut rows = vec![
         ("link", format!("{} Gb/s", network.gigabits), PAPER),
         ("node to switch", format!("{} ns", network.wire), GUESS),
         ("switch", format!("{} ns", network.switch), GUESS),
         ("within a node", format!("{} ns", network.local), GUESS),
-        ("scale", format!("1/{}", base.scale), "chosen for speed"),
-        ("private blocks a node", base.private().to_string(), PAPER),
-        ("shared blocks", base.shared().to_string(), PAPER),
-        ("cached blocks a node", base.cache().to_string(), PAPER),
+        ("scale", format!("1/{}", sizes.scale), "chosen for speed"),
+        ("private blocks a node", sizes.private().to_string(), PAPER),
+        ("shared blocks", sizes.shared().to_string(), PAPER),
+        ("cached blocks a node", sizes.cache().to_string(), PAPER),
         (
             "blocks in the switch",
-            (base.switch_sets() * 8).to_string(),
+            (sizes.switch_sets() * 8).to_string(),
             "as built, scaled",
         ),
     ]
@@ -186,28 +196,33 @@ fn parameters(base: Workload) -> Vec<Parameter> {
         from,
     })
     .collect::<Vec<_>>();
-    for (system, costs, text) in [
-        ("switch, home-only", Costs::CONCORDIA, true),
-        ("directory", Costs::GAM, true),
-        ("delegate", Costs::GRAPPA, false),
+    for (system, platform, text) in [
+        ("switch, home-only", Platform::CONCORDIA, true),
+        ("directory", Platform::GAM, true),
+        ("delegate", Platform::GRAPPA, false),
     ] {
-        rows.extend(of_system(system, &costs, text));
+        rows.extend(of_system(system, &platform, text));
     }
     rows
 }
 
-fn of_system(system: &str, costs: &Costs, told: bool) -> Vec<Parameter> {
+fn of_system(system: &str, platform: &Platform, told: bool) -> Vec<Parameter> {
     let from = |from: &'static str| if told { from } else { "assumed" };
-    let agents = match costs.agents {
+    let agents = match platform.agents {
         Agents::HomeAndCache => "home agent 1, cache agent 1".to_owned(),
         Agents::Pool(threads) => format!("{threads} for both agents"),
     };
-    let misses = if costs.through_agents {
+    let misses = if platform.through_agents {
         "through the agents"
     } else {
         "directly"
     };
-    let ways = if costs.fully_associative { "all" } else { "8" };
+    let ways = if platform.fully_associative {
+        "all"
+    } else {
+        "8"
+    };
+    let costs = platform.costs;
     let times = [
         (
             "hit, same block as before",

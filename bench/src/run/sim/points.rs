@@ -1,7 +1,8 @@
 //! The points of all figures, each simulated once, on all cores.
 
 use super::super::Progress;
-use rackmem_sim::model::{Experiment, Outcome, System, Workload, simulate};
+use super::{Outcome, Workload};
+use rackmem_sim::model::{Accesses, Experiment, System, simulate};
 use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -35,18 +36,18 @@ impl Points {
         seed: u64,
         progress: Progress<'_>,
     ) -> Self {
-        let mut experiments: Vec<Experiment> = Vec::new();
+        let mut experiments: Vec<Experiment<Accesses>> = Vec::new();
         for (system, workload) in wanted {
-            let known = |e: &&Experiment| (e.system, e.workload) == (system, workload);
+            let known = |e: &&Experiment<_>| (e.platform.system, e.workload) == (system, workload);
             if experiments.iter().find(known).is_none() {
-                experiments.push(Experiment::new(system, workload, seed));
+                experiments.push(Experiment::<Accesses>::new(system, workload, seed));
             }
         }
         let began = Instant::now();
-        let name = |e: &Experiment| super::name(e.system, &e.workload);
+        let name = |e: &Experiment<_>| super::name(e.platform.system, &e.workload);
         let (outcomes, core_seconds) = all(&experiments, simulate, name, progress);
         let rows: Vec<_> = (experiments.iter().zip(outcomes))
-            .map(|(experiment, outcome)| (experiment.system, experiment.workload, outcome))
+            .map(|(experiment, outcome)| (experiment.platform.system, experiment.workload, outcome))
             .collect();
         let sum = |of: fn(&Outcome) -> u64| rows.iter().map(|row| of(&row.2)).sum();
         let speed = Speed {

@@ -4,9 +4,10 @@ use super::Parameter;
 use super::figures::Figure;
 use super::judged::{Judged, Range, Verdict};
 use super::points::Points;
+use super::{Outcome, Workload};
 use crate::report::number;
 use crate::table::{Align, Table};
-use rackmem_sim::model::{Outcome, System, Workload};
+use rackmem_sim::model::{Accesses, System};
 
 const LEFT: Align = Align::Left;
 const RIGHT: Align = Align::Right;
@@ -85,19 +86,23 @@ fn all(figure: Figure, wanted: &[(System, Workload)], points: &Points) -> Table 
 fn place(figure: Figure, workload: &Workload) -> String {
     let Workload {
         nodes,
-        sharing,
         reads,
+        program,
+        ..
+    } = workload;
+    let Accesses {
+        sharing,
         locality,
         halvings,
         ..
-    } = workload;
+    } = program;
     match figure {
         Figure::Fig2 | Figure::Fig9 | Figure::Fig10 => format!("sharing {sharing}%"),
         Figure::Fig11 => format!("sharing {sharing}%, reads {reads}%"),
         Figure::Fig12 => format!("locality {locality}%"),
         Figure::Nodes => format!("sharing {sharing}%, {nodes} nodes"),
         Figure::Places => {
-            let places = (workload.switch_sets() * 8) as f64 / f64::from(workload.shared());
+            let places = (program.switch_sets() * 8) as f64 / f64::from(program.shared());
             let times = if *halvings == 0 { ", as built" } else { "" };
             format!("{places:.2} for each shared block{times}")
         }
@@ -113,8 +118,8 @@ fn row(outcome: &Outcome, base: Option<&Outcome>) -> [String; 9] {
         format!("{:.1}%", 100.0 * outcome.hit_rate()),
         each(outcome.packets),
         each(outcome.home_packets),
-        format!("{:.1} µs", outcome.mean_wait / 1e3),
-        format!("{:.0} µs", outcome.longest_wait as f64 / 1e3),
+        format!("{:.1} µs", outcome.of.mean_wait / 1e3),
+        format!("{:.0} µs", outcome.of.longest_wait as f64 / 1e3),
         format!("{:.2}", outcome.fairness),
         outcome.used.bound().to_owned(),
     ]

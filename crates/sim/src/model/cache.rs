@@ -2,73 +2,61 @@
 
 use rackmem_proto::engine::{self, Entries, Plan};
 use rackmem_proto::flowcc::LocalStatus;
+use std::collections::BTreeMap;
 
 /// Nobody: no entry, no block.
 const NONE: u32 = u32::MAX;
-/// Entries of a set (§6).
-const WAYS: u32 = 8;
 
 #[derive(Clone, Copy)]
 struct Entry {
     block: u32,
     status: LocalStatus,
     reserved: bool,
-    newer: u32,
-    older: u32,
-}
-
-#[derive(Clone, Copy)]
-struct Set {
-    newest: u32,
-    oldest: u32,
+    used: i64,
 }
 
 /// The cache of a node that knows a fixed number of blocks.
 pub struct Cache {
     entries: Box<[Entry]>,
-    sets: Box<[Set]>,
+    /// Of each set, the entries by the time of their last use; empty ones come first.
+    sets: Box<[BTreeMap<i64, u32>]>,
+    ways: u32,
     /// Where each block is.
     at: Box<[u32]>,
     /// Whether an event on the block is under way.
     busy: Box<[bool]>,
-    ways: u32,
+    newest: i64,
+    oldest: i64,
 }
 
 impl Cache {
-    /// An empty cache of `capacity` entries for blocks `0..blocks`.
-    pub fn new(capacity: u32, blocks: u32, fully_associative: bool) -> Self {
-        let ways = if fully_associative { capacity } else { WAYS };
+    /// An empty cache of `capacity` entries for blocks `0..blocks`, in sets of so many ways.
+    pub fn new(capacity: u32, blocks: u32, ways: u32) -> Self {
+        let ways = ways.max(1);
         let sets = (capacity / ways).max(1);
+        let used = |i: u32| -i64::from(i % ways);
         let entry = |i: u32| Entry {
             block: NONE,
             status: LocalStatus::Invalid,
             reserved: false,
-            newer: if i.is_multiple_of(ways) { NONE } else { i - 1 },
-            older: if i % ways == ways - 1 { NONE } else { i + 1 },
+            used: used(i),
         };
-        let set = |s: u32| Set {
-            newest: s * ways,
-            oldest: (s + 1) * ways - 1,
-        };
+        let set = |s: u32| (s * ways..(s + 1) * ways).map(|i| (used(i), i)).collect();
         Cache {
             entries: (0..sets * ways).map(entry).collect(),
             sets: (0..sets).map(set).collect(),
+            ways,
             at: vec![NONE; blocks as usize].into(),
             busy: vec![false; blocks as usize].into(),
-            ways,
+            newest: 0,
+            oldest: -i64::from(ways),
         }
     }
 
     /// What the node may do with a block.
     pub fn status(&self, block: u32) -> LocalStatus {
         self.find(block)
-            .map_or(LocalStatus::Invalid, |at| self.entries[at as usize].status)
-    }
-
-    /// The entry of a block that the node may at least read.
-    pub fn find(&self, block: u32) -> Option<u32> {
-        let at = self.at[block as usize];
-        (at != NONE).then_some(at)
+            .map_or(LocalStatus::Invalid, |found| found.1)
     }
 
     /// What the node may do with what is in an entry.
@@ -78,10 +66,10 @@ impl Cache {
 
     /// An access: whether it is a hit, which makes its entry the newest of its set.
     pub fn hit(&mut self, block: u32, writes: bool) -> bool {
-        let Some(at) = self.find(block) else {
+        let Some((at, status)) = self.find(block) else {
             return false;
         };
-        let hits = !writes || self.entries[at as usize].status == LocalStatus::Modified;
+        let hits = !writes || status == LocalStatus::Modified;
         if hits {
             self.touch(at);
         }
@@ -97,8 +85,8 @@ impl Cache {
         entry.status = status;
         if status == LocalStatus::Invalid {
             entry.block = NONE;
-            self.unlink(at);
-            self.append(at);
+            self.oldest -= 1;
+            self.order(at, self.oldest);
         } else {
             entry.block = block;
             self.at[block as usize] = at;
@@ -109,8 +97,8 @@ impl Cache {
     /// The network's doing: downgrades or invalidates, and leaves the order as it is.
     pub fn lower(&mut self, block: u32, status: LocalStatus) {
         match self.find(block) {
-            Some(at) if status == LocalStatus::Invalid => self.install(at, block, status),
-            Some(at) => self.entries[at as usize].status = status,
+            Some((at, _)) if status == LocalStatus::Invalid => self.install(at, block, status),
+            Some((at, _)) => self.entries[at as usize].status = status,
             None => {}
         }
     }
@@ -134,20 +122,6 @@ impl Cache {
         self.busy[block as usize] = false;
     }
 
-    fn victim(&self, block: u32) -> Option<u32> {
-        let mut at = self.sets[self.set(block)].oldest;
-        while at != NONE {
-            let entry = &self.entries[at as usize];
-            // A block with an event under way is some other thread's business.
-            let taken = entry.block != NONE && self.busy[entry.block as usize];
-            if !entry.reserved && !taken {
-                return Some(at);
-            }
-            at = entry.newer;
-        }
-        None
-    }
-
     /// "We hash its tag into a bucket" (§6): neighbours are spread at random, and some sets get too many.
     fn set(&self, block: u32) -> usize {
         let mixed = u64::from(block + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -156,44 +130,17 @@ impl Cache {
     }
 
     fn touch(&mut self, at: u32) {
-        let set = (at / self.ways) as usize;
-        if self.sets[set].newest == at {
-            return;
+        if self.entries[at as usize].used != self.newest {
+            self.newest += 1;
+            self.order(at, self.newest);
         }
-        self.unlink(at);
-        let newest = self.sets[set].newest;
-        self.entries[at as usize].newer = NONE;
-        self.entries[at as usize].older = newest;
-        match newest {
-            NONE => self.sets[set].oldest = at,
-            _ => self.entries[newest as usize].newer = at,
-        }
-        self.sets[set].newest = at;
     }
 
-    fn append(&mut self, at: u32) {
-        let set = (at / self.ways) as usize;
-        let oldest = self.sets[set].oldest;
-        self.entries[at as usize].older = NONE;
-        self.entries[at as usize].newer = oldest;
-        match oldest {
-            NONE => self.sets[set].newest = at,
-            _ => self.entries[oldest as usize].older = at,
-        }
-        self.sets[set].oldest = at;
-    }
-
-    fn unlink(&mut self, at: u32) {
-        let Entry { newer, older, .. } = self.entries[at as usize];
+    fn order(&mut self, at: u32, used: i64) {
         let set = &mut self.sets[(at / self.ways) as usize];
-        match newer {
-            NONE => set.newest = older,
-            _ => self.entries[newer as usize].older = older,
-        }
-        match older {
-            NONE => set.oldest = newer,
-            _ => self.entries[older as usize].newer = newer,
-        }
+        let before = std::mem::replace(&mut self.entries[at as usize].used, used);
+        set.remove(&before);
+        set.insert(used, at);
     }
 }
 
@@ -206,12 +153,21 @@ impl Entries for Cache {
     }
 
     fn find(&self, block: u32) -> Option<(u32, LocalStatus)> {
-        let at = Cache::find(self, block)?;
-        Some((at, self.entries[at as usize].status))
+        let at = self.at[block as usize];
+        (at != NONE).then(|| (at, self.status_at(at)))
     }
 
     fn room(&self, block: u32) -> Option<(u32, Option<u32>)> {
-        let at = self.victim(block)?;
+        // A block with an event under way is some other thread's business.
+        let taken = |at: u32| {
+            let Entry {
+                block, reserved, ..
+            } = self.entries[at as usize];
+            reserved || block != NONE && self.busy[block as usize]
+        };
+        let at = *self.sets[self.set(block)]
+            .values()
+            .find(|at| !taken(**at))?;
         let old = self.entries[at as usize].block;
         Some((at, (old != NONE).then_some(old)))
     }
@@ -233,32 +189,30 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_used_goes_first_whatever_the_associativity() {
-        for fully in [false, true] {
-            let mut cache = Cache::new(8, 20, fully);
-            let entries: Vec<u32> = (0..8)
-                .map(|block| fill(&mut cache, block, Shared))
-                .collect();
-            assert!(cache.hit(0, false));
-            assert!(!cache.hit(0, true));
-            assert_eq!(cache.plan(9, false), Plan::Evict(entries[1], 1));
-            // Reserved entries are passed over, and so is the block of another thread's event.
-            assert_eq!(cache.plan(1, false), Plan::Wait);
-            assert_eq!(cache.plan(10, true), Plan::Evict(entries[2], 2));
-            assert_eq!(
-                cache.plan(3, true),
-                Plan::Begin(entries[3], Purpose::Upgrade)
-            );
-            assert_eq!(cache.plan(11, true), Plan::Evict(entries[4], 4));
-            cache.install(entries[1], 1, Invalid);
-            cache.release(entries[1], 1);
-            assert_eq!(cache.plan(9, false), Plan::Begin(entries[1], Purpose::Read));
-        }
+    fn the_least_recently_used_goes_first() {
+        let mut cache = Cache::new(8, 20, 8);
+        let entries: Vec<u32> = (0..8)
+            .map(|block| fill(&mut cache, block, Shared))
+            .collect();
+        assert!(cache.hit(0, false));
+        assert!(!cache.hit(0, true));
+        assert_eq!(cache.plan(9, false), Plan::Evict(entries[1], 1));
+        // Reserved entries are passed over, and so is the block of another thread's event.
+        assert_eq!(cache.plan(1, false), Plan::Wait);
+        assert_eq!(cache.plan(10, true), Plan::Evict(entries[2], 2));
+        assert_eq!(
+            cache.plan(3, true),
+            Plan::Begin(entries[3], Purpose::Upgrade)
+        );
+        assert_eq!(cache.plan(11, true), Plan::Evict(entries[4], 4));
+        cache.install(entries[1], 1, Invalid);
+        cache.release(entries[1], 1);
+        assert_eq!(cache.plan(9, false), Plan::Begin(entries[1], Purpose::Read));
     }
 
     #[test]
     fn what_the_network_takes_away_is_used_first() {
-        let mut cache = Cache::new(8, 20, false);
+        let mut cache = Cache::new(8, 20, 8);
         let entries: Vec<u32> = (0..8)
             .map(|block| fill(&mut cache, block, Modified))
             .collect();
@@ -274,7 +228,7 @@ mod tests {
 
     #[test]
     fn sets_overflow_as_random_ones_do() {
-        let cache = Cache::new(8192, 8192, false);
+        let cache = Cache::new(8192, 8192, 8);
         let mut load = vec![0u32; 1024];
         (0..8192).for_each(|block| load[cache.set(block)] += 1);
         let excess: u32 = load.iter().map(|n| n.saturating_sub(8)).sum();

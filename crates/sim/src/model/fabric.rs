@@ -6,10 +6,12 @@ use super::{BLOCK, outcome};
 use rackmem_proto::membership::host;
 use rackmem_proto::wire::{Header, NodeId, RECORD_LEN, Record};
 use rackmem_proto::{Data, Dest, Output};
-use std::collections::BTreeMap;
+
+/// The records behind a packet; few have any.
+pub type Records = Box<[Record]>;
 
 /// A packet under way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Packet {
     /// To whom: the switch, an agent or a requester.
     pub to: Dest,
@@ -17,6 +19,26 @@ pub struct Packet {
     pub header: Header,
     /// Bytes behind the header.
     pub body: u32,
+    /// What they are, where that matters.
+    pub records: Records,
+}
+
+impl Packet {
+    /// A packet of one that is sent.
+    pub fn new(to: Dest, header: Header, data: Data, records: &Records) -> Self {
+        let body = match data {
+            Data::None => 0,
+            Data::Records => (records.len() * RECORD_LEN) as u32,
+            Data::Cache | Data::Home => BLOCK,
+            Data::Operand => 8,
+        };
+        Packet {
+            to,
+            header,
+            body,
+            records: records.clone(),
+        }
+    }
 }
 
 /// One direction of a node's link.
@@ -44,8 +66,6 @@ pub struct Fabric {
     into: Box<[Link]>,
     packets: Vec<Packet>,
     free: Vec<u32>,
-    /// The bodies of the few packets that carry records.
-    records: BTreeMap<u32, Box<[Record]>>,
     /// What was sent and received.
     pub traffic: outcome::Traffic,
 }
@@ -60,7 +80,6 @@ impl Fabric {
             into: vec![Link::default(); nodes.into()].into(),
             packets: Vec::new(),
             free: Vec::new(),
-            records: BTreeMap::new(),
             traffic: outcome::Traffic::default(),
         }
     }
@@ -96,12 +115,9 @@ impl Fabric {
     pub fn take(&mut self, id: u32) -> Packet {
         self.free.push(id);
         self.traffic.received += 1;
-        self.packets[id as usize]
-    }
-
-    /// The records that a packet carries, which is about to be taken.
-    pub fn records(&mut self, id: u32) -> Box<[Record]> {
-        self.records.remove(&id).unwrap_or_default()
+        let packet = &mut self.packets[id as usize];
+        let records = std::mem::take(&mut packet.records);
+        Packet { records, ..*packet }
     }
 
     fn keep(&mut self, mut packet: Packet) -> u32 {
@@ -121,54 +137,24 @@ impl Fabric {
 
     /// A node sends: the first packet is ready at `ready`, every further one `each` later. A node has no
     /// multicast, so it sends a packet to each. Returns how many that were.
-    pub fn send(&mut self, from: NodeId, ready: u64, each: u64, output: &Output) -> u64 {
+    pub fn send(
+        &mut self,
+        from: NodeId,
+        (ready, each): (u64, u64),
+        output: &Output,
+        records: &Records,
+    ) -> u64 {
         let mut count = 0;
         for (to, header) in output.copies(host) {
-            let packet = Packet {
-                to,
-                header,
-                body: body(output.data),
-            };
-            let id = self.keep(packet);
+            let id = self.keep(Packet::new(to, header, output.data, records));
             self.launch(from, ready + count * each, id);
             count += 1;
         }
         count
     }
 
-    /// A node sends records.
-    pub fn send_records(
-        &mut self,
-        from: NodeId,
-        ready: u64,
-        output: &Output,
-        records: Box<[Record]>,
-    ) {
-        let id = self.keep_records(output, records);
-        self.launch(from, ready, id);
-    }
-
-    fn keep_records(&mut self, output: &Output, records: Box<[Record]>) -> u32 {
-        let id = self.keep(Packet {
-            to: output.to,
-            header: output.header,
-            body: (records.len() * RECORD_LEN) as u32,
-        });
-        self.records.insert(id, records);
-        id
-    }
-
-    /// A node sends a packet of any size, with records if there are any.
-    pub fn post(&mut self, from: NodeId, ready: u64, packet: Packet, records: Box<[Record]>) {
-        let id = self.keep(packet);
-        if !records.is_empty() {
-            self.records.insert(id, records);
-        }
-        self.launch(from, ready, id);
-    }
-
     fn launch(&mut self, from: NodeId, ready: u64, id: u32) {
-        let packet = self.packets[id as usize];
+        let packet = &self.packets[id as usize];
         if destination(packet.to) == Some(from) {
             let at = ready + self.network.local;
             return self.agenda.enter(at, Occurrence::Arrival(id));
@@ -183,7 +169,7 @@ impl Fabric {
 
     /// The switch passes a packet on to its node.
     pub fn forward(&mut self, id: u32) {
-        let packet = self.packets[id as usize];
+        let packet = &self.packets[id as usize];
         let Some(node) = destination(packet.to) else {
             return;
         };
@@ -195,28 +181,12 @@ impl Fabric {
         self.agenda.enter(at, Occurrence::Arrival(id));
     }
 
-    /// The switch's control plane sends records.
-    pub fn send_records_from_switch(&mut self, output: &Output, records: Box<[Record]>) {
-        let id = self.keep_records(output, records);
-        self.forward(id);
-    }
-
     /// The switch sends something of its own; a multicast leaves through every port at once.
-    pub fn send_from_switch(&mut self, output: &Output) {
+    pub fn send_from_switch(&mut self, output: &Output, records: &Records) {
         for (to, header) in output.copies(host) {
-            let body = body(output.data);
-            let id = self.keep(Packet { to, header, body });
+            let id = self.keep(Packet::new(to, header, output.data, records));
             self.forward(id);
         }
-    }
-}
-
-/// Bytes of a body; those of records are counted where they are.
-fn body(data: Data) -> u32 {
-    match data {
-        Data::None | Data::Records => 0,
-        Data::Cache | Data::Home => BLOCK,
-        Data::Operand => 8,
     }
 }
 
@@ -242,9 +212,9 @@ mod tests {
 
     /// When packets arrive that leave one behind the other.
     fn arrivals(outputs: &[(NodeId, Output)]) -> Vec<u64> {
-        let mut fabric = Fabric::new(3, Network::default());
+        let mut fabric = Fabric::new(3, Network::ETHERNET);
         for (from, output) in outputs {
-            fabric.send(*from, 0, 0, output);
+            fabric.send(*from, (0, 0), output, &Records::default());
         }
         let mut arrived = Vec::new();
         while let Some(what) = fabric.agenda.next() {
@@ -264,7 +234,7 @@ mod tests {
 
     #[test]
     fn links_pass_one_packet_at_a_time() {
-        let network = Network::default();
+        let network = Network::ETHERNET;
         let block = network.serialization(BLOCK);
         assert_eq!(block, 337);
         let alone = 2 * network.wire + network.switch + block;

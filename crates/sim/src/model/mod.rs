@@ -1,36 +1,52 @@
-//! A performance model: how fast a rack with the paper's hardware would be, by the protocols as they ship.
+//! A cost model: how fast a rack with the papers' hardware would be, by the protocols as they ship.
 //!
-//! [`simulate`] runs the very roles that ship ([`SwitchProgram`](rackmem_proto::switch::SwitchProgram),
-//! [`HomeAgent`](rackmem_proto::flowcc::HomeAgent), [`react`](rackmem_proto::flowcc::cache_agent::react),
-//! [`Requester`](rackmem_proto::flowcc::Requester)) in virtual time under the micro benchmark of the paper's
-//! §7.2. Blocks have a size and no bytes. Nothing is lost, so nothing is sent twice.
+//! [`simulate`] runs in virtual time what ships: the engine of each node with FlowCC and GCP, the requester's side of every access
+//! ([`Requester`](rackmem_proto::flowcc::Requester), [`Access`](rackmem_proto::engine::Access)), and the switch's programs. Blocks have a
+//! size and no bytes. Nothing is lost, so nothing is sent twice.
 //!
-//! What takes time:
+//! What takes time is in [`Platform`]:
 //! - the network: a queue and a bandwidth each way at every node, a delay, and the switch's latency ([`Network`]);
-//! - agents: threads that serve one message after another from a bounded queue ([`Costs`]);
-//! - application threads: a hit, and every packet they send and take.
+//! - agents: threads that serve one message after another from a bounded queue ([`Agents`]);
+//! - application threads: a look at a block or a lock, the way into the kernel and back, and every packet they send and take ([`Costs`]).
 //!
-//! [`System::costs`] has what distinguishes the systems, each difference by its name. A seed decides a run. How
-//! the costs were calibrated, and what the model does not reproduce, is in `docs/simulation.md`.
+//! What threads do, and so what it is a model of, is a [`Program`]:
+//!
+//! | program | threads | paper | figures |
+//! |---|---|---|---|
+//! | [`Accesses`] | access blocks, one after the other | Concordia §7.2 | `bench micro --sim` |
+//! | [`Sections`] | enter a lock, access its data, leave | Soul §5 | `bench lock --sim` |
+//!
+//! A seed decides a run. Where the numbers are from, and what of the papers' figures does not come out, is in `docs/simulation.md`.
 
-pub(crate) mod agenda;
+mod accesses;
+mod agenda;
 mod cache;
-pub(crate) mod fabric;
-mod here;
-mod migration;
+mod fabric;
+mod guest;
+mod layout;
+mod locks;
 mod node;
-pub(crate) mod outcome;
+mod outcome;
 mod params;
+mod program;
 mod run;
+mod sections;
+mod servers;
 mod thread;
-mod workload;
 
-pub use outcome::{Outcome, Use};
-pub use params::{Agents, Costs, Network, System};
-pub use run::{Experiment, simulate};
-pub use workload::Workload;
+pub use accesses::{AccessFigures, Accesses};
+pub use outcome::{Outcome, Traffic, Use};
+pub use params::{Agents, Costs, Experiment, Network, Platform, System, Workload};
+pub use program::Program;
+pub use rackmem_baselines::locks::Algorithm;
+pub use run::simulate;
+pub use sections::{Scheme, SectionFigures, Sections};
+
+use thread::Thread;
 
 /// Epoch of every model's rack.
 const EPOCH: u32 = 1;
-/// Bytes of a block, the paper's.
+/// Bytes of a block, the papers'.
 const BLOCK: u32 = 4096;
+/// How often a wait doubles at most.
+const DOUBLINGS: u32 = 6;

@@ -1,128 +1,151 @@
-//! A node: the shipped agents behind queues, served by threads that take time.
+//! A node: a host of the engine without bytes, whose agents take time.
 
 use super::agenda::Occurrence;
 use super::cache::Cache;
-use super::fabric::{Fabric, Packet};
-use super::here::Here;
-use super::migration;
-use super::params::{Agents, Costs, System};
-use super::run::Experiment;
+use super::fabric::{Fabric, Packet, Records};
+use super::guest::Guest;
+use super::layout::Layout;
+use super::locks::{Cell, Follows, cells};
+use super::program::Steps;
+use super::servers::{Job, Servers};
 use super::thread::Thread;
-use super::workload::Workload;
-use super::{BLOCK, EPOCH};
-use rackmem_proto::engine::{Copies, Home, Migrating, Report, Role, role};
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig};
-use rackmem_proto::wire::{NodeId, Record};
-use rackmem_proto::{CHUNK, Dest, Output};
-use std::collections::VecDeque;
+use super::{BLOCK, EPOCH, Platform, System};
+use rackmem_proto::engine::{
+    self, Copies, FlowCc, Gcp, Home, Host, Migrating, Note, Part, Payload, Recovery, Report, Role,
+    role,
+};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, LocalStatus, Migration, Shards};
+use rackmem_proto::wire::{Header, Kind, NodeId, Record, RequesterId, Seq, Tag};
+use rackmem_proto::{CHUNK, Data, Dest, Output};
+use std::collections::BTreeMap;
 
 /// Which sharer provides data is drawn from this.
 const SEED: u32 = 1;
 
-/// What an agent serves.
-#[derive(Clone, Debug)]
-enum Job {
-    /// A packet that has come.
-    Packet(u32),
-    /// A packet that one of the node's threads wants sent.
-    Post(Output),
-    /// Records that are to be sent.
-    Report(Output, Box<[Record]>),
-}
-
-/// A thread that serves messages.
-#[derive(Clone, Default)]
-struct Server {
-    job: Option<Job>,
-    free: u64,
-    used: u64,
-}
-
-/// A node but for its application threads.
-pub struct Node {
-    id: NodeId,
-    workload: Workload,
-    costs: Costs,
-    /// Its cache.
-    pub cache: Cache,
-    home: Home,
-    copies: Copies<()>,
-    migrating: Option<Migrating>,
-    servers: Box<[Server]>,
-    /// As long at most as there are packets in flight, which the rack's threads bound.
-    queues: Box<[VecDeque<Job>]>,
-    parked: Vec<(Option<u32>, u16)>,
-    /// Packets that its home agent has received and sent.
-    pub home_packets: u64,
-    /// The longest queue so far.
-    pub longest_queue: usize,
-}
-
-/// The home agent's thread, where it has one of its own.
+/// The agent for what others ask of the node's memory, and the one for what the node holds.
 const HOME: usize = 0;
-/// The cache agent's.
 const CACHE: usize = 1;
 
+/// What a thread waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Until {
+    /// The end of the event on a block.
+    Over(u32),
+    /// The end of any event.
+    AnyOver,
+    /// Another thread's write to a block, or the block's leaving.
+    Changed(u32),
+}
+
+/// See the module. Its application threads are beside it.
+pub struct Node {
+    pub(super) id: NodeId,
+    pub(super) layout: Layout,
+    platform: Platform,
+    /// Its cache.
+    pub cache: Cache,
+    /// Its home.
+    pub home: Home,
+    copies: Copies<()>,
+    migrating: Option<Migrating>,
+    pub(super) locks: Box<[Cell]>,
+    guest: Guest,
+    servers: Servers,
+    parked: Vec<(Until, u16)>,
+    /// The packet that is served, the block of it that is held, and whether it is for a requester.
+    packet: Packet,
+    held: Option<u32>,
+    passed: bool,
+    /// A block that has left its cache.
+    left: Option<u32>,
+    /// What its protocols send, and which of it is the home's.
+    out: Vec<(Output, Records)>,
+    of_home: Option<usize>,
+    /// What its locks have decided, when that can leave if it is paid for, and whether a packet is the cause.
+    pub follows: Vec<Follows>,
+    pub(super) from: Option<u64>,
+    pub(super) serves: bool,
+    /// Packets that its home agent has received and sent.
+    pub home_packets: u64,
+}
+
 impl Node {
-    /// A node that has handed out all memory that the workload uses, and cached none of it.
-    pub fn new(id: NodeId, experiment: &Experiment) -> Self {
-        let Experiment {
-            system,
-            workload,
-            costs,
+    /// A node that has handed out all memory that is used, and cached none of it.
+    pub fn new(id: NodeId, platform: &Platform, layout: &Layout) -> Self {
+        let Layout {
+            cache: (entries, ways),
+            private,
+            shared,
             ..
-        } = *experiment;
-        let chunks = (u64::from(workload.at_home()) * u64::from(BLOCK)).div_ceil(CHUNK) as u32;
-        let mut home = HomeAgent::new(home_config(id, system, &workload, chunks));
+        } = *layout;
+        let chunks = (u64::from(layout.at_home(id)) * u64::from(BLOCK)).div_ceil(CHUNK) as u32;
+        let system = platform.system;
+        let mut home = HomeAgent::new(HomeConfig {
+            node: id,
+            epoch: EPOCH,
+            block: BLOCK,
+            chunks,
+            incarnation: 1,
+            migration: (system == System::Switch).then(|| layout.policy()),
+            answering: match system {
+                System::Directory => Some(rackmem_baselines::gather::answering),
+                _ => None,
+            },
+            seed: SEED,
+        });
         home.grow(chunks);
-        let (servers, queues) = match costs.agents {
-            Agents::HomeAndCache => (2, 2),
-            Agents::Pool(servers) => (servers.max(1), 1),
-        };
+        let nothing = Header::request(Kind::Ping, EPOCH, Tag(0), RequesterId::default(), Seq(0));
         Node {
             id,
-            workload,
-            costs,
-            cache: Cache::new(
-                workload.cache(),
-                workload.private() + workload.shared(),
-                costs.fully_associative,
-            ),
+            layout: *layout,
+            platform: *platform,
+            cache: Cache::new(entries, private + shared, ways),
             home: Home::new(home),
             // The model's network loses nothing.
             copies: Copies::new(false),
-            migrating: (system == System::Switch).then(|| migration::migrating(id, &workload)),
-            servers: vec![Server::default(); servers.into()].into(),
-            queues: vec![VecDeque::new(); queues].into(),
+            migrating: layout.migrating(id),
+            locks: cells(id, layout, platform.locks_in_switch),
+            guest: match system {
+                System::Delegate => Guest::Delegated,
+                _ => Guest::Managers(BTreeMap::new()),
+            },
+            servers: Servers::new(id, platform.agents),
             parked: Vec::new(),
+            packet: Packet::new(Dest::Switch, nothing, Data::None, &Records::default()),
+            held: None,
+            passed: false,
+            left: None,
+            out: Vec::new(),
+            of_home: None,
+            follows: Vec::new(),
+            from: Some(0),
+            serves: false,
             home_packets: 0,
-            longest_queue: 0,
         }
     }
 
-    /// Time that each of its agents has spent.
-    pub fn used(&self) -> impl Iterator<Item = u64> {
-        self.servers.iter().map(|server| server.used)
+    /// Its agents.
+    pub fn servers(&self) -> &Servers {
+        &self.servers
     }
 
     /// Forgets what was counted.
     pub fn reset(&mut self) {
         self.home_packets = 0;
-        self.longest_queue = 0;
-        self.servers.iter_mut().for_each(|server| server.used = 0);
+        self.servers.reset();
     }
 
-    /// A thread waits until the event on a block has ended, or any.
-    pub fn park(&mut self, thread: u16, block: Option<u32>) {
-        self.parked.push((block, thread));
+    /// A thread waits.
+    pub fn park(&mut self, thread: u16, until: Until) {
+        self.parked.push((until, thread));
     }
 
-    /// The event on a block in an entry is over; whoever waited for that looks again.
-    pub fn release(&mut self, at: u32, block: u32, fabric: &mut Fabric) {
-        self.cache.release(at, block);
+    /// This has happened; the threads that waited for it look again.
+    pub fn wake(&mut self, what: Until, fabric: &mut Fabric) {
         let now = fabric.now();
-        self.parked.retain(|&(waits_for, thread)| {
-            let wakes = waits_for.is_none_or(|one| one == block);
+        self.parked.retain(|&(until, thread)| {
+            let any = until == Until::AnyOver && matches!(what, Until::Over(_));
+            let wakes = any || until == what;
             if wakes {
                 fabric.agenda.enter(now, Occurrence::Step(thread));
             }
@@ -130,163 +153,227 @@ impl Node {
         });
     }
 
-    /// A packet has come that an agent serves.
-    pub fn arrive(&mut self, packet: u32, fabric: &mut Fabric) {
-        self.enqueue(Job::Packet(packet), fabric);
+    /// The event on a block in an entry is over.
+    pub fn release(&mut self, at: u32, block: u32, fabric: &mut Fabric) {
+        self.cache.release(at, block);
+        self.wake(Until::Over(block), fabric);
     }
 
-    /// A thread hands over a packet for an agent to send.
-    pub fn post(&mut self, output: Output, fabric: &mut Fabric) {
-        self.enqueue(Job::Post(output), fabric);
+    /// A packet has come that an agent serves.
+    pub fn arrive(&mut self, id: u32, fabric: &mut Fabric) {
+        let header = &fabric.packet(id).header;
+        let holds = match Gcp::takes(header.kind) {
+            true => !header.kind.asks_directory(),
+            false => matches!(role(self.id, header), Role::Cache | Role::Requester),
+        };
+        let cost = self.platform.costs.message(header.kind);
+        let queue = if holds { CACHE } else { HOME };
+        let agenda = &mut fabric.agenda;
+        self.servers.enqueue(queue, Job::Packet(id), cost, agenda);
+    }
+
+    /// Hands over a packet for an agent to send.
+    pub fn post(&mut self, output: Output, records: Records, fabric: &mut Fabric) {
+        let cost = self.platform.costs.message(output.header.kind);
+        let queue = if records.is_empty() { HOME } else { CACHE };
+        let job = Job::Post(output, records);
+        self.servers.enqueue(queue, job, cost, &mut fabric.agenda);
     }
 
     /// A period of the migration ends.
     pub fn end_period(&mut self, fabric: &mut Fabric) {
         let moves = self.home.agent.end_period();
         self.home_packets += moves.len() as u64;
-        moves
-            .into_iter()
-            .for_each(|output| self.post(output, fabric));
+        for output in moves {
+            self.post(output, Records::default(), fabric);
+        }
         let Some(migrating) = &mut self.migrating else {
             return;
         };
         let (outputs, report) = migrating.end_period(EPOCH);
         for output in outputs {
-            self.post(output, fabric);
+            self.post(output, Records::default(), fabric);
         }
         if let Some(Report { output, records }) = report {
-            self.enqueue(Job::Report(output, records.into()), fabric);
+            self.post(output, records.into(), fabric);
         }
-    }
-
-    fn enqueue(&mut self, job: Job, fabric: &mut Fabric) {
-        let queue = match (self.costs.agents, &job) {
-            (Agents::HomeAndCache, Job::Packet(id)) if self.for_cache(fabric.packet(*id)) => CACHE,
-            (Agents::HomeAndCache, Job::Report(..)) => CACHE,
-            _ => HOME,
-        };
-        let idle = self
-            .serving(queue)
-            .find(|&at| self.servers[at].job.is_none());
-        match idle {
-            Some(server) => self.start(server, job, fabric),
-            None => {
-                self.queues[queue].push_back(job);
-                self.longest_queue = self.longest_queue.max(self.queues[queue].len());
-            }
-        }
-    }
-
-    /// The servers of a queue.
-    fn serving(&self, queue: usize) -> std::ops::Range<usize> {
-        match self.costs.agents {
-            Agents::HomeAndCache => queue..queue + 1,
-            Agents::Pool(_) => 0..self.servers.len(),
-        }
-    }
-
-    fn start(&mut self, at: usize, job: Job, fabric: &mut Fabric) {
-        let kind = match &job {
-            Job::Packet(id) => fabric.packet(*id).header.kind,
-            Job::Post(output) | Job::Report(output, _) => output.header.kind,
-        };
-        let cost = self.costs.message(kind);
-        let server = &mut self.servers[at];
-        server.job = Some(job);
-        server.used += cost;
-        let done = server.free.max(fabric.now()) + cost;
-        let (node, server) = (self.id, at as u16);
-        fabric
-            .agenda
-            .enter(done, Occurrence::Served { node, server });
     }
 
     /// An agent has done the work on a message: what it decided leaves, and the next message begins.
-    pub fn served(&mut self, server: u16, threads: &mut [Thread], fabric: &mut Fabric) {
-        let at = usize::from(server);
-        let Some(job) = self.servers[at].job.take() else {
-            return;
-        };
-        let sent = match job {
-            Job::Post(output) => self.send(0, &output, fabric),
-            Job::Report(output, records) => {
-                let ready = fabric.now() + self.costs.send;
-                fabric.send_records(self.id, ready, &output, records);
-                1
-            }
-            Job::Packet(id) => self.handle(id, threads, fabric),
-        };
-        let sending = sent * self.costs.send;
-        let server = &mut self.servers[at];
-        server.used += sending;
-        server.free = fabric.now() + sending;
-        let queue = at.min(self.queues.len() - 1);
-        if let Some(job) = self.queues[queue].pop_front() {
-            self.start(at, job, fabric);
+    pub fn served<P: Steps>(
+        &mut self,
+        server: u16,
+        threads: &mut [Thread<P>],
+        fabric: &mut Fabric,
+    ) {
+        match self.servers.done(server) {
+            None => return,
+            Some(Job::Post(output, records)) => self.out.push((output, records)),
+            Some(Job::Packet(id)) => self.handle(fabric.take(id), threads, fabric),
         }
+        self.from = Some(fabric.now());
+        let send = self.platform.costs.send;
+        let sent = self.send_out(send, fabric) + self.sends();
+        self.servers.go_on(server, sent * send, &mut fabric.agenda);
     }
 
-    /// Sends a packet after `before` others; how many that were.
-    fn send(&mut self, before: u64, output: &Output, fabric: &mut Fabric) -> u64 {
-        let each = self.costs.send;
-        let ready = fabric.now() + (before + 1) * each + self.costs.aggregate;
-        fabric.send(self.id, ready, each, output)
-    }
-
-    fn send_all(&mut self, outputs: &[Output], fabric: &mut Fabric) -> u64 {
-        let mut sent = 0;
-        for output in outputs {
-            sent += self.send(sent, output, fabric);
+    fn send_out(&mut self, each: u64, fabric: &mut Fabric) -> u64 {
+        let (mut sent, mut of_home) = (0, 0);
+        let mut out = std::mem::take(&mut self.out);
+        for (nth, (output, records)) in out.drain(..).enumerate() {
+            let ready = fabric.now() + (sent + 1) * each + self.platform.costs.aggregate;
+            let copies = fabric.send(self.id, (ready, each), &output, &records);
+            sent += copies;
+            if self.of_home.is_some_and(|first| nth >= first) {
+                of_home += copies;
+            }
+        }
+        self.out = out;
+        if self.of_home.take().is_some() {
+            self.home_packets += 1 + of_home;
         }
         sent
     }
 
-    fn handle(&mut self, id: u32, threads: &mut [Thread], fabric: &mut Fabric) -> u64 {
-        let records = fabric.records(id);
-        let packet = &fabric.take(id);
-        let sections = (&mut self.cache, &mut self.home, &mut self.copies);
-        let mut here = Here::new(self.id, &self.workload, sections, self.migrating.as_mut());
-        let mut passed = matches!(packet.to, Dest::Requester(_));
-        if !passed {
-            here.take(packet, &records);
-            passed = here.passed;
-        }
-        let (mut outputs, before_home) = (here.sent, here.before_home);
-        if passed {
-            let local = usize::from(packet.header.requester.slot);
-            let thread = threads.get_mut(local);
-            let taken = thread.map(|thread| thread.take(packet, 0, fabric));
-            outputs.extend(taken.iter().flat_map(|taken| taken.iter()));
-        }
-        let Some(before) = before_home else {
-            return self.send_all(&outputs, fabric);
-        };
-        let (first, home) = outputs.split_at(before);
-        let first = self.send_all(first, fabric);
-        let home = self.send_all(home, fabric);
-        self.home_packets += 1 + home;
-        first + home
+    /// Packets among what its locks have decided.
+    pub fn sends(&self) -> u64 {
+        let sends = self.follows.iter();
+        sends.filter(|f| matches!(f, Follows::Send(..))).count() as u64
     }
 
-    /// Whether the cache agent serves it: what an owner has granted and a cache holds, and what ends a read miss whose
-    /// provider wrote the block back.
-    fn for_cache(&self, packet: &Packet) -> bool {
-        matches!(role(self.id, &packet.header), Role::Cache | Role::Requester)
+    fn handle<P: Steps>(&mut self, packet: Packet, threads: &mut [Thread<P>], fabric: &mut Fabric) {
+        self.passed = matches!(packet.to, Dest::Requester(_));
+        let header = packet.header;
+        self.packet = packet;
+        if !self.passed {
+            self.serve(&header);
+        }
+        let thread = threads.get_mut(usize::from(header.requester.slot));
+        if let (true, Some(thread)) = (self.passed, thread) {
+            let taken = thread.take(&self.packet, 0, fabric);
+            self.out
+                .extend(taken.map(|output| (output, Records::default())));
+        }
+        if let Some(block) = self.left.take() {
+            self.wake(Until::Changed(block), fabric);
+        }
+    }
+
+    /// Its protocols take a packet.
+    pub fn serve(&mut self, header: &Header) {
+        self.serves = true;
+        engine::packet(self, header);
     }
 }
 
-fn home_config(node: NodeId, system: System, workload: &Workload, chunks: u32) -> HomeConfig {
-    HomeConfig {
-        node,
-        epoch: EPOCH,
-        block: BLOCK,
-        chunks,
-        incarnation: 1,
-        migration: (system == System::Switch).then(|| migration::policy(workload)),
-        answering: match system {
-            System::Directory => Some(rackmem_baselines::gather::answering),
-            _ => None,
-        },
-        seed: SEED,
+/// Packets have sizes and no bytes.
+impl engine::Memory for Packet {
+    type Bytes = ();
+
+    fn store(&mut self, _: &Header) {}
+
+    fn put(&mut self, _: Tag, (): &()) {}
+
+    fn clear(&mut self, _: Tag) {}
+}
+
+impl Host for Node {
+    type Protocols = (FlowCc, Gcp);
+    type Bytes = ();
+    type Memory<'m> = Packet;
+
+    fn me(&self) -> NodeId {
+        self.id
+    }
+
+    fn epoch(&self) -> u32 {
+        EPOCH
+    }
+
+    fn incarnation(&self, _: NodeId) -> u32 {
+        1
+    }
+
+    fn shards(&self) -> Shards {
+        Shards::ONE
+    }
+
+    fn home<'m, R>(
+        &'m mut self,
+        _: usize,
+        section: impl FnOnce(&mut Home, &mut Self::Memory<'m>) -> R,
+    ) -> R {
+        section(&mut self.home, &mut self.packet)
+    }
+
+    fn copies<R>(&mut self, section: impl FnOnce(&mut Copies<()>) -> R) -> R {
+        section(&mut self.copies)
+    }
+
+    fn migrating<R>(&mut self, section: impl FnOnce(&mut Migrating) -> R) -> Option<R> {
+        self.migrating.as_mut().map(section)
+    }
+
+    fn policy(&self) -> Option<Migration> {
+        None
+    }
+
+    fn recovery(&mut self, _: impl FnOnce(&mut Recovery<()>, &mut Self)) {}
+
+    fn body_len(&self) -> u32 {
+        self.packet.body
+    }
+
+    fn records(&self) -> Vec<Record> {
+        self.packet.records.to_vec()
+    }
+
+    fn hold(&mut self, tag: Tag, _: bool) -> Option<LocalStatus> {
+        self.held = self.layout.block(self.id, tag);
+        let status = self.cache.status(self.held?);
+        (status != LocalStatus::Invalid).then_some(status)
+    }
+
+    fn keep(&mut self) {}
+
+    fn set(&mut self, status: LocalStatus) {
+        let Some(block) = self.held else { return };
+        self.cache.lower(block, status);
+        self.left = (status == LocalStatus::Invalid).then_some(block);
+    }
+
+    fn cached(&mut self) -> Vec<(Tag, LocalStatus)> {
+        Vec::new()
+    }
+
+    fn clean(&mut self, _: Tag) -> Option<()> {
+        None
+    }
+
+    fn send(&mut self, output: &Output, payload: Payload<'_, ()>) {
+        let records = match payload {
+            Payload::Records(records) => records.into(),
+            _ => Records::default(),
+        };
+        self.out.push((*output, records));
+    }
+
+    fn requester(&mut self, _: &Header) {
+        self.passed = true;
+    }
+
+    fn elsewhere(&mut self, part: Part, header: &Header) {
+        if part == Part::Guest {
+            self.note(Note::AtHome);
+            let answers = self.guest.asked(self.id, header).into_iter();
+            let answers = answers.map(|output| (output, Records::default()));
+            self.out.extend(answers);
+        }
+    }
+
+    fn note(&mut self, note: Note) {
+        if note == Note::AtHome {
+            self.of_home = Some(self.out.len());
+        }
     }
 }

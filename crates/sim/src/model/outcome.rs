@@ -43,34 +43,36 @@ impl Use {
 }
 
 /// What was measured after warm-up, and how the run ended.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Outcome {
-    /// Operations that ended while it was measured.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Outcome<F> {
+    /// Operations that ended while it was measured: accesses, or acquisitions.
     pub operations: u64,
     /// How long that was, in virtual nanoseconds.
     pub nanoseconds: u64,
-    /// Of the operations, without an event of their own.
-    pub hits: u64,
-    /// Events that an owner refused, to be tried again.
-    pub refused: u64,
+    /// What is measured of these operations.
+    pub of: F,
     /// Packets sent and received by nodes over their links.
     pub packets: u64,
     /// Packets sent and received by home agents (Fig. 10), those that stay in a node included.
     pub home_packets: u64,
-    /// Time from an operation's beginning to its end, in nanoseconds: mean.
-    pub mean_wait: f64,
-    /// The longest of any thread.
-    pub longest_wait: u64,
-    /// Operations of the thread that did fewest, by operations of the one that did most.
+    /// Operations of the thread that did fewest, by operations of the one that did most; of the node, for acquisitions.
     pub fairness: f64,
     /// The longest queue before an agent.
     pub longest_queue: usize,
     /// What was how busy.
     pub used: Use,
-    /// Entries that the switch owned in the end.
+    /// Entries of blocks that the switch owned in the end.
     pub in_switch: usize,
-    /// Of the whole run: operations that were begun and not ended when nothing was left to happen.
+    /// Of the whole run: what threads' nodes asked GCP's directory for.
+    pub requests: u64,
+    /// Of the whole run: threads that entered because of that.
+    pub granted: u64,
+    /// Of the whole run: releases that GCP's directory refused, because a request was under way to the one that released.
+    pub denied: u64,
+    /// Of the whole run: threads that were in the middle of something when nothing was left to happen.
     pub unfinished: u64,
+    /// Of the whole run: threads that came in while others were inside who should not have been.
+    pub overlaps: u64,
     /// Of the whole run: packets.
     pub traffic: Traffic,
     /// Of the whole run: packets that nobody had taken when nothing was left to happen.
@@ -83,15 +85,10 @@ pub struct Outcome {
     pub digest: u64,
 }
 
-impl Outcome {
+impl<F> Outcome<F> {
     /// Millions of operations a second of the whole rack.
     pub fn mops(&self) -> f64 {
         self.operations as f64 * 1e3 / self.nanoseconds.max(1) as f64
-    }
-
-    /// Of the operations, how many hit, from 0 to 1.
-    pub fn hit_rate(&self) -> f64 {
-        self.per_operation(self.hits)
     }
 
     /// A count by the number of operations.

@@ -1,57 +1,29 @@
-//! A run: warm-up, measurement, and the end of all that was begun.
+//! A run: everything is placed, threads warm up, are measured, and end what they have begun.
 
 use super::agenda::Occurrence;
-use super::fabric::Fabric;
-use super::migration;
+use super::fabric::{Fabric, Records};
+use super::layout::{Layout, RECORDS};
+use super::locks::Follows;
 use super::node::Node;
 use super::outcome::{Outcome, Use};
-use super::params::{Agents, Costs, Network, System};
-use super::thread::{Tally, Thread};
-use super::workload::{Stream, Workload};
+use super::params::{Agents, Experiment};
+use super::program::{Program, Steps};
+use super::thread::Thread;
+use super::{EPOCH, System};
 use crate::world::Random;
-use rackmem_proto::switch::{SWITCH, SwitchProgram};
-use rackmem_proto::wire::{Header, Kind, RequesterId, Tag};
+use rackmem_proto::switch::{LockConfig, LockProgram, SWITCH, SwitchProgram};
+use rackmem_proto::wire::{Header, Kind, NodeId, RequesterId, Tag};
 use rackmem_proto::{Data, Dest, Output};
 
-/// One point of a figure.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Experiment {
-    /// Which system.
-    pub system: System,
-    /// Doing what.
-    pub workload: Workload,
-    /// On which network.
-    pub network: Network,
-    /// At what cost.
-    pub costs: Costs,
-    /// Operations of the whole rack after the first pass and before the measurement.
-    pub warm_up: u64,
-    /// Operations that are measured.
-    pub measured: u64,
-    /// Decides the run.
-    pub seed: u64,
-}
-
-impl Experiment {
-    /// A system under a workload, with its own costs, long enough for figures to settle: blocks that were read
-    /// first and are written much later are upgraded once, and that must be over.
-    pub fn new(system: System, workload: Workload, seed: u64) -> Self {
-        let blocks = u64::from(workload.cache()) * u64::from(workload.nodes);
-        let cached = system != System::Delegate;
-        Experiment {
-            system,
-            workload,
-            network: Network::default(),
-            costs: system.costs(),
-            warm_up: if cached { 8 * blocks } else { 0 },
-            measured: if cached { 2 * blocks } else { blocks },
-            seed,
-        }
-    }
-}
+/// The switch's table of locks, as large as the library's.
+const LOCKS: LockConfig = LockConfig {
+    epoch: EPOCH,
+    ways: 4,
+    sets: 4096,
+};
 
 /// Runs one experiment. The same experiment gives the same outcome.
-pub fn simulate(experiment: &Experiment) -> Outcome {
+pub fn simulate<P: Program>(experiment: &Experiment<P>) -> Outcome<P::Figures> {
     Rack::new(experiment).run()
 }
 
@@ -63,51 +35,95 @@ enum Phase {
     Ending,
 }
 
-struct Rack {
-    experiment: Experiment,
+struct Rack<P: Program> {
+    experiment: Experiment<P>,
+    layout: Layout,
     fabric: Fabric,
     switch: SwitchProgram,
+    lock_switch: LockProgram,
     nodes: Vec<Node>,
-    threads: Vec<Thread>,
+    threads: Vec<Thread<P::Thread>>,
+    shared: <P::Thread as Steps>::Shared,
     phase: Phase,
     began: u64,
-    outcome: Outcome,
+    outcome: Outcome<P::Figures>,
 }
 
-impl Rack {
-    fn new(experiment: &Experiment) -> Self {
+impl<P: Program> Rack<P> {
+    fn new(experiment: &Experiment<P>) -> Self {
         let Experiment {
-            system,
-            workload,
-            costs,
-            ..
-        } = *experiment;
+            platform, workload, ..
+        } = experiment;
+        let layout = P::layout(platform, workload);
         let mut random = Random::new(experiment.seed);
         let ids = (0..workload.nodes)
             .flat_map(|node| (0..workload.threads).map(move |slot| RequesterId { node, slot }));
-        let threads = ids.map(|id| {
-            let stream = Stream::new(workload, id.node, id.slot, random.fork());
-            Thread::new(id, system, costs, stream, workload)
-        });
-        Rack {
+        let thread = |(index, id)| {
+            let program = P::thread(platform, workload, id, random.fork());
+            Thread::new(id, index, platform, program)
+        };
+        let threads: Vec<_> = (0..).zip(ids).map(thread).collect();
+        let warm = threads.iter().all(|thread| thread.program.is_warm());
+        let mut rack = Rack {
             experiment: *experiment,
-            fabric: Fabric::new(workload.nodes, experiment.network),
-            switch: SwitchProgram::new(migration::switch(&workload)),
-            threads: threads.collect(),
-            nodes: (0..workload.nodes)
-                .map(|id| Node::new(id, experiment))
+            layout,
+            fabric: Fabric::new(layout.nodes, platform.network),
+            switch: SwitchProgram::new(layout.switch()),
+            lock_switch: LockProgram::new(LOCKS),
+            nodes: (0..layout.nodes)
+                .map(|id| Node::new(id, platform, &layout))
                 .collect(),
-            phase: Phase::FirstPass,
+            threads,
+            shared: P::shared(workload, &layout),
+            phase: if warm {
+                Phase::WarmUp
+            } else {
+                Phase::FirstPass
+            },
             began: 0,
             outcome: Outcome::default(),
+        };
+        rack.place();
+        rack
+    }
+
+    /// Before the run: the switch takes over what it has room for, if nothing moves there later.
+    fn place(&mut self) {
+        let home = &mut self.nodes[usize::from(self.layout.homes.0)];
+        let locks = match self.experiment.platform.locks_in_switch {
+            true => self.layout.locks.0,
+            false => 0,
+        };
+        for lock in 0..locks {
+            home.place(self.layout.lock(lock));
+            for ask in std::mem::take(&mut home.follows) {
+                let Follows::Send(ask, _) = ask else { continue };
+                for answer in self.lock_switch.handle(&ask.header).iter() {
+                    home.serve(&answer.header);
+                }
+            }
+            home.follows.clear();
+        }
+        let placed = self.experiment.platform.system == System::Switch;
+        let blocks = match self.layout.moves {
+            None if placed => self.layout.shared,
+            _ => 0,
+        };
+        for block in 0..blocks {
+            let agent = &mut home.home.agent;
+            if let Some(ask) = agent.want(self.layout.tag(0, block)) {
+                for answer in self.switch.handle(&ask.header).iter() {
+                    let _ = agent.handle(&answer.header, 0);
+                }
+            }
         }
     }
 
-    fn run(mut self) -> Outcome {
+    fn run(mut self) -> Outcome<P::Figures> {
         for thread in &mut self.threads {
             thread.schedule(0, &mut self.fabric);
         }
-        if self.experiment.system == System::Switch {
+        if self.layout.moves.is_some() {
             self.fabric.agenda.enter(0, Occurrence::Period);
         }
         while let Some(what) = self.fabric.agenda.next() {
@@ -126,72 +142,109 @@ impl Rack {
         if self.fabric.packet(id).to != Dest::Switch {
             return self.fabric.forward(id);
         }
-        let packet = self.fabric.take(id);
-        if packet.header.kind == Kind::ReadTags {
-            return self.tell_tags(&packet.header);
-        }
-        for output in self.switch.handle(&packet.header).iter() {
-            self.fabric.send_from_switch(output);
+        let header = self.fabric.take(id).header;
+        let outputs = match header.kind {
+            Kind::ReadTags => return self.tell_tags(&header),
+            Kind::Acquire | Kind::Release => self.lock_switch.handle(&header),
+            _ => self.switch.handle(&header),
+        };
+        for output in outputs.iter() {
+            self.fabric.send_from_switch(output, &Records::default());
         }
     }
 
     /// What the switch's control plane answers to the shadow that reads TAG.
     fn tell_tags(&mut self, header: &Header) {
-        let (records, next) = (self.switch).tags(header.offset as usize, migration::RECORDS);
+        let (records, next) = self.switch.tags(header.offset as usize, RECORDS);
         let mut answer = header.answer(Kind::Tags, SWITCH);
         answer.tag = Tag(next as u64);
         let to = Dest::Agent(header.requester.node);
         let output = Output::with(to, answer, Data::Records);
-        self.fabric
-            .send_records_from_switch(&output, records.into());
+        self.fabric.send_from_switch(&output, &records.into());
     }
 
     fn end_period(&mut self) {
         for node in &mut self.nodes {
             node.end_period(&mut self.fabric);
         }
-        if self.phase != Phase::Ending {
-            let next = self.fabric.now() + self.experiment.workload.period();
+        let period = self.layout.moves.map(|moves| moves.period);
+        if let Some(period) = period.filter(|_| self.phase != Phase::Ending) {
+            let next = self.fabric.now() + period;
             self.fabric.agenda.enter(next, Occurrence::Period);
         }
     }
 
     fn arrival(&mut self, id: u32) {
-        match self.fabric.packet(id).to {
-            Dest::Requester(requester) if !self.experiment.costs.through_agents => {
-                let packet = self.fabric.take(id);
-                let thread = requester.node * self.experiment.workload.threads + requester.slot;
-                self.threads[usize::from(thread)].receive(&packet, &mut self.fabric);
-            }
-            Dest::Requester(RequesterId { node, .. }) | Dest::Agent(node) => {
-                self.nodes[usize::from(node)].arrive(id, &mut self.fabric);
-            }
-            Dest::Switch | Dest::Agents { .. } | Dest::Home(_) => {}
-        }
+        let (node, thread) = match self.fabric.packet(id).to {
+            Dest::Requester(requester) => (requester.node, Some(requester)),
+            Dest::Agent(node) => (node, None),
+            Dest::Switch | Dest::Agents { .. } | Dest::Home(_) => return,
+        };
+        let node = &mut self.nodes[usize::from(node)];
+        let thread = thread.filter(|_| !self.experiment.platform.through_agents);
+        let Some(RequesterId { node: at, slot }) = thread else {
+            return node.arrive(id, &mut self.fabric);
+        };
+        let packet = self.fabric.take(id);
+        let thread = at * self.experiment.workload.threads + slot;
+        self.threads[usize::from(thread)].receive(&packet, node, &mut self.fabric);
     }
 
     fn served(&mut self, node: u16, server: u16) {
         let threads = usize::from(self.experiment.workload.threads);
-        let first = usize::from(node) * threads;
-        let own = &mut self.threads[first..first + threads];
+        let all = self.threads.len();
+        let first = (usize::from(node) * threads).min(all);
+        let own = &mut self.threads[first..(first + threads).min(all)];
         self.nodes[usize::from(node)].served(server, own, &mut self.fabric);
+        self.follow(node);
+    }
+
+    /// Does what a node's locks have decided.
+    fn follow(&mut self, node: NodeId) {
+        let mut sent = 0;
+        let at = &mut self.nodes[usize::from(node)];
+        let from = at.from.unwrap_or(self.fabric.now());
+        let each = self.experiment.platform.costs.send;
+        for follow in std::mem::take(&mut at.follows) {
+            match follow {
+                Follows::Send(output, records) => {
+                    sent += 1;
+                    let ready = (from + sent * each, 0);
+                    let _ = self.fabric.send(node, ready, &output, &records);
+                }
+                Follows::Inside(inside) => {
+                    let thread = &mut self.threads[usize::from(inside.thread)];
+                    thread.let_in(&inside, &mut self.fabric);
+                    if !self.layout.locks_stay {
+                        let home = self.layout.homes.0;
+                        let now = self.fabric.now();
+                        self.nodes[usize::from(home)].take_back(inside.lock, now);
+                        self.follow(home);
+                    }
+                }
+            }
+        }
     }
 
     fn step(&mut self, thread: u16) {
         let thread = &mut self.threads[usize::from(thread)];
-        let node = usize::from(thread.node());
-        let before = thread.tally.operations;
-        thread.step(&mut self.nodes[node], &mut self.fabric);
-        let done = thread.tally.operations - before;
-        if done > 0 {
-            self.count(done);
+        let node = thread.node();
+        let at = &mut self.nodes[usize::from(node)];
+        thread.step(&mut (at, &mut self.shared, &mut self.fabric));
+        let ended = thread.program.ended();
+        self.follow(node);
+        if ended > 0 {
+            self.count(ended);
         }
     }
 
-    fn count(&mut self, done: u64) {
-        self.outcome.operations += done;
+    fn count(&mut self, ended: u64) {
+        if self.phase != Phase::Ending || P::COUNTS_ENDING {
+            self.outcome.operations += ended;
+        }
+        let warm = || self.threads.iter().all(|thread| thread.program.is_warm());
         match self.phase {
-            Phase::FirstPass if self.threads.iter().all(|thread| thread.warm) => {
+            Phase::FirstPass if warm() => {
                 self.phase = Phase::WarmUp;
                 self.outcome.operations = 0;
             }
@@ -213,53 +266,46 @@ impl Rack {
         self.outcome.packets = self.fabric.traffic.on_links;
         self.fabric.reset();
         self.nodes.iter_mut().for_each(Node::reset);
-        (self.threads.iter_mut()).for_each(|thread| thread.tally = Tally::default());
+        for thread in &mut self.threads {
+            thread.used = 0;
+            thread.program.reset();
+        }
     }
 
     /// Takes down the figures, and lets no thread begin anything more.
     fn end(&mut self) {
-        let tallies = || self.threads.iter().map(|thread| thread.tally);
-        let sum = |of: fn(&Tally) -> u64| tallies().map(|tally| of(&tally)).sum::<u64>();
-        let most = |of: fn(&Tally) -> u64| tallies().map(|tally| of(&tally)).max().unwrap_or(0);
-        let fewest = tallies().map(|tally| tally.operations).min().unwrap_or(0);
-        let used = self.used(sum(|tally| tally.used));
+        let each = usize::from(self.experiment.workload.threads).max(1);
+        let (of, fairness) = P::figures(self.threads.chunks(each));
+        let used = self.used();
+        let nodes = self.nodes.iter();
         let outcome = &mut self.outcome;
         outcome.nanoseconds = self.fabric.now() - self.began;
-        outcome.hits = sum(|tally| tally.hits);
-        outcome.refused = sum(|tally| tally.refused);
         outcome.packets = self.fabric.traffic.on_links - outcome.packets;
-        outcome.home_packets = self.nodes.iter().map(|node| node.home_packets).sum();
-        outcome.mean_wait = sum(|tally| tally.waited) as f64 / outcome.operations.max(1) as f64;
-        outcome.longest_wait = most(|tally| tally.longest);
-        outcome.fairness = fewest as f64 / most(|tally| tally.operations).max(1) as f64;
-        outcome.longest_queue = self
-            .nodes
-            .iter()
-            .map(|node| node.longest_queue)
-            .max()
-            .unwrap_or(0);
-        outcome.used = used;
+        outcome.home_packets = nodes.clone().map(|node| node.home_packets).sum();
+        outcome.longest_queue = nodes.map(|node| node.servers().longest).max().unwrap_or(0);
         outcome.in_switch = self.switch.entries();
-        self.threads
-            .iter_mut()
-            .for_each(|thread| thread.stops = true);
+        (outcome.of, outcome.fairness, outcome.used) = (of, fairness, used);
+        (self.threads.iter_mut()).for_each(|thread| thread.program.stop());
     }
 
-    fn used(&self, threads: u64) -> Use {
+    fn used(&self) -> Use {
         let time = (self.fabric.now() - self.began).max(1) as f64;
         let busiest = |pick: &dyn Fn(&Node) -> u64| {
             self.nodes.iter().map(pick).max().unwrap_or(0) as f64 / time
         };
-        let separate = self.experiment.costs.agents == Agents::HomeAndCache;
-        let (home_agent, cache_agent) = if separate {
-            (
-                busiest(&|node| node.used().next().unwrap_or(0)),
-                busiest(&|node| node.used().nth(1).unwrap_or(0)),
-            )
-        } else {
-            let mean = |node: &Node| node.used().sum::<u64>() / node.used().count().max(1) as u64;
-            (busiest(&mean), 0.0)
+        let of = |node: &Node, nth| node.servers().used().nth(nth).unwrap_or(0);
+        let (home_agent, cache_agent) = match self.experiment.platform.agents {
+            Agents::HomeAndCache => (busiest(&|node| of(node, 0)), busiest(&|node| of(node, 1))),
+            Agents::Pool(_) => {
+                let mean = |node: &Node| {
+                    let used = node.servers().used();
+                    let servers = used.len().max(1) as u64;
+                    used.sum::<u64>() / servers
+                };
+                (busiest(&mean), 0.0)
+            }
         };
+        let threads: u64 = self.threads.iter().map(|thread| thread.used).sum();
         Use {
             home_agent,
             cache_agent,
@@ -268,11 +314,20 @@ impl Rack {
         }
     }
 
-    fn conclude(self) -> Outcome {
+    fn conclude(self) -> Outcome<P::Figures> {
         let unfinished = self.threads.iter().filter(|thread| thread.unfinished());
         let mut outcome = self.outcome;
         outcome.unfinished = unfinished.count() as u64;
-        outcome.failures = self.threads.iter().map(|thread| thread.failures).sum();
+        for thread in &self.threads {
+            outcome.failures += thread.failures;
+            outcome.overlaps += thread.program.overlaps();
+        }
+        for node in &self.nodes[..usize::from(self.experiment.workload.nodes)] {
+            let counters = node.counters();
+            outcome.requests += counters.requests;
+            outcome.granted += counters.granted;
+            outcome.denied += counters.denied;
+        }
         outcome.traffic = self.fabric.traffic;
         outcome.in_flight = self.fabric.in_flight();
         outcome.occurrences = self.fabric.agenda.entered();

@@ -1,130 +1,89 @@
 //! An application thread: the library's slow path, cut at the places where it waits, and what each part costs.
 
 use super::agenda::Occurrence;
-use super::fabric::{Fabric, Packet};
-use super::node::Node;
-use super::params::{Costs, System};
-use super::workload::{Operation, Stream, Workload};
-use super::{BLOCK, EPOCH};
-use rackmem_proto::engine::{Access, Do, Plan, Purpose, Then};
+use super::fabric::{Fabric, Packet, Records};
+use super::guest::lets_in;
+use super::node::{Node, Until};
+use super::program::{Goal, Inside, Next, Steps};
+use super::{BLOCK, DOUBLINGS, EPOCH, Platform, System};
+use rackmem_proto::Output;
+use rackmem_proto::engine::{Access, Do, LockCommand, Plan, Purpose, Then};
 use rackmem_proto::flowcc::{Requester, RequesterConfig};
 use rackmem_proto::wire::{Kind, NodeId, RequesterId};
-use rackmem_proto::{Output, Outputs};
 
 /// Nothing is lost in the model, so nothing is sent again.
 const NEVER: u64 = u64::MAX / 4;
-/// The first wait after "locked", at most, in nanoseconds; it doubles with every attempt, so often.
+/// The first wait after "locked", at most, in nanoseconds; it doubles with every attempt.
 const BACKOFF: u64 = 200;
-const DOUBLINGS: u32 = 6;
-
-/// What a thread has done.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct Tally {
-    /// Operations that ended.
-    pub operations: u64,
-    /// Of these, without an event.
-    pub hits: u64,
-    /// Events that were refused.
-    pub refused: u64,
-    /// Time from the beginning of operations to their end, together and at most.
-    pub waited: u64,
-    /// See `waited`.
-    pub longest: u64,
-    /// Time on the processor.
-    pub used: u64,
-}
-
-/// An event, and on what.
-#[derive(Clone, Copy, Debug)]
-struct Running {
-    access: Access,
-    at: u32,
-    block: u32,
-}
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// The operation looks into the cache.
-    Looking,
-    /// It has an event.
-    Busy(Running),
+    /// What is next is for its program to say, now or when it is let go on.
+    Free,
+    /// It looks into the cache.
+    Looking(Goal),
+    /// It has an event, on a block in an entry.
+    Busy(Goal, Access, (u32, u32)),
     /// Nothing more to do.
     Finished,
 }
 
 /// One application thread and its requester.
-pub struct Thread {
+pub struct Thread<P> {
     id: RequesterId,
     index: u16,
-    delegates: bool,
-    costs: Costs,
-    workload: Workload,
-    engine: Requester,
-    stream: Stream,
+    platform: Platform,
+    requester: Requester,
     state: State,
-    operation: Option<Operation>,
-    began: u64,
     missed: bool,
     attempt: u32,
     /// When its processor is free again.
     busy: u64,
-    /// What it has done.
-    pub tally: Tally,
-    /// Whether its first pass over its blocks is behind it.
-    pub warm: bool,
-    /// Whether to begin no further operation.
-    pub stops: bool,
+    /// Time on the processor.
+    pub used: u64,
     /// Answers that no correct rack gives.
     pub failures: u64,
+    /// What it is for.
+    pub program: P,
 }
 
-impl Thread {
-    /// A thread with nothing done.
-    pub fn new(
-        id: RequesterId,
-        system: System,
-        costs: Costs,
-        stream: Stream,
-        workload: Workload,
-    ) -> Self {
-        let engine = Requester::new(RequesterConfig {
-            id,
-            epoch: EPOCH,
-            incarnation: 1,
-            block: BLOCK,
-            switch: system == System::Switch,
-            min_timeout: NEVER,
-            give_up: NEVER,
-        });
+/// Where a thread is: its node, what all threads share, and the network.
+pub type Site<'a, S> = (&'a mut Node, &'a mut S, &'a mut Fabric);
+
+impl<P: Steps> Thread<P> {
+    /// A thread with nothing done, the `index`th of all.
+    pub fn new(id: RequesterId, index: u16, platform: &Platform, program: P) -> Self {
         Thread {
             id,
-            index: id.node * workload.threads + id.slot,
-            delegates: system == System::Delegate,
-            costs,
-            workload,
-            engine,
-            stream,
-            state: State::Looking,
-            operation: None,
-            began: 0,
+            index,
+            platform: *platform,
+            requester: Requester::new(RequesterConfig {
+                id,
+                epoch: EPOCH,
+                incarnation: 1,
+                block: BLOCK,
+                switch: platform.system == System::Switch,
+                min_timeout: NEVER,
+                give_up: NEVER,
+            }),
+            state: State::Free,
             missed: false,
             attempt: 0,
             busy: 0,
-            tally: Tally::default(),
-            warm: false,
-            stops: false,
+            used: 0,
             failures: 0,
+            program,
         }
-    }
-
-    /// Whether an operation is under way.
-    pub fn unfinished(&self) -> bool {
-        self.operation.is_some() || !self.engine.can_unlock()
     }
 
     /// Its node.
     pub fn node(&self) -> NodeId {
         self.id.node
+    }
+
+    /// Whether something is under way.
+    pub fn unfinished(&self) -> bool {
+        !matches!(self.state, State::Finished) || !self.requester.can_unlock()
     }
 
     /// Goes on when its processor is done with what it does, and with so much more.
@@ -135,166 +94,227 @@ impl Thread {
 
     fn work(&mut self, time: u64, fabric: &Fabric) {
         self.busy = self.busy.max(fabric.now()) + time;
-        self.tally.used += time;
+        self.used += time;
     }
 
-    /// Takes a packet, which costs the thread itself so much. What is returned is to be sent.
-    pub fn take(&mut self, packet: &Packet, cost: u64, fabric: &mut Fabric) -> Outputs {
+    /// Takes a packet, which costs the thread itself so much. The packet that is returned is to be sent.
+    pub fn take(&mut self, packet: &Packet, cost: u64, fabric: &mut Fabric) -> Option<Output> {
         self.work(cost, fabric);
         let waited = self.waits();
         let (_, output) = self
-            .engine
+            .requester
             .handle(fabric.now(), &packet.header, packet.body);
         if waited && !self.waits() {
             fabric.agenda.enter(self.busy, Occurrence::Step(self.index));
         }
-        output.into_iter().collect()
+        output
     }
 
-    /// Whether only a packet can make it go on.
+    /// Whether only a packet can make its event go on.
     fn waits(&self) -> bool {
-        matches!(self.state, State::Busy(running) if running.access.waits(&self.engine))
+        matches!(&self.state, State::Busy(_, access, _) if access.waits(&self.requester))
     }
 
     /// A packet has come from the network to the thread itself.
-    pub fn receive(&mut self, packet: &Packet, fabric: &mut Fabric) {
-        let outputs = self.take(packet, self.costs.message(packet.header.kind), fabric);
-        for output in outputs.iter() {
-            self.work(self.costs.send, fabric);
-            let _ = fabric.send(self.node(), self.busy, 0, output);
+    pub fn receive(&mut self, packet: &Packet, node: &mut Node, fabric: &mut Fabric) {
+        let costs = self.platform.costs;
+        let delegates = self.platform.system == System::Delegate;
+        if packet.header.kind == Kind::GuestTell && !delegates {
+            if lets_in(&packet.header) {
+                self.schedule(costs.wake, fabric);
+            }
+            return;
         }
+        let output = self.take(packet, costs.message(packet.header.kind), fabric);
+        if let Some(output) = output {
+            self.send(&output, node, fabric);
+        }
+    }
+
+    /// GCP has let it in.
+    pub fn let_in(&mut self, inside: &Inside, fabric: &mut Fabric) {
+        let after = self.program.let_in(inside);
+        self.schedule(after, fabric);
     }
 
     fn send(&mut self, output: &Output, node: &mut Node, fabric: &mut Fabric) {
-        if self.costs.through_agents {
-            return node.post(*output, fabric);
+        if self.platform.through_agents {
+            return node.post(*output, Records::default(), fabric);
         }
-        self.work(self.costs.send, fabric);
-        let ready = self.busy + self.costs.aggregate;
-        let _ = fabric.send(self.node(), ready, 0, output);
+        self.work(self.platform.costs.send, fabric);
+        let ready = self.busy + self.platform.costs.aggregate;
+        let _ = fabric.send(self.node(), (ready, 0), output, &Records::default());
     }
 
     /// Its processor is free: goes on.
-    pub fn step(&mut self, node: &mut Node, fabric: &mut Fabric) {
+    pub fn step(&mut self, site: &mut Site<'_, P::Shared>) {
         match self.state {
             State::Finished => {}
-            State::Looking => self.look(node, fabric),
-            State::Busy(running) => self.drive(running, node, fabric),
+            State::Free => self.go_on(site),
+            State::Looking(goal) => self.look(goal, site),
+            State::Busy(goal, access, on) => self.drive(goal, access, on, site),
+        }
+        self.pay(site.0, site.2);
+    }
+
+    /// Pays for what a lock of its node sends because of it, which leaves from now on.
+    fn pay(&mut self, node: &mut Node, fabric: &Fabric) {
+        if node.from.is_none() {
+            node.from = Some(self.busy.max(fabric.now()));
+            self.work(node.sends() * self.platform.costs.send, fabric);
         }
     }
 
-    /// Begins the next operation; the look into the cache is paid before its result is known.
-    fn draw(&mut self, fabric: &mut Fabric) {
-        self.state = State::Looking;
-        if self.stops {
-            self.state = State::Finished;
-            return;
+    /// Does what its program says.
+    fn go_on(&mut self, site: &mut Site<'_, P::Shared>) {
+        self.state = State::Free;
+        loop {
+            let (node, shared, fabric) = site;
+            let now = self.busy.max(fabric.now());
+            match self.program.next(now, self.missed, node, shared) {
+                Next::Work(time) => return self.schedule(time, fabric),
+                Next::Access(goal, look) => {
+                    self.state = State::Looking(goal);
+                    self.missed = false;
+                    if P::FORGETS_REFUSALS {
+                        self.attempt = 0;
+                    }
+                    return self.schedule(look, fabric);
+                }
+                Next::Enter(lock, access) => {
+                    return node.command(lock, LockCommand::Enter(self.index, access));
+                }
+                Next::Leave(lock, access, at_once) => {
+                    node.command(lock, LockCommand::Leave(access));
+                    if at_once {
+                        self.pay(node, fabric);
+                    }
+                }
+                Next::Tell(output) => {
+                    self.work(self.platform.costs.trap, fabric);
+                    self.send(&output, node, fabric);
+                }
+                Next::Wait => return,
+                Next::Stop => {
+                    self.state = State::Finished;
+                    return;
+                }
+            }
         }
-        let operation = self.stream.draw();
-        self.warm |= !operation.warms;
-        self.operation = Some(operation);
-        self.began = self.busy.max(fabric.now());
-        (self.missed, self.attempt) = (false, 0);
-        let cost = if operation.cold {
-            self.costs.cold
-        } else {
-            self.costs.hit
-        };
-        self.schedule(cost, fabric);
     }
 
-    fn finish(&mut self, fabric: &mut Fabric) {
-        let waited = self.busy.max(fabric.now()) - self.began;
-        let tally = &mut self.tally;
-        tally.operations += 1;
-        tally.hits += u64::from(!self.missed);
-        tally.waited += waited;
-        tally.longest = tally.longest.max(waited);
-        self.operation = None;
-        self.draw(fabric);
+    /// The block is here: does what the access is for.
+    fn execute(&mut self, goal: Goal, fetched: bool, site: &mut Site<'_, P::Shared>) -> bool {
+        let (node, shared, fabric) = site;
+        let done = self.program.execute(shared, fetched);
+        if goal.writes {
+            node.wake(Until::Changed(goal.block), fabric);
+        }
+        done
     }
 
-    fn look(&mut self, node: &mut Node, fabric: &mut Fabric) {
-        let Some(Operation { block, writes, .. }) = self.operation else {
-            return self.draw(fabric);
-        };
-        if self.delegates {
-            return self.begin(Purpose::Call(Kind::GuestAsk), 0, block, node, fabric);
+    fn look(&mut self, goal: Goal, site: &mut Site<'_, P::Shared>) {
+        let Goal { block, writes } = goal;
+        if self.platform.system == System::Delegate {
+            return self.begin(goal, Purpose::Call(Kind::GuestAsk), (0, block), site);
         }
-        if node.cache.hit(block, writes) {
-            return self.finish(fabric);
+        if site.0.cache.hit(block, writes) {
+            return match self.execute(goal, false, site) {
+                true => self.go_on(site),
+                false => site.0.park(self.index, Until::Changed(block)),
+            };
         }
-        match node.cache.plan(block, writes) {
-            Plan::Wait | Plan::Hit(_) => node.park(self.index, Some(block)),
-            Plan::WaitForRoom => node.park(self.index, None),
-            Plan::Begin(at, purpose) => self.begin(purpose, at, block, node, fabric),
-            Plan::Evict(at, old) => self.evict(at, old, node, fabric),
+        match site.0.cache.plan(block, writes) {
+            Plan::Wait | Plan::Hit(_) => site.0.park(self.index, Until::Over(block)),
+            Plan::WaitForRoom => site.0.park(self.index, Until::AnyOver),
+            Plan::Begin(at, purpose) => self.begin(goal, purpose, (at, block), site),
+            Plan::Evict(at, old) => self.evict(goal, (at, old), site),
         }
     }
 
     fn begin(
         &mut self,
+        goal: Goal,
         purpose: Purpose,
-        at: u32,
-        block: u32,
-        node: &mut Node,
-        fabric: &mut Fabric,
+        on: (u32, u32),
+        (node, _, fabric): &mut Site<'_, P::Shared>,
     ) {
         self.missed = true;
-        let tag = self.workload.tag(self.node(), block);
-        let (access, output) = Access::begin(purpose, &mut self.engine, fabric.now(), (tag, 0, 0));
-        self.state = State::Busy(Running { access, at, block });
+        if self.attempt == 0 {
+            self.work(self.platform.costs.trap, fabric);
+        }
+        let what = (node.layout.tag(self.node(), on.1), 0, 0);
+        let (access, output) = Access::begin(purpose, &mut self.requester, fabric.now(), what);
+        self.state = State::Busy(goal, access, on);
         self.send(&output, node, fabric);
     }
 
-    fn evict(&mut self, at: u32, block: u32, node: &mut Node, fabric: &mut Fabric) {
-        match Purpose::to_evict(node.cache.status_at(at)) {
-            Some(purpose) => self.begin(purpose, at, block, node, fabric),
+    fn evict(&mut self, goal: Goal, on: (u32, u32), site: &mut Site<'_, P::Shared>) {
+        match Purpose::to_evict(site.0.cache.status_at(on.0)) {
+            Some(purpose) => self.begin(goal, purpose, on, site),
             None => {
-                node.release(at, block, fabric);
-                self.state = State::Looking;
-                self.schedule(0, fabric);
+                site.0.release(on.0, on.1, site.2);
+                self.state = State::Looking(goal);
+                self.schedule(0, site.2);
             }
         }
     }
 
     /// Goes on with an event as far as it goes.
-    fn drive(&mut self, mut running: Running, node: &mut Node, fabric: &mut Fabric) {
-        let Running { at, block, .. } = running;
+    fn drive(
+        &mut self,
+        goal: Goal,
+        mut access: Access,
+        on: (u32, u32),
+        site: &mut Site<'_, P::Shared>,
+    ) {
         loop {
-            let todo = running.access.next(&mut self.engine, || fabric.now(), None);
-            self.state = State::Busy(running);
+            let todo = access.next(&mut self.requester, || site.2.now(), None);
+            self.state = State::Busy(goal, access, on);
             match todo {
                 Do::Wait | Do::Held => return,
-                Do::Use | Do::Left => {}
-                Do::Set(status) => node.cache.install(at, block, status),
-                Do::Send(output) => self.send(&output, node, fabric),
-                Do::Over(then) => return self.over(running, then, node, fabric),
+                Do::Use => {
+                    self.execute(goal, true, site);
+                }
+                Do::Left => {}
+                Do::Set(status) => site.0.cache.install(on.0, on.1, status),
+                Do::Send(output) => self.send(&output, site.0, site.2),
+                Do::Over(then) => return self.over(goal, access.purpose(), on, then, site),
             }
         }
     }
 
-    fn over(&mut self, running: Running, then: Then, node: &mut Node, fabric: &mut Fabric) {
-        let Running { access, at, block } = running;
-        self.tally.refused += u64::from(then != Then::Done);
+    fn over(
+        &mut self,
+        goal: Goal,
+        purpose: Purpose,
+        on: (u32, u32),
+        then: Then,
+        site: &mut Site<'_, P::Shared>,
+    ) {
+        if then != Then::Done {
+            self.program.refused(then);
+        }
         self.failures += u64::from(matches!(then, Then::Fail(_) | Then::Lost));
         if then == Then::Relook {
-            return self.evict(at, block, node, fabric);
+            return self.evict(goal, on, site);
         }
-        if access.purpose().leaves().is_some() {
-            node.release(at, block, fabric);
+        if purpose.leaves().is_some() {
+            site.0.release(on.0, on.1, site.2);
         }
-        self.state = State::Looking;
+        self.state = State::Looking(goal);
         match then {
-            Then::Done if access.purpose().evicts() => self.schedule(0, fabric),
-            Then::Done => self.finish(fabric),
-            Then::Again | Then::Relook => self.schedule(0, fabric),
+            Then::Done if !purpose.evicts() => {
+                self.attempt = 0;
+                self.go_on(site);
+            }
+            Then::Done | Then::Again | Then::Relook => self.schedule(0, site.2),
             Then::BackOff | Then::Fail(_) | Then::Lost => {
                 self.attempt += 1;
                 let most = BACKOFF << self.attempt.min(DOUBLINGS);
-                let wait = most / 2 + self.stream.random().below(most / 2);
-                let at = self.busy.max(fabric.now()) + wait;
-                fabric.agenda.enter(at, Occurrence::Step(self.index));
+                let wait = most / 2 + self.program.random().below(most / 2);
+                let at = self.busy.max(site.2.now()) + wait;
+                site.2.agenda.enter(at, Occurrence::Step(self.index));
             }
         }
     }

@@ -1,10 +1,11 @@
 //! What the paper's text says of its figures, and what the model says to that.
 
 use super::super::judged::{Judged, Range};
+use super::Outcome;
 use super::figures::{BLADES, COMPARED, Figure, MOST, Point, WRITTEN, is_alone};
 use super::points::Points;
-use rackmem_sim::lockmodel::Algorithm::{self, Central, Cohort, Mcs, PerNode, Service};
-use rackmem_sim::lockmodel::{Outcome, Platform, Scheme};
+use rackmem_sim::model::Algorithm::{self, Central, Cohort, Mcs, PerNode, Service};
+use rackmem_sim::model::{Platform, Scheme};
 
 struct Claim {
     figure: Figure,

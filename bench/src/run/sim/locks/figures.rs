@@ -1,6 +1,7 @@
 //! Which points a figure has.
 
-use rackmem_sim::lockmodel::{Algorithm, Experiment, Outcome, Platform, Scheme, Workload};
+use super::Outcome;
+use rackmem_sim::model::{Algorithm, Experiment, Platform, Scheme, Sections, Workload};
 use std::fmt;
 
 /// A figure of the Soul paper.
@@ -81,12 +82,12 @@ impl Point {
     }
 
     /// The run that it is.
-    pub fn experiment(&self, seed: u64) -> Experiment {
+    pub fn experiment(&self, seed: u64) -> Experiment<Sections> {
         let workload = match self.store {
-            true => Workload::store(self.blades, self.reads),
-            false => Workload::contended(self.blades, self.reads),
+            true => Workload::store(self.scheme, self.blades, self.reads),
+            false => Workload::contended(self.scheme, self.blades, self.reads),
         };
-        Experiment::new(self.scheme, self.platform, workload, seed)
+        Experiment::<Sections>::new(self.platform, workload, seed)
     }
 
     /// The name of its cases.

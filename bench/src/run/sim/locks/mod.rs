@@ -11,9 +11,11 @@ use crate::report::{Report, ReportError};
 use crate::run::{Progress, Result};
 use figures::Point;
 use points::Points;
-use rackmem_sim::lockmodel::{Outcome, Platform, Scheme, Workload};
+use rackmem_sim::model::{Platform, Scheme, SectionFigures, System, Workload};
 
 pub use figures::Figure;
+
+type Outcome = rackmem_sim::model::Outcome<SectionFigures>;
 
 /// What to simulate.
 #[derive(Clone, Debug)]
@@ -65,7 +67,7 @@ fn report(points: &Points) -> std::result::Result<Report, ReportError> {
 }
 
 fn details(outcome: &Outcome) -> [(&'static str, f64, &'static str); 9] {
-    let remote = outcome.remote as f64 / outcome.acquisitions.max(1) as f64;
+    let remote = outcome.per_operation(outcome.of.remote);
     let each = outcome.transactions_each();
     let percentile = |percent| outcome.percentile(percent) as f64;
     [
@@ -77,7 +79,7 @@ fn details(outcome: &Outcome) -> [(&'static str, f64, &'static str); 9] {
         ("wait/p99", percentile(99.0), "ns"),
         (
             "refused",
-            outcome.refused as f64 / outcome.acquisitions.max(1) as f64,
+            outcome.per_operation(outcome.of.refused),
             "per op",
         ),
         (
@@ -98,12 +100,12 @@ fn parameters() -> Vec<Parameter> {
          [directories, link, one_way, message, packet, trap, wake]: [&'static str; 7]| {
             let Platform { network, costs, .. } = platform;
             let ns = |value: u64| format!("{value} ns");
-            let locks = if platform.switch {
+            let locks = if platform.locks_in_switch {
                 "the switch"
             } else {
                 "the memory blade"
             };
-            let blocks = if platform.blocks_in_switch() {
+            let blocks = if platform.system == System::Switch {
                 "the switch"
             } else {
                 "the memory blade"
@@ -139,18 +141,18 @@ fn parameters() -> Vec<Parameter> {
         HARD,
         HARD,
     ];
-    let store = Workload::store(1, 0);
+    let store = Workload::store(Scheme::Gcp, 1, 0);
     let workload = [
         ("threads", format!("{} a blade", store.threads), PAPER),
-        ("locks", store.locks.to_string(), GUESS),
+        ("locks", store.program.locks.to_string(), GUESS),
         (
             "keys",
-            format!("{}, Zipf {}", store.keys, store.theta),
+            format!("{}, Zipf {}", store.program.keys, store.program.theta),
             GUESS,
         ),
         (
             "the rest of an operation",
-            format!("{} ns", store.think),
+            format!("{} ns", store.program.think),
             "Fig. 7, YCSB-C",
         ),
     ]

@@ -1,9 +1,10 @@
 //! The points of all figures, each simulated once.
 
 use super::super::points::{Speed, all};
+use super::Outcome;
 use super::figures::Point;
 use crate::run::Progress;
-use rackmem_sim::lockmodel::{Outcome, simulate};
+use rackmem_sim::model::simulate;
 use std::time::Instant;
 
 /// All points.
@@ -39,7 +40,7 @@ impl Points {
         let sum = |of: fn(&Outcome) -> u64| rows.iter().map(|row| of(&row.1)).sum();
         let speed = Speed {
             runs: rows.len(),
-            packets: sum(|outcome| outcome.packets),
+            packets: sum(|outcome| outcome.traffic.received),
             occurrences: sum(|outcome| outcome.occurrences),
             core_seconds,
             seconds: began.elapsed().as_secs_f64(),

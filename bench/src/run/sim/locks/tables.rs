@@ -1,11 +1,12 @@
 //! The figures for people: what is compared by rows, blades by columns.
 
 use super::super::tables::times;
+use super::Outcome;
 use super::figures::{BLADES, Figure, MOST, Point, READS, YCSB, is_alone};
 use super::points::Points;
 use crate::report::number;
 use crate::table::{Align, Table};
-use rackmem_sim::lockmodel::{Outcome, Platform, Scheme};
+use rackmem_sim::model::{Platform, Scheme, System};
 
 const LEFT: Align = Align::Left;
 const RIGHT: Align = Align::Right;
@@ -22,7 +23,7 @@ pub fn figure(figure: Figure, points: &Points) -> impl Iterator<Item = Table> {
 fn on(figure: Figure, platform: &Platform, points: &Points) -> Table {
     let columns = columns(figure);
     let names: Vec<(&str, Align)> = columns.iter().map(|(n, a)| (n.as_str(), *a)).collect();
-    let title = match platform.gathers {
+    let title = match platform.system == System::Directory {
         true => format!("{figure}; what is dirty goes by way of its directory (Fig. 1)"),
         false => figure.to_string(),
     };
@@ -119,7 +120,7 @@ fn cells(figure: Figure, point: &Point, first: Option<Point>, points: &Points) -
     let micros = |nanoseconds: f64| number(nanoseconds / 1e3);
     let share = format!("{:.2}", most.fairness);
     // Where nothing came from another blade, there is nothing to tell.
-    let remote = |of: &dyn Fn(&Outcome) -> String, outcome: &Outcome| match outcome.remote {
+    let remote = |of: &dyn Fn(&Outcome) -> String, outcome: &Outcome| match outcome.of.remote {
         0 => "–".to_owned(),
         _ if is_alone(outcome) => "alone".to_owned(),
         _ => of(outcome),
@@ -137,7 +138,7 @@ fn cells(figure: Figure, point: &Point, first: Option<Point>, points: &Points) -
             let wait = |o: &Outcome| micros(o.remote_mean());
             let mut row = each(&BLADES[1..], &|o| remote(&transactions, o));
             row.extend(each(&BLADES[1..], &|o| remote(&wait, o)));
-            let by = |o: &Outcome| match base.remote {
+            let by = |o: &Outcome| match base.of.remote {
                 0 => "–".to_owned(),
                 _ => times(o.remote_mean() / base.remote_mean()),
             };
@@ -149,8 +150,8 @@ fn cells(figure: Figure, point: &Point, first: Option<Point>, points: &Points) -
             let mut row: Vec<String> = [10.0, 50.0, 90.0, 99.0]
                 .map(|percent| format!("{} µs", micros(most.percentile(percent) as f64)))
                 .into();
-            let quick = most.latencies.partition_point(|&time| time < 1_000);
-            let percent = 100.0 * quick as f64 / most.latencies.len().max(1) as f64;
+            let quick = most.of.latencies.partition_point(|&time| time < 1_000);
+            let percent = 100.0 * quick as f64 / most.of.latencies.len().max(1) as f64;
             row.push(format!("{percent:.0}%"));
             row.push(remote(&|o| format!("{:.2}", o.transactions_each()), most));
             row

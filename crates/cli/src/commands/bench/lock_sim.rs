@@ -8,7 +8,7 @@ const OF_RACKS: [&str; 9] = [
     "fabric", "mode", "kinds", "parts", "nodes", "reads", "duration", "think", "rounds",
 ];
 
-/// The same question in the performance model.
+/// The same question in the cost model.
 #[derive(Debug, Args)]
 pub struct SimArgs {
     /// Simulate the Soul paper's rack instead: 8 blades, a switch, a memory blade; 100 Gb/s, and CXL

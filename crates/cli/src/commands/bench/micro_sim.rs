@@ -8,7 +8,7 @@ const OF_RACKS: [&str; 8] = [
     "fabric", "modes", "threads", "sharing", "reads", "locality", "duration", "history",
 ];
 
-/// The same benchmark in the performance model.
+/// The same benchmark in the cost model.
 #[derive(Debug, Args)]
 pub struct SimArgs {
     /// Simulate the paper's cluster instead: 8 nodes, 100 Gb/s, a programmable switch

@@ -2,11 +2,14 @@
 //! asked for, and factors with room: the figures themselves are in `docs/simulation.md`.
 
 use rackmem_baselines::locks::Algorithm;
-use rackmem_sim::lockmodel::{Experiment, Outcome, Platform, Scheme, Workload, simulate};
+use rackmem_sim::model::{
+    Experiment, Platform, Scheme, SectionFigures, Sections, Workload, simulate,
+};
 
-fn experiment(scheme: Scheme, workload: Workload) -> Experiment {
+type Outcome = rackmem_sim::model::Outcome<SectionFigures>;
+
+fn experiment(workload: Workload<Sections>) -> Experiment<Sections> {
     Experiment {
-        scheme,
         platform: Platform::ETHERNET,
         workload,
         warm_up: 500,
@@ -17,14 +20,14 @@ fn experiment(scheme: Scheme, workload: Workload) -> Experiment {
 
 /// A thread a blade, one lock.
 fn contended(scheme: Scheme, nodes: u16, reads: u8) -> Outcome {
-    simulate(&experiment(scheme, Workload::contended(nodes, reads)))
+    simulate(&experiment(Workload::contended(scheme, nodes, reads)))
 }
 
 fn store(scheme: Scheme, nodes: u16, reads: u8) -> Outcome {
     simulate(&Experiment {
         warm_up: 20_000,
         measured: 20_000,
-        ..experiment(scheme, Workload::store(nodes, reads))
+        ..experiment(Workload::store(scheme, nodes, reads))
     })
 }
 
@@ -37,7 +40,7 @@ fn above_memory() -> impl Iterator<Item = Scheme> {
 #[test]
 fn a_seed_decides_a_run() {
     for scheme in Scheme::all() {
-        let first = experiment(scheme, Workload::contended(4, 50));
+        let first = experiment(Workload::contended(scheme, 4, 50));
         let other = Experiment { seed: 2, ..first };
         assert_eq!(simulate(&first), simulate(&first));
         assert_ne!(simulate(&first).digest, simulate(&other).digest);
@@ -52,18 +55,15 @@ fn writers_are_alone_everything_ends_and_no_packet_disappears() {
                 if scheme == Scheme::Evicted && threads > 1 {
                     continue;
                 }
-                let workload = Workload {
-                    threads,
-                    locks,
-                    keys: locks,
-                    ..Workload::contended(nodes, reads)
-                };
+                let mut workload = Workload::contended(scheme, nodes, reads);
+                workload.threads = threads;
+                (workload.program.locks, workload.program.keys) = (locks, locks);
                 let outcome = simulate(&Experiment {
                     platform,
-                    ..experiment(scheme, workload)
+                    ..experiment(workload)
                 });
                 let case = format!("{} on {}, {nodes} blades", scheme.name(), platform.name);
-                assert_eq!(outcome.acquisitions, 4_000, "{case}");
+                assert_eq!(outcome.operations, 4_000, "{case}");
                 assert_eq!((outcome.unfinished, outcome.in_flight), (0, 0), "{case}");
                 assert_eq!((outcome.failures, outcome.overlaps), (0, 0), "{case}");
             }
@@ -77,27 +77,28 @@ fn gcp_needs_one_transaction_for_lock_and_data_whatever_the_load() {
         for reads in [0, 50, 95, 99] {
             let outcome = contended(Scheme::Gcp, nodes, reads);
             let case = format!("{nodes} blades, {reads}% reads");
-            let (least, most) = (outcome.least_transactions, outcome.most_transactions);
+            let (least, most) = (outcome.of.least_transactions, outcome.of.most_transactions);
             assert_eq!((least, most), (1, 1), "{case}");
-            assert!(outcome.remote > 0, "{case}");
+            assert!(outcome.of.remote > 0, "{case}");
             // Over the whole run: nothing is asked for that lets nobody in.
             assert_eq!(outcome.requests, outcome.granted, "{case}");
         }
     }
     let separate = contended(Scheme::Separate, 8, 0);
-    let (least, most) = (separate.least_transactions, separate.most_transactions);
+    let (least, most) = (
+        separate.of.least_transactions,
+        separate.of.most_transactions,
+    );
     assert_eq!((least, most), (2, 2), "the data is one more");
 }
 
 #[test]
 fn a_transaction_takes_as_long_as_the_paper_says() {
     // Two blades that seldom meet.
-    let workload = Workload {
-        think: 47_000,
-        ..Workload::contended(2, 0)
-    };
     let wait = |platform, scheme| {
-        let experiment = experiment(scheme, workload);
+        let mut workload = Workload::contended(scheme, 2, 0);
+        workload.program.think = 47_000;
+        let experiment = experiment(workload);
         simulate(&Experiment {
             platform,
             ..experiment
@@ -139,10 +140,10 @@ fn other_locks_need_more() {
 fn gcp_is_there_first() {
     for (platform, least) in [(Platform::ETHERNET, 2.5), (Platform::GATHERED, 3.5)] {
         let run = |scheme, reads| {
-            let workload = Workload::contended(8, reads);
+            let workload = Workload::contended(scheme, 8, reads);
             simulate(&Experiment {
                 platform,
-                ..experiment(scheme, workload)
+                ..experiment(workload)
             })
         };
         for reads in [0, 50, 95] {
@@ -198,10 +199,10 @@ fn both_optimizations_count() {
 #[test]
 fn what_is_slow_is_the_network() {
     let on = |platform, nodes, reads| {
-        let workload = Workload::contended(nodes, reads);
+        let workload = Workload::contended(Scheme::Gcp, nodes, reads);
         simulate(&Experiment {
             platform,
-            ..experiment(Scheme::Gcp, workload)
+            ..experiment(workload)
         })
         .mops()
     };

@@ -1,6 +1,6 @@
 //! Which lock is next: keys by Zipf's law, spread over the locks.
 
-use super::params::Workload;
+use super::Sections;
 use crate::world::Random;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ pub struct Chances(Arc<[f64]>);
 
 impl Chances {
     /// Of a workload's locks. The k-th most popular key is drawn in proportion to `1 / k^theta`, and is in a lock that chance decides.
-    pub fn new(workload: &Workload) -> Self {
+    pub fn new(workload: &Sections) -> Self {
         let mut weights = vec![0.0; workload.locks.max(1) as usize];
         // The same for every seed: which keys share a lock is not what a run is about.
         let mut random = Random::new(1);
@@ -40,15 +40,17 @@ impl Chances {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Scheme;
     use super::*;
 
     #[test]
     fn popular_keys_make_popular_locks() {
-        let workload = Workload {
+        let workload = Sections {
+            scheme: Scheme::Gcp,
             locks: 4,
             keys: 4,
             theta: 1.0,
-            ..Workload::contended(1, 0)
+            think: 0,
         };
         let chances = Chances::new(&workload);
         let mut random = Random::new(3);

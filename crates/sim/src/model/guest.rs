@@ -1,0 +1,70 @@
+//! Guests of a model's nodes: the home of the delegation baseline, and the managers of the lock service.
+
+use super::EPOCH;
+use rackmem_baselines::locks::{Access, Manager, Request, Seat};
+use rackmem_proto::wire::{GlobalStatus, Header, Kind, NodeId, RequesterId, Seq, Tag};
+use rackmem_proto::{Data, Dest, Output};
+use std::collections::BTreeMap;
+
+/// A node's guest.
+pub enum Guest {
+    /// Does what is asked, and says so.
+    Delegated,
+    /// Manages locks.
+    Managers(BTreeMap<Tag, Manager>),
+}
+
+impl Guest {
+    /// A question has come to this node.
+    pub fn asked(&mut self, me: NodeId, header: &Header) -> Vec<Output> {
+        let Guest::Managers(managers) = self else {
+            let answer = header.answer(Kind::GuestTell, me);
+            let to = Dest::Requester(header.requester);
+            return vec![Output::with(to, answer, Data::Operand)];
+        };
+        let manager = managers.entry(header.tag).or_default();
+        let RequesterId { node, slot } = header.requester;
+        let request = Request {
+            seat: Seat { node, place: slot },
+            turn: header.seq.0,
+            want: Access::from_status(header.status),
+        };
+        let replies = manager.handle(&request).into_iter();
+        let answer = replies.map(|reply| {
+            let status = match reply.inside {
+                true => GlobalStatus::Shared,
+                false => GlobalStatus::Unshared,
+            };
+            let header = service(
+                Kind::GuestTell,
+                header.tag,
+                (reply.seat, reply.turn),
+                status,
+            );
+            Output::new(Dest::Requester(header.requester), header)
+        });
+        answer.collect()
+    }
+}
+
+/// A packet of the lock service, as the bench has them.
+fn service(kind: Kind, tag: Tag, (seat, turn): (Seat, u64), status: GlobalStatus) -> Header {
+    let requester = RequesterId {
+        node: seat.node,
+        slot: seat.place,
+    };
+    let mut header = Header::request(kind, EPOCH, tag, requester, Seq(turn));
+    header.status = status;
+    header
+}
+
+/// What the manager of a lock is told.
+pub fn ask(tag: Tag, request: &Request) -> Header {
+    let want = request.want.map_or(GlobalStatus::Unshared, Access::status);
+    service(Kind::GuestAsk, tag, (request.seat, request.turn), want)
+}
+
+/// Whether an answer lets somebody in.
+pub fn lets_in(header: &Header) -> bool {
+    header.kind == Kind::GuestTell && header.status != GlobalStatus::Unshared
+}

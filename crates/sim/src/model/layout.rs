@@ -1,0 +1,185 @@
+//! How large a rack is, and where its blocks and locks live.
+
+use super::{BLOCK, EPOCH};
+use rackmem_proto::engine::Migrating;
+use rackmem_proto::flowcc::{Migration, ShadowConfig};
+use rackmem_proto::switch::SwitchConfig;
+use rackmem_proto::wire::{Contract, NodeId, Tag, records_that_fit};
+
+/// Who keeps the shadow of the switch.
+const SHADOW: NodeId = 0;
+/// Bytes of records in a packet, a RoCE MTU.
+const BODY: usize = 4096;
+/// Records in a packet at most.
+pub const RECORDS: usize = records_that_fit(BODY);
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// Nodes of the rack.
+    pub nodes: u16,
+    /// The first node that is the home of something, and how many are.
+    pub homes: (NodeId, u16),
+    /// Blocks that only one node accesses, of each node.
+    pub private: u32,
+    /// Blocks that all nodes access.
+    pub shared: u32,
+    /// Entries of a node's cache, and of each of its sets.
+    pub cache: (u32, u32),
+    /// Locks of GCP, each with this many bytes.
+    pub locks: (u32, u32),
+    /// Locks stay where they were used last.
+    pub locks_stay: bool,
+    /// Hot blocks move to the switch while a rack runs; otherwise it has them all from the beginning.
+    pub moves: Option<Moves>,
+}
+
+/// Ownership migration (§5.2.2): the shipped policy, with every size divided by `scale`.
+#[derive(Clone, Copy, Debug)]
+pub struct Moves {
+    /// See [`Moves`].
+    pub scale: u32,
+    /// Entries of each of the switch's ways.
+    pub sets: usize,
+    /// How long a period is, in virtual nanoseconds.
+    pub period: u64,
+}
+
+impl Moves {
+    fn policy(&self) -> Migration {
+        let shipped = Migration::default();
+        Migration {
+            top: shipped.top.div_ceil(self.scale),
+            tracked: shipped.tracked.div_ceil(self.scale),
+            ..shipped
+        }
+    }
+}
+
+impl Layout {
+    /// What a home moves to the switch in a period.
+    pub fn policy(&self) -> Migration {
+        const NONE: Migration = Migration {
+            top: 0,
+            least: 1,
+            tracked: 1,
+        };
+        self.moves.map_or(NONE, |moves| moves.policy())
+    }
+
+    /// The switch of the rack.
+    pub fn switch(&self) -> SwitchConfig {
+        let shipped = SwitchConfig::default();
+        SwitchConfig {
+            epoch: EPOCH,
+            sets: self.moves.map_or(shipped.sets, |moves| moves.sets),
+            shadow: self.moves.map(|_| SHADOW),
+            ..shipped
+        }
+    }
+
+    /// A node's part in the moves.
+    pub fn migrating(&self, me: NodeId) -> Option<Migrating> {
+        let moves = self.moves?;
+        let switch = self.switch();
+        let shipped = ShadowConfig::new(me, EPOCH, switch.ways, switch.sets);
+        let config = ShadowConfig {
+            leave: shipped.leave.div_ceil(moves.scale),
+            ..shipped
+        };
+        let mut migrating = Migrating::new(config, moves.policy().tracked, RECORDS);
+        migrating.set_shadow(Some(SHADOW), EPOCH);
+        Some(migrating)
+    }
+
+    /// Blocks whose home is this node.
+    pub fn at_home(&self, node: NodeId) -> u32 {
+        let (first, homes) = self.homes;
+        match (first..first + homes).contains(&node) {
+            true => self.private_at_home() * u32::from(homes) + self.shared.div_ceil(homes.into()),
+            false => 0,
+        }
+    }
+
+    fn private_at_home(&self) -> u32 {
+        self.private.div_ceil(self.homes.1.into())
+    }
+
+    /// The tag of a block of which `node` speaks: its private ones come first, then the shared ones. Both are
+    /// spread over all homes.
+    pub fn tag(&self, node: NodeId, block: u32) -> Tag {
+        let (first, homes) = (self.homes.0, u32::from(self.homes.1));
+        let (home, at) = match block.checked_sub(self.private) {
+            None => (
+                (u32::from(node) + block) % homes,
+                u32::from(node) * self.private_at_home() + block / homes,
+            ),
+            Some(shared) => (
+                shared % homes,
+                homes * self.private_at_home() + shared / homes,
+            ),
+        };
+        let home = u64::from(first) + u64::from(home);
+        Tag((home << 48) | (u64::from(at) * u64::from(BLOCK)))
+    }
+
+    /// What `node` calls the block with this tag; the inverse of [`Layout::tag`].
+    pub fn block(&self, node: NodeId, tag: Tag) -> Option<u32> {
+        let homes = u32::from(self.homes.1);
+        let home = u32::from(tag.home().0 - self.homes.0);
+        let at = nth(tag);
+        let private = self.private_at_home();
+        if at >= homes * private {
+            let shared = (at - homes * private) * homes + home;
+            return (shared < self.shared).then_some(self.private + shared);
+        }
+        let rank = (home + homes - u32::from(node) % homes) % homes;
+        let block = at % private * homes + rank;
+        (at / private == u32::from(node) && block < self.private).then_some(block)
+    }
+
+    /// The address of a lock. All are of the first home.
+    pub fn lock(&self, lock: u32) -> Tag {
+        let offset = u64::from(lock) * u64::from(BLOCK);
+        Tag((u64::from(self.homes.0) << 48) | offset).under(Contract::Locked)
+    }
+}
+
+/// Which of its home's blocks or locks it is.
+pub fn nth(tag: Tag) -> u32 {
+    (tag.offset() / u64::from(BLOCK)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Accesses, Program, System, Workload};
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_block_has_a_tag_and_only_shared_ones_have_the_same() {
+        for nodes in [1, 3, 8] {
+            let workload = Workload {
+                nodes,
+                program: Accesses {
+                    scale: 1024,
+                    ..Accesses::default()
+                },
+                ..Workload::default()
+            };
+            let layout = Accesses::layout(&System::Switch.platform(), &workload);
+            let mut seen = BTreeSet::new();
+            for node in 0..nodes {
+                for block in 0..layout.private + layout.shared {
+                    let tag = layout.tag(node, block);
+                    assert_eq!(layout.block(node, tag), Some(block));
+                    assert!(nth(tag) < layout.at_home(tag.home().0));
+                    assert_eq!(seen.insert(tag), block < layout.private || node == 0);
+                    if block < layout.private && nodes > 1 {
+                        assert_eq!(layout.block((node + 1) % nodes, tag), None);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! A node's agents: threads that serve one message after another from bounded queues, and take time.
+
+use super::agenda::{Agenda, Occurrence};
+use super::fabric::Records;
+use super::params::Agents;
+use rackmem_proto::Output;
+use std::collections::VecDeque;
+
+/// What an agent serves.
+#[derive(Clone, Debug)]
+pub enum Job {
+    /// A packet that has come.
+    Packet(u32),
+    /// Something to send.
+    Post(Output, Records),
+}
+
+#[derive(Clone, Default)]
+struct Server {
+    job: Option<Job>,
+    free: u64,
+    used: u64,
+}
+
+/// See the module.
+pub struct Servers {
+    node: u16,
+    servers: Box<[Server]>,
+    /// Jobs, and what they cost. As long at most as there are packets in flight, which the rack's threads bound.
+    queues: Box<[VecDeque<(Job, u64)>]>,
+    /// The longest queue so far.
+    pub longest: usize,
+}
+
+impl Servers {
+    /// Those of a node, idle.
+    pub fn new(node: u16, agents: Agents) -> Self {
+        let (servers, queues) = match agents {
+            Agents::HomeAndCache => (2, 2),
+            Agents::Pool(servers) => (servers.max(1), 1),
+        };
+        Servers {
+            node,
+            servers: vec![Server::default(); servers.into()].into(),
+            queues: vec![VecDeque::new(); queues].into(),
+            longest: 0,
+        }
+    }
+
+    /// Time that each has spent.
+    pub fn used(&self) -> impl ExactSizeIterator<Item = u64> {
+        self.servers.iter().map(|server| server.used)
+    }
+
+    /// Forgets what was counted.
+    pub fn reset(&mut self) {
+        self.longest = 0;
+        self.servers.iter_mut().for_each(|server| server.used = 0);
+    }
+
+    /// A job for this queue, or the only one.
+    pub fn enqueue(&mut self, queue: usize, job: Job, cost: u64, agenda: &mut Agenda) {
+        let queue = queue.min(self.queues.len() - 1);
+        let mut serving = match self.queues.len() {
+            1 => 0..self.servers.len(),
+            _ => queue..queue + 1,
+        };
+        match serving.find(|&at| self.servers[at].job.is_none()) {
+            Some(server) => self.start(server, job, cost, agenda),
+            None => {
+                self.queues[queue].push_back((job, cost));
+                self.longest = self.longest.max(self.queues[queue].len());
+            }
+        }
+    }
+
+    fn start(&mut self, at: usize, job: Job, cost: u64, agenda: &mut Agenda) {
+        let server = &mut self.servers[at];
+        server.job = Some(job);
+        server.used += cost;
+        let done = server.free.max(agenda.now()) + cost;
+        let (node, server) = (self.node, at as u16);
+        agenda.enter(done, Occurrence::Served { node, server });
+    }
+
+    /// What a server has been at, and is done with.
+    pub fn done(&mut self, server: u16) -> Option<Job> {
+        self.servers[usize::from(server)].job.take()
+    }
+
+    /// It spends so much more on sending, and takes the next.
+    pub fn go_on(&mut self, server: u16, sending: u64, agenda: &mut Agenda) {
+        let at = usize::from(server);
+        let server = &mut self.servers[at];
+        server.used += sending;
+        server.free = agenda.now() + sending;
+        let queue = at.min(self.queues.len() - 1);
+        if let Some((job, cost)) = self.queues[queue].pop_front() {
+            self.start(at, job, cost, agenda);
+        }
+    }
+}
