@@ -1,6 +1,7 @@
 //! The benches, one file each. Every one returns a [`Report`] whose case names are stable: `docs/benchmarks.md`
 //! lists them.
 
+pub mod bulk;
 mod child;
 #[cfg(feature = "xdp")]
 pub mod dataplane;

@@ -5,7 +5,7 @@ use rackmem_proto::call::Call;
 use rackmem_proto::engine::{Home, Memory};
 use rackmem_proto::flowcc::{ChunkKind, HomeAction, HomeAgent, HomeConfig};
 use rackmem_proto::heap::Backing;
-use rackmem_proto::wire::{Contract, Header, Kind, Reason, Record, RequesterId, Seq, Tag};
+use rackmem_proto::wire::{Contract, Flags, Header, Kind, Reason, Record, RequesterId, Seq, Tag};
 
 const BLOCK: u32 = 4096;
 const REQUESTER: RequesterId = RequesterId { node: 1, slot: 0 };
@@ -72,6 +72,25 @@ fn what_asks_for_a_block_under_another_contract_is_refused() {
         assert_eq!(action, HomeAction::None);
         assert_eq!(home.inspect(Tag(0)), untouched.inspect(Tag(0)));
     }
+}
+
+#[test]
+fn blocks_under_another_contract_are_not_fetched_or_used_in_place() {
+    let mut home = home();
+    let ours = home.give(u64::from(BLOCK)).unwrap();
+    assert!(home.has_current(ours) && home.has_alone(ours));
+    for other in others() {
+        let tag = Tag(ours.0 | other.0);
+        assert!(!home.has_current(tag) && !home.has_alone(tag), "{tag:?}");
+        let answer = home.fetched(&request(Kind::Fetch, tag, 1), 0).header;
+        assert_eq!(
+            (answer.kind, answer.reason),
+            (Kind::FetchAck, Reason::Refused)
+        );
+        assert!(!answer.flags.has(Flags::DATA));
+    }
+    let answer = home.fetched(&request(Kind::Fetch, ours, 2), 1).header;
+    assert!(answer.flags.has(Flags::DATA) && answer.reason == Reason::None);
 }
 
 #[test]
@@ -171,6 +190,10 @@ impl Memory for Stored {
 
     fn clear(&mut self, _: Tag) {
         self.0 += 1;
+    }
+
+    fn gather(&mut self, _: Tag) -> bool {
+        true
     }
 }
 

@@ -95,6 +95,15 @@ pub enum Error {
         /// How many.
         len: usize,
     },
+    /// The slice or array has no such elements.
+    OutOfBounds {
+        /// The first element asked for.
+        at: usize,
+        /// How many.
+        len: usize,
+        /// How many it has.
+        of: usize,
+    },
     /// What has this name is not removed as a region: a lock is freed by its handle ([`Mutex::free`](crate::locked::Mutex::free)), and an array of
     /// locks cannot be freed yet.
     NotRemovable {
@@ -138,6 +147,11 @@ pub enum Error {
     },
     /// At this address is no lock of this kind that protects so many bytes.
     NoLock {
+        /// Where.
+        addr: u64,
+    },
+    /// At this address is a lock of this kind over a value of as many bytes, but of another type.
+    WrongType {
         /// Where.
         addr: u64,
     },
@@ -288,6 +302,9 @@ impl std::fmt::Display for Error {
             Error::RegionBounds { name, at, len } => {
                 write!(f, "region `{name}` has no {len} bytes at {at}")
             }
+            Error::OutOfBounds { at, len, of } => {
+                write!(f, "{len} elements at {at} are not all among {of}")
+            }
             Error::NotRemovable { name, contract } => write!(
                 f,
                 "`{name}` is {contract} memory, which is not removed as a region: free a lock by its handle; an array of locks stays"
@@ -315,6 +332,9 @@ impl std::fmt::Display for Error {
             }
             Error::NoLock { addr } => {
                 write!(f, "at {addr:#018x} is no lock of this kind and size")
+            }
+            Error::WrongType { addr } => {
+                write!(f, "the lock at {addr:#018x} protects a value of another type")
             }
             Error::LockFreed { addr } => write!(
                 f,

@@ -38,8 +38,10 @@ mod region;
 mod sync;
 
 pub use bytes::window::{self, Window, WindowMut};
+pub use coherent::atomics::Bool;
 pub use coherent::lock::{BlockGuard, BlockLock};
 pub use coherent::shared::{Shared, Value};
+pub use coherent::slice::{BulkError, BulkResult, SharedSlice};
 pub use config::migration::Migration;
 pub use config::{Config, Fabric, Mode, Size, look_up};
 pub use data_plane::kernel::{KernelMetrics, KernelMode, KernelPlace, KernelSwitch};
@@ -58,3 +60,5 @@ pub use rackmem_proto::heap::Backing;
 pub use rackmem_proto::switch::{LockCounters, Resources};
 pub use rackmem_proto::wire::{Contract, HomeId, Kind};
 pub use region::{Region, RegionInfo, RegionSpec};
+/// What derives [`Value`] for a program's own structs.
+pub use zerocopy;

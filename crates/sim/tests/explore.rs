@@ -336,6 +336,11 @@ const CAUGHT: [(Mutation, &str, &str); CASES] = [
         "epoch-evictions",
         "home is current",
     ),
+    (
+        Mutation::Node(Defect::FetchLocked),
+        "home-fetches",
+        "data value",
+    ),
 ];
 
 #[test]

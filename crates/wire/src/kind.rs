@@ -98,6 +98,10 @@ kinds! {
     AcceptLoss = 0x2a,
     /// Home agent to requester: done.
     AcceptLossAck = 0x2b,
+    /// Requester to home agent: the bytes of `offset` blocks from `tag` on, of which the requester keeps no copy.
+    Fetch = 0x2e,
+    /// Home agent to requester: the first of these blocks, whole, as many as it has; none, or the reason why not.
+    FetchAck = 0x2f,
 
     // 0x30..0x3f: the baselines.
     /// Directory: a cache agent tells the gathering home agent that it is done.

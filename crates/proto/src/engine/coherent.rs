@@ -1,10 +1,12 @@
 //! FlowCC's part of a node: its home agent, its cache agent, and its side of ownership migration.
 
 use super::protocol::{Protocol, Reporter};
-use super::{Answer, Change, Copies, Defect, Home, Host, Note, Payload, Report};
+use super::{Answer, Change, Copies, Defect, Home, Host, Memory, Note, Payload, Report};
 use crate::call::Executed;
 use crate::flowcc::{LocalStatus, Members, Settled, Shards, copy_record};
-use crate::wire::{Contract, Copyset, Flags, GlobalStatus, Header, Kind, NodeId, Record, Tag};
+use crate::wire::{
+    Contract, Copyset, Flags, GlobalStatus, Header, Kind, MAX_BODY, MIN_BLOCK, NodeId, Record, Tag,
+};
 use crate::{Data, Dest, Output, Outputs};
 use alloc::vec::Vec;
 use core::convert::Infallible;
@@ -50,6 +52,7 @@ impl<H: Host> Protocol<H> for FlowCc {
     const KINDS: &'static [RangeInclusive<Kind>] = &[
         Kind::ReadMiss..=Kind::Tags,
         Kind::AcceptLoss..=Kind::AcceptLossAck,
+        Kind::Fetch..=Kind::FetchAck,
         Kind::GatherAck..=Kind::GatherAck,
         Kind::Alloc..=Kind::AllocAck,
         Kind::Free..=Kind::FreeAck,
@@ -68,6 +71,7 @@ impl<H: Host> Protocol<H> for FlowCc {
                 shadow(host, header);
                 home(host, header);
             }
+            Role::Home if header.kind == Kind::Fetch => fetch(host, header),
             Role::Home => home(host, header),
         }
     }
@@ -244,6 +248,39 @@ fn home<H: Host>(host: &mut H, header: &Header) {
             _ => Payload::Nothing,
         };
         host.send(output, payload);
+    }
+}
+
+/// Blocks that one answer has at most: of the smallest ones. How many it has room for is the host's to say.
+const MOST_FETCHED: u64 = (MAX_BODY / MIN_BLOCK) as u64;
+
+/// Bytes of blocks for a requester that keeps no copy of them: each as it is at one moment, and none if home's memory has it not.
+fn fetch<H: Host>(host: &mut H, header: &Header) {
+    host.note(Note::AtHome);
+    let defect = host.defect();
+    let shards = host.shards();
+    let first = shards.of(header.tag);
+    let block = host.home(first, |home, _| home.agent.block());
+    let blocks = MOST_FETCHED.min(header.offset.into());
+    let mut gathered = 0;
+    for nth in 0..blocks {
+        let tag = Tag(header.tag.0.wrapping_add(nth * block));
+        let sent = host.home(shards.of(tag), |home, memory| {
+            let has = match defect {
+                Some(Defect::FetchLocked) => home.agent.has(tag),
+                _ => home.agent.has_current(tag),
+            };
+            has && memory.gather(tag)
+        });
+        if !sent {
+            break;
+        }
+        gathered += 1;
+    }
+    let output = host.home(first, |home, _| home.agent.fetched(header, gathered));
+    match gathered {
+        0 => host.send(&output, Payload::Nothing),
+        _ => host.send(&output, Payload::Gathered),
     }
 }
 

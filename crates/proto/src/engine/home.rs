@@ -19,6 +19,8 @@ pub trait Memory {
     fn put(&mut self, tag: Tag, bytes: &Self::Bytes);
     /// Makes a block zeroes.
     fn clear(&mut self, tag: Tag);
+    /// Puts a block's bytes behind those that are gathered for the answer to the packet at hand. False: there is no room.
+    fn gather(&mut self, tag: Tag) -> bool;
 }
 
 /// What has become of a packet.

@@ -18,6 +18,8 @@ pub enum Payload<'a, B> {
     Kept(&'a B),
     /// The block of the packet's tag, as home's memory has it.
     Home,
+    /// What was gathered of home's memory ([`Memory::gather`]).
+    Gathered,
     /// Records.
     Records(&'a [Record]),
 }
@@ -122,6 +124,8 @@ defects! {
     ForgetGone,
     /// A home goes on moving entries to the switch of the last epoch.
     MoveOn,
+    /// A home answers who keeps no copy without a look at the block's status and lock.
+    FetchLocked,
     /// A node that needs room drops what a lock protects before the lock's home has it (GCP).
     DropSole,
     /// A home that is asked to take a lock says that it has it without looking.

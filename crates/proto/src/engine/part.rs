@@ -35,7 +35,12 @@ pub fn is_current(header: &Header, epoch: u32, incarnation: impl FnOnce(NodeId) 
     let by_requester = header.kind.is_request()
         || matches!(
             header.kind,
-            Kind::Unlock | Kind::WriteBack | Kind::Alloc | Kind::Free | Kind::AcceptLoss
+            Kind::Unlock
+                | Kind::WriteBack
+                | Kind::Alloc
+                | Kind::Free
+                | Kind::AcceptLoss
+                | Kind::Fetch
         );
     let node = header.requester.node;
     header.epoch == epoch && (!by_requester || header.incarnation == incarnation(node))

@@ -217,18 +217,29 @@ impl Directory {
     /// The entry of a block, if it is one of ours: memory under other contracts has none.
     #[inline]
     pub fn entry(&mut self, tag: Tag) -> Option<&mut Entry> {
+        let (chunk, at) = self.place(tag)?;
+        self.chunks.get_mut(chunk)?.entries.get_mut(at)
+    }
+
+    /// The same, as it is.
+    #[inline]
+    pub fn look(&self, tag: Tag) -> Option<Entry> {
+        let (chunk, at) = self.place(tag)?;
+        self.chunks.get(chunk)?.entries.get(at).copied()
+    }
+
+    /// Which chunk, and which entry of it.
+    #[inline(always)]
+    fn place(&self, tag: Tag) -> Option<(usize, usize)> {
         let offset = tag.offset();
         // Of this home and coherent: the rest is offset.
         if tag.0 - offset != self.home.start().0 || offset & (self.block - 1) != 0 {
             return None;
         }
         let chunk = (offset / CHUNK).checked_sub(self.base)?;
-        let chunk = self.chunks.get_mut(chunk as usize)?;
         let at = (offset % CHUNK) >> self.log;
-        match at & ((1 << self.shift) - 1) == self.nth {
-            true => chunk.entries.get_mut((at >> self.shift) as usize),
-            false => None,
-        }
+        let ours = at & ((1 << self.shift) - 1) == self.nth;
+        ours.then_some((chunk as usize, (at >> self.shift) as usize))
     }
 
     /// Why there is no entry of a block.

@@ -32,6 +32,11 @@ pub struct Grant {
 }
 
 impl Grant {
+    /// For `Fetch`: blocks have come.
+    pub fn has_data(&self) -> bool {
+        self.flags.has(Flags::DATA)
+    }
+
     /// For `Alloc`: what was given is zeros.
     pub fn zeros(&self) -> bool {
         self.flags.has(Flags::ZEROS)

@@ -13,7 +13,7 @@ use super::directory::{ChunkKind, Entry, Owner};
 use super::home_agent::HomeAgent;
 use crate::call::{Call, Executed};
 use crate::heap::{Given, Heap};
-use crate::wire::{Contract, Copyset, Flags, GlobalStatus, Header, Kind, Reason, Record, Tag};
+use crate::wire::{Contract, Copyset, Flags, Header, Kind, Reason, Record, Tag};
 use crate::{Dest, Output, Outputs};
 use alloc::sync::Arc;
 use core::ops::Range;
@@ -100,16 +100,8 @@ impl HomeAgent {
     /// it. Says whether it has. Only the block's shard can know.
     pub fn wipe(&mut self, from: Tag, len: u64, wipe: Wipe<'_>) -> bool {
         let block = u64::from(self.config.block);
-        // While entries are made anew nobody knows what caches have.
-        if self.findings.is_some() || from.0 % block + len > block {
-            return false;
-        }
-        let entry = self.directory.entry(Tag(from.0 / block * block));
-        let quiet = entry.is_some_and(|entry| {
-            let unshared = entry.status == GlobalStatus::Unshared;
-            entry.lock == 0 && unshared && entry.owner == Owner::Home
-        });
-        quiet && wipe(from, len)
+        let within = from.0 % block + len <= block;
+        within && self.has_alone(Tag(from.0 / block * block)) && wipe(from, len)
     }
 
     /// Free blocks that are not known to be zeros: the first run from a block of its memory on, of at most so many.

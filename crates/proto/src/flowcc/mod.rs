@@ -11,6 +11,7 @@ pub mod forward;
 mod giving;
 mod heat;
 mod home_agent;
+mod in_place;
 pub mod lock;
 pub mod migration;
 pub mod rebuild;

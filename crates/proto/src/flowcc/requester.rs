@@ -210,9 +210,11 @@ impl Requester {
         let taken = match header.kind {
             Kind::Ack => current.ack(header, body_len, block),
             Kind::WriteBackAck => Accept::Drop,
-            Kind::AllocAck | Kind::FreeAck | Kind::GuestTell | Kind::AcceptLossAck => {
-                current.done(header)
-            }
+            Kind::AllocAck
+            | Kind::FreeAck
+            | Kind::GuestTell
+            | Kind::AcceptLossAck
+            | Kind::FetchAck => current.done(header),
             _ => return nothing,
         };
         current.settle(me);

@@ -41,6 +41,18 @@ pub struct BlockGuard<'a> {
     slot: Borrowed<'a>,
 }
 
+impl std::fmt::Debug for BlockLock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "BlockLock({:#018x})", self.tag.0)
+    }
+}
+
+impl std::fmt::Debug for BlockGuard<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("BlockGuard")
+    }
+}
+
 impl BlockLock {
     pub(crate) fn new(node: Node, tag: Tag) -> Self {
         BlockLock { node, tag }

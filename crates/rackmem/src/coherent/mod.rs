@@ -1,4 +1,7 @@
 //! What programs hold of coherent memory (FlowCC).
 
+pub(crate) mod atomics;
+pub(crate) mod fingerprint;
 pub(crate) mod lock;
 pub(crate) mod shared;
+pub(crate) mod slice;

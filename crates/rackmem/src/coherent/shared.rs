@@ -30,12 +30,54 @@ impl Node {
 }
 
 /// What can be shared between machines: plain bytes, no pointers, every bit pattern a value. Integers, floats
-/// and arrays of them are; a struct is when it derives zerocopy's `FromBytes`, `IntoBytes` and `Immutable`.
+/// and arrays of them are; a `bool` is as a [`Bool`](crate::Bool). A struct is when it derives these three of [`zerocopy`](crate::zerocopy), which see
+/// to it that it has no padding and nothing but such values in it:
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::zerocopy::{FromBytes, Immutable, IntoBytes};
+/// use rackmem::Rack;
+///
+/// #[derive(Clone, Copy, PartialEq, Debug, FromBytes, IntoBytes, Immutable)]
+/// #[zerocopy(crate = "rackmem::zerocopy")]
+/// #[repr(C)]
+/// struct Particle {
+///     place: [f64; 3],
+///     charge: i32,
+///     kind: u32,
+/// }
+///
+/// let rack = Rack::local(2)?;
+/// let one = Particle { place: [0.0; 3], charge: -1, kind: 7 };
+/// let shared = rack.node(0).alloc(one)?;
+/// shared.update(|one| Particle { charge: 2, ..one })?;
+/// assert_eq!(rack.node(1).attach::<Particle>(shared.addr())?.read()?.charge, 2);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Where types are compared (locks, and slices with a name), a type is its name without the modules around it, its size and its alignment: a struct that two
+/// programs declare alike is one type to them.
 pub trait Value: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static {}
 
 impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Value for T {}
 
-/// A value of at most one block in coherent memory. Reads and writes are linearizable across the rack.
+/// A value of at most one block in coherent memory. Reads and writes are linearizable across the rack. Numbers and [`Bool`](crate::Bool) have
+/// the operations of atomics, too: `swap`, `compare_exchange`, `fetch_update`, `fetch_add` and the like.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::{Rack, Shared};
+///
+/// let rack = Rack::local(2)?;
+/// let high: Shared<f32> = rack.node(0).alloc(1.5)?;
+/// let same: Shared<f32> = rack.node(1).attach(high.addr())?;
+/// same.fetch_max(2.5)?;
+/// assert_eq!(high.read()?, 2.5);
+/// assert_eq!(high.compare_exchange(1.0, 0.0)?, Err(2.5));
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// The handle is an address and a node. Dropping it frees nothing: other nodes may have the address.
 pub struct Shared<T> {
@@ -62,6 +104,15 @@ impl<T> Clone for Shared<T> {
     }
 }
 
+impl<T> std::fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared")
+            .field("of", &std::any::type_name::<T>())
+            .field("addr", &format_args!("{:#018x}", self.addr))
+            .finish()
+    }
+}
+
 impl<T: Value> Shared<T> {
     fn at(node: &Node, addr: u64) -> Self {
         let tag = node.inner.access.agents.cache.tag_of(addr);
@@ -84,7 +135,7 @@ impl<T: Value> Shared<T> {
 
     /// Changes the word of a value of eight bytes, by the shortest way.
     #[inline]
-    fn hit_mut<R>(&self, f: impl FnOnce(&AtomicU64) -> R) -> Option<R> {
+    pub(super) fn hit_mut<R>(&self, f: impl FnOnce(&AtomicU64) -> R) -> Option<R> {
         let cache = &self.node.inner.access.agents.cache;
         cache.write_word(
             self.hint.load(Relaxed) as usize,
@@ -96,7 +147,7 @@ impl<T: Value> Shared<T> {
 
     /// Remembers where the block is, after a miss.
     #[cold]
-    fn found(&self) {
+    pub(super) fn found(&self) {
         let cache = &self.node.inner.access.agents.cache;
         if let Some(entry) = cache.find(self.tag) {
             self.hint
@@ -129,6 +180,10 @@ impl<T: Value> Shared<T> {
         let shared = Shared::at(node, addr);
         shared.write(value)?;
         Ok(shared)
+    }
+
+    pub(super) fn node(&self) -> &Node {
+        &self.node
     }
 
     /// Its global address, which [`Node::attach`] takes on any node.
@@ -201,34 +256,3 @@ impl<T: Value> BytesOf for T {
         self.as_mut_bytes()
     }
 }
-
-macro_rules! arithmetic {
-    ($($int:ty),*) => {$(
-        impl Shared<$int> {
-            /// Adds, wrapping around; what was there before.
-            #[inline]
-            pub fn fetch_add(&self, n: $int) -> Result<$int> {
-                let add = |cell: &AtomicU64| {
-                    let old = cell.load(Relaxed);
-                    cell.store(old.wrapping_add(n as u64), Relaxed);
-                    old as $int
-                };
-                if let Some(old) = self.hit_mut(add) {
-                    return Ok(old);
-                }
-                let old = self.node.fetch_add(self.addr, n as u64)? as $int;
-                self.found();
-                Ok(old)
-            }
-
-            /// Puts `new` where `expected` is, as one step. `Ok(Err(seen))` when something else was there.
-            pub fn compare_exchange(&self, expected: $int, new: $int) -> Result<std::result::Result<$int, $int>> {
-                let swap = |old: u64| (old == expected as u64).then_some(new as u64);
-                let old = self.node.fetch_update(self.addr, swap)? as $int;
-                Ok(if old == expected { Ok(old) } else { Err(old) })
-            }
-        }
-    )*};
-}
-
-arithmetic!(u64, i64, usize, isize);

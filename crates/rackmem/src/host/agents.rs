@@ -242,6 +242,22 @@ impl Agents {
         locked(&self.homes[shard]).agent.wipe(from, len, wipe)
     }
 
+    /// Does something with a block of this home in home's memory, at one moment, if that may be read or written in place.
+    #[inline]
+    pub fn in_place<R>(
+        &self,
+        tag: Tag,
+        writes: bool,
+        f: impl FnOnce(&[AtomicU64]) -> R,
+    ) -> Option<R> {
+        let home = locked(&self.homes[self.shards.of(tag)]);
+        let may = match writes {
+            true => home.agent.has_alone(tag),
+            false => home.agent.has_current(tag),
+        };
+        may.then(|| self.memory.block(tag).map(f)).flatten()
+    }
+
     /// Makes zeros of free blocks from one on, of which no cache has anything. Says which were looked at.
     ///
     /// The books stay locked, so that none of them is given out before it is zeros; nobody else holds two of these locks.

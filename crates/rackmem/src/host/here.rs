@@ -12,7 +12,7 @@ use rackmem_proto::engine::{
     self, Change, Copies, FlowCc, Gcp, Home, Host, Migrating, Note, Part, Payload, Recovery,
 };
 use rackmem_proto::flowcc::{LocalStatus, Migration, Settled, Shards};
-use rackmem_proto::wire::{Flags, Header, HomeId, Kind, NodeId, Record, Tag};
+use rackmem_proto::wire::{Flags, Header, HomeId, Kind, MAX_BODY, NodeId, Record, Tag};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -64,6 +64,8 @@ pub(crate) struct Here<'a> {
     pub(super) body: Body<'a>,
     pub(super) reply: &'a mut dyn Receiver,
     held: Held<'a>,
+    /// Blocks of home's memory for a requester that keeps no copy.
+    gathered: Vec<u8>,
     /// Blocks that others' homes now have.
     pub rescued: u64,
     /// What a rebuild has come to.
@@ -83,6 +85,7 @@ impl<'a> Here<'a> {
             body,
             reply,
             held: Held::Nothing,
+            gathered: Vec::new(),
             rescued: 0,
             settled: Results::default(),
         }
@@ -103,6 +106,9 @@ impl<'a> Here<'a> {
 pub(crate) struct Memory<'m> {
     memory: &'m GlobalMemory,
     body: Body<'m>,
+    gathered: &'m mut Vec<u8>,
+    /// Bytes that may be gathered.
+    room: usize,
 }
 
 impl engine::Memory for Memory<'_> {
@@ -122,6 +128,19 @@ impl engine::Memory for Memory<'_> {
 
     fn clear(&mut self, tag: Tag) {
         self.memory.block(tag).into_iter().for_each(words::zero);
+    }
+
+    fn gather(&mut self, tag: Tag) -> bool {
+        let Some(block) = self.memory.block(tag) else {
+            return false;
+        };
+        let (at, len) = (self.gathered.len(), block.len() * 8);
+        if at + len > self.room {
+            return false;
+        }
+        self.gathered.resize(at + len, 0);
+        words::read(&mut self.gathered[at..], block);
+        true
     }
 }
 
@@ -161,6 +180,8 @@ impl Host for Here<'_> {
         let mut memory = Memory {
             memory: &self.agents.memory,
             body: self.body,
+            gathered: &mut self.gathered,
+            room: self.net.segment(MAX_BODY),
         };
         section(&mut locked(&self.agents.homes[shard]), &mut memory)
     }
@@ -258,6 +279,10 @@ impl Host for Here<'_> {
                     return;
                 }
             },
+            Payload::Gathered => {
+                listed = std::mem::take(&mut self.gathered);
+                Body::Bytes(&listed)
+            }
             Payload::Records(records) => {
                 listed = bytes(records);
                 Body::Bytes(&listed)

@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub(crate) mod agents;
 pub(crate) mod alloc;
+pub(crate) mod bulk;
 pub(crate) mod cleaning;
 pub(crate) mod here;
 pub(crate) mod inner;

@@ -27,6 +27,16 @@ pub struct RwLockArray {
     handles: Box<[OnceLock<Handle>]>,
 }
 
+impl std::fmt::Debug for RwLockArray {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RwLockArray")
+            .field("first", &format_args!("{:#018x}", self.first.0))
+            .field("locks", &self.handles.len())
+            .field("len", &self.len)
+            .finish()
+    }
+}
+
 impl RwLockArray {
     /// Bytes of memory from one lock to the next.
     pub const STRIDE: usize = STRIDE;

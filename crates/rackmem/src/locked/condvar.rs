@@ -34,6 +34,12 @@ pub struct Condvar {
     list: Handle,
 }
 
+impl std::fmt::Debug for Condvar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.list.describe::<()>("Condvar", f)
+    }
+}
+
 /// Who waits: a thread of a process that is a member.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Waiter(u64);
@@ -117,6 +123,7 @@ impl Condvar {
     const WHAT: Descriptor = Descriptor {
         kind: Kind::Condvar,
         len: LEN,
+        of: 0,
         regions: Vec::new(),
     };
 

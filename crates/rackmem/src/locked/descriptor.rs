@@ -1,6 +1,6 @@
 //! What stands at a lock's offset in coherent memory, so that a node that is told nothing but the address can attach.
 //!
-//! Words: what kind of lock this is, the bytes that it protects, how many regions and a hash of its name, and its life; then an
+//! Words: what kind of lock this is, the bytes that it protects and of which type they are, how many regions and a hash of its name, and its life; then an
 //! address and a length for each region. The first four are written together, and last. A place in which another lock is made later is
 //! described anew: who has read regions of one lock and the words of another has a handle of no life.
 
@@ -25,7 +25,7 @@ impl Kind {
 }
 
 /// "lock", and the version of this.
-const MAGIC: u64 = 0x6c6f_636b_0002_0000;
+const MAGIC: u64 = 0x6c6f_636b_0003_0000;
 const WORDS: usize = 4;
 
 /// See the module.
@@ -33,6 +33,8 @@ const WORDS: usize = 4;
 pub(super) struct Descriptor {
     pub kind: Kind,
     pub len: usize,
+    /// Of which type the value is; 0 where there is no value.
+    pub of: u32,
     pub regions: Vec<Region>,
 }
 
@@ -76,7 +78,7 @@ fn words<const N: usize>(words: [u64; N]) -> Vec<u8> {
 impl Descriptor {
     /// What a named region of such a lock is called to be.
     pub fn type_hash(&self) -> u64 {
-        MAGIC | self.kind as u64 | (self.len as u64) << 32
+        MAGIC ^ (self.kind as u64 | (self.len as u64) << 32 | u64::from(self.of) << 16)
     }
 
     /// Puts it where others can find it.
@@ -88,7 +90,8 @@ impl Descriptor {
         }
         let count = self.regions.len() as u64 | name.0 << Name::SHIFT;
         let kind = MAGIC | self.kind as u64;
-        let head = [kind, self.len as u64, count, life.to_word()];
+        let len = self.len as u64 | u64::from(self.of) << 32;
+        let head = [kind, len, count, life.to_word()];
         node.write(addr, &words(head))
     }
 
@@ -123,9 +126,14 @@ impl Descriptor {
                 len: u32::try_from(pair[1]).map_err(|_| no_lock())?,
             });
         }
-        let len = usize::try_from(len).map_err(|_| no_lock())?;
+        let (len, of) = (len as u32 as usize, (len >> 32) as u32);
         Ok(Found {
-            what: Descriptor { kind, len, regions },
+            what: Descriptor {
+                kind,
+                len,
+                of,
+                regions,
+            },
             life: Life::from_word(life),
             name,
         })

@@ -11,6 +11,7 @@ use rackmem_fabric::awake::{Awake, SPIN};
 use rackmem_fabric::{Body, Nobody};
 use rackmem_proto::gcp::{Access, Life, MAX_LOCKED};
 use rackmem_proto::wire::Tag;
+use std::fmt::{self, Formatter};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -79,6 +80,15 @@ impl Handle {
     /// Tells other nodes that it is home, if it is.
     pub fn tell_home(&self) {
         self.send(locks(&self.node).tell_home(&self.cell));
+    }
+
+    /// What it is, for people.
+    pub fn describe<T>(&self, what: &str, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct(what)
+            .field("of", &std::any::type_name::<T>())
+            .field("addr", &format_args!("{:#018x}", self.addr()))
+            .field("node", &self.node.id())
+            .finish()
     }
 
     /// The node whose threads use it.

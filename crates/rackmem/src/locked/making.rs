@@ -90,9 +90,12 @@ impl Handle {
     }
 
     fn known(node: &Node, addr: u64, found: &Found, wanted: &Descriptor) -> Result<Self> {
-        let Descriptor { kind, len, .. } = found.what;
+        let Descriptor { kind, len, of, .. } = found.what;
         if (kind, len) != (wanted.kind, wanted.len) || len > MOST || !found.life.is_live() {
             return Err(Error::NoLock { addr });
+        }
+        if of != wanted.of {
+            return Err(Error::WrongType { addr });
         }
         let locks = locks(node);
         let cell = locks.open(Tag(addr), MAX_LOCKED as usize, Origin::Made)?;

@@ -58,6 +58,7 @@ mod making;
 mod mutex;
 mod ranges;
 mod rwlock;
+mod value;
 
 pub use crate::host::locks::cell::Waiting;
 pub use crate::host::locks::seat::Content;

@@ -2,7 +2,9 @@
 
 use super::descriptor::{Descriptor, Kind};
 use super::handle::{HEAD, Handle, Inside};
+use super::value::{self, fill};
 use crate::bytes::window::{Window, WindowMut};
+use crate::coherent::fingerprint::fingerprint;
 use crate::coherent::shared::Value;
 #[cfg(doc)]
 use crate::error::Error;
@@ -11,8 +13,9 @@ use crate::host::locks::cell::Waiting;
 use crate::host::locks::seat::Content;
 use crate::node::Node;
 use rackmem_proto::gcp::Access;
+use std::fmt::{self, Debug, Formatter};
 use std::marker::PhantomData;
-use std::sync::atomic::AtomicU64;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 /// A value of up to 64 KiB that one thread of the rack at a time works on. See [the module](super).
@@ -41,25 +44,9 @@ pub(super) fn descriptor<T>(kind: Kind) -> Descriptor {
     Descriptor {
         kind,
         len: size_of::<T>(),
+        of: fingerprint::<T>(),
         regions: Vec::new(),
     }
-}
-
-/// Puts a first value there.
-pub(super) fn fill<T: Value>(value: T) -> impl Fn(&[AtomicU64]) {
-    move |words| put(words, value)
-}
-
-#[inline]
-pub(super) fn get<T: Value>(words: &[AtomicU64]) -> T {
-    let mut value = T::new_zeroed();
-    Window::new(words, HEAD, size_of::<T>()).read(0, value.as_mut_bytes());
-    value
-}
-
-#[inline]
-pub(super) fn put<T: Value>(words: &[AtomicU64], value: T) {
-    WindowMut::new(words, HEAD, size_of::<T>()).write(0, value.as_bytes());
 }
 
 impl<T> Mutex<T> {
@@ -84,7 +71,8 @@ impl<T: Value> Mutex<T> {
     /// The one that some node has made at this address.
     ///
     /// # Errors
-    /// [`Error::NoLock`] when there is none over a value of this size; [`Error::NodeLost`].
+    /// [`Error::NoLock`] when there is none over a value of this size, [`Error::WrongType`] when its value is of another type;
+    /// [`Error::NodeLost`].
     pub fn attach(node: &Node, addr: u64) -> Result<Self> {
         Handle::attach(node, addr, &descriptor::<T>(Kind::Mutex)).map(Mutex::of)
     }
@@ -92,7 +80,8 @@ impl<T: Value> Mutex<T> {
     /// The one of this name, made with this value, on the node that is the first to ask.
     ///
     /// # Errors
-    /// Those of [`Node::region`], [`Mutex::create`] and [`Mutex::attach`].
+    /// [`Error::RegionMismatch`] when what has this name is another kind of lock, or one over another type; those of
+    /// [`Node::region`], [`Mutex::create`] and [`Mutex::attach`].
     pub fn named(node: &Node, name: &str, value: T) -> Result<Self> {
         let what = descriptor::<T>(Kind::Mutex);
         Handle::named(node, name, what, fill(value)).map(Mutex::of)
@@ -201,13 +190,13 @@ impl<T: Value> MutexGuard<'_, T> {
     /// The value.
     #[inline]
     pub fn get(&self) -> T {
-        get(self.inside.handle().words())
+        value::get(self.inside.handle().words())
     }
 
     /// Replaces it.
     #[inline]
     pub fn set(&mut self, value: T) {
-        put(self.inside.handle().words(), value);
+        value::put(self.inside.handle().words(), value);
     }
 
     /// Replaces it by what `f` makes of it; what was there before.
@@ -226,5 +215,35 @@ impl<T: Value> MutexGuard<'_, T> {
     /// Its bytes, to change parts of a long value.
     pub fn view_mut(&mut self) -> WindowMut<'_> {
         WindowMut::new(self.inside.handle().words(), HEAD, size_of::<T>())
+    }
+}
+
+impl<T: Value> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the guard is inside, and writes only through `&mut` of itself.
+        unsafe { value::in_place(self.inside.handle().words()) }
+    }
+}
+
+impl<T: Value> DerefMut for MutexGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the guard is inside, alone, and is itself borrowed for as long.
+        unsafe { value::in_place_mut(self.inside.handle().words()) }
+    }
+}
+
+impl<T> Debug for Mutex<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.handle.describe::<T>("Mutex", f)
+    }
+}
+
+impl<T: Value + Debug> Debug for MutexGuard<'_, T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
     }
 }

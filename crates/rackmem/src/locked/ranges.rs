@@ -8,6 +8,7 @@ use crate::host::locks::cell::Waiting;
 use crate::host::locks::seat::Content;
 use crate::node::Node;
 use rackmem_proto::gcp::{Access, Region, Regions, RegionsError};
+use std::fmt::{self, Debug, Formatter};
 use std::time::Duration;
 
 /// One lock over up to 64 ranges of the rack's memory, 64 KiB in all: who holds it has them all, by one transaction.
@@ -28,6 +29,34 @@ pub struct RangesReadGuard<'a> {
 
 /// A [`RangesLock`], held to write.
 pub struct RangesWriteGuard<'a>(RangesReadGuard<'a>);
+
+impl Debug for RangesLock {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let ranges: Vec<_> = self.ranges().collect();
+        f.debug_struct("RangesLock")
+            .field("addr", &format_args!("{:#018x}", self.addr()))
+            .field("ranges", &ranges)
+            .finish()
+    }
+}
+
+impl Debug for RangesReadGuard<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RangesReadGuard")
+            .field(
+                "addr",
+                &format_args!("{:#018x}", self.inside.handle().addr()),
+            )
+            .field("content", &self.content())
+            .finish()
+    }
+}
+
+impl Debug for RangesWriteGuard<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// The list as the protocol's.
 fn regions(list: &[Region]) -> Result<Regions> {
@@ -78,6 +107,7 @@ impl RangesLock {
         let what = Descriptor {
             kind: Kind::Ranges,
             len,
+            of: 0,
             regions: list,
         };
         let handle = Handle::create(node, what, |words| {

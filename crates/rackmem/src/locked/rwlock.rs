@@ -2,7 +2,8 @@
 
 use super::descriptor::Kind;
 use super::handle::{HEAD, Handle, Inside};
-use super::mutex::{descriptor, fill, get, put};
+use super::mutex::descriptor;
+use super::value::{self, fill};
 use crate::bytes::window::{Window, WindowMut};
 use crate::coherent::shared::Value;
 use crate::error::{Error, Result};
@@ -10,7 +11,9 @@ use crate::host::locks::cell::Waiting;
 use crate::host::locks::seat::Content;
 use crate::node::Node;
 use rackmem_proto::gcp::Access;
+use std::fmt::{self, Debug, Formatter};
 use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 /// A value of up to 64 KiB that threads of the rack read together and change alone. Each node that reads keeps a copy until
@@ -63,7 +66,8 @@ impl<T: Value> RwLock<T> {
     /// The one that some node has made at this address.
     ///
     /// # Errors
-    /// [`Error::NoLock`] when there is none over a value of this size; [`Error::NodeLost`].
+    /// [`Error::NoLock`] when there is none over a value of this size, [`Error::WrongType`] when its value is of another type;
+    /// [`Error::NodeLost`].
     pub fn attach(node: &Node, addr: u64) -> Result<Self> {
         Handle::attach(node, addr, &descriptor::<T>(Kind::RwLock)).map(RwLock::of)
     }
@@ -71,7 +75,8 @@ impl<T: Value> RwLock<T> {
     /// The one of this name, made with this value, on the node that is the first to ask.
     ///
     /// # Errors
-    /// Those of [`Node::region`], [`RwLock::create`] and [`RwLock::attach`].
+    /// [`Error::RegionMismatch`] when what has this name is another kind of lock, or one over another type; those of
+    /// [`Node::region`], [`RwLock::create`] and [`RwLock::attach`].
     pub fn named(node: &Node, name: &str, value: T) -> Result<Self> {
         let what = descriptor::<T>(Kind::RwLock);
         Handle::named(node, name, what, fill(value)).map(RwLock::of)
@@ -199,7 +204,7 @@ impl<T: Value> ReadGuard<'_, T> {
     /// The value.
     #[inline]
     pub fn get(&self) -> T {
-        get(self.inside.handle().words())
+        value::get(self.inside.handle().words())
     }
 
     /// Its bytes, to read parts of a long value.
@@ -233,13 +238,13 @@ impl<T: Value> WriteGuard<'_, T> {
     /// The value.
     #[inline]
     pub fn get(&self) -> T {
-        get(self.inside.handle().words())
+        value::get(self.inside.handle().words())
     }
 
     /// Replaces it.
     #[inline]
     pub fn set(&mut self, value: T) {
-        put(self.inside.handle().words(), value);
+        value::put(self.inside.handle().words(), value);
     }
 
     /// Replaces it by what `f` makes of it; what was there before.
@@ -258,5 +263,51 @@ impl<T: Value> WriteGuard<'_, T> {
     /// Its bytes, to change parts of a long value.
     pub fn view_mut(&mut self) -> WindowMut<'_> {
         WindowMut::new(self.inside.handle().words(), HEAD, size_of::<T>())
+    }
+}
+
+impl<T: Value> Deref for ReadGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the guard is inside, so no writer is.
+        unsafe { value::in_place(self.inside.handle().words()) }
+    }
+}
+
+impl<T: Value> Deref for WriteGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the guard is inside, and writes only through `&mut` of itself.
+        unsafe { value::in_place(self.inside.handle().words()) }
+    }
+}
+
+impl<T: Value> DerefMut for WriteGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the guard is inside, alone, and is itself borrowed for as long.
+        unsafe { value::in_place_mut(self.inside.handle().words()) }
+    }
+}
+
+impl<T> Debug for RwLock<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.handle.describe::<T>("RwLock", f)
+    }
+}
+
+impl<T: Value + Debug> Debug for ReadGuard<'_, T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: Value + Debug> Debug for WriteGuard<'_, T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
     }
 }

@@ -1,5 +1,6 @@
 //! A node: what an application does with the rack's memory.
 
+mod bulk;
 mod guests;
 pub(crate) mod members;
 pub(crate) mod places;
@@ -23,6 +24,16 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[derive(Clone)]
 pub struct Node {
     pub(crate) inner: Arc<NodeInner>,
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Node")
+            .field("id", &self.id())
+            .field("nodes", &self.nodes())
+            .field("block_size", &self.block_size())
+            .finish()
+    }
 }
 
 impl Node {

@@ -6,7 +6,9 @@ use crate::ports::slots::{Held, Slots};
 use rackmem_fabric::{Body, Net, Port, Receiver};
 use rackmem_proto::engine::{Access, Defect, Do, Purpose, Then};
 use rackmem_proto::flowcc::{Accept, Grant, Interrupted, Open, Requester, RequesterConfig, Step};
-use rackmem_proto::wire::{Contract, Header, MAX_REQUESTERS, NodeId, Reason, RequesterId, Tag};
+use rackmem_proto::wire::{
+    Contract, Header, MAX_BODY, MAX_REQUESTERS, NodeId, Reason, RequesterId, Tag,
+};
 use rackmem_proto::{Data, Output, Outputs};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -49,6 +51,8 @@ pub(crate) enum Bytes<'a> {
     Block(&'a [AtomicU64]),
     /// A cache entry that goes home, or stays as it is: nothing that comes is put there.
     Copy(&'a [AtomicU64]),
+    /// Whole blocks come in one packet.
+    Sink(&'a dyn Sink),
     /// A question; the answer's first word comes back in the cell.
     Operand(&'a [u8], &'a Cell<u64>),
     /// None.
@@ -69,6 +73,7 @@ impl Receiver for Inbox<'_> {
         if accept == Accept::Store {
             match self.bytes {
                 Bytes::Block(block) => body.copy_to(block, header.offset as usize),
+                Bytes::Sink(sink) => sink.take(body),
                 Bytes::Operand(_, result) => result.set(body.operands()[0]),
                 Bytes::Copy(_) | Bytes::Nothing => {}
             }
@@ -77,6 +82,12 @@ impl Receiver for Inbox<'_> {
             self.next = output;
         }
     }
+}
+
+/// Takes what has come for a requester.
+pub(crate) trait Sink {
+    /// The body of the answer.
+    fn take(&self, body: Body<'_>);
 }
 
 /// The time of a requester. Where nothing is lost, nothing is sent again.
@@ -249,6 +260,16 @@ impl Slot {
         }
     }
 
+    /// Bytes of whole blocks of so many that one packet carries here.
+    pub fn fetches(&self, block: usize) -> usize {
+        self.port.segment(MAX_BODY) / block * block
+    }
+
+    /// Whether one thread gains by having several of these at work.
+    pub fn overlaps(&self) -> bool {
+        self.lossy
+    }
+
     /// Where to put packets that are no event's.
     pub fn net(&self) -> &dyn Net {
         &*self.port
@@ -340,6 +361,8 @@ pub(crate) struct Requesters {
     config: RequesterConfig,
     standing: Arc<CurrentView>,
     cut: Arc<Mutex<Cut>>,
+    /// Those that threads have beside their own.
+    lent: AtomicUsize,
 }
 
 thread_local! {
@@ -366,6 +389,32 @@ impl std::ops::DerefMut for Borrowed<'_> {
     }
 }
 
+/// Requesters that threads of a node have beside their own at most, all together.
+const EXTRA: usize = MAX_REQUESTERS / 4;
+
+/// One of [`EXTRA`].
+struct Lent<'a>(&'a AtomicUsize);
+
+impl<'a> Lent<'a> {
+    fn one_of(lent: &'a AtomicUsize) -> Option<Self> {
+        let more = |now: usize| (now < EXTRA).then_some(now + 1);
+        lent.fetch_update(Relaxed, Relaxed, more).ok()?;
+        Some(Lent(lent))
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// A requester that a thread has beside its own.
+pub(crate) struct Extra<'a> {
+    pub slot: Borrowed<'a>,
+    _lent: Lent<'a>,
+}
+
 impl Requesters {
     /// `config.id.slot` is filled in.
     pub fn new(config: RequesterConfig, open: OpenPort, standing: Arc<CurrentView>) -> Self {
@@ -375,6 +424,7 @@ impl Requesters {
             config,
             standing,
             cut: Arc::default(),
+            lent: AtomicUsize::new(0),
         }
     }
 
@@ -400,6 +450,17 @@ impl Requesters {
         });
         let (slot, held) = self.slots.take(home);
         self.fill(slot, held)
+    }
+
+    /// Another one beside that of [`Requesters::borrow`], if one is free and threads have not taken too many this way.
+    pub fn borrow_more(&self) -> Option<Extra<'_>> {
+        let lent = Lent::one_of(&self.lent)?;
+        let home = HOME_SLOT.with(Cell::get).unwrap_or(0);
+        let from_home = (1..MAX_REQUESTERS).map(|step| (home + step) % MAX_REQUESTERS);
+        let mut free = from_home.filter_map(|at| Some((at, self.slots.try_at(at)?)));
+        let (slot, held) = free.next()?;
+        let slot = self.fill(slot, held).ok()?;
+        Some(Extra { slot, _lent: lent })
     }
 
     fn fill<'a>(&self, slot: usize, mut held: Held<'a, Slot>) -> Result<Borrowed<'a>> {

@@ -21,6 +21,17 @@ pub struct Region {
     created: bool,
 }
 
+impl std::fmt::Debug for Region {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Region")
+            .field("name", &self.name())
+            .field("addr", &format_args!("{:#018x}", self.addr()))
+            .field("bytes", &self.bytes())
+            .field("contract", &self.contract())
+            .finish()
+    }
+}
+
 impl Region {
     pub(super) fn new(node: &Node, spec: &RegionSpec, opened: Opened) -> Self {
         Region {

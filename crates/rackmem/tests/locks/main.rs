@@ -8,6 +8,7 @@ mod deaths;
 mod exclusion;
 mod forged;
 mod freeing;
+mod guards;
 mod history;
 mod late;
 mod packets;

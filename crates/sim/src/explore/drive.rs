@@ -14,7 +14,7 @@ use crate::world::Mutation;
 use rackmem_proto::Output;
 use rackmem_proto::engine::{Purpose, Then};
 use rackmem_proto::flowcc::{LocalStatus, Step};
-use rackmem_proto::wire::Reason;
+use rackmem_proto::wire::{Kind, Reason};
 
 /// Explorers have no clock: everything happens at this time.
 const NOW: u64 = 0;
@@ -35,6 +35,11 @@ impl Node {
             Plan::Wait => {}
             Plan::Hit(block) => {
                 self.perform(at, usize::from(block), layout, fx);
+                self.threads[at].finish();
+            }
+            Plan::InPlace(block) => {
+                fx.seen.see(Witness::WrittenInPlace);
+                self.write_in_place(at, block, layout, fx);
                 self.threads[at].finish();
             }
             Plan::Begin(Purpose::EvictClean, block) if layout.mutated(Mutation::DropSilently) => {
@@ -65,7 +70,8 @@ impl Node {
         fx.seen.see_if(waits, Witness::TailWaited);
         thread.reserved = false;
         let client = &mut thread.client;
-        client.begin(purpose, (tag, 0), (entry, None), NOW, &mut self.site);
+        let blocks = u32::from(purpose == Purpose::Call(Kind::Fetch));
+        client.begin(purpose, (tag, blocks), (entry, None), NOW, &mut self.site);
         self.follow(None, layout, fx);
     }
 

@@ -1,6 +1,6 @@
 //! What comes of a node's step: packets, stories, and what was seen.
 
-use super::effects::Effects;
+use super::effects::{Effects, Observation};
 use super::layout::Layout;
 use super::node::Node;
 use super::packet::{Body, Value, WORDS, telling};
@@ -40,6 +40,11 @@ impl Node {
                     let back = output.header.kind == Kind::WriteBack;
                     let under_read = back && asked == Some(Kind::ReadMiss);
                     fx.seen.see_if(under_read, Witness::WrittenBackUnderRead);
+                    if let (Kind::FetchAck, Load::Block(words)) = (output.header.kind, &load) {
+                        self.fetched(output.header.tag, *words, layout, fx);
+                        fx.send(&output, None);
+                        continue;
+                    }
                     let words = match &load {
                         Load::Block(words) => Some(words),
                         _ => None,
@@ -52,6 +57,14 @@ impl Node {
                 Deed::Lock(..) => {}
             }
         }
+    }
+
+    /// A home answers who keeps no copy. The reader's moment is this one, whenever the answer comes.
+    fn fetched(&self, tag: Tag, words: Value, layout: &Layout, fx: &mut Effects) {
+        fx.seen.see(Witness::Fetched);
+        let block = layout.block(tag);
+        let read = block.map(|block| Observation::Read(block, words));
+        fx.observed.extend(read);
     }
 
     pub(super) fn tell(&self, tag: Tag, text: &'static str, layout: &Layout, fx: &mut Effects) {

@@ -26,6 +26,8 @@ pub enum Plan {
     Wait,
     /// Nothing: the copy is good for it.
     Hit(u8),
+    /// Nothing: home's memory is here, and all that there is of it.
+    InPlace(u8),
     /// Nothing: the block's home is not a member, or not yet.
     Nowhere,
     /// Nothing: there is no copy to evict.
@@ -75,6 +77,12 @@ impl Node {
             Op::HoldRead(_) => Plan::Begin(Purpose::Hold { shared: true }, block),
             Op::HoldWrite(_) => Plan::Begin(Purpose::Hold { shared: false }, block),
             Op::AcceptLoss(_) => Plan::Begin(Purpose::Call(Kind::AcceptLoss), block),
+            Op::Fetch(_) => match cache.hit(tag, false) {
+                Some(_) => Plan::Hit(block),
+                None => Plan::Begin(Purpose::Call(Kind::Fetch), block),
+            },
+            Op::WriteInPlace(_) if self.home().has_alone(tag) => Plan::InPlace(block),
+            Op::WriteInPlace(_) => needs(true),
             Op::Read(_) => needs(false),
             Op::Write(_) => needs(true),
             Op::Evict(_) => {

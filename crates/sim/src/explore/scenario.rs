@@ -26,6 +26,11 @@ pub enum Op {
     HoldRead(u8),
     /// Hold it as the writer.
     HoldWrite(u8),
+    /// Look at a block and keep no copy, if its home may answer that; otherwise it changes nothing.
+    Fetch(u8),
+    /// At the block's home: store a value that nothing else ever stores in home's memory, if that is all there is of the block;
+    /// otherwise as [`Op::Write`].
+    WriteInPlace(u8),
     /// Go on with what home has of a block whose last content died with a node; of another one it changes nothing.
     AcceptLoss(u8),
 }
@@ -38,6 +43,8 @@ impl Op {
         | Op::Evict(block)
         | Op::HoldRead(block)
         | Op::HoldWrite(block)
+        | Op::Fetch(block)
+        | Op::WriteInPlace(block)
         | Op::AcceptLoss(block)) = self;
         block
     }

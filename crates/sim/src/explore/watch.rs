@@ -112,16 +112,36 @@ impl Node {
         }
     }
 
-    /// The operation itself, on words that this node may use at this instant.
-    pub(super) fn perform(&mut self, at: usize, slot: usize, layout: &Layout, fx: &mut Effects) {
+    /// What a thread's operation stores, and nothing else ever.
+    fn next_value(&self, at: usize) -> Value {
         let earlier = (self.incarnation() as usize - 1) * MAX_THREADS * MAX_OPERATIONS;
         let thread = &self.threads[at];
+        let number = earlier + thread.index * MAX_OPERATIONS + usize::from(thread.done) + 1;
+        [number as u8; WORDS]
+    }
+
+    /// A thread of the home writes in home's memory.
+    pub(super) fn write_in_place(
+        &mut self,
+        at: usize,
+        block: u8,
+        layout: &Layout,
+        fx: &mut Effects,
+    ) {
+        let written = self.next_value(at);
+        let found = std::mem::replace(self.site.memory(layout.tag(block)), written);
+        fx.observed.push(Observation::Wrote(block, found, written));
+    }
+
+    /// The operation itself, on words that this node may use at this instant.
+    pub(super) fn perform(&mut self, at: usize, slot: usize, layout: &Layout, fx: &mut Effects) {
+        let (op, written) = (self.threads[at].op(layout), self.next_value(at));
         let words = &mut self.site.cache.slot(slot).words;
-        match thread.op(layout) {
-            Some(Op::Read(block)) => fx.observed.push(Observation::Read(block, *words)),
-            Some(Op::Write(block)) => {
-                let number = earlier + thread.index * MAX_OPERATIONS + usize::from(thread.done) + 1;
-                let written: Value = [number as u8; WORDS];
+        match op {
+            Some(Op::Read(block) | Op::Fetch(block)) => {
+                fx.observed.push(Observation::Read(block, *words));
+            }
+            Some(Op::Write(block) | Op::WriteInPlace(block)) => {
                 fx.observed.push(Observation::Wrote(block, *words, written));
                 *words = written;
             }

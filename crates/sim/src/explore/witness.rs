@@ -53,6 +53,10 @@ pub enum Witness {
     WaitedForNeighbour,
     /// A home collected acknowledgements for a requester.
     Gathered,
+    /// A home answered a requester that keeps no copy.
+    Fetched,
+    /// A home's thread wrote in home's memory.
+    WrittenInPlace,
     /// Two readers held a block's lock for their own purposes at once (§6).
     HeldTogether,
     /// A new epoch began while an event was under way.
@@ -91,7 +95,7 @@ pub enum Witness {
 
 impl Witness {
     /// All of them.
-    pub const ALL: [Witness; 41] = [
+    pub const ALL: [Witness; 43] = [
         Witness::TwoSharers,
         Witness::TwoReadersLock,
         Witness::RefusedLocked,
@@ -116,6 +120,8 @@ impl Witness {
         Witness::GrantedBySwitch,
         Witness::WaitedForNeighbour,
         Witness::Gathered,
+        Witness::Fetched,
+        Witness::WrittenInPlace,
         Witness::HeldTogether,
         Witness::Fenced,
         Witness::FencedHeld,

@@ -275,6 +275,10 @@ impl engine::Memory for Packet {
     fn put(&mut self, _: Tag, (): &()) {}
 
     fn clear(&mut self, _: Tag) {}
+
+    fn gather(&mut self, _: Tag) -> bool {
+        true
+    }
 }
 
 impl Host for Node {

@@ -102,6 +102,8 @@ pub struct Site<B: Form, X = Product> {
     /// Whether the packet at hand is for one of its requesters.
     pub passed: bool,
     memory: BTreeMap<Tag, B>,
+    /// What a requester is to get of home's memory that keeps no copy: one block.
+    gathered: Option<B>,
     /// Elsewhere while something happens to it.
     recovery: Option<Recovery<B>>,
     pub(super) came: Option<(Header, B::Body)>,
@@ -114,6 +116,7 @@ pub struct Site<B: Form, X = Product> {
 pub struct Memory<'m, B: Form> {
     blocks: &'m mut BTreeMap<Tag, B>,
     came: Option<&'m B::Body>,
+    gathered: &'m mut Option<B>,
 }
 
 impl<B: Form> engine::Memory for Memory<'_, B> {
@@ -132,6 +135,15 @@ impl<B: Form> engine::Memory for Memory<'_, B> {
 
     fn clear(&mut self, tag: Tag) {
         self.blocks.insert(tag, B::zeroes());
+    }
+
+    fn gather(&mut self, tag: Tag) -> bool {
+        let room = self.gathered.is_none();
+        if room {
+            let block = self.blocks.get(&tag).cloned();
+            *self.gathered = Some(block.unwrap_or_else(B::zeroes));
+        }
+        room
     }
 }
 
@@ -160,6 +172,7 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
             deeds: Vec::new(),
             passed: false,
             memory: BTreeMap::new(),
+            gathered: None,
             recovery: Some(Recovery::new(config.block, fit)),
             came: None,
             held: None,
@@ -302,6 +315,7 @@ impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
         let mut memory = Memory {
             blocks: &mut self.memory,
             came: self.came.as_ref().map(|(_, body)| body),
+            gathered: &mut self.gathered,
         };
         section(self.homes.shard(shard), &mut memory)
     }
@@ -376,6 +390,7 @@ impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
             Payload::Copy => Load::Block(self.keep()),
             Payload::Kept(words) => Load::Block(words.clone()),
             Payload::Home => Load::Block(self.memory(output.header.tag).clone()),
+            Payload::Gathered => self.gathered.take().map_or(Load::Nothing, Load::Block),
             Payload::Records(records) => Load::Records(records.to_vec()),
         };
         self.deeds.push(Deed::Sent(*output, load));

@@ -87,13 +87,14 @@ impl Mutation {
     }
 
     /// Those of what a thread does that found no usable copy.
-    pub const OF_AN_ACCESS: [Mutation; 6] = [
+    pub const OF_AN_ACCESS: [Mutation; 7] = [
         Mutation::Node(Defect::InstallInPart),
         Mutation::Node(Defect::UnlockFirst),
         Mutation::Node(Defect::TakeRefusal),
         Mutation::Node(Defect::TakeFenced),
         Mutation::Node(Defect::LeaveLate),
         Mutation::Node(Defect::SkipRestore),
+        Mutation::Node(Defect::FetchLocked),
     ];
 
     /// Those of the code around the roles of a node, which every host runs.

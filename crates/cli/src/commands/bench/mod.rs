@@ -1,5 +1,6 @@
 //! `rackmem bench`: the front end of the benches in `rackmem-bench`.
 
+mod bulk;
 mod dataplane;
 mod failover;
 mod hit;
@@ -30,6 +31,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   rackmem bench hit                              a hit beside an atomic load and a memcpy
   rackmem bench miss --fabric udp                misses beside plain datagrams through the same hops
+  rackmem bench bulk --size 1G --fabric udp      a slice of 1 GiB, written at home and read elsewhere
   rackmem bench micro --nodes 4                  sharing 0 to 100% in every mode
   rackmem bench micro --hosts 4 --switch user    the same on a rack of network namespaces (root)
   rackmem bench lock                             locks of every kind: here, idle elsewhere, handed over, contended
@@ -58,6 +60,8 @@ enum Bench {
     Hit(hit::HitArgs),
     /// What each kind of miss costs, beside a request through the same hops
     Miss(miss::MissArgs),
+    /// How fast large slices are created, written at home and read elsewhere, beside memcpy
+    Bulk(bulk::BulkArgs),
     /// Throughput by how much is shared, in every mode (§7.2 of the Concordia paper)
     Micro(micro::MicroArgs),
     /// What a lock costs: here, idle elsewhere, handed over, wanted by all; beside other locks and servers
@@ -85,6 +89,7 @@ pub fn run(args: &BenchArgs, json: bool) -> Result<Ended> {
     let report = match &args.bench {
         Bench::Hit(args) => hit::run(args, &mut tell),
         Bench::Miss(args) => miss::run(args, &mut tell),
+        Bench::Bulk(args) => bulk::run(args, &mut tell),
         Bench::Lock(args) => {
             if let Some(options) = args.sim.options() {
                 let told = sim::locks::run(&options, &mut tell);

@@ -1,11 +1,13 @@
 //! Racks in which something dies or comes: new epochs, as one step (`epoch-*`) and packet by packet (`inside-*`).
 
-use super::super::scenario::Op::{AcceptLoss, Evict, HoldRead, HoldWrite, Read, Write};
+use super::super::scenario::Op::{
+    AcceptLoss, Evict, Fetch, HoldRead, HoldWrite, Read, Write, WriteInPlace,
+};
 use super::super::scenario::{Failure, Scenario};
 use super::super::witness::Witness::{
-    CameBack, CutOffApart, DroppedWithHome, Fenced, FencedHeld, HomeGone, IgnoredPast,
+    CameBack, CutOffApart, DroppedWithHome, Fenced, FencedHeld, Fetched, HomeGone, IgnoredPast,
     LossAccepted, LossAcceptedUnderLock, LostWithNode, Migrated, RebuildCutOff, Rescued, Returned,
-    SavedFromLoss, ToldAgain, ToldLost, WentOnFirst,
+    SavedFromLoss, ToldAgain, ToldLost, WentOnFirst, WrittenInPlace,
 };
 use super::{BASE, MORE, NONE, SOME, SWITCH, and_epochs, and_moves, on, size};
 
@@ -47,6 +49,22 @@ pub const EPOCHS: &[Scenario] = &[
         sometimes: &[Fenced, FencedHeld, LostWithNode, ToldLost],
         size: size(22_140, 84_716),
         ..SWITCH
+    },
+    Scenario {
+        name: "epoch-fetches",
+        shows: "who keeps no copy reads nothing old when the last content dies with a node (§5.4)",
+        programs: &[
+            on(0, &[WriteInPlace(0)]),
+            on(1, &[Write(0)]),
+            on(2, &[Fetch(0), Fetch(0)]),
+        ],
+        homes: &[0],
+        failures: &[Failure::Node(1)],
+        budget: and_epochs(NONE, 1),
+        deep: and_epochs(SOME, 1),
+        sometimes: &[Fetched, WrittenInPlace, LostWithNode, ToldLost],
+        size: size(1_074, 2_422),
+        ..BASE
     },
     Scenario {
         name: "epoch-evictions",

@@ -1,18 +1,47 @@
 //! Racks whose members stay.
 
-use super::super::scenario::Op::{Evict, HoldRead, HoldWrite, Read, Write};
+use super::super::scenario::Op::{Evict, Fetch, HoldRead, HoldWrite, Read, Write, WriteInPlace};
 use super::super::scenario::Scenario;
 use super::super::witness::Witness::{
-    AnsweredAgain, Collided, EvictedClean, EvictedDirty, Gathered, GrantedAfterRefusal,
+    AnsweredAgain, Collided, EvictedClean, EvictedDirty, Fetched, Gathered, GrantedAfterRefusal,
     GrantedBySwitch, HeldTogether, IgnoredOld, Migrated, PassedOnAfterMove, Recalled,
     RefusedInvalid, RefusedLocked, RefusedMoved, Returned, Stayed, TailWaited, TwoReadersLock,
     TwoSharers, UnlockAfterMove, UnlockedAgain, UpgradedOverSharers, WaitedForNeighbour,
-    WrittenBackUnderRead,
+    WrittenBackUnderRead, WrittenInPlace,
 };
 use super::{BASE, MORE, NONE, ONE_PLACE, SOME, SWITCH, and_moves, on, size};
 use crate::world::Owners;
 
 pub const STEADY: &[Scenario] = &[
+    Scenario {
+        name: "home-fetches",
+        shows: "who keeps no copy reads what the last writer left, and home's threads write in home's memory",
+        programs: &[
+            on(0, &[WriteInPlace(0)]),
+            on(1, &[Write(0), Evict(0)]),
+            on(2, &[Fetch(0), Fetch(0)]),
+        ],
+        homes: &[0],
+        sometimes: &[Fetched, WrittenInPlace, EvictedDirty],
+        size: size(384_031, 1_403_048),
+        ..BASE
+    },
+    Scenario {
+        name: "switch-fetches",
+        shows: "the same where entries move to the switch and back",
+        programs: &[
+            on(0, &[WriteInPlace(0)]),
+            on(1, &[Write(0)]),
+            on(2, &[Fetch(0), Fetch(0)]),
+        ],
+        homes: &[0],
+        in_switch: &[],
+        budget: and_moves(NONE, 2),
+        deep: and_moves(SOME, 2),
+        sometimes: &[Fetched, WrittenInPlace, Migrated, Returned],
+        size: size(78_956, 231_500),
+        ..SWITCH
+    },
     Scenario {
         name: "home-writers",
         shows: "a block goes from writer to writer, and home (§5.1.1)",

@@ -1,0 +1,188 @@
+//! `bench bulk`: a large slice is created, written at its home, and read at its home and elsewhere, beside `memcpy`.
+
+use super::{BenchError, Progress, Result, begin};
+use crate::report::Report;
+use crate::system::System;
+use crate::timing::median_of;
+use rackmem::{Fabric, Rack, SharedSlice};
+use std::hint::black_box;
+use std::time::Instant;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Over which fabrics.
+    pub fabrics: Vec<Fabric>,
+    /// With a switch, or with home agents only.
+    pub mode: System,
+    /// Bytes of a block.
+    pub block_size: usize,
+    /// Bytes of the slice.
+    pub size: usize,
+    /// Bytes of a node's cache.
+    pub cache: usize,
+    /// Runs of which the median counts, each with a slice of its own.
+    pub runs: usize,
+}
+
+/// Bytes that the program reads and writes with one call: what it has in hand fits no cache of the processor.
+const CALL: usize = 16 << 20;
+
+/// Bytes that are read at once where copies are kept.
+const BLOCKS: usize = 64 << 10;
+
+/// What is measured, in this order, each case beside the baseline that does the same to ordinary memory.
+const CASES: [(&str, Op, &str); 7] = [
+    ("create", Op::Create, "memcpy/fresh"),
+    ("write-home", Op::WriteHome, "memcpy/fresh"),
+    ("write-home-again", Op::WriteHome, "memcpy"),
+    ("read-home", Op::ReadHome, "memcpy"),
+    ("read-elsewhere", Op::ReadElsewhere, "memcpy"),
+    // Block by block, by way of the cache.
+    ("read-elsewhere/cached", Op::ReadCached, "memcpy"),
+    ("write-elsewhere", Op::WriteElsewhere, "memcpy"),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Op {
+    Create,
+    WriteHome,
+    ReadHome,
+    ReadElsewhere,
+    ReadCached,
+    WriteElsewhere,
+}
+
+/// Runs it.
+pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
+    let mut report = begin("bulk")?;
+    progress("memcpy");
+    memcpy(&mut report, options)?;
+    for &fabric in &options.fabrics {
+        let mut rates = [const { Vec::new() }; CASES.len()];
+        for run in 1..=options.runs {
+            progress(&format!("{}, run {run} of {}", fabric.name(), options.runs));
+            let rack = rack(fabric, options)?;
+            let mut slice = Slice::new(&rack, options);
+            for ((_, op, _), rates) in CASES.iter().zip(&mut rates) {
+                slice.prepare(*op);
+                let began = Instant::now();
+                slice.run(*op)?;
+                rates.push(rate(options.size, began));
+                slice.check()?;
+            }
+        }
+        for ((name, _, baseline), mut rates) in CASES.iter().zip(rates) {
+            rates.sort_by(f64::total_cmp);
+            let case = format!("{}/{}/{name}", fabric.name(), options.mode.name());
+            report.add_against(&case, rates[rates.len() / 2], "MB/s", baseline)?;
+        }
+    }
+    Ok(report)
+}
+
+fn rate(bytes: usize, began: Instant) -> f64 {
+    bytes as f64 / 1e6 / began.elapsed().as_secs_f64()
+}
+
+/// The same bytes by calls of the same length, to memory that nobody has touched, and once more.
+fn memcpy(report: &mut Report, options: &Options) -> Result<()> {
+    let from = vec![1u8; CALL.min(options.size)];
+    let copy = |to: &mut [u8]| {
+        let began = Instant::now();
+        for part in to.chunks_mut(from.len()) {
+            part.copy_from_slice(black_box(&from[..part.len()]));
+        }
+        black_box(to);
+        rate(options.size, began)
+    };
+    let fresh = median_of(options.runs, || copy(&mut vec![0; options.size]));
+    report.add("memcpy/fresh", fresh.value, "MB/s")?;
+    let mut to = vec![1; options.size];
+    let again = median_of(options.runs, || copy(&mut to));
+    report.add("memcpy", again.value, "MB/s")?;
+    Ok(())
+}
+
+/// Node 0 is the slice's home; node 1 reads it.
+fn rack(fabric: Fabric, options: &Options) -> Result<Rack> {
+    let builder = options.mode.builder(2).fabric(fabric);
+    let builder = builder.block_size(options.block_size).cache(options.cache);
+    // Room for the slice, and for what the rack itself has at the beginning of node 0.
+    let memory = (options.size as u64 + (64 << 20)).next_multiple_of(32 << 20);
+    Ok(builder.memory(memory).build()?)
+}
+
+struct Slice<'a> {
+    rack: &'a Rack,
+    slices: Option<[SharedSlice<u64>; 2]>,
+    len: usize,
+    values: Vec<u64>,
+}
+
+impl<'a> Slice<'a> {
+    fn new(rack: &'a Rack, options: &Options) -> Self {
+        let call = CALL.min(options.size) / 8;
+        Slice {
+            rack,
+            slices: None,
+            len: options.size / 8,
+            values: (0..call as u64).collect(),
+        }
+    }
+
+    /// So that what is read shows.
+    fn prepare(&mut self, op: Op) {
+        if matches!(op, Op::ReadHome | Op::ReadElsewhere | Op::ReadCached) {
+            self.values.fill(0);
+        }
+    }
+
+    fn run(&mut self, op: Op) -> Result<()> {
+        let Some([here, there]) = self.slices.clone() else {
+            let here = self.rack.node(0).alloc_slice(self.len)?;
+            let there = self.rack.node(1).attach_slice(here.addr(), self.len)?;
+            self.slices = Some([here, there]);
+            return Ok(());
+        };
+        match op {
+            Op::Create => Ok(()),
+            Op::WriteHome => self.each(|at, values| Ok(here.write_from(at, values)?)),
+            Op::ReadHome => self.each(|at, values| Ok(here.read_into(at, values)?)),
+            Op::ReadElsewhere => self.each(|at, values| Ok(there.read_into(at, values)?)),
+            Op::WriteElsewhere => self.each(|at, values| Ok(there.write_from(at, values)?)),
+            Op::ReadCached => {
+                let (node, addr) = (self.rack.node(1), there.addr());
+                let mut bytes = vec![0; BLOCKS];
+                self.each(|at, values| {
+                    for (nth, values) in values.chunks_mut(BLOCKS / 8).enumerate() {
+                        let part = &mut bytes[..values.len() * 8];
+                        node.read(addr + (at * 8 + nth * BLOCKS) as u64, part)?;
+                        for (value, bytes) in values.iter_mut().zip(part.as_chunks().0) {
+                            *value = u64::from_ne_bytes(*bytes);
+                        }
+                    }
+                    Ok(())
+                })
+            }
+        }
+    }
+
+    fn each(&mut self, mut f: impl FnMut(usize, &mut [u64]) -> rackmem::Result<()>) -> Result<()> {
+        let mut done = 0;
+        while done < self.len {
+            let len = self.values.len().min(self.len - done);
+            f(done, &mut self.values[..len])?;
+            done += len;
+        }
+        Ok(())
+    }
+
+    /// What was measured has moved what it should have.
+    fn check(&self) -> Result<()> {
+        match self.values.iter().copied().eq(0..self.values.len() as u64) {
+            true => Ok(()),
+            false => Err(BenchError::Missing("the values that were written".into())),
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Slices are moved in bulk: what comes is what the last writers left, whatever caches, networks and other threads do.
+
+use rackmem::{End, Error, Fabric, Faults, Kind, Mode, Node, Rack, SharedSlice};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+const BLOCK: usize = 1024;
+const FABRICS: [Fabric; 3] = [Fabric::Inline, Fabric::Udp, Fabric::Shm];
+const MODES: [Mode; 2] = [Mode::Switch, Mode::HomeOnly];
+
+/// Loses, doubles and delays packets.
+const ROUGH: Faults = Faults {
+    loss: 0.03,
+    duplication: 0.03,
+    delay: 0.03,
+    delay_up_to: Duration::from_millis(1),
+    ..Faults::NONE
+};
+
+/// A rack of three whose caches hold a part of what is moved.
+fn rack(fabric: Fabric, mode: Mode, faults: Option<Faults>) -> Rack {
+    let rack = Rack::builder(3)
+        .fabric(fabric)
+        .mode(mode)
+        .block_size(BLOCK)
+        .cache(256 * BLOCK)
+        .memory(64 << 20);
+    let rack = match faults {
+        Some(faults) => rack.faults(faults),
+        None => rack,
+    };
+    rack.build().expect("the rack starts")
+}
+
+fn sent(node: &Node) -> u64 {
+    let metrics = node.metrics();
+    metrics.sent.0.iter().map(|(_, count)| count).sum()
+}
+
+fn fetches(node: &Node) -> u64 {
+    let metrics = node.metrics();
+    let of_kind = |(kind, count): &(Kind, u64)| (*kind == Kind::Fetch).then_some(*count);
+    metrics.sent.0.iter().filter_map(of_kind).sum()
+}
+
+/// Ranges of a slice of all lengths and places are written and read on changing nodes, beside a vector that has the same done to it.
+/// Some blocks are changed through caches meanwhile, so that homes do not have them.
+fn agrees(rack: &Rack, rounds: usize, seed: u64) {
+    const LEN: usize = 40_000;
+    let slices: Vec<SharedSlice<u32>> = {
+        let first = rack.node(0).alloc_slice::<u32>(LEN).unwrap();
+        let attach = |n: usize| rack.node(n).attach_slice(first.addr(), LEN).unwrap();
+        (0..3).map(attach).collect()
+    };
+    let (mut model, mut rng) = (vec![0u32; LEN], fastrand::Rng::with_seed(seed));
+    for round in 0..rounds {
+        let slice = &slices[rng.usize(..3)];
+        let from = rng.usize(..LEN);
+        let len = rng.usize(..=(LEN - from).min(20_000));
+        let range = from..from + len;
+        match rng.u8(..4) {
+            0 => {
+                let values: Vec<u32> = range.clone().map(|_| rng.u32(..)).collect();
+                slice.write_from(from, &values).unwrap();
+                model[range].copy_from_slice(&values);
+            }
+            1 => {
+                let value = rng.u32(..);
+                slice.set(from, value).unwrap();
+                model[from] = value;
+            }
+            2 => assert_eq!(slice.get(from).unwrap(), model[from], "round {round}"),
+            _ => {
+                let read = slice.to_vec(range.clone()).unwrap();
+                assert!(read == model[range], "round {round}");
+            }
+        }
+    }
+    for slice in &slices {
+        let mut next = 0;
+        let whole = slice.for_each_part(|at, part| {
+            assert_eq!(at, next);
+            assert!(part == &model[at..at + part.len()]);
+            next += part.len();
+        });
+        whole.unwrap();
+        assert_eq!(next, LEN);
+    }
+}
+
+#[test]
+fn ranges_agree_with_a_vector() {
+    for fabric in FABRICS {
+        for mode in MODES {
+            agrees(&rack(fabric, mode, None), 150, 1);
+        }
+    }
+}
+
+#[test]
+fn ranges_agree_with_a_vector_where_packets_are_lost_and_come_twice() {
+    for fabric in [Fabric::Udp, Fabric::Shm] {
+        let rack = rack(fabric, Mode::HomeOnly, Some(ROUGH));
+        agrees(&rack, 60, 2);
+        let counts = rack.faults().unwrap().counts();
+        assert!(counts.lost > 0 && counts.doubled > 0, "{counts:?}");
+    }
+}
+
+#[test]
+fn a_network_whose_packets_hold_no_block_moves_ranges_block_by_block() {
+    let rack = Rack::builder(3).fabric(Fabric::Udp).mtu(1500);
+    let rack = rack.memory(64 << 20).build().unwrap();
+    agrees(&rack, 60, 3);
+    assert_eq!(fetches(&rack.node(1)), 0);
+}
+
+#[test]
+fn memory_of_this_node_that_no_other_uses_costs_no_packet() {
+    for fabric in FABRICS {
+        let rack = rack(fabric, Mode::Switch, None);
+        let (home, other) = (rack.node(0), rack.node(1));
+        let slice = home.alloc_slice::<u64>(100_000).unwrap();
+        let there = other
+            .attach_slice::<u64>(slice.addr(), slice.len())
+            .unwrap();
+        // What was looked at there is in a cache now; so the first and the last block are left alone.
+        let inside = 1_000..99_000;
+        let before = sent(&home);
+        let values: Vec<u64> = (0..inside.len() as u64).collect();
+        slice.write_from(inside.start, &values).unwrap();
+        assert!(slice.to_vec(inside.clone()).unwrap() == values);
+        assert_eq!(sent(&home) - before, 0, "{fabric:?}");
+        // Another node reads whole blocks of it, and keeps nothing: it costs no packet once more.
+        let blocks = 1_024..98_944;
+        assert!(there.to_vec(blocks.clone()).unwrap() == values[24..97_944]);
+        assert!(fetches(&other) > 0);
+        let before = sent(&home);
+        slice.write_from(inside.start, &values).unwrap();
+        assert_eq!(sent(&home) - before, 0, "{fabric:?}");
+    }
+}
+
+#[test]
+fn many_blocks_come_by_one_request() {
+    let rack = rack(Fabric::Udp, Mode::Switch, None);
+    let slice = rack.node(0).alloc_slice::<u8>(4 << 20).unwrap();
+    let there = rack
+        .node(1)
+        .attach_slice::<u8>(slice.addr(), slice.len())
+        .unwrap();
+    let before = sent(&rack.node(1));
+    there.to_vec(0..slice.len()).unwrap();
+    // 32 KiB a packet; what is lost in sockets is asked for again, and the blocks at the ends have been read before.
+    let after = sent(&rack.node(1)) - before;
+    assert!((126..400).contains(&after), "{after} packets for 4 MiB");
+    // In a cache of 256 KiB nothing has moved.
+    let kept = rack.node(1).metrics().events;
+    assert!(kept.read_miss <= 4 && kept.evict_shared == 0, "{kept:?}");
+}
+
+/// One writer at home, one elsewhere, each by whole blocks of one value: whoever reads in bulk finds blocks of one value.
+#[test]
+fn no_block_is_torn_while_others_write() {
+    const BLOCKS: usize = 64;
+    const WORDS: usize = BLOCK / 8;
+    for fabric in FABRICS {
+        let rack = rack(fabric, Mode::Switch, None);
+        let slice = rack.node(0).alloc_slice::<u64>(BLOCKS * WORDS).unwrap();
+        let over = AtomicBool::new(false);
+        let attach = |n: usize| {
+            let slice = rack.node(n).attach_slice::<u64>(slice.addr(), slice.len());
+            slice.unwrap()
+        };
+        std::thread::scope(|scope| {
+            let (over, attach) = (&over, &attach);
+            for (node, odd) in [(0, 0), (2, 1)] {
+                scope.spawn(move || {
+                    let (slice, mut rng) = (attach(node), fastrand::Rng::with_seed(node as u64));
+                    let mut value = odd;
+                    while !over.load(Relaxed) {
+                        value += 2;
+                        let (from, count) = (rng.usize(..BLOCKS - 8), rng.usize(1..8));
+                        let values = vec![value; count * WORDS];
+                        slice.write_from(from * WORDS, &values).unwrap();
+                    }
+                });
+            }
+            let reader = attach(1);
+            for _ in 0..60 {
+                let values = reader.to_vec(0..BLOCKS * WORDS).unwrap();
+                for block in values.chunks(WORDS) {
+                    assert!(block.iter().all(|value| value == &block[0]), "{fabric:?}");
+                }
+            }
+            over.store(true, Relaxed);
+        });
+    }
+}
+
+#[test]
+fn a_bulk_operation_that_fails_says_how_far_it_has_come() {
+    let rack = Rack::builder(2)
+        .fabric(Fabric::Udp)
+        .mode(Mode::HomeOnly)
+        .faults(Faults::NONE)
+        .memory(64 << 20)
+        .cache(4 << 20)
+        .patience(Duration::from_millis(300))
+        .build()
+        .unwrap();
+    const LEN: usize = 1 << 20;
+    let slice = rack.node(0).alloc_slice::<u64>(LEN).unwrap();
+    let values: Vec<u64> = (0..LEN as u64).collect();
+    slice.write_from(0, &values).unwrap();
+    let there = rack.node(1).attach_slice::<u64>(slice.addr(), LEN).unwrap();
+    // Its first half is in this node's cache, partly; then the home is not to be reached.
+    let mut first = vec![0; 100_000];
+    for (at, value) in first.iter_mut().enumerate() {
+        *value = there.get(at).unwrap();
+    }
+    rack.faults()
+        .unwrap()
+        .part(&[End::Node(0)], &[End::Node(1)]);
+    let mut out = vec![u64::MAX; LEN];
+    let why = there.read_into(0, &mut out).unwrap_err();
+    assert!(matches!(why.error, Error::Timeout { node: 0 }), "{why}");
+    assert!(why.done >= first.len() && why.done < LEN, "{why}");
+    assert!(out[..why.done] == values[..why.done]);
+    let why = there.write_from(LEN / 2, &values[LEN / 2..]).unwrap_err();
+    assert!(matches!(why.error, Error::Timeout { node: 0 }), "{why}");
+    assert_eq!(why.done, 0);
+    rack.faults().unwrap().heal();
+    there.read_into(0, &mut out).unwrap();
+    assert!(out == values);
+}
+
+#[test]
+fn what_is_not_in_the_slice_is_refused_and_changes_nothing() {
+    let rack = Rack::local(2).unwrap();
+    let slice = rack.node(0).alloc_slice::<u16>(100).unwrap();
+    let bad = |error: Error| {
+        assert!(
+            matches!(error, Error::OutOfBounds { of: 100, .. }),
+            "{error}"
+        )
+    };
+    bad(slice.get(100).unwrap_err());
+    bad(slice.set(usize::MAX, 1).unwrap_err());
+    bad(slice.read_into(99, &mut [0; 2]).unwrap_err().error);
+    bad(slice.write_from(1, &[1; 100]).unwrap_err().error);
+    bad(slice.to_vec(0..usize::MAX).unwrap_err().error);
+    bad(slice.update(99..101, |_| ()).unwrap_err());
+    assert!(
+        slice
+            .to_vec(0..100)
+            .unwrap()
+            .iter()
+            .all(|value| *value == 0)
+    );
+    assert!(rack.node(0).alloc_slice::<u64>(usize::MAX / 2).is_err());
+    assert!(rack.node(1).attach_slice::<u64>(3, 1).is_err());
+    slice.free().unwrap();
+}
+
+#[test]
+fn blocks_are_where_one_step_changes_all_of_them() {
+    let rack = Rack::builder(2)
+        .block_size(256)
+        .memory(32 << 20)
+        .build()
+        .unwrap();
+    // Elements of 24 bytes: some cross the border of two blocks, and are in none.
+    let slice = rack.node(0).alloc_slice::<[u64; 3]>(100).unwrap();
+    let blocks: Vec<_> = slice.blocks().collect();
+    assert_eq!(blocks.len(), 2400usize.div_ceil(256));
+    assert_eq!(&blocks[..3], &[0..10, 11..21, 22..32]);
+    for range in blocks {
+        let sum = slice.update(range.clone(), |values| {
+            values.iter_mut().for_each(|value| value[1] = 7);
+            values.len()
+        });
+        assert_eq!(sum.unwrap(), range.len());
+    }
+    assert!(matches!(
+        slice.update(0..20, |_| ()),
+        Err(Error::BadRange { .. })
+    ));
+    assert_eq!(slice.get(21).unwrap(), [0; 3]);
+    assert_eq!(slice.get(22).unwrap(), [0, 7, 0]);
+}
+
+#[test]
+fn a_large_slice_costs_nothing_before_it_is_used() {
+    let rack = Rack::builder(2).memory(8 << 30).build().unwrap();
+    let resident = || {
+        let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+        text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+    };
+    let before = resident();
+    let slice = rack.node(0).alloc_slice::<f64>(4 << 27).unwrap();
+    let grown = resident().saturating_sub(before);
+    // Entries of the directory, eight bytes a block of 4 KiB, and what other tests of this process do.
+    assert!(grown < 256 << 20, "{grown} bytes");
+    assert_eq!(slice.get(slice.len() - 1).unwrap(), 0.0);
+    slice.write_from(slice.len() - 1000, &[1.0; 1000]).unwrap();
+    let there = rack
+        .node(1)
+        .attach_slice::<f64>(slice.addr(), slice.len())
+        .unwrap();
+    let tail = there.to_vec(slice.len() - 2000..slice.len()).unwrap();
+    assert_eq!(tail.iter().sum::<f64>(), 1000.0);
+}
