@@ -103,6 +103,12 @@ const LAYERS: &[Layer] = &[
         outside: None,
     },
     Layer {
+        folder: "tests/outside",
+        below: &[RACKMEM],
+        tests: &[],
+        outside: Some(&[]),
+    },
+    Layer {
         folder: "xtask",
         below: &[HOSTS],
         tests: &[],
