@@ -97,8 +97,7 @@ const PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "GCP",
         places: &[
-            "crates/proto/src/engine/line.rs",
-            "crates/proto/src/engine/lock.rs",
+            "crates/proto/src/engine/lock/",
             "crates/proto/src/engine/locked.rs",
             "crates/proto/src/gcp/",
             "crates/proto/src/switch/locks",

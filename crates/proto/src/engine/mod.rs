@@ -22,13 +22,13 @@ mod coherent;
 mod copies;
 mod home;
 mod host;
-mod line;
 mod lock;
 mod locked;
 mod migrating;
 mod part;
 mod protocol;
 mod recovery;
+mod single;
 
 pub use access::{Access, Do, Entries, Plan, Purpose, Then, plan};
 pub use coherent::{FlowCc, Role, role, spread};
@@ -41,6 +41,7 @@ pub use migrating::{Migrating, Report};
 pub use part::{Part, is_current, part};
 pub use protocol::{Holds, MAX_NUMBER, Protocol, Protocols, Reporter, number_of, numbered};
 pub use recovery::{Change, Recovery};
+pub use single::{Single, Wants};
 
 use crate::flowcc::Members;
 use crate::wire::{Header, Kind};

@@ -1,6 +1,6 @@
 //! A protocol on trial: a rack of nodes that speak it and nothing else, explored, walked through with deaths, and given garbage.
 //!
-//! A protocol of the engine that is one value ([`Holds`](rackmem_proto::engine::Holds)) says with [`Trial`] what threads do with it and what it
+//! A protocol of the engine that is one value ([`Single`](rackmem_proto::engine::Single), or any that [`Holds`](rackmem_proto::engine::Holds) hands out) says with [`Trial`] what threads do with it and what it
 //! promises. [`Rack`] is a [`System`](crate::driver::System) for it, over the engine's own dispatch and the engine's own rebuild, packet by
 //! packet: [`explore`] visits all of a small one, [`walk`] goes seeded ways through a larger one, [`garbage`] hands a node packets that
 //! nobody has sent, and [`golden`] gives the bytes of each kind of packet, to be pinned.

@@ -1,13 +1,11 @@
 //! A protocol that exists nowhere but here: a counter that every node has a copy of.
 
-use rackmem_proto::engine::{Change, Holds, Host, Payload, Protocol, Reporter};
+use rackmem_proto::engine::{Reporter, Single, Wants};
 use rackmem_proto::flowcc::Members;
-use rackmem_proto::wire::{Copyset, Dest, Header, Kind, NodeId, Record, RequesterId, Seq, Tag};
-use rackmem_proto::{Data, Output};
+use rackmem_proto::wire::{Copyset, Header, HomeId, Kind, NodeId, Record, RequesterId, Seq, Tag};
 use rackmem_sim::driver::Complaint;
 use rackmem_sim::trial::{Node, Trial};
 use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
 use std::ops::RangeInclusive;
 
 /// One that waits for no other node, and one that tells nothing for an epoch.
@@ -25,122 +23,91 @@ pub struct Counter<const C: u8> {
 }
 
 impl<const C: u8> Counter<C> {
-    fn hear(&mut self, of: NodeId, count: u64) {
+    fn learn(&mut self, of: NodeId, count: u64) {
         let known = self.added.entry(of).or_default();
         *known = count.max(*known);
     }
 
-    fn mine(&self) -> u64 {
-        self.added.get(&self.me).copied().unwrap_or_default()
+    /// Asks those again that have not said that they have heard.
+    fn ask(&mut self, wants: &mut Wants<()>) {
+        let count = self.added.get(&self.me).copied().unwrap_or_default();
+        for to in self.unheard.unwrap_or_default().iter() {
+            tell(wants, Kind::GuestAsk, to, (self.me, count));
+        }
+        if self.unheard == Some(Copyset::EMPTY) {
+            self.unheard = None;
+            wants.done(0, ());
+        }
     }
 }
 
 /// Tells a node how much one has added: a record, so that the packet has a body.
-fn send<H: Host>(host: &mut H, kind: Kind, to: NodeId, of: NodeId, count: u64) {
-    let (me, epoch) = (host.me(), host.epoch());
-    let requester = RequesterId { node: of, slot: 0 };
-    let tag = Tag(u64::from(to) << 48);
-    let mut header = Header::request(kind, epoch, tag, requester, Seq(count));
-    (header.sender, header.incarnation) = (me, host.incarnation(of));
-    let output = Output::with(Dest::Agent(to), header, Data::Records);
-    host.send(&output, Payload::Records(&[Record { tag, word: count }]));
+fn tell(wants: &mut Wants<()>, kind: Kind, to: NodeId, (of, count): (NodeId, u64)) {
+    let (tag, requester) = (HomeId::of(to).start(), RequesterId { node: of, slot: 0 });
+    let header = Header::request(kind, 0, tag, requester, Seq(count));
+    wants.send(to, header, &[Record { tag, word: count }]);
 }
 
-/// Asks those again that have not said that they have heard.
-fn ask<const C: u8, H: Holds<Counter<C>>>(host: &mut H) {
-    let (me, count, unheard) = host.part(|c| (c.me, c.mine(), c.unheard));
-    for to in unheard.unwrap_or(Copyset::EMPTY).iter() {
-        send(host, Kind::GuestAsk, to, me, count);
-    }
-    if unheard == Some(Copyset::EMPTY) {
-        host.part(|counter| counter.unheard = None);
-        host.done(0, ());
-    }
-}
-
-impl<const C: u8, H: Holds<Counter<C>>> Protocol<H> for Counter<C> {
+impl<const C: u8> Single for Counter<C> {
     const NAME: &'static str = "counter";
     const NUMBER: u8 = 7;
     const KINDS: &'static [RangeInclusive<Kind>] = &[Kind::GuestAsk..=Kind::GuestTell];
     type Command = ();
     type Outcome = ();
 
-    fn packet(host: &mut H, header: &Header) {
+    fn packet(&mut self, header: &Header, wants: &mut Wants<()>) {
         let (of, count) = (header.requester.node, header.seq.0);
         if header.kind == Kind::GuestAsk {
-            host.part(|counter| counter.hear(of, count));
-            return send(host, Kind::GuestTell, header.sender, of, count);
+            self.learn(of, count);
+            return tell(wants, Kind::GuestTell, header.sender, (of, count));
         }
-        host.part(|counter| match &mut counter.unheard {
-            Some(unheard) if of == counter.me && Some(&count) == counter.added.get(&of) => {
-                *unheard = unheard.without(header.sender);
-            }
-            _ => {}
-        });
-        if host.part(|counter| counter.unheard) == Some(Copyset::EMPTY) {
-            ask(host);
+        if let Some(unheard) = &mut self.unheard
+            && of == self.me
+            && Some(&count) == self.added.get(&of)
+        {
+            *unheard = unheard.without(header.sender);
+        }
+        if self.unheard == Some(Copyset::EMPTY) {
+            self.ask(wants);
         }
     }
 
-    fn command(host: &mut H, _: u8, (): ()) {
-        host.part(|counter| {
-            *counter.added.entry(counter.me).or_default() += 1;
-            let others = counter.members.founders.without(counter.me);
-            let waits = if C == CARELESS {
-                Copyset::EMPTY
-            } else {
-                others
-            };
-            counter.unheard = Some(waits);
+    fn command(&mut self, _: u8, (): (), wants: &mut Wants<()>) {
+        *self.added.entry(self.me).or_default() += 1;
+        self.unheard = Some(match C {
+            CARELESS => Copyset::EMPTY,
+            _ => self.members.founders.without(self.me),
         });
-        ask(host);
+        self.ask(wants);
     }
 
-    fn tick(host: &mut H, _: bool) {
-        ask(host);
+    fn tick(&mut self, wants: &mut Wants<()>) {
+        self.ask(wants);
     }
 
-    fn enter(host: &mut H, members: Members) {
-        host.part(|counter| counter.members = members);
+    fn enter(&mut self, members: Members) {
+        self.members = members;
     }
 
-    fn report(host: &mut H) -> Vec<Record> {
-        let record = |to: NodeId, (of, count): (&NodeId, &u64)| Record {
-            tag: Tag(u64::from(to) << 48 | u64::from(*of) << 4),
+    /// To every member of the epoch, all that is known here.
+    fn report(&self) -> Vec<Record> {
+        let told = self.members.founders.iter().filter(|_| C != SILENT);
+        let all = told.flat_map(|to| self.added.iter().map(move |row| (to, row)));
+        let record = |(to, (of, count)): (NodeId, (&NodeId, &u64))| Record {
+            tag: Tag(HomeId::of(to).start().0 | u64::from(*of) << 4),
             word: *count,
         };
-        let tell = |c: &mut Counter<C>| -> Vec<Record> {
-            let to = c.members.founders.iter();
-            to.flat_map(|to| c.added.iter().map(move |row| record(to, row)))
-                .collect()
-        };
-        host.part(|counter| {
-            if C == SILENT {
-                Vec::new()
-            } else {
-                tell(counter)
-            }
-        })
+        all.map(record).collect()
     }
 
-    fn hear(host: &mut H, _: Reporter, record: Record) {
-        let of = (record.tag.offset() >> 4) as NodeId;
-        host.part(|counter| counter.hear(of, record.word));
+    fn hear(&mut self, _: Reporter, record: Record) {
+        self.learn((record.tag.offset() >> 4) as NodeId, record.word);
     }
-
-    fn settle(_: &mut H, _: &Change) {}
 
     /// What was told for the epoch was told to all who are in it.
-    fn resume(host: &mut H) {
-        host.part(|counter| counter.unheard = counter.unheard.map(|_| Copyset::EMPTY));
-        ask(host);
-    }
-
-    fn fingerprint(host: &mut H, into: &mut impl Hasher)
-    where
-        H::Bytes: Hash,
-    {
-        host.part(|counter| counter.hash(into));
+    fn resume(&mut self, wants: &mut Wants<()>) {
+        self.unheard = self.unheard.map(|_| Copyset::EMPTY);
+        self.ask(wants);
     }
 }
 
