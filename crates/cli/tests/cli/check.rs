@@ -116,6 +116,65 @@ fn scenarios_of_locks_have_the_same_options() {
 }
 
 #[test]
+fn racks_with_blocks_and_locks_are_played_by_seeds() {
+    let output = run(&[
+        "--json",
+        "check",
+        "--of",
+        "joint",
+        "--scenario",
+        "both-told",
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found: Value = serde_json::from_str(&stdout(&output)).expect("one object");
+    assert_eq!(
+        (&found["of"], &found["scenario"]),
+        (&"joint".into(), &"both-told".into())
+    );
+    assert_eq!(
+        (&found["ended"], &found["violation"]),
+        (&"by seeds".into(), &Value::Null)
+    );
+    // Blocks and locks on the same nodes, and what the scenario is for has happened.
+    for part in ["blocks", "locks"] {
+        assert!(found[part].as_u64() > Some(0), "{found}");
+    }
+    assert_eq!(
+        found["missing"].as_array().map(Vec::len),
+        Some(0),
+        "{found}"
+    );
+    assert!(
+        found["seen"]
+            .as_array()
+            .is_some_and(|seen| !seen.is_empty())
+    );
+
+    let lines = stdout(&run(&["--json", "check", "--of", "joint", "--list"]));
+    assert!(lines.lines().count() >= 6, "{lines}");
+    for line in lines.lines() {
+        let scenario: Value = serde_json::from_str(line).expect("an object");
+        assert_eq!(scenario["of"], "joint", "{line}");
+    }
+
+    let defect = "enter-first";
+    let planted = [
+        "check",
+        "--of",
+        "joint",
+        "--scenario",
+        "both-told",
+        "--defect",
+        defect,
+    ];
+    let output = run(&planted);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stdout(&output).contains("BROKEN"));
+    let why = format!("{defect} breaks a promise in both-told");
+    assert!(stderr(&output).contains(&why), "{}", stderr(&output));
+}
+
+#[test]
 fn a_defect_that_a_scenario_does_not_show_is_said_to_go_unnoticed() {
     let output = run(&[
         "check",
