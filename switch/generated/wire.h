@@ -91,6 +91,8 @@ enum kind {
 	KIND_RESCUE_ACK = 0x2d,
 	KIND_ACCEPT_LOSS = 0x2a,
 	KIND_ACCEPT_LOSS_ACK = 0x2b,
+	KIND_FETCH = 0x2e,
+	KIND_FETCH_ACK = 0x2f,
 	KIND_GATHER_ACK = 0x38,
 	KIND_ACQUIRE = 0x40,
 	KIND_WAIT = 0x41,
@@ -110,7 +112,7 @@ enum kind {
 };
 
 // A bit for every kind there is, in four words of 64.
-#define KNOWN_KINDS_WORDS { 0x1003f1fff7f01feull, 0x1fffull, 0x0ull, 0x3000000000000ull }
+#define KNOWN_KINDS_WORDS { 0x100ff1fff7f01feull, 0x1fffull, 0x0ull, 0x3000000000000ull }
 
 enum flag {
 	FLAG_PROVIDER = 0x01,

@@ -70,6 +70,8 @@ const bit<8> KIND_RESCUE = 0x2c;
 const bit<8> KIND_RESCUE_ACK = 0x2d;
 const bit<8> KIND_ACCEPT_LOSS = 0x2a;
 const bit<8> KIND_ACCEPT_LOSS_ACK = 0x2b;
+const bit<8> KIND_FETCH = 0x2e;
+const bit<8> KIND_FETCH_ACK = 0x2f;
 const bit<8> KIND_GATHER_ACK = 0x38;
 const bit<8> KIND_ACQUIRE = 0x40;
 const bit<8> KIND_WAIT = 0x41;
@@ -170,6 +172,8 @@ const bit<8> REASON_OWNER_DIED = 9;
     (STEP_FRESH, KIND_RESCUE_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_ACCEPT_LOSS, _): control_plane(); \
     (STEP_FRESH, KIND_ACCEPT_LOSS_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_FETCH, _): control_plane(); \
+    (STEP_FRESH, KIND_FETCH_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_GATHER_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_WAIT, _): control_plane(); \
     (STEP_FRESH, KIND_GRANT, _): control_plane(); \
