@@ -16,8 +16,8 @@ const MAX_INPUTS: usize = 256;
 const BLOCK: u32 = 4096;
 const MILLISECOND: u64 = 1_000_000;
 
-struct Node {
-    agents: crate::node::Node,
+struct FuzzAgents {
+    agents: crate::node::FuzzNode,
     requester: Requester,
     now: u64,
 }
@@ -40,7 +40,7 @@ pub fn fuzz(input: &[u8]) {
     }
 }
 
-fn node(dice: &mut Dice) -> Node {
+fn node(dice: &mut Dice) -> FuzzAgents {
     let id = RequesterId { node: 0, slot: 0 };
     let home = HomeConfig {
         node: id.node,
@@ -62,8 +62,8 @@ fn node(dice: &mut Dice) -> Node {
         give_up: 100 * MILLISECOND,
     };
     let shadow = dice.one_in(2).then_some((2, 4));
-    Node {
-        agents: crate::node::Node::new(home, shadow),
+    FuzzAgents {
+        agents: crate::node::FuzzNode::new(home, shadow),
         requester: Requester::new(requester),
         now: 0,
     }
@@ -78,7 +78,7 @@ fn body_len(dice: &mut Dice) -> u32 {
     }
 }
 
-fn to_agents(node: &mut Node, dice: &mut Dice) {
+fn to_agents(node: &mut FuzzAgents, dice: &mut Dice) {
     let header = dice.header();
     let records: Vec<Record> = (0..dice.below(FIT))
         .map(|_| Record {
@@ -101,7 +101,7 @@ fn to_agents(node: &mut Node, dice: &mut Dice) {
 }
 
 /// Threads of the node get blocks and lose them.
-fn threads(node: &mut Node, dice: &mut Dice) {
+fn threads(node: &mut FuzzAgents, dice: &mut Dice) {
     let statuses = [
         LocalStatus::Invalid,
         LocalStatus::Shared,
@@ -115,14 +115,14 @@ fn check_caused(caused: &Caused) {
     caused.sent.iter().for_each(|(output, _)| check(*output));
 }
 
-fn to_requester(node: &mut Node, dice: &mut Dice) {
+fn to_requester(node: &mut FuzzAgents, dice: &mut Dice) {
     let mut header = dice.header();
     header.requester = node.requester.id();
     let (_, output) = node.requester.handle(node.now, &header, body_len(dice));
     check_all(&output);
 }
 
-fn command(node: &mut Node, dice: &mut Dice) {
+fn command(node: &mut FuzzAgents, dice: &mut Dice) {
     let now = node.now;
     match (dice.below(4), node.requester.step()) {
         (0, Step::Held(_)) => node.requester.write_back(now).into_iter().for_each(check),
@@ -149,7 +149,7 @@ fn command(node: &mut Node, dice: &mut Dice) {
     }
 }
 
-fn pass_time(node: &mut Node, dice: &mut Dice) {
+fn pass_time(node: &mut FuzzAgents, dice: &mut Dice) {
     node.now += dice.word() as u64 >> dice.below(32);
     check_all(node.requester.handle_timeout(node.now).iter());
     if let Some(next) = node.requester.poll_timeout() {

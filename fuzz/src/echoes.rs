@@ -11,7 +11,7 @@ use rackmem_wire::{Contract, Header, Kind, Record, Tag};
 use std::collections::VecDeque;
 
 use crate::dice::{Dice, EPOCH};
-use crate::node::{Caused, Node};
+use crate::node::{Caused, FuzzNode};
 
 /// Packets of one run from outside at most.
 const MAX_PACKETS: usize = 256;
@@ -22,17 +22,17 @@ const BLOCK: u32 = 4096;
 /// Locks of each node.
 const LOCKS: u64 = 2;
 
-struct Packet {
+struct FuzzPacket {
     to: Dest,
     header: Header,
     records: Vec<Record>,
 }
 
-struct Rack {
-    nodes: Vec<Node>,
+struct FuzzRack {
+    nodes: Vec<FuzzNode>,
     switch: SwitchProgram,
     lock_switch: LockProgram,
-    flying: VecDeque<Packet>,
+    flying: VecDeque<FuzzPacket>,
 }
 
 fn block(home: u16, nth: u64) -> Tag {
@@ -46,7 +46,7 @@ fn lock(home: u16, nth: u64) -> Tag {
 /// Traffic dies down after every packet, and whenever threads leave locks.
 pub fn fuzz(input: &[u8]) {
     let mut dice = Dice::new(input);
-    let mut rack = Rack::new(&mut dice);
+    let mut rack = FuzzRack::new(&mut dice);
     for _ in 0..MAX_PACKETS {
         if dice.is_empty() {
             break;
@@ -60,8 +60,8 @@ pub fn fuzz(input: &[u8]) {
     }
 }
 
-impl Rack {
-    fn new(dice: &mut Dice) -> Rack {
+impl FuzzRack {
+    fn new(dice: &mut Dice) -> FuzzRack {
         let switch = SwitchConfig {
             epoch: EPOCH,
             ways: 2,
@@ -70,7 +70,7 @@ impl Rack {
             ..SwitchConfig::default()
         };
         let answering = dice.pick(&[None, Some(gather::answering as MakeAnswering)]);
-        Rack {
+        FuzzRack {
             nodes: (0..NODES).map(|id| node(id, answering)).collect(),
             switch: SwitchProgram::new(switch),
             lock_switch: LockProgram::new(LockConfig {
@@ -101,7 +101,7 @@ impl Rack {
             3 => Dest::Switch,
             node => Dest::Agent(node as u16),
         };
-        self.flying.push_back(Packet {
+        self.flying.push_back(FuzzPacket {
             to,
             header,
             records,
@@ -141,7 +141,7 @@ impl Rack {
         for (output, records) in caused.sent {
             for (to, header) in output.copies(host) {
                 let records = records.clone();
-                self.flying.push_back(Packet {
+                self.flying.push_back(FuzzPacket {
                     to,
                     header,
                     records,
@@ -164,7 +164,7 @@ impl Rack {
         );
     }
 
-    fn deliver(&mut self, packet: &Packet) {
+    fn deliver(&mut self, packet: &FuzzPacket) {
         let of_lock = Gcp::takes(packet.header.kind);
         match packet.to {
             Dest::Switch if of_lock => {
@@ -187,7 +187,7 @@ impl Rack {
         let (records, next) = self.switch.tags(header.offset as usize, 1);
         let mut header = header.answer(Kind::Tags, SWITCH);
         header.tag = Tag(next as u64);
-        self.flying.push_back(Packet {
+        self.flying.push_back(FuzzPacket {
             to: Dest::Agent(header.requester.node),
             header,
             records,
@@ -195,7 +195,7 @@ impl Rack {
     }
 
     /// As a node's agents do.
-    fn deliver_to_agent(&mut self, at: u16, packet: &Packet) {
+    fn deliver_to_agent(&mut self, at: u16, packet: &FuzzPacket) {
         if let Some(node) = self.nodes.get_mut(usize::from(at)) {
             let caused = node.packet(&packet.header, 0, &packet.records);
             self.follow(caused);
@@ -204,7 +204,7 @@ impl Rack {
 
     fn send_all<'a>(&mut self, outputs: impl IntoIterator<Item = &'a Output>) {
         for (to, header) in outputs.into_iter().flat_map(|output| output.copies(host)) {
-            self.flying.push_back(Packet {
+            self.flying.push_back(FuzzPacket {
                 to,
                 header,
                 records: Vec::new(),
@@ -214,7 +214,7 @@ impl Rack {
 }
 
 /// A node with copies of all blocks, which knows all locks.
-fn node(id: u16, answering: Option<MakeAnswering>) -> Node {
+fn node(id: u16, answering: Option<MakeAnswering>) -> FuzzNode {
     let home = HomeConfig {
         node: id,
         epoch: EPOCH,
@@ -225,7 +225,7 @@ fn node(id: u16, answering: Option<MakeAnswering>) -> Node {
         answering,
         seed: 0,
     };
-    let mut node = Node::new(home, (id == 0).then_some((2, 2)));
+    let mut node = FuzzNode::new(home, (id == 0).then_some((2, 2)));
     for (home, nth) in (0..NODES).flat_map(|home| (0..4).map(move |nth| (home, nth))) {
         node.have(block(home, nth), LocalStatus::Shared);
     }

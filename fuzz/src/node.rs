@@ -14,7 +14,7 @@ pub const FIT: usize = 8;
 const CACHED: usize = 64;
 
 /// A node.
-pub struct Node(pub Site<()>);
+pub struct FuzzNode(pub Site<()>);
 
 /// What a packet has caused.
 #[derive(Default)]
@@ -25,7 +25,7 @@ pub struct Caused {
     pub passed: bool,
 }
 
-impl Node {
+impl FuzzNode {
     /// A node that has handed out its first chunk; with `shadow`, beside a switch of so many ways and sets.
     pub fn new(config: HomeConfig, shadow: Option<(u8, usize)>) -> Self {
         let mut view = View::first(Copyset(u32::MAX), shadow.is_some());
@@ -36,7 +36,7 @@ impl Node {
             site.migrate(shadow, 16, FIT);
         }
         site.policy = shadow.map(|_| Migration::default());
-        Node(site)
+        FuzzNode(site)
     }
 
     /// A thread gets a block, or loses it.

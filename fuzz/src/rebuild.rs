@@ -7,7 +7,7 @@ use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
 use rackmem_wire::{Copyset, Kind, Record};
 
 use crate::dice::{Dice, EPOCH, check_sendable};
-use crate::node::{Caused, FIT, Node};
+use crate::node::{Caused, FIT, FuzzNode};
 
 /// Inputs of one run at most.
 const MAX_INPUTS: usize = 256;
@@ -16,7 +16,7 @@ const BLOCK: u32 = 4096;
 const EPOCHS: u32 = 4;
 
 struct Member {
-    node: Node,
+    node: FuzzNode,
     switch: SwitchProgram,
     epoch: u32,
 }
@@ -54,7 +54,7 @@ fn member(dice: &mut Dice) -> Member {
         answering: None,
         seed: 0,
     };
-    let mut node = Node::new(home, Some((dice.byte() % 12, dice.below(20))));
+    let mut node = FuzzNode::new(home, Some((dice.byte() % 12, dice.below(20))));
     for _ in 0..dice.below(4) {
         let status = dice.pick(&[LocalStatus::Shared, LocalStatus::Modified]);
         node.have(dice.tag(false), status);

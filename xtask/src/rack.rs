@@ -8,7 +8,7 @@ use crate::workspace::{Workspace, cargo};
 use crate::xdp;
 use act::{Next, act, print_help, where_things_are};
 use options::Options;
-use rackmem_hosts::rack::{Plan, Rack, Switch};
+use rackmem_hosts::rack::{HostRack, Plan, Switch};
 use rackmem_hosts::{Hosts, Place};
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ fn deed(arguments: &[String]) -> Result<bool, Failure> {
         name = given;
         words.drain(1..3);
     }
-    let rack = Rack::open(name).map_err(|error| {
+    let rack = HostRack::open(name).map_err(|error| {
         format!("{error}; `cargo xtask rack --keep` makes one, and `list` tells what there is")
     })?;
     match act(&rack, &words)? {
@@ -115,7 +115,7 @@ fn start(workspace: &Workspace, options: &Options) -> Result<bool, Failure> {
         members: !options.fixed,
         ..Plan::new(program)
     };
-    let rack = Rack::start(hosts, &plan).map_err(text)?;
+    let rack = HostRack::start(hosts, &plan).map_err(text)?;
     if !options.command.is_empty() {
         let command: Vec<&str> = options.command.iter().map(String::as_str).collect();
         let good = act::run_in(&rack, options.at, &command)?;
@@ -144,7 +144,7 @@ fn start(workspace: &Workspace, options: &Options) -> Result<bool, Failure> {
 }
 
 /// Does what it is told, a line at a time.
-fn converse(rack: &Rack) -> Result<(), Failure> {
+fn converse(rack: &HostRack) -> Result<(), Failure> {
     let mut lines = std::io::stdin().lock().lines();
     loop {
         print!("rack> ");

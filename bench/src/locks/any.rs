@@ -4,7 +4,7 @@ use super::LockKind;
 use super::error::{Error, Result};
 use super::layout::Layout;
 use super::local::Local;
-use super::seat::Seat;
+use super::seat::TakenPlace;
 use super::service::Compared;
 use rackmem::Error as RackError;
 use rackmem::Node;
@@ -50,7 +50,7 @@ enum By<'a, G> {
     Gcp(G),
     /// Left when it is dropped.
     Seat {
-        _seat: Seat<'a>,
+        _seat: TakenPlace<'a>,
     },
 }
 
@@ -202,7 +202,7 @@ impl AnyLock {
         access: Access,
         at_most: Duration,
     ) -> Result<Option<By<'a, G>>> {
-        let mut seat = Seat::take(&self.node, local)?;
+        let mut seat = TakenPlace::take(&self.node, local)?;
         let inside = seat.enter(access, at_most)?;
         Ok(inside.then_some(By::Seat { _seat: seat }))
     }

@@ -5,7 +5,7 @@ use super::layout::Layout;
 use super::service::Post;
 use rackmem::Error as RackError;
 use rackmem::Node;
-use rackmem_baselines::locks::{At, Machine, Seat};
+use rackmem_baselines::locks::{At, Machine, ThreadPlace};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -26,7 +26,7 @@ impl Local {
     pub(super) fn new(node: &Node, layout: Layout) -> Result<Local> {
         let addr = layout.addr;
         let machine = |place| {
-            let seat = Seat {
+            let seat = ThreadPlace {
                 node: node.id(),
                 place,
             };

@@ -18,7 +18,7 @@ const AWAKE_FOR_ANSWERS: Duration = Duration::from_micros(50);
 const MAX_BACKOFF: u32 = 6;
 
 /// A seat, taken. Outside again when it is dropped.
-pub(super) struct Seat<'a> {
+pub(super) struct TakenPlace<'a> {
     node: &'a Node,
     local: &'a Local,
     place: usize,
@@ -29,15 +29,15 @@ pub(super) struct Seat<'a> {
     waits: bool,
 }
 
-impl<'a> Seat<'a> {
-    pub fn take(node: &'a Node, local: &'a Local) -> Result<Seat<'a>> {
+impl<'a> TakenPlace<'a> {
+    pub fn take(node: &'a Node, local: &'a Local) -> Result<TakenPlace<'a>> {
         local.check()?;
         let (place, machine) = match local.seat() {
             Some(seat) => seat,
             None => local.wait_for_a_seat().ok_or(local.abandoned_error())?,
         };
         local.check()?;
-        Ok(Seat {
+        Ok(TakenPlace {
             node,
             local,
             place,
@@ -175,7 +175,7 @@ impl<'a> Seat<'a> {
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for TakenPlace<'_> {
     fn drop(&mut self) {
         self.note(false);
         if self.machine.said() == Step::Inside && self.leave().is_ok() {

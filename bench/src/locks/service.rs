@@ -14,7 +14,7 @@ use rackmem::guest::wire::{
     Copyset, GlobalStatus, Header, Kind, NodeId, OWN_LEN, RequesterId, Seq, Tag,
 };
 use rackmem::guest::{Body, Dest, Guest, Net, Nobody, Receiver, host};
-use rackmem_baselines::locks::{Access, Manager, Reply, Request, Seat};
+use rackmem_baselines::locks::{Access, Manager, Reply, Request, ThreadPlace};
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::AtomicU64;
@@ -240,7 +240,7 @@ impl Guest for Compared {
 
     /// A message has come. Of a lock that is not known here it is dropped: who asked asks again.
     fn packet(&self, net: &dyn Net, header: &Header, _: Body<'_>, reply: &mut dyn Receiver) {
-        let seat = Seat {
+        let seat = ThreadPlace {
             node: header.requester.node,
             place: header.requester.slot,
         };
@@ -272,7 +272,14 @@ impl Guest for Compared {
     }
 }
 
-fn header(kind: Kind, tag: Tag, epoch: u32, seat: Seat, turn: u64, sender: NodeId) -> Header {
+fn header(
+    kind: Kind,
+    tag: Tag,
+    epoch: u32,
+    seat: ThreadPlace,
+    turn: u64,
+    sender: NodeId,
+) -> Header {
     let requester = RequesterId {
         node: seat.node,
         slot: seat.place,

@@ -2,7 +2,7 @@
 
 use super::any::AnyLock;
 use super::error::{Error, Result};
-use super::seat::Seat;
+use super::seat::TakenPlace;
 use rackmem_baselines::locks::Access;
 
 /// What a step has come to.
@@ -22,7 +22,7 @@ pub enum Progress {
 /// is in the middle of something, the lock is abandoned.
 pub struct Steps<'a> {
     lock: &'a AnyLock,
-    seat: Seat<'a>,
+    seat: TakenPlace<'a>,
 }
 
 impl AnyLock {
@@ -33,7 +33,7 @@ impl AnyLock {
     pub fn steps(&self) -> Result<Steps<'_>> {
         let why = Error::NoSteps("a lock that is coherence has no steps");
         let local = self.local().ok_or(why)?;
-        let seat = Seat::take(self.node(), local)?;
+        let seat = TakenPlace::take(self.node(), local)?;
         Ok(Steps { lock: self, seat })
     }
 }

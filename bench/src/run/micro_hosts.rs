@@ -6,7 +6,7 @@ use super::micro_member::Part;
 use super::{BenchError, Progress, Result, begin};
 use crate::report::Report;
 use crate::system::System;
-use rackmem_hosts::rack::{Plan, Rack, Switch, Work};
+use rackmem_hosts::rack::{HostRack, Plan, Switch, Work};
 use rackmem_hosts::{Hosts, Place};
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -125,7 +125,7 @@ fn once(
         ..Plan::new(&place.program)
     };
     let rack =
-        Rack::start(Hosts::start(options.nodes).map_err(explain)?, &plan).map_err(explain)?;
+        HostRack::start(Hosts::start(options.nodes).map_err(explain)?, &plan).map_err(explain)?;
     let members: Vec<_> = (0..options.nodes)
         .map(|host| member(&rack, (options, mode), place, host, sharing).spawn())
         .collect::<std::io::Result<_>>()?;
@@ -148,7 +148,7 @@ fn once(
 
 /// The command of one host.
 fn member(
-    rack: &Rack,
+    rack: &HostRack,
     (options, system): (&Options, System),
     place: &Where,
     host: usize,

@@ -125,18 +125,18 @@ impl Plan {
 }
 
 /// A running rack. Its hosts, and with them all processes, are taken down with it, unless it was kept or only opened.
-pub struct Rack {
+pub struct HostRack {
     hosts: Hosts,
     /// Those that this process started, to be waited for when they end.
     children: Mutex<Vec<(Place, Child)>>,
 }
 
-impl Rack {
+impl HostRack {
     /// Runs this in the hosts; returns when every member serves.
-    pub fn start(hosts: Hosts, plan: &Plan) -> Result<Rack> {
+    pub fn start(hosts: Hosts, plan: &Plan) -> Result<HostRack> {
         let folder = hosts.folder();
         std::fs::create_dir_all(folder.join("members"))?;
-        let rack = Rack {
+        let rack = HostRack {
             hosts,
             children: Mutex::new(Vec::new()),
         };
@@ -161,8 +161,8 @@ impl Rack {
     }
 
     /// A rack that was kept.
-    pub fn open(name: &str) -> Result<Rack> {
-        Ok(Rack {
+    pub fn open(name: &str) -> Result<HostRack> {
+        Ok(HostRack {
             hosts: Hosts::open(name)?,
             children: Mutex::new(Vec::new()),
         })

@@ -2,7 +2,7 @@
 
 use super::{place, text};
 use crate::Failure;
-use rackmem_hosts::rack::{PORT, Rack};
+use rackmem_hosts::rack::{HostRack, PORT};
 use rackmem_hosts::{Place, address};
 use std::process::Command;
 
@@ -44,7 +44,7 @@ pub fn print_help() {
     }
 }
 
-pub fn act(rack: &Rack, words: &[&str]) -> Result<Next, Failure> {
+pub fn act(rack: &HostRack, words: &[&str]) -> Result<Next, Failure> {
     let done = |result: rackmem_hosts::Result<()>| result.map_err(text);
     match words {
         [] => {}
@@ -84,7 +84,7 @@ pub fn act(rack: &Rack, words: &[&str]) -> Result<Next, Failure> {
     Ok(Next::Ran(true))
 }
 
-fn dump(rack: &Rack, at: Place, count: &str) -> Result<Next, Failure> {
+fn dump(rack: &HostRack, at: Place, count: &str) -> Result<Next, Failure> {
     let device = if at == Place::Switch {
         "any"
     } else {
@@ -105,7 +105,7 @@ fn number(word: &str) -> Result<usize, Failure> {
 }
 
 /// Runs a command in a place, with the terminal. It finds this rack's `rackmem` as such, and its file in `RACKMEM_RACK`.
-pub fn run_in(rack: &Rack, at: Place, command: &[&str]) -> Result<bool, Failure> {
+pub fn run_in(rack: &HostRack, at: Place, command: &[&str]) -> Result<bool, Failure> {
     let [program, args @ ..] = command else {
         return Err("no command".into());
     };
@@ -123,7 +123,7 @@ pub fn run_in(rack: &Rack, at: Place, command: &[&str]) -> Result<bool, Failure>
 }
 
 /// Where the `rackmem` is that the rack runs.
-fn program_folder(rack: &Rack) -> Option<std::path::PathBuf> {
+fn program_folder(rack: &HostRack) -> Option<std::path::PathBuf> {
     let line = rack
         .hosts()
         .places()
@@ -133,7 +133,7 @@ fn program_folder(rack: &Rack) -> Option<std::path::PathBuf> {
 }
 
 /// Says what is where and how to look at it.
-pub fn where_things_are(rack: &Rack) {
+pub fn where_things_are(rack: &HostRack) {
     let hosts = rack.hosts();
     println!("rack {}: {}", hosts.name(), rack.file().display());
     for place in hosts.places() {

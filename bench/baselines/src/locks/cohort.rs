@@ -18,7 +18,7 @@
 //! Left out is what lets readers that have waited long stop the writers: threads that wait here would come in order even so.
 
 use super::Access;
-use super::op::{At, Home, Op, Seat, Shape, Step, Until};
+use super::op::{At, Home, Op, Shape, Step, ThreadPlace, Until};
 
 /// How many threads of a node follow the first before the lock goes on to the next node.
 pub const BATCH: u64 = 16;
@@ -75,7 +75,7 @@ fn called(nodes: u16, ticket: u64) -> At {
 }
 
 impl Cohort {
-    pub fn new(shape: Shape, seat: Seat) -> Self {
+    pub fn new(shape: Shape, seat: ThreadPlace) -> Self {
         Cohort {
             nodes: shape.nodes,
             node: seat.node,

@@ -4,7 +4,7 @@ use super::Access;
 use super::central::{self, Central};
 use super::cohort::{self, Cohort};
 use super::mcs::{self, Mcs};
-use super::op::{Home, Op, Seat, Shape, Step};
+use super::op::{Home, Op, Shape, Step, ThreadPlace};
 use super::per_node::{self, PerNode};
 use super::service::Client;
 
@@ -98,7 +98,7 @@ macro_rules! each {
 
 impl Machine {
     /// That of a seat; nothing if the lock is not made for such a seat.
-    pub fn new(algorithm: Algorithm, shape: Shape, seat: Seat) -> Option<Machine> {
+    pub fn new(algorithm: Algorithm, shape: Shape, seat: ThreadPlace) -> Option<Machine> {
         if !shape.has(seat) {
             return None;
         }

@@ -14,7 +14,7 @@
 //! its owner it is meant, and `granted` counts. So this is, if anything, faster than the textbook's.
 
 use super::Access;
-use super::op::{At, Home, Op, Seat, Shape, Step, Until};
+use super::op::{At, Home, Op, Shape, Step, ThreadPlace, Until};
 
 /// Block 0: the tail. Its word is the last one's turn and seat, or 0.
 const TAIL: At = At::block(0);
@@ -60,7 +60,7 @@ pub(super) fn home(shape: Shape, block: u16) -> Home {
 }
 
 impl Mcs {
-    pub fn new(shape: Shape, seat: Seat) -> Self {
+    pub fn new(shape: Shape, seat: ThreadPlace) -> Self {
         Mcs {
             me: shape.number(seat),
             turn: 0,

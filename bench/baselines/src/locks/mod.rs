@@ -33,6 +33,6 @@ mod service;
 
 pub use cohort::BATCH;
 pub use machine::{Algorithm, Machine};
-pub use op::{At, Home, Op, Request, Seat, Shape, Step, Until};
+pub use op::{At, Home, Op, Request, Shape, Step, ThreadPlace, Until};
 pub use rackmem_proto::gcp::Access;
 pub use service::{Manager, Reply};

@@ -47,19 +47,19 @@ impl Shape {
     }
 
     /// Whether a thread may have this seat.
-    pub const fn has(self, seat: Seat) -> bool {
+    pub const fn has(self, seat: ThreadPlace) -> bool {
         seat.node < self.nodes && seat.place < self.places
     }
 
     /// The number of a seat, from 0.
-    pub(super) const fn number(self, seat: Seat) -> u16 {
+    pub(super) const fn number(self, seat: ThreadPlace) -> u16 {
         seat.node * self.places + seat.place
     }
 }
 
 /// Whose machine it is: a place at a node, that one thread has at a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Seat {
+pub struct ThreadPlace {
     /// The node.
     pub node: u16,
     /// Which of its places.
@@ -135,7 +135,7 @@ pub enum Op {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Request {
     /// By whom.
-    pub seat: Seat,
+    pub seat: ThreadPlace,
     /// For the how manieth time that it wants the lock; wraps around.
     pub turn: u64,
     /// What for; nothing: not any more.

@@ -13,7 +13,7 @@
 
 use super::Access;
 use super::central::Indicator;
-use super::op::{At, Home, Seat, Shape, Step};
+use super::op::{At, Home, Shape, Step, ThreadPlace};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct PerNode {
@@ -34,7 +34,7 @@ pub(super) fn home(block: u16) -> Home {
 }
 
 impl PerNode {
-    pub fn new(shape: Shape, seat: Seat) -> Self {
+    pub fn new(shape: Shape, seat: ThreadPlace) -> Self {
         PerNode {
             nodes: shape.nodes,
             mine: seat.node,

@@ -11,19 +11,19 @@
 //! numbers its turns, and says again what was not answered.
 
 use super::Access;
-use super::op::{Op, Request, Seat, Step};
+use super::op::{Op, Request, Step, ThreadPlace};
 use rackmem_proto::wire::Copyset;
 use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Client {
-    seat: Seat,
+    seat: ThreadPlace,
     turn: u64,
     inside: bool,
 }
 
 impl Client {
-    pub fn new(seat: Seat) -> Self {
+    pub fn new(seat: ThreadPlace) -> Self {
         let turn = 0;
         Client {
             seat,
@@ -63,7 +63,7 @@ impl Client {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Reply {
     /// To whom.
-    pub seat: Seat,
+    pub seat: ThreadPlace,
     /// About which of its turns.
     pub turn: u64,
     /// It is inside; or the manager has heard that it is not any more.
@@ -73,8 +73,8 @@ pub struct Reply {
 /// The manager of one lock. Bounded by the seats that there are.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Manager {
-    seats: BTreeMap<Seat, Row>,
-    queue: VecDeque<(Seat, Access)>,
+    seats: BTreeMap<ThreadPlace, Row>,
+    queue: VecDeque<(ThreadPlace, Access)>,
     readers: u16,
     writer: bool,
 }
@@ -139,8 +139,9 @@ impl Manager {
 
     /// These nodes are dead: their threads are neither inside nor wait. Who enters next is not told.
     pub fn gone(&mut self, nodes: Copyset) -> Vec<Reply> {
-        let dead = |seat: &Seat| nodes.contains(seat.node);
-        let rows: Vec<(Seat, State)> = self.seats.iter().map(|(s, r)| (*s, r.state)).collect();
+        let dead = |seat: &ThreadPlace| nodes.contains(seat.node);
+        let rows: Vec<(ThreadPlace, State)> =
+            self.seats.iter().map(|(s, r)| (*s, r.state)).collect();
         for (seat, state) in rows.into_iter().filter(|(seat, _)| dead(seat)) {
             self.out(seat, state);
             self.seats.remove(&seat);
@@ -155,11 +156,11 @@ impl Manager {
         self.queue.len()
     }
 
-    fn put(&mut self, seat: Seat, turn: u64, state: State) {
+    fn put(&mut self, seat: ThreadPlace, turn: u64, state: State) {
         self.seats.insert(seat, Row { turn, state });
     }
 
-    fn out(&mut self, seat: Seat, state: State) {
+    fn out(&mut self, seat: ThreadPlace, state: State) {
         match state {
             State::Inside(Access::Read) => self.readers -= 1,
             State::Inside(Access::Write) => self.writer = false,

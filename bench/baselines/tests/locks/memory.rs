@@ -1,6 +1,6 @@
 //! Locks that are words of coherent memory: every order of their operations.
 
-use rackmem_baselines::locks::{Access, Algorithm, At, Machine, Op, Seat, Shape, Step};
+use rackmem_baselines::locks::{Access, Algorithm, At, Machine, Op, Shape, Step, ThreadPlace};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 /// What is done wrong, for the tests of the tests.
@@ -85,7 +85,7 @@ impl World {
     fn new(case: &Case) -> World {
         let shape = Shape::new(case.shape.0, case.shape.1).unwrap();
         let thread = |&(node, place, plan): &(u16, u16, &str)| Thread {
-            machine: Machine::new(case.algorithm, shape, Seat { node, place }).unwrap(),
+            machine: Machine::new(case.algorithm, shape, ThreadPlace { node, place }).unwrap(),
             plan: plan
                 .chars()
                 .map(|c| {

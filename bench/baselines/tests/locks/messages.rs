@@ -1,7 +1,7 @@
 //! The lock service: every order of messages, lost and doubled ones, too.
 
 use rackmem_baselines::locks::{
-    Access, Algorithm, Machine, Manager, Op, Reply, Request, Seat, Shape, Step,
+    Access, Algorithm, Machine, Manager, Op, Reply, Request, Shape, Step, ThreadPlace,
 };
 use rackmem_proto::wire::Copyset;
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -23,7 +23,7 @@ enum Message {
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Thread {
-    seat: Seat,
+    seat: ThreadPlace,
     machine: Machine,
     plan: VecDeque<Access>,
     access: Access,
@@ -46,7 +46,7 @@ impl World {
     fn new(plans: &[&str], losses: u8, doublings: u8) -> World {
         let shape = Shape::new(plans.len() as u16, 1).unwrap();
         let thread = |(node, plan): (usize, &&str)| {
-            let seat = Seat {
+            let seat = ThreadPlace {
                 node: node as u16,
                 place: 0,
             };
@@ -250,7 +250,7 @@ fn what_the_host_must_not_forget_is_noticed() {
 
 #[test]
 fn the_dead_are_neither_inside_nor_in_the_way() {
-    let seat = |node| Seat { node, place: 0 };
+    let seat = |node| ThreadPlace { node, place: 0 };
     let ask = |node, turn, access| Request {
         seat: seat(node),
         turn,
@@ -274,8 +274,8 @@ fn the_dead_are_neither_inside_nor_in_the_way() {
 
 #[test]
 fn who_gives_up_is_no_longer_in_the_queue_and_a_late_request_is_not_believed() {
-    let seat = Seat { node: 1, place: 0 };
-    let other = Seat { node: 2, place: 0 };
+    let seat = ThreadPlace { node: 1, place: 0 };
+    let other = ThreadPlace { node: 2, place: 0 };
     let request = |seat, turn, want| Request { seat, turn, want };
     let write = Some(Access::Write);
     let mut manager = Manager::default();

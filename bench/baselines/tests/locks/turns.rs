@@ -1,7 +1,7 @@
 //! Whose turn it is, and what a hand-over costs in operations.
 
 use rackmem_baselines::locks::{
-    Access, Algorithm, At, BATCH, Home, Machine, Op, Seat, Shape, Step,
+    Access, Algorithm, At, BATCH, Home, Machine, Op, Shape, Step, ThreadPlace,
 };
 use std::collections::{BTreeMap, HashSet};
 
@@ -37,7 +37,7 @@ fn run(machine: &mut Machine, memory: &mut BTreeMap<At, u64>) {
 #[test]
 fn a_cohort_keeps_the_lock_no_longer_than_it_may_while_another_node_waits() {
     let shape = Shape::new(2, 2).unwrap();
-    let seat = |node, place| Seat { node, place };
+    let seat = |node, place| ThreadPlace { node, place };
     let of = |seat| Machine::new(Algorithm::Cohort, shape, seat).unwrap();
     let (mut one, mut two, mut far) = (of(seat(0, 0)), of(seat(0, 1)), of(seat(1, 0)));
     let mut memory = BTreeMap::new();
@@ -68,7 +68,7 @@ fn a_cohort_keeps_the_lock_no_longer_than_it_may_while_another_node_waits() {
 fn a_seat_outside_the_shape_has_no_machine() {
     let shape = Shape::new(2, 3).unwrap();
     for algorithm in Algorithm::ALL.map(|row| row.0) {
-        let of = |node, place| Machine::new(algorithm, shape, Seat { node, place });
+        let of = |node, place| Machine::new(algorithm, shape, ThreadPlace { node, place });
         assert!(of(1, 2).is_some());
         assert!(of(2, 0).is_none() && of(0, 3).is_none());
     }
@@ -84,8 +84,8 @@ fn machines_stay_within_their_blocks_and_wait_where_they_are_at_home() {
         let blocks = algorithm.blocks(shape);
         let mut used = HashSet::new();
         let mut waited = HashSet::new();
-        let seats = (0..3).flat_map(|node| (0..2).map(move |place| Seat { node, place }));
-        let mut machines: Vec<(Seat, Machine)> = seats
+        let seats = (0..3).flat_map(|node| (0..2).map(move |place| ThreadPlace { node, place }));
+        let mut machines: Vec<(ThreadPlace, Machine)> = seats
             .map(|seat| (seat, Machine::new(algorithm, shape, seat).unwrap()))
             .collect();
         let mut memory = BTreeMap::new();

@@ -5,7 +5,7 @@
 mod resp;
 
 use rackmem_hosts::Place;
-use rackmem_hosts::rack::{Rack, STORE};
+use rackmem_hosts::rack::{HostRack, STORE};
 use rackmem_sim::history::{Call, ClientLog, Operation, Outcome, Recorder, Reply};
 use rackmem_sim::linear::{Limits, check};
 use resp::{Answer, Client};
@@ -93,7 +93,7 @@ pub struct Clients {
 
 impl Clients {
     /// Lets clients of all hosts work while this is done.
-    pub fn work(rack: &Rack, record: &Record, during: impl FnOnce(&Clients)) {
+    pub fn work(rack: &HostRack, record: &Record, during: impl FnOnce(&Clients)) {
         let count = rack.hosts().count() * EACH;
         let clients = Clients {
             done: (0..count).map(|_| AtomicUsize::new(0)).collect(),
@@ -150,7 +150,7 @@ impl Clients {
         }
     }
 
-    fn run(&self, rack: &Rack, record: &Record, number: usize) {
+    fn run(&self, rack: &HostRack, record: &Record, number: usize) {
         let mut log = record.recorder.client(number as u32);
         let mut random = fastrand::Rng::with_seed(number as u64);
         let (mut client, mut written) = (None, 0);
@@ -194,7 +194,7 @@ impl Drop for Stop<'_> {
 }
 
 /// A connection of a host's client to its store; none while there is no server.
-fn connect(rack: &Rack, host: usize) -> Option<Client> {
+fn connect(rack: &HostRack, host: usize) -> Option<Client> {
     let stream = rack
         .hosts()
         .within(Place::Host(host), || TcpStream::connect(STORE));

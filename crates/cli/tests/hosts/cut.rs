@@ -1,7 +1,7 @@
 //! A host whose cable is cut while it lives and beats: the others find out, go on without it, and have it back when it is mended.
 
 use crate::clients::{Clients, Record};
-use rackmem_hosts::rack::Rack;
+use rackmem_hosts::rack::HostRack;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ const VICTIM: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What `rackmem members` shows.
-fn members(rack: &Rack) -> String {
+fn members(rack: &HostRack) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_rackmem"))
         .args(["members", "--json", "--rack"])
         .arg(rack.file())
@@ -20,7 +20,7 @@ fn members(rack: &Rack) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-fn wait(rack: &Rack, what: &str, done: impl Fn(&str) -> bool) {
+fn wait(rack: &HostRack, what: &str, done: impl Fn(&str) -> bool) {
     let began = Instant::now();
     loop {
         let shown = members(rack);
@@ -32,7 +32,7 @@ fn wait(rack: &Rack, what: &str, done: impl Fn(&str) -> bool) {
 }
 
 /// A cable is cut and mended under clients.
-pub fn is_excluded_and_comes_back(rack: &Rack) {
+pub fn is_excluded_and_comes_back(rack: &HostRack) {
     let record = Record::new();
     let name = format!("\"member\":\"node {VICTIM}\"");
     let accused = format!("\"cannot_reach\":[\"node {VICTIM}\"]");

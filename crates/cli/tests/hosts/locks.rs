@@ -3,9 +3,9 @@
 use rackmem::locked::Mutex;
 #[cfg(feature = "xdp")]
 use rackmem::membership::View;
-use rackmem::{Config, Node, Rack as Member};
+use rackmem::{Config, Rack as Member, Node};
 use rackmem_hosts::Place;
-use rackmem_hosts::rack::Rack;
+use rackmem_hosts::rack::HostRack;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -17,12 +17,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Does something in a host: whatever sockets it takes are there.
-fn within<T: Send>(rack: &Rack, host: usize, work: impl FnOnce() -> T + Send) -> T {
+fn within<T: Send>(rack: &HostRack, host: usize, work: impl FnOnce() -> T + Send) -> T {
     let done = rack.hosts().within(Place::Host(host), work);
     done.expect("a host")
 }
 
-fn members(rack: &Rack) -> Vec<Member> {
+fn members(rack: &HostRack) -> Vec<Member> {
     let config = Config::load(&rack.file()).expect("the rack's own file");
     let join = |host| {
         within(rack, host, || {
@@ -38,7 +38,7 @@ fn nodes(members: &[Member]) -> Vec<Node> {
 }
 
 /// A lock at home on the first host.
-fn create(rack: &Rack, nodes: &[Node]) -> u64 {
+fn create(rack: &HostRack, nodes: &[Node]) -> u64 {
     within(rack, 0, || Mutex::create(&nodes[0], 0u64).unwrap().addr())
 }
 
@@ -47,7 +47,7 @@ fn attach(node: &Node, addr: u64) -> Mutex<u64> {
 }
 
 /// Every thread of these nodes counts so often under the lock. Nobody's turn is lost or counted twice.
-fn count(rack: &Rack, nodes: &[Node], addr: u64) {
+fn count(rack: &HostRack, nodes: &[Node], addr: u64) {
     let value = || within(rack, 0, || attach(&nodes[0], addr).lock().unwrap().get());
     let before = value();
     let turns = &|node: &Node| {
@@ -67,7 +67,7 @@ fn count(rack: &Rack, nodes: &[Node], addr: u64) {
 }
 
 /// What a switch in the kernel says every second of what it has done for locks, when it has said something new of it.
-fn said(rack: &Rack, enough: impl Fn(&Value) -> bool) -> Value {
+fn said(rack: &HostRack, enough: impl Fn(&Value) -> bool) -> Value {
     let end = Instant::now() + PATIENCE;
     loop {
         let log = std::fs::read_to_string(rack.log(Place::Switch)).unwrap();
@@ -85,13 +85,13 @@ fn said(rack: &Rack, enough: impl Fn(&Value) -> bool) -> Value {
     }
 }
 
-fn is_in_kernel(rack: &Rack) -> bool {
+fn is_in_kernel(rack: &HostRack) -> bool {
     let command = rack.command_line(Place::Switch).unwrap_or_default();
     command.contains("--xdp")
 }
 
 /// Every host in turn, by a lock whose home is the first.
-pub fn take_turns(rack: &Rack) {
+pub fn take_turns(rack: &HostRack) {
     let members = members(rack);
     let nodes = nodes(&members);
     let addr = create(rack, &nodes);
@@ -105,7 +105,7 @@ pub fn take_turns(rack: &Rack) {
 
 /// The switch dies and comes back, and then a member dies: what the kernel's directory had goes on in each new epoch.
 #[cfg(feature = "xdp")]
-pub fn live_on(rack: &Rack) {
+pub fn live_on(rack: &HostRack) {
     let mut members = members(rack);
     let mut nodes = nodes(&members);
     let addr = create(rack, &nodes);

@@ -6,7 +6,7 @@ mod cut;
 mod locks;
 
 use clients::{Clients, Record};
-use rackmem_hosts::rack::{Plan, Rack, Switch, Work};
+use rackmem_hosts::rack::{HostRack, Plan, Switch, Work};
 use rackmem_hosts::{Hosts, Place, found};
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard};
@@ -25,12 +25,12 @@ fn turn() -> MutexGuard<'static, ()> {
 }
 
 /// A rack whose hosts all serve the store; none, and a line why, where that is impossible.
-fn rack(switch: Switch, faults: &str) -> Option<Rack> {
+fn rack(switch: Switch, faults: &str) -> Option<HostRack> {
     rack_of(Work::Store, switch, faults)
 }
 
 /// The same whose hosts do something else.
-fn rack_of(work: Work, switch: Switch, faults: &str) -> Option<Rack> {
+fn rack_of(work: Work, switch: Switch, faults: &str) -> Option<HostRack> {
     if let Err(error) = Hosts::probe() {
         let _ = writeln!(std::io::stdout(), "skipped: {error}");
         return None;
@@ -42,14 +42,14 @@ fn rack_of(work: Work, switch: Switch, faults: &str) -> Option<Rack> {
         ..Plan::new(env!("CARGO_BIN_EXE_rackmem"))
     };
     let hosts = Hosts::start(HOSTS).expect("hosts, which the probe had");
-    match Rack::start(hosts, &plan) {
+    match HostRack::start(hosts, &plan) {
         Ok(rack) => Some(rack),
         Err(error) => panic!("{error}"),
     }
 }
 
 /// That clients of all hosts agree, and that nothing is left when the rack is taken down.
-fn serves_and_goes(rack: Rack) {
+fn serves_and_goes(rack: HostRack) {
     let record = Record::new();
     Clients::work(&rack, &record, |clients| clients.until_each_has_done(100));
     record.judge();
@@ -85,7 +85,7 @@ fn a_cut_cable_only_delays_and_a_dead_switch_comes_back() {
 }
 
 /// Nobody is declared dead, so nothing is lost: what waits for a host that is cut off goes on when it is back.
-fn endures_a_cut(rack: &Rack) {
+fn endures_a_cut(rack: &HostRack) {
     let record = Record::new();
     Clients::work(rack, &record, |clients| {
         clients.until_each_has_done(20);
@@ -97,7 +97,7 @@ fn endures_a_cut(rack: &Rack) {
     record.judge();
 }
 
-fn endures_the_death_of_the_switch(rack: &Rack) {
+fn endures_the_death_of_the_switch(rack: &HostRack) {
     let record = Record::new();
     Clients::work(rack, &record, |clients| {
         clients.until_each_has_done(20);

@@ -1,9 +1,9 @@
 //! What is looked at in every state.
 
 use super::effects::Complaint;
-use super::moves::Rack;
+use super::moves::ExplorerRack;
 use super::state::State;
-use super::view::{Entry, View};
+use super::view::{Entry, ExplorerView};
 use super::witness::Witness;
 use crate::invariants::{BlockState, Copy, INVARIANTS, Owners, nothing_of_the_dead};
 use rackmem_proto::wire::{Copyset, HomeId};
@@ -11,7 +11,7 @@ use rackmem_proto::wire::{Copyset, HomeId};
 /// The lock word of an entry that the switch serves no more.
 const RETIRED: u16 = 1 << 15;
 
-impl Rack {
+impl ExplorerRack {
     /// The first promise that a state breaks.
     pub fn broken(&mut self, state: &State) -> Option<Complaint> {
         if self.layout.scenario.inside
@@ -158,7 +158,7 @@ impl Rack {
         busy.collect::<Vec<_>>().join(", ")
     }
 
-    fn view(&self, state: &State, part: usize) -> &View {
+    fn view(&self, state: &State, part: usize) -> &ExplorerView {
         self.parts.view(state.parts[part])
     }
 }

@@ -5,8 +5,8 @@
 
 use super::effects::Effects;
 use super::layout::Layout;
-use super::node::Node;
-use super::packet::Packet;
+use super::node::ExplorerNode;
+use super::packet::ExplorerPacket;
 use super::plan::Plan;
 use super::witness::Witness;
 use crate::site::{Did, Event};
@@ -21,7 +21,7 @@ const NOW: u64 = 0;
 /// A time at which every retransmission is due and nothing is given up.
 const LATE: u64 = 1 << 50;
 
-impl Node {
+impl ExplorerNode {
     /// It is a thread's turn.
     pub fn step(&mut self, at: usize, layout: &Layout, fx: &mut Effects) {
         let thread = &mut self.threads[at];
@@ -76,7 +76,13 @@ impl Node {
     }
 
     /// An answer for a thread's requester.
-    pub fn answered(&mut self, at: usize, packet: &Packet, layout: &Layout, fx: &mut Effects) {
+    pub fn answered(
+        &mut self,
+        at: usize,
+        packet: &ExplorerPacket,
+        layout: &Layout,
+        fx: &mut Effects,
+    ) {
         if let Some(thread) = self.threads.get_mut(at) {
             let client = &mut thread.client;
             client.receive(NOW, &packet.header, &packet.body, &mut self.site);

@@ -1,6 +1,6 @@
 //! What one step of a part of the rack does to everything else.
 
-use super::packet::{Packet, Value, packets};
+use super::packet::{ExplorerPacket, Value, packets};
 use super::witness::Witnesses;
 pub use crate::driver::Complaint;
 use rackmem_proto::Output;
@@ -21,7 +21,7 @@ pub enum Observation {
 #[derive(Default)]
 pub struct Effects {
     /// Packets.
-    pub sent: Vec<Packet>,
+    pub sent: Vec<ExplorerPacket>,
     /// What threads saw and did.
     pub observed: Vec<Observation>,
     /// What happened to copies, for stories.

@@ -7,9 +7,9 @@
 
 use super::effects::{Complaint, Effects};
 use super::layout::{EPOCH, Start};
-use super::moves::{Broken, Move, Rack, observe};
-use super::node::Node;
-use super::packet::Packet;
+use super::moves::{Broken, ExplorerRack, Move, observe};
+use super::node::ExplorerNode;
+use super::packet::ExplorerPacket;
 use super::parts::{Input, Part};
 use super::rebuild::rebuild;
 use super::scenario::{Failure, MAX_NODES};
@@ -20,7 +20,7 @@ use rackmem_proto::membership::View;
 use rackmem_proto::wire::{Copyset, NodeId};
 
 /// What members of a rack of these nodes know of it.
-fn view_of(nodes: &[Node], epoch: u32, switch: Option<u32>) -> View {
+fn view_of(nodes: &[ExplorerNode], epoch: u32, switch: Option<u32>) -> View {
     let all = (0..MAX_NODES as NodeId).fold(Copyset::EMPTY, Copyset::with);
     let ids = nodes.iter().map(|node| node.site.id);
     let live = ids.fold(Copyset::EMPTY, Copyset::with);
@@ -43,7 +43,7 @@ impl Failure {
     }
 }
 
-impl Rack {
+impl ExplorerRack {
     /// The state after a failure; `None` if what would fail has died before, or never was.
     pub fn begin_epoch(
         &mut self,
@@ -96,7 +96,7 @@ impl Rack {
                 incarnation: 2,
                 switch: switch.is_some(),
             };
-            nodes.push(Node::new(node, layout, standing));
+            nodes.push(ExplorerNode::new(node, layout, standing));
             self.seen.see(Witness::CameBack);
         }
         let new_switch = match failure {
@@ -133,7 +133,7 @@ impl Rack {
         let sent = fx
             .sent
             .iter()
-            .filter(|packet: &&Packet| packet.header.epoch == epoch);
+            .filter(|packet: &&ExplorerPacket| packet.header.epoch == epoch);
         next.packets = sent
             .map(|packet| self.parts.packet_number(packet))
             .collect();
@@ -142,7 +142,7 @@ impl Rack {
     }
 }
 
-impl Rack {
+impl ExplorerRack {
     /// A failure that begins a new epoch, in the middle of whatever is under way.
     pub(super) fn epochs(
         &mut self,
@@ -184,7 +184,7 @@ impl Rack {
     }
 }
 
-impl Rack {
+impl ExplorerRack {
     /// A packet of the past stays in flight, any one.
     fn stay_late(
         &self,

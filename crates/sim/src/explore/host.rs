@@ -2,7 +2,7 @@
 
 use super::effects::{Effects, Observation};
 use super::layout::Layout;
-use super::node::Node;
+use super::node::ExplorerNode;
 use super::packet::{Body, Value, WORDS, telling};
 use super::witness::Witness;
 use crate::site::{Deed, Form, Load};
@@ -28,7 +28,7 @@ impl Form for Value {
     }
 }
 
-impl Node {
+impl ExplorerNode {
     /// Carries out what its site wants done, after a packet of this kind.
     pub fn follow(&mut self, asked: Option<Kind>, layout: &Layout, fx: &mut Effects) {
         for deed in std::mem::take(&mut self.site.deeds) {

@@ -7,7 +7,7 @@
 
 use super::effects::Complaint;
 use super::layout::{EPOCH, Layout};
-use super::moves::{Broken, Move, Price, Rack};
+use super::moves::{Broken, ExplorerRack, Move, Price};
 use super::parts::Input;
 use super::scenario::Failure;
 use super::state::State;
@@ -63,7 +63,7 @@ impl Views {
     }
 }
 
-impl Rack {
+impl ExplorerRack {
     /// Something dies; who lives will learn it.
     pub fn begin_view(&self, state: &State, nth: usize, gone: u32) -> Option<State> {
         let count = usize::from(self.layout.scenario.nodes);
@@ -129,11 +129,11 @@ impl Rack {
             let mut there = live.iter().filter(move |view| view.epoch == epoch);
             there.any(|view| view.in_service)
         };
-        let ready = |view: &&super::view::View| view.epoch == newest && !view.frozen;
+        let ready = |view: &&super::view::ExplorerView| view.epoch == newest && !view.frozen;
         let waits = live
             .iter()
             .any(|view| view.epoch == newest && !view.in_service);
-        let cut = |view: &&super::view::View| view.epoch + 1 == newest && !view.in_service;
+        let cut = |view: &&super::view::ExplorerView| view.epoch + 1 == newest && !view.in_service;
         let cut_apart = on(newest - 1) && live.iter().copied().any(|view| cut(&view));
         let alone = on(newest) && !live.iter().copied().all(|view| ready(&view));
         let first = on(newest) && waits;

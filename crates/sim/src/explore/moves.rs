@@ -51,7 +51,7 @@ pub struct Move {
 pub type Broken = (Move, Complaint);
 
 /// A scenario's rack, as far as it has been explored.
-pub struct Rack {
+pub struct ExplorerRack {
     /// Where everything is.
     pub layout: Layout,
     /// Its parts.
@@ -70,7 +70,7 @@ pub struct Price {
     pub taken: Option<usize>,
 }
 
-impl Rack {
+impl ExplorerRack {
     /// A rack of which nothing has been explored.
     pub fn new(layout: Layout) -> Self {
         let (parts, numbers) = Parts::new(&layout);
@@ -79,7 +79,7 @@ impl Rack {
             ..State::default()
         };
         first.parts[..numbers.len()].copy_from_slice(&numbers);
-        Rack {
+        ExplorerRack {
             layout,
             parts,
             first,

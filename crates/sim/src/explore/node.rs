@@ -4,7 +4,7 @@
 
 use super::effects::Effects;
 use super::layout::{Layout, Start};
-use super::packet::{BLOCK_BYTES, FIT, Packet};
+use super::packet::{BLOCK_BYTES, ExplorerPacket, FIT};
 use super::thread::Thread;
 use super::watch::Homecomings;
 use super::witness::Witness;
@@ -18,7 +18,7 @@ use std::hash::{Hash, Hasher};
 
 /// Everything of a node.
 #[derive(Clone)]
-pub struct Node {
+pub struct ExplorerNode {
     /// The node without its threads.
     pub site: Site<super::packet::Value>,
     /// Its threads, by the slots of their requesters.
@@ -26,7 +26,7 @@ pub struct Node {
     pub(super) homecomings: Homecomings,
 }
 
-impl Node {
+impl ExplorerNode {
     /// A node before anything has happened.
     pub fn new(id: NodeId, layout: &Layout, start: Start) -> Self {
         let all = (0..layout.scenario.nodes).fold(Copyset::EMPTY, Copyset::with);
@@ -46,7 +46,7 @@ impl Node {
             .collect();
         tags.iter().for_each(|tag| _ = site.memory(*tag));
         let threads = layout.scenario.threads_of(id);
-        Node {
+        ExplorerNode {
             site,
             threads: threads
                 .map(|index| Thread::new(index, layout, start))
@@ -75,7 +75,7 @@ impl Node {
     }
 
     /// Takes a packet.
-    pub fn handle(&mut self, packet: &Packet, layout: &Layout, fx: &mut Effects) {
+    pub fn handle(&mut self, packet: &ExplorerPacket, layout: &Layout, fx: &mut Effects) {
         let mut taken = *packet;
         let epoch = self.site.view.epoch;
         if layout.mutated(Mutation::ForgetEpoch) {
@@ -116,7 +116,7 @@ impl Node {
     }
 
     /// Its agents take a packet.
-    pub fn hear(&mut self, packet: &Packet, layout: &Layout, fx: &mut Effects) {
+    pub fn hear(&mut self, packet: &ExplorerPacket, layout: &Layout, fx: &mut Effects) {
         self.site.passed = false;
         self.site.take(&packet.header, packet.body);
         self.follow(Some(packet.header.kind), layout, fx);

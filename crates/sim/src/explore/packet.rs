@@ -50,7 +50,7 @@ impl Body {
 
 /// One packet on its way to one receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Packet {
+pub struct ExplorerPacket {
     /// To whom; never a multicast.
     pub to: Dest,
     /// What.
@@ -59,7 +59,7 @@ pub struct Packet {
     pub body: Body,
 }
 
-impl Packet {
+impl ExplorerPacket {
     /// The requester that takes it as an answer to an event, if one does.
     pub fn answers(&self) -> Option<(RequesterId, Seq)> {
         match self.to {
@@ -73,22 +73,27 @@ impl Packet {
 }
 
 /// The packet of a rebuild that tells these records.
-pub fn telling(output: &Output, records: &[Record]) -> Packet {
+pub fn telling(output: &Output, records: &[Record]) -> ExplorerPacket {
     let mut body = Body::default();
     for (to, from) in body.records.iter_mut().zip(records) {
         *to = *from;
     }
     body.told = records.len().min(FIT) as u8;
     let Output { to, header, .. } = *output;
-    Packet { to, header, body }
+    ExplorerPacket { to, header, body }
 }
 
 /// The packets that an output stands for, with a block's words in so many segments.
-pub fn packets(output: &Output, words: Option<&Value>, segments: u8, into: &mut Vec<Packet>) {
+pub fn packets(
+    output: &Output,
+    words: Option<&Value>,
+    segments: u8,
+    into: &mut Vec<ExplorerPacket>,
+) {
     for (to, header) in output.copies(host) {
         let Some(words) = words else {
             let body = Body::default();
-            into.push(Packet { to, header, body });
+            into.push(ExplorerPacket { to, header, body });
             continue;
         };
         let len = WORDS / usize::from(segments.clamp(1, WORDS as u8));
@@ -98,7 +103,7 @@ pub fn packets(output: &Output, words: Option<&Value>, segments: u8, into: &mut 
             body.len = part.len() as u8;
             let offset = (nth * len) as u32 * WORD_BYTES;
             let header = Header { offset, ..header };
-            into.push(Packet { to, header, body });
+            into.push(ExplorerPacket { to, header, body });
         }
     }
 }

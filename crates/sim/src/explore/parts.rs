@@ -7,9 +7,9 @@
 use super::effects::{Complaint, Effects, Observation};
 use super::inside::Views;
 use super::layout::{EPOCH, Layout, Start};
-use super::node::Node;
-use super::packet::Packet;
-use super::view::{self, View};
+use super::node::ExplorerNode;
+use super::packet::ExplorerPacket;
+use super::view::{self, ExplorerView};
 use super::witness::{Witness, Witnesses};
 use rackmem_proto::switch::SwitchProgram;
 use rackmem_proto::wire::{Kind, NodeId, Reason};
@@ -81,7 +81,7 @@ pub struct Outcome {
     reason = "there are thousands of nodes to a switch"
 )]
 pub enum Part {
-    Node(Node),
+    Node(ExplorerNode),
     Switch(SwitchProgram),
     /// What it was has died.
     Gone,
@@ -90,10 +90,10 @@ pub enum Part {
 /// Everything that has been seen of parts and packets.
 pub struct Parts {
     parts: Vec<Part>,
-    views: Vec<View>,
+    views: Vec<ExplorerView>,
     numbers: HashMap<Box<[u8]>, PartId>,
-    packets: Vec<Packet>,
-    packet_numbers: HashMap<Packet, PacketId>,
+    packets: Vec<ExplorerPacket>,
+    packet_numbers: HashMap<ExplorerPacket, PacketId>,
     steps: HashMap<u64, u32, BuildHasherDefault<Spread>>,
     outcomes: Vec<Outcome>,
     scratch: Bytes,
@@ -118,7 +118,9 @@ impl Parts {
             switch: layout.has_switch(),
         };
         let nodes = 0..layout.scenario.nodes;
-        let mut nodes: Vec<Node> = nodes.map(|id| Node::new(id, layout, standing)).collect();
+        let mut nodes: Vec<ExplorerNode> = nodes
+            .map(|id| ExplorerNode::new(id, layout, standing))
+            .collect();
         let mut switch = layout.switch();
         if let Some(switch) = &mut switch {
             for &block in layout.scenario.in_switch {
@@ -132,7 +134,7 @@ impl Parts {
     }
 
     /// What is in a part.
-    pub fn view(&self, part: PartId) -> &View {
+    pub fn view(&self, part: PartId) -> &ExplorerView {
         &self.views[part as usize]
     }
 
@@ -142,7 +144,7 @@ impl Parts {
     }
 
     /// A packet by its number.
-    pub fn packet(&self, packet: PacketId) -> &Packet {
+    pub fn packet(&self, packet: PacketId) -> &ExplorerPacket {
         &self.packets[packet as usize]
     }
 
@@ -199,7 +201,7 @@ impl Parts {
         }
     }
 
-    fn happen(&self, node: &mut Node, input: Input, layout: &Layout, fx: &mut Effects) {
+    fn happen(&self, node: &mut ExplorerNode, input: Input, layout: &Layout, fx: &mut Effects) {
         match input {
             Input::Arrival(packet) => node.handle(&self.packets[packet as usize], layout, fx),
             Input::Turn(thread) => node.step(usize::from(thread), layout, fx),
@@ -220,7 +222,7 @@ impl Parts {
     }
 
     /// The number of a packet.
-    pub fn packet_number(&mut self, packet: &Packet) -> PacketId {
+    pub fn packet_number(&mut self, packet: &ExplorerPacket) -> PacketId {
         *self.packet_numbers.entry(*packet).or_insert_with(|| {
             self.packets.push(*packet);
             self.packets.len() as PacketId - 1
@@ -258,7 +260,7 @@ impl Parts {
 }
 
 /// Moves a block's entry to the switch before anything else happens.
-fn hand_over(nodes: &mut [Node], switch: &mut SwitchProgram, block: u8, layout: &Layout) {
+fn hand_over(nodes: &mut [ExplorerNode], switch: &mut SwitchProgram, block: u8, layout: &Layout) {
     let home = &mut nodes[usize::from(layout.scenario.homes[usize::from(block)])];
     let mut fx = Effects::default();
     home.want(block, layout, &mut fx);
@@ -271,7 +273,7 @@ fn hand_over(nodes: &mut [Node], switch: &mut SwitchProgram, block: u8, layout: 
 }
 
 /// The switch takes a packet.
-fn pass(switch: &mut SwitchProgram, packet: &Packet, fx: &mut Effects) {
+fn pass(switch: &mut SwitchProgram, packet: &ExplorerPacket, fx: &mut Effects) {
     let before = switch.counters();
     for output in switch.handle(&packet.header).iter() {
         fx.send(output, None);
@@ -292,7 +294,7 @@ fn pass(switch: &mut SwitchProgram, packet: &Packet, fx: &mut Effects) {
         let detail = format!("{:?} broke a rule of the pipeline", packet.header.kind);
         fx.complaint = Some(("the program fits the pipeline", "§2.2", detail));
     }
-    let no = |p: &Packet| p.header.kind == Kind::AddAck && p.header.reason == Reason::Full;
+    let no = |p: &ExplorerPacket| p.header.kind == Kind::AddAck && p.header.reason == Reason::Full;
     seen.see_if(fx.sent.iter().any(no), Witness::Collided);
 }
 

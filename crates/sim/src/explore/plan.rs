@@ -2,7 +2,7 @@
 
 use super::effects::Effects;
 use super::layout::Layout;
-use super::node::Node;
+use super::node::ExplorerNode;
 use super::scenario::Op;
 use super::witness::Witness;
 use rackmem_proto::engine::{self, Entries, Purpose};
@@ -36,7 +36,7 @@ pub enum Plan {
     Begin(Purpose, u8),
 }
 
-impl Node {
+impl ExplorerNode {
     /// What a thread would do if it were its turn.
     pub fn next(&self, thread: usize, layout: &Layout) -> Next {
         let thread = &self.threads[thread];

@@ -2,8 +2,8 @@
 
 use super::effects::{Complaint, Effects};
 use super::layout::Layout;
-use super::node::Node;
-use super::packet::{FIT, Packet, telling};
+use super::node::ExplorerNode;
+use super::packet::{ExplorerPacket, FIT, telling};
 use rackmem_proto::engine::Change;
 use rackmem_proto::flowcc::Rebuild;
 use rackmem_proto::membership::View;
@@ -15,7 +15,7 @@ const ROUNDS: usize = 100;
 
 /// Every live node goes into the new epoch, and the directory is made anew.
 pub fn rebuild(
-    nodes: &mut [Node],
+    nodes: &mut [ExplorerNode],
     switch: &mut Option<SwitchProgram>,
     (view, change): (View, Change),
     layout: &Layout,
@@ -44,7 +44,7 @@ pub fn rebuild(
         for packet in std::mem::take(&mut inside.sent) {
             deliver(&packet, nodes, &mut control, layout, &mut inside);
         }
-        if nodes.iter().all(Node::is_done) {
+        if nodes.iter().all(ExplorerNode::is_done) {
             if let Some(switch) = switch {
                 switch.reset(change.members.epoch, None);
             }
@@ -62,8 +62,8 @@ pub fn rebuild(
 
 /// A packet of a rebuild arrives.
 fn deliver(
-    packet: &Packet,
-    nodes: &mut [Node],
+    packet: &ExplorerPacket,
+    nodes: &mut [ExplorerNode],
     control: &mut Option<Rebuild>,
     layout: &Layout,
     inside: &mut Effects,

@@ -1,12 +1,12 @@
 //! How a rack gets into a state, packet by packet.
 
-use super::moves::{Move, Rack};
-use super::packet::Packet;
+use super::moves::{ExplorerRack, Move};
+use super::packet::ExplorerPacket;
 use super::parts::Input;
 use super::scenario::Failure;
 use rackmem_proto::wire::PacketLine;
 
-impl Rack {
+impl ExplorerRack {
     /// The lines of one move: what happened, and what it sent.
     pub fn tell(&self, action: &Move) -> Vec<String> {
         let what = match action.input {
@@ -54,7 +54,7 @@ impl Rack {
         lines.collect()
     }
 
-    fn line(&self, packet: &Packet) -> String {
+    fn line(&self, packet: &ExplorerPacket) -> String {
         let block = self.layout.block(packet.header.tag);
         let block = block.map_or_else(|| "?".into(), |block| block.to_string());
         let line = PacketLine {

@@ -1,7 +1,7 @@
 //! The rack as the driver explores it.
 
 use super::layout::Layout;
-use super::moves::{Move, Rack};
+use super::moves::{ExplorerRack, Move};
 use super::scenario::{Budget, Scenario};
 use super::state::State;
 use crate::driver::{
@@ -22,7 +22,7 @@ pub fn explore(scenario: &Scenario, limits: &mut Limits<'_>) -> Result<Report, &
     Ok(driver::explore(&mut scenario.system(false, None)?, limits))
 }
 
-impl System for Rack {
+impl System for ExplorerRack {
     type State = State;
     type Move = Move;
     type Word = u32;
@@ -33,14 +33,14 @@ impl System for Rack {
 
     fn moves(&mut self, state: &State) -> Vec<Move> {
         let mut successors = Vec::new();
-        let broken = Rack::successors(self, state, &mut successors).err();
+        let broken = ExplorerRack::successors(self, state, &mut successors).err();
         let moves = successors.into_iter().map(|(step, _)| step);
         moves.chain(broken.map(|(step, _)| step)).collect()
     }
 
     fn apply(&mut self, state: &mut State, step: Move) -> Result<(), Complaint> {
         let mut successors = Vec::new();
-        let broken = Rack::successors(self, state, &mut successors).err();
+        let broken = ExplorerRack::successors(self, state, &mut successors).err();
         let found = successors.into_iter().find(|(found, _)| *found == step);
         match (found, broken) {
             (Some((_, next)), _) => *state = next,
@@ -55,15 +55,15 @@ impl System for Rack {
         state: &State,
         into: &mut Vec<(Move, State)>,
     ) -> Result<(), (Move, Complaint)> {
-        Rack::successors(self, state, into)
+        ExplorerRack::successors(self, state, into)
     }
 
     fn broken(&mut self, state: &State) -> Option<Complaint> {
-        Rack::broken(self, state)
+        ExplorerRack::broken(self, state)
     }
 
     fn done(&self, state: &State) -> bool {
-        Rack::done(self, state)
+        ExplorerRack::done(self, state)
     }
 
     fn stuck(&self, state: &State) -> Complaint {
@@ -86,7 +86,7 @@ impl System for Rack {
     }
 
     fn tell(&self, _: &State, step: &Move) -> Vec<String> {
-        Rack::tell(self, step)
+        ExplorerRack::tell(self, step)
     }
 
     fn seen(&self) -> [Vec<String>; 2] {
@@ -107,7 +107,7 @@ impl System for Rack {
 }
 
 impl Explored for Scenario {
-    type System = Rack;
+    type System = ExplorerRack;
     type Defect = Mutation;
 
     fn about(&self, deep: bool) -> About {
@@ -154,10 +154,10 @@ impl Explored for Scenario {
         Mutation::explored().map(|defect| (defect.name(), defect))
     }
 
-    fn system(&self, deep: bool, defect: Option<Mutation>) -> Result<Rack, &'static str> {
+    fn system(&self, deep: bool, defect: Option<Mutation>) -> Result<ExplorerRack, &'static str> {
         let scenario = if deep { self.deepened() } else { *self };
         let mutation = defect.or(self.mutation);
-        Ok(Rack::new(Layout::new(Scenario {
+        Ok(ExplorerRack::new(Layout::new(Scenario {
             mutation,
             ..scenario
         })?))

@@ -1,7 +1,7 @@
 //! What explorers look at in a part of the rack, taken out once for each state of the part.
 
 use super::layout::Layout;
-use super::node::Node;
+use super::node::ExplorerNode;
 use super::packet::Value;
 use super::plan::Next;
 use crate::invariants::LiveEvent;
@@ -45,7 +45,7 @@ pub struct ThreadView {
 
 /// What is in a part.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct View {
+pub struct ExplorerView {
     /// Entries of blocks that the part is the home of, or owns as the switch.
     pub entries: Vec<Option<Entry>>,
     /// Home memory of blocks that it is the home of.
@@ -75,7 +75,7 @@ pub struct View {
 }
 
 /// Looks at a node. Until it goes on in a new epoch its threads wait.
-pub fn of_node(node: &mut Node, layout: &Layout) -> View {
+pub fn of_node(node: &mut ExplorerNode, layout: &Layout) -> ExplorerView {
     let blocks = 0..layout.blocks() as u8;
     let mine = |block: &u8| layout.scenario.homes[usize::from(*block)] == node.site.id;
     let moves: Vec<_> = node.home().resend().map(|output| output.header).collect();
@@ -134,7 +134,7 @@ pub fn of_node(node: &mut Node, layout: &Layout) -> View {
     });
     let entries = entries.collect();
     let home = node.home();
-    View {
+    ExplorerView {
         entries,
         memory,
         copies,
@@ -152,18 +152,18 @@ pub fn of_node(node: &mut Node, layout: &Layout) -> View {
 }
 
 /// Nothing is to be seen of what has died.
-pub fn of_nothing(layout: &Layout) -> View {
-    View {
+pub fn of_nothing(layout: &Layout) -> ExplorerView {
+    ExplorerView {
         entries: vec![None; layout.blocks()],
         memory: vec![None; layout.blocks()],
         copies: vec![None; layout.blocks()],
         gone: true,
-        ..View::default()
+        ..ExplorerView::default()
     }
 }
 
 /// Looks at a switch.
-pub fn of_switch(switch: &SwitchProgram, layout: &Layout) -> View {
+pub fn of_switch(switch: &SwitchProgram, layout: &Layout) -> ExplorerView {
     let entries = (0..layout.blocks() as u8).map(|block| {
         let (lock, status, copyset) = switch.inspect(layout.tag(block))?;
         Some(Entry {
@@ -176,8 +176,8 @@ pub fn of_switch(switch: &SwitchProgram, layout: &Layout) -> View {
             removing: false,
         })
     });
-    View {
+    ExplorerView {
         entries: entries.collect(),
-        ..View::default()
+        ..ExplorerView::default()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::effects::{Effects, Observation};
 use super::layout::Layout;
-use super::node::Node;
+use super::node::ExplorerNode;
 use super::packet::{Value, WORDS};
 use super::scenario::{MAX_OPERATIONS, MAX_THREADS, Op};
 use super::witness::Witness;
@@ -24,7 +24,7 @@ pub struct Homecomings {
     pub before: Vec<Tag>,
 }
 
-impl Node {
+impl ExplorerNode {
     /// Looks at a home agent that has taken a packet. `entry` and `before` were its block's entry and its counters.
     pub(super) fn watch(
         &mut self,

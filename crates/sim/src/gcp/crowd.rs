@@ -64,7 +64,7 @@ pub struct CrowdOutcome {
     pub placed: u64,
 }
 
-struct Packet {
+struct LockPacket {
     header: Header,
     records: Vec<Record>,
 }
@@ -74,10 +74,10 @@ struct Member {
     clock: u64,
     ticked: u64,
     handled: u32,
-    queue: VecDeque<Packet>,
+    queue: VecDeque<LockPacket>,
 }
 
-struct Node {
+struct LockNode {
     blade: Blade,
     home: LockDirectory,
     /// Locks that may have to be asked for again: when, and the pause after that.
@@ -93,7 +93,7 @@ struct Node {
 struct World {
     crowd: Crowd,
     members: Vec<Member>,
-    nodes: Vec<Node>,
+    nodes: Vec<LockNode>,
     switch: LockProgram,
     outcome: CrowdOutcome,
     served: u64,
@@ -122,7 +122,7 @@ pub fn crowd(crowd: &Crowd) -> CrowdOutcome {
         }
         world.step(at);
     }
-    let placed = |node: &Node| {
+    let placed = |node: &LockNode| {
         let places = node.home.tags().filter_map(|tag| node.home.entry(tag));
         places
             .filter(|(_, place)| *place == LockPlace::Switch)
@@ -156,7 +156,7 @@ impl World {
                     assert!(blade.open(tag, Regions::default()));
                 }
             }
-            Node {
+            LockNode {
                 blade,
                 home,
                 busy: VecDeque::new(),
@@ -233,7 +233,7 @@ impl World {
         }
     }
 
-    fn handle(&mut self, at: usize, packet: &Packet) {
+    fn handle(&mut self, at: usize, packet: &LockPacket) {
         let header = &packet.header;
         if at == self.nodes.len() {
             let outputs = self.switch.handle(header);
@@ -369,7 +369,7 @@ impl World {
                 continue;
             }
             let records = records.to_vec();
-            queue.push_back(Packet { header, records });
+            queue.push_back(LockPacket { header, records });
             self.outcome.deepest = self.outcome.deepest.max(queue.len());
         }
     }

@@ -10,7 +10,7 @@
 use super::mutation::Mutation;
 use super::oracle::Complaint;
 use super::packet::Value;
-use super::world::{At, HOME, Node, Rack, TAG, Thread, Witness, World};
+use super::world::{At, HOME, LockNode, LockRack, TAG, Thread, Witness, World};
 use crate::site::{Fx, LockDeed};
 use rackmem_proto::engine::{self, Change, NodeLock};
 use rackmem_proto::flowcc::Members;
@@ -24,7 +24,7 @@ pub struct Told {
     records: engine::Told,
 }
 
-pub(super) fn lives(node: &Node) -> bool {
+pub(super) fn lives(node: &LockNode) -> bool {
     node.up && !node.gone
 }
 
@@ -52,7 +52,7 @@ impl World {
 
     /// The switch has been asked, takes the lock, and its answer arrives. An answer that is late differs in nothing from a
     /// question that is: nobody else knows whether the switch has the lock.
-    pub(super) fn taken_by_switch(&mut self, rack: &Rack) {
+    pub(super) fn taken_by_switch(&mut self, rack: &LockRack) {
         if self.switch.is_none() {
             return;
         }
@@ -71,7 +71,7 @@ impl World {
     }
 
     /// A node enters the epoch of the newest view.
-    pub(super) fn enter(&mut self, rack: &Rack, number: u8) {
+    pub(super) fn enter(&mut self, rack: &LockRack, number: u8) {
         let (epoch, switch) = (self.view, self.switch.is_some());
         let live = self.live();
         let node = &mut self.nodes[usize::from(number)];
@@ -92,7 +92,7 @@ impl World {
     }
 
     /// The switch does.
-    pub(super) fn enter_switch(&mut self, rack: &Rack) {
+    pub(super) fn enter_switch(&mut self, rack: &LockRack) {
         let epoch = self.view;
         if let Some(switch) = &mut self.switch {
             switch.enter(epoch);
@@ -101,7 +101,7 @@ impl World {
     }
 
     /// Who is the last to enter hears of everybody, and all of him: they tell what they have.
-    fn tell(&mut self, rack: &Rack) {
+    fn tell(&mut self, rack: &LockRack) {
         if !self.all_entered() {
             return;
         }
@@ -140,7 +140,7 @@ impl World {
     }
 
     /// The home has been told everything.
-    pub(super) fn settle(&mut self, rack: &Rack) {
+    pub(super) fn settle(&mut self, rack: &LockRack) {
         let Some(told) = self.told.take() else { return };
         let (last, _) = self.oracle.judge.tenure;
         let dead = !lives(&self.nodes[usize::from(last)]);
@@ -165,7 +165,7 @@ impl World {
     }
 
     /// A node's control plane sees that the rack goes on.
-    pub(super) fn resume(&mut self, rack: &Rack, number: u8) -> Result<(), Complaint> {
+    pub(super) fn resume(&mut self, rack: &LockRack, number: u8) -> Result<(), Complaint> {
         self.nodes[usize::from(number)].noted = None;
         self.act_on(rack, number, |lock, fx| lock.resume(fx))
     }

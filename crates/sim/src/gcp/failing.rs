@@ -5,12 +5,12 @@ use super::moves::Move;
 use super::mutation::Mutation;
 use super::packet::DIRECTORY;
 use super::scenario::Failure;
-use super::world::{At, Node, Rack, Witness, World};
+use super::world::{At, LockNode, LockRack, Witness, World};
 use rackmem_proto::gcp::LockPlace;
 
 impl World {
     /// What can happen around epochs.
-    pub(super) fn epoch_moves(&self, rack: &Rack, moves: &mut Vec<Move>) {
+    pub(super) fn epoch_moves(&self, rack: &LockRack, moves: &mut Vec<Move>) {
         let failures = rack.scenario.failures;
         moves.extend((usize::from(self.failed) < failures.len()).then_some(Move::Fail));
         let numbers = || (0u8..).zip(&self.nodes);
@@ -33,7 +33,7 @@ impl World {
     }
 
     /// Whether a node's control plane has something to do when it sees that the rack goes on.
-    fn waits_to_resume(&self, rack: &Rack, number: u8) -> bool {
+    fn waits_to_resume(&self, rack: &LockRack, number: u8) -> bool {
         let node = &self.nodes[usize::from(number)];
         let begun = node.epoch > super::canon::FIRST_EPOCH && node.epoch == self.served_epoch();
         let ((), asks) = self.would(rack, number, |lock, fx| lock.resume(fx));
@@ -42,7 +42,7 @@ impl World {
     }
 
     /// Something dies, or comes back.
-    pub(super) fn fail(&mut self, rack: &Rack) {
+    pub(super) fn fail(&mut self, rack: &LockRack) {
         let failure = rack.scenario.failures[usize::from(self.failed)];
         self.failed += 1;
         self.view += 1;
@@ -50,7 +50,7 @@ impl World {
         if (0..self.nodes.len() as u8).any(waits) {
             self.witness(Witness::Overtaken);
         }
-        let skips = |node: &Node| lives(node) && node.epoch > self.served_epoch();
+        let skips = |node: &LockNode| lives(node) && node.epoch > self.served_epoch();
         if self.nodes.iter().any(skips) {
             self.witness(Witness::Skipped);
         }

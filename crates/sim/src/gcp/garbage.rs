@@ -55,25 +55,25 @@ pub struct Settling {
 }
 
 #[derive(Clone)]
-struct Packet {
+struct LockPacket {
     to: Dest,
     header: Header,
     len: u32,
     records: Vec<Record>,
 }
 
-struct Rack {
+struct LockRack {
     nodes: Vec<Cell<[u64; WORDS]>>,
     switch: Option<LockProgram>,
-    flying: VecDeque<Packet>,
-    seen: VecDeque<Packet>,
+    flying: VecDeque<LockPacket>,
+    seen: VecDeque<LockPacket>,
     random: Random,
     mutation: Option<Mutation>,
 }
 
 /// Does it to a rack of so many nodes.
 pub fn forge(seed: u64, nodes: u16, switch: bool, mutation: Option<Mutation>) -> Settling {
-    let mut rack = Rack::new(seed, nodes, switch, mutation);
+    let mut rack = LockRack::new(seed, nodes, switch, mutation);
     let mut settling = Settling::default();
     for _ in 0..rack.random.below(80) {
         rack.live();
@@ -103,8 +103,8 @@ pub fn forge(seed: u64, nodes: u16, switch: bool, mutation: Option<Mutation>) ->
     settling
 }
 
-impl Rack {
-    fn new(seed: u64, nodes: u16, switch: bool, mutation: Option<Mutation>) -> Rack {
+impl LockRack {
+    fn new(seed: u64, nodes: u16, switch: bool, mutation: Option<Mutation>) -> LockRack {
         let node = |node| {
             let part = LockPart {
                 node,
@@ -118,7 +118,7 @@ impl Rack {
                 [0; WORDS],
             )
         };
-        Rack {
+        LockRack {
             nodes: (0..nodes).map(node).collect(),
             switch: switch.then(|| {
                 LockProgram::new(LockConfig {
@@ -185,7 +185,7 @@ impl Rack {
     }
 
     /// A packet that was never sent, or was sent before, perhaps with another field.
-    fn forged(&mut self) -> Packet {
+    fn forged(&mut self) -> LockPacket {
         let count = self.seen.len() as u64;
         let mut packet = match count > 0 && self.random.below(3) > 0 {
             true => self.seen[self.random.below(count) as usize].clone(),
@@ -195,7 +195,7 @@ impl Rack {
                 let header = Header::request(kind, EPOCH, TAG, requester, Seq(0));
                 let header = with_version(header, first(EPOCH));
                 let (len, records) = (0, Vec::new());
-                Packet {
+                LockPacket {
                     to: Dest::Agent(0),
                     header,
                     len,
@@ -209,7 +209,7 @@ impl Rack {
         packet
     }
 
-    fn change(&mut self, packet: &mut Packet) {
+    fn change(&mut self, packet: &mut LockPacket) {
         let some_node = self.some_node();
         let header = &mut packet.header;
         match self.random.below(10) {
@@ -268,7 +268,7 @@ impl Rack {
         delivered
     }
 
-    fn deliver(&mut self, packet: &Packet) {
+    fn deliver(&mut self, packet: &LockPacket) {
         let mut header = packet.header;
         match (packet.to, &mut self.switch) {
             (Dest::Switch, Some(switch)) => {
@@ -317,7 +317,7 @@ impl Rack {
             Body::Queue(queue) => queue.records().collect(),
             _ => Vec::new(),
         };
-        let packet = Packet {
+        let packet = LockPacket {
             to,
             header,
             len: 0,

@@ -2,8 +2,8 @@
 
 use super::mutation::Mutation;
 use super::oracle::{Complaint, complain};
-use super::packet::{DIRECTORY, Packet, Value, copies, cut};
-use super::world::{HOME, Rack, Serves, TAG, Witness, World, regions};
+use super::packet::{DIRECTORY, LockPacket, Value, copies, cut};
+use super::world::{HOME, LockRack, Serves, TAG, Witness, World, regions};
 use crate::site::{Fx, LockDeed};
 use rackmem_proto::engine::NodeLock;
 use rackmem_proto::gcp::{Known, Queue, Send, first, version, with_version};
@@ -16,9 +16,9 @@ impl World {
     /// A turn at a node's lock, and what came of it.
     pub(super) fn section<R>(
         &mut self,
-        rack: &Rack,
+        rack: &LockRack,
         node: u8,
-        packet: Option<&Packet>,
+        packet: Option<&LockPacket>,
         act: impl FnOnce(&mut NodeLock<u16>, &mut Fx<'_, Value>) -> R,
     ) -> (R, Vec<Done>) {
         let packet = packet.map(|packet| (&packet.header, &packet.words[..]));
@@ -29,7 +29,7 @@ impl World {
     /// The same, and does what came of it.
     pub(super) fn act_on<R>(
         &mut self,
-        rack: &Rack,
+        rack: &LockRack,
         node: u8,
         act: impl FnOnce(&mut NodeLock<u16>, &mut Fx<'_, Value>) -> R,
     ) -> Result<R, Complaint> {
@@ -41,7 +41,7 @@ impl World {
     /// What would come of it.
     pub(super) fn would<R>(
         &self,
-        rack: &Rack,
+        rack: &LockRack,
         node: u8,
         act: impl FnOnce(&mut NodeLock<u16>, &mut Fx<'_, Value>) -> R,
     ) -> (R, Vec<Done>) {
@@ -50,7 +50,7 @@ impl World {
     }
 
     /// The home keeps no more than a number of the lock. Whatever is next about it has the home make it again, so it does that at once.
-    pub(super) fn rest(&mut self, rack: &Rack) {
+    pub(super) fn rest(&mut self, rack: &LockRack) {
         self.left.rest -= 1;
         let node = &mut self.nodes[usize::from(HOME)];
         let Some(Known::Home(mut rest)) = node.cell.lock.forgettable(true) else {
@@ -73,9 +73,9 @@ impl World {
     /// A packet arrives.
     pub(super) fn deliver(
         &mut self,
-        rack: &Rack,
+        rack: &LockRack,
         to: u8,
-        mut packet: Packet,
+        mut packet: LockPacket,
     ) -> Result<(), Complaint> {
         if rack.has(Mutation::ForgetEpoch) {
             packet.header.epoch = match to {
@@ -93,7 +93,7 @@ impl World {
     }
 
     /// The directory takes a packet.
-    fn served(&mut self, rack: &Rack, mut header: Header) {
+    fn served(&mut self, rack: &LockRack, mut header: Header) {
         let before = self.entry().map(|(_, entry)| entry);
         if let Some(entry) = before
             && header.kind == Kind::Release
@@ -126,7 +126,7 @@ impl World {
     }
 
     /// A node takes a packet.
-    fn taken(&mut self, rack: &Rack, node: u8, packet: &Packet) -> Result<(), Complaint> {
+    fn taken(&mut self, rack: &LockRack, node: u8, packet: &LockPacket) -> Result<(), Complaint> {
         let here = usize::from(node);
         if !self.nodes[here].up {
             return Ok(());
@@ -148,7 +148,7 @@ impl World {
     }
 
     /// Does what has come of a section.
-    fn follow(&mut self, rack: &Rack, node: u8, done: Vec<Done>) -> Result<(), Complaint> {
+    fn follow(&mut self, rack: &LockRack, node: u8, done: Vec<Done>) -> Result<(), Complaint> {
         for done in done {
             match done {
                 Done::Dropped => self.witness(Witness::Dropped),
@@ -185,7 +185,7 @@ impl World {
         self.packets += 1;
         let dead = to != DIRECTORY && !self.nodes[usize::from(to)].up;
         if !dead {
-            let packet = Packet {
+            let packet = LockPacket {
                 header,
                 words,
                 queue,

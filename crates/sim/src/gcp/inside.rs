@@ -3,7 +3,7 @@
 use super::mutation::Mutation;
 use super::oracle::{self, Complaint};
 use super::packet::{DIRECTORY, ENTERED, LEFT};
-use super::world::{At, HOME, Node, Rack, Witness, World};
+use super::world::{At, HOME, LockNode, LockRack, Witness, World};
 use rackmem_proto::gcp::{Access, Entered, Entry, Queue, Report, Right, version, with_version};
 use rackmem_proto::wire::{GlobalStatus, Header, Kind, Reason};
 
@@ -26,7 +26,7 @@ impl World {
     /// A thread is inside.
     pub(super) fn let_in(
         &mut self,
-        rack: &Rack,
+        rack: &LockRack,
         thread: usize,
         entered: Entered,
         granted: bool,
@@ -63,7 +63,7 @@ impl World {
     }
 
     /// A thread ends its critical section: what it does to the data is whole now.
-    pub(super) fn end(&mut self, rack: &Rack, thread: usize) -> Access {
+    pub(super) fn end(&mut self, rack: &LockRack, thread: usize) -> Access {
         let access = rack.next(self, thread).expect("it is inside for something");
         let here = usize::from(self.threads[thread].node);
         if access == Access::Write && !self.threads[thread].refused {
@@ -84,7 +84,7 @@ impl World {
     /// The directory answers a packet.
     pub(super) fn answered(
         &mut self,
-        rack: &Rack,
+        rack: &LockRack,
         before: Option<Entry>,
         asked: &Header,
         to: u8,
@@ -126,7 +126,7 @@ impl World {
     }
 
     /// What a node tells.
-    pub(super) fn report(&self, rack: &Rack, node: &Node) -> Option<Report> {
+    pub(super) fn report(&self, rack: &LockRack, node: &LockNode) -> Option<Report> {
         let report = node.cell.lock.report()?;
         let mut report = match rack.has(Mutation::StaleReport) {
             true => node.noted?,

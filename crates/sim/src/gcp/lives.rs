@@ -8,7 +8,7 @@ use super::mutation::Mutation;
 use super::oracle::{Complaint, complain};
 use super::packet::{LIFE, TRUTH, Value};
 use super::scenario::Op;
-use super::world::{Rack, Witness, World};
+use super::world::{LockRack, Witness, World};
 use rackmem_proto::gcp::Life;
 
 /// The data of the first lock.
@@ -29,7 +29,7 @@ fn is_freed(truth: u8) -> bool {
 
 impl World {
     /// Whether a thread enters the lock for what it does next; otherwise that is done.
-    pub(super) fn enters(&mut self, rack: &Rack, thread: usize) -> bool {
+    pub(super) fn enters(&mut self, rack: &LockRack, thread: usize) -> bool {
         match rack.op(self, thread) {
             Some(Op::Attach) => {
                 self.threads[thread].handle = self.oracle.made;
@@ -47,7 +47,7 @@ impl World {
     }
 
     /// A thread is inside, and looks which lock it has found. `false`: it leaves.
-    pub(super) fn finds(&mut self, rack: &Rack, thread: usize) -> Result<bool, Complaint> {
+    pub(super) fn finds(&mut self, rack: &LockRack, thread: usize) -> Result<bool, Complaint> {
         let state = self.threads[thread];
         let node = &self.nodes[usize::from(state.node)];
         let (found, truth) = (life(node.cell.data[LIFE]), node.cell.data[TRUTH]);
@@ -94,7 +94,7 @@ impl World {
     }
 
     /// A writer leaves: what it has done to the lock's life is whole now.
-    pub(super) fn change_life(&mut self, rack: &Rack, thread: usize) {
+    pub(super) fn change_life(&mut self, rack: &LockRack, thread: usize) {
         let node = usize::from(self.threads[thread].node);
         let data = &mut self.nodes[node].cell.data;
         let found = life(data[LIFE]);

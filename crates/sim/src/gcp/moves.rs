@@ -3,7 +3,7 @@
 use super::mutation::Mutation;
 use super::oracle::Complaint;
 use super::packet::DIRECTORY;
-use super::world::{At, HOME, Rack, Witness, World};
+use super::world::{At, HOME, LockRack, Witness, World};
 use rackmem_proto::gcp::{Access, Keeping};
 use rackmem_proto::wire::Copyset;
 use std::fmt;
@@ -83,7 +83,7 @@ impl fmt::Display for Line<'_> {
 
 impl World {
     /// Everything that can happen now.
-    pub fn moves(&self, rack: &Rack) -> Vec<Move> {
+    pub fn moves(&self, rack: &LockRack) -> Vec<Move> {
         let mut moves = Vec::new();
         self.epoch_moves(rack, &mut moves);
         let waits = !self.settled();
@@ -120,7 +120,7 @@ impl World {
         moves
     }
 
-    fn asks_again(&self, rack: &Rack, node: u8) -> bool {
+    fn asks_again(&self, rack: &LockRack, node: u8) -> bool {
         let state = &self.nodes[usize::from(node)];
         state.up && !state.fenced && self.would(rack, node, |lock, fx| lock.retry(fx)).0
     }
@@ -131,7 +131,7 @@ impl World {
         state.up && !state.fenced && !matches!(keeping, Keeping::Used | Keeping::Nothing)
     }
 
-    fn thread_moves(&self, rack: &Rack, moves: &mut Vec<Move>) {
+    fn thread_moves(&self, rack: &LockRack, moves: &mut Vec<Move>) {
         for (nth, thread) in self.threads.iter().enumerate() {
             match thread.at {
                 At::Outside if self.may_try(rack, nth, None) => moves.push(Move::Step(nth)),
@@ -156,7 +156,7 @@ impl World {
 
     /// Whether the node's own lock lets a thread ask for this one, when `leaving` has left: one at a time waits, and
     /// writers come alone.
-    fn may_try(&self, rack: &Rack, thread: usize, leaving: Option<usize>) -> bool {
+    fn may_try(&self, rack: &LockRack, thread: usize, leaving: Option<usize>) -> bool {
         let Some(access) = rack.next(self, thread) else {
             return false;
         };
@@ -175,7 +175,7 @@ impl World {
     }
 
     /// Does it.
-    pub fn act(&mut self, rack: &Rack, step: Move) -> Result<(), Complaint> {
+    pub fn act(&mut self, rack: &LockRack, step: Move) -> Result<(), Complaint> {
         self.seen = 0;
         match step {
             Move::Step(thread) => self.step(rack, thread, None)?,
@@ -222,7 +222,7 @@ impl World {
     }
 
     /// The home tells a node that the lock is home.
-    fn dismiss(&mut self, rack: &Rack, to: u8) -> Result<(), Complaint> {
+    fn dismiss(&mut self, rack: &LockRack, to: u8) -> Result<(), Complaint> {
         self.left.dismiss -= 1;
         let to = Copyset::of(to.into());
         self.act_on(rack, HOME, |lock, fx| lock.dismiss(to, fx))
@@ -239,7 +239,7 @@ impl World {
     }
 
     /// A node needs room.
-    fn give_up(&mut self, rack: &Rack, node: u8) -> Result<(), Complaint> {
+    fn give_up(&mut self, rack: &LockRack, node: u8) -> Result<(), Complaint> {
         self.left.give_up -= 1;
         let keeping = self.act_on(rack, node, |lock, fx| lock.get_rid(fx))?;
         if keeping == Keeping::Copy {
@@ -248,7 +248,12 @@ impl World {
         Ok(())
     }
 
-    fn step(&mut self, rack: &Rack, thread: usize, next: Option<usize>) -> Result<(), Complaint> {
+    fn step(
+        &mut self,
+        rack: &LockRack,
+        thread: usize,
+        next: Option<usize>,
+    ) -> Result<(), Complaint> {
         let node = self.threads[thread].node;
         if self.threads[thread].at == At::Outside && !self.enters(rack, thread) {
             self.threads[thread].done += 1;

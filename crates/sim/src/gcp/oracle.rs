@@ -3,7 +3,7 @@
 use super::judge::Judge;
 use super::lives;
 use super::packet::{ENTERED, LEFT};
-use super::world::{At, HOME, Rack, Witness, World};
+use super::world::{At, HOME, LockRack, Witness, World};
 use rackmem_proto::gcp::{Access, Entered, Entry, Mode, Right};
 use rackmem_proto::wire::Copyset;
 use std::fmt;
@@ -77,7 +77,7 @@ pub(super) fn complain(promise: &'static str, detail: String) -> Result<(), Comp
 /// A thread has entered. `granted`: not by a right that the node had already.
 pub fn entered(
     world: &mut World,
-    rack: &Rack,
+    rack: &LockRack,
     thread: usize,
     entered: Entered,
     granted: bool,
@@ -118,7 +118,7 @@ pub fn entered(
 }
 
 /// Nobody is let in before somebody of whom the directory has heard earlier, unless both read.
-fn in_turn(world: &World, rack: &Rack, me: u8, access: Access) -> Result<(), Complaint> {
+fn in_turn(world: &World, rack: &LockRack, me: u8, access: Access) -> Result<(), Complaint> {
     let numbered = &world.oracle.numbered;
     let Some(mine) = numbered[usize::from(me)] else {
         return Ok(());
@@ -135,7 +135,7 @@ fn in_turn(world: &World, rack: &Rack, me: u8, access: Access) -> Result<(), Com
 }
 
 /// What is true between any two moves, whatever epochs nodes are in.
-pub fn check(world: &World, rack: &Rack) -> Result<(), Complaint> {
+pub fn check(world: &World, rack: &LockRack) -> Result<(), Complaint> {
     let entry = world.entry();
     let mut holder = None;
     let mut readers = Copyset::EMPTY;
@@ -191,7 +191,7 @@ pub fn check(world: &World, rack: &Rack) -> Result<(), Complaint> {
 }
 
 /// What is true when everything has ended and nothing has gone wrong.
-pub fn at_end(world: &World, rack: &Rack) -> Result<(), Complaint> {
+pub fn at_end(world: &World, rack: &LockRack) -> Result<(), Complaint> {
     let cost = world.cost();
     if rack.faultless() && cost.requests != cost.granted {
         let detail = format!("{} for {} acquisitions", cost.requests, cost.granted);

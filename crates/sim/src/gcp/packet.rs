@@ -41,7 +41,7 @@ pub const DIRECTORY: u8 = u8::MAX;
 
 /// A packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Packet {
+pub struct LockPacket {
     /// What.
     pub header: Header,
     /// The words that it carries, from `offset` on.
@@ -50,7 +50,7 @@ pub struct Packet {
     pub queue: Queue,
 }
 
-impl Hash for Packet {
+impl Hash for LockPacket {
     /// The version as one number.
     fn hash<H: Hasher>(&self, into: &mut H) {
         version(&self.header).hash(into);
@@ -65,7 +65,7 @@ impl Hash for Packet {
     }
 }
 
-impl Packet {
+impl LockPacket {
     /// Bytes of its body as roles count them.
     pub fn len(&self) -> u32 {
         self.words.len() as u32 * SEGMENT
@@ -79,7 +79,7 @@ impl Packet {
 
 /// Packets by the two ends of their way, in the order in which they were sent.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Ways(BTreeMap<(u8, u8), Vec<Packet>>);
+pub struct Ways(BTreeMap<(u8, u8), Vec<LockPacket>>);
 
 impl Ways {
     /// Nothing is in flight.
@@ -88,17 +88,17 @@ impl Ways {
     }
 
     /// Puts a packet behind those that go the same way.
-    pub fn push(&mut self, from: u8, to: u8, packet: Packet) {
+    pub fn push(&mut self, from: u8, to: u8, packet: LockPacket) {
         self.0.entry((from, to)).or_default().push(packet);
     }
 
     /// A packet by its way and its place in it.
-    pub fn get(&self, way: (u8, u8), nth: usize) -> &Packet {
+    pub fn get(&self, way: (u8, u8), nth: usize) -> &LockPacket {
         &self.0[&way][nth]
     }
 
     /// Takes it out.
-    pub fn take(&mut self, way: (u8, u8), nth: usize) -> Packet {
+    pub fn take(&mut self, way: (u8, u8), nth: usize) -> LockPacket {
         let packets = self.0.get_mut(&way).expect("a way with packets");
         let packet = packets.remove(nth);
         if packets.is_empty() {
@@ -113,7 +113,7 @@ impl Ways {
     }
 
     /// Drops what does not pass.
-    pub fn retain(&mut self, keep: impl Fn((u8, u8), &Packet) -> bool) {
+    pub fn retain(&mut self, keep: impl Fn((u8, u8), &LockPacket) -> bool) {
         for (way, packets) in &mut self.0 {
             packets.retain(|packet| keep(*way, packet));
         }
@@ -149,8 +149,8 @@ fn many(nodes: Copyset, provider: Option<u16>, header: Header) -> Vec<(u8, Heade
 }
 
 /// The packets that a node's step stands for: data in so many segments.
-pub fn cut(send: &Send, data: &Value, segments: u8) -> Vec<Packet> {
-    let bare = |header, words, queue| Packet {
+pub fn cut(send: &Send, data: &Value, segments: u8) -> Vec<LockPacket> {
+    let bare = |header, words, queue| LockPacket {
         header,
         words,
         queue,

@@ -4,7 +4,7 @@ use super::moves::{Line, Move};
 use super::mutation::Mutation;
 use super::oracle::{self, at_end};
 use super::scenario::{Budget, Place, Scenario};
-use super::world::{Cost, Rack, Witness, World};
+use super::world::{Cost, LockRack, Witness, World};
 use crate::driver::{
     self, About, Allowance, Case, Complaint, Explored, Limits, Report, Suite, System,
 };
@@ -19,7 +19,7 @@ pub const SUITE: Suite = Suite {
 
 /// Visits every state of a scenario, as far as the limits allow.
 pub fn explore(scenario: &Scenario, mutation: Option<Mutation>, limits: &mut Limits<'_>) -> Report {
-    let mut system = Locks::new(Rack {
+    let mut system = Locks::new(LockRack {
         scenario: *scenario,
         mutation,
         loose: false,
@@ -29,7 +29,7 @@ pub fn explore(scenario: &Scenario, mutation: Option<Mutation>, limits: &mut Lim
 
 /// A rack, and what was come across in it.
 pub struct Locks {
-    pub rack: Rack,
+    pub rack: LockRack,
     first: World,
     seen: u32,
     /// What the first way to the end has cost: a shortest one, if all are visited.
@@ -37,7 +37,7 @@ pub struct Locks {
 }
 
 impl Locks {
-    pub fn new(rack: Rack) -> Self {
+    pub fn new(rack: LockRack) -> Self {
         Locks {
             first: rack.first(),
             rack,
@@ -203,7 +203,7 @@ impl Explored for Scenario {
 
     fn system(&self, deep: bool, mutation: Option<Mutation>) -> Result<Locks, &'static str> {
         let scenario = if deep { self.deepened() } else { *self };
-        Ok(Locks::new(Rack {
+        Ok(Locks::new(LockRack {
             scenario,
             mutation,
             loose: false,

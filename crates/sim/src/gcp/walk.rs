@@ -4,7 +4,7 @@ use super::moves::Move;
 use super::mutation::Mutation;
 use super::scenario::{Budget, Failure, Op, Place, Scenario};
 use super::system::Locks;
-use super::world::{At, Cost, Rack, Thread, World};
+use super::world::{At, Cost, LockRack, Thread, World};
 use crate::driver::{self, Complaint, Guide, System};
 use crate::world::Random;
 use rackmem_proto::gcp::Access;
@@ -136,7 +136,7 @@ fn smaller(config: &WalkConfig) -> impl Iterator<Item = WalkConfig> {
 }
 
 /// The rack of a walk, and what decides about what happens in it.
-fn rack(config: &WalkConfig, mutation: Option<Mutation>) -> (Rack, Random) {
+fn rack(config: &WalkConfig, mutation: Option<Mutation>) -> (LockRack, Random) {
     let mut random = Random::new(config.seed);
     let mut threads = Vec::new();
     for thread in 0..config.nodes * 2 {
@@ -148,7 +148,7 @@ fn rack(config: &WalkConfig, mutation: Option<Mutation>) -> (Rack, Random) {
         // A walk is a test's: what it leaks is a few hundred bytes.
         threads.push((thread / 2, &*program.leak()));
     }
-    let rack = Rack {
+    let rack = LockRack {
         scenario: Scenario {
             name: "walk",
             about: "a seeded way",
@@ -210,7 +210,7 @@ fn go(config: &WalkConfig, mutation: Option<Mutation>) -> (Walk, Option<Found>) 
 }
 
 struct Walker {
-    rack: Rack,
+    rack: LockRack,
     random: Random,
     faults: u16,
     /// Threads before the last move.

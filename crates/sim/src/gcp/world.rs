@@ -121,7 +121,7 @@ pub enum Serves {
 
 /// A node.
 #[derive(Clone)]
-pub struct Node {
+pub struct LockNode {
     /// Its side of the lock, and what the lock protects as it has it.
     pub cell: Cell<Value>,
     /// Entries by a grant before its home kept no more than a number of the lock, and made it again.
@@ -173,7 +173,7 @@ pub struct World {
     pub(super) view: u32,
     /// Failures of the scenario so far.
     pub(super) failed: u8,
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<LockNode>,
     /// The nodes of the epoch that the home has settled last.
     pub(super) founders: Copyset,
     /// The switch, while it lives.
@@ -193,7 +193,7 @@ pub struct World {
 
 /// What does not change: the scenario, and the defect if any.
 #[derive(Clone, Copy, Debug)]
-pub struct Rack {
+pub struct LockRack {
     /// The scenario.
     pub scenario: Scenario,
     /// A defect.
@@ -204,7 +204,7 @@ pub struct Rack {
     pub loose: bool,
 }
 
-impl Rack {
+impl LockRack {
     /// Whether it has this defect.
     pub fn has(&self, mutation: Mutation) -> bool {
         self.mutation == Some(mutation)
@@ -244,7 +244,7 @@ impl Rack {
             ..
         } = self.scenario;
         let switch = place == Place::Switch;
-        let node = |node: u8| Node {
+        let node = |node: u8| LockNode {
             cell: {
                 let part = self.part(node, FIRST_EPOCH, switch);
                 Cell::new(NodeLock::new(TAG, regions(), part, None), FIRST)
@@ -257,7 +257,7 @@ impl Rack {
             noted: None,
         };
         let switch = switch.then(|| Box::new(SwitchLocks::new(FIRST_EPOCH, 1)));
-        let nodes: Vec<Node> = (0..nodes).map(node).collect();
+        let nodes: Vec<LockNode> = (0..nodes).map(node).collect();
         let mut world = World {
             view: FIRST_EPOCH,
             failed: 0,
@@ -359,7 +359,7 @@ impl World {
     }
 
     /// Whether every operation has ended and nothing is in flight.
-    pub fn done(&self, rack: &Rack) -> bool {
+    pub fn done(&self, rack: &LockRack) -> bool {
         let ended = |(nth, thread): (usize, &Thread)| {
             thread.at == At::Gone
                 || self.nodes[usize::from(thread.node)].fenced

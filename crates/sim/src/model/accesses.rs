@@ -1,7 +1,7 @@
 //! The micro benchmark of §7.2: threads access blocks, one after the other.
 
 use super::layout::{Layout, Moves};
-use super::node::Node;
+use super::node::ModelNode;
 use super::program::{Goal, Next, Program, Steps};
 use super::{Experiment, Outcome, Platform, System, Thread, Workload};
 use crate::world::Random;
@@ -214,7 +214,7 @@ impl Steps for Accessing {
     type Shared = ();
     const FORGETS_REFUSALS: bool = true;
 
-    fn next(&mut self, now: u64, missed: bool, _: &Node, (): &mut ()) -> Next {
+    fn next(&mut self, now: u64, missed: bool, _: &ModelNode, (): &mut ()) -> Next {
         if let Some(began) = self.began.take() {
             let tally = &mut self.tally;
             tally.operations += 1;

@@ -12,7 +12,7 @@ pub type Records = Box<[Record]>;
 
 /// A packet under way.
 #[derive(Clone, Debug)]
-pub struct Packet {
+pub struct ModelPacket {
     /// To whom: the switch, an agent or a requester.
     pub to: Dest,
     /// What.
@@ -23,7 +23,7 @@ pub struct Packet {
     pub records: Records,
 }
 
-impl Packet {
+impl ModelPacket {
     /// A packet of one that is sent.
     pub fn new(to: Dest, header: Header, data: Data, records: &Records) -> Self {
         let body = match data {
@@ -32,7 +32,7 @@ impl Packet {
             Data::Cache | Data::Home => BLOCK,
             Data::Operand => 8,
         };
-        Packet {
+        ModelPacket {
             to,
             header,
             body,
@@ -64,7 +64,7 @@ pub struct Fabric {
     network: Network,
     out: Box<[Link]>,
     into: Box<[Link]>,
-    packets: Vec<Packet>,
+    packets: Vec<ModelPacket>,
     free: Vec<u32>,
     /// What was sent and received.
     pub traffic: outcome::Traffic,
@@ -107,20 +107,20 @@ impl Fabric {
     }
 
     /// A packet under way.
-    pub fn packet(&self, id: u32) -> &Packet {
+    pub fn packet(&self, id: u32) -> &ModelPacket {
         &self.packets[id as usize]
     }
 
     /// Takes a packet out of the network.
-    pub fn take(&mut self, id: u32) -> Packet {
+    pub fn take(&mut self, id: u32) -> ModelPacket {
         self.free.push(id);
         self.traffic.received += 1;
         let packet = &mut self.packets[id as usize];
         let records = std::mem::take(&mut packet.records);
-        Packet { records, ..*packet }
+        ModelPacket { records, ..*packet }
     }
 
-    fn keep(&mut self, mut packet: Packet) -> u32 {
+    fn keep(&mut self, mut packet: ModelPacket) -> u32 {
         packet.to = packet.to.hosted(host).unwrap_or(packet.to);
         self.traffic.sent += 1;
         match self.free.pop() {
@@ -146,7 +146,7 @@ impl Fabric {
     ) -> u64 {
         let mut count = 0;
         for (to, header) in output.copies(host) {
-            let id = self.keep(Packet::new(to, header, output.data, records));
+            let id = self.keep(ModelPacket::new(to, header, output.data, records));
             self.launch(from, ready + count * each, id);
             count += 1;
         }
@@ -184,7 +184,7 @@ impl Fabric {
     /// The switch sends something of its own; a multicast leaves through every port at once.
     pub fn send_from_switch(&mut self, output: &Output, records: &Records) {
         for (to, header) in output.copies(host) {
-            let id = self.keep(Packet::new(to, header, output.data, records));
+            let id = self.keep(ModelPacket::new(to, header, output.data, records));
             self.forward(id);
         }
     }

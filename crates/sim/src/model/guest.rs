@@ -1,7 +1,7 @@
 //! Guests of a model's nodes: the home of the delegation baseline, and the managers of the lock service.
 
 use super::EPOCH;
-use rackmem_baselines::locks::{Access, Manager, Request, Seat};
+use rackmem_baselines::locks::{Access, Manager, Request, ThreadPlace};
 use rackmem_proto::wire::{GlobalStatus, Header, Kind, NodeId, RequesterId, Seq, Tag};
 use rackmem_proto::{Data, Dest, Output};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ impl Guest {
         let manager = managers.entry(header.tag).or_default();
         let RequesterId { node, slot } = header.requester;
         let request = Request {
-            seat: Seat { node, place: slot },
+            seat: ThreadPlace { node, place: slot },
             turn: header.seq.0,
             want: Access::from_status(header.status),
         };
@@ -48,7 +48,7 @@ impl Guest {
 }
 
 /// A packet of the lock service, as the bench has them.
-fn service(kind: Kind, tag: Tag, (seat, turn): (Seat, u64), status: GlobalStatus) -> Header {
+fn service(kind: Kind, tag: Tag, (seat, turn): (ThreadPlace, u64), status: GlobalStatus) -> Header {
     let requester = RequesterId {
         node: seat.node,
         slot: seat.place,

@@ -3,7 +3,7 @@
 use super::EPOCH;
 use super::fabric::Records;
 use super::layout::{Layout, nth};
-use super::node::Node;
+use super::node::ModelNode;
 use super::program::Inside;
 use rackmem_proto::engine::{
     Gcp, LockCommand, LockFx, LockHost, LockPart, NodeLock, Protocol, Told,
@@ -107,7 +107,7 @@ pub fn cells(me: NodeId, layout: &Layout, switch: bool) -> Box<[Cell]> {
     (0..count).map(|lock| cell(layout.lock(lock))).collect()
 }
 
-impl Node {
+impl ModelNode {
     fn cell(&self, lock: Tag) -> Option<&Cell> {
         self.locks.get(nth(lock) as usize)
     }
@@ -164,7 +164,7 @@ impl Node {
     }
 }
 
-impl LockHost for Node {
+impl LockHost for ModelNode {
     type Seat = u16;
     type Fx<'f> = Fx<'f>;
 

@@ -2,7 +2,7 @@
 
 use super::agenda::Occurrence;
 use super::cache::Cache;
-use super::fabric::{Fabric, Packet, Records};
+use super::fabric::{Fabric, ModelPacket, Records};
 use super::guest::Guest;
 use super::layout::Layout;
 use super::locks::{Cell, Follows, cells};
@@ -38,7 +38,7 @@ pub enum Until {
 }
 
 /// See the module. Its application threads are beside it.
-pub struct Node {
+pub struct ModelNode {
     pub(super) id: NodeId,
     pub(super) layout: Layout,
     platform: Platform,
@@ -53,7 +53,7 @@ pub struct Node {
     servers: Servers,
     parked: Vec<(Until, u16)>,
     /// The packet that is served, the block of it that is held, and whether it is for a requester.
-    packet: Packet,
+    packet: ModelPacket,
     held: Option<u32>,
     passed: bool,
     /// A block that has left its cache.
@@ -69,7 +69,7 @@ pub struct Node {
     pub home_packets: u64,
 }
 
-impl Node {
+impl ModelNode {
     /// A node that has handed out all memory that is used, and cached none of it.
     pub fn new(id: NodeId, platform: &Platform, layout: &Layout) -> Self {
         let Layout {
@@ -95,7 +95,7 @@ impl Node {
         });
         home.grow(chunks);
         let nothing = Header::request(Kind::Ping, EPOCH, Tag(0), RequesterId::default(), Seq(0));
-        Node {
+        ModelNode {
             id,
             layout: *layout,
             platform: *platform,
@@ -111,7 +111,7 @@ impl Node {
             },
             servers: Servers::new(id, platform.agents),
             parked: Vec::new(),
-            packet: Packet::new(Dest::Switch, nothing, Data::None, &Records::default()),
+            packet: ModelPacket::new(Dest::Switch, nothing, Data::None, &Records::default()),
             held: None,
             passed: false,
             left: None,
@@ -241,7 +241,12 @@ impl Node {
         sends.filter(|f| matches!(f, Follows::Send(..))).count() as u64
     }
 
-    fn handle<P: Steps>(&mut self, packet: Packet, threads: &mut [Thread<P>], fabric: &mut Fabric) {
+    fn handle<P: Steps>(
+        &mut self,
+        packet: ModelPacket,
+        threads: &mut [Thread<P>],
+        fabric: &mut Fabric,
+    ) {
         self.passed = matches!(packet.to, Dest::Requester(_));
         let header = packet.header;
         self.packet = packet;
@@ -267,7 +272,7 @@ impl Node {
 }
 
 /// Packets have sizes and no bytes.
-impl engine::Memory for Packet {
+impl engine::Memory for ModelPacket {
     type Bytes = ();
 
     fn store(&mut self, _: &Header) {}
@@ -281,10 +286,10 @@ impl engine::Memory for Packet {
     }
 }
 
-impl Host for Node {
+impl Host for ModelNode {
     type Protocols = (FlowCc, Gcp);
     type Bytes = ();
-    type Memory<'m> = Packet;
+    type Memory<'m> = ModelPacket;
 
     fn me(&self) -> NodeId {
         self.id

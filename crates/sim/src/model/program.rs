@@ -2,7 +2,7 @@
 //! [`Sections`](super::Sections).
 
 use super::layout::Layout;
-use super::node::Node;
+use super::node::ModelNode;
 use super::{Platform, Workload};
 use crate::world::Random;
 use rackmem_proto::Output;
@@ -89,7 +89,8 @@ pub trait Steps {
     const FORGETS_REFUSALS: bool;
 
     /// What now? `missed`: for the last access an event was begun.
-    fn next(&mut self, now: u64, missed: bool, node: &Node, shared: &mut Self::Shared) -> Next;
+    fn next(&mut self, now: u64, missed: bool, node: &ModelNode, shared: &mut Self::Shared)
+    -> Next;
     /// The block is here, and if it was `fetched`, just for this. `false`: what the access waits for is not in it.
     fn execute(&mut self, _shared: &mut Self::Shared, _fetched: bool) -> bool {
         true

@@ -4,7 +4,7 @@ use super::agenda::Occurrence;
 use super::fabric::{Fabric, Records};
 use super::layout::{Layout, RECORDS};
 use super::locks::Follows;
-use super::node::Node;
+use super::node::ModelNode;
 use super::outcome::{Outcome, Use};
 use super::params::{Agents, Experiment};
 use super::program::{Program, Steps};
@@ -24,7 +24,7 @@ const LOCKS: LockConfig = LockConfig {
 
 /// Runs one experiment. The same experiment gives the same outcome.
 pub fn simulate<P: Program>(experiment: &Experiment<P>) -> Outcome<P::Figures> {
-    Rack::new(experiment).run()
+    ModelRack::new(experiment).run()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,13 +35,13 @@ enum Phase {
     Ending,
 }
 
-struct Rack<P: Program> {
+struct ModelRack<P: Program> {
     experiment: Experiment<P>,
     layout: Layout,
     fabric: Fabric,
     switch: SwitchProgram,
     lock_switch: LockProgram,
-    nodes: Vec<Node>,
+    nodes: Vec<ModelNode>,
     threads: Vec<Thread<P::Thread>>,
     shared: <P::Thread as Steps>::Shared,
     phase: Phase,
@@ -49,7 +49,7 @@ struct Rack<P: Program> {
     outcome: Outcome<P::Figures>,
 }
 
-impl<P: Program> Rack<P> {
+impl<P: Program> ModelRack<P> {
     fn new(experiment: &Experiment<P>) -> Self {
         let Experiment {
             platform, workload, ..
@@ -64,14 +64,14 @@ impl<P: Program> Rack<P> {
         };
         let threads: Vec<_> = (0..).zip(ids).map(thread).collect();
         let warm = threads.iter().all(|thread| thread.program.is_warm());
-        let mut rack = Rack {
+        let mut rack = ModelRack {
             experiment: *experiment,
             layout,
             fabric: Fabric::new(layout.nodes, platform.network),
             switch: SwitchProgram::new(layout.switch()),
             lock_switch: LockProgram::new(LOCKS),
             nodes: (0..layout.nodes)
-                .map(|id| Node::new(id, platform, &layout))
+                .map(|id| ModelNode::new(id, platform, &layout))
                 .collect(),
             threads,
             shared: P::shared(workload, &layout),
@@ -265,7 +265,7 @@ impl<P: Program> Rack<P> {
         self.began = self.fabric.now();
         self.outcome.packets = self.fabric.traffic.on_links;
         self.fabric.reset();
-        self.nodes.iter_mut().for_each(Node::reset);
+        self.nodes.iter_mut().for_each(ModelNode::reset);
         for thread in &mut self.threads {
             thread.used = 0;
             thread.program.reset();
@@ -290,14 +290,14 @@ impl<P: Program> Rack<P> {
 
     fn used(&self) -> Use {
         let time = (self.fabric.now() - self.began).max(1) as f64;
-        let busiest = |pick: &dyn Fn(&Node) -> u64| {
+        let busiest = |pick: &dyn Fn(&ModelNode) -> u64| {
             self.nodes.iter().map(pick).max().unwrap_or(0) as f64 / time
         };
-        let of = |node: &Node, nth| node.servers().used().nth(nth).unwrap_or(0);
+        let of = |node: &ModelNode, nth| node.servers().used().nth(nth).unwrap_or(0);
         let (home_agent, cache_agent) = match self.experiment.platform.agents {
             Agents::HomeAndCache => (busiest(&|node| of(node, 0)), busiest(&|node| of(node, 1))),
             Agents::Pool(_) => {
-                let mean = |node: &Node| {
+                let mean = |node: &ModelNode| {
                     let used = node.servers().used();
                     let servers = used.len().max(1) as u64;
                     used.sum::<u64>() / servers

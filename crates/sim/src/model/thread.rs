@@ -1,9 +1,9 @@
 //! An application thread: the library's slow path, cut at the places where it waits, and what each part costs.
 
 use super::agenda::Occurrence;
-use super::fabric::{Fabric, Packet, Records};
+use super::fabric::{Fabric, ModelPacket, Records};
 use super::guest::lets_in;
-use super::node::{Node, Until};
+use super::node::{ModelNode, Until};
 use super::program::{Goal, Inside, Next, Steps};
 use super::{BLOCK, DOUBLINGS, EPOCH, Platform, System};
 use rackmem_proto::Output;
@@ -48,7 +48,7 @@ pub struct Thread<P> {
 }
 
 /// Where a thread is: its node, what all threads share, and the network.
-pub type Site<'a, S> = (&'a mut Node, &'a mut S, &'a mut Fabric);
+pub type Site<'a, S> = (&'a mut ModelNode, &'a mut S, &'a mut Fabric);
 
 impl<P: Steps> Thread<P> {
     /// A thread with nothing done, the `index`th of all.
@@ -98,7 +98,7 @@ impl<P: Steps> Thread<P> {
     }
 
     /// Takes a packet, which costs the thread itself so much. The packet that is returned is to be sent.
-    pub fn take(&mut self, packet: &Packet, cost: u64, fabric: &mut Fabric) -> Option<Output> {
+    pub fn take(&mut self, packet: &ModelPacket, cost: u64, fabric: &mut Fabric) -> Option<Output> {
         self.work(cost, fabric);
         let waited = self.waits();
         let (_, output) = self
@@ -116,7 +116,7 @@ impl<P: Steps> Thread<P> {
     }
 
     /// A packet has come from the network to the thread itself.
-    pub fn receive(&mut self, packet: &Packet, node: &mut Node, fabric: &mut Fabric) {
+    pub fn receive(&mut self, packet: &ModelPacket, node: &mut ModelNode, fabric: &mut Fabric) {
         let costs = self.platform.costs;
         let delegates = self.platform.system == System::Delegate;
         if packet.header.kind == Kind::GuestTell && !delegates {
@@ -137,7 +137,7 @@ impl<P: Steps> Thread<P> {
         self.schedule(after, fabric);
     }
 
-    fn send(&mut self, output: &Output, node: &mut Node, fabric: &mut Fabric) {
+    fn send(&mut self, output: &Output, node: &mut ModelNode, fabric: &mut Fabric) {
         if self.platform.through_agents {
             return node.post(*output, Records::default(), fabric);
         }
@@ -158,7 +158,7 @@ impl<P: Steps> Thread<P> {
     }
 
     /// Pays for what a lock of its node sends because of it, which leaves from now on.
-    fn pay(&mut self, node: &mut Node, fabric: &Fabric) {
+    fn pay(&mut self, node: &mut ModelNode, fabric: &Fabric) {
         if node.from.is_none() {
             node.from = Some(self.busy.max(fabric.now()));
             self.work(node.sends() * self.platform.costs.send, fabric);

@@ -1,15 +1,15 @@
 //! A protocol on trial: a rack of nodes that speak it and nothing else, explored, walked through with deaths, and given garbage.
 //!
 //! A protocol of the engine that is one value ([`Single`](rackmem_proto::engine::Single), or any that [`Holds`](rackmem_proto::engine::Holds) hands out) says with [`Trial`] what threads do with it and what it
-//! promises. [`Rack`] is a [`System`](crate::driver::System) for it, over the engine's own dispatch and the engine's own rebuild, packet by
+//! promises. [`TrialRack`] is a [`System`](crate::driver::System) for it, over the engine's own dispatch and the engine's own rebuild, packet by
 //! packet: [`explore`] visits all of a small one, [`walk`] goes seeded ways through a larger one, [`garbage`] hands a node packets that
 //! nobody has sent, and [`golden`] gives the bytes of each kind of packet, to be pinned.
 
 mod rack;
 mod site;
 
-pub use rack::{Budget, Move, Node, Rack, State};
-pub use site::{Packet, Site};
+pub use rack::{Budget, Move, State, TrialNode, TrialRack};
+pub use site::{Site, TrialPacket};
 
 use crate::driver::{self, Complaint, Guide, Limits, Report};
 use crate::world::Random;
@@ -32,7 +32,7 @@ where
     fn asks(node: NodeId, nth: u8) -> Self::Command;
 
     /// The first promise that nodes break, of those that live.
-    fn broken(nodes: &[Node<Self>]) -> Option<Complaint>;
+    fn broken(nodes: &[TrialNode<Self>]) -> Option<Complaint>;
 }
 
 /// Visits every state of a rack of nodes whose threads ask for so many things each, up to so many states.
@@ -42,7 +42,7 @@ pub fn explore<P: Trial>(commands: &'static [u8], budget: Budget, states: usize)
         time: None,
         stop: &mut |_| false,
     };
-    driver::explore(&mut Rack::<P>::new(commands, budget), &mut limits)
+    driver::explore(&mut TrialRack::<P>::new(commands, budget), &mut limits)
 }
 
 /// Goes one seeded way. What it breaks, by as few moves as are found to do it.
@@ -51,7 +51,7 @@ pub fn walk<P: Trial>(
     commands: &'static [u8],
     budget: Budget,
 ) -> Result<usize, (Complaint, Vec<String>)> {
-    let mut rack = Rack::<P>::new(commands, budget);
+    let mut rack = TrialRack::<P>::new(commands, budget);
     let (way, _, broken) = driver::walk(&mut rack, &mut Chance(Random::new(seed)), 100_000);
     let Some(complaint) = broken else {
         return Ok(way.len());
@@ -64,7 +64,7 @@ pub fn walk<P: Trial>(
 /// Packets arrive more often than anything else happens.
 struct Chance(Random);
 
-impl<P: Trial> Guide<Rack<P>> for Chance {
+impl<P: Trial> Guide<TrialRack<P>> for Chance {
     fn choose(&mut self, _: &State<P>, moves: &[Move]) -> Option<Move> {
         let arrivals: Vec<Move> = moves.iter().copied().filter(Move::is_arrival).collect();
         let from = match self.0.below(4) > 0 && !arrivals.is_empty() {
@@ -83,7 +83,7 @@ pub fn garbage<P: Trial>(seed: u64, packets: u32) -> usize {
         .iter()
         .flat_map(|kinds| kinds_of(kinds.clone()))
         .collect();
-    let mut node = Node::<P>::new(0, 3);
+    let mut node = TrialNode::<P>::new(0, 3);
     let mut sent = 0;
     for _ in 0..packets {
         let draw = random.draw();
@@ -105,7 +105,7 @@ pub fn garbage<P: Trial>(seed: u64, packets: u32) -> usize {
         let records = (0..draw as usize % 3).map(&mut record).collect();
         let to = 0;
         sent += node
-            .take(&Packet {
+            .take(&TrialPacket {
                 to,
                 header,
                 records,
@@ -122,7 +122,7 @@ fn kinds_of(range: std::ops::RangeInclusive<Kind>) -> impl Iterator<Item = Kind>
 
 /// The bytes of the first packet of each kind, and of no other, that a rack of two sends when nothing goes wrong.
 pub fn golden<P: Trial>() -> BTreeMap<&'static str, String> {
-    let mut rack = Rack::<P>::new(&[1, 0], Budget::default());
+    let mut rack = TrialRack::<P>::new(&[1, 0], Budget::default());
     let mut found = BTreeMap::new();
     let mut state = driver::System::first(&rack);
     while let Some(step) = driver::System::moves(&mut rack, &state).first().copied() {

@@ -1,7 +1,7 @@
 //! A rack of nodes that speak one protocol: its states, and what can happen in each.
 
 use super::site::sent;
-use super::{Packet, Site, Trial};
+use super::{Site, Trial, TrialPacket};
 use crate::driver::{Complaint, System};
 use crate::site::{Bare, Cache};
 use rackmem_proto::engine::{self, Change, Protocols};
@@ -30,7 +30,7 @@ pub struct Budget {
 
 /// A node of the rack.
 #[derive(Clone)]
-pub struct Node<P: Trial> {
+pub struct TrialNode<P: Trial> {
     /// Its number.
     pub me: NodeId,
     /// Whether it lives.
@@ -42,7 +42,7 @@ pub struct Node<P: Trial> {
     site: Site<P>,
 }
 
-impl<P: Trial> Deref for Node<P> {
+impl<P: Trial> Deref for TrialNode<P> {
     type Target = Site<P>;
 
     fn deref(&self) -> &Site<P> {
@@ -50,7 +50,7 @@ impl<P: Trial> Deref for Node<P> {
     }
 }
 
-impl<P: Trial> Hash for Node<P> {
+impl<P: Trial> Hash for TrialNode<P> {
     fn hash<H: Hasher>(&self, into: &mut H) {
         (self.me, self.up, self.done, self.waits, &self.part).hash(into);
         self.site.fingerprint(into);
@@ -61,9 +61,9 @@ impl<P: Trial> Hash for Node<P> {
 #[derive(Clone, Hash)]
 pub struct State<P: Trial> {
     /// The nodes.
-    pub nodes: Vec<Node<P>>,
+    pub nodes: Vec<TrialNode<P>>,
     /// Packets in flight: any may be the next to arrive.
-    pub packets: Vec<Packet>,
+    pub packets: Vec<TrialPacket>,
     epoch: u32,
     left: Budget,
 }
@@ -94,7 +94,7 @@ impl Move {
     }
 }
 
-impl<P: Trial> Node<P> {
+impl<P: Trial> TrialNode<P> {
     /// A node of a rack of so many.
     pub fn new(me: NodeId, nodes: NodeId) -> Self {
         let founders = (0..nodes).fold(Copyset::EMPTY, Copyset::with);
@@ -116,7 +116,7 @@ impl<P: Trial> Node<P> {
             switch: false,
         };
         let part = P::new(me, members);
-        Node {
+        TrialNode {
             me,
             up: true,
             done: 0,
@@ -136,7 +136,7 @@ impl<P: Trial> Node<P> {
     }
 
     /// Does something with its site, and what follows from that. What it sends comes back.
-    fn with(&mut self, act: impl FnOnce(&mut Site<P>)) -> Vec<Packet> {
+    fn with(&mut self, act: impl FnOnce(&mut Site<P>)) -> Vec<TrialPacket> {
         self.site.passed = false;
         act(&mut self.site);
         if self.site.proceed() {
@@ -149,12 +149,12 @@ impl<P: Trial> Node<P> {
     }
 
     /// A packet arrives.
-    pub fn take(&mut self, packet: &Packet) -> Vec<Packet> {
+    pub fn take(&mut self, packet: &TrialPacket) -> Vec<TrialPacket> {
         let body = Bare::of(packet.records.clone());
         self.with(|site| site.take(&packet.header, body))
     }
 
-    fn tick(&mut self) -> Vec<Packet> {
+    fn tick(&mut self) -> Vec<TrialPacket> {
         self.with(|site| {
             engine::tick(site, false);
             site.recover(|recovery, site| {
@@ -165,13 +165,13 @@ impl<P: Trial> Node<P> {
         })
     }
 
-    fn ask(&mut self) -> Vec<Packet> {
+    fn ask(&mut self) -> Vec<TrialPacket> {
         self.waits = true;
         let command = P::asks(self.me, self.done);
         self.with(|site| P::command(site, 0, command))
     }
 
-    fn learn(&mut self, epoch: u32, founders: Copyset) -> Vec<Packet> {
+    fn learn(&mut self, epoch: u32, founders: Copyset) -> Vec<TrialPacket> {
         let view = View {
             epoch,
             live: founders,
@@ -187,19 +187,19 @@ impl<P: Trial> Node<P> {
 }
 
 /// The rack.
-pub struct Rack<P: Trial> {
+pub struct TrialRack<P: Trial> {
     first: State<P>,
     commands: &'static [u8],
     seen: [bool; 3],
 }
 
-impl<P: Trial> Rack<P> {
+impl<P: Trial> TrialRack<P> {
     /// Of nodes whose threads ask for so many things each.
     pub fn new(commands: &'static [u8], budget: Budget) -> Self {
         let nodes = commands.len() as NodeId;
-        Rack {
+        TrialRack {
             first: State {
-                nodes: (0..nodes).map(|me| Node::new(me, nodes)).collect(),
+                nodes: (0..nodes).map(|me| TrialNode::new(me, nodes)).collect(),
                 packets: Vec::new(),
                 epoch: 1,
                 left: budget,
@@ -210,7 +210,7 @@ impl<P: Trial> Rack<P> {
     }
 
     /// Whether a node's thread has something left to do.
-    fn asks(&self, node: &Node<P>) -> bool {
+    fn asks(&self, node: &TrialNode<P>) -> bool {
         node.done < self.commands[usize::from(node.me)]
     }
 
@@ -223,7 +223,7 @@ impl<P: Trial> Rack<P> {
     }
 }
 
-impl<P: Trial> System for Rack<P> {
+impl<P: Trial> System for TrialRack<P> {
     type State = State<P>;
     type Move = Move;
     type Word = State<P>;
@@ -249,7 +249,7 @@ impl<P: Trial> System for Rack<P> {
             moves.extend(live.clone().map(|node| Move::Die(node.me)));
         }
         if state.packets.is_empty() || left.early > 0 {
-            let sends = live.filter(|node| !Node::clone(node).tick().is_empty());
+            let sends = live.filter(|node| !TrialNode::clone(node).tick().is_empty());
             moves.extend(sends.map(|node| Move::Tick(node.me)));
         }
         moves
@@ -289,7 +289,8 @@ impl<P: Trial> System for Rack<P> {
                 Vec::new()
             }
         };
-        let up = |packet: &Packet| state.nodes.get(node(packet.to)).is_some_and(|node| node.up);
+        let up =
+            |packet: &TrialPacket| state.nodes.get(node(packet.to)).is_some_and(|node| node.up);
         state.packets.extend(sent.into_iter().filter(up));
         // Which order this is makes no difference, as long as it is one.
         state.packets.sort_by_cached_key(hash);
@@ -302,7 +303,7 @@ impl<P: Trial> System for Rack<P> {
     }
 
     fn done(&self, state: &State<P>) -> bool {
-        let ended = |node: &Node<P>| {
+        let ended = |node: &TrialNode<P>| {
             let now = node.epoch() == state.epoch && node.in_service();
             !node.up || now && !self.asks(node)
         };
@@ -338,7 +339,7 @@ impl<P: Trial> System for Rack<P> {
 
     fn tell(&self, before: &State<P>, step: &Move) -> Vec<String> {
         let packet = |at: usize| {
-            let Packet {
+            let TrialPacket {
                 to,
                 header,
                 records,
@@ -385,7 +386,7 @@ fn hash(of: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-fn live<P: Trial>(nodes: &[Node<P>]) -> Copyset {
+fn live<P: Trial>(nodes: &[TrialNode<P>]) -> Copyset {
     let live = nodes.iter().filter(|node| node.up);
     live.fold(Copyset::EMPTY, |set, node| set.with(node.me))
 }

@@ -11,7 +11,7 @@ pub type Site<P> = site::Site<(), P>;
 
 /// A packet on its way to a node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Packet {
+pub struct TrialPacket {
     /// The node.
     pub to: NodeId,
     /// What.
@@ -35,7 +35,7 @@ impl<P: Trial> Holds<P> for Site<P> {
 }
 
 /// The packets that a site has sent.
-pub fn sent<P: Trial>(site: &mut Site<P>) -> Vec<Packet> {
+pub fn sent<P: Trial>(site: &mut Site<P>) -> Vec<TrialPacket> {
     let mut sent = Vec::new();
     for deed in std::mem::take(&mut site.deeds) {
         let Deed::Sent(output, load) = deed else {
@@ -47,7 +47,7 @@ pub fn sent<P: Trial>(site: &mut Site<P>) -> Vec<Packet> {
                     Load::Records(records) => records.clone(),
                     _ => Vec::new(),
                 };
-                sent.push(Packet {
+                sent.push(TrialPacket {
                     to,
                     header,
                     records,

@@ -27,7 +27,7 @@ const JITTER: u64 = 1_000;
 
 /// A packet on its way.
 #[derive(Clone)]
-pub struct Packet {
+pub struct WorldPacket {
     /// To whom.
     pub to: Dest,
     /// What.
@@ -40,7 +40,7 @@ pub struct Packet {
 /// Something that will happen.
 pub enum Occurrence {
     /// A packet arrives.
-    Arrival(Packet),
+    Arrival(WorldPacket),
     /// A thread has waited long enough.
     Wake(usize),
     /// A node's agents, or the switch, look after what they have not had answered.
@@ -55,7 +55,7 @@ pub enum Occurrence {
     Lock(usize),
 }
 
-impl Packet {
+impl WorldPacket {
     fn passing(&self, fate: Fate, from: NodeId) -> Passing<'_> {
         Passing {
             fate,
@@ -266,7 +266,7 @@ impl Fabric {
             return;
         };
         self.traffic.packets += 1;
-        let packet = Packet {
+        let packet = WorldPacket {
             to,
             header,
             body: body.into(),
@@ -358,7 +358,7 @@ impl Fabric {
         Some(what)
     }
 
-    fn passes(&mut self, fate: Fate, packet: &Packet) {
+    fn passes(&mut self, fate: Fate, packet: &WorldPacket) {
         let passing = Passing {
             from_requester: self.from_requester,
             ..packet.passing(fate, self.from)

@@ -1,8 +1,8 @@
 //! Defects that sit between the network and the roles: packets that are changed, copied or sent elsewhere, and entries that are kept.
 
-use super::fabric::{Occurrence, Packet};
+use super::fabric::{Occurrence, WorldPacket};
 use super::mutation::Mutation;
-use super::node::Node;
+use super::node::WorldNode;
 use super::run::World;
 use crate::site::Settling;
 use rackmem_proto::Output;
@@ -21,7 +21,7 @@ pub const STRANGE_SLOT: u16 = MAX_REQUESTERS as u16 - 1;
 
 impl World {
     /// What a packet is to its receiver, with the world's defect if it has one.
-    pub(super) fn mutate(&mut self, packet: Packet) -> Packet {
+    pub(super) fn mutate(&mut self, packet: WorldPacket) -> WorldPacket {
         match self.config.mutation {
             Some(Mutation::ForgetEpoch) => self.forget_epoch(packet),
             Some(Mutation::OverwriteCopyset) => self.overwrite(packet),
@@ -31,7 +31,7 @@ impl World {
         }
     }
 
-    fn forget_epoch(&self, mut packet: Packet) -> Packet {
+    fn forget_epoch(&self, mut packet: WorldPacket) -> WorldPacket {
         let header = &mut packet.header;
         let node = |node: u16| self.nodes.get(usize::from(node)).map(|n| n.view.epoch);
         let epoch = match packet.to {
@@ -47,7 +47,7 @@ impl World {
     }
 
     /// As if the unlock of a reader that is still at it came last and put back what was there when it began.
-    fn overwrite(&self, mut packet: Packet) -> Packet {
+    fn overwrite(&self, mut packet: WorldPacket) -> WorldPacket {
         let header = &mut packet.header;
         if header.kind == Kind::Unlock && header.flags.has(Flags::READER) {
             let others = self
@@ -63,7 +63,7 @@ impl World {
     }
 
     /// What the last node asks of an owner never gets there once the network is calm.
-    fn refuse_one(&self, mut packet: Packet) -> Packet {
+    fn refuse_one(&self, mut packet: WorldPacket) -> WorldPacket {
         let header = packet.header;
         let asks = matches!(
             header.kind,
@@ -85,7 +85,7 @@ impl World {
         packet
     }
 
-    fn add_again(&mut self, packet: Packet) -> Packet {
+    fn add_again(&mut self, packet: WorldPacket) -> WorldPacket {
         let header = packet.header;
         if header.kind == Kind::AddToSwitch && header.requester.slot != STRANGE_SLOT {
             let mut again = packet.clone();
@@ -97,7 +97,7 @@ impl World {
     }
 }
 
-impl Node {
+impl WorldNode {
     /// What the shadow takes out of the switch without asking its home.
     pub(super) fn demoted_alone(&self, output: Output, now: u64) -> Output {
         let mut header = output.header;

@@ -2,13 +2,13 @@
 
 use super::block;
 use super::config::{Config, Owners};
-use super::fabric::{Fabric, Occurrence, Packet, Traffic};
+use super::fabric::{Fabric, Occurrence, Traffic, WorldPacket};
 use super::failures::{self, Planned};
 use super::keeping::Keeping;
 use super::locks::{LockSeen, Locking};
 use super::membership::{Broken, Change};
 use super::mutation::Mutation;
-use super::node::{Node, home_config};
+use super::node::{WorldNode, home_config};
 use super::oracle::Oracle;
 use super::random::Random;
 use super::record::Record;
@@ -92,7 +92,7 @@ pub struct World {
     pub(super) config: Config,
     pub(super) fabric: Fabric,
     pub(super) switch: Option<SwitchHost>,
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<WorldNode>,
     pub(super) threads: Vec<Thread>,
     pub(super) oracle: Oracle,
     pub(super) record: Record,
@@ -124,7 +124,7 @@ pub struct World {
 
 impl Seen {
     /// Adds what a node has seen.
-    pub(super) fn add_node(&mut self, node: &Node) {
+    pub(super) fn add_node(&mut self, node: &WorldNode) {
         let counters = node.homes.counters();
         self.migrated += counters.migrated;
         self.collided += counters.collided;
@@ -228,7 +228,13 @@ impl World {
     }
 
     /// A node that starts with `view`, and knows of the one before.
-    pub(super) fn node(id: NodeId, config: &Config, view: &View, before: View, draw: u32) -> Node {
+    pub(super) fn node(
+        id: NodeId,
+        config: &Config,
+        view: &View,
+        before: View,
+        draw: u32,
+    ) -> WorldNode {
         let home = HomeConfig {
             migration: config.has_switch().then_some(Migration {
                 top: 4,
@@ -251,8 +257,8 @@ impl World {
             .filter(|&number| block::home(number, homes) == id)
             .map(|number| block::tag(number, homes, home.incarnation));
         let blocks = blocks.collect();
-        let locks = Node::own_locks(id, config, home.incarnation);
-        let mut node = Node::new(home, before, config.cache, (blocks, locks), config.mutation);
+        let locks = WorldNode::own_locks(id, config, home.incarnation);
+        let mut node = WorldNode::new(home, before, config.cache, (blocks, locks), config.mutation);
         if let Owners::Switch { ways, sets } = config.rack {
             node.migrate(ways, sets);
         }
@@ -305,7 +311,7 @@ impl World {
         self.fabric.schedule(after, Occurrence::Tick(member));
     }
 
-    fn deliver(&mut self, packet: &Packet) {
+    fn deliver(&mut self, packet: &WorldPacket) {
         match packet.to {
             Dest::Switch => {
                 self.fabric.from = SWITCH;
@@ -356,7 +362,7 @@ impl World {
         }
     }
 
-    fn answer(&mut self, requester: RequesterId, packet: &Packet) {
+    fn answer(&mut self, requester: RequesterId, packet: &WorldPacket) {
         let per_node = usize::from(self.config.threads);
         let thread = usize::from(requester.node) * per_node + usize::from(requester.slot);
         self.with_thread(thread, |thread, around| thread.receive(packet, around));

@@ -1,6 +1,6 @@
 //! The switch of a world: its program, and its part of a rebuild.
 
-use super::fabric::{Fabric, Packet};
+use super::fabric::{Fabric, WorldPacket};
 use super::mutate::STRANGE_SLOT;
 use super::mutation::Mutation;
 use super::node::FIT;
@@ -82,7 +82,7 @@ impl SwitchHost {
     }
 
     /// A packet for it.
-    pub fn handle(&mut self, packet: &Packet, fabric: &mut Fabric) {
+    pub fn handle(&mut self, packet: &WorldPacket, fabric: &mut Fabric) {
         let header = &packet.header;
         if Rebuild::concerns(header.kind) {
             let bytes = packet.body.len() as u32;
@@ -144,7 +144,7 @@ impl SwitchHost {
     }
 
     /// What the control plane answers to a shadow that reads TAG.
-    fn tell_tags(&self, packet: &Packet) -> (Output, Vec<Record>) {
+    fn tell_tags(&self, packet: &WorldPacket) -> (Output, Vec<Record>) {
         let header = &packet.header;
         let (records, next) = self.program.tags(header.offset as usize, ROOM);
         let mut answer = header.answer(Kind::Tags, SWITCH);

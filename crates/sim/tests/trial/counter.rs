@@ -4,7 +4,7 @@ use rackmem_proto::engine::{Reporter, Single, Wants};
 use rackmem_proto::flowcc::Members;
 use rackmem_proto::wire::{Copyset, Header, HomeId, Kind, NodeId, Record, RequesterId, Seq, Tag};
 use rackmem_sim::driver::Complaint;
-use rackmem_sim::trial::{Node, Trial};
+use rackmem_sim::trial::{Trial, TrialNode};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
@@ -124,8 +124,8 @@ impl<const C: u8> Trial for Counter<C> {
     fn asks(_: NodeId, _: u8) {}
 
     /// Every living member knows what was told to be added.
-    fn broken(nodes: &[Node<Self>]) -> Option<Complaint> {
-        let known = |m: &Node<Self>, n: NodeId| m.part.added.get(&n).copied().unwrap_or(0);
+    fn broken(nodes: &[TrialNode<Self>]) -> Option<Complaint> {
+        let known = |m: &TrialNode<Self>, n: NodeId| m.part.added.get(&n).copied().unwrap_or(0);
         let pairs = nodes.iter().flat_map(|n| nodes.iter().map(move |m| (m, n)));
         let mut forgets = pairs.filter(|(m, n)| m.up && known(m, n.me) < n.done.into());
         let (m, n) = forgets.next()?;

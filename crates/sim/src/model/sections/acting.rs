@@ -1,14 +1,14 @@
 //! A thread of critical sections: it thinks, acquires a lock, accesses its data, releases it.
 
 use super::super::guest::ask;
-use super::super::node::Node;
+use super::super::node::ModelNode;
 use super::super::program::{Goal, Inside, Next, Steps};
 use super::super::{Costs, DOUBLINGS, Workload};
 use super::Sections;
 use super::figures::{Cycle, SectionFigures};
 use super::memory::Memory;
 use crate::world::Random;
-use rackmem_baselines::locks::{Machine, Op, Request, Seat, Shape, Step};
+use rackmem_baselines::locks::{Machine, Op, Request, Shape, Step, ThreadPlace};
 use rackmem_proto::Output;
 use rackmem_proto::engine::Then;
 use rackmem_proto::gcp::Access;
@@ -132,7 +132,7 @@ impl Acting {
             return self.go_on(State::Entering, self.costs.hit);
         };
         let RequesterId { node, slot } = self.id;
-        let seat = Seat { node, place: slot };
+        let seat = ThreadPlace { node, place: slot };
         let machine = || Machine::new(algorithm, Shape::new(nodes, threads)?, seat);
         if !self.machines.contains_key(&self.lock)
             && let Some(machine) = machine()
@@ -212,7 +212,7 @@ impl Acting {
         self.go_on(State::Inside, self.costs.touch)
     }
 
-    fn leave(&mut self, node: &Node, memory: &mut Memory) -> Next {
+    fn leave(&mut self, node: &ModelNode, memory: &mut Memory) -> Next {
         let lock = memory.layout.lock(self.lock);
         let compared = self.workload.program.scheme.compared().is_some();
         let hands_over = matches!(self.state, State::HandingOver);
@@ -239,7 +239,7 @@ impl Steps for Acting {
     type Shared = Memory;
     const FORGETS_REFUSALS: bool = false;
 
-    fn next(&mut self, now: u64, _: bool, node: &Node, memory: &mut Memory) -> Next {
+    fn next(&mut self, now: u64, _: bool, node: &ModelNode, memory: &mut Memory) -> Next {
         let lock = memory.layout.lock(self.lock);
         match self.state {
             State::Outside => self.begin(now, memory),

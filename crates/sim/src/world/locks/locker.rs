@@ -5,7 +5,7 @@ use super::tag;
 use crate::site::WORDS;
 use crate::world::config::Config;
 use crate::world::fabric::{Fabric, Occurrence};
-use crate::world::node::Node;
+use crate::world::node::WorldNode;
 use crate::world::random::Random;
 use crate::world::thread::Complaint;
 use rackmem_proto::gcp::{Access, Entered};
@@ -88,7 +88,7 @@ impl Locker {
     pub fn advance(
         &mut self,
         between: bool,
-        node: &mut Node,
+        node: &mut WorldNode,
         fabric: &mut Fabric,
         locked: &mut Locked,
     ) {
@@ -114,7 +114,7 @@ impl Locker {
         Some((self.audits, Access::Read))
     }
 
-    fn enter(&mut self, node: &mut Node, fabric: &mut Fabric) {
+    fn enter(&mut self, node: &mut WorldNode, fabric: &mut Fabric) {
         let Some((number, access)) = self.draw() else {
             self.at = At::Done;
             return;
@@ -148,7 +148,7 @@ impl Locker {
         &mut self,
         tag: Tag,
         (entered, found): (Entered, [u64; 2]),
-        node: &mut Node,
+        node: &mut WorldNode,
         fabric: &mut Fabric,
         locked: &mut Locked,
     ) -> Result<(), Complaint> {
@@ -173,7 +173,7 @@ impl Locker {
         &mut self,
         tag: Tag,
         access: Access,
-        node: &mut Node,
+        node: &mut WorldNode,
         fabric: &mut Fabric,
         locked: &mut Locked,
     ) {

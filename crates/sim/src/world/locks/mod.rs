@@ -13,7 +13,7 @@ pub use locker::Locker;
 use super::block;
 use super::config::Config;
 use super::fabric::Occurrence;
-use super::node::{Condition, Node};
+use super::node::{Condition, WorldNode};
 use super::random::Random;
 use super::run::World;
 use crate::site::{LockDeed, WORDS};
@@ -208,7 +208,7 @@ impl World {
     }
 }
 
-impl Node {
+impl WorldNode {
     /// The tags of a world's locks that are at home here.
     pub fn own_locks(id: NodeId, config: &Config, incarnation: u32) -> Vec<Tag> {
         let homes = config.homes();

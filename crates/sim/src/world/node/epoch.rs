@@ -1,6 +1,6 @@
 //! A node goes on to another view, and takes its part of a rebuild (§5.4).
 
-use super::Node;
+use super::WorldNode;
 use crate::site::Site;
 use crate::world::fabric::Fabric;
 use crate::world::mutation::Mutation;
@@ -13,7 +13,7 @@ use rackmem_proto::wire::{Copyset, Tag};
 /// Records that go into a packet: few, so that lists come in parts.
 pub const FIT: usize = 3;
 
-impl Node {
+impl WorldNode {
     /// Whether a block's home is in the rack, in the incarnation that has the block.
     pub fn reaches(&self, tag: Tag) -> bool {
         match self.mutation {

@@ -1,12 +1,12 @@
 //! What threads of a node do with its locks.
 
-use super::Node;
+use super::WorldNode;
 use crate::world::fabric::Fabric;
 use rackmem_proto::engine::LockCommand;
 use rackmem_proto::gcp::Access;
 use rackmem_proto::wire::Tag;
 
-impl Node {
+impl WorldNode {
     /// A thread of this node wants to enter a lock. `false`: the lock is not there.
     pub fn enter_lock(&mut self, tag: Tag, slot: u16, access: Access, fabric: &mut Fabric) -> bool {
         if !tag.home().is_of(self.id) && self.knows(tag) {

@@ -7,7 +7,7 @@ mod telling;
 pub use epoch::FIT;
 
 use super::block::{self, BLOCK_BYTES, Block};
-use super::fabric::{Fabric, Occurrence, Packet};
+use super::fabric::{Fabric, Occurrence, WorldPacket};
 use super::keeping::Lease;
 use super::mutation::Mutation;
 use crate::site::{Cache, Deed, Form, Load, LockDeed, Product, Settling, Site, WORDS};
@@ -41,7 +41,7 @@ pub enum Condition {
 }
 
 /// Everything of a node but its threads.
-pub struct Node {
+pub struct WorldNode {
     site: Site<Block>,
     /// Whether it takes part.
     pub standing: Condition,
@@ -61,13 +61,13 @@ pub struct Node {
     /// What has happened to its locks, for the threads that are played and for the judge.
     pub news: Vec<(Tag, LockDeed<[u64; WORDS]>)>,
     /// Packets for its requesters.
-    pub passed: Vec<Packet>,
+    pub passed: Vec<WorldPacket>,
     parked: Vec<usize>,
     /// How often retained data was what answered.
     pub recalled: u64,
 }
 
-impl Deref for Node {
+impl Deref for WorldNode {
     type Target = Site<Block>;
 
     fn deref(&self) -> &Site<Block> {
@@ -75,7 +75,7 @@ impl Deref for Node {
     }
 }
 
-impl DerefMut for Node {
+impl DerefMut for WorldNode {
     fn deref_mut(&mut self) -> &mut Site<Block> {
         &mut self.site
     }
@@ -109,7 +109,7 @@ impl Form for Block {
     }
 }
 
-impl Node {
+impl WorldNode {
     /// A node that has handed out its first chunk.
     pub fn new(
         config: HomeConfig,
@@ -124,7 +124,7 @@ impl Node {
         for lock in locks {
             site.locks.open(lock, (view.epoch, view.switch.is_some()));
         }
-        Node {
+        WorldNode {
             site,
             standing: Condition::Up,
             lease: Lease::default(),
@@ -174,7 +174,7 @@ impl Node {
     }
 
     /// A packet for the agents.
-    pub fn handle(&mut self, packet: &Packet, fabric: &mut Fabric) {
+    pub fn handle(&mut self, packet: &WorldPacket, fabric: &mut Fabric) {
         let header = self.call_forgotten(packet.header, fabric.now);
         self.site.passed = false;
         self.site.take(&header, packet.body.clone());

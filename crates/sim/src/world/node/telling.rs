@@ -1,12 +1,12 @@
 //! What is told and counted of a node, and kept for the judge.
 
-use super::Node;
+use super::WorldNode;
 use crate::site::Settling;
 use crate::world::fabric::Fabric;
 use rackmem_proto::engine::{Change, Note};
 use rackmem_proto::flowcc::Rebuild;
 
-impl Node {
+impl WorldNode {
     pub(super) fn note(&mut self, note: Note, fabric: &mut Fabric) {
         let id = self.id;
         match note {

@@ -2,7 +2,7 @@
 
 use super::{Judged, State, Thread};
 use crate::world::fabric::{Fabric, Occurrence};
-use crate::world::node::Node;
+use crate::world::node::WorldNode;
 use crate::world::oracle::Oracle;
 use rackmem_proto::flowcc::Interrupted;
 
@@ -11,7 +11,7 @@ impl Thread {
     /// may have some of it, and nobody has been told that it has all.
     pub fn enter(
         &mut self,
-        node: &mut Node,
+        node: &mut WorldNode,
         fabric: &mut Fabric,
         oracle: &mut Oracle,
     ) -> Interrupted {
@@ -50,7 +50,7 @@ impl Thread {
     }
 
     /// The rack's members have changed, and the epoch has not: who has left answers no more.
-    pub fn look_around(&mut self, node: &Node, fabric: &mut Fabric) {
+    pub fn look_around(&mut self, node: &WorldNode, fabric: &mut Fabric) {
         if let (State::Busy(_, tag), Some(event)) = (self.state, self.client.event)
             && !event.access.purpose().locks()
             && !node.reaches(tag)

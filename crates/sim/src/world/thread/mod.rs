@@ -13,8 +13,8 @@ mod working;
 
 use super::block::BLOCK_BYTES;
 use super::config::Config;
-use super::fabric::{Fabric, Occurrence, Packet};
-use super::node::Node;
+use super::fabric::{Fabric, Occurrence, WorldPacket};
+use super::node::WorldNode;
 use super::operation::Operation;
 use super::oracle::Oracle;
 use super::random::Random;
@@ -33,7 +33,7 @@ const NEVER: u64 = u64::MAX / 4;
 /// What a thread needs of its world for a moment.
 pub struct Around<'a> {
     /// The node it runs on.
-    pub node: &'a mut Node,
+    pub node: &'a mut WorldNode,
     /// Time and the network.
     pub fabric: &'a mut Fabric,
     /// The memory to agree with.
@@ -168,7 +168,7 @@ impl Thread {
     }
 
     /// A packet for its requester.
-    pub fn receive(&mut self, packet: &Packet, around: &mut Around<'_>) {
+    pub fn receive(&mut self, packet: &WorldPacket, around: &mut Around<'_>) {
         if self.dead {
             return;
         }
