@@ -5,6 +5,8 @@ use super::handle::Region;
 use super::row::{ROW, RegionInfo};
 use super::spec::RegionSpec;
 use super::{all_rows, creating::Opened, find, insist, is_gone, name_lost, removing};
+#[cfg(doc)]
+use crate::error::Error;
 use crate::error::Result;
 use crate::node::Node;
 use rackmem_proto::wire::HomeId;

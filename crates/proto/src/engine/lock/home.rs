@@ -67,7 +67,7 @@ impl<S> NodeLock<S> {
         self.serve(&outputs, turn);
     }
 
-    /// The host needs room ([`Blade::get_rid`]). Says what the node has kept so far.
+    /// The host needs room ([`crate::gcp::Blade::get_rid`]). Says what the node has kept so far.
     pub fn get_rid(&mut self, fx: &mut impl LockFx<Seat = S>) -> Keeping {
         let mut steps = Steps::new();
         let keeping = self.blade.get_rid(self.tag, &mut steps);
