@@ -3,7 +3,7 @@
 use rackmem::locked::Mutex;
 #[cfg(feature = "xdp")]
 use rackmem::membership::View;
-use rackmem::{Config, Rack as Member, Node};
+use rackmem::{Config, Node, Rack as Member};
 use rackmem_hosts::Place;
 use rackmem_hosts::rack::HostRack;
 use serde_json::Value;
