@@ -150,6 +150,10 @@ fn racks_with_blocks_and_locks_are_played_by_seeds() {
             .is_some_and(|seen| !seen.is_empty())
     );
 
+    let told = stdout(&run(&["check", "--of", "joint", "--scenario", "both-told"]));
+    assert!(told.contains("1 of 1 scenarios played by seeds"), "{told}");
+    assert!(!told.contains("visited whole"), "{told}");
+
     let lines = stdout(&run(&["--json", "check", "--of", "joint", "--list"]));
     assert!(lines.lines().count() >= 6, "{lines}");
     for line in lines.lines() {

@@ -151,18 +151,33 @@ pub fn table(reports: &[(About, Report)]) {
 
 /// What was covered, and what bounds it.
 fn summary(reports: &[(About, Report)]) -> String {
+    let ended = |how| reports.iter().filter(|row| row.1.ended == how).count();
+    let (whole, by_seeds) = (ended(Ended::Whole), ended(Ended::Seeds));
+    let explored = reports.len() - by_seeds;
+    let seeds = match by_seeds {
+        0 => String::new(),
+        _ => format!(
+            "{by_seeds} of {} scenarios played by seeds: what these did not come to was not checked.",
+            reports.len()
+        ),
+    };
+    if explored == 0 {
+        return seeds;
+    }
     let sum = |of: fn(&Report) -> usize| reports.iter().map(|row| of(&row.1)).sum::<usize>();
     let (states, transitions) = (sum(|r| r.states), sum(|r| r.transitions));
-    let whole = reports.iter().filter(|row| row.1.ended == Ended::Whole);
-    let (whole, all) = (whole.count(), reports.len());
     let largest = reports.iter().map(|row| row.1.states).max().unwrap_or(0);
     let peak = reports.iter().map(|row| row.1.bytes).max().unwrap_or(0) >> 20;
-    format!(
-        "{whole} of {all} scenarios visited whole: {states} states, {transitions} transitions. The time goes into copying \
+    let visited = format!(
+        "{whole} of {explored} scenarios visited whole: {states} states, {transitions} transitions. The time goes into copying \
          and\nhashing states, on one processor. Visited states and their graph took {peak} MiB at most.\nOf a state 128 \
          bits are kept; the odds that two of {largest} share theirs are below 1 in 10^{}.",
         odds(largest)
-    )
+    );
+    match by_seeds {
+        0 => visited,
+        _ => format!("{visited}\n{seeds}"),
+    }
 }
 
 /// The exponent `e` with `n² / 2^129 < 10^-e`.
