@@ -42,8 +42,8 @@ use std::time::Duration;
 
 /// Where an agent or a requester puts packets.
 pub trait Net {
-    /// Sends a packet to one destination: a multicast is as many, and a home is on a node ([`Dest::hosted`]). `reply` is whoever waits in this thread for what comes of it: the
-    /// inline fabric delivers there, before it returns, whatever is for a requester.
+    /// Sends a packet to one destination: a multicast is as many, and a home is on a node ([`Dest::hosted`]). `reply` is whoever
+    /// waits in this thread for what comes of it: the inline fabric delivers there, before it returns, whatever is for a requester.
     fn send(&self, to: Dest, header: &Header, body: Body<'_>, reply: &mut dyn Receiver);
 
     /// Bytes of a block of so many bytes that one packet carries.
