@@ -143,13 +143,13 @@ impl<H: Host> Protocol<H> for FlowCc {
     }
 
     fn report(host: &mut H) -> Vec<Record> {
-        let (me, defect, cached) = (host.me(), host.defect(), host.cached());
+        let (defect, cached) = (host.defect(), host.cached());
         let told = |(tag, status): (Tag, LocalStatus)| {
             let writable = status == LocalStatus::Modified;
             let hidden = match defect {
                 Some(Defect::HideModified) => writable,
                 Some(Defect::HideClean) => !writable,
-                Some(Defect::ForgetOwnCopies) => host.host_of(tag.home()) == Some(me),
+                Some(Defect::ForgetOwnCopies) => host.is_home_of(tag),
                 _ => false,
             };
             (!hidden).then(|| copy_record(tag, writable))

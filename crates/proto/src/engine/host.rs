@@ -176,6 +176,10 @@ pub trait Host: Sized {
     fn host_of(&self, home: HomeId) -> Option<NodeId> {
         host(home)
     }
+    /// Whether this node serves the home that an address is in.
+    fn is_home_of(&self, tag: Tag) -> bool {
+        self.host_of(tag.home()) == Some(self.me())
+    }
     /// A node's incarnation, 0 for one that never was a member.
     fn incarnation(&self, node: NodeId) -> u32;
 

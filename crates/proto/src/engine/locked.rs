@@ -212,7 +212,6 @@ fn take<H: LockHost>(host: &mut H, header: &Header, body: (u32, &[Record])) -> b
 /// Makes a lock that no program makes, if this is a request for one at its home. Without room the request is dropped; whoever asks waits.
 fn heard_of<H: LockHost>(host: &mut H, header: &Header) -> bool {
     let (tag, len) = (header.tag, header.offset);
-    let named =
-        header.kind == Kind::Acquire && host.host_of(tag.home()) == Some(host.me()) && len != 0;
+    let named = header.kind == Kind::Acquire && host.is_home_of(tag) && len != 0;
     named && tag.0.is_multiple_of(16) && host.is_current(tag) && host.hear_of(tag, len)
 }

@@ -307,7 +307,7 @@ impl<B: Clone> Recovery<B> {
         let mut abroad = Vec::new();
         for (tag, bytes) in self.to_rescue(host) {
             host.note(Note::ToRescue(tag));
-            if host.host_of(tag.home()) != Some(me) {
+            if !host.is_home_of(tag) {
                 abroad.push(tag);
                 self.rescues.insert(tag, bytes);
                 continue;
@@ -324,7 +324,7 @@ impl<B: Clone> Recovery<B> {
         }
         let mut others = Vec::new();
         for record in H::Protocols::report(host) {
-            match host.host_of(record.tag.home()) == Some(me) {
+            match host.is_home_of(record.tag) {
                 true => H::Protocols::hear(host, Reporter::Node(me), record),
                 false => others.push(record),
             }

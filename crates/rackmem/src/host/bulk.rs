@@ -83,7 +83,7 @@ impl Access {
     }
 
     /// Whether a block's home is served by this node.
-    fn is_here(&self, tag: Tag) -> bool {
+    pub fn is_here(&self, tag: Tag) -> bool {
         self.standing.host(tag.home()) == Some(self.me())
     }
 

@@ -325,9 +325,7 @@ impl Host for Here<'_> {
         match note {
             Note::NotOfNow => drop(counters.ignored.fetch_add(1, Relaxed)),
             Note::AtHome => drop(counters.at_home.fetch_add(1, Relaxed)),
-            Note::Rescued(tag) if self.host_of(tag.home()) != Some(self.agents.node) => {
-                self.rescued += 1
-            }
+            Note::Rescued(tag) if !self.is_home_of(tag) => self.rescued += 1,
             _ => {}
         }
     }
