@@ -2,7 +2,8 @@
 //! other, in the format of a package list. This is how `data/packages.lz4` was made:
 //!
 //! ```sh
-//! cargo run --release -p rackmem-bench --example needed_packages 8000 | lz4 -12 > data/packages.lz4
+//! cargo run --release -p rackmem-bench --example needed_packages 8000 \
+//!     | lz4 -12 > data/packages.lz4
 //! ```
 
 use std::io::{self, BufWriter, Write};

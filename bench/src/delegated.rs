@@ -1,6 +1,8 @@
-//! Memory without caches: operations travel to the data (Grappa-style), by guests of a rack's nodes.
+//! Memory without caches: operations travel to the data (Grappa-style),
+//! by guests of a rack's nodes.
 //!
-//! Each node's guest has words of its own, named by addresses like those of the rack's memory: a node, and an offset.
+//! Each node's guest has words of its own, named by addresses like those of the rack's memory:
+//! a node, and an offset.
 
 use rackmem::Node;
 use rackmem::guest::wire::{Copyset, Kind, Tag};

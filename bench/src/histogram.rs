@@ -1,8 +1,8 @@
 //! Latencies in fixed memory: a histogram whose buckets are a constant share of their value wide.
 //!
-//! Values below 128 have a bucket each. Above, every power of two is split into 64 buckets, so what is
-//! read back is at most 1/64 (1.6%) above what was recorded. Recording is an addition to an array;
-//! histograms of threads are merged afterwards.
+//! Values below 128 have a bucket each. Above, every power of two is split into 64 buckets,
+//! so what is read back is at most 1/64 (1.6%) above what was recorded.
+//! Recording is an addition to an array; histograms of threads are merged afterwards.
 
 /// Buckets a power of two, as a power of two.
 const SPLIT: u32 = 6;

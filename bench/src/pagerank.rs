@@ -1,4 +1,5 @@
-//! PageRank in the plainest way, on one thread: what a computation in shared memory must agree with.
+//! PageRank in the plainest way, on one thread: what a computation in shared memory must agree
+//! with.
 
 /// The adjacency of a directed graph: the successors of node `i` are
 /// `targets[offsets[i]..offsets[i + 1]]`.

@@ -1,9 +1,10 @@
 //! How long a cache line takes from one core to another.
 //!
 //! Two threads, each pinned to a core, hand a number back and forth in one cache line. The time of
-//! a way is what no exchange between cores on this machine can be faster than. It differs by several
-//! times with where the cores are, and on a virtual machine with where the host put them this time:
-//! so every bench of more than one thread measures it first and reports it beside its own numbers.
+//! a way is what no exchange between cores on this machine can be faster than.
+//! It differs by several times with where the cores are, and on a virtual machine with where the
+//! host put them this time: so every bench of more than one thread measures it first and reports it
+//! beside its own numbers.
 
 use std::fmt;
 use std::io;

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 /// Operations that one client of one case records at most, some 30 MiB; then it stops.
 pub const MAX_OPERATIONS: usize = 200_000;
-/// Words of a block that recorded clients use. Blocks travel whole, so it makes no difference to the rack, but
-/// clients that meet on a block should meet on a word, too, or a stale one would go unnoticed.
+/// Words of a block that recorded clients use. Blocks travel whole,
+/// so it makes no difference to the rack, but clients that meet on a block should meet on a word,
+/// too, or a stale one would go unnoticed.
 pub const WORDS: usize = 2;
 
 /// A recorder with room for one case.
@@ -103,7 +104,8 @@ impl<'a> Words<'a> {
             at: At::Rack(node),
             log: recorder.map(|recorder| recorder.client(client)),
             case,
-            // Every value is written once in a history, and none is zero, which stands for no value.
+            // Every value is written once in a history, and none is zero, which stands for no
+            // value.
             next: u64::from(client + 1) << 40,
         }
     }

@@ -1,4 +1,5 @@
-//! What is measured: the rack's own protocols, and the baselines that Concordia is compared with (§7.1).
+//! What is measured: the rack's own protocols, and the baselines that Concordia is compared with
+//! (§7.1).
 
 use crate::delegated;
 use rackmem::{Builder, Config, Mode, Rack};
@@ -13,7 +14,8 @@ pub enum System {
     HomeOnly,
     /// A classic directory: homes gather acknowledgements (GAM-style).
     Directory,
-    /// No caches: operations travel to the data (Grappa-style). Its words are not the rack's memory: see [`delegated`].
+    /// No caches: operations travel to the data (Grappa-style). Its words are not the rack's
+    /// memory: see [`delegated`].
     Delegate,
 }
 

@@ -81,7 +81,8 @@ impl Timeline {
         steps.iter().map(|step| step.load(Relaxed)).collect()
     }
 
-    /// Operations a second between two times, in the whole steps between them; 0 when there are none.
+    /// Operations a second between two times, in the whole steps between them;
+    /// 0 when there are none.
     pub fn rate(&self, from: Duration, to: Duration) -> f64 {
         let first = from.as_nanos().div_ceil(STEP.as_nanos()) as usize;
         let steps = self.steps.get(first..step(to));
@@ -90,8 +91,8 @@ impl Timeline {
         sum as f64 / (steps.len().max(1) as f64 * STEP.as_secs_f64())
     }
 
-    /// From when on, not before `from`, the speed was for a while this share of what it had been in the second half of the
-    /// time up to `before`.
+    /// From when on, not before `from`, the speed was for a while this share of what it had been in
+    /// the second half of the time up to `before`.
     pub fn full_speed(&self, from: Duration, before: Duration, share: f64) -> Option<Duration> {
         let wanted = self.rate(before / 2, before) * share * STEP.as_secs_f64();
         let counts = self.counts();

@@ -19,8 +19,8 @@ pub struct Throughput {
 pub struct ThreadCount {
     /// Operations.
     pub operations: u64,
-    /// The time from the common start to this thread's end: a thread that had to wait for a processor
-    /// has worked at a lower rate, not for a shorter time.
+    /// The time from the common start to this thread's end: a thread that had to wait for a
+    /// processor has worked at a lower rate, not for a shorter time.
     pub elapsed: Duration,
 }
 
@@ -42,8 +42,9 @@ impl Throughput {
         self.threads.iter().map(|thread| thread.operations).sum()
     }
 
-    /// Operations a second of all threads together: the sum of their rates, each over its own time. One
-    /// thread that was starved past the end adds close to nothing, and takes nothing from the others.
+    /// Operations a second of all threads together: the sum of their rates, each over its own time.
+    /// One thread that was starved past the end adds close to nothing,
+    /// and takes nothing from the others.
     pub fn per_second(&self) -> f64 {
         self.threads.iter().map(ThreadCount::per_second).sum()
     }
@@ -61,10 +62,11 @@ impl Throughput {
 }
 
 /// Runs `threads` threads (1 to [`MAX_THREADS`]) for a duration. `prepare` makes each thread's work
-/// on that thread, outside the measured time; the work is called again and again, at least once, and
-/// returns how many operations it did, enough of them that looking at the time is cheap beside.
+/// on that thread, outside the measured time; the work is called again and again, at least once,
+/// and returns how many operations it did, enough of them that looking at the time is cheap beside.
 ///
-/// Results that nobody uses belong in [`std::hint::black_box`], or the compiler leaves the work out.
+/// Results that nobody uses belong in [`std::hint::black_box`],
+/// or the compiler leaves the work out.
 pub fn run<W, F>(threads: usize, duration: Duration, prepare: F) -> Throughput
 where
     F: Fn(usize) -> W + Sync,

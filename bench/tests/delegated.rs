@@ -1,4 +1,5 @@
-//! Delegation on real nodes: every operation takes effect once, also where packets are lost, doubled and late.
+//! Delegation on real nodes: every operation takes effect once, also where packets are lost,
+//! doubled and late.
 
 use rackmem::guest::{Body, Guest, Header, Net, Receiver};
 use rackmem::{Error, Fabric, Faults, Rack};

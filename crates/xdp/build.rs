@@ -80,10 +80,12 @@ mod compiler {
 
     /// The tables, as a header.
     fn tables() -> String {
-        // The hash is linear: what a byte contributes is how the sum of it alone differs from the sum of nothing.
+        // The hash is linear: what a byte contributes is how the sum of it alone differs from the
+        // sum of nothing.
         let crc = |place: usize| (0..256u64).map(move |byte| crc32(byte << (8 * place)) ^ crc32(0));
         let rows = (0..8).map(|place| format!("{{ {} }}", list(crc(place))));
-        // Any multiplier would do that puts different bits on top for every power of two, as a de Bruijn sequence does.
+        // Any multiplier would do that puts different bits on top for every power of two,
+        // as a de Bruijn sequence does.
         let multiplier = 0x077c_b531_u32;
         let mut lowest = [0u32; 32];
         for bit in 0..32 {

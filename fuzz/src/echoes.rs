@@ -1,4 +1,5 @@
-//! One packet to a small rack causes boundedly many, whoever answers whom: no role answers an answer for ever.
+//! One packet to a small rack causes boundedly many, whoever answers whom:
+//! no role answers an answer for ever.
 
 use rackmem_baselines::gather;
 use rackmem_proto::engine::{Gcp, LockCommand};
@@ -15,7 +16,8 @@ use crate::node::{Caused, FuzzNode};
 
 /// Packets of one run from outside at most.
 const MAX_PACKETS: usize = 256;
-/// Packets that one may cause in the whole rack: hand-overs through all nodes, or a shadow that reads all tags.
+/// Packets that one may cause in the whole rack: hand-overs through all nodes,
+/// or a shadow that reads all tags.
 const ECHOES: usize = 256;
 const NODES: u16 = 3;
 const BLOCK: u32 = 4096;

@@ -1,7 +1,7 @@
 //! The fuzz targets of rackmem as plain functions: bytes in, a panic when something is wrong.
 //!
-//! A target is a row of [`TARGETS`]. Two drivers call it: libFuzzer (`fuzz_targets/`) and the one in
-//! `src/bin/stable`, which needs nothing installed.
+//! A target is a row of [`TARGETS`]. Two drivers call it: libFuzzer (`fuzz_targets/`) and the one
+//! in `src/bin/stable`, which needs nothing installed.
 
 pub mod agents;
 mod dice;

@@ -1,4 +1,5 @@
-//! A node's engine under a fuzzer: a site without bytes, and everything that it wants done is written down.
+//! A node's engine under a fuzzer: a site without bytes, and everything that it wants done is
+//! written down.
 
 use rackmem_proto::Output;
 use rackmem_proto::engine::{self, Entries, Recovery};
@@ -26,7 +27,8 @@ pub struct Caused {
 }
 
 impl FuzzNode {
-    /// A node that has handed out its first chunk; with `shadow`, beside a switch of so many ways and sets.
+    /// A node that has handed out its first chunk; with `shadow`, beside a switch of so many ways
+    /// and sets.
     pub fn new(config: HomeConfig, shadow: Option<(u8, usize)>) -> Self {
         let mut view = View::first(Copyset(u32::MAX), shadow.is_some());
         (view.epoch, view.shadow) = (config.epoch, Some(0));

@@ -6,7 +6,8 @@ const MAX_DEPTH: usize = 16;
 /// Why bytes are no replies.
 pub type Malformed = String;
 
-/// Checks that `bytes` is a sequence of whole replies, the last of which may be cut off. How many are whole.
+/// Checks that `bytes` is a sequence of whole replies, the last of which may be cut off.
+/// How many are whole.
 pub fn count(mut bytes: &[u8]) -> Result<usize, Malformed> {
     let mut count = 0;
     while let Some(rest) = reply(bytes, 0)? {

@@ -18,8 +18,8 @@ const MEMORY: usize = 32 << 20;
 /// Bytes of an answer that are looked at.
 const MAX_ANSWER: u64 = 64 << 20;
 
-/// The server answers well-formed replies, ends the connection when the client has ended it, and then still
-/// serves others.
+/// The server answers well-formed replies, ends the connection when the client has ended it,
+/// and then still serves others.
 pub fn fuzz(input: &[u8]) {
     static SERVER: OnceLock<Server> = OnceLock::new();
     let address = SERVER.get_or_init(start).local_addr();
@@ -64,7 +64,8 @@ fn talk(address: SocketAddr, input: &[u8]) -> Vec<u8> {
     stream
         .set_write_timeout(Some(PATIENCE))
         .expect("sockets have time limits");
-    // The server may hang up in the middle of nonsense: no error of this side is one of the server's.
+    // The server may hang up in the middle of nonsense: no error of this side is one of the
+    // server's.
     let _ = stream
         .write_all(input)
         .and_then(|()| stream.shutdown(Shutdown::Write));

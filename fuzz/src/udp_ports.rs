@@ -11,7 +11,8 @@ use crate::dice::{Dice, EPOCH};
 
 /// Datagrams of one run at most.
 const MAX_DATAGRAMS: usize = 32;
-/// How long a port may take to answer before it is asked again: a burst may have overrun its buffer.
+/// How long a port may take to answer before it is asked again:
+/// a burst may have overrun its buffer.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often a port is asked.
 const TRIES: usize = 10;
@@ -25,9 +26,9 @@ struct Range {
     word: Option<(Shared<u64>, Shared<u64>)>,
 }
 
-/// Strangers, whose datagrams do not decode or are of another epoch, change nothing: a word that both nodes
-/// share is still coherent. Insiders send packets of the rack's epoch, which may spoil its memory but not
-/// its processes: every port still answers.
+/// Strangers, whose datagrams do not decode or are of another epoch, change nothing:
+/// a word that both nodes share is still coherent. Insiders send packets of the rack's epoch, which
+/// may spoil its memory but not its processes: every port still answers.
 pub fn fuzz(input: &[u8]) {
     static STRANGERS: OnceLock<Mutex<Range>> = OnceLock::new();
     static INSIDERS: OnceLock<Mutex<Range>> = OnceLock::new();

@@ -1,5 +1,6 @@
-//! Planted defects: each replaces a piece of a shipped file by another, and one scenario must find it. `build.rs` makes the
-//! files, and fails when a piece is not in its file exactly once: then the code has changed, and so must its row.
+//! Planted defects: each replaces a piece of a shipped file by another, and one scenario must find
+//! it. `build.rs` makes the files, and fails when a piece is not in its file exactly once: then the
+//! code has changed, and so must its row.
 
 /// A planted defect.
 #[derive(Clone, Copy, Debug)]

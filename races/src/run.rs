@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// How often a thread is interrupted that could go on, in one run: defects of this kind need one or two.
+/// How often a thread is interrupted that could go on, in one run:
+/// defects of this kind need one or two.
 pub const PREEMPTIONS: usize = 3;
 
 /// Steps of one run: more are a loop that does not end.

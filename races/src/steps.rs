@@ -1,4 +1,5 @@
-//! What the threads of a scenario did in the order that is gone through, to tell when something does not hold.
+//! What the threads of a scenario did in the order that is gone through,
+//! to tell when something does not hold.
 
 use std::cell::RefCell;
 use std::fmt::Write;

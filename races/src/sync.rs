@@ -1,13 +1,16 @@
 //! The checker's atomics under the names that the shipped files import.
 //!
-//! The checker takes an access that is sequentially consistent for one that acquires and releases, which is less than it is, but
-//! knows fences. So such a load has a fence before it here. That is one of the ways in which processors are told to keep
-//! these accesses in one order; it cannot show that a store or an exchange has to be one of them as well. And such a store
-//! is an exchange here: of a store beside an exchange of another thread the checker does not always know which came last.
+//! The checker takes an access that is sequentially consistent for one that acquires and releases,
+//! which is less than it is, but knows fences. So such a load has a fence before it here. That is
+//! one of the ways in which processors are told to keep these accesses in one order; it cannot show
+//! that a store or an exchange has to be one of them as well. And such a store is an exchange here:
+//! of a store beside an exchange of another thread the checker does not always know which came
+//! last.
 //!
-//! To know which orders differ, the checker remembers of each atomic only who came last. A thread that looks and then exchanges
-//! hides so who looked before it, and the orders in which that one comes between are left out. So every access here
-//! is preceded by a [`Turn`], in which any two accesses of one atomic meet.
+//! To know which orders differ, the checker remembers of each atomic only who came last. A thread
+//! that looks and then exchanges hides so who looked before it, and the orders in which that one
+//! comes between are left out. So every access here is preceded by a [`Turn`], in which any two
+//! accesses of one atomic meet.
 
 use crate::steps;
 pub use loom::hint::spin_loop;
@@ -16,8 +19,8 @@ pub use loom::sync::{Mutex, MutexGuard};
 pub use loom::thread::yield_now;
 pub use std::sync::atomic::Ordering;
 
-/// A point at which the checker may go on with another thread, and which has no effect on what a thread sees: a condition
-/// that nobody waits for.
+/// A point at which the checker may go on with another thread, and which has no effect on what a
+/// thread sees: a condition that nobody waits for.
 #[derive(Debug)]
 struct Turn(loom::sync::Condvar);
 

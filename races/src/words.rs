@@ -1,5 +1,5 @@
-//! What stands in for `crates/fabric/src/words.rs`: copies word by word, where the shipped one has a string move, which moves
-//! aligned words whole and in any order.
+//! What stands in for `crates/fabric/src/words.rs`: copies word by word, where the shipped one has
+//! a string move, which moves aligned words whole and in any order.
 
 use crate::sync::{AtomicU64, Ordering::Relaxed};
 

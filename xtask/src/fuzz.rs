@@ -1,4 +1,5 @@
-//! Runs the fuzz targets: on any machine by their stable driver, and by cargo-fuzz where it is installed.
+//! Runs the fuzz targets: on any machine by their stable driver,
+//! and by cargo-fuzz where it is installed.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -102,7 +103,8 @@ fn libfuzzer(workspace: &Workspace, target: &str) -> Command {
     command
 }
 
-/// The stable driver, built with the release profile of the fuzz workspace, which keeps every assertion.
+/// The stable driver, built with the release profile of the fuzz workspace,
+/// which keeps every assertion.
 fn driver(workspace: &Workspace) -> Command {
     let mut command = in_fuzz(workspace, "run");
     command.args(["--release", "--bin", "stable", "--"]);

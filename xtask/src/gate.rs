@@ -61,7 +61,8 @@ const VERIFY: &[Step] = &[
     },
 ];
 
-/// What `test --quick` runs: what a change breaks first. The explorers, the seeded worlds, racks of processes, races and fuzzers are left out.
+/// What `test --quick` runs: what a change breaks first. The explorers, the seeded worlds, racks of
+/// processes, races and fuzzers are left out.
 const QUICK: &[Step] = &[
     Step {
         name: "format",
@@ -179,6 +180,7 @@ pub fn test(workspace: &Workspace, arguments: &[String]) -> Result<bool, Failure
 
 /// `cargo xtask fix`.
 pub fn fix(workspace: &Workspace, _: &[String]) -> Result<bool, Failure> {
+    tidy::wrap(workspace, &[])?;
     for arguments in FIXES {
         let status = workspace
             .command(cargo())
@@ -192,7 +194,8 @@ pub fn fix(workspace: &Workspace, _: &[String]) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// The end-to-end tests that are written in Python, against the `rackmem` binary that was just built.
+/// The end-to-end tests that are written in Python, against the `rackmem` binary that was just
+/// built.
 fn python_clients(workspace: &Workspace) -> Verdict {
     let tests = workspace.root.join("tests/e2e");
     if !holds_python_tests(&tests) {

@@ -1,4 +1,5 @@
-//! What is made from the Rust switch program: golden packets, and the headers that C and P4 include.
+//! What is made from the Rust switch program: golden packets, and the headers that C and P4
+//! include.
 
 use crate::Failure;
 use crate::workspace::{Workspace, cargo};

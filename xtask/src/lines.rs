@@ -1,6 +1,7 @@
 //! How many lines there are, of what, and what a protocol costs: `cargo xtask lines`.
 //!
-//! Lines are those of files, comments and blank ones included. A unit test counts as test, wherever it stands.
+//! Lines are those of files, comments and blank ones included. A unit test counts as test,
+//! wherever it stands.
 
 use crate::Failure;
 use crate::tidy::{Tree, without_tests};
@@ -39,7 +40,8 @@ impl For {
 const PURPOSES: &[(&str, For)] = &[
     // Planted defects of a requester's host: nothing of the library is like them.
     ("crates/sim/src/site/mutate.rs", For::Checker),
-    // The node that worlds, explorer, protocols on trial and fuzzers have, and what each puts around it.
+    // The node that worlds, explorer, protocols on trial and fuzzers have,
+    // and what each puts around it.
     ("crates/sim/src/site/", For::StandIn),
     // Stories, figures, and what the judge is given.
     ("crates/sim/src/world/node/telling.rs", For::Checker),
@@ -50,7 +52,8 @@ const PURPOSES: &[(&str, For)] = &[
     ("crates/sim/src/world/thread/work.rs", For::Checker),
     ("crates/sim/src/world/thread/", For::StandIn),
     ("crates/sim/src/trial/site.rs", For::StandIn),
-    // What may fail, and the moves that this makes, is in `explore/{epoch,inside}.rs`; what is seen and judged in `watch.rs`.
+    // What may fail, and the moves that this makes, is in `explore/{epoch,inside}.rs`; what is seen
+    // and judged in `watch.rs`.
     ("crates/sim/src/explore/host.rs", For::StandIn),
     ("crates/sim/src/explore/node.rs", For::StandIn),
     ("crates/sim/src/explore/drive.rs", For::StandIn),

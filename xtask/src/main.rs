@@ -1,6 +1,7 @@
 //! The developer commands of rackmem: `cargo xtask help` lists them.
 //!
-//! A command is a row of [`COMMANDS`], a check is a row of a table in [`gate`], a house rule is a row of
+//! A command is a row of [`COMMANDS`], a check is a row of a table in [`gate`],
+//! a house rule is a row of
 //! [`tidy::RULES`], and a tool that the tests need is a row of [`setup::TOOLS`].
 #![allow(clippy::print_stdout)]
 
@@ -50,7 +51,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "fix",
         usage: "fix",
-        about: "Repair what a machine can: lints and format",
+        about: "Repair what a machine can: lints, format, comments that are too wide",
         run: gate::fix,
     },
     Command {
@@ -58,6 +59,12 @@ const COMMANDS: &[Command] = &[
         usage: "tidy",
         about: "Only the house rules, and what each is for",
         run: tidy::command,
+    },
+    Command {
+        name: "wrap",
+        usage: "wrap",
+        about: "Wrap the comments that go beyond column 100",
+        run: tidy::wrap,
     },
     Command {
         name: "fuzz",

@@ -1,5 +1,6 @@
-//! The switch program in P4 with the real compilers and the software switch, where they are on the PATH: they are in no
-//! registry, so each one that is missing is said, and is no failure.
+//! The switch program in P4 with the real compilers and the software switch,
+//! where they are on the PATH: they are in no registry, so each one that is missing is said,
+//! and is no failure.
 
 use std::path::Path;
 use std::process::Command;
@@ -35,7 +36,8 @@ const TARGETS: &[Target] = &[
     tna("tna, locks alone", &["-DWAYS=0"], "tofino-locks"),
 ];
 
-/// One shape of the program for Tofino: both directories beside each other, or all of its stages for one of them.
+/// One shape of the program for Tofino: both directories beside each other,
+/// or all of its stages for one of them.
 const fn tna(name: &'static str, shape: &'static [&'static str], output: &'static str) -> Target {
     Target {
         name,
@@ -124,7 +126,8 @@ fn compile(workspace: &Workspace, target: &Target, folder: &Path) -> bool {
         }
         Ok(compiled) => {
             let said = String::from_utf8_lossy(&compiled.stderr).into_owned();
-            // The driver of a compiler that was built without Tofino says that it knows no such target.
+            // The driver of a compiler that was built without Tofino says that it knows no such
+            // target.
             if name.starts_with("tna") && said.contains("Unknown") {
                 println!("skipped: {name}: this {compiler} does not compile for Tofino");
                 return true;
@@ -142,8 +145,8 @@ fn compile(workspace: &Workspace, target: &Target, folder: &Path) -> bool {
     }
 }
 
-/// What of a failed compiler's words is shown: its errors, each with the lines that point at the place, and not the
-/// warnings before them.
+/// What of a failed compiler's words is shown: its errors, each with the lines that point at the
+/// place, and not the warnings before them.
 fn causes(said: &str) -> Vec<&str> {
     let lines: Vec<&str> = said.lines().collect();
     let is_error = |line: &str| line.contains("error:") || line.contains("Bug:");

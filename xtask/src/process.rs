@@ -1,4 +1,5 @@
-//! Runs a program in sight of the user: its lines are passed on as they come, and it has a time limit.
+//! Runs a program in sight of the user: its lines are passed on as they come,
+//! and it has a time limit.
 
 use std::fmt;
 use std::io::{BufRead, BufReader};

@@ -1,5 +1,5 @@
-//! The code that threads share without locks: in every order of steps (`races/`, docs/races.md), and under miri where that is
-//! installed.
+//! The code that threads share without locks: in every order of steps (`races/`, docs/races.md),
+//! and under miri where that is installed.
 
 use std::process::{Command, Stdio};
 
@@ -10,7 +10,8 @@ use crate::workspace::{Workspace, cargo};
 /// A workspace of its own, so that no other build takes the checker.
 const MANIFEST: &str = "races/Cargo.toml";
 
-/// What miri runs: the package and the tests of its library whose names begin so. System calls are none of its business.
+/// What miri runs: the package and the tests of its library whose names begin so.
+/// System calls are none of its business.
 const UNDER_MIRI: &[(&str, &[&str])] = &[
     ("rackmem", &["cache::", "slots::", "locked::fast::"]),
     ("rackmem-fabric", &["words::", "shm::lane::tests::packets"]),
@@ -34,14 +35,16 @@ pub fn lints(workspace: &Workspace) -> Verdict {
     step::holds(command)
 }
 
-/// Every scenario and every planted defect. How far an exploration goes is bounded by preemptions, not by time.
+/// Every scenario and every planted defect. How far an exploration goes is bounded by preemptions,
+/// not by time.
 pub fn tests(workspace: &Workspace) -> Verdict {
     let mut command = in_races(workspace, "test");
     command.args(["--test", "explore"]);
     step::counted(command)
 }
 
-/// The tests of the same code under miri, which looks for undefined behaviour and lets stores come late.
+/// The tests of the same code under miri, which looks for undefined behaviour and lets stores come
+/// late.
 pub fn under_miri(workspace: &Workspace) -> Verdict {
     let mut asked = nightly(workspace, &["miri", "--version"]);
     let quiet = asked.stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,4 +1,5 @@
-//! Installs what the tests and the benches need and this machine lacks. A second run finds everything.
+//! Installs what the tests and the benches need and this machine lacks.
+//! A second run finds everything.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -82,8 +83,8 @@ const PYTHON_PACKAGES: &[&str] = &["pytest>=8,<9", "redis>=5,<8"];
 /// The Debian package without which `python3 -m venv` makes nothing.
 const VENV_PACKAGE: &str = "python3-venv";
 
-/// `cargo xtask setup test|bench`. What cannot be installed is named; it is no error, since the tests
-/// that need it skip themselves and say so.
+/// `cargo xtask setup test|bench`. What cannot be installed is named; it is no error,
+/// since the tests that need it skip themselves and say so.
 pub fn command(workspace: &Workspace, arguments: &[String]) -> Result<bool, Failure> {
     let [purpose] = arguments else {
         return Err("say what for: setup test, or setup bench".into());

@@ -9,7 +9,8 @@ use crate::workspace::{Workspace, cargo};
 
 /// No step may take longer: a test that hangs is ended and reported.
 const LIMIT: Duration = Duration::from_secs(35 * 60);
-/// No build may take longer. What is compiled beforehand is not counted against the limit of what runs it.
+/// No build may take longer. What is compiled beforehand is not counted against the limit of what
+/// runs it.
 const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
 
 /// Names of failed tests, and reasons of skipped ones, that the summary repeats, at most.
@@ -172,7 +173,8 @@ pub fn counted(command: Command) -> Verdict {
     }
 }
 
-/// What a line says of a test that did not run: why, or the name of one that cargo's harness ignores.
+/// What a line says of a test that did not run: why, or the name of one that cargo's harness
+/// ignores.
 fn skipped_test(line: &str) -> Option<String> {
     if let Some(at) = is_skip(line).then(|| line.find(SKIPPED)).flatten() {
         return Some(line[at..].to_owned());
@@ -181,7 +183,8 @@ fn skipped_test(line: &str) -> Option<String> {
     Some(format!("ignored: {name}{rest}"))
 }
 
-/// The name of a test that a line of a runner says has failed: cargo's harness, or pytest's short summary.
+/// The name of a test that a line of a runner says has failed: cargo's harness,
+/// or pytest's short summary.
 fn failed_test(line: &str) -> Option<&str> {
     let cargo = line
         .strip_prefix("test ")

@@ -5,7 +5,8 @@ use std::ops::AddAssign;
 
 /// How many tests passed, failed and were skipped.
 ///
-/// The numbers are signed: a skip is taken from the passes before the runner's summary has counted them.
+/// The numbers are signed: a skip is taken from the passes before the runner's summary has counted
+/// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Tests that ran and held.
@@ -64,7 +65,8 @@ impl Tally {
     }
 }
 
-/// cargo's test harness and the fuzz driver print `… result: …`, pytest `==== 3 passed in 0.1s ====`.
+/// cargo's test harness and the fuzz driver print `… result: …`, pytest
+/// `==== 3 passed in 0.1s ====`.
 fn is_summary(line: &str) -> bool {
     line.starts_with("test result: ")
         || line.starts_with("fuzz result: ")

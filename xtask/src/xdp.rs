@@ -37,8 +37,8 @@ pub fn build_tests(workspace: &Workspace) -> Verdict {
     step::builds(command)
 }
 
-/// The tests of all packages, and with them the golden packets in the kernel and racks whose switch it is. What needs more of
-/// the machine than clang skips itself and says why.
+/// The tests of all packages, and with them the golden packets in the kernel and racks whose switch
+/// it is. What needs more of the machine than clang skips itself and says why.
 pub fn tests(workspace: &Workspace) -> Verdict {
     let mut command = workspace.command(cargo());
     command.args(["test", "--workspace", "--no-fail-fast"]);

@@ -1,4 +1,5 @@
-//! What a hot operation on the store costs, without a server: over plain memory, and at a node of a rack.
+//! What a hot operation on the store costs, without a server: over plain memory,
+//! and at a node of a rack.
 #![allow(clippy::print_stdout, reason = "a program that talks to a person")]
 
 use std::error::Error;

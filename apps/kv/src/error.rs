@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::memory::MemoryError;
 
-/// Why an operation did not happen. When the memory is to blame, for another reason than being full, it may
-/// have happened all the same.
+/// Why an operation did not happen. When the memory is to blame,
+/// for another reason than being full, it may have happened all the same.
 #[derive(Debug)]
 pub enum Error {
     /// The memory under the store failed.
@@ -59,8 +59,8 @@ impl From<MemoryError> for Error {
 }
 
 impl Error {
-    /// Whether it is certain that nothing has happened. It is not when the memory failed for another reason
-    /// than being full: a message that was not answered may have been heard.
+    /// Whether it is certain that nothing has happened. It is not when the memory failed for
+    /// another reason than being full: a message that was not answered may have been heard.
     pub(crate) fn certain(&self) -> bool {
         let unclear = |error: &MemoryError| {
             use MemoryError::{Fenced, Lost, NoLease, NodeLost, Other};

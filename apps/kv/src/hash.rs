@@ -1,7 +1,7 @@
 //! The hash of a key: the same at every node, seeded by whoever created the store.
 //!
-//! A multiply-and-fold over eight bytes at a time. The seed keeps an outsider from choosing keys that all
-//! meet in one bucket.
+//! A multiply-and-fold over eight bytes at a time. The seed keeps an outsider from choosing keys
+//! that all meet in one bucket.
 
 const A: u64 = 0x9e37_79b9_7f4a_7c15;
 const B: u64 = 0xd6e8_feb8_6659_fd93;

@@ -1,8 +1,9 @@
 //! A Redis-compatible store in memory shared by a rack.
 //!
-//! A [`Store`] keeps keys and values in coherent memory. Every node that opens it sees the same keys, reads
-//! them from its own cache, and sees the last write, whichever node made it. Every operation, on one key or
-//! on many, is one atomic step in the whole rack. It needs no server: programs use it as a library.
+//! A [`Store`] keeps keys and values in coherent memory. Every node that opens it sees the same
+//! keys, reads them from its own cache, and sees the last write, whichever node made it. Every
+//! operation, on one key or on many, is one atomic step in the whole rack. It needs no server:
+//! programs use it as a library.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,8 +21,8 @@
 //! # }
 //! ```
 //!
-//! A [`Server`] serves a store to clients that speak Redis' protocol, version 2 or 3, at one node; every
-//! node may run one. `docs/differences-from-redis.md` lists what is not as in Redis.
+//! A [`Server`] serves a store to clients that speak Redis' protocol, version 2 or 3, at one node;
+//! every node may run one. `docs/differences-from-redis.md` lists what is not as in Redis.
 //!
 //! The store is written against the trait [`memory::Memory`]. A rack's nodes have it; so has
 //! [`memory::HeapMemory`], for tests in one process.

@@ -18,8 +18,8 @@ pub use rackmem::locked::Access;
 
 /// Coherent memory made of blocks, as one node of a rack sees it.
 ///
-/// Every method may be called from any thread. `snapshot` and `update` are each one atomic step in the
-/// whole rack; their range must lie within one block.
+/// Every method may be called from any thread. `snapshot` and `update` are each one atomic step in
+/// the whole rack; their range must lie within one block.
 pub trait Memory: Clone + Send + Sync + 'static {
     /// See [`Memory::pages`].
     type Pages: Pages;
@@ -33,8 +33,9 @@ pub trait Memory: Clone + Send + Sync + 'static {
     /// Nodes in the rack.
     fn nodes(&self) -> usize;
 
-    /// Shows `len` bytes at `addr` to `f`. `f` may run several times, may see torn bytes while it runs, and
-    /// must have no effect it cannot repeat; the `R` returned comes from a run that saw no torn bytes.
+    /// Shows `len` bytes at `addr` to `f`. `f` may run several times,
+    /// may see torn bytes while it runs, and must have no effect it cannot repeat; the `R` returned
+    /// comes from a run that saw no torn bytes.
     fn snapshot<R>(
         &self,
         addr: u64,
@@ -56,7 +57,8 @@ pub trait Memory: Clone + Send + Sync + 'static {
     /// Writes any range. Atomic for each block, not for the whole.
     fn write(&self, addr: u64, bytes: &[u8]) -> Result<(), MemoryError>;
 
-    /// Reserves `len` bytes at this node; their contents are arbitrary. Block-aligned when `len` is a block or more.
+    /// Reserves `len` bytes at this node; their contents are arbitrary.
+    /// Block-aligned when `len` is a block or more.
     fn alloc(&self, len: usize) -> Result<u64, MemoryError>;
 
     /// Like [`Memory::alloc`], with the bytes at node `home`.
@@ -65,11 +67,14 @@ pub trait Memory: Clone + Send + Sync + 'static {
     /// Gives back what `alloc` reserved.
     fn free(&self, addr: u64, len: usize) -> Result<(), MemoryError>;
 
-    /// Opens the region called `name`, made of zeros by whoever opens it first. Size and type must agree.
+    /// Opens the region called `name`, made of zeros by whoever opens it first.
+    /// Size and type must agree.
     fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<u64, MemoryError>;
 
-    /// `count` pages of `len` bytes, each behind a reader-writer lock: the same ones for whoever names this address. It is that of
-    /// [`PAGE_STRIDE`] bytes a page, allocated for them, or of a region; those bytes are not touched. Pages begin as zeros.
+    /// `count` pages of `len` bytes, each behind a reader-writer lock: the same ones for whoever
+    /// names this address. It is that of
+    /// [`PAGE_STRIDE`] bytes a page, allocated for them, or of a region; those bytes are not
+    /// touched. Pages begin as zeros.
     fn pages(&self, addr: u64, count: usize, len: usize) -> Result<Self::Pages, MemoryError>;
 
     /// Pages of which nothing is kept any more, since others were forgotten last.
@@ -90,19 +95,20 @@ pub trait Memory: Clone + Send + Sync + 'static {
         true
     }
 
-    /// Goes on with a block that answers [`MemoryError::Lost`], with what was last published of it. Does nothing to others; in any
-    /// case their home has answered.
+    /// Goes on with a block that answers [`MemoryError::Lost`], with what was last published of it.
+    /// Does nothing to others; in any case their home has answered.
     fn accept(&self, _addr: u64) -> Result<(), MemoryError> {
         Ok(())
     }
 
-    /// Returns when what was read and written so far may be told to clients: the rack has not gone on without this node
-    /// since. `Err` when it has, or nobody can say.
+    /// Returns when what was read and written so far may be told to clients:
+    /// the rack has not gone on without this node since. `Err` when it has, or nobody can say.
     fn confirm(&self) -> Result<(), MemoryError> {
         Ok(())
     }
 
-    /// Returns when what was written to a block before is in its home's memory, where the death of other nodes leaves it.
+    /// Returns when what was written to a block before is in its home's memory,
+    /// where the death of other nodes leaves it.
     fn publish(&self, _addr: u64) -> Result<(), MemoryError> {
         Ok(())
     }
@@ -113,7 +119,8 @@ pub const PAGE_STRIDE: usize = rackmem::locked::RwLockArray::STRIDE;
 
 /// Pages, each behind a lock that has either readers inside or one writer.
 ///
-/// Whoever is inside leaves. Whoever waits for several takes them in rising order of their addresses; nobody enters twice.
+/// Whoever is inside leaves. Whoever waits for several takes them in rising order of their
+/// addresses; nobody enters twice.
 pub trait Pages: Send + Sync + 'static {
     /// Enters a page's lock, waiting no longer than `at_most`.
     fn enter(&self, page: usize, access: Access, at_most: Duration)
@@ -125,8 +132,8 @@ pub trait Pages: Send + Sync + 'static {
     /// A page whose lock the caller is inside of: as much of it as there is, the rest is zeros.
     fn view(&self, page: usize) -> Window<'_>;
 
-    /// A page whose lock the caller is inside of to write: at least its first `len` bytes. Of a page there is as much as has been asked
-    /// for so far. Windows taken before show an older page.
+    /// A page whose lock the caller is inside of to write: at least its first `len` bytes. Of a
+    /// page there is as much as has been asked for so far. Windows taken before show an older page.
     fn view_mut(&self, page: usize, len: usize) -> WindowMut<'_>;
 
     /// Whether any node may have used a page, as its home knows.
@@ -148,8 +155,8 @@ pub enum Entered {
     Busy,
     /// The caller is inside, and sees what the last writer left.
     Inside,
-    /// The caller is inside, and what it sees is old: what was written after it died with a node. All are told until a writer
-    /// has left.
+    /// The caller is inside, and what it sees is old: what was written after it died with a node.
+    /// All are told until a writer has left.
     Outdated,
 }
 

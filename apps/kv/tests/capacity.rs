@@ -1,4 +1,5 @@
-//! A rack's memory is worth what it was: values of all sizes, written and removed at changing nodes, leave nothing behind.
+//! A rack's memory is worth what it was: values of all sizes, written and removed at changing
+//! nodes, leave nothing behind.
 
 use rackmem::Rack;
 use rackmem_kv::memory::MemoryError;
@@ -27,7 +28,8 @@ fn world() -> World {
 }
 
 impl World {
-    /// Bytes given out at all homes. Nodes keep some for their next allocations, and send it home when they are refused memory.
+    /// Bytes given out at all homes. Nodes keep some for their next allocations, and send it home
+    /// when they are refused memory.
     fn given(&self) -> u64 {
         for node in self.rack.nodes() {
             for home in 0..NODES as u16 {

@@ -1,4 +1,5 @@
-//! Nodes of a real rack over UDP die and come back under a store: whatever it answers is right, or says what is lost.
+//! Nodes of a real rack over UDP die and come back under a store: whatever it answers is right,
+//! or says what is lost.
 
 use rackmem::membership::{self, Role};
 use rackmem::{Config, Rack};
@@ -11,7 +12,8 @@ type NodeStore = Store<rackmem::Node>;
 
 /// Longer than anything here takes on a loaded machine.
 const LONG: Duration = Duration::from_secs(60);
-/// Longer than a keeper can be kept from its processor: no process is late for its lease, and an operator says who is dead.
+/// Longer than a keeper can be kept from its processor: no process is late for its lease, and an
+/// operator says who is dead.
 const LEASE: Duration = Duration::from_secs(16);
 const BUCKETS: usize = 64;
 
@@ -95,8 +97,8 @@ fn ask(store: &NodeStore, key: &str) -> Told {
     }
 }
 
-/// Keys of every bucket, by its number: where a key lies depends on a seed that is another one in every run, so that a test
-/// that counts on chance fails by chance.
+/// Keys of every bucket, by its number: where a key lies depends on a seed that is another one in
+/// every run, so that a test that counts on chance fails by chance.
 fn keys_by_bucket(store: &NodeStore) -> BTreeMap<usize, Vec<String>> {
     let mut names = (0..).map(|n| format!("key:{n}"));
     let mut found: BTreeMap<usize, Vec<String>> = BTreeMap::new();
@@ -126,8 +128,8 @@ fn keys_by_bucket(store: &NodeStore) -> BTreeMap<usize, Vec<String>> {
     found
 }
 
-/// The first key of a bucket has a short value, which lies in the bucket's page; the second one a long value, in an extent of
-/// its own; the third one is what a transaction works on.
+/// The first key of a bucket has a short value, which lies in the bucket's page; the second one a
+/// long value, in an extent of its own; the third one is what a transaction works on.
 const PER_BUCKET: usize = 3;
 
 fn value(key: usize, round: u8) -> Vec<u8> {
@@ -169,7 +171,8 @@ fn a_dead_nodes_keys_say_so_and_are_absent_when_it_is_back() {
         buckets.flat_map(|(_, keys)| keys.iter().take(2).enumerate())
     };
     for (which, key) in keys(|_| true) {
-        // A long value of node 2 would be away after its death, or, freed and used again, one of node 1.
+        // A long value of node 2 would be away after its death, or, freed and used again,
+        // one of node 1.
         let writers: &[usize] = if which == 0 { &[2, 1] } else { &[1] };
         for &writer in writers {
             let value = value(which, writer as u8);
@@ -202,7 +205,8 @@ fn a_dead_nodes_keys_say_so_and_are_absent_when_it_is_back() {
         eventually("node 2 is gone", || !node.is_member(2));
     }
 
-    // Buckets whose home has died say so, all of their keys; what node 2 had last is gone; all else is as it was written.
+    // Buckets whose home has died say so, all of their keys; what node 2 had last is gone;
+    // all else is as it was written.
     let mut told = BTreeMap::new();
     let mut away = 0;
     for (bucket, keys) in &buckets {

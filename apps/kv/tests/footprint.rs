@@ -83,8 +83,8 @@ fn nodes_keep_what_is_used_and_nothing_after_a_flush() {
     }
 }
 
-/// What WATCH remembers of an absent key in a bucket that has no page is that it has none, and which flush was the newest. The page
-/// may come and go between.
+/// What WATCH remembers of an absent key in a bucket that has no page is that it has none, and
+/// which flush was the newest. The page may come and go between.
 #[test]
 fn a_key_that_came_and_went_with_its_page_has_changed() {
     let rack = Rack::local(1).unwrap();

@@ -1,5 +1,6 @@
-//! Races made certain: another node acts at one exact moment of an operation, when the operation is about to enter a lock, has just
-//! entered one, or has just looked at the memory. Where the operation is inside of what the other wants, the other waits for it.
+//! Races made certain: another node acts at one exact moment of an operation, when the operation is
+//! about to enter a lock, has just entered one, or has just looked at the memory. Where the
+//! operation is inside of what the other wants, the other waits for it.
 
 #[path = "support/interrupted.rs"]
 mod interrupted;
@@ -45,7 +46,8 @@ impl World {
     }
 }
 
-/// Does something in a world for every moment that it has; there are as many as `expected`, at least.
+/// Does something in a world for every moment that it has; there are as many as `expected`,
+/// at least.
 fn at_every_moment(expected: Range<usize>, each: impl Fn(&World, usize) -> Option<()>) {
     let moments = (0..expected.end).take_while(|moment| each(&World::new(), *moment).is_some());
     let count = moments.count();

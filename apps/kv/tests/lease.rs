@@ -1,4 +1,5 @@
-//! A node that the rack may have declared dead: what a server answers then, at every moment at which its lease can end.
+//! A node that the rack may have declared dead: what a server answers then, at every moment at
+//! which its lease can end.
 
 mod support;
 
@@ -14,7 +15,8 @@ use support::{Client, encode};
 
 type Result<T> = std::result::Result<T, MemoryError>;
 
-/// The process is stopped in the middle of something, and goes on when its lease is over: after so many steps.
+/// The process is stopped in the middle of something, and goes on when its lease is over:
+/// after so many steps.
 #[derive(Clone, Default)]
 struct Lease(Arc<AtomicUsize>);
 
@@ -36,7 +38,8 @@ impl Lease {
     }
 }
 
-/// Memory of a process whose other threads have not run since it was stopped: nothing but the clock says that it may not serve.
+/// Memory of a process whose other threads have not run since it was stopped: nothing but the clock
+/// says that it may not serve.
 #[derive(Clone)]
 struct Paused {
     inner: HeapMemory,
@@ -159,8 +162,8 @@ fn server() -> (Server, Lease) {
     (Server::bind(store, config).unwrap(), lease)
 }
 
-/// Runs a command with a lease that ends after 0, 1, 2, ... of its steps, until one ends late enough for an answer. Every other
-/// time the answer is an error, whatever has been done by then.
+/// Runs a command with a lease that ends after 0, 1, 2, ... of its steps, until one ends late
+/// enough for an answer. Every other time the answer is an error, whatever has been done by then.
 fn at_every_moment(words: &[&[u8]], answer: &str) {
     let (server, lease) = server();
     let mut client = Client::new(server.local_addr());

@@ -1,5 +1,5 @@
-//! Opening a store while members come and go: a home that is away for a moment is waited for, one that stays away costs only
-//! its own buckets.
+//! Opening a store while members come and go: a home that is away for a moment is waited for, one
+//! that stays away costs only its own buckets.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -269,7 +269,8 @@ fn buffered(client: &mut Client) -> usize {
     digits.unwrap().parse().unwrap()
 }
 
-/// Waits until they keep no more than this: a turn may end a moment after its replies have been sent.
+/// Waits until they keep no more than this: a turn may end a moment after its replies have been
+/// sent.
 fn await_buffered(client: &mut Client, most: usize) {
     let enough = (0..5000).any(|_| {
         let enough = buffered(client) <= most;

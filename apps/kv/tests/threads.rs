@@ -1,4 +1,5 @@
-//! Many threads at two nodes on few keys: nothing is lost, nothing is torn, several keys change as one.
+//! Many threads at two nodes on few keys: nothing is lost, nothing is torn,
+//! several keys change as one.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Delegation: a word is read or changed where it lives. There are no caches.
 //!
-//! An operation travels in a packet's 16 own bytes and its operands behind them, and takes effect once: a copy of a request is answered
-//! with the first result.
+//! An operation travels in a packet's 16 own bytes and its operands behind them, and takes effect
+//! once: a copy of a request is answered with the first result.
 
 use rackmem_proto::wire::{RequesterId, Seq};
 use std::collections::BTreeMap;
@@ -90,8 +90,9 @@ impl Words {
         self.words.is_empty()
     }
 
-    /// Carries out an operation of a requester on the `nth` word, unless it has been: what was there before. Nothing for a word that
-    /// is not there, and for an operation whose requester has gone on since.
+    /// Carries out an operation of a requester on the `nth` word, unless it has been: what was
+    /// there before. Nothing for a word that is not there, and for an operation whose requester has
+    /// gone on since.
     pub fn execute(
         &mut self,
         by: RequesterId,
@@ -111,7 +112,8 @@ impl Words {
         Some(old)
     }
 
-    /// Forgets what these requesters have done last: their node is dead, and may come back with new numbers.
+    /// Forgets what these requesters have done last: their node is dead,
+    /// and may come back with new numbers.
     pub fn forget(&mut self, gone: impl Fn(RequesterId) -> bool) {
         self.results.retain(|by, _| !gone(*by));
     }

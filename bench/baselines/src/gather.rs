@@ -1,6 +1,7 @@
-//! The directory baseline: the home agent collects invalidations' acknowledgements and dirty data, and only
-//! then answers the requester. As everywhere there is a row a requester and parity: a late copy of an event whose
-//! requester has gone on must not be collected for anew, from sharers that have joined since. A seeded world found it.
+//! The directory baseline: the home agent collects invalidations' acknowledgements and dirty data,
+//! and only then answers the requester. As everywhere there is a row a requester and parity:
+//! a late copy of an event whose requester has gone on must not be collected for anew, from sharers
+//! that have joined since. A seeded world found it.
 
 use rackmem_proto::call::PerRequester;
 use rackmem_proto::flowcc::{Answering, forward};
@@ -27,7 +28,8 @@ struct Row {
 }
 
 impl Gathers {
-    /// Starts to collect from `waiting`, or says who is still missing when the request is a retransmission.
+    /// Starts to collect from `waiting`, or says who is still missing when the request is a
+    /// retransmission.
     pub fn begin(&mut self, granted: &Header, waiting: Copyset) -> Copyset {
         let row = &mut self.rows.row(granted.requester)[granted.seq.parity()];
         match row {

@@ -1,5 +1,5 @@
-//! What rackmem is measured against, as pure values: a [`Guest`](https://docs.rs/rackmem) runs them on real nodes, the cost models in virtual
-//! time.
+//! What rackmem is measured against, as pure values: a [`Guest`](https://docs.rs/rackmem) runs them
+//! on real nodes, the cost models in virtual time.
 //!
 //! | baseline | where |
 //! |---|---|

@@ -55,10 +55,12 @@ enum By<'a, G> {
 }
 
 impl AnyLock {
-    /// A new one over `len` bytes of zeros, of the kind that the rack is configured for, at home on this node.
+    /// A new one over `len` bytes of zeros, of the kind that the rack is configured for,
+    /// at home on this node.
     ///
     /// # Errors
-    /// [`rackmem::Error::BadRange`] when there are none of them, or more than 64 KiB; [`RackError::OutOfMemory`], [`RackError::TooManyLocks`].
+    /// [`rackmem::Error::BadRange`] when there are none of them, or more than 64 KiB;
+    /// [`RackError::OutOfMemory`], [`RackError::TooManyLocks`].
     pub fn create(node: &Node, len: usize) -> Result<Self> {
         let kind = node.guest::<Compared>().map(|guest| guest.kind);
         AnyLock::create_as(node, kind.unwrap_or_default(), len)
@@ -126,7 +128,8 @@ impl AnyLock {
         self.len
     }
 
-    /// Who waits for it, as far as this node knows: of locks that are not GCP's only that of its own threads, nothing of nodes.
+    /// Who waits for it, as far as this node knows: of locks that are not GCP's only that of its
+    /// own threads, nothing of nodes.
     pub fn waiting(&self) -> Waiting {
         match &self.lock {
             Inner::Gcp(lock) => lock.waiting(),
@@ -148,10 +151,12 @@ impl AnyLock {
         }
     }
 
-    /// Holds it together with other readers (of [`LockKind::Mcs`]: alone), as soon as it is this thread's turn.
+    /// Holds it together with other readers (of [`LockKind::Mcs`]: alone),
+    /// as soon as it is this thread's turn.
     ///
     /// # Errors
-    /// Those of [`rackmem::locked::Mutex::lock`], and [`Error::Abandoned`](super::Error::Abandoned).
+    /// Those of [`rackmem::locked::Mutex::lock`], and
+    /// [`Error::Abandoned`](super::Error::Abandoned).
     pub fn read(&self) -> Result<AnyReadGuard<'_>> {
         let held = self.read_timeout(Duration::MAX)?;
         held.ok_or_else(|| self.busy())
@@ -169,8 +174,9 @@ impl AnyLock {
     /// Holds it together with other readers, if it is this thread's turn within this time.
     ///
     /// # Errors
-    /// Those of [`AnyLock::read`]; a wait that takes longer is [`Error::Abandoned`](super::Error::Abandoned) for kinds that no thread can stop waiting for, and
-    /// the lock is then no more use to this node.
+    /// Those of [`AnyLock::read`]; a wait that takes longer is
+    /// [`Error::Abandoned`](super::Error::Abandoned) for kinds that no thread can stop waiting for,
+    /// and the lock is then no more use to this node.
     pub fn read_timeout(&self, at_most: Duration) -> Result<Option<AnyReadGuard<'_>>> {
         let by = match &self.lock {
             Inner::Gcp(lock) => lock.read(at_most)?.map(By::Gcp),

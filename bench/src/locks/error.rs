@@ -7,8 +7,8 @@ use std::fmt;
 pub enum Error {
     /// The rack said no.
     Rack(rackmem::Error),
-    /// A thread of this node stopped waiting for this lock, or lost its memory in the middle of it, where no thread can stop: no thread of
-    /// the node can use the lock any more.
+    /// A thread of this node stopped waiting for this lock, or lost its memory in the middle of it,
+    /// where no thread can stop: no thread of the node can use the lock any more.
     Abandoned {
         /// Where.
         addr: u64,

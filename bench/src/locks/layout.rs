@@ -1,7 +1,9 @@
-//! A lock's memory: what stands at its address, so that an address is enough to attach, and where its blocks are.
+//! A lock's memory: what stands at its address, so that an address is enough to attach,
+//! and where its blocks are.
 //!
-//! Words: what kind of lock this is, the bytes that it protects, where those are, nodes and places, and then where the blocks begin that are
-//! at its home, and at each node. The kind is written last. Of a GCP lock, the blocks "at its home" are that lock.
+//! Words: what kind of lock this is, the bytes that it protects, where those are, nodes and places,
+//! and then where the blocks begin that are at its home, and at each node. The kind is written
+//! last. Of a GCP lock, the blocks "at its home" are that lock.
 
 use super::LockKind;
 use rackmem::Node;

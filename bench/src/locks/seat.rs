@@ -8,13 +8,15 @@ use rackmem_baselines::locks::{Access, Machine, Op, Step};
 use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
-/// How long a thread that waits for a word looks at it all the time, giving the processor away between looks.
+/// How long a thread that waits for a word looks at it all the time,
+/// giving the processor away between looks.
 const AWAKE: Duration = Duration::from_millis(1);
 /// How often it looks afterwards.
 const LOOK: Duration = Duration::from_micros(100);
 /// How long the manager's answer is awaited awake, as GCP's are.
 const AWAKE_FOR_ANSWERS: Duration = Duration::from_micros(50);
-/// The longest back-off is so many times two of the shortest, which is one turn of the processor's other threads.
+/// The longest back-off is so many times two of the shortest, which is one turn of the processor's
+/// other threads.
 const MAX_BACKOFF: u32 = 6;
 
 /// A seat, taken. Outside again when it is dropped.
@@ -206,7 +208,8 @@ impl Wait {
         }
     }
 
-    /// What it waited for has come; the next wait begins awake, and the time that all may take goes on.
+    /// What it waited for has come; the next wait begins awake, and the time that all may take goes
+    /// on.
     fn rest(&mut self) {
         self.since = None;
     }
@@ -239,7 +242,8 @@ impl Wait {
     }
 }
 
-/// After a compare-and-swap that somebody else was quicker at: a random number of turns of others, up to twice as many each time.
+/// After a compare-and-swap that somebody else was quicker at: a random number of turns of others,
+/// up to twice as many each time.
 fn back_off(nth: u32) {
     for _ in 0..fastrand::u32(0..1 << nth.min(MAX_BACKOFF)) {
         std::thread::yield_now();

@@ -1,7 +1,9 @@
-//! The lock service's messages: managers at the homes of their locks, and the posts where answers come to.
+//! The lock service's messages: managers at the homes of their locks,
+//! and the posts where answers come to.
 //!
-//! A message is a packet of the rack, from agent to agent: what is asked for is its status, who asks its requester (a node and one of its
-//! places), and which of its turns its sequence number. To a manager at the same node it is a call.
+//! A message is a packet of the rack, from agent to agent: what is asked for is its status, who
+//! asks its requester (a node and one of its places), and which of its turns its sequence number.
+//! To a manager at the same node it is a call.
 
 use super::error::{Error, Result};
 use super::kind::LockKind;
@@ -85,7 +87,8 @@ impl Post {
             state.untold = state.untold.filter(|told| told.turn != reply.turn);
             return;
         }
-        // A late answer to an earlier turn is no turn that is waited for, and must not hide one that is.
+        // A late answer to an earlier turn is no turn that is waited for,
+        // and must not hide one that is.
         if reply.turn > self.inside.load(Acquire) {
             self.inside.store(reply.turn, Release);
         }
@@ -306,7 +309,8 @@ impl Local {
     }
 }
 
-/// Gives each node of a rack its part in compared locks, which are of this kind unless told otherwise: for
+/// Gives each node of a rack its part in compared locks, which are of this kind unless told
+/// otherwise: for
 /// [`rackmem::Builder::guests`].
 pub fn guests(kind: LockKind) -> impl Fn(u16) -> Arc<dyn Guest> + Send + Sync + 'static {
     move |node| Arc::new(Compared::new(node, kind))

@@ -1,4 +1,5 @@
-//! A lock taken and left one operation at a time, by a thread that does several parts: to count what each costs.
+//! A lock taken and left one operation at a time, by a thread that does several parts:
+//! to count what each costs.
 
 use super::any::AnyLock;
 use super::error::{Error, Result};
@@ -18,8 +19,8 @@ pub enum Progress {
     Outside,
 }
 
-/// One thread's part in a lock over coherent memory, an operation a step. Unless it is outside when it is dropped it leaves first, or, if it
-/// is in the middle of something, the lock is abandoned.
+/// One thread's part in a lock over coherent memory, an operation a step. Unless it is outside when
+/// it is dropped it leaves first, or, if it is in the middle of something, the lock is abandoned.
 pub struct Steps<'a> {
     lock: &'a AnyLock,
     seat: TakenPlace<'a>,
@@ -39,7 +40,8 @@ impl AnyLock {
 }
 
 impl Steps<'_> {
-    /// Wants to be inside, to write, or to read together with others. Unless it is outside, it goes on with what it does.
+    /// Wants to be inside, to write, or to read together with others. Unless it is outside,
+    /// it goes on with what it does.
     pub fn enter(&mut self, write: bool) {
         self.seat.begin(match write {
             true => Access::Write,

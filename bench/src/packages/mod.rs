@@ -1,9 +1,9 @@
 //! A real graph: which Debian package depends on which.
 //!
 //! A node is a package, an edge goes from a package to one that it needs (`Depends` and
-//! `Pre-Depends`). Where alternatives are offered, `a | b`, the first that exists is taken; a virtual
-//! package is stood for by the first real one, by name, that provides it. Versions and architectures
-//! asked for are not looked at.
+//! `Pre-Depends`). Where alternatives are offered, `a | b`, the first that exists is taken;
+//! a virtual package is stood for by the first real one, by name, that provides it.
+//! Versions and architectures asked for are not looked at.
 //!
 //! [`load`] reads the package lists that `apt` keeps on a Debian or Ubuntu machine. Where there are
 //! none, it takes a part of Debian's graph that is built into the program.

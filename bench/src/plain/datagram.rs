@@ -34,7 +34,8 @@ impl Header {
     }
 }
 
-/// The sizes of the datagrams that carry so many bytes, at least one and none too short for a header.
+/// The sizes of the datagrams that carry so many bytes, at least one and none too short for a
+/// header.
 pub(super) fn parts(bytes: usize, datagram: usize) -> Result<Vec<usize>, PlainError> {
     let count = bytes.div_ceil(datagram).max(1);
     if count > MAX_PARTS {

@@ -91,7 +91,8 @@ impl Link {
     }
 }
 
-/// The forwarder: sends on what comes. Errors end it; the client then misses its answer and says so.
+/// The forwarder: sends on what comes. Errors end it; the client then misses its answer and says
+/// so.
 pub(super) fn forward(mut link: Link, to: SocketAddr, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let sent = link.receive_bytes().and_then(|bytes| match bytes {

@@ -1,7 +1,8 @@
 //! The baseline of a miss through shared memory: the barest messages between threads.
 //!
-//! A message is copied into the next hop's slot, and a word says that it is there. A hop that waits for the word
-//! asks again and again, or sleeps on a futex. There is one message under way, so a slot is all the ring there is.
+//! A message is copied into the next hop's slot, and a word says that it is there.
+//! A hop that waits for the word asks again and again, or sleeps on a futex. There is one message
+//! under way, so a slot is all the ring there is.
 
 use super::{MAX_MESSAGE_BYTES, PATIENCE, PlainError, Wait, compute};
 use crate::histogram::Histogram;
@@ -42,7 +43,8 @@ struct Slot {
     message: UnsafeCell<Box<[u8]>>,
 }
 
-// SAFETY: the message belongs to the one sender while the state is EMPTY, and to the one receiver while it is FULL.
+// SAFETY: the message belongs to the one sender while the state is EMPTY,
+// and to the one receiver while it is FULL.
 unsafe impl Sync for Slot {}
 
 impl Slot {
@@ -55,7 +57,8 @@ impl Slot {
 
     fn send(&self, message: &[u8], wait: Wait) {
         debug_assert_eq!(self.state.load(Ordering::Relaxed), EMPTY);
-        // SAFETY: there is one message under way, and it is with the caller: the slot is EMPTY and its receiver waits.
+        // SAFETY: there is one message under way, and it is with the caller:
+        // the slot is EMPTY and its receiver waits.
         let slot = unsafe { &mut *self.message.get() };
         slot[..message.len()].copy_from_slice(message);
         self.state.store(FULL, Ordering::Release);
@@ -120,7 +123,8 @@ fn futex(word: &AtomicU32, operation: libc::c_int, value: u32) {
         tv_nsec: NAP.as_nanos() as libc::c_long,
     };
     let private = operation | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: the word and the time outlive the call. Whatever it returns, the caller looks at the word again.
+    // SAFETY: the word and the time outlive the call. Whatever it returns,
+    // the caller looks at the word again.
     unsafe {
         libc::syscall(
             libc::SYS_futex,

@@ -1,9 +1,9 @@
-//! The baseline of a miss over UDP: plain datagrams through the same hops. [`memory`] is that of a miss through
-//! shared memory.
+//! The baseline of a miss over UDP: plain datagrams through the same hops.
+//! [`memory`] is that of a miss through shared memory.
 //!
-//! A request goes from a client to a forwarder, which sends it on to a server, which answers the client:
-//! the way of a request through a switch to a home and of the data back. Nothing is computed on the
-//! way. So what a miss costs beyond this is the protocol's.
+//! A request goes from a client to a forwarder, which sends it on to a server,
+//! which answers the client: the way of a request through a switch to a home and of the data back.
+//! Nothing is computed on the way. So what a miss costs beyond this is the protocol's.
 //!
 //! Requests and answers larger than a datagram travel as several, as blocks do.
 
@@ -121,7 +121,8 @@ impl From<io::Error> for PlainError {
     }
 }
 
-/// Measures the time from the first datagram of a request to the last of its answer, in nanoseconds.
+/// Measures the time from the first datagram of a request to the last of its answer,
+/// in nanoseconds.
 pub fn measure(chain: Chain) -> Result<Histogram, PlainError> {
     if !(MIN_DATAGRAM_BYTES..=MAX_DATAGRAM_BYTES).contains(&chain.datagram) {
         return Err(PlainError::DatagramSize(chain.datagram));

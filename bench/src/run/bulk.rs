@@ -1,4 +1,5 @@
-//! `bench bulk`: a large slice is created, written at its home, and read at its home and elsewhere, beside `memcpy`.
+//! `bench bulk`: a large slice is created, written at its home, and read at its home and elsewhere,
+//! beside `memcpy`.
 
 use super::{BenchError, Progress, Result, begin};
 use crate::report::Report;
@@ -25,13 +26,15 @@ pub struct Options {
     pub runs: usize,
 }
 
-/// Bytes that the program reads and writes with one call: what it has in hand fits no cache of the processor.
+/// Bytes that the program reads and writes with one call: what it has in hand fits no cache of the
+/// processor.
 const CALL: usize = 16 << 20;
 
 /// Bytes that are read at once where copies are kept.
 const BLOCKS: usize = 64 << 10;
 
-/// What is measured, in this order, each case beside the baseline that does the same to ordinary memory.
+/// What is measured, in this order, each case beside the baseline that does the same to ordinary
+/// memory.
 const CASES: [(&str, Op, &str); 7] = [
     ("create", Op::Create, "memcpy/fresh"),
     ("write-home", Op::WriteHome, "memcpy/fresh"),

@@ -1,8 +1,10 @@
-//! `bench failover`: what the death of the switch, and of a node, costs a rack at work (Fig. 13 of the Concordia paper).
+//! `bench failover`: what the death of the switch, and of a node, costs a rack at work (Fig.
+//! 13 of the Concordia paper).
 //!
-//! The members are `Rack`s that joined one another over UDP in this process, with a folder for their membership: one clock and
-//! one memory for the counts. One that is dropped says nothing to the others, as one that was killed does. Every node has a
-//! thread that reads and writes words, most of them shared by all.
+//! The members are `Rack`s that joined one another over UDP in this process, with a folder for
+//! their membership: one clock and one memory for the counts. One that is dropped says nothing to
+//! the others, as one that was killed does. Every node has a thread that reads and writes words,
+//! most of them shared by all.
 
 use super::{BenchError, Progress, Result, begin};
 use crate::report::Report;

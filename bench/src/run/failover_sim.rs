@@ -1,8 +1,9 @@
 //! `bench failover --sim`: the death of the switch in a seeded world, in virtual time.
 //!
-//! Everything but the lease is the protocol's: the world's members notice after its lease (150 µs, and as much again until
-//! the exclusion), packets take 1 to 2 µs, and the roles are those that ship. Its processors cost nothing, so its times are what
-//! the steps of a recovery take on the network alone.
+//! Everything but the lease is the protocol's: the world's members notice after its lease (150 µs,
+//! and as much again until the exclusion), packets take 1 to 2 µs, and the roles are those that
+//! ship. Its processors cost nothing, so its times are what the steps of a recovery take on the
+//! network alone.
 
 use super::{BenchError, Result, begin};
 use crate::report::Report;

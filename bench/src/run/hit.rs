@@ -68,7 +68,8 @@ impl Bench<'_> {
             timing::run(threads, self.options.duration, |index| {
                 let mut work = prepare(index);
                 move || {
-                    // A loop, which the compiler inlines the work into; `for_each` it does not always.
+                    // A loop, which the compiler inlines the work into; `for_each` it does not
+                    // always.
                     for nth in 0..BATCH {
                         work(nth);
                     }
@@ -140,7 +141,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Every read's result is the next read's address: latency, where the other cases show throughput.
+    /// Every read's result is the next read's address: latency, where the other cases show
+    /// throughput.
     fn dependent(&self, report: &mut Report) -> Result<()> {
         let next = |i: usize| ((i + 1) % RING) as u64;
         let cells: [AtomicU64; RING] = std::array::from_fn(|i| AtomicU64::new(next(i)));

@@ -1,4 +1,5 @@
-//! `bench kv`: the store embedded and over RESP, beside redis-server, with the same client and the same keys.
+//! `bench kv`: the store embedded and over RESP, beside redis-server,
+//! with the same client and the same keys.
 
 use super::child::ends_with_us;
 use super::kv_memory;

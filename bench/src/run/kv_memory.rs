@@ -1,4 +1,5 @@
-//! `bench kv`: the memory that small pairs take, beside redis-server. Resident bytes, as the system counts them.
+//! `bench kv`: the memory that small pairs take, beside redis-server. Resident bytes,
+//! as the system counts them.
 
 use super::kv::{Redis, store_error as kv};
 use super::resp::Client;

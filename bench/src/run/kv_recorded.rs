@@ -1,5 +1,5 @@
-//! The recorded part of `bench kv`: clients at every node, embedded and over RESP, on few keys, whose record
-//! `rackmem history check` judges.
+//! The recorded part of `bench kv`: clients at every node, embedded and over RESP, on few keys,
+//! whose record `rackmem history check` judges.
 
 use super::resp::Client;
 use super::{BenchError, Progress, Result};
@@ -153,7 +153,8 @@ fn case<C: Perform + Send>(
     }
 }
 
-/// One operation on one key, both at random. `None` where there is no room to record it; else whether it worked.
+/// One operation on one key, both at random. `None` where there is no room to record it;
+/// else whether it worked.
 fn step(
     client: &mut impl Perform,
     case: &str,

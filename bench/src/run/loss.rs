@@ -1,5 +1,6 @@
-//! `bench loss`: what a bad network costs, beside a perfect one, over real UDP; and that nobody notices more of it
-//! than the time: what all clients were told is recorded and judged.
+//! `bench loss`: what a bad network costs, beside a perfect one, over real UDP;
+//! and that nobody notices more of it than the time: what all clients were told is recorded and
+//! judged.
 
 use super::{BenchError, Progress, Result, begin};
 use crate::recorded::{self, Done, HistoryFile, Words};

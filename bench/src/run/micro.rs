@@ -1,8 +1,9 @@
-//! `bench micro`: the paper's micro benchmark (§7.2): 8-byte reads and writes with a sharing ratio, a read ratio
-//! and a locality, by all nodes at once, in every mode.
+//! `bench micro`: the paper's micro benchmark (§7.2): 8-byte reads and writes with a sharing ratio,
+//! a read ratio and a locality, by all nodes at once, in every mode.
 //!
-//! The paper's sizes, scaled to one machine by 1/256: a working set of 32 MiB, of which 1 MiB is shared by all
-//! nodes and the rest private to each, and caches of 4 MiB. The proportions decide, not the sizes.
+//! The paper's sizes, scaled to one machine by 1/256: a working set of 32 MiB,
+//! of which 1 MiB is shared by all nodes and the rest private to each, and caches of 4 MiB. The
+//! proportions decide, not the sizes.
 
 use super::{Progress, Result, begin};
 use crate::recorded::{self, Done, HistoryFile, Words};
@@ -60,8 +61,9 @@ pub(super) const CACHE: usize = 4 << 20;
 /// Operations between two looks at the clock.
 pub(super) const BATCH: u64 = 32;
 
-/// Runs it. With a file, what all clients do and are told goes there; each then does [`recorded::MAX_OPERATIONS`] at
-/// most in a case, and has its record to keep: compare such rates with none but their like.
+/// Runs it. With a file, what all clients do and are told goes there; each then does
+/// [`recorded::MAX_OPERATIONS`] at most in a case, and has its record to keep: compare such rates
+/// with none but their like.
 pub fn run(
     options: &Options,
     mut file: Option<&mut HistoryFile>,
@@ -70,7 +72,8 @@ pub fn run(
     let mut report = begin("micro")?;
     for &sharing in &options.sharing {
         let mut baseline: Option<String> = None;
-        // The strongest baseline first, so that every mode is a ratio to the paper's Concordia-base.
+        // The strongest baseline first, so that every mode is a ratio to the paper's
+        // Concordia-base.
         let mut modes = options.modes.clone();
         modes.sort_by_key(|&mode| mode != System::HomeOnly);
         for mode in modes {
@@ -111,7 +114,8 @@ fn name(options: &Options, mode: System, sharing: u8) -> String {
     )
 }
 
-/// Operations a second of all nodes together, and packets at home agents an operation (the paper's Fig. 10).
+/// Operations a second of all nodes together, and packets at home agents an operation (the paper's
+/// Fig. 10).
 fn measure(
     options: &Options,
     system: System,
@@ -176,7 +180,8 @@ fn measure(
     Ok((done.per_second(), packets))
 }
 
-/// Packets that home agents have received: requests and unlocks they own, data they provide or take back.
+/// Packets that home agents have received: requests and unlocks they own,
+/// data they provide or take back.
 fn at_home(rack: &Rack) -> u64 {
     rack.metrics().nodes.iter().map(|node| node.at_home).sum()
 }

@@ -1,5 +1,6 @@
-//! `bench micro --hosts`: the same workload on a rack of hosts: a process and a network namespace each, packets of 1500 bytes
-//! through the switch, in user space or in the kernel (Figs. 9 and 10 of the Concordia paper).
+//! `bench micro --hosts`: the same workload on a rack of hosts: a process and a network namespace
+//! each, packets of 1500 bytes through the switch, in user space or in the kernel (Figs. 9 and 10
+//! of the Concordia paper).
 
 use super::micro::{BLOCK, CACHE, Options};
 use super::micro_member::Part;

@@ -1,6 +1,8 @@
-//! One node's part of `bench micro` on a rack of processes: the same operations by the threads of one process a host.
+//! One node's part of `bench micro` on a rack of processes: the same operations by the threads of
+//! one process a host.
 //!
-//! All processes agree through the rack's own memory: where the shared data is by named regions, and when to begin by a counter.
+//! All processes agree through the rack's own memory: where the shared data is by named regions,
+//! and when to begin by a counter.
 
 use super::Result;
 use super::micro::{BATCH, Options, PRIVATE, SHARED, Worker};
@@ -36,7 +38,8 @@ pub struct Part {
     pub errors: u64,
 }
 
-/// Does this node's part for one sharing ratio, the first of the options', when all nodes of the rack have come.
+/// Does this node's part for one sharing ratio, the first of the options',
+/// when all nodes of the rack have come.
 pub fn run(options: &Options, config: &Config, number: usize) -> Result<Part> {
     let system = options.modes.first().copied().unwrap_or(System::HomeOnly);
     let rack = Rack::join(&system.configure(config.clone()), number)?;

@@ -1,5 +1,5 @@
-//! `bench miss`: what each kind of coherence event costs, beside the same hops as plain datagrams or bare messages
-//! through shared memory.
+//! `bench miss`: what each kind of coherence event costs, beside the same hops as plain datagrams
+//! or bare messages through shared memory.
 
 use super::{BenchError, Progress, Result, begin};
 use crate::histogram::Histogram;
@@ -54,8 +54,8 @@ enum Op {
 /// One step: its case name (none: it only prepares the next), which node, which operation.
 type Step = (Option<&'static str>, usize, Op);
 
-/// Events whose requester must hear from the home before its next event: there and back twice, or once around by way of
-/// the provider and the home.
+/// Events whose requester must hear from the home before its next event: there and back twice,
+/// or once around by way of the provider and the home.
 const LONG: [&str; 2] = ["read-miss/from-modified", "evict-modified"];
 
 /// A round leaves every block `Modified` at node 2, where the next one begins.
@@ -75,8 +75,9 @@ const ROUND: [Step; 13] = [
     (None, 2, Op::Write),
 ];
 
-/// What the thread computes between two events of a network rack, so that each is measured by itself and not
-/// together with what the one before has left to do in the background. The plain datagrams get the same.
+/// What the thread computes between two events of a network rack,
+/// so that each is measured by itself and not together with what the one before has left to do in
+/// the background. The plain datagrams get the same.
 const PAUSE: Duration = Duration::from_micros(60);
 
 /// How events follow each other, and what they are compared with.
@@ -91,8 +92,9 @@ struct Pace {
 /// How long threads use a home side by side.
 const SIDE_BY_SIDE: Duration = Duration::from_millis(400);
 
-/// Transactions of different blocks at one home, by several threads at once, with the home in one part and in as many as it has by itself.
-/// A read miss and an eviction are four packets at the home, which the requester's thread handles there.
+/// Transactions of different blocks at one home, by several threads at once, with the home in one
+/// part and in as many as it has by itself. A read miss and an eviction are four packets at the
+/// home, which the requester's thread handles there.
 fn side_by_side(report: &mut Report, options: &Options, progress: Progress<'_>) -> Result<()> {
     let mut first: Option<String> = None;
     for shards in [Some(1), None] {
@@ -233,9 +235,9 @@ fn add(report: &mut Report, name: &str, times: &Histogram, baseline: Option<&str
     Ok(())
 }
 
-/// Client, forwarder, server, client: a header one way, a header and a block the other. Once with hops that
-/// sleep until a datagram comes, which is what ratios are to, and once with hops that never sleep: ours stay
-/// awake for a while, so they lie between the two.
+/// Client, forwarder, server, client: a header one way, a header and a block the other.
+/// Once with hops that sleep until a datagram comes, which is what ratios are to, and once with
+/// hops that never sleep: ours stay awake for a while, so they lie between the two.
 fn hops(report: &mut Report, options: &Options) -> Result<&'static str> {
     let name = "plain/client-forwarder-server-client";
     for (name, wait) in [
@@ -260,8 +262,8 @@ fn hops(report: &mut Report, options: &Options) -> Result<&'static str> {
     Ok(name)
 }
 
-/// What a pace of events through memory is compared with: bare messages there and back, through a forwarder as a miss
-/// goes, and twice there and back.
+/// What a pace of events through memory is compared with: bare messages there and back,
+/// through a forwarder as a miss goes, and twice there and back.
 type Bare = [(usize, &'static str); 3];
 
 const FUTEX: Bare = [
@@ -275,8 +277,9 @@ const SPIN: Bare = [
     (4, "plain/spin/four-hops"),
 ];
 
-/// Once with hops that sleep on a futex and a client that computes in between, so that all sleep when a request comes;
-/// once with hops that never sleep. Ours stay awake for a while, so each is compared at its own pace.
+/// Once with hops that sleep on a futex and a client that computes in between,
+/// so that all sleep when a request comes; once with hops that never sleep. Ours stay awake for a
+/// while, so each is compared at its own pace.
 fn messages(report: &mut Report, options: &Options) -> Result<Vec<Pace>> {
     let mut paces = Vec::new();
     for (name, bare, wait, pause) in [

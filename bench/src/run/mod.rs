@@ -1,5 +1,5 @@
-//! The benches, one file each. Every one returns a [`Report`] whose case names are stable: `docs/benchmarks.md`
-//! lists them.
+//! The benches, one file each. Every one returns a [`Report`] whose case names are stable:
+//! `docs/benchmarks.md` lists them.
 
 pub mod bulk;
 mod child;
@@ -87,8 +87,8 @@ pub type Result<T> = std::result::Result<T, BenchError>;
 /// A bench's progress, for whoever shows it: what is being measured now.
 pub type Progress<'a> = &'a mut dyn FnMut(&str);
 
-/// Begins a report with what the machine does just now: the way of a cache line between two cores, which
-/// varies by a factor of three from one minute to the next on a virtual machine.
+/// Begins a report with what the machine does just now: the way of a cache line between two cores,
+/// which varies by a factor of three from one minute to the next on a virtual machine.
 fn begin(name: &str) -> Result<Report> {
     let mut report = report::Report::new(name);
     if let Ok(found) = pingpong::measure(20_000) {

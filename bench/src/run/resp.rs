@@ -1,4 +1,5 @@
-//! A RESP client for benches: GET and SET of a pipeline at a time, the same code against every server.
+//! A RESP client for benches: GET and SET of a pipeline at a time,
+//! the same code against every server.
 
 use crate::ycsb::KeyValue;
 use std::io::{self, Read, Write};
@@ -45,7 +46,8 @@ impl Client {
         self.waiting += 1;
     }
 
-    /// Sends the pipeline and reads all its answers; `each` sees bulk strings and the digits of integers.
+    /// Sends the pipeline and reads all its answers; `each` sees bulk strings and the digits of
+    /// integers.
     pub fn flush(&mut self, mut each: impl FnMut(Option<&[u8]>)) -> io::Result<()> {
         self.stream.write_all(&self.out)?;
         self.out.clear();

@@ -12,8 +12,8 @@ fn transactions(rack: &Rack) -> u64 {
     rack.metrics().events().misses()
 }
 
-/// Transactions of one hand-over between two nodes that write in strict turn: in all, and from the moment that the holder begins to leave
-/// to that when the other is inside.
+/// Transactions of one hand-over between two nodes that write in strict turn: in all, and from the
+/// moment that the holder begins to leave to that when the other is inside.
 fn hand_over(rack: &Rack, from: &mut Steps<'_>, to: &mut Steps<'_>) -> (u64, u64) {
     let began = transactions(rack);
     to.enter(true);
@@ -173,7 +173,8 @@ fn gcp_needs_one_request_and_one_release_a_hand_over_with_the_data() {
         [of(1), of(2)].map(|m| [m.granted, m.requests, m.releases])
     };
     let events = transactions(&rack);
-    // Where threads are kept waiting for a processor they ask again, which is counted, too: it is not always so.
+    // Where threads are kept waiting for a processor they ask again, which is counted, too:
+    // it is not always so.
     let exact = (0..50).any(|_| {
         // The second node has it from here on, and the first asks for it.
         locks.iter().for_each(|lock| drop(lock.write().unwrap()));

@@ -1,4 +1,5 @@
-//! What a process does that the rack has declared dead: it ends, or joins the rack again as its next incarnation.
+//! What a process does that the rack has declared dead: it ends,
+//! or joins the rack again as its next incarnation.
 
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
@@ -35,8 +36,9 @@ pub struct FenceArgs {
 }
 
 impl FenceArgs {
-    /// Joins the rack by `join`. While the members are there and cannot be reached, a process that rejoins goes on trying: it was
-    /// declared dead for that, as a rule, and its cable may be mended. `None` when told to stop.
+    /// Joins the rack by `join`. While the members are there and cannot be reached, a process that
+    /// rejoins goes on trying: it was declared dead for that, as a rule, and its cable may be
+    /// mended. `None` when told to stop.
     ///
     /// # Errors
     /// Those of `join`.
@@ -76,8 +78,9 @@ impl FenceArgs {
         ));
     }
 
-    /// Goes on after a fence. What is left of the rack in this process is dropped by `leave` once clients had time to be told.
-    /// `more` is added to the arguments of the process that joins again.
+    /// Goes on after a fence. What is left of the rack in this process is dropped by `leave` once
+    /// clients had time to be told. `more` is added to the arguments of the process that joins
+    /// again.
     ///
     /// # Errors
     /// When the program cannot be started again.
@@ -109,8 +112,8 @@ fn within(time: Duration, leave: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// This process becomes a fresh one, with the same number, arguments and open terminal: nothing of the old one is left that could
-/// serve. Returns only when that fails.
+/// This process becomes a fresh one, with the same number, arguments and open terminal: nothing of
+/// the old one is left that could serve. Returns only when that fails.
 fn start_again(more: &[String]) -> Failure {
     let mut args = std::env::args_os();
     let name = args.next().unwrap_or_else(|| "rackmem".into());

@@ -1,6 +1,7 @@
 //! A process that ends with the one that has started it, however that one ends.
 //!
-//! Its standard input is a pipe that nobody writes to; the kernel closes it when the starter dies, by SIGKILL too.
+//! Its standard input is a pipe that nobody writes to; the kernel closes it when the starter dies,
+//! by SIGKILL too.
 
 use std::io::Read;
 

@@ -1,4 +1,5 @@
-//! Standard output. That nobody reads on (`rackmem doctor | head`) is no reason to fail or to stop serving.
+//! Standard output. That nobody reads on (`rackmem doctor | head`) is no reason to fail or to stop
+//! serving.
 
 use rackmem_bench::table::{Look, Table};
 use std::fmt::Display;
@@ -21,7 +22,8 @@ pub fn table(table: &Table) {
     }
 }
 
-/// Prints a table whose texts must not be cut, such as the names of a bench's cases, however narrow the window.
+/// Prints a table whose texts must not be cut, such as the names of a bench's cases,
+/// however narrow the window.
 pub fn whole_table(table: &Table) {
     let width = UNBOUNDED;
     draw(

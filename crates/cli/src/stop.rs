@@ -1,4 +1,5 @@
-//! Ctrl-C: a flag that everything with a loop looks at, so that a run winds down instead of being cut off.
+//! Ctrl-C: a flag that everything with a loop looks at, so that a run winds down instead of being
+//! cut off.
 
 use crate::failure::Failure;
 use std::sync::Arc;
@@ -15,7 +16,8 @@ const IMPATIENT: i32 = 130;
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Listens for SIGINT, SIGTERM and SIGHUP. The first asks; a second one does not wait for the answer.
+    /// Listens for SIGINT, SIGTERM and SIGHUP. The first asks; a second one does not wait for the
+    /// answer.
     pub fn on_signals() -> Result<Stop, Failure> {
         let stop = Stop::default();
         let flag = stop.clone();

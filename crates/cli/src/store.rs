@@ -22,7 +22,8 @@ pub fn open(node: Node, buckets: usize) -> Result<NodeStore> {
     Ok(Store::open(node, options(buckets))?)
 }
 
-/// Opens it in a rack whose other processes may not have been started yet. `None` when told to stop.
+/// Opens it in a rack whose other processes may not have been started yet.
+/// `None` when told to stop.
 pub fn open_when_ready(node: &Node, buckets: usize, stop: &Stop) -> Result<Option<NodeStore>> {
     let end = Instant::now() + WAIT;
     let mut told = false;
@@ -49,8 +50,8 @@ pub fn open_when_ready(node: &Node, buckets: usize, stop: &Stop) -> Result<Optio
     Ok(None)
 }
 
-/// Tries once. An attempt may take as long as the rack is patient, too long for somebody who wants to stop: then
-/// its thread is left to the end of the process.
+/// Tries once. An attempt may take as long as the rack is patient,
+/// too long for somebody who wants to stop: then its thread is left to the end of the process.
 fn attempt(node: &Node, buckets: usize, stop: &Stop) -> Option<rackmem_kv::Result<NodeStore>> {
     let node = node.clone();
     let opener = std::thread::spawn(move || Store::open(node, options(buckets)));

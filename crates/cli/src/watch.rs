@@ -142,7 +142,8 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// What a change comes to, in a line. `away`: the store's buckets whose home is no member, and all of its buckets.
+/// What a change comes to, in a line. `away`: the store's buckets whose home is no member,
+/// and all of its buckets.
 fn tell(
     before: &View,
     now: &View,
@@ -198,7 +199,8 @@ fn news(before: &View, now: &View) -> Vec<String> {
     who
 }
 
-/// Gives the place of this process in the rack up, politely where that is possible, and says where it is not.
+/// Gives the place of this process in the rack up, politely where that is possible,
+/// and says where it is not.
 pub fn leave(rack: Rack, role: Role, can_change: bool, lease: Duration) {
     if !can_change {
         return drop(rack);

@@ -1,4 +1,5 @@
-//! What is to happen to this process's packets, and where to keep them: options of every command that sends any.
+//! What is to happen to this process's packets, and where to keep them:
+//! options of every command that sends any.
 
 use clap::Args;
 use rackmem::{Builder, Config, Faults};

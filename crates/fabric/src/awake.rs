@@ -1,10 +1,12 @@
 //! Staying awake for what is about to come, as long as the processor is not wanted by others.
 //!
-//! Waking a sleeping thread on another processor costs more than everything else in a miss. So a thread that waits looks again for a
-//! while before it sleeps, giving the processor away between looks. To a scheduler that means that the thread is in no hurry: where other
-//! programs keep the processor busy it gets its next turn when all of them have had theirs, some milliseconds later, while a thread that
-//! slept is woken before them. On such a machine a rack whose threads stayed awake did a twenty-fifth of the work. So a thread
-//! that has found that sleeps at once for some time.
+//! Waking a sleeping thread on another processor costs more than everything else in a miss. So a
+//! thread that waits looks again for a while before it sleeps, giving the processor away between
+//! looks. To a scheduler that means that the thread is in no hurry: where other programs keep the
+//! processor busy it gets its next turn when all of them have had theirs, some milliseconds later,
+//! while a thread that slept is woken before them. On such a machine a rack whose threads stayed
+//! awake did a twenty-fifth of the work. So a thread that has found that sleeps at once for some
+//! time.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -58,8 +60,8 @@ impl Awake {
         self.began.elapsed()
     }
 
-    /// After a look in vain, `waited` after the beginning: has given the processor away and says that it is time to look again, or that it is
-    /// time to sleep.
+    /// After a look in vain, `waited` after the beginning: has given the processor away and says
+    /// that it is time to look again, or that it is time to sleep.
     #[inline]
     pub fn look_again(&mut self, waited: Duration) -> bool {
         let then = self.then(waited);
@@ -103,7 +105,8 @@ mod tests {
         assert_eq!(after(50, Some(3), 40), Then::LookAgain);
         assert_eq!(after(50, Some(40), 51), Then::Sleep);
         assert_eq!(after(0, None, 0), Then::Sleep);
-        // What comes back after a turn of another program has waited long for nothing, however long it was to stay awake.
+        // What comes back after a turn of another program has waited long for nothing,
+        // however long it was to stay awake.
         assert_eq!(after(50, Some(3), 3_000), Then::SleepAtOnce);
         assert_eq!(after(10_000, Some(3), 3_000), Then::SleepAtOnce);
     }

@@ -3,8 +3,8 @@
 use crate::sync::{AtomicU64, Ordering::Relaxed};
 use crate::words;
 
-/// A packet's body. Blocks are arrays of atomic words, because caches and home memory are read and written by
-/// several threads; a body that came through a socket is plain bytes.
+/// A packet's body. Blocks are arrays of atomic words, because caches and home memory are read and
+/// written by several threads; a body that came through a socket is plain bytes.
 #[derive(Clone, Copy)]
 pub enum Body<'a> {
     /// None.
@@ -30,8 +30,9 @@ impl Body<'_> {
         self.len() == 0
     }
 
-    /// Copies the body into `block` from byte `offset`, which is a multiple of eight. What would not fit is
-    /// left out: the roles have checked offset and length before anything gets here.
+    /// Copies the body into `block` from byte `offset`, which is a multiple of eight.
+    /// What would not fit is left out: the roles have checked offset and length before anything
+    /// gets here.
     pub fn copy_to(&self, block: &[AtomicU64], offset: usize) {
         let Some(target) = block.get(offset / 8..) else {
             return;

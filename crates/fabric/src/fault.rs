@@ -1,7 +1,7 @@
 //! Faults of a network: loss, duplication, delay (and with it reordering), partitions.
 //!
-//! What befalls a packet is drawn from a seed. Which packet gets which draw depends on how threads take turns, so a
-//! seed repeats the amount of trouble and not the run; the simulator repeats runs.
+//! What befalls a packet is drawn from a seed. Which packet gets which draw depends on how threads
+//! take turns, so a seed repeats the amount of trouble and not the run; the simulator repeats runs.
 
 use crate::End;
 use std::fmt;
@@ -235,7 +235,8 @@ impl FaultControl {
         }
         self.count(Count::HeldBack);
         let longest = self.delay_up_to.load(Relaxed);
-        // At most ten seconds: the product of a 32-bit fraction and 34 bits does not overflow in 128.
+        // At most ten seconds: the product of a 32-bit fraction and 34 bits does not overflow in
+        // 128.
         let part = (u128::from(self.draw() >> 32) * u128::from(longest)) >> 32;
         Some(Duration::from_nanos(part as u64))
     }

@@ -1,7 +1,9 @@
-//! All nodes in one process: a send is a call, and the receiver's handler runs in the sender's thread.
+//! All nodes in one process: a send is a call, and the receiver's handler runs in the sender's
+//! thread.
 //!
-//! Nothing is lost, doubled or late, nobody wakes anybody up, and a block is copied once, from the provider's
-//! cache into the requester's. Handlers release their locks before they send, so calls nest without deadlock.
+//! Nothing is lost, doubled or late, nobody wakes anybody up, and a block is copied once,
+//! from the provider's cache into the requester's. Handlers release their locks before they send,
+//! so calls nest without deadlock.
 
 use crate::{Body, Handler, Net, Port, Receiver};
 use rackmem_wire::{Dest, Header};

@@ -144,7 +144,8 @@ impl Drop for LateQueue {
         self.shared.queue().stop = true;
         self.shared.changed.notify_one();
         if let Some(thread) = self.thread.take() {
-            // A panic has been reported by the thread itself; there is nothing to add while dropping.
+            // A panic has been reported by the thread itself; there is nothing to add while
+            // dropping.
             let _ = thread.join();
         }
     }

@@ -6,9 +6,9 @@
 //! | [`shm`] | a process a node, all on one host | a copy into the receiver's memory |
 //! | [`udp`] | a process a node, any network | a datagram |
 //!
-//! Agents and the switch are [`Handler`]s. A requester sends through its [`Port`], which also brings it what
-//! comes back. Sending never fails and never blocks for long: a packet that cannot be sent is a lost packet,
-//! which the protocols mend; it is counted.
+//! Agents and the switch are [`Handler`]s. A requester sends through its [`Port`],
+//! which also brings it what comes back. Sending never fails and never blocks for long: a packet
+//! that cannot be sent is a lost packet, which the protocols mend; it is counted.
 //!
 //! A [`Wrapping`] puts [`Faults`] and taps ([`Trace`], [`Pcap`]) between the ends and any fabric.
 
@@ -42,8 +42,9 @@ use std::time::Duration;
 
 /// Where an agent or a requester puts packets.
 pub trait Net {
-    /// Sends a packet to one destination: a multicast is as many, and a home is on a node ([`Dest::hosted`]). `reply` is whoever
-    /// waits in this thread for what comes of it: the inline fabric delivers there, before it returns, whatever is for a requester.
+    /// Sends a packet to one destination: a multicast is as many, and a home is on a node
+    /// ([`Dest::hosted`]). `reply` is whoever waits in this thread for what comes of it: the inline
+    /// fabric delivers there, before it returns, whatever is for a requester.
     fn send(&self, to: Dest, header: &Header, body: Body<'_>, reply: &mut dyn Receiver);
 
     /// Bytes of a block of so many bytes that one packet carries.

@@ -1,7 +1,8 @@
 //! A tap that writes packets as they look on a network, for tcpdump and Wireshark.
 //!
-//! The file is classic pcap with nanoseconds and raw IP packets (link type 101). Packets that are lost are not in
-//! it, doubled ones are twice. On fabrics without addresses, node *n* is 10.82.77.*n*+1 and the switch 10.82.77.254.
+//! The file is classic pcap with nanoseconds and raw IP packets (link type 101).
+//! Packets that are lost are not in it, doubled ones are twice. On fabrics without addresses,
+//! node *n* is 10.82.77.*n*+1 and the switch 10.82.77.254.
 
 use crate::udp::Peers;
 use crate::{Body, End, Fate, Packet, Tap};
@@ -52,8 +53,8 @@ impl Peers {
 }
 
 impl Pcap {
-    /// A capture of the packets between these, in a file or anything else. What is written last is there when the
-    /// capture is dropped.
+    /// A capture of the packets between these, in a file or anything else.
+    /// What is written last is there when the capture is dropped.
     pub fn new(peers: Peers, writer: impl Write + Send + 'static) -> io::Result<Self> {
         let mut writer: BufWriter<Box<dyn Write + Send>> = BufWriter::new(Box::new(writer));
         writer.write_all(&MAGIC.to_le_bytes())?;
@@ -81,8 +82,8 @@ impl Pcap {
         self.unwritten.load(Relaxed)
     }
 
-    /// Writes a packet that was on the wire at this time, counted from 1970 or from the beginning of virtual time. Times
-    /// should not go back.
+    /// Writes a packet that was on the wire at this time, counted from 1970 or from the beginning
+    /// of virtual time. Times should not go back.
     pub fn packet_at(&self, packet: &Packet<'_>, at: Duration) {
         self.put(packet, || at);
     }

@@ -1,6 +1,7 @@
 //! Receiving: briefly awake, then asleep.
 //!
-//! A thread that has just had a packet stays awake for the next one a little while ([`Awake`]), and only then blocks.
+//! A thread that has just had a packet stays awake for the next one a little while ([`Awake`]),
+//! and only then blocks.
 
 use crate::awake::Awake;
 use std::io;
@@ -11,8 +12,8 @@ use std::time::Duration;
 /// How often an idle agent looks whether it should stop or send something again.
 pub(crate) const TICK: Duration = Duration::from_millis(5);
 
-/// Waits for one datagram: up to `spin` awake, then asleep until the socket's own timeout. Its length; `None`
-/// when none came.
+/// Waits for one datagram: up to `spin` awake, then asleep until the socket's own timeout.
+/// Its length; `None` when none came.
 pub(crate) fn receive(socket: &UdpSocket, packet: &mut [u8], spin: Duration) -> Option<usize> {
     if !spin.is_zero() {
         let mut awake = Awake::begin(spin);
@@ -28,9 +29,9 @@ pub(crate) fn receive(socket: &UdpSocket, packet: &mut [u8], spin: Duration) -> 
     socket.recv(packet).ok()
 }
 
-/// Waits for one datagram: up to `spin` awake, then asleep, but no longer than `at_most` in all. The socket's own
-/// timeout will not do for this: the kernel counts it in ticks of up to ten milliseconds, and a lost packet should
-/// cost a few round trips.
+/// Waits for one datagram: up to `spin` awake, then asleep, but no longer than `at_most` in all.
+/// The socket's own timeout will not do for this: the kernel counts it in ticks of up to ten
+/// milliseconds, and a lost packet should cost a few round trips.
 pub(crate) fn receive_within(
     socket: &UdpSocket,
     packet: &mut [u8],
@@ -52,7 +53,8 @@ pub(crate) fn receive_within(
     }
 }
 
-/// Sleeps until there is a datagram, or something else to learn from the socket. False when the time is up.
+/// Sleeps until there is a datagram, or something else to learn from the socket.
+/// False when the time is up.
 fn sleep_until_readable(socket: &UdpSocket, at_most: Duration) -> bool {
     let mut polled = libc::pollfd {
         fd: socket.as_raw_fd(),
@@ -64,15 +66,16 @@ fn sleep_until_readable(socket: &UdpSocket, at_most: Duration) -> bool {
         // Always less than 10^9, which fits every definition of the type.
         tv_nsec: at_most.subsec_nanos() as libc::c_long,
     };
-    // SAFETY: both pointers are to locals that outlive the call, the count is that of `polled`, and a null
-    // signal mask leaves signals as they are.
+    // SAFETY: both pointers are to locals that outlive the call, the count is that of `polled`,
+    // and a null signal mask leaves signals as they are.
     let ready = unsafe { libc::ppoll(&raw mut polled, 1, &raw const time, std::ptr::null()) };
     ready > 0
 }
 
 /// A datagram that is there already.
 fn look(socket: &UdpSocket, packet: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: the pointer and the length describe `packet`, which is ours alone for the length of the call.
+    // SAFETY: the pointer and the length describe `packet`, which is ours alone for the length of
+    // the call.
     let len = unsafe {
         libc::recv(
             socket.as_raw_fd(),

@@ -42,7 +42,8 @@ impl Drop for Service {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A panic of the handler has been reported by its thread; there is nothing to add while dropping.
+            // A panic of the handler has been reported by its thread; there is nothing to add while
+            // dropping.
             let _ = thread.join();
         }
     }

@@ -1,9 +1,10 @@
 //! How a service's thread divides its time between packets and ticks.
 //!
-//! Neither may starve the other. A tick that only came when no packet is waiting would never come in a busy rack; a tick that
-//! takes longer than the pause between two, and begins again at once, would leave one packet read a tick, and a receive
-//! queue that overflows. So a tick comes after [`TICK`], counted from the end of the one before, and
-//! after [`SHARE`] packets, or all that are waiting.
+//! Neither may starve the other. A tick that only came when no packet is waiting would never come
+//! in a busy rack; a tick that takes longer than the pause between two, and begins again at once,
+//! would leave one packet read a tick, and a receive queue that overflows. So a tick comes after
+//! [`TICK`], counted from the end of the one before, and after [`SHARE`] packets,
+//! or all that are waiting.
 
 use crate::awake::SPIN;
 use crate::poll::TICK;
@@ -13,8 +14,8 @@ use std::time::{Duration, Instant};
 /// Packets that are handled between two ticks at least, if so many are waiting.
 pub(crate) const SHARE: u32 = 64;
 
-/// Serves until `stop`. `take` waits for a packet, awake for the given time and then asleep for a [`TICK`] at most, handles it,
-/// and says whether one came.
+/// Serves until `stop`. `take` waits for a packet, awake for the given time and then asleep for a
+/// [`TICK`] at most, handles it, and says whether one came.
 pub(crate) fn serve_until(
     stop: &AtomicBool,
     mut take: impl FnMut(Duration) -> bool,
@@ -38,7 +39,8 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// Packets between one tick and the next, with packets that always wait and a tick that takes this long.
+    /// Packets between one tick and the next, with packets that always wait and a tick that takes
+    /// this long.
     fn between(ticks: usize, takes: Duration) -> Vec<u32> {
         let stop = AtomicBool::new(false);
         let (handled, mut shares) = (Cell::new(0), Vec::new());

@@ -1,8 +1,8 @@
 //! UDP: a process a node and one for the switch, on any network, without privileges.
 //!
-//! Every agent and the switch have a socket and a thread; every requester has a socket of its own and waits
-//! on it in the application's thread, so that an answer costs no wake-up but the one it is for. A block travels
-//! in segments that fit the network's MTU.
+//! Every agent and the switch have a socket and a thread; every requester has a socket of its own
+//! and waits on it in the application's thread, so that an answer costs no wake-up but the one it
+//! is for. A block travels in segments that fit the network's MTU.
 
 use crate::awake::SPIN;
 use crate::body::{append, as_body};
@@ -38,7 +38,8 @@ pub struct Peers {
 /// Binds a socket with buffers that hold a burst.
 pub fn bind(addr: SocketAddr) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
-    // The kernel caps these silently at its own limit; less than asked means more retransmissions, not errors.
+    // The kernel caps these silently at its own limit; less than asked means more retransmissions,
+    // not errors.
     socket.set_recv_buffer_size(SOCKET_BUFFER)?;
     socket.set_send_buffer_size(SOCKET_BUFFER)?;
     socket.bind(&addr.into())?;
@@ -133,7 +134,8 @@ impl Net for Sender {
     }
 }
 
-/// A socket that only sends: for whoever has something to send that no agent or requester is just sending.
+/// A socket that only sends: for whoever has something to send that no agent or requester is just
+/// sending.
 pub struct Outlet(Sender);
 
 impl Outlet {

@@ -1,9 +1,9 @@
 //! Copies between arrays of atomic words, at the speed of a plain copy.
 //!
-//! Blocks are read while another thread may write them; who does so validates afterwards. A loop of relaxed
-//! atomic accesses is what the language offers for that, but compiles to one word at a time: 5 to 6 times slower
-//! than a plain copy of 4 KiB. On x86-64 a string move copies aligned words, each of them atomically, at full
-//! width.
+//! Blocks are read while another thread may write them; who does so validates afterwards.
+//! A loop of relaxed atomic accesses is what the language offers for that, but compiles to one word
+//! at a time: 5 to 6 times slower than a plain copy of 4 KiB. On x86-64 a string move copies
+//! aligned words, each of them atomically, at full width.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -17,7 +17,8 @@ pub fn copy(to: &[AtomicU64], from: &[AtomicU64]) {
     let count = to.len().min(from.len());
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if count >= LONG {
-        // SAFETY: both ranges are `count` words long and writable (`AtomicU64` is interior mutable).
+        // SAFETY: both ranges are `count` words long and writable (`AtomicU64` is interior
+        // mutable).
         return unsafe { string_move(to.as_ptr() as *mut u64, from.as_ptr() as *const u64, count) };
     }
     for (to, from) in to.iter().zip(&from[..count]) {
@@ -25,14 +26,15 @@ pub fn copy(to: &[AtomicU64], from: &[AtomicU64]) {
     }
 }
 
-/// Copies words into `out`, whose length is a multiple of eight and no longer than `from`; little-endian bytes
-/// are native bytes here, as everywhere in a block.
+/// Copies words into `out`, whose length is a multiple of eight and no longer than `from`;
+/// little-endian bytes are native bytes here, as everywhere in a block.
 #[inline]
 pub fn read(out: &mut [u8], from: &[AtomicU64]) {
     let count = (out.len() / 8).min(from.len());
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if count >= LONG {
-        // SAFETY: `out` is ours alone and at least `count` words long; `from` likewise, and aligned.
+        // SAFETY: `out` is ours alone and at least `count` words long; `from` likewise,
+        // and aligned.
         return unsafe {
             string_move(
                 out.as_mut_ptr() as *mut u64,
@@ -70,8 +72,9 @@ pub fn write(to: &[AtomicU64], bytes: &[u8]) {
 pub fn zero(words: &[AtomicU64]) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if words.len() >= LONG {
-        // SAFETY: so many words are there, writable (`AtomicU64` is interior mutable), and may be accessed by other threads meanwhile,
-        // atomically: the processor stores aligned words whole. The direction flag is clear by the calling convention.
+        // SAFETY: so many words are there, writable (`AtomicU64` is interior mutable), and may be
+        // accessed by other threads meanwhile, atomically: the processor stores aligned words
+        // whole. The direction flag is clear by the calling convention.
         unsafe {
             std::arch::asm!(
                 "rep stosq",
@@ -87,8 +90,9 @@ pub fn zero(words: &[AtomicU64]) {
 }
 
 /// # Safety
-/// `to` is valid for writes and `from` for reads of `count` words; they do not overlap. Either may be accessed
-/// by other threads meanwhile, atomically: the processor moves aligned words whole.
+/// `to` is valid for writes and `from` for reads of `count` words; they do not overlap.
+/// Either may be accessed by other threads meanwhile, atomically:
+/// the processor moves aligned words whole.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
 unsafe fn string_move(to: *mut u64, from: *const u64, count: usize) {

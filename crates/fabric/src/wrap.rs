@@ -1,8 +1,10 @@
-//! What can be put between the ends of a rack and their fabric: faults, and taps that see every packet.
+//! What can be put between the ends of a rack and their fabric: faults,
+//! and taps that see every packet.
 //!
-//! A [`Wrapping`] wraps what agents and the switch send (a [`Handler`]) and what requesters send (a [`Port`]), on
-//! any fabric. It works on packets as they travel: a block that the fabric cuts into segments is cut here, so that
-//! one of them can be lost. A rack without one has none of this in its path.
+//! A [`Wrapping`] wraps what agents and the switch send (a [`Handler`]) and what requesters send (a
+//! [`Port`]), on any fabric. It works on packets as they travel: a block that the fabric cuts into
+//! segments is cut here, so that one of them can be lost. A rack without one has none of this in
+//! its path.
 
 use crate::body::append;
 use crate::fault::{FaultControl, Verdict};
@@ -13,7 +15,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a packet can come from or go to, as cables go: a node with all its agents and requesters, or the switch.
+/// What a packet can come from or go to, as cables go: a node with all its agents and requesters,
+/// or the switch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum End {
     /// A node.
@@ -23,7 +26,8 @@ pub enum End {
 }
 
 impl End {
-    /// Where a packet ends up; `None` for a multicast, which fabrics get as single packets, and for a home, which they get as a node.
+    /// Where a packet ends up; `None` for a multicast, which fabrics get as single packets, and for
+    /// a home, which they get as a node.
     pub fn of(to: Dest) -> Option<End> {
         match to {
             Dest::Switch => Some(End::Switch),
@@ -92,7 +96,8 @@ pub struct Wrapping {
 }
 
 impl Wrapping {
-    /// With these faults, if any. What they hold back leaves through `late`, from a thread of its own.
+    /// With these faults, if any. What they hold back leaves through `late`,
+    /// from a thread of its own.
     pub fn new(
         faults: Option<Arc<FaultControl>>,
         late: Arc<dyn Net + Send + Sync>,

@@ -97,7 +97,8 @@ fn sum(parts: &[&[u8]]) -> u32 {
     sum
 }
 
-/// The datagrams of a capture, read by the formats' own definitions: destination port, header, body.
+/// The datagrams of a capture, read by the formats' own definitions: destination port, header,
+/// body.
 fn parse(file: &[u8]) -> Vec<(u16, Header, Vec<u8>)> {
     assert_eq!(word(file, 0), 0xa1b2_3c4d);
     assert_eq!(word(file, 20), 101);

@@ -1,4 +1,5 @@
-//! Shared memory between members: everything arrives, a full lane is waited for, and no death breaks anything.
+//! Shared memory between members: everything arrives, a full lane is waited for,
+//! and no death breaks anything.
 
 mod support;
 
@@ -163,7 +164,8 @@ fn a_full_lane_is_waited_for_and_nothing_is_lost() {
     assert_eq!(of(&service).malformed.load(SeqCst), 0);
 }
 
-/// An answer with a counter for what could not be sent: of a member's senders only the service's can be asked.
+/// An answer with a counter for what could not be sent: of a member's senders only the service's
+/// can be asked.
 struct Relay(Dest);
 
 impl Handler for Relay {

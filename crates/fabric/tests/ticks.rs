@@ -77,6 +77,7 @@ fn a_slow_tick_does_not_leave_one_packet_between_two() {
     let seen = ticks(10, Duration::from_millis(12));
     assert!(seen.len() >= 10);
     let shares: Vec<u64> = seen.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    // A kernel that is kept from its processor may leave the socket empty for a moment: then a tick comes early.
+    // A kernel that is kept from its processor may leave the socket empty for a moment:
+    // then a tick comes early.
     assert!(shares.iter().any(|share| *share >= 32), "{shares:?}");
 }

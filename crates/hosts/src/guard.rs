@@ -1,6 +1,7 @@
 //! A process that takes a rack down when the one that made it is gone.
 //!
-//! It reads from a pipe. Its end without a word means that the owner has ended without doing it itself: by a signal, or killed.
+//! It reads from a pipe. Its end without a word means that the owner has ended without doing it
+//! itself: by a signal, or killed.
 
 use crate::error::Result;
 use crate::names::{self, Place};
@@ -9,7 +10,8 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// `$1` is the state's file, the others are namespaces, the switch's first: with its ports go all cables.
+/// `$1` is the state's file, the others are namespaces, the switch's first:
+/// with its ports go all cables.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 read -r word && exit 0

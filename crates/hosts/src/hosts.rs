@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A rack of hosts without anything running in them. Taken down when dropped, unless it was kept or only opened.
+/// A rack of hosts without anything running in them. Taken down when dropped,
+/// unless it was kept or only opened.
 pub struct Hosts {
     name: String,
     count: usize,
@@ -23,7 +24,8 @@ const NAMESPACES: &str = "/run/netns";
 static RACKS: AtomicU32 = AtomicU32::new(0);
 
 impl Hosts {
-    /// Says what this machine lacks for a rack of hosts, by making a namespace with a bridge and a cable and removing it.
+    /// Says what this machine lacks for a rack of hosts, by making a namespace with a bridge and a
+    /// cable and removing it.
     pub fn probe() -> Result<()> {
         run::check()?;
         let rack = unique("probe");
@@ -50,7 +52,8 @@ impl Hosts {
             count: hosts,
             guard: None,
         };
-        // From here on it is taken down whatever happens: by the drop of this value, or by the guard.
+        // From here on it is taken down whatever happens: by the drop of this value,
+        // or by the guard.
         match Guard::start(name, hosts) {
             Ok(guard) => rack.guard = Some(guard),
             Err(error) => {
@@ -62,7 +65,8 @@ impl Hosts {
         Ok(rack)
     }
 
-    /// A rack that was made before, by this process or another. Dropping the value leaves it as it is.
+    /// A rack that was made before, by this process or another. Dropping the value leaves it as it
+    /// is.
     pub fn open(name: &str) -> Result<Hosts> {
         run::check()?;
         let found = state::read(names::check(name)?).filter(|found| !found.stale);
@@ -112,8 +116,9 @@ impl Hosts {
         ))?;
         run::ip(&format!("-n {switch} link set {port} master {BRIDGE} up"))?;
         run::ip(&format!("-n {own} addr add {addr}/24 dev {UPLINK}"))?;
-        // A packet that a program forwards must have its checksum already. And a frame that a native XDP program sends
-        // to the other end of a cable vanishes unless that end polls, which it does with a program of its own or with GRO.
+        // A packet that a program forwards must have its checksum already. And a frame that a
+        // native XDP program sends to the other end of a cable vanishes unless that end polls,
+        // which it does with a program of its own or with GRO.
         let offload = ["-K", UPLINK, "tx", "off", "gro", "on"];
         let ethtool = [&["netns", "exec", own.as_str(), "ethtool"], &offload[..]].concat();
         // The driver tells the switch's end that this one polls only if it is up by then.
@@ -122,7 +127,8 @@ impl Hosts {
         Ok(())
     }
 
-    /// Everybody knows everybody's Ethernet address: an XDP program need not ask, and a capture shows no ARP.
+    /// Everybody knows everybody's Ethernet address: an XDP program need not ask,
+    /// and a capture shows no ARP.
     fn introduce(&self) -> Result<()> {
         let places: Vec<Place> = self.places().collect();
         for &at in &places {
@@ -168,7 +174,8 @@ impl Hosts {
         (0..self.count).map(port).collect()
     }
 
-    /// A command that will run in a place. Its process is the program itself, so a signal to it reaches the program.
+    /// A command that will run in a place. Its process is the program itself,
+    /// so a signal to it reaches the program.
     pub fn command(&self, place: Place, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.namespace(place)]);
@@ -176,7 +183,8 @@ impl Hosts {
         command
     }
 
-    /// Does something in a place, in a thread of its own; sockets that it makes stay there wherever they are used.
+    /// Does something in a place, in a thread of its own; sockets that it makes stay there wherever
+    /// they are used.
     pub fn within<T: Send>(&self, place: Place, work: impl FnOnce() -> T + Send) -> Result<T> {
         self.known(place)?;
         let namespace = File::open(Path::new(NAMESPACES).join(self.namespace(place)))?;
@@ -197,7 +205,8 @@ impl Hosts {
         run::processes(&self.namespace(place))
     }
 
-    /// SIGKILL to all processes of a place, as if its power had failed; how many there were. Its cable stays.
+    /// SIGKILL to all processes of a place, as if its power had failed; how many there were.
+    /// Its cable stays.
     pub fn kill(&self, place: Place) -> Result<usize> {
         self.known(place)?;
         state::kill(&self.namespace(place))
@@ -208,7 +217,8 @@ impl Hosts {
         self.cable(host, "down")
     }
 
-    /// Puts it in again. Until the kernel has noticed, which may take a second, packets are still lost.
+    /// Puts it in again. Until the kernel has noticed, which may take a second,
+    /// packets are still lost.
     pub fn mend(&self, host: usize) -> Result<()> {
         self.cable(host, "up")
     }

@@ -1,8 +1,9 @@
 //! A rack of hosts on one machine: every host is a network namespace, and so is the switch.
 //!
-//! A cable is a pair of virtual Ethernet interfaces with an MTU of 1500 bytes. The switch's ends have fixed numbers
-//! ([`port_index`]) and are ports of a bridge that has the switch's address, so a switch in user space works at once;
-//! an XDP program attached to the ports sees every packet first, and what it passes on the bridge forwards.
+//! A cable is a pair of virtual Ethernet interfaces with an MTU of 1500 bytes.
+//! The switch's ends have fixed numbers ([`port_index`]) and are ports of a bridge that has the
+//! switch's address, so a switch in user space works at once; an XDP program attached to the ports
+//! sees every packet first, and what it passes on the bridge forwards.
 //!
 //! ```no_run
 //! # fn main() -> rackmem_hosts::Result<()> {
@@ -17,9 +18,9 @@
 //! # }                                // all is taken down here
 //! ```
 //!
-//! It takes root, `ip` and `ethtool`; [`Hosts::probe`] says what is missing. Nothing is left when the value is dropped, and
-//! nothing when its process is interrupted or killed: a guard process of its own takes the rack down then. What even the
-//! guard could not remove, [`cleanup`] does.
+//! It takes root, `ip` and `ethtool`; [`Hosts::probe`] says what is missing. Nothing is left when
+//! the value is dropped, and nothing when its process is interrupted or killed: a guard process of
+//! its own takes the rack down then. What even the guard could not remove, [`cleanup`] does.
 
 mod error;
 mod guard;

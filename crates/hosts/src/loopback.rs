@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 const FIRST: u16 = 16_384;
 const PORTS: u16 = 16_384;
 
-/// So many addresses that no other process is given, neither by this function nor by the kernel: an IP
-/// address of 127.64.0.0/10 for each process that asks, and ports below those that the kernel gives. A
-/// port that was only free a moment ago may be another socket's when its process starts, or restarts.
+/// So many addresses that no other process is given, neither by this function nor by the kernel:
+/// an IP address of 127.64.0.0/10 for each process that asks, and ports below those that the kernel
+/// gives. A port that was only free a moment ago may be another socket's when its process starts,
+/// or restarts.
 pub fn addresses(count: usize) -> Vec<SocketAddr> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let [_, high, middle, low] = std::process::id().to_be_bytes();

@@ -1,7 +1,7 @@
 //! What everything is called: namespaces, interfaces and their numbers, addresses.
 //!
-//! Only the names of namespaces are seen outside of the rack. Interfaces and addresses are the same in every rack, since no
-//! rack sees another.
+//! Only the names of namespaces are seen outside of the rack. Interfaces and addresses are the same
+//! in every rack, since no rack sees another.
 
 use crate::error::{Error, Result};
 use std::fmt;
@@ -83,7 +83,8 @@ pub fn port(host: usize) -> String {
     format!("s{host}")
 }
 
-/// Its number in the switch's namespace, which is what an XDP program sees: 100 for host 0, and so on.
+/// Its number in the switch's namespace, which is what an XDP program sees: 100 for host 0,
+/// and so on.
 pub fn port_index(host: usize) -> u32 {
     FIRST_PORT + host as u32
 }

@@ -1,7 +1,8 @@
 //! A rack that runs in hosts: a process in each, and the switch's.
 //!
-//! What runs where is in the rack's folder: `rack.toml`, and for each place the words of its command and its log. So a rack that
-//! was kept is looked after by other processes than the one that made it.
+//! What runs where is in the rack's folder: `rack.toml`, and for each place the words of its
+//! command and its log. So a rack that was kept is looked after by other processes than the one
+//! that made it.
 
 use crate::error::{Error, Result};
 use crate::hosts::Hosts;
@@ -18,7 +19,8 @@ use std::time::{Duration, Instant};
 pub const PORT: u16 = 7400;
 /// Where a host's own clients find its store: on the host's loopback.
 pub const STORE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7379);
-/// How long a member may take until it serves: it waits for the others, and for its predecessor's lease.
+/// How long a member may take until it serves: it waits for the others,
+/// and for its predecessor's lease.
 const START: Duration = Duration::from_secs(60);
 /// Between two looks at a log.
 const LOOK: Duration = Duration::from_millis(10);
@@ -32,7 +34,8 @@ pub enum Switch {
     None,
     /// A process behind a UDP socket.
     User,
-    /// A program in the kernel on every port of the switch, attached in this mode: `native`, `skb` or `auto`.
+    /// A program in the kernel on every port of the switch, attached in this mode: `native`,
+    /// `skb` or `auto`.
     Xdp(String),
 }
 
@@ -124,7 +127,8 @@ impl Plan {
     }
 }
 
-/// A running rack. Its hosts, and with them all processes, are taken down with it, unless it was kept or only opened.
+/// A running rack. Its hosts, and with them all processes, are taken down with it,
+/// unless it was kept or only opened.
 pub struct HostRack {
     hosts: Hosts,
     /// Those that this process started, to be waited for when they end.

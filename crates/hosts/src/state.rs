@@ -1,5 +1,6 @@
-//! Which racks there are: a small file each, which says who owns it. It is made before the first namespace and removed after
-//! the last one, so a namespace without a file, or whose owner has ended, is left over.
+//! Which racks there are: a small file each, which says who owns it. It is made before the first
+//! namespace and removed after the last one, so a namespace without a file,
+//! or whose owner has ended, is left over.
 
 use crate::error::{Error, Result};
 use crate::names;
@@ -90,7 +91,8 @@ fn parse(rack: &str, text: &str, started: impl Fn(u32) -> Option<u64>) -> Found 
     }
 }
 
-/// When a process started, in ticks since boot; none when there is none. It tells a process from a later one of its number.
+/// When a process started, in ticks since boot; none when there is none. It tells a process from a
+/// later one of its number.
 fn started(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields = stat.rsplit(')').next()?;
@@ -120,7 +122,8 @@ pub fn found() -> Result<Vec<Found>> {
     Ok(racks.into_iter().map(of).collect())
 }
 
-/// Removes what is left of racks whose owner has ended; their names. Racks that are to stay are not touched.
+/// Removes what is left of racks whose owner has ended; their names.
+/// Racks that are to stay are not touched.
 pub fn cleanup() -> Result<Vec<String>> {
     run::check()?;
     let mut removed = Vec::new();
@@ -134,7 +137,8 @@ pub fn cleanup() -> Result<Vec<String>> {
 /// Times that a place's processes are looked for and killed: they may be starting others.
 const ROUNDS: usize = 20;
 
-/// Times that a rack is taken down before a failure counts: its guard may be at it as well, and be faster here and there.
+/// Times that a rack is taken down before a failure counts: its guard may be at it as well,
+/// and be faster here and there.
 const TRIES: usize = 50;
 /// Between two of them.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -160,8 +164,8 @@ fn remove_once(rack: &str) -> Result<()> {
     let there = namespaces_of(rack)?;
     there.iter().try_for_each(|name| kill(name).map(drop))?;
     for name in &there {
-        // A cable goes with its end, at once; with the namespace it would go when the kernel has time. The switch has
-        // no such interface.
+        // A cable goes with its end, at once; with the namespace it would go when the kernel has
+        // time. The switch has no such interface.
         let _ = run::ip(&format!("-n {name} link del {}", names::UPLINK));
         run::ip(&format!("netns del {name}"))?;
     }

@@ -1,10 +1,11 @@
 //! The protocols of rackmem as pure values.
 //!
-//! Every role is a value: packets and the time go in, decisions come out. There is no clock, no randomness,
-//! no I/O, no thread and no unsafe code in this crate; a random draw or the time is an argument. The core
-//! never touches the bytes of a block either: an [`Output`] names *which* bytes travel with a packet
-//! ([`Data`]), an input answers *where* the bytes of a packet go, and the host moves them. So the same value
-//! runs in the real node, in the simulator, in the explorer and under the fuzzer.
+//! Every role is a value: packets and the time go in, decisions come out. There is no clock,
+//! no randomness, no I/O, no thread and no unsafe code in this crate;
+//! a random draw or the time is an argument. The core never touches the bytes of a block either: an
+//! [`Output`] names *which* bytes travel with a packet ([`Data`]), an input answers *where* the
+//! bytes of a packet go, and the host moves them. So the same value runs in the real node, in the
+//! simulator, in the explorer and under the fuzzer.
 //!
 //! | role | where | paper |
 //! |---|---|---|
@@ -35,5 +36,6 @@ pub use output::{Data, Output, Outputs};
 pub use rackmem_wire as wire;
 pub use wire::Dest;
 
-/// Directory entries, and the memory behind them, come into being in chunks of this many bytes (paper §6).
+/// Directory entries, and the memory behind them, come into being in chunks of this many bytes
+/// (paper §6).
 pub const CHUNK: u64 = 32 * 1024 * 1024;

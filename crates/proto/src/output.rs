@@ -43,8 +43,8 @@ impl Output {
         Output { to, header, data }
     }
 
-    /// The unicast packets this stands for, as a network that multiplies them delivers them. `host` says which node serves
-    /// a home; a packet to a home that none serves is none.
+    /// The unicast packets this stands for, as a network that multiplies them delivers them.
+    /// `host` says which node serves a home; a packet to a home that none serves is none.
     #[inline]
     pub fn copies(
         self,
@@ -68,7 +68,8 @@ impl Output {
     }
 }
 
-/// The packets that one input causes. A multicast is one packet, so there are never more than three.
+/// The packets that one input causes. A multicast is one packet,
+/// so there are never more than three.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Outputs([Option<Output>; 3]);
 
@@ -81,8 +82,8 @@ impl FromIterator<Output> for Outputs {
 }
 
 impl Outputs {
-    /// Adds a packet. One too many would be a defect of a role and is dropped, which loss recovery mends;
-    /// `debug_assert` finds it in tests.
+    /// Adds a packet. One too many would be a defect of a role and is dropped,
+    /// which loss recovery mends; `debug_assert` finds it in tests.
     #[inline]
     pub fn push(&mut self, output: Output) {
         match self.0.iter_mut().find(|slot| slot.is_none()) {

@@ -1,5 +1,5 @@
-//! What a thread does about its event, one thing after the other: in which order, after which refusal, and what becomes of the
-//! only copy of a block.
+//! What a thread does about its event, one thing after the other: in which order, after which
+//! refusal, and what becomes of the only copy of a block.
 
 use rackmem_proto::Dest;
 use rackmem_proto::engine::{Access, Do, Entries, Plan, Purpose, Then, plan};

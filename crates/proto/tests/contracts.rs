@@ -126,7 +126,8 @@ fn an_object_is_not_freed_by_its_place_under_another_contract() {
     assert!(home.take_back(object, 64));
 }
 
-/// A home with a chunk of objects, and that chunk's address as one of coherent memory, which is invented.
+/// A home with a chunk of objects, and that chunk's address as one of coherent memory,
+/// which is invented.
 fn with_objects() -> (HomeAgent, Tag) {
     let mut home = home();
     let objects = ChunkKind {

@@ -1,4 +1,5 @@
-//! GCP's roles where the explorer does not look: the switch's program, hostile packets, what a dead node leaves behind.
+//! GCP's roles where the explorer does not look: the switch's program, hostile packets,
+//! what a dead node leaves behind.
 
 use rackmem_proto::Outputs;
 use rackmem_proto::gcp::{
@@ -435,7 +436,8 @@ fn a_release_under_way_is_told_until_its_home_has_settled() {
         let (entry, _) = home.entry(tag).unwrap();
         assert_eq!(entry.state.reason, Reason::None);
         assert_eq!(home.epoch(), EPOCH + 2);
-        // What was under way in an epoch that the entry has left behind says nothing about who has died since.
+        // What was under way in an epoch that the entry has left behind says nothing about who has
+        // died since.
         let verdicts = [EPOCH, EPOCH + 2].map(|passing| {
             let mut home = home.clone();
             let report = Report {

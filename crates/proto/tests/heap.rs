@@ -97,8 +97,8 @@ fn a_class_is_close_to_what_was_asked_and_never_less() {
     }
 }
 
-/// A million objects, their sizes growing from words to half a megabyte: nine tenths of memory can be used whenever one looks,
-/// and at the end it is one run again.
+/// A million objects, their sizes growing from words to half a megabyte: nine tenths of memory can
+/// be used whenever one looks, and at the end it is one run again.
 #[test]
 fn churn_with_sizes_that_grow_leaves_memory_usable() {
     const SIZE: u64 = 64 << 20;
@@ -236,7 +236,8 @@ fn what_is_reserved_is_never_freed() {
     assert_eq!(heap.reserve_aligned(64 * 4096, 4096), None);
 }
 
-/// Whoever is given memory writes all of it. What is given as zeros must be memory that nobody has written since it was zeros.
+/// Whoever is given memory writes all of it. What is given as zeros must be memory that nobody has
+/// written since it was zeros.
 #[test]
 fn what_is_said_to_be_zeros_was_not_used_since_it_was() {
     const BLOCKS: u64 = 96;

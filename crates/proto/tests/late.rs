@@ -1,6 +1,8 @@
-//! A network that is late: locks change hands on it as fast as it lets them, and what nodes ask again does not make it worse.
+//! A network that is late: locks change hands on it as fast as it lets them, and what nodes ask
+//! again does not make it worse.
 //!
-//! Nodes and a directory at the home or the switch, as they ship, by a clock of milliseconds that nobody waits for.
+//! Nodes and a directory at the home or the switch, as they ship,
+//! by a clock of milliseconds that nobody waits for.
 
 use rackmem_proto::engine::{LOCKS, LockFx, LockPart, NodeLock};
 use rackmem_proto::gcp::{Access, Body, Entered, Region, Regions};

@@ -35,7 +35,8 @@ impl Home {
         Home { agent, seq: 0 }
     }
 
-    /// Grants a block to a node, whose copy the block's last owner gives up: that is what makes blocks hot.
+    /// Grants a block to a node, whose copy the block's last owner gives up:
+    /// that is what makes blocks hot.
     fn grant(&mut self, block: u64, node: u16) -> Header {
         self.seq += 1;
         let requester = requester(node, block);
@@ -80,8 +81,8 @@ fn moving(outputs: &[Output]) -> Vec<Tag> {
     adds.map(|output| output.header.tag).collect()
 }
 
-/// One that could not move because its lock was held was marked as wanted, and another took its place: it must be unmarked,
-/// or it is never wanted again.
+/// One that could not move because its lock was held was marked as wanted, and another took its
+/// place: it must be unmarked, or it is never wanted again.
 #[test]
 fn a_hot_entry_that_could_not_move_moves_when_it_is_hot_again() {
     let mut home = Home::new();
@@ -118,7 +119,8 @@ fn switch(sets: usize, tags: &[Tag]) -> SwitchProgram {
     switch
 }
 
-/// Pages of what a switch has, as a shadow asks for them: the union is all of it, each once, whatever a page holds.
+/// Pages of what a switch has, as a shadow asks for them: the union is all of it, each once,
+/// whatever a page holds.
 #[test]
 fn pages_of_tags_leave_no_set_out() {
     let tags: Vec<Tag> = (0..24).map(|n| Tag(n * 3 * BLOCK)).collect();
@@ -151,7 +153,8 @@ fn answer(switch: &SwitchProgram, asked: &Header, room: usize) -> (Header, Vec<R
     (header, records)
 }
 
-/// Where the rounds of a shadow begin: it reads everything at once when it is new, then a page a period, round after round.
+/// Where the rounds of a shadow begin: it reads everything at once when it is new, then a page a
+/// period, round after round.
 #[test]
 fn a_shadow_reads_all_tags_again_and_again() {
     const SETS: usize = 8;

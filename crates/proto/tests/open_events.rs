@@ -1,5 +1,6 @@
-//! Packet orders that once left a lock held, a copy downgraded or memory handed out for nobody: each is about an
-//! event that is still open at one role while another role has moved on. Found by seeded worlds, kept in short.
+//! Packet orders that once left a lock held, a copy downgraded or memory handed out for nobody:
+//! each is about an event that is still open at one role while another role has moved on. Found by
+//! seeded worlds, kept in short.
 
 use rackmem_proto::call::Call;
 use rackmem_proto::flowcc::{Event, HomeAction, HomeAgent, HomeConfig, Requester, RequesterConfig};
@@ -74,9 +75,10 @@ fn a_write_back_may_come_after_the_next_events() {
     assert!(outputs.is_empty() && stale == HomeAction::None);
 }
 
-/// Two nodes miss on a block that node 1 has dirty. The first one's request is forwarded and delayed; others end
-/// their events; the first asks again. Both copies must go to node 1 as orders to downgrade: to another
-/// provider, the delayed one would reach node 1 when it may have become the writer.
+/// Two nodes miss on a block that node 1 has dirty. The first one's request is forwarded and
+/// delayed; others end their events; the first asks again. Both copies must go to node 1 as orders
+/// to downgrade: to another provider, the delayed one would reach node 1 when it may have become
+/// the writer.
 #[test]
 fn every_copy_of_a_request_goes_to_one_provider() {
     let mut home = home();
@@ -105,8 +107,8 @@ fn every_copy_of_a_request_goes_to_one_provider() {
     }
 }
 
-/// An unlock is unanswered; an event without an unlock follows, then another: it must not take the score of the
-/// first, whose unlock could then release nothing any more.
+/// An unlock is unanswered; an event without an unlock follows, then another:
+/// it must not take the score of the first, whose unlock could then release nothing any more.
 #[test]
 fn a_sequence_number_leaves_open_scores_alone() {
     let mut home = home();

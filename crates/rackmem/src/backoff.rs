@@ -1,4 +1,5 @@
-//! Waiting for others: briefly on the processor, then by giving it up, then by sleeping, and not for ever.
+//! Waiting for others: briefly on the processor, then by giving it up, then by sleeping,
+//! and not for ever.
 
 use std::time::{Duration, Instant};
 

@@ -17,7 +17,8 @@ pub enum Error {
     },
     /// The rack has declared this process dead and goes on without it. Start it again.
     Fenced,
-    /// This process cannot show the rack that it is alive, and so must not use its cache. It may pass.
+    /// This process cannot show the rack that it is alive, and so must not use its cache.
+    /// It may pass.
     NoLease,
     /// The node that gave this memory has died or left, and its memory with it.
     NodeLost {
@@ -25,15 +26,16 @@ pub enum Error {
         node: NodeId,
     },
     /// What had this name has died with the node that gave its memory. It can be had anew:
-    /// [`Mutex::renewed`](crate::locked::Mutex::renewed) and its like, [`Node::renewed_region`](crate::Node::renewed_region).
+    /// [`Mutex::renewed`](crate::locked::Mutex::renewed) and its like,
+    /// [`Node::renewed_region`](crate::Node::renewed_region).
     NameLost {
         /// The name.
         name: String,
         /// The node.
         node: NodeId,
     },
-    /// The block's last content died with a node; [`Node::accept_loss`](crate::Node::accept_loss) goes on with what its
-    /// home had before.
+    /// The block's last content died with a node; [`Node::accept_loss`](crate::Node::accept_loss)
+    /// goes on with what its home had before.
     Lost {
         /// Where.
         addr: u64,
@@ -48,7 +50,8 @@ pub enum Error {
         /// The global address.
         addr: u64,
     },
-    /// The memory at this address is shared under another contract than this operation's: it is a lock's, say, and this reads bytes.
+    /// The memory at this address is shared under another contract than this operation's: it is a
+    /// lock's, say, and this reads bytes.
     WrongContract {
         /// The global address.
         address: u64,
@@ -66,7 +69,8 @@ pub enum Error {
         /// Bytes of a block.
         block: usize,
     },
-    /// Nothing of this size that begins there is allocated: it was freed before, perhaps, or allocated with another size.
+    /// Nothing of this size that begins there is allocated: it was freed before, perhaps, or
+    /// allocated with another size.
     NotAllocated {
         /// Where.
         addr: u64,
@@ -81,7 +85,8 @@ pub enum Error {
         /// The name.
         name: String,
     },
-    /// The region of this handle has been removed; another may have its name. Drop the handle, and open or create the region anew.
+    /// The region of this handle has been removed; another may have its name. Drop the handle, and
+    /// open or create the region anew.
     RegionRemoved {
         /// The name.
         name: String,
@@ -104,8 +109,8 @@ pub enum Error {
         /// How many it has.
         of: usize,
     },
-    /// What has this name is not removed as a region: a lock is freed by its handle ([`Mutex::free`](crate::locked::Mutex::free)), and an array of
-    /// locks cannot be freed yet.
+    /// What has this name is not removed as a region: a lock is freed by its handle
+    /// ([`Mutex::free`](crate::locked::Mutex::free)), and an array of locks cannot be freed yet.
     NotRemovable {
         /// The name.
         name: String,
@@ -134,8 +139,8 @@ pub enum Error {
         /// Why.
         why: &'static str,
     },
-    /// Nobody has answered for as long as the configuration allows: the switch or a node is dead or unreachable.
-    /// A write may or may not have taken effect.
+    /// Nobody has answered for as long as the configuration allows:
+    /// the switch or a node is dead or unreachable. A write may or may not have taken effect.
     Timeout {
         /// Home of the block concerned.
         node: NodeId,
@@ -155,14 +160,15 @@ pub enum Error {
         /// Where.
         addr: u64,
     },
-    /// The lock of this handle has been freed; in its place may be another one. A second `free` is told so as well. Make or attach to
-    /// another one; by its name [`Mutex::renewed`](crate::locked::Mutex::renewed) makes it anew.
+    /// The lock of this handle has been freed; in its place may be another one. A second `free` is
+    /// told so as well. Make or attach to another one; by its name
+    /// [`Mutex::renewed`](crate::locked::Mutex::renewed) makes it anew.
     LockFreed {
         /// Where it was.
         addr: u64,
     },
-    /// The node cannot leave: a thread of it is inside a lock of another node or waits for one, or that lock's home did not take
-    /// it back in time.
+    /// The node cannot leave: a thread of it is inside a lock of another node or waits for one, or
+    /// that lock's home did not take it back in time.
     KeepsLocks {
         /// The node.
         node: NodeId,
@@ -192,8 +198,8 @@ pub enum Error {
     Membership(crate::membership::Error),
     /// The switch cannot run in this kernel, or not as it was asked to.
     Kernel {
-        /// The cause in a word: `permission`, `kernel`, `verifier`, `driver`, `no-interface`, `busy`, `rack`, `map`,
-        /// or `not-built`.
+        /// The cause in a word: `permission`, `kernel`, `verifier`, `driver`, `no-interface`,
+        /// `busy`, `rack`, `map`, or `not-built`.
         code: &'static str,
         /// The cause.
         why: String,

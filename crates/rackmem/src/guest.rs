@@ -1,8 +1,12 @@
-//! Protocols that are no part of the rack and live at its nodes: baselines to measure it against, and protocols on trial.
+//! Protocols that are no part of the rack and live at its nodes: baselines to measure it against,
+//! and protocols on trial.
 //!
-//! A rack that is built with [`Builder::guests`](crate::Builder::guests) gives each node one. Its packets are of the kinds
-//! [`Kind::GuestAsk`] and [`Kind::GuestTell`], and it says what they mean: a body has 16 bytes at least, which are the kind's own. Threads of a node reach its
-//! guest through [`Node::guest`](crate::Node::guest); [`Node::ask`](crate::Node::ask) sends a question until it is answered.
+//! A rack that is built with [`Builder::guests`](crate::Builder::guests) gives each node one. Its
+//! packets are of the kinds
+//! [`Kind::GuestAsk`] and [`Kind::GuestTell`], and it says what they mean: a body has 16 bytes at
+//! least, which are the kind's own. Threads of a node reach its guest through
+//! [`Node::guest`](crate::Node::guest); [`Node::ask`](crate::Node::ask) sends a question until it
+//! is answered.
 
 pub use rackmem_fabric::{Body, Net, Nobody, Receiver};
 pub use rackmem_proto::flowcc::{Answering, MakeAnswering};
@@ -17,7 +21,8 @@ use std::fmt;
 use std::sync::Arc;
 use wire::Copyset;
 
-/// A protocol's part at one node. Packets come from several threads at once, and may be lost, doubled and late where the fabric's may.
+/// A protocol's part at one node. Packets come from several threads at once, and may be lost,
+/// doubled and late where the fabric's may.
 pub trait Guest: Any + Send + Sync {
     /// Takes a packet of the present epoch, and sends what it causes through `net`.
     fn packet(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver);

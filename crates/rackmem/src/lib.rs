@@ -1,7 +1,8 @@
 //! One coherent memory for a rack of machines.
 //!
-//! The nodes of a [`Rack`] share one 64-bit address space. What a node reads it keeps in its own cache and
-//! reads from there, at the speed of memory, until another node writes it; every read sees the last write.
+//! The nodes of a [`Rack`] share one 64-bit address space. What a node reads it keeps in its own
+//! cache and reads from there, at the speed of memory, until another node writes it;
+//! every read sees the last write.
 //!
 //! ```
 //! # fn main() -> rackmem::Result<()> {
@@ -18,8 +19,9 @@
 //! # }
 //! ```
 //!
-//! A rack is embedded (all nodes in one process, [`Rack::local`]) or made of processes ([`Rack::join`]), with
-//! or without a switch. The protocol is in `rackmem-proto`; `docs/protocols/flowcc.md` explains it.
+//! A rack is embedded (all nodes in one process, [`Rack::local`]) or made of processes
+//! ([`Rack::join`]), with or without a switch. The protocol is in `rackmem-proto`;
+//! `docs/protocols/flowcc.md` explains it.
 
 mod backoff;
 mod bytes;

@@ -1,5 +1,6 @@
-//! What threads share without locks, in files that `races/` compiles a second time, with the atomics of a checker in place
-//! of these: there every order of their steps is gone through, and every value that the memory model lets a load return.
+//! What threads share without locks, in files that `races/` compiles a second time, with the
+//! atomics of a checker in place of these: there every order of their steps is gone through, and
+//! every value that the memory model lets a load return.
 
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};

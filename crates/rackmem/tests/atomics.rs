@@ -1,4 +1,5 @@
-//! Shared numbers of every width are changed in one step, on changing nodes, and keep their neighbours as they are.
+//! Shared numbers of every width are changed in one step, on changing nodes,
+//! and keep their neighbours as they are.
 
 use rackmem::{Bool, Fabric, Rack, Shared};
 

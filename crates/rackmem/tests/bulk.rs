@@ -1,4 +1,5 @@
-//! Slices are moved in bulk: what comes is what the last writers left, whatever caches, networks and other threads do.
+//! Slices are moved in bulk: what comes is what the last writers left, whatever caches,
+//! networks and other threads do.
 
 use rackmem::{End, Error, Fabric, Faults, Kind, Mode, Node, Rack, SharedSlice};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -43,8 +44,9 @@ fn fetches(node: &Node) -> u64 {
     metrics.sent.0.iter().filter_map(of_kind).sum()
 }
 
-/// Ranges of a slice of all lengths and places are written and read on changing nodes, beside a vector that has the same done to it.
-/// Some blocks are changed through caches meanwhile, so that homes do not have them.
+/// Ranges of a slice of all lengths and places are written and read on changing nodes, beside a
+/// vector that has the same done to it. Some blocks are changed through caches meanwhile,
+/// so that homes do not have them.
 fn agrees(rack: &Rack, rounds: usize, seed: u64) {
     const LEN: usize = 40_000;
     let slices: Vec<SharedSlice<u32>> = {
@@ -124,7 +126,8 @@ fn memory_of_this_node_that_no_other_uses_costs_no_packet() {
         let there = other
             .attach_slice::<u64>(slice.addr(), slice.len())
             .unwrap();
-        // What was looked at there is in a cache now; so the first and the last block are left alone.
+        // What was looked at there is in a cache now; so the first and the last block are left
+        // alone.
         let inside = 1_000..99_000;
         let before = sent(&home);
         let values: Vec<u64> = (0..inside.len() as u64).collect();
@@ -151,7 +154,8 @@ fn many_blocks_come_by_one_request() {
         .unwrap();
     let before = sent(&rack.node(1));
     there.to_vec(0..slice.len()).unwrap();
-    // 32 KiB a packet; what is lost in sockets is asked for again, and the blocks at the ends have been read before.
+    // 32 KiB a packet; what is lost in sockets is asked for again,
+    // and the blocks at the ends have been read before.
     let after = sent(&rack.node(1)) - before;
     assert!((126..400).contains(&after), "{after} packets for 4 MiB");
     // In a cache of 256 KiB nothing has moved.
@@ -159,7 +163,8 @@ fn many_blocks_come_by_one_request() {
     assert!(kept.read_miss <= 4 && kept.evict_shared == 0, "{kept:?}");
 }
 
-/// One writer at home, one elsewhere, each by whole blocks of one value: whoever reads in bulk finds blocks of one value.
+/// One writer at home, one elsewhere, each by whole blocks of one value: whoever reads in bulk
+/// finds blocks of one value.
 #[test]
 fn no_block_is_torn_while_others_write() {
     const BLOCKS: usize = 64;
@@ -300,7 +305,8 @@ fn a_large_slice_costs_nothing_before_it_is_used() {
     let before = resident();
     let slice = rack.node(0).alloc_slice::<f64>(4 << 27).unwrap();
     let grown = resident().saturating_sub(before);
-    // Entries of the directory, eight bytes a block of 4 KiB, and what other tests of this process do.
+    // Entries of the directory, eight bytes a block of 4 KiB, and what other tests of this process
+    // do.
     assert!(grown < 256 << 20, "{grown} bytes");
     assert_eq!(slice.get(slice.len() - 1).unwrap(), 0.0);
     slice.write_from(slice.len() - 1000, &[1.0; 1000]).unwrap();

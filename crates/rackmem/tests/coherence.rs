@@ -39,7 +39,8 @@ fn sizes(fabric: Fabric) -> &'static [(usize, usize)] {
     }
 }
 
-/// Runs a claim on a small rack of every kind: little cache, so that blocks are evicted all the time.
+/// Runs a claim on a small rack of every kind: little cache, so that blocks are evicted all the
+/// time.
 fn everywhere(claim: impl Fn(&Rack)) {
     let racks = FABRICS.map(|fabric| Homes::ALL.map(|homes| (fabric, homes)));
     for (fabric, homes) in racks.into_iter().flatten() {
@@ -341,7 +342,8 @@ fn hot_entries_move_to_the_switch_and_stay_coherent() {
         .collect();
     let mut adds = 0;
     let deadline = Instant::now() + LONG;
-    // Entries go home again while this thread has no processor, and the shadow is told a moment later.
+    // Entries go home again while this thread has no processor, and the shadow is told a moment
+    // later.
     let there = || {
         let metrics = rack.metrics();
         let switch = metrics.switch.expect("there is one");
@@ -444,7 +446,8 @@ fn a_panic_in_an_operation_leaves_the_rack_whole() {
         let block = rack.node(0).block_size();
         let addr = rack.node(0).alloc_bytes(block).unwrap();
         rack.node(0).store(addr, 41).unwrap();
-        // A miss that takes the only copy away from node 0, then an upgrade, then a hit: each panics.
+        // A miss that takes the only copy away from node 0, then an upgrade, then a hit:
+        // each panics.
         for round in 0..3 {
             if round == 1 {
                 rack.node(2).load(addr).unwrap();

@@ -1,4 +1,5 @@
-//! Members of a real rack, over UDP and through shared memory, die, restart, come and leave while others work.
+//! Members of a real rack, over UDP and through shared memory, die, restart,
+//! come and leave while others work.
 
 use rackmem::{Config, Error, Node, Rack, RegionSpec, Shared};
 use std::cell::Cell;
@@ -8,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-/// Leases to try, in milliseconds. Members whose machine stands still for as long as one are excluded, as they must be; so a
-/// claim that fails on such a machine is tried with a longer one.
+/// Leases to try, in milliseconds. Members whose machine stands still for as long as one are
+/// excluded, as they must be; so a claim that fails on such a machine is tried with a longer one.
 const LEASES: [u64; 3] = [1_500, 6_000, 24_000];
 /// Longer than anything here takes on a loaded machine.
 const LONG: Duration = Duration::from_secs(60);
@@ -297,7 +298,8 @@ fn a_dead_nodes_memory_is_lost_and_says_so_and_the_rest_goes_on(fabric: &str) {
     drop(switch);
 }
 
-/// The table of names shares its blocks, so the only copy of one may be where nobody wanted it to be.
+/// The table of names shares its blocks, so the only copy of one may be where nobody wanted it to
+/// be.
 fn names_live_through_the_death_of_who_had_them_last(fabric: &str) {
     const TABLE: u64 = 256 << 10;
     let cluster = Cluster::new("names", fabric, 3);

@@ -1,5 +1,5 @@
-//! Real threads on a real network that loses, doubles, delays and parts packets: what they were told, all together,
-//! is what one memory could have told them.
+//! Real threads on a real network that loses, doubles, delays and parts packets:
+//! what they were told, all together, is what one memory could have told them.
 
 use rackmem::{Builder, End, Error, Fabric, FaultControl, Faults, Mode, Node, Rack};
 use rackmem_baselines::gather;
@@ -176,7 +176,8 @@ fn everything_at_once_changes_nothing_that_anybody_is_told() {
     }
 }
 
-/// Lets a quarter of the work be done, keeps a node from the rest of the rack for a while, and heals.
+/// Lets a quarter of the work be done, keeps a node from the rest of the rack for a while,
+/// and heals.
 fn part_and_heal(faults: &FaultControl, done: &AtomicUsize, sides: (&[End], &[End])) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while done.load(Relaxed) < NODES * THREADS * OPERATIONS / 4 {

@@ -1,4 +1,5 @@
-//! Addresses of homes that no node of the rack serves: typed errors at every way in, and nothing else changes.
+//! Addresses of homes that no node of the rack serves: typed errors at every way in,
+//! and nothing else changes.
 
 use rackmem::locked::{Access, Condvar, Mutex, RangesLock, RwLock, RwLockArray};
 use rackmem::{Error, HomeId, Mode, Node, Rack, RegionSpec, Result, Shared};
@@ -6,7 +7,8 @@ use rackmem_proto::wire::{Contract, Tag};
 use std::time::{Duration, Instant};
 
 const NODES: u16 = 2;
-/// The first that is none, the last that could be a node's, the first that could not, the last there is.
+/// The first that is none, the last that could be a node's, the first that could not,
+/// the last there is.
 const NOBODYS: [u16; 4] = [NODES, 31, 32, u16::MAX];
 const LONG: Duration = Duration::from_secs(60);
 

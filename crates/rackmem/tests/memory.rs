@@ -1,4 +1,5 @@
-//! Memory is allocated and freed on changing nodes, in changing sizes, and all of it can be used again.
+//! Memory is allocated and freed on changing nodes, in changing sizes,
+//! and all of it can be used again.
 
 use rackmem::{Contract, Error, Fabric, Faults, MemoryMetrics, Mode, Node, Rack};
 use rackmem_proto::wire::Tag;
@@ -92,7 +93,8 @@ fn check(node: &Node, addr: u64, object: &Object) {
     }
 }
 
-/// Nodes take turns at random to allocate of any home, with sizes that grow, and to free what any of them has.
+/// Nodes take turns at random to allocate of any home, with sizes that grow,
+/// and to free what any of them has.
 fn churn(rack: &Rack, rounds: u64, seed: u64) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let before = memory(rack);
@@ -219,7 +221,8 @@ fn what_is_not_allocated_cannot_be_freed() {
         home.free_bytes(9 << 48, 100),
         Err(Error::BadAddress { .. })
     ));
-    // On another node the second time is noticed at once, or else when it gets home; it is never given out twice.
+    // On another node the second time is noticed at once, or else when it gets home;
+    // it is never given out twice.
     let addr = home.alloc_bytes(100).unwrap();
     other.free_bytes(addr, 100).unwrap();
     refused(other.free_bytes(addr, 100), addr);
@@ -279,7 +282,8 @@ fn small_objects_of_another_home_are_asked_for_together() {
         let of_kind = sent.0.iter().find(|(k, _)| *k == kind);
         of_kind.map_or(0, |(_, count)| *count)
     };
-    // What this thread does not use for 50 ms goes home, and is asked for again: on a busy machine it may not have run for longer.
+    // What this thread does not use for 50 ms goes home, and is asked for again: on a busy machine
+    // it may not have run for longer.
     let rests = began.elapsed().as_millis() as u64 / 50;
     let asked = count(rackmem::Kind::Alloc);
     assert!((100..=100 + rests).contains(&asked), "{asked} {rests}");
@@ -329,7 +333,8 @@ fn memory_under_another_contract_is_not_reached_by_its_address() {
     node.free_bytes(addr, 64).unwrap();
 }
 
-/// What one thread is given may lie in a chunk that another has begun to make known to all parts of the home.
+/// What one thread is given may lie in a chunk that another has begun to make known to all parts of
+/// the home.
 #[test]
 fn memory_is_there_for_all_as_soon_as_it_is_given_out() {
     const PIECE: usize = 256 << 10;

@@ -104,7 +104,8 @@ fn values_and_regions_are_zeros_where_others_were() {
     });
 }
 
-/// A home cleans what is free, so that its next users find zeros without making them, and the system has the pages.
+/// A home cleans what is free, so that its next users find zeros without making them,
+/// and the system has the pages.
 #[test]
 fn free_memory_is_cleaned_in_the_background() {
     everywhere(|rack| {

@@ -41,7 +41,8 @@ fn complaint<'a>(scenarios: impl Iterator<Item = &'a Scenario>) -> Option<String
     verdicts.complaint()
 }
 
-/// Every scenario whose name begins so holds, shows what it is for, and is as large as it is known to be.
+/// Every scenario whose name begins so holds, shows what it is for,
+/// and is as large as it is known to be.
 fn all_hold(group: &str) {
     let scenarios = SCENARIOS.iter().filter(|s| s.name.starts_with(group));
     if let Some(complaint) = complaint(scenarios) {
@@ -51,7 +52,8 @@ fn all_hold(group: &str) {
 
 #[test]
 fn a_broken_promise_is_reported_before_a_size_that_has_changed() {
-    // A defect that is found, behind a scenario whose size is not the one in the catalogue and that shows nothing.
+    // A defect that is found, behind a scenario whose size is not the one in the catalogue and that
+    // shows nothing.
     let calm = Scenario {
         programs: &[Program {
             node: 1,

@@ -1,4 +1,5 @@
-//! Locks that are coherence: every state of small racks, seeded ways through larger ones, and defects that must be noticed.
+//! Locks that are coherence: every state of small racks, seeded ways through larger ones, and
+//! defects that must be noticed.
 
 mod verdicts;
 
@@ -53,7 +54,8 @@ fn complaint<'a>(cases: impl Iterator<Item = (&'a Scenario, Option<Mutation>)>) 
     verdicts.complaint()
 }
 
-/// Every scenario whose name begins so holds, shows what it is for, and is as large as it is known to be.
+/// Every scenario whose name begins so holds, shows what it is for,
+/// and is as large as it is known to be.
 fn all_hold(group: &str) {
     let cases = SCENARIOS.iter().filter(|s| s.name.starts_with(group));
     if let Some(complaint) = complaint(cases.map(|scenario| (scenario, None))) {
@@ -326,8 +328,9 @@ fn seeded_ways_keep_every_promise() {
     }
 }
 
-/// While nothing goes wrong, no node has two turns while another one waits of which the directory has heard, unless the
-/// second is a reader's beside that of the other one. Every acquisition costs one transaction, or none.
+/// While nothing goes wrong, no node has two turns while another one waits of which the directory
+/// has heard, unless the second is a reader's beside that of the other one. Every acquisition costs
+/// one transaction, or none.
 #[test]
 fn nobody_waits_for_two_turns_of_another_node() {
     let mut together = 0;
@@ -357,7 +360,8 @@ fn nobody_waits_for_two_turns_of_another_node() {
     assert!(together > 0, "readers go together");
 }
 
-/// Strict ping-pong: one request and one release a hand-over, and three packets on the way from holder to holder.
+/// Strict ping-pong: one request and one release a hand-over, and three packets on the way from
+/// holder to holder.
 #[test]
 fn a_hand_over_is_one_transaction() {
     let scenario = named("calm-hand-over");
@@ -442,8 +446,8 @@ fn forged(seeds: std::ops::Range<u64>, mutation: Option<Mutation>) -> Settling {
     most
 }
 
-/// From any state that forged and repeated packets reach, traffic dies down: at once while nobody asks again, and otherwise every
-/// time that nodes do.
+/// From any state that forged and repeated packets reach, traffic dies down: at once while nobody
+/// asks again, and otherwise every time that nodes do.
 #[test]
 fn traffic_dies_down_whatever_packets_were_forged() {
     let most = forged(0..4_000, None);

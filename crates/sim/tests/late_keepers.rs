@@ -1,4 +1,5 @@
-//! Processes that are stopped, and keepers that run later than the threads of their processes: what is told after a lease.
+//! Processes that are stopped, and keepers that run later than the threads of their processes:
+//! what is told after a lease.
 
 use rackmem_sim::world::{Config, Failures, Faults, Mutation, Owners, Report, World};
 use std::collections::BTreeSet;
@@ -57,8 +58,8 @@ fn all(faults: Faults) -> Vec<Report> {
     reports
 }
 
-/// Every occasion that a defect would need has come: nodes were stopped until the others had gone on, worked alone then, saw what
-/// was old, and told nobody; and leases came back.
+/// Every occasion that a defect would need has come: nodes were stopped until the others had gone
+/// on, worked alone then, saw what was old, and told nobody; and leases came back.
 fn had_occasions(reports: &[Report]) {
     let mut seen = [0; 8];
     for Report { broken, work, .. } in reports {
@@ -97,7 +98,8 @@ fn a_seed_is_the_same_run_every_time() {
     assert_eq!(run(), run());
 }
 
-/// Each defect breaks both promises: that what is read is current, and that whoever acknowledges is a member.
+/// Each defect breaks both promises: that what is read is current,
+/// and that whoever acknowledges is a member.
 #[test]
 fn each_way_to_tell_too_much_is_noticed_by_what_clients_are_promised() {
     let promises = ["no stale read is told", "no excluded member acknowledges"];

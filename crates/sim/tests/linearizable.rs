@@ -308,8 +308,8 @@ fn too_hard_is_said_and_not_guessed() {
     assert_eq!(operations, 25);
 }
 
-/// With next to nothing to spend the whole is never searched, only short stretches of it, which must
-/// not accuse a register that works.
+/// With next to nothing to spend the whole is never searched, only short stretches of it,
+/// which must not accuse a register that works.
 #[test]
 fn stretches_of_good_histories_are_never_accused() {
     let shape = Shape {

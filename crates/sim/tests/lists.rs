@@ -1,5 +1,5 @@
-//! What members tell each other at the beginning of an epoch, where one of them has no processor: the others repeat it seldom, it
-//! gets everything once it runs, and then the traffic dies down.
+//! What members tell each other at the beginning of an epoch, where one of them has no processor:
+//! the others repeat it seldom, it gets everything once it runs, and then the traffic dies down.
 
 use rackmem_proto::flowcc::{Members, Next, Rebuild};
 use rackmem_proto::membership::host;
@@ -12,7 +12,8 @@ const NODES: u16 = 4;
 const BLOCK: u32 = 4096;
 /// Ticks for which a member does not run.
 const STARVED: u64 = 10_000;
-/// In so many ticks a part is sent so many times: some while the pauses grow, then once a longest pause.
+/// In so many ticks a part is sent so many times: some while the pauses grow,
+/// then once a longest pause.
 const BOUND: u64 = 8 + STARVED / 64;
 
 struct Rack {
@@ -62,7 +63,8 @@ impl Rack {
         }
     }
 
-    /// A member reads what has come, does what it can, and sends. Returns how many packets it has sent.
+    /// A member reads what has come, does what it can, and sends. Returns how many packets it has
+    /// sent.
     fn run(&mut self, at: usize, ticks: bool) -> usize {
         let mut sent = 0;
         while let Some((header, len)) = self.queues[at].pop_front() {

@@ -1,4 +1,5 @@
-//! The cost model of accesses: runs repeat, nothing gets lost, and what the protocols are known for shows at small size.
+//! The cost model of accesses: runs repeat, nothing gets lost, and what the protocols are known for
+//! shows at small size.
 
 use rackmem_sim::model::{
     AccessFigures, Accesses, Experiment, Network, System, Workload, simulate,
@@ -6,8 +7,8 @@ use rackmem_sim::model::{
 
 type Outcome = rackmem_sim::model::Outcome<AccessFigures>;
 
-/// A quarter of the threads' contention for shared blocks comes from the small scale, so no test asks for more
-/// than a shape.
+/// A quarter of the threads' contention for shared blocks comes from the small scale,
+/// so no test asks for more than a shape.
 const SCALE: u32 = 128;
 
 fn experiment(system: System, sharing: u8) -> Experiment<Accesses> {
@@ -113,8 +114,8 @@ fn a_full_cache_has_hits_only_where_any_block_may_be_anywhere() {
 
 #[test]
 fn shared_blocks_hit_as_often_as_chance_has_it() {
-    // A read hits when this node's last access is younger than any other's last write, a write when its last write
-    // is younger than any other's last access.
+    // A read hits when this node's last access is younger than any other's last write,
+    // a write when its last write is younger than any other's last access.
     let (mine, others, writes) = (1.0 / 8.0, 7.0 / 8.0, 0.5);
     let reads_hit = mine / (mine + others * writes);
     let writes_hit = mine * writes / (mine * writes + others);

@@ -1,4 +1,5 @@
-//! Defects put into roles on purpose: the invariants must notice every one, or they would notice nothing.
+//! Defects put into roles on purpose: the invariants must notice every one,
+//! or they would notice nothing.
 
 use rackmem_proto::engine::Defect;
 use rackmem_sim::gcp;

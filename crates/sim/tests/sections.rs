@@ -1,5 +1,6 @@
-//! Locks in virtual time: what acquisitions cost, in transactions and in time, at the paper's parameters (Soul, §5). Orders are
-//! asked for, and factors with room: the figures themselves are in `docs/simulation.md`.
+//! Locks in virtual time: what acquisitions cost, in transactions and in time, at the paper's
+//! parameters (Soul, §5). Orders are asked for, and factors with room: the figures themselves are
+//! in `docs/simulation.md`.
 
 use rackmem_baselines::locks::Algorithm;
 use rackmem_sim::model::{
@@ -129,7 +130,8 @@ fn other_locks_need_more() {
     for nodes in [2, 4, 8] {
         assert_eq!(each(Algorithm::Mcs, nodes, 0), 6.0, "{nodes} blades");
     }
-    // Those whose waiting threads all look again, and whose writers visit every blade, need more with every blade.
+    // Those whose waiting threads all look again, and whose writers visit every blade,
+    // need more with every blade.
     for (algorithm, reads) in [(Algorithm::Central, 50), (Algorithm::PerNode, 95)] {
         let (few, many) = (each(algorithm, 2, reads), each(algorithm, 8, reads));
         assert!(many > 2.0 * few, "{}: {few} {many}", algorithm.name());

@@ -1,4 +1,5 @@
-//! Bytes to headers and back. The layout is the structs [`HeaderView`] and [`OwnView`]; its offsets are asserted below.
+//! Bytes to headers and back. The layout is the structs [`HeaderView`] and [`OwnView`];
+//! its offsets are asserted below.
 
 use crate::{Copyset, Flags, GlobalStatus, Header, Kind, Own, Reason, RequesterId, Seq, Tag};
 use crate::{MAGIC, MAX_BODY, MAX_NODES, MAX_REQUESTERS, VERSION};
@@ -119,7 +120,8 @@ impl core::fmt::Display for WireError {
 
 impl core::error::Error for WireError {}
 
-/// The header and the body of a packet, or why it is none. The body of a kind from 0x50 on begins with its [`Own`].
+/// The header and the body of a packet, or why it is none. The body of a kind from 0x50 on begins
+/// with its [`Own`].
 pub fn decode(packet: &[u8]) -> Result<(Header, &[u8]), WireError> {
     let (view, rest) = HeaderView::ref_from_prefix(packet).map_err(|_| WireError::Short)?;
     if view.magic.get() != MAGIC {
@@ -142,7 +144,8 @@ pub fn decode(packet: &[u8]) -> Result<(Header, &[u8]), WireError> {
     Ok((header, rest))
 }
 
-/// Writes a packet's header, for a body of `body_len` bytes that the caller puts behind it: [`Own`] first, where its kind has one.
+/// Writes a packet's header, for a body of `body_len` bytes that the caller puts behind it: [`Own`]
+/// first, where its kind has one.
 pub fn encode(header: &Header, body_len: usize) -> [u8; HEADER_LEN] {
     let view = HeaderView {
         magic: MAGIC.into(),

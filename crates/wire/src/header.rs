@@ -11,7 +11,8 @@ impl Flags {
     pub const PROVIDER: Flags = Flags(1);
     /// The switch manages the entry (Table 1).
     pub const IN_SWITCH: Flags = Flags(1 << 1);
-    /// The owner has locked and checked the entry: this is the forwarded request, its metadata is filled.
+    /// The owner has locked and checked the entry: this is the forwarded request,
+    /// its metadata is filled.
     pub const GRANTED: Flags = Flags(1 << 2);
     /// The body is a segment of the block.
     pub const DATA: Flags = Flags(1 << 3);
@@ -47,7 +48,8 @@ impl Flags {
     }
 }
 
-/// What a kind has of its own, from 0x50 on, at the beginning of its body: what the two words mean is the kind's. It is no part of
+/// What a kind has of its own, from 0x50 on, at the beginning of its body: what the two words mean
+/// is the kind's. It is no part of
 /// [`Header`], which every packet of every kind is copied with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Own {
@@ -68,7 +70,8 @@ pub struct Header {
     pub tag: Tag,
     /// On whose behalf it travels (Table 1's `node_id`, and which requester of the node).
     pub requester: RequesterId,
-    /// The requester's coherence event. GCP's packets are fenced by the epoch, and carry the lock's version here.
+    /// The requester's coherence event. GCP's packets are fenced by the epoch,
+    /// and carry the lock's version here.
     pub seq: Seq,
     /// How often the requester's node has started; fences packets from before a restart.
     pub incarnation: u32,

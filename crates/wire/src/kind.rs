@@ -28,9 +28,11 @@ macro_rules! kinds {
 
 kinds! {
     // 0x00..0x0f: the rack itself.
-    /// Requester to home agent: objects of as many bytes as `tag` says in place of an offset, please. `offset` is the call.
+    /// Requester to home agent: objects of as many bytes as `tag` says in place of an offset,
+    /// please. `offset` is the call.
     Alloc = 0x01,
-    /// Home agent to requester: bit n of `copyset` is the object n times its size behind `tag`; or the reason why not.
+    /// Home agent to requester: bit n of `copyset` is the object n times its size behind `tag`;
+    /// or the reason why not.
     AllocAck = 0x02,
     /// Anyone to anyone: are you there?
     Ping = 0x03,
@@ -40,9 +42,11 @@ kinds! {
     Inspect = 0x05,
     /// The answer, in the order of addresses; with `DATA`, more follow.
     Inspected = 0x06,
-    /// Requester to home agent: these objects are free. The body is records: address, bytes. `offset` is the call.
+    /// Requester to home agent: these objects are free. The body is records: address, bytes.
+    /// `offset` is the call.
     Free = 0x07,
-    /// Home agent to requester: they are, but `copyset` of them, of which `tag` is the first, were not given out.
+    /// Home agent to requester: they are, but `copyset` of them, of which `tag` is the first,
+    /// were not given out.
     FreeAck = 0x08,
 
     // 0x10..0x2f: FlowCC, the `Coherent` contract.
@@ -60,7 +64,8 @@ kinds! {
     LockRead = 0x15,
     /// The synchronization primitive of §6: hold the entry's lock as the writer.
     LockWrite = 0x16,
-    /// To a requester: granted and executed (with a segment of the block from its provider), or the reason why not.
+    /// To a requester: granted and executed (with a segment of the block from its provider),
+    /// or the reason why not.
     Ack = 0x18,
     /// Requester to the owner that granted: the event is over, this is the new metadata.
     Unlock = 0x19,
@@ -76,31 +81,38 @@ kinds! {
     AddAck = 0x1e,
     /// Home agent to switch: give the entry back.
     RemoveFromSwitch = 0x1f,
-    /// Switch to home agent, and a copy to the shadow node: the entry's metadata, or the reason why not.
+    /// Switch to home agent, and a copy to the shadow node: the entry's metadata,
+    /// or the reason why not.
     RemoveAck = 0x20,
     /// Shadow node to home agent: take this entry back from the switch.
     Demote = 0x21,
-    /// Cache agent to shadow node: how often the switch's blocks were invalidated here. The body is records.
+    /// Cache agent to shadow node: how often the switch's blocks were invalidated here.
+    /// The body is records.
     HeatReport = 0x22,
     /// Shadow node to switch: which tags are in your sets from `offset` on?
     ReadTags = 0x23,
     /// The answer. The body is records.
     Tags = 0x24,
-    /// A part of what one member tells another while directory entries are rebuilt. The body is records.
+    /// A part of what one member tells another while directory entries are rebuilt.
+    /// The body is records.
     Rebuild = 0x28,
     /// This part has come.
     RebuildAck = 0x29,
-    /// Node to home agent, while directory entries are rebuilt: a segment of a block that home may not have.
+    /// Node to home agent, while directory entries are rebuilt: a segment of a block that home may
+    /// not have.
     Rescue = 0x2c,
     /// Home agent to node: the whole block is home.
     RescueAck = 0x2d,
-    /// Requester to home agent: the block's last content is lost, go on with what home's memory has.
+    /// Requester to home agent: the block's last content is lost, go on with what home's memory
+    /// has.
     AcceptLoss = 0x2a,
     /// Home agent to requester: done.
     AcceptLossAck = 0x2b,
-    /// Requester to home agent: the bytes of `offset` blocks from `tag` on, of which the requester keeps no copy.
+    /// Requester to home agent: the bytes of `offset` blocks from `tag` on,
+    /// of which the requester keeps no copy.
     Fetch = 0x2e,
-    /// Home agent to requester: the first of these blocks, whole, as many as it has; none, or the reason why not.
+    /// Home agent to requester: the first of these blocks, whole, as many as it has; none,
+    /// or the reason why not.
     FetchAck = 0x2f,
 
     // 0x30..0x3f: the baselines.
@@ -112,9 +124,11 @@ kinds! {
     Acquire = 0x40,
     /// Directory to the queue holder: this node waits for the lock.
     Wait = 0x41,
-    /// Directory to who is concerned: the lock is granted, to read (`Shared`) or to the next writer (`Modified`).
+    /// Directory to who is concerned: the lock is granted, to read (`Shared`) or to the next writer
+    /// (`Modified`).
     Grant = 0x42,
-    /// Directory to the sharers and to the writer that they wait for: acknowledge to it when you are done.
+    /// Directory to the sharers and to the writer that they wait for:
+    /// acknowledge to it when you are done.
     Invalidate = 0x43,
     /// Sharer to the waiting writer: I am done, the copy is gone.
     InvAck = 0x44,
@@ -134,9 +148,11 @@ kinds! {
     Yield = 0x4b,
     /// Home to the node that leaves: the lock is here, and nobody needs you for it.
     YieldAck = 0x4c,
-    // 0x50 ABD, 0x60 SABRes, 0x70 Bounded Incoherence. From 0x50 on a kind has 16 bytes of its own behind the header.
+    // 0x50 ABD, 0x60 SABRes, 0x70 Bounded Incoherence. From 0x50 on a kind has 16 bytes of its own
+    // behind the header.
 
-    // 0xf0..0xff: guests, which are baselines and protocols on trial; a node that has none drops their packets.
+    // 0xf0..0xff: guests, which are baselines and protocols on trial;
+    // a node that has none drops their packets.
     /// A question of a guest.
     GuestAsk = 0xf0,
     /// An answer of one.
@@ -172,8 +188,8 @@ impl Kind {
         )
     }
 
-    /// Whether the switch program itself takes this. Such packets have no body, and the switch drops one that has; every other
-    /// kind is for the switch's control plane.
+    /// Whether the switch program itself takes this. Such packets have no body, and the switch
+    /// drops one that has; every other kind is for the switch's control plane.
     #[inline]
     pub const fn in_data_plane(self) -> bool {
         self.is_request()
@@ -184,19 +200,22 @@ impl Kind {
             )
     }
 
-    /// Whether this is for the switch's directory of locks, which is beside its directory of blocks and shares nothing with it.
+    /// Whether this is for the switch's directory of locks, which is beside its directory of blocks
+    /// and shares nothing with it.
     #[inline]
     pub const fn asks_lock_switch(self) -> bool {
         matches!(self, Kind::Acquire | Kind::Release | Kind::Place)
     }
 
-    /// Whether this is for a lock's directory, and not for the node's own side of the lock, if an agent gets it.
+    /// Whether this is for a lock's directory, and not for the node's own side of the lock,
+    /// if an agent gets it.
     #[inline]
     pub const fn asks_directory(self) -> bool {
         matches!(self, Kind::Acquire | Kind::Release | Kind::PlaceAck)
     }
 
-    /// Whether this takes the entry's lock as a reader (§5.1.1: read misses; all others are writers).
+    /// Whether this takes the entry's lock as a reader (§5.1.1: read misses;
+    /// all others are writers).
     #[inline]
     pub const fn locks_shared(self) -> bool {
         matches!(self, Kind::ReadMiss | Kind::LockRead)

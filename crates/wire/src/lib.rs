@@ -1,11 +1,13 @@
 //! The packets of rackmem.
 //!
-//! Every packet is one fixed [`Header`] and for some kinds a body, which from 0x50 on begins with 16 bytes of its kind's own: a segment
-//! of a block or the operand of a delegated operation. Integers are big-endian on the wire. [`HeaderView`] looks at received bytes
-//! in place; [`Header`] is the owned form that the protocols work on. `docs/wire.md` draws every byte.
+//! Every packet is one fixed [`Header`] and for some kinds a body, which from 0x50 on begins with
+//! 16 bytes of its kind's own: a segment of a block or the operand of a delegated operation.
+//! Integers are big-endian on the wire. [`HeaderView`] looks at received bytes in place; [`Header`]
+//! is the owned form that the protocols work on. `docs/wire.md` draws every byte.
 //!
 //! This crate is `no_std`, has no unsafe code, does no I/O, and never panics on any input:
-//! [`decode`] either returns a header whose every field is in range, and its body, or a [`WireError`].
+//! [`decode`] either returns a header whose every field is in range, and its body,
+//! or a [`WireError`].
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -38,7 +40,8 @@ pub const MAX_REQUESTERS: usize = 64;
 pub const MIN_BLOCK: usize = 256;
 /// The largest unit of coherence, in bytes.
 pub const MAX_BLOCK: usize = 64 * 1024;
-/// The largest body of one packet, in bytes, with what its kind has of its own: a whole block where the network carries it.
+/// The largest body of one packet, in bytes, with what its kind has of its own:
+/// a whole block where the network carries it.
 pub const MAX_BODY: usize = 32 * 1024;
 
 /// A block travels in segments of whole granules, and a block has this many.

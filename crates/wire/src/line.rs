@@ -1,12 +1,13 @@
-//! A packet in one line for people: the same in the simulator's stories, the explorer's and a real rack's trace.
+//! A packet in one line for people: the same in the simulator's stories,
+//! the explorer's and a real rack's trace.
 
 use crate::{Dest, Flags, Header, NodeId, Reason};
 use core::fmt::{self, Display};
 
 /// A packet, on its way to somebody, as a line of text.
 ///
-/// `kind block N of NODE.SLOT#SEQ from X to Y status copyset +offset flags`, `own A B` if the kind has that, and
-/// `NO: reason` if it refuses.
+/// `kind block N of NODE.SLOT#SEQ from X to Y status copyset +offset flags`,
+/// `own A B` if the kind has that, and `NO: reason` if it refuses.
 pub struct PacketLine<'a> {
     /// To whom.
     pub to: Dest,

@@ -5,7 +5,8 @@ use crate::{MAX_NODES, MAX_REQUESTERS};
 /// A node of the rack, `0..MAX_NODES`.
 pub type NodeId = u16;
 
-/// Under which promise memory is shared. It is part of every address, so that whoever is given one knows it.
+/// Under which promise memory is shared. It is part of every address,
+/// so that whoever is given one knows it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum Contract {
@@ -62,8 +63,9 @@ impl core::fmt::Display for Contract {
     }
 }
 
-/// Whose memory an address is in: 0 to 31 are the nodes' own memories, each named like its node, and what follows is for
-/// memory that several nodes keep. It is a name and not a place: which node serves a home now, the rack's view says.
+/// Whose memory an address is in: 0 to 31 are the nodes' own memories, each named like its node,
+/// and what follows is for memory that several nodes keep. It is a name and not a place: which node
+/// serves a home now, the rack's view says.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[repr(transparent)]
 pub struct HomeId(pub u16);
@@ -81,7 +83,8 @@ impl HomeId {
         self.is_own() && self.0 == node
     }
 
-    /// Whether it is some node's own memory. There is no other in this version, and packets about others are not decoded.
+    /// Whether it is some node's own memory. There is no other in this version,
+    /// and packets about others are not decoded.
     #[inline]
     pub const fn is_own(self) -> bool {
         (self.0 as usize) < MAX_NODES
@@ -112,7 +115,8 @@ impl core::fmt::Display for HomeId {
     }
 }
 
-/// What names a block: its global address `home:16 | contract:3 | offset:45`, whose low `log2(block size)` bits are zero.
+/// What names a block: its global address `home:16 | contract:3 | offset:45`, whose low
+/// `log2(block size)` bits are zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Tag(pub u64);
 
@@ -243,7 +247,8 @@ impl Copyset {
         })
     }
 
-    /// The lowest member that is not below `from`, or the lowest of all if there is none; none of an empty set.
+    /// The lowest member that is not below `from`, or the lowest of all if there is none;
+    /// none of an empty set.
     #[inline]
     pub const fn first_from(self, from: NodeId) -> Option<NodeId> {
         let upper = self.0 & (!0 << (from as u32 % MAX_NODES as u32));
@@ -263,10 +268,11 @@ pub enum Dest {
     Switch,
     /// The home and cache agent of a node.
     Agent(NodeId),
-    /// The home agent of this memory, on whichever node that is now. Who sends the packet looks it up in the rack's view:
-    /// no network has an address for it.
+    /// The home agent of this memory, on whichever node that is now.
+    /// Who sends the packet looks it up in the rack's view: no network has an address for it.
     Home(HomeId),
-    /// The agents of several nodes: one packet that the network multiplies. The provider's copy carries
+    /// The agents of several nodes: one packet that the network multiplies.
+    /// The provider's copy carries
     /// [`crate::Flags::PROVIDER`].
     Agents {
         /// To whom.
@@ -279,7 +285,8 @@ pub enum Dest {
 }
 
 impl Dest {
-    /// The same with a node in the place of a home, by the view's word on who serves it; none if no node does.
+    /// The same with a node in the place of a home, by the view's word on who serves it;
+    /// none if no node does.
     #[inline]
     pub fn hosted(self, host: impl FnOnce(HomeId) -> Option<NodeId>) -> Option<Dest> {
         match self {
@@ -360,8 +367,8 @@ impl Reason {
     }
 }
 
-/// A requester's sequence number: one per coherence event, in increasing order, and none comes twice. (A million events
-/// a second take half a million years to use them up.)
+/// A requester's sequence number: one per coherence event, in increasing order, and none comes
+/// twice. (A million events a second take half a million years to use them up.)
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Seq(pub u64);
 

@@ -65,7 +65,8 @@ impl Switch {
     /// Attaches the program to interfaces of this network namespace: to all, or to none.
     ///
     /// # Errors
-    /// Whatever the kernel says about the first interface that refuses; [`Error::Rack`] for none, or for too many.
+    /// Whatever the kernel says about the first interface that refuses; [`Error::Rack`] for none,
+    /// or for too many.
     pub fn attach(&mut self, interfaces: &[String], mode: Mode) -> Result<Attached> {
         if interfaces.is_empty() {
             return Err(Error::Rack(

@@ -1,4 +1,5 @@
-//! Ethernet, IPv4 and UDP around a packet, for test runs and benches: the kernel does this for sockets.
+//! Ethernet, IPv4 and UDP around a packet, for test runs and benches:
+//! the kernel does this for sockets.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 

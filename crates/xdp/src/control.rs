@@ -1,12 +1,13 @@
-//! What the control plane does with the registers: the operations of `SwitchProgram`, in crates/proto/src/switch/control.rs.
+//! What the control plane does with the registers: the operations of `SwitchProgram`, in
+//! crates/proto/src/switch/control.rs.
 
 use crate::error::Result;
 use crate::load::Switch;
 use rackmem_proto::switch::{LockConfig, Resources, SwitchConfig, SwitchProgram, set_of};
 use rackmem_wire::{Copyset, GlobalStatus, HomeId, NodeId, Record, Tag};
 
-/// Sets that are read for one answer, a call of the kernel each: whoever asks goes on from there, and what else the control
-/// plane has to do need not wait for all of them.
+/// Sets that are read for one answer, a call of the kernel each: whoever asks goes on from there,
+/// and what else the control plane has to do need not wait for all of them.
 const SETS_A_READ: usize = 512;
 
 /// The tag in a location: its low bit says that the location is taken.
@@ -48,7 +49,8 @@ impl Switch {
         self.write_config()
     }
 
-    /// Starts over as another switch with as many registers: with another seed, for one. Says whether it has as many.
+    /// Starts over as another switch with as many registers: with another seed, for one.
+    /// Says whether it has as many.
     ///
     /// # Errors
     /// [`crate::Error::Map`].
@@ -129,7 +131,8 @@ impl Switch {
         Ok((records, sets))
     }
 
-    /// See [`SwitchProgram::entries_of`]. Of a switch that is not frozen it is what it was at no one moment.
+    /// See [`SwitchProgram::entries_of`]. Of a switch that is not frozen it is what it was at no
+    /// one moment.
     ///
     /// # Errors
     /// [`crate::Error::Map`].

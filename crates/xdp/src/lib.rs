@@ -1,8 +1,9 @@
 //! The switch program in the Linux kernel.
 //!
-//! `switch/xdp` is the program in C; this crate has it embedded, loads it, attaches it to interfaces, and does with its
-//! maps what the control plane of a switch does with registers (`Switch`). With the feature `xdp`, which takes clang to
-//! build; without it the crate is empty. `docs/xdp.md` tells how to run it.
+//! `switch/xdp` is the program in C; this crate has it embedded, loads it, attaches it to
+//! interfaces, and does with its maps what the control plane of a switch does with registers
+//! (`Switch`). With the feature `xdp`, which takes clang to build; without it the crate is empty.
+//! `docs/xdp.md` tells how to run it.
 #![forbid(unsafe_code)]
 #![cfg(feature = "xdp")]
 

@@ -24,8 +24,9 @@ pub(crate) const PROBE: &str = "egress_probe";
 /// Under the lock that the program holds while it executes a packet (`BPF_F_LOCK`).
 const LOCKED: u64 = 4;
 
-/// The switch program, loaded, and its registers. It is executed where it is [attached](Switch::attach). Dropping the
-/// value detaches and unloads it; so does the kernel when the process ends in any way.
+/// The switch program, loaded, and its registers. It is executed where it
+/// is [attached](Switch::attach). Dropping the value detaches and unloads it; so does the kernel
+/// when the process ends in any way.
 pub struct Switch {
     pub(crate) ebpf: Ebpf,
     pub(crate) config: Config,
@@ -46,10 +47,12 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Loads the program with an empty table. It serves nobody until it is told its [address](Switch::serve).
+    /// Loads the program with an empty table. It serves nobody until it is told
+    /// its [address](Switch::serve).
     ///
     /// # Errors
-    /// Whatever makes the kernel refuse it; [`Error::Rack`] if the table is wider than the program's.
+    /// Whatever makes the kernel refuse it; [`Error::Rack`] if the table is wider than the
+    /// program's.
     pub fn load(switch: SwitchConfig) -> Result<Switch> {
         let epoch = switch.epoch;
         let locks = LockConfig::default();
@@ -159,7 +162,8 @@ impl Switch {
         Ok(self.nodes_map.set(0, nodes_to_bytes(places), 0)?)
     }
 
-    /// Behind which port every node is, as far as it has learned: interface numbers, zero where it has not.
+    /// Behind which port every node is, as far as it has learned: interface numbers,
+    /// zero where it has not.
     ///
     /// # Errors
     /// [`Error::Map`].

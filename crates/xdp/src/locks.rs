@@ -67,8 +67,8 @@ impl Switch {
         Ok(fits)
     }
 
-    /// The locks that it serves, with their entries. Of a switch that executes packets meanwhile it is what it was at no one
-    /// moment.
+    /// The locks that it serves, with their entries. Of a switch that executes packets meanwhile it
+    /// is what it was at no one moment.
     ///
     /// # Errors
     /// [`crate::Error::Map`].
@@ -82,7 +82,8 @@ impl Switch {
         Ok(copy.entries().collect())
     }
 
-    /// Serves locks in another epoch, none so far. Says what it has served in the last one, up to the last packet.
+    /// Serves locks in another epoch, none so far. Says what it has served in the last one,
+    /// up to the last packet.
     ///
     /// # Errors
     /// [`crate::Error::Map`]; it serves no locks then.

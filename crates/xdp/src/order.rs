@@ -1,7 +1,8 @@
 //! Orders: packets that the program asks the control plane to send, since the ports cannot.
 //!
-//! That is a receiver whose port is not known yet, several receivers of a multicast behind one port, and what the faults
-//! say. The packet comes to the control plane's socket as it shall leave; its body says to whom.
+//! That is a receiver whose port is not known yet, several receivers of a multicast behind one
+//! port, and what the faults say. The packet comes to the control plane's socket as it shall leave;
+//! its body says to whom.
 
 use rackmem_proto::Output;
 use rackmem_wire::{Copyset, Dest, Header};

@@ -1,4 +1,5 @@
-//! The maps as registers: what golden packets say of them, and what other forms of the program have.
+//! The maps as registers: what golden packets say of them, and what other forms of the program
+//! have.
 
 use crate::error::Result;
 use crate::layout::{Set, WAYS};
@@ -42,8 +43,8 @@ impl Switch {
         Ok(registers)
     }
 
-    /// Writes one register. Says whether there is such a register, wide enough for the value. Nobody may be executing
-    /// packets meanwhile, or it must be frozen.
+    /// Writes one register. Says whether there is such a register, wide enough for the value.
+    /// Nobody may be executing packets meanwhile, or it must be frozen.
     ///
     /// # Errors
     /// [`crate::Error::Map`].

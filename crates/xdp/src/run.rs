@@ -1,4 +1,5 @@
-//! Running the program on a frame without a network (`BPF_PROG_TEST_RUN`): conformance tests and benches.
+//! Running the program on a frame without a network (`BPF_PROG_TEST_RUN`):
+//! conformance tests and benches.
 
 use crate::carrier::Frame;
 use crate::error::{Error, Result};
@@ -34,7 +35,8 @@ pub struct Ran {
     pub time: Duration,
 }
 
-/// Runs a program so often on the same frame: what it has changed the first time it sees the second time, too.
+/// Runs a program so often on the same frame: what it has changed the first time it sees the second
+/// time, too.
 pub(crate) fn run(program: &Xdp, frame: &[u8], times: u32) -> Result<Ran> {
     let mut out = vec![0; frame.len() + 64];
     let result = program
@@ -63,7 +65,8 @@ pub(crate) fn run(program: &Xdp, frame: &[u8], times: u32) -> Result<Ran> {
 const PORTS: u32 = 1000;
 
 impl Switch {
-    /// Puts every agent behind the port of this number, without any interface. Not for a program that is attached.
+    /// Puts every agent behind the port of this number, without any interface.
+    /// Not for a program that is attached.
     ///
     /// # Errors
     /// [`Error::Map`].
@@ -95,8 +98,9 @@ impl Switch {
         run(loaded(self, MAIN)?, frame, times)
     }
 
-    /// The copies that the first `ports` ports make of a frame that [`run`](Switch::run) redirected: one, or those of a
-    /// multicast, with the port that has made it. Each port is asked; those that drop it are left out.
+    /// The copies that the first `ports` ports make of a frame that [`run`](Switch::run)
+    /// redirected: one, or those of a multicast, with the port that has made it. Each port is
+    /// asked; those that drop it are left out.
     ///
     /// # Errors
     /// [`Error::Kernel`], [`Error::Map`].

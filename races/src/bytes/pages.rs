@@ -1,4 +1,5 @@
-//! What stands in for `crates/rackmem/src/bytes/pages.rs`: the checker's atomics are no plain words.
+//! What stands in for `crates/rackmem/src/bytes/pages.rs`: the checker's atomics are no plain
+//! words.
 
 use crate::sync::AtomicU64;
 

@@ -1,4 +1,5 @@
-//! A cache with one set: readers and writers of its blocks, and the network that takes them away and brings others.
+//! A cache with one set: readers and writers of its blocks, and the network that takes them away
+//! and brings others.
 
 use super::cache::{Cache, WAYS};
 use crate::Scenario;
@@ -109,7 +110,8 @@ fn a_word_of_another() {
     network.join().expect("it replaces");
 }
 
-/// Who takes the block away and who fills the entry are two threads, which meet in the entry's tag alone.
+/// Who takes the block away and who fills the entry are two threads,
+/// which meet in the entry's tag alone.
 fn another_block() {
     let (cache, entry) = with_old(Shared);
     let (agent, filler) = (cache.clone(), cache.clone());

@@ -35,7 +35,8 @@ impl Lock {
         self.data.iter().for_each(|word| word.store(value, Relaxed));
     }
 
-    /// Adds to both words, if the word lets a writer in; says whether it did and whether the writer has left by it.
+    /// Adds to both words, if the word lets a writer in; says whether it did and whether the writer
+    /// has left by it.
     fn add(&self) -> (bool, bool) {
         if !self.word.enter(Access::Write) {
             return (false, false);

@@ -1,4 +1,5 @@
-//! Requesters follow the rack into a new epoch: what they have begun in the old one is cut off, whoever has them.
+//! Requesters follow the rack into a new epoch: what they have begun in the old one is cut off,
+//! whoever has them.
 
 use super::slots::Slots;
 use crate::Scenario;

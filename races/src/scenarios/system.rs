@@ -1,5 +1,6 @@
-//! What stands in for `crates/fabric/src/shm/system.rs`: the system's queue of threads that sleep on a word. Nobody is woken
-//! by time, so a wake-up that is lost is a thread that sleeps for ever, which the checker reports.
+//! What stands in for `crates/fabric/src/shm/system.rs`: the system's queue of threads that sleep
+//! on a word. Nobody is woken by time, so a wake-up that is lost is a thread that sleeps for ever,
+//! which the checker reports.
 
 use crate::sync::{AtomicU64, Ordering::SeqCst};
 use loom::sync::{Condvar, Mutex};

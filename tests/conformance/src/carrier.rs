@@ -1,4 +1,5 @@
-//! Ethernet, IPv4 and UDP around a packet, for switches that take frames: addresses of a rack that the tests make believe.
+//! Ethernet, IPv4 and UDP around a packet, for switches that take frames:
+//! addresses of a rack that the tests make believe.
 //!
 //! Node `n` is behind port `n + 1`, the control plane behind port 64.
 
@@ -61,7 +62,8 @@ fn frame(to: End, from: End, number: u16, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A datagram for an address, on its way to the switch. `number` is IPv4's identification, which the switch leaves alone.
+/// A datagram for an address, on its way to the switch. `number` is IPv4's identification, which
+/// the switch leaves alone.
 pub fn to_address(address: u32, number: u16, payload: &[u8]) -> Vec<u8> {
     let to = (SWITCH_MAC, address, SWITCH_PORT);
     frame(to, (HOST_MAC, HOST_ADDRESS, HOST_PORT), number, payload)

@@ -24,7 +24,8 @@ pub struct Setup {
     pub lock_ways: u8,
     /// Locks in each of them.
     pub lock_sets: u32,
-    /// Ports of the switch when several nodes share one: node `n` is behind port `n % ports`. None: one port a node.
+    /// Ports of the switch when several nodes share one: node `n` is behind port `n % ports`. None:
+    /// one port a node.
     pub ports: Option<u16>,
 }
 
@@ -140,7 +141,8 @@ pub struct Case {
     pub about: String,
     /// How the switch is set up.
     pub setup: Setup,
-    /// Packets that bring an empty switch to `before`; none if no packets do (`before` must be loaded then).
+    /// Packets that bring an empty switch to `before`; none if no packets do (`before` must be
+    /// loaded then).
     pub prefix: Option<Vec<Step>>,
     /// All registers that are not zero before the packets.
     pub before: Vec<Register>,

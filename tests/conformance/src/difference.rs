@@ -111,7 +111,8 @@ fn packets(text: &mut String, wanted: &[Sent], found: &[Sent]) {
     for packet in &extra {
         let line = packet_line(&packet.bytes, Some(packet.port));
         let _ = writeln!(text, "  found    {}: {line}", port_name(packet.port));
-        // The packet that it should have been, most likely: the one for the same port, else the first.
+        // The packet that it should have been, most likely: the one for the same port,
+        // else the first.
         let meant = missing.iter().find(|p| p.port == packet.port);
         if let Some(meant) = meant.or(missing.first()) {
             fields(text, &meant.bytes, &packet.bytes);

@@ -1,4 +1,5 @@
-//! Writes what is made from the Rust program, or says what of it is stale: `cargo xtask golden [--check]`.
+//! Writes what is made from the Rust program, or says what of it is stale:
+//! `cargo xtask golden [--check]`.
 #![allow(clippy::print_stdout)]
 
 use rackmem_conformance::generate;

@@ -3,7 +3,8 @@
 use crate::{Case, Difference, Reference, Reply, Setup, Step};
 use rackmem_proto::switch::Register;
 
-/// A form of the switch program. Errors are of the machinery around it (a map that cannot be read), not of the program.
+/// A form of the switch program. Errors are of the machinery around it (a map that cannot be read),
+/// not of the program.
 pub trait Implementation {
     /// What to call it in a message.
     fn name(&self) -> String;
@@ -20,8 +21,8 @@ pub trait Implementation {
     /// Takes a packet: header and body, as a datagram's payload.
     fn packet(&mut self, bytes: &[u8]) -> Result<Reply, String>;
 
-    /// Takes packets one after the other. An implementation that is slow to start overrides it; it need not tell
-    /// the replies of one packet from those of another in any way but their order.
+    /// Takes packets one after the other. An implementation that is slow to start overrides it;
+    /// it need not tell the replies of one packet from those of another in any way but their order.
     fn packets(&mut self, packets: &[&[u8]]) -> Result<Vec<Reply>, String> {
         packets.iter().map(|bytes| self.packet(bytes)).collect()
     }
@@ -30,8 +31,8 @@ pub trait Implementation {
     fn registers(&mut self) -> Result<Vec<Register>, String>;
 }
 
-/// Plays a case from an empty switch: its prefix, if it has one, and its packets. Registers are loaded only where
-/// no packets bring them about.
+/// Plays a case from an empty switch: its prefix, if it has one, and its packets.
+/// Registers are loaded only where no packets bring them about.
 pub fn replay(subject: &mut dyn Implementation, case: &Case) -> Result<(), Difference> {
     let failed = |error: String| Difference::failed(case, error);
     subject.configure(&case.setup).map_err(failed)?;
@@ -107,7 +108,8 @@ pub fn again(case: &Case, packets: &[Vec<u8>]) -> Case {
     }
 }
 
-/// Leaves out packets of a case that shows a difference as long as it shows one: what is left, and that difference.
+/// Leaves out packets of a case that shows a difference as long as it shows one: what is left,
+/// and that difference.
 pub fn shrink(
     subject: &mut dyn Implementation,
     case: &Case,

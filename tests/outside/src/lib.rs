@@ -1,4 +1,5 @@
-//! A small simulation on a rack, as somebody writes it who has read `cargo doc` of `rackmem` and depends on nothing else.
+//! A small simulation on a rack, as somebody writes it who has read `cargo doc` of `rackmem` and
+//! depends on nothing else.
 
 use rackmem::locked::{Condvar, Mutex, RwLock};
 use rackmem::zerocopy::{FromBytes, Immutable, IntoBytes};

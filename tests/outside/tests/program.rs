@@ -46,7 +46,8 @@ fn a_slice_of_a_gigabyte_is_written_at_home_and_read_elsewhere() {
     let rack = Rack::builder(2).fabric(Fabric::Udp).build().unwrap();
     let here = rack.node(0).named_slice::<f64>("large", LEN).unwrap();
     let there = rack.node(1).named_slice::<f64>("large", LEN).unwrap();
-    // All of it would do nothing else and take 2 GiB of a machine that others use: some at the beginning, in the middle and at the end.
+    // All of it would do nothing else and take 2 GiB of a machine that others use: some at the
+    // beginning, in the middle and at the end.
     let part: Vec<f64> = (0..1 << 20).map(f64::from).collect();
     for first in [0, LEN / 2, LEN - part.len()] {
         here.write_from(first, &part).unwrap();

@@ -104,7 +104,8 @@ fn number(word: &str) -> Result<usize, Failure> {
     }
 }
 
-/// Runs a command in a place, with the terminal. It finds this rack's `rackmem` as such, and its file in `RACKMEM_RACK`.
+/// Runs a command in a place, with the terminal. It finds this rack's `rackmem` as such,
+/// and its file in `RACKMEM_RACK`.
 pub fn run_in(rack: &HostRack, at: Place, command: &[&str]) -> Result<bool, Failure> {
     let [program, args @ ..] = command else {
         return Err("no command".into());

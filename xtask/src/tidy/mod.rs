@@ -1,5 +1,7 @@
-//! The house rules, as code. A rule is a row of [`RULES`]; `cargo xtask tidy` prints what each is for.
+//! The house rules, as code. A rule is a row of [`RULES`]; `cargo xtask tidy` prints what each is
+//! for.
 
+mod comments;
 mod direction;
 mod links;
 mod purity;
@@ -46,6 +48,11 @@ const RULES: &[Rule] = &[
         name: "size",
         about: "a source file has one purpose and fits in a reader's head",
         check: |_, tree| size::check(tree),
+    },
+    Rule {
+        name: "comments",
+        about: "comments end at column 100",
+        check: |_, tree| comments::check(tree),
     },
     Rule {
         name: "words",
@@ -130,6 +137,20 @@ pub fn command(workspace: &Workspace, _: &[String]) -> Result<bool, Failure> {
         println!("{mark}  {:<10} {}", rule.name, rule.about);
     }
     Ok(good)
+}
+
+/// `cargo xtask wrap`: wraps the comments that are too wide.
+pub fn wrap(workspace: &Workspace, _: &[String]) -> Result<bool, Failure> {
+    let tree = Tree::read(&workspace.root)?;
+    for file in tree.rust() {
+        let wrapped = comments::wrapped(&file.text);
+        if wrapped != file.text {
+            std::fs::write(workspace.root.join(&file.path), wrapped)
+                .map_err(|error| format!("{}: {error}", file.path))?;
+            println!("wrapped {}", file.path);
+        }
+    }
+    Ok(true)
 }
 
 /// The step of the gate: a rule counts one.

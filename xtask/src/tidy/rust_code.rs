@@ -21,6 +21,29 @@ pub fn code_only(source: &str) -> String {
     output
 }
 
+/// The line (from 0) and the column (in bytes) at which every `//` comment begins that is not
+/// inside a string.
+pub fn line_comments(source: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let (mut at, mut line, mut line_start) = (0, 0, 0);
+    let mut previous = ' ';
+    while let Some(first) = source[at..].chars().next() {
+        let rest = &source[at..];
+        let skipped = skipped_length(rest, previous).unwrap_or(0);
+        if skipped > 0 && rest.starts_with("//") {
+            found.push((line, at - line_start));
+        }
+        let length = skipped.max(first.len_utf8());
+        for (place, _) in rest[..length].match_indices('\n') {
+            line += 1;
+            line_start = at + place + 1;
+        }
+        previous = if skipped > 0 { ' ' } else { first };
+        at += length;
+    }
+    found
+}
+
 /// The code of a file up to its unit tests, which stand last in a file.
 pub fn without_tests(code: &str) -> &str {
     let tests = code
@@ -144,6 +167,12 @@ mod tests {
         assert_eq!(kept(r####"f(r##"a "# b"##, br"c\", r"d")"####), "f( , , )");
         assert_eq!(kept("\"// no comment\" x"), "x");
         assert_eq!(kept("'é' x"), "x");
+    }
+
+    #[test]
+    fn comments_are_found_where_they_begin() {
+        let source = "/// a\nlet s = \"\n// no\n\"; // b\n  // c\n/* // d */ 'x'";
+        assert_eq!(line_comments(source), [(0, 0), (3, 3), (4, 2)]);
     }
 
     #[test]

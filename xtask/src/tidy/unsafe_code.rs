@@ -1,12 +1,15 @@
-//! Unsafe code is allowed where the machine is touched: mapped memory, sockets, measured instructions.
+//! Unsafe code is allowed where the machine is touched: mapped memory, sockets,
+//! measured instructions.
 //!
-//! That each unsafe block has its SAFETY comment is checked by clippy (`undocumented_unsafe_blocks`).
+//! That each unsafe block has its SAFETY comment is checked by clippy
+//! (`undocumented_unsafe_blocks`).
 
 use super::Finding;
 use super::rust_code::{code_only, has_word};
 use super::tree::Tree;
 
-/// The packages that may hold unsafe code. The fuzz driver counts allocations, which takes an allocator.
+/// The packages that may hold unsafe code. The fuzz driver counts allocations,
+/// which takes an allocator.
 const ALLOWED: &[&str] = &["crates/rackmem/", "crates/fabric/", "bench/", "fuzz/"];
 
 pub fn check(tree: &Tree) -> Vec<Finding> {

@@ -1,4 +1,5 @@
-//! From words to a reply: may this client send it now, is it known, are there enough words; then run it.
+//! From words to a reply: may this client send it now, is it known, are there enough words;
+//! then run it.
 
 use super::{Call, Command, Failure, Flags, MAX_REPLY, Outcome};
 use crate::error::Error;
@@ -35,7 +36,8 @@ pub(crate) fn dispatch<M: Memory>(
     }
 }
 
-/// Answers a command with an error, unrun or as if it had not been: what it has done may not be told.
+/// Answers a command with an error, unrun or as if it had not been:
+/// what it has done may not be told.
 pub(crate) fn decline(error: &Error, stats: &Stats, session: &mut Session, out: &mut Vec<u8>) {
     if let Some(queue) = &mut session.queue {
         queue.failed = true;

@@ -220,7 +220,8 @@ impl<'a, M: Memory> Call<'a, '_, M> {
     }
 }
 
-/// A subcommand: its name, how many words it takes (the command and its own name included), what it does.
+/// A subcommand: its name, how many words it takes (the command and its own name included),
+/// what it does.
 pub(crate) type Subcommand<M> = (&'static str, std::ops::RangeInclusive<usize>, Handler<M>);
 
 /// Runs the subcommand that the second word names.

@@ -55,8 +55,8 @@ pub(super) fn getex<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
                 .ok_or(SYNTAX)?;
             match deadline(call.word(3), unit.1, call.db.now(), "getex") {
                 Ok(at) => at,
-                // As in Redis, a time is only looked at for a key that is there. One look decides: at a second one the key
-                // might be there.
+                // As in Redis, a time is only looked at for a key that is there. One look decides:
+                // at a second one the key might be there.
                 Err(failure) => {
                     if call.db.meta(call.word(1))?.is_some() {
                         return Err(failure);

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! per db    0 flushed: u64     the flush the counts began after
-//!           8 keys: u32        modulo 2^32, as are sums over the nodes: one node may add what another removes
+//!           8 keys: u32        modulo 2^32, as are sums over the nodes: one node may add what
+//!                              another removes
 //!          12 expires: u32     of those, keys with an expiry
 //! ```
 

@@ -1,25 +1,27 @@
-//! A page: bytes that hold records. A bucket's head page is what the bucket's lock protects, and travels with it; the others are in
-//! memory, and read and written by whoever is inside the lock.
+//! A page: bytes that hold records. A bucket's head page is what the bucket's lock protects, and
+//! travels with it; the others are in memory, and read and written by whoever is inside the lock.
 //!
 //! ```text
-//! page      0 magic: u64       not the store's magic: the page has never been written and counts as empty
+//! page      0 magic: u64       other than the store's: the page was never written, and is empty
 //!           8 version: u64     head page only: grows with every change to the bucket
 //!          16 epoch: u64       head page only: the flushes up to this one have been applied
 //!          24 next: u64        address of the next page of the bucket, 0 at the end
 //!          32 used: u32        bytes in use, this header included
 //!          36 count: u32       records
 //!          40 deleted: u64     head page only: the version at the last removal
-//!          48 soonest: u64     head page only: no record expires before this time (ms), 0 when none expires
+//!          48 soonest: u64     head page only: no record expires before this (ms); 0: none does
 //!          56 records, packed
 //!
 //! record    0 hash: u32 | key_len: u16 | db: u8 | flags: u8
 //!           8 val_len: u32 | size: u32      size: the whole record, a multiple of 8
 //!          16 expiry: u64                   ms since 1970, 0 for never
 //!          24 stamp: u64                    the bucket's version at the record's last change
-//!          32 key, padded to 8, then the value; with flag EXTENT instead its address: u64 and capacity: u64
+//!          32 key, padded to 8, then the value; with flag EXTENT instead its address: u64 and
+//!             capacity: u64
 //! ```
 //!
-//! Everything here reads pages that may be garbage: lengths are checked against the page, walks end.
+//! Everything here reads pages that may be garbage: lengths are checked against the page,
+//! walks end.
 
 use rackmem::window::Window;
 

@@ -114,7 +114,8 @@ impl<'a, 'v> PageMut<'a, 'v> {
         self.page().used() - old.map_or(0, |r| r.size) + size <= self.geometry.page
     }
 
-    /// Stores a record in the place of `old`; `false`, and nothing changed, when the page has no room.
+    /// Stores a record in the place of `old`; `false`, and nothing changed,
+    /// when the page has no room.
     pub fn put(
         &mut self,
         id: &KeyId<'_>,

@@ -14,8 +14,8 @@
 //! then      slabs: [u64]                 address of the locks of each slab of buckets
 //! ```
 //!
-//! Block 0 is read by every operation and written only by flushes, so every node keeps a copy. Whoever sets the store up, or
-//! flushes, is inside the lock that the region's own address names.
+//! Block 0 is read by every operation and written only by flushes, so every node keeps a copy.
+//! Whoever sets the store up, or flushes, is inside the lock that the region's own address names.
 
 use rackmem::window::{Window, WindowMut};
 
@@ -166,8 +166,8 @@ impl Map {
 
 /// The flushes an operation knows of when it starts.
 ///
-/// A page says up to which flush it has been cleaned; whatever it holds of a database flushed later does
-/// not exist. An operation that knows of fewer flushes than the page starts again.
+/// A page says up to which flush it has been cleaned; whatever it holds of a database flushed later
+/// does not exist. An operation that knows of fewer flushes than the page starts again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Era {
     pub epoch: u64,

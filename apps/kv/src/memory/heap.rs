@@ -1,7 +1,7 @@
 //! A whole rack's memory inside one process: chunks of words, one sequence lock a block.
 //!
-//! Freed memory is overwritten, and the books are kept: a store that reads what it freed, frees twice or
-//! leaks is caught by its tests.
+//! Freed memory is overwritten, and the books are kept: a store that reads what it freed,
+//! frees twice or leaks is caught by its tests.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,7 +42,8 @@ struct Inner {
     books: Mutex<Books>,
 }
 
-/// Memory of a single process. Clones share it; see [`HeapMemory::node`] for the other nodes' views of it.
+/// Memory of a single process. Clones share it; see [`HeapMemory::node`] for the other nodes' views
+/// of it.
 #[derive(Clone)]
 pub struct HeapMemory {
     inner: Arc<Inner>,
@@ -50,7 +51,8 @@ pub struct HeapMemory {
 }
 
 impl HeapMemory {
-    /// Memory of `limit` bytes in blocks of `block` bytes, for a rack of `nodes` nodes; this is node 0.
+    /// Memory of `limit` bytes in blocks of `block` bytes, for a rack of `nodes` nodes;
+    /// this is node 0.
     ///
     /// # Panics
     /// When `block` is not a power of two between 256 and 65536, or `nodes` is 0.
@@ -296,7 +298,8 @@ impl Memory for HeapMemory {
             return Ok(addr);
         }
         let addr = self.take(len)?;
-        // Somebody else may have made it meanwhile; then this piece is the loser's and stays unused.
+        // Somebody else may have made it meanwhile; then this piece is the loser's and stays
+        // unused.
         let mut books = self.books();
         Ok(books
             .regions

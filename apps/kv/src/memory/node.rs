@@ -121,7 +121,8 @@ impl Memory for Node {
 
     fn free(&self, addr: u64, len: usize) -> Result<(), MemoryError> {
         match self.free_bytes(addr, len) {
-            // Its home does not answer, and much waits for it: this stays allocated. What the caller did has happened.
+            // Its home does not answer, and much waits for it: this stays allocated. What the
+            // caller did has happened.
             Err(rackmem::Error::Timeout { .. }) => Ok(()),
             freed => Ok(freed?),
         }
@@ -175,7 +176,8 @@ impl Memory for Node {
 
     fn publish(&self, addr: u64) -> Result<(), MemoryError> {
         self.evict(addr)?;
-        // Somebody may have taken it before we could write it back: whoever is read from writes back.
+        // Somebody may have taken it before we could write it back: whoever is read from writes
+        // back.
         Node::snapshot(self, addr, 8, |_| ())?;
         Ok(())
     }

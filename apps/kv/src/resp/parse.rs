@@ -1,7 +1,7 @@
 //! Reads commands out of a buffer that fills piece by piece.
 //!
-//! What has been read of a half-arrived command is remembered, so no byte is looked at twice. A declared
-//! length is only ever a promise: memory is taken for what has arrived.
+//! What has been read of a half-arrived command is remembered, so no byte is looked at twice.
+//! A declared length is only ever a promise: memory is taken for what has arrived.
 
 use std::fmt;
 
@@ -85,8 +85,9 @@ pub(crate) struct Parser {
 }
 
 impl Parser {
-    /// Reads on in `input`, which starts where the command starts. `Some(n)`: a command of `n` bytes is
-    /// complete, see [`Parser::args`]; the next call is about the next command.
+    /// Reads on in `input`, which starts where the command starts. `Some(n)`:
+    /// a command of `n` bytes is complete, see [`Parser::args`]; the next call is about the next
+    /// command.
     pub fn parse(&mut self, input: &[u8], limits: &Limits) -> Result<Option<usize>, ProtocolError> {
         if self.missing.is_none() {
             self.spans.clear();

@@ -1,7 +1,7 @@
 //! The buffers of a connection: what has come in, what is to go out.
 //!
-//! A connection has memory of its own only for what is under way: half a command, or replies that the other side has not taken.
-//! While it has its turn it uses its worker's.
+//! A connection has memory of its own only for what is under way: half a command, or replies that
+//! the other side has not taken. While it has its turn it uses its worker's.
 
 use std::io::{ErrorKind, Read, Write};
 
@@ -17,7 +17,8 @@ pub(crate) struct Spare {
     output: Vec<u8>,
 }
 
-/// What has arrived and not been used up. Grows with what arrives, never ahead of it by more than its size.
+/// What has arrived and not been used up. Grows with what arrives,
+/// never ahead of it by more than its size.
 #[derive(Debug, Default)]
 pub(crate) struct Input {
     data: Vec<u8>,
@@ -49,7 +50,8 @@ impl Input {
         }
     }
 
-    /// A turn ends: what has not been used up stays, in as little memory as it takes unless that is most of it.
+    /// A turn ends: what has not been used up stays, in as little memory as it takes unless that is
+    /// most of it.
     pub fn settle(&mut self, spare: &mut Spare) {
         let rest = self.bytes().len();
         if rest > self.data.len() / 4 {

@@ -1,7 +1,7 @@
 //! One connection: bytes in, commands, replies out.
 //!
-//! A connection that does not take its replies is not read from: its output stays under a bound, and its
-//! own sending stops once the system's buffers are full.
+//! A connection that does not take its replies is not read from: its output stays under a bound,
+//! and its own sending stops once the system's buffers are full.
 
 use std::sync::Arc;
 
@@ -137,8 +137,8 @@ impl Connection {
 
     /// Runs what has arrived in full. Whether it stopped for lack of room for replies.
     ///
-    /// Nothing is run, and no reply stays, unless the node is certain to be a member: before, so that a fenced one answers at
-    /// once, and again when all has been done and nothing is sent yet.
+    /// Nothing is run, and no reply stays, unless the node is certain to be a member: before, so
+    /// that a fenced one answers at once, and again when all has been done and nothing is sent yet.
     fn run_commands<M: Memory>(&mut self, shared: &Shared<M>, stats: &Stats) -> bool {
         let Self {
             session,

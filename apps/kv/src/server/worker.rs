@@ -30,7 +30,8 @@ const SWEEP: usize = 64;
 const SHED: Duration = Duration::from_secs(1);
 /// Time for sweeping in a tick.
 const SWEEP_TIME: Duration = Duration::from_millis(1);
-/// How often a worker looks up while a sweep is under way, which then takes a tenth of its time, a little at once.
+/// How often a worker looks up while a sweep is under way, which then takes a tenth of its time,
+/// a little at once.
 const SWEEP_TICK: Duration = Duration::from_millis(10);
 
 /// A worker's own state.

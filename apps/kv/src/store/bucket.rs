@@ -88,7 +88,8 @@ impl<'a, M: Memory> Bucket<'a, M> {
         Page::new(self.slab.heads.view(self.index), &self.core.geometry)
     }
 
-    /// Changes the head page, which takes memory as it grows, and gives most of it back when it does not need half.
+    /// Changes the head page, which takes memory as it grows, and gives most of it back when it
+    /// does not need half.
     #[inline]
     pub fn change_head<R>(&self, f: impl FnOnce(&mut PageMut<'_, '_>) -> R) -> R {
         let heads = &self.slab.heads;
@@ -148,7 +149,8 @@ impl<'a, M: Memory> Bucket<'a, M> {
         }
     }
 
-    /// The flushes that the operation goes by from now on: one that comes later takes effect after it.
+    /// The flushes that the operation goes by from now on: one that comes later takes effect after
+    /// it.
     pub fn flushes(&self) -> Result<Flushes> {
         match &self.holder {
             Holder::Held(held) => Ok(held.pinned.get()),
@@ -163,14 +165,16 @@ impl<'a, M: Memory> Bucket<'a, M> {
         }
     }
 
-    /// What it held is older than what was last written to it, which died with a node: it begins anew, empty.
+    /// What it held is older than what was last written to it, which died with a node:
+    /// it begins anew, empty.
     #[cold]
     pub fn begin_anew(&self) -> Result<()> {
         self.change_head(|page| page.format());
         self.core.note_losses(1, 0)
     }
 
-    /// After a look at a bucket that is held to be changed has failed: mends what can be mended. `Ok` when trying again makes sense.
+    /// After a look at a bucket that is held to be changed has failed: mends what can be mended.
+    /// `Ok` when trying again makes sense.
     #[cold]
     pub fn recover(&self, error: Error) -> Result<()> {
         match self.core.lost_in_bucket(error)? {

@@ -1,7 +1,8 @@
 //! Where the buckets are: which of them lie at one node, and the locks that they are behind.
 //!
-//! A slab is the buckets that one node is the home of, or a part of these. When the node has died and is back, the slab gets other
-//! addresses, and with them other locks. Every operation goes by the slabs as they are when it begins, and is told when they are gone.
+//! A slab is the buckets that one node is the home of, or a part of these. When the node has died
+//! and is back, the slab gets other addresses, and with them other locks. Every operation goes by
+//! the slabs as they are when it begins, and is told when they are gone.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -44,8 +45,9 @@ fn version() -> u64 {
 }
 
 thread_local! {
-    /// The slabs that this thread went by last, of one store, and their version. So a thread that finds everything as it was takes
-    /// no reference, for which it would write to memory that all threads share.
+    /// The slabs that this thread went by last, of one store, and their version. So a thread that
+    /// finds everything as it was takes no reference, for which it would write to memory that all
+    /// threads share.
     static LAST: Cell<Option<(u64, Arc<dyn Any + Send + Sync>)>> = const { Cell::new(None) };
 }
 
@@ -80,7 +82,8 @@ impl<M: Memory> Buckets<M> {
         }
         let slabs = self.now();
         let result = f(&slabs);
-        // Noted under the version read first: if there are newer ones by now, the next look finds out.
+        // Noted under the version read first: if there are newer ones by now,
+        // the next look finds out.
         let _ = LAST.try_with(|last| last.set(Some((version, slabs))));
         result
     }

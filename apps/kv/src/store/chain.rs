@@ -1,7 +1,7 @@
 //! Changing a key the long way: all of its bucket's pages are walked.
 //!
-//! A bucket whose head page is full goes on in further pages. Nobody else reads or changes any of them
-//! while somebody is inside of the bucket's lock to write.
+//! A bucket whose head page is full goes on in further pages. Nobody else reads or changes any of
+//! them while somebody is inside of the bucket's lock to write.
 
 use super::bucket::{At, Bucket};
 use super::edit::{Current, Edit, Effects, Operation, apply, retire, seal};
@@ -70,7 +70,8 @@ impl<M: Memory> Bucket<'_, M> {
         Ok(chain)
     }
 
-    /// [`Bucket::walk`], after removing what flushes and, when the chain would otherwise grow, time have ended.
+    /// [`Bucket::walk`], after removing what flushes and, when the chain would otherwise grow,
+    /// time have ended.
     pub fn walk_clean(&self, id: &KeyId<'_>) -> Result<Chain> {
         let chain = self.walk(id)?;
         let overdue = chain.soonest != 0 && chain.soonest <= self.core.clock.now();
@@ -190,7 +191,8 @@ impl<M: Memory> Bucket<'_, M> {
         })
     }
 
-    /// Puts the record in a page with room, a new one if need be, and only then takes the old one out.
+    /// Puts the record in a page with room, a new one if need be, and only then takes the old one
+    /// out.
     fn relocate(
         &self,
         id: &KeyId<'_>,

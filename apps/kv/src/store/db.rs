@@ -74,8 +74,9 @@ pub struct SetOutcome {
 pub struct Mark {
     /// The record's stamp, when there is one.
     stamp: Option<u64>,
-    /// Otherwise when the bucket last lost a record, and when the database lost all. Of a bucket that has not lost any: when
-    /// any database did, since a flush may have taken the bucket's page with what was known of it.
+    /// Otherwise when the bucket last lost a record, and when the database lost all. Of a bucket
+    /// that has not lost any: when any database did, since a flush may have taken the bucket's page
+    /// with what was known of it.
     absent: (u64, u64),
 }
 
@@ -182,7 +183,8 @@ impl<'a, M: Memory> Db<'a, M> {
         })
     }
 
-    /// Puts a long value into an extent for `f` to point a record at; frees it when that did not happen.
+    /// Puts a long value into an extent for `f` to point a record at;
+    /// frees it when that did not happen.
     #[inline]
     fn with_payload(
         &self,
@@ -268,7 +270,8 @@ impl<'a, M: Memory> Db<'a, M> {
         )
     }
 
-    /// Puts bytes over the value from `offset` on, with zeros before if it is shorter; says its length.
+    /// Puts bytes over the value from `offset` on, with zeros before if it is shorter;
+    /// says its length.
     pub fn set_range(&self, key: &[u8], offset: usize, bytes: &[u8]) -> Result<usize> {
         self.core.splice(
             self.scope,

@@ -1,7 +1,8 @@
-//! Changing a key inside of its bucket's lock: in the head page, when the record is there or can be.
+//! Changing a key inside of its bucket's lock: in the head page,
+//! when the record is there or can be.
 //!
-//! An operation says what to do about what it finds ([`Operation::decide`]); this file does it. What
-//! does not fit the head page goes to `chain.rs`.
+//! An operation says what to do about what it finds ([`Operation::decide`]); this file does it.
+//! What does not fit the head page goes to `chain.rs`.
 
 use super::bucket::Bucket;
 use super::core::Core;
@@ -40,7 +41,8 @@ pub(crate) trait Operation {
     /// Whether `decide` must see the bytes of a value that lies in an extent.
     const WANTS_VALUE: bool = false;
 
-    /// What to do. May be asked several times, with what is there at the time; the last answer counts.
+    /// What to do. May be asked several times, with what is there at the time;
+    /// the last answer counts.
     fn decide(&mut self, current: Option<&Current<'_>>) -> Edit;
 
     /// The new value, asked for after `decide` said to put it.
@@ -186,8 +188,8 @@ pub(crate) fn seal(head: &mut PageMut<'_, '_>, effects: &Effects, stamp: u64) {
     }
 }
 
-/// Makes the change in the page that holds (or gets) the record; `None`, and nothing changed, when there is
-/// no room.
+/// Makes the change in the page that holds (or gets) the record; `None`, and nothing changed,
+/// when there is no room.
 #[inline]
 pub(crate) fn apply(
     page: &mut PageMut<'_, '_>,

@@ -1,8 +1,8 @@
 //! Memory of their own for long values.
 //!
-//! An extent is filled before any record points to it. Should the step that makes a record point to it
-//! fail, the extent is freed, unless the memory failed in a way that leaves open whether the step took
-//! place: then it is left alone, for memory lost is better than memory used twice.
+//! An extent is filled before any record points to it. Should the step that makes a record point to
+//! it fail, the extent is freed, unless the memory failed in a way that leaves open whether the
+//! step took place: then it is left alone, for memory lost is better than memory used twice.
 
 use super::core::Core;
 use super::value::Extents;

@@ -1,7 +1,7 @@
 //! Operations on all keys: scanning, choosing, counting, and the sweep that ends what is over.
 //!
-//! A scan's cursor is a bucket's number. Keys never change their bucket and a bucket is read as it is at
-//! one moment, so a key that is there from a scan's start to its end is found, once.
+//! A scan's cursor is a bucket's number. Keys never change their bucket and a bucket is read as it
+//! is at one moment, so a key that is there from a scan's start to its end is found, once.
 
 use super::bucket::{At, Bucket};
 use super::buckets::Slab;
@@ -73,8 +73,8 @@ impl Keys {
 }
 
 impl<M: Memory> Db<'_, M> {
-    /// How many keys there are. Exact when nothing changes meanwhile; keys past their expiry count until
-    /// they are removed.
+    /// How many keys there are. Exact when nothing changes meanwhile;
+    /// keys past their expiry count until they are removed.
     pub fn len(&self) -> Result<usize> {
         Ok(self.core.counts(self.scope, self.number)?.keys as usize)
     }
@@ -89,7 +89,8 @@ impl<M: Memory> Db<'_, M> {
         Ok(self.core.counts(self.scope, self.number)?.expires as usize)
     }
 
-    /// Adds to `keys` those of the buckets from `cursor` on, about `count`; says where to go on, 0 at the end.
+    /// Adds to `keys` those of the buckets from `cursor` on, about `count`; says where to go on,
+    /// 0 at the end.
     pub fn scan(&self, cursor: u64, count: usize, keys: &mut Keys) -> Result<u64> {
         let buckets = self.core.map.buckets;
         let budget = SCAN_BUCKETS.saturating_add(count.saturating_mul(SCAN_FACTOR));
@@ -201,8 +202,8 @@ pub struct Swept {
 }
 
 impl<M: Memory> Core<M> {
-    /// Looks at up to `budget` buckets whose memory is at this node, and cleans those that need it. Does
-    /// nothing while no key expires and no flush is left to be cleaned up after.
+    /// Looks at up to `budget` buckets whose memory is at this node, and cleans those that need it.
+    /// Does nothing while no key expires and no flush is left to be cleaned up after.
     pub fn sweep(&self, sweep: &mut Sweep, budget: usize) -> Result<Swept> {
         let epoch = self.newest_flushes()?.epoch;
         if epoch != sweep.epoch {
@@ -261,8 +262,8 @@ impl<M: Memory> Core<M> {
         self.buckets.with(|slabs| f(&slabs[slab].heads, index))
     }
 
-    /// Forgets what this node knows of buckets of which it keeps nothing, if there are so many that it is worth while to look for
-    /// the others anew.
+    /// Forgets what this node knows of buckets of which it keeps nothing, if there are so many that
+    /// it is worth while to look for the others anew.
     pub fn shed(&self) -> Result<()> {
         if self.memory.idle_pages() <= self.map.buckets / IDLE {
             return Ok(());

@@ -1,9 +1,10 @@
 //! Being inside of buckets' locks: for one operation, or for several that are one step together.
 //!
-//! A bucket's lock has readers inside or one writer, and its head page comes with it. Whoever is inside of the locks of all the buckets
-//! that it touches is alone with them, or with readers, and what it does to them is one step to everybody else. Buckets are
-//! entered in rising order, so nobody waits in a circle, and by nobody twice: what is done on behalf of a holder finds the
-//! lock in the [`Scope`].
+//! A bucket's lock has readers inside or one writer, and its head page comes with it. Whoever is
+//! inside of the locks of all the buckets that it touches is alone with them, or with readers, and
+//! what it does to them is one step to everybody else. Buckets are entered in rising order, so
+//! nobody waits in a circle, and by nobody twice: what is done on behalf of a holder finds the lock
+//! in the [`Scope`].
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -20,8 +21,8 @@ use crate::memory::{Access, Entered, Memory, MemoryError, Pages};
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 const FIRST_PAUSE: Duration = Duration::from_micros(10);
 
-/// How long a wait for a lock lasts before the lock's home is asked whether it is there. Whoever waits longer goes to the end
-/// of the queue.
+/// How long a wait for a lock lasts before the lock's home is asked whether it is there. Whoever
+/// waits longer goes to the end of the queue.
 const ASK: Duration = Duration::from_millis(500);
 
 type Entering = std::result::Result<Entered, MemoryError>;
@@ -131,7 +132,8 @@ impl<M: Memory> Core<M> {
         Error::Busy(self.patience)
     }
 
-    /// Runs `f` inside of a bucket's lock to read. Whatever fails and can be mended is, and `f` runs again.
+    /// Runs `f` inside of a bucket's lock to read. Whatever fails and can be mended is,
+    /// and `f` runs again.
     #[inline]
     pub fn reading<R>(
         &self,
@@ -240,7 +242,8 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    /// In a rack whose members nobody watches nobody says that a lock's home is dead. So those who wait ask it.
+    /// In a rack whose members nobody watches nobody says that a lock's home is dead.
+    /// So those who wait ask it.
     #[cold]
     fn enter_slowly(&self, slab: &Slab<M>, index: usize, access: Access) -> Entering {
         let mut left = self.patience.saturating_sub(ASK);

@@ -1,6 +1,7 @@
 //! Reading a key inside of its bucket's lock: in the head page mostly, which came with the lock.
 //!
-//! A record further down the bucket's chain, or a value in an extent, is read from memory. Nobody changes it meanwhile.
+//! A record further down the bucket's chain, or a value in an extent, is read from memory.
+//! Nobody changes it meanwhile.
 
 use super::bucket::{At, Bucket};
 use super::core::Core;
@@ -31,8 +32,8 @@ enum Probe<R> {
 }
 
 impl<M: Memory> Core<M> {
-    /// Reads a key, and gives what `reach` asks for to `sink`, which may be called several times; its last
-    /// answer counts.
+    /// Reads a key, and gives what `reach` asks for to `sink`, which may be called several times;
+    /// its last answer counts.
     #[inline]
     pub fn lookup<R>(
         &self,

@@ -1,4 +1,5 @@
-//! Living through the death of nodes: finding out what has died with one, and going on with the rest.
+//! Living through the death of nodes: finding out what has died with one,
+//! and going on with the rest.
 //!
 //! | what an operation meets | what is done | the keys |
 //! |---|---|---|
@@ -8,11 +9,12 @@
 //! | a page further down the chain whose last content died with a node's cache | the chain ends before it | those of that page, and behind it, absent |
 //! | a value in an extent, the same, or in memory of a node that is back | its record goes | absent |
 //!
-//! What a lock's page was when the lock was last handed on would be there in the third case, but an older value is worse than none:
-//! whoever wrote the newer one has been told that it is written.
+//! What a lock's page was when the lock was last handed on would be there in the third case, but an
+//! older value is worse than none: whoever wrote the newer one has been told that it is written.
 //!
-//! The address of new memory is never one of old memory, because it contains the incarnation of its home. So an address in
-//! the table of slabs is its own generation, and whoever has an old one finds out by its failing.
+//! The address of new memory is never one of old memory, because it contains the incarnation of its
+//! home. So an address in the table of slabs is its own generation, and whoever has an old one
+//! finds out by its failing.
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
@@ -42,8 +44,9 @@ struct Seen {
 }
 
 impl<M: Memory> Core<M> {
-    /// After an operation on a bucket that nobody holds for longer has failed, before it has changed anything: mends what can be
-    /// mended. `Ok` when trying again makes sense; the error otherwise.
+    /// After an operation on a bucket that nobody holds for longer has failed, before it has
+    /// changed anything: mends what can be mended. `Ok` when trying again makes sense;
+    /// the error otherwise.
     #[cold]
     pub fn recover(&self, bucket: usize, error: Error) -> Result<()> {
         let (slab, _) = self.map.place(bucket);
@@ -63,8 +66,8 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    /// Whether an error says that something has died of what a bucket's head page points to. `false`: it was in the superblock, which
-    /// goes on.
+    /// Whether an error says that something has died of what a bucket's head page points to.
+    /// `false`: it was in the superblock, which goes on.
     pub fn lost_in_bucket(&self, error: Error) -> Result<bool> {
         match error {
             Error::Memory(MemoryError::Lost(addr)) if self.in_superblock(addr) => {
@@ -80,8 +83,8 @@ impl<M: Memory> Core<M> {
         (self.base..self.base + self.map.region_len() as u64).contains(&addr)
     }
 
-    /// Does something in the superblock again, after it has failed. A block of it whose last content has died goes on with
-    /// what was published of it.
+    /// Does something in the superblock again, after it has failed. A block of it whose last
+    /// content has died goes on with what was published of it.
     #[cold]
     pub fn insist<R>(
         &self,
@@ -133,8 +136,9 @@ impl<M: Memory> Core<M> {
         Ok(())
     }
 
-    /// Gives new addresses to all slabs whose old ones have died with an incarnation of their node. A slab whose node dies once
-    /// more meanwhile stays as it is: its keys are away, the others are not.
+    /// Gives new addresses to all slabs whose old ones have died with an incarnation of their node.
+    /// A slab whose node dies once more meanwhile stays as it is: its keys are away,
+    /// the others are not.
     pub fn replace_all(&self) -> Result<()> {
         for slab in 0..self.map.slabs() {
             waiting_for_members(self.patience, || {
@@ -173,7 +177,8 @@ impl<M: Memory> Core<M> {
         look().or_else(|error| self.insist(error, look))
     }
 
-    /// The keys of a database, counted one by one: what nodes had added up may have died with one of them.
+    /// The keys of a database, counted one by one: what nodes had added up may have died with one
+    /// of them.
     pub fn tally(&self, scope: Scope<'_, M>, db: u8, flushed: u64) -> Counts {
         let now = self.clock.now();
         let mut sum = Counts::default();
@@ -201,8 +206,8 @@ impl<M: Memory> Core<M> {
 }
 
 impl<M: Memory> Bucket<'_, M> {
-    /// Looks through the bucket: what is lost leaves it, and so does the older of two records of one key, which somebody leaves who
-    /// fails while moving one.
+    /// Looks through the bucket: what is lost leaves it, and so does the older of two records of
+    /// one key, which somebody leaves who fails while moving one.
     pub fn mend(&self) -> Result<()> {
         let (mut at, mut before, mut dropped) = (At::Head, At::Head, 0);
         let mut newest: HashMap<(u8, Vec<u8>), (u64, At)> = HashMap::new();

@@ -1,9 +1,11 @@
-//! The store: keys and values in the memory of a rack, the same from every node, each operation one step.
+//! The store: keys and values in the memory of a rack, the same from every node,
+//! each operation one step.
 //!
-//! Keys hash to buckets; a bucket is a page behind a lock of the rack, with further pages in memory when that is full.
-//! Whoever is inside of the lock has the page: reading a key is entering the lock to read (`lookup.rs`), changing one is
-//! entering it to write (`edit.rs`, and `chain.rs` for what takes several pages), and what takes several keys is inside of several
-//! locks (`multi.rs`, `transaction.rs`). `lock.rs` tells how one enters.
+//! Keys hash to buckets; a bucket is a page behind a lock of the rack,
+//! with further pages in memory when that is full. Whoever is inside of the lock has the page:
+//! reading a key is entering the lock to read (`lookup.rs`), changing one is entering it to write
+//! (`edit.rs`, and `chain.rs` for what takes several pages), and what takes several keys is inside
+//! of several locks (`multi.rs`, `transaction.rs`). `lock.rs` tells how one enters.
 
 mod bucket;
 mod buckets;
@@ -98,23 +100,25 @@ impl<M: Memory> Store<M> {
         self.core.sweep(sweep, budget)
     }
 
-    /// Gives back the memory that this node takes for buckets of which it keeps nothing since they were flushed. A server does this by itself;
-    /// whoever sweeps calls it from time to time.
+    /// Gives back the memory that this node takes for buckets of which it keeps nothing since they
+    /// were flushed. A server does this by itself; whoever sweeps calls it from time to time.
     pub fn shed(&self) -> Result<()> {
         self.core.shed()
     }
 
-    /// What this thread remembers of buckets does not keep memory from being given back. A thread that may not use the store for long calls
-    /// it now and then; a server's do.
+    /// What this thread remembers of buckets does not keep memory from being given back. A thread
+    /// that may not use the store for long calls it now and then; a server's do.
     pub fn catch_up(&self) {
         self.core.catch_up();
     }
 
-    /// Returns when what this thread has read and written may be told to clients. Any server calls it before it answers:
-    /// a process that was stopped for long may have been declared dead meanwhile, and find out only now.
+    /// Returns when what this thread has read and written may be told to clients.
+    /// Any server calls it before it answers: a process that was stopped for long may have been
+    /// declared dead meanwhile, and find out only now.
     ///
     /// # Errors
-    /// When the rack goes on without this node, or nobody can say: then reads may be old, and writes lost.
+    /// When the rack goes on without this node, or nobody can say: then reads may be old,
+    /// and writes lost.
     #[inline]
     pub fn confirm(&self) -> Result<()> {
         Ok(self.core.memory.confirm()?)
@@ -125,8 +129,8 @@ impl<M: Memory> Store<M> {
         self.core.losses()
     }
 
-    /// Buckets that cannot be reached, because their home is no member of the rack: their keys answer NODELOST until it is
-    /// back.
+    /// Buckets that cannot be reached, because their home is no member of the rack: their keys
+    /// answer NODELOST until it is back.
     pub fn buckets_away(&self) -> usize {
         self.core.buckets_away()
     }

@@ -58,7 +58,8 @@ impl<'a, M: Memory> Db<'a, M> {
         })
     }
 
-    /// Reads several keys as they are at one moment. `limit` bounds the bytes of all values together.
+    /// Reads several keys as they are at one moment. `limit` bounds the bytes of all values
+    /// together.
     pub fn get_many(&self, keys: &[&[u8]], limit: usize, values: &mut Values) -> Result<()> {
         self.read_many(keys, Reach::All, limit, values)
     }
@@ -83,7 +84,8 @@ impl<'a, M: Memory> Db<'a, M> {
             let read = self.together(keys, Access::Read, |db| {
                 db.read_held(keys, reach, limit, values)
             });
-            // Whoever holds buckets to read mends none: the one where reading has failed is mended when they are let go.
+            // Whoever holds buckets to read mends none: the one where reading has failed is mended
+            // when they are let go.
             match (read, keys.get(values.spans.len())) {
                 (Err(error), Some(key)) if self.scope.is_alone() => {
                     let bucket = self.core.bucket(&self.id(key)?);

@@ -26,8 +26,9 @@ const REGION_TYPE: u64 = 0x6b76_2d73_746f_7265;
 pub struct Options {
     /// Its name in the rack.
     pub name: String,
-    /// Buckets: a power of two, at most 2^20. The same at every node. A node that has used a bucket keeps some 500 bytes
-    /// and what is in use of its page, up to 4 KiB; good for up to some twenty small keys each.
+    /// Buckets: a power of two, at most 2^20. The same at every node.
+    /// A node that has used a bucket keeps some 500 bytes and what is in use of its page, up to 4
+    /// KiB; good for up to some twenty small keys each.
     pub buckets: usize,
     /// How long an operation waits for the lock of a bucket.
     pub patience: Duration,
@@ -47,8 +48,9 @@ impl Default for Options {
 }
 
 impl<M: Memory> Store<M> {
-    /// Opens the store called `options.name`, which the first to open it sets up. Members that come and go meanwhile are
-    /// waited for, as long as an operation waits for a bucket: a store is set up with memory of every node.
+    /// Opens the store called `options.name`, which the first to open it sets up.
+    /// Members that come and go meanwhile are waited for, as long as an operation waits for a
+    /// bucket: a store is set up with memory of every node.
     pub fn open(memory: M, options: Options) -> Result<Self> {
         if !options.buckets.is_power_of_two() || !BUCKETS.contains(&options.buckets) {
             return Err(Error::BadOption(

@@ -1,4 +1,5 @@
-//! Cleaning a bucket: what flushes and time have ended leaves its pages, empty pages leave the chain.
+//! Cleaning a bucket: what flushes and time have ended leaves its pages,
+//! empty pages leave the chain.
 
 use super::bucket::{At, Bucket};
 use super::lookup::MAX_CHAIN;
@@ -65,7 +66,8 @@ impl Broom<'_> {
 }
 
 impl<M: Memory> Bucket<'_, M> {
-    /// Cleans the bucket, and gives its page back if nothing is left and no write has come since the last flush.
+    /// Cleans the bucket, and gives its page back if nothing is left and no write has come since
+    /// the last flush.
     pub fn clean(&self) -> Result<()> {
         let written = self.head().epoch();
         self.refresh()?;
@@ -77,9 +79,10 @@ impl<M: Memory> Bucket<'_, M> {
         self.give_page_back(self.head().epoch())
     }
 
-    /// The page is as if nobody had ever written it, if it is empty, and was written last when `written` was the newest flush and is not
-    /// any more. Who has been told that a key is absent has the number of the newest flush ([`super::Mark`]): pages that go
-    /// once a flush at most cannot come back to what somebody remembers.
+    /// The page is as if nobody had ever written it, if it is empty, and was written last when
+    /// `written` was the newest flush and is not any more. Who has been told that a key is absent
+    /// has the number of the newest flush ([`super::Mark`]): pages that go once a flush at most
+    /// cannot come back to what somebody remembers.
     fn give_page_back(&self, written: u64) -> Result<()> {
         let newest = self.flushes()?.epoch;
         let head = self.head();

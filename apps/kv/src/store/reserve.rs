@@ -1,5 +1,5 @@
-//! Room for several records before the first of them is stored, so that running out of memory on the way
-//! cannot leave some of them stored and others not.
+//! Room for several records before the first of them is stored,
+//! so that running out of memory on the way cannot leave some of them stored and others not.
 
 use super::bucket::{At, Bucket};
 use super::core::Core;

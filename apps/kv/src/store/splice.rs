@@ -1,7 +1,7 @@
 //! APPEND and SETRANGE: changing a part of a value.
 //!
-//! A value that stays in its page is rewritten there. One that lies in an extent, or moves to one, is changed
-//! in place while the extent has room, else in a new one of twice the size,
+//! A value that stays in its page is rewritten there. One that lies in an extent, or moves to one,
+//! is changed in place while the extent has room, else in a new one of twice the size,
 //! so that appending a byte at a time stays cheap.
 
 use super::bucket::Bucket;

@@ -17,7 +17,8 @@ pub struct Plan {
     pub flush: bool,
 }
 
-/// Buckets held to be changed, and the flushes the transaction goes by. Dropping it makes everything visible at once.
+/// Buckets held to be changed, and the flushes the transaction goes by. Dropping it makes
+/// everything visible at once.
 pub struct Transaction<'a, M: Memory> {
     core: &'a Core<M>,
     /// Dropped after this value's own `drop`, which needs the buckets.

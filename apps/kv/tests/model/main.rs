@@ -1,4 +1,5 @@
-//! Random operations, one after the other, on the store and on a map: both must say the same, always.
+//! Random operations, one after the other, on the store and on a map: both must say the same,
+//! always.
 
 mod reference;
 mod single;

@@ -1,9 +1,11 @@
-//! Memory that lets another node act at one exact moment of an operation: when the operation is about to enter a lock, has just
-//! entered or left one, or has just looked at the memory or changed it.
+//! Memory that lets another node act at one exact moment of an operation: when the operation is
+//! about to enter a lock, has just entered or left one, or has just looked at the memory or changed
+//! it.
 //!
-//! The operation then waits until the other has done what it does, or stands before a lock that the operation is inside of; in that
-//! case it waits again when it has left that lock. One of the two runs at a time: which moment it was decides what happens, and
-//! neither a clock nor a scheduler does.
+//! The operation then waits until the other has done what it does, or stands before a lock that the
+//! operation is inside of; in that case it waits again when it has left that lock. One of the two
+//! runs at a time: which moment it was decides what happens, and neither a clock nor a scheduler
+//! does.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -62,7 +64,8 @@ impl Drop for Settles {
     }
 }
 
-/// The memory of either node: the one whose operation is interrupted, and the one that interrupts it.
+/// The memory of either node: the one whose operation is interrupted,
+/// and the one that interrupts it.
 #[derive(Clone)]
 pub struct Interrupted {
     pub inner: HeapMemory,
@@ -71,7 +74,8 @@ pub struct Interrupted {
 }
 
 impl Interrupted {
-    /// The same memory at two nodes: the first one's operations are interrupted by the second one's.
+    /// The same memory at two nodes: the first one's operations are interrupted by the second
+    /// one's.
     pub fn pair(memory: HeapMemory) -> (Self, Self) {
         let place = Arc::default();
         let slow = Interrupted {
@@ -87,8 +91,8 @@ impl Interrupted {
         (slow, other)
     }
 
-    /// Does `f`, which uses the first node, and `act` in a thread of its own when so many moments of it have passed. `None`: `f`
-    /// has fewer moments.
+    /// Does `f`, which uses the first node, and `act` in a thread of its own when so many moments
+    /// of it have passed. `None`: `f` has fewer moments.
     pub fn during<R, A: Send + 'static>(
         &self,
         moment: usize,

@@ -41,7 +41,8 @@ impl Client {
         self.reply()
     }
 
-    /// Reads a reply: `"text"` for strings, `[a b]` for arrays, `{a b}` for maps, `nil`, the line otherwise.
+    /// Reads a reply: `"text"` for strings, `[a b]` for arrays, `{a b}` for maps, `nil`,
+    /// the line otherwise.
     pub fn reply(&mut self) -> String {
         self.try_reply().expect("a reply")
     }

@@ -1,6 +1,7 @@
-//! A reader-writer lock in one word, readers first: Mellor-Crummey and Scott (*Scalable Reader-Writer Synchronization for Shared-Memory
-//! Multiprocessors*, 1991), "a simple reader-preference lock". `pthread_rwlock` is of this kind, and its default prefers readers, too; it
-//! needs more operations, on one line as well, to be able to sleep.
+//! A reader-writer lock in one word, readers first: Mellor-Crummey and Scott (*Scalable
+//! Reader-Writer Synchronization for Shared-Memory Multiprocessors*, 1991), "a simple
+//! reader-preference lock". `pthread_rwlock` is of this kind, and its default prefers readers, too;
+//! it needs more operations, on one line as well, to be able to sleep.
 //!
 //! | | operations | a strict hand-over between writers |
 //! |---|---|---|
@@ -10,7 +11,8 @@
 //! | | not so: wait for nobody (spinning on a copy), and again after a pause that grows | 2, critical |
 //! | no longer | subtract it | 1, critical |
 //!
-//! Everybody who waits looks again after every change: transactions grow with the nodes. Writers may wait for ever while readers come.
+//! Everybody who waits looks again after every change: transactions grow with the nodes. Writers
+//! may wait for ever while readers come.
 
 use super::Access;
 use super::op::{At, Op, Step, Until};

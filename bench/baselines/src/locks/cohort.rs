@@ -1,6 +1,7 @@
-//! C-RW-WP (Calciu et al., *NUMA-Aware Reader-Writer Locks*, 2013): writers first, an indicator of readers at each node, and among writers a
-//! cohort lock, which stays at a node for several of its threads (Dice et al., *Lock Cohorting*, 2012; C-PTL-TKT: between nodes a ticket
-//! lock whose tickets are called in words of their own, inside a node a ticket lock).
+//! C-RW-WP (Calciu et al., *NUMA-Aware Reader-Writer Locks*, 2013): writers first, an indicator of
+//! readers at each node, and among writers a cohort lock, which stays at a node for several of its
+//! threads (Dice et al., *Lock Cohorting*, 2012; C-PTL-TKT: between nodes a ticket lock whose
+//! tickets are called in words of their own, inside a node a ticket lock).
 //!
 //! | | operations | a strict hand-over between writers of two nodes |
 //! |---|---|---|
@@ -15,7 +16,8 @@
 //! | | else call the next ticket | 1, critical |
 //! | | subtract the writer | 1 transaction |
 //!
-//! Left out is what lets readers that have waited long stop the writers: threads that wait here would come in order even so.
+//! Left out is what lets readers that have waited long stop the writers: threads that wait here
+//! would come in order even so.
 
 use super::Access;
 use super::op::{At, Home, Op, Shape, Step, ThreadPlace, Until};
@@ -93,8 +95,8 @@ impl Cohort {
         At::block(1 + self.nodes + node)
     }
 
-    /// Writers of this node: tickets given out, called; its ticket between nodes and one, while it has that; the
-    /// threads that have followed the first.
+    /// Writers of this node: tickets given out, called; its ticket between nodes and one,
+    /// while it has that; the threads that have followed the first.
     fn local(&self, word: u8) -> At {
         At::block(1 + 2 * self.nodes + self.node).word(word)
     }

@@ -66,8 +66,8 @@ impl Algorithm {
     }
 }
 
-/// One seat's part in a lock: see [the module](super). It counts the seat's turns, so it is kept as long as the lock is, whichever thread
-/// has the seat.
+/// One seat's part in a lock: see [the module](super). It counts the seat's turns, so it is kept as
+/// long as the lock is, whichever thread has the seat.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Machine {
     lock: Lock,
@@ -128,7 +128,8 @@ impl Machine {
         self.said
     }
 
-    /// The thread does not want to be inside any more. Whoever is not inside is told again what it was told.
+    /// The thread does not want to be inside any more. Whoever is not inside is told again what it
+    /// was told.
     #[inline]
     pub fn leave(&mut self) -> Step {
         if self.said == Step::Inside {
@@ -137,8 +138,9 @@ impl Machine {
         self.said
     }
 
-    /// The thread does not want to wait any longer. Possible while it waits for a manager's answer, and nowhere else: queues in memory
-    /// cannot be left by who is in them. Says whether it was; it goes on to be outside then.
+    /// The thread does not want to wait any longer. Possible while it waits for a manager's answer,
+    /// and nowhere else: queues in memory cannot be left by who is in them. Says whether it was; it
+    /// goes on to be outside then.
     pub fn give_up(&mut self) -> bool {
         let Lock::Service(client) = &mut self.lock else {
             return false;

@@ -1,5 +1,6 @@
-//! The queue lock of Mellor-Crummey and Scott (*Algorithms for Scalable Synchronization on Shared-Memory Multiprocessors*, 1991), Soul's
-//! example of §2.1 and Fig. 2. For one at a time: who only reads is alone as well.
+//! The queue lock of Mellor-Crummey and Scott (*Algorithms for Scalable Synchronization on
+//! Shared-Memory Multiprocessors*, 1991), Soul's example of §2.1 and Fig. 2. For one at a time: who
+//! only reads is alone as well.
 //!
 //! | | operations | a strict hand-over |
 //! |---|---|---|
@@ -9,9 +10,10 @@
 //! | | somebody behind: write its `granted`, which it reads | 2, critical |
 //! | | nobody: compare-and-swap the tail to none | |
 //!
-//! Five, of which three lie between one critical section and the next: Soul's count (§2.2). The textbook's thread also clears its entry before
-//! it queues, which takes a sixth when the entry was last written by others; here entries are never cleared: a `next` says for which turn of
-//! its owner it is meant, and `granted` counts. So this is, if anything, faster than the textbook's.
+//! Five, of which three lie between one critical section and the next: Soul's count (§2.2). The
+//! textbook's thread also clears its entry before it queues, which takes a sixth when the entry was
+//! last written by others; here entries are never cleared: a `next` says for which turn of its
+//! owner it is meant, and `granted` counts. So this is, if anything, faster than the textbook's.
 
 use super::Access;
 use super::op::{At, Home, Op, Shape, Step, ThreadPlace, Until};

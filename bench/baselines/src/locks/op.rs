@@ -120,14 +120,17 @@ pub enum Op {
     },
     /// Adds, wrapping around.
     Add(At, u64),
-    /// Reads a word again and again until it is right. Its result is that word. The thread spins on its own cached copy: another
-    /// transaction takes place only when somebody has written to the block.
+    /// Reads a word again and again until it is right. Its result is that word. The thread spins on
+    /// its own cached copy: another transaction takes place only when somebody has written to the
+    /// block.
     Wait(At, Until),
-    /// Waits a little before it tries again what others were quicker at, for the n-th time. Without a result.
+    /// Waits a little before it tries again what others were quicker at, for the n-th time.
+    /// Without a result.
     Pause(u32),
     /// Asks the lock's manager, again and again until there is an answer. Without a result.
     Ask(Request),
-    /// Tells the lock's manager, and does not wait; somebody must tell it again until it is acknowledged. Without a result.
+    /// Tells the lock's manager, and does not wait; somebody must tell it again until it is
+    /// acknowledged. Without a result.
     Tell(Request),
 }
 

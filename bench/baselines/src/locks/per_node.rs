@@ -1,5 +1,6 @@
-//! An indicator of readers at each node (Soul's *Percpu*), after Linux's big-reader lock (`brlock`, 2.4): a reader takes its own node's
-//! reader-writer lock and nothing else, a writer takes everybody's, always in the same order.
+//! An indicator of readers at each node (Soul's *Percpu*), after Linux's big-reader lock (`brlock`,
+//! 2.4): a reader takes its own node's reader-writer lock and nothing else, a writer takes
+//! everybody's, always in the same order.
 //!
 //! | | operations | a strict hand-over between writers, in a rack of n nodes |
 //! |---|---|---|
@@ -8,8 +9,9 @@
 //! | | the others', one after the other | n - 1, critical |
 //! | no longer | all of them again, the last first | 1, critical: the others are still here |
 //!
-//! Readers cost nothing while nobody writes; a writer costs transactions for each node of the rack. Indicators are a node's and not, as in
-//! Linux, a processor's: its threads share a cache, and writers have fewer to visit.
+//! Readers cost nothing while nobody writes; a writer costs transactions for each node of the rack.
+//! Indicators are a node's and not, as in Linux, a processor's: its threads share a cache, and
+//! writers have fewer to visit.
 
 use super::Access;
 use super::central::Indicator;

@@ -1,14 +1,15 @@
-//! A lock service beside the memory (Soul's *Lock-Service*), after TreadMarks (Keleher et al., *TreadMarks: Distributed Shared Memory on
-//! Standard Workstations and Operating Systems*, 1994): every lock has a manager at one node, with a wait queue; who wants the lock asks it by
-//! a message, and who leaves tells it. What the lock protects comes over coherent memory afterwards.
+//! A lock service beside the memory (Soul's *Lock-Service*), after TreadMarks (Keleher et
+//! al., *TreadMarks: Distributed Shared Memory on Standard Workstations and Operating Systems*,
+//! 1994): every lock has a manager at one node, with a wait queue; who wants the lock asks it by a
+//! message, and who leaves tells it. What the lock protects comes over coherent memory afterwards.
 //!
 //! | | messages | a strict hand-over |
 //! |---|---|---|
 //! | enter | to the manager; its answer when it is one's turn | 1; 1, critical |
 //! | leave | to the manager | 1, critical |
 //!
-//! Requests are served in their order, readers together with the readers behind them. Messages may be lost, doubled and late: each thread
-//! numbers its turns, and says again what was not answered.
+//! Requests are served in their order, readers together with the readers behind them. Messages may
+//! be lost, doubled and late: each thread numbers its turns, and says again what was not answered.
 
 use super::Access;
 use super::op::{Op, Request, Step, ThreadPlace};
@@ -107,7 +108,8 @@ impl Manager {
             return replies;
         }
         if newer {
-            // Whatever it had by an earlier turn, it has told us that it has not any more, and that was lost.
+            // Whatever it had by an earlier turn, it has told us that it has not any more,
+            // and that was lost.
             self.out(seat, state);
             self.put(seat, turn, State::Out);
         }
@@ -137,7 +139,8 @@ impl Manager {
         replies
     }
 
-    /// These nodes are dead: their threads are neither inside nor wait. Who enters next is not told.
+    /// These nodes are dead: their threads are neither inside nor wait.
+    /// Who enters next is not told.
     pub fn gone(&mut self, nodes: Copyset) -> Vec<Reply> {
         let dead = |seat: &ThreadPlace| nodes.contains(seat.node);
         let rows: Vec<(ThreadPlace, State)> =

@@ -1,4 +1,5 @@
-//! The compared locks under every interleaving of a few threads: they exclude, nobody is stuck, and defects are noticed.
+//! The compared locks under every interleaving of a few threads: they exclude, nobody is stuck,
+//! and defects are noticed.
 
 mod memory;
 mod messages;

@@ -198,7 +198,8 @@ impl World {
     }
 }
 
-/// Looks at every state; how many there are, how often readers were inside together, or what is wrong.
+/// Looks at every state; how many there are, how often readers were inside together,
+/// or what is wrong.
 fn explore(case: &Case, defect: Defect) -> Result<(usize, usize), &'static str> {
     let mut seen = HashSet::new();
     let mut open = VecDeque::from([World::new(case)]);
@@ -275,8 +276,9 @@ fn a_compare_and_swap_that_does_not_compare_is_noticed() {
 #[test]
 fn whatever_is_forgotten_while_leaving_is_noticed() {
     let at = |block, word| At { block, word };
-    // MCS: letting the next one in. Two words: a writer. Three nodes: the last of them. Cohort of two nodes: the nodes'
-    // tickets, that a node has the lock, the ticket inside a node, the writers.
+    // MCS: letting the next one in. Two words: a writer. Three nodes: the last of them.
+    // Cohort of two nodes: the nodes' tickets, that a node has the lock, the ticket inside a node,
+    // the writers.
     let forgotten = [
         (0, at(1, 1)),
         (0, at(0, 0)),

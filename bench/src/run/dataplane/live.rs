@@ -1,4 +1,5 @@
-//! Between hosts: what a packet takes through the switch, beside a program that only echoes or forwards.
+//! Between hosts: what a packet takes through the switch, beside a program that only echoes or
+//! forwards.
 
 use super::part::{AGENT_PORT, SWITCH_PORT, at};
 use super::{BenchError, Options, Progress, Result, missing};

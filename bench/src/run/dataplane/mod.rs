@@ -1,8 +1,9 @@
-//! `bench dataplane`: what a packet costs in the switch program, in Rust and in the kernel, and what the way through it takes.
+//! `bench dataplane`: what a packet costs in the switch program, in Rust and in the kernel, and
+//! what the way through it takes.
 //!
-//! The program alone is run without a network (a test run), beside an empty one. Round trips go between hosts in network
-//! namespaces, through the switch in the kernel and in user space, beside XDP programs that only echo or forward, with the same
-//! sockets in the same run.
+//! The program alone is run without a network (a test run), beside an empty one. Round trips go
+//! between hosts in network namespaces, through the switch in the kernel and in user space, beside
+//! XDP programs that only echo or forward, with the same sockets in the same run.
 
 mod live;
 mod part;

@@ -1,4 +1,5 @@
-//! The parts that processes of the bench play, each in a network namespace: this program again, with a part's name.
+//! The parts that processes of the bench play, each in a network namespace: this program again,
+//! with a part's name.
 
 use super::{BenchError, Result, missing};
 use rackmem::{Config, Rack};
@@ -23,8 +24,8 @@ const BLOCK: usize = 4096;
 const SEGMENTS: [usize; 4] = [1344, 1344, 1344, 64];
 /// Blocks that are read.
 const BLOCKS: usize = 256;
-/// Between two misses: what the one before has left to do in the background is done then, and whoever has taken part still
-/// listens.
+/// Between two misses: what the one before has left to do in the background is done then, and
+/// whoever has taken part still listens.
 const SHORT: Duration = Duration::from_micros(20);
 /// The same, and all have gone to sleep.
 const LONG: Duration = Duration::from_micros(200);
@@ -33,8 +34,9 @@ pub fn at(place: Place, port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(address(place), port)
 }
 
-/// Plays a part: `echo MODE`, `forward MODE`, `answer`, `trips echo|lock|block ROUNDS`, `rate echo|lock ROUNDS`, `member FILE NODE
-/// ROUNDS awake|asleep`. Programs and members live until their standard input ends; the others print what they have measured.
+/// Plays a part: `echo MODE`, `forward MODE`, `answer`, `trips echo|lock|block ROUNDS`,
+/// `rate echo|lock ROUNDS`, `member FILE NODE ROUNDS awake|asleep`. Programs and members live until
+/// their standard input ends; the others print what they have measured.
 pub fn play(words: &[String]) -> Result<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let number = |word: &str| word.parse::<u32>().map_err(missing);
@@ -176,7 +178,8 @@ fn give(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Acquire to Grant: a reader that is the keeper of the data as well, so that nobody else hears of it.
+/// Acquire to Grant: a reader that is the keeper of the data as well,
+/// so that nobody else hears of it.
 fn grants(rounds: u32) -> Result<()> {
     let agent = Client::at(AGENT_PORT)?;
     let asks = |kind| Header {
@@ -259,7 +262,8 @@ fn rate(what: &str, rounds: u32) -> Result<()> {
     say(&format!("{:.0}", packets / began.elapsed().as_secs_f64()))
 }
 
-/// A node of a rack. Node 0 reads blocks of node 1 that it does not have, and says how long one took.
+/// A node of a rack. Node 0 reads blocks of node 1 that it does not have,
+/// and says how long one took.
 fn member(file: &Path, node: u32, rounds: u32, pause: Duration) -> Result<()> {
     let config = Config::load(file)?;
     let rack = Rack::join(&config, node as usize)?;

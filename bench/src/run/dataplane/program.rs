@@ -26,7 +26,8 @@ fn header(kind: Kind, block: u64, seq: u64) -> Header {
     }
 }
 
-/// Packets that make the switch own the blocks, as shared by two others: one slot moves them all, one after the other.
+/// Packets that make the switch own the blocks, as shared by two others: one slot moves them all,
+/// one after the other.
 fn adding() -> impl Iterator<Item = Header> {
     (0..BLOCKS).map(|block| Header {
         status: GlobalStatus::Shared,
@@ -95,7 +96,8 @@ pub fn run(report: &mut Report, options: &Options) -> Result<()> {
             began.elapsed().as_nanos() as f64 / f64::from(options.packets)
         });
         report.add(&format!("program/{name}/rust"), in_rust.value, "ns")?;
-        // The kernel's clock is read around each packet: what the empty program takes is the clock's, and the call's.
+        // The kernel's clock is read around each packet: what the empty program takes is the
+        // clock's, and the call's.
         let frames = |packets: Vec<Header>| {
             packets
                 .into_iter()

@@ -1,4 +1,5 @@
-//! A lock that is here and that nobody else wants: whatever the fabric, no packet is sent, but for the lock service.
+//! A lock that is here and that nobody else wants: whatever the fabric, no packet is sent,
+//! but for the lock service.
 
 use super::super::{Progress, Result};
 use super::Options;
@@ -9,7 +10,8 @@ use rackmem::locked::{Mutex, RwLock};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// The mean time of one call, in nanoseconds: the best of five runs, because whatever disturbs only adds to it.
+/// The mean time of one call, in nanoseconds: the best of five runs,
+/// because whatever disturbs only adds to it.
 fn time(count: usize, mut act: impl FnMut()) -> f64 {
     let each = (count / 5).max(1);
     let run = |_| {
@@ -42,7 +44,8 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
         let made = AnyLock::create(&rack.node(0), 8)?;
         let lock = AnyLock::attach(&rack.node(1), made.addr())?;
         let mut ended = Ok(());
-        // The two errors are of different types, and making one of the other takes as long as half of the lock.
+        // The two errors are of different types, and making one of the other takes as long as half
+        // of the lock.
         let mut note = |result: crate::locks::Result<rackmem::Result<()>>| match result {
             Ok(Ok(())) => {}
             Ok(Err(error)) => ended = Err(error.into()),

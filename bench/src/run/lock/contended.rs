@@ -1,6 +1,7 @@
-//! All nodes of a rack want one lock all the time: a thread a node takes it, reads or writes the 4 KiB that it protects, lets go, gives its
-//! processor to others for a while, and again. Without that while a machine with fewer processors than nodes measures for how long a thread
-//! is left running.
+//! All nodes of a rack want one lock all the time: a thread a node takes it, reads or writes the 4
+//! KiB that it protects, lets go, gives its processor to others for a while, and again. Without
+//! that while a machine with fewer processors than nodes measures for how long a thread is left
+//! running.
 
 use super::super::{Progress, Result};
 use super::{DATA, Options};

@@ -1,5 +1,6 @@
-//! Coherence transactions of a strict hand-over between two nodes that write, counted one operation after the other: in all, and on the way from one
-//! critical section to the next; for the lock alone, and together with a block of 4 KiB that it protects.
+//! Coherence transactions of a strict hand-over between two nodes that write, counted one operation
+//! after the other: in all, and on the way from one critical section to the next; for the lock
+//! alone, and together with a block of 4 KiB that it protects.
 
 use super::super::{Progress, Result};
 use super::{DATA, Options};
@@ -102,7 +103,8 @@ fn hand_over(rack: &Rack, from: &mut Steps<'_>, to: &mut Steps<'_>, data: bool) 
     })
 }
 
-/// One acquisition by another node, which takes the lock from the one that has it. GCP's data comes with it.
+/// One acquisition by another node, which takes the lock from the one that has it.
+/// GCP's data comes with it.
 fn gcp(options: &Options) -> Result<Cost> {
     let rack = options.rack(Fabric::Inline, NODES, LockKind::Gcp)?;
     let made = AnyLock::create(&rack.node(0), DATA)?;

@@ -1,6 +1,6 @@
-//! Two nodes in strict turn: each waits while the other is inside, and who has left asks again when the other is inside: not every lock
-//! is fair. Timed from just before the holder lets go to when the other node's thread
-//! is inside, and to when it has written all that the lock protects.
+//! Two nodes in strict turn: each waits while the other is inside, and who has left asks again when
+//! the other is inside: not every lock is fair. Timed from just before the holder lets go to when
+//! the other node's thread is inside, and to when it has written all that the lock protects.
 
 use super::super::Result;
 use super::{DATA, Options, add_time};
@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 /// How long one waits for the other to do its part.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// On a network, how long a holder goes on when the other waits: its request may still be under way to a manager.
+/// On a network, how long a holder goes on when the other waits:
+/// its request may still be under way to a manager.
 const SETTLE: Duration = Duration::from_micros(100);
 
 /// What one node has seen.

@@ -1,4 +1,5 @@
-//! Locks that their home has and nobody uses, each taken once by another node, 64 bytes of what it protects written, and let go of.
+//! Locks that their home has and nobody uses, each taken once by another node, 64 bytes of what it
+//! protects written, and let go of.
 
 use super::super::Result;
 use super::{DATA, Options, add_time};

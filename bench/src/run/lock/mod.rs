@@ -1,5 +1,6 @@
-//! `bench lock`: what a lock costs that is here, idle elsewhere, handed over, or wanted by all; of every kind that `AnyLock` knows, beside
-//! the locks of real servers; and how many coherence transactions each takes.
+//! `bench lock`: what a lock costs that is here, idle elsewhere, handed over, or wanted by all; of
+//! every kind that `AnyLock` knows, beside the locks of real servers; and how many coherence
+//! transactions each takes.
 
 mod cached;
 mod contended;

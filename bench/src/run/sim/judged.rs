@@ -72,7 +72,8 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Judges what the model says to a claim by all values that the claim is about; nothing, if there are none.
+    /// Judges what the model says to a claim by all values that the claim is about; nothing,
+    /// if there are none.
     pub(super) fn new(
         place: &'static str,
         says: &'static str,

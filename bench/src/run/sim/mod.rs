@@ -1,5 +1,6 @@
-//! `bench micro --sim`: the paper's micro benchmarks (§7.2) in the cost model of `rackmem-sim`, beside what
-//! the paper reports. `docs/simulation.md` says what is modelled, what was calibrated, and what does not agree.
+//! `bench micro --sim`: the paper's micro benchmarks (§7.2) in the cost model of `rackmem-sim`,
+//! beside what the paper reports. `docs/simulation.md` says what is modelled, what was calibrated,
+//! and what does not agree.
 
 mod claims;
 mod figures;

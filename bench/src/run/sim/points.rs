@@ -80,7 +80,8 @@ impl Points {
     }
 }
 
-/// Runs experiments on every core; outcomes in the order of the experiments, and the time it took each together.
+/// Runs experiments on every core; outcomes in the order of the experiments,
+/// and the time it took each together.
 pub(super) fn all<E: Sync, O: Send + Default>(
     experiments: &[E],
     simulate: fn(&E) -> O,

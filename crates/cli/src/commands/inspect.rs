@@ -1,4 +1,5 @@
-//! `rackmem inspect`: who holds the locks of a rack of processes, and who waits for them; which regions it has.
+//! `rackmem inspect`: who holds the locks of a rack of processes, and who waits for them;
+//! which regions it has.
 
 use super::load;
 use crate::ended::Ended;

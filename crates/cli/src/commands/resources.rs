@@ -1,4 +1,5 @@
-//! `rackmem switch --resources`: what the switch program asks of an ASIC, beside what the paper reports.
+//! `rackmem switch --resources`: what the switch program asks of an ASIC,
+//! beside what the paper reports.
 
 use crate::{out, size};
 use clap::Args;
@@ -7,7 +8,8 @@ use rackmem_bench::table::{Align, Table};
 use rackmem_proto::switch::{MAX_WAYS, SwitchConfig, SwitchProgram};
 use serde_json::json;
 
-/// What Concordia reports of its switch (§6): "375K cache blocks", "about 6MB on-chip memory", "10 stages".
+/// What Concordia reports of its switch (§6): "375K cache blocks", "about 6MB on-chip memory",
+/// "10 stages".
 const PAPER_STAGES: u8 = 10;
 const PAPER_ENTRIES: usize = 375_000;
 const PAPER_BYTES: usize = 6_000_000;

@@ -1,4 +1,5 @@
-//! What a switch in the kernel counts, while it runs: a line that stays in its place on a terminal, a line a second of JSON.
+//! What a switch in the kernel counts, while it runs: a line that stays in its place on a terminal,
+//! a line a second of JSON.
 
 use crate::{figures, out};
 use rackmem::{KernelMetrics, KernelPlace, SwitchMetrics};

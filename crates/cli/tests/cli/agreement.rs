@@ -1,5 +1,5 @@
-//! That all nodes agree, as clients see it: a value set on one is what every other then returns, and what
-//! concurrent clients are told could have come from one memory.
+//! That all nodes agree, as clients see it: a value set on one is what every other then returns,
+//! and what concurrent clients are told could have come from one memory.
 
 use crate::resp::{Answer, Client};
 use rackmem_sim::history::{Call, Operation, Recorder, Reply};
@@ -17,7 +17,8 @@ const KEYS: [&str; 3] = ["a", "b", "c"];
 /// Times that a value is set on every node and read on every other.
 const ROUNDS: usize = 20;
 
-/// Clients of all nodes read and write the same few keys at once; what they were told must be linearizable.
+/// Clients of all nodes read and write the same few keys at once;
+/// what they were told must be linearizable.
 pub fn concurrent_clients_see_one_memory(addrs: &[SocketAddr]) {
     let history = record(addrs);
     assert_eq!(history.len(), addrs.len() * CLIENTS * OPERATIONS);
@@ -29,7 +30,8 @@ pub fn concurrent_clients_see_one_memory(addrs: &[SocketAddr]) {
     assert!(verdict.is_linearizable(), "{verdict}");
 }
 
-/// The proof that the demand can be missed: nodes that have nothing to do with each other do miss it.
+/// The proof that the demand can be missed: nodes that have nothing to do with each other do miss
+/// it.
 pub fn concurrent_clients_see_several_memories(addrs: &[SocketAddr]) {
     let verdict = check(&record(addrs), Limits::default());
     assert!(matches!(verdict, Verdict::Violation(_)), "{verdict}");
@@ -101,7 +103,8 @@ fn overlap(history: &[Operation]) -> bool {
     history.windows(2).any(|pair| meets(&pair[0], &pair[1]))
 }
 
-/// While other clients write as fast as they can, a value set on any node is at once what every other returns.
+/// While other clients write as fast as they can, a value set on any node is at once what every
+/// other returns.
 pub fn what_one_sets_all_return(addrs: &[SocketAddr]) {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -1,4 +1,5 @@
-//! Processes that the rack has declared dead: they answer errors, tell nobody what they did meanwhile, and end or join again.
+//! Processes that the rack has declared dead: they answer errors, tell nobody what they did
+//! meanwhile, and end or join again.
 
 use crate::process::{Running, TempFile, run, stderr, stdout};
 use crate::racks::rack_file_with;

@@ -85,8 +85,9 @@ fn throw_streams(targets: &[SocketAddr], stop: &AtomicBool) {
     }
 }
 
-/// Keys in memory that died are answered with an error, when the rack's patience is over (the client waits no longer than 30 s); what a node holds in
-/// its own cache, and what lives elsewhere, is served as before.
+/// Keys in memory that died are answered with an error, when the rack's patience is over (the
+/// client waits no longer than 30 s); what a node holds in its own cache, and what lives elsewhere,
+/// is served as before.
 #[test]
 fn the_death_of_a_node_is_an_error_and_not_a_hang() {
     let file = rack_file_with(3, true, "patience_ms = 2000\n");

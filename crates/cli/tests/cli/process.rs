@@ -195,7 +195,8 @@ impl Drop for TempFile {
     }
 }
 
-/// Says that a test is skipped, past the test runner's capture, in the form that `cargo xtask test` counts.
+/// Says that a test is skipped, past the test runner's capture,
+/// in the form that `cargo xtask test` counts.
 pub fn skip(reason: &str) {
     let _ = writeln!(std::io::stdout(), "skipped: {reason}");
 }

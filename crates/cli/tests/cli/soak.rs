@@ -1,4 +1,5 @@
-//! `rackmem soak`, for a few kills: a real rack of processes over UDP, real kills, a history that is judged.
+//! `rackmem soak`, for a few kills: a real rack of processes over UDP, real kills,
+//! a history that is judged.
 
 use crate::process::{Running, has, run, stderr, stdout};
 use serde_json::Value;
@@ -86,7 +87,8 @@ fn lives(process: u32) -> bool {
 #[test]
 fn a_soak_that_is_killed_leaves_no_process_behind() {
     let mut soak = Running::start(&["soak", "--starve", "--seconds", "600", "--clients", "1"]);
-    // Two nodes of three, the switch and busy processes at least are there when the first kill is told.
+    // Two nodes of three, the switch and busy processes at least are there when the first kill is
+    // told.
     soak.line();
     let family = soak.children();
     assert!(family.len() > 3, "{family:?}");

@@ -60,8 +60,8 @@ impl Record {
         self.deaths.lock().unwrap().push(at);
     }
 
-    /// It must have come from one memory. The death of a host may take each key's value with it, once, then or later: each
-    /// is a DEL that nobody knows the end of.
+    /// It must have come from one memory. The death of a host may take each key's value with it,
+    /// once, then or later: each is a DEL that nobody knows the end of.
     pub fn judge(self) {
         let deaths = self.deaths.into_inner().unwrap();
         let mut history = self.recorder.into_history();
@@ -221,7 +221,8 @@ fn step(log: &mut ClientLog<'_>, client: &mut Client, key: &str, call: Call) -> 
         Call::Del => vec!["DEL", key],
         _ => vec!["GET", key],
     };
-    // What ends in any other way has happened or not: nobody knows, except that a read changes nothing.
+    // What ends in any other way has happened or not: nobody knows,
+    // except that a read changes nothing.
     let reply = match (&call, client.try_call(&words)) {
         (_, Err(_)) => return Step::Broken,
         (Call::Get, Ok(Answer::Error(_))) => {

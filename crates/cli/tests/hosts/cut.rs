@@ -1,4 +1,5 @@
-//! A host whose cable is cut while it lives and beats: the others find out, go on without it, and have it back when it is mended.
+//! A host whose cable is cut while it lives and beats: the others find out, go on without it, and
+//! have it back when it is mended.
 
 use crate::clients::{Clients, Record};
 use rackmem_hosts::rack::HostRack;

@@ -1,4 +1,5 @@
-//! Members in hosts that count by one lock. They are threads of this process, each with its sockets in a host of its own.
+//! Members in hosts that count by one lock. They are threads of this process,
+//! each with its sockets in a host of its own.
 
 use rackmem::locked::Mutex;
 #[cfg(feature = "xdp")]
@@ -46,7 +47,8 @@ fn attach(node: &Node, addr: u64) -> Mutex<u64> {
     Mutex::attach(node, addr).unwrap()
 }
 
-/// Every thread of these nodes counts so often under the lock. Nobody's turn is lost or counted twice.
+/// Every thread of these nodes counts so often under the lock. Nobody's turn is lost or counted
+/// twice.
 fn count(rack: &HostRack, nodes: &[Node], addr: u64) {
     let value = || within(rack, 0, || attach(&nodes[0], addr).lock().unwrap().get());
     let before = value();
@@ -66,7 +68,8 @@ fn count(rack: &HostRack, nodes: &[Node], addr: u64) {
     assert_eq!(value() - before, nodes.len() as u64 * THREADS * TURNS);
 }
 
-/// What a switch in the kernel says every second of what it has done for locks, when it has said something new of it.
+/// What a switch in the kernel says every second of what it has done for locks,
+/// when it has said something new of it.
 fn said(rack: &HostRack, enough: impl Fn(&Value) -> bool) -> Value {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -103,7 +106,8 @@ pub fn take_turns(rack: &HostRack) {
     }
 }
 
-/// The switch dies and comes back, and then a member dies: what the kernel's directory had goes on in each new epoch.
+/// The switch dies and comes back, and then a member dies: what the kernel's directory had goes on
+/// in each new epoch.
 #[cfg(feature = "xdp")]
 pub fn live_on(rack: &HostRack) {
     let mut members = members(rack);

@@ -1,5 +1,6 @@
-//! The store on a rack of hosts: a network namespace each and one for the switch, with cables that are cut and hosts that
-//! are killed. What clients are told meanwhile must be linearizable.
+//! The store on a rack of hosts: a network namespace each and one for the switch,
+//! with cables that are cut and hosts that are killed. What clients are told meanwhile must be
+//! linearizable.
 
 mod clients;
 mod cut;
@@ -84,7 +85,8 @@ fn a_cut_cable_only_delays_and_a_dead_switch_comes_back() {
     }
 }
 
-/// Nobody is declared dead, so nothing is lost: what waits for a host that is cut off goes on when it is back.
+/// Nobody is declared dead, so nothing is lost: what waits for a host that is cut off goes on when
+/// it is back.
 fn endures_a_cut(rack: &HostRack) {
     let record = Record::new();
     Clients::work(rack, &record, |clients| {
@@ -140,8 +142,8 @@ fn a_host_whose_cable_is_cut_is_excluded_and_comes_back() {
     }
 }
 
-/// The same through the program in the kernel, native and generic. Loss alone the program makes itself; doubled and late
-/// packets go by its control plane.
+/// The same through the program in the kernel, native and generic. Loss alone the program makes
+/// itself; doubled and late packets go by its control plane.
 #[cfg(feature = "xdp")]
 #[test]
 fn the_store_serves_through_the_switch_in_the_kernel() {
@@ -171,7 +173,8 @@ fn a_switch_in_the_kernel_bears_cut_cables_and_its_own_death() {
     }
 }
 
-/// Locks whose directory is the switch's, in either place; in the kernel it goes on in the next epoch with what it had in the last.
+/// Locks whose directory is the switch's, in either place; in the kernel it goes on in the next
+/// epoch with what it had in the last.
 #[test]
 fn hosts_take_turns_by_locks() {
     let _turn = turn();

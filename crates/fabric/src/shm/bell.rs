@@ -1,4 +1,5 @@
-//! An inbox's bell: how a sender tells a receiver of a packet, and how the receiver sleeps until one does.
+//! An inbox's bell: how a sender tells a receiver of a packet, and how the receiver sleeps until
+//! one does.
 
 use super::system;
 use crate::sync::{
@@ -17,8 +18,9 @@ pub(super) struct Bell<'a> {
 }
 
 impl Bell<'_> {
-    /// Tells the receiver of a packet in this lane. A sender that dies before has left a packet that comes with the
-    /// lane's next; one that dies on the way lets the receiver sleep until it next looks by itself.
+    /// Tells the receiver of a packet in this lane. A sender that dies before has left a packet
+    /// that comes with the lane's next; one that dies on the way lets the receiver sleep until it
+    /// next looks by itself.
     pub fn ring_for(self, lane: usize) {
         self.bits[lane / 64].fetch_or(1 << (lane % 64), SeqCst);
         if self.word.load(SeqCst) != 0 && self.word.swap(0, SeqCst) != 0 {
@@ -37,7 +39,8 @@ impl Bell<'_> {
 
     /// Sleeps until somebody sends, but no longer than this, and not if something has come already.
     pub fn sleep(self, at_most: Duration) {
-        // Either the sender sees that we sleep, or we see its bit: both are in one order with both looks.
+        // Either the sender sees that we sleep, or we see its bit: both are in one order with both
+        // looks.
         self.word.store(system::ASLEEP, SeqCst);
         if self.bits.iter().all(|bits| bits.load(SeqCst) == 0) {
             system::sleep(self.word, at_most);

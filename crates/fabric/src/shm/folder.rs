@@ -1,7 +1,9 @@
-//! The files by which processes find each other's memory: `/dev/shm/rackmem-USER-RACK/MEMBER`, for this user only.
+//! The files by which processes find each other's memory: `/dev/shm/rackmem-USER-RACK/MEMBER`,
+//! for this user only.
 //!
-//! A member's file belongs to the process that holds the lock on it, which the system takes back when the process has
-//! ended. Making and removing files happens under one lock a user, so that nobody removes what another has just made.
+//! A member's file belongs to the process that holds the lock on it,
+//! which the system takes back when the process has ended. Making and removing files happens under
+//! one lock a user, so that nobody removes what another has just made.
 
 use super::map::Mapping;
 use super::segment::{START, close};
@@ -25,7 +27,8 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// The files of the rack of this name, which is a part of a file name. Removes what dead racks have left behind.
+    /// The files of the rack of this name, which is a part of a file name.
+    /// Removes what dead racks have left behind.
     pub fn open(root: &Path, rack: &str) -> io::Result<Folder> {
         if !root.is_dir() {
             let what = format!("{}: not there, and shared memory needs it", root.display());
@@ -41,8 +44,8 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Makes the file of a member, so many bytes long and ours. [`io::ErrorKind::AddrInUse`] when a living process
-    /// has it. Whoever still sends to a dead one is told.
+    /// Makes the file of a member, so many bytes long and ours. [`io::ErrorKind::AddrInUse`] when a
+    /// living process has it. Whoever still sends to a dead one is told.
     pub fn claim(&self, member: &str, bytes: u64) -> io::Result<File> {
         let _lock = self.lock()?;
         self.make_folder()?;
@@ -125,7 +128,8 @@ impl Folder {
         }
     }
 
-    /// Removes files whose owners are dead, and folders that are empty then, of all racks of this user.
+    /// Removes files whose owners are dead, and folders that are empty then,
+    /// of all racks of this user.
     fn sweep(&self) -> io::Result<()> {
         for folder in std::fs::read_dir(&self.root)?.flatten() {
             let name = folder.file_name();
@@ -159,7 +163,8 @@ fn open(path: &Path) -> io::Result<File> {
     options.custom_flags(libc::O_NOFOLLOW).open(path)
 }
 
-/// Removes a file whose owner is dead, and tells all who have it mapped. False when the owner lives.
+/// Removes a file whose owner is dead, and tells all who have it mapped.
+/// False when the owner lives.
 fn bury(path: &Path) -> io::Result<bool> {
     let file = match open(path) {
         Ok(file) => file,

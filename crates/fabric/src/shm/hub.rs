@@ -36,8 +36,9 @@ impl Hub {
         Hub::new(geometry, None)
     }
 
-    /// For the rack of this name whose members are processes of this user on this host. `rack` is part of a file
-    /// name. What dead racks of this user have left in the system's memory is removed.
+    /// For the rack of this name whose members are processes of this user on this host.
+    /// `rack` is part of a file name. What dead racks of this user have left in the system's memory
+    /// is removed.
     pub fn on_this_host(rack: &str, geometry: Geometry) -> io::Result<Arc<Hub>> {
         Hub::in_folder(Path::new(ROOT), rack, geometry)
     }
@@ -134,7 +135,8 @@ fn name(end: End) -> String {
     }
 }
 
-/// A member's place, which this process has. Given up by [`Member::leave`], by dropping it, or by dying.
+/// A member's place, which this process has. Given up by [`Member::leave`], by dropping it,
+/// or by dying.
 pub struct Member {
     hub: Arc<Hub>,
     index: usize,
@@ -191,7 +193,8 @@ impl Member {
         self.senders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the place up: nothing is sent from here any more when this returns, and nobody receives.
+    /// Gives the place up: nothing is sent from here any more when this returns,
+    /// and nobody receives.
     pub fn leave(&self) {
         let Some(senders) = self.senders().take() else {
             return;

@@ -1,8 +1,9 @@
 //! A lane: a ring of packets with one sender and one receiver, in memory that both have mapped.
 //!
-//! A packet is there when the sender moves the tail past it, in one store. A sender that dies before has sent nothing,
-//! and what it had begun to write is overwritten by its successor. Neither end believes the other's figures: each
-//! keeps its own in its own memory, and a figure of the other's that cannot be true empties the lane.
+//! A packet is there when the sender moves the tail past it, in one store. A sender that dies
+//! before has sent nothing, and what it had begun to write is overwritten by its successor. Neither
+//! end believes the other's figures: each keeps its own in its own memory, and a figure of the
+//! other's that cannot be true empties the lane.
 
 use crate::sync::{
     AtomicU64,
@@ -11,7 +12,8 @@ use crate::sync::{
 use crate::{Body, words};
 use rackmem_wire::HEADER_LEN;
 
-/// In place of a length: the next packet is at the start of the ring, because it did not fit before its end.
+/// In place of a length: the next packet is at the start of the ring,
+/// because it did not fit before its end.
 const ELSEWHERE: u64 = u64::MAX;
 
 /// The shared part: positions are words written or read since the beginning, so they only grow.
@@ -53,7 +55,8 @@ impl Producer {
         Producer { tail, head }
     }
 
-    /// Puts a packet in, whose header is whole words. False when there is no room now; the largest packet fits when the lane is empty.
+    /// Puts a packet in, whose header is whole words. False when there is no room now; the largest
+    /// packet fits when the lane is empty.
     pub fn push(&mut self, ring: Ring<'_>, header: &[u8], body: Body<'_>) -> bool {
         let bytes = header.len() + body.len();
         let need = 1 + bytes.div_ceil(8);

@@ -1,12 +1,13 @@
 //! Where things lie in a member's memory. Offsets and sizes are in words of eight bytes.
 //!
 //! ```text
-//! header | inbox 0: bell, bits, lanes' ends | inbox 1 ... | data of inbox 0's lanes | data of inbox 1's ... |
+//! header | inbox 0: bell, bits, lanes' ends | inbox 1 ... |
+//!     data of inbox 0's lanes | data of inbox 1's ... |
 //! ```
 //!
-//! Inbox 0 is the agents' (or the switch's), the others are requesters'. An inbox has a lane for everyone who may
-//! send to it, so a lane has one sender, and which lane is whose needs no agreement. Requesters do not send to
-//! requesters.
+//! Inbox 0 is the agents' (or the switch's), the others are requesters'.
+//! An inbox has a lane for everyone who may send to it, so a lane has one sender, and which lane is
+//! whose needs no agreement. Requesters do not send to requesters.
 
 use rackmem_wire::{HEADER_LEN, MAX_BODY, MAX_NODES, MAX_REQUESTERS};
 use std::ops::Range;
@@ -24,8 +25,8 @@ const APART: usize = 16;
 const PAGE: usize = 512;
 /// The least that bodies have room for, so that lists travel well also where blocks are small.
 const LEAST_BODY: usize = 4096;
-/// What a lane between agents, or one from or to the switch, holds: packets of the largest size, and words at least.
-/// All events of a rack may meet in it.
+/// What a lane between agents, or one from or to the switch, holds: packets of the largest size,
+/// and words at least. All events of a rack may meet in it.
 const DEEP: (usize, usize) = (16, 1 << 16);
 /// The same of a requester's lane to an agent. A requester drives one event at a time.
 const FROM_PORT: (usize, usize) = (4, 1 << 13);

@@ -1,8 +1,9 @@
 //! Memory that several processes have mapped, as atomic words.
 //!
-//! Whatever another process does to such memory, its words have some value: nothing here reads it as anything but
-//! atomic words, so a corrupt peer can tell lies, but not break the language's rules. It could still cut the file
-//! short and so end those who have mapped it; whoever may open the file is the same user and could end them anyway.
+//! Whatever another process does to such memory, its words have some value:
+//! nothing here reads it as anything but atomic words, so a corrupt peer can tell lies, but not
+//! break the language's rules. It could still cut the file short and so end those who have mapped
+//! it; whoever may open the file is the same user and could end them anyway.
 
 use std::fs::File;
 use std::io;
@@ -32,7 +33,8 @@ impl Mapping {
                 "a file of another layout",
             ));
         }
-        // SAFETY: a new mapping at an address of the system's choice; the file is as long as what is mapped.
+        // SAFETY: a new mapping at an address of the system's choice; the file is as long as what
+        // is mapped.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -55,8 +57,8 @@ impl Mapping {
 
     /// All words.
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is readable and writable, page-aligned, `len` words long, and lives as long as `self`.
-        // Every pattern of bits is a value of a word.
+        // SAFETY: the mapping is readable and writable, page-aligned, `len` words long,
+        // and lives as long as `self`. Every pattern of bits is a value of a word.
         unsafe { std::slice::from_raw_parts(self.words, self.len) }
     }
 
@@ -67,7 +69,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: what `of` mapped, and nothing borrowed from it is left. It can only fail for a range that is none.
+        // SAFETY: what `of` mapped, and nothing borrowed from it is left.
+        // It can only fail for a range that is none.
         unsafe { libc::munmap(self.words.cast_mut().cast(), self.len * 8) };
     }
 }

@@ -1,4 +1,5 @@
-//! An inbox's receiver: looks into lanes that have something, each in its turn; awake for a while, then asleep.
+//! An inbox's receiver: looks into lanes that have something, each in its turn; awake for a while,
+//! then asleep.
 
 use super::lane::{Consumer, Found};
 use super::segment::{Inbox, Segment};
@@ -9,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// Looks between two times that the processor is given away: one where there are fewer processors than a packet has
-/// hops, because the next of them may need this one.
+/// Looks between two times that the processor is given away: one where there are fewer processors
+/// than a packet has hops, because the next of them may need this one.
 const LOOKS: [u32; 2] = [1, 32];
 /// Hops of a miss, with what it leaves to be done.
 const HOPS: usize = 5;

@@ -1,5 +1,5 @@
-//! A member's memory: what others send to it lies here. Made anew by every process that takes the member's place,
-//! so whatever was on its way to a predecessor is not on its way to the successor.
+//! A member's memory: what others send to it lies here. Made anew by every process that takes the
+//! member's place, so whatever was on its way to a predecessor is not on its way to the successor.
 
 use super::bell::Bell;
 use super::lane::Ring;
@@ -66,7 +66,8 @@ impl Segment {
         })
     }
 
-    /// Says that nobody receives here any more. Only the owner, its successor, or who has seen it dead does.
+    /// Says that nobody receives here any more. Only the owner, its successor,
+    /// or who has seen it dead does.
     pub fn close(&self) {
         close(&self.mapping);
     }

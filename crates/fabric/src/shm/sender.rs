@@ -1,4 +1,5 @@
-//! Sending: into the receiver's memory, a lane for each pair. A full lane is waited for, but not for ever.
+//! Sending: into the receiver's memory, a lane for each pair. A full lane is waited for,
+//! but not for ever.
 
 use super::hub::Member;
 use super::lane::Producer;
@@ -13,8 +14,9 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long a sender waits for room. A receiver that has read nothing for so long is dead, stopped, or waits for room
-/// itself, perhaps ours: what does not fit then is lost, which the protocols mend.
+/// How long a sender waits for room. A receiver that has read nothing for so long is dead, stopped,
+/// or waits for room itself, perhaps ours: what does not fit then is lost,
+/// which the protocols mend.
 const ROOM_PATIENCE: Duration = Duration::from_millis(100);
 /// Between two looks of a sender that has waited for long.
 const NAP: Duration = Duration::from_micros(100);
@@ -27,7 +29,8 @@ struct Lane {
     inbox: usize,
     lane: usize,
     producer: Producer,
-    /// Where the receiver was when it was waited for in vain: until it has moved, nobody waits again.
+    /// Where the receiver was when it was waited for in vain: until it has moved,
+    /// nobody waits again.
     stalled: Option<u64>,
     /// The sender is who receives here: it cannot wait for itself.
     own: bool,

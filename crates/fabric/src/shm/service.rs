@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 pub(super) const SERVING: usize = 0;
 const LATE: usize = 1;
 
-/// Serves a member's first inbox in a thread of its own. The end of the service gives the member's place up.
+/// Serves a member's first inbox in a thread of its own. The end of the service gives the member's
+/// place up.
 pub fn serve(name: &str, member: Arc<Member>, handler: Arc<dyn Handler>) -> io::Result<Service> {
     let counters = Arc::<Counters>::default();
     let receiving = Receiving::begin(member.segment().clone(), 0, counters.clone());
@@ -30,7 +31,8 @@ pub fn serve(name: &str, member: Arc<Member>, handler: Arc<dyn Handler>) -> io::
     })
 }
 
-/// Gives the place up also when the handler panics: there may be ports that keep the member for long.
+/// Gives the place up also when the handler panics: there may be ports that keep the member for
+/// long.
 struct Leaving(Arc<Member>);
 
 impl Drop for Leaving {

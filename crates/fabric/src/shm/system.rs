@@ -6,7 +6,8 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// What a word holds while someone sleeps on it: the same in both halves, because the system looks at 32 bits.
+/// What a word holds while someone sleeps on it: the same in both halves,
+/// because the system looks at 32 bits.
 pub(super) const ASLEEP: u64 = 1 << 32 | 1;
 
 /// Sleeps while the word is [`ASLEEP`], until someone wakes it, but no longer than this.
@@ -17,8 +18,8 @@ pub(super) fn sleep(word: &AtomicU64, at_most: Duration) {
         tv_nsec: at_most.subsec_nanos() as libc::c_long,
     };
     let none = std::ptr::null::<u32>();
-    // SAFETY: the word outlives the call and is aligned for its half; the time is a local. Whatever the reason for
-    // which the call returns, the caller looks again.
+    // SAFETY: the word outlives the call and is aligned for its half; the time is a local.
+    // Whatever the reason for which the call returns, the caller looks again.
     unsafe {
         libc::syscall(
             libc::SYS_futex,
@@ -63,8 +64,8 @@ fn whole_file() -> libc::flock {
     lock
 }
 
-/// Says with a lock on the file that its owner lives. The system takes it away when the last thread of the process
-/// has ended, and not before. False when somebody else has it.
+/// Says with a lock on the file that its owner lives. The system takes it away when the last thread
+/// of the process has ended, and not before. False when somebody else has it.
 pub(super) fn claim(file: &File) -> io::Result<bool> {
     let lock = whole_file();
     // SAFETY: the descriptor is open and the struct outlives the call.
@@ -88,8 +89,8 @@ pub(super) fn disclaim(file: &File) -> io::Result<()> {
     }
 }
 
-/// Whether somebody who opened the file for himself has said that he lives. Takes no lock, so that asking is never
-/// mistaken for living.
+/// Whether somebody who opened the file for himself has said that he lives. Takes no lock,
+/// so that asking is never mistaken for living.
 pub(super) fn claimed(file: &File) -> bool {
     let mut lock = whole_file();
     // SAFETY: the descriptor is open, and the struct outlives the call, which writes into it.

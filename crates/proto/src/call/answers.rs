@@ -5,8 +5,8 @@ use super::per_requester::PerRequester;
 use crate::wire::RequesterId;
 use core::hash::{Hash, Hasher};
 
-/// Which call of which stream this is, for calls that outlive their epoch, and so their sequence number: what `Alloc` and `Free`
-/// carry in `offset`.
+/// Which call of which stream this is, for calls that outlive their epoch, and so their sequence
+/// number: what `Alloc` and `Free` carry in `offset`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Call {
     /// Which of the node's streams to this home, `0..64`.
@@ -58,7 +58,8 @@ pub struct Answers<A> {
 }
 
 impl<A: Copy + Default> Answers<A> {
-    /// How a call relates to the last one of its stream. A new one begins with the default answer: [`Answers::put`] follows.
+    /// How a call relates to the last one of its stream. A new one begins with the default answer:
+    /// [`Answers::put`] follows.
     pub fn enter(&mut self, caller: RequesterId, incarnation: u32, call: Call) -> Executed {
         let row = self.row(caller, call);
         if incarnation != row.incarnation {
@@ -124,7 +125,8 @@ mod tests {
         assert_eq!(answers.get(WHO, call(1)), 7);
         assert_eq!(answers.enter(WHO, 1, call(2)), Executed::New);
         assert_eq!(answers.enter(WHO, 1, call(1)), Executed::Old);
-        // The node has died and is back: its streams begin anew, and late packets of its last life are late.
+        // The node has died and is back: its streams begin anew, and late packets of its last life
+        // are late.
         assert_eq!(answers.enter(WHO, 2, call(1)), Executed::New);
         assert_eq!(answers.enter(WHO, 1, call(9)), Executed::Old);
     }

@@ -1,8 +1,9 @@
 //! Putting a block together from segments.
 //!
-//! A block is 64 granules; a segment is a run of whole granules, so which granules have come is one word.
-//! Segments of another event never get here (the sequence number says so); segments of a retransmission
-//! carry the same bytes, and the granules that are there already are not written again.
+//! A block is 64 granules; a segment is a run of whole granules,
+//! so which granules have come is one word. Segments of another event never get here (the sequence
+//! number says so); segments of a retransmission carry the same bytes, and the granules that are
+//! there already are not written again.
 
 use crate::wire::GRANULES;
 
@@ -17,8 +18,8 @@ impl Assembly {
         self.0 == u64::MAX
     }
 
-    /// Takes note of a segment. `None` when it does not lie on granules of a block of `block` bytes;
-    /// otherwise whether any of it is new.
+    /// Takes note of a segment. `None` when it does not lie on granules of a block of `block`
+    /// bytes; otherwise whether any of it is new.
     #[inline]
     pub fn add(&mut self, offset: u32, len: u32, block: u32) -> Option<bool> {
         let granule = block / GRANULES;

@@ -1,4 +1,5 @@
-//! Who asks: numbers for its calls, which answers are its own, when to ask again and when to give up.
+//! Who asks: numbers for its calls, which answers are its own, when to ask again and when to give
+//! up.
 
 use super::rtt::RoundTrip;
 use crate::switch::numbers;
@@ -107,8 +108,9 @@ impl Caller {
         self.retransmissions
     }
 
-    /// Begins a call. Its number is of a parity that none of the `open` ones has: of two calls after one that is not
-    /// acknowledged yet, the second would have its row at owners and agents, and take its lock's score away.
+    /// Begins a call. Its number is of a parity that none of the `open` ones has:
+    /// of two calls after one that is not acknowledged yet, the second would have its row at owners
+    /// and agents, and take its lock's score away.
     pub fn begin(&mut self, kind: Kind, tag: Tag, open: [Option<Seq>; 2]) -> Header {
         let next = self.seq.next();
         let taken = |open: &Option<Seq>| open.is_some_and(|open| open.parity() == next.parity());

@@ -1,8 +1,10 @@
-//! The LAST-EXECUTED table of an agent: the largest sequence numbers it has executed of each requester (§5.3.1).
+//! The LAST-EXECUTED table of an agent: the largest sequence numbers it has executed of each
+//! requester (§5.3.1).
 //!
-//! A requester may begin an event while the one before it still waits for its write-back or its unlock, and then
-//! packets of both are retransmitted. So there is a row for each parity, like the two scores of §5.3.2: with one
-//! row, the newer event would make the agent ignore what the older one cannot end without.
+//! A requester may begin an event while the one before it still waits for its write-back or its
+//! unlock, and then packets of both are retransmitted. So there is a row for each parity, like the
+//! two scores of §5.3.2: with one row, the newer event would make the agent ignore what the older
+//! one cannot end without.
 
 use super::assembly::Assembly;
 use super::per_requester::PerRequester;

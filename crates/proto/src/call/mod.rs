@@ -1,4 +1,5 @@
-//! Exactly once over a network that loses, doubles and reorders packets: what every protocol needs, kept once.
+//! Exactly once over a network that loses, doubles and reorders packets: what every protocol needs,
+//! kept once.
 //!
 //! | who | needs | is |
 //! |---|---|---|
@@ -10,10 +11,12 @@
 //! | both | a block put together from segments | [`Assembly`] |
 //! | | lists between members, whole and in order | [`Streams`] |
 //!
-//! A call is named by its requester and its number. Numbers have 64 bits and only rise, so "newer" is a comparison. Two calls
-//! of a requester may be open at once, of different parity: every table has a row a parity (§5.3.2).
+//! A call is named by its requester and its number. Numbers have 64 bits and only rise, so "newer"
+//! is a comparison. Two calls of a requester may be open at once, of different parity: every table
+//! has a row a parity (§5.3.2).
 //!
-//! GCP remembers no calls: its packets carry versions of a lock, which say by themselves what is late. It asks again by [`Pace`].
+//! GCP remembers no calls: its packets carry versions of a lock, which say by themselves what is
+//! late. It asks again by [`Pace`].
 
 mod answers;
 mod assembly;

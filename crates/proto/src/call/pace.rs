@@ -1,4 +1,5 @@
-//! When to ask again for what has not come, where no round trip is measured: pauses that grow while nothing comes.
+//! When to ask again for what has not come, where no round trip is measured:
+//! pauses that grow while nothing comes.
 
 /// Milliseconds of the first pause: some round trips of any network that locks are worth having on.
 const FIRST: u32 = 2;
@@ -9,9 +10,10 @@ const LONGEST_TICKS: u16 = 64;
 
 /// Pauses by a clock of milliseconds, which may wrap. Small: there is one a lock.
 ///
-/// A pause is twice as long as the one before until something of what is awaited comes, and nothing else shortens it. So a wait
-/// is asked about as often as the logarithm of its length, on a network of any delay: who waits for its turn and asks
-/// again is one more request in the way of those who are to hand over, and a network that is late is not made later.
+/// A pause is twice as long as the one before until something of what is awaited comes, and nothing
+/// else shortens it. So a wait is asked about as often as the logarithm of its length, on a network
+/// of any delay: who waits for its turn and asks again is one more request in the way of those who
+/// are to hand over, and a network that is late is not made later.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Pace {
     /// What is awaited: a number that changes when some of it has come. Zero: nothing.
@@ -29,8 +31,8 @@ impl Pace {
         (FIRST << doubled).min(LONGEST)
     }
 
-    /// What is awaited now. The first pause begins when it is something else than before, and never ends later than the one
-    /// that was under way.
+    /// What is awaited now. The first pause begins when it is something else than before,
+    /// and never ends later than the one that was under way.
     #[inline]
     pub fn await_news(&mut self, awaited: u32, now: impl FnOnce() -> u32) {
         if awaited == self.awaited {
@@ -68,7 +70,8 @@ impl Pace {
     }
 }
 
-/// Pauses in ticks: what is not acknowledged is sent again after one tick, two more, four more, and so on.
+/// Pauses in ticks: what is not acknowledged is sent again after one tick, two more, four more,
+/// and so on.
 #[derive(Clone, Copy, Default, Hash, Debug)]
 pub struct Ticks {
     /// The pause after the last copy, and what is left of it.

@@ -1,6 +1,8 @@
-//! A table with a row for each requester of the rack, as long as the requesters that have shown up make it.
+//! A table with a row for each requester of the rack, as long as the requesters that have shown up
+//! make it.
 //!
-//! Racks are mostly smaller than the wire allows, and explorers copy roles for every state they visit. At most
+//! Racks are mostly smaller than the wire allows, and explorers copy roles for every state they
+//! visit. At most
 //! [`RequesterId::COUNT`] rows, whatever packets say.
 
 use crate::wire::{MAX_NODES, MAX_REQUESTERS, RequesterId};
@@ -37,7 +39,8 @@ impl<T: Clone + Default> PerRequester<T> {
 }
 
 impl<T: Default + PartialEq + Hash> PerRequester<T> {
-    /// The rows that say something; those that have never been written are like those that are not there.
+    /// The rows that say something; those that have never been written are like those that are not
+    /// there.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         let unwritten = T::default();
         for (node, rows) in self.nodes.iter().enumerate() {

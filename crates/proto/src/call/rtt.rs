@@ -1,12 +1,14 @@
 //! How long a requester waits for an answer before it asks again.
 //!
-//! The paper waits 6 round trips for requests and 3 for unlocks (§5.3.1). A mean alone is no good where peers
-//! share processors: the deviation is kept beside it, by the rule of RFC 6298, and no timeout is below the mean
-//! and four deviations. Only answers to what was sent once are measured (Karn's rule); where a path is so slow that
-//! there are none, the wait that was enough in the end is where the next event begins.
+//! The paper waits 6 round trips for requests and 3 for unlocks (§5.3.1).
+//! A mean alone is no good where peers share processors: the deviation is kept beside it, by the
+//! rule of RFC 6298, and no timeout is below the mean and four deviations. Only answers to what was
+//! sent once are measured (Karn's rule); where a path is so slow that there are none, the wait that
+//! was enough in the end is where the next event begins.
 
-/// Every retransmission doubles the wait for the next one, since a path may be slower than the first guess, until
-/// it is the shortest wait doubled so many times: who holds a block's lock must not stay away for long.
+/// Every retransmission doubles the wait for the next one, since a path may be slower than the
+/// first guess, until it is the shortest wait doubled so many times:
+/// who holds a block's lock must not stay away for long.
 const DOUBLINGS: u32 = 6;
 
 /// What is known of the time from a request to its answer. Nanoseconds throughout.
@@ -19,11 +21,13 @@ pub struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// An event was answered `since_first` after it was sent, in the last of `attempts` `since_last` ago.
+    /// An event was answered `since_first` after it was sent, in the last of `attempts`
+    /// `since_last` ago.
     pub fn answered(&mut self, since_first: u64, since_last: u64, attempts: u32) {
         if attempts > 1 {
-            // Which attempt was answered is not known. As soon after the last one as answers come, it was probably
-            // that one, and the others were lost; otherwise the path has become slower.
+            // Which attempt was answered is not known. As soon after the last one as answers come,
+            // it was probably that one, and the others were lost; otherwise the path has become
+            // slower.
             let slower = self.mean == 0 || since_last > self.varied();
             let needed = self.doublings.saturating_add(attempts - 1);
             self.doublings = if slower { needed.min(DOUBLINGS) } else { 0 };
@@ -49,8 +53,9 @@ impl RoundTrip {
         self.mean
     }
 
-    /// How long to wait for an answer to the `attempts`-th transmission (from 1): so many round trips, as much
-    /// longer as they vary, never less than `floor`; twice as long each time, until that is 64 times `floor`.
+    /// How long to wait for an answer to the `attempts`-th transmission (from 1):
+    /// so many round trips, as much longer as they vary, never less than `floor`; twice as long
+    /// each time, until that is 64 times `floor`.
     pub fn timeout(&self, round_trips: u64, floor: u64, attempts: u32) -> u64 {
         let trips = self.mean.saturating_mul(round_trips);
         let first = trips.max(self.varied()).max(floor);

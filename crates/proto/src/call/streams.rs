@@ -1,7 +1,9 @@
-//! Lists from one member to another, in order and completely, over a network that loses, doubles and reorders.
+//! Lists from one member to another, in order and completely, over a network that loses,
+//! doubles and reorders.
 //!
-//! One part is under way to each peer at a time; it is sent until it is acknowledged, less and less often while the peer says
-//! nothing: it may have no processor, and what it has not read fills its queue.
+//! One part is under way to each peer at a time; it is sent until it is acknowledged, less and less
+//! often while the peer says nothing: it may have no processor,
+//! and what it has not read fills its queue.
 
 use super::pace::Ticks;
 use crate::wire::{Copyset, Header, Kind, NodeId, Record, RequesterId, Seq, Tag};
@@ -246,7 +248,8 @@ mod tests {
             let Some(output) = a.poll_output() else {
                 break;
             };
-            // Every third packet is lost, all others come twice; every other acknowledgement is lost.
+            // Every third packet is lost, all others come twice; every other acknowledgement is
+            // lost.
             if round % 3 == 0 {
                 continue;
             }

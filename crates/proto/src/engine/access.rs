@@ -1,9 +1,9 @@
-//! What a thread does that found no usable copy of a block, or wants its lock or something of its home: the requester's side
-//! of an access, whatever runs it.
+//! What a thread does that found no usable copy of a block, or wants its lock or something of its
+//! home: the requester's side of an access, whatever runs it.
 //!
-//! Two questions are answered here. What does the operation need, as the cache stands ([`plan`])? And what is to be done next
-//! about its event ([`Access::next`])? A host carries out what [`Do`] says, in that order, and decides when: it has the threads,
-//! the clock and the bytes.
+//! Two questions are answered here. What does the operation need, as the cache stands ([`plan`])?
+//! And what is to be done next about its event ([`Access::next`])? A host carries out what [`Do`]
+//! says, in that order, and decides when: it has the threads, the clock and the bytes.
 //!
 //! | purpose | request | when it is granted | then |
 //! |---|---|---|---|
@@ -22,10 +22,11 @@
 //! | `Fenced` | again | look at the entry again | again | again; of a guest's question nobody knows whether it was heard |
 //! | other | fail | fail | fail | fail |
 //!
-//! Three orders are what safety rests on. The operation runs *before* the entry is usable, and the entry is usable *before* the
-//! rack's lock is let go: so a contended write cannot lose its block before it has written, and a node that is asked for the block
-//! finds it. A dirty copy leaves the cache *before* its bytes go home, so that no write is lost between the two; when the epoch
-//! ends first, or the home answers no more, it is the only copy and comes back.
+//! Three orders are what safety rests on. The operation runs *before* the entry is usable, and the
+//! entry is usable *before* the rack's lock is let go: so a contended write cannot lose its block
+//! before it has written, and a node that is asked for the block finds it. A dirty copy leaves the
+//! cache *before* its bytes go home, so that no write is lost between the two; when the epoch ends
+//! first, or the home answers no more, it is the only copy and comes back.
 
 use super::Defect;
 use crate::Output;
@@ -131,7 +132,8 @@ pub enum Then {
     Done,
     /// The operation looks at the cache again.
     Again,
-    /// The eviction looks at its entry again, which stays reserved: the copy was taken or downgraded.
+    /// The eviction looks at its entry again, which stays reserved:
+    /// the copy was taken or downgraded.
     Relook,
     /// Somebody else has the block locked: the operation waits, and looks at the cache again.
     BackOff,
@@ -248,7 +250,8 @@ impl Access {
         }
     }
 
-    /// What is to be done next. To be called until it is [`Do::Wait`], [`Do::Held`] or [`Do::Over`].
+    /// What is to be done next. To be called until it is [`Do::Wait`],
+    /// [`Do::Held`] or [`Do::Over`].
     #[inline(always)]
     pub fn next(
         &mut self,
@@ -353,7 +356,8 @@ impl Access {
         }
     }
 
-    /// The host waits no longer: what this says instead of [`Do::Wait`]. What is done stays done, and is unlocked at once.
+    /// The host waits no longer: what this says instead of [`Do::Wait`]. What is done stays done,
+    /// and is unlocked at once.
     pub fn abandon(&mut self, requester: &mut Requester, now: u64) -> Do {
         match self.stage {
             Stage::WritingBack => self.come_back(Step::Lost, None),
@@ -370,7 +374,8 @@ impl Access {
         Do::Left
     }
 
-    /// What was refused after it had been granted, because its provider had nothing, leaves the entry's metadata as it was.
+    /// What was refused after it had been granted, because its provider had nothing, leaves the
+    /// entry's metadata as it was.
     #[inline]
     fn end(&mut self, then: Then, requester: &mut Requester, now: impl FnOnce() -> u64) -> Do {
         self.stage = Stage::Ending(then);
@@ -410,7 +415,8 @@ pub trait Entries {
     fn under_way(&self, block: Self::Block) -> bool;
     /// The entry that has the block, and its status, which may fall at any time.
     fn find(&self, block: Self::Block) -> Option<(Self::Entry, LocalStatus)>;
-    /// Where the block could go: the best entry that no event fills or empties, and the block that has to leave it first.
+    /// Where the block could go: the best entry that no event fills or empties,
+    /// and the block that has to leave it first.
     fn room(&self, block: Self::Block) -> Option<(Self::Entry, Option<Self::Block>)>;
 }
 
@@ -425,7 +431,8 @@ pub enum Plan<E, B = Tag> {
     WaitForRoom,
     /// An event that fills or upgrades this entry, which is to be reserved for the block.
     Begin(E, Purpose),
-    /// This block to leave its entry, which is to be reserved for that; then the operation looks again.
+    /// This block to leave its entry, which is to be reserved for that;
+    /// then the operation looks again.
     Evict(E, B),
 }
 

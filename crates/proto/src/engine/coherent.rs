@@ -114,8 +114,8 @@ impl<H: Host> Protocol<H> for FlowCc {
         let forgets = host.defect() == Some(Defect::ForgetRescued);
         let moves_on = host.defect() == Some(Defect::MoveOn);
         each_home(host, |home| {
-            // An entry that begins to move is locked until the switch answers. There may be none, and until all members go on
-            // nobody can say that there is.
+            // An entry that begins to move is locked until the switch answers. There may be none,
+            // and until all members go on nobody can say that there is.
             if !moves_on {
                 home.agent.set_migration(None);
             }
@@ -232,7 +232,8 @@ fn home<H: Host>(host: &mut H, header: &Header) {
     let served = host.home(shard, |home, memory| {
         home.packet(header, body, memory, defect, &mut outputs)
     });
-    // The books share their section with entries, whose packets change nothing that others must know.
+    // The books share their section with entries, whose packets change nothing that others must
+    // know.
     if books {
         spread(host);
     }
@@ -251,10 +252,12 @@ fn home<H: Host>(host: &mut H, header: &Header) {
     }
 }
 
-/// Blocks that one answer has at most: of the smallest ones. How many it has room for is the host's to say.
+/// Blocks that one answer has at most: of the smallest ones. How many it has room for is the host's
+/// to say.
 const MOST_FETCHED: u64 = (MAX_BODY / MIN_BLOCK) as u64;
 
-/// Bytes of blocks for a requester that keeps no copy of them: each as it is at one moment, and none if home's memory has it not.
+/// Bytes of blocks for a requester that keeps no copy of them: each as it is at one moment, and
+/// none if home's memory has it not.
 fn fetch<H: Host>(host: &mut H, header: &Header) {
     host.note(Note::AtHome);
     let defect = host.defect();
@@ -320,8 +323,9 @@ fn cache<H: Host>(host: &mut H, header: &Header) {
         Some(Defect::KeepInvalidated) if invalidates => local.unwrap_or_default(),
         _ => reaction.next,
     };
-    // What is read stays where it is: the lock of its entry at the owner keeps writers and evictions away, so the copy need
-    // not be held while its bytes travel. What is given away may be overwritten once it is let go.
+    // What is read stays where it is: the lock of its entry at the owner keeps writers and
+    // evictions away, so the copy need not be held while its bytes travel. What is given away may
+    // be overwritten once it is let go.
     if local.is_some() && reads {
         host.set(next);
     }

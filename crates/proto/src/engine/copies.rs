@@ -1,5 +1,6 @@
-//! What a node's cache does for others, and what it keeps because packets are lost and members die: which requests it has
-//! executed, and blocks whose only current copy may be here although the cache no longer says so.
+//! What a node's cache does for others, and what it keeps because packets are lost and members die:
+//! which requests it has executed, and blocks whose only current copy may be here although the
+//! cache no longer says so.
 
 use super::Defect;
 use crate::Outputs;
@@ -37,7 +38,8 @@ pub struct Copies<B> {
     executed: LastExecuted,
     /// At most one block a requester.
     retained: BTreeMap<RequesterId, Retained<B>>,
-    /// Blocks that this cache has downgraded: home may not have them until the reader's event has ended.
+    /// Blocks that this cache has downgraded: home may not have them until the reader's event has
+    /// ended.
     downgraded: BTreeSet<Tag>,
 }
 
@@ -87,8 +89,8 @@ impl<B> Copies<B> {
         }
     }
 
-    /// Nodes whose incarnations have ended: one that comes back uses its requesters' numbers again, and its memory is
-    /// nobody's.
+    /// Nodes whose incarnations have ended: one that comes back uses its requesters' numbers again,
+    /// and its memory is nobody's.
     pub fn forget(&mut self, gone: Copyset) {
         self.retained
             .retain(|id, retained| !gone.contains(id.node) && !retained.tag.home().dies_with(gone));
@@ -108,7 +110,8 @@ impl<B> Copies<B> {
 }
 
 impl<B: Clone> Copies<B> {
-    /// A request that its owner has granted; what to send goes to `outputs`. `local`: the status of this node's copy, if there is one.
+    /// A request that its owner has granted; what to send goes to `outputs`. `local`: the status of
+    /// this node's copy, if there is one.
     #[inline]
     pub fn request(
         &mut self,

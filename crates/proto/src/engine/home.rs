@@ -6,7 +6,8 @@ use crate::flowcc::{HomeAction, HomeAgent};
 use crate::wire::{Header, Kind, Record, Tag};
 use alloc::vec::Vec;
 
-/// In an ACCEPT-LOSS's `offset`: the block begins anew, empty, and whatever home still had of it is gone.
+/// In an ACCEPT-LOSS's `offset`: the block begins anew, empty, and whatever home still had of it is
+/// gone.
 pub const ACCEPT_EMPTY: u32 = 1;
 
 /// A home's memory, and the bytes of the packet at hand.
@@ -19,7 +20,8 @@ pub trait Memory {
     fn put(&mut self, tag: Tag, bytes: &Self::Bytes);
     /// Makes a block zeroes.
     fn clear(&mut self, tag: Tag);
-    /// Puts a block's bytes behind those that are gathered for the answer to the packet at hand. False: there is no room.
+    /// Puts a block's bytes behind those that are gathered for the answer to the packet at hand.
+    /// False: there is no room.
     fn gather(&mut self, tag: Tag) -> bool;
 }
 
@@ -45,8 +47,8 @@ impl Home {
         Home { agent }
     }
 
-    /// Takes a packet with so many bytes behind its header, or with the objects that go back; what to send goes to `outputs`. Bytes change
-    /// before anyone can be granted the block again.
+    /// Takes a packet with so many bytes behind its header, or with the objects that go back; what
+    /// to send goes to `outputs`. Bytes change before anyone can be granted the block again.
     pub fn packet(
         &mut self,
         header: &Header,
@@ -75,7 +77,8 @@ impl Home {
         Served { stored, accepted }
     }
 
-    /// Bytes of a block come that home may not have. They belong nowhere if the block is not of coherent memory here.
+    /// Bytes of a block come that home may not have. They belong nowhere if the block is not of
+    /// coherent memory here.
     pub fn rescue(&mut self, header: &Header, memory: &mut impl Memory) {
         if self.agent.has(header.tag) {
             memory.store(header);

@@ -60,7 +60,8 @@ pub enum Note {
 
 macro_rules! defects {
     ($($(#[$text:meta])* $name:ident,)*) => {
-        /// A rule that this module can be made to break, to see that checkers notice. In a host that ships there is none.
+        /// A rule that this module can be made to break, to see that checkers notice. In a host
+        /// that ships there is none.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Defect { $($(#[$text])* $name,)* }
 
@@ -98,7 +99,8 @@ defects! {
     KeepDeadCopies,
     /// A home takes an entry that was moving to the switch for its own when the switch has died.
     TrustMoving,
-    /// A node whose rebuild is cut off does not tell the next one of the events that it had told before.
+    /// A node whose rebuild is cut off does not tell the next one of the events that it had told
+    /// before.
     ForgetTold,
     /// A node tells nobody of the copies that it may write.
     HideModified,
@@ -156,8 +158,9 @@ defects! {
 
 /// What runs a node: its sections, its bytes, its ports.
 ///
-/// A *section* is handed to a closure. Where threads share the node, the host holds the section's lock meanwhile; the closure has
-/// nothing else of the host, so no two locks of sections are ever held together.
+/// A *section* is handed to a closure. Where threads share the node, the host holds the section's
+/// lock meanwhile; the closure has nothing else of the host, so no two locks of sections are ever
+/// held together.
 pub trait Host: Sized {
     /// The protocols that the node speaks: here they are registered.
     type Protocols: Protocols<Self>;
@@ -197,7 +200,8 @@ pub trait Host: Sized {
     fn migrating<R>(&mut self, section: impl FnOnce(&mut Migrating) -> R) -> Option<R>;
     /// Which entries go to a switch, where there is one.
     fn policy(&self) -> Option<Migration>;
-    /// This node's part in a new epoch. It outlasts other sections, which are entered while it is held.
+    /// This node's part in a new epoch. It outlasts other sections,
+    /// which are entered while it is held.
     fn recovery(&mut self, section: impl FnOnce(&mut Recovery<Self::Bytes>, &mut Self));
 
     /// Bytes behind the header of the packet at hand.
@@ -205,8 +209,9 @@ pub trait Host: Sized {
     /// The records behind it.
     fn records(&self) -> Vec<Record>;
 
-    /// Holds this node's copy of a block, if there is one: until [`Host::set`] no thread here reads or writes it. With `reads`, one
-    /// that is clean need not be held: whoever asks leaves it as it is.
+    /// Holds this node's copy of a block, if there is one: until [`Host::set`] no thread here reads
+    /// or writes it. With `reads`, one that is clean need not be held:
+    /// whoever asks leaves it as it is.
     fn hold(&mut self, tag: Tag, reads: bool) -> Option<LocalStatus>;
     /// The held copy's bytes.
     fn keep(&mut self) -> Self::Bytes;
@@ -221,7 +226,8 @@ pub trait Host: Sized {
     fn send(&mut self, output: &Output, payload: Payload<'_, Self::Bytes>);
     /// Gives a packet to the requester that it names.
     fn requester(&mut self, header: &Header);
-    /// Gives a packet to a part that is not in the engine: [`Part::Reach`], [`Part::Inspect`] or [`Part::Guest`].
+    /// Gives a packet to a part that is not in the engine: [`Part::Reach`],
+    /// [`Part::Inspect`] or [`Part::Guest`].
     fn elsewhere(&mut self, part: Part, header: &Header);
 
     /// The entries are about to be made anew.

@@ -1,4 +1,5 @@
-//! GCP's part of a node: its locks, each a [`NodeLock`] behind a lock of its own, and what is told of them when an epoch begins.
+//! GCP's part of a node: its locks, each a [`NodeLock`] behind a lock of its own, and what is told
+//! of them when an epoch begins.
 
 use super::lock::{LockFx, NodeLock, Told, ended_life};
 use super::protocol::{Protocol, Reporter};
@@ -39,7 +40,8 @@ pub enum LockCommand<S> {
 
 /// What GCP needs of a host beside what all protocols need.
 ///
-/// The section of a lock is handed to a closure with what it needs to act ([`LockFx`]); that is done when the host lets go of the lock.
+/// The section of a lock is handed to a closure with what it needs to act ([`LockFx`]); that is
+/// done when the host lets go of the lock.
 pub trait LockHost: Host {
     /// What names a thread that waits.
     type Seat;
@@ -63,13 +65,15 @@ pub trait LockHost: Host {
     fn recall(&mut self, _tag: Tag) -> bool {
         false
     }
-    /// Makes a lock that no program makes, whose home this is, and which protects so many bytes. `false`: there is no room.
+    /// Makes a lock that no program makes, whose home this is, and which protects so many bytes.
+    /// `false`: there is no room.
     fn hear_of(&mut self, _tag: Tag, _len: u32) -> bool {
         false
     }
     /// What is remembered of locks that were forgotten is of an epoch that has ended.
     fn forget_forgotten(&mut self) {}
-    /// Whether an address is memory of its home as that is now: a member, and not one that has begun anew since.
+    /// Whether an address is memory of its home as that is now: a member,
+    /// and not one that has begun anew since.
     fn is_current(&self, _tag: Tag) -> bool {
         true
     }
@@ -142,8 +146,8 @@ impl<H: LockHost> Protocol<H> for Gcp {
         host.each_lock(|lock, _| lock.enter_epoch(members, defect));
     }
 
-    /// Locks whose home is not what it was are gone, unless they have been made since it is back. What was told for an epoch that was cut off is
-    /// told again.
+    /// Locks whose home is not what it was are gone, unless they have been made since it is back.
+    /// What was told for an epoch that was cut off is told again.
     fn forget(host: &mut H, gone: Copyset) {
         host.told(|told| *told = Told::default());
         if gone.is_empty() {
@@ -209,7 +213,8 @@ fn take<H: LockHost>(host: &mut H, header: &Header, body: (u32, &[Record])) -> b
     taken.is_some()
 }
 
-/// Makes a lock that no program makes, if this is a request for one at its home. Without room the request is dropped; whoever asks waits.
+/// Makes a lock that no program makes, if this is a request for one at its home. Without room the
+/// request is dropped; whoever asks waits.
 fn heard_of<H: LockHost>(host: &mut H, header: &Header) -> bool {
     let (tag, len) = (header.tag, header.offset);
     let named = header.kind == Kind::Acquire && host.is_home_of(tag) && len != 0;

@@ -1,5 +1,6 @@
-//! A node's part in ownership migration beside its home agent's (§5.2.2): it counts the invalidations of the switch's
-//! blocks, reports them to the shadow node, and keeps the shadow if it is the one.
+//! A node's part in ownership migration beside its home agent's (§5.2.2): it counts the
+//! invalidations of the switch's blocks, reports them to the shadow node,
+//! and keeps the shadow if it is the one.
 
 use crate::flowcc::{Heat, Shadow, ShadowConfig, ShadowCounters};
 use crate::wire::{Header, Kind, NodeId, Record, RequesterId, Seq, Tag};
@@ -29,8 +30,8 @@ pub struct Migrating {
 }
 
 impl Migrating {
-    /// The part of `config.home`. Heat of about `tracked` blocks is counted at a time, and `fit` of them go into a
-    /// report.
+    /// The part of `config.home`. Heat of about `tracked` blocks is counted at a time,
+    /// and `fit` of them go into a report.
     pub fn new(config: ShadowConfig, tracked: u32, fit: usize) -> Self {
         Migrating {
             config,
@@ -41,8 +42,8 @@ impl Migrating {
         }
     }
 
-    /// From now on this node keeps the shadow, or nobody does. A new shadow, and one in a new epoch, knows nothing yet and
-    /// reads TAG from the switch.
+    /// From now on this node keeps the shadow, or nobody does. A new shadow, and one in a new
+    /// epoch, knows nothing yet and reads TAG from the switch.
     pub fn set_shadow(&mut self, node: Option<NodeId>, epoch: u32) {
         let goes_on = (self.shadow.as_ref()).is_some_and(|shadow| shadow.epoch() == epoch);
         self.node = node;

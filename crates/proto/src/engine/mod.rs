@@ -1,7 +1,9 @@
-//! A node: which of its parts takes a packet, what it keeps for retransmissions, and its part when an epoch begins.
+//! A node: which of its parts takes a packet, what it keeps for retransmissions,
+//! and its part when an epoch begins.
 //!
-//! What is here decides; whoever runs it brings threads, bytes and ports as a [`Host`]. The library, the seeded worlds, the
-//! explorer, the cost models and the fuzzers are hosts of the same code, so what is checked is what ships.
+//! What is here decides; whoever runs it brings threads, bytes and ports as a [`Host`]. The
+//! library, the seeded worlds, the explorer, the cost models and the fuzzers are hosts of the same
+//! code, so what is checked is what ships.
 //!
 //! | question | answered in |
 //! |---|---|
@@ -14,8 +16,9 @@
 //! | what does a node do with a lock, and with all of them? | [`NodeLock`], [`Gcp`] |
 //! | what does a thread do that found no usable copy? | [`plan`], [`Access`] |
 //!
-//! Each of these values is a *section*: a host whose threads share a node puts a lock around each, and the functions here hold at
-//! most one at a time, in the steps that explorers take as atomic. An [`Access`] belongs to the thread that has its requester.
+//! Each of these values is a *section*: a host whose threads share a node puts a lock around each,
+//! and the functions here hold at most one at a time, in the steps that explorers take as atomic.
+//! An [`Access`] belongs to the thread that has its requester.
 
 mod access;
 mod coherent;
@@ -69,7 +72,8 @@ pub fn tick<H: Host>(host: &mut H, period_ended: bool) {
     H::Protocols::tick(host, period_ended);
 }
 
-/// The rack is in a new epoch: nothing of the last one is served from here on, and nothing of the new one until
+/// The rack is in a new epoch: nothing of the last one is served from here on,
+/// and nothing of the new one until
 /// [`Recovery`] is done.
 pub fn stop<H: Host>(host: &mut H, members: Members) {
     H::Protocols::enter(host, members);

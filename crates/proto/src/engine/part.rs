@@ -29,7 +29,8 @@ pub fn part(header: &Header) -> Part {
     }
 }
 
-/// Whether a packet is of this epoch and, where a requester has sent it, of an incarnation of its node that is a member.
+/// Whether a packet is of this epoch and, where a requester has sent it,
+/// of an incarnation of its node that is a member.
 #[inline]
 pub fn is_current(header: &Header, epoch: u32, incarnation: impl FnOnce(NodeId) -> u32) -> bool {
     let by_requester = header.kind.is_request()

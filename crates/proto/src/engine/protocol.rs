@@ -1,8 +1,9 @@
 //! What a protocol is to a node, and the list of those that a node speaks.
 //!
-//! A protocol is a set of functions over a [`Host`], which hands out its sections: all of FlowCC's or GCP's, or the one value of a
-//! protocol that is no more than that ([`Holds`]). The list is a tuple, [`Host::Protocols`]: to register a protocol is to name it there.
-//! Who takes a packet, what a tick does, what an epoch's beginning asks of each protocol and what is told for a rebuild
+//! A protocol is a set of functions over a [`Host`], which hands out its sections: all of FlowCC's
+//! or GCP's, or the one value of a protocol that is no more than that ([`Holds`]). The list is a
+//! tuple, [`Host::Protocols`]: to register a protocol is to name it there. Who takes a packet, what
+//! a tick does, what an epoch's beginning asks of each protocol and what is told for a rebuild
 //! follow from the list, at compile time.
 
 use super::{Change, Host};
@@ -25,7 +26,8 @@ pub enum Reporter {
 pub trait Protocol<H: Host> {
     /// Its name.
     const NAME: &'static str;
-    /// Its number in reports, at most [`MAX_NUMBER`]: that of its contract. A protocol on trial has one that no contract has.
+    /// Its number in reports, at most [`MAX_NUMBER`]: that of its contract. A protocol on trial has
+    /// one that no contract has.
     const NUMBER: u8;
     /// The kinds of its packets.
     const KINDS: &'static [RangeInclusive<Kind>];
@@ -38,14 +40,18 @@ pub trait Protocol<H: Host> {
     fn packet(host: &mut H, header: &Header);
     /// A thread asks for something, in a slot in which nothing is under way.
     fn command(host: &mut H, slot: u8, command: Self::Command);
-    /// What is due every few round trips. `period_ended`: a period of ownership migration has (§5.2.2).
+    /// What is due every few round trips. `period_ended`: a period of ownership migration has
+    /// (§5.2.2).
     fn tick(_host: &mut H, _period_ended: bool) {}
 
-    /// The rack is in a new epoch: what was under way is over, and nothing is served until [`Protocol::settle`].
+    /// The rack is in a new epoch: what was under way is over, and nothing is served until
+    /// [`Protocol::settle`].
     fn enter(host: &mut H, members: Members);
-    /// These incarnations of nodes have ended since entries were made last: their memory is gone, and all that they had.
+    /// These incarnations of nodes have ended since entries were made last: their memory is gone,
+    /// and all that they had.
     fn forget(_host: &mut H, _gone: Copyset) {}
-    /// What this node has, for the homes that make their entries anew: at the time of the call, and in any order.
+    /// What this node has, for the homes that make their entries anew: at the time of the call,
+    /// and in any order.
     fn report(host: &mut H) -> Vec<Record>;
     /// What was reported of this home, by this node too.
     fn hear(host: &mut H, from: Reporter, record: Record);
@@ -72,7 +78,8 @@ pub trait Holds<P: Protocol<Self>>: Host {
 pub const MAX_NUMBER: u8 = (1 << (48 - Tag::OFFSET_BITS)) - 1;
 const NUMBER_BITS: u64 = (MAX_NUMBER as u64) << Tag::OFFSET_BITS;
 
-/// A record of the protocol of this number, as it is told: the number is that of a contract, and stands where addresses have theirs.
+/// A record of the protocol of this number, as it is told: the number is that of a contract, and
+/// stands where addresses have theirs.
 #[must_use]
 pub const fn numbered(number: u8, record: Record) -> Record {
     Record {

@@ -1,4 +1,5 @@
-//! A node's part when an epoch begins (§5.4): the host of [`Rebuild`], with what outlasts an attempt that is cut off.
+//! A node's part when an epoch begins (§5.4): the host of [`Rebuild`], with what outlasts an
+//! attempt that is cut off.
 
 use super::coherent::each_home;
 use super::{Defect, Host, Memory, Note, Payload, Protocols, Reporter};
@@ -48,8 +49,9 @@ pub struct Recovery<B> {
     attempt: Option<(Rebuild, Change)>,
     /// Whether this node has gone on.
     done: bool,
-    /// Events of this node that ends of epochs have cut off, and blocks that it has read and home may not have: kept until
-    /// a rebuild is done, because one that is cut off itself has told some and not others.
+    /// Events of this node that ends of epochs have cut off, and blocks that it has read and home
+    /// may not have: kept until a rebuild is done, because one that is cut off itself has told some
+    /// and not others.
     mine: Vec<Open>,
     read: Vec<Tag>,
     /// Open events of all nodes, as far as they are known.
@@ -102,7 +104,8 @@ impl<B> Recovery<B> {
 }
 
 impl<B: Clone> Recovery<B> {
-    /// This node goes into another epoch. It has stopped ([`super::stop`]), and `cut` is what its requesters had under way.
+    /// This node goes into another epoch. It has stopped ([`super::stop`]), and `cut` is what its
+    /// requesters had under way.
     pub fn begin<H: Host<Bytes = B>>(
         &mut self,
         change: Change,
@@ -113,7 +116,8 @@ impl<B: Clone> Recovery<B> {
         if defect == Some(Defect::ForgetTold) {
             self.mine.clear();
         }
-        // Of bare locks only what is held now counts: those of a rebuild that was cut off may have been released since.
+        // Of bare locks only what is held now counts: those of a rebuild that was cut off may have
+        // been released since.
         self.mine.retain(|open| !open.bare);
         for cut in cut {
             self.mine.extend(cut.open.into_iter().flatten());
@@ -193,8 +197,8 @@ impl<B: Clone> Recovery<B> {
         }
     }
 
-    /// Sends again what has not been acknowledged for long: late members may still wait for what this one has told. The host calls
-    /// this every few round trips.
+    /// Sends again what has not been acknowledged for long: late members may still wait for what
+    /// this one has told. The host calls this every few round trips.
     pub fn retell<H: Host<Bytes = B>>(&mut self, host: &mut H) {
         if let Some((rebuild, _)) = &mut self.attempt {
             rebuild.tick();
@@ -275,8 +279,8 @@ impl<B: Clone> Recovery<B> {
         }
     }
 
-    /// The blocks that their homes may not have: given away to an event whose data did not come, downgraded, or read
-    /// from a cache.
+    /// The blocks that their homes may not have: given away to an event whose data did not come,
+    /// downgraded, or read from a cache.
     fn to_rescue<H: Host<Bytes = B>>(&self, host: &mut H) -> BTreeMap<Tag, B> {
         let defect = host.defect();
         let forgets = |one| defect == Some(one);
@@ -293,7 +297,8 @@ impl<B: Clone> Recovery<B> {
             .filter(|_| !forgets(Defect::ForgetDowngraded));
         let read = self.read.iter().filter(|_| !forgets(Defect::ForgetRead));
         for tag in downgraded.chain(read) {
-            // A copy that may be written is written while this goes on: home would take old content for the last.
+            // A copy that may be written is written while this goes on: home would take old content
+            // for the last.
             if let Some(bytes) = host.clean(*tag) {
                 found.insert(*tag, bytes);
             }

@@ -1,5 +1,5 @@
-//! A protocol whose part of a node is one value behind one lock: plain functions of that value, which say what they want sent and which
-//! command is answered. The rest of [`Protocol`] follows.
+//! A protocol whose part of a node is one value behind one lock: plain functions of that value,
+//! which say what they want sent and which command is answered. The rest of [`Protocol`] follows.
 
 use super::{Change, Holds, Payload, Protocol, Reporter};
 use crate::flowcc::Members;
@@ -17,7 +17,8 @@ pub struct Wants<O> {
 }
 
 impl<O> Wants<O> {
-    /// Sends a packet to the agents of a node, with these records behind it. Epoch, sender and incarnation are put in on its way.
+    /// Sends a packet to the agents of a node, with these records behind it. Epoch, sender and
+    /// incarnation are put in on its way.
     pub fn send(&mut self, to: NodeId, header: Header, records: &[Record]) {
         self.sent.push((to, header, records.to_vec()));
     }

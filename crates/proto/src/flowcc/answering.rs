@@ -1,4 +1,5 @@
-//! Another way for a home to answer what it has granted: the seam at which a baseline takes the place of FlowCC's answers.
+//! Another way for a home to answer what it has granted: the seam at which a baseline takes the
+//! place of FlowCC's answers.
 
 use crate::Outputs;
 use crate::wire::{Header, NodeId};
@@ -6,12 +7,15 @@ use alloc::boxed::Box;
 use core::fmt::Debug;
 use core::hash::Hasher;
 
-/// Answers, in place of those who have a block, what a home has granted: it sends the request on with
-/// [`Flags::GATHER`](crate::wire::Flags::GATHER), and those who have the block answer to home (`GatherAck`, or a `WriteBack`).
+/// Answers, in place of those who have a block, what a home has granted:
+/// it sends the request on with
+/// [`Flags::GATHER`](crate::wire::Flags::GATHER), and those who have the block answer to home
+/// (`GatherAck`, or a `WriteBack`).
 pub trait Answering: Debug + Send {
     /// An event has been granted.
     fn grant(&mut self, granted: &Header, me: NodeId, outputs: &mut Outputs);
-    /// One of those who have the block has answered, and all that it sent has come. Whether that was awaited.
+    /// One of those who have the block has answered, and all that it sent has come.
+    /// Whether that was awaited.
     fn answered(&mut self, header: &Header, me: NodeId, outputs: &mut Outputs) -> bool;
     /// The entries are made anew: what was granted is over.
     fn clear(&mut self);

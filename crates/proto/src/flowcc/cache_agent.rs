@@ -1,8 +1,8 @@
 //! The cache agent: invalidates copies and provides data (§5.1.1 "Invalidation and Data Transfer").
 //!
-//! The block's local status lives in the host's concurrent cache, so the agent is a transition function: the
-//! host holds off local writers, calls [`react`], sends the outputs with the block's bytes, and only then
-//! lets the new status take effect.
+//! The block's local status lives in the host's concurrent cache,
+//! so the agent is a transition function: the host holds off local writers, calls [`react`], sends
+//! the outputs with the block's bytes, and only then lets the new status take effect.
 //!
 //! | request | local | next | answer |
 //! |---|---|---|---|
@@ -11,10 +11,11 @@
 //! | WRITE-MISS | Shared, Modified | Invalid | ACK, with data if provider |
 //! | WRITE-SHARED | Shared | Invalid | ACK |
 //!
-//! The paper is silent on how a block gets from `Modified` to `Shared`: the provider sends the dirty data home
-//! as well, and the requester ends its event only when home has it, so that every sharer may drop its copy
-//! clean (hard place FlowCC 3). It decides by the entry's status in the packet, not by its own, because of
-//! two concurrent read misses under `Modified` the second finds the copy already downgraded.
+//! The paper is silent on how a block gets from `Modified` to `Shared`:
+//! the provider sends the dirty data home as well, and the requester ends its event only when home
+//! has it, so that every sharer may drop its copy clean (hard place FlowCC 3). It decides by the
+//! entry's status in the packet, not by its own, because of two concurrent read misses under
+//! `Modified` the second finds the copy already downgraded.
 
 use crate::call::Executed;
 use crate::wire::{Flags, GlobalStatus, Header, Kind, NodeId, Reason};
@@ -38,11 +39,13 @@ pub enum LocalStatus {
 pub struct Reaction {
     /// The block's local status once the outputs are sent.
     pub next: LocalStatus,
-    /// Keep a copy of the bytes for a retransmission: they leave the cache and may not have arrived.
+    /// Keep a copy of the bytes for a retransmission: they leave the cache and may not have
+    /// arrived.
     pub retain: bool,
 }
 
-/// Answers a forwarded request; what to send goes to `outputs`. `has_data`: the block's bytes are at hand, in the cache or retained.
+/// Answers a forwarded request; what to send goes to `outputs`. `has_data`: the block's bytes are
+/// at hand, in the cache or retained.
 pub fn react(
     me: NodeId,
     header: &Header,
@@ -88,7 +91,8 @@ fn answer(me: NodeId, header: &Header, provides: bool, has_data: bool, outputs: 
         return outputs.push(Output::new(to, ack));
     }
     if !has_data {
-        // The entry says this node has the block and it has not: say so rather than let the requester wait.
+        // The entry says this node has the block and it has not: say so rather than let the
+        // requester wait.
         ack.reason = Reason::Refused;
         return outputs.push(Output::new(to, ack));
     }

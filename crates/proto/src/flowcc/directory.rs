@@ -1,7 +1,8 @@
-//! The directory of a home agent: one entry a block, for chunks from the first to the last that memory was given out of.
+//! The directory of a home agent: one entry a block, for chunks from the first to the last that
+//! memory was given out of.
 //!
-//! The home keeps here what a chunk is: its contract and its backing. An address claims a contract, and the entry of a block is found only
-//! where the chunk has the contract that the address claims.
+//! The home keeps here what a chunk is: its contract and its backing. An address claims a contract,
+//! and the entry of a block is found only where the chunk has the contract that the address claims.
 
 use super::lock::LockWord;
 use super::shards::Shards;
@@ -99,7 +100,8 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// A directory of at most `limit` chunks of a home in its `incarnation`, 1 being the first. `block` is a power of two.
+    /// A directory of at most `limit` chunks of a home in its `incarnation`, 1 being the first.
+    /// `block` is a power of two.
     pub fn new(home: HomeId, block: u32, limit: u32, incarnation: u32) -> Self {
         let base = u64::from(incarnation.saturating_sub(1)) * u64::from(limit);
         // A node that has restarted so often that its addresses are used up has no memory to give.
@@ -144,7 +146,8 @@ impl Directory {
         self.limit
     }
 
-    /// Makes entries of all blocks that begin before `end` bytes from the beginning of memory; where memory begins.
+    /// Makes entries of all blocks that begin before `end` bytes from the beginning of memory;
+    /// where memory begins.
     pub fn reach(&mut self, end: u64) -> Option<u64> {
         let want = u32::try_from(end.div_ceil(CHUNK)).ok()?;
         match want.saturating_sub(self.chunks()) {
@@ -172,8 +175,8 @@ impl Directory {
         Some((self.base + have as u64) * CHUNK)
     }
 
-    /// From now on whole chunks, from the one `first` bytes behind the beginning of memory to `end`, are of this kind. No memory of them
-    /// has been given out.
+    /// From now on whole chunks, from the one `first` bytes behind the beginning of memory to
+    /// `end`, are of this kind. No memory of them has been given out.
     pub fn set_kind(&mut self, first: u64, end: u64, kind: ChunkKind) -> Option<()> {
         self.reach(end)?;
         let chunks = (first / CHUNK) as usize..(end / CHUNK) as usize;

@@ -25,8 +25,9 @@ pub struct Grant {
     pub status: GlobalStatus,
     /// The entry's copyset before the event.
     pub copyset: Copyset,
-    /// The tag of the answer: for `Alloc`, where the first object begins; `copyset` tells of which it is one. For `Free`, the first
-    /// object that is not given out; `copyset` is how many of them.
+    /// The tag of the answer: for `Alloc`, where the first object begins; `copyset` tells of which
+    /// it is one. For `Free`, the first object that is not given out;
+    /// `copyset` is how many of them.
     pub tag: Tag,
     pub(super) flags: Flags,
 }
@@ -48,7 +49,8 @@ impl Grant {
 pub enum Step {
     /// Answers are missing.
     Waiting,
-    /// All is here: install it, then unlock. (`Alloc`, `Free` and questions to guests are simply done.)
+    /// All is here: install it, then unlock. (`Alloc`, `Free` and questions to guests are simply
+    /// done.)
     Held(Grant),
     /// Refused, and the event is over: try again under a new one.
     Refused(Reason),
@@ -161,7 +163,8 @@ impl Running {
             tag: header.tag,
             flags: header.flags,
         };
-        // Every copy of the request goes the way of the first, so all answers agree on who writes back.
+        // Every copy of the request goes the way of the first, so all answers agree on who writes
+        // back.
         let provider_writes_back =
             header.status == GlobalStatus::Modified && !header.flags.has(Flags::GATHER);
         if self.request.kind == Kind::ReadMiss && provider_writes_back {

@@ -14,8 +14,9 @@ pub enum Granted {
     FromHome(Header),
 }
 
-/// Where a request goes if its owner grants it now. `seed` decides which sharer provides the data. For a read
-/// miss only the first grant counts: [`score`](super::score) keeps it for every later copy.
+/// Where a request goes if its owner grants it now. `seed` decides which sharer provides the data.
+/// For a read miss only the first grant counts: [`score`](super::score) keeps it for every later
+/// copy.
 pub fn choose(header: &Header, status: GlobalStatus, copyset: Copyset, seed: u32) -> Route {
     Route {
         status,

@@ -1,13 +1,15 @@
 //! The home agent gives memory out and takes it back.
 //!
-//! A node asks by calls: `Alloc` for objects of one size, `Free` with objects of any. A call changes what is given out, so it must take
-//! effect once, however often its packet comes and whatever epoch begins meanwhile. A node has up to 64 *streams* of calls to a home
-//! and numbers each stream's; of a stream one call at a time is under way, and the next begins when the last is answered. So the home
-//! remembers the last one of each stream, with its answer ([`crate::call::Answers`]): a copy of it is answered again, an older one
-//! ignored.
+//! A node asks by calls: `Alloc` for objects of one size, `Free` with objects of any. A call
+//! changes what is given out, so it must take effect once, however often its packet comes and
+//! whatever epoch begins meanwhile. A node has up to 64 *streams* of calls to a home and numbers
+//! each stream's; of a stream one call at a time is under way, and the next begins when the last is
+//! answered. So the home remembers the last one of each stream, with its answer
+//! ([`crate::call::Answers`]): a copy of it is answered again, an older one ignored.
 //!
-//! What a call was given outlives the epoch that it was made in, and its number too: a node asks again under the same number until
-//! it has an answer. When the node has died and is back, its streams begin anew.
+//! What a call was given outlives the epoch that it was made in, and its number too: a node asks
+//! again under the same number until it has an answer. When the node has died and is back,
+//! its streams begin anew.
 
 use super::directory::{ChunkKind, Entry, Owner};
 use super::home_agent::HomeAgent;
@@ -49,7 +51,8 @@ impl HomeAgent {
         Arc::make_mut(&mut self.heap).longest()
     }
 
-    /// Whether it has given memory to anybody, ever; what it has [reserved](HomeAgent::reserve) does not count.
+    /// Whether it has given memory to anybody, ever; what it has [reserved](HomeAgent::reserve)
+    /// does not count.
     pub fn has_given(&self) -> bool {
         self.gave
     }
@@ -68,8 +71,8 @@ impl HomeAgent {
         self.reserve(u64::from(count) * crate::CHUNK)
     }
 
-    /// Whole chunks for memory under another contract, or with another backing, for as long as this home lives: where they begin, under
-    /// that contract.
+    /// Whole chunks for memory under another contract, or with another backing, for as long as this
+    /// home lives: where they begin, under that contract.
     pub fn set_aside(&mut self, count: u32, kind: ChunkKind) -> Option<Tag> {
         let bytes = u64::from(count) * crate::CHUNK;
         let heap = Arc::make_mut(&mut self.heap);
@@ -85,7 +88,8 @@ impl HomeAgent {
         self.directory.kind(tag)
     }
 
-    /// Gives out one object of `len` bytes, to a thread of this node. Says whether it is zeros for certain.
+    /// Gives out one object of `len` bytes, to a thread of this node.
+    /// Says whether it is zeros for certain.
     pub fn give_known(&mut self, len: u64) -> Option<(Tag, bool)> {
         let given = self.give_some(len, 1)?;
         Some((given.first, given.zeros))
@@ -96,15 +100,17 @@ impl HomeAgent {
         self.give_known(len).map(|(tag, _)| tag)
     }
 
-    /// Makes a part of a block zeros, if no cache has anything of it and no event is about it, so that home's memory is all that there is of
-    /// it. Says whether it has. Only the block's shard can know.
+    /// Makes a part of a block zeros, if no cache has anything of it and no event is about it, so
+    /// that home's memory is all that there is of it. Says whether it has.
+    /// Only the block's shard can know.
     pub fn wipe(&mut self, from: Tag, len: u64, wipe: Wipe<'_>) -> bool {
         let block = u64::from(self.config.block);
         let within = from.0 % block + len <= block;
         within && self.has_alone(Tag(from.0 / block * block)) && wipe(from, len)
     }
 
-    /// Free blocks that are not known to be zeros: the first run from a block of its memory on, of at most so many.
+    /// Free blocks that are not known to be zeros: the first run from a block of its memory on,
+    /// of at most so many.
     pub fn used_from(&self, from: u64, most: u64) -> Option<Range<u64>> {
         self.heap.used_from(from, most)
     }
@@ -153,7 +159,8 @@ impl HomeAgent {
         Some(Objects {
             first: self.tag(base + first),
             bits: objects,
-            // What died with a node has no content before it is written, and home's memory may have an old one.
+            // What died with a node has no content before it is written, and home's memory may have
+            // an old one.
             zeros: zeros && !lossy,
         })
     }
@@ -184,8 +191,9 @@ impl HomeAgent {
         }
     }
 
-    /// A node asks for objects of as many bytes as its tag says in place of an offset, under the tag's contract: this agent has memory
-    /// under the coherent one. (What a lock protects is beside it, and needs addresses only.)
+    /// A node asks for objects of as many bytes as its tag says in place of an offset, under the
+    /// tag's contract: this agent has memory under the coherent one. (What a lock protects is
+    /// beside it, and needs addresses only.)
     pub(super) fn alloc(&mut self, header: &Header, outputs: &mut Outputs) {
         let len = header.tag.offset();
         let coherent = header.tag.is_under(Contract::Coherent);
@@ -217,8 +225,8 @@ impl HomeAgent {
         self.call(header, Kind::AllocAck, outputs, give);
     }
 
-    /// A node gives objects back: the body has an address and a size of each. The answer says how many of them are not given out,
-    /// and which is the first of these; the others are free.
+    /// A node gives objects back: the body has an address and a size of each. The answer says how
+    /// many of them are not given out, and which is the first of these; the others are free.
     pub fn free(&mut self, header: &Header, objects: impl Iterator<Item = Record>) -> Outputs {
         let mut outputs = Outputs::default();
         if header.epoch != self.config.epoch

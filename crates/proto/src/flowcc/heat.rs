@@ -3,8 +3,8 @@
 use crate::wire::{Record, Tag};
 use alloc::vec::Vec;
 
-/// Counts by block. A table of fixed size: two blocks that fall on one row wear each other down, and the hotter one
-/// stays, so what is hot by far is always found.
+/// Counts by block. A table of fixed size: two blocks that fall on one row wear each other down,
+/// and the hotter one stays, so what is hot by far is always found.
 #[derive(Clone, Debug, Hash)]
 pub struct Heat {
     rows: Vec<Record>,
@@ -20,7 +20,8 @@ impl Heat {
         }
     }
 
-    /// Room for about so many blocks from here on; what was counted is forgotten if that is not so already.
+    /// Room for about so many blocks from here on; what was counted is forgotten if that is not so
+    /// already.
     pub fn make_room(&mut self, capacity: u32) {
         let wanted = Heat::new(capacity);
         if wanted.capacity != self.capacity {
@@ -50,7 +51,8 @@ impl Heat {
         }
     }
 
-    /// Ends the period: the hottest `top` blocks of at least `least`, hottest first. Counting starts over.
+    /// Ends the period: the hottest `top` blocks of at least `least`, hottest first.
+    /// Counting starts over.
     pub fn end_period(&mut self, top: usize, least: u32) -> Vec<Record> {
         let least = u64::from(least.max(1));
         let hot = self.rows.iter().filter(|row| row.word >= least);

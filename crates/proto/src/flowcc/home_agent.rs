@@ -1,8 +1,11 @@
-//! The home agent: owner of the entries that the switch does not own, keeper of its node's global memory.
+//! The home agent: owner of the entries that the switch does not own,
+//! keeper of its node's global memory.
 //!
-//! It processes requests "in the same way as the LCF pipeline of the switch" (§5.2): [`lock`], [`tables`],
-//! [`score`] and [`forward`] are the same code. It gives out memory and takes it back ([`super::giving`]). Hot entries it moves to the
-//! switch ([`super::migration`]); after a failure it makes its entries anew ([`super::settle`]).
+//! It processes requests "in the same way as the LCF pipeline of the switch" (§5.2): [`lock`],
+//! [`tables`],
+//! [`score`] and [`forward`] are the same code. It gives out memory and takes it back
+//! ([`super::giving`]). Hot entries it moves to the switch ([`super::migration`]); after a failure
+//! it makes its entries anew ([`super::settle`]).
 
 use super::answering::{Answering, MakeAnswering};
 use super::directory::{Directory, Entry, Owner};
@@ -35,7 +38,8 @@ pub struct HomeConfig {
     pub block: u32,
     /// Chunks of memory it has.
     pub chunks: u32,
-    /// How often the node has started, 1 being the first time: every incarnation has addresses of its own.
+    /// How often the node has started, 1 being the first time: every incarnation has addresses of
+    /// its own.
     pub incarnation: u32,
     /// Which entries to move to the switch, if there is one.
     pub migration: Option<Migration>,
@@ -109,7 +113,8 @@ pub struct HomeAgent {
     pub(super) mover: Mover,
     /// The epoch in which the entries were made.
     pub(super) made: u32,
-    /// What is known of entries that are being made anew; while there is any of it, nothing is served.
+    /// What is known of entries that are being made anew; while there is any of it,
+    /// nothing is served.
     pub(super) findings: Option<Findings>,
     pub(super) counters: HomeCounters,
     /// Where the books are: what other shards have to know.
@@ -135,7 +140,8 @@ impl HomeAgent {
         shards.all().map(shard).collect()
     }
 
-    /// What the other shards have to hear ([`HomeAgent::hear`]) before anybody uses what the books have given out just now.
+    /// What the other shards have to hear ([`HomeAgent::hear`]) before anybody uses what the books
+    /// have given out just now.
     pub fn news(&self) -> Option<News> {
         self.news.clone()
     }
@@ -211,7 +217,8 @@ impl HomeAgent {
         self.made
     }
 
-    /// How many chunks, from the first, have directory entries: it has given out memory of the last of them.
+    /// How many chunks, from the first, have directory entries: it has given out memory of the last
+    /// of them.
     pub fn chunks(&self) -> u32 {
         self.directory.chunks()
     }
@@ -222,7 +229,8 @@ impl HomeAgent {
         Some((entry.lock, entry.status, entry.copyset, entry.away()))
     }
 
-    /// Everything that decides what it will do, for explorers of all states: not what it has counted.
+    /// Everything that decides what it will do, for explorers of all states:
+    /// not what it has counted.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         (self.config.epoch, self.made).hash(into);
         self.directory.fingerprint(into);
@@ -250,8 +258,8 @@ impl HomeAgent {
         (outputs, action)
     }
 
-    /// The same, with what is to be sent put where the caller wants it: it is some 200 bytes, which are not to be copied from
-    /// function to function.
+    /// The same, with what is to be sent put where the caller wants it: it is some 200 bytes, which
+    /// are not to be copied from function to function.
     pub fn serve(&mut self, header: &Header, body_len: u32, outputs: &mut Outputs) -> HomeAction {
         let stranger = header.epoch != self.config.epoch || header.tag.home() != self.home();
         if stranger || self.findings.is_some() {
@@ -275,15 +283,16 @@ impl HomeAgent {
         HomeAction::None
     }
 
-    /// The packets to send again because their answer may be lost; the host asks every few round trips.
+    /// The packets to send again because their answer may be lost; the host asks every few round
+    /// trips.
     pub fn resend(&self) -> impl Iterator<Item = Output> {
         self.mover
             .packets()
             .map(|header| Output::new(Dest::Switch, header))
     }
 
-    /// Ends a period (§5.2.2): the hottest entries are to move. What can start at once is returned; the rest starts
-    /// as locks and slots become free.
+    /// Ends a period (§5.2.2): the hottest entries are to move. What can start at once is returned;
+    /// the rest starts as locks and slots become free.
     pub fn end_period(&mut self) -> Vec<Output> {
         let directory = &mut self.directory;
         self.mover.end_period(|tag, hot| {
@@ -398,7 +407,8 @@ impl HomeAgent {
     fn unlock(&mut self, header: &Header, outputs: &mut Outputs) {
         let row = &mut self.scores.row(header.requester)[header.seq.parity()];
         if header.flags.has(Flags::IN_SWITCH) {
-            // The switch granted this event; its unlock is not ours to execute (hard place FlowCC 2).
+            // The switch granted this event; its unlock is not ours to execute (hard place FlowCC
+            // 2).
             self.counters.ignored += 1;
             return;
         }
@@ -516,8 +526,9 @@ impl HomeAgent {
     }
 }
 
-/// A block has come home. An eviction's requester waits for that; a read miss's provider has sent it, and the
-/// requester's thread has gone on: its node's agent ends the event.
+/// A block has come home. An eviction's requester waits for that;
+/// a read miss's provider has sent it, and the requester's thread has gone on:
+/// its node's agent ends the event.
 fn written(header: &Header, me: NodeId) -> Output {
     let to = if header.flags.has(Flags::PROVIDER) {
         Dest::Agent(header.requester.node)

@@ -1,12 +1,14 @@
-//! Home's memory used in place: by the home's own threads, and by requesters that want bytes and keep no copy (`Fetch`).
+//! Home's memory used in place: by the home's own threads, and by requesters that want bytes and
+//! keep no copy (`Fetch`).
 //!
 //! | home's memory may be | while the entry is | because |
 //! |---|---|---|
 //! | read | the home's, `Unshared` or `Shared`, and not locked by a writer | every write that has ended is there, and none is under way |
 //! | written | the home's, `Unshared` and not locked | it is all that there is of the block, and no event is about it |
 //!
-//! What is done in place happens at one moment, in the section of the block's shard: like a miss and an eviction with nothing between
-//! them. An entry that the switch owns is not the home's, and while entries are made anew none is.
+//! What is done in place happens at one moment, in the section of the block's shard: like a miss
+//! and an eviction with nothing between them. An entry that the switch owns is not the home's, and
+//! while entries are made anew none is.
 
 use super::directory::{Entry, Owner};
 use super::home_agent::HomeAgent;

@@ -1,4 +1,5 @@
-//! The 16-bit reader-writer lock of a directory entry: the top bit a writer, 15 bits of readers (§5.1.1).
+//! The 16-bit reader-writer lock of a directory entry: the top bit a writer,
+//! 15 bits of readers (§5.1.1).
 
 const WRITER: u16 = 1 << 15;
 
@@ -16,7 +17,8 @@ pub fn acquire(lock: &mut LockWord, shared: bool) -> bool {
     true
 }
 
-/// Gives back what one [`acquire`] of the same kind took. Says whether there was anything to give back.
+/// Gives back what one [`acquire`] of the same kind took. Says whether there was anything to give
+/// back.
 #[inline]
 pub fn release(lock: &mut LockWord, shared: bool) -> bool {
     match (shared, *lock) {

@@ -1,8 +1,9 @@
 //! Which entries a home agent moves to the switch, and takes back (§5.2).
 //!
-//! What is on its way occupies a slot, which with its sequence number makes the move happen once (see the switch's
-//! `moves`). ADD-TO-SWITCH holds the entry's write lock until it is answered. REMOVE-FROM-SWITCH comes in two steps: the
-//! first brings the metadata, the second frees the location; between them the entry is ours already.
+//! What is on its way occupies a slot, which with its sequence number makes the move happen once
+//! (see the switch's `moves`). ADD-TO-SWITCH holds the entry's write lock until it is answered.
+//! REMOVE-FROM-SWITCH comes in two steps: the first brings the metadata, the second frees the
+//! location; between them the entry is ours already.
 
 use super::directory::{Entry, Owner};
 use super::heat::Heat;
@@ -64,8 +65,9 @@ pub struct Mover {
     pace: Pace,
 }
 
-/// How many entries may move in a period. Where more blocks are hot than the switch has places for, most of the paper's
-/// k find none in every period, and asking for them costs more than the switch gives.
+/// How many entries may move in a period. Where more blocks are hot than the switch has places for,
+/// most of the paper's k find none in every period, and asking for them costs more than the switch
+/// gives.
 #[derive(Clone, Hash)]
 struct Pace {
     allowed: u32,
@@ -81,7 +83,8 @@ impl Pace {
         refused: 0,
     };
 
-    /// Ends a period: half as many after one in which most found no place, twice as many after one in which all did.
+    /// Ends a period: half as many after one in which most found no place,
+    /// twice as many after one in which all did.
     fn end_period(&mut self, top: u32) -> u32 {
         let allowed = self.allowed.min(top);
         let allowed = match (self.added, self.refused) {
@@ -115,8 +118,8 @@ pub enum Moved {
 }
 
 impl HomeAgent {
-    /// Has an entry move to the switch whatever its heat, at once or when its lock is free; never where no policy lets
-    /// entries move.
+    /// Has an entry move to the switch whatever its heat, at once or when its lock is free;
+    /// never where no policy lets entries move.
     pub fn want(&mut self, tag: Tag) -> Option<Output> {
         let (config, home) = (self.config, self.home());
         let entry = self.directory.entry(tag)?;
@@ -146,7 +149,8 @@ impl Mover {
         mover
     }
 
-    /// That of a shard: its share of the node's slots, of the blocks whose heat is counted, and of those that may move in a period.
+    /// That of a shard: its share of the node's slots, of the blocks whose heat is counted, and of
+    /// those that may move in a period.
     pub fn of_shard(self, nth: usize, shards: Shards) -> Self {
         let (nth, count) = (nth as u16, shards.count() as u16);
         let each = MAX_MOVES as u16 / count;
@@ -340,8 +344,8 @@ impl Mover {
         }
     }
 
-    /// A new epoch: nothing is under way any more. The switch has forgotten the slots' sequence numbers, too, but
-    /// they only ever rise.
+    /// A new epoch: nothing is under way any more. The switch has forgotten the slots' sequence
+    /// numbers, too, but they only ever rise.
     pub fn reset(&mut self) {
         self.wanted.clear();
         for slot in &mut self.slots {
@@ -357,7 +361,8 @@ impl Mover {
 mod tests {
     use super::*;
 
-    /// A library's node learns which entries may move when it begins to live by a view, and again in each epoch.
+    /// A library's node learns which entries may move when it begins to live by a view,
+    /// and again in each epoch.
     #[test]
     fn a_policy_that_comes_later_counts_as_many_blocks() {
         let mut mover = Mover::new(0, None);

@@ -1,7 +1,7 @@
 //! FlowCC, the protocol of the `Coherent` contract (Concordia §5).
 //!
-//! Lay [`tables`] beside the paper's Tables 2 and 3 and Figure 6. Departures from the paper, with reasons,
-//! are in `docs/protocols/flowcc.md`.
+//! Lay [`tables`] beside the paper's Tables 2 and 3 and Figure 6. Departures from the paper,
+//! with reasons, are in `docs/protocols/flowcc.md`.
 
 mod answering;
 pub mod cache_agent;

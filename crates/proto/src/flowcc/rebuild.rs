@@ -1,7 +1,9 @@
-//! A new epoch begins: the members make all directory entries anew before anyone goes on (§5.4 "Crash safety").
+//! A new epoch begins: the members make all directory entries anew before anyone goes on (§5.4
+//! "Crash safety").
 //!
-//! Every member runs a [`Rebuild`], whoever has died or come: a node that dies, a switch that dies, a fresh switch are one
-//! case. Events under way have ended ([`Requester::enter`](super::Requester::enter)); caches are as they are.
+//! Every member runs a [`Rebuild`], whoever has died or come: a node that dies, a switch that dies,
+//! a fresh switch are one case. Events under way have ended
+//! ([`Requester::enter`](super::Requester::enter)); caches are as they are.
 //!
 //! | step | a node tells | and goes on when |
 //! |---|---|---|
@@ -10,10 +12,11 @@
 //! | 3 | every home which of its blocks it caches; the switch, if it has survived, tells its entries | it has every node's, and the switch's |
 //! | 4 | it settles its entries, and tells everyone that it is ready | everyone is |
 //!
-//! Another change in the middle begins again with step 1 in the next epoch. That loses nothing: a node lets go of a
-//! rescued block only when home has it, home remembers that until it has settled, and a home serves nothing before
-//! everyone has told it everything; what is told of an event that was cut off in an epoch before the one in which a
-//! home's entries were made explains none of that home's locks.
+//! Another change in the middle begins again with step 1 in the next epoch. That loses nothing:
+//! a node lets go of a rescued block only when home has it, home remembers that until it has
+//! settled, and a home serves nothing before everyone has told it everything; what is told of an
+//! event that was cut off in an epoch before the one in which a home's entries were made explains
+//! none of that home's locks.
 
 use crate::call::{Assembly, Received, Stream, Streams, Ticks};
 use crate::wire::{Copyset, Flags, Header, HomeId, Kind, NodeId, Record, RequesterId, Seq, Tag};
@@ -64,8 +67,9 @@ impl Open {
         u32::from(self.epoch) == epoch & Self::EPOCH
     }
 
-    /// As a record. The word is the number. A block's tag leaves room: of the home's sixteen bits six are kept, and eight at
-    /// the end are zero. `awaits_data:1 | epoch:9 | home:6 | offset / 256:40 | shared:1 | bare:1 | slot:6`
+    /// As a record. The word is the number. A block's tag leaves room: of the home's sixteen bits
+    /// six are kept, and eight at the end are zero.
+    /// `awaits_data:1 | epoch:9 | home:6 | offset / 256:40 | shared:1 | bare:1 | slot:6`
     pub fn to_record(self) -> Record {
         let above = u64::from(self.awaits_data) << 63 | u64::from(self.epoch) << 54;
         let below = u64::from(self.shared) << 7 | u64::from(self.bare) << 6;
@@ -233,8 +237,8 @@ impl Rebuild {
         }
     }
 
-    /// Step 2: the blocks that their homes may not have, and the copies that this node has of others' blocks. The
-    /// host has put its own home's in place already.
+    /// Step 2: the blocks that their homes may not have, and the copies that this node has of
+    /// others' blocks. The host has put its own home's in place already.
     pub fn collect(&mut self, rescues: impl IntoIterator<Item = Tag>, copies: Vec<Record>) {
         let founders = self.members.founders.without(self.me);
         self.rescues = rescues.into_iter().collect();
@@ -304,8 +308,8 @@ impl Rebuild {
         self.streams.records(to)
     }
 
-    /// Sends again what has not been acknowledged for long: the host says so every few round trips. The pauses grow while nothing
-    /// is acknowledged.
+    /// Sends again what has not been acknowledged for long: the host says so every few round trips.
+    /// The pauses grow while nothing is acknowledged.
     pub fn tick(&mut self) {
         self.streams.tick();
         if let Some((_, sent)) = &mut self.rescue

@@ -1,10 +1,12 @@
-//! The requester: one a thread, drives its coherence events (§5.1.1 "Requester-driven Coherence Control").
+//! The requester: one a thread, drives its coherence events (§5.1.1 "Requester-driven Coherence
+//! Control").
 //!
-//! An event goes `begin` → packets → [`Step::Held`] → the host installs what it got → `unlock`. What follows is
-//! asynchronous: the next event may begin before the unlock is acknowledged, but not end (§5.3.2). A read miss
-//! under `Modified` is held as soon as the data is here, while the provider's write-back may still be on its
-//! way: the unlock then waits for it, not the application. A block of the requester's own cache that an event
-//! fills or empties is reserved by the host until it is unlocked.
+//! An event goes `begin` → packets → [`Step::Held`] → the host installs what it got → `unlock`.
+//! What follows is asynchronous: the next event may begin before the unlock is acknowledged, but
+//! not end (§5.3.2). A read miss under `Modified` is held as soon as the data is here, while the
+//! provider's write-back may still be on its way: the unlock then waits for it, not the
+//! application. A block of the requester's own cache that an event fills or empties is reserved by
+//! the host until it is unlocked.
 
 use super::event::{Accept, Event, Home, Running, Step};
 use super::rebuild::Open;
@@ -47,7 +49,8 @@ struct Unlocking {
 /// What the end of an epoch has cut off at one requester.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Interrupted {
-    /// Events that may hold locks: one whose unlock is not acknowledged, one that waits for home, the current one.
+    /// Events that may hold locks: one whose unlock is not acknowledged, one that waits for home,
+    /// the current one.
     pub open: [Option<Open>; 3],
     /// Blocks that this node has read and whose home may not have them yet.
     pub unfinished: [Option<Tag>; 2],
@@ -89,7 +92,8 @@ impl Requester {
         self.caller.epoch()
     }
 
-    /// The bare lock that the application holds by the current event, as [`Requester::enter`] would tell it.
+    /// The bare lock that the application holds by the current event,
+    /// as [`Requester::enter`] would tell it.
     pub fn held_lock(&self) -> Option<Open> {
         let current = self.current.as_ref()?;
         let holds = matches!(current.step, Step::Held(_)) && current.request.kind.only_locks();
@@ -109,8 +113,8 @@ impl Requester {
         self.caller.retransmissions()
     }
 
-    /// Everything that decides what it will do but the times at which it has sent something, for explorers of all
-    /// states.
+    /// Everything that decides what it will do but the times at which it has sent something,
+    /// for explorers of all states.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         self.caller.fingerprint(into);
         for event in [&self.current, &self.tail] {
@@ -122,8 +126,8 @@ impl Requester {
         self.unlock.map(|pending| pending.header).hash(into);
     }
 
-    /// The sequence numbers of the events that it still takes answers to: the current one, one whose unlock waits
-    /// for home, and one whose unlock is not acknowledged.
+    /// The sequence numbers of the events that it still takes answers to: the current one,
+    /// one whose unlock waits for home, and one whose unlock is not acknowledged.
     pub fn open(&self) -> [Option<Seq>; 3] {
         let event = |event: &Option<Running>| event.as_ref().map(|event| event.request.seq);
         let unlock = self.unlock.map(|pending| pending.header.seq);
@@ -176,7 +180,8 @@ impl Requester {
         matches!(&self.current, Some(current) if current.grant.is_some())
     }
 
-    /// Takes a packet with `body_len` bytes behind its header: what to do with these, and what to send.
+    /// Takes a packet with `body_len` bytes behind its header: what to do with these,
+    /// and what to send.
     pub fn handle(&mut self, now: u64, header: &Header, body_len: u32) -> (Accept, Option<Output>) {
         let nothing = (Accept::Drop, None);
         if !self.caller.is_own(header) {
@@ -233,7 +238,8 @@ impl Requester {
         self.release(now, &tail, false)
     }
 
-    /// An EVICT-MODIFIED that is held: send the block home before unlocking. `Held` again means it is there.
+    /// An EVICT-MODIFIED that is held: send the block home before unlocking.
+    /// `Held` again means it is there.
     pub fn write_back(&mut self, now: u64) -> Option<Output> {
         let current = self.current.as_mut()?;
         if current.fenced {
@@ -253,8 +259,9 @@ impl Requester {
         self.unlock.is_none() && self.tail.is_none()
     }
 
-    /// Ends a held event: new metadata to the owner that granted it, at once or when home has the block. With
-    /// `keep`, the metadata stays as it is. What is returned is to be sent; [`Requester::handle`] and
+    /// Ends a held event: new metadata to the owner that granted it,
+    /// at once or when home has the block. With `keep`, the metadata stays as it is. What is
+    /// returned is to be sent; [`Requester::handle`] and
     /// [`Requester::handle_timeout`] return the rest.
     pub fn unlock(&mut self, now: u64, keep: bool) -> Option<Output> {
         let mut current = self.current.take()?;
@@ -314,9 +321,11 @@ impl Requester {
         )
     }
 
-    /// The rack goes on to another epoch, with or without a switch. What is under way has not happened: it ends with
-    /// [`Reason::Fenced`]. What is held takes effect in this node's cache, which is what the directory will be
-    /// made from, and needs no unlock; only bare locks stay, and their unlocks go to the home from now on.
+    /// The rack goes on to another epoch, with or without a switch.
+    /// What is under way has not happened: it ends with
+    /// [`Reason::Fenced`]. What is held takes effect in this node's cache,
+    /// which is what the directory will be made from, and needs no unlock; only bare locks stay,
+    /// and their unlocks go to the home from now on.
     pub fn enter(&mut self, epoch: u32, switch: bool) -> Interrupted {
         let mut interrupted = Interrupted::default();
         if !self.caller.enter(epoch, switch) {
@@ -366,7 +375,8 @@ impl Requester {
         interrupted
     }
 
-    /// Whoever is to answer can answer again: what waits is sent again at the next [`Requester::handle_timeout`].
+    /// Whoever is to answer can answer again: what waits is sent again at the next
+    /// [`Requester::handle_timeout`].
     pub fn poke(&mut self) {
         let events = [&mut self.current, &mut self.tail];
         for event in events.into_iter().flatten() {

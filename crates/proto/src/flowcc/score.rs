@@ -1,22 +1,25 @@
 //! The scoreboard: what makes lock and unlock idempotent at an owner (§5.3.2).
 //!
-//! One score a requester and parity. The paper keeps a count of acquisitions and, in a second array, the
-//! last unlock; we keep the event's sequence number (its low half in the switch, [`crate::switch::numbers`]),
-//! one bit, and the route it was granted, which closes four
+//! One score a requester and parity. The paper keeps a count of acquisitions and,
+//! in a second array, the last unlock; we keep the event's sequence number (its low half in the
+//! switch, [`crate::switch::numbers`]), one bit, and the route it was granted, which closes four
 //! holes of the paper's form (`docs/protocols/flowcc.md`, "Scores"):
-//! - a refusal is final for its sequence number, so a duplicated or late copy of a refused request can never
-//!   take the lock after its requester has gone on;
+//! - a refusal is final for its sequence number, so a duplicated or late copy of a refused request
+//!   can never take the lock after its requester has gone on;
 //! - a retransmission never counts twice, so an unlock always gives back exactly one acquisition;
-//! - the bit is cleared in the same step that authorizes the release, so no second unlock can follow;
-//! - every copy of a granted request goes the way of the first. A read miss shares the lock, so another reader's
-//!   unlock may change status and copyset between two copies; were they sent to two providers, the event would
-//!   end by the one's answer, and the other's copy would arrive later as an unheard-of order to downgrade.
+//! - the bit is cleared in the same step that authorizes the release,
+//!   so no second unlock can follow;
+//! - every copy of a granted request goes the way of the first. A read miss shares the lock,
+//!   so another reader's unlock may change status and copyset between two copies; were they sent to
+//!   two providers, the event would end by the one's answer, and the other's copy would arrive
+//!   later as an unheard-of order to downgrade.
 
 use crate::wire::{GlobalStatus, NodeId, Seq};
 use core::cmp::Ordering;
 
 /// Where an owner keeps a score: the number of an event, and in a word what became of it,
-/// `provider + 1 << 8 | elsewhere << 3 | status << 1 | granted`. Zero is "nothing yet"; requesters start at number 1.
+/// `provider + 1 << 8 | elsewhere << 3 | status << 1 | granted`. Zero is "nothing yet";
+/// requesters start at number 1.
 pub trait Row {
     /// How an event's number stands to the row's.
     fn order(&self, seq: Seq) -> Ordering;
@@ -58,7 +61,8 @@ impl Row for Score {
 }
 
 const GRANTED: u32 = 1;
-/// The first copy found no entry here and was passed on: whoever it was passed to decides for every copy.
+/// The first copy found no entry here and was passed on: whoever it was passed to decides for every
+/// copy.
 const ELSEWHERE: u32 = 1 << 3;
 const PROVIDER_SHIFT: u32 = 8;
 
@@ -125,8 +129,8 @@ impl Verdict {
     }
 }
 
-/// Enters a request into its score. `acquired`: this pass took the lock. `valid`: the check table agreed.
-/// `route`: where it would go now.
+/// Enters a request into its score. `acquired`: this pass took the lock. `valid`:
+/// the check table agreed. `route`: where it would go now.
 #[inline]
 pub fn enter(score: &mut impl Row, seq: Seq, acquired: bool, valid: bool, route: Route) -> Verdict {
     let word = score.word();
@@ -149,8 +153,9 @@ pub fn enter(score: &mut impl Row, seq: Seq, acquired: bool, valid: bool, route:
     }
 }
 
-/// Enters a request whose entry is not here. Only the first copy, and later ones of the same, are passed on: a late
-/// copy of what was decided here, whose entry has left since, must not be decided again (hard place FlowCC 7).
+/// Enters a request whose entry is not here. Only the first copy, and later ones of the same,
+/// are passed on: a late copy of what was decided here, whose entry has left since, must not be
+/// decided again (hard place FlowCC 7).
 #[inline]
 pub fn pass_on(score: &mut impl Row, seq: Seq) -> Verdict {
     let (word, undo) = (score.word(), false);

@@ -1,10 +1,13 @@
 //! A home agent makes its directory entries anew after a failure (§5.4 "Crash safety").
 //!
-//! The paper gathers the caches' dirty bits. That is not enough: an event that the failure has cut off may have taken a
-//! block's only copy out of one cache without it having reached another. What the members tell, therefore, is:
+//! The paper gathers the caches' dirty bits. That is not enough:
+//! an event that the failure has cut off may have taken a block's only copy out of one cache
+//! without it having reached another. What the members tell, therefore, is:
 //! - which copies they have ([`Findings::copy`]);
-//! - which events of theirs may hold a lock ([`Findings::open`]), so that the locks that are left belonged to the dead;
-//! - and, before that, whatever block home may not have ([`HomeAgent::rescued`], the bytes go into home's memory).
+//! - which events of theirs may hold a lock ([`Findings::open`]),
+//!   so that the locks that are left belonged to the dead;
+//! - and, before that, whatever block home may not have ([`HomeAgent::rescued`],
+//!   the bytes go into home's memory).
 //!
 //! | a live node has | then the entry is |
 //! |---|---|
@@ -13,7 +16,8 @@
 //! | none, and the last content may have died with a node and was not rescued | `Lost` |
 //! | none otherwise | `Unshared` |
 //!
-//! All entries are home's again, whoever owned them, and unlocked, but for the bare locks that live nodes hold.
+//! All entries are home's again, whoever owned them, and unlocked,
+//! but for the bare locks that live nodes hold.
 
 use super::directory::{Entry, Owner};
 use super::home_agent::HomeAgent;
@@ -41,8 +45,8 @@ pub struct Findings {
     blocks: BTreeMap<Tag, Finding>,
     /// Bare locks that live nodes hold.
     held: Vec<(RequesterId, Open)>,
-    /// Blocks whose last content has come into home's memory. They outlive an attempt: whoever had the content has
-    /// let go of it.
+    /// Blocks whose last content has come into home's memory. They outlive an attempt:
+    /// whoever had the content has let go of it.
     rescued: BTreeSet<Tag>,
     /// Events of live nodes, of the epoch in which the entries were made.
     open: Vec<(RequesterId, Open)>,
@@ -128,8 +132,8 @@ impl HomeAgent {
         }
     }
 
-    /// A live node had this event open when the last epoch ended. `settled` is the epoch in which this home's entries
-    /// were made: an event of another does not explain any lock of theirs.
+    /// A live node had this event open when the last epoch ended. `settled` is the epoch in which
+    /// this home's entries were made: an event of another does not explain any lock of theirs.
     pub fn note_open(&mut self, node: NodeId, open: Open, settled: u32) {
         let home = self.home();
         let Some(findings) = &mut self.findings else {
@@ -169,8 +173,8 @@ impl HomeAgent {
         }
     }
 
-    /// Makes the entries anew and serves again. `gone`: nodes that have died since the entries were made.
-    /// `switch_lost`: so has the switch.
+    /// Makes the entries anew and serves again. `gone`: nodes that have died since the entries were
+    /// made. `switch_lost`: so has the switch.
     pub fn settle(&mut self, gone: Copyset, switch_lost: bool) -> Settled {
         let mut settled = Settled::default();
         let Some(mut findings) = self.findings.take() else {
@@ -201,11 +205,11 @@ impl HomeAgent {
         settled
     }
 
-    /// Finds the locks that live nodes' events hold. That an event is open explains nothing: it may wait for a lock that
-    /// the dead hold. Only its owner's score says that it was granted.
+    /// Finds the locks that live nodes' events hold. That an event is open explains nothing:
+    /// it may wait for a lock that the dead hold. Only its owner's score says that it was granted.
     fn explain(&mut self, findings: &mut Findings) {
-        // A switch that missed the epoch of these entries, because its rebuild was cut off there and not here, knows
-        // nothing of them.
+        // A switch that missed the epoch of these entries, because its rebuild was cut off there
+        // and not here, knows nothing of them.
         if findings.switch != Some(self.made) {
             findings.granted.clear();
             let blocks = findings.blocks.values_mut();
@@ -254,7 +258,8 @@ fn remake(old: Entry, finding: Finding, gone: Copyset, switch_lost: bool) -> Ent
         status: old.status,
         copyset: old.copyset,
     };
-    // An entry that the switch was giving back may be locked for that, or by an event: nobody is left who knows.
+    // An entry that the switch was giving back may be locked for that, or by an event:
+    // nobody is left who knows.
     let mut explained = finding.explained;
     let known = match (old.owner, finding.registers) {
         (Owner::Lost, _) => {

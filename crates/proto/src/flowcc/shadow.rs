@@ -1,9 +1,10 @@
 //! The shadow node's part (§5.2.2): SHADOW-TAG, and who has to leave the switch.
 //!
-//! The paper duplicates TAG from copies of the switch's acknowledgements. Those can be lost, so the shadow also reads TAG,
-//! a few sets a period, and a new shadow reads all of it before anything else: what it knows of a set is replaced by
-//! what is there. And where the paper removes the coldest of a full set whenever a block asks for
-//! a place, here the one that asks must be hotter, or two of equal heat would drive each other out for ever.
+//! The paper duplicates TAG from copies of the switch's acknowledgements. Those can be lost,
+//! so the shadow also reads TAG, a few sets a period, and a new shadow reads all of it before
+//! anything else: what it knows of a set is replaced by what is there. And where the paper removes
+//! the coldest of a full set whenever a block asks for a place, here the one that asks must be
+//! hotter, or two of equal heat would drive each other out for ever.
 
 use crate::switch::set_of;
 use crate::wire::{Header, Kind, NodeId, Reason, Record, RequesterId, Seq, Tag};
@@ -211,7 +212,8 @@ impl Shadow {
         Output::new(Dest::Home(tag.home()), header)
     }
 
-    /// Ends a period: who was not hot cools down, who has been cold for long has to leave, and some sets are read.
+    /// Ends a period: who was not hot cools down, who has been cold for long has to leave,
+    /// and some sets are read.
     pub fn end_period(&mut self) -> Vec<Output> {
         let (leave, patience) = (self.config.leave as usize, self.config.patience);
         let mut cold = Vec::new();

@@ -1,7 +1,8 @@
 //! A home's entries in parts that are served side by side.
 //!
-//! A part (*shard*) has the entries of some blocks, and all that is kept of events on them: to a requester it is like a home of its own. What is
-//! one for all of a node's memory, and so crosses shards:
+//! A part (*shard*) has the entries of some blocks, and all that is kept of events on them: to a
+//! requester it is like a home of its own. What is one for all of a node's memory,
+//! and so crosses shards:
 //!
 //! | what | where it is | and the others |
 //! |---|---|---|
@@ -60,15 +61,16 @@ impl Shards {
     }
 }
 
-/// What the books have changed that other shards must know before anybody uses the memory. It stays in the books until they do, so whoever is
-/// given memory meanwhile lets them know, too.
+/// What the books have changed that other shards must know before anybody uses the memory. It stays
+/// in the books until they do, so whoever is given memory meanwhile lets them know, too.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct News {
     /// How many changes these are.
     pub(super) number: u64,
     /// What chunks are, from the first.
     pub(super) kinds: Vec<ChunkKind>,
-    /// Blocks that are given out, by number from the beginning of memory: what was lost of them is nobody's any more.
+    /// Blocks that are given out, by number from the beginning of memory:
+    /// what was lost of them is nobody's any more.
     pub(super) fresh: Vec<Range<u64>>,
 }
 

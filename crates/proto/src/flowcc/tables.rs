@@ -37,7 +37,8 @@ pub enum Forward {
     Provider,
     /// To all members of the copyset, one of which provides the data.
     AllWithProvider,
-    /// To all members of the copyset but the requester's node; to the requester when there is no other.
+    /// To all members of the copyset but the requester's node; to the requester when there is no
+    /// other.
     Others,
     /// Back to the requester: holding the lock is all it needs.
     Requester,
@@ -83,8 +84,9 @@ pub fn forward(kind: Kind, status: GlobalStatus) -> Option<Forward> {
         .map(|row| row.2)
 }
 
-/// The metadata that the requester installs when its event ends (Figure 6 and §5.1.1). A read miss names the
-/// old members and itself; the owner takes the union with what it has by then.
+/// The metadata that the requester installs when its event ends (Figure 6 and §5.1.1).
+/// A read miss names the old members and itself; the owner takes the union with what it has by
+/// then.
 pub fn next(
     kind: Kind,
     node: NodeId,

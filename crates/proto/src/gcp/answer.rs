@@ -1,8 +1,9 @@
 //! What packets do to a lock at a node.
 //!
-//! A packet is believed if its version is above the floor: the directory numbers what it does, so whatever is newer than
-//! the last thing given up is still true, asked for or not. What nobody asked for (a late copy of a request was served) is
-//! taken all the same, and passed on when somebody wants it.
+//! A packet is believed if its version is above the floor: the directory numbers what it does,
+//! so whatever is newer than the last thing given up is still true, asked for or not. What nobody
+//! asked for (a late copy of a request was served) is taken all the same,
+//! and passed on when somebody wants it.
 
 use super::lock::{Acks, At, Event, Lock, Owed, Promise, Right, Steps};
 use super::queue::{Queue, Waiter};
@@ -34,8 +35,8 @@ impl Lock {
         self.settle(at, steps);
     }
 
-    /// The directory has done something that concerns this node: as the next holder, as a reader, as a sharer that makes
-    /// way, as the keeper of the data, or as several of these.
+    /// The directory has done something that concerns this node: as the next holder, as a reader,
+    /// as a sharer that makes way, as the keeper of the data, or as several of these.
     fn concerned(&mut self, at: &At, header: &Header, steps: &mut Steps) {
         let version = version(header);
         let (who, granted) = (header.requester.node, header.kind == Kind::Grant);
@@ -106,8 +107,8 @@ impl Lock {
         new && reads && self.want == Some(Access::Read)
     }
 
-    /// This node is one of the sharers from here on. If no thread wants that any more, it is one in name only, and says so
-    /// when a writer asks.
+    /// This node is one of the sharers from here on. If no thread wants that any more,
+    /// it is one in name only, and says so when a writer asks.
     fn join(&mut self, header: &Header, own: bool) {
         let version = version(header);
         if !self.joins(version) || self.promise.is_some_and(|p| p.version == version) {
@@ -122,8 +123,8 @@ impl Lock {
         self.reason = header.reason;
     }
 
-    /// A writer waits for this sharer. It is told at once, or when the readers inside have left, or when those have read
-    /// whose turn was before the writer's and whose data is on its way.
+    /// A writer waits for this sharer. It is told at once, or when the readers inside have left,
+    /// or when those have read whose turn was before the writer's and whose data is on its way.
     fn asked_to_make_way(&mut self, at: &At, owed: Owed, steps: &mut Steps) {
         let granted = match (self.right, self.promise) {
             (Right::Modified, _) => return,

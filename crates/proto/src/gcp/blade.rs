@@ -15,9 +15,11 @@ pub struct BladeConfig {
     pub node: NodeId,
     /// Epoch of the rack; packets of another are dropped.
     pub epoch: u32,
-    /// Whether requests go to the switch, which passes on what is not its own, or to the lock's home.
+    /// Whether requests go to the switch, which passes on what is not its own,
+    /// or to the lock's home.
     pub switch: bool,
-    /// How often threads of this node enter one after the other while another node waits, beside the first.
+    /// How often threads of this node enter one after the other while another node waits,
+    /// beside the first.
     pub cohort: u8,
     /// Locks at most.
     pub locks: usize,
@@ -36,7 +38,8 @@ pub struct BladeCounters {
     pub releases: u64,
     /// Releases that a directory refused.
     pub denied: u64,
-    /// Packets dropped: another epoch, a number that no directory gives in this one, or an unknown lock.
+    /// Packets dropped: another epoch, a number that no directory gives in this one,
+    /// or an unknown lock.
     pub dropped: u64,
 }
 
@@ -73,13 +76,15 @@ impl Blade {
         }
     }
 
-    /// Makes a lock whose home this is: the node has it with permission M. `false`: it exists, or there are too many.
+    /// Makes a lock whose home this is: the node has it with permission M. `false`: it exists,
+    /// or there are too many.
     pub fn create(&mut self, tag: Tag, regions: Regions) -> bool {
         let epoch = self.config.epoch;
         self.add(tag, || Lock::at_home(regions.len(), epoch))
     }
 
-    /// Makes a lock of another home known here again, which has been forgotten with this [`Lock::floor`] in the same epoch.
+    /// Makes a lock of another home known here again, which has been forgotten with this
+    /// [`Lock::floor`] in the same epoch.
     pub fn reopen(&mut self, tag: Tag, regions: Regions, floor: u64) -> bool {
         self.add(tag, || Lock {
             floor,
@@ -100,8 +105,8 @@ impl Blade {
         true
     }
 
-    /// A thread wants to enter. `Some`: it is inside. Otherwise it waits for [`Event::Enter`]; `false` in the second place
-    /// says that the lock is not known, and nothing will come.
+    /// A thread wants to enter. `Some`: it is inside. Otherwise it waits for [`Event::Enter`];
+    /// `false` in the second place says that the lock is not known, and nothing will come.
     pub fn enter(
         &mut self,
         tag: Tag,
@@ -116,8 +121,9 @@ impl Blade {
         (entered, known)
     }
 
-    /// A thread leaves. `next`: another one of this node wants to be next, and is inside at once if `Some` comes back, as
-    /// often as [`BladeConfig::cohort`] allows while other nodes wait; otherwise it waits for [`Event::Enter`].
+    /// A thread leaves. `next`: another one of this node wants to be next,
+    /// and is inside at once if `Some` comes back, as often as [`BladeConfig::cohort`] allows while
+    /// other nodes wait; otherwise it waits for [`Event::Enter`].
     pub fn leave(
         &mut self,
         tag: Tag,
@@ -133,14 +139,16 @@ impl Blade {
         entered
     }
 
-    /// A thread that was let in is not there to enter, and has not seen what is wrong with the data, if anything is.
+    /// A thread that was let in is not there to enter, and has not seen what is wrong with the
+    /// data, if anything is.
     pub fn decline(&mut self, tag: Tag, access: Access, steps: &mut Steps) {
         self.with(tag, steps, |lock, at, steps| {
             lock.decline(at, access, steps)
         });
     }
 
-    /// Takes a packet from a directory or another node, with a body of `len` bytes or these records.
+    /// Takes a packet from a directory or another node, with a body of `len` bytes or these
+    /// records.
     pub fn handle(&mut self, header: &Header, len: u32, records: &[Record], steps: &mut Steps) {
         let ours = header.epoch == self.config.epoch
             && super::is_of(super::version(header), header.epoch)
@@ -153,15 +161,16 @@ impl Blade {
         );
     }
 
-    /// Nobody has answered for a round trip or a few: asks again. `false`: the lock waits for nobody.
+    /// Nobody has answered for a round trip or a few: asks again. `false`:
+    /// the lock waits for nobody.
     pub fn retry(&mut self, tag: Tag, steps: &mut Steps) -> bool {
         let mut waits = false;
         self.with(tag, steps, |lock, at, steps| waits = lock.retry(at, steps));
         waits
     }
 
-    /// The host needs room: gets rid of what is kept of a lock of another home, at once or by asking the home to take it. To be
-    /// asked again while it is not gone: a question may be lost.
+    /// The host needs room: gets rid of what is kept of a lock of another home, at once or by
+    /// asking the home to take it. To be asked again while it is not gone: a question may be lost.
     pub fn get_rid(&mut self, tag: Tag, steps: &mut Steps) -> Keeping {
         let mut keeping = Keeping::Nothing;
         self.with(tag, steps, |lock, at, steps| {
@@ -207,15 +216,17 @@ impl Blade {
         self.counters
     }
 
-    /// What this node tells each lock's home for the epoch that it has entered, when it tells it: every time anew.
+    /// What this node tells each lock's home for the epoch that it has entered, when it tells it:
+    /// every time anew.
     pub fn reports(&self) -> impl Iterator<Item = (Tag, Report)> {
         let epoch = self.config.epoch;
         let locks = self.locks.iter();
         locks.map(move |(tag, lock)| (tag, lock.report(epoch)))
     }
 
-    /// The next epoch: what was under way is over, rights and threads inside stay. Locks whose home is not in `live` are
-    /// gone. `switch`: whether there is one. Threads that wait go on waiting: the host calls [`Blade::resume`] when every directory is made anew.
+    /// The next epoch: what was under way is over, rights and threads inside stay.
+    /// Locks whose home is not in `live` are gone. `switch`: whether there is one. Threads that
+    /// wait go on waiting: the host calls [`Blade::resume`] when every directory is made anew.
     pub fn enter_epoch(&mut self, epoch: u32, live: Copyset, switch: bool) {
         let ended = core::mem::replace(&mut self.config.epoch, epoch);
         self.config.switch = switch;

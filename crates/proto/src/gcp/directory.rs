@@ -1,9 +1,11 @@
-//! The directory of the locks that live at a home: it serves them itself, or has placed them at the switch.
+//! The directory of the locks that live at a home: it serves them itself,
+//! or has placed them at the switch.
 //!
-//! A lock's place is decided once in an epoch, by the first request for it: the switch takes it or is full, and neither
-//! changes. So a late copy of anything about it finds what it found before, and there is no migration to make safe. A lock
-//! that only its home uses is never placed; a new epoch asks for nothing, however many locks there are, and placements under way
-//! are as many as requests.
+//! A lock's place is decided once in an epoch, by the first request for it:
+//! the switch takes it or is full, and neither changes. So a late copy of anything about it finds
+//! what it found before, and there is no migration to make safe. A lock that only its home uses is
+//! never placed; a new epoch asks for nothing, however many locks there are, and placements under
+//! way are as many as requests.
 
 use super::entry::Entry;
 use super::few::Few;
@@ -54,7 +56,8 @@ impl LockDirectory {
         }
     }
 
-    /// Makes an entry for a new lock, which its home's [`super::Blade`] has. `false`: it exists, or lives elsewhere.
+    /// Makes an entry for a new lock, which its home's [`super::Blade`] has. `false`: it exists,
+    /// or lives elsewhere.
     pub fn create(&mut self, tag: Tag) -> bool {
         if !tag.home().is_of(self.node) || self.slots.contains(tag) {
             return false;
@@ -67,7 +70,8 @@ impl LockDirectory {
         true
     }
 
-    /// Makes an entry again of which only [`Rest`] was kept, in the same epoch. `false`: it exists, or lives elsewhere.
+    /// Makes an entry again of which only [`Rest`] was kept, in the same epoch. `false`: it exists,
+    /// or lives elsewhere.
     pub fn wake(&mut self, tag: Tag, rest: Rest) -> bool {
         if !tag.home().is_of(self.node) || self.slots.contains(tag) {
             return false;
@@ -80,8 +84,8 @@ impl LockDirectory {
         true
     }
 
-    /// Asks the switch to serve a lock, as often as it is called; from the first time on nobody serves it until the switch
-    /// has answered. Nothing when that is decided.
+    /// Asks the switch to serve a lock, as often as it is called; from the first time on nobody
+    /// serves it until the switch has answered. Nothing when that is decided.
     pub fn place(&mut self, tag: Tag, outputs: &mut Outputs) {
         let Some(slot) = self.slots.get_mut(tag) else {
             return;
@@ -110,8 +114,9 @@ impl LockDirectory {
         ));
     }
 
-    /// Takes a request in a rack with a switch, or the switch's answer. The first request of an epoch goes to the switch,
-    /// behind the question whether it serves the lock; if the switch has no room, the request comes back.
+    /// Takes a request in a rack with a switch, or the switch's answer. The first request of an
+    /// epoch goes to the switch, behind the question whether it serves the lock; if the switch has
+    /// no room, the request comes back.
     pub fn handle_or_place(&mut self, header: &Header) -> Outputs {
         let slot = self.slots.get(header.tag);
         let undecided = slot.is_some_and(|slot| slot.place == LockPlace::Undecided);
@@ -172,10 +177,11 @@ impl LockDirectory {
         self.epoch
     }
 
-    /// The next epoch: every entry is made anew from what the living nodes have told (`reports`) and, where the switch that
-    /// served a lock has survived, from what it had in an epoch (`switch`). `dead`: so many nodes that took part do not live.
-    /// Entries that were made in this epoch stay as they are. What was the case in an epoch that the entries have left behind
-    /// (a release under way, what a switch had) says nothing any more.
+    /// The next epoch: every entry is made anew from what the living nodes have told (`reports`)
+    /// and, where the switch that served a lock has survived, from what it had in an epoch
+    /// (`switch`). `dead`: so many nodes that took part do not live. Entries that were made in this
+    /// epoch stay as they are. What was the case in an epoch that the entries have left behind (a
+    /// release under way, what a switch had) says nothing any more.
     pub fn enter_epoch(
         &mut self,
         epoch: u32,

@@ -1,8 +1,9 @@
 //! A node gets rid of what it keeps of a lock.
 //!
-//! What a node has given away it keeps, since it may have to give it again, or be the one whose data is the newest when others die.
-//! It need not any more once the lock's home has it: with the home the lock is gone. So a node that needs room asks the home to take
-//! the lock (`Yield`), and the home says what it has (`YieldAck`), also unasked.
+//! What a node has given away it keeps, since it may have to give it again, or be the one whose
+//! data is the newest when others die. It need not any more once the lock's home has it: with the
+//! home the lock is gone. So a node that needs room asks the home to take the lock (`Yield`), and
+//! the home says what it has (`YieldAck`), also unasked.
 //!
 //! | the node has | it is rid of that | since |
 //! |---|---|---|
@@ -10,10 +11,12 @@
 //! | a copy to read that others were given, too | when the home has a copy to read | the keeper gives it to others, and one copy more lives than would without it |
 //! | a copy of before the last writer that it made way for | at once | the keeper has what that writer was given |
 //!
-//! A home that has the lock to write names the version of its right. If that is not older than anything that the node has had or
-//! given up, the node has had no part in the lock since. A home that has a copy to read names the version of the node's right,
-//! or of its own if that is later: no writer was inside between them, for both would have had to make way. What a node is rid of it
-//! never had, to the directory: it makes way for a writer when it is asked to, without having anything.
+//! A home that has the lock to write names the version of its right. If that is not older than
+//! anything that the node has had or given up, the node has had no part in the lock since. A home
+//! that has a copy to read names the version of the node's right, or of its own if that is later:
+//! no writer was inside between them, for both would have had to make way. What a node is rid of it
+//! never had, to the directory: it makes way for a writer when it is asked to,
+//! without having anything.
 
 use super::lock::{At, Body, Event, Lock, Right, Send, Steps};
 use super::settle::Age;
@@ -55,7 +58,8 @@ impl Lock {
         }
     }
 
-    /// What it gave up last: all that a node has to remember of a lock that it forgets, until the epoch ends.
+    /// What it gave up last: all that a node has to remember of a lock that it forgets,
+    /// until the epoch ends.
     pub fn floor(&self) -> u64 {
         self.floor
     }
@@ -89,8 +93,8 @@ impl Lock {
         keeping
     }
 
-    /// What its home answers when it is asked to take the lock, if it has what is needed already: what it has, and as of which
-    /// version.
+    /// What its home answers when it is asked to take the lock, if it has what is needed already:
+    /// what it has, and as of which version.
     pub fn taken_home(&self, asked: &Header) -> Option<(GlobalStatus, u64)> {
         match (self.right, asked.status) {
             (Right::Modified, _) => Some((GlobalStatus::Modified, self.since)),

@@ -1,4 +1,5 @@
-//! A lock's directory entry, and what requests do to it. The home agent and the switch run this same table.
+//! A lock's directory entry, and what requests do to it. The home agent and the switch run this
+//! same table.
 //!
 //! | request | mode | queue holder | next | packet |
 //! |---|---|---|---|---|
@@ -10,11 +11,12 @@
 //! | Release, version differs | M | who releases | as it was | ReleaseAck `Moved`: requests are under way to it |
 //! | Release, of an earlier tenure | any | anybody | as it was | ReleaseAck: that one is over |
 //!
-//! The version rises with everything but what leaves the entry as it was, and is never set back: the paper resets it
-//! at each transfer, and then a doubled transfer of an earlier tenure matches again. Beside it the entry keeps the version with
-//! which its holder became that: without it a node that does not know that its release was approved, and has got the lock
-//! again since, is told that the release was refused, and goes on with the data that it had. There is no mode I: a lock that nobody
-//! has used is M at its home.
+//! The version rises with everything but what leaves the entry as it was, and is never set back:
+//! the paper resets it at each transfer, and then a doubled transfer of an earlier tenure matches
+//! again. Beside it the entry keeps the version with which its holder became that: without it a
+//! node that does not know that its release was approved, and has got the lock again since, is told
+//! that the release was refused, and goes on with the data that it had. There is no mode I: a lock
+//! that nobody has used is M at its home.
 
 use crate::Output;
 use crate::wire::{Copyset, Dest, GlobalStatus, Header, Kind, NodeId, Reason};

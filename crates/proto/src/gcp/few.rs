@@ -1,12 +1,14 @@
 //! A map by tag that usually has one entry, which lies in the map itself.
 //!
-//! A host with a blade and a directory for each lock would pay for a node of a tree for each: eleven times the entry.
+//! A host with a blade and a directory for each lock would pay for a node of a tree for each:
+//! eleven times the entry.
 
 use crate::wire::Tag;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
-/// See the module. In the order in which it iterates the first entry comes first, the others by their tags.
+/// See the module. In the order in which it iterates the first entry comes first,
+/// the others by their tags.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Few<V> {
     one: Option<(Tag, V)>,

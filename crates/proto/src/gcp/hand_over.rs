@@ -1,8 +1,9 @@
 //! Algorithm 1: what the queue holder does when it is done, and the directory's approval.
 //!
-//! The lock moves in one one-way trip: the release goes through the directory to the next holder, the data and the
-//! queue go there straight, all at the same time. They count when the directory has approved, which it does only if the holder
-//! has heard of every request that was sent to it (§4.2.2 "Consistency during queue transfers").
+//! The lock moves in one one-way trip: the release goes through the directory to the next holder,
+//! the data and the queue go there straight, all at the same time. They count when the directory
+//! has approved, which it does only if the holder has heard of every request that was sent to it
+//! (§4.2.2 "Consistency during queue transfers").
 
 use super::lock::{At, Body, Event, Lock, Owed, Releasing, Right, Send, Steps};
 use super::queue::Queue;
@@ -10,10 +11,12 @@ use crate::wire::{Copyset, Dest, GlobalStatus, Kind};
 use alloc::boxed::Box;
 
 impl Lock {
-    /// On Release at Writer (Algorithm 1, lines 4–15), as soon as nobody is in the way and somebody waits.
+    /// On Release at Writer (Algorithm 1, lines 4–15), as soon as nobody is in the way and somebody
+    /// waits.
     ///
-    /// Line 6 says that a writer without waiting requests drops the queue. It keeps an empty one, and the lock: that
-    /// is what lets the lock stay where it is (§3.3), and the directory has to know where to send the next request.
+    /// Line 6 says that a writer without waiting requests drops the queue. It keeps an empty one,
+    /// and the lock: that is what lets the lock stay where it is (§3.3), and the directory has to
+    /// know where to send the next request.
     pub(super) fn release(&mut self, at: &At, steps: &mut Steps) {
         if self.right != Right::Modified || self.releasing.is_some() || self.writer {
             return;
@@ -68,7 +71,8 @@ impl Lock {
         }
     }
 
-    /// Sends a queue, unless it is empty. It may be lost: who waits asks again, and only loses its place.
+    /// Sends a queue, unless it is empty. It may be lost: who waits asks again,
+    /// and only loses its place.
     pub(super) fn pass_queue(
         &self,
         at: &At,
@@ -86,12 +90,14 @@ impl Lock {
         }
     }
 
-    /// The directory has approved, as what its number `current` is or an earlier one: the lock is the others'.
+    /// The directory has approved, as what its number `current` is or an earlier one:
+    /// the lock is the others'.
     pub(super) fn approved(&mut self, current: u64) {
         let Some(releasing) = self.releasing.take() else {
             return;
         };
-        // A number beyond the directory's was made up: whatever is granted next would be taken for older.
+        // A number beyond the directory's was made up: whatever is granted next would be taken for
+        // older.
         let version = (releasing.version + 1).min(current);
         self.queue = Queue::default();
         self.asked = None;
@@ -110,8 +116,8 @@ impl Lock {
         self.given = writer.map(|writer| (writer.node, rest));
     }
 
-    /// The directory has refused: requests are under way that this holder has not heard of. They came before the
-    /// refusal, or are lost, and then whoever sent them asks again.
+    /// The directory has refused: requests are under way that this holder has not heard of.
+    /// They came before the refusal, or are lost, and then whoever sent them asks again.
     pub(super) fn denied(&mut self, current: u64) {
         let Some(releasing) = self.releasing.take() else {
             return;
@@ -131,8 +137,8 @@ impl Lock {
         }
         self.queue = queue;
         if releasing.version > current {
-            // No directory has given that number: a packet made it up, and maybe some who wait. To go on by it would be
-            // refused for ever, each time with all that a release sends.
+            // No directory has given that number: a packet made it up, and maybe some who wait.
+            // To go on by it would be refused for ever, each time with all that a release sends.
             self.queue.believe(current);
             self.seen = current;
         } else {

@@ -1,8 +1,9 @@
 //! Freeing a lock, and making the next one in its place.
 //!
-//! A lock's *place* is type-stable: what was a lock's address is never anything but a lock's. To the protocol it stays one lock for
-//! ever, whose entry, versions and floors go on, so nothing that was sent about an earlier lock can be mistaken. What changes is one
-//! word of what the lock protects, its *life*, which is read and written inside the lock like any other of its bytes.
+//! A lock's *place* is type-stable: what was a lock's address is never anything but a lock's. To
+//! the protocol it stays one lock for ever, whose entry, versions and floors go on, so nothing that
+//! was sent about an earlier lock can be mistaken. What changes is one word of what the lock
+//! protects, its *life*, which is read and written inside the lock like any other of its bytes.
 //!
 //! | step | who | inside to write | the word |
 //! |---|---|---|---|
@@ -11,13 +12,15 @@
 //! | a lock is freed | any node | yes | [`Life::freed`]; then the home takes the lock, and so has the word |
 //! | its place is used again | its home | – | only where the home has [`Life::is_vacant`] itself |
 //!
-//! **Lives do not go back.** A death takes a lock back to the newest data that a living node has (`settle`). A life begins at the home,
-//! and without the home there is no lock: so what a living node has is never of an earlier life than the home's last. Who has freed a
-//! lock waits until the home has the word: from then on that holds for the end of the life as well. What dies with a
-//! node that has not heard so much is that the lock was freed at all: it lives on, and may be freed again.
+//! **Lives do not go back.** A death takes a lock back to the newest data that a living node has
+//! (`settle`). A life begins at the home, and without the home there is no lock: so what a living
+//! node has is never of an earlier life than the home's last. Who has freed a lock waits until the
+//! home has the word: from then on that holds for the end of the life as well. What dies with a
+//! node that has not heard so much is that the lock was freed at all: it lives on,
+//! and may be freed again.
 
-/// Which lock of a place this is, and whether it is one: the first eight bytes of what a lock protects that can be freed. Later ones
-/// are larger numbers.
+/// Which lock of a place this is, and whether it is one: the first eight bytes of what a lock
+/// protects that can be freed. Later ones are larger numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Life(u64);
 
@@ -59,7 +62,8 @@ impl Life {
         self.0 == found.0
     }
 
-    /// The life of the lock that is made where this is found. `None`: there is one, or its name still leads there.
+    /// The life of the lock that is made where this is found. `None`: there is one,
+    /// or its name still leads there.
     pub const fn next(self) -> Option<Life> {
         match self.is_vacant() {
             true => Some(Life((self.0 & !STATE).wrapping_add(STATE + 1) | LIVE)),

@@ -1,4 +1,5 @@
-//! One lock at one node: what its threads may do, what the directory has promised, what is owed to others.
+//! One lock at one node: what its threads may do, what the directory has promised,
+//! what is owed to others.
 //!
 //! | right | here | others |
 //! |---|---|---|
@@ -6,9 +7,10 @@
 //! | Shared | readers may be inside; the data is current | none writes |
 //! | Modified | readers or one writer may be inside; the data is current, the queue is here | nothing |
 //!
-//! A right stays when everybody has left, and then costs nothing until another node wants the lock (§3.3). Between the
-//! directory's grant and the right there is a *promise*: data or acknowledgements are still under way.
-//! Who may enter is in this file; Algorithm 1 is in `hand_over`, what packets do in `answer`.
+//! A right stays when everybody has left, and then costs nothing until another node wants the lock
+//! (§3.3). Between the directory's grant and the right there is a *promise*: data or
+//! acknowledgements are still under way. Who may enter is in this file; Algorithm 1 is in
+//! `hand_over`, what packets do in `answer`.
 
 use super::queue::{Queue, Waiter};
 use super::regions::Arrival;
@@ -47,8 +49,9 @@ impl Right {
 pub enum Body {
     /// None.
     None,
-    /// What the lock protects, as the sender has it, in as many segments as the network needs, each with its `offset`. The
-    /// host may leave zeros at the end out, and says so ([`super::with_used`]).
+    /// What the lock protects, as the sender has it, in as many segments as the network needs,
+    /// each with its `offset`. The host may leave zeros at the end out,
+    /// and says so ([`super::with_used`]).
     Regions,
     /// Who waits: [`Queue::records`].
     Queue(Queue),
@@ -70,8 +73,9 @@ pub struct Send {
 pub struct Entered {
     /// As what.
     pub access: Access,
-    /// The fencing token. A writer's is higher than those of all other nodes' threads that were inside before, a reader's
-    /// not lower than that of any writer before. Threads that hand over inside a node share one.
+    /// The fencing token. A writer's is higher than those of all other nodes' threads that were
+    /// inside before, a reader's not lower than that of any writer before. Threads that hand over
+    /// inside a node share one.
     pub token: u64,
     /// `OwnerDied`, `Lost` (older than the last hand-over) or `None`.
     pub reason: Reason,
@@ -86,7 +90,8 @@ pub enum Event {
     Install,
     /// What lies in the regions is not needed any more: the lock is at its home.
     Drop,
-    /// One thread that waits is inside, and is counted. If none waits any more, the host leaves for it.
+    /// One thread that waits is inside, and is counted. If none waits any more,
+    /// the host leaves for it.
     Enter(Entered),
     /// Sends a packet; bytes are as the regions are now.
     Send(Send),
@@ -222,7 +227,8 @@ impl Lock {
         self.right
     }
 
-    /// A release that is under way: the version that it expects. Nobody enters until the directory has answered.
+    /// A release that is under way: the version that it expects. Nobody enters until the directory
+    /// has answered.
     pub fn releasing(&self) -> Option<u64> {
         self.releasing.as_ref().map(|releasing| releasing.version)
     }
@@ -254,7 +260,8 @@ impl Lock {
 
     /// The fencing token of who is inside, or enters without a packet.
     pub fn token(&self) -> u64 {
-        // Readers that stay where a writer's release was cut off go on with what it left, and not with less.
+        // Readers that stay where a writer's release was cut off go on with what it left,
+        // and not with less.
         age(self.since, self.right).max(self.age)
     }
 
@@ -268,8 +275,8 @@ impl Lock {
         self.releasing.is_some() || self.promise.is_some() || self.asked.is_some()
     }
 
-    /// What [`super::Blade::retry`] would ask for: a number that changes when some of it has come, and zero when it waits for nothing.
-    /// An approval that is refused is still awaited.
+    /// What [`super::Blade::retry`] would ask for: a number that changes when some of it has come,
+    /// and zero when it waits for nothing. An approval that is refused is still awaited.
     pub fn awaits(&self) -> u32 {
         let (stage, came) = if self.releasing.is_some() {
             (1, 0)
@@ -300,7 +307,8 @@ impl Lock {
         self.owed.is_some() || (self.right == Right::Modified && !self.queue.is_empty())
     }
 
-    /// Whether a thread may enter now. While others wait a node's threads enter a bounded number of times (cohorting).
+    /// Whether a thread may enter now. While others wait a node's threads enter a bounded number of
+    /// times (cohorting).
     fn open(&self, at: &At, access: Access) -> bool {
         let free = match access {
             Access::Read => !self.writer,
@@ -343,7 +351,8 @@ impl Lock {
         None
     }
 
-    /// A thread that was let in is not there to enter: whoever comes next is told what it would have been.
+    /// A thread that was let in is not there to enter: whoever comes next is told what it would
+    /// have been.
     pub(super) fn decline(&mut self, at: &At, access: Access, steps: &mut Steps) {
         self.go(access);
         self.settle(at, steps);
@@ -404,7 +413,8 @@ impl Lock {
     fn complete(&mut self, steps: &mut Steps) {
         let Some(promise) = self.promise else { return };
         let whole = self.arrival.complete();
-        // Only what was sent for this very grant: a release that is not approved has sent its data, too.
+        // Only what was sent for this very grant: a release that is not approved has sent its data,
+        // too.
         let came = whole && self.arrival.version == promise.version;
         if !promise.missing.is_empty() || !(came || promise.own) {
             return;
@@ -482,7 +492,8 @@ impl Lock {
         }
         match (self.promise, self.owed) {
             (Some(promise), Some(owed)) if promise.access == Access::Read => {
-                // The data did not come, and a writer waits behind: without this they would wait for each other.
+                // The data did not come, and a writer waits behind: without this they would wait
+                // for each other.
                 self.make_way(at, owed, steps);
                 self.asked = None;
                 self.settle(at, steps);
@@ -500,7 +511,8 @@ impl Lock {
         true
     }
 
-    /// No thread waits any more. What was asked for may still come, and then stays until somebody wants it.
+    /// No thread waits any more. What was asked for may still come,
+    /// and then stays until somebody wants it.
     pub(super) fn cancel(&mut self) {
         self.want = None;
         self.asked = None;

@@ -1,7 +1,9 @@
-//! GCP: locks that are coherence, the `Locked` contract (Soul, the generalized cache-coherence protocol).
+//! GCP: locks that are coherence, the `Locked` contract (Soul, the generalized cache-coherence
+//! protocol).
 //!
-//! A lock is a directory entry that is held for as long as a critical section, over as many bytes as it protects.
-//! `docs/protocols/gcp.md` tells the protocol as built; these are its roles:
+//! A lock is a directory entry that is held for as long as a critical section,
+//! over as many bytes as it protects. `docs/protocols/gcp.md` tells the protocol as built;
+//! these are its roles:
 //!
 //! | role | file | paper |
 //! |---|---|---|
@@ -17,9 +19,10 @@
 //! | a node gets rid of what it keeps | `dismiss` | – |
 //! | a home keeps a lock at rest in one number | `rest` | – |
 //!
-//! Every packet may be lost, doubled or late. Nothing here waits for a packet without asking again ([`Blade::retry`]),
-//! and nothing is done twice: the directory numbers everything that it does to a lock (its *version*), and a node
-//! ignores what is not newer than the last thing that it has given up (its *floor*).
+//! Every packet may be lost, doubled or late. Nothing here waits for a packet without asking again
+//! ([`Blade::retry`]), and nothing is done twice: the directory numbers everything that it does to
+//! a lock (its *version*), and a node ignores what is not newer than the last thing that it has
+//! given up (its *floor*).
 
 mod answer;
 mod blade;
@@ -78,10 +81,12 @@ impl Access {
     }
 }
 
-/// The lock's version in a packet: the number that its directory has given to what it is about. Its upper bits are the
-/// epoch's ([`first`]), so it never falls, and fencing tokens are made of it.
+/// The lock's version in a packet: the number that its directory has given to what it is about.
+/// Its upper bits are the epoch's ([`first`]), so it never falls,
+/// and fencing tokens are made of it.
 ///
-/// GCP's packets are fenced by the epoch and nothing in them is an event of a requester, so `seq` is free for it.
+/// GCP's packets are fenced by the epoch and nothing in them is an event of a requester,
+/// so `seq` is free for it.
 pub const fn version(header: &Header) -> u64 {
     header.seq.0
 }
@@ -96,8 +101,8 @@ pub const fn with_version(mut header: Header, version: u64) -> Header {
 /// Bits of a version below the epoch's.
 const COUNT: u32 = 40;
 
-/// The version that a lock's entry begins an epoch with. An epoch lasts for 2^40 requests of one lock; no rack has
-/// 2^23 epochs.
+/// The version that a lock's entry begins an epoch with. An epoch lasts for 2^40 requests of one
+/// lock; no rack has 2^23 epochs.
 pub const fn first(epoch: u32) -> u64 {
     (epoch as u64) << COUNT | 1
 }

@@ -1,8 +1,8 @@
 //! The wait queue of a lock, which lives at the queue holder (§4.2.2).
 //!
-//! In the order of the directory's numbers, so every node is served in the order in which the directory heard of it,
-//! whoever holds the queue and however requests and queues arrive. One entry a node: the queue is for nodes, threads
-//! of one node take turns inside it.
+//! In the order of the directory's numbers, so every node is served in the order in which the
+//! directory heard of it, whoever holds the queue and however requests and queues arrive. One entry
+//! a node: the queue is for nodes, threads of one node take turns inside it.
 
 use super::Access;
 use crate::wire::{MAX_NODES, NodeId, Record, Tag};
@@ -24,7 +24,8 @@ pub struct Waiter {
 pub struct Queue(Vec<Waiter>);
 
 impl Queue {
-    /// Takes note of a node. Of two requests of one node the earlier place counts, and the stronger wish.
+    /// Takes note of a node. Of two requests of one node the earlier place counts,
+    /// and the stronger wish.
     pub fn add(&mut self, mut waiter: Waiter) {
         if waiter.node as usize >= MAX_NODES {
             return;
@@ -63,7 +64,8 @@ impl Queue {
         self.0.len()
     }
 
-    /// Splits off whom the next release serves: the readers at the front and the first writer (Algorithm 1, lines 8–13).
+    /// Splits off whom the next release serves: the readers at the front and the first writer
+    /// (Algorithm 1, lines 8–13).
     pub fn next(&self) -> (Vec<Waiter>, Option<Waiter>, Queue) {
         let readers = self.0.iter().take_while(|w| w.access == Access::Read);
         let readers: Vec<Waiter> = readers.copied().collect();

@@ -1,7 +1,7 @@
 //! What a lock protects: a list of `(address, size)` pairs, kept at the blades (§3.1.2, §4.3).
 //!
-//! The directory knows nothing of it. With a grant the regions travel as if they lay behind one another, in segments
-//! of whole [`SEGMENT`]s.
+//! The directory knows nothing of it. With a grant the regions travel as if they lay behind one
+//! another, in segments of whole [`SEGMENT`]s.
 
 use crate::wire::{Copyset, Flags, Header};
 use alloc::vec::Vec;
@@ -85,7 +85,8 @@ impl Regions {
         self.list.iter()
     }
 
-    /// Where the bytes `offset..offset + len` of what travels lie: pieces in order, cut to what there is.
+    /// Where the bytes `offset..offset + len` of what travels lie: pieces in order,
+    /// cut to what there is.
     pub fn pieces(&self, offset: u32, len: u32) -> impl Iterator<Item = Region> {
         let end = offset.saturating_add(len);
         let mut at = 0;
@@ -101,9 +102,11 @@ impl Regions {
     }
 }
 
-/// How many bytes of what a lock protects travel, of `len`: the rest is zeros. `None`: it names more than there are.
+/// How many bytes of what a lock protects travel, of `len`: the rest is zeros. `None`:
+/// it names more than there are.
 ///
-/// A `Give` without bytes of a lock that protects some stands for zeros alone; one that names none has them all.
+/// A `Give` without bytes of a lock that protects some stands for zeros alone;
+/// one that names none has them all.
 pub fn used(header: &Header, len: u32) -> Option<u32> {
     match (header.flags.has(Flags::DATA), header.copyset.0) {
         (false, _) => Some(0),
@@ -134,7 +137,8 @@ pub(super) struct Arrival {
 }
 
 impl Arrival {
-    /// Takes note of `len` bytes at `offset` of `total`, sent for `version`. `false`: not to be stored.
+    /// Takes note of `len` bytes at `offset` of `total`, sent for `version`. `false`:
+    /// not to be stored.
     pub fn add(&mut self, version: u64, offset: u32, len: u32, total: u32) -> bool {
         let fits = offset.checked_add(len).is_some_and(|end| end <= total);
         let whole = offset.is_multiple_of(SEGMENT)
@@ -233,7 +237,8 @@ mod tests {
         let empty = with_used(give, 0);
         assert_eq!(used(&empty, 1524), Some(0));
         assert!(!empty.flags.has(Flags::DATA));
-        // What is sent again after it has grown or shrunk replaces what has come, and is not mixed with it.
+        // What is sent again after it has grown or shrunk replaces what has come,
+        // and is not mixed with it.
         let mut arrival = Arrival::default();
         assert!(arrival.add(3, 0, 1024, 1524));
         assert!(arrival.add(3, 0, 24, 24) && arrival.complete());

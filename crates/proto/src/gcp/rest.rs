@@ -1,9 +1,10 @@
 //! A lock at rest at its home, in one number.
 //!
-//! A home may have a million locks of which no node keeps anything. While such a lock has nothing under way, and its home has
-//! it to write, all that the rest of the epoch needs to know of it is two things: who serves it, and a number that is not below any
-//! that its directory has given. What the home had beside that (who had the lock before, what it heard early) says nothing any
-//! more: no other node has a right, a promise, or a release that counts.
+//! A home may have a million locks of which no node keeps anything. While such a lock has nothing
+//! under way, and its home has it to write, all that the rest of the epoch needs to know of it is
+//! two things: who serves it, and a number that is not below any that its directory has given. What
+//! the home had beside that (who had the lock before, what it heard early) says nothing any more:
+//! no other node has a right, a promise, or a release that counts.
 //!
 //! | later comes | and meets | because |
 //! |---|---|---|
@@ -11,7 +12,8 @@
 //! | a grant, or data, of an earlier one | nothing | its number is not above the home's floor |
 //! | a request that was numbered, and of which the home never heard | its node asks again | as if the packet had been lost |
 //!
-//! When the epoch ends even that is not needed: a lock that its home has whole goes on like one that has never been used.
+//! When the epoch ends even that is not needed: a lock that its home has whole goes on like one
+//! that has never been used.
 
 use super::directory::LockPlace;
 use super::entry::{Entry, Mode, State};
@@ -57,7 +59,8 @@ impl Rest {
                 let home = tag.home().is_of(NodeId::from(holder)) && mode == Mode::Modified;
                 (home && reason == Reason::None).then_some(version)?
             }
-            // What the switch has given since the home does not know: a release would be refused, and go on by its number.
+            // What the switch has given since the home does not know: a release would be refused,
+            // and go on by its number.
             LockPlace::Switch => (lock.seen == lock.since).then_some(lock.since)?,
             LockPlace::Placing => return None,
         };

@@ -6,15 +6,17 @@
 //! | S | shared by those nodes | is there: no writer has been inside since |
 //! | neither | the node's whose data is the newest; it hears of it when somebody asks for the lock | is as of the last hand-over, if the keeper lives |
 //!
-//! Only in the last row may a writer have died inside: the next who enters is told `OwnerDied`. If the one that handed the
-//! lock to the dead one is dead as well, older data is all there is, and it is told `Lost`. What a holder released
-//! without handing it on was nowhere else, and died with it: that is the price of a lock that stays where it is.
+//! Only in the last row may a writer have died inside: the next who enters is told `OwnerDied`.
+//! If the one that handed the lock to the dead one is dead as well, older data is all there is, and
+//! it is told `Lost`. What a holder released without handing it on was nowhere else, and died with
+//! it: that is the price of a lock that stays where it is.
 //!
-//! A report is what a node has at the moment at which it tells, never what it noted at the end of an earlier epoch: a home
-//! serves a lock as soon as it has settled it, and a node that is slow, or whose rebuild was cut off, need not have
-//! noticed that an epoch was served. Until the home settles nothing moves, so a report that is made late is as good. Only that a
-//! release was under way is kept, with the epoch in which it was, because fencing ends the release; a home believes it
-//! only about the epoch that it served last.
+//! A report is what a node has at the moment at which it tells, never what it noted at the end of
+//! an earlier epoch: a home serves a lock as soon as it has settled it, and a node that is slow, or
+//! whose rebuild was cut off, need not have noticed that an epoch was served. Until the home
+//! settles nothing moves, so a report that is made late is as good. Only that a release was under
+//! way is kept, with the epoch in which it was, because fencing ends the release; a home believes
+//! it only about the epoch that it served last.
 
 use super::entry::{Entry, Mode, State};
 use super::lock::{Lock, Right};
@@ -22,8 +24,9 @@ use crate::wire::{Copyset, NodeId, Reason, Record, Tag};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// How new a node's data is: twice the version of the last right that it had complete, and one if that was to write. 0: it
-/// never had any. Of two nodes with one version (readers, and the writer behind them) only the writer's data is newer.
+/// How new a node's data is: twice the version of the last right that it had complete, and one if
+/// that was to write. 0: it never had any. Of two nodes with one version (readers, and the writer
+/// behind them) only the writer's data is newer.
 pub type Age = u64;
 
 /// The age of data that came with a right.
@@ -34,7 +37,8 @@ pub(super) fn age(version: u64, right: Right) -> Age {
 /// What a node has of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Report {
-    /// What its threads may do. `None` with `passing`: it has released, and does not know whether that counts.
+    /// What its threads may do. `None` with `passing`: it has released,
+    /// and does not know whether that counts.
     pub right: Right,
     /// When this epoch ended a release was under way: the node's data was current then.
     pub passing: Option<u32>,
@@ -201,14 +205,15 @@ impl Lock {
 pub enum Before {
     /// This.
     Entry(Entry),
-    /// The switch may have served the lock and has not told of it. When the home placed it there, this was wrong with
-    /// the data, and need not have been told to anybody since.
+    /// The switch may have served the lock and has not told of it. When the home placed it there,
+    /// this was wrong with the data, and need not have been told to anybody since.
     Unknown(Reason),
 }
 
-/// The entry that a lock goes on with in `epoch`. `before` is what its directory had; `live` are the
-/// nodes that remain, of which `home` is one; `dead`: so many do not. A release counts as under way only if it was when
-/// the entry was served last: [`super::LockDirectory::enter_epoch`] sees to that.
+/// The entry that a lock goes on with in `epoch`. `before` is what its directory had;
+/// `live` are the nodes that remain, of which `home` is one; `dead`: so many do not. A release
+/// counts as under way only if it was when the entry was served last:
+/// [`super::LockDirectory::enter_epoch`] sees to that.
 pub fn settle(
     reports: &[(NodeId, Report)],
     before: Before,
@@ -257,8 +262,9 @@ pub fn settle(
 fn verdict(node: NodeId, report: &Report, before: Before, live: Copyset, dead: u32) -> Reason {
     let passing = report.passing.is_some();
     let Before::Entry(Entry { state, .. }) = before else {
-        // Nobody knows who had it. If all live, the lock was on its way; if not, one of the dead may have had it. One
-        // alone can only have had it from who released it last; of several one may have had it from another.
+        // Nobody knows who had it. If all live, the lock was on its way; if not,
+        // one of the dead may have had it. One alone can only have had it from who released it
+        // last; of several one may have had it from another.
         return match (dead, passing) {
             (0, _) => Reason::None,
             (1, true) => Reason::OwnerDied,

@@ -1,15 +1,17 @@
 //! The memory of one home: what of it is given out.
 //!
-//! The home alone keeps these books ([decision 11](../../../docs/decisions/0011-memory-returns-to-its-home.md)). Memory consists of blocks. An object of
-//! more than half a block is a run of whole blocks ([`spans`]); smaller ones share a block with others of their size ([`slab`]). What
-//! is given back joins its neighbours: a block without objects is free for any size, and runs of blocks that touch are one run.
-//! Giving back what is not given out, or not with this size, is refused and changes nothing.
+//! The home alone keeps these books ([decision
+//! 11](../../../docs/decisions/0011-memory-returns-to-its-home.md)). Memory consists of blocks. An
+//! object of more than half a block is a run of whole blocks ([`spans`]); smaller ones share a
+//! block with others of their size ([`slab`]). What is given back joins its neighbours: a block
+//! without objects is free for any size, and runs of blocks that touch are one run. Giving back
+//! what is not given out, or not with this size, is refused and changes nothing.
 //!
-//! Memory that has been given out is *used*, and stays so when it comes back, until its host says that it is zeros again ([`Heap::cleaned`]).
-//! What is given out that is not used needs no zeroing.
+//! Memory that has been given out is *used*, and stays so when it comes back, until its host says
+//! that it is zeros again ([`Heap::cleaned`]). What is given out that is not used needs no zeroing.
 //!
-//! At most one empty block a size stays cut up for the next object of that size; it counts as free, and is used for others when nothing
-//! else is left.
+//! At most one empty block a size stays cut up for the next object of that size; it counts as free,
+//! and is used for others when nothing else is left.
 
 mod backing;
 pub mod marks;
@@ -33,7 +35,8 @@ pub const MAX_OBJECTS: u32 = 32;
 /// Bytes that one request for several small objects is given at most.
 pub const BATCH: u64 = 16 << 10;
 
-/// Bytes of an object of `len` bytes: close to it, and never less. None where that is beyond every memory.
+/// Bytes of an object of `len` bytes: close to it, and never less.
+/// None where that is beyond every memory.
 ///
 /// Small sizes are powers of two and three steps between; above half a block they are whole blocks.
 pub fn class(len: u64, block: u64) -> Option<u64> {
@@ -87,7 +90,8 @@ pub struct Heap {
     empty: Vec<(u64, u64)>,
     /// Bytes of all objects that are given out.
     live: u64,
-    /// Blocks that may hold what somebody wrote: what has been given out of them, or could be in a slab.
+    /// Blocks that may hold what somebody wrote: what has been given out of them,
+    /// or could be in a slab.
     used: Marks,
 }
 
@@ -124,7 +128,8 @@ impl Heap {
         }
     }
 
-    /// These blocks are zeros, as far as they are free: whoever says so has made them zeros since they were.
+    /// These blocks are zeros, as far as they are free: whoever says so has made them zeros since
+    /// they were.
     pub fn cleaned(&mut self, run: Range<u64>) {
         let mut at = run.start;
         while let Some(free) = self.free.first_within(at..run.end) {
@@ -264,7 +269,8 @@ impl Heap {
         self.free.give(at, 1);
     }
 
-    /// Takes back the object of `len` bytes that begins `first` bytes behind the beginning of memory.
+    /// Takes back the object of `len` bytes that begins `first` bytes behind the beginning of
+    /// memory.
     pub fn free(&mut self, first: u64, len: u64) -> Result<(), NotAllocated> {
         let class = class(len, self.block).ok_or(NotAllocated)?;
         let at = first / self.block;

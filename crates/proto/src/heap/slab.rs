@@ -47,8 +47,9 @@ impl Slab {
         self.left == self.objects
     }
 
-    /// Takes at most so many objects that lie close together: the first one's number, and a bit for each that is taken, the
-    /// first one's being the lowest; and whether all of them are zeros.
+    /// Takes at most so many objects that lie close together: the first one's number,
+    /// and a bit for each that is taken, the first one's being the lowest;
+    /// and whether all of them are zeros.
     pub fn take(&mut self, most: u32) -> Option<(u32, u32, bool)> {
         let (nth, word) = self.free.iter_mut().enumerate().find(|w| *w.1 != 0)?;
         let shift = word.trailing_zeros();
@@ -65,7 +66,8 @@ impl Slab {
         Some((nth as u32 * WORD + shift, bits, zeros))
     }
 
-    /// Gives the object at this distance from the block's beginning back. `false`: none begins there that is given out.
+    /// Gives the object at this distance from the block's beginning back. `false`: none begins
+    /// there that is given out.
     pub fn give(&mut self, within: u64) -> bool {
         let number = within / self.class;
         if !within.is_multiple_of(self.class) || number >= u64::from(self.objects) {

@@ -7,7 +7,8 @@ use core::ops::Range;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Spans {
     by_start: BTreeMap<u64, u64>,
-    /// The same as (length, start): the shortest run that fits comes first, and of these the lowest.
+    /// The same as (length, start): the shortest run that fits comes first,
+    /// and of these the lowest.
     by_len: BTreeSet<(u64, u64)>,
     /// Behind the last block.
     end: u64,
@@ -39,8 +40,9 @@ impl Spans {
 
     /// Takes `len` blocks out of the shortest run that has as many.
     ///
-    /// They are its first. Only a large part of all memory is taken from the far end of a run that ends the memory: what is
-    /// copied from one place to a larger one then moves between the two ends, and can grow to half of the memory.
+    /// They are its first. Only a large part of all memory is taken from the far end of a run that
+    /// ends the memory: what is copied from one place to a larger one then moves between the two
+    /// ends, and can grow to half of the memory.
     pub fn take(&mut self, len: u64) -> Option<u64> {
         let (have, start) = *self.by_len.range((len, 0)..).next()?;
         let large = len >= self.end / LARGE && start != 0 && start + have == self.end;

@@ -1,18 +1,21 @@
 //! How long a process may serve without another look at the roster.
 
-/// A lease on one's own place. It is counted from the beginning of the last successful beat, so it is over before
-/// anybody who saw that beat can have counted a whole lease of silence, even on a clock that runs faster.
+/// A lease on one's own place. It is counted from the beginning of the last successful beat,
+/// so it is over before anybody who saw that beat can have counted a whole lease of silence, even
+/// on a clock that runs faster.
 ///
-/// A lease that has run out does not come back with the next beat: by then somebody may have proposed a view without
-/// us, and the proposal may still be on its way. Only a version that was taken after our beat makes certain that it is
-/// refused. So a beat, a look, another version, in this order, and no pause between them.
+/// A lease that has run out does not come back with the next beat:
+/// by then somebody may have proposed a view without us, and the proposal may still be on its way.
+/// Only a version that was taken after our beat makes certain that it is refused. So a beat, a
+/// look, another version, in this order, and no pause between them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Lease {
     /// Valid to this time, ns.
     Held { until: u64 },
     /// Over.
     Lapsed {
-        /// The version seen after a beat that has been followed by others in time, and to when they reach, ns.
+        /// The version seen after a beat that has been followed by others in time,
+        /// and to when they reach, ns.
         chain: Option<(u64, u64)>,
     },
 }
@@ -27,8 +30,9 @@ pub(super) struct Stored {
 }
 
 impl Lease {
-    /// Takes a look that began at `asked`, ended at `now` and shows that we hold our place in this version. `term` is how
-    /// long a beat is good for, ns. Says whether the version must rise before we may serve.
+    /// Takes a look that began at `asked`, ended at `now` and shows that we hold our place in this
+    /// version. `term` is how long a beat is good for, ns. Says whether the version must rise
+    /// before we may serve.
     pub fn look(
         &mut self,
         asked: u64,
@@ -54,7 +58,8 @@ impl Lease {
                     }
                 }
             }
-            // A beat that ended before this look began is one that every look at a later version will see.
+            // A beat that ended before this look began is one that every look at a later version
+            // will see.
             _ => Lease::Lapsed {
                 chain: beat
                     .filter(|beat| beat.ended <= asked && now < reach)
@@ -115,7 +120,8 @@ mod tests {
     fn a_version_after_a_pause_does_not_bring_it_back() {
         let mut lease = Lease::Lapsed { chain: None };
         assert!(lease.look(12, 13, 3, stored(10, 11), TERM));
-        // The chain of beats broke before the version rose: a look in the gap may have found us silent.
+        // The chain of beats broke before the version rose: a look in the gap may have found us
+        // silent.
         assert!(lease.look(202, 203, 4, stored(200, 201), TERM));
         assert_eq!(lease.until(), 0);
         assert!(!lease.look(205, 206, 5, stored(200, 201), TERM));

@@ -1,6 +1,8 @@
-//! Which members the others cannot reach: each says in its beats whom it does not hear, and a majority's word counts.
+//! Which members the others cannot reach: each says in its beats whom it does not hear,
+//! and a majority's word counts.
 //!
-//! "Reach" is a round trip: a question and its answer, so a link that carries packets one way only is no link to either end.
+//! "Reach" is a round trip: a question and its answer, so a link that carries packets one way only
+//! is no link to either end.
 
 use super::{Beats, Places, Role, Roster};
 
@@ -9,15 +11,17 @@ use super::{Beats, Places, Role, Roster};
 pub struct Links {
     /// Those that have not answered it for long. Whoever is no member does not matter.
     pub unheard: Places,
-    /// Its own thread that answers others has not had its turn for long: the others' silence says nothing about them, and its own
-    /// nothing about its links.
+    /// Its own thread that answers others has not had its turn for long: the others' silence says
+    /// nothing about them, and its own nothing about its links.
     pub starved: bool,
 }
 
-/// The members that a majority of all members cannot reach. `counts` says whose last beat is of now.
+/// The members that a majority of all members cannot reach. `counts` says whose last beat is of
+/// now.
 ///
-/// The word of a member that cannot reach a majority itself does not count: it is more likely to be cut off than they. A
-/// member that says that it is starved is not found unreachable.
+/// The word of a member that cannot reach a majority itself does not count:
+/// it is more likely to be cut off than they. A member that says that it is starved is not found
+/// unreachable.
 pub(super) fn unreachable(roster: &Roster, beats: &Beats, counts: impl Fn(Role) -> bool) -> Places {
     let held: Places = roster.held().collect();
     let is_majority = |some: usize| 2 * some > held.len();

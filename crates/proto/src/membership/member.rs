@@ -10,7 +10,8 @@ use super::{Beat, Beats, Links, Role, Roster};
 pub struct Timing {
     /// How long a member may be silent before it is declared dead, ns.
     pub lease: u64,
-    /// How often a member beats and looks, ns. The host gives each operation of the store as long at most.
+    /// How often a member beats and looks, ns. The host gives each operation of the store as long
+    /// at most.
     pub beat: u64,
 }
 
@@ -21,14 +22,15 @@ impl Timing {
         Timing { lease, beat }
     }
 
-    /// How long a member is in the rack before others may find that they cannot reach it, and how long one has to be silent on
-    /// its links to be called unheard, ns.
+    /// How long a member is in the rack before others may find that they cannot reach it, and how
+    /// long one has to be silent on its links to be called unheard, ns.
     pub const fn deaf(&self) -> u64 {
         self.lease.saturating_mul(2)
     }
 
-    /// How long a member serves on a beat, ns. Less than the lease by more than clocks differ: with clocks that are
-    /// wrong by a tenth, the slowest counts 3/4 of a lease before the fastest counts all of it.
+    /// How long a member serves on a beat, ns. Less than the lease by more than clocks differ:
+    /// with clocks that are wrong by a tenth, the slowest counts 3/4 of a lease before the fastest
+    /// counts all of it.
     pub const fn term(&self) -> u64 {
         self.lease / 4 * 3
     }
@@ -45,14 +47,15 @@ pub struct Observed<'a> {
     pub beats: &'a Beats,
 }
 
-/// What a member asks its host to do, in this order. An operation that fails, or whose answer does not come in time, is
-/// not tried again: the member asks anew at the next look.
+/// What a member asks its host to do, in this order. An operation that fails,
+/// or whose answer does not come in time, is not tried again: the member asks anew at the next
+/// look.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Acts {
     /// Store this beat; when the store has said yes, tell by [`Member::beaten`].
     pub beat: Option<Beat>,
-    /// Put this roster in the place of the version before it, if that is still the newest. The answer does not matter;
-    /// look again at once.
+    /// Put this roster in the place of the version before it, if that is still the newest.
+    /// The answer does not matter; look again at once.
     pub propose: Option<Roster>,
 }
 
@@ -66,8 +69,8 @@ pub enum Standing {
         /// The incarnation that it was admitted with.
         incarnation: u32,
     },
-    /// It was a member and another view was agreed on: it must stop serving, for ever. The process may start again
-    /// as a new one.
+    /// It was a member and another view was agreed on: it must stop serving, for ever.
+    /// The process may start again as a new one.
     Fenced,
     /// Another process holds this place and is alive.
     Taken,
@@ -75,8 +78,8 @@ pub enum Standing {
     Left,
 }
 
-/// One process' part. The host looks at the store about every [`Timing::beat`], hands over what it saw, and does what
-/// it is asked to.
+/// One process' part. The host looks at the store about every [`Timing::beat`],
+/// hands over what it saw, and does what it is asked to.
 pub struct Member {
     role: Role,
     token: u64,
@@ -98,7 +101,8 @@ pub struct Member {
 }
 
 impl Member {
-    /// A process that wants this place. `token` is a random number that is not 0 and that no other process draws.
+    /// A process that wants this place. `token` is a random number that is not 0 and that no other
+    /// process draws.
     pub fn new(role: Role, token: u64, timing: Timing) -> Member {
         Member {
             role,
@@ -162,13 +166,15 @@ impl Member {
         self.stored = Some(Stored { started, ended });
     }
 
-    /// What this process knows of its links to others from now on. At first that is that all can be reached.
+    /// What this process knows of its links to others from now on. At first that is that all can be
+    /// reached.
     pub fn hears(&mut self, links: Links) {
         self.links = links;
     }
 
-    /// Whether this process wants a place and does not ask for it, because it cannot reach a majority of those who are there: it
-    /// would be declared dead again. Those that have been silent for a lease are not waited for.
+    /// Whether this process wants a place and does not ask for it, because it cannot reach a
+    /// majority of those who are there: it would be declared dead again. Those that have been
+    /// silent for a lease are not waited for.
     pub fn is_kept_out(&self) -> bool {
         let (Standing::Joining, Some(roster)) = (self.standing, &self.roster) else {
             return false;
@@ -257,9 +263,9 @@ impl Member {
         })
     }
 
-    /// A roster without those who have been silent for a lease, when it is our turn: the first of those who are left
-    /// proposes at once, each other waits a beat longer, newcomers longest. Any of them may, so this only saves
-    /// proposals.
+    /// A roster without those who have been silent for a lease, when it is our turn:
+    /// the first of those who are left proposes at once, each other waits a beat longer, newcomers
+    /// longest. Any of them may, so this only saves proposals.
     fn burial(&self, roster: &Roster) -> Option<Roster> {
         let quiet = |role: Role| {
             let ours = self.standing != Standing::Joining && role == self.role;
@@ -274,7 +280,8 @@ impl Member {
         };
         let late = 2 * self.timing.beat;
         let is_late = |role: Role| (late..self.timing.lease).contains(&quiet(role));
-        // Those who died together are found dead one after another, by up to a beat: one change is better than two.
+        // Those who died together are found dead one after another, by up to a beat:
+        // one change is better than two.
         let doubt = if roster.held().any(is_late) { late } else { 0 };
         let patience = self.timing.beat.saturating_mul(turn as u64) + doubt;
         if longest < self.timing.lease.saturating_add(patience) {

@@ -1,8 +1,9 @@
 //! Who belongs to the rack, as pure values.
 //!
-//! Everybody agrees on a [`View`], kept with those who hold its places in a [`Roster`] that a store outside the rack
-//! changes by compare-and-set. A [`Member`] is one process' part: it asks to be admitted, shows that it is alive,
-//! watches the others, and knows when it must stop serving. `docs/membership.md` has the rules and why they hold.
+//! Everybody agrees on a [`View`], kept with those who hold its places in a [`Roster`] that a store
+//! outside the rack changes by compare-and-set. A [`Member`] is one process' part: it asks to be
+//! admitted, shows that it is alive, watches the others, and knows when it must stop serving.
+//! `docs/membership.md` has the rules and why they hold.
 
 mod lease;
 mod links;

@@ -41,7 +41,8 @@ impl core::fmt::Display for Role {
     }
 }
 
-/// A sign of life of one process. Others compare it with the one before; the numbers mean nothing else.
+/// A sign of life of one process. Others compare it with the one before;
+/// the numbers mean nothing else.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Beat {
     /// The token of the process.
@@ -57,18 +58,21 @@ pub struct Beat {
 /// The last beat under each role, by [`Role::index`].
 pub type Beats = [Option<Beat>; Role::COUNT];
 
-/// The view and the tokens of those who hold its places. A process draws its token when it starts, so a roster names
-/// processes where a view names numbers: whoever is in doubt whether its own proposal was taken looks for its token.
+/// The view and the tokens of those who hold its places. A process draws its token when it starts,
+/// so a roster names processes where a view names numbers: whoever is in doubt whether its own
+/// proposal was taken looks for its token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Roster {
     /// Who belongs to the rack.
     pub view: View,
-    /// By [`Role::index`]: the token of the process that holds, or last held, this place. 0 is nobody ever.
+    /// By [`Role::index`]: the token of the process that holds, or last held, this place.
+    /// 0 is nobody ever.
     pub holders: [u64; Role::COUNT],
-    /// Members that a majority cannot reach: they have been told to stop serving, and are excluded when their leases are over.
+    /// Members that a majority cannot reach: they have been told to stop serving, and are excluded
+    /// when their leases are over.
     pub suspects: Places,
-    /// The version in which the last of them became one; 0 before anybody was. One that was acquitted and is suspected again is told
-    /// by it from one that was suspected all the time.
+    /// The version in which the last of them became one; 0 before anybody was. One that was
+    /// acquitted and is suspected again is told by it from one that was suspected all the time.
     pub suspected: u64,
 }
 

@@ -1,4 +1,5 @@
-//! To when a process may serve, as its threads see it, and what that says about telling others what they have done.
+//! To when a process may serve, as its threads see it, and what that says about telling others what
+//! they have done.
 
 /// The end of a lease, ns by the membership's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,15 +22,17 @@ impl Term {
     /// A lease that does not end: members are fixed.
     pub const ENDLESS: Term = Term(u64::MAX);
 
-    /// Whether the lease holds. `now` reads the clock, after everything that the thread has read and written, and after the
-    /// end of the lease was read: one that is put off meanwhile is a lease that has held all the time. The clock goes on while
-    /// the process or its machine does not.
+    /// Whether the lease holds. `now` reads the clock, after everything that the thread has read
+    /// and written, and after the end of the lease was read: one that is put off meanwhile is a
+    /// lease that has held all the time. The clock goes on while the process or its machine does
+    /// not.
     #[inline]
     pub fn holds(self, now: impl FnOnce() -> u64) -> bool {
         self == Term::ENDLESS || now() < self.0
     }
 
-    /// Whether to tell what has been done. `fenced`: whether it is known that the rack goes on without this process.
+    /// Whether to tell what has been done. `fenced`: whether it is known that the rack goes on
+    /// without this process.
     #[inline]
     pub fn telling(self, fenced: bool, now: impl FnOnce() -> u64) -> Telling {
         match (self.holds(now), fenced) {

@@ -1,8 +1,9 @@
 //! What becomes of members that a majority cannot reach.
 //!
-//! They are alive in the store, and may be serving: so they are not excluded at once. First the roster says that they are suspected,
-//! by which they stop serving as soon as they see it; a lease later, when the last lease that they could have from before is
-//! over, they are excluded. If they can be reached again by then, the roster says so, and they go on.
+//! They are alive in the store, and may be serving: so they are not excluded at once. First the
+//! roster says that they are suspected, by which they stop serving as soon as they see it; a lease
+//! later, when the last lease that they could have from before is over, they are excluded. If they
+//! can be reached again by then, the roster says so, and they go on.
 
 use super::links::unreachable;
 use super::watch::Watch;
@@ -12,7 +13,8 @@ use super::{Beats, Places, Role, Roster, Timing};
 pub(super) struct Verdict {
     /// Whom the beats of now call unreachable.
     found: Places,
-    /// Who is suspected by the roster, since which version, and when the look ended that first showed it so, ns.
+    /// Who is suspected by the roster, since which version, and when the look ended that first
+    /// showed it so, ns.
     suspects: Places,
     suspected: u64,
     since: u64,
@@ -33,8 +35,8 @@ impl Default for Verdict {
 }
 
 impl Verdict {
-    /// Whether this one may propose what should become of the roster. One that is suspected may only when nobody has anything
-    /// against it any more: those who suspected it may all be gone.
+    /// Whether this one may propose what should become of the roster. One that is suspected may
+    /// only when nobody has anything against it any more: those who suspected it may all be gone.
     pub fn lets(&self, role: Role, next: &Roster) -> bool {
         let stays = next.incarnation(role).is_some() && !next.suspects.contains(role);
         stays && !self.found.contains(role)

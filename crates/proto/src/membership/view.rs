@@ -2,20 +2,22 @@
 
 use rackmem_wire::{Copyset, HomeId, MAX_NODES, NodeId};
 
-/// Which node serves a home where each node serves its own memory and there is no other, as in every view of this version.
-/// None: there is no such home.
+/// Which node serves a home where each node serves its own memory and there is no other, as in
+/// every view of this version. None: there is no such home.
 ///
-/// Here a home becomes a node, and nowhere else. A node asks by its view ([`View::host`]); who has no view, by this.
+/// Here a home becomes a node, and nowhere else. A node asks by its view ([`View::host`]);
+/// who has no view, by this.
 #[inline]
 pub const fn host(home: HomeId) -> Option<NodeId> {
     if home.is_own() { Some(home.0) } else { None }
 }
 
-/// Who belongs to the rack. There is one view a version; whoever wants another proposes the next version, and
-/// one of the proposals is taken.
+/// Who belongs to the rack. There is one view a version; whoever wants another proposes the next
+/// version, and one of the proposals is taken.
 ///
-/// Two numbers say how old a view is. `version` rises by one with every change. `epoch` rises only with *heavy*
-/// changes, those that fence somebody: it is in every packet, and a packet of another epoch is dropped.
+/// Two numbers say how old a view is. `version` rises by one with every change.
+/// `epoch` rises only with *heavy* changes, those that fence somebody: it is in every packet, and a
+/// packet of another epoch is dropped.
 ///
 /// | change | version | epoch | incarnation | live, switch | shadow |
 /// |---|---|---|---|---|---|
@@ -29,11 +31,12 @@ pub const fn host(home: HomeId) -> Option<NodeId> {
 /// | [`set_shadow`](View::set_shadow) to another live node | + 1 | | | | that node |
 /// | [`touch`](View::touch) | + 1 | | | | |
 ///
-/// A step that does not apply gives `None`: the live node is admitted already, the dead one excluded. The shadow is
-/// elected as the lowest live node; a shadow stays one while it lives, and without a switch there is none.
+/// A step that does not apply gives `None`: the live node is admitted already,
+/// the dead one excluded. The shadow is elected as the lowest live node; a shadow stays one while
+/// it lives, and without a switch there is none.
 ///
-/// A node that restarts while it is still listed is first excluded and then admitted, in two steps; who misses the
-/// view between sees it by the incarnation ([`View::gone_since`]).
+/// A node that restarts while it is still listed is first excluded and then admitted, in two steps;
+/// who misses the view between sees it by the incarnation ([`View::gone_since`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct View {
     /// Rises by one with every change; 0 is before the first view.
@@ -46,7 +49,8 @@ pub struct View {
     pub founders: Copyset,
     /// By node: how often it has been admitted, so the incarnation of a live one. 0 is never.
     pub incarnations: [u32; MAX_NODES],
-    /// The incarnation of the switch, if one takes part: the epoch that it was admitted with, so no two are equal.
+    /// The incarnation of the switch, if one takes part: the epoch that it was admitted with,
+    /// so no two are equal.
     pub switch: Option<u32>,
     /// The node that keeps the switch's shadow, if there is a switch and a node.
     pub shadow: Option<NodeId>,
@@ -85,8 +89,9 @@ impl View {
             .then(|| self.incarnations[node as usize])
     }
 
-    /// With a node that is not live, in its next incarnation. Light the first time. A node that comes back numbers its
-    /// events from the beginning, which agents and the switch would take for old ones: heavy.
+    /// With a node that is not live, in its next incarnation. Light the first time.
+    /// A node that comes back numbers its events from the beginning, which agents and the switch
+    /// would take for old ones: heavy.
     #[must_use]
     pub fn admit(&self, node: NodeId) -> Option<View> {
         if node as usize >= MAX_NODES || self.live.contains(node) {
@@ -149,7 +154,8 @@ impl View {
         self.exclude_all(Copyset::EMPTY, true)
     }
 
-    /// Without those of `nodes` that are live, and without the switch if `switch`, as one change. Heavy.
+    /// Without those of `nodes` that are live, and without the switch if `switch`, as one change.
+    /// Heavy.
     #[must_use]
     pub fn exclude_all(&self, nodes: Copyset, switch: bool) -> Option<View> {
         let live = Copyset(self.live.0 & !nodes.0);
@@ -175,7 +181,8 @@ impl View {
         Some(view)
     }
 
-    /// The same members as the next version, so that every proposal made for this one is refused. Light.
+    /// The same members as the next version, so that every proposal made for this one is refused.
+    /// Light.
     #[must_use]
     pub fn touch(&self) -> Option<View> {
         let version = self.version.checked_add(1)?;
@@ -194,14 +201,15 @@ impl View {
         self.shadow = self.switch.and(elected);
     }
 
-    /// Whether somebody was fenced between `old` and this view, so that directories must be rebuilt.
+    /// Whether somebody was fenced between `old` and this view, so that directories must be
+    /// rebuilt.
     pub fn is_heavy_after(&self, old: &View) -> bool {
         self.epoch != old.epoch
     }
 
-    /// The nodes of which an incarnation has ended since `old`: those that were live then or have come since, and are
-    /// not live any more, or in another incarnation. Who has seen none of the views between is told of those that came
-    /// and went, too.
+    /// The nodes of which an incarnation has ended since `old`: those that were live then or have
+    /// come since, and are not live any more, or in another incarnation. Who has seen none of the
+    /// views between is told of those that came and went, too.
     pub fn gone_since(&self, old: &View) -> Copyset {
         let ended = |node: NodeId| {
             let at = usize::from(node);
@@ -214,7 +222,8 @@ impl View {
             .fold(Copyset::EMPTY, Copyset::with)
     }
 
-    /// Whether steps from a first view can lead here. A view that was read from outside may contradict itself.
+    /// Whether steps from a first view can lead here. A view that was read from outside may
+    /// contradict itself.
     pub fn is_consistent(&self) -> bool {
         let admitted = |node: NodeId| self.incarnations[node as usize] > 0;
         let mut elected = *self;

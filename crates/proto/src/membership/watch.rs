@@ -17,7 +17,8 @@ struct Place {
     beats: u32,
     /// When the look ended that first showed this holder.
     first: u64,
-    /// When the look ended that showed its last beat to have come, since no look was missing; none before.
+    /// When the look ended that showed its last beat to have come, since no look was missing;
+    /// none before.
     came: Option<u64>,
 }
 
@@ -26,8 +27,8 @@ pub(super) struct Watch {
     places: [Option<Place>; Role::COUNT],
     /// When the last look ended, ns.
     looked: Option<u64>,
-    /// A longer time without a look is not held against anybody, ns: whoever could not look, perhaps because of the
-    /// store, may not conclude that others did not beat.
+    /// A longer time without a look is not held against anybody, ns: whoever could not look,
+    /// perhaps because of the store, may not conclude that others did not beat.
     blind: u64,
 }
 
@@ -40,8 +41,9 @@ impl Watch {
         }
     }
 
-    /// Takes a look that began at `asked` and ended at `now`. What it shows is from some moment between, so silence
-    /// is from the end of the look that showed the last change to the beginning of this one.
+    /// Takes a look that began at `asked` and ended at `now`. What it shows is from some moment
+    /// between, so silence is from the end of the look that showed the last change to the beginning
+    /// of this one.
     pub fn look(&mut self, asked: u64, now: u64, roster: &Roster, beats: &Beats) {
         let blind = self
             .looked
@@ -55,8 +57,8 @@ impl Watch {
             };
             let known = place.filter(|place| place.holder == holder);
             let beat = beats[role.index()];
-            // A late beat of somebody who held this place before counts too: it may have replaced one that came in
-            // time, between two looks.
+            // A late beat of somebody who held this place before counts too:
+            // it may have replaced one that came in time, between two looks.
             let moves = known.is_some_and(|place| place.beat != beat);
             let since = match known {
                 Some(place) if !moves && !blind => place.since,
@@ -93,7 +95,8 @@ impl Watch {
         came.is_some_and(|came| came >= then)
     }
 
-    /// Whether the holder of this place is certainly alive. One beat may have been on its way when it died.
+    /// Whether the holder of this place is certainly alive. One beat may have been on its way when
+    /// it died.
     pub fn is_alive(&self, role: Role) -> bool {
         self.places[role.index()].is_some_and(|place| place.beats >= 2)
     }

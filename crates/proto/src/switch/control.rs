@@ -1,4 +1,5 @@
-//! What the switch's control plane does with the registers: read them, and start over in a new epoch.
+//! What the switch's control plane does with the registers: read them,
+//! and start over in a new epoch.
 
 use super::entry::{FREE, stored};
 use super::program::SwitchProgram;
@@ -118,7 +119,8 @@ impl SwitchProgram {
         Some((registers.lock, registers.status, registers.copyset))
     }
 
-    /// Everything that decides what it will do, for explorers of all states: not what it has counted.
+    /// Everything that decides what it will do, for explorers of all states:
+    /// not what it has counted.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         for way in 0..self.ways.len() {
             for at in 0..self.config.sets {
@@ -149,8 +151,8 @@ impl SwitchProgram {
             .sum()
     }
 
-    /// The tags in the sets from `from` on, with their sets, as many whole sets as `room` records hold, and the
-    /// set to go on with (or how many sets there are: that was all).
+    /// The tags in the sets from `from` on, with their sets, as many whole sets as `room` records
+    /// hold, and the set to go on with (or how many sets there are: that was all).
     pub fn tags(&self, from: usize, room: usize) -> (Vec<Record>, usize) {
         let mut records = Vec::new();
         for set in from..self.config.sets {
@@ -160,7 +162,8 @@ impl SwitchProgram {
                 tag: tag_of(tag),
                 word: set as u64,
             }));
-            // A set that alone is too large for a packet is cut: the rest of it is told another time.
+            // A set that alone is too large for a packet is cut: the rest of it is told another
+            // time.
             if records.len() > room && before > 0 {
                 records.truncate(before);
                 return (records, set);
@@ -194,7 +197,8 @@ impl SwitchProgram {
         })
     }
 
-    /// The epoch, the entries of blocks of one home, and the events, of any block, that have been granted and not unlocked.
+    /// The epoch, the entries of blocks of one home, and the events, of any block, that have been
+    /// granted and not unlocked.
     pub fn entries_of(&self, home: HomeId) -> Vec<Record> {
         let mut records = alloc::vec![Record {
             tag: EPOCH,

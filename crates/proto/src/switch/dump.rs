@@ -1,4 +1,5 @@
-//! The registers one by one: what golden packets say of them, and what is carried between forms of the program.
+//! The registers one by one: what golden packets say of them, and what is carried between forms of
+//! the program.
 
 use super::locks::LockProgram;
 use super::program::SwitchProgram;
@@ -122,7 +123,8 @@ impl SwitchProgram {
         registers
     }
 
-    /// Writes one register, as a control plane does. Says whether there is such a register, wide enough for the value.
+    /// Writes one register, as a control plane does. Says whether there is such a register,
+    /// wide enough for the value.
     pub fn set_register(&mut self, register: Register) -> bool {
         let Register {
             field,
@@ -195,7 +197,8 @@ impl LockProgram {
         registers
     }
 
-    /// Writes one register, as a control plane does. Says whether there is such a register, and what it is told makes sense.
+    /// Writes one register, as a control plane does. Says whether there is such a register, and
+    /// what it is told makes sense.
     pub fn set_register(&mut self, register: Register) -> bool {
         let Register {
             field,

@@ -41,7 +41,8 @@ pub(super) struct Seen {
     pub copyset: Copyset,
 }
 
-/// A tag in its array: the low bit says that the location is taken, so that block 0 of node 0 has a form too.
+/// A tag in its array: the low bit says that the location is taken,
+/// so that block 0 of node 0 has a form too.
 pub(super) fn stored(tag: Tag) -> u64 {
     tag.0 | 1
 }
@@ -57,7 +58,8 @@ impl Way {
         }
     }
 
-    /// The three arrays of an entry, in the one stage they share, so that they change together (P1, §2.2).
+    /// The three arrays of an entry, in the one stage they share, so that they change together (P1,
+    /// §2.2).
     pub fn apply(&mut self, pass: &Pass, at: usize, entry: &Entry) -> Result<Seen, Violation> {
         let mut seen = Seen::default();
         match entry {
@@ -74,7 +76,8 @@ impl Way {
                 if let Some(header) = install {
                     self.status.access(pass, at, |s| *s = header.status as u8)?;
                     self.copyset.access(pass, at, |c| {
-                        // Read unlocks race with each other: union, never overwrite (hard place FlowCC 4).
+                        // Read unlocks race with each other: union, never overwrite (hard place
+                        // FlowCC 4).
                         *c = if *shared {
                             *c | header.copyset.0
                         } else {

@@ -1,7 +1,8 @@
 //! The hash unit of a switch: CRC-32 as Ethernet and zlib compute it, over eight bytes.
 //!
-//! Programmable switches have no multiplier and no division, but every one of them has this function. So has BMv2,
-//! and an XDP program does it with the same table as this one. Both hashes of the program are made of it.
+//! Programmable switches have no multiplier and no division, but every one of them has this
+//! function. So has BMv2, and an XDP program does it with the same table as this one. Both hashes
+//! of the program are made of it.
 
 use crate::wire::{Copyset, Header, NodeId, Tag};
 
@@ -48,14 +49,16 @@ pub fn crc32(word: u64) -> u32 {
     !crc
 }
 
-/// The set of a tag, in a table of `sets` of them, a power of two. The shadow node computes it, too.
+/// The set of a tag, in a table of `sets` of them, a power of two. The shadow node computes it,
+/// too.
 #[inline]
 pub fn set_of(tag: Tag, sets: usize) -> usize {
     crc32(tag.0) as usize & (sets - 1)
 }
 
-/// Which member of a copyset provides the data: the first one from a place on that only the event decides. The
-/// place is looked up as a mask, and the first member is a priority encoder, so it takes no arithmetic.
+/// Which member of a copyset provides the data: the first one from a place on that only the event
+/// decides. The place is looked up as a mask, and the first member is a priority encoder,
+/// so it takes no arithmetic.
 #[inline]
 pub fn provider(header: &Header, copyset: Copyset, seed: u32) -> Option<NodeId> {
     let (node, slot) = (header.requester.node, header.requester.slot);
@@ -85,7 +88,8 @@ mod tests {
                     load[set_of(Tag(home << 48 | block << 12), sets)] += 1;
                 }
             }
-            // Two a set on average: were they random, one set in ten thousand would have more than eight.
+            // Two a set on average: were they random, one set in ten thousand would have more than
+            // eight.
             let full = load.iter().filter(|&&blocks| blocks > 8).count();
             assert!(full <= sets / 1000, "{full} of {sets}");
         }

@@ -6,9 +6,10 @@
 //! | `w + 1` | LOCK-STATE of way `w`: version, since, permission, queue holder, keeper, reason |
 //! | `w + 2` | LOCK-SHARERS of way `w` |
 //!
-//! One pass does any request, with no resubmission: what LOCK-STATE decides, LOCK-SHARERS carries out in the stage behind
-//! it. The arrays are of their own and fit beside those of FlowCC, stage by stage. Entries never leave within an epoch, so
-//! the ways of a set fill in order and a free one is the last place to look.
+//! One pass does any request, with no resubmission: what LOCK-STATE decides,
+//! LOCK-SHARERS carries out in the stage behind it. The arrays are of their own and fit beside
+//! those of FlowCC, stage by stage. Entries never leave within an epoch, so the ways of a set fill
+//! in order and a free one is the last place to look.
 
 use super::program::SWITCH;
 use super::rmt::{Array, Pipeline, Violation};

@@ -1,8 +1,9 @@
 //! The data-plane program of the switch, and the machine it is written for.
 //!
-//! [`rmt`] is the machine: register arrays that live in one stage each, and a pass that only goes forward.
-//! [`SwitchProgram`] is the program: FlowCC's lock-check-forward pipeline. What it uses of the machine is
-//! what [`SwitchProgram::resources`] prints.
+//! [`rmt`] is the machine: register arrays that live in one stage each,
+//! and a pass that only goes forward.
+//! [`SwitchProgram`] is the program: FlowCC's lock-check-forward pipeline.
+//! What it uses of the machine is what [`SwitchProgram::resources`] prints.
 
 mod control;
 mod dump;

@@ -1,14 +1,15 @@
 //! Ownership migration at the switch (§5.2.1): ADD-TO-SWITCH and REMOVE-FROM-SWITCH.
 //!
-//! The paper protects migration from loss "with the same mechanism" as locks (§5.3, footnote 5) and does not say how.
-//! Here every move has a slot of its home agent and a sequence number in it. One pass searches and *claims* the
-//! number in MOVES, the resubmitted one carries the move out and notes how it went; every later copy gets the same
-//! answer and changes nothing. A refusal must be as final as a success: a second copy that finds a location
-//! free after its home agent was told "full" would give the entry two owners.
+//! The paper protects migration from loss "with the same mechanism" as locks (§5.3,
+//! footnote 5) and does not say how. Here every move has a slot of its home agent and a sequence
+//! number in it. One pass searches and *claims* the number in MOVES, the resubmitted one carries
+//! the move out and notes how it went; every later copy gets the same answer and changes nothing. A
+//! refusal must be as final as a success: a second copy that finds a location free after its home
+//! agent was told "full" would give the entry two owners.
 //!
-//! REMOVE-FROM-SWITCH has two steps, because an answer that is lost must not take the metadata with it: the
-//! first locks the entry for good and tells status and copyset, as often as it is asked; the second (with
-//! `GRANTED`), when home has them, frees the location.
+//! REMOVE-FROM-SWITCH has two steps, because an answer that is lost must not take the metadata with
+//! it: the first locks the entry for good and tells status and copyset, as often as it is asked;
+//! the second (with `GRANTED`), when home has them, frees the location.
 
 use super::entry::{Entry, FREE, Seen, stored};
 use super::numbers;

@@ -1,15 +1,19 @@
-//! Sequence numbers in the switch: a register has room for the low half of one, beside what became of its event.
+//! Sequence numbers in the switch: a register has room for the low half of one,
+//! beside what became of its event.
 //!
-//! A register's words have 32 bits, and its unit compares one of them with the packet's. So "newer" is modulo 2^32 here: a
-//! number is older than the register's if it is less than [`WINDOW`] behind. That is enough:
+//! A register's words have 32 bits, and its unit compares one of them with the packet's.
+//! So "newer" is modulo 2^32 here: a number is older than the register's if it is less than
+//! [`WINDOW`] behind. That is enough:
 //!
-//! - *No late copy is taken for a new event.* It would have to be late by 2^31 events of one requester, which has one
-//!   at a time, each of a round trip: three minutes at 10 million events a second, in one epoch. A copy that waits at the
-//!   switch itself waits in front of these events.
-//! - *No new event is taken for a late copy*, however many calls that do not concern the switch its requester has made
-//!   since it was here last: whoever sends numbers to the switch skips those that its register would take for old ([`newer`]).
+//! - *No late copy is taken for a new event.* It would have to be late by 2^31 events of one
+//!   requester, which has one at a time, each of a round trip: three minutes at 10 million events a
+//!   second, in one epoch. A copy that waits at the switch itself waits in front of these events.
+//! - *No new event is taken for a late copy*, however many calls that do not concern the switch its
+//!   requester has made since it was here last: whoever sends numbers to the switch skips those
+//!   that its register would take for old ([`newer`]).
 //!
-//! An epoch begins with empty registers, which hold zero. Homes keep whole numbers, and compare them as they are.
+//! An epoch begins with empty registers, which hold zero. Homes keep whole numbers,
+//! and compare them as they are.
 
 use crate::flowcc::score::Row;
 use crate::wire::Seq;
@@ -28,8 +32,8 @@ pub const fn order(seq: Seq, register: u32) -> Ordering {
     }
 }
 
-/// The first number from `seq` on, and of its parity, that a register which holds `shown`, an earlier number, takes for
-/// newer.
+/// The first number from `seq` on, and of its parity, that a register which holds `shown`, an
+/// earlier number, takes for newer.
 pub const fn newer(seq: Seq, shown: Seq) -> Seq {
     let ahead = seq.0.wrapping_sub(shown.0);
     if ahead != 0 && ahead <= WINDOW as u64 {

@@ -1,4 +1,5 @@
-//! The lock-check-forward pipeline (§5.1.1), with set-associative ways (§6) and the scoreboard (§5.3.2).
+//! The lock-check-forward pipeline (§5.1.1), with set-associative ways (§6) and the scoreboard
+//! (§5.3.2).
 //!
 //! | stage | arrays |
 //! |---|---|
@@ -6,10 +7,11 @@
 //! | `w + 1` | LOCK, G-STATUS and COPYSET of way `w` |
 //! | `ways + 1` | SCOREBOARD, two scores a requester, and MOVES, one a migration under way |
 //!
-//! The check table stands between the entry and the scoreboard: whether the request is valid is known in the
-//! same pass that takes the lock, so a refusal and a grant are each final in one step. What a pass cannot do
-//! any more is done by a resubmission: giving back a lock, executing an unlock. Migration is in `moves`, what
-//! the control plane reads and resets in `control`.
+//! The check table stands between the entry and the scoreboard:
+//! whether the request is valid is known in the same pass that takes the lock, so a refusal and a
+//! grant are each final in one step. What a pass cannot do any more is done by a resubmission:
+//! giving back a lock, executing an unlock. Migration is in `moves`, what the control plane reads
+//! and resets in `control`.
 
 use super::entry::{Entry, Seen, Way, stored};
 use super::moves::Move;
@@ -40,8 +42,8 @@ pub struct SwitchConfig {
     pub requesters: u16,
 }
 
-/// Ways at most: one stage each, one more for the last way's entry, one for the scoreboard, of 12. Tofino's compiler, which
-/// needs stages for tables as well, fits 5 (docs/p4.md).
+/// Ways at most: one stage each, one more for the last way's entry, one for the scoreboard, of 12.
+/// Tofino's compiler, which needs stages for tables as well, fits 5 (docs/p4.md).
 pub const MAX_WAYS: u8 = 10;
 
 impl Default for SwitchConfig {
@@ -133,7 +135,8 @@ impl SwitchProgram {
         self.pipeline.passes()
     }
 
-    /// Takes a packet. Whatever it holds, the outputs are at most three packets, and nothing panics.
+    /// Takes a packet. Whatever it holds, the outputs are at most three packets,
+    /// and nothing panics.
     pub fn handle(&mut self, header: &Header) -> Outputs {
         let mut outputs = Outputs::default();
         if header.epoch != self.config.epoch || self.frozen || !self.knows(header) {
@@ -178,7 +181,8 @@ impl SwitchProgram {
         row * 2 + header.seq.parity()
     }
 
-    /// Looks for the tag way by way, and does `entry` to the state behind it. `None`: not in the switch.
+    /// Looks for the tag way by way, and does `entry` to the state behind it. `None`:
+    /// not in the switch.
     pub(super) fn visit(
         &mut self,
         pass: &Pass,
@@ -203,8 +207,9 @@ impl SwitchProgram {
             node: header.requester.node,
         };
         let found = self.visit(&pass, header.tag, &lock)?;
-        // The scoreboard takes note of requests for other owners too: whoever decides about the first copy of
-        // a request decides about all, wherever the entry has moved meanwhile (hard place FlowCC 7).
+        // The scoreboard takes note of requests for other owners too: whoever decides about the
+        // first copy of a request decides about all, wherever the entry has moved meanwhile (hard
+        // place FlowCC 7).
         let seen = found.unwrap_or_default();
         let index = self.score_index(header);
         let now = forward::choose(header, seen.status, seen.copyset, self.config.seed);

@@ -1,8 +1,10 @@
 //! A reconfigurable match table pipeline, as far as a stateful program feels it (paper §2.2).
 //!
-//! A register array belongs to one stage. A packet passes the stages in order, once, and may read, modify
-//! and write one item of an array as it passes. Going back needs a resubmission, which is a new pass. An
-//! [`Array`] refuses everything else, so what runs here can be written in P4 and laid out on such a chip.
+//! A register array belongs to one stage. A packet passes the stages in order, once, and may read,
+//! modify and write one item of an array as it passes. Going back needs a resubmission,
+//! which is a new pass. An
+//! [`Array`] refuses everything else, so what runs here can be written in P4 and laid out on such a
+//! chip.
 
 use alloc::boxed::Box;
 use core::cell::Cell;
@@ -125,7 +127,8 @@ impl<T> Array<T> {
         &self.items
     }
 
-    /// Writes an item, as the control plane does. Says whether there was something to write, and a place for it.
+    /// Writes an item, as the control plane does. Says whether there was something to write,
+    /// and a place for it.
     pub fn put(&mut self, index: usize, value: Option<T>) -> bool {
         match (self.items.get_mut(index), value) {
             (Some(item), Some(value)) => *item = value,

@@ -1,5 +1,5 @@
-//! Cables between the places of a rack: some carry packets one way only, some none; and places whose thread that answers others
-//! does not get its turn.
+//! Cables between the places of a rack: some carry packets one way only, some none; and places
+//! whose thread that answers others does not get its turn.
 
 use rackmem_proto::membership::{Links, Places, Role, Timing};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,11 +1,13 @@
-//! Members that live and beat, and that others cannot reach. The world asserts that nobody is excluded who serves.
+//! Members that live and beat, and that others cannot reach. The world asserts that nobody is
+//! excluded who serves.
 
 use super::{SEEDS, assert_settled};
 use crate::world::{Faults, LEASE, World};
 use rackmem_proto::membership::{Role, Standing};
 
-/// How long it takes at most until one that cannot be reached is excluded: two leases until it is called unheard, one until its
-/// own is over, by clocks that are wrong by a tenth; beats, looks and turns.
+/// How long it takes at most until one that cannot be reached is excluded: two leases until it is
+/// called unheard, one until its own is over, by clocks that are wrong by a tenth; beats,
+/// looks and turns.
 const FEW: u64 = 6 * LEASE;
 
 fn node(node: u16) -> Role {

@@ -1,5 +1,6 @@
-//! Members over a compare-and-set register that loses and delays operations, with clocks that are wrong by a tenth,
-//! processes that are paused, killed and started again. Every interleaving comes from a seed.
+//! Members over a compare-and-set register that loses and delays operations,
+//! with clocks that are wrong by a tenth, processes that are paused, killed and started again.
+//! Every interleaving comes from a seed.
 
 mod cables;
 mod cut;
@@ -11,7 +12,8 @@ use world::{BEAT, Faults, LEASE, World};
 
 const SEEDS: u64 = 1000;
 
-/// Every process either holds its place or has been told that it does not, all agree, and nobody dead is listed.
+/// Every process either holds its place or has been told that it does not, all agree,
+/// and nobody dead is listed.
 fn assert_settled(world: &World, seed: u64) {
     let roster = world.roster();
     // Where nobody is left, nobody is there to say so.
@@ -89,7 +91,8 @@ fn whatever_happens_nobody_serves_outside_the_view_and_all_agree_afterwards() {
         lapses += world.lapses();
         fenced += world.standing_count(Standing::Fenced);
     }
-    // The world asserts at every view that those it excludes do not serve. That means little if it never happened.
+    // The world asserts at every view that those it excludes do not serve.
+    // That means little if it never happened.
     assert!(
         exclusions > SEEDS && lapses > SEEDS && fenced > SEEDS / 2,
         "{exclusions} {lapses} {fenced}"

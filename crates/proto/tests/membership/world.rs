@@ -189,7 +189,8 @@ impl World {
         self.cables.mend(self.now);
     }
 
-    /// A cable is cut, one of its ways, or all of a place; somebody is starved; or all is whole again.
+    /// A cable is cut, one of its ways, or all of a place; somebody is starved;
+    /// or all is whole again.
     pub fn upset_cables(&mut self) {
         let roles: Vec<Role> = self.roster().held().collect();
         let from = roles[self.random.range(0, roles.len() as u64) as usize];
@@ -332,7 +333,8 @@ impl World {
         it.served = serves;
     }
 
-    /// How long until an operation takes effect, if it does, and until its answer comes, if it does in time.
+    /// How long until an operation takes effect, if it does, and until its answer comes,
+    /// if it does in time.
     fn fate(&mut self) -> (Option<u64>, Option<u64>) {
         if self.closed_until > self.now || self.random.one_in(self.faults.lost) {
             return (None, None);

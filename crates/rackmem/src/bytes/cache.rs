@@ -1,11 +1,13 @@
 //! The block cache of a node (paper §6): sets of eight entries, LRU, write-back.
 //!
-//! A hit takes no lock and no system call. Every entry has a control word, `version | status | locked`:
-//! a reader copies the bytes between two looks at the word and starts over if it moved, a writer holds the
-//! locked bit for the length of its store, and the network's invalidations take the same bit. So a read is
-//! linearized at its second look, and an invalidation waits for a store under way (hard place FlowCC 8).
+//! A hit takes no lock and no system call. Every entry has a control word,
+//! `version | status | locked`: a reader copies the bytes between two looks at the word and starts
+//! over if it moved, a writer holds the locked bit for the length of its store, and the network's
+//! invalidations take the same bit. So a read is linearized at its second look, and an invalidation
+//! waits for a store under way (hard place FlowCC 8).
 //!
-//! Which entries are being filled or emptied by a coherence event is kept beside, in [`crate::bytes::pending`].
+//! Which entries are being filled or emptied by a coherence event is kept beside, in
+//! [`crate::bytes::pending`].
 
 use crate::bytes::pages::Pages;
 use crate::sync::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -24,8 +26,8 @@ const VERSION: u64 = 1 << 3;
 
 /// The time that no entry was ever used at.
 const CLOSED: u32 = 0;
-/// In how many steps of LRU time a cache is filled once. More would be more exact, and cost hits more: the
-/// first hit of an entry in a step writes to it.
+/// In how many steps of LRU time a cache is filled once. More would be more exact,
+/// and cost hits more: the first hit of an entry in a step writes to it.
 const TICKS: usize = 64;
 
 /// No block: real ones are stored with the low bit set.
@@ -76,8 +78,8 @@ pub(crate) struct Cache {
     words: Pages,
     /// Words before the first block: see [`SKEW`].
     skew: usize,
-    /// Coarse time for LRU: advances with misses, so that hits do not write to it. [`CLOSED`] ends all hits by
-    /// word.
+    /// Coarse time for LRU: advances with misses, so that hits do not write to it.
+    /// [`CLOSED`] ends all hits by word.
     clock: AtomicU32,
     /// The clock when it was closed.
     closed_at: AtomicU32,
@@ -100,9 +102,10 @@ fn sets(bytes: usize, block: usize) -> Option<usize> {
     (bytes / block / WAYS).max(1).checked_next_power_of_two()
 }
 
-/// Words from a page's beginning to the first block: half a page. A copy whose target begins little behind its source, modulo a
-/// page, takes two and a half times as long: the processor takes loads for loads of what it has just stored. Home's memory
-/// begins at a page, and large buffers 16 bytes behind one.
+/// Words from a page's beginning to the first block: half a page. A copy whose target begins little
+/// behind its source, modulo a page, takes two and a half times as long: the processor takes loads
+/// for loads of what it has just stored. Home's memory begins at a page,
+/// and large buffers 16 bytes behind one.
 const SKEW: usize = 256;
 
 impl Cache {
@@ -201,8 +204,9 @@ impl Cache {
         &self.words.words()[at..at + self.block_words]
     }
 
-    /// The bytes of an entry that holds no block, to be filled without its lock by who has reserved it. Who still reads the
-    /// block that was there sees that it is gone before a new byte, and who has taken it away is done with the old ones.
+    /// The bytes of an entry that holds no block, to be filled without its lock by who has reserved
+    /// it. Who still reads the block that was there sees that it is gone before a new byte, and who
+    /// has taken it away is done with the old ones.
     pub fn vacant(&self, entry: usize) -> &[AtomicU64] {
         // Its tag is gone a moment before its word says so.
         let word = &self.controls[entry].word;
@@ -211,7 +215,8 @@ impl Cache {
         self.block(entry)
     }
 
-    /// Marks the entry as used now. Writes only when the clock has moved, so a hot entry stays unwritten.
+    /// Marks the entry as used now. Writes only when the clock has moved,
+    /// so a hot entry stays unwritten.
     #[inline]
     fn touch(&self, control: &Control) {
         let now = self.clock.load(Relaxed);
@@ -243,7 +248,8 @@ impl Cache {
         let _ = self.clock.compare_exchange(CLOSED, then, Relaxed, Relaxed);
     }
 
-    /// Every block with a valid copy, and what the node may do with it. Others may change it meanwhile.
+    /// Every block with a valid copy, and what the node may do with it.
+    /// Others may change it meanwhile.
     pub fn copies(&self) -> impl Iterator<Item = (Tag, LocalStatus)> {
         (0..self.capacity()).filter_map(|entry| {
             let status = self.status(entry);
@@ -252,8 +258,8 @@ impl Cache {
         })
     }
 
-    /// The shortest way to one word of a block that was at this entry when the caller last looked, and has been
-    /// used in this step of LRU time. `None` says nothing: take the long way.
+    /// The shortest way to one word of a block that was at this entry when the caller last looked,
+    /// and has been used in this step of LRU time. `None` says nothing: take the long way.
     #[inline]
     pub fn read_word(&self, entry: usize, tag: Tag, at: usize) -> Option<u64> {
         let control = self.controls.get(entry)?;
@@ -313,8 +319,9 @@ impl Cache {
             && control.used.load(Relaxed) == self.clock.load(Relaxed)
     }
 
-    /// Reads a valid block with `f`; `None` when this node may not read it. `f` may run more than once, and on
-    /// bytes that change under it; what is returned comes from a run that saw one version of the block.
+    /// Reads a valid block with `f`; `None` when this node may not read it.
+    /// `f` may run more than once, and on bytes that change under it; what is returned comes from a
+    /// run that saw one version of the block.
     #[inline]
     pub fn read<R>(&self, tag: Tag, f: impl FnMut(&[AtomicU64]) -> R) -> Option<R> {
         self.read_at(self.find(tag)?, tag, f)
@@ -433,7 +440,8 @@ impl Cache {
         (0..WAYS).find(free).map(|way| set * WAYS + way)
     }
 
-    /// The block of the set that was used least recently, of the entries that `allowed` lets through.
+    /// The block of the set that was used least recently, of the entries that `allowed` lets
+    /// through.
     pub fn oldest(
         &self,
         set: usize,
@@ -487,10 +495,11 @@ impl Locked<'_> {
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
         let word = (self.word & !LOCKED).wrapping_add(VERSION);
-        // An exchange, not a store: the new version is visible to every reader before this thread returns, so
-        // "the write has returned" and "every later read sees it" agree with the clock on the wall. With the first looks
-        // of readers it is in one order for all blocks: of two threads that each write one and then read the other's,
-        // one sees what the other has written.
+        // An exchange, not a store: the new version is visible to every reader before this thread
+        // returns, so "the write has returned" and "every later read sees it" agree with the clock
+        // on the wall. With the first looks of readers it is in one order for all blocks: of two
+        // threads that each write one and then read the other's, one sees what the other has
+        // written.
         self.cache.controls[self.entry].word.swap(word, SeqCst);
     }
 }

@@ -1,5 +1,5 @@
-//! A node's part of the global memory: chunks that appear when they are first touched, and whose pages go back to the system when
-//! they are made zeros.
+//! A node's part of the global memory: chunks that appear when they are first touched, and whose
+//! pages go back to the system when they are made zeros.
 
 use super::pages::Pages;
 use rackmem_proto::CHUNK;
@@ -14,8 +14,8 @@ pub(crate) fn zeroed_words(count: usize) -> Box<[AtomicU64]> {
     unsafe { Box::<[AtomicU64]>::new_zeroed_slice(count).assume_init() }
 }
 
-/// What the home agent keeps. Bytes here are only touched under a granted event of their block, so two
-/// writers never meet; words are atomic because the language cannot know that.
+/// What the home agent keeps. Bytes here are only touched under a granted event of their block,
+/// so two writers never meet; words are atomic because the language cannot know that.
 pub(crate) struct GlobalMemory {
     block: usize,
     /// Number of the first chunk: earlier incarnations of the node had those below.
@@ -51,8 +51,8 @@ impl GlobalMemory {
         words.get(at..at + self.block / 8)
     }
 
-    /// Makes so many bytes zeros from an address on, a multiple of eight. Whoever calls knows that no cache has anything of their blocks. Says
-    /// whether all of them are memory.
+    /// Makes so many bytes zeros from an address on, a multiple of eight. Whoever calls knows that
+    /// no cache has anything of their blocks. Says whether all of them are memory.
     pub fn wipe(&self, from: Tag, len: u64) -> bool {
         self.each(from, len, Pages::zero)
     }

@@ -1,4 +1,5 @@
-//! Where a node's bytes are: copies of others' blocks in its cache, and its own part of the rack's memory.
+//! Where a node's bytes are: copies of others' blocks in its cache,
+//! and its own part of the rack's memory.
 
 pub(crate) mod cache;
 pub(crate) mod memory;

@@ -15,7 +15,8 @@ pub(crate) struct Pages {
     mapped: bool,
 }
 
-// SAFETY: what is behind the pointer is atomics, shared by nobody else and unmapped by the one owner.
+// SAFETY: what is behind the pointer is atomics, shared by nobody else and unmapped by the one
+// owner.
 unsafe impl Send for Pages {}
 // SAFETY: the same.
 unsafe impl Sync for Pages {}
@@ -49,7 +50,8 @@ impl Pages {
 
     #[inline]
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: so many bytes are there, mapped and aligned to a page or a box of words, and all-zero bytes are valid words.
+        // SAFETY: so many bytes are there, mapped and aligned to a page or a box of words, and
+        // all-zero bytes are valid words.
         unsafe { std::slice::from_raw_parts(self.at, self.len / 8) }
     }
 
@@ -65,8 +67,8 @@ impl Pages {
         let (from, to) = (bytes.start.next_multiple_of(page), bytes.end / page * page);
         let whole = match self.mapped {
             true if from < to && to <= self.len => {
-                // SAFETY: pages of this mapping. They read as zeros afterwards, which are valid words; and whoever reads or writes them
-                // meanwhile does so by atomics.
+                // SAFETY: pages of this mapping. They read as zeros afterwards, which are valid
+                // words; and whoever reads or writes them meanwhile does so by atomics.
                 let done = unsafe {
                     let first = self.at.cast::<u8>().add(from);
                     libc::madvise(first.cast(), to - from, libc::MADV_DONTNEED)

@@ -1,5 +1,6 @@
-//! Which cache entries a coherence event is filling or emptying, so that threads of a node that miss on the
-//! same block make one request, and no two events reserve one entry.
+//! Which cache entries a coherence event is filling or emptying,
+//! so that threads of a node that miss on the same block make one request,
+//! and no two events reserve one entry.
 
 use crate::bytes::cache::Cache;
 use rackmem_proto::engine::{self, Entries, Purpose};
@@ -141,7 +142,8 @@ impl Pending {
         }
     }
 
-    /// Reserves a block that is in the cache, to evict it; `None` when it is not there or has an event already.
+    /// Reserves a block that is in the cache, to evict it; `None` when it is not there or has an
+    /// event already.
     pub fn reserve(&self, cache: &Cache, tag: Tag) -> Option<Reservation<'_>> {
         let (set, _) = cache.set_of(tag);
         let shard = &self.shards[set % SHARDS];

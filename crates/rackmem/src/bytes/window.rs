@@ -1,13 +1,16 @@
-//! Windows onto the bytes of one block, as a closure of `Node::snapshot` or `Node::update` sees them.
+//! Windows onto the bytes of one block, as a closure of `Node::snapshot` or `Node::update` sees
+//! them.
 //!
-//! The bytes live in a cache entry that other threads may read, and that the network may take away, at
-//! any moment. They are therefore atomic words: no access is undefined behaviour, whatever races with it.
-//! What a [`Window`] shows may be torn *while the closure runs*; the caller of the closure validates the
-//! block afterwards and runs it again if anything moved, so a closure must tolerate garbage (check its
-//! bounds) and must have no side effects. What a [`WindowMut`] shows is exclusive and never torn.
+//! The bytes live in a cache entry that other threads may read, and that the network may take away,
+//! at any moment. They are therefore atomic words: no access is undefined behaviour,
+//! whatever races with it. What a [`Window`] shows may be torn *while the closure runs*; the caller
+//! of the closure validates the block afterwards and runs it again if anything moved, so a closure
+//! must tolerate garbage (check its bounds) and must have no side effects. What a [`WindowMut`]
+//! shows is exclusive and never torn.
 //!
-//! Offsets are in bytes from the start of the window. Integers are little-endian. An access outside the
-//! window reads zero or writes nothing (a torn length must not be able to panic); `WindowMut` says `false`.
+//! Offsets are in bytes from the start of the window. Integers are little-endian.
+//! An access outside the window reads zero or writes nothing (a torn length must not be able to
+//! panic); `WindowMut` says `false`.
 
 use rackmem_fabric::words;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -229,7 +232,8 @@ impl<'a> WindowMut<'a> {
         let mut done = 0;
         while done < len {
             let n = (len - done).min(buffer.len());
-            // Front to back when moving down, back to front when moving up, so no byte is read after it is lost.
+            // Front to back when moving down, back to front when moving up,
+            // so no byte is read after it is lost.
             let at = if to <= from { done } else { len - done - n };
             self.view.read(from + at, &mut buffer[..n]);
             self.write(to + at, &buffer[..n]);

@@ -63,7 +63,8 @@ macro_rules! in_word {
             #[inline(always)]
             fn into_word(self, word: u64) -> u64 {
                 let to: fn($value) -> $bits = $to;
-                // Rust has no shift by all of a word's bits, and a value of eight bytes leaves nothing of the word.
+                // Rust has no shift by all of a word's bits, and a value of eight bytes leaves
+                // nothing of the word.
                 let others = !u64::from(<$bits>::MAX);
                 word & others | u64::from(to(self))
             }
@@ -126,8 +127,9 @@ macro_rules! atomic {
                 self.step(|_| Some(new))
             }
 
-            /// Puts `new` where `expected` is, as one step. `Ok(Err(seen))` when something else was there. Bits are compared, so a float
-            /// that is no number equals itself, and 0.0 is not -0.0.
+            /// Puts `new` where `expected` is, as one step. `Ok(Err(seen))` when something else was
+            /// there. Bits are compared, so a float that is no number equals itself,
+            /// and 0.0 is not -0.0.
             #[inline]
             pub fn compare_exchange(
                 &self,
@@ -139,8 +141,8 @@ macro_rules! atomic {
                 Ok(if is(old) { Ok(old) } else { Err(old) })
             }
 
-            /// Changes the value if `f` says so, as one step. `Ok(Err(seen))` when it did not; else what was there before. `f` may run
-            /// more than once, and must be short.
+            /// Changes the value if `f` says so, as one step. `Ok(Err(seen))` when it did not; else
+            /// what was there before. `f` may run more than once, and must be short.
             #[inline]
             pub fn fetch_update(
                 &self,

@@ -2,11 +2,12 @@
 
 use std::any::type_name;
 
-/// A number that stands for a type: of its name without the modules that it is in, its size and its alignment. Never 0.
+/// A number that stands for a type: of its name without the modules that it is in,
+/// its size and its alignment. Never 0.
 ///
-/// It is the same in every program that knows the type under this name, wherever it is declared, so a struct that two programs
-/// declare alike is one type to them. A type that is renamed is another one, and so is one whose size has changed; fields that have
-/// changed places are not noticed.
+/// It is the same in every program that knows the type under this name, wherever it is declared, so
+/// a struct that two programs declare alike is one type to them. A type that is renamed is another
+/// one, and so is one whose size has changed; fields that have changed places are not noticed.
 pub(crate) fn fingerprint<T>() -> u32 {
     let mut hash = Fnv::new();
     short(type_name::<T>(), |byte| hash.add(byte));

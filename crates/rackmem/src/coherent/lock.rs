@@ -1,4 +1,5 @@
-//! The directory's reader-writer lock, offered to applications (paper §6, "Synchronization primitive").
+//! The directory's reader-writer lock, offered to applications (paper §6,
+//! "Synchronization primitive").
 
 use crate::backoff::Backoff;
 use crate::error::{Error, Result};
@@ -9,7 +10,8 @@ use rackmem_proto::wire::Tag;
 use std::time::Duration;
 
 impl Node {
-    /// A reader-writer lock of the directory, in a block of its own (paper §6, "synchronization primitive").
+    /// A reader-writer lock of the directory, in a block of its own (paper §6,
+    /// "synchronization primitive").
     pub fn alloc_lock(&self) -> Result<BlockLock> {
         let addr = self.alloc_bytes(self.inner.block)?;
         self.attach_lock(addr)
@@ -24,12 +26,14 @@ impl Node {
     }
 }
 
-/// How long a lock that is to be freed may stay held: its entry may be moving to the switch or back.
+/// How long a lock that is to be freed may stay held: its entry may be moving to the switch or
+/// back.
 const IN_USE: Duration = Duration::from_millis(20);
 
-/// A reader-writer lock that the owner of a directory entry keeps: taking it is one round trip, and it is
-/// not cached. It guards nothing but what its users agree on. It occupies a block of its own, and one of the
-/// node's requesters for as long as it is held. Waiters try again with growing pauses; there is no queue.
+/// A reader-writer lock that the owner of a directory entry keeps: taking it is one round trip,
+/// and it is not cached. It guards nothing but what its users agree on.
+/// It occupies a block of its own, and one of the node's requesters for as long as it is held.
+/// Waiters try again with growing pauses; there is no queue.
 #[derive(Clone)]
 pub struct BlockLock {
     node: Node,
@@ -88,8 +92,8 @@ impl BlockLock {
     /// Gives the lock's block back, for anything. Other handles on it must not be used any more.
     ///
     /// # Errors
-    /// [`Error::Busy`] when somebody holds it; [`Error::NotAllocated`] when it has been freed before. That may be known only when it
-    /// gets home: see [`Node::free_bytes`].
+    /// [`Error::Busy`] when somebody holds it; [`Error::NotAllocated`] when it has been freed
+    /// before. That may be known only when it gets home: see [`Node::free_bytes`].
     pub fn free(self) -> Result<()> {
         let addr = self.tag.0;
         let alone = self.try_write(IN_USE)?;

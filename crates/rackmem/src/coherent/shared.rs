@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 impl Node {
-    /// A new shared value in this node's memory. Values of one size share blocks: those that different nodes
-    /// write often are better allocated with [`Node::alloc_isolated`].
+    /// A new shared value in this node's memory. Values of one size share blocks:
+    /// those that different nodes write often are better allocated with [`Node::alloc_isolated`].
     pub fn alloc<T: Value>(&self, value: T) -> Result<Shared<T>> {
         Shared::create(self, self.alloc_bytes(size_of::<T>().max(8))?, value)
     }
@@ -29,9 +29,10 @@ impl Node {
     }
 }
 
-/// What can be shared between machines: plain bytes, no pointers, every bit pattern a value. Integers, floats
-/// and arrays of them are; a `bool` is as a [`Bool`](crate::Bool). A struct is when it derives these three of [`zerocopy`](crate::zerocopy), which see
-/// to it that it has no padding and nothing but such values in it:
+/// What can be shared between machines: plain bytes, no pointers, every bit pattern a value.
+/// Integers, floats and arrays of them are; a `bool` is as a [`Bool`](crate::Bool). A struct is
+/// when it derives these three of [`zerocopy`](crate::zerocopy), which see to it that it has no
+/// padding and nothing but such values in it:
 ///
 /// ```
 /// # fn main() -> rackmem::Result<()> {
@@ -56,14 +57,16 @@ impl Node {
 /// # }
 /// ```
 ///
-/// Where types are compared (locks, and slices with a name), a type is its name without the modules around it, its size and its alignment: a struct that two
-/// programs declare alike is one type to them.
+/// Where types are compared (locks, and slices with a name), a type is its name without the modules
+/// around it, its size and its alignment: a struct that two programs declare alike is one type to
+/// them.
 pub trait Value: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static {}
 
 impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Value for T {}
 
-/// A value of at most one block in coherent memory. Reads and writes are linearizable across the rack. Numbers and [`Bool`](crate::Bool) have
-/// the operations of atomics, too: `swap`, `compare_exchange`, `fetch_update`, `fetch_add` and the like.
+/// A value of at most one block in coherent memory. Reads and writes are linearizable across the
+/// rack. Numbers and [`Bool`](crate::Bool) have the operations of atomics, too: `swap`,
+/// `compare_exchange`, `fetch_update`, `fetch_add` and the like.
 ///
 /// ```
 /// # fn main() -> rackmem::Result<()> {
@@ -79,7 +82,8 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Value 
 /// # }
 /// ```
 ///
-/// The handle is an address and a node. Dropping it frees nothing: other nodes may have the address.
+/// The handle is an address and a node. Dropping it frees nothing:
+/// other nodes may have the address.
 pub struct Shared<T> {
     node: Node,
     addr: u64,
@@ -239,8 +243,8 @@ impl<T: Value> Shared<T> {
     /// Gives the memory back. Other handles on it must not be used any more.
     ///
     /// # Errors
-    /// Those of [`Node::free_bytes`]. Only a value from [`Node::alloc`] is freed by this: one from [`Node::alloc_isolated`] has a
-    /// block.
+    /// Those of [`Node::free_bytes`]. Only a value from [`Node::alloc`] is freed by this: one from
+    /// [`Node::alloc_isolated`] has a block.
     pub fn free(self) -> Result<()> {
         self.node.free_bytes(self.addr, size_of::<T>().max(8))
     }

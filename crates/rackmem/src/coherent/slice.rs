@@ -13,8 +13,9 @@ use zerocopy::IntoBytes;
 /// Why a bulk operation has stopped, and how far it has come.
 #[derive(Debug)]
 pub struct BulkError {
-    /// Elements, from the first of the call on, that have been read or written. Those behind them may have been, too; an element
-    /// that is being written when its home dies is lost with its block, and not torn.
+    /// Elements, from the first of the call on, that have been read or written. Those behind them
+    /// may have been, too; an element that is being written when its home dies is lost with its
+    /// block, and not torn.
     pub done: usize,
     /// Why.
     pub error: Error,
@@ -42,10 +43,12 @@ impl From<BulkError> for Error {
 pub type BulkResult<T> = std::result::Result<T, BulkError>;
 
 impl Node {
-    /// Zeros in this node's memory, as many as wanted. They cost no time and no memory until they are written.
+    /// Zeros in this node's memory, as many as wanted. They cost no time and no memory until they
+    /// are written.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], and [`Error::BadRange`] when they are more bytes than there are addresses.
+    /// [`Error::OutOfMemory`], and [`Error::BadRange`] when they are more bytes than there are
+    /// addresses.
     pub fn alloc_slice<T: Value>(&self, len: usize) -> Result<SharedSlice<T>> {
         self.alloc_slice_on(self.id(), len)
     }
@@ -61,11 +64,12 @@ impl Node {
         Ok(SharedSlice::of(self, addr, len))
     }
 
-    /// The slice of this length at the address, which some node has allocated. Nothing says what is there: a name does
-    /// ([`Node::named_slice`]).
+    /// The slice of this length at the address, which some node has allocated.
+    /// Nothing says what is there: a name does ([`Node::named_slice`]).
     ///
     /// # Errors
-    /// [`Error::BadRange`] when no slice of such values can begin there; [`Error::BadAddress`], [`Error::WrongContract`].
+    /// [`Error::BadRange`] when no slice of such values can begin there; [`Error::BadAddress`],
+    /// [`Error::WrongContract`].
     pub fn attach_slice<T: Value>(&self, addr: u64, len: usize) -> Result<SharedSlice<T>> {
         let bytes = SharedSlice::<T>::bytes_of(addr, len)?;
         if !addr.is_multiple_of(8) {
@@ -87,7 +91,8 @@ impl Node {
     /// The slice of this name, zeros at first, in the memory of the node that is the first to ask.
     ///
     /// # Errors
-    /// [`Error::RegionMismatch`] when what has this name is of another type or length; those of [`Node::create_region`].
+    /// [`Error::RegionMismatch`] when what has this name is of another type or length; those of
+    /// [`Node::create_region`].
     ///
     /// ```
     /// # fn main() -> rackmem::Result<()> {
@@ -117,18 +122,22 @@ fn element<T: Value>(len: usize) -> u64 {
 
 /// Many values one after the other in coherent memory: 1 GiB and more.
 ///
-/// Its bulk operations ([`read_into`](Self::read_into), [`write_from`](Self::write_from)) move whole blocks. In the memory of this node they
-/// are copies: what no other node uses costs no packet. From another node's memory several requests of many blocks are under
-/// way at a time, and no copy is kept: what is read again and again is better read with [`get`](Self::get) or [`Node::read`], which keep
-/// copies in the node's cache.
+/// Its bulk operations ([`read_into`](Self::read_into), [`write_from`](Self::write_from)) move
+/// whole blocks. In the memory of this node they are copies: what no other node uses costs no
+/// packet. From another node's memory several requests of many blocks are under way at a time, and
+/// no copy is kept: what is read again and again is better read with [`get`](Self::get) or
+/// [`Node::read`], which keep copies in the node's cache.
 ///
-/// **While others write**, each block's part of a read is as it was at one moment during the call, and each block's part of a write
-/// is written at one moment; the parts of several blocks are not one step. An element that crosses the border of two blocks is
-/// part of both ([`blocks`](Self::blocks) tells where they lie).
+/// **While others write**, each block's part of a read is as it was at one moment during the call,
+/// and each block's part of a write is written at one moment; the parts of several blocks are not
+/// one step. An element that crosses the border of two blocks is part of both
+/// ([`blocks`](Self::blocks) tells where they lie).
 ///
-/// **When something fails**, the [`BulkError`] says how many elements have been read or written, and why it stopped.
+/// **When something fails**, the [`BulkError`] says how many elements have been read or written,
+/// and why it stopped.
 ///
-/// The handle is an address, a length and a node. Dropping it frees nothing: other nodes may have the address.
+/// The handle is an address, a length and a node. Dropping it frees nothing:
+/// other nodes may have the address.
 ///
 /// ```
 /// # fn main() -> rackmem::Result<()> {
@@ -241,7 +250,8 @@ impl<T: Value> SharedSlice<T> {
         self.node.write(self.within(at, 1)?, value.as_bytes())
     }
 
-    /// Reads the elements from one on. See [the type](Self) for what concurrent writes and failures do.
+    /// Reads the elements from one on. See [the type](Self) for what concurrent writes and failures
+    /// do.
     ///
     /// # Errors
     /// [`BulkError`], with [`Error::OutOfBounds`] and those of [`Node::read`].
@@ -272,8 +282,8 @@ impl<T: Value> SharedSlice<T> {
         Ok(out)
     }
 
-    /// Reads all elements in order, in parts that begin and end with a block, and gives each to `f` with the number of its first
-    /// element.
+    /// Reads all elements in order, in parts that begin and end with a block, and gives each to `f`
+    /// with the number of its first element.
     ///
     /// # Errors
     /// Those of [`SharedSlice::read_into`]: `f` has had the first [`BulkError::done`] elements.
@@ -291,8 +301,9 @@ impl<T: Value> SharedSlice<T> {
         Ok(())
     }
 
-    /// The elements of each block, in order: those that are all within one block. What is read or written of one block is read or written
-    /// at one moment, and [`SharedSlice::update`] changes it in one step.
+    /// The elements of each block, in order: those that are all within one block. What is read or
+    /// written of one block is read or written at one moment, and [`SharedSlice::update`] changes
+    /// it in one step.
     pub fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<T> {
         let (block, size) = (self.node.block_size() as u64, size_of::<T>().max(1) as u64);
         let (addr, len) = (self.addr, self.len);
@@ -307,11 +318,12 @@ impl<T: Value> SharedSlice<T> {
         })
     }
 
-    /// Replaces elements of one block by what `f` makes of them, as one step in the whole rack. `f` must be short and must not use
-    /// the rack.
+    /// Replaces elements of one block by what `f` makes of them, as one step in the whole rack. `f`
+    /// must be short and must not use the rack.
     ///
     /// # Errors
-    /// [`Error::OutOfBounds`]; [`Error::BadRange`] when they are not all within one block; those of [`Node::update`].
+    /// [`Error::OutOfBounds`]; [`Error::BadRange`] when they are not all within one block;
+    /// those of [`Node::update`].
     pub fn update<R>(&self, range: Range<usize>, f: impl FnOnce(&mut [T]) -> R) -> Result<R> {
         let addr = self.within(range.start, range.len())?;
         let mut values = vec![T::new_zeroed(); range.len()];
@@ -324,8 +336,8 @@ impl<T: Value> SharedSlice<T> {
             })
     }
 
-    /// Gives the memory back. Other handles on it must not be used any more. One that has a name is removed by it
-    /// ([`Node::remove_region`]).
+    /// Gives the memory back. Other handles on it must not be used any more.
+    /// One that has a name is removed by it ([`Node::remove_region`]).
     ///
     /// # Errors
     /// Those of [`Node::free_bytes`].

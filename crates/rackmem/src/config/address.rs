@@ -15,8 +15,8 @@ impl Address {
     }
 }
 
-/// Where a name or an address and a port is: `host1:7401`, `10.0.0.1:7401`, `[::1]:7401`. Of a name that has several addresses, its
-/// first of IPv4, or its first.
+/// Where a name or an address and a port is: `host1:7401`, `10.0.0.1:7401`, `[::1]:7401`. Of a name
+/// that has several addresses, its first of IPv4, or its first.
 ///
 /// # Errors
 /// [`Error::Config`], which names `what` has this address.

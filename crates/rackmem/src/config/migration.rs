@@ -1,4 +1,5 @@
-//! Which blocks the switch owns (§5.2.2). What a node does about it is `rackmem_proto::engine::Migrating`.
+//! Which blocks the switch owns (§5.2.2). What a node does about it is
+//! `rackmem_proto::engine::Migrating`.
 
 use std::time::Duration;
 

@@ -62,7 +62,8 @@ pub enum Fabric {
     /// A function call. Embedded racks only.
     #[default]
     Inline,
-    /// Rings in memory that processes of one host share, with a thread for every agent and the switch.
+    /// Rings in memory that processes of one host share, with a thread for every agent and the
+    /// switch.
     Shm,
     /// UDP, with a thread for every agent and the switch. Embedded racks use loopback.
     Udp,
@@ -131,7 +132,8 @@ const MAX_MTU: usize = 65_535;
 /// Entries of a switch, at most: several times what the largest ASIC has room for.
 const MAX_SWITCH_ENTRIES: usize = 1 << 24;
 impl Settings {
-    /// The switch's table: as many sets, a power of two, as have room for the entries that are asked for.
+    /// The switch's table: as many sets, a power of two, as have room for the entries that are
+    /// asked for.
     pub fn geometry(&self) -> migration::Geometry {
         let ways = SwitchConfig::default().ways;
         let sets = (self.switch_entries / ways as usize).max(1);
@@ -195,7 +197,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Whether a node of this rack can run on this machine, which reading a configuration does not need.
+    /// Whether a node of this rack can run on this machine, which reading a configuration does not
+    /// need.
     pub fn check_here(&self) -> Result<()> {
         match Cache::fits(self.cache, self.block_size) {
             true => Ok(()),
@@ -207,23 +210,25 @@ impl Settings {
     }
 }
 
-/// A rack of processes: who listens where, and what all agree on. The same file serves every process.
+/// A rack of processes: who listens where, and what all agree on.
+/// The same file serves every process.
 ///
 /// ```toml
-/// nodes = ["10.0.0.1:7401", "host2:7401"]      # agents, by node number; names are looked up when the file is read
-/// switch = "10.0.0.9:7400"                     # left out: no switch, home agents own every entry
-/// fabric = "shm"                               # all on this host; left out: "udp", and the addresses count
+/// # Agents, by node number; names are looked up when the file is read.
+/// nodes = ["10.0.0.1:7401", "host2:7401"]
+/// switch = "10.0.0.9:7400"                  # left out: no switch, home agents own every entry
+/// fabric = "shm"                            # all on this host; left out: "udp"
 /// block_size = 4096
-/// cache = "256M"                               # each node: blocks, and locks of other homes in what they
-///                                              # leave, or in a quarter of it
-/// memory = "4G"                                # each node; sizes are bytes, or a number and K, M, G or T
-/// membership = "etcd:http://10.0.0.5:2379"     # or "dir:/path", or left out: fixed, nobody may die
-/// name = "rack"                                # of this rack, where several share an etcd or a folder
-/// lease_ms = 1000                              # a member that is silent for so long is declared dead
+/// # Each node: blocks, and locks of other homes in what they leave, or in a quarter of it.
+/// cache = "256M"                            # bytes, or a number and K, M, G or T
+/// memory = "4G"                             # each node
+/// membership = "etcd:http://10.0.0.5:2379"  # or "dir:/path", or left out: fixed
+/// name = "rack"                             # where several racks share an etcd or a folder
+/// lease_ms = 1000                           # a member that is silent for so long is declared dead
 ///
-/// [faults]                                     # for tests: what this process's packets suffer
-/// loss = 0.01                                  # shares of all packets, as are `duplication` and `delay`
-/// delay = 0.05                                 # ... held back for up to `delay_up_to_us`, 2000 unless told
+/// [faults]                                  # for tests: what this process's packets suffer
+/// loss = 0.01                               # shares of packets, as `duplication` and `delay`
+/// delay = 0.05                              # held back for `delay_up_to_us` at most
 /// ```
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -245,8 +250,8 @@ impl Config {
         (ways, sets)
     }
 
-    /// Lets this node's home answer in another way than FlowCC's: see [`Builder::answering`](crate::Builder::answering). All nodes
-    /// of a rack do, or none.
+    /// Lets this node's home answer in another way than FlowCC's: see
+    /// [`Builder::answering`](crate::Builder::answering). All nodes of a rack do, or none.
     #[must_use]
     pub fn answering(mut self, make: MakeAnswering) -> Config {
         self.settings.answering = Some(make);

@@ -6,7 +6,8 @@ use std::str::FromStr;
 /// Powers of 1024 by their letter.
 const UNITS: [(char, u32); 4] = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
 
-/// A number of bytes, written as a number, or as a number and K, M, G or T, which are powers of 1024.
+/// A number of bytes, written as a number, or as a number and K, M, G or T,
+/// which are powers of 1024.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct Size(pub u64);

@@ -9,7 +9,8 @@ use rackmem_proto::gcp::Entry;
 use rackmem_proto::switch::{LockCounters, Resources, SwitchCounters, SwitchProgram};
 use rackmem_proto::wire::{Copyset, GlobalStatus, Header, HomeId, NodeId, Record, Tag};
 
-/// What the control plane of a switch needs of its program. See [`SwitchProgram`]'s methods of these names.
+/// What the control plane of a switch needs of its program. See [`SwitchProgram`]'s methods of
+/// these names.
 pub(crate) trait DataPlane: Send {
     /// Takes a packet that has come to the switch's socket and is not for its control plane.
     fn handle(&mut self, header: &Header, body: &Body<'_>) -> Outputs;
@@ -40,7 +41,8 @@ pub(crate) trait DataPlane: Send {
         LockCounters::default()
     }
 
-    /// What it counts beyond that, if it is in the kernel: packets by kind, which no socket has seen, and its own figures.
+    /// What it counts beyond that, if it is in the kernel: packets by kind, which no socket has
+    /// seen, and its own figures.
     fn in_kernel(&self) -> Option<(PacketCounts, KernelMetrics)> {
         None
     }

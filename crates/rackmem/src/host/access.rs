@@ -25,7 +25,8 @@ pub(crate) struct Access {
     pub agents: Arc<Agents>,
     pub requesters: Arc<Requesters>,
     pub standing: Arc<CurrentView>,
-    /// Bytes of memory that an incarnation of a node has, and so the distance between the addresses of two.
+    /// Bytes of memory that an incarnation of a node has, and so the distance between the addresses
+    /// of two.
     pub span: u64,
     pub pending: Pending,
     pub counters: MissCounters,
@@ -35,7 +36,8 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// Gives locks up if they take more than their share of the cache. Where packets are calls nobody else does.
+    /// Gives locks up if they take more than their share of the cache.
+    /// Where packets are calls nobody else does.
     pub fn relieve(&self) {
         if !self.agents.crowded() {
             return;
@@ -112,8 +114,8 @@ impl Access {
         }
     }
 
-    /// Whether the block's home is a member. One that has come just now may be known to whoever told us the address and
-    /// not yet here.
+    /// Whether the block's home is a member. One that has come just now may be known to whoever
+    /// told us the address and not yet here.
     pub fn alive(&self, tag: Tag) -> Result<()> {
         if self.standing.is_fenced() {
             return Err(Error::Fenced);
@@ -190,7 +192,8 @@ impl Access {
         }
     }
 
-    /// Brings a block or the right to write to it; `f` sees it before anyone can take it away again.
+    /// Brings a block or the right to write to it; `f` sees it before anyone can take it away
+    /// again.
     fn fetch<R>(
         &self,
         purpose: Purpose,
@@ -206,8 +209,8 @@ impl Access {
         }
     }
 
-    /// Carries out what the engine says about an event with a reserved entry. The event ends also when `f` panics: the block
-    /// may be the only copy, and its entry is locked in the whole rack.
+    /// Carries out what the engine says about an event with a reserved entry. The event ends also
+    /// when `f` panics: the block may be the only copy, and its entry is locked in the whole rack.
     #[inline]
     fn event<R>(
         &self,
@@ -260,8 +263,8 @@ impl Access {
         while let Some(purpose) = Purpose::to_evict(self.agents.cache.status(reserved.entry)) {
             match self.event(&mut slot, purpose, reserved, |_| ()).0 {
                 Then::Done => return Ok(true),
-                // The copy was taken or downgraded meanwhile: look again. One of a dead home's goes when this node has
-                // noticed, and its home answers no more.
+                // The copy was taken or downgraded meanwhile: look again. One of a dead home's goes
+                // when this node has noticed, and its home answers no more.
                 Then::Relook if self.standing.serves(reserved.tag) => {}
                 Then::Relook | Then::Again | Then::BackOff => return Ok(false),
                 then => return Err(self.fatal(then, reserved.tag)),
@@ -320,7 +323,8 @@ impl Access {
         })
     }
 
-    /// Asks a home agent for something that may as well be asked for again when the epoch ends in the middle.
+    /// Asks a home agent for something that may as well be asked for again when the epoch ends in
+    /// the middle.
     fn ask(
         &self,
         kind: Kind,
@@ -344,7 +348,8 @@ impl Access {
     }
 }
 
-/// Whether a block is of coherent memory. Nothing else is ever in the cache, so a hit need not ask; and its home asks again.
+/// Whether a block is of coherent memory. Nothing else is ever in the cache, so a hit need not ask;
+/// and its home asks again.
 pub(crate) fn coherent(tag: Tag) -> Result<()> {
     match tag.is_under(Contract::Coherent) {
         true => Ok(()),

@@ -39,7 +39,8 @@ pub(crate) struct AgentCounters {
 pub(crate) struct Agents {
     pub node: NodeId,
     pub standing: Arc<CurrentView>,
-    /// Held while a packet is handled, on fabrics that can lose packets: an epoch ends between packets.
+    /// Held while a packet is handled, on fabrics that can lose packets:
+    /// an epoch ends between packets.
     gate: RwLock<()>,
     pub cache: Cache,
     pub memory: GlobalMemory,
@@ -68,7 +69,8 @@ pub(crate) struct Agents {
 
 /// Takes a lock.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // State behind these locks is consistent between statements: a panic elsewhere does not spoil it.
+    // State behind these locks is consistent between statements: a panic elsewhere does not spoil
+    // it.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -119,7 +121,8 @@ impl Agents {
         self.locks.crowded(self.cache.bytes() / LOCKS_SHARE)
     }
 
-    /// Gives locks up if what is kept of them takes more than blocks leave room for, and than their share of the cache.
+    /// Gives locks up if what is kept of them takes more than blocks leave room for,
+    /// and than their share of the cache.
     pub fn relieve(&self, effort: Effort, net: &dyn Net) {
         if !self.crowded() {
             return;
@@ -235,14 +238,16 @@ impl Agents {
         result
     }
 
-    /// Makes a part of a block of this home zeros, where no cache has anything of it. Says whether it has.
+    /// Makes a part of a block of this home zeros, where no cache has anything of it.
+    /// Says whether it has.
     pub fn wipe(&self, from: Tag, len: u64) -> bool {
         let wipe = &mut |from, len| self.memory.wipe(from, len);
         let shard = self.shards.of(self.cache.tag_of(from.0));
         locked(&self.homes[shard]).agent.wipe(from, len, wipe)
     }
 
-    /// Does something with a block of this home in home's memory, at one moment, if that may be read or written in place.
+    /// Does something with a block of this home in home's memory, at one moment, if that may be
+    /// read or written in place.
     #[inline]
     pub fn in_place<R>(
         &self,
@@ -258,9 +263,11 @@ impl Agents {
         may.then(|| self.memory.block(tag).map(f)).flatten()
     }
 
-    /// Makes zeros of free blocks from one on, of which no cache has anything. Says which were looked at.
+    /// Makes zeros of free blocks from one on, of which no cache has anything.
+    /// Says which were looked at.
     ///
-    /// The books stay locked, so that none of them is given out before it is zeros; nobody else holds two of these locks.
+    /// The books stay locked, so that none of them is given out before it is zeros; nobody else
+    /// holds two of these locks.
     pub fn clean(&self, from: u64, most: u64) -> Option<Range<u64>> {
         let mut books = locked(&self.homes[Shards::BOOKS]);
         let part = books.agent.used_from(from, most)?;

@@ -1,9 +1,10 @@
 //! Memory for objects (paper §6): asked of its home, and given back to it, from whichever node.
 //!
-//! A home keeps the books of its memory ([`rackmem_proto::heap`]). Threads of the home itself go to the books directly. Other nodes ask
-//! for several objects at a time and give several back at a time ([`crate::host::magazine`]), by calls that take effect once
-//! ([`rackmem_proto::call::Call`]). What a magazine holds is bounded, and goes home when it has not been used for a while: only while
-//! another home does not answer can more wait here.
+//! A home keeps the books of its memory ([`rackmem_proto::heap`]). Threads of the home itself go to
+//! the books directly. Other nodes ask for several objects at a time and give several back at a
+//! time ([`crate::host::magazine`]), by calls that take effect once
+//! ([`rackmem_proto::call::Call`]). What a magazine holds is bounded, and goes home when it has not
+//! been used for a while: only while another home does not answer can more wait here.
 
 use crate::error::{Error, Result};
 use crate::host::access::{Access, coherent};
@@ -25,7 +26,8 @@ pub(crate) const QUIET: Duration = Duration::from_millis(50);
 /// A node's allocator.
 pub(crate) struct Allocator {
     block: u64,
-    /// Bytes of memory that an incarnation of a node has, and so the distance between the addresses of two.
+    /// Bytes of memory that an incarnation of a node has, and so the distance between the addresses
+    /// of two.
     span: u64,
     homes: Box<[Home]>,
     /// Who empties magazines that are not used.
@@ -44,7 +46,8 @@ struct Home {
 #[derive(Default)]
 struct Calls {
     last: u32,
-    /// The last one, while it is not answered. It may have taken effect, and is asked again under its number.
+    /// The last one, while it is not answered. It may have taken effect,
+    /// and is asked again under its number.
     open: Option<Open>,
 }
 
@@ -79,7 +82,8 @@ impl Allocator {
         }
     }
 
-    /// From now on this thread is woken when there is something in a magazine. It calls [`Allocator::tidy`].
+    /// From now on this thread is woken when there is something in a magazine.
+    /// It calls [`Allocator::tidy`].
     pub fn set_keeper(&self, thread: Thread) {
         let _ = self.keeper.set(thread);
     }
@@ -89,8 +93,8 @@ impl Allocator {
         (Tag(addr).offset() / self.span) as u32 + 1
     }
 
-    /// Memory of `home` for `len` bytes: within one block when they fit, else whole blocks. Old bytes may be in it, unless it says that it
-    /// is zeros.
+    /// Memory of `home` for `len` bytes: within one block when they fit, else whole blocks. Old
+    /// bytes may be in it, unless it says that it is zeros.
     pub fn alloc(&self, access: &Access, home: u16, len: usize) -> Result<Object> {
         let full = Error::OutOfMemory { node: home };
         let Some(class) = class(len as u64, self.block).filter(|class| *class <= self.span) else {
@@ -120,7 +124,8 @@ impl Allocator {
     /// An object that is ready, or else the first of some that the home gives.
     fn take(&self, access: &Access, number: u16, class: u64) -> Result<Object> {
         let home = &self.homes[usize::from(number)];
-        // A home that has come just now may not be known here yet; what is asked is asked of an incarnation.
+        // A home that has come just now may not be known here yet; what is asked is asked of an
+        // incarnation.
         access.alive(HomeId::of(number).start())?;
         let now = access.standing.incarnation(number);
         if let Some(object) = locked(&home.magazine).of(now).take(class) {
@@ -209,7 +214,8 @@ impl Allocator {
     /// Gives back what waits for it.
     ///
     /// # Errors
-    /// [`Error::NotAllocated`] with the first object that was not given out; the others are given back all the same.
+    /// [`Error::NotAllocated`] with the first object that was not given out;
+    /// the others are given back all the same.
     fn flush(&self, access: &Access, number: u16) -> Result<()> {
         let home = &self.homes[usize::from(number)];
         let mut calls = locked(&home.calls);
@@ -302,8 +308,8 @@ impl Allocator {
         locked(&self.cleaning).turn(access)
     }
 
-    /// Gives back what is in magazines that have not been used since this was called last; `may` says whether to ask others. Says
-    /// whether there is something left.
+    /// Gives back what is in magazines that have not been used since this was called last; `may`
+    /// says whether to ask others. Says whether there is something left.
     pub fn tidy(&self, access: &Access, may: bool) -> bool {
         let mut left = false;
         for number in 0..self.homes.len() as u16 {

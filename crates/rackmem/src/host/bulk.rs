@@ -6,9 +6,10 @@
 //! | at home elsewhere, and not in this cache | fetched: no copy is kept | as by [`Access::write`] |
 //! | anything else | as by [`Access::read`] | as by [`Access::write`] |
 //!
-//! A fetch asks for as many whole blocks as one packet carries, and [`WINDOW`] fetches are under way at a time. They hold no lock and
-//! change no entry, so a fetch may be forgotten at any moment; and whatever is unusual, an epoch that ends or a block that
-//! its home does not have, ends all that are under way, so that none of their requesters keeps a rebuild waiting.
+//! A fetch asks for as many whole blocks as one packet carries, and [`WINDOW`] fetches are under
+//! way at a time. They hold no lock and change no entry, so a fetch may be forgotten at any moment;
+//! and whatever is unusual, an epoch that ends or a block that its home does not have, ends all
+//! that are under way, so that none of their requesters keeps a rebuild waiting.
 
 use super::access::{Access, coherent};
 use crate::error::Error;
@@ -70,8 +71,8 @@ impl Access {
         Ok(())
     }
 
-    /// Does something with a block in the memory of this home, if it is of this home, and the lease holds: as for a hit, nobody is
-    /// asked.
+    /// Does something with a block in the memory of this home, if it is of this home, and the lease
+    /// holds: as for a hit, nobody is asked.
     pub fn in_place<R>(
         &self,
         tag: Tag,

@@ -1,7 +1,8 @@
 //! Free memory of this node becomes zeros in the background, and its pages go back to the system.
 //!
-//! A home cleans what no cache has anything of, behind its lock and a part at a time; what this node's own cache has goes home before. What
-//! other nodes still have in their caches stays used, and is made zeros when it is given out.
+//! A home cleans what no cache has anything of, behind its lock and a part at a time; what this
+//! node's own cache has goes home before. What other nodes still have in their caches stays used,
+//! and is made zeros when it is given out.
 
 use super::access::Access;
 use std::time::{Duration, Instant};
@@ -25,8 +26,8 @@ pub(crate) struct Cleaning {
 }
 
 impl Cleaning {
-    /// Cleans a bit. Says whether this round through memory goes on; the next one begins later, so that memory which comes and goes does not
-    /// go to the system each time.
+    /// Cleans a bit. Says whether this round through memory goes on; the next one begins later, so
+    /// that memory which comes and goes does not go to the system each time.
     pub fn turn(&mut self, access: &Access) -> bool {
         if self.rests.is_some_and(|since| since.elapsed() < LOOK) {
             return false;

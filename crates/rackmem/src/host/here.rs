@@ -1,4 +1,5 @@
-//! What a node's engine needs of a process: its cache, its memory, its locks around the engine's sections, and a port.
+//! What a node's engine needs of a process: its cache, its memory,
+//! its locks around the engine's sections, and a port.
 //!
 //! Nothing here decides what a packet means: `rackmem_proto::engine` does, and this carries it out.
 

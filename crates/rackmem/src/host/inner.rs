@@ -17,19 +17,22 @@ pub(crate) struct NodeInner {
     pub block: usize,
     pub access: Access,
     pub allocator: Allocator,
-    /// The rack is open and this process may serve, since its lease is renewed: what every hit checks.
+    /// The rack is open and this process may serve, since its lease is renewed:
+    /// what every hit checks.
     pub serving: AtomicBool,
     pub closed: Arc<AtomicBool>,
 }
 
 impl NodeInner {
-    /// Whether the rack has such a home. Every hit asks, so it is a comparison and nothing else; whether the home lives, a miss asks.
+    /// Whether the rack has such a home. Every hit asks, so it is a comparison and nothing else;
+    /// whether the home lives, a miss asks.
     #[inline]
     pub const fn has_home(&self, home: HomeId) -> bool {
         (home.0 as usize) < self.nodes
     }
 
-    /// From now on hits are allowed, or not: a process that cannot show that it is alive may have been declared dead.
+    /// From now on hits are allowed, or not: a process that cannot show that it is alive may have
+    /// been declared dead.
     pub fn serve(&self, held: bool) {
         let open = held && !self.closed.load(Relaxed);
         self.serving.store(open, SeqCst);

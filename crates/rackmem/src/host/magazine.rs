@@ -1,7 +1,9 @@
-//! What a node keeps of another home's memory for its next allocations, and what it has to give back: two short lists.
+//! What a node keeps of another home's memory for its next allocations,
+//! and what it has to give back: two short lists.
 //!
-//! Objects that the home has given to this node are *ready*. Objects that threads of this node have freed wait to be given *back*, and
-//! none of them is used before the home has them in its books again: only the home knows whether they were given out.
+//! Objects that the home has given to this node are *ready*. Objects that threads of this node have
+//! freed wait to be given *back*, and none of them is used before the home has them in its books
+//! again: only the home knows whether they were given out.
 
 use rackmem_proto::heap::MAX_OBJECTS;
 use rackmem_proto::wire::{Record, Tag};

@@ -55,7 +55,8 @@ impl MissCounters {
     }
 }
 
-/// Coherence events that a node has completed, and requests of its that were refused and tried again.
+/// Coherence events that a node has completed, and requests of its that were refused and tried
+/// again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Events {
     /// Reads of blocks that were not in the cache.
@@ -158,7 +159,8 @@ pub struct MemoryMetrics {
     pub size: u64,
     /// Given out: used, or kept by nodes for their next allocations.
     pub given: u64,
-    /// Blocks of it that may hold what somebody wrote: given out, or free and not yet made zeros again.
+    /// Blocks of it that may hold what somebody wrote: given out, or free and not yet made zeros
+    /// again.
     pub used: u64,
     /// The longest free range.
     pub longest_free: u64,

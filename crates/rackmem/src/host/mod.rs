@@ -1,4 +1,5 @@
-//! What runs a node: threads, locks and bytes for `rackmem_proto::engine`, and nothing that decides what a packet means.
+//! What runs a node: threads, locks and bytes for `rackmem_proto::engine`,
+//! and nothing that decides what a packet means.
 
 pub(crate) mod access;
 pub(crate) mod agents;

@@ -1,4 +1,5 @@
-//! A node's part when the rack makes its directory anew: the thread that drives `rackmem_proto::engine::Recovery`.
+//! A node's part when the rack makes its directory anew: the thread that drives
+//! `rackmem_proto::engine::Recovery`.
 //!
 //! [`Rebuilding::run`] goes through the steps; packets come in the agents' thread.
 
@@ -11,7 +12,8 @@ use rackmem_proto::membership::View;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often to look whether the view has changed. What is not acknowledged is sent again by [`Rebuilding::tick`].
+/// How often to look whether the view has changed. What is not acknowledged is sent again by
+/// [`Rebuilding::tick`].
 const LOOK: Duration = Duration::from_millis(5);
 
 /// What rebuilds have come to.
@@ -27,7 +29,8 @@ pub struct RebuildMetrics {
     pub rescued: u64,
     /// Blocks of this node's memory that are lost, as of the last one.
     pub lost: u64,
-    /// Locks whose home this node is and whose data died with a node, whole or as it was last, as of the last one.
+    /// Locks whose home this node is and whose data died with a node, whole or as it was last,
+    /// as of the last one.
     pub locks_lost: u64,
 }
 
@@ -65,7 +68,8 @@ impl Rebuilding {
         self.lock().metrics
     }
 
-    /// Members have come or gone politely: the entries stay as they are, and from now on who has come can die.
+    /// Members have come or gone politely: the entries stay as they are,
+    /// and from now on who has come can die.
     pub fn note(&self, view: &View) {
         let mut state = self.lock();
         if state.settled.epoch == view.epoch {
@@ -73,8 +77,8 @@ impl Rebuilding {
         }
     }
 
-    /// Goes with the rack into the epoch of `view`. Returns when the rack goes on, or, with false, when `overtaken`
-    /// says that there is another view already.
+    /// Goes with the rack into the epoch of `view`. Returns when the rack goes on, or, with false,
+    /// when `overtaken` says that there is another view already.
     pub fn run(
         &self,
         view: &View,
@@ -97,7 +101,8 @@ impl Rebuilding {
         state.recovery.begin(change, cut, &mut here);
         loop {
             state.proceed(view, &mut here);
-            // Looked at first: a thread that has slept through the end of its epoch finds the next one behind it.
+            // Looked at first: a thread that has slept through the end of its epoch finds the next
+            // one behind it.
             if state.recovery.in_service() {
                 break;
             }

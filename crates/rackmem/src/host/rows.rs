@@ -1,6 +1,7 @@
 //! Rows of the table of named regions as its home has them, for tools outside the rack.
 //!
-//! What a row means is the room `region`'s; what is told of it is told by its home, whose memory has each row as it was last published.
+//! What a row means is the room `region`'s; what is told of it is told by its home, whose memory
+//! has each row as it was last published.
 
 use super::agents::{Agents, locked};
 use rackmem_fabric::{Body, Net, Receiver};
@@ -18,7 +19,8 @@ pub(crate) const ASK_ROWS: u32 = 2;
 /// Before each row in the answer: its number.
 pub(crate) const NUMBERED: usize = 8 + ROW;
 
-/// Answers with as many rows as a packet of `room` bytes has room for. A node that is not the table's home has none.
+/// Answers with as many rows as a packet of `room` bytes has room for.
+/// A node that is not the table's home has none.
 pub(crate) fn inspect(
     agents: &Agents,
     room: usize,

@@ -1,7 +1,8 @@
 //! Many reader-writer locks over a page each, which nobody has to make one by one.
 //!
-//! Such a lock costs a node nothing until the node first wants it. Its home makes it, with zeros in its page, when it first hears
-//! of it: requests tell how long the page is. So whoever allocates the addresses has made all of them, at whatever home.
+//! Such a lock costs a node nothing until the node first wants it. Its home makes it, with zeros in
+//! its page, when it first hears of it: requests tell how long the page is. So whoever allocates
+//! the addresses has made all of them, at whatever home.
 
 use super::handle::{Handle, locks};
 use crate::bytes::window::{Window, WindowMut};
@@ -14,12 +15,14 @@ use rackmem_proto::wire::{Contract, Tag};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Reader-writer locks over pages of equal length, at consecutive addresses: [`RwLockArray::STRIDE`] bytes of memory each, which
-/// nobody reads or writes. A page that nobody has written is zeros.
+/// Reader-writer locks over pages of equal length, at consecutive addresses:
+/// [`RwLockArray::STRIDE`] bytes of memory each, which nobody reads or writes.
+/// A page that nobody has written is zeros.
 ///
-/// Taking a lock that is at this node costs no packet; otherwise it is one coherence transaction, which brings the page. There are
-/// no guards, so that whoever holds many of them may keep them wherever it likes: each [`RwLockArray::enter`] that says that the
-/// caller is inside is followed by one [`RwLockArray::leave`]. For the rest, see [the module](super).
+/// Taking a lock that is at this node costs no packet; otherwise it is one coherence transaction,
+/// which brings the page. There are no guards, so that whoever holds many of them may keep them
+/// wherever it likes: each [`RwLockArray::enter`] that says that the caller is inside is followed
+/// by one [`RwLockArray::leave`]. For the rest, see [the module](super).
 pub struct RwLockArray {
     node: Node,
     first: Tag,
@@ -41,12 +44,14 @@ impl RwLockArray {
     /// Bytes of memory from one lock to the next.
     pub const STRIDE: usize = STRIDE;
 
-    /// The array of `count` locks over `len` bytes each in coherent memory at an address: a multiple of 16, in memory that has been allocated for it
-    /// and is never freed. All nodes name the same length.
+    /// The array of `count` locks over `len` bytes each in coherent memory at an address: a
+    /// multiple of 16, in memory that has been allocated for it and is never freed.
+    /// All nodes name the same length.
     ///
     /// # Errors
-    /// [`Error::BadRange`] for an address that is no multiple of 16, and a length that is zero, no multiple of eight, or above 64
-    /// KiB; [`Error::TooManyLocks`] when the node has no room for all of them.
+    /// [`Error::BadRange`] for an address that is no multiple of 16, and a length that is zero, no
+    /// multiple of eight, or above 64 KiB; [`Error::TooManyLocks`] when the node has no room for
+    /// all of them.
     pub fn attach(node: &Node, addr: u64, count: usize, len: usize) -> Result<Self> {
         let fits = (1..=MAX_LOCKED as usize).contains(&len) && len.is_multiple_of(8);
         if !fits || !addr.is_multiple_of(16) {
@@ -98,15 +103,17 @@ impl RwLockArray {
         self.handles[index].get().is_some() || locks(&self.node).knows(tag)
     }
 
-    /// Tells the other nodes, from the home of a lock, that they need not keep what they have of it, if the lock is here to write. They
-    /// drop its page, and forget the lock when their arrays of it are no more ([`Node::forget_locks`]).
+    /// Tells the other nodes, from the home of a lock, that they need not keep what they have of
+    /// it, if the lock is here to write. They drop its page, and forget the lock when their arrays
+    /// of it are no more ([`Node::forget_locks`]).
     pub fn tell_home(&self, index: usize) {
         if let Some(handle) = self.handles[index].get() {
             handle.tell_home();
         }
     }
 
-    /// Enters a lock, waiting no longer than this; `None`: it was not this thread's turn in time. Says what is found inside, as
+    /// Enters a lock, waiting no longer than this; `None`: it was not this thread's turn in time.
+    /// Says what is found inside, as
     /// [`super::ReadGuard::content`].
     ///
     /// # Errors
@@ -137,7 +144,8 @@ impl RwLockArray {
         }
     }
 
-    /// The page of a lock that the caller is inside of, as far as it has been written: what lies behind is zeros.
+    /// The page of a lock that the caller is inside of, as far as it has been written:
+    /// what lies behind is zeros.
     ///
     /// # Panics
     /// When nobody has ever entered the lock here.
@@ -156,8 +164,9 @@ impl RwLockArray {
         self.view_mut_of(index, self.len)
     }
 
-    /// The page of a lock that the caller is inside of to write: its first `len` bytes, or more. A page takes as much memory, here
-    /// and at other nodes, as has been asked for; the bytes behind it are zeros. Windows taken before show an older page.
+    /// The page of a lock that the caller is inside of to write: its first `len` bytes, or more. A
+    /// page takes as much memory, here and at other nodes, as has been asked for; the bytes behind
+    /// it are zeros. Windows taken before show an older page.
     ///
     /// # Panics
     /// When nobody has ever entered the lock here.
@@ -172,8 +181,8 @@ impl RwLockArray {
         WindowMut::new(words, 0, self.len.min(words.len() * 8))
     }
 
-    /// The bytes of a page behind the first `len` are zeros from now on, or what they were; the caller is inside of its lock to write.
-    /// Windows taken before show an older page.
+    /// The bytes of a page behind the first `len` are zeros from now on, or what they were; the
+    /// caller is inside of its lock to write. Windows taken before show an older page.
     ///
     /// # Panics
     /// When nobody has ever entered the lock here.

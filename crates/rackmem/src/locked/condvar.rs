@@ -1,8 +1,9 @@
 //! Waiting for what another thread of the rack brings about.
 //!
-//! A condition variable is a lock over the list of those who wait. Whoever waits puts itself there while it holds the mutex,
-//! then sleeps until somebody has taken it off. The list is at every node that has looked at it, so nobody asks the network
-//! while it sleeps: what takes the right to read it away is that somebody changes it, and that wakes the node's threads.
+//! A condition variable is a lock over the list of those who wait. Whoever waits puts itself there
+//! while it holds the mutex, then sleeps until somebody has taken it off. The list is at every node
+//! that has looked at it, so nobody asks the network while it sleeps: what takes the right to read
+//! it away is that somebody changes it, and that wakes the node's threads.
 
 use super::descriptor::{Descriptor, Kind};
 use super::handle::{HEAD, Handle, Inside};
@@ -25,10 +26,12 @@ pub const MAX_WAITERS: usize = 255;
 /// How many wait, and who: first come, first served.
 const LEN: usize = (1 + MAX_WAITERS) * 8;
 
-/// A condition that threads of the rack wait for while another changes what a [`super::Mutex`] protects.
+/// A condition that threads of the rack wait for while another changes what a [`super::Mutex`]
+/// protects.
 ///
-/// As everywhere, a thread may wake although nobody has told it to, and looks again: [`Condvar::wait_while`] does. A death
-/// that may have taken news of the list with it wakes everybody.
+/// As everywhere, a thread may wake although nobody has told it to, and looks again:
+/// [`Condvar::wait_while`] does. A death that may have taken news of the list with it wakes
+/// everybody.
 #[derive(Clone)]
 pub struct Condvar {
     list: Handle,
@@ -179,7 +182,8 @@ impl Condvar {
     /// Lets the mutex go, waits to be notified, and holds the mutex again.
     ///
     /// # Errors
-    /// [`Error::TooManyWaiting`]; [`Error::NodeLost`] when the home of this or of the mutex has died; [`Error::Closed`],
+    /// [`Error::TooManyWaiting`]; [`Error::NodeLost`] when the home of this or of the mutex has
+    /// died; [`Error::Closed`],
     /// [`Error::NoLease`], [`Error::Fenced`]. The mutex is not held then.
     pub fn wait<'a, T>(&self, held: MutexGuard<'a, T>) -> Result<MutexGuard<'a, T>> {
         self.wait_timeout(held, Duration::MAX).map(|(held, _)| held)
@@ -200,7 +204,8 @@ impl Condvar {
         Ok(held)
     }
 
-    /// Waits no longer than this to be notified, and says whether it was. The mutex is waited for without end.
+    /// Waits no longer than this to be notified, and says whether it was.
+    /// The mutex is waited for without end.
     ///
     /// # Errors
     /// Those of [`Condvar::wait`].
@@ -256,7 +261,8 @@ impl Condvar {
         Ok(inside.map_or(0, |_inside| List(self.list.words()).len()))
     }
 
-    /// Changes the list. What a death has left of it is older than what threads were told: all of them look again.
+    /// Changes the list. What a death has left of it is older than what threads were told:
+    /// all of them look again.
     fn change<R>(&self, f: impl FnOnce(List<'_>) -> R) -> Result<R> {
         let addr = self.addr();
         let inside = self.enter(Access::Write, Duration::MAX)?;

@@ -1,8 +1,11 @@
-//! What stands at a lock's offset in coherent memory, so that a node that is told nothing but the address can attach.
+//! What stands at a lock's offset in coherent memory, so that a node that is told nothing but the
+//! address can attach.
 //!
-//! Words: what kind of lock this is, the bytes that it protects and of which type they are, how many regions and a hash of its name, and its life; then an
-//! address and a length for each region. The first four are written together, and last. A place in which another lock is made later is
-//! described anew: who has read regions of one lock and the words of another has a handle of no life.
+//! Words: what kind of lock this is, the bytes that it protects and of which type they are, how
+//! many regions and a hash of its name, and its life; then an address and a length for each region.
+//! The first four are written together, and last. A place in which another lock is made later is
+//! described anew: who has read regions of one lock and the words of another has a handle of no
+//! life.
 
 use super::MAX_REGIONS;
 use crate::backoff::Backoff;
@@ -45,7 +48,8 @@ pub(super) struct Found {
     pub name: Name,
 }
 
-/// What tells locks with different names apart that were made in the same place: a hash; 0 of a lock without a name.
+/// What tells locks with different names apart that were made in the same place: a hash;
+/// 0 of a lock without a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Name(u64);
 
@@ -66,7 +70,8 @@ pub(super) fn size(regions: usize) -> usize {
     (WORDS + 2 * regions) * 8
 }
 
-/// Bytes of a place for a lock with so many regions: locks that need as many use each other's places.
+/// Bytes of a place for a lock with so many regions: locks that need as many use each other's
+/// places.
 pub(super) fn room(regions: usize) -> usize {
     size(regions).next_power_of_two()
 }

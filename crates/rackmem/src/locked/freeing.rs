@@ -1,9 +1,10 @@
 //! Freeing a lock, and making the next one in its place ([`Life`] says by which rules).
 //!
-//! Who frees a lock enters it to write, ends its life, leaves, and asks the home to take the lock (`Yield` with that life) until the
-//! home says that it knows. The home puts the place to those in which the next locks of its threads are made. A node that dies before the
-//! home knows leaves a lock that lives on, or a place that is not used again until some handle finds the lock freed: that node
-//! then tells the home.
+//! Who frees a lock enters it to write, ends its life, leaves, and asks the home to take the lock
+//! (`Yield` with that life) until the home says that it knows. The home puts the place to those in
+//! which the next locks of its threads are made. A node that dies before the home knows leaves a
+//! lock that lives on, or a place that is not used again until some handle finds the lock freed:
+//! that node then tells the home.
 
 use super::descriptor::{self, Name};
 use super::handle::{Handle, Inside, locks};
@@ -15,11 +16,13 @@ use rackmem_proto::gcp::{Access, Life};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Who makes a lock waits so long for a place that a thread with an old handle has just entered, and then takes another.
+/// Who makes a lock waits so long for a place that a thread with an old handle has just entered,
+/// and then takes another.
 pub(super) const FOR_A_PLACE: Duration = Duration::from_millis(20);
 /// Places that it tries before it asks for memory.
 pub(super) const TRIES: usize = 4;
-/// Who asks whether a lock with a name has been freed waits so long for whoever is inside, which nobody is for long if it has.
+/// Who asks whether a lock with a name has been freed waits so long for whoever is inside, which
+/// nobody is for long if it has.
 const FOR_A_LOOK: Duration = Duration::from_secs(1);
 
 impl Handle {
@@ -73,7 +76,8 @@ impl Handle {
         }
     }
 
-    /// Waits until the home has what the lock protects as of the end of this life, or of something later.
+    /// Waits until the home has what the lock protects as of the end of this life,
+    /// or of something later.
     fn await_home(&self, ended: Life) -> Result<()> {
         let (locks, tag) = (locks(&self.node), self.cell.tag);
         if locks.is_home(tag) {

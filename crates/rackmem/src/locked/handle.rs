@@ -17,7 +17,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// How often a thread that sleeps looks whether it waits for something that was lost, or for a rack that is closed.
+/// How often a thread that sleeps looks whether it waits for something that was lost,
+/// or for a rack that is closed.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Bytes that a lock which can be freed protects at most: the others are its life's.
@@ -200,8 +201,8 @@ impl Handle {
         let Some(pass) = self.wait(access, at_most)? else {
             return Ok(None);
         };
-        // If the lease has run out while it waited, the rack may go on without this process, and let others in. If the process goes
-        // on, the rack did not: until then it stays inside.
+        // If the lease has run out while it waited, the rack may go on without this process, and
+        // let others in. If the process goes on, the rack did not: until then it stays inside.
         if let Err(error) = self.node.confirm() {
             let out = locks(&self.node).step(&self.cell, |lock, fx| lock.decline(access, fx));
             self.send(out);

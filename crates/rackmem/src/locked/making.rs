@@ -29,7 +29,8 @@ impl Handle {
                 Ok(made) => return Ok(made),
                 Err(error) => {
                     places::give_place_back(node, room, addr)?;
-                    // Somebody with an old handle is inside, or the memory is a lock's that was given back as memory.
+                    // Somebody with an old handle is inside, or the memory is a lock's that was
+                    // given back as memory.
                     if !matches!(error, Error::Busy { .. } | Error::NoLock { .. }) {
                         return Err(error);
                     }
@@ -136,7 +137,8 @@ impl Handle {
         last
     }
 
-    /// The lock of a name has been freed, by a node that has died before it took the name away, perhaps.
+    /// The lock of a name has been freed, by a node that has died before it took the name away,
+    /// perhaps.
     fn forget_name(node: &Node, addr: u64) -> Result<()> {
         let found = Descriptor::read(node, addr)?;
         let cell = locks(node).open(Tag(addr), MAX_LOCKED as usize, Origin::Made)?;

@@ -1,5 +1,6 @@
-//! Locks that are coherence: taking one and receiving what it protects is one coherence transaction, and a lock that no other
-//! node wants stays where it is and costs no packet, no system call and no memory.
+//! Locks that are coherence: taking one and receiving what it protects is one coherence
+//! transaction, and a lock that no other node wants stays where it is and costs no packet, no
+//! system call and no memory.
 //!
 //! ```
 //! # fn main() -> rackmem::Result<()> {
@@ -26,28 +27,37 @@
 //! | [`Lock`] | nothing but what its users agree on |
 //!
 //! Threads that wait for what others do to a [`Mutex`]'s value sleep at a [`Condvar`].
-//! The protocol is GCP; `docs/protocols/gcp.md` explains it. Its directory is at the rack's switch, as far as that has room, or else at the
-//! lock's home, the node that has made it.
+//! The protocol is GCP; `docs/protocols/gcp.md` explains it. Its directory is at the rack's switch,
+//! as far as that has room, or else at the lock's home, the node that has made it.
 //!
-//! - **Order**: what a thread sees inside is what the last writer left. Nodes are served in the order in which the directory
-//!   heard of them. Inside a node threads are served in the order in which they came, and while another node waits the lock
-//!   goes on after at most 16 hand-overs inside one.
-//! - **Panics** do not poison a lock: whoever panics inside leaves, and what it has written so far stays.
-//! - **Bounds**: 65,528 bytes a lock (a page of an array 64 KiB), 2,097,152 locks that a node knows.
-//! - **Freeing** is a call, [`Mutex::free`] and its like, on any node: dropping a handle frees nothing, since other nodes may have others.
-//!   The lock's memory is used by the next locks of its home. Whoever still has a handle on it gets
-//!   [`crate::Error::LockFreed`] when it enters, also while another lock is in that place, and so does a second `free`. An address
-//!   is not a handle: who attaches to one gets whichever lock is there by then. Locks of an array are not freed.
-//! - **Deadlock** is the caller's: whoever holds one lock and waits for another takes them in an order that all agree on.
+//! - **Order**: what a thread sees inside is what the last writer left. Nodes are served in the
+//!   order in which the directory heard of them. Inside a node threads are served in the order in
+//!   which they came, and while another node waits the lock goes on after at most 16 hand-overs
+//!   inside one.
+//! - **Panics** do not poison a lock: whoever panics inside leaves,
+//!   and what it has written so far stays.
+//! - **Bounds**: 65,528 bytes a lock (a page of an array 64 KiB),
+//!   2,097,152 locks that a node knows.
+//! - **Freeing** is a call, [`Mutex::free`] and its like, on any node: dropping a handle frees
+//!   nothing, since other nodes may have others. The lock's memory is used by the next locks of its
+//!   home. Whoever still has a handle on it gets
+//!   [`crate::Error::LockFreed`] when it enters, also while another lock is in that place, and so
+//!   does a second `free`. An address is not a handle: who attaches to one gets whichever lock is
+//!   there by then. Locks of an array are not freed.
+//! - **Deadlock** is the caller's: whoever holds one lock and waits for another takes them in an
+//!   order that all agree on.
 //!
-//! **When members die**, locks live on. Threads inside stay inside, threads that wait go on waiting. If the node that had the
-//! lock has died, inside or not, the others go on with the data as of the last time that the lock was handed from one node to
-//! another, and all who enter are told ([`MutexGuard::content`]) until one of them has written. What a node released without
-//! handing it on was nowhere else, and died with it. When its home has died, a lock is gone: [`crate::Error::NodeLost`], and to who asks for it by its name
+//! **When members die**, locks live on. Threads inside stay inside, threads that wait go on
+//! waiting. If the node that had the lock has died, inside or not, the others go on with the data
+//! as of the last time that the lock was handed from one node to another, and all who enter are
+//! told ([`MutexGuard::content`]) until one of them has written. What a node released without
+//! handing it on was nowhere else, and died with it. When its home has died, a lock is gone:
+//! [`crate::Error::NodeLost`], and to who asks for it by its name
 //! [`crate::Error::NameLost`]; [`Mutex::renewed`] makes it anew.
-//! A process that the rack has declared dead may have a thread inside all the same; when that matters, let the receiver of what
-//! it does compare fencing tokens ([`MutexGuard::token`]). Without a membership store nobody is ever declared dead, and a
-//! lock that a dead process had is waited for without end.
+//! A process that the rack has declared dead may have a thread inside all the same; when that
+//! matters, let the receiver of what it does compare fencing tokens ([`MutexGuard::token`]).
+//! Without a membership store nobody is ever declared dead, and a lock that a dead process had is
+//! waited for without end.
 
 mod array;
 mod condvar;

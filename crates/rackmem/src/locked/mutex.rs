@@ -62,7 +62,8 @@ impl<T: Value> Mutex<T> {
     /// A new one with this value, at home on this node.
     ///
     /// # Errors
-    /// [`Error::BadRange`] when the value is longer than 64 KiB; [`Error::OutOfMemory`], [`Error::TooManyLocks`].
+    /// [`Error::BadRange`] when the value is longer than 64 KiB; [`Error::OutOfMemory`],
+    /// [`Error::TooManyLocks`].
     pub fn create(node: &Node, value: T) -> Result<Self> {
         let what = descriptor::<T>(Kind::Mutex);
         Handle::create(node, what, fill(value)).map(Mutex::of)
@@ -71,7 +72,8 @@ impl<T: Value> Mutex<T> {
     /// The one that some node has made at this address.
     ///
     /// # Errors
-    /// [`Error::NoLock`] when there is none over a value of this size, [`Error::WrongType`] when its value is of another type;
+    /// [`Error::NoLock`] when there is none over a value of this size, [`Error::WrongType`] when
+    /// its value is of another type;
     /// [`Error::NodeLost`].
     pub fn attach(node: &Node, addr: u64) -> Result<Self> {
         Handle::attach(node, addr, &descriptor::<T>(Kind::Mutex)).map(Mutex::of)
@@ -80,15 +82,17 @@ impl<T: Value> Mutex<T> {
     /// The one of this name, made with this value, on the node that is the first to ask.
     ///
     /// # Errors
-    /// [`Error::RegionMismatch`] when what has this name is another kind of lock, or one over another type; those of
+    /// [`Error::RegionMismatch`] when what has this name is another kind of lock,
+    /// or one over another type; those of
     /// [`Node::region`], [`Mutex::create`] and [`Mutex::attach`].
     pub fn named(node: &Node, name: &str, value: T) -> Result<Self> {
         let what = descriptor::<T>(Kind::Mutex);
         Handle::named(node, name, what, fill(value)).map(Mutex::of)
     }
 
-    /// The same. One that has died with its home ([`Error::NameLost`]) is made anew, with this value, on the node that is the first to
-    /// ask; who has a handle on the dead one asks as well, for it keeps saying [`Error::NodeLost`].
+    /// The same. One that has died with its home ([`Error::NameLost`]) is made anew, with this
+    /// value, on the node that is the first to ask; who has a handle on the dead one asks as well,
+    /// for it keeps saying [`Error::NodeLost`].
     ///
     /// # Errors
     /// Those of [`Mutex::named`], but [`Error::NameLost`].
@@ -97,14 +101,17 @@ impl<T: Value> Mutex<T> {
         Handle::renewed(node, name, what, fill(value)).map(Mutex::of)
     }
 
-    /// Frees it, on whichever node, and whoever has made it: waits for its turn to write, then for its home to know. Its memory is used
-    /// by the next locks of that home. A name that it has is free again. Handles on it that are left, here and elsewhere, are told
-    /// [`Error::LockFreed`] when they enter, and so are threads that wait; a copy of the value stays with nobody.
+    /// Frees it, on whichever node, and whoever has made it: waits for its turn to write, then for
+    /// its home to know. Its memory is used by the next locks of that home. A name that it has is
+    /// free again. Handles on it that are left, here and elsewhere, are told
+    /// [`Error::LockFreed`] when they enter, and so are threads that wait;
+    /// a copy of the value stays with nobody.
     ///
     /// # Errors
-    /// [`Error::LockFreed`] when it has been freed before; [`Error::Busy`] when somebody stays inside for as long as the configuration
-    /// allows, and nothing has changed; [`Error::Timeout`] when the home does not answer: if this node dies before it does, the lock
-    /// may live on; otherwise it is freed. Those of [`Mutex::lock`].
+    /// [`Error::LockFreed`] when it has been freed before; [`Error::Busy`] when somebody stays
+    /// inside for as long as the configuration allows, and nothing has changed; [`Error::Timeout`]
+    /// when the home does not answer: if this node dies before it does, the lock may live on;
+    /// otherwise it is freed. Those of [`Mutex::lock`].
     pub fn free(self) -> Result<()> {
         self.handle.free(|_| Ok(()))
     }
@@ -119,10 +126,12 @@ impl<T: Value> Mutex<T> {
         self.handle.waiting()
     }
 
-    /// Holds it, as soon as it is this thread's turn. Waits without end for whoever holds it and does not let go.
+    /// Holds it, as soon as it is this thread's turn. Waits without end for whoever holds it and
+    /// does not let go.
     ///
     /// # Errors
-    /// [`Error::NodeLost`] when its home has died; [`Error::Closed`], [`Error::NoLease`], [`Error::Fenced`].
+    /// [`Error::NodeLost`] when its home has died; [`Error::Closed`], [`Error::NoLease`],
+    /// [`Error::Fenced`].
     #[inline]
     pub fn lock(&self) -> Result<MutexGuard<'_, T>> {
         MutexGuard::hold(&self.handle)
@@ -138,8 +147,8 @@ impl<T: Value> Mutex<T> {
         Ok(inside.map(MutexGuard::of))
     }
 
-    /// Holds it, if it is at this node and free: nobody is asked, and nothing is waited for. A lock that is elsewhere
-    /// does not come by trying; [`Mutex::lock_timeout`] asks for it.
+    /// Holds it, if it is at this node and free: nobody is asked, and nothing is waited for.
+    /// A lock that is elsewhere does not come by trying; [`Mutex::lock_timeout`] asks for it.
     ///
     /// # Errors
     /// Those of [`Mutex::lock`].
@@ -173,14 +182,14 @@ impl<'a, T> MutexGuard<'a, T> {
         self.inside.handle()
     }
 
-    /// The fencing token: higher than that of any thread of another node that held the lock before. Threads that hand over
-    /// inside a node may share one.
+    /// The fencing token: higher than that of any thread of another node that held the lock before.
+    /// Threads that hand over inside a node may share one.
     pub fn token(&self) -> u64 {
         self.inside.token()
     }
 
-    /// Whether what is found inside is what the last writer left. All who enter after a death are told, until one of
-    /// them has written.
+    /// Whether what is found inside is what the last writer left. All who enter after a death are
+    /// told, until one of them has written.
     pub fn content(&self) -> Content {
         self.inside.content()
     }

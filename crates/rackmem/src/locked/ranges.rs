@@ -11,10 +11,12 @@ use rackmem_proto::gcp::{Access, Region, Regions, RegionsError};
 use std::fmt::{self, Debug, Formatter};
 use std::time::Duration;
 
-/// One lock over up to 64 ranges of the rack's memory, 64 KiB in all: who holds it has them all, by one transaction.
+/// One lock over up to 64 ranges of the rack's memory, 64 KiB in all: who holds it has them all,
+/// by one transaction.
 ///
-/// From its making on the ranges are the lock's. They are read and written through its guards only: the lock keeps them by
-/// itself, and what [`Node::read`] and [`Node::write`] do at these addresses has nothing to do with it.
+/// From its making on the ranges are the lock's. They are read and written through its guards only:
+/// the lock keeps them by itself, and what [`Node::read`] and [`Node::write`] do at these addresses
+/// has nothing to do with it.
 #[derive(Clone)]
 pub struct RangesLock {
     handle: Handle,
@@ -85,11 +87,12 @@ fn place(regions: &Regions, addr: u64, len: usize) -> Result<usize> {
 }
 
 impl RangesLock {
-    /// A new one over these ranges, each an address and a length in bytes, at home on this node. It begins with what
-    /// memory has there now.
+    /// A new one over these ranges, each an address and a length in bytes, at home on this node.
+    /// It begins with what memory has there now.
     ///
     /// # Errors
-    /// [`Error::Config`] says what is wrong with the list; those of [`Node::read`]; [`Error::TooManyLocks`].
+    /// [`Error::Config`] says what is wrong with the list; those of [`Node::read`];
+    /// [`Error::TooManyLocks`].
     pub fn create(node: &Node, ranges: &[(u64, usize)]) -> Result<Self> {
         let region = |&(addr, len): &(u64, usize)| Region {
             addr,
@@ -129,8 +132,8 @@ impl RangesLock {
         Ok(RangesLock { handle, regions })
     }
 
-    /// Frees it, as [`super::Mutex::free`]. Its ranges are memory like any other again, with what the lock had there last; ranges
-    /// whose home has died are left out.
+    /// Frees it, as [`super::Mutex::free`]. Its ranges are memory like any other again, with what
+    /// the lock had there last; ranges whose home has died are left out.
     ///
     /// # Errors
     /// Those of [`super::Mutex::free`], and of [`Node::write`]: the lock is not freed then.
@@ -206,8 +209,8 @@ impl RangesReadGuard<'_> {
         self.inside.token()
     }
 
-    /// Whether what is found inside is what the last writer left. All who enter after a death are told, until one of
-    /// them has written.
+    /// Whether what is found inside is what the last writer left. All who enter after a death are
+    /// told, until one of them has written.
     pub fn content(&self) -> Content {
         self.inside.content()
     }

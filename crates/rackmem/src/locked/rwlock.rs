@@ -16,11 +16,11 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-/// A value of up to 64 KiB that threads of the rack read together and change alone. Each node that reads keeps a copy until
-/// a writer comes. See [the module](super).
+/// A value of up to 64 KiB that threads of the rack read together and change alone. Each node that
+/// reads keeps a copy until a writer comes. See [the module](super).
 ///
-/// Nobody overtakes whoever came before, unless both read. So a thread that reads and wants to read the same lock once more
-/// waits for the writer between, which waits for the thread: it must not.
+/// Nobody overtakes whoever came before, unless both read. So a thread that reads and wants to read
+/// the same lock once more waits for the writer between, which waits for the thread: it must not.
 pub struct RwLock<T> {
     handle: Handle,
     value: PhantomData<fn() -> T>,
@@ -57,7 +57,8 @@ impl<T: Value> RwLock<T> {
     /// A new one with this value, at home on this node.
     ///
     /// # Errors
-    /// [`Error::BadRange`] when the value is longer than 64 KiB; [`Error::OutOfMemory`], [`Error::TooManyLocks`].
+    /// [`Error::BadRange`] when the value is longer than 64 KiB; [`Error::OutOfMemory`],
+    /// [`Error::TooManyLocks`].
     pub fn create(node: &Node, value: T) -> Result<Self> {
         let what = descriptor::<T>(Kind::RwLock);
         Handle::create(node, what, fill(value)).map(RwLock::of)
@@ -66,7 +67,8 @@ impl<T: Value> RwLock<T> {
     /// The one that some node has made at this address.
     ///
     /// # Errors
-    /// [`Error::NoLock`] when there is none over a value of this size, [`Error::WrongType`] when its value is of another type;
+    /// [`Error::NoLock`] when there is none over a value of this size, [`Error::WrongType`] when
+    /// its value is of another type;
     /// [`Error::NodeLost`].
     pub fn attach(node: &Node, addr: u64) -> Result<Self> {
         Handle::attach(node, addr, &descriptor::<T>(Kind::RwLock)).map(RwLock::of)
@@ -75,15 +77,17 @@ impl<T: Value> RwLock<T> {
     /// The one of this name, made with this value, on the node that is the first to ask.
     ///
     /// # Errors
-    /// [`Error::RegionMismatch`] when what has this name is another kind of lock, or one over another type; those of
+    /// [`Error::RegionMismatch`] when what has this name is another kind of lock,
+    /// or one over another type; those of
     /// [`Node::region`], [`RwLock::create`] and [`RwLock::attach`].
     pub fn named(node: &Node, name: &str, value: T) -> Result<Self> {
         let what = descriptor::<T>(Kind::RwLock);
         Handle::named(node, name, what, fill(value)).map(RwLock::of)
     }
 
-    /// The same. One that has died with its home ([`Error::NameLost`]) is made anew, with this value, on the node that is the first to
-    /// ask; who has a handle on the dead one asks as well, for it keeps saying [`Error::NodeLost`].
+    /// The same. One that has died with its home ([`Error::NameLost`]) is made anew, with this
+    /// value, on the node that is the first to ask; who has a handle on the dead one asks as well,
+    /// for it keeps saying [`Error::NodeLost`].
     ///
     /// # Errors
     /// Those of [`RwLock::named`], but [`Error::NameLost`].
@@ -92,14 +96,17 @@ impl<T: Value> RwLock<T> {
         Handle::renewed(node, name, what, fill(value)).map(RwLock::of)
     }
 
-    /// Frees it, on whichever node, and whoever has made it: waits for its turn to write, then for its home to know. Its memory is used
-    /// by the next locks of that home. A name that it has is free again. Handles on it that are left, here and elsewhere, are told
-    /// [`Error::LockFreed`] when they enter, and so are threads that wait; a copy of the value stays with nobody.
+    /// Frees it, on whichever node, and whoever has made it: waits for its turn to write, then for
+    /// its home to know. Its memory is used by the next locks of that home. A name that it has is
+    /// free again. Handles on it that are left, here and elsewhere, are told
+    /// [`Error::LockFreed`] when they enter, and so are threads that wait;
+    /// a copy of the value stays with nobody.
     ///
     /// # Errors
-    /// [`Error::LockFreed`] when it has been freed before; [`Error::Busy`] when somebody stays inside for as long as the configuration
-    /// allows, and nothing has changed; [`Error::Timeout`] when the home does not answer: if this node dies before it does, the lock
-    /// may live on; otherwise it is freed. Those of [`super::Mutex::lock`].
+    /// [`Error::LockFreed`] when it has been freed before; [`Error::Busy`] when somebody stays
+    /// inside for as long as the configuration allows, and nothing has changed; [`Error::Timeout`]
+    /// when the home does not answer: if this node dies before it does, the lock may live on;
+    /// otherwise it is freed. Those of [`super::Mutex::lock`].
     pub fn free(self) -> Result<()> {
         self.handle.free(|_| Ok(()))
     }
@@ -158,7 +165,8 @@ impl<T: Value> RwLock<T> {
         Ok(inside.map(WriteGuard::of))
     }
 
-    /// Holds it together with other readers, if a copy is at this node and no writer is inside or waits.
+    /// Holds it together with other readers, if a copy is at this node and no writer is inside or
+    /// waits.
     ///
     /// # Errors
     /// Those of [`super::Mutex::lock`].
@@ -193,8 +201,8 @@ impl<'a, T> ReadGuard<'a, T> {
         self.inside.token()
     }
 
-    /// Whether what is found inside is what the last writer left. All who enter after a death are told, until one of
-    /// them has written.
+    /// Whether what is found inside is what the last writer left. All who enter after a death are
+    /// told, until one of them has written.
     pub fn content(&self) -> Content {
         self.inside.content()
     }
@@ -227,8 +235,8 @@ impl<'a, T> WriteGuard<'a, T> {
         self.inside.token()
     }
 
-    /// Whether what is found inside is what the last writer left. All who enter after a death are told, until one of
-    /// them has written.
+    /// Whether what is found inside is what the last writer left. All who enter after a death are
+    /// told, until one of them has written.
     pub fn content(&self) -> Content {
         self.inside.content()
     }

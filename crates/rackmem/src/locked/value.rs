@@ -45,24 +45,27 @@ fn place<T>(words: &[AtomicU64]) -> *mut T {
 /// The value as it lies there.
 ///
 /// # Safety
-/// As long as the reference lives, the caller is inside of the lock that the words are of, so that nobody changes them.
+/// As long as the reference lives, the caller is inside of the lock that the words are of,
+/// so that nobody changes them.
 #[inline]
 pub(super) unsafe fn in_place<T: Value>(words: &[AtomicU64]) -> &T {
-    // SAFETY: `place` has checked room and alignment, all bytes are a `T` (`Value` says), and the caller keeps writers away.
+    // SAFETY: `place` has checked room and alignment, all bytes are a `T` (`Value` says), and the
+    // caller keeps writers away.
     unsafe { &*place::<T>(words) }
 }
 
 /// The same, to change it.
 ///
 /// # Safety
-/// As long as the reference lives, the caller is inside of the lock as its writer, and uses the words in no other way.
+/// As long as the reference lives, the caller is inside of the lock as its writer,
+/// and uses the words in no other way.
 #[inline]
 #[expect(
     clippy::mut_from_ref,
     reason = "the words are cells, and the caller has them alone"
 )]
 pub(super) unsafe fn in_place_mut<T: Value>(words: &[AtomicU64]) -> &mut T {
-    // SAFETY: as in `in_place`; the words are cells, so they may be changed behind a shared reference, and whatever bytes are written are
-    // words.
+    // SAFETY: as in `in_place`; the words are cells, so they may be changed behind a shared
+    // reference, and whatever bytes are written are words.
     unsafe { &mut *place::<T>(words) }
 }

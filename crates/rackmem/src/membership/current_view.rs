@@ -24,8 +24,8 @@ pub(crate) struct CurrentView {
     behind: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
-// A view is read piece by piece. That is enough: a requester that acts on pieces of two views sends a packet of an
-// epoch that its receiver has left, or one to a node that is not there any more.
+// A view is read piece by piece. That is enough: a requester that acts on pieces of two views sends
+// a packet of an epoch that its receiver has left, or one to a node that is not there any more.
 const ORDER: Ordering = Ordering::SeqCst;
 
 impl CurrentView {
@@ -60,7 +60,8 @@ impl CurrentView {
         self.epoch.load(ORDER)
     }
 
-    /// What to do when somebody shows that there is a newer epoch; the first time this is said counts.
+    /// What to do when somebody shows that there is a newer epoch; the first time this is said
+    /// counts.
     pub fn when_behind(&self, act: Box<dyn Fn() + Send + Sync>) {
         let _ = self.behind.set(act);
     }
@@ -112,8 +113,8 @@ impl CurrentView {
         self.switch.load(ORDER)
     }
 
-    /// Which node serves a home, member or not: here, and nowhere else in this process, a home becomes a node. None: this
-    /// rack has no such home.
+    /// Which node serves a home, member or not: here, and nowhere else in this process, a home
+    /// becomes a node. None: this rack has no such home.
     #[inline]
     pub fn host(&self, home: HomeId) -> Option<NodeId> {
         host(home).filter(|node| usize::from(*node) < self.nodes)

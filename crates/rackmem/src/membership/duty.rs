@@ -5,7 +5,8 @@ use super::term::{self, Term};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The end of the lease, shared by the thread that renews it and the one that notices that it is over.
+/// The end of the lease, shared by the thread that renews it and the one that notices that it is
+/// over.
 pub(super) struct Duty {
     events: Arc<dyn Events>,
     term: Arc<Term>,

@@ -58,7 +58,8 @@ pub enum Error {
         /// The place.
         role: Role,
     },
-    /// It cannot reach a majority of the members, which are alive, and would be declared dead again.
+    /// It cannot reach a majority of the members, which are alive, and would be declared dead
+    /// again.
     OutOfReach {
         /// Who wants a place.
         role: Role,
@@ -72,7 +73,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the process could not be admitted because it cannot reach the members: it may try again.
+    /// Whether the process could not be admitted because it cannot reach the members:
+    /// it may try again.
     pub fn is_out_of_reach(&self) -> bool {
         match self {
             Error::OutOfReach { .. } => true,

@@ -1,7 +1,8 @@
 //! A store in etcd, through the JSON form of its v3 interface.
 //!
-//! Under `rackmem/NAME/` are `view`, its number alone as `version`, and a key for each beat. A proposal is one
-//! transaction that compares `version`. Plain HTTP: for a network that is the rack's own.
+//! Under `rackmem/NAME/` are `view`, its number alone as `version`, and a key for each beat.
+//! A proposal is one transaction that compares `version`. Plain HTTP:
+//! for a network that is the rack's own.
 
 use super::{Beat, Error, Result, Role, Roster, Snapshot, Store, text};
 use base64::Engine;
@@ -205,7 +206,8 @@ impl Store for Etcd {
     fn beat(&self, role: Role, beat: Beat, within: Duration) -> Result<()> {
         let value = encode(&text::of_beat(beat));
         let body = json!({"key": self.key(&text::name(role)), "value": value});
-        // Once and no more: a copy that came late could hide a newer beat. The next beat asks another endpoint.
+        // Once and no more: a copy that came late could hide a newer beat.
+        // The next beat asks another endpoint.
         let index = self.first.load(Relaxed) % self.endpoints.len().max(1);
         self.ask_one(index, "put", &body, within).map(drop)
     }

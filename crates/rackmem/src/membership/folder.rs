@@ -1,9 +1,9 @@
 //! A store in a folder that all processes of the rack see.
 //!
-//! Every version of the roster is a file of its own, `view-N`; the newest is the highest. It is written beside and
-//! linked to its name, which fails when the name exists: that is the compare-and-set, and there is no lock that a
-//! stopped process could hold. A process may be killed at any moment; what it leaves is at worst a file that nobody
-//! reads.
+//! Every version of the roster is a file of its own, `view-N`; the newest is the highest.
+//! It is written beside and linked to its name, which fails when the name exists: that is the
+//! compare-and-set, and there is no lock that a stopped process could hold. A process may be killed
+//! at any moment; what it leaves is at worst a file that nobody reads.
 
 use super::{Beat, Error, Result, Role, Roster, Snapshot, Store, text};
 use std::fs;
@@ -21,7 +21,8 @@ const DRAFT: &str = "draft-";
 /// Nobody writes one for so long.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// For the processes of one machine, or of several that share a file system on which links are atomic.
+/// For the processes of one machine, or of several that share a file system on which links are
+/// atomic.
 pub struct Folder {
     path: PathBuf,
     /// What this store's own files are called while they are written.
@@ -99,7 +100,8 @@ impl Folder {
         }
     }
 
-    /// Removes what is so old that nobody reads it. Whoever is just storing such a version has lost anyway.
+    /// Removes what is so old that nobody reads it. Whoever is just storing such a version has lost
+    /// anyway.
     fn clean(&self, newest: u64) {
         for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
             let version = version(&entry.file_name().to_string_lossy());
@@ -137,8 +139,9 @@ impl Store for Folder {
             Ok(()) => {
                 let newest = self.newest()?.unwrap_or(version);
                 self.clean(newest);
-                // Since we looked, others may have stored so many that the file of this version was removed as old, and
-                // we have made it anew. That does no harm: it is not the newest.
+                // Since we looked, others may have stored so many that the file of this version was
+                // removed as old, and we have made it anew. That does no harm:
+                // it is not the newest.
                 Ok(version.saturating_add(KEPT) >= newest)
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),

@@ -8,24 +8,29 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What a keeper tells. Calls come from its threads, and it waits for them to return: do little, and do not call the
-/// keeper. The first view comes before `lease(true)`, and before [`Keeper::join`] returns.
+/// What a keeper tells. Calls come from its threads, and it waits for them to return: do little,
+/// and do not call the keeper. The first view comes before `lease(true)`, and before
+/// [`Keeper::join`] returns.
 pub trait Events: Send + Sync {
-    /// The rack has agreed on another view, and this process is in it. Versions rise and may be skipped.
+    /// The rack has agreed on another view, and this process is in it.
+    /// Versions rise and may be skipped.
     fn view(&self, view: &View);
-    /// Whether this process may answer others and serve from its cache from now on. Before the first call it may not.
+    /// Whether this process may answer others and serve from its cache from now on.
+    /// Before the first call it may not.
     fn lease(&self, held: bool);
-    /// What this process knows of its links to the other members, or to those that it would be one of: asked before each look. Where
-    /// nothing is known, all can be reached.
+    /// What this process knows of its links to the other members, or to those that it would be one
+    /// of: asked before each look. Where nothing is known, all can be reached.
     fn links(&self) -> Links {
         Links::default()
     }
-    /// The rack goes on without this process, for ever. `lease(false)` has been told, and nothing more will be.
+    /// The rack goes on without this process, for ever. `lease(false)` has been told,
+    /// and nothing more will be.
     fn fenced(&self);
 }
 
-/// This process' place in the rack. Dropping it ends its threads; the others then declare this process dead when its
-/// lease is over, unless [`Keeper::leave`] came first.
+/// This process' place in the rack. Dropping it ends its threads;
+/// the others then declare this process dead when its lease is over,
+/// unless [`Keeper::leave`] came first.
 pub struct Keeper {
     shared: Arc<Shared>,
     role: Role,
@@ -50,12 +55,12 @@ struct State {
 }
 
 impl Keeper {
-    /// Joins the rack that `store` keeps, and returns when this process may serve. The lease is the same in all
-    /// processes of a rack.
+    /// Joins the rack that `store` keeps, and returns when this process may serve.
+    /// The lease is the same in all processes of a rack.
     ///
     /// # Errors
-    /// [`Error::Taken`] when a process with this number is alive, [`Error::Late`] when all of `patience` did not
-    /// suffice; errors of the store that do not pass by waiting.
+    /// [`Error::Taken`] when a process with this number is alive, [`Error::Late`] when all of
+    /// `patience` did not suffice; errors of the store that do not pass by waiting.
     pub fn join(
         store: Arc<dyn Store>,
         role: Role,
@@ -162,14 +167,15 @@ impl Keeper {
         self.shared.lock().trouble.as_ref().map(Error::to_string)
     }
 
-    /// Looks at the store now and not only at the next beat: somebody has shown that there is a newer view.
+    /// Looks at the store now and not only at the next beat: somebody has shown that there is a
+    /// newer view.
     pub fn hurry(&self) {
         self.shared.lock().hurry = true;
         self.shared.changed.notify_all();
     }
 
-    /// Leaves the rack. This process may not serve from here on and must have emptied its cache. Where members are
-    /// fixed this does nothing.
+    /// Leaves the rack. This process may not serve from here on and must have emptied its cache.
+    /// Where members are fixed this does nothing.
     ///
     /// # Errors
     /// [`Error::Late`] when the store did not take it within `patience`.
@@ -234,7 +240,8 @@ impl Shared {
 }
 
 /// What the thread does that beats and looks.
-/// Looks of a process that is kept out that come one soon after the other: answers of those who are there are on their way.
+/// Looks of a process that is kept out that come one soon after the other:
+/// answers of those who are there are on their way.
 const EAGER: u32 = 40;
 
 struct Run<'a> {

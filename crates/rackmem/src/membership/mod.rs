@@ -1,6 +1,7 @@
 //! Who is in the rack, agreed on through a store outside it.
 //!
-//! The rules are `rackmem_proto::membership`; here is what runs them: a [`Store`] that all processes reach, and a
+//! The rules are `rackmem_proto::membership`; here is what runs them:
+//! a [`Store`] that all processes reach, and a
 //! [`Keeper`] in each of them. `docs/membership.md` says what this guarantees.
 //!
 //! ```
@@ -23,7 +24,8 @@
 //! # fn main() -> Result<(), rackmem::membership::Error> {
 //! let lease = Duration::from_millis(500);
 //! let patience = Duration::from_secs(10);
-//! let keeper = Keeper::join(Arc::new(Memory::default()), Role::Node(0), lease, patience, Arc::new(Print))?;
+//! let (store, print) = (Arc::new(Memory::default()), Arc::new(Print));
+//! let keeper = Keeper::join(store, Role::Node(0), lease, patience, print)?;
 //! assert!(keeper.view().live.contains(0));
 //! keeper.leave(patience)?;
 //! # Ok(())

@@ -21,8 +21,9 @@ pub struct Sign {
     pub suspected: bool,
 }
 
-/// Watches a rack for at most `time`, or until every member has beaten, and says what was seen last: the roster, none
-/// where no rack has ever been, and a row for each member. Each operation of the store may take `within`.
+/// Watches a rack for at most `time`, or until every member has beaten,
+/// and says what was seen last: the roster, none where no rack has ever been, and a row for each
+/// member. Each operation of the store may take `within`.
 ///
 /// # Errors
 /// Those of the store.
@@ -64,8 +65,8 @@ pub fn watch(
     }
 }
 
-/// Excludes a member as if it were dead: it is fenced, and the rack goes on without it. What was only in its cache or
-/// its memory is lost.
+/// Excludes a member as if it were dead: it is fenced, and the rack goes on without it.
+/// What was only in its cache or its memory is lost.
 ///
 /// # Errors
 /// [`Error::NotHeld`] when nobody holds this place; those of the store.

@@ -1,8 +1,8 @@
-//! Which members this process can reach: it asks each of them once a beat, on the network that everything else goes by, and
-//! counts how often in a row no answer came.
+//! Which members this process can reach: it asks each of them once a beat, on the network that
+//! everything else goes by, and counts how often in a row no answer came.
 //!
-//! Only an answer counts, and nothing else that comes: a link that carries packets one way only is none. Time in which this process'
-//! own thread did not run says nothing about others.
+//! Only an answer counts, and nothing else that comes: a link that carries packets one way only is
+//! none. Time in which this process' own thread did not run says nothing about others.
 
 use crate::membership::{Links, Places, Role, View, now};
 use rackmem_fabric::udp::Peers;
@@ -28,7 +28,8 @@ pub(crate) struct Reach {
     me: Role,
     /// How often to ask, ns.
     every: u64,
-    /// By place: the incarnation that is a member, 0 for none, and questions that it has not answered.
+    /// By place: the incarnation that is a member, 0 for none, and questions that it has not
+    /// answered.
     incarnations: [AtomicU32; Role::COUNT],
     unanswered: [AtomicU32; Role::COUNT],
     /// When the thread that answers others had its last turn, and when it last asked.
@@ -50,7 +51,8 @@ impl Reach {
         }
     }
 
-    /// Takes a view: whoever has come is asked from now on, and is not blamed for anybody's silence before.
+    /// Takes a view: whoever has come is asked from now on, and is not blamed for anybody's silence
+    /// before.
     pub fn follow(&self, view: &View) {
         for role in Role::all() {
             let incarnation = match role {
@@ -146,7 +148,8 @@ fn dest(role: Role) -> Dest {
     }
 }
 
-/// Answers a question: to the port that it names, or to who has sent it. In whatever epoch either is.
+/// Answers a question: to the port that it names, or to who has sent it.
+/// In whatever epoch either is.
 pub(crate) fn answer(me: Role, net: &dyn Net, header: &Header, reply: &mut dyn Receiver) {
     let sender = match me {
         Role::Node(node) => node,
@@ -159,8 +162,8 @@ pub(crate) fn answer(me: Role, net: &dyn Net, header: &Header, reply: &mut dyn R
     net.send(to, &header.answer(Kind::Pong, sender), Body::None, reply);
 }
 
-/// Asks everybody from a socket that nobody serves yet, until it is dropped: a process that wants a place finds out whether it
-/// can reach the others before it asks for one.
+/// Asks everybody from a socket that nobody serves yet, until it is dropped: a process that wants a
+/// place finds out whether it can reach the others before it asks for one.
 pub(crate) struct Knocking {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

@@ -1,4 +1,5 @@
-//! The end of the lease, as a word that any thread compares with a clock before it tells others what it has read or written.
+//! The end of the lease, as a word that any thread compares with a clock before it tells others
+//! what it has read or written.
 
 use rackmem_proto::membership::{self, Telling};
 use std::sync::atomic::AtomicU64;
@@ -17,7 +18,8 @@ impl Term {
         self.until.store(until, SeqCst);
     }
 
-    /// Whether the lease holds now. No other thread of the process has to run for the answer to be right.
+    /// Whether the lease holds now. No other thread of the process has to run for the answer to be
+    /// right.
     #[inline]
     pub fn holds(&self) -> bool {
         membership::Term(self.until.load(SeqCst)).holds(now)
@@ -29,7 +31,8 @@ impl Term {
     }
 }
 
-/// The clock of the membership, ns. It goes on while the machine is suspended, where the system has a clock that does.
+/// The clock of the membership, ns. It goes on while the machine is suspended,
+/// where the system has a clock that does.
 #[cfg(target_os = "linux")]
 pub(crate) fn now() -> u64 {
     let mut time = libc::timespec {

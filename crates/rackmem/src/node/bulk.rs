@@ -8,7 +8,8 @@ use rackmem_proto::wire::Tag;
 use std::ops::Range;
 
 impl Node {
-    /// Reads a range without keeping copies of its whole blocks. How many bytes have been read when it fails.
+    /// Reads a range without keeping copies of its whole blocks. How many bytes have been read when
+    /// it fails.
     pub(crate) fn read_bulk(&self, addr: u64, out: &mut [u8]) -> Partly<()> {
         self.in_parts(addr, out.len(), |at, part, whole| match whole {
             true => (self.inner.access).read_blocks(Tag(at), &mut out[part]),
@@ -16,8 +17,8 @@ impl Node {
         })
     }
 
-    /// Writes a range, in home's memory where that is here and nobody else has anything of it. How many bytes have been written when it
-    /// fails.
+    /// Writes a range, in home's memory where that is here and nobody else has anything of it. How
+    /// many bytes have been written when it fails.
     pub(crate) fn write_bulk(&self, addr: u64, bytes: &[u8]) -> Partly<()> {
         self.in_parts(addr, bytes.len(), |at, part, whole| match whole {
             true => (self.inner.access).write_blocks(Tag(at), &bytes[part]),
@@ -48,8 +49,9 @@ impl Node {
         }
     }
 
-    /// Does something with what of a range lies in front of its first whole block, with its whole blocks, and with what lies behind:
-    /// with each that there is, by its address, its place in the range, and whether these are whole blocks.
+    /// Does something with what of a range lies in front of its first whole block, with its whole
+    /// blocks, and with what lies behind: with each that there is, by its address, its place in the
+    /// range, and whether these are whole blocks.
     fn in_parts(
         &self,
         addr: u64,

@@ -15,8 +15,9 @@ impl Node {
         guest.downcast_ref()
     }
 
-    /// Asks the guest of a node, again until it answers, and returns the first word of the answer: a [`Kind::GuestTell`] that answers the
-    /// question's header. A question may arrive several times, and then has the same number; it has 16 bytes at least.
+    /// Asks the guest of a node, again until it answers, and returns the first word of the answer:
+    /// a [`Kind::GuestTell`] that answers the question's header. A question may arrive several
+    /// times, and then has the same number; it has 16 bytes at least.
     ///
     /// # Errors
     /// [`Error::NoSuchNode`], [`Error::NodeLost`]; [`Error::Timeout`] when nobody answers in time.
@@ -28,7 +29,8 @@ impl Node {
         self.inner.access.ask_guest(to, question)
     }
 
-    /// Sends packets of this node's guest from this thread: `f` gets a port, and the epoch that they are of. Answers go to the guest.
+    /// Sends packets of this node's guest from this thread: `f` gets a port, and the epoch that
+    /// they are of. Answers go to the guest.
     ///
     /// # Errors
     /// Those of having no socket.

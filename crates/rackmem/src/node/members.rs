@@ -1,4 +1,5 @@
-//! What a node tells of the rack's members, for what is built on it: which memory is there, and which has died.
+//! What a node tells of the rack's members, for what is built on it: which memory is there,
+//! and which has died.
 
 use crate::host::rebuilding::RebuildMetrics;
 use crate::node::Node;
@@ -15,7 +16,8 @@ impl Node {
         self.inner.access.standing.switch()
     }
 
-    /// Which node serves the memory that an address is in, member or not; none if the rack has no such memory.
+    /// Which node serves the memory that an address is in, member or not;
+    /// none if the rack has no such memory.
     pub fn host_of(&self, addr: u64) -> Option<u16> {
         self.inner.access.standing.host(Tag(addr).home())
     }
@@ -25,8 +27,8 @@ impl Node {
         self.inner.access.standing.live(node)
     }
 
-    /// How often a node has become a member; 0 for one that this process has not heard of. It rises when a node that
-    /// died, or left, is back with new memory.
+    /// How often a node has become a member; 0 for one that this process has not heard of.
+    /// It rises when a node that died, or left, is back with new memory.
     pub fn incarnation_of(&self, node: u16) -> u32 {
         self.inner.access.standing.incarnation(node)
     }
@@ -37,12 +39,14 @@ impl Node {
         HomeId::of(self.inner.id).start().0 + before * self.inner.access.span
     }
 
-    /// What rebuilds have come to. Waits for no operation of another thread, unlike [`Node::metrics`].
+    /// What rebuilds have come to. Waits for no operation of another thread,
+    /// unlike [`Node::metrics`].
     pub fn rebuilds(&self) -> RebuildMetrics {
         self.inner.access.agents.rebuilding.metrics()
     }
 
-    /// Blocks of this node's memory whose content is lost just now. Waits for no operation of another thread.
+    /// Blocks of this node's memory whose content is lost just now.
+    /// Waits for no operation of another thread.
     pub fn blocks_lost(&self) -> u64 {
         self.inner.access.agents.home_counters().lost
     }

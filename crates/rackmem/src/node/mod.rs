@@ -17,10 +17,12 @@ use rackmem_proto::wire::{Contract, Kind, Tag};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// One node of a rack, as seen from its own process. Cheap to clone; any number of threads may use it.
+/// One node of a rack, as seen from its own process. Cheap to clone;
+/// any number of threads may use it.
 ///
-/// Addresses are global: `node:16 | contract:3 | offset:45`. Every operation on a range within one block is atomic and
-/// linearizable across the rack. On a hit, reads and writes take no lock and make no system call.
+/// Addresses are global: `node:16 | contract:3 | offset:45`. Every operation on a range within one
+/// block is atomic and linearizable across the rack. On a hit, reads and writes take no lock and
+/// make no system call.
 #[derive(Clone)]
 pub struct Node {
     pub(crate) inner: Arc<NodeInner>,
@@ -81,15 +83,17 @@ impl Node {
         }
     }
 
-    /// Returns when what this thread has read and written so far may be told to others: at some moment since, this process
-    /// was certainly a member. Reads the clock, so it does not depend on any other thread having run. After
-    /// a lease that is over it waits: if the lease comes back, the rack has not gone on without this process.
+    /// Returns when what this thread has read and written so far may be told to others: at some
+    /// moment since, this process was certainly a member. Reads the clock, so it does not depend on
+    /// any other thread having run. After a lease that is over it waits: if the lease comes back,
+    /// the rack has not gone on without this process.
     ///
-    /// A hit alone is not as strict: see `docs/membership.md`. What answers clients calls this before it answers.
+    /// A hit alone is not as strict: see `docs/membership.md`. What answers clients calls this
+    /// before it answers.
     ///
     /// # Errors
-    /// [`Error::Fenced`] when the rack goes on without it, [`Error::NoLease`] when nobody can say: then what was read may be
-    /// old, and what was written may be lost.
+    /// [`Error::Fenced`] when the rack goes on without it, [`Error::NoLease`] when nobody can say:
+    /// then what was read may be old, and what was written may be lost.
     #[inline]
     pub fn confirm(&self) -> Result<()> {
         self.inner.access.confirm()
@@ -110,9 +114,9 @@ impl Node {
         Ok((tag, offset))
     }
 
-    /// Looks at `len` bytes within one block. What `f` returns comes from a run that saw them at one moment
-    /// after this call began; `f` may run before that on bytes that change under it, so it must bear garbage
-    /// and have no side effects.
+    /// Looks at `len` bytes within one block. What `f` returns comes from a run that saw them at
+    /// one moment after this call began; `f` may run before that on bytes that change under it,
+    /// so it must bear garbage and have no side effects.
     #[inline]
     pub fn snapshot<R>(
         &self,
@@ -127,8 +131,8 @@ impl Node {
             .read(tag, |words| f(&Window::new(words, offset, len)))
     }
 
-    /// Changes `len` bytes within one block, alone in the whole rack. `f` runs once; it must be short and must
-    /// not use the rack.
+    /// Changes `len` bytes within one block, alone in the whole rack. `f` runs once;
+    /// it must be short and must not use the rack.
     #[inline]
     pub fn update<R>(
         &self,
@@ -143,7 +147,8 @@ impl Node {
             .write(tag, |words| f(&mut WindowMut::new(words, offset, len)))
     }
 
-    /// Reads any range. Each block's part is read at one moment; the whole is not, when there are several.
+    /// Reads any range. Each block's part is read at one moment; the whole is not,
+    /// when there are several.
     pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<()> {
         self.parts(addr, out.len(), |addr, range| {
             let part = &mut out[range];
@@ -152,7 +157,8 @@ impl Node {
         })
     }
 
-    /// Writes any range. Each block's part is written at one moment; the whole is not, when there are several.
+    /// Writes any range. Each block's part is written at one moment; the whole is not,
+    /// when there are several.
     pub fn write(&self, addr: u64, bytes: &[u8]) -> Result<()> {
         self.parts(addr, bytes.len(), |addr, range| {
             let part = &bytes[range];
@@ -190,7 +196,8 @@ impl Node {
         self.inner.access.read(tag, |words| words[at].load(Relaxed))
     }
 
-    /// Changes the word at an address that is a multiple of eight, if `f` says so; what was there before.
+    /// Changes the word at an address that is a multiple of eight, if `f` says so;
+    /// what was there before.
     #[inline]
     pub fn fetch_update(&self, addr: u64, f: impl Fn(u64) -> Option<u64>) -> Result<u64> {
         let (tag, at) = self.word(addr)?;
@@ -235,18 +242,21 @@ impl Node {
         Ok((tag, (addr - tag.0) as usize / 8))
     }
 
-    /// Gives back memory, on any node; `len` is what was asked for. It can be allocated again for any size, and whoever still has
-    /// the address will read and write what is allocated there next: that is not noticed, since it would take a look at the home in
-    /// every hit. Memory that has died with its node is free already.
+    /// Gives back memory, on any node; `len` is what was asked for. It can be allocated again for
+    /// any size, and whoever still has the address will read and write what is allocated there
+    /// next: that is not noticed, since it would take a look at the home in every hit. Memory that
+    /// has died with its node is free already.
     ///
-    /// Memory of another node goes home with others in one message, at once or a little later; it waits here while that node
-    /// does not answer.
+    /// Memory of another node goes home with others in one message, at once or a little later; it
+    /// waits here while that node does not answer.
     ///
     /// # Errors
-    /// [`Error::NotAllocated`] when no memory of this size is allocated there, or a lock that this node knows: that is freed by its
-    /// handle ([`Mutex::free`](crate::locked::Mutex::free)). For memory of another node this may be known
-    /// only when it gets there, and be told by a later call: the error has the address that it is about.
-    /// [`Error::Timeout`] when the other node does not answer, and as much waits for it as can; the memory stays allocated.
+    /// [`Error::NotAllocated`] when no memory of this size is allocated there, or a lock that this
+    /// node knows: that is freed by its handle ([`Mutex::free`](crate::locked::Mutex::free)). For
+    /// memory of another node this may be known only when it gets there, and be told by a later
+    /// call: the error has the address that it is about.
+    /// [`Error::Timeout`] when the other node does not answer, and as much waits for it as can;
+    /// the memory stays allocated.
     pub fn free_bytes(&self, addr: u64, len: usize) -> Result<()> {
         if !self.inner.has_home(Tag(addr).home()) {
             return Err(Error::BadAddress { addr });
@@ -258,7 +268,8 @@ impl Node {
         self.inner.allocator.free(&self.inner.access, addr, len)
     }
 
-    /// Drops this node's copy of a block, writing it back if it is dirty. Says whether there was one.
+    /// Drops this node's copy of a block, writing it back if it is dirty.
+    /// Says whether there was one.
     pub fn evict(&self, addr: u64) -> Result<bool> {
         self.open()?;
         let (tag, _) = self.within(addr, 1)?;
@@ -275,16 +286,18 @@ impl Node {
         Ok(true)
     }
 
-    /// Goes on with a block whose last content died with a node ([`Error::Lost`]): it then holds whatever its home
-    /// had when the content was last written back. Nothing happens to a block that is not lost.
+    /// Goes on with a block whose last content died with a node ([`Error::Lost`]):
+    /// it then holds whatever its home had when the content was last written back. Nothing happens
+    /// to a block that is not lost.
     pub fn accept_loss(&self, addr: u64) -> Result<()> {
         self.open()?;
         let (tag, _) = self.within(addr, 1)?;
         self.inner.access.accept_loss(tag, false)
     }
 
-    /// Lets a block whose last content died with a node ([`Error::Lost`]) begin anew as zeros, in one step: nobody sees
-    /// what its home still had. Nothing happens to a block that is not lost.
+    /// Lets a block whose last content died with a node ([`Error::Lost`]) begin anew as zeros,
+    /// in one step: nobody sees what its home still had. Nothing happens to a block that is not
+    /// lost.
     pub fn accept_empty(&self, addr: u64) -> Result<()> {
         self.open()?;
         let (tag, _) = self.within(addr, 1)?;
@@ -336,13 +349,15 @@ impl Node {
         }
     }
 
-    /// Its locks ([`crate::locked`]) that a thread of it is inside or waits for, or that other nodes wait for, in the order of their
-    /// addresses; with `all`, every one that it knows. Each is looked at for itself, while others go on.
+    /// Its locks ([`crate::locked`]) that a thread of it is inside or waits for, or that other
+    /// nodes wait for, in the order of their addresses; with `all`, every one that it knows. Each
+    /// is looked at for itself, while others go on.
     pub fn locks(&self, all: bool) -> Vec<LockStatus> {
         self.inner.access.agents.locks.statuses(0, all)
     }
 
-    /// Locks of other nodes whose homes have said, since some were forgotten last, that they need not be kept here.
+    /// Locks of other nodes whose homes have said, since some were forgotten last,
+    /// that they need not be kept here.
     pub fn idle_locks(&self) -> usize {
         self.inner.access.agents.locks.idle_locks()
     }
@@ -352,7 +367,8 @@ impl Node {
         self.inner.access.agents.locks.forget_idle()
     }
 
-    /// Of [`Node::lock_metrics`] what is kept, given up and dropped, without a look at each lock: for who asks often.
+    /// Of [`Node::lock_metrics`] what is kept, given up and dropped, without a look at each lock:
+    /// for who asks often.
     pub fn lock_memory(&self) -> LockMetrics {
         self.inner.access.agents.locks.memory()
     }
@@ -362,8 +378,8 @@ impl Node {
         self.inner.access.agents.locks.metrics()
     }
 
-    /// The directory entry of a block that this node is home of, as `(lock, status, copyset, in the switch)`:
-    /// for tools and checkers.
+    /// The directory entry of a block that this node is home of, as
+    /// `(lock, status, copyset, in the switch)`: for tools and checkers.
     pub fn inspect(&self, addr: u64) -> Option<(u16, &'static str, u32, bool)> {
         let tag = self.inner.access.agents.cache.tag_of(addr);
         let (lock, status, copyset, in_switch) = self.inner.access.agents.inspect(tag)?;

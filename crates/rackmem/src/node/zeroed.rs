@@ -1,7 +1,8 @@
 //! Memory is handed out as zeros.
 //!
-//! Homes know which of their free memory has not been used since it was zeros. The rest is made zeros here, by the thread that asked
-//! for it, before it has it: by ordinary writes, so that no node's old copy shows through.
+//! Homes know which of their free memory has not been used since it was zeros. The rest is made
+//! zeros here, by the thread that asked for it, before it has it: by ordinary writes, so that no
+//! node's old copy shows through.
 
 use super::Node;
 use crate::error::{Error, Result};
@@ -10,7 +11,8 @@ use rackmem_proto::heap::MIN_OBJECT;
 use rackmem_proto::wire::Tag;
 
 impl Node {
-    /// Memory of this node for `len` bytes, all zeros: within one block when they fit, else whole blocks.
+    /// Memory of this node for `len` bytes, all zeros: within one block when they fit,
+    /// else whole blocks.
     pub fn alloc_bytes(&self, len: usize) -> Result<u64> {
         self.alloc_bytes_on(self.inner.id, len)
     }
@@ -24,7 +26,8 @@ impl Node {
             });
         }
         let (allocator, access) = (&self.inner.allocator, &self.inner.access);
-        // Objects of blocks that have died with a node: whoever has others of those blocks is to be told, so they stay lost.
+        // Objects of blocks that have died with a node: whoever has others of those blocks is to be
+        // told, so they stay lost.
         let mut lost = Vec::new();
         let given = loop {
             let object = match allocator.alloc(access, home, len) {
@@ -52,7 +55,8 @@ impl Node {
         given
     }
 
-    /// Makes memory zeros that nobody else has yet: an object that begins at a multiple of eight, whose last word is all its own.
+    /// Makes memory zeros that nobody else has yet: an object that begins at a multiple of eight,
+    /// whose last word is all its own.
     pub(crate) fn zero(&self, addr: u64, len: usize) -> Result<()> {
         let (access, block) = (&self.inner.access, self.inner.block);
         let (whole, mut done) = (len > block / 2, 0);
@@ -62,7 +66,8 @@ impl Node {
             let part = (len - done).min(block - within);
             done += part;
             let from = within / 8..(within + part).div_ceil(8);
-            // Home's memory is all that there is of a block only if this node's own cache has nothing of it.
+            // Home's memory is all that there is of a block only if this node's own cache has
+            // nothing of it.
             let ours = access.is_here(tag) && access.agents.cache.find(tag).is_none();
             if ours && access.agents.wipe(Tag(at), from.len() as u64 * 8) {
                 continue;

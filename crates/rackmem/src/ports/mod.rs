@@ -1,4 +1,5 @@
-//! How threads of this process reach the rack: places on a network, and requesters with an inbox each.
+//! How threads of this process reach the rack: places on a network,
+//! and requesters with an inbox each.
 
 pub(crate) mod place;
 pub(crate) mod requester;

@@ -53,7 +53,8 @@ impl Place {
         }
     }
 
-    /// The places of a rack whose members are all in this process: the nodes', and the switch's if it has one.
+    /// The places of a rack whose members are all in this process: the nodes',
+    /// and the switch's if it has one.
     pub fn take_all(
         fabric: Fabric,
         count: usize,
@@ -92,7 +93,8 @@ impl Place {
         }
     }
 
-    /// Asks the others whether they can be reached, before the place is served. Nobody is asked where there are no cables.
+    /// Asks the others whether they can be reached, before the place is served. Nobody is asked
+    /// where there are no cables.
     pub fn knock(&self, reach: Arc<Reach>) -> Result<Option<Knocking>> {
         match self {
             Place::Udp(socket, peers) => Ok(Some(Knocking::start(socket, peers.clone(), reach)?)),
@@ -160,8 +162,8 @@ fn unbound(end: End, addr: SocketAddr, error: std::io::Error) -> Error {
     }
 }
 
-/// What tells the racks of a host apart: everything by which their processes would find each other. Short enough for
-/// the name of a file, whatever the rack is called.
+/// What tells the racks of a host apart: everything by which their processes would find each other.
+/// Short enough for the name of a file, whatever the rack is called.
 fn rack_name(config: &Config) -> String {
     let text = format!(
         "{} {:?} {:?}",

@@ -37,10 +37,12 @@ pub(crate) struct Slot {
 #[derive(Default)]
 pub(crate) struct Cut {
     interrupted: Vec<Interrupted>,
-    /// By slot, the epoch in which it began its last event. Once that is the new one, nothing of the old is left with
-    /// its thread, even if the thread has had the slot ever since and waits.
+    /// By slot, the epoch in which it began its last event. Once that is the new one,
+    /// nothing of the old is left with its thread, even if the thread has had the slot ever since
+    /// and waits.
     began: BTreeMap<u16, u32>,
-    /// Bare locks that applications hold, by slot: their threads do not come by to see that an epoch has ended.
+    /// Bare locks that applications hold, by slot: their threads do not come by to see that an
+    /// epoch has ended.
     held: BTreeMap<u16, Open>,
 }
 
@@ -167,7 +169,8 @@ impl Slot {
         }
     }
 
-    /// Begins an event; [`Slot::next`] says what is to be done about it. `None`: the rack goes on without this process.
+    /// Begins an event; [`Slot::next`] says what is to be done about it. `None`:
+    /// the rack goes on without this process.
     #[inline]
     pub fn begin(
         &mut self,
@@ -192,7 +195,8 @@ impl Slot {
         Some(access)
     }
 
-    /// What is to be done about an event, once all is here and sent that is needed for it: [`Do::Use`], [`Do::Set`], [`Do::Left`],
+    /// What is to be done about an event, once all is here and sent that is needed for it:
+    /// [`Do::Use`], [`Do::Set`], [`Do::Left`],
     /// [`Do::Held`] or [`Do::Over`].
     #[inline]
     pub fn next(&mut self, access: &mut Access, bytes: Bytes<'_>) -> Do {
@@ -206,7 +210,8 @@ impl Slot {
             match access.next(&mut self.engine, now, defect()) {
                 Do::Send(output) => self.transmit(output, bytes),
                 Do::Wait if lossy && !self.standing.is_fenced() => self.pump(bytes),
-                // Inline, an answer comes while sending or never; and nobody answers whom the rack has gone on without.
+                // Inline, an answer comes while sending or never; and nobody answers whom the rack
+                // has gone on without.
                 Do::Wait => match access.abandon(&mut self.engine, now()) {
                     Do::Send(output) => self.transmit(output, bytes),
                     todo => return todo,
@@ -216,7 +221,8 @@ impl Slot {
         }
     }
 
-    /// Runs an event that needs no entry of the cache until it is over, or the application has its lock:
+    /// Runs an event that needs no entry of the cache until it is over,
+    /// or the application has its lock:
     /// [`Slot::release_held`] must follow then.
     pub fn ask(&mut self, purpose: Purpose, tag: Tag, offset: u32, bytes: Bytes<'_>) -> Then {
         let Some(mut access) = self.begin(purpose, tag, offset, bytes) else {
@@ -325,13 +331,15 @@ impl Slot {
         }
     }
 
-    /// Sends again what an idle requester has not had acknowledged. Says whether anything is outstanding.
+    /// Sends again what an idle requester has not had acknowledged.
+    /// Says whether anything is outstanding.
     fn idle(&mut self) -> bool {
         self.catch_up();
         if self.engine.can_unlock() || self.standing.is_fenced() {
             return false;
         }
-        // Whoever keeps idle requesters has others to look after, and the thread may want this one back.
+        // Whoever keeps idle requesters has others to look after, and the thread may want this one
+        // back.
         self.pump_for(Duration::ZERO, Bytes::Nothing);
         true
     }
@@ -341,7 +349,8 @@ impl Slot {
     }
 }
 
-/// How long a thread that waits for packets does not look whether the rack has gone on without them.
+/// How long a thread that waits for packets does not look whether the rack has gone on without
+/// them.
 const LOOK_UP: Duration = Duration::from_millis(2);
 
 /// How often somebody who waits for a requester's thread looks.
@@ -428,8 +437,9 @@ impl Requesters {
         }
     }
 
-    /// Takes a packet for one of the requesters that reached the node's agent. False when the requester is in
-    /// use: then its thread is listening, and the packet should go where it listens.
+    /// Takes a packet for one of the requesters that reached the node's agent.
+    /// False when the requester is in use: then its thread is listening,
+    /// and the packet should go where it listens.
     pub fn deliver(&self, header: &Header) -> bool {
         let Some(mut held) = self.slots.try_at(header.requester.slot.into()) else {
             return false;
@@ -438,7 +448,8 @@ impl Requesters {
         true
     }
 
-    /// A requester of this node: the thread's own, or the next free one, or the thread's own once it is free.
+    /// A requester of this node: the thread's own, or the next free one,
+    /// or the thread's own once it is free.
     pub fn borrow(&self) -> Result<Borrowed<'_>> {
         let home = HOME_SLOT.with(|slot| match slot.get() {
             Some(slot) => slot,
@@ -452,7 +463,8 @@ impl Requesters {
         self.fill(slot, held)
     }
 
-    /// Another one beside that of [`Requesters::borrow`], if one is free and threads have not taken too many this way.
+    /// Another one beside that of [`Requesters::borrow`], if one is free and threads have not taken
+    /// too many this way.
     pub fn borrow_more(&self) -> Option<Extra<'_>> {
         let lent = Lent::one_of(&self.lent)?;
         let home = HOME_SLOT.with(Cell::get).unwrap_or(0);
@@ -492,7 +504,8 @@ impl Requesters {
         Ok(Borrowed(held))
     }
 
-    /// Makes every requester follow the rack into its new epoch, and tells what that has cut off. Returns when all have.
+    /// Makes every requester follow the rack into its new epoch, and tells what that has cut off.
+    /// Returns when all have.
     pub fn cut_off(&self) -> Vec<Interrupted> {
         let epoch = self.standing.epoch();
         let mut bare = Vec::new();
@@ -530,7 +543,8 @@ impl Requesters {
         (self.open)()
     }
 
-    /// Looks after requesters that no thread is using. Says whether any of them waits for something.
+    /// Looks after requesters that no thread is using. Says whether any of them waits for
+    /// something.
     pub fn tick(&self) -> bool {
         let mut busy = false;
         self.slots.each_idle(|slot| busy |= slot.idle());

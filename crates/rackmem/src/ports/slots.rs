@@ -1,5 +1,6 @@
-//! Slots, each with something that one thread at a time uses. A slot's lock is all that its users share: who takes it later
-//! sees what was written before, elsewhere as well, by who had it or has looked at it.
+//! Slots, each with something that one thread at a time uses. A slot's lock is all that its users
+//! share: who takes it later sees what was written before, elsewhere as well,
+//! by who had it or has looked at it.
 
 use crate::sync::{Mutex, MutexGuard};
 use std::sync::{PoisonError, TryLockError};
@@ -16,7 +17,8 @@ impl<T> Slots<T> {
         Slots((0..count).map(|_| Mutex::new(None)).collect())
     }
 
-    /// The slot of this number, if nobody uses it and there is one. A thread that panicked has left it whole.
+    /// The slot of this number, if nobody uses it and there is one.
+    /// A thread that panicked has left it whole.
     pub fn try_at(&self, at: usize) -> Option<Held<'_, T>> {
         match self.0.get(at)?.try_lock() {
             Ok(held) => Some(held),
@@ -36,11 +38,12 @@ impl<T> Slots<T> {
         })
     }
 
-    /// Does this to everything that a slot has, slot by slot. One that is in use is waited for, unless its user is past
-    /// what this is about; between two looks there is a pause.
+    /// Does this to everything that a slot has, slot by slot. One that is in use is waited for,
+    /// unless its user is past what this is about; between two looks there is a pause.
     ///
-    /// Who takes a slot after that sees what was written before the call: so a change that users look for once they have
-    /// their slot is either seen by them or comes to them here.
+    /// Who takes a slot after that sees what was written before the call:
+    /// so a change that users look for once they have their slot is either seen by them or comes to
+    /// them here.
     pub fn visit(
         &self,
         mut f: impl FnMut(&mut T),

@@ -1,4 +1,5 @@
-//! What can be put between this process's part of a rack and its fabric: faults, a trace, a capture.
+//! What can be put between this process's part of a rack and its fabric: faults, a trace,
+//! a capture.
 
 use crate::config::Settings;
 use crate::error::{Error, Result};

@@ -46,21 +46,23 @@ impl Builder {
         self
     }
 
-    /// Bytes of blocks each node's cache holds; 256 MiB unless told otherwise. Used as it fills. Locks of other homes
-    /// ([`crate::locked`]) may take what blocks leave of it, and a quarter of it in any case.
+    /// Bytes of blocks each node's cache holds; 256 MiB unless told otherwise. Used as it fills.
+    /// Locks of other homes ([`crate::locked`]) may take what blocks leave of it,
+    /// and a quarter of it in any case.
     pub fn cache(mut self, bytes: usize) -> Self {
         self.settings.cache = bytes;
         self
     }
 
-    /// Bytes of global memory each node gives, in chunks of 32 MiB; 4 GiB unless told otherwise. Used as it
-    /// is touched.
+    /// Bytes of global memory each node gives, in chunks of 32 MiB; 4 GiB unless told otherwise.
+    /// Used as it is touched.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.settings.memory = bytes;
         self
     }
 
-    /// Lets homes answer in another way than FlowCC's: a baseline ([`Answering`](crate::guest::Answering)). With [`Mode::HomeOnly`].
+    /// Lets homes answer in another way than FlowCC's: a baseline
+    /// ([`Answering`](crate::guest::Answering)). With [`Mode::HomeOnly`].
     pub fn answering(mut self, make: MakeAnswering) -> Self {
         self.settings.answering = Some(make);
         self
@@ -78,8 +80,8 @@ impl Builder {
         self
     }
 
-    /// Parts of each node's home, whose blocks are served side by side: a power of two up to 16, the next one above the number of
-    /// cores unless told otherwise.
+    /// Parts of each node's home, whose blocks are served side by side: a power of two up to 16,
+    /// the next one above the number of cores unless told otherwise.
     pub fn home_shards(mut self, count: u32) -> Self {
         self.settings.home_shards = Some(count);
         self

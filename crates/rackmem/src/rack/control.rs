@@ -1,4 +1,5 @@
-//! A process' control plane: it keeps its place in the rack, and lets its node or switch live by the newest view.
+//! A process' control plane: it keeps its place in the rack, and lets its node or switch live by
+//! the newest view.
 
 use crate::config::Config;
 use crate::error::Result;
@@ -64,8 +65,9 @@ impl Inbox {
         }
     }
 
-    /// Whether what this process does for an epoch has become pointless. A newer view of the same epoch waits until it
-    /// is done: what the others have told for it, and will not tell again, still counts.
+    /// Whether what this process does for an epoch has become pointless.
+    /// A newer view of the same epoch waits until it is done: what the others have told for it, and
+    /// will not tell again, still counts.
     fn beyond(&self, epoch: u32) -> bool {
         let told = self.lock();
         told.stop || told.fenced || told.view.is_some_and(|view| view.epoch > epoch)
@@ -112,7 +114,8 @@ pub(crate) struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Waits until the rack has a place for this process. `knock` asks the others whether they can be reached while it is kept.
+    /// Waits until the rack has a place for this process. `knock` asks the others whether they can
+    /// be reached while it is kept.
     pub fn take(
         config: &Config,
         role: Role,
@@ -143,8 +146,8 @@ impl ControlPlane {
         })
     }
 
-    /// What a node knows before it lives by the seat's view: if it is one of those that rebuild the directory for its
-    /// epoch, the others wait for it, so it comes from the epoch before.
+    /// What a node knows before it lives by the seat's view: if it is one of those that rebuild the
+    /// directory for its epoch, the others wait for it, so it comes from the epoch before.
     pub fn view_before(&self, role: Role) -> View {
         let founds = match role {
             Role::Node(node) => self.view.founders.contains(node),

@@ -1,4 +1,5 @@
-//! Asking the members of a rack, from outside, what their locks are doing, and which regions there are.
+//! Asking the members of a rack, from outside, what their locks are doing,
+//! and which regions there are.
 
 use crate::bytes::window::Window;
 use crate::config::{Config, Fabric};
@@ -18,13 +19,14 @@ const TRIES: u32 = 3;
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// What the nodes of a rack of processes know of their locks: all, or those that somebody is inside or waits for. `None` for
-/// a node that has not answered three times in 200 ms each.
+/// What the nodes of a rack of processes know of their locks: all, or those that somebody is inside
+/// or waits for. `None` for a node that has not answered three times in 200 ms each.
 ///
 /// Nodes are asked one after the other, and go on meanwhile: what they tell need not fit together.
 ///
 /// # Errors
-/// [`Error::Config`] when the fabric is not UDP; [`Error::Io`] when no node of the rack has an address of this host.
+/// [`Error::Config`] when the fabric is not UDP; [`Error::Io`] when no node of the rack has an
+/// address of this host.
 pub fn inspect(config: &Config, all: bool) -> Result<Vec<Option<Vec<LockStatus>>>> {
     let mut outside = Outside::open(config)?;
     let nodes = 0..config.nodes.len() as NodeId;
@@ -34,8 +36,9 @@ pub fn inspect(config: &Config, all: bool) -> Result<Vec<Option<Vec<LockStatus>>
         .collect())
 }
 
-/// The regions of a rack of processes and its named locks, as node 0's memory has their names, in the order of these; `None` when node 0 has not
-/// answered three times in 200 ms each. From inside a rack [`Node::regions`](crate::Node::regions) tells.
+/// The regions of a rack of processes and its named locks, as node 0's memory has their names, in
+/// the order of these; `None` when node 0 has not answered three times in 200 ms each. From inside
+/// a rack [`Node::regions`](crate::Node::regions) tells.
 ///
 /// # Errors
 /// Those of [`inspect`].
@@ -115,8 +118,8 @@ impl Outside {
         }
     }
 
-    /// Everything that a node tells, page by page. `read` makes of one of its records what it is, and where the next one is to begin: behind
-    /// what came before.
+    /// Everything that a node tells, page by page. `read` makes of one of its records what it is,
+    /// and where the next one is to begin: behind what came before.
     fn ask_all<T>(
         &mut self,
         node: NodeId,

@@ -7,7 +7,8 @@ use crate::node::Node;
 use rackmem_proto::wire::Tag;
 
 impl Node {
-    /// Writes everything in its cache home, so that this node can go. New misses of other threads get in the way.
+    /// Writes everything in its cache home, so that this node can go.
+    /// New misses of other threads get in the way.
     pub(crate) fn vacate(&self) -> Result<()> {
         let agents = &self.inner.access.agents;
         if agents.books(|home| home.has_given()) {
@@ -22,7 +23,8 @@ impl Node {
         for tag in copies {
             self.evict(tag.0)?;
         }
-        // Who was given a block holds its lock until it has the data; till then only this node can send it again.
+        // Who was given a block holds its lock until it has the data; till then only this node can
+        // send it again.
         for tag in agents.given() {
             match self.attach_lock(tag.0)?.try_write(patience) {
                 Ok(Some(_)) | Err(Error::NodeLost { .. } | Error::Lost { .. }) => {}

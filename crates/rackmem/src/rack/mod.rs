@@ -38,15 +38,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Retransmission never waits less than this. Where hosts are loaded it waits longer, by what it measures.
+/// Retransmission never waits less than this. Where hosts are loaded it waits longer,
+/// by what it measures.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 /// How often requesters of a lossy fabric are looked after whose thread has gone on.
 const TICK: Duration = Duration::from_millis(5);
 /// The same while one of them waits for an acknowledgement: until then a block stays locked.
 const BUSY_TICK: Duration = Duration::from_millis(1);
 
-/// One memory, shared by its nodes. Dropping it ends the threads and sockets of this process's part; nodes
-/// and handles that are left answer [`Error::Closed`].
+/// One memory, shared by its nodes. Dropping it ends the threads and sockets of this process's
+/// part; nodes and handles that are left answer [`Error::Closed`].
 pub struct Rack {
     nodes: Vec<Node>,
     /// Number of the first node in this process.
@@ -76,8 +77,9 @@ impl Rack {
 
     /// This process as one node of a rack of processes.
     ///
-    /// Where members can come and go (`membership` in the configuration) it returns when the rack has a place for this
-    /// process. Dropping the rack then gives the place up as a crash does; [`Rack::leave`] is the polite way.
+    /// Where members can come and go (`membership` in the configuration) it returns when the rack
+    /// has a place for this process. Dropping the rack then gives the place up as a crash does;
+    /// [`Rack::leave`] is the polite way.
     pub fn join(config: &Config, node: usize) -> Result<Rack> {
         config.check()?;
         if node >= config.nodes.len() {
@@ -107,11 +109,13 @@ impl Rack {
         Rack::serve_switch_with(config, None)
     }
 
-    /// The same with the switch program in the kernel, where packets meet it before there is a socket; this process keeps
-    /// its control plane. Takes a build with the feature `xdp`, and root.
+    /// The same with the switch program in the kernel, where packets meet it before there is a
+    /// socket; this process keeps its control plane. Takes a build with the feature `xdp`,
+    /// and root.
     ///
     /// # Errors
-    /// [`Error::Kernel`] says why the kernel does not take the program; [`Rack::serve_switch`] works all the same.
+    /// [`Error::Kernel`] says why the kernel does not take the program;
+    /// [`Rack::serve_switch`] works all the same.
     pub fn serve_switch_in_kernel(config: &Config, kernel: &KernelSwitch) -> Result<Rack> {
         Rack::serve_switch_with(config, Some(kernel))
     }
@@ -171,25 +175,28 @@ impl Rack {
         }
     }
 
-    /// The members of the rack, as this process last heard: `(version, epoch, live nodes as bits, whether there is a
-    /// switch)`. Where members are fixed, it is what the configuration says.
+    /// The members of the rack, as this process last heard:
+    /// `(version, epoch, live nodes as bits, whether there is a switch)`. Where members are fixed,
+    /// it is what the configuration says.
     pub fn view(&self) -> Option<View> {
         self.seat.as_ref().map(|seat| seat.keeper().view())
     }
 
-    /// Whether the rack has declared this process dead and goes on without it. That stays: drop the rack and join again, as
-    /// the next incarnation. Everything here answers [`Error::Fenced`] from then on.
+    /// Whether the rack has declared this process dead and goes on without it. That stays:
+    /// drop the rack and join again, as the next incarnation. Everything here answers
+    /// [`Error::Fenced`] from then on.
     pub fn is_fenced(&self) -> bool {
         let standing = self.seat.as_ref().map(|seat| seat.keeper().standing());
         standing == Some(crate::membership::Standing::Fenced)
     }
 
-    /// Gives this node's place back: writes its cache home, lets homes have the locks that it has used, and leaves the rack
-    /// without anyone waiting for a lease.
+    /// Gives this node's place back: writes its cache home, lets homes have the locks that it has
+    /// used, and leaves the rack without anyone waiting for a lease.
     ///
     /// # Errors
-    /// [`Error::InUse`] when its memory has been given out: its content would be lost. [`Error::KeepsLocks`] when a thread
-    /// is inside a lock of another node or waits for one. Whoever wants that drops the rack.
+    /// [`Error::InUse`] when its memory has been given out: its content would be lost.
+    /// [`Error::KeepsLocks`] when a thread is inside a lock of another node or waits for one.
+    /// Whoever wants that drops the rack.
     pub fn leave(self) -> Result<()> {
         for node in &self.nodes {
             node.vacate()?;

@@ -124,12 +124,13 @@ impl SoftSwitch {
         self.locks.done();
     }
 
-    /// Lives by a view: in a new epoch it tells homes what it has, and starts over when all are ready.
+    /// Lives by a view: in a new epoch it tells homes what it has, and starts over when all are
+    /// ready.
     pub(crate) fn live_by(&self, view: &View) {
         let mut rebuild = self.rebuild();
         let mut program = self.program();
-        // A newer view of the same epoch, members and shadow apart, says nothing new. To begin again would lose what
-        // the others have told and will not tell twice.
+        // A newer view of the same epoch, members and shadow apart, says nothing new.
+        // To begin again would lose what the others have told and will not tell twice.
         if let Some((ours, _)) = rebuild
             .as_mut()
             .filter(|(ours, _)| ours.epoch == view.epoch)

@@ -1,5 +1,5 @@
-//! What another node does while a node's unlock is being sent: a rack whose agents and switch run it at that moment, in the
-//! same thread, so that every run has the same order.
+//! What another node does while a node's unlock is being sent: a rack whose agents and switch run
+//! it at that moment, in the same thread, so that every run has the same order.
 
 use crate::coherent::shared::Shared;
 use crate::config::{Mode, Settings};
@@ -15,7 +15,8 @@ use std::time::Duration;
 type Act = Box<dyn FnOnce() + Send>;
 type Waiting = Arc<Mutex<Option<Act>>>;
 
-/// An end that lets another node act once it has taken an unlock of node 0, before the unlock's sender goes on.
+/// An end that lets another node act once it has taken an unlock of node 0,
+/// before the unlock's sender goes on.
 struct Meddling {
     inner: Arc<dyn Handler>,
     act: Waiting,
@@ -85,7 +86,8 @@ impl Scene {
 
 const MODES: [Mode; 2] = [Mode::Switch, Mode::HomeOnly];
 
-/// Node 0 reads 1, and while its unlock is being sent node 1 writes 2: what node 0 reads afterwards.
+/// Node 0 reads 1, and while its unlock is being sent node 1 writes 2:
+/// what node 0 reads afterwards.
 fn read_after_a_write_meanwhile(mode: Mode) -> Option<u64> {
     let scene = scene(mode);
     scene.meanwhile(|there| there.write(2).unwrap());
@@ -101,7 +103,8 @@ fn a_copy_is_there_before_another_node_can_take_it_away() {
     }
 }
 
-/// Node 0 writes 5, and while its unlock is being sent node 1 adds 1: what node 1 has got, and what is there in the end.
+/// Node 0 writes 5, and while its unlock is being sent node 1 adds 1: what node 1 has got,
+/// and what is there in the end.
 fn add_after_a_write(mode: Mode) -> (Option<u64>, Option<u64>) {
     let scene = scene(mode);
     let added = Arc::new(Mutex::new(None));

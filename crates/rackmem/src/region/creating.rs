@@ -198,8 +198,8 @@ fn give_back(node: &Node, want: &Want<'_>, addr: u64) -> Result<()> {
     }
 }
 
-/// Second half of a creation: memory, and the row is ready; or the name is free again. Nothing where somebody else
-/// has been faster, since the claim died with another node.
+/// Second half of a creation: memory, and the row is ready; or the name is free again.
+/// Nothing where somebody else has been faster, since the claim died with another node.
 fn fill(node: &Node, row: u64, want: &Want<'_>) -> Result<Option<Ready>> {
     let made = memory(node, want);
     let ours = insist(node, || {

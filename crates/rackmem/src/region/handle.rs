@@ -8,10 +8,11 @@ use crate::node::Node;
 use rackmem_proto::heap::Backing;
 use rackmem_proto::wire::{Contract, HomeId, Tag};
 
-/// A named region, as this handle found it. Another region that has the name later is another one, and this handle says so.
+/// A named region, as this handle found it. Another region that has the name later is another one,
+/// and this handle says so.
 ///
-/// What is read and written at [`Region::addr`] by the node's own operations is not checked against the region: it would take a second look in
-/// every hit.
+/// What is read and written at [`Region::addr`] by the node's own operations is not checked against
+/// the region: it would take a second look in every hit.
 #[derive(Clone)]
 pub struct Region {
     node: Node,
@@ -78,7 +79,8 @@ impl Region {
         self.created
     }
 
-    /// Whether it is still there. A look at one row of the table, which is a hit unless names of its block have changed.
+    /// Whether it is still there. A look at one row of the table, which is a hit unless names of
+    /// its block have changed.
     ///
     /// # Errors
     /// [`Error::RegionRemoved`].
@@ -93,10 +95,12 @@ impl Region {
         }
     }
 
-    /// Reads from a byte of it on. Each block's part is read at one moment. What is read was there while the region was.
+    /// Reads from a byte of it on. Each block's part is read at one moment.
+    /// What is read was there while the region was.
     ///
     /// # Errors
-    /// [`Error::RegionRemoved`], [`Error::RegionBounds`], [`Error::WrongContract`] where it has no bytes, and those of [`Node::read`].
+    /// [`Error::RegionRemoved`], [`Error::RegionBounds`], [`Error::WrongContract`] where it has no
+    /// bytes, and those of [`Node::read`].
     pub fn read(&self, at: usize, out: &mut [u8]) -> Result<()> {
         let addr = self.within(at, out.len())?;
         let read = self.node.read(addr, out);
@@ -104,7 +108,8 @@ impl Region {
         read
     }
 
-    /// Writes from a byte of it on. Each block's part is written at one moment. A removal between the check and the write is not noticed.
+    /// Writes from a byte of it on. Each block's part is written at one moment. A removal between
+    /// the check and the write is not noticed.
     ///
     /// # Errors
     /// Those of [`Region::read`].

@@ -1,17 +1,20 @@
-//! Named regions: a table in coherent memory at the beginning of node 0's memory, so that programs which
-//! share no code find each other's data by name.
+//! Named regions: a table in coherent memory at the beginning of node 0's memory,
+//! so that programs which share no code find each other's data by name.
 //!
-//! A row ([`row`]) is claimed by one atomic update of its block, which is what makes two creators agree; the loser waits for the winner.
+//! A row ([`row`]) is claimed by one atomic update of its block, which is what makes two creators
+//! agree; the loser waits for the winner.
 //!
-//! Rows share blocks, and whoever looks for a free row may end up with the only copy of one. So a row that is ready is
-//! written home before anybody is told of it, and a block that has died with a node goes on with what its home has. Claims
-//! may be gone then, and whoever comes first with a row that is ready is right.
+//! Rows share blocks, and whoever looks for a free row may end up with the only copy of one.
+//! So a row that is ready is written home before anybody is told of it, and a block that has died
+//! with a node goes on with what its home has. Claims may be gone then, and whoever comes first
+//! with a row that is ready is right.
 //!
-//! A row names memory of one incarnation of its home, and dies with that: it may be claimed anew by who says so ([`Absent::Renew`]). A
-//! claim names an address of the claimant's incarnation, and dies with it likewise.
+//! A row names memory of one incarnation of its home, and dies with that: it may be claimed anew by
+//! who says so ([`Absent::Renew`]). A claim names an address of the claimant's incarnation,
+//! and dies with it likewise.
 //!
-//! A region's row is vacated when the region is removed ([`removing`]), and a lock's when the lock is freed. It keeps the name, and may be
-//! claimed under it again, for anything.
+//! A region's row is vacated when the region is removed ([`removing`]), and a lock's when the lock
+//! is freed. It keeps the name, and may be claimed under it again, for anything.
 
 mod creating;
 mod handle;
@@ -58,8 +61,8 @@ fn check(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether the memory that an address is in has died with its node. A process that has not heard of that memory's incarnation
-/// takes it for alive.
+/// Whether the memory that an address is in has died with its node. A process that has not heard of
+/// that memory's incarnation takes it for alive.
 fn is_gone(node: &Node, addr: u64) -> bool {
     let Some(home) = node.inner.access.standing.host(Tag(addr).home()) else {
         return true;
@@ -86,7 +89,8 @@ fn name_lost(node: &Node, name: &str, addr: u64) -> Error {
 fn publish(node: &Node, row: u64) -> Result<()> {
     match node.evict(row) {
         Err(error) => Err(error),
-        // Somebody may have taken it before it could be written back: whoever is read from writes back.
+        // Somebody may have taken it before it could be written back: whoever is read from writes
+        // back.
         Ok(_) => insist(node, || node.snapshot(row, ROW, |_| ())),
     }
 }
@@ -95,7 +99,8 @@ fn see(node: &Node, row: u64, name: &str) -> Result<Row> {
     insist(node, || node.snapshot(row, ROW, |view| look(view, name)))
 }
 
-/// Does something in the table, again with what its home has if the last content has died with a node.
+/// Does something in the table, again with what its home has if the last content has died with a
+/// node.
 fn insist<R>(node: &Node, f: impl Fn() -> Result<R>) -> Result<R> {
     for _ in 0..ATTEMPTS {
         match f() {

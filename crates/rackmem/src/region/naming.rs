@@ -15,10 +15,12 @@ impl Node {
     /// The region of a name, created (zeroed) if nobody has yet. All nodes see the same table.
     ///
     /// # Errors
-    /// [`Error::ContractNotBuilt`] and [`Error::BackingNotBuilt`]; [`Error::WrongContract`] when there is one under another contract, and
-    /// [`Error::RegionMismatch`] when it differs otherwise; [`Error::NameLost`] when it has died with its home:
-    /// [`RegionSpec::renew`] makes it anew. [`Error::RegionTable`], [`Error::OutOfMemory`]; [`Error::NodeLost`] when node 0,
-    /// which has the table, is gone.
+    /// [`Error::ContractNotBuilt`] and [`Error::BackingNotBuilt`]; [`Error::WrongContract`] when
+    /// there is one under another contract, and
+    /// [`Error::RegionMismatch`] when it differs otherwise; [`Error::NameLost`] when it has died
+    /// with its home:
+    /// [`RegionSpec::renew`] makes it anew. [`Error::RegionTable`], [`Error::OutOfMemory`];
+    /// [`Error::NodeLost`] when node 0, which has the table, is gone.
     pub fn create_region(&self, spec: &RegionSpec) -> Result<Region> {
         spec.is_built()?;
         self.open()?;
@@ -56,21 +58,24 @@ impl Node {
         Ok(Region::new(self, spec, opened))
     }
 
-    /// Takes a region's name away and gives its memory back, on any node. Handles that nodes still have are told so
-    /// ([`Error::RegionRemoved`]); whoever has kept the bare address reads and writes what is allocated there next. The name can be used
-    /// again, for anything. Of several who remove one region at a time one does, and the others are told that there is none.
+    /// Takes a region's name away and gives its memory back, on any node.
+    /// Handles that nodes still have are told so ([`Error::RegionRemoved`]); whoever has kept the
+    /// bare address reads and writes what is allocated there next. The name can be used again, for
+    /// anything. Of several who remove one region at a time one does,
+    /// and the others are told that there is none.
     ///
     /// # Errors
-    /// [`Error::NoSuchRegion`]; [`Error::NotRemovable`] when it is a lock's, which goes with its lock
-    /// ([`Mutex::free`](crate::locked::Mutex::free)), or of locks, which cannot be freed yet. Those of [`Node::free_bytes`], after which the name is gone
-    /// all the same.
+    /// [`Error::NoSuchRegion`]; [`Error::NotRemovable`] when it is a lock's,
+    /// which goes with its lock ([`Mutex::free`](crate::locked::Mutex::free)), or of locks, which
+    /// cannot be freed yet. Those of [`Node::free_bytes`], after which the name is gone all the
+    /// same.
     pub fn remove_region(&self, name: &str) -> Result<()> {
         self.open()?;
         removing::remove(self, name)
     }
 
-    /// The regions of the rack and its named locks, in the order of their names. Each row of the table is looked at for itself, while others
-    /// go on.
+    /// The regions of the rack and its named locks, in the order of their names. Each row of the
+    /// table is looked at for itself, while others go on.
     pub fn regions(&self) -> Result<Vec<RegionInfo>> {
         self.open()?;
         let mut found = Vec::new();
@@ -81,8 +86,8 @@ impl Node {
         Ok(found)
     }
 
-    /// The coherent region of `len` bytes and this type, created (zeroed) if nobody has yet: its address, and
-    /// whether this call created it. [`Node::create_region`] in short.
+    /// The coherent region of `len` bytes and this type, created (zeroed) if nobody has yet:
+    /// its address, and whether this call created it. [`Node::create_region`] in short.
     ///
     /// # Errors
     /// Those of [`Node::create_region`].
@@ -90,8 +95,8 @@ impl Node {
         self.coherent(RegionSpec::new(name, len).element(type_hash))
     }
 
-    /// Like [`Node::region`]; a region that has died with its home is made anew, with its memory at this node. Of several nodes
-    /// that ask at once one makes it, and is told so.
+    /// Like [`Node::region`]; a region that has died with its home is made anew, with its memory at
+    /// this node. Of several nodes that ask at once one makes it, and is told so.
     ///
     /// # Errors
     /// Those of [`Node::region`], but [`Error::NameLost`].
@@ -99,8 +104,8 @@ impl Node {
         self.coherent(RegionSpec::new(name, len).element(type_hash).renew())
     }
 
-    /// Like [`Node::region`], with a new region's memory at node `home` and not at this one: what is at node 0, as the
-    /// table itself is, does not die with others.
+    /// Like [`Node::region`], with a new region's memory at node `home` and not at this one:
+    /// what is at node 0, as the table itself is, does not die with others.
     pub fn region_on(
         &self,
         home: u16,

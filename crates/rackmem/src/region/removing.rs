@@ -1,8 +1,9 @@
 //! A name is taken away, and the memory behind it goes home.
 //!
-//! The one step that removes a region is the update of its row, which is what makes two removers agree, and a remover and a creator. The
-//! memory is given back afterwards. If the remover dies between these, the name is free and the memory stays allocated until
-//! its home starts anew: nobody else can know whether it was given back already.
+//! The one step that removes a region is the update of its row, which is what makes two removers
+//! agree, and a remover and a creator. The memory is given back afterwards. If the remover dies
+//! between these, the name is free and the memory stays allocated until its home starts anew:
+//! nobody else can know whether it was given back already.
 
 use super::creating::unfinished;
 use super::row::{self, ADDR, READY, ROW, Row, STATE, look};

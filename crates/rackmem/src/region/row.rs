@@ -9,7 +9,8 @@
 //! | 32..40 | bytes of the name, contract, backing, a zero, and generation (4 bytes), lowest first |
 //! | 40..128 | name |
 //!
-//! The generation rises with every claim and every removal, so that who has a handle on what had this name before can tell.
+//! The generation rises with every claim and every removal, so that who has a handle on what had
+//! this name before can tell.
 
 use super::spec::{RegionSpec, What};
 use crate::bytes::window::{Window, WindowMut};

@@ -4,7 +4,8 @@ use crate::error::{Error, Result};
 use rackmem_proto::heap::Backing;
 use rackmem_proto::wire::{Contract, HomeId};
 
-/// A named region as a program wants it: what all who use it have to agree on, and where its memory comes from.
+/// A named region as a program wants it: what all who use it have to agree on,
+/// and where its memory comes from.
 ///
 /// ```
 /// # fn main() -> rackmem::Result<()> {
@@ -72,8 +73,9 @@ impl RegionSpec {
         self
     }
 
-    /// Under which contract its memory is shared. [`Contract::Coherent`] and [`Contract::Locked`] are built: the second names the
-    /// locks of an array ([`RwLockArray`](crate::locked::RwLockArray)), and has no bytes.
+    /// Under which contract its memory is shared. [`Contract::Coherent`] and [`Contract::Locked`]
+    /// are built: the second names the locks of an array
+    /// ([`RwLockArray`](crate::locked::RwLockArray)), and has no bytes.
     #[must_use]
     pub fn contract(mut self, contract: Contract) -> Self {
         self.contract = contract;

@@ -56,8 +56,9 @@ impl Cluster {
         Rack::join(&self.config, id).unwrap()
     }
 
-    /// A member dies. The others hear of it at once, as from `rackmem members remove`: leases that end of themselves are what `failover` is
-    /// about, and would end for members that live where the machine stands still.
+    /// A member dies. The others hear of it at once, as from `rackmem members remove`: leases that
+    /// end of themselves are what `failover` is about, and would end for members that live where
+    /// the machine stands still.
     pub fn kill(&self, role: Role, member: Rack) {
         drop(member);
         let settings = &self.config.membership;

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 const LOCKS: usize = 8;
 const LONG: Duration = Duration::from_secs(60);
-/// What a storm sends in the time of a few round trips. Nodes that ask again for what does not come send a few packets in 64 ms.
+/// What a storm sends in the time of a few round trips. Nodes that ask again for what does not come
+/// send a few packets in 64 ms.
 const STORM: u64 = 5_000;
 
 /// Somebody who knows the rack's addresses and its epoch.
@@ -116,8 +117,8 @@ impl Attacked {
     }
 }
 
-/// A holder that has heard of a request which no directory has numbered asked for its release to be approved for ever, some 200,000
-/// times a second, and nobody got the lock any more.
+/// A holder that has heard of a request which no directory has numbered asked for its release to be
+/// approved for ever, some 200,000 times a second, and nobody got the lock any more.
 #[test]
 fn a_request_that_nobody_made_causes_no_storm() {
     let rack = Attacked::new("forged-wait");
@@ -142,7 +143,8 @@ fn a_request_that_nobody_made_causes_no_storm() {
     }
 }
 
-/// A node that has forgotten a lock is served by a late copy of what it asked for once: it takes the lock, and gives it away again.
+/// A node that has forgotten a lock is served by a late copy of what it asked for once: it takes
+/// the lock, and gives it away again.
 #[test]
 fn a_late_request_for_a_forgotten_lock_keeps_nobody_waiting() {
     let mut rack = Attacked::new("forged-late");
@@ -224,7 +226,8 @@ fn whatever_is_forged_traffic_dies_down() {
 /// Homes that no node of three serves: two that could be nodes', and two that could not.
 const NOBODYS: [u16; 4] = [3, 31, 32, u16::MAX];
 
-/// Packets of every kind about memory whose home is nobody's, at the offsets of memory that is somebody's.
+/// Packets of every kind about memory whose home is nobody's, at the offsets of memory that is
+/// somebody's.
 #[test]
 fn packets_about_a_home_that_no_node_serves_change_nothing() {
     let rack = Attacked::new("forged-home");
@@ -265,7 +268,8 @@ fn packets_about_a_home_that_no_node_serves_change_nothing() {
     }
 }
 
-/// Baselines ask guests, which change words behind the backs of caches if they like; a node that has none drops what is for one.
+/// Baselines ask guests, which change words behind the backs of caches if they like; a node that
+/// has none drops what is for one.
 #[test]
 fn a_question_for_a_guest_is_dropped_where_there_is_none() {
     let rack = Attacked::new("forged-question");

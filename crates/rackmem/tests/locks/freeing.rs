@@ -32,7 +32,8 @@ fn a_freed_lock_admits_nobody_and_its_place_is_used_again() {
                 "a second time"
             );
             assert!(freed(Mutex::<u64>::attach(&rack.node(0), addr)));
-            // Its home does not use it again before it knows, and then does, for a lock of another kind and size.
+            // Its home does not use it again before it knows, and then does,
+            // for a lock of another kind and size.
             let next: RwLock<[u64; 50]> = RwLock::create(&rack.node(0), [3; 50]).unwrap();
             assert_eq!(next.addr(), addr, "{fabric:?}");
             assert!(freed(made.lock()) && freed(unused.lock()));

@@ -1,4 +1,5 @@
-//! A network on which every packet is late: what a datacentre across a town has, or a machine whose processors are busy.
+//! A network on which every packet is late: what a datacentre across a town has,
+//! or a machine whose processors are busy.
 
 use crate::{MODES, NODES};
 use rackmem::locked::Mutex;

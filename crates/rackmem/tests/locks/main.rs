@@ -62,7 +62,8 @@ fn until(mut what: impl FnMut() -> bool) {
     let began = Instant::now();
     while !what() {
         assert!(began.elapsed() < Duration::from_secs(60), "it never is");
-        // Those who look all the time keep others from the processor, and from leases that have to be renewed.
+        // Those who look all the time keep others from the processor, and from leases that have to
+        // be renewed.
         std::thread::sleep(Duration::from_millis(1));
     }
 }

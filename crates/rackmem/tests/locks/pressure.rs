@@ -1,4 +1,5 @@
-//! What nodes keep of locks counts under their cache: the coldest are given up, and nothing is lost.
+//! What nodes keep of locks counts under their cache: the coldest are given up,
+//! and nothing is lost.
 
 use crate::{FABRICS, MODES, NODES, check_switch, rack, until};
 use rackmem::locked::{Access, Mutex, RwLockArray};
@@ -107,7 +108,8 @@ fn every_addition_counts_while_locks_are_given_up() {
     }
 }
 
-/// A lock that a program holds on to is given up like any other, and is whole when the program comes back to it.
+/// A lock that a program holds on to is given up like any other,
+/// and is whole when the program comes back to it.
 #[test]
 fn locks_that_programs_hold_handles_of_are_given_up_too() {
     let rack = rack(Fabric::Udp, Mode::Switch, None);

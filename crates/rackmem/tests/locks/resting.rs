@@ -1,4 +1,5 @@
-//! Homes and other nodes forget locks of which nobody keeps anything, and the locks go on as if they had not.
+//! Homes and other nodes forget locks of which nobody keeps anything,
+//! and the locks go on as if they had not.
 
 use crate::{FABRICS, MODES, NODES, ROUGH, rack, until};
 use rackmem::locked::{Access, RwLockArray};
@@ -51,7 +52,8 @@ fn what_a_home_forgets_goes_on_where_it_was() {
             let attach = |id| RwLockArray::attach(&rack.node(id), addr, LOCKS, PAGE).unwrap();
             for round in 0..4 {
                 let locks = [0, 1, 2].map(attach);
-                // Who has it first, second and third differs from lock to lock, and from round to round.
+                // Who has it first, second and third differs from lock to lock,
+                // and from round to round.
                 for index in 0..LOCKS {
                     for nth in 0..NODES {
                         let sum = add(&locks[(nth + index + round) % NODES], index);

@@ -117,7 +117,8 @@ fn what_is_not_etcd_is_told() {
                 body.len()
             );
             let _ = write!(stream, "{head}\r\n\r\n{body}");
-            // The request may come in two pieces: closing with one unread would take the answer back.
+            // The request may come in two pieces: closing with one unread would take the answer
+            // back.
             let _ = stream.shutdown(std::net::Shutdown::Write);
             let _ = std::io::copy(&mut stream, &mut std::io::sink());
         });

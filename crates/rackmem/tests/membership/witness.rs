@@ -85,7 +85,8 @@ pub struct Scratch(PathBuf);
 impl Scratch {
     pub fn new(name: &str) -> Scratch {
         let name = format!("rackmem-{name}-{}", std::process::id());
-        // In memory where that is possible: a disk that is busy makes an etcd miss its own deadlines.
+        // In memory where that is possible: a disk that is busy makes an etcd miss its own
+        // deadlines.
         let memory = Path::new("/dev/shm");
         let path = match memory.is_dir() {
             true => memory.join(name),

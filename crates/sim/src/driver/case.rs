@@ -43,7 +43,8 @@ pub trait Case: Sync {
     /// What it is, `deep`: with more that goes wrong.
     fn about(&self, deep: bool) -> About;
 
-    /// Visits its states. `defect` is one of its [`Suite`]'s. `Err` says why the scenario makes no rack.
+    /// Visits its states. `defect` is one of its [`Suite`]'s. `Err` says why the scenario makes no
+    /// rack.
     fn explore(
         &self,
         deep: bool,

@@ -66,8 +66,9 @@ impl Graph {
         path
     }
 
-    /// The first state from which no way leads to an end; states whose successors are not known are taken for such
-    /// that have one. Most edges lead to later states, so sweeping backwards settles after a few sweeps.
+    /// The first state from which no way leads to an end; states whose successors are not known are
+    /// taken for such that have one. Most edges lead to later states,
+    /// so sweeping backwards settles after a few sweeps.
     pub fn stuck(&self) -> Option<Number> {
         let mut reaches = vec![false; self.parents.len()];
         self.done.iter().for_each(|at| reaches[*at as usize] = true);

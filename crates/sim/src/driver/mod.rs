@@ -1,9 +1,10 @@
 //! The driver of every explorer here: one search, one seeded walk, one way to make a story short.
 //!
-//! A protocol brings a [`System`]: its states, what can happen in each, and its promises. [`explore`] visits every state of a
-//! small one, breadth first, so that the first story that breaks a promise is a shortest one; [`walk()`] goes one seeded way
-//! through a larger one, and [`shorten`] leaves out of a way what a broken promise does not take. [`Case`] is a
-//! scenario of any protocol as a command line sees it.
+//! A protocol brings a [`System`]: its states, what can happen in each, and its promises.
+//! [`explore`] visits every state of a small one, breadth first, so that the first story that
+//! breaks a promise is a shortest one; [`walk()`] goes one seeded way through a larger one, and
+//! [`shorten`] leaves out of a way what a broken promise does not take. [`Case`] is a scenario of
+//! any protocol as a command line sees it.
 
 mod case;
 mod graph;

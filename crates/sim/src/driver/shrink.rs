@@ -8,8 +8,8 @@ const MOST_MOVES: usize = 2_000_000;
 /// Moves, one after the other.
 pub type Way<S> = Vec<<S as System>::Move>;
 
-/// The first candidate, a smaller system with its seed, whose way breaks the same promise. What is smaller is another way
-/// altogether, so candidates come with several seeds each.
+/// The first candidate, a smaller system with its seed, whose way breaks the same promise.
+/// What is smaller is another way altogether, so candidates come with several seeds each.
 pub fn smallest<C, M>(
     candidates: impl Iterator<Item = C>,
     promise: &str,
@@ -22,7 +22,8 @@ pub fn smallest<C, M>(
     found.next()
 }
 
-/// Leaves moves out, many at once and then fewer, as long as the rest breaks the same promise. `None`: it does not break it.
+/// Leaves moves out, many at once and then fewer, as long as the rest breaks the same promise.
+/// `None`: it does not break it.
 pub fn shorten<S: System>(
     system: &mut S,
     promise: &str,
@@ -52,8 +53,8 @@ pub fn shorten<S: System>(
     }
 }
 
-/// Goes a way, without the moves that are not possible when it is their turn. The first promise that it breaks, and the moves
-/// to there.
+/// Goes a way, without the moves that are not possible when it is their turn. The first promise
+/// that it breaks, and the moves to there.
 fn replay<S: System>(system: &mut S, way: &[S::Move]) -> Option<(Complaint, Way<S>)> {
     let mut state = system.first();
     let mut made = Vec::new();

@@ -55,7 +55,8 @@ pub trait System {
     /// Puts a state behind others that wait for their turn.
     fn pack(&self, state: Self::State, into: &mut Vec<Self::Word>);
 
-    /// The first of the states that wait, and how many words it takes. `scratch` is for one that has to be put together.
+    /// The first of the states that wait, and how many words it takes.
+    /// `scratch` is for one that has to be put together.
     fn unpack<'a>(
         &self,
         words: &'a [Self::Word],

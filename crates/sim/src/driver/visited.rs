@@ -1,4 +1,5 @@
-//! The states that have been visited: their fingerprints in the order of discovery, and an index to find them by.
+//! The states that have been visited: their fingerprints in the order of discovery,
+//! and an index to find them by.
 
 /// An empty place of the index.
 const EMPTY: u32 = u32::MAX;

@@ -9,8 +9,8 @@ pub trait Guide<S: System> {
     fn choose(&mut self, state: &S::State, moves: &[S::Move]) -> Option<S::Move>;
 }
 
-/// Goes one way to the end of everything, in so many moves at most. The way, the state where it ends, and the promise that
-/// is broken there, if any.
+/// Goes one way to the end of everything, in so many moves at most. The way, the state where it
+/// ends, and the promise that is broken there, if any.
 pub fn walk<S: System>(
     system: &mut S,
     guide: &mut impl Guide<S>,

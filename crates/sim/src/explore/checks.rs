@@ -98,7 +98,8 @@ impl ExplorerRack {
         })
     }
 
-    /// Who serves a block's entry. The switch serves nothing more of one whose lock it has taken to give it back.
+    /// Who serves a block's entry. The switch serves nothing more of one whose lock it has taken to
+    /// give it back.
     fn owners(&self, state: &State, block: usize) -> Option<Owners> {
         let (home, switch) = self.entries(state, block)?;
         let retired = |entry: Entry| home.removing && entry.lock == RETIRED;

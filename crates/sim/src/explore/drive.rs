@@ -1,7 +1,7 @@
 //! What threads of a node do: begin an operation, take answers, install, unlock, try again.
 //!
-//! A thread goes on by itself until it has to wait, in one step with whatever let it go on. When it begins an
-//! operation, lets a lock go or tries again is the explorer's choice.
+//! A thread goes on by itself until it has to wait, in one step with whatever let it go on.
+//! When it begins an operation, lets a lock go or tries again is the explorer's choice.
 
 use super::effects::Effects;
 use super::layout::Layout;
@@ -90,7 +90,8 @@ impl ExplorerNode {
         }
     }
 
-    /// What a thread's requester sends again when it has waited long enough, each by itself: timeouts differ.
+    /// What a thread's requester sends again when it has waited long enough, each by itself:
+    /// timeouts differ.
     pub fn resends(&self, at: usize) -> impl Iterator<Item = Output> + use<> {
         // Sending again changes nothing but the times of sending, so the requester stays as it is.
         let outputs = self.threads[at].client.engine.clone().handle_timeout(LATE);

@@ -1,8 +1,10 @@
-//! A new epoch: something dies in the middle of whatever is under way, and the others make the directory anew (§5.4).
+//! A new epoch: something dies in the middle of whatever is under way,
+//! and the others make the directory anew (§5.4).
 //!
-//! The change is one step here. Nobody executes anything while it lasts, and what its own packets suffer is tried
-//! out by itself (`inside`); what explorers look for is the state that it begins in, which is any, and what becomes of it.
-//! Packets of the old epoch are taken out: every role looks at the epoch first. That it does is tried out as well, where a
+//! The change is one step here. Nobody executes anything while it lasts,
+//! and what its own packets suffer is tried out by itself (`inside`); what explorers look for is
+//! the state that it begins in, which is any, and what becomes of it. Packets of the old epoch are
+//! taken out: every role looks at the epoch first. That it does is tried out as well, where a
 //! scenario keeps one of them in flight for as long as it likes (`late`).
 
 use super::effects::{Complaint, Effects};

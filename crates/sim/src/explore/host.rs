@@ -59,7 +59,8 @@ impl ExplorerNode {
         }
     }
 
-    /// A home answers who keeps no copy. The reader's moment is this one, whenever the answer comes.
+    /// A home answers who keeps no copy. The reader's moment is this one,
+    /// whenever the answer comes.
     fn fetched(&self, tag: Tag, words: Value, layout: &Layout, fx: &mut Effects) {
         fx.seen.see(Witness::Fetched);
         let block = layout.block(tag);

@@ -1,9 +1,11 @@
-//! A rebuild packet by packet: members learn of a failure at different times, and what they tell each other is lost,
-//! doubled and reordered; another failure may come at any point.
+//! A rebuild packet by packet: members learn of a failure at different times,
+//! and what they tell each other is lost, doubled and reordered;
+//! another failure may come at any point.
 //!
-//! Two reductions keep this small, and each is sound. *Packets of a past epoch are taken out*: every role looks at the epoch
-//! first. *A member that has not learned of the newest epoch does nothing*: nobody who has hears what it sends, and
-//! what it hears was sent before they had, so whatever it would do it might have done before the failure.
+//! Two reductions keep this small, and each is sound. *Packets of a past epoch are taken out*:
+//! every role looks at the epoch first. *A member that has not learned of the newest epoch does
+//! nothing*: nobody who has hears what it sends, and what it hears was sent before they had, so
+//! whatever it would do it might have done before the failure.
 
 use super::effects::Complaint;
 use super::layout::{EPOCH, Layout};
@@ -16,7 +18,8 @@ use rackmem_proto::engine::Change;
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::Copyset;
 
-/// Failures so far, oldest first: four bits each, the number of the failure in the scenario's list and one.
+/// Failures so far, oldest first: four bits each, the number of the failure in the scenario's list
+/// and one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Views(pub u16);
 

@@ -11,15 +11,19 @@
 //! | something dies and the rack goes on in a new epoch (`epoch`) | an epoch |
 //! | of the packets that any of these sends, some are lost | a loss each |
 //!
-//! Nothing more is needed. A packet that is lost late is one that was lost at once: nobody can tell. Two copies in
-//! flight are one that stays when it arrives. Three reductions keep the space finite or small, and each is sound:
+//! Nothing more is needed. A packet that is lost late is one that was lost at once:
+//! nobody can tell. Two copies in flight are one that stays when it arrives. Three reductions keep
+//! the space finite or small, and each is sound:
 //!
-//! - *Answers to ended events are taken out.* A requester ignores every packet whose sequence number is not one of its
-//!   open events', and numbers never come back. That it is ignored now is tried out each time, not assumed.
-//! - *A retry that must fail is rationed.* It is refused, and leaves nothing but a higher sequence number; without a ration
-//!   there would be no end of those. A retry that may succeed when it arrives is free, and so every thread can go on.
-//! - *Retransmissions are rationed while packets are in flight*, which any timeout that is longer than the longest delay
-//!   obeys by itself; the ration is how many timeouts are shorter.
+//! - *Answers to ended events are taken out.* A requester ignores every packet whose sequence
+//!   number is not one of its open events', and numbers never come back. That it is ignored now is
+//!   tried out each time, not assumed.
+//! - *A retry that must fail is rationed.* It is refused, and leaves nothing but a higher sequence
+//!   number; without a ration there would be no end of those. A retry that may succeed when it
+//!   arrives is free, and so every thread can go on.
+//! - *Retransmissions are rationed while packets are in flight*,
+//!   which any timeout that is longer than the longest delay obeys by itself; the ration is how
+//!   many timeouts are shorter.
 
 use super::effects::{Complaint, Observation};
 use super::layout::Layout;
@@ -234,8 +238,8 @@ impl ExplorerRack {
 
     /// Whether a request would be granted if it arrived now.
     fn may_succeed(&self, state: &State, part: usize, kind: Kind, block: u8) -> bool {
-        // The switch is asked first, and refuses for an entry that it is giving back until its location is free.
-        // A home that has come back without it says so, which ends the operation.
+        // The switch is asked first, and refuses for an entry that it is giving back until its
+        // location is free. A home that has come back without it says so, which ends the operation.
         let Some((at_home, in_switch)) = self.entries(state, usize::from(block)) else {
             return true;
         };

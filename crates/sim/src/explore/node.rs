@@ -1,6 +1,7 @@
 //! A node as explorers see it: its site and its threads, and what happens to it.
 //!
-//! A cache has a place for every block, and only programs evict: which block must go is no matter of coherence.
+//! A cache has a place for every block, and only programs evict:
+//! which block must go is no matter of coherence.
 
 use super::effects::Effects;
 use super::layout::{Layout, Start};

@@ -1,4 +1,5 @@
-//! Packets in flight, and blocks as explorers see them: two words for the bytes, so that one can be torn.
+//! Packets in flight, and blocks as explorers see them: two words for the bytes,
+//! so that one can be torn.
 
 use rackmem_proto::membership::host;
 use rackmem_proto::wire::{Dest, Header, Kind, Record, RequesterId, Seq};

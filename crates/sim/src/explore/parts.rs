@@ -1,8 +1,10 @@
-//! The parts that states are put together from, each kept once, and what every step of a part does, worked out once.
+//! The parts that states are put together from, each kept once, and what every step of a part does,
+//! worked out once.
 //!
-//! A step touches one part: a node takes a packet or one of its threads has its turn, the switch takes a packet. So
-//! a state is a few small numbers, and a step that has been seen in another state is looked up instead of being
-//! carried out: roles are values, and answer the same question the same way.
+//! A step touches one part: a node takes a packet or one of its threads has its turn,
+//! the switch takes a packet. So a state is a few small numbers, and a step that has been seen in
+//! another state is looked up instead of being carried out: roles are values,
+//! and answer the same question the same way.
 
 use super::effects::{Complaint, Effects, Observation};
 use super::inside::Views;
@@ -229,7 +231,8 @@ impl Parts {
         })
     }
 
-    /// The number of a part's state: two states have the same one exactly if nothing tells them apart.
+    /// The number of a part's state: two states have the same one exactly if nothing tells them
+    /// apart.
     pub fn number(&mut self, mut part: Part, layout: &Layout) -> PartId {
         self.scratch.0.clear();
         match &part {

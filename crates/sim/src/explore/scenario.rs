@@ -1,4 +1,5 @@
-//! What is to be explored: a small rack, what its threads do, and how much the network may misbehave.
+//! What is to be explored: a small rack, what its threads do, and how much the network may
+//! misbehave.
 
 use super::witness::Witness;
 use crate::world::{Mutation, Owners};
@@ -28,10 +29,11 @@ pub enum Op {
     HoldWrite(u8),
     /// Look at a block and keep no copy, if its home may answer that; otherwise it changes nothing.
     Fetch(u8),
-    /// At the block's home: store a value that nothing else ever stores in home's memory, if that is all there is of the block;
-    /// otherwise as [`Op::Write`].
+    /// At the block's home: store a value that nothing else ever stores in home's memory, if that
+    /// is all there is of the block; otherwise as [`Op::Write`].
     WriteInPlace(u8),
-    /// Go on with what home has of a block whose last content died with a node; of another one it changes nothing.
+    /// Go on with what home has of a block whose last content died with a node;
+    /// of another one it changes nothing.
     AcceptLoss(u8),
 }
 
@@ -70,7 +72,8 @@ pub enum Failure {
     SwitchAndNode(NodeId),
     /// Nothing: a node that has died comes back with empty hands, in its next incarnation.
     Return(NodeId),
-    /// A node, which comes back before it is missed: it is excluded and admitted in one go, which is two epochs.
+    /// A node, which comes back before it is missed: it is excluded and admitted in one go,
+    /// which is two epochs.
     Restart(NodeId),
     /// Nothing: a new switch comes, in the place of the old one if that has not died before.
     NewSwitch,
@@ -95,7 +98,8 @@ pub struct Budget {
     pub epochs: u8,
 }
 
-/// How large an exploration is known to be. A change of a role that changes these is a change of its behaviour.
+/// How large an exploration is known to be. A change of a role that changes these is a change of
+/// its behaviour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Size {
     /// States.
@@ -131,8 +135,8 @@ pub struct Scenario {
     pub deep: Budget,
     /// What may die, within the budget of epochs.
     pub failures: &'static [Failure],
-    /// Whether a rebuild is explored packet by packet: nodes only, a switch may only die, and failures come in the
-    /// order of their list, each once.
+    /// Whether a rebuild is explored packet by packet: nodes only, a switch may only die,
+    /// and failures come in the order of their list, each once.
     pub inside: bool,
     /// Segments that a block travels in, 1 or 2.
     pub segments: u8,

@@ -1,4 +1,5 @@
-//! A state of a whole rack: the numbers of its parts' states, the packets in flight, and what is left of the budget.
+//! A state of a whole rack: the numbers of its parts' states, the packets in flight,
+//! and what is left of the budget.
 
 use super::inside::Views;
 use super::packet::WORDS;
@@ -73,8 +74,8 @@ impl State {
         [first, rest | u32::from(self.views.0) << 16]
     }
 
-    /// 128 bits that stand for it: two lanes of multiply-and-fold over its words. With `n` states, two of them share
-    /// theirs with odds of about `n² / 2^129`: 10^-24 for ten million.
+    /// 128 bits that stand for it: two lanes of multiply-and-fold over its words. With `n` states,
+    /// two of them share theirs with odds of about `n² / 2^129`: 10^-24 for ten million.
     pub fn fingerprint(&self) -> u128 {
         let head = self.parts.iter().copied();
         let [first, second] = self.left();

@@ -17,7 +17,8 @@ pub const SUITE: Suite = Suite {
     defects: || Mutation::explored().map(Mutation::name).collect(),
 };
 
-/// Visits every state of a scenario, as far as the limits allow. `Err` says why the scenario makes no rack.
+/// Visits every state of a scenario, as far as the limits allow.
+/// `Err` says why the scenario makes no rack.
 pub fn explore(scenario: &Scenario, limits: &mut Limits<'_>) -> Result<Report, &'static str> {
     Ok(driver::explore(&mut scenario.system(false, None)?, limits))
 }

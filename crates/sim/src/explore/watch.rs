@@ -1,4 +1,5 @@
-//! What is worth seeing of what nodes do, what is judged of it, and what threads see of blocks and make of them.
+//! What is worth seeing of what nodes do, what is judged of it,
+//! and what threads see of blocks and make of them.
 
 use super::effects::{Effects, Observation};
 use super::layout::Layout;
@@ -14,8 +15,8 @@ use rackmem_proto::wire::{Copyset, GlobalStatus, Header, Kind, Reason, Tag};
 /// An entry: its lock, its status, its copyset, and whether the switch has it.
 type Entry = (u16, GlobalStatus, Copyset, bool);
 
-/// Blocks that have come home while epochs begin, for a promise: those since this home has made its entries last, and those of
-/// before this rebuild.
+/// Blocks that have come home while epochs begin, for a promise: those since this home has made its
+/// entries last, and those of before this rebuild.
 #[derive(Clone, Default, Hash)]
 pub struct Homecomings {
     /// All.
@@ -25,7 +26,8 @@ pub struct Homecomings {
 }
 
 impl ExplorerNode {
-    /// Looks at a home agent that has taken a packet. `entry` and `before` were its block's entry and its counters.
+    /// Looks at a home agent that has taken a packet. `entry` and `before` were its block's entry
+    /// and its counters.
     pub(super) fn watch(
         &mut self,
         header: &Header,

@@ -1,5 +1,5 @@
-//! What an exploration has come across. Every “always” needs a “sometimes”: an invariant over states in which
-//! nothing ever happened would hold as well.
+//! What an exploration has come across. Every “always” needs a “sometimes”:
+//! an invariant over states in which nothing ever happened would hold as well.
 
 /// Something worth having come across.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -45,7 +45,8 @@ pub enum Witness {
     Returned,
     /// An entry stayed in the switch because somebody held its lock.
     Stayed,
-    /// A copy of a request that its home had decided reached the switch when it had the entry (hard place FlowCC 7).
+    /// A copy of a request that its home had decided reached the switch when it had the entry (hard
+    /// place FlowCC 7).
     PassedOnAfterMove,
     /// The switch granted a request.
     GrantedBySwitch,
@@ -87,7 +88,8 @@ pub enum Witness {
     ToldAgain,
     /// A node had gone on while another one still waited for somebody.
     WentOnFirst,
-    /// A block would have been lost with a node if a rebuild that was cut off had not brought it home.
+    /// A block would have been lost with a node if a rebuild that was cut off had not brought it
+    /// home.
     SavedFromLoss,
     /// A node that had gone on was cut off by the next epoch together with one that had not.
     CutOffApart,

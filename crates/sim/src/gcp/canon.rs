@@ -1,13 +1,15 @@
-//! A state's fingerprint, which does not tell versions apart that only differ in how far they have counted.
+//! A state's fingerprint, which does not tell versions apart that only differ in how far they have
+//! counted.
 //!
-//! Roles compare versions, and look one ahead; so of all numbers in a state only their order matters, and which follow each
-//! other directly. Without this, a node that asks again and again makes a new state each time.
+//! Roles compare versions, and look one ahead; so of all numbers in a state only their order
+//! matters, and which follow each other directly. Without this, a node that asks again and again
+//! makes a new state each time.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The first epoch of a rack here. Versions of the first two lie in 5 and 6 times 2^40, tokens in 10 and 12 times: so a
-/// number says what it is.
+/// The first epoch of a rack here. Versions of the first two lie in 5 and 6 times 2^40,
+/// tokens in 10 and 12 times: so a number says what it is.
 pub const FIRST_EPOCH: u32 = 5;
 
 /// Numbers from here on are versions or tokens.

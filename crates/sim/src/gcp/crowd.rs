@@ -1,8 +1,10 @@
-//! Many locks behind short queues: a switch starts anew in a rack that knows more locks than any queue holds packets.
+//! Many locks behind short queues: a switch starts anew in a rack that knows more locks than any
+//! queue holds packets.
 //!
-//! Members are the shipped roles. Their time is what handling and sending a packet costs, and a packet that finds its
-//! receiver's queue full is lost, as in a socket. Nothing else goes wrong. What must come true: threads that want locks are served
-//! in a time that depends on how many they want, not on how many there are.
+//! Members are the shipped roles. Their time is what handling and sending a packet costs,
+//! and a packet that finds its receiver's queue full is lost, as in a socket. Nothing else goes
+//! wrong. What must come true: threads that want locks are served in a time that depends on how
+//! many they want, not on how many there are.
 
 use crate::world::Random;
 use rackmem_proto::gcp::{
@@ -43,7 +45,8 @@ pub struct Crowd {
     pub patience: u64,
     /// Decides who takes what.
     pub seed: u64,
-    /// A defect: homes place all of their locks when an epoch begins, and ask for each until it is answered.
+    /// A defect: homes place all of their locks when an epoch begins,
+    /// and ask for each until it is answered.
     pub place_all: bool,
 }
 

@@ -1,11 +1,13 @@
 //! Epochs that follow each other as closely as they can.
 //!
-//! A failure makes a view. Members enter its epoch one by one, whenever they learn of it, or learn of a newer one first. When
-//! all of its founders are in it they tell the home what they have: what that is, is fixed then, because nobody serves before the
-//! home has settled. From then on the home serves. Each member's control plane sees that the rack goes on at a time of its own,
-//! which in a member that is starved is never: the next failure may come first.
+//! A failure makes a view. Members enter its epoch one by one, whenever they learn of it, or learn
+//! of a newer one first. When all of its founders are in it they tell the home what they have: what
+//! that is, is fixed then, because nobody serves before the home has settled. From then on the home
+//! serves. Each member's control plane sees that the rack goes on at a time of its own, which in a
+//! member that is starved is never: the next failure may come first.
 //!
-//! What members tell each other packet by packet is explored with FlowCC's rebuilds, whose streams carry it.
+//! What members tell each other packet by packet is explored with FlowCC's rebuilds,
+//! whose streams carry it.
 
 use super::mutation::Mutation;
 use super::oracle::Complaint;
@@ -50,8 +52,9 @@ impl World {
             && switch.is_none_or(|switch| switch.program.epoch() == self.view)
     }
 
-    /// The switch has been asked, takes the lock, and its answer arrives. An answer that is late differs in nothing from a
-    /// question that is: nobody else knows whether the switch has the lock.
+    /// The switch has been asked, takes the lock, and its answer arrives. An answer that is late
+    /// differs in nothing from a question that is: nobody else knows whether the switch has the
+    /// lock.
     pub(super) fn taken_by_switch(&mut self, rack: &LockRack) {
         if self.switch.is_none() {
             return;

@@ -1,9 +1,12 @@
-//! Forged and repeated packets of the present epoch: whatever they make roles believe, traffic dies down.
+//! Forged and repeated packets of the present epoch: whatever they make roles believe,
+//! traffic dies down.
 //!
-//! A rack without threads of its own accord: nodes take a lock and leave it at random while packets are lost, doubled, late and
-//! repeated, and somebody forges others, with any fields. Then nothing happens any more but that packets arrive, threads
-//! leave and nodes ask again, and each of these must end after a bounded number of packets: no answer may cause an
-//! answer of the same size for ever. What the forged packets do to the lock is not judged: nothing here tells them from true ones.
+//! A rack without threads of its own accord: nodes take a lock and leave it at random while packets
+//! are lost, doubled, late and repeated, and somebody forges others, with any fields. Then nothing
+//! happens any more but that packets arrive, threads leave and nodes ask again, and each of these
+//! must end after a bounded number of packets: no answer may cause an answer of the same size for
+//! ever. What the forged packets do to the lock is not judged: nothing here tells them from true
+//! ones.
 
 use super::mutation::Mutation;
 use crate::site::{Cell, Fx, LockDeed, WORDS};

@@ -49,7 +49,8 @@ impl World {
         cell.turn(node.into(), None, rack.broken(), act)
     }
 
-    /// The home keeps no more than a number of the lock. Whatever is next about it has the home make it again, so it does that at once.
+    /// The home keeps no more than a number of the lock. Whatever is next about it has the home
+    /// make it again, so it does that at once.
     pub(super) fn rest(&mut self, rack: &LockRack) {
         self.left.rest -= 1;
         let node = &mut self.nodes[usize::from(HOME)];

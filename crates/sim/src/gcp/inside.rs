@@ -1,4 +1,5 @@
-//! What threads do and find inside, what is worth seeing of answers and reports, and planted defects of those who give them.
+//! What threads do and find inside, what is worth seeing of answers and reports, and planted
+//! defects of those who give them.
 
 use super::mutation::Mutation;
 use super::oracle::{self, Complaint};
@@ -144,8 +145,8 @@ impl World {
         Some(report)
     }
 
-    /// A node has taken a packet, and may write now if it gains the lock by that. `before`: its right, and whether the home waited for
-    /// the lock though no thread of it did.
+    /// A node has taken a packet, and may write now if it gains the lock by that. `before`: its
+    /// right, and whether the home waited for the lock though no thread of it did.
     pub(super) fn gained(&mut self, node: u8, (before, coming): (Right, bool), enters: bool) {
         if before == Right::Modified || self.lock(node).right() != Right::Modified {
             return;

@@ -1,4 +1,5 @@
-//! What threads that enter a lock must find: data, news of deaths, fencing tokens. The worlds' judge of locks as well.
+//! What threads that enter a lock must find: data, news of deaths, fencing tokens.
+//! The worlds' judge of locks as well.
 
 use rackmem_proto::gcp::{Access, Entered};
 use rackmem_proto::wire::{NodeId, Reason};
@@ -13,7 +14,8 @@ pub struct Judge {
     pub committed: u64,
     /// The node that had the lock to write last, and what the data was when it got it.
     pub tenure: (NodeId, u64),
-    /// A node that had the lock to write last has died, and nobody has entered since: what the data was when it got it.
+    /// A node that had the lock to write last has died, and nobody has entered since:
+    /// what the data was when it got it.
     pub doubt: Option<u64>,
     /// A thread was told this, and no writer has left since.
     pub spoilt: Option<Reason>,
@@ -39,8 +41,8 @@ impl Judge {
         }
     }
 
-    /// A thread is inside, and finds what the first and the last word of the data say. `Ok`: whether it was told of a death that
-    /// another one had been told of before this epoch.
+    /// A thread is inside, and finds what the first and the last word of the data say. `Ok`:
+    /// whether it was told of a death that another one had been told of before this epoch.
     pub fn entered(&mut self, me: NodeId, entered: Entered, seen: [u64; 2]) -> Result<bool, Found> {
         self.data(me, entered.reason, seen)?;
         let again = self.told(me, entered.reason)?;
@@ -82,7 +84,8 @@ impl Judge {
         Ok(())
     }
 
-    /// What one thread is told of a death, all are told until a writer has left: through further deaths as well.
+    /// What one thread is told of a death, all are told until a writer has left:
+    /// through further deaths as well.
     fn told(&mut self, me: NodeId, reason: Reason) -> Result<bool, Found> {
         if let (Some(before), Reason::None) = (self.spoilt, reason) {
             let detail = format!("node {me} is not told, another was told {before:?}");
@@ -106,9 +109,11 @@ impl Judge {
         self.tenure = (node, data);
     }
 
-    /// The lock's entry has been made anew. `dead`: the node that had it to write last is not there any more.
+    /// The lock's entry has been made anew. `dead`: the node that had it to write last is not there
+    /// any more.
     pub fn settled(&mut self, dead: bool) {
-        // Who has got the lock since another death, and has let nobody in, has what was in doubt then.
+        // Who has got the lock since another death, and has let nobody in,
+        // has what was in doubt then.
         self.doubt = dead.then_some(self.tenure.1).or(self.doubt);
         self.news = true;
     }

@@ -1,8 +1,9 @@
 //! Freeing the lock and making another one in its place, and what must be true of that.
 //!
-//! The life is a word of the data, and travels with it. Beside it travels the truth, which nothing but this file looks at: an even number
-//! for each lock that was there, and the odd one above it when that has been freed. A home may hear that a lock has been freed at any
-//! time, long after or for no reason: what it does then is a thread's operation, [`Op::Home`].
+//! The life is a word of the data, and travels with it. Beside it travels the truth, which nothing
+//! but this file looks at: an even number for each lock that was there, and the odd one above it
+//! when that has been freed. A home may hear that a lock has been freed at any time, long after or
+//! for no reason: what it does then is a thread's operation, [`Op::Home`].
 
 use super::mutation::Mutation;
 use super::oracle::{Complaint, complain};

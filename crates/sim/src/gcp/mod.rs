@@ -1,9 +1,11 @@
 //! Locks that are coherence, judged: a small world of GCP's roles, visited whole or at random.
 //!
-//! A [`Scenario`] is a rack of a few nodes, one lock, what their threads do with it, and a [`Budget`] of what may go wrong.
-//! [`explore`] visits every state that any order of packets, lost, doubled and late ones, timeouts, deaths and turns of the
-//! threads lead to; [`walk`] goes one seeded way through a larger rack, and shows a broken promise by as short a way as it
-//! finds. Both check the promises of `oracle` after every move, on the shipped roles.
+//! A [`Scenario`] is a rack of a few nodes, one lock, what their threads do with it, and a
+//! [`Budget`] of what may go wrong.
+//! [`explore`] visits every state that any order of packets, lost, doubled and late ones, timeouts,
+//! deaths and turns of the threads lead to; [`walk`] goes one seeded way through a larger rack, and
+//! shows a broken promise by as short a way as it finds. Both check the promises of `oracle` after
+//! every move, on the shipped roles.
 //!
 //! | promise | where |
 //! |---|---|
@@ -17,11 +19,13 @@
 //! | a freed lock admits nobody, one that is not admits its users, and lives do not go back | `lives` |
 //! | every waiter is served: from every state a way leads to the end of everything | [`driver`](crate::driver) |
 //!
-//! Epochs follow each other as closely as they can (`epoch`): members enter them one by one, or go on to a newer one first; a
-//! home serves as soon as it has settled, while members whose control plane is starved have yet to go on.
+//! Epochs follow each other as closely as they can (`epoch`): members enter them one by one, or go
+//! on to a newer one first; a home serves as soon as it has settled, while members whose control
+//! plane is starved have yet to go on.
 //!
-//! Packets between two ends keep their order unless the budget lets one overtake. Asking again is free when nothing is in
-//! flight and no thread can move: that is the promise of liveness once faults stop.
+//! Packets between two ends keep their order unless the budget lets one overtake.
+//! Asking again is free when nothing is in flight and no thread can move: that is the promise of
+//! liveness once faults stop.
 
 mod canon;
 mod catalogue;

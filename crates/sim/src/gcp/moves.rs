@@ -154,8 +154,8 @@ impl World {
         }
     }
 
-    /// Whether the node's own lock lets a thread ask for this one, when `leaving` has left: one at a time waits, and
-    /// writers come alone.
+    /// Whether the node's own lock lets a thread ask for this one, when `leaving` has left:
+    /// one at a time waits, and writers come alone.
     fn may_try(&self, rack: &LockRack, thread: usize, leaving: Option<usize>) -> bool {
         let Some(access) = rack.next(self, thread) else {
             return false;

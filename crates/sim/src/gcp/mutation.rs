@@ -5,7 +5,8 @@ use rackmem_proto::engine::Defect;
 /// A defect.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Mutation {
-    /// The directory approves a release whatever the holder has heard (§4.2.2 "Consistency during queue transfers").
+    /// The directory approves a release whatever the holder has heard (§4.2.2 "Consistency during
+    /// queue transfers").
     IgnoreVersion,
     /// The directory does not tell a release of an earlier tenure from one that came too early.
     ForgetTenure,
@@ -31,11 +32,14 @@ pub enum Mutation {
     NeverLeave,
     /// Tokens begin anew in every epoch.
     TokenRestarts,
-    /// A node whose release was refused goes on by the highest number that it has heard, not by the directory's.
+    /// A node whose release was refused goes on by the highest number that it has heard,
+    /// not by the directory's.
     BelieveHeard,
-    /// A node tells what it had when the first epoch ended after which it has not gone on, though that one was served.
+    /// A node tells what it had when the first epoch ended after which it has not gone on,
+    /// though that one was served.
     StaleReport,
-    /// A home believes that a release was under way when an epoch ended that its entry has left behind.
+    /// A home believes that a release was under way when an epoch ended that its entry has left
+    /// behind.
     StalePassing,
     /// A new epoch forgets a death that a thread has been told of, though no writer has left since.
     ForgetTold,

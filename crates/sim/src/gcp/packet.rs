@@ -9,8 +9,9 @@ use std::hash::{Hash, Hasher};
 
 /// What a lock protects: a word a segment, so that it can be torn.
 pub type Value = [u8; WORDS];
-/// One of its words, and the next: two that writers count up, when they enter and when they leave; the lock's life; and which lock it
-/// truly is, which only the oracle looks at. Halves of the data hold one of each pair.
+/// One of its words, and the next: two that writers count up, when they enter and when they leave;
+/// the lock's life; and which lock it truly is, which only the oracle looks at.
+/// Halves of the data hold one of each pair.
 pub const ENTERED: usize = 0;
 pub const LIFE: usize = 1;
 pub const LEFT: usize = 2;

@@ -10,9 +10,11 @@ pub enum Op {
     Use(Access),
     /// Frees the lock of its handle.
     Free,
-    /// At the home: takes the lock because somebody tells, or has told long ago, that it has been freed.
+    /// At the home: takes the lock because somebody tells, or has told long ago,
+    /// that it has been freed.
     Home,
-    /// At the home: makes another lock in its place if the home has that the lock is freed, and otherwise elsewhere.
+    /// At the home: makes another lock in its place if the home has that the lock is freed,
+    /// and otherwise elsewhere.
     Make,
     /// Gets a handle on the lock that was made last.
     Attach,

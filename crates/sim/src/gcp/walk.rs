@@ -47,7 +47,8 @@ pub struct Walk {
     pub cost: Cost,
     /// Acquisitions of each node, in the order of the nodes.
     pub shares: Vec<u32>,
-    /// The most turns (grants) of one other node between the directory's hearing of a node and that node's turn.
+    /// The most turns (grants) of one other node between the directory's hearing of a node and that
+    /// node's turn.
     pub turns: u64,
 }
 
@@ -81,8 +82,9 @@ impl fmt::Display for Broken {
 /// Moves after which a walk that has not ended is stuck, for each operation.
 const PATIENCE: u64 = 20_000;
 
-/// Goes one way, to the end of every operation. A broken promise is shown by a short way to it: through a rack as small as some
-/// seed breaks it in, and then without every move that it does not take.
+/// Goes one way, to the end of every operation. A broken promise is shown by a short way to it:
+/// through a rack as small as some seed breaks it in, and then without every move that it does not
+/// take.
 pub fn walk(config: &WalkConfig, mutation: Option<Mutation>) -> Walk {
     let (mut walk, found) = go(config, mutation);
     let Some((complaint, way)) = found else {
@@ -165,7 +167,8 @@ fn rack(config: &WalkConfig, mutation: Option<Mutation>) -> (LockRack, Random) {
                     late: u8::MAX,
                     early: u8::MAX,
                     dismiss: 0,
-                    // Ways to defects are shrunk, which takes longer with every move that they could do without.
+                    // Ways to defects are shrunk, which takes longer with every move that they
+                    // could do without.
                     give_up: if mutation.is_some() { 0 } else { 3 },
                     rest: if mutation.is_some() { 0 } else { 3 },
                 },

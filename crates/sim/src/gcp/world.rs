@@ -67,7 +67,8 @@ witnesses! {
     Lost,
     /// A node was taken for dead with a thread inside.
     FencedInside,
-    /// An epoch began after one that a member had not gone on in, though others had been served in it.
+    /// An epoch began after one that a member had not gone on in, though others had been served in
+    /// it.
     Overtaken,
     /// An epoch began after one that a node had entered and the home never settled.
     Skipped,
@@ -124,7 +125,8 @@ pub enum Serves {
 pub struct LockNode {
     /// Its side of the lock, and what the lock protects as it has it.
     pub cell: Cell<Value>,
-    /// Entries by a grant before its home kept no more than a number of the lock, and made it again.
+    /// Entries by a grant before its home kept no more than a number of the lock,
+    /// and made it again.
     pub granted_before: u64,
     /// It runs.
     pub up: bool,
@@ -198,9 +200,10 @@ pub struct LockRack {
     pub scenario: Scenario,
     /// A defect.
     pub mutation: Option<Mutation>,
-    /// Members do what they like while others have not learned of the newest epoch. Otherwise they only learn of it,
-    /// which loses nothing: who has entered it hears nothing of those who have not, and what these hear was sent before, so
-    /// whatever they would do they might have done before the failure.
+    /// Members do what they like while others have not learned of the newest epoch.
+    /// Otherwise they only learn of it, which loses nothing: who has entered it hears nothing of
+    /// those who have not, and what these hear was sent before, so whatever they would do they
+    /// might have done before the failure.
     pub loose: bool,
 }
 
@@ -328,7 +331,8 @@ impl World {
             .map_or(0, |(_, _, epoch)| epoch)
     }
 
-    /// Whether the home waits for the lock though no thread of it does: another node wants to be rid of it.
+    /// Whether the home waits for the lock though no thread of it does:
+    /// another node wants to be rid of it.
     pub(super) fn comes_home(&self) -> bool {
         self.nodes[0].cell.lock.comes_home()
     }
@@ -388,7 +392,8 @@ impl World {
         self.seen |= 1 << witness as u32;
     }
 
-    /// 128 bits that stand for the state. Counters are no part of it, but whether each acquisition had its one request.
+    /// 128 bits that stand for the state. Counters are no part of it,
+    /// but whether each acquisition had its one request.
     pub fn fingerprint(&self) -> u128 {
         let mut canon = Canon::default();
         self.switch.hash(&mut canon);

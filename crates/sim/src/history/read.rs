@@ -65,10 +65,13 @@ impl std::error::Error for ReadError {
     }
 }
 
-/// Reads a history operation by operation, never more than a line of it into memory. Empty lines are skipped.
+/// Reads a history operation by operation, never more than a line of it into memory.
+/// Empty lines are skipped.
 ///
-/// A recorder that was killed leaves a last line without its end. That is no error: the iterator ends, and
-/// [`Reader::cut_off`] says where. A history without any operation is one: [`ReadErrorKind::Empty`].
+/// A recorder that was killed leaves a last line without its end. That is no error:
+/// the iterator ends, and
+/// [`Reader::cut_off`] says where. A history without any operation is one:
+/// [`ReadErrorKind::Empty`].
 pub struct Reader<R> {
     source: R,
     buffer: Vec<u8>,

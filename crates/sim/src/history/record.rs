@@ -1,9 +1,9 @@
 //! Recording a history while it happens, at the price of a clock read and a push.
 //!
-//! Every client writes into a buffer of its own; buffers are merged once, when the clients are done.
-//! An operation enters the record when it *begins*, as one of unknown outcome, and is completed when
-//! its answer arrives. So a client that dies in between leaves what a checker must assume: that its
-//! last operation may yet happen.
+//! Every client writes into a buffer of its own; buffers are merged once,
+//! when the clients are done. An operation enters the record when it *begins*, as one of unknown
+//! outcome, and is completed when its answer arrives. So a client that dies in between leaves what
+//! a checker must assume: that its last operation may yet happen.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};

@@ -1,8 +1,8 @@
 //! Data value (§5.1.2, invariant 2).
 //!
-//! A hit may happen at any instant, so at every instant every valid copy holds what was written last. A load
-//! then agrees with a memory that does one operation at a time, at an instant within the operation: that
-//! instant is its linearization point.
+//! A hit may happen at any instant, so at every instant every valid copy holds what was written
+//! last. A load then agrees with a memory that does one operation at a time,
+//! at an instant within the operation: that instant is its linearization point.
 
 use super::{BlockState, Invariant};
 

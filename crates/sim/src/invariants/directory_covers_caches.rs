@@ -4,8 +4,9 @@ use super::{BlockState, Invariant};
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::{Copyset, GlobalStatus};
 
-/// The entry names every copy but those that a live event of their own node is about to name; members without
-/// a copy exist only while a writer holds the lock; and an unlocked entry says exactly what the caches say.
+/// The entry names every copy but those that a live event of their own node is about to name;
+/// members without a copy exist only while a writer holds the lock; and an unlocked entry says
+/// exactly what the caches say.
 pub const INVARIANT: Invariant = Invariant {
     name: "directory covers caches",
     section: "§4",

@@ -3,8 +3,9 @@
 use super::{BlockState, Invariant};
 use rackmem_proto::wire::GlobalStatus;
 
-/// Home holds the last write whenever the entry is unlocked and not `Modified`. So every sharer may drop its
-/// copy clean (hard place FlowCC 3), and once all caches are empty home has everything.
+/// Home holds the last write whenever the entry is unlocked and not `Modified`.
+/// So every sharer may drop its copy clean (hard place FlowCC 3),
+/// and once all caches are empty home has everything.
 pub const INVARIANT: Invariant = Invariant {
     name: "home is current",
     section: "§4",

@@ -1,5 +1,5 @@
-//! What must be true of every block after everything that happens, one file an invariant. Seeded worlds and the
-//! explorer check the same ones.
+//! What must be true of every block after everything that happens, one file an invariant.
+//! Seeded worlds and the explorer check the same ones.
 
 pub mod data_value;
 pub mod directory_covers_caches;

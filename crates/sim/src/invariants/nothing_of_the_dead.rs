@@ -1,6 +1,7 @@
 //! Nothing of a dead incarnation takes effect (§5.4).
 //!
-//! When a home dies its memory is gone. Copies that others have of it are nobody's: nobody would invalidate them.
+//! When a home dies its memory is gone. Copies that others have of it are nobody's:
+//! nobody would invalidate them.
 
 use rackmem_proto::wire::{Copyset, HomeId};
 

@@ -20,8 +20,8 @@ impl ByKey {
         self.keys.entry(key).or_default().push(operation);
     }
 
-    /// Judges what was added, as [`super::check`] does; `each` is told of every key before it is looked at. Memory is given
-    /// back key by key.
+    /// Judges what was added, as [`super::check`] does; `each` is told of every key before it is
+    /// looked at. Memory is given back key by key.
     pub fn check(self, limits: Limits, mut each: impl FnMut(&str)) -> Verdict {
         let mut summary = Summary::default();
         for (key, operations) in self.keys {

@@ -1,10 +1,11 @@
 //! From "there is no order" to the few operations that show it.
 //!
-//! First the shortest beginning of the history is found that has no order: what comes after it plays
-//! no part. Of this the latest stretch is kept that contradicts itself even when the value before it
-//! could have been anything; then reads that are not needed are dropped. Each step only takes
-//! constraints away, so a contradiction among what is left is one of the whole history. The same
-//! makes it possible to find one in a history that is too hard as a whole.
+//! First the shortest beginning of the history is found that has no order:
+//! what comes after it plays no part. Of this the latest stretch is kept that contradicts itself
+//! even when the value before it could have been anything; then reads that are not needed are
+//! dropped. Each step only takes constraints away, so a contradiction among what is left is one of
+//! the whole history. The same makes it possible to find one in a history that is too hard as a
+//! whole.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -92,8 +93,8 @@ fn returns(timed: &[Timed<RegisterOp>]) -> Vec<u64> {
     returns
 }
 
-/// The first of some ends at which the stretch from `start` contradicts itself, where it does at the
-/// last of them. Bisection: what has no order has none however it goes on.
+/// The first of some ends at which the stretch from `start` contradicts itself,
+/// where it does at the last of them. Bisection: what has no order has none however it goes on.
 fn first_end(
     model: &mut Register,
     timed: &[Timed<RegisterOp>],
@@ -209,8 +210,9 @@ impl Stretch {
         solved.answer == Answer::Impossible
     }
 
-    /// Drops what nobody needs to see: writes that only may have happened, where all else only reads
-    /// values and overwrites them. An order stays one without such a write.
+    /// Drops what nobody needs to see: writes that only may have happened,
+    /// where all else only reads values and overwrites them. An order stays one without such a
+    /// write.
     fn drop_unseen(&mut self, model: &Register) {
         if let Some(seen) = self.seen(model) {
             self.items

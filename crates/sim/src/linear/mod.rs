@@ -1,15 +1,17 @@
 //! Is a history linearizable?
 //!
 //! A history is linearizable when every operation can be given one instant between its invocation
-//! and its return such that, done one at a time in the order of these instants, each returns what it
-//! did return (Herlihy and Wing). Keys are independent, so each is judged alone.
+//! and its return such that, done one at a time in the order of these instants,
+//! each returns what it did return (Herlihy and Wing). Keys are independent,
+//! so each is judged alone.
 //!
 //! The search is Wing and Gong's with Lowe's memory of configurations visited: a depth-first walk
-//! over *(operations done so far, state of the register)*. It never recurses, and remembers 16 bytes
-//! a configuration up to a limit; beyond it the answer is [`Verdict::GaveUp`], never a guess.
-//! `search.rs` says what keeps it fast. A hundred thousand reads and writes of one key by 16 clients
-//! take a fraction of a second; what stays hard is a key under dozens of clients at once that mix
-//! increments, removals and appends, or many increments of unknown outcome.
+//! over *(operations done so far, state of the register)*. It never recurses,
+//! and remembers 16 bytes a configuration up to a limit; beyond it the answer is
+//! [`Verdict::GaveUp`], never a guess. `search.rs` says what keeps it fast. A hundred thousand
+//! reads and writes of one key by 16 clients take a fraction of a second; what stays hard is a key
+//! under dozens of clients at once that mix increments, removals and appends,
+//! or many increments of unknown outcome.
 //!
 //! Where no order exists, [`Counterexample`] shows the last few operations that already contradict
 //! each other, whatever came before them.
@@ -122,8 +124,9 @@ enum KeyVerdict {
     GaveUp { configurations: usize },
 }
 
-/// What the first attempt may spend: a few configurations an operation are enough where all is well,
-/// and where it is not, looking at short stretches finds out sooner than going through everything.
+/// What the first attempt may spend: a few configurations an operation are enough where all is
+/// well, and where it is not, looking at short stretches finds out sooner than going through
+/// everything.
 const FIRST_ATTEMPT: usize = 20_000;
 const FIRST_ATTEMPT_PER_OPERATION: usize = 4;
 

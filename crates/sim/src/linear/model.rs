@@ -39,7 +39,8 @@ pub trait Model {
     /// The kind of an operation.
     fn effect(&self, op: Self::Op) -> Effect;
 
-    /// The one definite state that an operation with its answer is possible in, if there is only one.
+    /// The one definite state that an operation with its answer is possible in,
+    /// if there is only one.
     fn needs(&mut self, op: Self::Op) -> Option<Self::State>;
 
     /// The states that an operation with its answer may lead to.

@@ -54,8 +54,8 @@ pub(super) struct Problem<Op> {
     pub events: Vec<Event>,
     /// For each operation that may have happened: the first event after its invocation.
     pub after: Vec<u32>,
-    /// For each operation that may have happened: the one before it that is just the same, which may
-    /// as well be taken first.
+    /// For each operation that may have happened: the one before it that is just the same,
+    /// which may as well be taken first.
     pub twin: Vec<Option<u32>>,
 }
 

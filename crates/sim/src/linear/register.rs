@@ -24,8 +24,8 @@ impl From<RegisterState> for u64 {
     }
 }
 
-/// One operation on a register. Values are the states in which the register holds them. An answer of
-/// `None` is not known.
+/// One operation on a register. Values are the states in which the register holds them.
+/// An answer of `None` is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RegisterOp {
     /// Returned the value, or that there is none.
@@ -280,7 +280,8 @@ impl Model for Register {
 mod tests {
     use super::*;
 
-    /// Every operation on every kind of state: what it leaves, or `-` where its answer is impossible.
+    /// Every operation on every kind of state: what it leaves, or `-` where its answer is
+    /// impossible.
     #[test]
     fn steps() {
         use RegisterOp::*;

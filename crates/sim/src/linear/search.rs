@@ -7,17 +7,17 @@
 //!
 //! 1. An operation that never changes the state and fits now is placed now: doing it later allows
 //!    nothing more. So there is no second choice to come back to.
-//! 2. A configuration reached twice by different ways leads to the same places, and one that has used up more of
-//!    what only may have happened leads to no others (`seen.rs`).
+//! 2. A configuration reached twice by different ways leads to the same places,
+//!    and one that has used up more of what only may have happened leads to no others (`seen.rs`).
 //! 3. An operation that only *may* have happened is left out where it would change nothing, where
 //!    an equal earlier one is still to be placed, and where an overwrite would follow it at once.
 //! 4. Operations that happened are tried first, the one that returns soonest before all others:
 //!    those that may have are often not needed, and those that return late can often wait.
 //! 5. A state that somebody still needs and nobody can make again is not left (`demand.rs`).
 //!
-//! A configuration is remembered as 128 bits: the exclusive or of a random number for each operation
-//! placed, mixed with the state. Two different ones collide with a probability of 2^-128, far below
-//! that of a fault of the machine.
+//! A configuration is remembered as 128 bits: the exclusive or of a random number for each
+//! operation placed, mixed with the state. Two different ones collide with a probability of 2^-128,
+//! far below that of a fault of the machine.
 
 use super::demand::Demand;
 use super::model::{Effect, Model};
@@ -274,8 +274,8 @@ impl<'a, M: Model> Search<'a, M> {
         }
     }
 
-    /// Takes back the operation placed last. `None` where none is left; else where to go on looking,
-    /// if anywhere.
+    /// Takes back the operation placed last. `None` where none is left;
+    /// else where to go on looking, if anywhere.
     fn take_back(&mut self) -> Option<Option<Cursor>> {
         let last = self.placed.pop()?;
         let number = last.op as usize;

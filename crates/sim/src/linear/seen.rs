@@ -1,8 +1,9 @@
 //! Where a search has been.
 //!
-//! Of two configurations that differ only in which of the uncertain operations they have used up, the one that has
-//! used fewer can go on to everything that the other can: so once it was visited, the other need not be. Without
-//! this, every subset of the operations of unknown outcome would be a way of its own.
+//! Of two configurations that differ only in which of the uncertain operations they have used up,
+//! the one that has used fewer can go on to everything that the other can: so once it was visited,
+//! the other need not be. Without this, every subset of the operations of unknown outcome would be
+//! a way of its own.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -33,8 +34,8 @@ impl Seen {
         self.visits
     }
 
-    /// Visits a configuration, known by a random number, with these uncertain operations used up. False if nothing
-    /// new can come of it.
+    /// Visits a configuration, known by a random number, with these uncertain operations used up.
+    /// False if nothing new can come of it.
     pub fn visit(&mut self, configuration: u128, used: u128) -> bool {
         if self.plain.contains(&configuration) {
             return false;

@@ -8,7 +8,8 @@ use crate::world::Random;
 use rackmem_proto::engine::Then;
 use rackmem_proto::wire::RequesterId;
 
-/// The paper's footprint, in blocks of 4 KiB: 8 GB for 8 nodes, of which 250 MB shared; 1 GB of cache a node.
+/// The paper's footprint, in blocks of 4 KiB: 8 GB for 8 nodes, of which 250 MB shared;
+/// 1 GB of cache a node.
 const PAPER_WORKING_SET: u32 = 8 << 18;
 const PAPER_NODES: u32 = 8;
 const PAPER_SHARED: u32 = 64_000;
@@ -27,7 +28,8 @@ pub struct Accesses {
     pub sharing: u8,
     /// Percent of operations on the block of the one before.
     pub locality: u8,
-    /// How often the switch's entries are halved: some racks have more hot blocks than their switch has room for.
+    /// How often the switch's entries are halved: some racks have more hot blocks than their switch
+    /// has room for.
     pub halvings: u32,
     /// Every size and the migration's period are the paper's divided by this.
     pub scale: u32,
@@ -46,8 +48,8 @@ impl Default for Accesses {
 }
 
 impl Accesses {
-    /// Blocks that only one node accesses, of each node. The footprint of a node does not depend on how many
-    /// there are.
+    /// Blocks that only one node accesses, of each node. The footprint of a node does not depend on
+    /// how many there are.
     pub fn private(&self) -> u32 {
         (PAPER_WORKING_SET - PAPER_SHARED) / PAPER_NODES / self.scale
     }
@@ -89,8 +91,9 @@ impl Workload<Accesses> {
 }
 
 impl Experiment<Accesses> {
-    /// A system under a workload, with its own costs, long enough for figures to settle: blocks that were read
-    /// first and are written much later are upgraded once, and that must be over.
+    /// A system under a workload, with its own costs, long enough for figures to settle:
+    /// blocks that were read first and are written much later are upgraded once,
+    /// and that must be over.
     pub fn new(system: System, workload: Workload<Accesses>, seed: u64) -> Self {
         let blocks = u64::from(workload.program.cache()) * u64::from(workload.nodes);
         let cached = system != System::Delegate;
@@ -275,7 +278,8 @@ struct Stream {
     warm: Warm,
 }
 
-/// A first pass, so that caches are full soon: a thread's part of the shared blocks, then its part of its node's.
+/// A first pass, so that caches are full soon: a thread's part of the shared blocks,
+/// then its part of its node's.
 struct Warm {
     shared: u32,
     shared_step: u32,

@@ -50,7 +50,8 @@ impl PartialEq for Entry {
 
 impl Eq for Entry {}
 
-/// The queue, and the time. Its length is bounded by the packets in flight and one entry a thread and agent.
+/// The queue, and the time. Its length is bounded by the packets in flight and one entry a thread
+/// and agent.
 #[derive(Default)]
 pub struct Agenda {
     entries: BinaryHeap<Entry>,

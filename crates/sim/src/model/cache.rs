@@ -1,4 +1,5 @@
-//! A node's cache without bytes: sets of entries in the order of their use, and the events under way.
+//! A node's cache without bytes: sets of entries in the order of their use,
+//! and the events under way.
 
 use rackmem_proto::engine::{self, Entries, Plan};
 use rackmem_proto::flowcc::LocalStatus;
@@ -76,7 +77,8 @@ impl Cache {
         hits
     }
 
-    /// Puts a block into an entry, or changes what may be done with it; `Invalid` empties the entry.
+    /// Puts a block into an entry, or changes what may be done with it;
+    /// `Invalid` empties the entry.
     pub fn install(&mut self, at: u32, block: u32, status: LocalStatus) {
         let entry = &mut self.entries[at as usize];
         if entry.block != NONE {
@@ -122,7 +124,8 @@ impl Cache {
         self.busy[block as usize] = false;
     }
 
-    /// "We hash its tag into a bucket" (§6): neighbours are spread at random, and some sets get too many.
+    /// "We hash its tag into a bucket" (§6): neighbours are spread at random,
+    /// and some sets get too many.
     fn set(&self, block: u32) -> usize {
         let mixed = u64::from(block + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -135,8 +135,8 @@ impl Fabric {
         }
     }
 
-    /// A node sends: the first packet is ready at `ready`, every further one `each` later. A node has no
-    /// multicast, so it sends a packet to each. Returns how many that were.
+    /// A node sends: the first packet is ready at `ready`, every further one `each` later.
+    /// A node has no multicast, so it sends a packet to each. Returns how many that were.
     pub fn send(
         &mut self,
         from: NodeId,

@@ -1,4 +1,5 @@
-//! Guests of a model's nodes: the home of the delegation baseline, and the managers of the lock service.
+//! Guests of a model's nodes: the home of the delegation baseline,
+//! and the managers of the lock service.
 
 use super::EPOCH;
 use rackmem_baselines::locks::{Access, Manager, Request, ThreadPlace};

@@ -30,7 +30,8 @@ pub struct Layout {
     pub locks: (u32, u32),
     /// Locks stay where they were used last.
     pub locks_stay: bool,
-    /// Hot blocks move to the switch while a rack runs; otherwise it has them all from the beginning.
+    /// Hot blocks move to the switch while a rack runs; otherwise it has them all from the
+    /// beginning.
     pub moves: Option<Moves>,
 }
 
@@ -105,8 +106,8 @@ impl Layout {
         self.private.div_ceil(self.homes.1.into())
     }
 
-    /// The tag of a block of which `node` speaks: its private ones come first, then the shared ones. Both are
-    /// spread over all homes.
+    /// The tag of a block of which `node` speaks: its private ones come first,
+    /// then the shared ones. Both are spread over all homes.
     pub fn tag(&self, node: NodeId, block: u32) -> Tag {
         let (first, homes) = (self.homes.0, u32::from(self.homes.1));
         let (home, at) = match block.checked_sub(self.private) {

@@ -112,7 +112,8 @@ impl ModelNode {
         self.locks.get(nth(lock) as usize)
     }
 
-    /// Whether a thread may enter at once, and tell nobody: the lock is here, free, and nobody else wants it.
+    /// Whether a thread may enter at once, and tell nobody: the lock is here, free,
+    /// and nobody else wants it.
     pub fn at_hand(&self, lock: Tag, access: Access) -> bool {
         self.cell(lock).is_some_and(|cell| {
             let releases = cell.lock.lock().is_none_or(|l| l.releasing().is_some());

@@ -1,13 +1,16 @@
 //! A cost model: how fast a rack with the papers' hardware would be, by the protocols as they ship.
 //!
-//! [`simulate`] runs in virtual time what ships: the engine of each node with FlowCC and GCP, the requester's side of every access
-//! ([`Requester`](rackmem_proto::flowcc::Requester), [`Access`](rackmem_proto::engine::Access)), and the switch's programs. Blocks have a
-//! size and no bytes. Nothing is lost, so nothing is sent twice.
+//! [`simulate`] runs in virtual time what ships: the engine of each node with FlowCC and GCP, the
+//! requester's side of every access ([`Requester`](rackmem_proto::flowcc::Requester),
+//! [`Access`](rackmem_proto::engine::Access)), and the switch's programs. Blocks have a size and no
+//! bytes. Nothing is lost, so nothing is sent twice.
 //!
 //! What takes time is in [`Platform`]:
-//! - the network: a queue and a bandwidth each way at every node, a delay, and the switch's latency ([`Network`]);
+//! - the network: a queue and a bandwidth each way at every node, a delay,
+//!   and the switch's latency ([`Network`]);
 //! - agents: threads that serve one message after another from a bounded queue ([`Agents`]);
-//! - application threads: a look at a block or a lock, the way into the kernel and back, and every packet they send and take ([`Costs`]).
+//! - application threads: a look at a block or a lock, the way into the kernel and back, and every
+//!   packet they send and take ([`Costs`]).
 //!
 //! What threads do, and so what it is a model of, is a [`Program`]:
 //!
@@ -16,7 +19,8 @@
 //! | [`Accesses`] | access blocks, one after the other | Concordia §7.2 | `bench micro --sim` |
 //! | [`Sections`] | enter a lock, access its data, leave | Soul §5 | `bench lock --sim` |
 //!
-//! A seed decides a run. Where the numbers are from, and what of the papers' figures does not come out, is in `docs/simulation.md`.
+//! A seed decides a run. Where the numbers are from, and what of the papers' figures does not come
+//! out, is in `docs/simulation.md`.
 
 mod accesses;
 mod agenda;

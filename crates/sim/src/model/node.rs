@@ -61,7 +61,8 @@ pub struct ModelNode {
     /// What its protocols send, and which of it is the home's.
     out: Vec<(Output, Records)>,
     of_home: Option<usize>,
-    /// What its locks have decided, when that can leave if it is paid for, and whether a packet is the cause.
+    /// What its locks have decided, when that can leave if it is paid for,
+    /// and whether a packet is the cause.
     pub follows: Vec<Follows>,
     pub(super) from: Option<u64>,
     pub(super) serves: bool,
@@ -199,7 +200,8 @@ impl ModelNode {
         }
     }
 
-    /// An agent has done the work on a message: what it decided leaves, and the next message begins.
+    /// An agent has done the work on a message: what it decided leaves,
+    /// and the next message begins.
     pub fn served<P: Steps>(
         &mut self,
         server: u16,

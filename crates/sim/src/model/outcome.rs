@@ -55,7 +55,8 @@ pub struct Outcome<F> {
     pub packets: u64,
     /// Packets sent and received by home agents (Fig. 10), those that stay in a node included.
     pub home_packets: u64,
-    /// Operations of the thread that did fewest, by operations of the one that did most; of the node, for acquisitions.
+    /// Operations of the thread that did fewest, by operations of the one that did most;
+    /// of the node, for acquisitions.
     pub fairness: f64,
     /// The longest queue before an agent.
     pub longest_queue: usize,
@@ -67,9 +68,11 @@ pub struct Outcome<F> {
     pub requests: u64,
     /// Of the whole run: threads that entered because of that.
     pub granted: u64,
-    /// Of the whole run: releases that GCP's directory refused, because a request was under way to the one that released.
+    /// Of the whole run: releases that GCP's directory refused, because a request was under way to
+    /// the one that released.
     pub denied: u64,
-    /// Of the whole run: threads that were in the middle of something when nothing was left to happen.
+    /// Of the whole run: threads that were in the middle of something when nothing was left to
+    /// happen.
     pub unfinished: u64,
     /// Of the whole run: threads that came in while others were inside who should not have been.
     pub overlaps: u64,

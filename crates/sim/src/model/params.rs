@@ -1,4 +1,5 @@
-//! What the model assumes of the hardware and of programs. `docs/simulation.md` says where each number comes from.
+//! What the model assumes of the hardware and of programs. `docs/simulation.md` says where each
+//! number comes from.
 
 use rackmem_proto::wire::{HEADER_LEN, Kind};
 
@@ -9,7 +10,8 @@ pub struct Network {
     pub gigabits: f64,
     /// From a node's memory to the switch, and from the switch to a node's memory, in nanoseconds.
     pub wire: u64,
-    /// Through the switch, in nanoseconds. It keeps up with every link, so it has no queue of its own.
+    /// Through the switch, in nanoseconds. It keeps up with every link,
+    /// so it has no queue of its own.
     pub switch: u64,
     /// Between two threads of one node, in nanoseconds.
     pub local: u64,
@@ -99,8 +101,9 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// What taking a message of this kind costs. The weights are guesses that were made before anything was
-    /// calibrated: owners lock, check and forward, and holders look into the cache or give up a lock; the rest is bookkeeping.
+    /// What taking a message of this kind costs. The weights are guesses that were made before
+    /// anything was calibrated: owners lock, check and forward, and holders look into the cache or
+    /// give up a lock; the rest is bookkeeping.
     pub fn message(&self, kind: Kind) -> u64 {
         let full = kind.is_request()
             || matches!(
@@ -168,7 +171,8 @@ impl Platform {
         locks_in_switch: false,
     };
 
-    /// GAM (§7.1: two background threads; §7.2: four locks and LRU lists an access, a fully associative cache).
+    /// GAM (§7.1: two background threads; §7.2: four locks and LRU lists an access,
+    /// a fully associative cache).
     pub const GAM: Platform = Platform {
         name: "gam",
         costs: Costs {
@@ -201,8 +205,9 @@ impl Platform {
         ..Self::CONCORDIA
     };
 
-    /// Soul's (§5): 100 Gb/s adapters, a Tofino, page faults. The network and what messages cost are those that the model of
-    /// Concordia was calibrated with; `trap` and `wake` make a transaction last 7.5 µs, the middle of the 5–10 µs of §1.
+    /// Soul's (§5): 100 Gb/s adapters, a Tofino, page faults. The network and what messages cost
+    /// are those that the model of Concordia was calibrated with; `trap` and `wake` make a
+    /// transaction last 7.5 µs, the middle of the 5–10 µs of §1.
     pub const ETHERNET: Platform = Platform {
         name: "ethernet",
         costs: Costs {
@@ -218,8 +223,9 @@ impl Platform {
         ..Self::CONCORDIA
     };
 
-    /// The same above a substrate as the paper draws it (Fig. 1): a blade that has changed a block gives it to the directory, which gives it to
-    /// the one that asked. `trap` and `wake` make that last 10 µs; what nobody has changed then takes 5.5.
+    /// The same above a substrate as the paper draws it (Fig. 1): a blade that has changed a block
+    /// gives it to the directory, which gives it to the one that asked. `trap` and `wake` make that
+    /// last 10 µs; what nobody has changed then takes 5.5.
     pub const GATHERED: Platform = Platform {
         name: "ethernet-gathered",
         costs: Costs {
@@ -231,7 +237,8 @@ impl Platform {
         ..Self::ETHERNET
     };
 
-    /// GCP in hardware (§6): 300 ns from a request to its answer, directories at the memory devices; PCIe 6.0's bandwidth.
+    /// GCP in hardware (§6): 300 ns from a request to its answer, directories at the memory
+    /// devices; PCIe 6.0's bandwidth.
     pub const CXL: Platform = Platform {
         name: "cxl",
         network: Network {
@@ -273,7 +280,8 @@ pub struct Experiment<P> {
     pub platform: Platform,
     /// Doing what.
     pub workload: Workload<P>,
-    /// Operations of the whole rack before the measurement, and after the first pass if there is one.
+    /// Operations of the whole rack before the measurement, and after the first pass if there is
+    /// one.
     pub warm_up: u64,
     /// Operations that are measured.
     pub measured: u64,

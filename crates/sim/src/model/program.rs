@@ -1,4 +1,5 @@
-//! What threads do, and what is measured of it: [`Accesses`](super::Accesses) to memory, or critical
+//! What threads do, and what is measured of it: [`Accesses`](super::Accesses) to memory,
+//! or critical
 //! [`Sections`](super::Sections).
 
 use super::layout::Layout;
@@ -73,7 +74,8 @@ pub trait Program: Copy + Debug {
         id: RequesterId,
         random: Random,
     ) -> Self::Thread;
-    /// The figures of all threads, by node; operations of the one that had fewest, by those of the one that had most.
+    /// The figures of all threads, by node; operations of the one that had fewest,
+    /// by those of the one that had most.
     fn figures<'t>(
         nodes: impl Iterator<Item = &'t [super::Thread<Self::Thread>]>,
     ) -> (Self::Figures, f64)
@@ -85,13 +87,15 @@ pub trait Program: Copy + Debug {
 pub trait Steps {
     /// What all threads share.
     type Shared;
-    /// Whether an access begins without the refusals of the one before, if that was a hit in the end.
+    /// Whether an access begins without the refusals of the one before,
+    /// if that was a hit in the end.
     const FORGETS_REFUSALS: bool;
 
     /// What now? `missed`: for the last access an event was begun.
     fn next(&mut self, now: u64, missed: bool, node: &ModelNode, shared: &mut Self::Shared)
     -> Next;
-    /// The block is here, and if it was `fetched`, just for this. `false`: what the access waits for is not in it.
+    /// The block is here, and if it was `fetched`, just for this. `false`:
+    /// what the access waits for is not in it.
     fn execute(&mut self, _shared: &mut Self::Shared, _fetched: bool) -> bool {
         true
     }

@@ -1,4 +1,5 @@
-//! A node's agents: threads that serve one message after another from bounded queues, and take time.
+//! A node's agents: threads that serve one message after another from bounded queues,
+//! and take time.
 
 use super::agenda::{Agenda, Occurrence};
 use super::fabric::Records;
@@ -26,7 +27,8 @@ struct Server {
 pub struct Servers {
     node: u16,
     servers: Box<[Server]>,
-    /// Jobs, and what they cost. As long at most as there are packets in flight, which the rack's threads bound.
+    /// Jobs, and what they cost. As long at most as there are packets in flight,
+    /// which the rack's threads bound.
     queues: Box<[VecDeque<(Job, u64)>]>,
     /// The longest queue so far.
     pub longest: usize,

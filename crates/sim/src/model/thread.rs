@@ -1,4 +1,5 @@
-//! An application thread: the library's slow path, cut at the places where it waits, and what each part costs.
+//! An application thread: the library's slow path, cut at the places where it waits,
+//! and what each part costs.
 
 use super::agenda::Occurrence;
 use super::fabric::{Fabric, ModelPacket, Records};
@@ -97,7 +98,8 @@ impl<P: Steps> Thread<P> {
         self.used += time;
     }
 
-    /// Takes a packet, which costs the thread itself so much. The packet that is returned is to be sent.
+    /// Takes a packet, which costs the thread itself so much. The packet that is returned is to be
+    /// sent.
     pub fn take(&mut self, packet: &ModelPacket, cost: u64, fabric: &mut Fabric) -> Option<Output> {
         self.work(cost, fabric);
         let waited = self.waits();

@@ -1,5 +1,6 @@
-//! A node's cache, and the events of its threads that fill and empty it: one set, of which the least recently used goes first, or
-//! a place for each block, where which block must go is no matter.
+//! A node's cache, and the events of its threads that fill and empty it: one set, of which the
+//! least recently used goes first, or a place for each block, where which block must go is no
+//! matter.
 
 use super::Form;
 use rackmem_proto::engine::{self, Entries, Plan};

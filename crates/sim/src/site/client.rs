@@ -1,5 +1,6 @@
-//! The requester of a thread, and what it does about the thread's event, step by step: sends, installs, evicts, unlocks, asks
-//! again. What a thread wants, and when it goes on, is its driver's.
+//! The requester of a thread, and what it does about the thread's event, step by step: sends,
+//! installs, evicts, unlocks, asks again. What a thread wants, and when it goes on,
+//! is its driver's.
 
 use super::{Deed, Form, Load, Site, Speaks, mutate};
 use crate::invariants::LiveEvent;
@@ -140,7 +141,8 @@ impl Client {
 
     /// The next step of its event.
     pub fn go_on<B: Form, X: Speaks<B>>(&mut self, now: u64, site: &mut Site<B, X>) -> Did {
-        // What is acknowledged is over, whatever is next: an event whose unlock waits for home may follow at once.
+        // What is acknowledged is over, whatever is next: an event whose unlock waits for home may
+        // follow at once.
         if self.engine.can_unlock() {
             self.unlocking = None;
         }

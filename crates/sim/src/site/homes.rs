@@ -14,7 +14,8 @@ pub struct Homes {
 }
 
 impl Homes {
-    /// A home in so many shards that has given so many chunks of its memory out; the others are to hear of that.
+    /// A home in so many shards that has given so many chunks of its memory out;
+    /// the others are to hear of that.
     pub fn new(config: HomeConfig, shards: u32, given: u32) -> Self {
         let shards = Shards::new(shards, config.block);
         let mut agents = HomeAgent::sharded(config, shards);

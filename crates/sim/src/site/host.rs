@@ -148,7 +148,8 @@ impl<B: Form> engine::Memory for Memory<'_, B> {
 }
 
 impl<B: Form, X: Speaks<B>> Site<B, X> {
-    /// A node that starts with `view`, and whose home has given so many chunks out. Lists go in packets of `fit` records.
+    /// A node that starts with `view`, and whose home has given so many chunks out. Lists go in
+    /// packets of `fit` records.
     pub fn new(
         config: HomeConfig,
         (shards, given, fit): (u32, u32, usize),

@@ -17,8 +17,8 @@ pub trait Words: Copy {
     type Word: Copy;
     /// Where the data was, and is not needed any more: no writer leaves this.
     const FORGOTTEN: Self;
-    /// Whether what a lock sends to its own node is taken in the same step. Otherwise it travels, may be lost and overtaken:
-    /// whatever the library does is one of these orders.
+    /// Whether what a lock sends to its own node is taken in the same step. Otherwise it travels,
+    /// may be lost and overtaken: whatever the library does is one of these orders.
     const LOOPS: bool;
 
     /// All of them.

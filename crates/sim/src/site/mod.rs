@@ -1,9 +1,11 @@
-//! A node of a simulated rack: the engine's sections, with small values in place of the library's bytes, threads and ports.
+//! A node of a simulated rack: the engine's sections, with small values in place of the library's
+//! bytes, threads and ports.
 //!
-//! Explorers, seeded worlds, protocols on trial and fuzzers have this one node. It carries nothing out that anybody else sees: what
-//! the engine wants done is written down, in order ([`Deed`]), and whoever runs the node sends, tells and judges by that. A step of
-//! it is what the library does under its locks: a packet ([`Site::take`]), a tick, a step of an event ([`Client::go_on`]) or of an
-//! epoch's beginning.
+//! Explorers, seeded worlds, protocols on trial and fuzzers have this one node. It carries nothing
+//! out that anybody else sees: what the engine wants done is written down, in order ([`Deed`]), and
+//! whoever runs the node sends, tells and judges by that. A step of it is what the library does
+//! under its locks: a packet ([`Site::take`]), a tick, a step of an event ([`Client::go_on`]) or of
+//! an epoch's beginning.
 
 mod cache;
 mod client;

@@ -13,7 +13,8 @@ impl Hash for SwitchLocks {
     }
 }
 
-/// The program, and what it served when the last epoch ended in which the rack went on: told again until it goes on once more.
+/// The program, and what it served when the last epoch ended in which the rack went on: told again
+/// until it goes on once more.
 #[derive(Clone)]
 pub struct SwitchLocks {
     /// The shipped one.

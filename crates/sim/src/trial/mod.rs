@@ -1,9 +1,12 @@
-//! A protocol on trial: a rack of nodes that speak it and nothing else, explored, walked through with deaths, and given garbage.
+//! A protocol on trial: a rack of nodes that speak it and nothing else, explored, walked through
+//! with deaths, and given garbage.
 //!
-//! A protocol of the engine that is one value ([`Single`](rackmem_proto::engine::Single), or any that [`Holds`](rackmem_proto::engine::Holds) hands out) says with [`Trial`] what threads do with it and what it
-//! promises. [`TrialRack`] is a [`System`](crate::driver::System) for it, over the engine's own dispatch and the engine's own rebuild, packet by
-//! packet: [`explore`] visits all of a small one, [`walk`] goes seeded ways through a larger one, [`garbage`] hands a node packets that
-//! nobody has sent, and [`golden`] gives the bytes of each kind of packet, to be pinned.
+//! A protocol of the engine that is one value ([`Single`](rackmem_proto::engine::Single), or any
+//! that [`Holds`](rackmem_proto::engine::Holds) hands out) says with [`Trial`] what threads do with
+//! it and what it promises. [`TrialRack`] is a [`System`](crate::driver::System) for it, over the
+//! engine's own dispatch and the engine's own rebuild, packet by packet: [`explore`] visits all of
+//! a small one, [`walk`] goes seeded ways through a larger one, [`garbage`] hands a node packets
+//! that nobody has sent, and [`golden`] gives the bytes of each kind of packet, to be pinned.
 
 mod rack;
 mod site;
@@ -35,7 +38,8 @@ where
     fn broken(nodes: &[TrialNode<Self>]) -> Option<Complaint>;
 }
 
-/// Visits every state of a rack of nodes whose threads ask for so many things each, up to so many states.
+/// Visits every state of a rack of nodes whose threads ask for so many things each,
+/// up to so many states.
 pub fn explore<P: Trial>(commands: &'static [u8], budget: Budget, states: usize) -> Report {
     let mut limits = Limits {
         states,
@@ -76,7 +80,8 @@ impl<P: Trial> Guide<TrialRack<P>> for Chance {
     }
 }
 
-/// Hands a node packets of the protocol's kinds that nobody has sent, and says how many it has sent itself.
+/// Hands a node packets of the protocol's kinds that nobody has sent,
+/// and says how many it has sent itself.
 pub fn garbage<P: Trial>(seed: u64, packets: u32) -> usize {
     let mut random = Random::new(seed);
     let kinds: Vec<Kind> = P::KINDS
@@ -120,7 +125,8 @@ fn kinds_of(range: std::ops::RangeInclusive<Kind>) -> impl Iterator<Item = Kind>
     (first..=last).filter_map(Kind::from_byte)
 }
 
-/// The bytes of the first packet of each kind, and of no other, that a rack of two sends when nothing goes wrong.
+/// The bytes of the first packet of each kind, and of no other,
+/// that a rack of two sends when nothing goes wrong.
 pub fn golden<P: Trial>() -> BTreeMap<&'static str, String> {
     let mut rack = TrialRack::<P>::new(&[1, 0], Budget::default());
     let mut found = BTreeMap::new();

@@ -11,7 +11,8 @@ use rackmem_proto::wire::{Copyset, NodeId};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
 
-/// Bytes of a block that nobody has, and records that go into a packet: few, so that lists come in parts.
+/// Bytes of a block that nobody has, and records that go into a packet: few,
+/// so that lists come in parts.
 const BLOCK: u32 = 4096;
 const FIT: usize = 2;
 
@@ -358,7 +359,8 @@ impl<P: Trial> System for TrialRack<P> {
         }]
     }
 
-    /// With deaths in the budget, one must have met a command under way, and one a rebuild if there are two.
+    /// With deaths in the budget, one must have met a command under way,
+    /// and one a rebuild if there are two.
     fn seen(&self) -> [Vec<String>; 2] {
         let names = ["died-during-a-command", "died-during-a-rebuild", "ended"];
         let deaths = self.first.left.die;

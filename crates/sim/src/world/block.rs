@@ -1,7 +1,8 @@
 //! Blocks as a world keeps them: one word for each granule.
 //!
-//! The core never touches a block's bytes and only reckons with offsets and lengths. So a granule of the
-//! largest block, 1 KiB, is represented by one word here, and whatever happens to segments happens to words.
+//! The core never touches a block's bytes and only reckons with offsets and lengths.
+//! So a granule of the largest block, 1 KiB, is represented by one word here, and whatever happens
+//! to segments happens to words.
 
 use rackmem_proto::CHUNK;
 use rackmem_proto::wire::{GRANULES, MAX_BLOCK, NodeId, Tag};

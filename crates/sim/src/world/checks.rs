@@ -15,7 +15,8 @@ use rackmem_proto::wire::{Contract, Copyset, GlobalStatus, Kind, NodeId, Tag};
 /// What calls for memory are held to.
 pub(super) const GIVEN_ONCE: (&str, &str) = ("memory is given out once", "§6");
 
-/// What entries that move are held to: one that has begun to move is locked until the switch answers.
+/// What entries that move are held to: one that has begun to move is locked until the switch
+/// answers.
 const NO_SWITCH: (&str, &str) = ("no entry moves where there is no switch", "§5.2.1");
 
 /// The lock word of an entry that the switch serves no more.
@@ -168,7 +169,8 @@ impl World {
         })
     }
 
-    /// All caches are empty and no packet is on its way: every lock is free and home has every write.
+    /// All caches are empty and no packet is on its way: every lock is free and home has every
+    /// write.
     pub(super) fn finish(&mut self) -> Result<(), Box<Violation>> {
         for number in 0..self.config.blocks {
             let tag = self.tag(number);
@@ -200,7 +202,8 @@ impl World {
     /// What a home has made of a block's entry.
     pub(super) fn judge(&mut self, id: NodeId, settling: &Settling) {
         let Settling { tag, gone, .. } = *settling;
-        // What one that is fenced makes of it is nobody's business: the others are in another epoch, or will be.
+        // What one that is fenced makes of it is nobody's business: the others are in another
+        // epoch, or will be.
         if self.nodes[usize::from(id)].standing != Condition::Up {
             return;
         }

@@ -69,8 +69,8 @@ pub struct Config {
     pub cache: usize,
     /// Words that one packet carries, a divisor of a block's words.
     pub segment: usize,
-    /// Requesters send again no sooner than this, in nanoseconds. Less than a round trip, and everything is sent
-    /// more than once.
+    /// Requesters send again no sooner than this, in nanoseconds. Less than a round trip,
+    /// and everything is sent more than once.
     pub timeout: u64,
     /// Locks that all threads enter, beside the blocks. There are none where processes are stopped.
     pub locks: u32,
@@ -108,7 +108,8 @@ impl Config {
         u64::from(self.nodes) * u64::from(self.threads) * u64::from(self.operations)
     }
 
-    /// Whether the members' own keepers decide who is excluded. They do where processes are stopped.
+    /// Whether the members' own keepers decide who is excluded. They do where processes are
+    /// stopped.
     pub fn has_keepers(&self) -> bool {
         self.failures.stop > 0
     }

@@ -19,10 +19,12 @@ pub struct Failures {
     pub partition: u32,
     /// A node becomes slow for a while.
     pub slow: u32,
-    /// A node is stopped for a while, or only its keeper. The members' own keepers exclude it then if it is for long. Nothing else
-    /// breaks in such a world, and threads hold no locks for purposes of their own.
+    /// A node is stopped for a while, or only its keeper. The members' own keepers exclude it then
+    /// if it is for long. Nothing else breaks in such a world, and threads hold no locks for
+    /// purposes of their own.
     pub stop: u32,
-    /// Out of a thousand, failures that happen right after the one before, while its rebuild is under way.
+    /// Out of a thousand, failures that happen right after the one before,
+    /// while its rebuild is under way.
     pub together: u32,
     /// Bit `n`: failure number `n` of the plan does not happen.
     pub omit: u64,

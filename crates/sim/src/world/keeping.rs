@@ -1,7 +1,9 @@
-//! The keepers of a world's members: each holds its process's lease by the membership's own rules, at a store that takes its time.
+//! The keepers of a world's members: each holds its process's lease by the membership's own rules,
+//! at a store that takes its time.
 //!
-//! A process may be stopped: nothing of it runs, what is for it waits, and when it goes on its threads do so in any order.
-//! Its keeper may be late alone, too. What excludes it then is its silence, as the other members see it.
+//! A process may be stopped: nothing of it runs, what is for it waits, and when it goes on its
+//! threads do so in any order. Its keeper may be late alone, too. What excludes it then is its
+//! silence, as the other members see it.
 
 use super::block;
 use super::fabric::{Fabric, Occurrence, member};
@@ -30,7 +32,8 @@ const LATE: u64 = 400_000;
 /// Until a process that has been fenced is there again.
 const RESTART: u64 = 100_000;
 
-/// A member's keeper, as it was started: what an earlier one of the same place has begun is nobody's.
+/// A member's keeper, as it was started: what an earlier one of the same place has begun is
+/// nobody's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Who {
     member: NodeId,
@@ -65,7 +68,8 @@ pub struct Lease {
     pub term: Term,
     /// Whether operations may begin, as its keeper has told last.
     pub serves: bool,
-    /// The rack has gone on without it, and nobody takes its packets any more: what it does, it does to itself.
+    /// The rack has gone on without it, and nobody takes its packets any more: what it does,
+    /// it does to itself.
     pub alone: bool,
     /// How long it has been stopped, which the wrong clock does not count, in nanoseconds.
     pub stopped: u64,
@@ -158,7 +162,8 @@ impl Keeping {
         !there || !self.held.is_empty()
     }
 
-    /// Keeps what a process would do that is stopped, or a keeper that is late. What anybody else does comes back.
+    /// Keeps what a process would do that is stopped, or a keeper that is late.
+    /// What anybody else does comes back.
     fn hold(&mut self, what: Occurrence, threads: usize) -> Option<Occurrence> {
         let (whose, keeps) = match &what {
             Occurrence::Wake(thread) | Occurrence::Lock(thread) => {
@@ -259,7 +264,8 @@ impl World {
         self.keep_after(planned.lasts, Keep::Release(node));
     }
 
-    /// The threads of a process go on, each when it gets a processor; its keeper may be the last by far.
+    /// The threads of a process go on, each when it gets a processor;
+    /// its keeper may be the last by far.
     fn release(&mut self, node: NodeId) {
         let Some(held) = self.keeping.as_mut().and_then(|it| it.held.remove(&node)) else {
             return;

@@ -1,7 +1,7 @@
 //! Who belongs to a world's rack: what breaks, who notices, and who is told when.
 //!
-//! The views are those that members of a real rack agree on; how they agree is not played here. A node that is cut off
-//! stops when its lease is over, and is excluded only after that.
+//! The views are those that members of a real rack agree on; how they agree is not played here.
+//! A node that is cut off stops when its lease is over, and is excluded only after that.
 
 use super::block;
 use super::fabric::Occurrence;

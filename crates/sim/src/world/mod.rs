@@ -1,17 +1,20 @@
-//! A seeded world: a rack with the very roles that ship, a network that misbehaves, and virtual time.
+//! A seeded world: a rack with the very roles that ship, a network that misbehaves,
+//! and virtual time.
 //!
-//! [`World::run`] takes a seed and a [`Config`] and plays: application threads read, write and add to a few
-//! blocks through caches too small for them, over packets that are lost, doubled, delayed and reordered.
-//! After everything that happens, the [`invariants`](crate::invariants) of the block it happened to are checked. When three
-//! operations of four are done the network calms down, and everything must end; then the caches are emptied,
-//! and home memory must hold every write. The same seed is the same run, packet by packet: a [`Report`]
-//! carries the hash of its trace, and a [`Violation`] names the seed and shows the last packets. [`World::watch`] shows
-//! somebody all of it, a [`Scene`] at a time.
+//! [`World::run`] takes a seed and a [`Config`] and plays: application threads read,
+//! write and add to a few blocks through caches too small for them, over packets that are lost,
+//! doubled, delayed and reordered. After everything that happens, the
+//! [`invariants`](crate::invariants) of the block it happened to are checked. When three operations
+//! of four are done the network calms down, and everything must end; then the caches are emptied,
+//! and home memory must hold every write. The same seed is the same run, packet by packet: a
+//! [`Report`] carries the hash of its trace, and a [`Violation`] names the seed and shows the last
+//! packets. [`World::watch`] shows somebody all of it, a [`Scene`] at a time.
 //!
-//! The same nodes have locks, and threads that enter them (`locks`). [`SCENARIOS`] are worlds in which both meet in one thing.
+//! The same nodes have locks, and threads that enter them (`locks`). [`SCENARIOS`] are worlds in
+//! which both meet in one thing.
 //!
-//! Only the roles are shipped code, put together in a [`site`](crate::site). What waits (`thread`) follows the library's threads and is cut
-//! at the places where they block.
+//! Only the roles are shipped code, put together in a [`site`](crate::site). What waits (`thread`)
+//! follows the library's threads and is cut at the places where they block.
 
 pub mod block;
 mod checks;

@@ -1,4 +1,5 @@
-//! Defects that sit between the network and the roles: packets that are changed, copied or sent elsewhere, and entries that are kept.
+//! Defects that sit between the network and the roles: packets that are changed, copied or sent
+//! elsewhere, and entries that are kept.
 
 use super::fabric::{Occurrence, WorldPacket};
 use super::mutation::Mutation;
@@ -46,7 +47,8 @@ impl World {
         packet
     }
 
-    /// As if the unlock of a reader that is still at it came last and put back what was there when it began.
+    /// As if the unlock of a reader that is still at it came last and put back what was there when
+    /// it began.
     fn overwrite(&self, mut packet: WorldPacket) -> WorldPacket {
         let header = &mut packet.header;
         if header.kind == Kind::Unlock && header.flags.has(Flags::READER) {

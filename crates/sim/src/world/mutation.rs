@@ -1,6 +1,7 @@
 //! Defects that can be put into a world, one at a time, to see that the invariants notice them.
 //!
-//! Each is a rule of the protocol that a host or a role could break; the roles themselves stay as shipped.
+//! Each is a rule of the protocol that a host or a role could break;
+//! the roles themselves stay as shipped.
 
 use crate::gcp::Mutation as LockDefect;
 use rackmem_proto::engine::Defect;
@@ -8,9 +9,11 @@ use rackmem_proto::engine::Defect;
 /// A defect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mutation {
-    /// A requester takes data of its earlier events for data of the current one (hard place FlowCC 5).
+    /// A requester takes data of its earlier events for data of the current one (hard place FlowCC
+    /// 5).
     AcceptStaleData,
-    /// A reader's unlock does not name the reader, so the directory misses a copy (hard place FlowCC 4).
+    /// A reader's unlock does not name the reader, so the directory misses a copy (hard place
+    /// FlowCC 4).
     ForgetReader,
     /// A cache drops clean copies without telling their owner.
     DropSilently,
@@ -18,17 +21,22 @@ pub enum Mutation {
     UnlockOnce,
     /// A node whose lease is over goes on.
     ServeFenced,
-    /// What was done is told without a look at the clock (docs/membership.md, "Before anybody is told").
+    /// What was done is told without a look at the clock (docs/membership.md,
+    /// "Before anybody is told").
     TellUnconfirmed,
     /// The clock is looked at when an operation begins, and not before it is told.
     ConfirmAtStart,
-    /// The end of the lease is compared with a clock that stands still while the process is stopped.
+    /// The end of the lease is compared with a clock that stands still while the process is
+    /// stopped.
     WrongClock,
-    /// A beat brings a lease back that is over, before another version has been seen (docs/membership.md, rule 5).
+    /// A beat brings a lease back that is over, before another version has been seen
+    /// (docs/membership.md, rule 5).
     ExtendEndedTerm,
-    /// A reader's unlock puts its copyset in place of the entry's, and another reader is forgotten (hard place FlowCC 4).
+    /// A reader's unlock puts its copyset in place of the entry's, and another reader is forgotten
+    /// (hard place FlowCC 4).
     OverwriteCopyset,
-    /// A requester takes the refusal of an earlier event for one of the current one (hard place FlowCC 1).
+    /// A requester takes the refusal of an earlier event for one of the current one (hard place
+    /// FlowCC 1).
     AcceptLateRefusal,
     /// An unlock goes to the home agent whoever has granted (hard place FlowCC 2).
     UnlockAnyOwner,

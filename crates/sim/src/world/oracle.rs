@@ -1,10 +1,12 @@
 //! The one memory that does one operation at a time, which the rack must be indistinguishable from.
 //!
-//! A store or load of a world happens at one instant between an operation's beginning and its end. If every
-//! load sees exactly what this memory holds at that instant, the instants are linearization points.
+//! A store or load of a world happens at one instant between an operation's beginning and its end.
+//! If every load sees exactly what this memory holds at that instant,
+//! the instants are linearization points.
 //!
-//! A block whose only current copy dies with its node is lost, and the rack says so. Who accepts that goes on with what home
-//! has: so does this memory, and a new [generation](Oracle::generation) of the block begins.
+//! A block whose only current copy dies with its node is lost, and the rack says so. Who accepts
+//! that goes on with what home has: so does this memory, and a new [generation](Oracle::generation)
+//! of the block begins.
 
 use super::block::{COUNTERS, counters, word_of};
 use rackmem_proto::wire::Tag;

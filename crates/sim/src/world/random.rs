@@ -1,4 +1,5 @@
-//! The one source of chance in a world: splitmix64, so that a seed means the same run on every machine.
+//! The one source of chance in a world: splitmix64, so that a seed means the same run on every
+//! machine.
 
 /// A stream of draws that its seed decides.
 #[derive(Clone, Debug)]

@@ -72,7 +72,8 @@ pub struct Seen {
     pub rescued: u64,
     /// Blocks whose only current copy died.
     pub lost: u64,
-    /// Blocks that home had and were said to be lost all the same, because nobody was left who knew.
+    /// Blocks that home had and were said to be lost all the same, because nobody was left who
+    /// knew.
     pub doubted: u64,
     /// Operations in the history that was checked.
     pub recorded: u64,

@@ -1,4 +1,5 @@
-//! Blocks and locks on the same nodes, through one thing that concerns both: worlds in which it happens, by seeds.
+//! Blocks and locks on the same nodes, through one thing that concerns both:
+//! worlds in which it happens, by seeds.
 
 use super::config::{Config, Owners};
 use super::failures::Failures;

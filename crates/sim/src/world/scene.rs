@@ -1,4 +1,5 @@
-//! What a run looks like to somebody who follows it: one scene an occurrence, with its virtual time.
+//! What a run looks like to somebody who follows it: one scene an occurrence,
+//! with its virtual time.
 
 use super::block;
 use rackmem_proto::Dest;

@@ -1,4 +1,5 @@
-//! Making a violation small: fewer operations, threads, nodes, blocks, faults and failures, as long as the same promise breaks.
+//! Making a violation small: fewer operations, threads, nodes, blocks, faults and failures, as long
+//! as the same promise breaks.
 
 use super::config::{Config, Mix};
 use super::failures::Failures;
@@ -6,7 +7,8 @@ use super::faults::Faults;
 use super::run::World;
 use super::violation::Violation;
 
-/// Seeds tried with each smaller world, besides the one that broke last: what is smaller is another run altogether.
+/// Seeds tried with each smaller world, besides the one that broke last:
+/// what is smaller is another run altogether.
 const SEEDS: u64 = 24;
 
 /// The smallest world found that breaks a promise.
@@ -20,8 +22,9 @@ pub struct Shrunk {
     pub runs: u64,
 }
 
-/// Looks for a smaller world that breaks the same promise, in so many runs at most. `stop` is asked before each run, with
-/// the operations of the smallest world so far; true ends the search.
+/// Looks for a smaller world that breaks the same promise, in so many runs at most.
+/// `stop` is asked before each run, with the operations of the smallest world so far;
+/// true ends the search.
 pub fn shrink(
     config: &Config,
     violation: &Violation,

@@ -24,7 +24,8 @@ pub struct Sample {
 }
 
 impl World {
-    /// Runs a world as [`World::run`] does, and looks at it every so many nanoseconds until its work is done.
+    /// Runs a world as [`World::run`] does, and looks at it every so many nanoseconds until its
+    /// work is done.
     pub fn timeline(seed: u64, config: &Config, every: u64) -> Result<Vec<Sample>, Box<Violation>> {
         let mut world = World::new(seed, config, None);
         world.start();

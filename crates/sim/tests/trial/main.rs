@@ -1,5 +1,6 @@
-//! A new protocol is explored, walked through with deaths, given garbage and pinned byte by byte, because it implements `Protocol` and
-//! `Trial`, and for no other reason: no line of the library, of the engine or of the checkers knows of it.
+//! A new protocol is explored, walked through with deaths, given garbage and pinned byte by byte,
+//! because it implements `Protocol` and `Trial`, and for no other reason: no line of the library,
+//! of the engine or of the checkers knows of it.
 
 mod counter;
 

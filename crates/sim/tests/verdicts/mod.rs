@@ -1,5 +1,6 @@
-//! What a group of explored scenarios comes to, the gravest first: a broken promise is what there is to mend, and a scenario that
-//! has grown or shrunk, or shows nothing any more, is often only its trace.
+//! What a group of explored scenarios comes to, the gravest first: a broken promise is what there
+//! is to mend, and a scenario that has grown or shrunk, or shows nothing any more,
+//! is often only its trace.
 
 use std::fmt::Debug;
 

@@ -126,7 +126,8 @@ impl Implementation for Kernel {
     }
 }
 
-/// What the control plane sends by an order: copies that the ports cannot make, since several receivers share one.
+/// What the control plane sends by an order: copies that the ports cannot make,
+/// since several receivers share one.
 fn ordered(frame: &[u8], nonce: u32, setup: &Setup) -> Result<Reply, String> {
     let frame = Frame::parse(frame)?;
     if (frame.from.ip(), frame.to) != (STRANGER.ip(), SWITCH) {
@@ -152,7 +153,8 @@ fn ordered(frame: &[u8], nonce: u32, setup: &Setup) -> Result<Reply, String> {
     Ok(Reply::Sent(sent).sorted())
 }
 
-/// A frame that leaves, as a packet for somebody. Everything around it must be as it is between hosts.
+/// A frame that leaves, as a packet for somebody. Everything around it must be as it is between
+/// hosts.
 fn sent(by: Option<u16>, frame: &[u8], setup: &Setup) -> Result<Sent, String> {
     let frame = Frame::parse(frame)?;
     if frame.from != SWITCH {

@@ -1,4 +1,5 @@
-//! The program in the kernel does what the Rust program does: golden packets, random ones, and differences that are planted.
+//! The program in the kernel does what the Rust program does: golden packets, random ones, and
+//! differences that are planted.
 #![cfg(feature = "xdp")]
 
 mod kernel;
@@ -110,9 +111,10 @@ fn what_the_ports_cannot_send_is_an_order_to_the_control_plane() {
     assert_eq!(switch.counters().unwrap().orders, 1);
 }
 
-/// Differences in the C code, by what `PLANT` they are compiled with. Those of multicasts, in `deliver.h`: 9, a neighbour
-/// of the provider gets its flag; 15, a port makes one copy for all receivers behind it; 16, a provider's number is cut to
-/// four bits; 17, node 31 gets no copy; 18, an order names no provider; 19, a port's copy goes to the first node behind it.
+/// Differences in the C code, by what `PLANT` they are compiled with. Those of multicasts, in
+/// `deliver.h`: 9, a neighbour of the provider gets its flag; 15, a port makes one copy for all
+/// receivers behind it; 16, a provider's number is cut to four bits; 17, node 31 gets no copy; 18,
+/// an order names no provider; 19, a port's copy goes to the first node behind it.
 const PLANTS: std::ops::RangeInclusive<u32> = 1..=19;
 
 #[test]

@@ -1,4 +1,5 @@
-//! The parts that processes of the test play, each in a network namespace of its own, and their strings.
+//! The parts that processes of the test play, each in a network namespace of its own,
+//! and their strings.
 
 use rackmem_hosts::{Hosts, Place, address};
 use rackmem_wire::{Header, decode, encode};
@@ -35,7 +36,8 @@ pub fn play(arguments: &[String]) -> bool {
     true
 }
 
-/// Attaches the program, and says what it has counted at every line it reads, until there are no more.
+/// Attaches the program, and says what it has counted at every line it reads,
+/// until there are no more.
 fn play_switch(mode: Mode, epoch: u32, ports: &[String]) {
     let config = rackmem_proto::switch::SwitchConfig {
         epoch,
@@ -56,7 +58,8 @@ fn play_switch(mode: Mode, epoch: u32, ports: &[String]) {
         Ok(attached) => attached,
         Err(error) => return say(format!("refused {}", error.code())),
     };
-    // What the program passes on comes here: a port that nobody listens at would answer that it is closed.
+    // What the program passes on comes here: a port that nobody listens at would answer that it is
+    // closed.
     let _control = UdpSocket::bind(switch_at).expect("the switch's address");
     say(format!("ready {}", attached.mode));
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {

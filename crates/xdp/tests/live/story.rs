@@ -175,7 +175,8 @@ fn story(hosts: &Hosts, mode: &str) {
     Player::switch(hosts, mode, EPOCH).expect("nothing is left of the first");
 }
 
-/// A lock that the switch serves: grants reach exactly those they are for, and the keeper of its data knows that it is it.
+/// A lock that the switch serves: grants reach exactly those they are for, and the keeper of its
+/// data knows that it is it.
 fn locks(players: &mut [Player], mode: &str) {
     let tag = Tag(1 << 48 | 0x5000);
     let of = |kind: Kind, sender: NodeId, about: NodeId, status: GlobalStatus| Header {

@@ -1,4 +1,5 @@
-//! Limits on what an input may cost: memory, counted by the allocator, and time, watched by a thread.
+//! Limits on what an input may cost: memory, counted by the allocator, and time,
+//! watched by a thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
@@ -19,8 +20,8 @@ static PEAK: AtomicUsize = AtomicUsize::new(0);
 /// The system's allocator, and how much of it is in use.
 pub struct Counting;
 
-// SAFETY: every call goes to the system's allocator with the arguments it came with; counting touches
-// nothing but two atomic integers.
+// SAFETY: every call goes to the system's allocator with the arguments it came with;
+// counting touches nothing but two atomic integers.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let live = LIVE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
@@ -31,7 +32,8 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `dealloc`, and `pointer` came from the system's `alloc`.
+        // SAFETY: the caller keeps the contract of `dealloc`, and `pointer` came from the system's
+        // `alloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -58,7 +60,8 @@ struct Running {
 }
 
 impl Watch {
-    /// Starts a thread that ends the process when an input takes too long, and keeps the input in `folder`.
+    /// Starts a thread that ends the process when an input takes too long,
+    /// and keeps the input in `folder`.
     pub fn start(target: &'static str, folder: &Path) -> Watch {
         let watch = Watch::default();
         let (seen, folder) = (watch.clone(), folder.to_owned());

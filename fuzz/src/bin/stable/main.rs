@@ -1,4 +1,5 @@
-//! Runs the fuzz targets without libFuzzer: seeded mutations of valid inputs, with a guard on time and memory.
+//! Runs the fuzz targets without libFuzzer: seeded mutations of valid inputs,
+//! with a guard on time and memory.
 
 mod guard;
 mod mutate;

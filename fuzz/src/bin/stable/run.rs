@@ -12,7 +12,8 @@ use crate::guard::{self, MAX_MEMORY, Watch};
 use crate::mutate;
 use crate::options::Options;
 
-/// Runs what failed once, then the seeds, then mutations of both until the time is up. Whether all held.
+/// Runs what failed once, then the seeds, then mutations of both until the time is up.
+/// Whether all held.
 pub fn fuzz(target: &Target, options: &Options) -> bool {
     let artifacts = folder("artifacts", target);
     let watch = Watch::start(target.name, &artifacts);

@@ -1,4 +1,5 @@
-//! What the control plane of the P4 program writes: its tables and groups (docs/p4.md), as rows that each test format spells its own way.
+//! What the control plane of the P4 program writes: its tables and groups (docs/p4.md), as rows
+//! that each test format spells its own way.
 
 use crate::Setup;
 use crate::carrier::{AGENT_PORT, SWITCH_ADDRESS, SWITCH_PORT, address_of, mac_of, port_of};

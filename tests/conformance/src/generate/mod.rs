@@ -1,4 +1,5 @@
-//! Everything in the tree that is made from the Rust program: the golden packets, and the headers that C and P4 include.
+//! Everything in the tree that is made from the Rust program: the golden packets,
+//! and the headers that C and P4 include.
 
 mod c;
 pub mod control;

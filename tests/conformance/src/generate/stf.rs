@@ -1,4 +1,5 @@
-//! Golden cases as STF, the format of p4c's own tests: a file a case, since STF cannot empty a switch between two.
+//! Golden cases as STF, the format of p4c's own tests: a file a case,
+//! since STF cannot empty a switch between two.
 
 use super::control;
 use crate::carrier::{CONTROL_PLANE, coming, leaving, port_of, stray};
@@ -9,8 +10,9 @@ use std::fmt::Write;
 /// Packets all come in by one port: between several, STF does not say which comes first.
 const INPUT: u16 = 70;
 
-/// Whether STF can say it: registers are brought about by packets, nobody freezes the switch in between, and every node
-/// is behind a port of its own, as the program in P4 takes them.
+/// Whether STF can say it: registers are brought about by packets,
+/// nobody freezes the switch in between, and every node is behind a port of its own,
+/// as the program in P4 takes them.
 pub fn can_say(case: &Case) -> bool {
     case.prefix.is_some() && !case.frozen && !case.setup.shares_ports()
 }

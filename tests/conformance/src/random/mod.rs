@@ -1,7 +1,8 @@
-//! Random sequences: thousands of packets as a rack under loss and doubling sends them, and some that nobody sends.
+//! Random sequences: thousands of packets as a rack under loss and doubling sends them,
+//! and some that nobody sends.
 //!
-//! A sequence is a [`Case`]: the Rust program's replies and registers are in it, so it is replayed like a golden case, and one
-//! that shows a difference can be shrunk and kept.
+//! A sequence is a [`Case`]: the Rust program's replies and registers are in it, so it is replayed
+//! like a golden case, and one that shows a difference can be shrunk and kept.
 
 mod locks;
 mod traffic;
@@ -13,7 +14,8 @@ use traffic::Traffic;
 
 /// A sequence of `packets` packets. The same seed gives the same sequence.
 pub fn sequence(seed: u64, packets: usize) -> Case {
-    // Most racks are small, so that packets meet; one in eight has its nodes behind two ports, and one is large.
+    // Most racks are small, so that packets meet; one in eight has its nodes behind two ports,
+    // and one is large.
     let (nodes, ports) = match seed % 8 {
         6 => (Setup::default().nodes, Some(2)),
         7 => (MAX_NODES as u16, None),

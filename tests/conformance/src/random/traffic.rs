@@ -143,8 +143,9 @@ impl Traffic {
         };
         let row = usize::from(node * self.setup.requesters + slot);
         let seq = self.seqs[row];
-        // Now and then a number is left out, as when the older event of a parity is not over, or many, as after calls that
-        // do not concern the switch: a few times of these are once round what a row has room for.
+        // Now and then a number is left out, as when the older event of a parity is not over, or
+        // many, as after calls that do not concern the switch: a few times of these are once round
+        // what a row has room for.
         let step = match self.rng.u8(..) {
             0..4 => 0x4000_0001,
             4..32 => 2,

@@ -9,8 +9,8 @@ pub fn all() -> Vec<Scenario> {
     scenarios
 }
 
-/// Each kind for an entry that the switch owns: those of the data plane do something or are dropped, the others are for the
-/// control plane.
+/// Each kind for an entry that the switch owns: those of the data plane do something or are
+/// dropped, the others are for the control plane.
 fn of_kind(kind: Kind) -> Scenario {
     let name = kind.name();
     let number = kind as u8;

@@ -1,4 +1,5 @@
-//! GCP's directory at the switch: the table in `crates/proto/src/gcp/entry.rs` row by row, and locks that are placed there.
+//! GCP's directory at the switch: the table in `crates/proto/src/gcp/entry.rs` row by row, and
+//! locks that are placed there.
 
 use super::build::{Scenario, acquire, ask, count, lock, place, release, who};
 use rackmem_proto::wire::GlobalStatus::{self, Modified, Shared, Unshared};

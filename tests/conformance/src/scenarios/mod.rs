@@ -1,4 +1,5 @@
-//! The golden cases, as a table of scenarios a reader can follow; the Rust program fills in what comes out of each.
+//! The golden cases, as a table of scenarios a reader can follow;
+//! the Rust program fills in what comes out of each.
 
 mod build;
 mod contradictions;

@@ -1,4 +1,5 @@
-//! Whoever decides about the first copy of a request decides about all, wherever the entry has moved meanwhile.
+//! Whoever decides about the first copy of a request decides about all,
+//! wherever the entry has moved meanwhile.
 
 use super::build::{Scenario, add, any, ask, block, free, retire, unlock, who, with};
 use rackmem_proto::wire::Flags;

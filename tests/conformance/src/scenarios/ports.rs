@@ -1,4 +1,5 @@
-//! Who is behind which port, and how many: several nodes behind one port, and a rack as large as racks are.
+//! Who is behind which port, and how many: several nodes behind one port,
+//! and a rack as large as racks are.
 
 use super::build::{
     Scenario, acquire, add, any, ask, block, count, lock, place, release, set, unlock, who,
@@ -23,7 +24,8 @@ fn on_two_ports(nodes: u16, name: &str, about: &str) -> Scenario {
     })
 }
 
-/// The lowest number with which this requester's event goes to this provider, if these have the block.
+/// The lowest number with which this requester's event goes to this provider,
+/// if these have the block.
 fn number_for(requester: RequesterId, wanted: NodeId, members: Copyset) -> u64 {
     let provided_by = |seq: &u64| {
         let event = ask(ReadMiss, requester, *seq, any());

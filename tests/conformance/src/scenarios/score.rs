@@ -154,7 +154,8 @@ pub fn all() -> Vec<Scenario> {
         .packet(ask(LockRead, me, 0xffff_fffe, any()))
         .packet(ask(WriteShared, me, 1 << 32 | 2, any())),
     ];
-    // The window behind a score: a number that is less than 2^31 behind is late; requesters show none that is further ahead.
+    // The window behind a score: a number that is less than 2^31 behind is late; requesters show
+    // none that is further ahead.
     for (name, seq, what) in [
         (
             "far-in-the-window",

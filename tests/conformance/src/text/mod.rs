@@ -20,7 +20,8 @@
 //!     …
 //! ```
 //!
-//! `prefix none` says that no packets bring the registers about. What follows `#` is for people. Spaces in hex do not count.
+//! `prefix none` says that no packets bring the registers about. What follows `#` is for people.
+//! Spaces in hex do not count.
 
 mod lines;
 mod read;

@@ -51,7 +51,8 @@ fn golden_packets_take_every_branch() {
     compare(&all);
 }
 
-/// What is asked for here is that the generator finds its way into the corners by itself: all but these.
+/// What is asked for here is that the generator finds its way into the corners by itself:
+/// all but these.
 const NOT_BY_CHANCE: &[&str] = &[
     "lock shared of full: not taken",
     "lock alone of full: not taken",

@@ -1,7 +1,7 @@
 //! Which branches a packet takes, told from the registers before it, the packet and the reply.
 //!
-//! This reads the program's rules a second time, through the functions that the roles share, and it holds what it expects against
-//! the reply: an observer that has gone wrong is noticed.
+//! This reads the program's rules a second time, through the functions that the roles share, and it
+//! holds what it expects against the reply: an observer that has gone wrong is noticed.
 
 use rackmem_conformance::{Reply, Setup};
 use rackmem_proto::flowcc::forward;

@@ -1,4 +1,5 @@
-//! A form of the program with one rule broken is caught: by the golden packets always, by random sequences nearly always.
+//! A form of the program with one rule broken is caught: by the golden packets always, by random
+//! sequences nearly always.
 
 mod planted;
 mod plants;

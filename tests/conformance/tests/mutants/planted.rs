@@ -7,7 +7,8 @@ use std::rc::Rc;
 
 /// Done to the bytes as they come.
 pub type Bytes = dyn Fn(&mut Vec<u8>);
-/// Done to a data-plane packet and the registers before it is executed. False: it is dropped instead.
+/// Done to a data-plane packet and the registers before it is executed. False:
+/// it is dropped instead.
 pub type Before = dyn Fn(&mut SwitchProgram, &mut Header) -> bool;
 /// Done to what comes out and to the registers; the first program is how they were.
 pub type After = dyn Fn(&SwitchProgram, &mut SwitchProgram, &Header, &mut Vec<(Port, Header)>);

@@ -1,7 +1,8 @@
 //! The P4 program on BMv2, as an implementation that golden packets are played to.
 //!
-//! BMv2 reads and writes capture files in place of interfaces. The one that it reads from is a pipe, so that packets come
-//! when the test wants them to; everything comes in by one port, because the program does not ask by which.
+//! BMv2 reads and writes capture files in place of interfaces. The one that it reads from is a
+//! pipe, so that packets come when the test wants them to; everything comes in by one port, because
+//! the program does not ask by which.
 
 use super::carrier::{self, MARK_ADDRESS, SWITCH_ADDRESS};
 use super::cli::Cli;
@@ -18,7 +19,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// BMv2's egress has four threads, port modulo four; a packet to one port of each marks that all before it have left.
+/// BMv2's egress has four threads, port modulo four; a packet to one port of each marks that all
+/// before it have left.
 const MARKS: [usize; 4] = [60, 61, 62, 63];
 const CPU: usize = 64;
 const INPUT: usize = 70;
@@ -205,7 +207,8 @@ pub struct Bmv2<'a> {
 }
 
 impl<'a> Bmv2<'a> {
-    /// Nothing is compiled or started before the first case. The folder is made, and removed in the end.
+    /// Nothing is compiled or started before the first case. The folder is made,
+    /// and removed in the end.
     pub fn new(tools: &'a Tools, folder: PathBuf, plant: Option<u32>) -> Self {
         Bmv2 {
             tools,

@@ -1,4 +1,5 @@
-//! What BMv2 is given and what leaves it: frames of the rack that golden packets make believe, told apart by a number.
+//! What BMv2 is given and what leaves it: frames of the rack that golden packets make believe,
+//! told apart by a number.
 
 use rackmem_conformance::carrier::{
     AGENT_PORT, HEADERS, SWITCH_PORT, address_of, mac_of, ones_sum,

@@ -1,4 +1,5 @@
-//! The P4 program on BMv2 against the golden packets and random sequences, where the P4 compiler and BMv2 are on the PATH.
+//! The P4 program on BMv2 against the golden packets and random sequences, where the P4 compiler
+//! and BMv2 are on the PATH.
 
 mod bmv2;
 mod carrier;

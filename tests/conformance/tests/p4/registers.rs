@@ -1,7 +1,7 @@
 //! The program's registers by BMv2's names, and back.
 //!
-//! A score is one word in Rust and four registers in P4, a move one and two. Rows of requesters are numbered for the largest
-//! rack there.
+//! A score is one word in Rust and four registers in P4, a move one and two. Rows of requesters are
+//! numbered for the largest rack there.
 
 use rackmem_conformance::Setup;
 use rackmem_conformance::generate::control::OF_A_LOCK_WAY;

@@ -1,4 +1,5 @@
-//! The P4 compiler and the software switch, if they are on the PATH. They are in no registry, so a machine may well lack them.
+//! The P4 compiler and the software switch, if they are on the PATH. They are in no registry, so a
+//! machine may well lack them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Commands, states in which they begin, and what another client does meanwhile. `LONG` and `LONGER` are values that take an
-//! extent of their own.
+//! Commands, states in which they begin, and what another client does meanwhile. `LONG` and
+//! `LONGER` are values that take an extent of their own.
 
 /// What is there at first.
 pub(super) const BEFORE: &[&[&str]] = &[
@@ -9,7 +9,8 @@ pub(super) const BEFORE: &[&[&str]] = &[
     &["SET a LONG", "SET b 2"],
 ];
 
-/// Commands. Of several the one behind `!` is interrupted; those before it come before all, and those behind it after all.
+/// Commands. Of several the one behind `!` is interrupted; those before it come before all, and
+/// those behind it after all.
 pub(super) const COMMANDS: &[&str] = &[
     "GET a",
     "SET a 5",

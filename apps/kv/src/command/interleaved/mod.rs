@@ -1,8 +1,9 @@
-//! Commands at every moment: whatever another client does in the middle of a command, both are told what they would have been
-//! told one after the other, and the keys are left as they would have been.
+//! Commands at every moment: whatever another client does in the middle of a command, both are told
+//! what they would have been told one after the other, and the keys are left as they would have
+//! been.
 //!
-//! `cases.rs` has the commands and what others do meanwhile, `world.rs` two clients at two nodes, `planted.rs` commands that look
-//! before they hold what they look at, which must be noticed.
+//! `cases.rs` has the commands and what others do meanwhile, `world.rs` two clients at two nodes,
+//! `planted.rs` commands that look before they hold what they look at, which must be noticed.
 
 mod cases;
 #[path = "../../../tests/support/interrupted.rs"]
@@ -35,7 +36,8 @@ struct Found {
     explained: Vec<Outcome>,
 }
 
-/// The outcomes of doing one after the other: the script's command before, between or behind what the other client says.
+/// The outcomes of doing one after the other: the script's command before,
+/// between or behind what the other client says.
 fn one_after_the_other(
     buckets: usize,
     before: &[&str],
@@ -55,7 +57,8 @@ fn one_after_the_other(
     (0..=others.len()).map(order).collect()
 }
 
-/// Lets the other client do what it does at each moment of the command. How many moments there were, or what no order explains.
+/// Lets the other client do what it does at each moment of the command. How many moments there
+/// were, or what no order explains.
 fn at_every_moment(
     buckets: usize,
     before: &[&str],

@@ -1,4 +1,5 @@
-//! Planted defects: commands that look before they hold the buckets of their keys, and act by what they saw then.
+//! Planted defects: commands that look before they hold the buckets of their keys,
+//! and act by what they saw then.
 
 use super::interrupted::Interrupted;
 use crate::command::{Call as AnyCall, Handler, Outcome, transactions};
@@ -153,7 +154,8 @@ fn getdel(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// Of a key that is not there the time is not looked at, and then the key is. It was so in the shipped command.
+/// Of a key that is not there the time is not looked at, and then the key is.
+/// It was so in the shipped command.
 fn getex(call: &mut Call<'_, '_>) -> Outcome {
     if call.db.meta(call.word(1))?.is_some() {
         return Err("ERR invalid expire time in 'getex' command".into());

@@ -152,7 +152,8 @@ impl World {
         world
     }
 
-    /// Lets the other client say `others` at a moment of the command: what both were told. `None`: it has fewer moments.
+    /// Lets the other client say `others` at a moment of the command: what both were told. `None`:
+    /// it has fewer moments.
     pub fn during(
         &mut self,
         moment: usize,

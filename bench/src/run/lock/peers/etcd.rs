@@ -1,7 +1,9 @@
-//! Locks of etcd, as its own clients' concurrency package makes them: a key under the lock's name for each who wants it, tied to a lease; whose
-//! key was created first is inside, and everybody else watches the key created just before its own.
+//! Locks of etcd, as its own clients' concurrency package makes them: a key under the lock's name
+//! for each who wants it, tied to a lease; whose key was created first is inside, and everybody
+//! else watches the key created just before its own.
 //!
-//! Through the JSON form of etcd's interface, which costs more than gRPC. Its data is in a folder of `/dev/shm`, so that no disk is waited for.
+//! Through the JSON form of etcd's interface, which costs more than gRPC. Its data is in a folder
+//! of `/dev/shm`, so that no disk is waited for.
 
 use super::super::super::child::ends_with_us;
 use super::super::super::{BenchError, Result};
@@ -21,7 +23,8 @@ const STEP: Duration = Duration::from_millis(20);
 const LEASE: u32 = 60;
 const NAME: &str = "rackmem-bench-lock/";
 
-/// An etcd of the bench's own. Ends when it is dropped, and its folder with it; also when this process is killed, but for the folder.
+/// An etcd of the bench's own. Ends when it is dropped, and its folder with it; also when this
+/// process is killed, but for the folder.
 pub(super) struct Server {
     process: Child,
     addr: SocketAddr,

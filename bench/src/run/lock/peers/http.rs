@@ -1,4 +1,5 @@
-//! As much of HTTP as etcd's JSON interface needs: requests with a body over one connection, and answers that come in chunks.
+//! As much of HTTP as etcd's JSON interface needs: requests with a body over one connection, and
+//! answers that come in chunks.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,5 @@
-//! The same beside real servers: locks of Redis and of etcd, with one server of our own each, which ends with the bench.
+//! The same beside real servers: locks of Redis and of etcd, with one server of our own each,
+//! which ends with the bench.
 
 mod etcd;
 mod http;
@@ -19,7 +20,8 @@ pub const ALL: [(&str, &str, usize); 3] = [
     ("etcd", "etcd", 50),
 ];
 
-/// How long a holder goes on when the other has begun to wait: its request may still be under way to the server.
+/// How long a holder goes on when the other has begun to wait: its request may still be under way
+/// to the server.
 const SETTLE: Duration = Duration::from_micros(300);
 /// How long a holder waits for the other to wait.
 const PATIENCE: Duration = Duration::from_secs(5);

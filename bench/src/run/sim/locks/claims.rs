@@ -49,7 +49,8 @@ fn grows(points: &Points, algorithm: Algorithm, reads: u8) -> Option<f64> {
     Some(each(MOST)? / each(2)?)
 }
 
-/// The shortest time from the wish to lock and data between blades, in nanoseconds, of locks above coherent memory.
+/// The shortest time from the wish to lock and data between blades, in nanoseconds,
+/// of locks above coherent memory.
 fn fastest(points: &Points, platform: Platform, reads: u8) -> Option<f64> {
     let mut least = f64::INFINITY;
     for (algorithm, _) in COMPARED {

@@ -36,7 +36,8 @@ pub const COMPARED: [(Algorithm, &str); 5] = [
     (Algorithm::Service, "Lock-Service"),
 ];
 
-/// Whether a lock is one blade's all the time, by the share of the one that has it least often; then the others' times are no figures.
+/// Whether a lock is one blade's all the time, by the share of the one that has it least often;
+/// then the others' times are no figures.
 pub fn is_alone(outcome: &Outcome) -> bool {
     outcome.fairness < 0.1
 }

@@ -1,5 +1,6 @@
-//! `bench lock --sim`: locks at the parameters of the Soul paper (§5, §6) in the model of `rackmem-sim`, beside what the paper
-//! reports. `docs/simulation.md` says what is modelled, and what does not agree.
+//! `bench lock --sim`: locks at the parameters of the Soul paper (§5, §6) in the model of
+//! `rackmem-sim`, beside what the paper reports. `docs/simulation.md` says what is modelled,
+//! and what does not agree.
 
 mod claims;
 mod figures;

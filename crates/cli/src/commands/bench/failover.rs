@@ -26,7 +26,8 @@ pub struct FailoverArgs {
     /// Milliseconds that the rack is whole, without the victim, and whole again
     #[arg(long, value_name = "MS", num_args = 3, default_values_t = [2000, 3000, 4000])]
     phases: Vec<u64>,
-    /// Simulate the death of the switch instead, in virtual time: what a recovery takes on the network alone
+    /// Simulate the death of the switch instead, in virtual time: what a recovery takes on the
+    /// network alone
     #[arg(long, conflicts_with_all = ["lease_ms", "sharing", "reads", "phases"])]
     pub sim: bool,
     /// The seed of the simulated world

@@ -31,7 +31,8 @@ pub struct KvArgs {
     /// Milliseconds of one case
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     duration: u64,
-    /// Measure two cases more, and record what their clients do and are told, for `rackmem history check`
+    /// Measure two cases more, and record what their clients do and are told,
+    /// for `rackmem history check`
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
 }

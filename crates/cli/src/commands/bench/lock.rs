@@ -72,7 +72,8 @@ pub struct LockArgs {
     /// Milliseconds of one case of contention
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     duration: u64,
-    /// Microseconds between two acquisitions of a thread that contends, in which it gives its processor to others
+    /// Microseconds between two acquisitions of a thread that contends,
+    /// in which it gives its processor to others
     #[arg(long, value_name = "US", default_value_t = 20)]
     think: u64,
     /// Hand-overs; a fifth as many locks are taken that are idle elsewhere

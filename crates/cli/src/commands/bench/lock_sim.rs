@@ -11,7 +11,8 @@ const OF_RACKS: [&str; 9] = [
 /// The same question in the cost model.
 #[derive(Debug, Args)]
 pub struct SimArgs {
-    /// Simulate the Soul paper's rack instead: 8 blades, a switch, a memory blade; 100 Gb/s, and CXL
+    /// Simulate the Soul paper's rack instead: 8 blades, a switch, a memory blade; 100 Gb/s,
+    /// and CXL
     #[arg(long, conflicts_with_all = OF_RACKS)]
     sim: bool,
     /// With --sim: only these figures of the paper

@@ -93,7 +93,8 @@ impl MicroArgs {
         self.hosts.member(&self.options())
     }
 
-    /// Between hosts an operation takes so long that it is seconds until hot entries are where they will stay.
+    /// Between hosts an operation takes so long that it is seconds until hot entries are where they
+    /// will stay.
     fn usual_duration(&self) -> u64 {
         if self.hosts.hosts.is_some() {
             5000

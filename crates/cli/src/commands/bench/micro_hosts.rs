@@ -57,7 +57,8 @@ pub struct HostsArgs {
     /// Runs of every case; the median counts
     #[arg(long, value_name = "N", default_value_t = 1, requires = "hosts")]
     runs: usize,
-    /// Be one node of the rack that this file describes; start one on each of its machines. The first --sharing counts
+    /// Be one node of the rack that this file describes; start one on each of its machines.
+    /// The first --sharing counts
     #[arg(long, value_name = "FILE", requires = "node")]
     pub rack: Option<PathBuf>,
     /// Which node

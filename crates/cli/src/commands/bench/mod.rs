@@ -64,13 +64,17 @@ enum Bench {
     Bulk(bulk::BulkArgs),
     /// Throughput by how much is shared, in every mode (§7.2 of the Concordia paper)
     Micro(micro::MicroArgs),
-    /// What a lock costs: here, idle elsewhere, handed over, wanted by all; beside other locks and servers
+    /// What a lock costs: here, idle elsewhere, handed over, wanted by all;
+    /// beside other locks and servers
     Lock(lock::LockArgs),
-    /// What lost, doubled and reordered packets cost, and that nobody is told anything wrong meanwhile
+    /// What lost, doubled and reordered packets cost, and that nobody is told anything wrong
+    /// meanwhile
     Loss(loss::LossArgs),
-    /// What the death of the switch and of a node costs a rack at work (Fig. 13 of the Concordia paper)
+    /// What the death of the switch and of a node costs a rack at work (Fig.
+    /// 13 of the Concordia paper)
     Failover(failover::FailoverArgs),
-    /// What a packet costs in the switch program, in Rust and in the kernel (XDP), and on its way through it
+    /// What a packet costs in the switch program, in Rust and in the kernel (XDP),
+    /// and on its way through it
     Dataplane(dataplane::DataplaneArgs),
     /// The store, embedded and over one port, beside redis-server
     Kv(kv::KvArgs),

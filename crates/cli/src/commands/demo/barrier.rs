@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 /// How long the last thread may be behind the first.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Looks at the word, each a hit in the node's own cache, before the core is given to somebody else.
+/// Looks at the word, each a hit in the node's own cache, before the core is given to somebody
+/// else.
 const SPINS: u32 = 64;
 
 /// One thread's end of the barrier.

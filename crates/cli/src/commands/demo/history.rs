@@ -18,13 +18,13 @@ const CLIENTS: usize = 2;
 const OPERATIONS: usize = 5_000;
 /// Operations of all clients together, at most: in a large rack each does fewer.
 const TOTAL: usize = 80_000;
-/// Clients that share keys, at most. What makes a history hard to judge is how many operations on a key overlap, and
-/// that is never more than this, however many nodes there are.
+/// Clients that share keys, at most. What makes a history hard to judge is how many operations on a
+/// key overlap, and that is never more than this, however many nodes there are.
 const CROWD: usize = 8;
 /// Keys of a crowd: few, so that its clients meet.
 const KEYS: usize = 4;
-/// Clients outnumber the cores, so this often in 256 operations one lets the others run in the middle of it:
-/// operations overlap on any machine, and all but these keep the interval they took.
+/// Clients outnumber the cores, so this often in 256 operations one lets the others run in the
+/// middle of it: operations overlap on any machine, and all but these keep the interval they took.
 const GIVE_WAY: u8 = 16;
 /// Values that are set: numbers, since clients also add to them.
 const VALUES: i64 = 1_000_000;
@@ -65,7 +65,8 @@ pub fn run(scene: &Scene<'_>, story: &mut Story) -> Played<()> {
     Ok(())
 }
 
-/// The crowd of a client. Clients of one node are in different ones as long as there is more than one.
+/// The crowd of a client. Clients of one node are in different ones as long as there is more than
+/// one.
 fn crowd(client: usize, clients: usize) -> usize {
     client % clients.div_ceil(CROWD)
 }
@@ -147,7 +148,8 @@ fn judge(history: Vec<Operation>) -> Played<Judged> {
     }
 }
 
-/// Operations that began before an earlier one on the same key had ended: without any, the check says nothing.
+/// Operations that began before an earlier one on the same key had ended: without any,
+/// the check says nothing.
 fn overlapping(history: &[Operation]) -> usize {
     let mut ends: HashMap<&str, u64> = HashMap::new();
     let mut overlapping = 0;
@@ -184,7 +186,8 @@ mod tests {
         }
     }
 
-    /// A crowd none of whose clients ever pauses: as many operations overlap all the time as ever can.
+    /// A crowd none of whose clients ever pauses: as many operations overlap all the time as ever
+    /// can.
     fn busiest(seed: u64) -> Vec<Operation> {
         let (mut rng, keys) = (fastrand::Rng::with_seed(seed), keys(0));
         // When each operation takes effect, and whose it is.

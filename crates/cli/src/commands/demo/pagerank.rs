@@ -1,9 +1,10 @@
 //! PageRank in shared memory: every node's thread computes a part of the ranks from all of them.
 //!
-//! The graph's columns and two vectors of contributions lie in the rack's memory; each thread's part of a
-//! vector is homed at its node. In a round a thread reads one vector (bulk reads, of which its cache keeps what
-//! has not changed), writes its part of the other, and meets the others at a barrier, which is a word in shared
-//! memory too. Everybody finds everything through a named region, as programs without common code would.
+//! The graph's columns and two vectors of contributions lie in the rack's memory;
+//! each thread's part of a vector is homed at its node. In a round a thread reads one vector (bulk
+//! reads, of which its cache keeps what has not changed), writes its part of the other, and meets
+//! the others at a barrier, which is a word in shared memory too. Everybody finds everything
+//! through a named region, as programs without common code would.
 
 use super::barrier::Barrier;
 use super::halt::Played;
@@ -285,7 +286,8 @@ mod tests {
     use rackmem_bench::packages::Package;
     use rackmem_bench::pagerank;
 
-    /// A ring of 500 packages in which every third also needs the first, and the last needs nothing.
+    /// A ring of 500 packages in which every third also needs the first,
+    /// and the last needs nothing.
     fn sample() -> Graph {
         let name = |number: usize| format!("p{number:03}");
         let package = |number: usize| {

@@ -1,4 +1,5 @@
-//! The most needed packages: PageRank by all nodes, compared with a plain one, and kept in the store.
+//! The most needed packages: PageRank by all nodes, compared with a plain one,
+//! and kept in the store.
 
 use super::halt::{Played, wrong};
 use super::meter::Meter;
@@ -52,7 +53,8 @@ pub fn run(scene: &Scene<'_>, graph: &Graph, story: &mut Story) -> Played<()> {
     Ok(())
 }
 
-/// The largest difference from the plain computation, which is refused when it is one, and what that took.
+/// The largest difference from the plain computation, which is refused when it is one,
+/// and what that took.
 fn compare(graph: &Graph, settings: Settings, ranks: &[f64]) -> Played<(f64, f64)> {
     let start = Instant::now();
     let reference = plain(graph.adjacency(), settings);

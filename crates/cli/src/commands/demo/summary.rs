@@ -30,8 +30,8 @@ impl Phase {
         self.operations as f64 / self.seconds.max(1e-9)
     }
 
-    /// Operations that no coherence event was needed for, as a share of all. `None` where an operation needs
-    /// more than one, or where there was none.
+    /// Operations that no coherence event was needed for, as a share of all.
+    /// `None` where an operation needs more than one, or where there was none.
     pub fn hit_ratio(&self) -> Option<f64> {
         let timed = self.latencies.count() > 0 && self.misses <= self.operations;
         timed.then(|| 1.0 - self.misses as f64 / self.operations as f64)

@@ -34,7 +34,8 @@ pub fn look(config: &Config) -> Finding {
             let nodes = snapshot
                 .roster
                 .map_or(0, |roster| roster.view.live.iter().count());
-            // A member looks and beats five times a lease, and its lease is over when both take too long.
+            // A member looks and beats five times a lease, and its lease is over when both take too
+            // long.
             let soon = took < settings.lease / 10;
             let ms = took.as_secs_f64() * 1000.0;
             let what = format!(

@@ -1,4 +1,5 @@
-//! `rackmem doctor`: what this machine can do for a rack, how to enable the rest, what is lost without it.
+//! `rackmem doctor`: what this machine can do for a rack, how to enable the rest,
+//! what is lost without it.
 
 mod kernel;
 mod membership;

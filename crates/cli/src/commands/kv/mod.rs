@@ -1,4 +1,5 @@
-//! `rackmem kv`: the store, served from every node of an embedded rack, or from one node of a rack of processes.
+//! `rackmem kv`: the store, served from every node of an embedded rack,
+//! or from one node of a rack of processes.
 
 mod embedded;
 mod info;
@@ -52,7 +53,8 @@ struct ServeArgs {
     /// Port of node 0; the others follow. 0 takes any free ones
     #[arg(long, value_name = "PORT", default_value_t = 7379)]
     port: u16,
-    /// What clients must say first (AUTH); the variable RACKMEM_PASSWORD keeps it out of lists of processes
+    /// What clients must say first (AUTH); the variable RACKMEM_PASSWORD keeps it out of lists of
+    /// processes
     #[arg(long)]
     password: Option<String>,
     /// Threads that serve clients, each node

@@ -50,7 +50,8 @@ pub struct SimArgs {
     /// Tell only of this block, by its number or an address such as 0x10000, and of the rack
     #[arg(long, value_name = "BLOCK", requires = "trace", value_parser = Block::parse)]
     block: Option<Block>,
-    /// Write the packets to a file for tcpdump and Wireshark. A word of a body stands for a KiB of a block
+    /// Write the packets to a file for tcpdump and Wireshark. A word of a body stands for a KiB of
+    /// a block
     #[arg(long, value_name = "FILE", requires = "seed")]
     pcap: Option<PathBuf>,
     /// Worlds to run to make one that breaks a promise smaller; 0 shows it as it is

@@ -91,7 +91,8 @@ pub struct WorldArgs {
     /// Operations of each thread; 60 unless told. A thread enters a lock for every four of them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     operations: Option<u32>,
-    /// Leave these out: single faults, failures, what threads do, or packets that carry only a part of a block
+    /// Leave these out: single faults, failures, what threads do, or packets that carry only a part
+    /// of a block
     #[arg(long, value_enum, value_name = "PART", value_delimiter = ',')]
     without: Vec<Part>,
     /// Leave out failures by their numbers in the plan, as stories give them
@@ -226,7 +227,8 @@ impl WorldArgs {
         }
     }
 
-    /// The options that make this world, which [`shrinking`](rackmem_sim::world::shrink) has made of theirs.
+    /// The options that make this world, which [`shrinking`](rackmem_sim::world::shrink) has made
+    /// of theirs.
     pub fn again(&self, small: &Config) -> String {
         let whole = WorldArgs {
             without: Vec::new(),

@@ -35,7 +35,8 @@ impl Client {
         })
     }
 
-    /// Sends a command and waits for its answer. After an error the connection is of no use any more.
+    /// Sends a command and waits for its answer. After an error the connection is of no use any
+    /// more.
     pub fn call(&mut self, words: &[&str]) -> io::Result<Answer> {
         self.send([words])?;
         self.answer()

@@ -1,4 +1,5 @@
-//! A rack of processes on this machine that can be killed and started again. Everything ends with the value.
+//! A rack of processes on this machine that can be killed and started again.
+//! Everything ends with the value.
 
 use super::etcd::Etcd;
 use super::locks::{self, Line};
@@ -16,7 +17,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel};
 use std::time::{Duration, Instant};
 
-/// How long a process may take until it serves: it waits for its predecessor's lease, and for the others.
+/// How long a process may take until it serves: it waits for its predecessor's lease,
+/// and for the others.
 const START: Duration = Duration::from_secs(90);
 /// How often a process that ends before it is up is started again, at most.
 const TRIES: u32 = 5;
@@ -25,11 +27,13 @@ const STEP: Duration = Duration::from_millis(50);
 /// Bytes of memory each node gives, and of its cache.
 const MEMORY: u64 = 256 << 20;
 const CACHE: u64 = 16 << 20;
-/// The same where nodes have to give locks up all the time, and of a block: eight blocks are the least.
+/// The same where nodes have to give locks up all the time, and of a block:
+/// eight blocks are the least.
 const TIGHT: (u64, u64) = (8 << 10, 1 << 10);
 /// Few buckets, so that keys share them.
 const BUCKETS: usize = 64;
-/// Bytes of memory that many keys need beside: a value too long for its page, most of the time none.
+/// Bytes of memory that many keys need beside: a value too long for its page,
+/// most of the time none.
 const A_KEY: u64 = 2048;
 
 /// Buckets of a store for so many keys: some keys to each, as a user would have it.
@@ -120,8 +124,9 @@ impl Process {
         )
     }
 
-    /// The next thing it says that has this field; none when told to stop. One that ends before is started again, as
-    /// whoever keeps services would: on a busy machine it may have lost its lease while it came up.
+    /// The next thing it says that has this field; none when told to stop.
+    /// One that ends before is started again, as whoever keeps services would: on a busy machine it
+    /// may have lost its lease while it came up.
     fn hears(&mut self, field: &str, stop: &Stop) -> Result<Option<Value>> {
         let end = Instant::now() + START;
         while !stop.requested() {
@@ -329,7 +334,8 @@ impl Cluster {
         Ok(true)
     }
 
-    /// Starts nodes again that have ended by themselves: on a busy machine one may have lost its lease.
+    /// Starts nodes again that have ended by themselves: on a busy machine one may have lost its
+    /// lease.
     pub fn revive(&mut self, stop: &Stop) -> Result<()> {
         let up = self.plan.sign();
         if self.first_has_ended() {
@@ -362,8 +368,8 @@ impl Cluster {
     }
 }
 
-/// Where the files of a rack for a while go: into memory where that is possible, for a disk that is busy with something
-/// else makes an etcd miss its own deadlines.
+/// Where the files of a rack for a while go: into memory where that is possible,
+/// for a disk that is busy with something else makes an etcd miss its own deadlines.
 fn scratch() -> PathBuf {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() {

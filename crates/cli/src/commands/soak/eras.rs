@@ -1,4 +1,5 @@
-//! The eras of a soak: clients run, somebody is killed and started again, the rack heals, and a roll call ends the era.
+//! The eras of a soak: clients run, somebody is killed and started again, the rack heals,
+//! and a roll call ends the era.
 
 use super::client::Client;
 use super::cluster::Cluster;
@@ -94,8 +95,9 @@ impl Eras {
         Ok(eras)
     }
 
-    /// Gives every key a value, some by each node. Where members are declared dead meanwhile, which a machine that is busy enough makes
-    /// happen, what they had is gone, and all keys are set once more.
+    /// Gives every key a value, some by each node. Where members are declared dead meanwhile, which
+    /// a machine that is busy enough makes happen, what they had is gone,
+    /// and all keys are set once more.
     fn fill(&mut self, stop: &Stop) -> Result<()> {
         let share = self.keys.len().div_ceil(self.cluster.addrs().len());
         let epoch = |eras: &Eras| figure(eras.cluster.addrs()[0], "rack_epoch");
@@ -148,7 +150,8 @@ impl Eras {
             self.between(200, 600),
         );
         let addrs = self.cluster.addrs().to_vec();
-        // Clients of nodes that die go to others; those who come back are served again in the next era.
+        // Clients of nodes that die go to others; those who come back are served again in the next
+        // era.
         let (recorder, counts, done) = (
             Recorder::new(RECORDED),
             Counts::default(),
@@ -246,7 +249,8 @@ impl Eras {
         Ok(Some(kill))
     }
 
-    /// Asks every node for every key while nobody writes. Also says which key nodes do not agree on. `None`: told to stop.
+    /// Asks every node for every key while nobody writes. Also says which key nodes do not agree
+    /// on. `None`: told to stop.
     fn roll_call(
         &self,
         recorder: &Recorder,
@@ -259,7 +263,8 @@ impl Eras {
             let mut log = recorder.client(u32::MAX / 2 + number as u32);
             for keys in self.keys.chunks(WINDOW) {
                 let words: Vec<_> = keys.iter().map(|key| vec!["GET", key.as_str()]).collect();
-                // As many as there may be keys are recorded, so there is room for each; a question that is asked again is the same one.
+                // As many as there may be keys are recorded, so there is room for each; a question
+                // that is asked again is the same one.
                 let asked = keys.iter().map(|key| log.begin(key, Call::Get));
                 let asked: std::result::Result<Vec<_>, Full> = asked.collect();
                 let mut asked: Vec<_> = asked

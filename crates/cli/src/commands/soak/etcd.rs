@@ -12,7 +12,8 @@ const START: Duration = Duration::from_secs(30);
 /// Between two looks whether it answers.
 const STEP: Duration = Duration::from_millis(20);
 
-/// Runs a program until standard input ends, which is when this process does, or until the program does.
+/// Runs a program until standard input ends, which is when this process does,
+/// or until the program does.
 const GUARD: &str = "\
     exec 3<&0; \"$@\" < /dev/null 3<&- & program=$!; { read -r _ <&3; kill -9 $program; } & guard=$!; \
     wait $program; kill $guard 2> /dev/null";

@@ -1,7 +1,9 @@
-//! Asks nodes of a rack that is whole until each command has an answer, on machines where that takes long.
+//! Asks nodes of a rack that is whole until each command has an answer,
+//! on machines where that takes long.
 //!
-//! A busy machine makes a node answer late, or with a lock that is busy, or while its lease has run out. None of that is an answer, nor a
-//! fault of the machine: the command is sent again. A node that has nothing to say for [`PATIENCE`] is a finding.
+//! A busy machine makes a node answer late, or with a lock that is busy, or while its lease has run
+//! out. None of that is an answer, nor a fault of the machine: the command is sent again. A node
+//! that has nothing to say for [`PATIENCE`] is a finding.
 
 use super::client::{Answer, Client};
 use crate::failure::{Failure, Result};
@@ -37,8 +39,8 @@ impl Asked {
         }
     }
 
-    /// Sends commands until `hear` has taken an answer to each, by the command's number: it may be called with a refusal several times before.
-    /// `false`: the run was told to stop.
+    /// Sends commands until `hear` has taken an answer to each, by the command's number: it may be
+    /// called with a refusal several times before. `false`: the run was told to stop.
     ///
     /// # Errors
     /// When no command has an answer for too long.
@@ -97,7 +99,8 @@ impl Asked {
         Ok(!stop.requested())
     }
 
-    /// Sends all of them once. Where the connection breaks the answers end, the last of them an error.
+    /// Sends all of them once. Where the connection breaks the answers end,
+    /// the last of them an error.
     fn attempt(&mut self, commands: &[&[&str]]) -> Vec<io::Result<Answer>> {
         let client = match self.client.take() {
             Some(client) => Ok(client),
@@ -136,7 +139,8 @@ mod tests {
     use std::io::{BufRead, BufReader, Write};
     use std::net::TcpListener;
 
-    /// A node that gives a connection each of these lines in turn for a command, and then closes it.
+    /// A node that gives a connection each of these lines in turn for a command,
+    /// and then closes it.
     fn node(connections: Vec<Vec<&'static str>>) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();

@@ -1,9 +1,10 @@
 //! Judging what clients were told while members died.
 //!
-//! A run is cut into eras. An era begins and ends with a roll call: nobody writes, the rack is whole, and every node is
-//! asked for every key. So all operations of an era have happened by its end or never will, and eras are judged one by one.
-//! The death of a *node* may take a key's value with it, once, at any time from then on; nothing else may: neither the
-//! death of a switch, nor may an older value ever come back. In the language of histories: each death of a node is one DEL
+//! A run is cut into eras. An era begins and ends with a roll call: nobody writes, the rack is
+//! whole, and every node is asked for every key. So all operations of an era have happened by its
+//! end or never will, and eras are judged one by one. The death of a *node* may take a key's value
+//! with it, once, at any time from then on; nothing else may: neither the death of a switch, nor
+//! may an older value ever come back. In the language of histories: each death of a node is one DEL
 //! of unknown outcome for every key.
 
 use rackmem_sim::history::{Call, Operation, Outcome, Reply};

@@ -14,7 +14,8 @@ const BREATH: Duration = Duration::from_micros(300);
 pub const HOT: usize = 32;
 /// Bytes that make a value too long for its page.
 const LONG: usize = 1500;
-/// Of so many operations one empties all keys, if they are few: many would hardly ever have a value again.
+/// Of so many operations one empties all keys, if they are few:
+/// many would hardly ever have a value again.
 const FLUSH: u32 = 2000;
 
 /// What became of operations.
@@ -198,7 +199,8 @@ pub fn stuffed(value: &str, long: bool) -> String {
     format!("{value}:{len}:{}", "x".repeat(len))
 }
 
-/// The value without what makes it long; one that is not whole is shown as it is, which nobody has written.
+/// The value without what makes it long; one that is not whole is shown as it is,
+/// which nobody has written.
 fn unstuffed(stuffed: String) -> String {
     // From the end: a value may have colons of its own.
     let mut parts = stuffed.rsplitn(3, ':');

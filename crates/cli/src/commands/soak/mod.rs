@@ -1,4 +1,5 @@
-//! `rackmem soak`: a rack of processes whose members are killed and started again, under clients whose record is judged.
+//! `rackmem soak`: a rack of processes whose members are killed and started again,
+//! under clients whose record is judged.
 
 mod client;
 mod cluster;
@@ -111,13 +112,15 @@ pub struct SoakArgs {
     /// Clients of each node
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=MOST_CLIENTS))]
     clients: u16,
-    /// Keys that they share, which they empty now and then; more than 32 all have a value from the start instead
+    /// Keys that they share, which they empty now and then; more than 32 all have a value from the
+    /// start instead
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=150_000))]
     keys: u64,
     /// Give nodes 8 KiB of cache, so that they give locks up all the time
     #[arg(long)]
     tight: bool,
-    /// Milliseconds after which a silent member is declared dead; 1000 unless told, 3000 with --starve
+    /// Milliseconds after which a silent member is declared dead; 1000 unless told,
+    /// 3000 with --starve
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(50..=600_000))]
     lease_ms: Option<u64>,
     /// Where members agree

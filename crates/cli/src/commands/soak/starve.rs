@@ -1,7 +1,8 @@
-//! A starved machine: other processes keep its cores busy, and the rack's control planes get what these leave.
+//! A starved machine: other processes keep its cores busy, and the rack's control planes get what
+//! these leave.
 //!
-//! Real machines are like that for seconds at a time: a backup runs, a neighbour computes. Members must stay right then, however
-//! late they hear of each other.
+//! Real machines are like that for seconds at a time: a backup runs, a neighbour computes. Members
+//! must stay right then, however late they hear of each other.
 
 use crate::failure::{Failure, Result};
 use crate::programs;
@@ -14,7 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How threads of a member are called, as far as the kernel keeps names, that follow the membership: its control plane.
+/// How threads of a member are called, as far as the kernel keeps names, that follow the
+/// membership: its control plane.
 const CONTROL: [&str; 3] = ["rackmem-control", "rackmem-lease", "rackmem-members"];
 /// The lowest priority that a process may give to its own.
 const NICE: &str = "19";
@@ -42,7 +44,8 @@ pub struct Starved {
 }
 
 impl Starved {
-    /// So many busy processes a core; from now on, the control planes of this process' children have the lowest priority.
+    /// So many busy processes a core; from now on, the control planes of this process' children
+    /// have the lowest priority.
     pub fn begin(per_core: u64) -> Result<Starved> {
         if programs::find("renice").is_none() {
             return Err(Failure::new(

@@ -1,5 +1,5 @@
-//! What a node does about one input of a lock, until nothing follows any more: packets, the directory where it is here, and the steps
-//! that the protocol decides.
+//! What a node does about one input of a lock, until nothing follows any more: packets, the
+//! directory where it is here, and the steps that the protocol decides.
 
 use super::{LockFx, NodeLock};
 use crate::Outputs;

@@ -29,7 +29,8 @@ impl Told {
 }
 
 impl<S> NodeLock<S> {
-    /// The rack is in a new epoch: what was under way is over. Rights, and threads inside, stay; threads that wait go on waiting.
+    /// The rack is in a new epoch: what was under way is over. Rights, and threads inside, stay;
+    /// threads that wait go on waiting.
     pub fn enter_epoch(&mut self, members: Members, defect: Option<Defect>) {
         // A lock of a home that is gone ends by [`NodeLock::end`].
         let all = Copyset(u32::MAX);
@@ -60,7 +61,8 @@ impl<S> NodeLock<S> {
         self.blade.reports().next().map(|(_, report)| report)
     }
 
-    /// All have told: makes the directory's entry anew, which serves from here on. `true`: the lock's last data died with a node.
+    /// All have told: makes the directory's entry anew, which serves from here on. `true`: the
+    /// lock's last data died with a node.
     pub fn settle(&mut self, change: &Change, told: &Told, defect: Option<Defect>) -> bool {
         let Members {
             epoch, founders, ..

@@ -1,4 +1,5 @@
-//! A lock and its home: what a node keeps of it, who serves it, and how it comes home from a node that leaves or needs room.
+//! A lock and its home: what a node keeps of it, who serves it, and how it comes home from a node
+//! that leaves or needs room.
 
 use super::acting::Turn;
 use super::line::Waiting;
@@ -10,7 +11,8 @@ use crate::gcp::{
 };
 use crate::wire::{Copyset, Dest, GlobalStatus, Header, Kind, RequesterId, Seq};
 
-/// In the `offset` of a `Yield` and its answer: they are about the end of a life, which stands in place of a version.
+/// In the `offset` of a `Yield` and its answer: they are about the end of a life,
+/// which stands in place of a version.
 const LIFE: u32 = 1;
 
 /// The end of a life that a `Yield` or its answer is about, if it is about one.
@@ -32,13 +34,14 @@ impl<S> NodeLock<S> {
         !self.over && self.lock().is_some_and(has)
     }
 
-    /// Whether the lock and what it protects are here, and nowhere else: the version with which it came.
+    /// Whether the lock and what it protects are here, and nowhere else:
+    /// the version with which it came.
     pub fn whole(&self) -> Option<u64> {
         self.lock().and_then(Lock::whole)
     }
 
-    /// What to remember of it until the epoch ends, if it may be forgotten. `new`: at its home what it protects is as that of a lock
-    /// which has never been used.
+    /// What to remember of it until the epoch ends, if it may be forgotten. `new`: at its home what
+    /// it protects is as that of a lock which has never been used.
     pub fn forgettable(&self, new: bool) -> Option<Known> {
         let lock = self.lock().filter(|_| self.line.is_empty() && !self.over)?;
         if let Some(directory) = &self.directory {
@@ -94,7 +97,8 @@ impl<S> NodeLock<S> {
         }
     }
 
-    /// From here on the node leaves the rack, and asks the home to take the lock ([`NodeLock::ask_home`]).
+    /// From here on the node leaves the rack, and asks the home to take the lock
+    /// ([`NodeLock::ask_home`]).
     pub fn begin_leaving(&mut self) {
         self.taken_home = false;
     }
@@ -118,8 +122,8 @@ impl<S> NodeLock<S> {
         (Dest::Home(self.tag.home()), header)
     }
 
-    /// At its home: a node that leaves, or that needs room, wants to be rid of it, or one that has freed the lock tells of the end of
-    /// that life, which lies in what the lock protects.
+    /// At its home: a node that leaves, or that needs room, wants to be rid of it, or one that has
+    /// freed the lock tells of the end of that life, which lies in what the lock protects.
     pub(super) fn come_home<F: LockFx<Seat = S>>(
         &mut self,
         header: &Header,

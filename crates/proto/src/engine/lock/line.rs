@@ -1,5 +1,5 @@
-//! Threads of a node that wait for a lock, first come, first served: one in the blade, the others in line in front of it. A lock for
-//! which none waits has no memory for them.
+//! Threads of a node that wait for a lock, first come, first served: one in the blade, the others
+//! in line in front of it. A lock for which none waits has no memory for them.
 
 use crate::gcp::Access;
 use alloc::boxed::Box;

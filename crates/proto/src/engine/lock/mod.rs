@@ -1,9 +1,11 @@
-//! One lock at one node: the node's side of it, its directory entry where the node is its home, and the threads of the node
-//! that wait for it.
+//! One lock at one node: the node's side of it, its directory entry where the node is its home,
+//! and the threads of the node that wait for it.
 //!
-//! This is a section: what a host's lock covers, and what explorers take as one step. One thread at a time waits in the blade, and a writer
-//! only when no thread of the node is inside; the others stand in line in front of it, and hand over among themselves as often as the
-//! bound of a cohort allows. What a lock sends to its own node is taken in the same section where the host says so ([`LockFx::loops`]).
+//! This is a section: what a host's lock covers, and what explorers take as one step. One thread at
+//! a time waits in the blade, and a writer only when no thread of the node is inside; the others
+//! stand in line in front of it, and hand over among themselves as often as the bound of a cohort
+//! allows. What a lock sends to its own node is taken in the same section where the host says so
+//! ([`LockFx::loops`]).
 //!
 //! | question | answered in |
 //! |---|---|
@@ -33,15 +35,17 @@ use crate::wire::{Dest, Header, NodeId, Record, Tag};
 use alloc::boxed::Box;
 use core::hash::{Hash, Hasher};
 
-/// What a lock needs of its host: the bytes that it protects, a port, and threads to let in. These come in the order in which they
-/// are decided.
+/// What a lock needs of its host: the bytes that it protects, a port, and threads to let in. These
+/// come in the order in which they are decided.
 pub trait LockFx {
     /// What names a thread that waits.
     type Seat;
 
-    /// Keeps the body of the packet at hand beside what the lock protects, at its `offset`: it is not current yet.
+    /// Keeps the body of the packet at hand beside what the lock protects, at its `offset`:
+    /// it is not current yet.
     fn store(&mut self, header: &Header);
-    /// What is kept beside takes the place of what there was. `inside`: threads are inside who read the same bytes there.
+    /// What is kept beside takes the place of what there was. `inside`:
+    /// threads are inside who read the same bytes there.
     fn install(&mut self, inside: bool);
     /// What the lock protects is not needed here any more.
     fn clear(&mut self);
@@ -55,8 +59,8 @@ pub trait LockFx {
     fn inside(&mut self, seat: Self::Seat, entered: Entered, at_once: bool);
     /// A thread waits in vain: the lock's home is no more.
     fn send_away(&mut self, seat: Self::Seat);
-    /// Whether what a lock sends to its own node is taken in the same step. Otherwise it is sent like everything else: an explorer sees
-    /// more orders then.
+    /// Whether what a lock sends to its own node is taken in the same step. Otherwise it is sent
+    /// like everything else: an explorer sees more orders then.
     fn loops(&self) -> bool {
         true
     }
@@ -73,7 +77,8 @@ pub struct NodeLock<S> {
     blade: Blade,
     directory: Option<Box<LockDirectory>>,
     line: Line<S>,
-    /// No program makes it: its home does when it first hears of it, from the requests for it, which say how long it is.
+    /// No program makes it: its home does when it first hears of it, from the requests for it,
+    /// which say how long it is.
     implicit: bool,
     /// Its home is no more.
     over: bool,
@@ -99,8 +104,8 @@ pub struct Part {
 }
 
 impl<S> NodeLock<S> {
-    /// A lock that the node has never had, or, at its home, a new one. `known`: what the node remembers of it, if it has forgotten
-    /// the lock in this epoch.
+    /// A lock that the node has never had, or, at its home, a new one. `known`: what the node
+    /// remembers of it, if it has forgotten the lock in this epoch.
     pub fn new(tag: Tag, regions: Regions, part: Part, known: Option<Known>) -> Self {
         let Part {
             node,
@@ -179,7 +184,8 @@ impl<S> NodeLock<S> {
         self.blade.counters()
     }
 
-    /// Whether the lock is to come to this node though none of its threads wants it: others want to be rid of it.
+    /// Whether the lock is to come to this node though none of its threads wants it:
+    /// others want to be rid of it.
     pub fn comes_home(&self) -> bool {
         self.line.iter().any(|waiting| waiting.seat.is_none())
     }
@@ -189,8 +195,8 @@ impl<S> NodeLock<S> {
         !self.over && (self.placing() || self.lock().is_some_and(Lock::unfinished))
     }
 
-    /// The end of a section, by a clock of milliseconds: what the lock waits for is to be asked for again in time.
-    /// Says whether there is anything.
+    /// The end of a section, by a clock of milliseconds: what the lock waits for is to be asked for
+    /// again in time. Says whether there is anything.
     pub fn await_news(&mut self, now: impl FnOnce() -> u32) -> bool {
         let awaits = match self.over {
             true => 0,

@@ -19,7 +19,8 @@ impl<S> NodeLock<S> {
         inside || !self.line.is_empty()
     }
 
-    /// Whether threads may come and go without a section, and as what: the lock is here, current, and no thread or node waits.
+    /// Whether threads may come and go without a section, and as what: the lock is here, current,
+    /// and no thread or node waits.
     pub fn free(&self) -> Right {
         let alone = self.line.is_empty() && !self.over;
         let Some(lock) = self.lock().filter(|_| alone) else {
@@ -33,7 +34,8 @@ impl<S> NodeLock<S> {
         }
     }
 
-    /// Whether a thread may wait in the blade: writers are sent there when none of this node is inside.
+    /// Whether a thread may wait in the blade: writers are sent there when none of this node is
+    /// inside.
     pub(super) fn may_go(&self, access: Access, leaves: Option<Access>) -> bool {
         let Some((mut readers, mut writer)) = self.lock().map(Lock::inside) else {
             return false;
@@ -155,7 +157,8 @@ impl<S> NodeLock<S> {
         true
     }
 
-    /// Who waits in the blade is inside. If it is no thread, or has given up meanwhile, the lock is left at once.
+    /// Who waits in the blade is inside. If it is no thread, or has given up meanwhile,
+    /// the lock is left at once.
     pub(super) fn let_in<F: LockFx<Seat = S>>(
         &mut self,
         entered: Entered,

@@ -58,7 +58,8 @@ pub struct KernelMetrics {
     pub malformed: u64,
     /// Packets passed to the control plane.
     pub control: u64,
-    /// Packets that the control plane has sent, since the ports could not: a receiver not heard of yet, for one.
+    /// Packets that the control plane has sent, since the ports could not:
+    /// a receiver not heard of yet, for one.
     pub orders: u64,
     /// Packets lost on purpose.
     pub lost: u64,

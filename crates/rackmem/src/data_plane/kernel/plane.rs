@@ -19,7 +19,8 @@ struct Plane {
     errors: Cell<u64>,
 }
 
-/// Loads the program and attaches it, for a rack that it does not serve before it is reset to an epoch.
+/// Loads the program and attaches it, for a rack that it does not serve before it is reset to an
+/// epoch.
 pub(crate) fn attach(
     kernel: &KernelSwitch,
     config: &Config,
@@ -69,7 +70,8 @@ fn address(config: &Config) -> Result<Address> {
     Ok(Address { switch, agents })
 }
 
-/// Loss alone the program can make. The rest it leaves to the control plane, which can hold packets back.
+/// Loss alone the program can make. The rest it leaves to the control plane,
+/// which can hold packets back.
 fn in_kernel(faults: &Faults) -> KernelFaults {
     let only_loss = faults.duplication == 0.0 && faults.delay == 0.0;
     KernelFaults {

@@ -8,7 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Bytes of memory from one lock of an array to the next.
 pub(crate) const STRIDE: usize = 16;
 
-/// The arrays for whose locks there is room at a node: where each begins, and how many locks it has.
+/// The arrays for whose locks there is room at a node: where each begins,
+/// and how many locks it has.
 #[derive(Default)]
 pub(crate) struct Arrays(Mutex<BTreeMap<u64, usize>>);
 

@@ -1,7 +1,9 @@
-//! One lock at this node: what it protects, the ways into it, and the host of [`NodeLock`], which decides.
+//! One lock at this node: what it protects, the ways into it, and the host of [`NodeLock`],
+//! which decides.
 //!
-//! Packets and threads come in any order; [`State`] is what they take turns for. What a turn causes for others is put into
-//! an [`Outbox`] and done when the turn is over, so handlers that call each other never wait for each other.
+//! Packets and threads come in any order; [`State`] is what they take turns for.
+//! What a turn causes for others is put into an [`Outbox`] and done when the turn is over, so
+//! handlers that call each other never wait for each other.
 
 use super::content::{Beside, Content as Bytes};
 use super::fast::Word;
@@ -19,14 +21,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A lock that this node knows. There may be a million of them: what is rare is kept elsewhere. What a thread looks at that finds
-/// the lock here stands at the front.
+/// A lock that this node knows. There may be a million of them: what is rare is kept elsewhere.
+/// What a thread looks at that finds the lock here stands at the front.
 #[repr(C)]
 pub(crate) struct Cell {
     pub(crate) word: Word,
     /// The fencing token of whoever enters by the word.
     token: AtomicU64,
-    /// What the lock protects. Where that is changes only while no thread is inside, but for the writer who needs room.
+    /// What the lock protects. Where that is changes only while no thread is inside,
+    /// but for the writer who needs room.
     pub(crate) content: Bytes,
     /// Bytes that it protects at most.
     len: u32,
@@ -35,7 +38,8 @@ pub(crate) struct Cell {
     pub(crate) tag: Tag,
     /// At its home: what memory there is at its address, as a power of two.
     pub(crate) room: AtomicU8,
-    /// No program makes it: its home does when it first hears of it, from whom it hears how long it is.
+    /// No program makes it: its home does when it first hears of it,
+    /// from whom it hears how long it is.
     pub(crate) implicit: bool,
     state: Mutex<State>,
 }
@@ -45,7 +49,8 @@ pub(crate) struct State {
     pub(crate) lock: NodeLock<Arc<Seat>>,
     /// Where the next content comes together.
     beside: Beside,
-    /// Who is called when what the lock protects may have changed: as many as this process has threads.
+    /// Who is called when what the lock protects may have changed: as many as this process has
+    /// threads.
     pub(crate) watchers: Watchers,
     /// Whether the table looks after what it waits for.
     pub kept: bool,
@@ -153,7 +158,8 @@ impl Cell {
         }
     }
 
-    /// What it protects: to read for who is inside, to write for a writer. Of a page, what has been written; the rest is zeros.
+    /// What it protects: to read for who is inside, to write for a writer. Of a page, what has been
+    /// written; the rest is zeros.
     #[inline]
     pub fn words(&self) -> &[AtomicU64] {
         self.content.words()
@@ -168,7 +174,8 @@ impl Cell {
         bytes.into()
     }
 
-    /// Which lock of this place it is, as this node has it: of one that can be freed, and certain for who is inside.
+    /// Which lock of this place it is, as this node has it: of one that can be freed,
+    /// and certain for who is inside.
     #[inline]
     pub fn life(&self) -> Life {
         let word = self.content.words().first();
@@ -218,7 +225,8 @@ impl State {
         }
     }
 
-    /// The end of a turn: if the lock is here and nobody wants it, threads may come and go by the word.
+    /// The end of a turn: if the lock is here and nobody wants it, threads may come and go by the
+    /// word.
     pub fn open(&mut self, cell: &Cell) {
         let right = self.lock.free();
         if right != Right::None && self.watchers.is_empty() {
@@ -289,7 +297,8 @@ impl State {
 mod tests {
     use super::*;
 
-    /// A node may know a million locks: what each takes without a thread that waits, or a packet under way, is pinned.
+    /// A node may know a million locks: what each takes without a thread that waits,
+    /// or a packet under way, is pinned.
     #[test]
     fn a_lock_takes_little_memory() {
         assert!(size_of::<Cell>() <= 432, "{}", size_of::<Cell>());

@@ -1,5 +1,5 @@
-//! What a lock protects, as a node has it. Of a page there are as many bytes as its writers have asked for; the rest is zeros, and
-//! takes no memory.
+//! What a lock protects, as a node has it. Of a page there are as many bytes as its writers have
+//! asked for; the rest is zeros, and takes no memory.
 
 use super::slab::{self, Piece};
 use rackmem_fabric::{Body, words};
@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-/// What is current. It is changed by who holds the lock's state, while no thread is inside, or by the writer inside.
+/// What is current. It is changed by who holds the lock's state, while no thread is inside,
+/// or by the writer inside.
 pub(crate) struct Content {
     piece: AtomicU64,
     /// Bytes that locks of this kind keep at the node; this one's are among them.
@@ -100,7 +101,8 @@ impl Content {
         part.copy_to(beside.piece.words(), offset);
     }
 
-    /// What has come takes the place of what there was; `inside`: threads that read the same bytes there are inside, who go on.
+    /// What has come takes the place of what there was; `inside`: threads that read the same bytes
+    /// there are inside, who go on.
     pub fn install(&self, beside: &mut Beside, inside: bool) {
         let piece = std::mem::take(beside).piece;
         match inside {

@@ -1,8 +1,10 @@
-//! The way into a lock that is here and that nobody else wants: one word, and no word to the protocol.
+//! The way into a lock that is here and that nobody else wants: one word,
+//! and no word to the protocol.
 //!
-//! While the word is open, threads come and go by it alone. Whatever else happens to the lock closes it first, and tells the
-//! protocol of those inside as if they had just come. It is opened again when nobody is inside, waits, or is waited for,
-//! so a thread that finds it open when it leaves did come by it.
+//! While the word is open, threads come and go by it alone. Whatever else happens to the lock
+//! closes it first, and tells the protocol of those inside as if they had just come. It is opened
+//! again when nobody is inside, waits, or is waited for, so a thread that finds it open when it
+//! leaves did come by it.
 
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};

@@ -1,9 +1,11 @@
 //! A node forgets locks that are home, and of which it keeps nothing any more.
 //!
-//! The home says that a lock is home (`YieldAck`): to a node that leaves, and to all when the home's program says that they are not
-//! going to want it soon. A node drops what the lock protects at once ([`rackmem_proto::gcp::Event::Drop`]), and the rest when
-//! its program lets go of the lock. The home itself forgets a lock of an array whose page is as nobody has ever written it
-//! ([`rackmem_proto::gcp::Rest`]). What has to be remembered until the epoch ends is in the [`super::ledger`].
+//! The home says that a lock is home (`YieldAck`): to a node that leaves, and to all when the
+//! home's program says that they are not going to want it soon. A node drops what the lock protects
+//! at once ([`rackmem_proto::gcp::Event::Drop`]), and the rest when its program lets go of the
+//! lock. The home itself forgets a lock of an array whose page is as nobody has ever written it
+//! ([`rackmem_proto::gcp::Rest`]). What has to be remembered until the epoch ends is in the
+//! [`super::ledger`].
 
 use super::cell::{Cell, State};
 use super::outbox::Outbox;
@@ -42,8 +44,8 @@ impl Locks {
         })
     }
 
-    /// Makes a lock that has been forgotten known again, since a packet is about it: a late copy of a request may be served, and then
-    /// others wait for this node.
+    /// Makes a lock that has been forgotten known again, since a packet is about it: a late copy of
+    /// a request may be served, and then others wait for this node.
     pub(crate) fn recall(&self, tag: Tag) -> Option<Arc<Cell>> {
         let ((len, implicit), _) = self.ledger().get(tag)?;
         let origin = match (implicit, self.arrays.has(tag)) {
@@ -78,7 +80,8 @@ impl Locks {
         self.idle.load(Relaxed)
     }
 
-    /// Forgets locks that are home and of which nothing is kept, and that no handle of this process is for. Says how many.
+    /// Forgets locks that are home and of which nothing is kept, and that no handle of this process
+    /// is for. Says how many.
     pub fn forget_idle(&self) -> usize {
         let mut forgotten = 0;
         self.idle.store(0, Relaxed);
@@ -94,7 +97,8 @@ impl Locks {
                     Some(known) if Arc::strong_count(cell) == 1 => {
                         found.push((*tag, (cell.len() as u32, cell.implicit), known));
                     }
-                    // Somebody who has let go of the lock, and has yet to find out, may have the handle.
+                    // Somebody who has let go of the lock, and has yet to find out,
+                    // may have the handle.
                     Some(_) if self.look(cell, |state| !state.entered_since()) => {
                         self.idle.fetch_add(1, Relaxed);
                     }

@@ -1,9 +1,9 @@
-//! A node leaves politely: the locks that it has used go home first, with what they protect. No epoch begins, so nobody
-//! would ever ask what it had.
+//! A node leaves politely: the locks that it has used go home first, with what they protect.
+//! No epoch begins, so nobody would ever ask what it had.
 //!
-//! It asks the home of each (`Yield`) until that answers (`YieldAck`). The home takes the lock like a writer, and nobody enters;
-//! what is in its hands whole depends on nobody else any more. Neither side remembers anything but that: a question that
-//! was lost is asked again.
+//! It asks the home of each (`Yield`) until that answers (`YieldAck`). The home takes the lock like
+//! a writer, and nobody enters; what is in its hands whole depends on nobody else any more. Neither
+//! side remembers anything but that: a question that was lost is asked again.
 
 use super::cell::{Cell, State};
 use super::table::Locks;
@@ -34,7 +34,8 @@ impl Locks {
 /// Brings the locks of other nodes that a node has used home, with what they protect.
 ///
 /// # Errors
-/// [`Error::KeepsLocks`] when a thread of the node is inside one of them, or waits, or their homes do not answer in this time.
+/// [`Error::KeepsLocks`] when a thread of the node is inside one of them, or waits, or their homes
+/// do not answer in this time.
 pub(crate) fn bring_home(access: &Coherent, patience: Duration) -> Result<()> {
     let locks = &access.agents.locks;
     let keeps = || Error::KeepsLocks { node: locks.me };

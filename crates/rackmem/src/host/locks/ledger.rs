@@ -1,15 +1,16 @@
 //! What a node remembers of locks that it has forgotten, until the epoch ends: eight bytes each.
 //!
-//! At another node that is what it gave up last, or a late grant would be believed. At the lock's home it is [`Rest`]: a number, and who
-//! serves the lock. A packet or a thread that is about such a lock makes it known again, as it was. What does not fit into eight bytes
-//! is not forgotten: a lock that more than 2^26 requests of the epoch were about, or one of more than 256 kinds.
+//! At another node that is what it gave up last, or a late grant would be believed. At the lock's
+//! home it is [`Rest`]: a number, and who serves the lock. A packet or a thread that is about such
+//! a lock makes it known again, as it was. What does not fit into eight bytes is not forgotten: a
+//! lock that more than 2^26 requests of the epoch were about, or one of more than 256 kinds.
 
 use super::SHARDS;
 use rackmem_proto::gcp::{Known, LockPlace, Rest, first};
 use rackmem_proto::wire::Tag;
 
-/// From the top: bits 4 to 31 of a tag, those above as the number of a [`Kind`], who serves the lock, and the bits of a number
-/// below its epoch's.
+/// From the top: bits 4 to 31 of a tag, those above as the number of a [`Kind`], who serves the
+/// lock, and the bits of a number below its epoch's.
 const KIND: u32 = 28;
 const PLACE: u32 = 26;
 const LOW: u32 = 36;

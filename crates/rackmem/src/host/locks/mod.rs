@@ -1,6 +1,8 @@
-//! A node's locks: what threads and packets do to them, their bytes, and what is kept of those that nobody uses.
+//! A node's locks: what threads and packets do to them, their bytes,
+//! and what is kept of those that nobody uses.
 //!
-//! Each lock is a [`cell::Cell`] behind a mutex of its own, found in the [`table::Locks`]. What programs hold is in [`crate::locked`].
+//! Each lock is a [`cell::Cell`] behind a mutex of its own, found in the [`table::Locks`]. What
+//! programs hold is in [`crate::locked`].
 
 pub(crate) mod arrays;
 pub(crate) mod cell;

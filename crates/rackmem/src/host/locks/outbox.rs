@@ -1,4 +1,5 @@
-//! What a step of a lock leaves to do when the lock's own lock is let go of: packets to send, threads to wake.
+//! What a step of a lock leaves to do when the lock's own lock is let go of: packets to send,
+//! threads to wake.
 
 use super::seat::Seat;
 use crate::membership::current_view::CurrentView;
@@ -17,7 +18,8 @@ pub(crate) enum Payload {
     Records(Vec<u8>),
 }
 
-/// See the module. Bounded by what one input causes: a packet for each node and a few, and the threads that wait.
+/// See the module. Bounded by what one input causes: a packet for each node and a few,
+/// and the threads that wait.
 #[derive(Default)]
 pub(crate) struct Outbox {
     packets: Vec<(Dest, Header, Payload)>,
@@ -72,7 +74,8 @@ impl Outbox {
         }
     }
 
-    /// Wakes those who have been let in or sent away. Packets that nobody could send are lost by then.
+    /// Wakes those who have been let in or sent away. Packets that nobody could send are lost by
+    /// then.
     pub fn finish(self) {
         self.wake.iter().for_each(|seat| seat.wake());
     }

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Where locks were that this home has made, by bytes of memory: at most as many as the node knows locks.
+/// Where locks were that this home has made, by bytes of memory:
+/// at most as many as the node knows locks.
 #[derive(Default)]
 pub(crate) struct Places(Mutex<Vacant>);
 
@@ -31,7 +32,8 @@ impl Places {
         self.vacant().rooms.values().map(VecDeque::len).sum()
     }
 
-    /// The home has heard of the end of a life: if another one may begin there, the place is one of these, once. Says whether it is new.
+    /// The home has heard of the end of a life: if another one may begin there, the place is one of
+    /// these, once. Says whether it is new.
     fn offer(&self, cell: &Cell) -> bool {
         let room = 1 << cell.room.load(Relaxed);
         let mut vacant = self.vacant();
@@ -63,7 +65,8 @@ impl Places {
     }
 }
 
-/// Locks whose life threads of this node have ended and which are not yet at home: as many as the process has threads.
+/// Locks whose life threads of this node have ended and which are not yet at home:
+/// as many as the process has threads.
 #[derive(Default)]
 pub(crate) struct Ends(Mutex<BTreeMap<Tag, Life>>);
 

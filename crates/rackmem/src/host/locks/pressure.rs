@@ -1,8 +1,10 @@
-//! A node keeps locks of other homes while there is room, and gives the coldest ones up when there is not.
+//! A node keeps locks of other homes while there is room, and gives the coldest ones up when there
+//! is not.
 //!
-//! A hand goes round all locks, a bounded number at a time. A lock that a thread has entered since the hand came by last
-//! stays; of another one at rest the node gets rid as [`rackmem_proto::gcp::Keeping`] says, with the packets of leaving
-//! (`Yield`, `YieldAck`). A question that was lost is asked again when the hand comes by the next time.
+//! A hand goes round all locks, a bounded number at a time. A lock that a thread has entered since
+//! the hand came by last stays; of another one at rest the node gets rid as
+//! [`rackmem_proto::gcp::Keeping`] says, with the packets of leaving (`Yield`, `YieldAck`). A
+//! question that was lost is asked again when the hand comes by the next time.
 
 use super::cell::Cell;
 use super::table::Locks;
@@ -13,7 +15,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// Locks to look at, and to give up, at a time: in a tick, and by a thread that has waited for a lock.
+/// Locks to look at, and to give up, at a time: in a tick, and by a thread that has waited for a
+/// lock.
 pub(crate) const IN_A_TICK: Effort = Effort {
     looks: 1024,
     gives: 128,
@@ -89,7 +92,8 @@ impl Locks {
             hand.fruitless = 0;
             self.pressure.room.store(room(), Relaxed);
         }
-        // All that is left is in use, or the state of locks that programs have handles of: to look again at once costs time.
+        // All that is left is in use, or the state of locks that programs have handles of: to look
+        // again at once costs time.
         if hand.fruitless > 2 * self.shards.len() {
             return;
         }

@@ -20,8 +20,8 @@ pub enum Content {
     /// What the last writer left.
     #[default]
     Current,
-    /// A node died that had the lock: this is what there was when the lock was handed to it. A writer may have been inside, or
-    /// several one after the other, and what they did is gone.
+    /// A node died that had the lock: this is what there was when the lock was handed to it. A
+    /// writer may have been inside, or several one after the other, and what they did is gone.
     OwnerDied,
     /// Whoever handed the lock to a node that died is dead as well: this is older.
     Lost,

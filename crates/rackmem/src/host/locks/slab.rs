@@ -1,7 +1,9 @@
-//! Memory for what locks protect: pieces of a few sizes, cut from chunks that go back to the system when all their pieces have.
+//! Memory for what locks protect: pieces of a few sizes, cut from chunks that go back to the system
+//! when all their pieces have.
 //!
-//! Addresses stay mapped for as long as the process lives, and every access is atomic. So a program that keeps a window onto what
-//! a lock protects after it has left the lock may see the bytes of another lock, or zeros, but does nothing undefined.
+//! Addresses stay mapped for as long as the process lives, and every access is atomic. So a program
+//! that keeps a window onto what a lock protects after it has left the lock may see the bytes of
+//! another lock, or zeros, but does nothing undefined.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::collections::BTreeMap;
@@ -19,7 +21,8 @@ pub(crate) const LONGEST: usize = SIZES[SIZES.len() - 1];
 const CHUNK: usize = 64 << 10;
 /// Bytes that are mapped at a time.
 const MAPPED: usize = 4 << 20;
-/// Empty chunks that keep their memory, so that a lock that comes and goes does not ask the system each time.
+/// Empty chunks that keep their memory, so that a lock that comes and goes does not ask the system
+/// each time.
 const SPARE: usize = 16;
 /// Pieces of a chunk at most, and the words of a bit for each.
 const MARKS: usize = CHUNK / (SIZES[0] * 8) / 64;
@@ -58,8 +61,8 @@ impl Piece {
             return &[];
         }
         let start = std::ptr::with_exposed_provenance((self.0 >> 16) as usize);
-        // SAFETY: pieces are made by `take` alone, of that many aligned words of memory that is never unmapped, and all accesses
-        // to it are atomic.
+        // SAFETY: pieces are made by `take` alone, of that many aligned words of memory that is
+        // never unmapped, and all accesses to it are atomic.
         unsafe { std::slice::from_raw_parts(start, self.len()) }
     }
 }
@@ -251,7 +254,8 @@ mod system {
 
     /// These bytes may become zeros: the system may have their memory.
     pub fn discard(addr: usize, len: usize) {
-        // SAFETY: whole pages of a mapping of ours in which no piece is in use. Whoever still looks at them sees zeros.
+        // SAFETY: whole pages of a mapping of ours in which no piece is in use.
+        // Whoever still looks at them sees zeros.
         unsafe {
             libc::madvise(
                 std::ptr::with_exposed_provenance_mut(addr),

@@ -1,4 +1,5 @@
-//! Who holds locks and who waits, as one node knows it: for tools, and for people whose program stands still.
+//! Who holds locks and who waits, as one node knows it: for tools,
+//! and for people whose program stands still.
 
 use super::cell::{Cell, State};
 use super::table::Locks;
@@ -130,7 +131,8 @@ impl Locks {
         statuses
     }
 
-    /// A tool asks. One packet answers with as many as it has room for, in order; fewer are the last.
+    /// A tool asks. One packet answers with as many as it has room for, in order;
+    /// fewer are the last.
     pub fn inspect(&self, net: &dyn Net, header: &Header, reply: &mut dyn Receiver) {
         let mut statuses = self.statuses(header.tag.0, header.offset != 0);
         let most = self.room / LockStatus::LEN;

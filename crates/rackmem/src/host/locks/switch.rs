@@ -1,4 +1,5 @@
-//! The directory of locks at a switch: beside the switch program if that is in this process, in the kernel if that is there.
+//! The directory of locks at a switch: beside the switch program if that is in this process, in the
+//! kernel if that is there.
 
 use crate::data_plane::DataPlane;
 use rackmem_proto::Outputs;
@@ -13,8 +14,8 @@ struct State {
     /// Nothing where the data plane serves locks itself.
     program: Option<LockProgram>,
     epoch: u32,
-    /// What it served when the last epoch ended in which the rack went on, and which that was: told again until it goes on
-    /// once more.
+    /// What it served when the last epoch ended in which the rack went on, and which that was:
+    /// told again until it goes on once more.
     before: HashMap<Tag, (u32, Entry)>,
 }
 
@@ -61,8 +62,8 @@ impl SwitchLocks {
         self.state().program.as_ref().map(LockProgram::counters)
     }
 
-    /// The rack is in a new epoch. Homes place their locks anew when they have made them anew, some of them perhaps before
-    /// this switch has heard that all are ready.
+    /// The rack is in a new epoch. Homes place their locks anew when they have made them anew,
+    /// some of them perhaps before this switch has heard that all are ready.
     pub fn enter(&self, epoch: u32, plane: &mut dyn DataPlane) {
         let mut state = self.state();
         if state.epoch == epoch {

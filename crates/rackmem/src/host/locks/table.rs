@@ -20,12 +20,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-/// Locks that a node knows at most: those that it has made or attached to, and all of its arrays. It remembers them as long as it
-/// lives, or their home.
+/// Locks that a node knows at most: those that it has made or attached to, and all of its arrays.
+/// It remembers them as long as it lives, or their home.
 pub(crate) const MAX_LOCKS: usize = 1 << 21;
-/// How often threads of a node enter one after the other while another node waits, beside the first of them.
+/// How often threads of a node enter one after the other while another node waits,
+/// beside the first of them.
 const COHORT: u8 = 16;
-/// Locks that one tick looks at, to ask again for what has not come; the others have their turn in the next ones.
+/// Locks that one tick looks at, to ask again for what has not come;
+/// the others have their turn in the next ones.
 const LOCKS_A_TICK: usize = 512;
 
 /// How a node comes to know a lock.
@@ -46,7 +48,8 @@ type Shard = RwLock<HashMap<Tag, Arc<Cell>>>;
 pub struct LockMetrics {
     /// Locks that the node knows.
     pub known: usize,
-    /// Of those whose home it is: places of locks that have been freed, in which the next ones are made.
+    /// Of those whose home it is: places of locks that have been freed,
+    /// in which the next ones are made.
     pub vacant: usize,
     /// Acquisitions without a packet: the lock was here.
     pub local: u64,
@@ -54,7 +57,8 @@ pub struct LockMetrics {
     pub granted: u64,
     /// Requests to directories: those of the transactions, and what had to be asked again.
     pub requests: u64,
-    /// Releases to directories, likewise: one hands the lock to another node, or to several readers.
+    /// Releases to directories, likewise: one hands the lock to another node,
+    /// or to several readers.
     pub releases: u64,
     /// Releases that a directory refused, because a request was under way.
     pub denied: u64,
@@ -66,7 +70,8 @@ pub struct LockMetrics {
     pub kept: usize,
     /// Bytes that it keeps of locks that it has forgotten, until the epoch ends.
     pub remembered: usize,
-    /// Of those others, how often it has dropped what it kept: for want of room, or since the home had it.
+    /// Of those others, how often it has dropped what it kept: for want of room,
+    /// or since the home had it.
     pub given_up: u64,
 }
 
@@ -93,9 +98,11 @@ pub(crate) struct Locks {
     dropped: AtomicU64,
     /// Bytes kept for locks whose home is elsewhere, and for those whose home is here.
     pub(crate) kept: [Arc<AtomicUsize>; 2],
-    /// Locks of other nodes that have been dismissed, and locks of this one that rest, since some were forgotten last.
+    /// Locks of other nodes that have been dismissed, and locks of this one that rest,
+    /// since some were forgotten last.
     pub(crate) idle: AtomicUsize,
-    /// What is remembered of those that have been forgotten in this epoch: as many as locks at most.
+    /// What is remembered of those that have been forgotten in this epoch:
+    /// as many as locks at most.
     ledger: Mutex<Ledger>,
     /// Bytes that it takes.
     pub(crate) remembered: AtomicUsize,
@@ -155,7 +162,8 @@ impl Locks {
         self.find(tag).is_some()
     }
 
-    /// Whether an address is memory of its home as that is now: a member, and not one that has begun anew since.
+    /// Whether an address is memory of its home as that is now: a member,
+    /// and not one that has begun anew since.
     pub(crate) fn is_current(&self, tag: Tag) -> bool {
         let incarnation = tag.offset() / self.span + 1;
         let now = |home| u64::from(self.standing.incarnation(home)) == incarnation;
@@ -288,7 +296,8 @@ impl Locks {
         self.dropped.fetch_add(1, Relaxed);
     }
 
-    /// Looks no longer after locks for which nothing is under way any more. Where packets are calls nobody else does.
+    /// Looks no longer after locks for which nothing is under way any more.
+    /// Where packets are calls nobody else does.
     pub(crate) fn drop_settled(&self) {
         let mut cells = std::mem::take(&mut *self.busy());
         cells.retain(|cell| {

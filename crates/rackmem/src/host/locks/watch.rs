@@ -5,8 +5,8 @@ use super::seat::Seat;
 use rackmem_proto::gcp::Right;
 use std::sync::Arc;
 
-/// Who is called. A watch begins inside, so nobody has written since what the thread has seen. A lock that nobody watches has no
-/// memory for it.
+/// Who is called. A watch begins inside, so nobody has written since what the thread has seen. A
+/// lock that nobody watches has no memory for it.
 #[derive(Default)]
 pub(crate) struct Watchers(Option<Box<Watch>>);
 
@@ -40,7 +40,8 @@ impl Watchers {
         }
     }
 
-    /// A turn has ended with this right: calls all if another node may have written, or a thread of this one has.
+    /// A turn has ended with this right: calls all if another node may have written,
+    /// or a thread of this one has.
     pub fn look(&mut self, has: (u64, Right), out: &mut Outbox) {
         let Some(watch) = &mut self.0 else {
             return;

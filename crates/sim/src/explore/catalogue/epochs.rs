@@ -1,4 +1,5 @@
-//! Racks in which something dies or comes: new epochs, as one step (`epoch-*`) and packet by packet (`inside-*`).
+//! Racks in which something dies or comes: new epochs, as one step (`epoch-*`) and packet by packet
+//! (`inside-*`).
 
 use super::super::scenario::Op::{
     AcceptLoss, Evict, Fetch, HoldRead, HoldWrite, Read, Write, WriteInPlace,

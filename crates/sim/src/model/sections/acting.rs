@@ -15,7 +15,8 @@ use rackmem_proto::gcp::Access;
 use rackmem_proto::wire::{Dest, RequesterId};
 use std::collections::BTreeMap;
 
-/// The first pause of a lock that was taken by somebody else, at most, in nanoseconds; it doubles with every attempt.
+/// The first pause of a lock that was taken by somebody else, at most, in nanoseconds;
+/// it doubles with every attempt.
 const PAUSE: u64 = 1_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -199,7 +200,8 @@ impl Acting {
         match (op, self.word) {
             (None, _) => self.inside(now, memory),
             (Some(_), Some(word)) => self.machine(memory, |machine| machine.result(word)),
-            // What it waits for was not there: it looks again, and then at its copy until that goes away.
+            // What it waits for was not there: it looks again, and then at its copy until that goes
+            // away.
             (Some(op), None) => self.operate(op, memory),
         }
     }
@@ -286,7 +288,8 @@ impl Steps for Acting {
     }
 
     fn let_in(&mut self, inside: &Inside) -> u64 {
-        // Without a request of its blade, it has only waited for an answer about the hand-over before.
+        // Without a request of its blade, it has only waited for an answer about the hand-over
+        // before.
         self.cycle.remote = inside.transactions > 0;
         self.cycle.transactions += inside.transactions;
         let after = match self.state {

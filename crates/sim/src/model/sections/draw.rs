@@ -9,7 +9,8 @@ use std::sync::Arc;
 pub struct Chances(Arc<[f64]>);
 
 impl Chances {
-    /// Of a workload's locks. The k-th most popular key is drawn in proportion to `1 / k^theta`, and is in a lock that chance decides.
+    /// Of a workload's locks. The k-th most popular key is drawn in proportion to `1 / k^theta`,
+    /// and is in a lock that chance decides.
     pub fn new(workload: &Sections) -> Self {
         let mut weights = vec![0.0; workload.locks.max(1) as usize];
         // The same for every seed: which keys share a lock is not what a run is about.

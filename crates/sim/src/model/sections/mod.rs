@@ -1,4 +1,5 @@
-//! Critical sections (Soul, §5): threads think, acquire a lock, access all of its data, and release it, again and again.
+//! Critical sections (Soul, §5): threads think, acquire a lock, access all of its data,
+//! and release it, again and again.
 //!
 //! As in Soul's rack a memory blade, the last node, is the home of everything and runs no threads.
 
@@ -25,7 +26,8 @@ pub enum Scheme {
     Gcp,
     /// GCP, but the data comes by coherence after the lock (§5.3).
     Separate,
-    /// GCP, but the lock and its data go back to the memory blade after each critical section (§5.3).
+    /// GCP, but the lock and its data go back to the memory blade after each critical section
+    /// (§5.3).
     Evicted,
     /// A lock above coherent memory, or a service of locks.
     Compared(Algorithm),
@@ -70,7 +72,8 @@ pub struct Sections {
     pub scheme: Scheme,
     /// Locks, each with a block of data.
     pub locks: u32,
-    /// Keys, drawn by Zipf's law and spread over the locks; with as many as there are locks, each has one.
+    /// Keys, drawn by Zipf's law and spread over the locks; with as many as there are locks,
+    /// each has one.
     pub keys: u32,
     /// The law's exponent; 0 for keys that are equally popular.
     pub theta: f64,
@@ -82,7 +85,8 @@ pub struct Sections {
 const BUCKETS: u32 = 1024;
 /// Keys of the store, likewise.
 const KEYS: u32 = 100_000;
-/// Of the 80 threads' 37.1 Mops of YCSB-C (§5.1), where everything is at hand, what is not locking or the data.
+/// Of the 80 threads' 37.1 Mops of YCSB-C (§5.1), where everything is at hand,
+/// what is not locking or the data.
 const THINK: u64 =
     80_000 * 10 / 371 - 2 * Platform::ETHERNET.costs.hit - Platform::ETHERNET.costs.touch;
 

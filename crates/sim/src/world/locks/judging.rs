@@ -21,7 +21,8 @@ pub struct LockSeen {
     pub gone: u64,
     /// Threads that were inside while their node went into another epoch.
     pub inside_over_epochs: u64,
-    /// Members that went into another epoch before they had gone on in the last one, with a thread inside a lock or before it.
+    /// Members that went into another epoch before they had gone on in the last one, with a thread
+    /// inside a lock or before it.
     pub close_epochs: u64,
     /// Nodes that died when they owned a block and a lock.
     pub owners_of_both_died: u64,
@@ -29,7 +30,8 @@ pub struct LockSeen {
     pub fenced_inside: u64,
     /// Homes that died when they owned a block or a lock of another home.
     pub homes_that_owned_died: u64,
-    /// Switches that died while an entry moved to them or back, and a lock was being placed or on its way to a thread.
+    /// Switches that died while an entry moved to them or back, and a lock was being placed or on
+    /// its way to a thread.
     pub switches_died_moving_both: u64,
     /// Losses of blocks that a thread accepted inside a lock.
     pub accepted_inside: u64,

@@ -1,8 +1,9 @@
 //! Locks of GCP in a world, on the nodes that have its blocks, and the threads that enter them.
 //!
-//! Each thread of the world has a [`Locker`] beside it: it enters locks, stays inside for a while, during which the thread goes on with its
-//! operations, and leaves between two of them. What it finds inside is judged ([`Judge`]): one writer or readers, the data of
-//! the last release, deaths that are told, tokens that rise; and every locker ends.
+//! Each thread of the world has a [`Locker`] beside it: it enters locks, stays inside for a while,
+//! during which the thread goes on with its operations, and leaves between two of them. What it
+//! finds inside is judged ([`Judge`]): one writer or readers, the data of the last release, deaths
+//! that are told, tokens that rise; and every locker ends.
 
 mod judging;
 mod locker;

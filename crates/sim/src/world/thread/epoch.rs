@@ -7,8 +7,8 @@ use crate::world::oracle::Oracle;
 use rackmem_proto::flowcc::Interrupted;
 
 impl Thread {
-    /// The rack goes on to another epoch: what is under way has not happened. A block that was on its way home comes back: home
-    /// may have some of it, and nobody has been told that it has all.
+    /// The rack goes on to another epoch: what is under way has not happened. A block that was on
+    /// its way home comes back: home may have some of it, and nobody has been told that it has all.
     pub fn enter(
         &mut self,
         node: &mut WorldNode,
@@ -40,7 +40,8 @@ impl Thread {
         interrupted
     }
 
-    /// The lock that it holds for its own purposes excludes nobody any more. `false`: it holds none.
+    /// The lock that it holds for its own purposes excludes nobody any more. `false`:
+    /// it holds none.
     fn let_go(&mut self, oracle: &mut Oracle) -> bool {
         let holding = self.client.holding();
         if let Some((tag, shared)) = holding {

@@ -1,5 +1,5 @@
-//! What threads of a world find is judged: what they read and write by the memory that the rack is one of, locks, memory that is given
-//! out, refusals without end, and what clients are told.
+//! What threads of a world find is judged: what they read and write by the memory that the rack is
+//! one of, locks, memory that is given out, refusals without end, and what clients are told.
 
 use super::{Around, Done, Thread, Work};
 use crate::invariants::no_starvation;
@@ -32,8 +32,8 @@ pub struct Judged {
     pub(super) began: u64,
     pub(super) ticket: Option<Ticket>,
     pub(super) value: u64,
-    /// The block that it was refused after everything had calmed down, how often others had been granted it by then, and how often it
-    /// was.
+    /// The block that it was refused after everything had calmed down, how often others had been
+    /// granted it by then, and how often it was.
     pub(super) refused: Option<(Tag, u64)>,
     pub(super) retries: u64,
     /// Times that one operation was refused after everything had calmed down, at most.
@@ -108,7 +108,8 @@ impl Thread {
         };
     }
 
-    /// Carries an operation out where nobody else has the block that it is about, or wants it from here.
+    /// Carries an operation out where nobody else has the block that it is about,
+    /// or wants it from here.
     pub(super) fn perform_alone(
         &mut self,
         (tag, counter): (Tag, usize),

@@ -1,7 +1,8 @@
 //! An application thread of a world: the library's slow path, cut at the places where it waits.
 //!
-//! It waits for an answer, for another thread's event, for its own last unlock, for a back-off to pass. What an access does is the
-//! engine's, and the site's client carries it out; here is when it goes on, and what follows. What threads want is in `working`,
+//! It waits for an answer, for another thread's event, for its own last unlock, for a back-off to
+//! pass. What an access does is the engine's, and the site's client carries it out; here is when it
+//! goes on, and what follows. What threads want is in `working`,
 //! what they find is judged in `judging`.
 
 mod epoch;

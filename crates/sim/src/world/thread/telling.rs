@@ -1,4 +1,5 @@
-//! Before anybody is told: an operation that is done waits for the lease, as it does in the library.
+//! Before anybody is told: an operation that is done waits for the lease,
+//! as it does in the library.
 
 use super::{Around, State, Thread};
 use crate::world::keeping::clock;
@@ -21,7 +22,8 @@ pub struct Done {
 }
 
 impl Thread {
-    /// Whether an operation may begin. The clock is not read here: what the keeper told last counts.
+    /// Whether an operation may begin. The clock is not read here: what the keeper told last
+    /// counts.
     pub(super) fn may_begin(&mut self, around: &mut Around<'_>) -> bool {
         let lease = around.node.lease;
         if !lease.serves {

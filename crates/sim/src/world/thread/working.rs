@@ -1,4 +1,5 @@
-//! What a thread of a world wants: operations are drawn, and need events until the copy in its node's cache is good for them.
+//! What a thread of a world wants: operations are drawn, and need events until the copy in its
+//! node's cache is good for them.
 
 use super::{Aim, Around, State, Thread};
 use crate::world::block;
@@ -116,8 +117,8 @@ impl Thread {
         }
     }
 
-    /// A writer that this node gave a block to may ask for it again until its event is over, which is when its lock is
-    /// free.
+    /// A writer that this node gave a block to may ask for it again until its event is over,
+    /// which is when its lock is free.
     fn sound_one(&mut self, around: &mut Around<'_>) -> bool {
         match around.node.given_away() {
             Some((requester, seq, tag)) if around.node.reaches(tag) => {

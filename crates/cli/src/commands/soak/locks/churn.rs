@@ -1,7 +1,9 @@
-//! A thread that makes and frees locks, and uses those of others, with handles that are old now and then.
+//! A thread that makes and frees locks, and uses those of others,
+//! with handles that are old now and then.
 //!
-//! Nodes share a table of addresses. Each lock protects a number of its own, which nobody changes: whoever is let in by a handle must find
-//! the number that belongs to the handle, whatever has died meanwhile, or is told that the lock has been freed.
+//! Nodes share a table of addresses. Each lock protects a number of its own, which nobody changes:
+//! whoever is let in by a handle must find the number that belongs to the handle, whatever has died
+//! meanwhile, or is told that the lock has been freed.
 
 use super::line::{Fate, Line, What};
 use super::worker::{AGAIN, now};
@@ -102,7 +104,8 @@ pub fn churn(node: &Node, stop: &Stop) -> Result<()> {
     while !stop.requested() {
         match churn.turn() {
             Ok(()) => {}
-            // The table is older now: locks may be missing in it, or some be there that have been freed.
+            // The table is older now: locks may be missing in it, or some be there that have been
+            // freed.
             Err(Error::Lost { addr }) => node.accept_loss(addr)?,
             Err(Error::NoLease) => std::thread::sleep(AGAIN),
             Err(error) if is_of_a_death(&error) => {}

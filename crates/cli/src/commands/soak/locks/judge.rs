@@ -1,5 +1,6 @@
-//! Whether what threads told of a lock can be: nobody inside beside a writer, tokens that rise, and values that are the last
-//! writer's, or, after a death that is told, one that it may have been before.
+//! Whether what threads told of a lock can be: nobody inside beside a writer, tokens that rise, and
+//! values that are the last writer's, or, after a death that is told,
+//! one that it may have been before.
 
 use super::line::{Fate, Line, What};
 use rackmem::locked::Content;
@@ -33,7 +34,8 @@ struct Lock {
     inside: HashMap<(Process, u32), bool>,
     /// The newest value that a writer has left.
     left: u64,
-    /// What a writer may have left that lived on and did not tell, because it had no lease when it left.
+    /// What a writer may have left that lived on and did not tell, because it had no lease when it
+    /// left.
     untold: Option<u64>,
     /// What was found by the first entry of the process that has had the lock last.
     found: u64,
@@ -43,8 +45,9 @@ struct Lock {
     written: u64,
 }
 
-/// Judges what processes told: all lines of all locks, in any order. A thread that does not tell that it leaves has died inside,
-/// or had no lease any more: it left when it entered, as far as others can tell.
+/// Judges what processes told: all lines of all locks, in any order. A thread that does not tell
+/// that it leaves has died inside, or had no lease any more: it left when it entered,
+/// as far as others can tell.
 pub fn judge(mut lines: Vec<(Process, Line)>) -> Verdict {
     lines.sort_by_key(|(_, line)| line.at);
     let nexts = nexts(&lines);

@@ -1,4 +1,5 @@
-//! What a process tells of the locks that its threads hold: a line when one enters, and one before it leaves.
+//! What a process tells of the locks that its threads hold: a line when one enters,
+//! and one before it leaves.
 
 use rackmem::locked::Content;
 use std::fmt;

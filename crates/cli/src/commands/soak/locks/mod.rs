@@ -1,4 +1,5 @@
-//! `rackmem soak --locks`: the processes of the rack hold locks and tell of it; some are killed; what they told is judged.
+//! `rackmem soak --locks`: the processes of the rack hold locks and tell of it; some are killed;
+//! what they told is judged.
 
 mod churn;
 mod judge;
@@ -95,7 +96,8 @@ impl Soak {
         Ok(Some(began.elapsed()))
     }
 
-    /// Kills members and starts them again, to the end of the run. How many times, and what went wrong.
+    /// Kills members and starts them again, to the end of the run. How many times,
+    /// and what went wrong.
     fn kill_some(
         &mut self,
         switch: bool,

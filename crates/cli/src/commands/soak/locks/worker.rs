@@ -45,7 +45,8 @@ pub fn work(node: &Node, stop: &Stop) -> Result<()> {
     })
 }
 
-/// Node 0 makes the locks, and tells the others where: it is never killed, and a lock dies with its home. `None` when told to stop.
+/// Node 0 makes the locks, and tells the others where: it is never killed, and a lock dies with its
+/// home. `None` when told to stop.
 fn find(node: &Node, number: usize, stop: &Stop) -> Result<Option<RwLock<Value>>> {
     let (at, _) = node.region_on(0, "soak", LOCKS * 8, 0)?;
     let at = at + number as u64 * 8;
