@@ -1,8 +1,9 @@
 //! Delegation on real nodes: every operation takes effect once, also where packets are lost,
 //! doubled and late.
 
+use rackmem::diagnostics::Faults;
 use rackmem::guest::{Body, Guest, Header, Net, Receiver};
-use rackmem::{Error, Fabric, Faults, Rack};
+use rackmem::{Error, Fabric, Rack};
 use rackmem_bench::delegated;
 use std::sync::Arc;
 use std::time::Duration;

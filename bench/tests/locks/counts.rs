@@ -1,7 +1,8 @@
 //! What a hand-over costs, counted: coherence transactions of the nodes, or messages.
 
 use super::{layered, rack};
-use rackmem::{Fabric, Kind, Rack};
+use rackmem::diagnostics::Kind;
+use rackmem::{Fabric, Rack};
 use rackmem_bench::locks::{AnyLock, LockKind, Progress, Steps};
 use rackmem_bench::system::System;
 use std::time::{Duration, Instant};

@@ -1,7 +1,8 @@
 //! Threads of several nodes under one lock.
 
 use super::rack;
-use rackmem::{Fabric, Faults, Node, Rack};
+use rackmem::diagnostics::Faults;
+use rackmem::{Fabric, Node, Rack};
 use rackmem_bench::locks::{self, AnyLock, LockKind};
 use rackmem_bench::system::System;
 use std::time::Duration;

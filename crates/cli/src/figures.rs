@@ -1,7 +1,9 @@
 //! A rack's figures as JSON, the same in every command that gives them.
 
 use crate::commands::switch_live;
-use rackmem::{Events, LockCounters, NodeMetrics, PacketCounts, RackMetrics, SwitchMetrics};
+use rackmem::diagnostics::{
+    Events, LockCounters, NodeMetrics, PacketCounts, RackMetrics, SwitchMetrics,
+};
 use serde_json::{Map, Value, json};
 
 /// Everything this process knows about its rack.
@@ -110,7 +112,8 @@ pub fn packets(counts: &PacketCounts) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rackmem::{Kind, Rack};
+    use rackmem::Rack;
+    use rackmem::diagnostics::Kind;
 
     #[test]
     fn packets_that_never_came_are_left_out() {

@@ -2,7 +2,8 @@
 //! options of every command that sends any.
 
 use clap::Args;
-use rackmem::{Builder, Config, Faults};
+use rackmem::diagnostics::Faults;
+use rackmem::{Builder, Config};
 use std::path::PathBuf;
 use std::time::Duration;
 

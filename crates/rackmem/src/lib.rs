@@ -28,6 +28,7 @@ mod bytes;
 mod coherent;
 mod config;
 mod data_plane;
+pub mod diagnostics;
 mod error;
 pub mod guest;
 mod host;
@@ -46,21 +47,13 @@ pub use coherent::shared::{Shared, Value};
 pub use coherent::slice::{BulkError, BulkResult, SharedSlice};
 pub use config::migration::Migration;
 pub use config::{Config, Fabric, Mode, Size, look_up};
-pub use data_plane::kernel::{KernelMetrics, KernelMode, KernelPlace, KernelSwitch};
+pub use data_plane::kernel::{KernelMode, KernelSwitch};
 pub use error::{Error, Result};
-pub use host::metrics::{
-    Events, MemoryMetrics, NodeMetrics, RackMetrics, ShadowMetrics, SwitchMetrics,
-};
-pub use host::rebuilding::RebuildMetrics;
 pub use node::Node;
 pub use rack::Rack;
 pub use rack::builder::Builder;
-pub use rack::inspecting::{inspect, inspect_regions};
-pub use rack::switch::SoftSwitch;
-pub use rackmem_fabric::{BadFaults, End, FaultControl, FaultCounts, Faults, PacketCounts};
 pub use rackmem_proto::heap::Backing;
-pub use rackmem_proto::switch::{LockCounters, Resources};
-pub use rackmem_proto::wire::{Contract, HomeId, Kind};
+pub use rackmem_proto::wire::{Contract, HomeId};
 pub use region::{Region, RegionInfo, RegionSpec};
 /// What derives [`Value`] for a program's own structs.
 pub use zerocopy;

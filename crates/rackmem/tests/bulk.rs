@@ -1,7 +1,8 @@
 //! Slices are moved in bulk: what comes is what the last writers left, whatever caches,
 //! networks and other threads do.
 
-use rackmem::{End, Error, Fabric, Faults, Kind, Mode, Node, Rack, SharedSlice};
+use rackmem::diagnostics::{End, Faults, Kind};
+use rackmem::{Error, Fabric, Mode, Node, Rack, SharedSlice};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 

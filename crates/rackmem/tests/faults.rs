@@ -1,7 +1,8 @@
 //! Real threads on a real network that loses, doubles, delays and parts packets:
 //! what they were told, all together, is what one memory could have told them.
 
-use rackmem::{Builder, End, Error, Fabric, FaultControl, Faults, Mode, Node, Rack};
+use rackmem::diagnostics::{End, FaultControl, Faults};
+use rackmem::{Builder, Error, Fabric, Mode, Node, Rack};
 use rackmem_baselines::gather;
 use rackmem_sim::history::{Call, ClientLog, Operation, Recorder, Reply};
 use rackmem_sim::linear::{Limits, Verdict, check};
@@ -119,11 +120,11 @@ fn judge(rack: &Rack, history: &[Operation]) {
     }
 }
 
-fn under(fabric: Fabric, mode: Mode, faults: Faults) -> rackmem::FaultCounts {
+fn under(fabric: Fabric, mode: Mode, faults: Faults) -> rackmem::diagnostics::FaultCounts {
     judged(&rack(fabric, mode, faults))
 }
 
-fn judged(rack: &Rack) -> rackmem::FaultCounts {
+fn judged(rack: &Rack) -> rackmem::diagnostics::FaultCounts {
     let history = record(rack, |_| ());
     judge(rack, &history);
     rack.faults().expect("faults").counts()

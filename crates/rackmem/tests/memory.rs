@@ -1,7 +1,8 @@
 //! Memory is allocated and freed on changing nodes, in changing sizes,
 //! and all of it can be used again.
 
-use rackmem::{Contract, Error, Fabric, Faults, MemoryMetrics, Mode, Node, Rack};
+use rackmem::diagnostics::{Faults, MemoryMetrics};
+use rackmem::{Contract, Error, Fabric, Mode, Node, Rack};
 use rackmem_proto::wire::Tag;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -278,16 +279,16 @@ fn small_objects_of_another_home_are_asked_for_together() {
         node.free_bytes(addr, 64).unwrap();
     }
     let sent = node.metrics().sent;
-    let count = |kind: rackmem::Kind| {
+    let count = |kind: rackmem::diagnostics::Kind| {
         let of_kind = sent.0.iter().find(|(k, _)| *k == kind);
         of_kind.map_or(0, |(_, count)| *count)
     };
     // What this thread does not use for 50 ms goes home, and is asked for again: on a busy machine
     // it may not have run for longer.
     let rests = began.elapsed().as_millis() as u64 / 50;
-    let asked = count(rackmem::Kind::Alloc);
+    let asked = count(rackmem::diagnostics::Kind::Alloc);
     assert!((100..=100 + rests).contains(&asked), "{asked} {rests}");
-    let given = count(rackmem::Kind::Free);
+    let given = count(rackmem::diagnostics::Kind::Free);
     assert!(given <= 101 + 2 * rests, "{given} {rests}");
     // A home needs nobody for its own.
     let home = rack.node(0);
@@ -297,7 +298,10 @@ fn small_objects_of_another_home_are_asked_for_together() {
     }
     let sent = home.metrics().sent;
     assert!(sent.0.iter().all(|(kind, n)| *n == 0
-        || !matches!(kind, rackmem::Kind::Alloc | rackmem::Kind::Free)));
+        || !matches!(
+            kind,
+            rackmem::diagnostics::Kind::Alloc | rackmem::diagnostics::Kind::Free
+        )));
 }
 
 #[test]

@@ -24,6 +24,7 @@ const ROOMS: &[&str] = &[
     "coherent",
     "locked",
     "rack",
+    "diagnostics",
 ];
 
 pub fn check(_: &Workspace, tree: &Tree) -> Vec<Finding> {

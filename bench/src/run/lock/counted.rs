@@ -6,7 +6,8 @@ use super::super::{Progress, Result};
 use super::{DATA, Options};
 use crate::locks::{AnyLock, LockKind, Progress as Came, Steps};
 use crate::report::Report;
-use rackmem::{Fabric, Kind, Node, Rack};
+use rackmem::diagnostics::Kind;
+use rackmem::{Fabric, Node, Rack};
 
 /// Nodes of the rack: what each of them costs a writer is counted, too.
 const NODES: usize = 3;

@@ -62,7 +62,7 @@ pub fn run(args: &InspectArgs, json: bool) -> Result<Ended> {
 }
 
 fn show(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
-    let answers = rackmem::inspect(config, args.all)?;
+    let answers = rackmem::diagnostics::inspect(config, args.all)?;
     let silent: Vec<usize> = (0..answers.len())
         .filter(|node| answers[*node].is_none())
         .collect();
@@ -92,7 +92,7 @@ fn show(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
 }
 
 fn show_regions(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
-    let regions = rackmem::inspect_regions(config)?;
+    let regions = rackmem::diagnostics::inspect_regions(config)?;
     if regions.is_none() && args.watch.is_none() {
         let cause = "node 0, which has the table of regions, does not answer";
         let next = "start its process, or check its address in the file";

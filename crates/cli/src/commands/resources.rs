@@ -3,7 +3,8 @@
 
 use crate::{out, size};
 use clap::Args;
-use rackmem::{Config, Resources};
+use rackmem::Config;
+use rackmem::diagnostics::Resources;
 use rackmem_bench::table::{Align, Table};
 use rackmem_proto::switch::{MAX_WAYS, SwitchConfig, SwitchProgram};
 use serde_json::json;

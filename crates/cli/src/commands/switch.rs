@@ -10,8 +10,9 @@ use crate::watch::{self, Over, Watch};
 use crate::wire_args::WireArgs;
 use crate::{figures, out, stop::Stop};
 use clap::Args;
+use rackmem::diagnostics::KernelPlace;
 use rackmem::membership::Role;
-use rackmem::{Config, Fabric, KernelMode, KernelPlace, KernelSwitch, Rack};
+use rackmem::{Config, Fabric, KernelMode, KernelSwitch, Rack};
 use serde_json::json;
 use std::path::PathBuf;
 

@@ -2,7 +2,7 @@
 //! a line a second of JSON.
 
 use crate::{figures, out};
-use rackmem::{KernelMetrics, KernelPlace, SwitchMetrics};
+use rackmem::diagnostics::{KernelMetrics, KernelPlace, SwitchMetrics};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};

@@ -2,8 +2,9 @@
 //! or a machine whose processors are busy.
 
 use crate::{MODES, NODES};
+use rackmem::diagnostics::Faults;
 use rackmem::locked::Mutex;
-use rackmem::{Fabric, Faults, Rack};
+use rackmem::{Fabric, Rack};
 use std::time::Duration;
 
 /// Every packet is held back, by 25 ms in the mean: a hand-over is some of these.

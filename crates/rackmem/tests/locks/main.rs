@@ -15,7 +15,8 @@ mod packets;
 mod pressure;
 mod resting;
 
-use rackmem::{Fabric, Faults, Mode, Rack};
+use rackmem::diagnostics::Faults;
+use rackmem::{Fabric, Mode, Rack};
 use std::time::{Duration, Instant};
 
 const NODES: usize = 3;

@@ -8,7 +8,8 @@ use crate::out;
 use crate::stop::Stop;
 use crate::store::{self, NodeStore};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
-use rackmem::{Events, Rack};
+use rackmem::Rack;
+use rackmem::diagnostics::Events;
 use rackmem_bench::packages::Graph;
 use std::time::Instant;
 

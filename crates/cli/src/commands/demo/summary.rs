@@ -5,7 +5,7 @@ mod tables;
 
 use crate::out;
 use crate::rack_args::RackArgs;
-use rackmem::RackMetrics;
+use rackmem::diagnostics::RackMetrics;
 use rackmem_bench::histogram::Histogram;
 use rackmem_bench::packages::Loaded;
 use std::time::Instant;

@@ -2,7 +2,7 @@
 
 use super::{Phase, Story};
 use crate::figures;
-use rackmem::RackMetrics;
+use rackmem::diagnostics::RackMetrics;
 use rackmem_bench::machine;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use super::{Phase, Ranking, Story};
 use crate::out;
 use crate::size::count;
-use rackmem::{NodeMetrics, PacketCounts, RackMetrics};
+use rackmem::diagnostics::{NodeMetrics, PacketCounts, RackMetrics};
 use rackmem_bench::report::number;
 use rackmem_bench::table::{Align, Table};
 
@@ -146,7 +146,7 @@ fn packets(metrics: &RackMetrics) -> Table {
         .map(|switch| switch.received.clone());
     let switch = switch.unwrap_or_default();
     let agents = metrics.agent_packets();
-    for &kind in rackmem::Kind::ALL {
+    for &kind in rackmem::diagnostics::Kind::ALL {
         let counts = [&sent, &switch, &agents].map(|counts| {
             let row = counts.0.iter().find(|row| row.0 == kind);
             row.map_or(0, |row| row.1)

@@ -1,0 +1,29 @@
+//! For programs that watch a rack, test one or look into its network: counters, packet kinds, faults, the switch's resources.
+//!
+//! An application that only uses the memory needs nothing of this. The examples show where each figure comes from.
+//!
+//! ```
+//! # fn main() -> rackmem::Result<()> {
+//! use rackmem::Rack;
+//! use rackmem::diagnostics::{Kind, RackMetrics};
+//!
+//! let rack = Rack::local(2)?;
+//! let shared = rack.node(0).alloc(1u64)?;
+//! rack.node(1).attach::<u64>(shared.addr())?;         // a read miss of node 1
+//! let metrics: RackMetrics = rack.metrics();
+//! let sent = |kind| metrics.nodes[1].sent.0.iter().find(|row| row.0 == kind).map(|row| row.1);
+//! assert_eq!(sent(Kind::ReadMiss), Some(1));
+//! # Ok(())
+//! # }
+//! ```
+
+pub use crate::data_plane::kernel::{KernelMetrics, KernelPlace};
+pub use crate::host::metrics::{
+    Events, MemoryMetrics, NodeMetrics, RackMetrics, ShadowMetrics, SwitchMetrics,
+};
+pub use crate::host::rebuilding::RebuildMetrics;
+pub use crate::rack::inspecting::{inspect, inspect_regions};
+pub use crate::rack::switch::SoftSwitch;
+pub use rackmem_fabric::{BadFaults, End, FaultControl, FaultCounts, Faults, PacketCounts};
+pub use rackmem_proto::switch::{LockCounters, Resources};
+pub use rackmem_proto::wire::Kind;
