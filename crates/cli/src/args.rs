@@ -10,21 +10,21 @@ One coherent memory for a rack of machines.
 
 The nodes of a rack share one address space. What a node reads it keeps in its own cache and reads from
 there, at the speed of memory, until another node writes it; every read sees the last write. A switch
-in the network keeps the directory. On top of it runs a store that speaks Redis' protocol on every node.";
+in the network keeps the directory. A store on top of it serves the Redis protocol from every node.";
 
 const FIRST_COMMANDS: &str = "\
 First commands:
-  rackmem demo                     see it all on this machine, in about a minute
+  rackmem demo                     run a rack on this machine, in half a minute
   rackmem kv                       a 4-node store: redis-cli -p 7379, and -p 7380, 7381, 7382
-  rackmem doctor                   what this machine can do, and how to enable the rest
+  rackmem doctor                   check what this machine supports, and how to enable the rest
 
 A rack of processes or machines, one terminal each, with the same rack.toml:
   rackmem switch --rack rack.toml
   rackmem kv --rack rack.toml --node 0 --listen 127.0.0.1:7379
   rackmem kv --rack rack.toml --node 1 --listen 127.0.0.1:7380
 
-Ctrl-C ends any of them and leaves nothing behind (exit code 130). Errors exit with 1, bad usage with 2,
-a process that its rack has declared dead and that does not rejoin with 3.";
+Ctrl-C stops any of them and removes what it created (exit code 130). Exit code 1: an error; 2: bad usage;
+3: the rack has declared this process dead, and --rejoin=false.";
 
 /// One coherent memory for a rack of machines
 #[derive(Debug, Parser)]
@@ -35,10 +35,10 @@ a process that its rack has declared dead and that does not rejoin with 3.";
     max_term_width = 100
 )]
 pub struct Cli {
-    /// Write data as JSON, one object a line, and nothing else
+    /// Print JSON, one object a line, and nothing else
     #[arg(long, global = true)]
     pub json: bool,
-    /// End when standard input does, which is when the process that has started this one ends.
+    /// Exit when standard input closes, that is when the parent process exits.
     #[arg(long, global = true, hide = true)]
     pub end_with_stdin: bool,
     /// What to do.
@@ -49,7 +49,7 @@ pub struct Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show what a rack does, on real input, in about a minute
+    /// Run a rack in this process and a rack of processes on real input, and print figures
     #[command(after_help = demo::EXAMPLES)]
     Demo(demo::DemoArgs),
     /// Serve a Redis-compatible store from every node of a rack
@@ -58,31 +58,31 @@ pub enum Command {
     /// Run the switch of a rack of processes
     #[command(after_help = switch::EXAMPLES)]
     Switch(switch::SwitchArgs),
-    /// Run one node of a rack of processes, which gives it memory
+    /// Run one node of a rack of processes; it contributes memory
     #[command(after_help = node::EXAMPLES)]
     Node(node::NodeArgs),
-    /// Show who is in a rack of processes, or take somebody out of it
+    /// Show the members of a rack of processes, or remove one
     #[command(after_help = members::EXAMPLES)]
     Members(members::MembersArgs),
-    /// Show who holds the locks of a rack of processes, and who waits for them
+    /// Show the holders and waiters of a rack's locks, and its regions
     #[command(after_help = inspect::EXAMPLES)]
     Inspect(inspect::InspectArgs),
-    /// Measure rackmem beside its baselines
+    /// Measure rackmem beside its baselines (memcpy, plain datagrams, Redis, etcd)
     #[command(after_help = bench::EXAMPLES)]
     Bench(bench::BenchArgs),
-    /// Judge recorded histories: could one memory have told clients what they were told?
+    /// Check that recorded histories are linearizable
     #[command(after_help = history::EXAMPLES)]
     History(history::HistoryArgs),
-    /// Kill and restart the members of a rack under clients, and judge what they were told
+    /// Kill and restart members of a rack under load, and check every answer
     #[command(after_help = soak::EXAMPLES)]
     Soak(soak::SoakArgs),
-    /// Visit every state that small racks can get into, and check every promise in each
+    /// Explore every state of small racks, and check every invariant in each
     #[command(after_help = check::EXAMPLES)]
     Check(check::CheckArgs),
-    /// Run racks in seeded worlds, where packets, switches and nodes fail
+    /// Simulate racks whose packets, switches and nodes fail, from seeds
     #[command(after_help = sim::EXAMPLES)]
     Sim(sim::SimArgs),
-    /// Say what this machine can do, and how to enable the rest
+    /// Check what this machine supports, and how to enable the rest
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::DoctorArgs),
 }

@@ -12,7 +12,7 @@ use rackmem_bench::system::System;
 pub enum FabricArg {
     /// A function call: the receiver's handler runs in the sender's thread
     Inline,
-    /// Rings in shared memory, a thread for every agent and the switch
+    /// Shared memory: a thread for every agent and the switch
     Shm,
     /// UDP over loopback, a thread for every agent and the switch
     Udp,
@@ -25,7 +25,7 @@ pub enum ModeArg {
     Switch,
     /// FlowCC without a switch: home agents own every entry
     HomeOnly,
-    /// A classic directory as a baseline: the home gathers acknowledgements
+    /// A classic directory (baseline): the home collects the acknowledgements
     Directory,
 }
 
@@ -53,22 +53,22 @@ impl From<ModeArg> for System {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "The rack")]
 pub struct RackArgs {
-    /// Nodes, 1 to 32
+    /// Run N nodes, 1 to 32
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub nodes: usize,
-    /// How packets move
+    /// Choose how packets travel
     #[arg(long, value_enum, default_value = "inline")]
     pub fabric: FabricArg,
-    /// Which protocol keeps the memory coherent
+    /// Choose the coherence protocol
     #[arg(long, value_enum, default_value = "switch")]
     pub mode: ModeArg,
-    /// Bytes of blocks each node's cache holds; locks of other homes count under it
+    /// Cache SIZE bytes of blocks and remote locks at each node
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size::parse)]
     pub cache: u64,
-    /// Bytes of shared memory each node gives, taken as it is touched
+    /// Contribute SIZE bytes of memory per node, allocated on first use
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size::parse)]
     pub memory: u64,
-    /// Bytes of a block, the unit of coherence: a power of two, 256 to 65536
+    /// Keep blocks of SIZE bytes coherent: a power of two, 256 to 65536
     #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = size::parse)]
     pub block_size: u64,
     #[command(flatten)]

@@ -9,24 +9,24 @@ use std::time::Duration;
 
 /// Faults, a trace, a capture.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "This process's packets")]
+#[command(next_help_heading = "Packets of this process")]
 pub struct WireArgs {
-    /// Share of packets to lose, such as 0.01; over shm and UDP only
+    /// Drop this share of packets, such as 0.01 (shm, UDP)
     #[arg(long, value_name = "SHARE", value_parser = share)]
     loss: Option<f64>,
-    /// Share of packets to send twice; over shm and UDP only
+    /// Duplicate this share of packets (shm, UDP)
     #[arg(long, value_name = "SHARE", value_parser = share)]
     duplication: Option<f64>,
-    /// Share of packets to hold back for up to 2 ms, so that others overtake them (shm, UDP)
+    /// Delay this share of packets by up to 2 ms, which reorders them (shm, UDP)
     #[arg(long, value_name = "SHARE", value_parser = share)]
     delay: Option<f64>,
-    /// Microseconds to hold packets back at most
+    /// Delay packets by at most US microseconds
     #[arg(long, value_name = "US", requires = "delay")]
     delay_up_to: Option<u64>,
-    /// Write packets to a file for tcpdump and Wireshark
+    /// Write packets to FILE for tcpdump and Wireshark
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Write packets to a file, a line each
+    /// Write packets to FILE as text, one a line
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 }

@@ -15,13 +15,13 @@ use std::time::Instant;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  rackmem bench micro --fabric udp --history micro.jsonl      measure, and record what every client was told
-  rackmem history check micro.jsonl                           could one memory have told them that?
+  rackmem bench micro --fabric udp --history micro.jsonl      measure, and record every answer
+  rackmem history check micro.jsonl                           check the record
   rackmem --json history check micro.jsonl                    one object
 
 A history is text, one operation a line:
   {\"client\":0,\"op\":\"set\",\"key\":\"a\",\"value\":\"1\",\"invoke\":100,\"return\":180,\"outcome\":\"ok\"}
-docs/checking.md has all of it. The exit code is 1 when no order of the operations explains what was told.";
+docs/checking.md has the format. Exit code 1: no order of the operations explains the answers.";
 
 /// Options of `rackmem history`.
 #[derive(Debug, Args)]
@@ -32,16 +32,16 @@ pub struct HistoryArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Decide whether a recorded history is linearizable, and show the contradiction if it is not
+    /// Check that a recorded history is linearizable; show the contradiction if it is not
     Check(CheckArgs),
 }
 
 #[derive(Debug, Args)]
 struct CheckArgs {
-    /// The history, one operation a line
+    /// Read the history from FILE, one operation a line
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Millions of configurations to remember for one key, about 20 MB each
+    /// Remember at most N million configurations per key, about 20 MB each
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=2000))]
     limit: u32,
 }

@@ -17,27 +17,27 @@ use std::time::Duration;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  rackmem inspect --rack rack.toml                locks that threads are inside or wait for
+  rackmem inspect --rack rack.toml                locks that are held or waited for
   rackmem inspect --rack rack.toml --watch        the same, every second, until Ctrl-C
   rackmem inspect --rack rack.toml --all --json   idle ones as well
   rackmem inspect --rack rack.toml --regions      named regions and named locks
 
-Run it on a host of one of the rack's nodes; the fabric has to be UDP. Nodes are asked one after the other and go on
-meanwhile. Two threads that wait for what the other holds show as two locks, each held where the other is waited for.";
+Run it on a host of the rack; the fabric must be UDP. Nodes are queried one after the other and keep running. A
+deadlock shows as two locks, each held by the waiter of the other.";
 
 /// Options of `rackmem inspect`.
 #[derive(Debug, Args)]
 pub struct InspectArgs {
-    /// The file that describes the rack
+    /// Read the rack's description from FILE
     #[arg(long, value_name = "FILE", alias = "config")]
     rack: PathBuf,
-    /// Show every lock that a node knows, and not only those in use
+    /// Show idle locks as well
     #[arg(long)]
     all: bool,
-    /// Show the rack's regions and named locks, with the contract of each
+    /// Show regions and named locks instead, with their contracts
     #[arg(long, conflicts_with = "all")]
     regions: bool,
-    /// Show them again after so many seconds, until Ctrl-C
+    /// Refresh every SECONDS until Ctrl-C
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
           value_parser = clap::value_parser!(u32).range(1..))]
     watch: Option<u32>,

@@ -14,20 +14,20 @@ use std::time::Duration;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  rackmem members --rack rack.toml                the view, and who has beaten how long ago
+  rackmem members --rack rack.toml                the view, and the age of each heartbeat
   rackmem members --rack rack.toml --json
-  rackmem members --rack rack.toml remove 2       declare node 2 dead: it is fenced, and what only it had is lost
+  rackmem members --rack rack.toml remove 2       declare node 2 dead: it is fenced, and its unreplicated data is lost
   rackmem members --rack rack.toml remove switch
 
-The file says where the members are agreed on: membership = \"dir:/path\" or \"etcd:http://host:port\".";
+The file names the membership store: membership = \"dir:/path\" or \"etcd:http://host:port\".";
 
 /// Options of `rackmem members`.
 #[derive(Debug, Args)]
 pub struct MembersArgs {
-    /// The file that describes the rack
+    /// Read the rack's description from FILE
     #[arg(long, value_name = "FILE", alias = "config")]
     rack: PathBuf,
-    /// What to do; shows the members when left out
+    /// Change the members; without it, show them
     #[command(subcommand)]
     action: Option<Action>,
 }
@@ -36,7 +36,7 @@ pub struct MembersArgs {
 enum Action {
     /// Declare a member dead
     Remove {
-        /// The number of a node, or `switch`
+        /// Name the member: a node number, or `switch`
         #[arg(value_parser = role)]
         member: Role,
     },

@@ -17,27 +17,27 @@ use std::time::Duration;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  rackmem node --rack rack.toml --node 1                 give this machine's memory to the rack
-  rackmem node --rack rack.toml --node 1 --stats 5       with a line of figures every five seconds
+  rackmem node --rack rack.toml --node 1                 contribute memory to the rack
+  rackmem node --rack rack.toml --node 1 --stats 5       print metrics every five seconds
   rackmem --json node --rack rack.toml --node 1 --stats 5
-  rackmem node --rack rack.toml --node 1 --loss 0.01 --pcap node1.pcap      on a bad network, for Wireshark
+  rackmem node --rack rack.toml --node 1 --loss 0.01 --pcap node1.pcap      lose packets, capture for Wireshark
 
-Where the file names a `membership`, members may die and come back: a line tells of each change.
-`rackmem switch --help` shows a rack.toml. `rackmem kv --rack` is a node that also serves the store.";
+With a `membership` in the file members may die and return; each change prints a line.
+`rackmem switch --help` shows a rack.toml. `rackmem kv --rack` runs a node that also serves the store.";
 
 /// Options of `rackmem node`.
 #[derive(Debug, Args)]
 pub struct NodeArgs {
-    /// The file that describes the rack
+    /// Read the rack's description from FILE
     #[arg(long, value_name = "FILE")]
     rack: PathBuf,
-    /// Which of its nodes this is, from 0
+    /// Run as node N of the rack, counted from 0
     #[arg(long, value_name = "N")]
     node: usize,
-    /// Print figures every so many seconds
+    /// Print metrics every SECONDS
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     stats: Option<u64>,
-    /// Hold locks all the time and tell of it, for `rackmem soak --locks`
+    /// Hold locks and report them, for `rackmem soak --locks`
     #[arg(long, hide = true)]
     hold_locks: bool,
     #[command(flatten)]

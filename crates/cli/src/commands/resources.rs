@@ -21,13 +21,13 @@ const MAX_SETS: usize = 1 << 24;
 /// Which switch to describe.
 #[derive(Debug, Args)]
 pub struct ResourceArgs {
-    /// Print what the switch program asks of an ASIC, and end
+    /// Print the ASIC resources of the switch program and exit
     #[arg(long)]
     pub resources: bool,
-    /// With --resources: candidate locations of a block, 1 to 10
+    /// With --resources: give each block N candidate locations, 1 to 10
     #[arg(long, value_name = "N", requires = "resources", value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_WAYS)))]
     ways: Option<u8>,
-    /// With --resources: entries of each way, a power of two
+    /// With --resources: give each way N entries, a power of two
     #[arg(long, value_name = "N", requires = "resources", value_parser = parse_sets)]
     sets: Option<usize>,
 }

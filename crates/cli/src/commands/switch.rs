@@ -17,34 +17,34 @@ use serde_json::json;
 use std::path::PathBuf;
 
 pub const EXAMPLES: &str = "\
-A rack.toml for this machine; for several, give their addresses:
+A rack.toml for one machine; for several machines use their addresses:
   nodes  = [\"127.0.0.1:7401\", \"127.0.0.1:7402\"]   # agents, by node number
-  switch = \"127.0.0.1:7400\"                       # leave out for a rack without a switch
-  fabric = \"shm\"                                # all on this host, by shared memory; left out: UDP
+  switch = \"127.0.0.1:7400\"                       # omit for a rack without a switch
+  fabric = \"shm\"                                # all processes on one host; omitted: UDP
   block_size = 4096
-  cache  = 268435456                              # bytes, each node
-  memory = 1073741824                             # bytes, each node
-  membership = \"dir:/path\"                       # or \"etcd:http://host:2379\"; left out, nobody may die
-  lease_ms = 1000                                 # who is silent for so long is declared dead
+  cache  = 268435456                              # bytes per node; \"256M\" is the same
+  memory = 1073741824                             # bytes per node
+  membership = \"dir:/path\"                       # or \"etcd:http://host:2379\"; omitted: no member may die
+  lease_ms = 1000                                 # a member without a heartbeat for this long is declared dead
 
 Examples:
   rackmem switch --rack rack.toml                 serve until Ctrl-C
   rackmem switch --rack rack.toml --xdp eth0 eth1 the same in the kernel (docs/xdp.md)
-  rackmem switch --resources                      what it asks of an ASIC, beside what the paper reports
+  rackmem switch --resources                      its ASIC resources, beside the paper's
   rackmem switch --resources --ways 10 --sets 65536";
 
 /// Options of `rackmem switch`.
 #[derive(Debug, Args)]
 pub struct SwitchArgs {
-    /// The file that describes the rack
+    /// Read the rack's description from FILE
     #[arg(long, value_name = "FILE", required_unless_present = "resources")]
     rack: Option<PathBuf>,
     #[command(flatten)]
     resources: ResourceArgs,
-    /// Put the switch program into the kernel, on these interfaces (XDP; takes root)
+    /// Load the switch program into the kernel (XDP) on these interfaces; needs root
     #[arg(long, value_name = "IFACE", num_args = 1.., conflicts_with = "resources")]
     xdp: Vec<String>,
-    /// Where in the kernel: native (the driver), skb (the stack), auto
+    /// Attach in MODE: native (the driver), skb (the network stack) or auto
     #[arg(long, value_name = "MODE", default_value = "auto", requires = "xdp")]
     xdp_mode: KernelMode,
     #[command(flatten)]

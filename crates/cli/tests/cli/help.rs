@@ -20,7 +20,7 @@ fn help_says_what_it_is_and_where_to_begin() {
         "First commands:",
         "rackmem demo",
         "redis-cli -p 7379",
-        "Ctrl-C ends",
+        "Ctrl-C stops",
     ] {
         assert!(text.contains(line), "{line} is not in:\n{text}");
     }

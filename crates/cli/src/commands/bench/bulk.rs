@@ -9,22 +9,22 @@ use rackmem_bench::run::bulk;
 
 #[derive(Debug, Args)]
 pub struct BulkArgs {
-    /// How packets move; all three unless told
+    /// Choose how packets travel [all three]
     #[arg(long, value_enum)]
     fabric: Option<FabricArg>,
-    /// Which protocol keeps the memory coherent
+    /// Choose the coherence protocol
     #[arg(long, value_enum, default_value = "switch")]
     mode: ModeArg,
-    /// Bytes of the slice
+    /// Use a slice of SIZE bytes
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size::parse)]
     size: u64,
-    /// Bytes of a block
+    /// Use blocks of SIZE bytes
     #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = size::parse)]
     block_size: u64,
-    /// Bytes of blocks that a node's cache holds
+    /// Cache SIZE bytes at each node
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size::parse)]
     cache: u64,
-    /// Runs of which the median counts
+    /// Take the median of N runs
     #[arg(long, value_name = "N", default_value_t = 3)]
     runs: usize,
 }

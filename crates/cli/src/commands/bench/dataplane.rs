@@ -5,13 +5,13 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub struct DataplaneArgs {
-    /// Packets through the program alone, a run
+    /// Pass N packets through the bare program per run
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     packets: u32,
-    /// Round trips of each kind, a run
+    /// Measure N round trips of each kind per run
     #[arg(long, value_name = "N", default_value_t = 5_000)]
     rounds: u32,
-    /// Runs of which the median counts
+    /// Take the median of N runs
     #[arg(long, value_name = "N", default_value_t = 3)]
     runs: usize,
     /// What a process of the bench does in its namespace

@@ -9,28 +9,27 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub struct FailoverArgs {
-    /// Nodes
+    /// Run N nodes
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=32))]
     nodes: u64,
-    /// Milliseconds after which a silent member is declared dead: it decides how long nobody knows
+    /// Declare a member dead after MS milliseconds without a heartbeat
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(50..=60_000))]
     lease_ms: u64,
-    /// Percent of operations on data that all nodes share
+    /// Make PERCENT of operations touch data that all nodes share
     #[arg(long, value_name = "PERCENT", default_value_t = 60)]
     #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
     sharing: u8,
-    /// Percent of operations that read
+    /// Make PERCENT of operations reads
     #[arg(long, value_name = "PERCENT", default_value_t = 50)]
     #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
     reads: u8,
-    /// Milliseconds that the rack is whole, without the victim, and whole again
+    /// Run MS milliseconds complete, without the victim, and complete again
     #[arg(long, value_name = "MS", num_args = 3, default_values_t = [2000, 3000, 4000])]
     phases: Vec<u64>,
-    /// Simulate the death of the switch instead, in virtual time: what a recovery takes on the
-    /// network alone
+    /// Simulate the switch's death in virtual time: network time only
     #[arg(long, conflicts_with_all = ["lease_ms", "sharing", "reads", "phases"])]
     pub sim: bool,
-    /// The seed of the simulated world
+    /// With --sim: seed the world
     #[arg(long, value_name = "N", default_value_t = 1, requires = "sim")]
     seed: u64,
 }

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub struct HitArgs {
-    /// Bytes of a block
+    /// Use blocks of SIZE bytes
     #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = size::parse)]
     block_size: u64,
-    /// Milliseconds of one run
+    /// Run each case for MS milliseconds
     #[arg(long, value_name = "MS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     duration: u64,
-    /// Runs of which the median counts
+    /// Take the median of N runs
     #[arg(long, value_name = "N", default_value_t = 3)]
     runs: usize,
 }

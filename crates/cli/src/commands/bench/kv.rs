@@ -10,29 +10,28 @@ use std::time::Duration;
 /// What the store is measured beside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Versus {
-    /// The redis-server of this machine, with the same client and keys
+    /// redis-server on this machine, with the same client and keys
     Redis,
-    /// Nothing
+    /// No comparison
     Nothing,
 }
 
 #[derive(Debug, Args)]
 pub struct KvArgs {
-    /// What to measure beside it; redis where redis-server is installed
+    /// Compare with Redis or nothing [redis, where installed]
     #[arg(long, value_enum)]
     vs: Option<Versus>,
-    /// Nodes of the rack
+    /// Run N nodes
     #[arg(long, value_name = "N", default_value_t = 4)]
     nodes: usize,
-    /// Keys; their values have 128 bytes
+    /// Use N keys with values of 128 bytes
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     keys: u64,
-    /// Milliseconds of one case
+    /// Run each case for MS milliseconds
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     duration: u64,
-    /// Measure two cases more, and record what their clients do and are told,
-    /// for `rackmem history check`
+    /// Run two more cases and record their operations in FILE, for `rackmem history check`
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
 }

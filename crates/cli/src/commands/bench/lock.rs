@@ -17,41 +17,40 @@ const MAX_NODES: i64 = 32;
 
 const ABOUT: &str = "\
 Locks that are coherence (gcp), and others over the same coherent memory:
-  gcp       the lock and what it protects in one coherence transaction; what rackmem::locked is
-  mcs       a queue of threads that spin on words of their own; readers are alone, too
-  central   one word for all, readers first, as pthread_rwlock
-  per-node  an indicator of readers at each node; writers take all of them
-  cohort    C-RW-WP: writers first, who stay at a node for a while
-  service   a manager at the lock's home that is asked by messages
+  gcp       lock and data in one coherence transaction; used by rackmem::locked
+  mcs       a queue of threads, each spinning on its own word; no shared mode
+  central   one word, readers preferred, like pthread_rwlock
+  per-node  a reader indicator at each node; writers take all of them
+  cohort    C-RW-WP: writers preferred, batched by node
+  service   a lock manager at the home, by messages
 
 Parts:
-  cached     taken again where it is: no packet but the service's
-  idle       at its home and unused, taken by another node
-  hand-over  from just before its holder lets go to the next node inside, which waits already
-  counted    coherence transactions of a hand-over: in all, and those that the next one waits for
-  contended  every node wants it all the time, and reads or writes 4 KiB inside; `least share` is the
-             slowest node's part of the acquisitions, 100% where all have the same
-  peers      locks of redis-server and etcd, where they are installed, over TCP
+  cached     taken again at the same node: no packet (but for the service)
+  idle       unused at its home, taken by another node
+  hand-over  from the release at one node to the waiting node's entry
+  counted    coherence transactions per hand-off: total, and on the critical path
+  contended  all nodes take it all the time and read or write 4 KiB inside; `least share` is the
+             slowest node's share of the acquisitions, in percent of a fair one
+  peers      locks of redis-server and etcd over TCP, where installed
 
-Threads that wait for gcp's lock and for the service sleep after 50 us, as they must where others need the
-processor; those that wait for a word spin for a millisecond.";
+Waiters of gcp and service sleep after 50 us; waiters that poll a word spin for 1 ms.";
 
 #[derive(Debug, Args)]
 #[command(after_help = ABOUT)]
 pub struct LockArgs {
-    /// How packets move, one after the other
+    /// Choose how packets travel; several run one after the other
     #[arg(long, value_enum, value_delimiter = ',', default_value = "inline,udp")]
     fabric: Vec<FabricArg>,
-    /// With directories, of locks and of blocks, at the switch, or at homes
+    /// Keep directories (of locks and blocks) at the switch or at homes
     #[arg(long, value_enum, default_value = "switch")]
     mode: ModeArg,
-    /// Which locks; all unless told
+    /// Measure these locks [all]
     #[arg(long, value_delimiter = ',', value_parser = kind())]
     kinds: Vec<LockKind>,
-    /// Which parts; all unless told
+    /// Measure these parts [all]
     #[arg(long, value_delimiter = ',', value_parser = part())]
     parts: Vec<Part>,
-    /// Nodes that contend
+    /// Let N nodes contend
     #[arg(
         long,
         value_name = "N",
@@ -60,7 +59,7 @@ pub struct LockArgs {
     )]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=MAX_NODES))]
     nodes: Vec<u16>,
-    /// Percent of acquisitions that read, where nodes contend
+    /// Make PERCENT of contended acquisitions shared (reads)
     #[arg(
         long,
         value_name = "PERCENT",
@@ -69,14 +68,13 @@ pub struct LockArgs {
     )]
     #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
     reads: Vec<u8>,
-    /// Milliseconds of one case of contention
+    /// Run each contended case for MS milliseconds
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     duration: u64,
-    /// Microseconds between two acquisitions of a thread that contends,
-    /// in which it gives its processor to others
+    /// Yield for US microseconds between two contended acquisitions of a thread
     #[arg(long, value_name = "US", default_value_t = 20)]
     think: u64,
-    /// Hand-overs; a fifth as many locks are taken that are idle elsewhere
+    /// Measure N hand-offs, and N/5 acquisitions of idle remote locks
     #[arg(long, value_name = "N", default_value_t = 1000)]
     rounds: usize,
     #[command(flatten)]

@@ -11,14 +11,13 @@ const OF_RACKS: [&str; 9] = [
 /// The same question in the cost model.
 #[derive(Debug, Args)]
 pub struct SimArgs {
-    /// Simulate the Soul paper's rack instead: 8 blades, a switch, a memory blade; 100 Gb/s,
-    /// and CXL
+    /// Simulate the Soul paper's rack: 8 blades, a switch, a memory blade; 100 Gb/s, and CXL
     #[arg(long, conflicts_with_all = OF_RACKS)]
     sim: bool,
-    /// With --sim: only these figures of the paper
+    /// With --sim: reproduce only these figures of the paper
     #[arg(long, value_name = "N", value_delimiter = ',', requires = "sim", value_parser = figure())]
     figure: Vec<Figure>,
-    /// With --sim: decides every run
+    /// With --sim: seed the runs
     #[arg(long, value_name = "N", requires = "sim", default_value_t = 1)]
     seed: u64,
 }

@@ -9,23 +9,23 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub struct LossArgs {
-    /// Which protocol keeps the memory coherent
+    /// Choose the coherence protocol
     #[arg(long, value_enum, default_value = "switch")]
     mode: ModeArg,
-    /// Nodes
+    /// Run N nodes
     #[arg(long, value_name = "N", default_value_t = 4)]
     nodes: usize,
-    /// Percent of operations that read
+    /// Make PERCENT of operations reads
     #[arg(long, value_name = "PERCENT", default_value_t = 50)]
     #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
     reads: u8,
-    /// Milliseconds of one run
+    /// Run each case for MS milliseconds
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     duration: u64,
-    /// Runs of which the median counts
+    /// Take the median of N runs
     #[arg(long, value_name = "N", default_value_t = 3)]
     runs: usize,
-    /// Also keep what clients did and were told, for `rackmem history check`
+    /// Record every operation in FILE, for `rackmem history check`
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
 }

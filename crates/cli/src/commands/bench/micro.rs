@@ -18,19 +18,19 @@ const NODES: u16 = 4;
 
 #[derive(Debug, Args)]
 pub struct MicroArgs {
-    /// How packets move
+    /// Choose how packets travel
     #[arg(long, value_enum, default_value = "inline")]
     fabric: FabricArg,
-    /// Which protocols; all unless told
+    /// Measure these protocols [all]
     #[arg(long, value_delimiter = ',', value_parser = mode())]
     modes: Vec<System>,
-    /// Nodes, 4 unless told; several for a rack of each size
+    /// Run N nodes [4]; several: a rack of each size
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = nodes())]
     nodes: Vec<u16>,
-    /// Threads of each node
+    /// Run N threads on each node
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
-    /// Percent of operations on data that all nodes share
+    /// Make PERCENT of operations touch data that all nodes share
     #[arg(
         long,
         value_name = "PERCENT",
@@ -39,16 +39,16 @@ pub struct MicroArgs {
     )]
     #[arg(value_parser = percent())]
     sharing: Vec<u8>,
-    /// Percent of operations that read
+    /// Make PERCENT of operations reads
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = percent())]
     reads: u8,
-    /// Percent of operations on the block of the one before
+    /// Make PERCENT of operations reuse the previous block
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = percent())]
     locality: u8,
-    /// Milliseconds of one case, after half as many to warm up: 500 unless told, with --hosts 5000
+    /// Run each case for MS milliseconds after a warm-up of half as long [500; with --hosts 5000]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     duration: Option<u64>,
-    /// Record what clients do and are told, for `rackmem history check`
+    /// Record every operation in FILE, for `rackmem history check`
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
     #[command(flatten)]

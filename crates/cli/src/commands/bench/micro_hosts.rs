@@ -15,9 +15,9 @@ use std::path::PathBuf;
 enum SwitchArg {
     /// A process behind a UDP socket
     User,
-    /// A program in the kernel, where the driver runs it
+    /// A program in the kernel, in the driver
     XdpNative,
-    /// A program in the kernel, behind any driver
+    /// A program in the kernel, in the network stack
     XdpSkb,
 }
 
@@ -41,11 +41,11 @@ const SWITCHES: &str = if cfg!(feature = "xdp") {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "On a rack of hosts")]
 pub struct HostsArgs {
-    /// Run on so many hosts: network namespaces of this machine, a process each. It takes root
+    /// Run on N hosts: network namespaces of this machine, a process each; needs root
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=32))]
     #[arg(conflicts_with_all = ["nodes", "fabric", "history", "rack", "sim"])]
     pub hosts: Option<u16>,
-    /// Switches to measure in mode switch
+    /// Measure these switches in mode `switch`
     #[arg(
         long,
         value_enum,
@@ -54,14 +54,14 @@ pub struct HostsArgs {
         requires = "hosts"
     )]
     switch: Vec<SwitchArg>,
-    /// Runs of every case; the median counts
+    /// Take the median of N runs
     #[arg(long, value_name = "N", default_value_t = 1, requires = "hosts")]
     runs: usize,
-    /// Be one node of the rack that this file describes; start one on each of its machines.
-    /// The first --sharing counts
+    /// Run as one node of the rack in FILE (start one on each machine);
+    /// only the first --sharing is used
     #[arg(long, value_name = "FILE", requires = "node")]
     pub rack: Option<PathBuf>,
-    /// Which node
+    /// Run as node N
     #[arg(long, value_name = "N", requires = "rack")]
     node: Option<usize>,
 }

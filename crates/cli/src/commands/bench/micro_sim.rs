@@ -11,16 +11,16 @@ const OF_RACKS: [&str; 8] = [
 /// The same benchmark in the cost model.
 #[derive(Debug, Args)]
 pub struct SimArgs {
-    /// Simulate the paper's cluster instead: 8 nodes, 100 Gb/s, a programmable switch
+    /// Simulate the Concordia paper's cluster: 8 nodes, 100 Gb/s, a programmable switch
     #[arg(long, conflicts_with_all = OF_RACKS)]
     sim: bool,
-    /// With --sim: only these figures of the paper
+    /// With --sim: reproduce only these figures of the paper
     #[arg(long, value_name = "N", value_delimiter = ',', requires = "sim", value_parser = figure())]
     figure: Vec<Figure>,
-    /// With --sim: decides every run
+    /// With --sim: seed the runs
     #[arg(long, value_name = "N", requires = "sim", default_value_t = 1)]
     seed: u64,
-    /// With --sim: divides the paper's sizes; 32 unless told
+    /// With --sim: divide the paper's sizes by N [32]
     #[arg(long, value_name = "N", requires = "sim")]
     #[arg(value_parser = clap::value_parser!(u32).range(8..=1024))]
     scale: Option<u32>,

@@ -8,16 +8,16 @@ use rackmem_bench::run::miss;
 
 #[derive(Debug, Args)]
 pub struct MissArgs {
-    /// How packets move
+    /// Choose how packets travel
     #[arg(long, value_enum, default_value = "inline")]
     fabric: FabricArg,
-    /// Which protocol keeps the memory coherent
+    /// Choose the coherence protocol
     #[arg(long, value_enum, default_value = "switch")]
     mode: ModeArg,
-    /// Bytes of a block
+    /// Use blocks of SIZE bytes
     #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = size::parse)]
     block_size: u64,
-    /// Rounds over all blocks; what suits the fabric unless told
+    /// Visit all blocks N times [by fabric]
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
 }

@@ -29,22 +29,22 @@ use std::time::Duration;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  rackmem bench hit                              a hit beside an atomic load and a memcpy
-  rackmem bench miss --fabric udp                misses beside plain datagrams through the same hops
-  rackmem bench bulk --size 1G --fabric udp      a slice of 1 GiB, written at home and read elsewhere
+  rackmem bench hit                              a hit beside an atomic load and memcpy
+  rackmem bench miss --fabric udp                misses beside plain datagrams over the same hops
+  rackmem bench bulk --size 1G --fabric udp      a slice of 1 GiB, written at home, read remotely
   rackmem bench micro --nodes 4                  sharing 0 to 100% in every mode
   rackmem bench micro --hosts 4 --switch user    the same on a rack of network namespaces (root)
-  rackmem bench lock                             locks of every kind: here, idle elsewhere, handed over, contended
-  rackmem bench loss                             a network that loses 1% and 5% beside a perfect one
-  rackmem bench micro --sim --figure 9           the paper's cluster in a performance model, beside the paper
-  rackmem bench lock --sim --figure 9            the Soul paper's rack in a performance model, beside the paper
-  rackmem bench failover --lease-ms 500          the switch dies and comes back, then a node
+  rackmem bench lock                             every kind of lock: local, remote, hand-off, contended
+  rackmem bench loss                             1% and 5% packet loss beside none
+  rackmem bench micro --sim --figure 9           a model of the Concordia paper's cluster, beside the paper
+  rackmem bench lock --sim --figure 9            a model of the Soul paper's rack, beside the paper
+  rackmem bench failover --lease-ms 500          kill and restart the switch, then a node
   rackmem bench failover --sim --nodes 8         the same for the switch, in virtual time
   rackmem bench dataplane                        the switch in the kernel beside bare XDP programs
   rackmem bench kv --vs redis                    the store beside redis-server, same client, same keys
-  rackmem --json bench hit > hit.json            one object; the names of its cases are stable
+  rackmem --json bench hit > hit.json            one object; case names are stable
 
-Close other programs first: the first case of every bench says how far apart two cores are just now.";
+Close other programs first. The first case of every bench measures the latency between two cores.";
 
 /// Options of `rackmem bench`.
 #[derive(Debug, Args)]
@@ -56,27 +56,23 @@ pub struct BenchArgs {
 /// The benches. To add one: a variant here, a row in `run`, a file with its options.
 #[derive(Debug, Subcommand)]
 enum Bench {
-    /// What a hit costs, beside a plain atomic load and a memcpy
+    /// Measure a cache hit, beside an atomic load and memcpy
     Hit(hit::HitArgs),
-    /// What each kind of miss costs, beside a request through the same hops
+    /// Measure each kind of miss, beside plain messages over the same hops
     Miss(miss::MissArgs),
-    /// How fast large slices are created, written at home and read elsewhere, beside memcpy
+    /// Measure bulk transfers: create, write at home, read remotely, beside memcpy
     Bulk(bulk::BulkArgs),
-    /// Throughput by how much is shared, in every mode (§7.2 of the Concordia paper)
+    /// Measure throughput by sharing ratio, in every mode (Concordia paper, §7.2)
     Micro(micro::MicroArgs),
-    /// What a lock costs: here, idle elsewhere, handed over, wanted by all;
-    /// beside other locks and servers
+    /// Measure locks: local, remote, hand-off, contended; beside other locks, Redis and etcd
     Lock(lock::LockArgs),
-    /// What lost, doubled and reordered packets cost, and that nobody is told anything wrong
-    /// meanwhile
+    /// Measure under packet loss, duplication and reordering, and check every answer
     Loss(loss::LossArgs),
-    /// What the death of the switch and of a node costs a rack at work (Fig.
-    /// 13 of the Concordia paper)
+    /// Measure the outage when the switch and a node die (Concordia paper, Fig. 13)
     Failover(failover::FailoverArgs),
-    /// What a packet costs in the switch program, in Rust and in the kernel (XDP),
-    /// and on its way through it
+    /// Measure the switch program per packet, in Rust and in the kernel (XDP)
     Dataplane(dataplane::DataplaneArgs),
-    /// The store, embedded and over one port, beside redis-server
+    /// Measure the store, embedded and over RESP, beside redis-server
     Kv(kv::KvArgs),
 }
 

@@ -15,37 +15,37 @@ use std::time::{Duration, Instant};
 
 pub const EXAMPLES: &str = "\
 Examples:
-  rackmem check                              every scenario, within seconds
-  rackmem check --list                       what there is, and what each is for
-  rackmem check --scenario move-add          one of them; `--scenario move` is all that begin so
-  rackmem check --of gcp                     those of one protocol
-  rackmem check --deep                       with more that goes wrong: minutes, and gigabytes of memory
-  rackmem check --deep --seconds 30          the same, half a minute each at most
-  rackmem check --defect forget-reader       see what a broken rule looks like
+  rackmem check                              every scenario, in seconds
+  rackmem check --list                       the scenarios, and what each covers
+  rackmem check --scenario move-add          one of them; `--scenario move`: all with this prefix
+  rackmem check --of gcp                     the scenarios of one protocol
+  rackmem check --deep                       more faults: minutes, and gigabytes of memory
+  rackmem check --deep --seconds 30          the same, at most 30 s per scenario
+  rackmem check --defect forget-reader       plant a defect, to see a counterexample
   rackmem --json check                       one object a scenario
 
-Ctrl-C ends it and shows what was covered (exit code 130). The exit code is 1 when a promise is broken, with a
-shortest story of packets that breaks it. docs/checking.md says what is covered, and what is not.";
+Ctrl-C stops it and shows the coverage so far (exit code 130). Exit code 1: an invariant is broken; a shortest
+sequence of packets that breaks it is printed. docs/checking.md says what is covered, and what is not.";
 
 /// Options of `rackmem check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
-    /// Only scenarios whose names begin so
+    /// Run only scenarios whose names begin with NAME
     #[arg(long, value_name = "NAME")]
     scenario: Option<String>,
-    /// Only scenarios of this protocol
+    /// Run only scenarios of PROTOCOL
     #[arg(long, value_name = "PROTOCOL", value_parser = suite)]
     of: Option<&'static str>,
-    /// Print the scenarios, and end
+    /// List the scenarios and exit
     #[arg(long)]
     list: bool,
-    /// Let more go wrong
+    /// Explore more faults per scenario
     #[arg(long)]
     deep: bool,
-    /// Put a defect in, to see what a broken rule looks like; a name that is none shows the names
+    /// Plant a defect, to see a counterexample; an unknown NAME lists them
     #[arg(long, value_name = "NAME", value_parser = defect)]
     defect: Option<String>,
-    /// Stop each scenario after so many seconds
+    /// Stop each scenario after N seconds
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seconds: Option<u64>,
 }

@@ -18,11 +18,11 @@ use std::path::PathBuf;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  rackmem doctor                   a table, then how to enable what is not there
-  rackmem doctor --rack rack.toml  also whether the store of that rack's members answers
+  rackmem doctor                   a table, then how to enable what is missing
+  rackmem doctor --rack rack.toml  also check this rack's membership store
   rackmem --json doctor            one object, for scripts
 
-It changes nothing. It exits with 0 whatever it finds: a rack runs with less, and the table says with what.";
+It changes nothing, and exits with 0 whatever it finds: the table says what works without a missing feature.";
 
 /// How much of a capability there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ const TABLES: [&[Check]; 4] = [
 /// Options of `rackmem doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// The file that describes a rack, whose membership store is then looked at, too
+    /// Check the membership store of the rack that FILE describes, too
     #[arg(long, value_name = "FILE")]
     rack: Option<PathBuf>,
 }

@@ -19,21 +19,21 @@ use std::path::PathBuf;
 pub const EXAMPLES: &str = "\
 Examples:
   rackmem kv                                       4 nodes on ports 7379 to 7382 of this machine
-  redis-cli -p 7379 set greeting hello             store at node 0 ...
-  redis-cli -p 7381 get greeting                   ... and read at node 2, from its own cache
+  redis-cli -p 7379 set greeting hello             write at node 0
+  redis-cli -p 7381 get greeting                   read at node 2, from its own cache
   rackmem kv --nodes 2 --fabric udp --port 0       any free ports, packets over UDP
   rackmem kv --mode home-only                      the same without a switch
   rackmem --json kv --port 0                       one line: {\"listening\":[...]}
 
-One process a node; `rackmem switch --help` shows a rack.toml:
+One process per node; `rackmem switch --help` shows a rack.toml:
   rackmem kv --rack rack.toml --node 1 --listen 127.0.0.1:7380
   rackmem kv --rack rack.toml --node 1 --listen 10.0.0.2:7379 --password secret
 
-Where the file names a `membership` (`rackmem switch --help`), members may die and come back: a line tells of
-each change; keys that died with a node answer NODELOST until it is back, and are absent then. Node 0 has the
-table of regions: when it dies, the store dies with it.
+With a `membership` in the file (`rackmem switch --help`) members may die and return; each change prints a line.
+Keys of a dead node answer NODELOST until it returns, and are absent afterwards. Node 0 holds the table of
+regions: when it dies, the store is lost.
 
-An address that other machines can reach needs a password. Connections are not encrypted.";
+An address other than loopback requires a password. Connections are not encrypted.";
 
 /// Options of `rackmem kv`.
 #[derive(Debug, Args)]
@@ -50,17 +50,17 @@ pub struct KvArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Serving")]
 struct ServeArgs {
-    /// Port of node 0; the others follow. 0 takes any free ones
+    /// Listen on PORT at node 0, PORT+1 at node 1 and so on; 0: any free ports
     #[arg(long, value_name = "PORT", default_value_t = 7379)]
     port: u16,
-    /// What clients must say first (AUTH); the variable RACKMEM_PASSWORD keeps it out of lists of
-    /// processes
+    /// Require this password (AUTH); RACKMEM_PASSWORD keeps it out of process listings
     #[arg(long)]
     password: Option<String>,
-    /// Threads that serve clients, each node
+    /// Serve clients of each node with W threads
     #[arg(long, value_name = "W", default_value_t = 1)]
     workers: usize,
-    /// Buckets of the store, a lock and a page each: a power of two, the same at every node
+    /// Create the store with B buckets (a lock and a page each): a power of two,
+    /// the same at every node
     #[arg(long, value_name = "B", default_value_t = 1 << 16)]
     buckets: usize,
 }
@@ -83,14 +83,14 @@ impl ServeArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "One node of a rack of processes")]
 struct JoinArgs {
-    /// The file that describes the rack
+    /// Read the rack's description from FILE
     #[arg(long, value_name = "FILE", requires_all = ["node", "listen"])]
     #[arg(conflicts_with_all = ["nodes", "fabric", "mode", "cache", "memory", "block_size", "port"])]
     rack: Option<PathBuf>,
-    /// Which of its nodes this is, from 0
+    /// Run as node N of the rack, counted from 0
     #[arg(long, value_name = "N", requires = "rack")]
     node: Option<usize>,
-    /// Where clients connect to this node: NAME:PORT or ADDRESS:PORT
+    /// Listen for clients on NAME:PORT or ADDRESS:PORT
     #[arg(
         long,
         value_name = "ADDR",

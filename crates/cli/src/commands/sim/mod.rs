@@ -18,43 +18,42 @@ use watch::{Block, Views};
 
 pub const EXAMPLES: &str = "\
 Examples:
-  rackmem sim                                        200 worlds with everything that can break
-  rackmem sim --seeds 0..5000 --rack tiny-switch     more of them, with a switch that is too small
-  rackmem sim --seed 7 --failures node --trace       the story of one world; the same seed is the same run
+  rackmem sim                                        200 racks with every kind of failure
+  rackmem sim --seeds 0..5000 --rack tiny-switch     more, with a switch that is too small
+  rackmem sim --seed 7 --failures node --trace       trace one world; a seed always gives the same run
   rackmem sim --seed 7 --trace --block 3             what happened to block 3
   rackmem sim --seed 7 --pcap seed7.pcap             its packets, for tcpdump and Wireshark
-  rackmem sim --list                                 scenarios in which blocks and locks meet
-  rackmem sim --scenario both-told                   the worlds of one
-  rackmem sim --defect skip-write-back               see what a broken rule looks like; of locks: ack-inside
+  rackmem sim --list                                 scenarios that mix blocks and locks
+  rackmem sim --scenario both-told                   the worlds of one scenario
+  rackmem sim --defect skip-write-back               plant a defect, to see a counterexample
   rackmem --json sim                                 the figures as one object
 
-Ctrl-C ends it and shows the figures so far (exit code 130). The exit code is 1 when a promise is broken, with a
-small world that breaks it, its story and the command that shows it again. docs/checking.md says what breaks and what
-is checked.";
+Ctrl-C stops it and shows the figures so far (exit code 130). Exit code 1: an invariant is broken; a small world that
+breaks it is printed with its trace and the command that reproduces it. docs/checking.md says what fails and what is
+checked.";
 
 /// Options of `rackmem sim`.
 #[derive(Debug, Args)]
 pub struct SimArgs {
-    /// Worlds to run, FROM..TO; 0..200 unless told, or as many as the scenario has
+    /// Run the worlds of these seeds [0..200, or the scenario's own]
     #[arg(long, value_name = "FROM..TO", value_parser = seeds)]
     seeds: Option<(u64, u64)>,
-    /// Print the scenarios, and end
+    /// List the scenarios and exit
     #[arg(long)]
     list: bool,
-    /// Run this one
+    /// Run the world of seed N
     #[arg(long, value_name = "N", conflicts_with = "seeds")]
     seed: Option<u64>,
-    /// Tell all that happens, a line each
+    /// Print every event, one a line
     #[arg(long, requires = "seed")]
     trace: bool,
-    /// Tell only of this block, by its number or an address such as 0x10000, and of the rack
+    /// Trace only this block (a number, or an address such as 0x10000) and the rack's events
     #[arg(long, value_name = "BLOCK", requires = "trace", value_parser = Block::parse)]
     block: Option<Block>,
-    /// Write the packets to a file for tcpdump and Wireshark. A word of a body stands for a KiB of
-    /// a block
+    /// Write packets to FILE for tcpdump and Wireshark; a word of a body stands for 1 KiB
     #[arg(long, value_name = "FILE", requires = "seed")]
     pcap: Option<PathBuf>,
-    /// Worlds to run to make one that breaks a promise smaller; 0 shows it as it is
+    /// Run at most N worlds to shrink a failing one; 0: show it as it is
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     shrink: u64,
     #[command(flatten)]

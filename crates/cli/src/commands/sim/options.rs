@@ -61,44 +61,43 @@ enum Part {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "The worlds")]
 pub struct WorldArgs {
-    /// Run the worlds of a scenario in which blocks and locks meet; `--list` shows them
+    /// Run a scenario that mixes blocks and locks; `--list` shows them
     #[arg(long, value_name = "NAME", value_parser = scenario, conflicts_with_all = ["rack", "faults", "failures"])]
     scenario: Option<&'static Scenario>,
-    /// Who owns directory entries
+    /// Choose the owner of directory entries
     #[arg(long, value_enum, default_value = "switch")]
     rack: RackKind,
-    /// What the network does to packets
+    /// Choose the network's faults
     #[arg(long, value_enum, default_value = "all")]
     faults: FaultKind,
-    /// What breaks besides
+    /// Choose the failures of members
     #[arg(long, value_enum, default_value = "all")]
     failures: FailureKind,
-    /// Nodes of each rack; 4 unless told
+    /// Run N nodes in each rack [4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=32))]
     nodes: Option<u16>,
-    /// Nodes that are homes of blocks; all but one unless told. Others may leave
+    /// Make N nodes homes of blocks [all but one]; the others may leave
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=32))]
     homes: Option<u16>,
-    /// Threads of each node; 2 unless told
+    /// Run N threads on each node [2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: Option<u16>,
-    /// Blocks that all threads work on; 5 unless told
+    /// Share N blocks among all threads [5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     blocks: Option<u32>,
-    /// Locks that all threads enter; 2 unless told. Where processes are stopped there are none
+    /// Share N locks among all threads [2; with `--failures stop` 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=64))]
     locks: Option<u32>,
-    /// Operations of each thread; 60 unless told. A thread enters a lock for every four of them
+    /// Do N operations per thread [60]; every fourth takes a lock
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     operations: Option<u32>,
-    /// Leave these out: single faults, failures, what threads do, or packets that carry only a part
-    /// of a block
+    /// Exclude single faults, failures or operations
     #[arg(long, value_enum, value_name = "PART", value_delimiter = ',')]
     without: Vec<Part>,
-    /// Leave out failures by their numbers in the plan, as stories give them
+    /// Exclude failures by their numbers in the plan, as printed in a trace
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(0..64))]
     omit: Vec<u8>,
-    /// Put a defect in, and see what a broken rule looks like. A name that is none shows the names
+    /// Plant a defect, to see a counterexample; an unknown NAME lists them
     #[arg(long, value_name = "NAME", value_parser = defect)]
     defect: Option<Mutation>,
 }

@@ -26,21 +26,20 @@ use std::time::{Duration, Instant};
 
 pub const EXAMPLES: &str = "\
 Examples:
-  rackmem soak                                       a minute of kills and restarts on this machine
-  rackmem soak --seconds 600 --seed 7 --loss 0.01    ten minutes, and every hundredth packet is lost
-  rackmem soak --keys 100000 --kills 10              a directory that is larger than any queue
-  rackmem soak --membership etcd --kills 10          members agree through an etcd of its own
-  rackmem soak --fabric shm --kills 10               processes that share memory
-  rackmem soak --locks --seconds 600                 threads of all nodes hold locks, and tell of it
-  rackmem soak --tight --locks                       nodes have no room for the locks that they use
-  rackmem soak --locks --starve                      the same while other processes keep every core busy
-  rackmem soak --starve --seconds 20 --seeds 0..25   25 racks, one after the other, and a line that sums up
-  rackmem --json soak --kills 4                      a line a kill, then one with the totals
+  rackmem soak                                       kill and restart members for a minute
+  rackmem soak --seconds 600 --seed 7 --loss 0.01    ten minutes with 1% packet loss
+  rackmem soak --keys 100000 --kills 10              a directory larger than any queue
+  rackmem soak --membership etcd --kills 10          membership in an etcd that soak starts
+  rackmem soak --fabric shm --kills 10               over shared memory
+  rackmem soak --locks --seconds 600                 threads of all nodes hold locks and report them
+  rackmem soak --tight --locks                       caches too small for the locks in use
+  rackmem soak --locks --starve                      while other processes keep every core busy
+  rackmem soak --starve --seconds 20 --seeds 0..25   25 racks, one after the other, and a summary
+  rackmem --json soak --kills 4                      one object per kill, then the totals
 
-Node 0 is never killed: its memory has the table of regions, which dies with it. If it is declared dead all the
-same, because its lease is too short for this machine, a run with --locks ends there and is judged. The exit code
-is 1 when clients were told something that one memory, which may lose what a dead node had, could not have told
-them.";
+Node 0 is never killed: its memory holds the table of regions. If it is declared dead all the same, because the lease
+is too short for this machine, a run with --locks stops there and is judged. Exit code 1: an answer contradicts
+linearizability, beyond the reported loss of a dead node's data.";
 
 /// Clients of a node, at most: a thread each.
 const MOST_CLIENTS: i64 = 64;
@@ -52,16 +51,16 @@ const STARVED_LEASE_MS: u64 = 3000;
 /// Where members agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Membership {
-    /// In a folder
+    /// A folder
     Dir,
-    /// In an etcd that is started for this
+    /// An etcd that soak starts
     Etcd,
 }
 
 /// How packets move between its processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Between {
-    /// Rings in shared memory
+    /// Shared memory
     Shm,
     /// UDP over loopback
     Udp,
@@ -79,57 +78,55 @@ impl Between {
 /// Options of `rackmem soak`.
 #[derive(Debug, Args)]
 pub struct SoakArgs {
-    /// End after so long; the kill under way is finished first
+    /// Stop after S seconds, once the current kill is complete
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
-    /// End after so many kills, if that is sooner
+    /// Stop after N kills, if that is sooner
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     kills: Option<u64>,
-    /// Decides who is killed when, and what clients do
+    /// Seed the kills and the clients' operations
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Run a rack for each of these seeds, FROM..TO, and go on after one that failed
+    /// Run a rack for each seed; continue after a failure
     #[arg(long, value_name = "FROM..TO", conflicts_with = "seed", value_parser = super::sim::seeds)]
     seeds: Option<(u64, u64)>,
-    /// Start N busy processes a core, 1 unless told, and run the members' control planes at nice 19
+    /// Start N busy processes per core [1], and run the members' control planes at nice 19
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1", value_parser = clap::value_parser!(u64).range(1..=8))]
     starve: Option<u64>,
-    /// Be one of these processes
+    /// Run as one of these processes
     #[arg(long, hide = true)]
     keep_busy: bool,
-    /// Nodes
+    /// Run N nodes
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(2..=32))]
     nodes: u64,
-    /// A rack without a switch
+    /// Run without a switch
     #[arg(long)]
     no_switch: bool,
-    /// How packets move between its processes
+    /// Choose how packets travel between the processes
     #[arg(long, value_enum, default_value = "udp")]
     fabric: Between,
-    /// Let threads of the nodes hold locks, instead of clients using the store
+    /// Test locks held by threads of the nodes, instead of clients of the store
     #[arg(long, conflicts_with_all = ["clients", "keys"])]
     locks: bool,
-    /// Clients of each node
+    /// Connect N clients to each node
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=MOST_CLIENTS))]
     clients: u16,
-    /// Keys that they share, which they empty now and then; more than 32 all have a value from the
-    /// start instead
+    /// Share N keys, emptied now and then; more than 32: filled at the start, never emptied
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=150_000))]
     keys: u64,
-    /// Give nodes 8 KiB of cache, so that they give locks up all the time
+    /// Limit the nodes' caches to 8 KiB, so that locks are evicted all the time
     #[arg(long)]
     tight: bool,
-    /// Milliseconds after which a silent member is declared dead; 1000 unless told,
-    /// 3000 with --starve
+    /// Declare a member dead after MS milliseconds without a heartbeat [1000; with --starve 3000]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(50..=600_000))]
     lease_ms: Option<u64>,
-    /// Where members agree
+    /// Keep the membership in a folder or in etcd
     #[arg(long, value_enum, default_value = "dir")]
     membership: Membership,
-    /// Share of packets to lose, such as 0.01
+    /// Drop this share of packets, such as 0.01
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
     loss: f64,
-    /// Share of packets to hold back
+    /// Delay this share of packets
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
     delay: f64,
 }
