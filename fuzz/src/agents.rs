@@ -2,6 +2,7 @@
 
 use rackmem_baselines::gather;
 use rackmem_proto::Output;
+use rackmem_proto::engine;
 use rackmem_proto::flowcc::{
     Event, HomeConfig, LocalStatus, MakeAnswering, Migration, Requester, RequesterConfig, Step,
 };
@@ -9,7 +10,7 @@ use rackmem_proto::membership::host;
 use rackmem_wire::{Kind, MAX_BODY, Record, RequesterId};
 
 use crate::dice::{Dice, EPOCH, check_sendable};
-use crate::node::{Caused, FIT};
+use crate::node::{self, FIT, FuzzNode};
 
 /// Inputs of one run at most.
 const MAX_INPUTS: usize = 256;
@@ -17,7 +18,7 @@ const BLOCK: u32 = 4096;
 const MILLISECOND: u64 = 1_000_000;
 
 struct FuzzAgents {
-    agents: crate::node::FuzzNode,
+    agents: FuzzNode,
     requester: Requester,
     now: u64,
 }
@@ -63,7 +64,7 @@ fn node(dice: &mut Dice) -> FuzzAgents {
     };
     let shadow = dice.one_in(2).then_some((2, 4));
     FuzzAgents {
-        agents: crate::node::FuzzNode::new(home, shadow),
+        agents: crate::node::node(home, shadow),
         requester: Requester::new(requester),
         now: 0,
     }
@@ -86,15 +87,15 @@ fn to_agents(node: &mut FuzzAgents, dice: &mut Dice) {
             word: u64::from(dice.word()),
         })
         .collect();
-    let caused = node.agents.packet(&header, body_len(dice), &records);
+    let caused = node::take(&mut node.agents, &header, body_len(dice), &records);
     check_caused(&caused);
-    let again = node.agents.tick(dice.one_in(4));
+    let again = node::with(&mut node.agents, |site| engine::tick(site, dice.one_in(4)));
     check_caused(&again);
     assert!(
-        node.agents.0.homes.books().chunks() <= 2,
+        node.agents.books().chunks() <= 2,
         "more memory was handed out than there is"
     );
-    if caused.passed {
+    if node.agents.passed {
         let (_, output) = node.requester.handle(node.now, &header, 0);
         check_all(&output);
     }
@@ -108,11 +109,11 @@ fn threads(node: &mut FuzzAgents, dice: &mut Dice) {
         LocalStatus::Modified,
     ];
     let (tag, status) = (dice.tag(false), dice.pick(&statuses));
-    node.agents.have(tag, status);
+    node::have(&mut node.agents, tag, status);
 }
 
-fn check_caused(caused: &Caused) {
-    caused.sent.iter().for_each(|(output, _)| check(*output));
+fn check_caused(caused: &[(Output, Vec<Record>)]) {
+    caused.iter().for_each(|(output, _)| check(*output));
 }
 
 fn to_requester(node: &mut FuzzAgents, dice: &mut Dice) {

@@ -2,7 +2,7 @@
 //! no role answers an answer for ever.
 
 use rackmem_baselines::gather;
-use rackmem_proto::engine::{Gcp, LockCommand};
+use rackmem_proto::engine::{self, Gcp, LockCommand, Protocol};
 use rackmem_proto::flowcc::{HomeConfig, LocalStatus, MakeAnswering, Migration};
 use rackmem_proto::gcp::{Access, first, with_version};
 use rackmem_proto::membership::host;
@@ -12,7 +12,7 @@ use rackmem_wire::{Contract, Header, Kind, Record, Tag};
 use std::collections::VecDeque;
 
 use crate::dice::{Dice, EPOCH};
-use crate::node::{Caused, FuzzNode};
+use crate::node::{self, Caused, FuzzNode};
 
 /// Packets of one run from outside at most.
 const MAX_PACKETS: usize = 256;
@@ -118,7 +118,7 @@ impl FuzzRack {
             dice.below(LOCKS as usize) as u64,
         );
         let access = dice.pick(&[Access::Read, Access::Write]);
-        let cell = self.nodes[node].0.locks.get(tag);
+        let cell = self.nodes[node].locks.get(tag);
         let inside =
             cell.and_then(|cell| cell.lock.lock().map(|lock| (lock.inside(), lock.waits())));
         let command = match inside {
@@ -127,20 +127,24 @@ impl FuzzRack {
             Some(((1.., _), _)) => LockCommand::Leave(Access::Read),
             _ => return,
         };
-        let caused = self.nodes[node].with(|site| site.lock_command(tag, 0, command));
+        let caused = node::with(&mut self.nodes[node], |site| {
+            Gcp::command(site, 0, (tag, command));
+        });
         self.follow(caused);
     }
 
     fn tick(&mut self) {
         let nodes = self.nodes.iter_mut();
-        let caused: Vec<Caused> = nodes.map(|node| node.tick(true)).collect();
+        let caused: Vec<Caused> = nodes
+            .map(|node| node::with(node, |site| engine::tick(site, true)))
+            .collect();
         for caused in caused {
             self.follow(caused);
         }
     }
 
     fn follow(&mut self, caused: Caused) {
-        for (output, records) in caused.sent {
+        for (output, records) in caused {
             for (to, header) in output.copies(host) {
                 let records = records.clone();
                 self.flying.push_back(FuzzPacket {
@@ -199,7 +203,7 @@ impl FuzzRack {
     /// As a node's agents do.
     fn deliver_to_agent(&mut self, at: u16, packet: &FuzzPacket) {
         if let Some(node) = self.nodes.get_mut(usize::from(at)) {
-            let caused = node.packet(&packet.header, 0, &packet.records);
+            let caused = node::take(node, &packet.header, 0, &packet.records);
             self.follow(caused);
         }
     }
@@ -227,12 +231,13 @@ fn node(id: u16, answering: Option<MakeAnswering>) -> FuzzNode {
         answering,
         seed: 0,
     };
-    let mut node = FuzzNode::new(home, (id == 0).then_some((2, 2)));
+    let mut node = node::node(home, (id == 0).then_some((2, 2)));
     for (home, nth) in (0..NODES).flat_map(|home| (0..4).map(move |nth| (home, nth))) {
-        node.have(block(home, nth), LocalStatus::Shared);
+        node::have(&mut node, block(home, nth), LocalStatus::Shared);
     }
+    node.view.switch = Some(0);
     for tag in (0..NODES).flat_map(|home| (0..LOCKS).map(move |nth| lock(home, nth))) {
-        node.0.locks.open(tag, (EPOCH, true));
+        node.open_lock(tag);
     }
     node
 }

@@ -1,13 +1,13 @@
 //! Any sequence of packets to those who make the directory anew, and to the shadow of a switch.
 
-use rackmem_proto::engine::Change;
+use rackmem_proto::engine::{self, Change, Recovery};
 use rackmem_proto::flowcc::{HomeConfig, Interrupted, LocalStatus, Members, Open};
 use rackmem_proto::membership::host;
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
 use rackmem_wire::{Copyset, Kind, Record};
 
 use crate::dice::{Dice, EPOCH, check_sendable};
-use crate::node::{Caused, FIT, FuzzNode};
+use crate::node::{self, Caused, FIT, FuzzNode};
 
 /// Inputs of one run at most.
 const MAX_INPUTS: usize = 256;
@@ -31,12 +31,8 @@ pub fn fuzz(input: &[u8]) {
         }
         match dice.below(8) {
             0..=3 => packet(&mut member, &mut dice),
-            4 => check(
-                &member
-                    .node
-                    .recover(|recovery, here| _ = recovery.proceed(here)),
-            ),
-            5 => check(&member.node.recover(|recovery, here| recovery.retell(here))),
+            4 => recover(&mut member, |recovery, here| _ = recovery.proceed(here)),
+            5 => recover(&mut member, Recovery::retell),
             6 => begin(&mut member, &mut dice),
             _ => tags(&mut member, &mut dice),
         }
@@ -54,10 +50,10 @@ fn member(dice: &mut Dice) -> Member {
         answering: None,
         seed: 0,
     };
-    let mut node = FuzzNode::new(home, Some((dice.byte() % 12, dice.below(20))));
+    let mut node = node::node(home, Some((dice.byte() % 12, dice.below(20))));
     for _ in 0..dice.below(4) {
         let status = dice.pick(&[LocalStatus::Shared, LocalStatus::Modified]);
-        node.have(dice.tag(false), status);
+        node::have(&mut node, dice.tag(false), status);
     }
     let switch = SwitchProgram::new(SwitchConfig {
         epoch: EPOCH,
@@ -94,11 +90,9 @@ fn begin(member: &mut Member, dice: &mut Dice) {
     for open in &mut cut.open[..dice.below(4)] {
         *open = Some(Open::from_record(record(dice)));
     }
-    member.node.stop(change.members);
-    let begun = member
-        .node
-        .recover(|recovery, here| recovery.begin(change, [cut], here));
-    check(&begun);
+    member.node.view.epoch = member.epoch;
+    engine::stop(&mut member.node, change.members);
+    recover(member, |recovery, here| recovery.begin(change, [cut], here));
 }
 
 fn record(dice: &mut Dice) -> Record {
@@ -129,12 +123,20 @@ fn packet(member: &mut Member, dice: &mut Dice) {
     }
     let body = dice.pick(&[0, 64, BLOCK, BLOCK + 1]);
     let told = records(dice);
-    check(&member.node.packet(&header, body, &told));
-    check(&member.node.tick(dice.one_in(4)));
+    check(&node::take(&mut member.node, &header, body, &told));
+    let ended = dice.one_in(4);
+    check(&node::with(&mut member.node, |node| {
+        engine::tick(node, ended);
+    }));
+}
+
+/// Does something to its part in a rebuild.
+fn recover(member: &mut Member, act: impl FnOnce(&mut Recovery<()>, &mut FuzzNode)) {
+    check(&node::with(&mut member.node, |node| _ = node.recover(act)));
 }
 
 fn check(caused: &Caused) {
-    for (output, records) in &caused.sent {
+    for (output, records) in caused {
         for (_, copy) in output.copies(host) {
             check_sendable(&copy);
         }

@@ -15,6 +15,7 @@ pub mod numbers;
 mod program;
 mod resources;
 pub mod rmt;
+mod serving;
 
 pub use control::{Grant, Registers, epoch_of};
 pub use dump::{Field, Register};
@@ -22,3 +23,4 @@ pub use hash::{crc32, provider, set_of};
 pub use locks::{LockConfig, LockCounters, LockProgram};
 pub use program::{MAX_WAYS, SWITCH, SwitchConfig, SwitchCounters, SwitchProgram};
 pub use resources::Resources;
+pub use serving::SwitchLocks;

@@ -2,7 +2,6 @@
 
 use crate::data_plane::DataPlane;
 use crate::data_plane::kernel::{KernelMetrics, KernelPlace};
-use crate::host::locks::SwitchLocks;
 use crate::membership::Role;
 use crate::membership::reach::{self, Reach};
 use rackmem_fabric::{Body, Handler, Net, Nobody, PacketCounts, PacketStats, Receiver};
@@ -10,7 +9,7 @@ use rackmem_proto::Dest;
 use rackmem_proto::engine::Gcp;
 use rackmem_proto::flowcc::{Members, Next, Rebuild};
 use rackmem_proto::membership::{View, host};
-use rackmem_proto::switch::{LockCounters, Resources, SwitchCounters};
+use rackmem_proto::switch::{LockConfig, LockCounters, Resources, SwitchCounters, SwitchLocks};
 use rackmem_proto::wire::{Header, HomeId, Kind, Tag, records_that_fit};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -22,8 +21,9 @@ pub struct SoftSwitch {
     /// Records that fit into a packet.
     fit: usize,
     packets: PacketStats,
-    /// The directory of locks that it serves.
-    locks: SwitchLocks,
+    /// The directory of locks that it serves, if its program does not serve them itself.
+    locks: Mutex<SwitchLocks>,
+    has_locks: bool,
     /// Its part while the directory is made anew.
     rebuild: Mutex<Option<(View, Rebuild)>>,
     /// What to do when somebody shows that there is a newer epoch.
@@ -39,9 +39,14 @@ impl SoftSwitch {
         body: usize,
         place: Option<KernelPlace>,
     ) -> Self {
+        let locks = LockConfig {
+            epoch: program.epoch(),
+            ..LockConfig::default()
+        };
         SoftSwitch {
             fit: records_that_fit(body),
-            locks: SwitchLocks::new(program.epoch(), program.serves_locks()),
+            locks: Mutex::new(SwitchLocks::new(locks, program.serves_locks())),
+            has_locks: !program.serves_locks(),
             program: Mutex::new(program),
             place,
             packets: PacketStats::default(),
@@ -55,6 +60,10 @@ impl SoftSwitch {
         self.program.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn locks(&self) -> MutexGuard<'_, SwitchLocks> {
+        self.locks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What it has done so far.
     pub fn counters(&self) -> SwitchCounters {
         self.program().counters()
@@ -62,10 +71,8 @@ impl SoftSwitch {
 
     /// What it has done for locks so far.
     pub fn lock_counters(&self) -> LockCounters {
-        match self.locks.counters() {
-            Some(counters) => counters,
-            None => self.program().lock_counters(),
-        }
+        let here = self.locks().counters();
+        here.unwrap_or_else(|| self.program().lock_counters())
     }
 
     /// Entries it owns.
@@ -120,8 +127,9 @@ impl SoftSwitch {
     pub(crate) fn begin(&self, view: &View) {
         let mut program = self.program();
         program.reset(view.epoch, view.shadow);
-        self.locks.enter(view.epoch, &mut **program);
-        self.locks.done();
+        let mut locks = self.locks();
+        locks.enter(view.epoch, |epoch| program.next_locks(epoch));
+        locks.done();
     }
 
     /// Lives by a view: in a new epoch it tells homes what it has, and starts over when all are
@@ -137,8 +145,9 @@ impl SoftSwitch {
         {
             *ours = *view;
         } else if view.epoch != program.epoch() {
-            self.locks.enter(view.epoch, &mut **program);
-            return Self::enter(&mut rebuild, &mut **program, view, self.fit, &self.locks);
+            let mut locks = self.locks();
+            locks.enter(view.epoch, |epoch| program.next_locks(epoch));
+            return Self::enter(&mut rebuild, &mut **program, view, self.fit, &locks);
         }
         if view.epoch == program.epoch() {
             program.set_shadow(view.shadow);
@@ -188,7 +197,7 @@ impl SoftSwitch {
         let mut program = self.program();
         if member.next() == Next::Done && program.frozen() {
             program.reset(view.epoch, view.shadow);
-            self.locks.done();
+            self.locks().done();
         }
         drop(program);
         if let Some(ack) = ack {
@@ -232,8 +241,8 @@ impl Handler for SoftSwitch {
         if header.kind == Kind::ReadTags {
             return self.tell_tags(net, header, reply);
         }
-        let outputs = match Gcp::takes(header.kind) && self.locks.are_here() {
-            true if body.is_empty() => self.locks.handle(header),
+        let outputs = match Gcp::takes(header.kind) && self.has_locks {
+            true if body.is_empty() => self.locks().handle(header),
             true => return,
             false => self.program().handle(header, &body),
         };

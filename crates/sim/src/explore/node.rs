@@ -63,7 +63,7 @@ impl ExplorerNode {
 
     /// Its home agent.
     pub fn home(&self) -> &HomeAgent {
-        self.site.homes.books()
+        self.site.books()
     }
 
     /// Everything that decides what it will do.
@@ -90,7 +90,7 @@ impl ExplorerNode {
             return;
         }
         let before = self.home().counters();
-        let home = self.site.homes.of(header.tag);
+        let home = self.site.home_of(header.tag);
         let (entry, lost) = (home.inspect(header.tag), home.lost(header.tag));
         self.hear(&taken, layout, fx);
         if self.site.passed {
@@ -107,7 +107,7 @@ impl ExplorerNode {
         ) {
             return;
         }
-        let home = self.site.homes.of(header.tag);
+        let home = self.site.home_of(header.tag);
         if lost && !home.lost(header.tag) && layout.mutated(Mutation::FreeLockOnAccept) {
             // As a home does that makes its entries without having heard of any event.
             home.freeze(epoch);
@@ -133,7 +133,7 @@ impl ExplorerNode {
     /// Its home agent is told to move a block's entry to the switch.
     pub fn want(&mut self, block: u8, layout: &Layout, fx: &mut Effects) {
         let tag = layout.tag(block);
-        if let Some(output) = self.site.homes.of(tag).want(tag) {
+        if let Some(output) = self.site.home_of(tag).want(tag) {
             fx.send(&output, None);
         }
     }
@@ -144,7 +144,7 @@ impl ExplorerNode {
         let shadow = RequesterId { node, slot };
         let (tag, epoch) = (layout.tag(block), self.site.view.epoch);
         let header = Header::request(Kind::Demote, epoch, tag, shadow, Seq(0));
-        let (outputs, _) = self.site.homes.of(tag).handle(&header, 0);
+        let (outputs, _) = self.site.home_of(tag).handle(&header, 0);
         outputs.iter().for_each(|output| fx.send(output, None));
     }
 

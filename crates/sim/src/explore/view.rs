@@ -77,11 +77,12 @@ pub struct ExplorerView {
 /// Looks at a node. Until it goes on in a new epoch its threads wait.
 pub fn of_node(node: &mut ExplorerNode, layout: &Layout) -> ExplorerView {
     let blocks = 0..layout.blocks() as u8;
-    let mine = |block: &u8| layout.scenario.homes[usize::from(*block)] == node.site.id;
+    let me = node.site.id;
+    let mine = |block: &u8| layout.scenario.homes[usize::from(*block)] == me;
     let moves: Vec<_> = node.home().resend().map(|output| output.header).collect();
     let memory = blocks.clone().map(|block| {
-        let words = node.site.at_home(layout.tag(block)).copied();
-        words.filter(|_| mine(&block))
+        let words = *node.site.memory(layout.tag(block));
+        mine(&block).then_some(words)
     });
     let memory = memory.collect();
     let copies = node.site.cache.slots().iter().map(|slot| {
@@ -116,7 +117,7 @@ pub fn of_node(node: &mut ExplorerNode, layout: &Layout) -> ExplorerView {
     let holding = holding.collect();
     let entries = blocks.map(|block| {
         let tag = layout.tag(block);
-        let home = node.site.homes.of(tag);
+        let home = node.site.home_of(tag);
         let (lock, status, copyset, away) = home.inspect(tag)?;
         let moves = |kind| {
             let mut moves = moves.iter();

@@ -35,7 +35,7 @@ impl ExplorerNode {
         before: HomeCounters,
         fx: &mut Effects,
     ) {
-        let same = entry == self.site.homes.of(header.tag).inspect(header.tag);
+        let same = entry == self.site.home_of(header.tag).inspect(header.tag);
         if header.kind == Kind::Unlock && same && fx.sent.len() == 1 {
             fx.seen.see(Witness::UnlockedAgain);
             let moved = entry.is_some_and(|(_, _, _, in_switch)| in_switch);
@@ -105,7 +105,7 @@ impl ExplorerNode {
     /// A thread goes on with what home has of a block.
     fn accepted(&mut self, tag: Tag, layout: &Layout, fx: &mut Effects) {
         fx.seen.see(Witness::LossAccepted);
-        let entry = self.site.homes.of(tag).inspect(tag);
+        let entry = self.site.home_of(tag).inspect(tag);
         let held = entry.is_some_and(|(lock, ..)| lock != 0);
         fx.seen.see_if(held, Witness::LossAcceptedUnderLock);
         if let Some(block) = layout.block(tag) {

@@ -11,7 +11,6 @@
 
 use super::mutation::Mutation;
 use super::oracle::Complaint;
-use super::packet::Value;
 use super::world::{At, HOME, LockNode, LockRack, TAG, Thread, Witness, World};
 use crate::site::{Fx, LockDeed};
 use rackmem_proto::engine::{self, Change, NodeLock};
@@ -49,7 +48,7 @@ impl World {
             .iter()
             .filter(|node| lives(node))
             .all(|node| node.epoch == self.view)
-            && switch.is_none_or(|switch| switch.program.epoch() == self.view)
+            && switch.is_none_or(|switch| switch.epoch() == self.view)
     }
 
     /// The switch has been asked, takes the lock, and its answer arrives. An answer that is late
@@ -61,11 +60,11 @@ impl World {
         }
         let ((), asks) = self.section(rack, HOME, None, |lock, fx| lock.place_at_switch(fx));
         for ask in asks {
-            let (Some(switch), LockDeed::Sent(_, ask, ..)) = (&mut self.switch, ask) else {
+            let (Some(switch), LockDeed::Sent(ask, ..)) = (&mut self.switch, ask) else {
                 continue;
             };
-            for answer in switch.program.handle(&ask).iter() {
-                let take = |lock: &mut NodeLock<u16>, fx: &mut Fx<'_, Value>| {
+            for answer in switch.handle(&ask.header).iter() {
+                let take = |lock: &mut NodeLock<u16>, fx: &mut Fx<'_>| {
                     lock.packet(&answer.header, (0, &[]), fx);
                 };
                 self.section(rack, HOME, None, take);
@@ -98,7 +97,7 @@ impl World {
     pub(super) fn enter_switch(&mut self, rack: &LockRack) {
         let epoch = self.view;
         if let Some(switch) = &mut self.switch {
-            switch.enter(epoch);
+            switch.enter(epoch, |_| Vec::new());
         }
         self.tell(rack);
     }

@@ -20,7 +20,7 @@ impl World {
         let behind = behind.take(if last { 1 } else { usize::MAX });
         moves.extend(behind.map(|(number, _)| Move::Enter(number)));
         let switch = self.switch.as_ref();
-        let behind = switch.is_some_and(|switch| switch.program.epoch() < self.view);
+        let behind = switch.is_some_and(|switch| switch.epoch() < self.view);
         moves.extend(behind.then_some(Move::EnterSwitch));
         let (home, told) = (self.nodes[0].epoch, self.told.as_ref());
         let told = told.is_some_and(|told| told.epoch == home && home > self.served_epoch());
@@ -28,7 +28,7 @@ impl World {
         let waits = numbers().filter(|(number, _)| self.waits_to_resume(rack, *number));
         moves.extend(waits.map(|(number, _)| Move::Resume(number)));
         let placing = self.place() == Some(LockPlace::Placing);
-        let there = switch.is_some_and(|switch| switch.program.epoch() == self.served_epoch());
+        let there = switch.is_some_and(|switch| switch.epoch() == self.served_epoch());
         moves.extend((placing && there && home == self.served_epoch()).then_some(Move::Place));
     }
 

@@ -9,9 +9,8 @@
 //! ones.
 
 use super::mutation::Mutation;
-use crate::site::{Cell, Fx, LockDeed, WORDS};
+use crate::site::{Cell, Fx, LockDeed};
 use crate::world::Random;
-use rackmem_proto::Output;
 use rackmem_proto::engine::{LockPart, NodeLock};
 use rackmem_proto::gcp::{Access, Body, Lock, Queue, Regions, first, version, with_version};
 use rackmem_proto::membership::host;
@@ -66,7 +65,7 @@ struct LockPacket {
 }
 
 struct LockRack {
-    nodes: Vec<Cell<[u64; WORDS]>>,
+    nodes: Vec<Cell>,
     switch: Option<LockProgram>,
     flying: VecDeque<LockPacket>,
     seen: VecDeque<LockPacket>,
@@ -116,10 +115,12 @@ impl LockRack {
                 cohort: 2,
                 implicit: false,
             };
-            Cell::new(
-                NodeLock::new(TAG, Regions::default(), part, None),
-                [0; WORDS],
-            )
+            Cell {
+                lock: NodeLock::new(TAG, Regions::default(), part, None),
+                data: [0; 4],
+                beside: [0; 4],
+                loops: true,
+            }
         };
         LockRack {
             nodes: (0..nodes).map(node).collect(),
@@ -296,16 +297,12 @@ impl LockRack {
     }
 
     /// A turn at a node's lock, and what it sends.
-    fn turn(
-        &mut self,
-        node: usize,
-        act: impl FnOnce(&mut NodeLock<u16>, &mut Fx<'_, [u64; WORDS]>),
-    ) {
+    fn turn(&mut self, node: usize, act: impl FnOnce(&mut NodeLock<u16>, &mut Fx<'_>)) {
         let cell = &mut self.nodes[node];
         let ((), done) = cell.turn(node as NodeId, None, (None, None), act);
         for deed in done {
-            if let LockDeed::Sent(to, header, body, _) = deed {
-                for (to, header) in Output::new(to, header).copies(host) {
+            if let LockDeed::Sent(output, body, _) = deed {
+                for (to, header) in output.copies(host) {
                     self.send(to, header, &body);
                 }
             }

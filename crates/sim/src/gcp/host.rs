@@ -2,15 +2,13 @@
 
 use super::mutation::Mutation;
 use super::oracle::{Complaint, complain};
-use super::packet::{DIRECTORY, LockPacket, Value, copies, cut};
+use super::packet::{DIRECTORY, LockPacket, copies, cut};
 use super::world::{HOME, LockRack, Serves, TAG, Witness, World, regions};
 use crate::site::{Fx, LockDeed};
+use rackmem_proto::Output;
 use rackmem_proto::engine::NodeLock;
-use rackmem_proto::gcp::{Known, Queue, Send, first, version, with_version};
+use rackmem_proto::gcp::{Known, Queue, first, version, with_version};
 use rackmem_proto::wire::{Header, Kind};
-
-/// What has come of a turn at the lock.
-pub type Done = LockDeed<Value>;
 
 impl World {
     /// A turn at a node's lock, and what came of it.
@@ -19,8 +17,8 @@ impl World {
         rack: &LockRack,
         node: u8,
         packet: Option<&LockPacket>,
-        act: impl FnOnce(&mut NodeLock<u16>, &mut Fx<'_, Value>) -> R,
-    ) -> (R, Vec<Done>) {
+        act: impl FnOnce(&mut NodeLock<u16>, &mut Fx<'_>) -> R,
+    ) -> (R, Vec<LockDeed>) {
         let packet = packet.map(|packet| (&packet.header, &packet.words[..]));
         let cell = &mut self.nodes[usize::from(node)].cell;
         cell.turn(node.into(), packet, rack.broken(), act)
@@ -31,7 +29,7 @@ impl World {
         &mut self,
         rack: &LockRack,
         node: u8,
-        act: impl FnOnce(&mut NodeLock<u16>, &mut Fx<'_, Value>) -> R,
+        act: impl FnOnce(&mut NodeLock<u16>, &mut Fx<'_>) -> R,
     ) -> Result<R, Complaint> {
         let (result, done) = self.section(rack, node, None, act);
         self.follow(rack, node, done)?;
@@ -43,8 +41,8 @@ impl World {
         &self,
         rack: &LockRack,
         node: u8,
-        act: impl FnOnce(&mut NodeLock<u16>, &mut Fx<'_, Value>) -> R,
-    ) -> (R, Vec<Done>) {
+        act: impl FnOnce(&mut NodeLock<u16>, &mut Fx<'_>) -> R,
+    ) -> (R, Vec<LockDeed>) {
         let mut cell = self.nodes[usize::from(node)].cell.clone();
         cell.turn(node.into(), None, rack.broken(), act)
     }
@@ -104,19 +102,19 @@ impl World {
         }
         match (self.serves(), &mut self.switch) {
             (Serves::Home, _) => {
-                let take = |lock: &mut NodeLock<u16>, fx: &mut Fx<'_, Value>| {
+                let take = |lock: &mut NodeLock<u16>, fx: &mut Fx<'_>| {
                     lock.packet(&header, (0, &[]), fx);
                 };
                 for done in self.section(rack, HOME, None, take).1 {
-                    if let Done::Sent(to, answer, ..) = done {
-                        for (to, answer) in copies(to, answer) {
+                    if let LockDeed::Sent(answer, ..) = done {
+                        for (to, answer) in copies(answer.to, answer.header) {
                             self.answered(rack, before, &header, to, answer);
                         }
                     }
                 }
             }
             (Serves::Switch, Some(switch)) => {
-                for output in switch.program.handle(&header).iter() {
+                for output in switch.handle(&header).iter() {
                     for (to, answer) in copies(output.to, output.header) {
                         self.answered(rack, before, &header, to, answer);
                     }
@@ -139,36 +137,34 @@ impl World {
             header = with_version(header, newest.max(version(&header)));
         }
         let body = (packet.len(), &records[..]);
-        let take =
-            |lock: &mut NodeLock<u16>, fx: &mut Fx<'_, Value>| lock.packet(&header, body, fx);
+        let take = |lock: &mut NodeLock<u16>, fx: &mut Fx<'_>| lock.packet(&header, body, fx);
         let ((), done) = self.section(rack, node, Some(packet), take);
-        let enters = done.iter().any(|done| matches!(done, Done::Inside(..)));
+        let enters = done.iter().any(|done| matches!(done, LockDeed::Inside(..)));
         self.follow(rack, node, done)?;
         self.gained(node, before, enters);
         Ok(())
     }
 
     /// Does what has come of a section.
-    fn follow(&mut self, rack: &LockRack, node: u8, done: Vec<Done>) -> Result<(), Complaint> {
+    fn follow(&mut self, rack: &LockRack, node: u8, done: Vec<LockDeed>) -> Result<(), Complaint> {
         for done in done {
             match done {
-                Done::Dropped => self.witness(Witness::Dropped),
-                Done::Gone(_) | Done::Gained(_) | Done::Settled => {}
-                Done::Inside(thread, entered, at_once, data) => {
+                LockDeed::Dropped => self.witness(Witness::Dropped),
+                LockDeed::Gone(_) | LockDeed::Gained(_) | LockDeed::Settled => {}
+                LockDeed::Inside(thread, entered, at_once, data) => {
                     if data != self.nodes[usize::from(node)].cell.data {
                         let detail = format!("thread {thread} finds {data:?}");
                         return complain("data is in place when a thread enters", detail);
                     }
                     self.let_in(rack, thread.into(), entered, !at_once)?;
                 }
-                Done::Sent(to, header, body, data) => {
+                LockDeed::Sent(Output { to, header, .. }, body, data) => {
                     let dropped = header.kind == Kind::Queue && rack.has(Mutation::DropQueue);
                     if dropped || header.kind == Kind::Place {
                         continue;
                     }
-                    let send = Send { to, header, body };
-                    for packet in cut(&send, &data, rack.scenario.segments) {
-                        for (to, header) in copies(send.to, packet.header) {
+                    for packet in cut(header, &body, &data, rack.scenario.segments) {
+                        for (to, header) in copies(to, packet.header) {
                             let (words, queue) = (packet.words.clone(), packet.queue.clone());
                             self.send(node, to, header, words, queue);
                         }
@@ -182,7 +178,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn send(&mut self, from: u8, to: u8, header: Header, words: Vec<u8>, queue: Queue) {
+    pub(super) fn send(&mut self, from: u8, to: u8, header: Header, words: Vec<u64>, queue: Queue) {
         self.packets += 1;
         let dead = to != DIRECTORY && !self.nodes[usize::from(to)].up;
         if !dead {

@@ -73,7 +73,7 @@ impl World {
             self.change_life(rack, thread);
             if !self.nodes[here].fenced {
                 let data = self.nodes[here].cell.data[ENTERED];
-                self.oracle.judge.left(data.into());
+                self.oracle.judge.left(data);
             }
         }
         let state = &mut self.threads[thread];
@@ -158,7 +158,7 @@ impl World {
         if !here.fenced {
             // A writer that is inside already has not touched the last word.
             let data = here.cell.data[LEFT];
-            self.oracle.judge.gained(node.into(), data.into());
+            self.oracle.judge.gained(node.into(), data);
         }
     }
 }

@@ -7,24 +7,25 @@
 
 use super::mutation::Mutation;
 use super::oracle::{Complaint, complain};
-use super::packet::{LIFE, TRUTH, Value};
+use super::packet::{LIFE, TRUTH};
 use super::scenario::Op;
 use super::world::{LockRack, Witness, World};
+use crate::site::Words;
 use rackmem_proto::gcp::Life;
 
 /// The data of the first lock.
-pub const FIRST: Value = [0, 5, 0, 2];
+pub const FIRST: Words = [0, 5, 0, 2];
 
 /// What a handle is of: the life, and the truth.
-pub fn handle(data: &Value) -> (u8, u8) {
+pub fn handle(data: &Words) -> (u64, u64) {
     (data[LIFE], data[TRUTH])
 }
 
-fn life(word: u8) -> Life {
-    Life::from_word(word.into())
+fn life(word: u64) -> Life {
+    Life::from_word(word)
 }
 
-fn is_freed(truth: u8) -> bool {
+fn is_freed(truth: u64) -> bool {
     truth % 2 == 1
 }
 
@@ -109,13 +110,13 @@ impl World {
                 data[TRUTH] += 1;
                 let vacant = found.freed();
                 match rack.has(Mutation::SameLife) {
-                    true => life(found.to_word() as u8 & !3 | 1),
+                    true => life(found.to_word() & !3 | 1),
                     false => vacant.next().unwrap_or(vacant),
                 }
             }
             _ => return,
         };
-        data[LIFE] = next.to_word() as u8;
+        data[LIFE] = next.to_word();
         if next.is_live() {
             let made = handle(data);
             self.oracle.made = made;

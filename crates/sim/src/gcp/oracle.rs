@@ -45,9 +45,9 @@ pub struct Oracle {
     /// What threads must find.
     pub judge: Judge,
     /// The life of the lock that was made last, and which it truly is.
-    pub made: (u8, u8),
+    pub made: (u64, u64),
     /// Which lock was freed last, even if who did it has died.
-    pub freed: Option<u8>,
+    pub freed: Option<u64>,
     /// Entries of each node while another one waits for it, in its turn, beside the first.
     passes: Vec<u8>,
     /// Since when each node waits: the directory's number of its request.
@@ -95,7 +95,7 @@ pub fn entered(
         }
     }
     let seen = world.nodes[here].cell.data;
-    let seen = [ENTERED, LEFT].map(|at| seen[at].into());
+    let seen = [ENTERED, LEFT].map(|at| seen[at]);
     let found = world.oracle.judge.entered(me.into(), entered, seen);
     let again = found.map_err(|(promise, detail)| Complaint { promise, detail })?;
     if again {

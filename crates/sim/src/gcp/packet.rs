@@ -1,41 +1,22 @@
 //! Packets in flight.
 
-use crate::site::{WORDS, Words};
-use rackmem_proto::gcp::{Body, Life, Queue, SEGMENT, Send, first, version, with_version};
+use crate::site::{self, Words};
+use rackmem_proto::gcp::{Body, Queue, SEGMENT, first, version, with_version};
 use rackmem_proto::membership::host;
 use rackmem_proto::wire::{Copyset, Dest, Flags, Header, Kind, Record};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
-/// What a lock protects: a word a segment, so that it can be torn.
-pub type Value = [u8; WORDS];
-/// One of its words, and the next: two that writers count up, when they enter and when they leave;
+/// Words of what a lock protects: two that writers count up, when they enter and when they leave;
 /// the lock's life; and which lock it truly is, which only the oracle looks at.
 /// Halves of the data hold one of each pair.
 pub const ENTERED: usize = 0;
-pub const LIFE: usize = 1;
+pub const LIFE: usize = site::LIFE;
 pub const LEFT: usize = 2;
 pub const TRUTH: usize = 3;
-/// Bytes that they stand for.
+/// How many there are, and the bytes that they stand for.
+const WORDS: usize = 4;
 pub const BYTES: u32 = WORDS as u32 * SEGMENT;
-
-impl Words for Value {
-    type Word = u8;
-    const FORGOTTEN: Self = {
-        let mut value = [0xee; WORDS];
-        (value[LIFE], value[TRUTH]) = (0, 0);
-        value
-    };
-    const LOOPS: bool = false;
-
-    fn words(&mut self) -> &mut [u8] {
-        self
-    }
-
-    fn life(&self) -> Life {
-        Life::from_word(self[LIFE].into())
-    }
-}
 
 /// The end of a way that is the directory.
 pub const DIRECTORY: u8 = u8::MAX;
@@ -46,7 +27,7 @@ pub struct LockPacket {
     /// What.
     pub header: Header,
     /// The words that it carries, from `offset` on.
-    pub words: Vec<u8>,
+    pub words: Vec<u64>,
     /// Who waits.
     pub queue: Queue,
 }
@@ -150,24 +131,21 @@ fn many(nodes: Copyset, provider: Option<u16>, header: Header) -> Vec<(u8, Heade
 }
 
 /// The packets that a node's step stands for: data in so many segments.
-pub fn cut(send: &Send, data: &Value, segments: u8) -> Vec<LockPacket> {
+pub fn cut(header: Header, body: &Body, data: &Words, segments: u8) -> Vec<LockPacket> {
     let bare = |header, words, queue| LockPacket {
         header,
         words,
         queue,
     };
-    match &send.body {
-        Body::None => vec![bare(send.header, Vec::new(), Queue::default())],
-        Body::Queue(queue) => vec![bare(send.header, Vec::new(), queue.clone())],
+    match body {
+        Body::None => vec![bare(header, Vec::new(), Queue::default())],
+        Body::Queue(queue) => vec![bare(header, Vec::new(), queue.clone())],
         Body::Regions => {
             let each = WORDS / usize::from(segments.clamp(1, WORDS as u8));
             let parts = data.chunks(each).enumerate();
-            let part = |(nth, words): (usize, &[u8])| {
+            let part = |(nth, words): (usize, &[u64])| {
                 let offset = (nth * each) as u32 * SEGMENT;
-                let header = Header {
-                    offset,
-                    ..send.header
-                };
+                let header = Header { offset, ..header };
                 bare(header, words.to_vec(), Queue::default())
             };
             parts.map(part).collect()

@@ -5,11 +5,12 @@ use super::epoch::Told;
 use super::lives::{self, FIRST};
 use super::mutation::Mutation;
 use super::oracle::Oracle;
-use super::packet::{BYTES, Value, Ways};
+use super::packet::{BYTES, Ways};
 use super::scenario::{Budget, Op, Place, Scenario};
-use crate::site::{Cell, SwitchLocks};
+use crate::site::Cell;
 use rackmem_proto::engine::{Defect, LockPart, NodeLock};
 use rackmem_proto::gcp::{Access, Entry, Lock, LockPlace, Region, Regions, Report};
+use rackmem_proto::switch::{LockConfig, SwitchLocks};
 use rackmem_proto::wire::{Copyset, Tag};
 use std::hash::Hash;
 
@@ -124,7 +125,7 @@ pub enum Serves {
 #[derive(Clone)]
 pub struct LockNode {
     /// Its side of the lock, and what the lock protects as it has it.
-    pub cell: Cell<Value>,
+    pub cell: Cell,
     /// Entries by a grant before its home kept no more than a number of the lock,
     /// and made it again.
     pub granted_before: u64,
@@ -161,7 +162,7 @@ pub struct Thread {
     /// Operations that it has ended.
     pub done: u8,
     /// The life that its handle is of, and the lock that it truly is.
-    pub handle: (u8, u8),
+    pub handle: (u64, u64),
     /// It is inside, and leaves without having done anything.
     pub refused: bool,
     /// Where it is.
@@ -250,7 +251,12 @@ impl LockRack {
         let node = |node: u8| LockNode {
             cell: {
                 let part = self.part(node, FIRST_EPOCH, switch);
-                Cell::new(NodeLock::new(TAG, regions(), part, None), FIRST)
+                Cell {
+                    lock: NodeLock::new(TAG, regions(), part, None),
+                    data: FIRST,
+                    beside: FIRST,
+                    loops: false,
+                }
             },
             granted_before: 0,
             up: true,
@@ -259,7 +265,11 @@ impl LockRack {
             epoch: FIRST_EPOCH,
             noted: None,
         };
-        let switch = switch.then(|| Box::new(SwitchLocks::new(FIRST_EPOCH, 1)));
+        let switch = switch.then(|| {
+            let (epoch, ways, sets) = (FIRST_EPOCH, 1, 1);
+            let locks = LockConfig { epoch, ways, sets };
+            Box::new(SwitchLocks::new(locks, false))
+        });
         let nodes: Vec<LockNode> = (0..nodes).map(node).collect();
         let mut world = World {
             view: FIRST_EPOCH,
@@ -357,7 +367,7 @@ impl World {
                 let entry = self.nodes[0].cell.lock.entry();
                 entry.map(|(entry, _, epoch)| (epoch, entry))
             }
-            Serves::Switch => self.switch.as_ref().and_then(|switch| switch.serves(TAG)),
+            Serves::Switch => self.switch.as_ref().and_then(|switch| switch.entry(TAG)),
             Serves::Nobody => None,
         }
     }

@@ -1,6 +1,6 @@
 //! The host of a node's engine.
 
-use super::{Cache, Form, Homes, LockDeed, Locks};
+use super::{Cache, Form, LockDeed, Locks, Words};
 use crate::world::Mutation;
 use rackmem_proto::Output;
 use rackmem_proto::engine::{
@@ -8,7 +8,7 @@ use rackmem_proto::engine::{
     Protocols, Recovery,
 };
 use rackmem_proto::flowcc::{
-    HomeConfig, Interrupted, LocalStatus, Migration, Settled, ShadowConfig, Shards,
+    HomeAgent, HomeConfig, Interrupted, LocalStatus, Migration, Settled, ShadowConfig, Shards,
 };
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::{Copyset, GlobalStatus, Header, HomeId, NodeId, Record, Tag};
@@ -24,6 +24,8 @@ pub enum Load<B> {
     Block(B),
     /// Records.
     Records(Vec<Record>),
+    /// What a lock protects.
+    Words(Words),
 }
 
 /// What became of a block's entry when its home settled.
@@ -53,7 +55,7 @@ pub enum Deed<B> {
     /// A home has made its entries anew.
     Settled(Change, Vec<Settling>),
     /// Something has happened to a lock.
-    Lock(Tag, LockDeed<[u64; super::WORDS]>),
+    Lock(Tag, LockDeed),
 }
 
 /// Which protocols a node speaks, and what it has of them besides its sections.
@@ -83,8 +85,10 @@ pub struct Site<B: Form, X = Product> {
     pub blocks: Vec<Tag>,
     /// Its cache.
     pub cache: Cache<B>,
-    /// Its home.
-    pub homes: Homes,
+    /// Its home, in shards as a library's node has them.
+    pub homes: Vec<Home>,
+    shards: Shards,
+    pub(super) memory: Memory<B>,
     /// What its cache does for others.
     pub copies: Copies<B>,
     /// What it does about the switch, if there is one, and which entries go there.
@@ -101,47 +105,50 @@ pub struct Site<B: Form, X = Product> {
     pub deeds: Vec<Deed<B>>,
     /// Whether the packet at hand is for one of its requesters.
     pub passed: bool,
-    memory: BTreeMap<Tag, B>,
-    /// What a requester is to get of home's memory that keeps no copy: one block.
-    gathered: Option<B>,
     /// Elsewhere while something happens to it.
     recovery: Option<Recovery<B>>,
-    pub(super) came: Option<(Header, B::Body)>,
     /// The copy that is held, and its bytes for as long as the packet is handled.
     held: Option<(usize, Tag, B)>,
     before: Vec<Settling>,
 }
 
 /// Home's memory, and the packet at hand.
-pub struct Memory<'m, B: Form> {
-    blocks: &'m mut BTreeMap<Tag, B>,
-    came: Option<&'m B::Body>,
-    gathered: &'m mut Option<B>,
+#[derive(Clone)]
+pub struct Memory<B: Form> {
+    blocks: BTreeMap<Tag, B>,
+    pub(super) came: Option<(Header, B::Body)>,
+    /// What a requester is to get that keeps no copy: one block.
+    gathered: Option<B>,
 }
 
-impl<B: Form> engine::Memory for Memory<'_, B> {
+impl<B: Form> Memory<B> {
+    fn block(&mut self, tag: Tag) -> &mut B {
+        self.blocks.entry(tag).or_insert_with(B::zeroes)
+    }
+}
+
+impl<B: Form> engine::Memory for Memory<B> {
     type Bytes = B;
 
     fn store(&mut self, header: &Header) {
-        if let Some(body) = self.came {
+        if let Some((_, body)) = &self.came {
             let block = self.blocks.entry(header.tag).or_insert_with(B::zeroes);
             block.put(header.offset, body);
         }
     }
 
     fn put(&mut self, tag: Tag, bytes: &B) {
-        self.blocks.insert(tag, bytes.clone());
+        *self.block(tag) = bytes.clone();
     }
 
     fn clear(&mut self, tag: Tag) {
-        self.blocks.insert(tag, B::zeroes());
+        *self.block(tag) = B::zeroes();
     }
 
     fn gather(&mut self, tag: Tag) -> bool {
         let room = self.gathered.is_none();
         if room {
-            let block = self.blocks.get(&tag).cloned();
-            *self.gathered = Some(block.unwrap_or_else(B::zeroes));
+            self.gathered = Some(self.block(tag).clone());
         }
         room
     }
@@ -157,25 +164,31 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
         cache: Cache<B>,
         part: X,
     ) -> Self {
+        let shards = Shards::new(shards, config.block);
+        let mut agents = HomeAgent::sharded(config, shards);
+        agents[Shards::BOOKS].grow(given);
         let mut site = Site {
             id: config.node,
             view,
             settled: view,
             blocks: Vec::new(),
             cache,
-            homes: Homes::new(config, shards, given),
+            homes: agents.into_iter().map(Home::new).collect(),
+            shards,
+            memory: Memory {
+                blocks: BTreeMap::new(),
+                came: None,
+                gathered: None,
+            },
             copies: Copies::new(true),
             migrating: None,
             policy: config.migration,
-            locks: Locks::new(config.node),
+            locks: Locks::default(),
             part,
             mutation: None,
             deeds: Vec::new(),
             passed: false,
-            memory: BTreeMap::new(),
-            gathered: None,
             recovery: Some(Recovery::new(config.block, fit)),
-            came: None,
             held: None,
             before: Vec::new(),
         };
@@ -198,17 +211,17 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
 
     /// A packet for its agents.
     pub fn take(&mut self, header: &Header, body: B::Body) {
-        self.came = Some((*header, body));
+        self.memory.came = Some((*header, body));
         engine::packet(self, header);
-        self.came = None;
+        self.memory.came = None;
     }
 
     /// Something that happens to it because of no packet.
-    pub fn recover(&mut self, act: impl FnOnce(&mut Recovery<B>, &mut Self)) {
-        if let Some(mut recovery) = self.recovery.take() {
-            act(&mut recovery, self);
-            self.recovery = Some(recovery);
-        }
+    pub fn recover<R>(&mut self, act: impl FnOnce(&mut Recovery<B>, &mut Self) -> R) -> Option<R> {
+        let mut recovery = self.recovery.take()?;
+        let result = act(&mut recovery, self);
+        self.recovery = Some(recovery);
+        Some(result)
     }
 
     /// Its part in a rebuild.
@@ -238,8 +251,7 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
 
     /// Does what can be done. True once, when it goes on.
     pub fn proceed(&mut self) -> bool {
-        let mut goes_on = false;
-        self.recover(|recovery, site| goes_on = recovery.proceed(site));
+        let goes_on = self.recover(Recovery::proceed) == Some(true);
         if goes_on {
             self.choose_shadow();
             engine::resume(self);
@@ -254,12 +266,27 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
 
     /// A block of its memory.
     pub fn memory(&mut self, tag: Tag) -> &mut B {
-        self.memory.entry(tag).or_insert_with(B::zeroes)
+        self.memory.block(tag)
     }
 
-    /// A block of its memory, to look at.
-    pub fn at_home(&self, tag: Tag) -> Option<&B> {
-        self.memory.get(&tag)
+    /// The home agent that has a block.
+    pub fn home_of(&mut self, tag: Tag) -> &mut HomeAgent {
+        &mut self.homes[self.shards.of(tag)].agent
+    }
+
+    /// The one that has the books.
+    pub fn books(&self) -> &HomeAgent {
+        &self.homes[Shards::BOOKS].agent
+    }
+
+    /// Moves under way.
+    pub fn moves(&self) -> impl Iterator<Item = Output> {
+        self.agents().flat_map(HomeAgent::resend)
+    }
+
+    /// All of them.
+    pub fn agents(&self) -> impl Iterator<Item = &HomeAgent> {
+        self.homes.iter().map(|home| &home.agent)
     }
 
     /// Everything that decides what it will do, but for its locks.
@@ -271,11 +298,9 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
         let started: Vec<_> = started(&self.view);
         (self.view.epoch, started).hash(into);
         (self.settled.epoch, self.settled.founders).hash(into);
-        self.homes
-            .agents()
-            .for_each(|agent| agent.fingerprint(into));
+        self.agents().for_each(|agent| agent.fingerprint(into));
         self.copies.fingerprint(into);
-        (&self.memory, self.cache.slots(), &self.recovery).hash(into);
+        (&self.memory.blocks, self.cache.slots(), &self.recovery).hash(into);
     }
 }
 
@@ -283,7 +308,7 @@ impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
     type Protocols = X::Protocols;
     type Bytes = B;
     type Memory<'m>
-        = Memory<'m, B>
+        = Memory<B>
     where
         Self: 'm;
 
@@ -305,20 +330,15 @@ impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
     }
 
     fn shards(&self) -> Shards {
-        self.homes.shards()
+        self.shards
     }
 
     fn home<'m, R>(
         &'m mut self,
         shard: usize,
-        section: impl FnOnce(&mut Home, &mut Memory<'m, B>) -> R,
+        section: impl FnOnce(&mut Home, &mut Self::Memory<'m>) -> R,
     ) -> R {
-        let mut memory = Memory {
-            blocks: &mut self.memory,
-            came: self.came.as_ref().map(|(_, body)| body),
-            gathered: &mut self.gathered,
-        };
-        section(self.homes.shard(shard), &mut memory)
+        section(&mut self.homes[shard], &mut self.memory)
     }
 
     fn copies<R>(&mut self, section: impl FnOnce(&mut Copies<B>) -> R) -> R {
@@ -338,11 +358,14 @@ impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
     }
 
     fn body_len(&self) -> u32 {
-        self.came.as_ref().map_or(0, |(_, body)| B::len(body))
+        self.memory
+            .came
+            .as_ref()
+            .map_or(0, |(_, body)| B::len(body))
     }
 
     fn records(&self) -> Vec<Record> {
-        let records = self.came.as_ref().map(|(_, body)| B::records(body));
+        let records = self.memory.came.as_ref().map(|(_, body)| B::records(body));
         records.unwrap_or_default()
     }
 
@@ -390,8 +413,12 @@ impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
             Payload::Nothing => Load::Nothing,
             Payload::Copy => Load::Block(self.keep()),
             Payload::Kept(words) => Load::Block(words.clone()),
-            Payload::Home => Load::Block(self.memory(output.header.tag).clone()),
-            Payload::Gathered => self.gathered.take().map_or(Load::Nothing, Load::Block),
+            Payload::Home => Load::Block(self.memory.block(output.header.tag).clone()),
+            Payload::Gathered => self
+                .memory
+                .gathered
+                .take()
+                .map_or(Load::Nothing, Load::Block),
             Payload::Records(records) => Load::Records(records.to_vec()),
         };
         self.deeds.push(Deed::Sent(*output, load));
@@ -406,7 +433,7 @@ impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
     fn settling(&mut self, change: &Change) {
         let homes = &mut self.homes;
         let before = self.blocks.iter().map(|&tag| {
-            let home = homes.of(tag);
+            let home = &mut homes[self.shards.of(tag)].agent;
             Settling {
                 tag,
                 before: home.inspect(tag),
@@ -422,7 +449,7 @@ impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
         self.settled = self.view;
         let mut rows = std::mem::take(&mut self.before);
         for row in &mut rows {
-            row.lost = self.homes.of(row.tag).lost(row.tag);
+            row.lost = self.home_of(row.tag).lost(row.tag);
         }
         self.deeds.push(Deed::Settled(*change, rows));
     }

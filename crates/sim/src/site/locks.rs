@@ -1,88 +1,73 @@
 //! Locks at a node: the engine's, with a few words in place of the bytes that they protect.
 
-use super::{Deed, Form, Site, Speaks};
+use super::{Deed, Form, Load, Site, Speaks, mutate};
 use crate::gcp::Mutation;
-use rackmem_proto::engine::{Defect, Gcp, Host, LockCommand, LockFx, LockHost};
-use rackmem_proto::engine::{LockPart, NodeLock, Protocol, Told};
+use rackmem_proto::Output;
+use rackmem_proto::engine::{Defect, Host, LockFx, LockHost, LockPart, NodeLock, Told};
 use rackmem_proto::gcp::{Body, Entered, Life, LockPlace, Region, Regions, Right, SEGMENT};
-use rackmem_proto::wire::{Dest, Header, Kind, NodeId, Reason, Tag};
+use rackmem_proto::wire::{Dest, Header, NodeId, Tag};
 use std::collections::BTreeMap;
 
-/// Words of what a lock protects, one a segment, so that it can be torn.
-pub const WORDS: usize = 4;
-
-/// What a lock protects, in a simulation's words.
-pub trait Words: Copy {
-    /// One of them.
-    type Word: Copy;
-    /// Where the data was, and is not needed any more: no writer leaves this.
-    const FORGOTTEN: Self;
-    /// Whether what a lock sends to its own node is taken in the same step. Otherwise it travels,
-    /// may be lost and overtaken: whatever the library does is one of these orders.
-    const LOOPS: bool;
-
-    /// All of them.
-    fn words(&mut self) -> &mut [Self::Word];
-    /// Which lock of its place it is.
-    fn life(&self) -> Life {
-        Life::NONE
-    }
-}
-
-impl Words for [u64; WORDS] {
-    type Word = u64;
-    const FORGOTTEN: Self = [u64::MAX; WORDS];
-    const LOOPS: bool = true;
-
-    fn words(&mut self) -> &mut [u64] {
-        self
-    }
-}
+/// What a lock protects: words, one a segment, so that it can be torn.
+pub type Words = [u64; 4];
+/// The word that says which lock of its place it is.
+pub const LIFE: usize = 1;
+/// What stands where the data was and is not needed any more: no writer leaves this,
+/// and the lives of locks are not of it.
+const FORGOTTEN: Words = {
+    let mut words = [0xdead_beee; 4];
+    words[LIFE] = 0;
+    words
+};
 
 /// What has come of a turn at a lock, in order; with the data as it was then.
 #[derive(Clone, Debug)]
-pub enum LockDeed<W> {
+pub enum LockDeed {
     /// A packet is sent.
-    Sent(Dest, Header, Body, W),
+    Sent(Output, Body, Words),
     /// The thread of this seat is inside; at once, or by a packet.
-    Inside(u16, Entered, bool, W),
+    Inside(u16, Entered, bool, Words),
     /// The thread of this seat waits in vain: the lock is gone with its home.
     Gone(u16),
     /// The data was dropped.
     Dropped,
     /// The node may write, and did not before.
-    Gained(W),
+    Gained(Words),
     /// Its home has made its entry anew.
     Settled,
 }
 
 /// A lock at a node, and what it protects there.
 #[derive(Clone)]
-pub struct Cell<W> {
+pub struct Cell {
     /// The shipped lock.
     pub lock: NodeLock<u16>,
     /// What it protects, as the node has it.
-    pub data: W,
+    pub data: Words,
     /// What has come for it beside.
-    pub beside: W,
+    pub beside: Words,
+    /// Whether what a lock sends to its own node is taken in the same step. Otherwise it travels,
+    /// may be lost and overtaken: whatever the library does is one of these orders.
+    pub loops: bool,
 }
 
 /// What a turn acts by.
-pub struct Fx<'a, W: Words> {
-    data: &'a mut W,
-    beside: &'a mut W,
-    body: &'a [W::Word],
+pub struct Fx<'a> {
+    data: &'a mut Words,
+    beside: &'a mut Words,
+    body: &'a [u64],
+    loops: bool,
     mutation: Option<Mutation>,
     broken: Option<Defect>,
-    done: Vec<LockDeed<W>>,
+    done: Vec<LockDeed>,
 }
 
-impl<W: Words> LockFx for Fx<'_, W> {
+impl LockFx for Fx<'_> {
     type Seat = u16;
 
     fn store(&mut self, header: &Header) {
         let at = (header.offset / SEGMENT) as usize;
-        if let Some(part) = self.beside.words().get_mut(at..at + self.body.len()) {
+        if let Some(part) = self.beside.get_mut(at..at + self.body.len()) {
             part.copy_from_slice(self.body);
         }
     }
@@ -94,25 +79,22 @@ impl<W: Words> LockFx for Fx<'_, W> {
     }
 
     fn clear(&mut self) {
-        *self.data = W::FORGOTTEN;
+        *self.data = FORGOTTEN;
         self.done.push(LockDeed::Dropped);
     }
 
     fn life(&self) -> Life {
-        self.data.life()
+        Life::from_word(self.data[LIFE])
     }
 
     fn send(&mut self, to: Dest, header: &Header, body: &Body) {
-        let sent = LockDeed::Sent(to, *header, body.clone(), *self.data);
+        let output = Output::new(to, *header);
+        let sent = LockDeed::Sent(output, body.clone(), *self.data);
         self.done.push(sent);
     }
 
-    fn inside(&mut self, seat: u16, mut entered: Entered, at_once: bool) {
-        match self.mutation {
-            Some(Mutation::ForgetDeath) => entered.reason = Reason::None,
-            Some(Mutation::TokenRestarts) => entered.token &= (1 << 41) - 1,
-            _ => {}
-        }
+    fn inside(&mut self, seat: u16, entered: Entered, at_once: bool) {
+        let entered = mutate::entered(entered, self.mutation);
         let inside = LockDeed::Inside(seat, entered, at_once, *self.data);
         self.done.push(inside);
     }
@@ -122,7 +104,7 @@ impl<W: Words> LockFx for Fx<'_, W> {
     }
 
     fn loops(&self) -> bool {
-        W::LOOPS
+        self.loops
     }
 
     fn defect(&self) -> Option<Defect> {
@@ -130,16 +112,7 @@ impl<W: Words> LockFx for Fx<'_, W> {
     }
 }
 
-impl<W: Words> Cell<W> {
-    /// A lock with this data, from what the node remembers of it.
-    pub fn new(lock: NodeLock<u16>, data: W) -> Self {
-        Cell {
-            lock,
-            data,
-            beside: data,
-        }
-    }
-
+impl Cell {
     /// Whether the node may write.
     pub fn owned(&self) -> bool {
         let right = self.lock.lock().map(|lock| lock.right());
@@ -150,91 +123,72 @@ impl<W: Words> Cell<W> {
     pub fn turn<R>(
         &mut self,
         me: NodeId,
-        packet: Option<(&Header, &[W::Word])>,
+        packet: Option<(&Header, &[u64])>,
         (mutation, broken): (Option<Mutation>, Option<Defect>),
-        section: impl FnOnce(&mut NodeLock<u16>, &mut Fx<'_, W>) -> R,
-    ) -> (R, Vec<LockDeed<W>>) {
-        let (owned, epoch) = (self.owned(), self.lock.entry().map(|entry| entry.2));
+        section: impl FnOnce(&mut NodeLock<u16>, &mut Fx<'_>) -> R,
+    ) -> (R, Vec<LockDeed>) {
+        let before = (self.owned(), self.lock.entry().map(|entry| entry.2));
         let mut fx = Fx {
             data: &mut self.data,
             beside: &mut self.beside,
             body: packet.map_or(&[], |(_, words)| words),
+            loops: self.loops,
             mutation,
             broken,
             done: Vec::new(),
         };
-        // A defect: a sharer acknowledges at once, with a reader inside.
-        if let Some((header, _)) = packet
-            && mutation == Some(Mutation::AckInside)
-            && header.kind == Kind::Invalidate
-            && header.requester.node != me
-        {
-            let mut ack = header.answer(Kind::InvAck, me);
-            ack.flags = Default::default();
-            fx.send(Dest::Agent(header.requester.node), &ack, &Body::None);
+        if let Some((to, ack)) = packet.and_then(|p| mutate::ack_inside(p.0, me, mutation)) {
+            fx.send(to, &ack, &Body::None);
         }
         let result = section(&mut self.lock, &mut fx);
         let mut done = fx.done;
-        let settled = epoch != self.lock.entry().map(|entry| entry.2);
-        let gained = !owned && self.owned();
-        let first = gained.then_some(LockDeed::Gained(self.data)).into_iter();
-        let first = first.chain(settled.then_some(LockDeed::Settled));
-        done.splice(0..0, first);
+        if before.1 != self.lock.entry().map(|entry| entry.2) {
+            done.insert(0, LockDeed::Settled);
+        }
+        if !before.0 && self.owned() {
+            done.insert(0, LockDeed::Gained(self.data));
+        }
         (result, done)
     }
 }
 
-/// Entries of a node's threads while another node waits.
-const COHORT: u8 = 2;
-
 /// The locks of a node.
 #[derive(Clone)]
 pub struct Locks {
-    me: NodeId,
-    cells: BTreeMap<Tag, Cell<[u64; WORDS]>>,
+    cells: BTreeMap<Tag, Cell>,
     told: Told,
+    /// Entries of its threads while another node waits.
+    pub cohort: u8,
+    /// Bytes that each protects.
+    pub bytes: u32,
+    /// See [`Cell::loops`].
+    pub loops: bool,
     /// The node leaves the rack: homes are to take what it has.
     pub leaving: bool,
 }
 
-impl Locks {
-    /// None yet.
-    pub fn new(me: NodeId) -> Self {
+impl Default for Locks {
+    fn default() -> Self {
         Locks {
-            me,
             cells: BTreeMap::new(),
             told: Told::default(),
+            cohort: 2,
+            bytes: size_of::<Words>() as u32 / 8 * SEGMENT,
+            loops: true,
             leaving: false,
         }
     }
+}
 
-    /// A lock becomes known here in an epoch, with a switch or without; one of its own is made.
-    pub fn open(&mut self, tag: Tag, (epoch, switch): (u32, bool)) {
-        let region = Region {
-            addr: tag.0,
-            len: WORDS as u32 * SEGMENT,
-        };
-        let part = LockPart {
-            node: self.me,
-            epoch,
-            switch,
-            cohort: COHORT,
-            implicit: false,
-        };
-        let regions = Regions::new(&[region]).unwrap_or_default();
-        let cell = || Cell::new(NodeLock::new(tag, regions, part, None), [0; WORDS]);
-        self.cells.entry(tag).or_insert_with(cell);
-    }
-
+impl Locks {
     /// One of them.
-    pub fn get(&mut self, tag: Tag) -> Option<&mut Cell<[u64; WORDS]>> {
+    pub fn get(&mut self, tag: Tag) -> Option<&mut Cell> {
         self.cells.get_mut(&tag)
     }
 
     /// Whether this node is not needed for any lock of another home.
     pub fn are_home(&self) -> bool {
-        let cells = self.cells.values();
-        let mut abroad = cells.filter(|cell| !cell.lock.is_home());
+        let mut abroad = self.cells.values().filter(|cell| !cell.lock.is_home());
         abroad.all(|cell| cell.lock.forgettable(false).is_some())
     }
 
@@ -260,9 +214,23 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
         }
     }
 
-    /// A thread of this node does something with a lock.
-    pub fn lock_command(&mut self, tag: Tag, seat: u16, command: LockCommand<u16>) {
-        Gcp::command(self, seat as u8, (tag, command));
+    /// A lock becomes known here; one of its own is made.
+    pub fn open_lock(&mut self, tag: Tag) {
+        let part = LockPart {
+            node: self.id,
+            epoch: self.view.epoch,
+            switch: self.view.switch.is_some(),
+            cohort: self.locks.cohort,
+            implicit: false,
+        };
+        let (addr, len, loops) = (tag.0, self.locks.bytes, self.locks.loops);
+        let regions = Regions::new(&[Region { addr, len }][..usize::from(len > 0)]);
+        self.locks.cells.entry(tag).or_insert_with(|| Cell {
+            lock: NodeLock::new(tag, regions.unwrap_or_default(), part, None),
+            data: [0; 4],
+            beside: [0; 4],
+            loops,
+        });
     }
 
     /// Whether an address is memory of its home in the incarnation that is a member.
@@ -273,31 +241,37 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
 
 impl<B: Form, X: Speaks<B>> LockHost for Site<B, X> {
     type Seat = u16;
-    type Fx<'f> = Fx<'f, [u64; WORDS]>;
+    type Fx<'f> = Fx<'f>;
 
     fn lock<R>(
         &mut self,
         tag: Tag,
-        section: impl FnOnce(&mut NodeLock<u16>, &mut Self::Fx<'_>) -> R,
+        section: impl FnOnce(&mut NodeLock<u16>, &mut Fx<'_>) -> R,
     ) -> Option<R> {
         let broken = (self.lock_mutation(), self.defect());
-        let came = self.came.as_ref();
+        let came = self.memory.came.as_ref();
         let came = came.map(|(header, body)| (header, B::words(body)));
         let cell = self.locks.cells.get_mut(&tag)?;
         let (result, done) = cell.turn(self.id, came, broken, section);
-        let done = done.into_iter().map(|deed| Deed::Lock(tag, deed));
-        self.deeds.extend(done);
+        self.deeds.extend(done.into_iter().map(|deed| match deed {
+            LockDeed::Sent(output, Body::None, _) => Deed::Sent(output, Load::Nothing),
+            LockDeed::Sent(output, Body::Regions, words) => Deed::Sent(output, Load::Words(words)),
+            LockDeed::Sent(output, Body::Queue(queue), _) => {
+                Deed::Sent(output, Load::Records(queue.records().collect()))
+            }
+            deed => Deed::Lock(tag, deed),
+        }));
         Some(result)
     }
 
-    fn each_lock(&mut self, mut section: impl FnMut(&mut NodeLock<u16>, &mut Self::Fx<'_>)) {
+    fn each_lock(&mut self, mut section: impl FnMut(&mut NodeLock<u16>, &mut Fx<'_>)) {
         let tags: Vec<Tag> = self.locks.cells.keys().copied().collect();
         for tag in tags {
             LockHost::lock(self, tag, &mut section);
         }
     }
 
-    fn each_due(&mut self, mut section: impl FnMut(&mut NodeLock<u16>, &mut Self::Fx<'_>)) {
+    fn each_due(&mut self, mut section: impl FnMut(&mut NodeLock<u16>, &mut Fx<'_>)) {
         let leaving = self.locks.leaving;
         if self.lock_mutation() != Some(Mutation::NeverRetry) {
             self.each_lock(|lock, fx| {

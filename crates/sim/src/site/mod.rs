@@ -9,19 +9,16 @@
 
 mod cache;
 mod client;
-mod homes;
 mod host;
 mod locks;
 mod mutate;
-mod switch;
 
 pub use cache::{Cache, Slot};
 pub use client::{Client, Did, Event};
-pub use homes::Homes;
 pub use host::{Deed, Load, Memory, Product, Settling, Site, Speaks};
-pub use locks::{Cell, Fx, LockDeed, Locks, WORDS, Words};
-pub use switch::SwitchLocks;
+pub use locks::{Cell, Fx, LIFE, LockDeed, Locks, Words};
 
+use rackmem_proto::Output;
 use rackmem_proto::wire::{RECORD_LEN, Record, Tag};
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -63,6 +60,18 @@ impl Bare {
     pub fn of(records: Vec<Record>) -> Self {
         let bytes = (records.len() * RECORD_LEN) as u32;
         Bare { bytes, records }
+    }
+}
+
+impl<X: Speaks<()>> Site<(), X> {
+    /// Packets that it has sent, and their records.
+    pub fn sent(&mut self) -> impl Iterator<Item = (Output, Vec<Record>)> {
+        let deeds = std::mem::take(&mut self.deeds).into_iter();
+        deeds.filter_map(|deed| match deed {
+            Deed::Sent(output, Load::Records(records)) => Some((output, records)),
+            Deed::Sent(output, _) => Some((output, Vec::new())),
+            _ => None,
+        })
     }
 }
 

@@ -1,7 +1,9 @@
-//! Planted defects of a requester's host.
+//! Planted defects of a requester's host, and of a lock's.
 
+use crate::gcp;
 use crate::world::Mutation;
 use rackmem_proto::Output;
+use rackmem_proto::gcp::Entered;
 use rackmem_proto::wire::{Dest, Flags, Header, Kind, NodeId, Reason, Seq};
 
 /// An answer to an earlier event that is taken for one to the current event.
@@ -35,4 +37,29 @@ pub fn unlock(mut output: Output, node: NodeId, mutation: Option<Mutation>) -> O
         _ => {}
     }
     output
+}
+
+/// A sharer acknowledges at once, with a reader inside.
+pub fn ack_inside(
+    header: &Header,
+    me: NodeId,
+    mutation: Option<gcp::Mutation>,
+) -> Option<(Dest, Header)> {
+    let asked = header.kind == Kind::Invalidate && header.requester.node != me;
+    if !asked || mutation != Some(gcp::Mutation::AckInside) {
+        return None;
+    }
+    let mut ack = header.answer(Kind::InvAck, me);
+    ack.flags = Flags::default();
+    Some((Dest::Agent(header.requester.node), ack))
+}
+
+/// What a thread that is let in is not told.
+pub fn entered(mut entered: Entered, mutation: Option<gcp::Mutation>) -> Entered {
+    match mutation {
+        Some(gcp::Mutation::ForgetDeath) => entered.reason = Reason::None,
+        Some(gcp::Mutation::TokenRestarts) => entered.token &= (1 << 41) - 1,
+        _ => {}
+    }
+    entered
 }

@@ -1,7 +1,7 @@
 //! A protocol on trial at a node: a site that speaks it and nothing else, and has no block.
 
 use super::Trial;
-use crate::site::{self, Deed, Load, Speaks};
+use crate::site::{self, Speaks};
 use rackmem_proto::engine::{Holds, Protocol};
 use rackmem_proto::membership::host;
 use rackmem_proto::wire::{Dest, Header, NodeId, Record, RequesterId};
@@ -37,16 +37,10 @@ impl<P: Trial> Holds<P> for Site<P> {
 /// The packets that a site has sent.
 pub fn sent<P: Trial>(site: &mut Site<P>) -> Vec<TrialPacket> {
     let mut sent = Vec::new();
-    for deed in std::mem::take(&mut site.deeds) {
-        let Deed::Sent(output, load) = deed else {
-            continue;
-        };
+    for (output, records) in site.sent() {
         for (to, header) in output.copies(host) {
             if let Dest::Agent(to) | Dest::Requester(RequesterId { node: to, .. }) = to {
-                let records = match &load {
-                    Load::Records(records) => records.clone(),
-                    _ => Vec::new(),
-                };
+                let records = records.clone();
                 sent.push(TrialPacket {
                     to,
                     header,

@@ -66,7 +66,7 @@ impl World {
         let without = self.nodes.iter().filter(|node| {
             node.standing == Condition::Up && node.view.switch.is_none() && node.in_service()
         });
-        let moves = without.filter_map(|node| node.homes.moves().next());
+        let moves = without.filter_map(|node| node.moves().next());
         let tags: Vec<Tag> = moves.map(|output| output.header.tag).collect();
         match tags.first() {
             Some(&tag) => {
@@ -135,9 +135,9 @@ impl World {
         });
         let copies = copies.collect();
         let home = &mut self.nodes[usize::from(host)];
-        let (lock, status, copyset, away) = home.homes.of(tag).inspect(tag)?;
+        let (lock, status, copyset, away) = home.home_of(tag).inspect(tag)?;
         let moves = |kind| {
-            let mut moves = home.homes.moves();
+            let mut moves = home.moves();
             moves.any(|move_| move_.header.tag == tag && move_.header.kind == kind)
         };
         let (adding, removing) = (moves(Kind::AddToSwitch), moves(Kind::RemoveFromSwitch));
@@ -146,7 +146,7 @@ impl World {
             .switch
             .as_ref()
             .and_then(|switch| switch.program.inspect(tag));
-        let lost = home.homes.of(tag).lost(tag);
+        let lost = home.home_of(tag).lost(tag);
         let owners = Owners {
             home: !away && !adding,
             switch: in_switch.is_some_and(|(lock, ..)| !(removing && lock == RETIRED)),
@@ -257,7 +257,7 @@ impl World {
         let out = self
             .nodes
             .iter()
-            .map(|node| node.homes.books().heap().live() - CHUNK);
+            .map(|node| node.books().heap().live() - CHUNK);
         let out: u64 = out.sum();
         let have: usize = self.threads.iter().map(|t| t.judged.objects.len()).sum();
         let have = have as u64 * u64::from(BLOCK_BYTES);

@@ -9,7 +9,7 @@ use super::random::Random;
 use super::scene::{Fate, Passing, Watcher};
 use super::trace::Trace;
 use rackmem_proto::Output;
-use rackmem_proto::gcp::{Body, SEGMENT};
+use rackmem_proto::gcp::SEGMENT;
 use rackmem_proto::membership::View;
 use rackmem_proto::membership::host;
 use rackmem_proto::switch::SWITCH;
@@ -231,22 +231,11 @@ impl Fabric {
         }
     }
 
-    /// Sends a packet about a lock, with what the lock protects torn in two.
-    pub fn send_of_lock(&mut self, output: &Output, body: &Body, data: &[u64]) {
-        let listed: Vec<u64> = match body {
-            Body::Queue(queue) => queue.records().flat_map(|r| [r.tag.0, r.word]).collect(),
-            Body::None | Body::Regions => Vec::new(),
-        };
-        let parts = match body {
-            Body::Regions => data.chunks(data.len() / 2),
-            Body::None | Body::Queue(_) => listed.chunks(listed.len().max(1)),
-        };
-        let bare = parts.len() == 0;
-        for (nth, part) in parts.chain(bare.then_some(&[][..])).enumerate() {
+    /// Sends what a lock protects, torn in two.
+    pub fn send_words(&mut self, output: &Output, words: &[u64]) {
+        for (nth, part) in words.chunks(words.len() / 2).enumerate() {
             for (to, mut header) in output.copies(host) {
-                if matches!(body, Body::Regions) {
-                    header.offset = (nth * part.len()) as u32 * SEGMENT;
-                }
+                header.offset = (nth * part.len()) as u32 * SEGMENT;
                 self.post(to, header, part);
             }
         }

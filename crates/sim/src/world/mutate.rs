@@ -138,7 +138,7 @@ impl WorldNode {
             let id = RequesterId { node, slot };
             let epoch = self.view.epoch;
             let request = Header::request(Kind::LockWrite, epoch, row.tag, id, Seq(1));
-            self.homes.of(row.tag).handle(&request, 0);
+            self.home_of(row.tag).handle(&request, 0);
         }
     }
 }

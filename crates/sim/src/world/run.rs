@@ -17,11 +17,12 @@ use super::switch_host::SwitchHost;
 use super::thread::{Around, Complaint, Thread, Work};
 use super::violation::Violation;
 use crate::invariants::liveness;
-use rackmem_proto::flowcc::{HomeConfig, Migration};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, HomeCounters, Migration};
 use rackmem_proto::membership::View;
 use rackmem_proto::switch::{SWITCH, SwitchConfig};
 use rackmem_proto::wire::{Copyset, Dest, NodeId, RequesterId, Tag};
 use std::collections::VecDeque;
+use std::ops::Add;
 
 /// How often agents look after what they have not had answered, in nanoseconds.
 const TICK: u64 = 40_000;
@@ -126,7 +127,8 @@ pub struct World {
 impl Seen {
     /// Adds what a node has seen.
     pub(super) fn add_node(&mut self, node: &WorldNode) {
-        let counters = node.homes.counters();
+        let counters = node.agents().map(HomeAgent::counters);
+        let counters = counters.fold(HomeCounters::default(), Add::add);
         self.migrated += counters.migrated;
         self.collided += counters.collided;
         self.returned += counters.returned;
@@ -444,9 +446,7 @@ impl World {
     }
 
     fn moving(&self) -> bool {
-        self.nodes
-            .iter()
-            .any(|node| node.homes.moves().next().is_some())
+        self.nodes.iter().any(|node| node.moves().next().is_some())
     }
 
     fn flush(&mut self) {

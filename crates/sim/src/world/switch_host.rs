@@ -4,10 +4,10 @@ use super::fabric::{Fabric, WorldPacket};
 use super::mutate::STRANGE_SLOT;
 use super::mutation::Mutation;
 use super::node::FIT;
-use crate::site::SwitchLocks;
+use rackmem_proto::engine::Gcp;
 use rackmem_proto::flowcc::{Members, Next, Rebuild};
 use rackmem_proto::membership::View;
-use rackmem_proto::switch::{SWITCH, SwitchConfig, SwitchProgram};
+use rackmem_proto::switch::{LockConfig, SWITCH, SwitchConfig, SwitchLocks, SwitchProgram};
 use rackmem_proto::wire::{Flags, Kind, Reason, Record, Seq, Tag};
 use rackmem_proto::{Data, Dest, Output};
 
@@ -28,13 +28,18 @@ pub struct SwitchHost {
 impl SwitchHost {
     /// A switch that has been there from the start.
     pub fn new(config: SwitchConfig, view: View, mutation: Option<Mutation>) -> Self {
+        let locks = LockConfig {
+            epoch: view.epoch,
+            ways: 2,
+            sets: 1,
+        };
         SwitchHost {
             program: SwitchProgram::new(SwitchConfig {
                 epoch: view.epoch,
                 shadow: view.shadow,
                 ..config
             }),
-            locks: SwitchLocks::new(view.epoch, 2),
+            locks: SwitchLocks::new(locks, false),
             view,
             mutation,
             rebuild: None,
@@ -62,7 +67,7 @@ impl SwitchHost {
             return self.program.set_shadow(view.shadow);
         }
         self.program.freeze();
-        self.locks.enter(view.epoch);
+        self.locks.enter(view.epoch, |_| Vec::new());
         fabric.tell(|| format!("the switch begins its rebuild for epoch {}", view.epoch));
         let members = Members {
             epoch: view.epoch,
@@ -106,8 +111,8 @@ impl SwitchHost {
             let (output, records) = self.tell_tags(packet);
             return fabric.send_records(&output, &records);
         }
-        let outputs = match self.locks.takes(header) {
-            true => self.locks.program.handle(header),
+        let outputs = match Gcp::takes(header.kind) {
+            true => self.locks.handle(header),
             false => self.program.handle(header),
         };
         if self.mutation == Some(Mutation::FreeInFirstStep)

@@ -14,19 +14,16 @@ pub(crate) mod host;
 pub(crate) mod leaving;
 pub(crate) mod ledger;
 pub(crate) mod outbox;
-
 pub(crate) mod places;
 pub(crate) mod pressure;
 pub(crate) mod seat;
 pub(crate) mod slab;
 pub(crate) mod status;
-pub(crate) mod switch;
 pub(crate) mod table;
 pub(crate) mod watch;
 
 pub(crate) use leaving::bring_home;
 pub(crate) use pressure::{Effort, IN_A_TICK, IN_AN_ENTRY};
-pub(crate) use switch::SwitchLocks;
 pub(crate) use table::Locks;
 
 /// Independent parts of what a node knows of locks.

@@ -1,8 +1,7 @@
 //! What a thread of a world does with locks.
 
 use super::judging::Locked;
-use super::tag;
-use crate::site::WORDS;
+use super::{ENTERED, LEFT, tag};
 use crate::world::config::Config;
 use crate::world::fabric::{Fabric, Occurrence};
 use crate::world::node::WorldNode;
@@ -164,7 +163,7 @@ impl Locker {
         self.wake(until - fabric.now, fabric);
         if let (Access::Write, Some(cell)) = (entered.access, node.locks.get(tag)) {
             let data = &mut cell.data;
-            data[0] = data[0].wrapping_add(1);
+            data[ENTERED] = data[ENTERED].wrapping_add(1);
         }
         locked.entered(tag, self.id, entered, found)
     }
@@ -182,14 +181,14 @@ impl Locker {
         let mut wrote = None;
         if let (Access::Write, Some(cell)) = (access, node.locks.get(tag)) {
             let data = &mut cell.data;
-            data[WORDS - 1] = data[0];
-            wrote = Some(data[0]);
+            data[LEFT] = data[ENTERED];
+            wrote = Some(data[ENTERED]);
         }
         locked.left(tag, self.id, wrote);
         self.at = At::Outside;
         let pause = self.random.below(OUTSIDE);
         self.wake(pause, fabric);
-        node.leave_lock(tag, slot, access, fabric);
+        node.leave_lock(tag, access, fabric);
     }
 
     /// Its node dies.

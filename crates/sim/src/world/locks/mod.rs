@@ -17,9 +17,13 @@ use super::fabric::Occurrence;
 use super::node::{Condition, WorldNode};
 use super::random::Random;
 use super::run::World;
-use crate::site::{LockDeed, WORDS};
+use crate::site::LockDeed;
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::{Contract, NodeId, Tag};
+
+/// Words of what a lock protects that writers count up: when they enter, and when they leave.
+const ENTERED: usize = 0;
+const LEFT: usize = 3;
 
 /// The tag of a world's lock in its home's incarnation.
 pub fn tag(number: u32, homes: u16, incarnation: u32) -> Tag {
@@ -85,7 +89,7 @@ impl World {
             let incarnation = self.nodes[at].view.incarnations[at];
             match news {
                 LockDeed::Gained(data) => {
-                    locked.gained(tag, (id, incarnation), data[WORDS - 1]);
+                    locked.gained(tag, (id, incarnation), data[LEFT]);
                 }
                 LockDeed::Settled => {
                     let (holder, of) = locked.tenure(tag);
@@ -97,7 +101,7 @@ impl World {
                     }
                 }
                 LockDeed::Inside(slot, entered, _, data) => {
-                    let found = [data[0], data[WORDS - 1]];
+                    let found = [data[ENTERED], data[LEFT]];
                     let locker = &mut self.locking.lockers[at * per_node + usize::from(slot)];
                     let node = &mut self.nodes[at];
                     let found =
@@ -175,7 +179,7 @@ impl World {
     /// The switch dies.
     pub(super) fn note_switch_death(&mut self) {
         let up = || self.nodes.iter().filter(|n| n.standing == Condition::Up);
-        let moves = up().any(|node| node.homes.moves().next().is_some());
+        let moves = up().any(|node| node.moves().next().is_some());
         let waits = self.locking.lockers.iter().any(Locker::waits);
         let places = waits || up().any(|node| node.locks.placing());
         let seen = &mut self.locking.locked.seen;

@@ -10,7 +10,7 @@ use super::block::{self, BLOCK_BYTES, Block};
 use super::fabric::{Fabric, Occurrence, WorldPacket};
 use super::keeping::Lease;
 use super::mutation::Mutation;
-use crate::site::{Cache, Deed, Form, Load, LockDeed, Product, Settling, Site, WORDS};
+use crate::site::{Cache, Deed, Form, Load, LockDeed, Product, Settling, Site};
 use rackmem_proto::Output;
 use rackmem_proto::engine;
 use rackmem_proto::flowcc::{HomeConfig, Shadow, ShadowConfig};
@@ -59,7 +59,7 @@ pub struct WorldNode {
     /// What has become of entries, to be judged.
     pub settlings: Vec<Settling>,
     /// What has happened to its locks, for the threads that are played and for the judge.
-    pub news: Vec<(Tag, LockDeed<[u64; WORDS]>)>,
+    pub news: Vec<(Tag, LockDeed)>,
     /// Packets for its requesters.
     pub passed: Vec<WorldPacket>,
     parked: Vec<usize>,
@@ -122,7 +122,7 @@ impl WorldNode {
         let mut site = Site::new(config, (SHARDS, 1, FIT), view, cache, Product);
         (site.blocks, site.mutation) = (blocks, mutation);
         for lock in locks {
-            site.locks.open(lock, (view.epoch, view.switch.is_some()));
+            site.open_lock(lock);
         }
         WorldNode {
             site,
@@ -205,9 +205,6 @@ impl WorldNode {
                 Deed::Copy(tag, text) => fabric.note(id, tag, text),
                 Deed::Noted(note) => self.note(note, fabric),
                 Deed::Settled(change, rows) => self.settled(change, rows, fabric),
-                Deed::Lock(_, LockDeed::Sent(to, header, body, data)) => {
-                    fabric.send_of_lock(&Output::new(to, header), &body, &data);
-                }
                 Deed::Lock(tag, news) => self.news.push((tag, news)),
             }
         }
@@ -219,6 +216,7 @@ impl WorldNode {
             Load::Nothing => fabric.send(output, &[]),
             Load::Block(words) => fabric.send(output, &words),
             Load::Records(records) => fabric.send_records(output, &records),
+            Load::Words(words) => fabric.send_words(output, &words),
         }
     }
 
