@@ -1,6 +1,8 @@
-//! For programs that watch a rack, test one or look into its network: counters, packet kinds, faults, the switch's resources.
+//! For programs that watch a rack, test one or look into its network: counters, packet kinds,
+//! faults, the switch's resources.
 //!
-//! An application that only uses the memory needs nothing of this. The examples show where each figure comes from.
+//! An application that only uses the memory needs nothing of this.
+//! The examples show where each figure comes from.
 //!
 //! ```
 //! # fn main() -> rackmem::Result<()> {

@@ -74,10 +74,8 @@ pub(crate) struct Cache {
     set_mask: usize,
     tags: Box<[Tags]>,
     controls: Box<[Control]>,
-    /// Aligned to cache lines.
+    /// Aligned to pages, as home's memory is: copies between the two are the fastest there are.
     words: Pages,
-    /// Words before the first block: see [`SKEW`].
-    skew: usize,
     /// Coarse time for LRU: advances with misses, so that hits do not write to it.
     /// [`CLOSED`] ends all hits by word.
     clock: AtomicU32,
@@ -102,12 +100,6 @@ fn sets(bytes: usize, block: usize) -> Option<usize> {
     (bytes / block / WAYS).max(1).checked_next_power_of_two()
 }
 
-/// Words from a page's beginning to the first block: half a page. A copy whose target begins little
-/// behind its source, modulo a page, takes two and a half times as long: the processor takes loads
-/// for loads of what it has just stored. Home's memory begins at a page,
-/// and large buffers 16 bytes behind one.
-const SKEW: usize = 256;
-
 impl Cache {
     /// Whether this machine gives a process memory for such a cache.
     pub fn fits(bytes: usize, block: usize) -> bool {
@@ -120,7 +112,6 @@ impl Cache {
     pub fn new(bytes: usize, block: usize) -> Self {
         let sets = sets(bytes, block).unwrap_or(1);
         let entries = sets * WAYS;
-        let skew = if entries * block > SKEW * 8 { SKEW } else { 0 };
         Cache {
             block_words: block / 8,
             block_mask: block as u64 - 1,
@@ -135,8 +126,7 @@ impl Cache {
                     used: AtomicU32::new(0),
                 })
                 .collect(),
-            words: Pages::new(entries * block + skew * 8),
-            skew,
+            words: Pages::new(entries * block),
             clock: AtomicU32::new(CLOSED + 1),
             closed_at: AtomicU32::new(CLOSED + 1),
             misses_a_tick: (entries / TICKS).max(1) as u32,
@@ -200,7 +190,7 @@ impl Cache {
     /// The words of an entry's block.
     #[inline]
     pub fn block(&self, entry: usize) -> &[AtomicU64] {
-        let at = entry * self.block_words + self.skew;
+        let at = entry * self.block_words;
         &self.words.words()[at..at + self.block_words]
     }
 
@@ -271,7 +261,7 @@ impl Cache {
         let value = self
             .words
             .words()
-            .get((entry << self.block_shift) + self.skew + at)?
+            .get((entry << self.block_shift) + at)?
             .load(Relaxed);
         fence(Acquire);
         (control.word.load(Relaxed) == before).then_some(value)
@@ -291,10 +281,7 @@ impl Cache {
         if before & (LOCKED | STATUS) != MODIFIED {
             return None;
         }
-        let cell = self
-            .words
-            .words()
-            .get((entry << self.block_shift) + self.skew + at)?;
+        let cell = self.words.words().get((entry << self.block_shift) + at)?;
         control
             .word
             .compare_exchange(before, before | LOCKED, Acquire, Relaxed)
