@@ -4,9 +4,9 @@
 //! Each node's guest has words of its own, named by addresses like those of the rack's memory:
 //! a node, and an offset.
 
-use rackmem::Node;
 use rackmem::guest::wire::{Copyset, Kind, Tag};
 use rackmem::guest::{Body, Dest, Guest, Header, Net, Receiver};
+use rackmem::{AccessError, Node};
 use rackmem_baselines::delegate::{Operation, Words};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -52,11 +52,9 @@ pub fn guests(bytes: usize) -> impl Fn(u16) -> Arc<dyn Guest> + Send + Sync + 's
     }
 }
 
-fn execute(node: &Node, addr: u64, operation: Operation) -> rackmem::Result<u64> {
+fn execute(node: &Node, addr: u64, operation: Operation) -> Result<u64, AccessError> {
     let tag = Tag(addr);
-    let home = node
-        .host_of(addr)
-        .ok_or(rackmem::Error::BadAddress { addr })?;
+    let home = node.host_of(addr).ok_or(AccessError::BadAddress { addr })?;
     node.ask(home, &operation.to_bytes(tag.offset() / 8))
 }
 
@@ -64,7 +62,7 @@ fn execute(node: &Node, addr: u64, operation: Operation) -> rackmem::Result<u64>
 ///
 /// # Errors
 /// Those of [`Node::ask`].
-pub fn load(node: &Node, addr: u64) -> rackmem::Result<u64> {
+pub fn load(node: &Node, addr: u64) -> Result<u64, AccessError> {
     execute(node, addr, Operation::Read)
 }
 
@@ -72,7 +70,7 @@ pub fn load(node: &Node, addr: u64) -> rackmem::Result<u64> {
 ///
 /// # Errors
 /// Those of [`Node::ask`].
-pub fn store(node: &Node, addr: u64, value: u64) -> rackmem::Result<()> {
+pub fn store(node: &Node, addr: u64, value: u64) -> Result<(), AccessError> {
     execute(node, addr, Operation::Write(value)).map(|_| ())
 }
 
@@ -80,6 +78,6 @@ pub fn store(node: &Node, addr: u64, value: u64) -> rackmem::Result<()> {
 ///
 /// # Errors
 /// Those of [`Node::ask`].
-pub fn fetch_add(node: &Node, addr: u64, n: u64) -> rackmem::Result<u64> {
+pub fn fetch_add(node: &Node, addr: u64, n: u64) -> Result<u64, AccessError> {
     execute(node, addr, Operation::Add(n))
 }

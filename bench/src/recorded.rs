@@ -73,14 +73,14 @@ enum At {
 }
 
 impl At {
-    fn load(&self, addr: u64) -> rackmem::Result<u64> {
+    fn load(&self, addr: u64) -> rackmem::Result<u64, rackmem::AccessError> {
         match self {
             At::Rack(node) => node.load(addr),
             At::Guests(node) => delegated::load(node, addr),
         }
     }
 
-    fn store(&self, addr: u64, value: u64) -> rackmem::Result<()> {
+    fn store(&self, addr: u64, value: u64) -> rackmem::Result<(), rackmem::AccessError> {
         match self {
             At::Rack(node) => node.store(addr, value),
             At::Guests(node) => delegated::store(node, addr, value),
@@ -132,7 +132,7 @@ impl<'a> Words<'a> {
     }
 
     /// Reads a word.
-    pub fn read(&mut self, addr: u64) -> rackmem::Result<Done> {
+    pub fn read(&mut self, addr: u64) -> rackmem::Result<Done, rackmem::AccessError> {
         let Some(log) = &mut self.log else {
             return self.at.load(addr).map(|_| Done::Yes);
         };
@@ -149,7 +149,7 @@ impl<'a> Words<'a> {
     }
 
     /// Writes a word.
-    pub fn write(&mut self, addr: u64) -> rackmem::Result<Done> {
+    pub fn write(&mut self, addr: u64) -> rackmem::Result<Done, rackmem::AccessError> {
         self.next += 1;
         let Some(log) = &mut self.log else {
             return self.at.store(addr, self.next).map(|()| Done::Yes);

@@ -3,7 +3,7 @@
 
 use rackmem::diagnostics::Faults;
 use rackmem::guest::{Body, Guest, Header, Net, Receiver};
-use rackmem::{Error, Fabric, Rack};
+use rackmem::{AccessError, Fabric, Rack, RackError};
 use rackmem_bench::delegated;
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,18 +69,24 @@ fn a_node_without_a_guest_and_a_word_that_is_not_there_do_not_answer() {
     assert!(answered);
     let beyond = delegated::load(&with.node(0), 1 << 48 | 64);
     assert!(
-        matches!(beyond, Err(Error::Timeout { node: 1 })),
+        matches!(
+            beyond,
+            Err(AccessError::Rack(RackError::Timeout { node: 1 }))
+        ),
         "{beyond:?}"
     );
     let without = rack.build().unwrap();
     let nobody = delegated::load(&without.node(0), 1 << 48);
     assert!(
-        matches!(nobody, Err(Error::Timeout { node: 1 })),
+        matches!(
+            nobody,
+            Err(AccessError::Rack(RackError::Timeout { node: 1 }))
+        ),
         "{nobody:?}"
     );
     let nowhere = delegated::load(&without.node(0), 2 << 48);
     assert!(
-        matches!(nowhere, Err(Error::BadAddress { addr }) if addr == 2 << 48),
+        matches!(nowhere, Err(AccessError::BadAddress { addr }) if addr == 2 << 48),
         "{nowhere:?}"
     );
 }

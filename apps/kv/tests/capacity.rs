@@ -34,7 +34,7 @@ impl World {
         for node in self.rack.nodes() {
             for home in 0..NODES as u16 {
                 let all = node.alloc_bytes_on(home, MEMORY as usize);
-                assert!(matches!(all, Err(rackmem::Error::OutOfMemory { .. })));
+                assert!(matches!(all, Err(rackmem::AllocError::OutOfMemory { .. })));
             }
         }
         let nodes = self.rack.metrics().nodes;

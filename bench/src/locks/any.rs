@@ -6,9 +6,9 @@ use super::layout::Layout;
 use super::local::Local;
 use super::seat::TakenPlace;
 use super::service::Compared;
-use rackmem::Error as RackError;
 use rackmem::Node;
 use rackmem::locked::{RangesLock, RangesReadGuard, RangesWriteGuard, Waiting};
+use rackmem::{LockError, LockShape};
 use rackmem_baselines::locks::Access;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,8 +59,8 @@ impl AnyLock {
     /// at home on this node.
     ///
     /// # Errors
-    /// [`rackmem::Error::BadRange`] when there are none of them, or more than 64 KiB;
-    /// [`RackError::OutOfMemory`], [`RackError::TooManyLocks`].
+    /// [`LockError::BadShape`] when there are none of them, or more than 64 KiB;
+    /// [`rackmem::AllocError::OutOfMemory`], [`LockError::TooManyLocks`].
     pub fn create(node: &Node, len: usize) -> Result<Self> {
         let kind = node.guest::<Compared>().map(|guest| guest.kind);
         AnyLock::create_as(node, kind.unwrap_or_default(), len)
@@ -73,8 +73,8 @@ impl AnyLock {
     pub fn create_as(node: &Node, kind: LockKind, len: usize) -> Result<Self> {
         let most = MOST;
         if len == 0 || len > most {
-            let (addr, block) = (0, most);
-            return Err(RackError::BadRange { addr, len, block }.into());
+            let why = LockShape::TooLong { most };
+            return Err(LockError::BadShape { why }.into());
         }
         let layout = Layout::create(node, kind, len)?;
         if kind == LockKind::Service {
@@ -86,7 +86,7 @@ impl AnyLock {
     /// The one that some node has made at this address.
     ///
     /// # Errors
-    /// [`rackmem::Error::NoLock`], [`RackError::NodeLost`].
+    /// [`LockError::NoLock`], [`rackmem::RackError::NodeLost`].
     pub fn attach(node: &Node, addr: u64) -> Result<Self> {
         AnyLock::of(node, Layout::read(node, addr)?)
     }
@@ -199,7 +199,7 @@ impl AnyLock {
 
     #[cold]
     fn busy(&self) -> Error {
-        RackError::Busy { addr: self.addr }.into()
+        LockError::Busy { addr: self.addr }.into()
     }
 
     fn enter<'a, G>(
@@ -214,13 +214,12 @@ impl AnyLock {
     }
 
     /// The address of bytes that it protects.
-    pub(super) fn within(&self, offset: usize, len: usize) -> rackmem::Result<u64> {
+    pub(super) fn within(&self, offset: usize, len: usize) -> rackmem::Result<u64, LockError> {
         let end = offset.checked_add(len).filter(|end| *end <= self.len);
         end.map(|_| self.data + offset as u64)
-            .ok_or(RackError::BadRange {
+            .ok_or(LockError::OutsideRanges {
                 addr: self.data.wrapping_add(offset as u64),
                 len,
-                block: self.len,
             })
     }
 }
@@ -229,13 +228,13 @@ impl AnyReadGuard<'_> {
     /// Reads bytes of what the lock protects, from this one on.
     ///
     /// # Errors
-    /// [`rackmem::Error::BadRange`]; those of [`Node::read`].
+    /// [`LockError::OutsideRanges`]; those of [`Node::read`].
     pub fn read(&self, offset: usize, out: &mut [u8]) -> rackmem::Result<()> {
         let Held { lock, by } = &self.0;
         let addr = lock.within(offset, out.len())?;
         match by {
-            By::Gcp(guard) => guard.read(addr, out),
-            By::Seat { .. } => lock.node.read(addr, out),
+            By::Gcp(guard) => Ok(guard.read(addr, out)?),
+            By::Seat { .. } => Ok(lock.node.read(addr, out)?),
         }
     }
 }
@@ -244,26 +243,26 @@ impl AnyWriteGuard<'_> {
     /// Reads bytes of what the lock protects, from this one on.
     ///
     /// # Errors
-    /// [`rackmem::Error::BadRange`]; those of [`Node::read`].
+    /// [`LockError::OutsideRanges`]; those of [`Node::read`].
     pub fn read(&self, offset: usize, out: &mut [u8]) -> rackmem::Result<()> {
         let Held { lock, by } = &self.0;
         let addr = lock.within(offset, out.len())?;
         match by {
-            By::Gcp(guard) => guard.read(addr, out),
-            By::Seat { .. } => lock.node.read(addr, out),
+            By::Gcp(guard) => Ok(guard.read(addr, out)?),
+            By::Seat { .. } => Ok(lock.node.read(addr, out)?),
         }
     }
 
     /// Writes bytes of what the lock protects, from this one on.
     ///
     /// # Errors
-    /// [`rackmem::Error::BadRange`]; those of [`Node::write`].
+    /// [`LockError::OutsideRanges`]; those of [`Node::write`].
     pub fn write(&mut self, offset: usize, bytes: &[u8]) -> rackmem::Result<()> {
         let Held { lock, by } = &mut self.0;
         let addr = lock.within(offset, bytes.len())?;
         match by {
-            By::Gcp(guard) => guard.write(addr, bytes),
-            By::Seat { .. } => lock.node.write(addr, bytes),
+            By::Gcp(guard) => Ok(guard.write(addr, bytes)?),
+            By::Seat { .. } => Ok(lock.node.write(addr, bytes)?),
         }
     }
 }

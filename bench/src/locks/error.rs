@@ -45,3 +45,25 @@ impl From<rackmem::Error> for Error {
         Error::Rack(error)
     }
 }
+
+/// `?` on whatever the rack answers.
+macro_rules! from_families {
+    ($($family:ident),* $(,)?) => {
+        $(impl From<rackmem::$family> for Error {
+            fn from(error: rackmem::$family) -> Self {
+                rackmem::Error::from(error).into()
+            }
+        })*
+    };
+}
+
+from_families!(
+    OpenError,
+    RackError,
+    AccessError,
+    BulkError,
+    AllocError,
+    LockError,
+    RegionError,
+    LeaveError,
+);

@@ -9,7 +9,7 @@ use super::LockKind;
 use rackmem::Node;
 use rackmem::guest::wire::MAX_NODES;
 use rackmem::locked::RangesLock;
-use rackmem::{Error, Result};
+use rackmem::{AllocError, LockError, RackError, Result};
 use rackmem_baselines::locks::{Home, Shape};
 
 /// Threads of a node that may want a lock at one time; more wait until one of these has left.
@@ -41,7 +41,8 @@ impl Layout {
     pub fn create(node: &Node, kind: LockKind, len: usize) -> Result<Layout> {
         let block = node.block_size();
         let nodes = u16::try_from(node.nodes()).unwrap_or(u16::MAX);
-        let shape = Shape::new(nodes, PLACES).ok_or(Error::NoSuchNode { node: node.nodes() })?;
+        let shape =
+            Shape::new(nodes, PLACES).ok_or(RackError::NoSuchNode { node: node.nodes() })?;
         let mut layout = Layout {
             kind,
             addr: node.alloc_bytes(((WORDS + MAX_NODES) * 8).max(block))?,
@@ -88,7 +89,7 @@ impl Layout {
     }
 
     /// Memory for its blocks: near those who wait on them, if those give memory.
-    fn allocate(&mut self, node: &Node) -> Result<Vec<u64>> {
+    fn allocate(&mut self, node: &Node) -> Result<Vec<u64>, AllocError> {
         let block = node.block_size();
         let (at_home, at_nodes) = self.counts();
         if at_home > 0 {
@@ -97,9 +98,9 @@ impl Layout {
         let near = |(home, count): (u16, usize)| match count {
             0 => Ok(0),
             _ => match node.alloc_bytes_on(home, count * block) {
-                Err(Error::NodeLost { .. } | Error::OutOfMemory { .. }) => {
-                    node.alloc_bytes(count * block)
-                }
+                Err(
+                    AllocError::Rack(RackError::NodeLost { .. }) | AllocError::OutOfMemory { .. },
+                ) => node.alloc_bytes(count * block),
                 told => told,
             },
         };
@@ -127,15 +128,15 @@ impl Layout {
         rest.extend(bases);
         let bytes: Vec<u8> = rest.iter().flat_map(|word| word.to_le_bytes()).collect();
         node.write(self.addr + 8, &bytes)?;
-        node.write(self.addr, &(MAGIC | self.kind as u64).to_le_bytes())
+        Ok(node.write(self.addr, &(MAGIC | self.kind as u64).to_le_bytes())?)
     }
 
     /// That of a lock which some node has made.
     pub fn read(node: &Node, addr: u64) -> Result<Layout> {
-        let no_lock = || Error::NoLock { addr };
+        let no_lock = || LockError::NoLock { addr };
         let block = node.block_size();
         if !addr.is_multiple_of(block as u64) {
-            return Err(no_lock());
+            return Err(no_lock().into());
         }
         let mut bytes = [0; (WORDS + MAX_NODES) * 8];
         node.read(addr, &mut bytes)?;

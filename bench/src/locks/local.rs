@@ -3,7 +3,7 @@
 use super::error::{Error, Result};
 use super::layout::Layout;
 use super::service::Post;
-use rackmem::Error as RackError;
+use rackmem::LockError;
 use rackmem::Node;
 use rackmem_baselines::locks::{At, Machine, ThreadPlace};
 use std::sync::atomic::Ordering::Relaxed;
@@ -30,9 +30,9 @@ impl Local {
                 node: node.id(),
                 place,
             };
-            let algorithm = layout.kind.algorithm().ok_or(RackError::NoLock { addr })?;
+            let algorithm = layout.kind.algorithm().ok_or(LockError::NoLock { addr })?;
             let machine = Machine::new(algorithm, layout.shape, seat);
-            machine.map(Mutex::new).ok_or(RackError::NoLock { addr })
+            machine.map(Mutex::new).ok_or(LockError::NoLock { addr })
         };
         let places = 0..layout.shape.places;
         Ok(Local {
@@ -100,7 +100,7 @@ impl Local {
     #[inline]
     pub fn word(&self, at: At) -> Result<u64> {
         let block = self.layout.blocks.get(usize::from(at.block));
-        let block = block.ok_or(RackError::NoLock {
+        let block = block.ok_or(LockError::NoLock {
             addr: self.layout.addr,
         })?;
         Ok(block + u64::from(at.word) * 8)

@@ -10,12 +10,12 @@ use super::kind::LockKind;
 use super::layout::Layout;
 use super::local::Local;
 use super::pace::Pace;
-use rackmem::Error as RackError;
 use rackmem::Node;
 use rackmem::guest::wire::{
     Copyset, GlobalStatus, Header, Kind, NodeId, OWN_LEN, RequesterId, Seq, Tag,
 };
 use rackmem::guest::{Body, Dest, Guest, Net, Nobody, Receiver, host};
+use rackmem::{AccessError, LockError, RackError};
 use rackmem_baselines::locks::{Access, Manager, Reply, Request, ThreadPlace};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -127,7 +127,7 @@ fn row<K: Hash + Eq, V: Clone>(
         return Ok(known.clone());
     }
     if table.len() >= MAX_LOCKS {
-        return Err(RackError::TooManyLocks { most: MAX_LOCKS }.into());
+        return Err(LockError::TooManyLocks { most: MAX_LOCKS }.into());
     }
     let made = make()?;
     table.insert(key, made.clone());
@@ -300,7 +300,7 @@ impl Local {
     pub(super) fn say(&self, node: &Node, request: &Request) -> Result<()> {
         let (tag, compared) = (Tag(self.layout.addr), Compared::of(node)?);
         let addr = tag.0;
-        let home = node.host_of(addr).ok_or(RackError::BadAddress { addr })?;
+        let home = node.host_of(addr).ok_or(AccessError::BadAddress { addr })?;
         if !node.is_member(home) {
             return Err(RackError::NodeLost { node: home }.into());
         }

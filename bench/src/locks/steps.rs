@@ -65,7 +65,8 @@ impl Steps<'_> {
     /// Writes bytes of what the lock protects, from this one on, being inside.
     ///
     /// # Errors
-    /// [`rackmem::Error::BadRange`], [`Error::NoSteps`] outside; those of [`rackmem::Node::write`].
+    /// [`rackmem::LockError::OutsideRanges`], [`Error::NoSteps`] outside; those of
+    /// [`rackmem::Node::write`].
     pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<()> {
         if !self.seat.inside() {
             return Err(Error::NoSteps("writing outside of a lock"));

@@ -165,7 +165,7 @@ impl Work<'_> {
             };
             match done {
                 Ok(()) => self.timeline.count(),
-                Err(rackmem::Error::Lost { addr }) => {
+                Err(rackmem::AccessError::Lost { addr }) => {
                     // What the dead node had changed; the bench has no use for the old content.
                     let _ = node.accept_empty(addr);
                 }
@@ -204,7 +204,7 @@ fn once(
     let join = |id| Rack::join(&place.config, id);
     let mut racks = (0..options.nodes)
         .map(|id| join(id).map(Some))
-        .collect::<rackmem::Result<Vec<_>>>()?;
+        .collect::<rackmem::Result<Vec<_>, rackmem::OpenError>>()?;
     let nodes: Vec<Node> = racks
         .iter()
         .flatten()
@@ -216,11 +216,11 @@ fn once(
     let work = Work {
         options,
         timeline: &timeline,
-        shared: RwLock::new(shared.collect::<rackmem::Result<_>>()?),
+        shared: RwLock::new(shared.collect::<rackmem::Result<_, rackmem::AllocError>>()?),
         stop: AtomicBool::new(false),
     };
     let private = nodes.iter().map(|node| node.alloc_bytes(PRIVATE));
-    let private = private.collect::<rackmem::Result<Vec<u64>>>()?;
+    let private = private.collect::<rackmem::Result<Vec<u64>, rackmem::AllocError>>()?;
     let gone: Vec<AtomicBool> = nodes.iter().map(|_| AtomicBool::new(false)).collect();
     let never = AtomicBool::new(false);
     let last = options.nodes - 1;

@@ -86,7 +86,7 @@ impl Bench<'_> {
         let node = self.rack.node(0);
         Ok((0..2)
             .map(|i| node.alloc_isolated(i))
-            .collect::<rackmem::Result<_>>()?)
+            .collect::<rackmem::Result<_, rackmem::AllocError>>()?)
     }
 
     fn words(&self, report: &mut Report, threads: usize) -> Result<()> {
@@ -155,7 +155,7 @@ impl Bench<'_> {
         let node = self.rack.node(0);
         let ring: Vec<Shared<u64>> = (0..RING)
             .map(|i| node.alloc(next(i)))
-            .collect::<rackmem::Result<_>>()?;
+            .collect::<rackmem::Result<_, rackmem::AllocError>>()?;
         let read = self.time(1, |_| {
             let mut at = 0;
             let ring = &ring;

@@ -152,7 +152,7 @@ fn once(
     };
     let homes: Vec<u64> = (0..options.nodes)
         .map(|home| rack.node(home).alloc_bytes(BLOCKS / options.nodes * BLOCK))
-        .collect::<rackmem::Result<_>>()?;
+        .collect::<rackmem::Result<_, rackmem::AllocError>>()?;
     let case = format!("{name}/{round}");
     let recorder = recorded::recorder();
     let failed = AtomicU64::new(0);

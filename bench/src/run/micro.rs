@@ -127,10 +127,10 @@ fn measure(
     let rack = rack.block_size(BLOCK).cache(CACHE).build()?;
     let shared: Vec<u64> = (0..options.nodes)
         .map(|home| rack.node(home).alloc_bytes(SHARED / options.nodes))
-        .collect::<rackmem::Result<_>>()?;
+        .collect::<rackmem::Result<_, rackmem::AllocError>>()?;
     let private: Vec<u64> = (0..options.nodes)
         .map(|id| rack.node(id).alloc_bytes(PRIVATE))
-        .collect::<rackmem::Result<_>>()?;
+        .collect::<rackmem::Result<_, rackmem::AllocError>>()?;
     let errors = AtomicU64::new(0);
     let go = |duration, part: usize| {
         let threads = options.nodes * options.threads;
@@ -201,7 +201,7 @@ impl Worker<'_> {
         self.random.u8(..100) < percent
     }
 
-    pub(super) fn step(&mut self) -> rackmem::Result<Done> {
+    pub(super) fn step(&mut self) -> rackmem::Result<Done, rackmem::AccessError> {
         if !self.percent(self.options.locality) {
             self.last = if self.percent(self.sharing) {
                 let part = self.shared[self.random.usize(..self.shared.len())];

@@ -53,7 +53,7 @@ pub fn run(options: &Options, config: &Config, number: usize) -> Result<Part> {
             let (addr, _) = node.region_on(home as u16, &name, SHARED / nodes, TYPE)?;
             Ok(addr)
         })
-        .collect::<rackmem::Result<Vec<u64>>>()?;
+        .collect::<rackmem::Result<Vec<u64>, rackmem::RegionError>>()?;
     let private = node.alloc_bytes(PRIVATE)?;
     let sharing = options.sharing.first().copied().unwrap_or(0);
     let errors = AtomicU64::new(0);

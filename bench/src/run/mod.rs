@@ -60,6 +60,28 @@ impl From<rackmem::Error> for BenchError {
     }
 }
 
+/// `?` on whatever the rack answers.
+macro_rules! from_families {
+    ($($family:ident),* $(,)?) => {
+        $(impl From<rackmem::$family> for BenchError {
+            fn from(error: rackmem::$family) -> Self {
+                rackmem::Error::from(error).into()
+            }
+        })*
+    };
+}
+
+from_families!(
+    OpenError,
+    RackError,
+    AccessError,
+    BulkError,
+    AllocError,
+    LockError,
+    RegionError,
+    LeaveError,
+);
+
 impl From<locks::Error> for BenchError {
     fn from(error: locks::Error) -> Self {
         match error {

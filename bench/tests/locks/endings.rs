@@ -1,7 +1,7 @@
 //! What a wait that ends without the lock comes to, and addresses and ranges that are wrong.
 
 use super::{layered, rack};
-use rackmem::{Error as RackError, Fabric};
+use rackmem::{Error as Cause, Fabric, LockError, RackError};
 use rackmem_bench::locks::{AnyLock, Error, LockKind, Result};
 use rackmem_bench::system::System;
 use std::time::Duration;
@@ -60,7 +60,7 @@ fn a_closed_rack_ends_waits() {
         drop(rack);
         let told = waits.join().unwrap();
         assert!(
-            matches!(told, Err(Error::Rack(RackError::Closed))),
+            matches!(told, Err(Error::Rack(Cause::Rack(RackError::Closed)))),
             "{}: {told:?}",
             kind.name()
         );
@@ -78,7 +78,10 @@ fn wrong_addresses_and_ranges_are_errors() {
         for addr in [lock.addr() + 8, node.alloc_bytes(4096).unwrap()] {
             let found = AnyLock::attach(&rack.node(1), addr);
             assert!(
-                matches!(found, Err(Error::Rack(RackError::NoLock { .. }))),
+                matches!(
+                    found,
+                    Err(Error::Rack(Cause::Lock(LockError::NoLock { .. })))
+                ),
                 "{}",
                 kind.name()
             );
@@ -88,7 +91,7 @@ fn wrong_addresses_and_ranges_are_errors() {
         let mut out = [0; 8];
         assert!(held.read(92, &mut out).is_ok() && out == [1; 8]);
         for offset in [93, 100, usize::MAX] {
-            let bad = |result| matches!(result, Err(RackError::BadRange { .. }));
+            let bad = |result| matches!(result, Err(Cause::Lock(LockError::OutsideRanges { .. })));
             assert!(bad(held.write(offset, &[1; 8])) && bad(held.read(offset, &mut out)));
         }
         for len in [0, (64 << 10) + 1] {

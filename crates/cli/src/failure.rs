@@ -1,5 +1,7 @@
 //! What a user reads when a command fails: one line of cause, one line of what to do next.
 
+use rackmem::membership::MembershipError;
+use rackmem::{AllocError, Error, OpenError, RackError, RegionError};
 use std::fmt;
 
 /// Why a command failed, and the next step.
@@ -30,30 +32,56 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<rackmem::Error> for Failure {
-    fn from(error: rackmem::Error) -> Self {
-        Failure::new(error.to_string(), next_step(&error))
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::new(error.what(), next_step(&error))
     }
 }
 
-fn next_step(error: &rackmem::Error) -> &'static str {
-    use rackmem::Error;
+/// `?` on whatever the rack answers.
+macro_rules! from_families {
+    ($($family:ident),* $(,)?) => {
+        $(impl From<rackmem::$family> for Failure {
+            fn from(error: rackmem::$family) -> Self {
+                rackmem::Error::from(error).into()
+            }
+        })*
+    };
+}
+
+from_families!(
+    OpenError,
+    RackError,
+    AccessError,
+    BulkError,
+    AllocError,
+    LockError,
+    RegionError,
+    LeaveError,
+);
+
+impl From<MembershipError> for Failure {
+    fn from(error: MembershipError) -> Self {
+        Error::from(error).into()
+    }
+}
+
+/// The library's next step, or what this program has for it.
+fn next_step(error: &Error) -> &'static str {
     match error {
-        Error::Config(_) => "mend the option or the line named, then try again",
-        Error::OutOfMemory { .. } => "give each node more with --memory (or `memory` in the file)",
-        Error::Timeout { .. } => "start the missing process, or check its address in the file",
-        Error::Busy { .. } => {
-            "look for a process that was killed while it held a lock; restart the rack"
+        Error::Alloc(AllocError::OutOfMemory { .. }) => {
+            "give each node more with --memory (or `memory` in the file)"
         }
-        Error::NoSuchNode { .. } => "choose a node number that the configuration has, from 0",
-        Error::RegionMismatch { .. } => "use the settings that the first process used",
-        Error::Kernel { code, .. } => without_the_kernel(code),
-        Error::Membership(_) => "see `membership` in the file, and docs/membership.md",
-        Error::PlaceTaken { .. } => {
-            "end the process that has it (`ss -ulpn`, `fuser`), or choose another node number or address in the file"
+        Error::Region(RegionError::Mismatch { .. }) => {
+            "use the settings that the first process used"
         }
-        Error::Io(_) => "run `rackmem doctor`, which says what this machine lacks",
-        _ => "run it again; if it stays, please report it with this text",
+        Error::Open(OpenError::Kernel { code, .. }) => without_the_kernel(code),
+        other => match other.rack() {
+            Some(RackError::Timeout { .. }) => {
+                "start the missing process, or check its address in the file"
+            }
+            _ => other.next_step(),
+        },
     }
 }
 
@@ -93,7 +121,7 @@ impl From<rackmem_kv::Error> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        rackmem::Error::from(error).into()
+        OpenError::Io(error).into()
     }
 }
 
@@ -109,7 +137,7 @@ mod tests {
 
     #[test]
     fn an_exhausted_node_is_told_how_to_get_more() {
-        let text = Failure::from(rackmem::Error::OutOfMemory { node: 2 }).to_string();
+        let text = Failure::from(AllocError::OutOfMemory { node: 2 }).to_string();
         assert!(
             text.contains("node 2") && text.contains("--memory"),
             "{text}"

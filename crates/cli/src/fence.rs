@@ -7,7 +7,7 @@ use crate::out;
 use crate::stop::Stop;
 use clap::{ArgAction, Args};
 use rackmem::membership::Role;
-use rackmem::{Error, Rack};
+use rackmem::{OpenError, Rack};
 use serde_json::json;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -45,12 +45,12 @@ impl FenceArgs {
     pub fn join(
         self,
         stop: &Stop,
-        mut join: impl FnMut() -> rackmem::Result<Rack>,
+        mut join: impl FnMut() -> rackmem::Result<Rack, OpenError>,
     ) -> Result<Option<Rack>> {
         let mut told = false;
         loop {
             match join() {
-                Err(Error::Membership(error)) if self.rejoin && error.is_out_of_reach() => {
+                Err(OpenError::Membership(error)) if self.rejoin && error.is_out_of_reach() => {
                     if !std::mem::replace(&mut told, true) {
                         eprintln!("{error}; it goes on trying");
                     }

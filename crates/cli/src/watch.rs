@@ -4,7 +4,7 @@ use crate::out;
 use crate::stop::Stop;
 use crate::store::NodeStore;
 use rackmem::membership::{Role, View};
-use rackmem::{Error, Rack};
+use rackmem::{LeaveError, Rack};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -213,7 +213,7 @@ pub fn leave(rack: Rack, role: Role, can_change: bool, lease: Duration) {
         }
         Role::Node(node) => match rack.leave() {
             Ok(()) => eprintln!("node {node}: has left the rack"),
-            Err(Error::InUse { .. }) => eprintln!(
+            Err(LeaveError::InUse { .. }) => eprintln!(
                 "node {node}: its memory is in use, and is lost; the rack goes on without it when the lease is over, in {ms} ms"
             ),
             Err(error) => eprintln!("node {node}: could not leave the rack: {error}"),

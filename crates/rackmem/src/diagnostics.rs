@@ -28,4 +28,4 @@ pub use crate::rack::inspecting::{inspect, inspect_regions};
 pub use crate::rack::switch::SoftSwitch;
 pub use rackmem_fabric::{BadFaults, End, FaultControl, FaultCounts, Faults, PacketCounts};
 pub use rackmem_proto::switch::{LockCounters, Resources};
-pub use rackmem_proto::wire::Kind;
+pub use rackmem_proto::wire::{Kind, Reason};

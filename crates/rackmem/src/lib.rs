@@ -44,11 +44,14 @@ pub use bytes::window::{self, Window, WindowMut};
 pub use coherent::atomics::Bool;
 pub use coherent::lock::{BlockGuard, BlockLock};
 pub use coherent::shared::{Shared, Value};
-pub use coherent::slice::{BulkError, BulkResult, SharedSlice};
+pub use coherent::slice::SharedSlice;
 pub use config::migration::Migration;
 pub use config::{Config, Fabric, Mode, Size, look_up};
 pub use data_plane::kernel::{KernelMode, KernelSwitch};
-pub use error::{Error, Result};
+pub use error::{
+    AccessError, AllocError, BulkError, BulkResult, Changed, Error, LeaveError, LockError,
+    LockShape, OpenError, RackError, RegionError, Result,
+};
 pub use node::Node;
 pub use rack::Rack;
 pub use rack::builder::Builder;

@@ -2,7 +2,7 @@
 //! networks and other threads do.
 
 use rackmem::diagnostics::{End, Faults, Kind};
-use rackmem::{Error, Fabric, Mode, Node, Rack, SharedSlice};
+use rackmem::{AccessError, Fabric, Mode, Node, Rack, RackError, SharedSlice};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -230,11 +230,17 @@ fn a_bulk_operation_that_fails_says_how_far_it_has_come() {
         .part(&[End::Node(0)], &[End::Node(1)]);
     let mut out = vec![u64::MAX; LEN];
     let why = there.read_into(0, &mut out).unwrap_err();
-    assert!(matches!(why.error, Error::Timeout { node: 0 }), "{why}");
+    assert!(
+        matches!(why.error, AccessError::Rack(RackError::Timeout { node: 0 })),
+        "{why}"
+    );
     assert!(why.done >= first.len() && why.done < LEN, "{why}");
     assert!(out[..why.done] == values[..why.done]);
     let why = there.write_from(LEN / 2, &values[LEN / 2..]).unwrap_err();
-    assert!(matches!(why.error, Error::Timeout { node: 0 }), "{why}");
+    assert!(
+        matches!(why.error, AccessError::Rack(RackError::Timeout { node: 0 })),
+        "{why}"
+    );
     assert_eq!(why.done, 0);
     rack.faults().unwrap().heal();
     there.read_into(0, &mut out).unwrap();
@@ -245,14 +251,14 @@ fn a_bulk_operation_that_fails_says_how_far_it_has_come() {
 fn what_is_not_in_the_slice_is_refused_and_changes_nothing() {
     let rack = Rack::local(2).unwrap();
     let slice = rack.node(0).alloc_slice::<u16>(100).unwrap();
-    let bad = |error: Error| {
+    let bad = |error: AccessError| {
         assert!(
-            matches!(error, Error::OutOfBounds { of: 100, .. }),
+            matches!(error, AccessError::OutOfBounds { of: 100, .. }),
             "{error}"
         )
     };
     bad(slice.get(100).unwrap_err());
-    bad(slice.set(usize::MAX, 1).unwrap_err());
+    bad(slice.set(usize::MAX, 1).unwrap_err().error);
     bad(slice.read_into(99, &mut [0; 2]).unwrap_err().error);
     bad(slice.write_from(1, &[1; 100]).unwrap_err().error);
     bad(slice.to_vec(0..usize::MAX).unwrap_err().error);
@@ -290,7 +296,7 @@ fn blocks_are_where_one_step_changes_all_of_them() {
     }
     assert!(matches!(
         slice.update(0..20, |_| ()),
-        Err(Error::BadRange { .. })
+        Err(AccessError::BadRange { .. })
     ));
     assert_eq!(slice.get(21).unwrap(), [0; 3]);
     assert_eq!(slice.get(22).unwrap(), [0, 7, 0]);

@@ -1,6 +1,8 @@
 //! The same claims over every fabric and mode: what one node writes, every other node reads.
 
-use rackmem::{Builder, Error, Fabric, Mode, Rack, Shared};
+use rackmem::{
+    AccessError, AllocError, Builder, Fabric, Mode, OpenError, Rack, RackError, RegionError, Shared,
+};
 use rackmem_baselines::gather;
 use std::time::{Duration, Instant};
 
@@ -167,15 +169,15 @@ fn regions_are_found_by_name_and_checked() {
         );
         assert!(matches!(
             rack.node(0).region("tables/users", 10_001, 7),
-            Err(Error::RegionMismatch { .. })
+            Err(RegionError::Mismatch { .. })
         ));
         assert!(matches!(
             rack.node(0).find_region("tables/users", 8),
-            Err(Error::RegionMismatch { .. })
+            Err(RegionError::Mismatch { .. })
         ));
         assert!(matches!(
             rack.node(0).find_region("tables/none", 7),
-            Err(Error::NoSuchRegion { .. })
+            Err(RegionError::NotFound { .. })
         ));
         let mut bytes = vec![1; 10_000];
         rack.node(2).read(addr, &mut bytes).unwrap();
@@ -230,13 +232,16 @@ fn block_locks_exclude() {
         assert_eq!(rack.node(0).load(counter).unwrap(), 100);
 
         let held = other.read().unwrap();
-        assert!(matches!(lock.clone().free(), Err(Error::Busy { .. })));
+        assert!(matches!(
+            lock.clone().free(),
+            Err(AllocError::Access(AccessError::Busy { .. }))
+        ));
         drop(held);
         let given = rack.node(0).metrics().memory.given;
         lock.clone().free().unwrap();
         let block = rack.node(0).block_size() as u64;
         assert_eq!(rack.node(0).metrics().memory.given, given - block);
-        assert!(matches!(lock.free(), Err(Error::NotAllocated { .. })));
+        assert!(matches!(lock.free(), Err(AllocError::NotAllocated { .. })));
     });
 }
 
@@ -247,42 +252,42 @@ fn misuse_gets_a_typed_error() {
         let mut byte = [0];
         assert!(matches!(
             node.read(9 << 48, &mut byte),
-            Err(Error::BadAddress { .. })
+            Err(AccessError::BadAddress { .. })
         ));
         assert!(matches!(
             node.read(1 << 40, &mut byte),
-            Err(Error::BadAddress { .. })
+            Err(AccessError::BadAddress { .. })
         ));
-        assert!(matches!(node.load(4), Err(Error::BadRange { .. })));
+        assert!(matches!(node.load(4), Err(AccessError::BadRange { .. })));
         assert!(matches!(
             node.alloc_bytes(1 << 40),
-            Err(Error::OutOfMemory { node: 0 })
+            Err(AllocError::OutOfMemory { node: 0 })
         ));
         for len in [usize::MAX, usize::MAX - 4095, isize::MAX as usize, 1 << 48] {
             for home in [0, 1] {
                 let asked = node.alloc_bytes_on(home, len);
                 assert!(
-                    matches!(asked, Err(Error::OutOfMemory { node }) if node == home),
+                    matches!(asked, Err(AllocError::OutOfMemory { node }) if node == home),
                     "{len}: {asked:?}"
                 );
             }
         }
         assert!(matches!(
             node.alloc_bytes_on(9, 8),
-            Err(Error::NoSuchNode { node: 9 })
+            Err(AllocError::Rack(RackError::NoSuchNode { node: 9 }))
         ));
         assert!(matches!(
             rack.try_node(4),
-            Err(Error::NoSuchNode { node: 4 })
+            Err(RackError::NoSuchNode { node: 4 })
         ));
         assert!(matches!(
             node.attach::<u64>(1 << 40),
-            Err(Error::BadAddress { .. })
+            Err(AccessError::BadAddress { .. })
         ));
         assert!(node.alloc(1u64).is_ok(), "an error leaves the node usable");
     });
-    assert!(matches!(Rack::local(0), Err(Error::Config(_))));
-    assert!(matches!(Rack::local(33), Err(Error::Config(_))));
+    assert!(matches!(Rack::local(0), Err(OpenError::Config(_))));
+    assert!(matches!(Rack::local(33), Err(OpenError::Config(_))));
 }
 
 #[test]
@@ -296,7 +301,7 @@ fn memory_runs_out_and_nothing_is_lost() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(error, Error::OutOfMemory { node: 1 }));
+    assert!(matches!(error, AllocError::OutOfMemory { node: 1 }));
     assert_eq!(addrs.len(), 32);
     node.free_bytes(addrs[3], 1 << 20).unwrap();
     assert_eq!(node.alloc_bytes(1 << 20).unwrap(), addrs[3]);
@@ -307,8 +312,14 @@ fn a_closed_rack_says_so() {
     let rack = Rack::local(2).unwrap();
     let n: Shared<u64> = rack.node(0).alloc(1).unwrap();
     drop(rack);
-    assert!(matches!(n.read(), Err(Error::Closed)));
-    assert!(matches!(n.fetch_add(1), Err(Error::Closed)));
+    assert!(matches!(
+        n.read(),
+        Err(AccessError::Rack(RackError::Closed))
+    ));
+    assert!(matches!(
+        n.fetch_add(1),
+        Err(AccessError::Rack(RackError::Closed))
+    ));
 }
 
 #[test]
@@ -317,7 +328,7 @@ fn a_dead_switch_is_a_timeout_and_not_a_hang() {
     let rack = Rack::join(&rackmem::Config::parse(config).unwrap(), 0).unwrap();
     assert!(matches!(
         rack.node(0).load(0),
-        Err(Error::Timeout { node: 0 })
+        Err(AccessError::Rack(RackError::Timeout { node: 0 }))
     ));
 }
 

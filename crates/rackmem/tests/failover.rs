@@ -1,7 +1,9 @@
 //! Members of a real rack, over UDP and through shared memory, die, restart,
 //! come and leave while others work.
 
-use rackmem::{Config, Error, Node, Rack, RegionSpec, Shared};
+use rackmem::{
+    AccessError, Config, LeaveError, Node, Rack, RackError, RegionError, RegionSpec, Shared,
+};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
@@ -268,14 +270,17 @@ fn a_dead_nodes_memory_is_lost_and_says_so_and_the_rest_goes_on(fabric: &str) {
     for (counter, added) in kept.iter().zip(&work.added) {
         assert_eq!(counter.read().unwrap(), added.load(SeqCst));
     }
-    assert!(matches!(here.read(), Err(Error::NodeLost { node: 2 })));
+    assert!(matches!(
+        here.read(),
+        Err(AccessError::Rack(RackError::NodeLost { node: 2 }))
+    ));
     assert!(matches!(
         here.fetch_add(1),
-        Err(Error::NodeLost { node: 2 })
+        Err(AccessError::Rack(RackError::NodeLost { node: 2 }))
     ));
     let lost = |node: &Node| node.load(dirty.addr());
-    assert!(matches!(lost(&nodes[0]), Err(Error::Lost { .. })));
-    assert!(matches!(lost(&nodes[1]), Err(Error::Lost { .. })));
+    assert!(matches!(lost(&nodes[0]), Err(AccessError::Lost { .. })));
+    assert!(matches!(lost(&nodes[1]), Err(AccessError::Lost { .. })));
     // What it held before the dead node wrote to it is all there is.
     nodes[0].accept_loss(dirty.addr()).unwrap();
     assert_eq!(lost(&nodes[0]).unwrap(), 0);
@@ -293,7 +298,7 @@ fn a_dead_nodes_memory_is_lost_and_says_so_and_the_rest_goes_on(fabric: &str) {
     assert_eq!(far.fetch_add(1).unwrap(), 0);
     assert!(matches!(
         nodes[0].load(gone[0].addr()),
-        Err(Error::Lost { .. })
+        Err(AccessError::Lost { .. })
     ));
     drop(switch);
 }
@@ -353,14 +358,14 @@ fn a_region_is_removed_by_who_dies_then(fabric: &str) {
     eventually("the others have gone on without it", || {
         racks[1].as_ref().unwrap().metrics().nodes[0].rebuilds.done > before
     });
-    assert!(matches!(handle.check(), Err(Error::RegionRemoved { .. })));
+    assert!(matches!(handle.check(), Err(RegionError::Removed { .. })));
     assert!(matches!(
         handle.write(0, &[1]),
-        Err(Error::RegionRemoved { .. })
+        Err(RegionError::Removed { .. })
     ));
     assert!(matches!(
         nodes[0].open_region(&old),
-        Err(Error::NoSuchRegion { .. })
+        Err(RegionError::NotFound { .. })
     ));
     kept.check().unwrap();
     // Whether its memory came home before the remover died is not known.
@@ -371,7 +376,7 @@ fn a_region_is_removed_by_who_dies_then(fabric: &str) {
     // What died with its home is in the way of nobody.
     let spec = RegionSpec::new("hers", 128);
     let lost = nodes[0].open_region(&RegionSpec::new("hers", 64));
-    assert!(matches!(lost, Err(Error::NameLost { node: 2, .. })));
+    assert!(matches!(lost, Err(RegionError::NameLost { node: 2, .. })));
     nodes[0].remove_region("hers").unwrap();
     let again = nodes[1].create_region(&spec).unwrap();
     assert!(again.is_new() && again.addr() != hers.addr());
@@ -419,7 +424,7 @@ fn what_died_with_a_node_is_handed_out_as_zeros(fabric: &str) {
     }
     for addr in stays {
         let read = nodes[0].read(*addr, &mut [0; 100]);
-        assert!(matches!(read, Err(Error::Lost { .. })));
+        assert!(matches!(read, Err(AccessError::Lost { .. })));
     }
 }
 
@@ -435,12 +440,15 @@ fn a_node_that_gives_no_memory_leaves_without_a_pause(fabric: &str) {
     assert_eq!(counter.read().unwrap(), 5);
     eventually("it is gone", || !first.view().unwrap().live.contains(1));
     assert_eq!(first.view().unwrap().epoch, epoch, "nobody was fenced");
-    assert!(matches!(far.read(), Err(Error::Closed)));
+    assert!(matches!(
+        far.read(),
+        Err(AccessError::Rack(RackError::Closed))
+    ));
     let back = cluster.node(1);
     let far: Shared<u64> = back.node(1).attach(counter.addr()).unwrap();
     assert_eq!(far.fetch_add(1).unwrap(), 5);
     counters(&back.node(1), 1);
-    assert!(matches!(back.leave(), Err(Error::InUse { node: 1 })));
+    assert!(matches!(back.leave(), Err(LeaveError::InUse { node: 1 })));
 }
 
 fn a_new_shadow_reads_back_what_is_in_the_switch(fabric: &str) {

@@ -2,7 +2,7 @@
 //! what they were told, all together, is what one memory could have told them.
 
 use rackmem::diagnostics::{End, FaultControl, Faults};
-use rackmem::{Builder, Error, Fabric, Mode, Node, Rack};
+use rackmem::{AccessError, Builder, Fabric, Mode, Node, OpenError, Rack, RackError};
 use rackmem_baselines::gather;
 use rackmem_sim::history::{Call, ClientLog, Operation, Recorder, Reply};
 use rackmem_sim::linear::{Limits, Verdict, check};
@@ -69,7 +69,9 @@ fn operate(node: &Node, base: u64, log: &mut ClientLog<'_>, rng: &mut fastrand::
     match told {
         Ok(reply) => log.ok(ticket, reply),
         // What came of it is not known, and the record says so.
-        Err(Error::Timeout { .. } | Error::Busy { .. }) => drop(ticket),
+        Err(AccessError::Rack(RackError::Timeout { .. }) | AccessError::Busy { .. }) => {
+            drop(ticket)
+        }
         Err(error) => panic!("{error}"),
     }
 }
@@ -237,12 +239,12 @@ fn storm(rack: &Rack) {
 #[test]
 fn faults_need_somebody_who_sends_again() {
     let refused = Rack::builder(2).faults(LOSS).build();
-    assert!(matches!(refused, Err(Error::Config(_))));
+    assert!(matches!(refused, Err(OpenError::Config(_))));
     let loss = 7.0;
     let nonsense = Rack::builder(2)
         .fabric(Fabric::Udp)
         .faults(Faults { loss, ..LOSS });
-    assert!(matches!(nonsense.build(), Err(Error::Config(_))));
+    assert!(matches!(nonsense.build(), Err(OpenError::Config(_))));
     let perfect = Rack::builder(2).fabric(Fabric::Udp).build().unwrap();
     assert!(perfect.faults().is_none());
 }
@@ -273,5 +275,5 @@ fn packets_of_any_fabric_can_be_captured_and_traced() {
         std::fs::remove_file(&capture).unwrap();
     }
     let nowhere = Rack::builder(1).capture("/nonexistent/rack.pcap").build();
-    assert!(matches!(nowhere, Err(Error::Config(why)) if why.contains("rack.pcap")));
+    assert!(matches!(nowhere, Err(OpenError::Config(why)) if why.contains("rack.pcap")));
 }

@@ -2,7 +2,10 @@
 //! and nothing else changes.
 
 use rackmem::locked::{Access, Condvar, Mutex, RangesLock, RwLock, RwLockArray};
-use rackmem::{Error, HomeId, Mode, Node, Rack, RegionSpec, Result, Shared};
+use rackmem::{
+    AccessError, Error, HomeId, Mode, Node, Rack, RackError, RegionError, RegionSpec, Result,
+    Shared,
+};
 use rackmem_proto::wire::{Contract, Tag};
 use std::time::{Duration, Instant};
 
@@ -16,40 +19,46 @@ type Entry = (&'static str, fn(&Node, u64) -> Result<()>);
 
 /// Everything that takes an address of coherent memory.
 const COHERENT: &[Entry] = &[
-    ("read", |node, at| node.read(at, &mut [0])),
-    ("write", |node, at| node.write(at, &[1])),
-    ("load", |node, at| node.load(at).map(drop)),
-    ("store", |node, at| node.store(at, 1)),
-    ("fetch_add", |node, at| node.fetch_add(at, 1).map(drop)),
-    ("fetch_update", |node, at| {
-        node.fetch_update(at, |word| Some(word + 1)).map(drop)
+    ("read", |node, at| Ok(node.read(at, &mut [0])?)),
+    ("write", |node, at| Ok(node.write(at, &[1])?)),
+    ("load", |node, at| Ok(node.load(at).map(drop)?)),
+    ("store", |node, at| Ok(node.store(at, 1)?)),
+    ("fetch_add", |node, at| {
+        Ok(node.fetch_add(at, 1).map(drop)?)
     }),
-    ("snapshot", |node, at| node.snapshot(at, 8, |_| ())),
-    ("update", |node, at| node.update(at, 8, |_| ())),
-    ("free_bytes", |node, at| node.free_bytes(at, 8)),
-    ("evict", |node, at| node.evict(at).map(drop)),
-    ("accept_loss", |node, at| node.accept_loss(at)),
-    ("accept_empty", |node, at| node.accept_empty(at)),
-    ("attach", |node, at| node.attach::<u64>(at)?.write(1)),
+    ("fetch_update", |node, at| {
+        Ok(node.fetch_update(at, |word| Some(word + 1)).map(drop)?)
+    }),
+    ("snapshot", |node, at| Ok(node.snapshot(at, 8, |_| ())?)),
+    ("update", |node, at| Ok(node.update(at, 8, |_| ())?)),
+    ("free_bytes", |node, at| Ok(node.free_bytes(at, 8)?)),
+    ("evict", |node, at| Ok(node.evict(at).map(drop)?)),
+    ("accept_loss", |node, at| Ok(node.accept_loss(at)?)),
+    ("accept_empty", |node, at| Ok(node.accept_empty(at)?)),
+    ("attach", |node, at| Ok(node.attach::<u64>(at)?.write(1)?)),
     ("attach_lock", |node, at| {
-        node.attach_lock(at)?.write().map(drop)
+        Ok(node.attach_lock(at)?.write().map(drop)?)
     }),
     ("RwLockArray", |node, at| {
         let array = RwLockArray::attach(node, at, 1, 64)?;
-        array.enter(0, Access::Write, LONG).map(drop)
+        Ok(array.enter(0, Access::Write, LONG).map(drop)?)
     }),
 ];
 
 /// Everything that takes a lock's.
 const LOCKED: &[Entry] = &[
-    ("Mutex", |node, at| Mutex::<u64>::attach(node, at).map(drop)),
+    ("Mutex", |node, at| {
+        Ok(Mutex::<u64>::attach(node, at).map(drop)?)
+    }),
     ("RwLock", |node, at| {
-        RwLock::<u64>::attach(node, at).map(drop)
+        Ok(RwLock::<u64>::attach(node, at).map(drop)?)
     }),
     ("RangesLock", |node, at| {
-        RangesLock::attach(node, at).map(drop)
+        Ok(RangesLock::attach(node, at).map(drop)?)
     }),
-    ("Condvar", |node, at| Condvar::attach(node, at).map(drop)),
+    ("Condvar", |node, at| {
+        Ok(Condvar::attach(node, at).map(drop)?)
+    }),
 ];
 
 #[test]
@@ -73,8 +82,9 @@ fn memory_of_a_home_that_no_node_serves_is_a_bad_address_at_every_way_in() {
                 let addr = Tag(HomeId(home).start().0 | own).under(*contract).0;
                 let began = Instant::now();
                 let told = way(&node, addr);
+                let why = told.as_ref().err().and_then(Error::access);
                 assert!(
-                    matches!(told, Err(Error::BadAddress { .. })),
+                    matches!(why, Some(AccessError::BadAddress { .. })),
                     "{name} of home {home}: {told:?}"
                 );
                 assert!(began.elapsed() < LONG, "{name} has waited");
@@ -88,13 +98,14 @@ fn memory_of_a_home_that_no_node_serves_is_a_bad_address_at_every_way_in() {
             assert!(
                 matches!(
                     told,
-                    Err(Error::NoSuchNode { .. } | Error::BadAddress { .. })
+                    Err(RegionError::Rack(RackError::NoSuchNode { .. })
+                        | RegionError::Access(AccessError::BadAddress { .. }))
                 ),
                 "{told:?}"
             );
             assert!(matches!(
                 node.open_region(&spec),
-                Err(Error::NoSuchRegion { .. })
+                Err(RegionError::NotFound { .. })
             ));
         }
         assert!(words.iter().all(|word| word.fetch_add(1).unwrap() == 7));

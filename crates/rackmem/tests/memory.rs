@@ -2,7 +2,7 @@
 //! and all of it can be used again.
 
 use rackmem::diagnostics::{Faults, MemoryMetrics};
-use rackmem::{Contract, Error, Fabric, Mode, Node, Rack};
+use rackmem::{AccessError, AllocError, Contract, Error, Fabric, Mode, Node, Rack};
 use rackmem_proto::wire::Tag;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -114,7 +114,7 @@ fn churn(rack: &Rack, rounds: u64, seed: u64) {
                 assert!(had.is_none(), "{addr:#x} is given out twice");
                 live += len as u64;
             }
-            Err(Error::OutOfMemory { .. }) => assert!(live > most / 2, "{live} live"),
+            Err(AllocError::OutOfMemory { .. }) => assert!(live > most / 2, "{live} live"),
             Err(error) => panic!("{error}"),
         }
         while live > most || objects.len() > 2000 {
@@ -205,9 +205,9 @@ fn threads_of_several_nodes_share_a_homes_memory() {
 fn what_is_not_allocated_cannot_be_freed() {
     let rack = rack(Fabric::Inline, 2);
     let (home, other) = (rack.node(0), rack.node(1));
-    let refused = |told: rackmem::Result<()>, at: u64| {
+    let refused = |told: Result<(), AllocError>, at: u64| {
         assert!(
-            matches!(told, Err(Error::NotAllocated { addr }) if addr == at),
+            matches!(told, Err(AllocError::NotAllocated { addr }) if addr == at),
             "{told:?}"
         );
     };
@@ -220,7 +220,7 @@ fn what_is_not_allocated_cannot_be_freed() {
     refused(home.free_bytes(1 << 44, 100), 1 << 44);
     assert!(matches!(
         home.free_bytes(9 << 48, 100),
-        Err(Error::BadAddress { .. })
+        Err(AllocError::Access(AccessError::BadAddress { .. }))
     ));
     // On another node the second time is noticed at once, or else when it gets home;
     // it is never given out twice.
@@ -312,25 +312,31 @@ fn memory_under_another_contract_is_not_reached_by_its_address() {
     node.write(addr, &[7; 64]).unwrap();
     for contract in Contract::ALL.into_iter().skip(1) {
         let same = Tag(addr).under(contract).0;
-        let wrong = |told: rackmem::Result<()>, what: &str| {
+        let wrong = |told: Option<Error>, what: &str| {
             let as_it_should = matches!(
-                told,
-                Err(Error::WrongContract { address, wanted: Contract::Coherent, is })
-                    if Tag(address).offset() / 4096 == Tag(same).offset() / 4096 && is == contract
+                told.as_ref().and_then(Error::access),
+                Some(AccessError::WrongContract { addr, wanted: Contract::Coherent, is })
+                    if Tag(addr).offset() / 4096 == Tag(same).offset() / 4096 && is == contract
             );
             assert!(as_it_should, "{what}: {told:?}");
         };
         for node in [&node, &other] {
-            wrong(node.load(same).map(|_| ()), "a load");
-            wrong(node.store(same, 1), "a store");
-            wrong(node.read(same, &mut [0; 16]), "a read");
-            wrong(node.write(same, &[1; 16]), "a write");
-            wrong(node.free_bytes(same, 64), "a free");
-            wrong(node.accept_loss(same), "a loss");
+            wrong(node.load(same).err().map(Error::from), "a load");
+            wrong(node.store(same, 1).err().map(Error::from), "a store");
+            let read = node.read(same, &mut [0; 16]);
+            wrong(read.err().map(Error::from), "a read");
+            let written = node.write(same, &[1; 16]);
+            wrong(written.err().map(Error::from), "a write");
+            let freed = node.free_bytes(same, 64);
+            wrong(freed.err().map(Error::from), "a free");
+            wrong(node.accept_loss(same).err().map(Error::from), "a loss");
         }
     }
     let none = 7 << Tag::OFFSET_BITS;
-    assert!(matches!(node.load(none), Err(Error::BadAddress { .. })));
+    assert!(matches!(
+        node.load(none),
+        Err(AccessError::BadAddress { .. })
+    ));
     let mut bytes = [0; 64];
     other.read(addr, &mut bytes).unwrap();
     assert_eq!(bytes, [7; 64]);

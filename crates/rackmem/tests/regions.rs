@@ -1,7 +1,10 @@
 //! Regions have a contract and a backing, are listed, and are removed.
 
 use rackmem::locked::{Access, Mutex, RwLockArray};
-use rackmem::{Backing, Contract, Error, Fabric, HomeId, Mode, Node, Rack, RegionSpec, Result};
+use rackmem::{
+    AccessError, Backing, Contract, Fabric, HomeId, Mode, Node, Rack, RegionError, RegionSpec,
+    Result,
+};
 use rackmem_proto::wire::Tag;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -22,12 +25,12 @@ fn everywhere(test: impl Fn(&Rack)) {
     }
 }
 
-fn removed<T>(what: Result<T>) -> bool {
-    matches!(what, Err(Error::RegionRemoved { name }) if name == "r")
+fn removed<T>(what: Result<T, RegionError>) -> bool {
+    matches!(what, Err(RegionError::Removed { name }) if name == "r")
 }
 
-fn none(what: Result<()>) -> bool {
-    matches!(what, Err(Error::NoSuchRegion { name }) if name == "r")
+fn none(what: Result<(), RegionError>) -> bool {
+    matches!(what, Err(RegionError::NotFound { name }) if name == "r")
 }
 
 fn given(node: &Node) -> u64 {
@@ -53,7 +56,7 @@ fn what_is_not_built_is_refused_by_its_name() {
     for contract in Contract::ALL {
         let spec = RegionSpec::new("r", 64).contract(contract);
         let built = matches!(contract, Contract::Coherent | Contract::Locked);
-        let refused = |result: Result<_>| matches!(result, Err(Error::ContractNotBuilt { contract: which }) if which == contract);
+        let refused = |result: Result<_, RegionError>| matches!(result, Err(RegionError::ContractNotBuilt { contract: which }) if which == contract);
         assert_eq!(refused(node.open_region(&spec)), !built);
         if !built {
             assert!(refused(node.create_region(&spec)));
@@ -63,7 +66,9 @@ fn what_is_not_built_is_refused_by_its_name() {
         let spec = RegionSpec::new("r", 64).backing(backing);
         for result in [node.create_region(&spec), node.open_region(&spec)] {
             let error = result.err().unwrap();
-            assert!(matches!(error, Error::BackingNotBuilt { backing: which } if which == backing));
+            assert!(
+                matches!(error, RegionError::BackingNotBuilt { backing: which } if which == backing)
+            );
             assert!(error.to_string().contains(backing.name()));
         }
     }
@@ -86,8 +91,8 @@ fn a_region_is_opened_under_its_own_contract_only() {
             let error = result.err().unwrap();
             assert!(matches!(
                 error,
-                Error::WrongContract { address, wanted: Contract::Locked, is: Contract::Coherent }
-                    if address == made.addr()
+                RegionError::Access(AccessError::WrongContract { addr, wanted: Contract::Locked, is: Contract::Coherent })
+                    if addr == made.addr()
             ));
             let text = error.to_string();
             for part in ["coherent", "locked", "Node::read"] {
@@ -96,10 +101,10 @@ fn a_region_is_opened_under_its_own_contract_only() {
         }
         assert!(matches!(
             Mutex::<u64>::named(&two, "r", 1),
-            Err(Error::WrongContract {
+            Err(RegionError::Access(AccessError::WrongContract {
                 is: Contract::Coherent,
                 ..
-            })
+            }))
         ));
         let array = RegionSpec::new("array", 16 * 100).contract(Contract::Locked);
         let array = one.create_region(&array).unwrap();
@@ -107,15 +112,15 @@ fn a_region_is_opened_under_its_own_contract_only() {
         assert_eq!(Tag(array.addr()).contract(), Some(Contract::Locked));
         assert!(matches!(
             two.region("array", 16 * 100, 0),
-            Err(Error::WrongContract {
+            Err(RegionError::Access(AccessError::WrongContract {
                 wanted: Contract::Coherent,
                 is: Contract::Locked,
                 ..
-            })
+            }))
         ));
         assert!(matches!(
             array.read(0, &mut [0]),
-            Err(Error::WrongContract { .. })
+            Err(RegionError::Access(AccessError::WrongContract { .. }))
         ));
         let locks = |node: &Node| RwLockArray::attach(node, array.addr(), 100, 64).unwrap();
         let (ours, theirs) = (locks(&one), locks(&two));
@@ -159,7 +164,7 @@ fn a_removed_region_gives_back_name_and_memory() {
         assert_eq!(bytes, [0; 8192]);
         assert!(matches!(
             region.read(1, &mut bytes),
-            Err(Error::RegionBounds {
+            Err(RegionError::OutOfBounds {
                 at: 1,
                 len: 8192,
                 ..
@@ -280,7 +285,7 @@ fn regions_are_listed_with_what_they_are() {
             let no = two.remove_region(name);
             assert!(matches!(
                 no,
-                Err(Error::NotRemovable {
+                Err(RegionError::NotRemovable {
                     contract: Contract::Locked,
                     ..
                 })

@@ -2,8 +2,12 @@
 //! depends on nothing else.
 
 use rackmem::locked::{Condvar, Mutex, RwLock};
+use rackmem::membership::MembershipError;
 use rackmem::zerocopy::{FromBytes, Immutable, IntoBytes};
-use rackmem::{Error, Node, Result, Shared, SharedSlice};
+use rackmem::{
+    AccessError, AllocError, Error, LockError, Node, RackError, RegionError, Result, Shared,
+    SharedSlice,
+};
 
 /// A particle: a struct of the program's own.
 #[derive(Clone, Copy, PartialEq, Debug, FromBytes, IntoBytes, Immutable)]
@@ -44,7 +48,7 @@ impl Simulation {
     /// The simulation of this name: made by the first node that asks.
     ///
     /// # Errors
-    /// Those of the rack; [`Error::RegionMismatch`] where the name is of something else.
+    /// Those of the rack; [`RegionError::Mismatch`] where the name is of something else.
     pub fn open(node: &Node, name: &str, particles: usize, plan: Plan) -> Result<Self> {
         let named = |what: &str| format!("{name}/{what}");
         // A number without a lock has no name of its own: a lock has its address.
@@ -126,7 +130,7 @@ impl Simulation {
     /// # Errors
     /// Those of the rack.
     pub fn moved(&self) -> Result<u64> {
-        self.moved.read()
+        Ok(self.moved.read()?)
     }
 
     /// Makes the steps shorter, for all nodes.
@@ -153,14 +157,36 @@ pub enum Advice {
     Mend,
 }
 
-/// Sorts errors by what to do.
+/// Sorts errors by what to do: by family, and within one by cause.
 pub fn advice(error: &Error) -> Advice {
     match error {
-        Error::Timeout { .. } | Error::Busy { .. } | Error::NoLease => Advice::TryAgain,
-        Error::Interrupted { .. } | Error::OutOfMemory { .. } => Advice::TryAgain,
-        Error::NodeLost { .. } | Error::NameLost { .. } | Error::Lost { .. } => Advice::MakeAnew,
-        Error::LockFreed { .. } | Error::RegionRemoved { .. } => Advice::MakeAnew,
-        Error::Fenced | Error::Closed => Advice::Restart,
+        Error::Rack(RackError::Fenced | RackError::Closed) => Advice::Restart,
+        Error::Rack(RackError::NodeLost { .. }) => Advice::MakeAnew,
+        Error::Rack(RackError::NoSuchNode { .. } | RackError::Refused { .. }) => Advice::Mend,
+        Error::Rack(_) => Advice::TryAgain,
+        Error::Access(AccessError::Lost { .. }) => Advice::MakeAnew,
+        Error::Access(AccessError::Interrupted { .. } | AccessError::Busy { .. }) => {
+            Advice::TryAgain
+        }
+        Error::Access(_) => Advice::Mend,
+        // What stopped it, whatever it has done before.
+        Error::Bulk(bulk) => advice(&bulk.error.into()),
+        Error::Alloc(AllocError::OutOfMemory { .. }) => Advice::TryAgain,
+        Error::Alloc(_) => Advice::Mend,
+        Error::Lock(LockError::Freed { .. } | LockError::FreedInPart { .. }) => Advice::MakeAnew,
+        Error::Lock(LockError::Busy { .. } | LockError::TooManyWaiting { .. }) => Advice::TryAgain,
+        Error::Lock(_) => Advice::Mend,
+        Error::Region(RegionError::NameLost { .. } | RegionError::Removed { .. }) => {
+            Advice::MakeAnew
+        }
+        Error::Region(RegionError::Unfinished { .. }) => Advice::TryAgain,
+        Error::Region(_) => Advice::Mend,
+        Error::Leave(_) => Advice::Restart,
+        // The store may come back.
+        Error::Membership(MembershipError::Unreachable { .. } | MembershipError::Late { .. }) => {
+            Advice::TryAgain
+        }
+        Error::Membership(_) | Error::Open(_) => Advice::Mend,
         _ => Advice::Mend,
     }
 }

@@ -1,7 +1,7 @@
 //! The program runs, on every fabric, and its types keep others out.
 
 use rackmem::locked::{Mutex, RwLock};
-use rackmem::{Error, Fabric, Rack};
+use rackmem::{AccessError, Fabric, Rack, RegionError};
 use rackmem_outside::{Advice, Particle, Plan, Simulation, advice};
 
 const PLAN: Plan = Plan {
@@ -55,8 +55,8 @@ fn a_slice_of_a_gigabyte_is_written_at_home_and_read_elsewhere() {
     }
     assert_eq!(there.get(LEN / 4).unwrap(), 0.0);
     let why = there.to_vec(LEN - 1..LEN + 1).unwrap_err();
-    assert!(matches!(why.error, Error::OutOfBounds { at, .. } if at == LEN - 1));
-    assert_eq!(advice(&why.error), Advice::Mend);
+    assert!(matches!(why.error, AccessError::OutOfBounds { at, .. } if at == LEN - 1));
+    assert_eq!(advice(&why.into()), Advice::Mend);
 }
 
 #[test]
@@ -65,12 +65,12 @@ fn names_keep_their_types() {
     let (here, there) = (rack.node(0), rack.node(1));
     RwLock::named(&here, "plan", PLAN).unwrap();
     let wrong = RwLock::<[u64; 2]>::named(&there, "plan", [0; 2]).unwrap_err();
-    assert!(matches!(wrong, Error::RegionMismatch { .. }), "{wrong}");
+    assert!(matches!(wrong, RegionError::Mismatch { .. }), "{wrong}");
     here.named_slice::<Particle>("cloud", 10).unwrap();
     let wrong = there.named_slice::<[f64; 4]>("cloud", 10).unwrap_err();
-    assert!(matches!(wrong, Error::RegionMismatch { .. }), "{wrong}");
+    assert!(matches!(wrong, RegionError::Mismatch { .. }), "{wrong}");
     let wrong = there.named_slice::<Particle>("cloud", 11).unwrap_err();
-    assert!(matches!(wrong, Error::RegionMismatch { .. }), "{wrong}");
+    assert!(matches!(wrong, RegionError::Mismatch { .. }), "{wrong}");
     there.named_slice::<Particle>("cloud", 10).unwrap();
 }
 
@@ -81,11 +81,11 @@ fn errors_say_what_to_do() {
     let lock = Mutex::create(&node, 1u64).unwrap();
     let same = Mutex::<u64>::attach(&rack.node(1), lock.addr()).unwrap();
     lock.free().unwrap();
-    assert_eq!(advice(&same.lock().unwrap_err()), Advice::MakeAnew);
+    assert_eq!(advice(&same.lock().unwrap_err().into()), Advice::MakeAnew);
     let wrong = node.attach::<u64>(9 << 48).unwrap_err();
-    assert_eq!(advice(&wrong), Advice::Mend);
+    assert_eq!(advice(&wrong.into()), Advice::Mend);
     let slice = node.alloc_slice::<u64>(1000).unwrap();
     drop(rack);
     let why = slice.write_from(0, &[1; 1000]).unwrap_err();
-    assert_eq!((advice(&why.error), why.done), (Advice::Restart, 0));
+    assert_eq!((advice(&why.into()), why.done), (Advice::Restart, 0));
 }

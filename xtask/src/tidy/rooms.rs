@@ -11,8 +11,8 @@ const LIBRARY: &str = "crates/rackmem/src/";
 const ROOMS: &[&str] = &[
     "sync",
     "backoff",
-    "membership",
     "error",
+    "membership",
     "guest",
     "bytes",
     "config",

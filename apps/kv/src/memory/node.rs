@@ -3,27 +3,50 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use rackmem::Node;
 use rackmem::locked::{Access, Content, RwLockArray};
 use rackmem::window::{Window, WindowMut};
+use rackmem::{AccessError, AllocError, Error, Node, RackError, RegionError};
 
 use super::{Entered, Fate, Memory, MemoryError, Pages};
 
-impl From<rackmem::Error> for MemoryError {
-    fn from(error: rackmem::Error) -> Self {
-        match error {
-            rackmem::Error::OutOfMemory { .. } => Self::OutOfMemory,
-            rackmem::Error::RegionMismatch { name } => Self::Mismatch(name),
-            rackmem::Error::NodeLost { node } | rackmem::Error::NameLost { node, .. } => {
-                Self::NodeLost(node)
-            }
-            rackmem::Error::Lost { addr } => Self::Lost(addr),
-            rackmem::Error::Fenced => Self::Fenced,
-            rackmem::Error::NoLease => Self::NoLease,
-            other => Self::Other(Box::new(other)),
+impl From<Error> for MemoryError {
+    #[cold]
+    fn from(error: Error) -> Self {
+        // In the middle of a long value the cause is the same.
+        match (error.rack(), error.access(), error) {
+            (Some(RackError::NodeLost { node }), ..) => Self::NodeLost(node),
+            (Some(RackError::Fenced), ..) => Self::Fenced,
+            (Some(RackError::NoLease), ..) => Self::NoLease,
+            (_, Some(AccessError::Lost { addr }), _) => Self::Lost(addr),
+            (.., Error::Alloc(AllocError::OutOfMemory { .. })) => Self::OutOfMemory,
+            (.., Error::Region(RegionError::Mismatch { name })) => Self::Mismatch(name),
+            (.., Error::Region(RegionError::NameLost { node, .. })) => Self::NodeLost(node),
+            (.., other) => Self::Other(Box::new(other)),
         }
     }
 }
+
+/// `?` on whatever the rack answers.
+macro_rules! from_families {
+    ($($family:ident),* $(,)?) => {
+        $(impl From<rackmem::$family> for MemoryError {
+            fn from(error: rackmem::$family) -> Self {
+                rackmem::Error::from(error).into()
+            }
+        })*
+    };
+}
+
+from_families!(
+    OpenError,
+    RackError,
+    AccessError,
+    BulkError,
+    AllocError,
+    LockError,
+    RegionError,
+    LeaveError,
+);
 
 impl Pages for RwLockArray {
     #[inline]
@@ -123,7 +146,7 @@ impl Memory for Node {
         match self.free_bytes(addr, len) {
             // Its home does not answer, and much waits for it: this stays allocated. What the
             // caller did has happened.
-            Err(rackmem::Error::Timeout { .. }) => Ok(()),
+            Err(AllocError::Rack(RackError::Timeout { .. })) => Ok(()),
             freed => Ok(freed?),
         }
     }

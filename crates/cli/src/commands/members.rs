@@ -5,8 +5,8 @@ use crate::ended::Ended;
 use crate::failure::{Failure, Result};
 use crate::out;
 use clap::{Args, Subcommand};
-use rackmem::membership::{self, Places, Role, Sign, Store, View};
-use rackmem::{Config, Error};
+use rackmem::Config;
+use rackmem::membership::{self, MembershipError, Places, Role, Sign, Store, View};
 use rackmem_bench::table::{Align, Table};
 use serde_json::json;
 use std::path::PathBuf;
@@ -58,13 +58,13 @@ pub fn run(args: &MembersArgs, json: bool) -> Result<Ended> {
     let config = load(&args.rack)?;
     let settings = &config.membership;
     let open = settings.source.open(&settings.name);
-    let store = open.map_err(Error::from)?;
+    let store = open?;
     match (&args.action, store) {
         (None, Some(store)) => show(&config, &*store, json)?,
         (None, None) => print(&config, Some(settings.first_view()), &[], json),
-        (Some(_), None) => return Err(Error::from(membership::Error::Fixed).into()),
+        (Some(_), None) => return Err(MembershipError::Fixed.into()),
         (&Some(Action::Remove { member }), Some(store)) => {
-            let roster = membership::remove(&*store, member, WITHIN).map_err(Error::from)?;
+            let roster = membership::remove(&*store, member, WITHIN)?;
             print(&config, Some(roster.view), &[], json);
         }
     }
@@ -73,7 +73,7 @@ pub fn run(args: &MembersArgs, json: bool) -> Result<Ended> {
 
 fn show(config: &Config, store: &dyn Store, json: bool) -> Result<()> {
     let lease = config.membership.lease;
-    let (roster, signs) = membership::watch(store, lease, WITHIN).map_err(Error::from)?;
+    let (roster, signs) = membership::watch(store, lease, WITHIN)?;
     match roster {
         Some(roster) => print(config, Some(roster.view), &signs, json),
         None if json => print(config, None, &signs, json),

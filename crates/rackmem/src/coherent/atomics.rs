@@ -1,7 +1,7 @@
 //! What is done to a shared number in one step.
 
 use super::shared::{Shared, Value};
-use crate::error::Result;
+use crate::error::AccessError;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -97,7 +97,7 @@ in_word! {
 impl<T: Value> Shared<T> {
     /// Changes the value if `f` says so, as one step; what was there before.
     #[inline(always)]
-    fn step(&self, f: impl Fn(T) -> Option<T>) -> Result<T>
+    fn step(&self, f: impl Fn(T) -> Option<T>) -> Result<T, AccessError>
     where
         T: InWord,
     {
@@ -123,7 +123,7 @@ macro_rules! atomic {
         impl Shared<$value> {
             /// Replaces the value; what was there before.
             #[inline]
-            pub fn swap(&self, new: $value) -> Result<$value> {
+            pub fn swap(&self, new: $value) -> Result<$value, AccessError> {
                 self.step(|_| Some(new))
             }
 
@@ -135,7 +135,7 @@ macro_rules! atomic {
                 &self,
                 expected: $value,
                 new: $value,
-            ) -> Result<std::result::Result<$value, $value>> {
+            ) -> Result<std::result::Result<$value, $value>, AccessError> {
                 let is = |old: $value| old.into_word(0) == expected.into_word(0);
                 let old = self.step(|old| is(old).then_some(new))?;
                 Ok(if is(old) { Ok(old) } else { Err(old) })
@@ -147,7 +147,7 @@ macro_rules! atomic {
             pub fn fetch_update(
                 &self,
                 f: impl Fn($value) -> Option<$value>,
-            ) -> Result<std::result::Result<$value, $value>> {
+            ) -> Result<std::result::Result<$value, $value>, AccessError> {
                 let changed = std::cell::Cell::new(false);
                 let old = self.step(|old| {
                     let new = f(old);
@@ -165,25 +165,25 @@ macro_rules! numbers {
         impl Shared<$value> {
             /// Adds, an integer wrapping around; what was there before.
             #[inline]
-            pub fn fetch_add(&self, n: $value) -> Result<$value> {
+            pub fn fetch_add(&self, n: $value) -> Result<$value, AccessError> {
                 self.step(|old| Some(Add::$add(old, n)))
             }
 
             /// Subtracts, an integer wrapping around; what was there before.
             #[inline]
-            pub fn fetch_sub(&self, n: $value) -> Result<$value> {
+            pub fn fetch_sub(&self, n: $value) -> Result<$value, AccessError> {
                 self.step(|old| Some(Add::$sub(old, n)))
             }
 
             /// Keeps the larger one; what was there before.
             #[inline]
-            pub fn fetch_max(&self, n: $value) -> Result<$value> {
+            pub fn fetch_max(&self, n: $value) -> Result<$value, AccessError> {
                 self.step(|old| Some(old.max(n)))
             }
 
             /// Keeps the smaller one; what was there before.
             #[inline]
-            pub fn fetch_min(&self, n: $value) -> Result<$value> {
+            pub fn fetch_min(&self, n: $value) -> Result<$value, AccessError> {
                 self.step(|old| Some(old.min(n)))
             }
         }
@@ -195,19 +195,19 @@ macro_rules! bits {
         impl Shared<$int> {
             /// Keeps bits that are set in both; what was there before.
             #[inline]
-            pub fn fetch_and(&self, bits: $int) -> Result<$int> {
+            pub fn fetch_and(&self, bits: $int) -> Result<$int, AccessError> {
                 self.step(|old| Some(old & bits))
             }
 
             /// Sets bits; what was there before.
             #[inline]
-            pub fn fetch_or(&self, bits: $int) -> Result<$int> {
+            pub fn fetch_or(&self, bits: $int) -> Result<$int, AccessError> {
                 self.step(|old| Some(old | bits))
             }
 
             /// Turns bits around; what was there before.
             #[inline]
-            pub fn fetch_xor(&self, bits: $int) -> Result<$int> {
+            pub fn fetch_xor(&self, bits: $int) -> Result<$int, AccessError> {
                 self.step(|old| Some(old ^ bits))
             }
         }

@@ -2,7 +2,7 @@
 //! "Synchronization primitive").
 
 use crate::backoff::Backoff;
-use crate::error::{Error, Result};
+use crate::error::{AccessError, AllocError};
 use crate::node::Node;
 use crate::ports::requester::{Borrowed, Bytes};
 use rackmem_proto::engine::{Purpose, Then};
@@ -12,13 +12,13 @@ use std::time::Duration;
 impl Node {
     /// A reader-writer lock of the directory, in a block of its own (paper §6,
     /// "synchronization primitive").
-    pub fn alloc_lock(&self) -> Result<BlockLock> {
+    pub fn alloc_lock(&self) -> Result<BlockLock, AllocError> {
         let addr = self.alloc_bytes(self.inner.block)?;
-        self.attach_lock(addr)
+        Ok(self.attach_lock(addr)?)
     }
 
     /// The lock that [`Node::alloc_lock`] made at this address, on any node.
-    pub fn attach_lock(&self, addr: u64) -> Result<BlockLock> {
+    pub fn attach_lock(&self, addr: u64) -> Result<BlockLock, AccessError> {
         self.open()?;
         let (tag, offset) = self.within(addr, self.inner.block)?;
         debug_assert_eq!(offset, 0);
@@ -68,40 +68,40 @@ impl BlockLock {
     }
 
     /// Holds it together with other readers.
-    pub fn read(&self) -> Result<BlockGuard<'_>> {
+    pub fn read(&self) -> Result<BlockGuard<'_>, AccessError> {
         self.wait(true, Duration::MAX)?
-            .ok_or(Error::Busy { addr: self.tag.0 })
+            .ok_or(AccessError::Busy { addr: self.tag.0 })
     }
 
     /// Holds it alone.
-    pub fn write(&self) -> Result<BlockGuard<'_>> {
+    pub fn write(&self) -> Result<BlockGuard<'_>, AccessError> {
         self.wait(false, Duration::MAX)?
-            .ok_or(Error::Busy { addr: self.tag.0 })
+            .ok_or(AccessError::Busy { addr: self.tag.0 })
     }
 
     /// Holds it together with other readers, if that is possible within this time.
-    pub fn try_read(&self, at_most: Duration) -> Result<Option<BlockGuard<'_>>> {
+    pub fn try_read(&self, at_most: Duration) -> Result<Option<BlockGuard<'_>>, AccessError> {
         self.wait(true, at_most)
     }
 
     /// Holds it alone, if that is possible within this time.
-    pub fn try_write(&self, at_most: Duration) -> Result<Option<BlockGuard<'_>>> {
+    pub fn try_write(&self, at_most: Duration) -> Result<Option<BlockGuard<'_>>, AccessError> {
         self.wait(false, at_most)
     }
 
     /// Gives the lock's block back, for anything. Other handles on it must not be used any more.
     ///
     /// # Errors
-    /// [`Error::Busy`] when somebody holds it; [`Error::NotAllocated`] when it has been freed
-    /// before. That may be known only when it gets home: see [`Node::free_bytes`].
-    pub fn free(self) -> Result<()> {
+    /// [`AccessError::Busy`] when somebody holds it; [`AllocError::NotAllocated`] when it has been
+    /// freed before. That may be known only when it gets home: see [`Node::free_bytes`].
+    pub fn free(self) -> Result<(), AllocError> {
         let addr = self.tag.0;
         let alone = self.try_write(IN_USE)?;
-        let _alone = alone.ok_or(Error::Busy { addr })?;
+        let _alone = alone.ok_or(AccessError::Busy { addr })?;
         self.node.free_bytes(addr, self.node.block_size())
     }
 
-    fn wait(&self, shared: bool, at_most: Duration) -> Result<Option<BlockGuard<'_>>> {
+    fn wait(&self, shared: bool, at_most: Duration) -> Result<Option<BlockGuard<'_>>, AccessError> {
         let access = &self.node.inner.access;
         let mut backoff = Backoff::new(at_most);
         loop {

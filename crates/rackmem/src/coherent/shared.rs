@@ -1,6 +1,6 @@
 //! `Shared<T>`: one value that every node reads from its own cache and any node may change.
 
-use crate::error::{Error, Result};
+use crate::error::{AccessError, AllocError};
 use crate::node::Node;
 use rackmem_proto::wire::Tag;
 use std::marker::PhantomData;
@@ -10,12 +10,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 impl Node {
     /// A new shared value in this node's memory. Values of one size share blocks:
     /// those that different nodes write often are better allocated with [`Node::alloc_isolated`].
-    pub fn alloc<T: Value>(&self, value: T) -> Result<Shared<T>> {
+    pub fn alloc<T: Value>(&self, value: T) -> Result<Shared<T>, AllocError> {
         Shared::create(self, self.alloc_bytes(size_of::<T>().max(8))?, value)
     }
 
     /// A new shared value in a block of its own.
-    pub fn alloc_isolated<T: Value>(&self, value: T) -> Result<Shared<T>> {
+    pub fn alloc_isolated<T: Value>(&self, value: T) -> Result<Shared<T>, AllocError> {
         Shared::create(
             self,
             self.alloc_bytes(size_of::<T>().max(self.inner.block))?,
@@ -24,7 +24,7 @@ impl Node {
     }
 
     /// A handle on a value that some node has allocated.
-    pub fn attach<T: Value>(&self, addr: u64) -> Result<Shared<T>> {
+    pub fn attach<T: Value>(&self, addr: u64) -> Result<Shared<T>, AccessError> {
         Shared::attach(self, addr)
     }
 }
@@ -159,12 +159,12 @@ impl<T: Value> Shared<T> {
         }
     }
 
-    pub(crate) fn attach(node: &Node, addr: u64) -> Result<Self> {
+    pub(crate) fn attach(node: &Node, addr: u64) -> Result<Self, AccessError> {
         let block = node.block_size();
         let len = size_of::<T>();
         let inside = addr as usize % block + len <= block;
         if len > block || !inside || !addr.is_multiple_of(8) {
-            return Err(Error::BadRange { addr, len, block });
+            return Err(AccessError::BadRange { addr, len, block });
         }
         // A first read tells a wrong address now rather than later.
         let shared = Shared::at(node, addr);
@@ -172,13 +172,12 @@ impl<T: Value> Shared<T> {
         Ok(shared)
     }
 
-    pub(crate) fn create(node: &Node, addr: u64, value: T) -> Result<Self> {
+    pub(crate) fn create(node: &Node, addr: u64, value: T) -> Result<Self, AllocError> {
         if size_of::<T>() > node.block_size() {
             node.free_bytes(addr, size_of::<T>())?;
-            return Err(Error::BadRange {
-                addr,
+            return Err(AllocError::TooLarge {
                 len: size_of::<T>(),
-                block: node.block_size(),
+                most: node.block_size(),
             });
         }
         let shared = Shared::at(node, addr);
@@ -197,7 +196,7 @@ impl<T: Value> Shared<T> {
 
     /// The last value written, anywhere.
     #[inline]
-    pub fn read(&self) -> Result<T> {
+    pub fn read(&self) -> Result<T, AccessError> {
         let mut value = T::new_zeroed();
         if size_of::<T>() == 8 {
             let word = match self.hit() {
@@ -217,9 +216,13 @@ impl<T: Value> Shared<T> {
 
     /// Replaces the value, everywhere.
     #[inline]
-    pub fn write(&self, value: T) -> Result<()> {
+    pub fn write(&self, value: T) -> Result<(), AccessError> {
         let Ok(bytes) = <[u8; 8]>::try_from(value.as_bytes()) else {
-            return self.node.write(self.addr, value.as_bytes());
+            // All within one block.
+            let len = size_of::<T>();
+            return self.node.update(self.addr, len, |view| {
+                view.write(0, value.as_bytes());
+            });
         };
         let word = u64::from_ne_bytes(bytes);
         if self.hit_mut(|cell| cell.store(word, Relaxed)).is_some() {
@@ -231,7 +234,7 @@ impl<T: Value> Shared<T> {
     }
 
     /// Replaces the value by what `f` makes of it, as one step; what was there before.
-    pub fn update(&self, f: impl FnOnce(T) -> T) -> Result<T> {
+    pub fn update(&self, f: impl FnOnce(T) -> T) -> Result<T, AccessError> {
         self.node.update(self.addr, size_of::<T>(), |view| {
             let mut old = T::new_zeroed();
             view.read(0, old.as_mut_bytes_of());
@@ -245,7 +248,7 @@ impl<T: Value> Shared<T> {
     /// # Errors
     /// Those of [`Node::free_bytes`]. Only a value from [`Node::alloc`] is freed by this: one from
     /// [`Node::alloc_isolated`] has a block.
-    pub fn free(self) -> Result<()> {
+    pub fn free(self) -> Result<(), AllocError> {
         self.node.free_bytes(self.addr, size_of::<T>().max(8))
     }
 }

@@ -2,7 +2,9 @@
 
 use super::fingerprint::fingerprint;
 use super::shared::Value;
-use crate::error::{Error, Result};
+#[cfg(doc)]
+use crate::error::RackError;
+use crate::error::{AccessError, AllocError, BulkError, BulkResult, RegionError};
 use crate::node::Node;
 use crate::region::{Region, RegionSpec};
 use rackmem_proto::wire::{HomeId, Tag};
@@ -10,55 +12,27 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use zerocopy::IntoBytes;
 
-/// Why a bulk operation has stopped, and how far it has come.
-#[derive(Debug)]
-pub struct BulkError {
-    /// Elements, from the first of the call on, that have been read or written. Those behind them
-    /// may have been, too; an element that is being written when its home dies is lost with its
-    /// block, and not torn.
-    pub done: usize,
-    /// Why.
-    pub error: Error,
-}
-
-impl std::fmt::Display for BulkError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "after {} elements: {}", self.done, self.error)
-    }
-}
-
-impl std::error::Error for BulkError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
-    }
-}
-
-impl From<BulkError> for Error {
-    fn from(bulk: BulkError) -> Error {
-        bulk.error
-    }
-}
-
-/// The result of a bulk operation.
-pub type BulkResult<T> = std::result::Result<T, BulkError>;
-
 impl Node {
     /// Zeros in this node's memory, as many as wanted. They cost no time and no memory until they
     /// are written.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], and [`Error::BadRange`] when they are more bytes than there are
-    /// addresses.
-    pub fn alloc_slice<T: Value>(&self, len: usize) -> Result<SharedSlice<T>> {
+    /// [`AllocError::OutOfMemory`], and [`AllocError::TooLarge`] when they are more bytes than
+    /// there are addresses.
+    pub fn alloc_slice<T: Value>(&self, len: usize) -> Result<SharedSlice<T>, AllocError> {
         self.alloc_slice_on(self.id(), len)
     }
 
     /// Zeros in another node's memory.
     ///
     /// # Errors
-    /// As [`Node::alloc_slice`], and [`Error::NoSuchNode`].
-    pub fn alloc_slice_on<T: Value>(&self, home: u16, len: usize) -> Result<SharedSlice<T>> {
-        let bytes = SharedSlice::<T>::bytes_of(0, len)?;
+    /// As [`Node::alloc_slice`], and [`RackError::NoSuchNode`].
+    pub fn alloc_slice_on<T: Value>(
+        &self,
+        home: u16,
+        len: usize,
+    ) -> Result<SharedSlice<T>, AllocError> {
+        let bytes = SharedSlice::<T>::bytes_of(len)?;
         // Whole blocks, so that no other object shares one.
         let addr = self.alloc_bytes_on(home, bytes.max(self.block_size()))?;
         Ok(SharedSlice::of(self, addr, len))
@@ -68,18 +42,21 @@ impl Node {
     /// Nothing says what is there: a name does ([`Node::named_slice`]).
     ///
     /// # Errors
-    /// [`Error::BadRange`] when no slice of such values can begin there; [`Error::BadAddress`],
-    /// [`Error::WrongContract`].
-    pub fn attach_slice<T: Value>(&self, addr: u64, len: usize) -> Result<SharedSlice<T>> {
-        let bytes = SharedSlice::<T>::bytes_of(addr, len)?;
-        if !addr.is_multiple_of(8) {
-            let block = self.block_size();
-            return Err(Error::BadRange {
-                addr,
-                len: bytes,
-                block,
-            });
-        }
+    /// [`AccessError::BadRange`] when no slice of such values can begin there;
+    /// [`AccessError::BadAddress`],
+    /// [`AccessError::WrongContract`].
+    pub fn attach_slice<T: Value>(
+        &self,
+        addr: u64,
+        len: usize,
+    ) -> Result<SharedSlice<T>, AccessError> {
+        let bytes = SharedSlice::<T>::bytes_of(len).ok();
+        let bytes = bytes.filter(|_| addr.is_multiple_of(8));
+        let bytes = bytes.ok_or(AccessError::BadRange {
+            addr,
+            len: len.saturating_mul(size_of::<T>()),
+            block: Tag::SPACE as usize,
+        })?;
         // A first and a last read tell a wrong address now rather than later.
         if bytes > 0 {
             self.read(addr, &mut [0])?;
@@ -91,24 +68,28 @@ impl Node {
     /// The slice of this name, zeros at first, in the memory of the node that is the first to ask.
     ///
     /// # Errors
-    /// [`Error::RegionMismatch`] when what has this name is of another type or length; those of
+    /// [`RegionError::Mismatch`] when what has this name is of another type or length; those of
     /// [`Node::create_region`].
     ///
     /// ```
     /// # fn main() -> rackmem::Result<()> {
-    /// use rackmem::{Error, Rack};
+    /// use rackmem::{Rack, RegionError};
     ///
     /// let rack = Rack::local(2)?;
     /// let ours = rack.node(0).named_slice::<f64>("grid", 1000)?;
     /// ours.write_from(0, &[1.5; 1000])?;
     /// assert_eq!(rack.node(1).named_slice::<f64>("grid", 1000)?.get(999)?, 1.5);
     /// let other = rack.node(1).named_slice::<u64>("grid", 1000);
-    /// assert!(matches!(other, Err(Error::RegionMismatch { .. })));
+    /// assert!(matches!(other, Err(RegionError::Mismatch { .. })));
     /// # Ok(())
     /// # }
     /// ```
-    pub fn named_slice<T: Value>(&self, name: &str, len: usize) -> Result<SharedSlice<T>> {
-        let bytes = SharedSlice::<T>::bytes_of(0, len)?;
+    pub fn named_slice<T: Value>(
+        &self,
+        name: &str,
+        len: usize,
+    ) -> Result<SharedSlice<T>, RegionError> {
+        let bytes = SharedSlice::<T>::bytes_of(len)?;
         let spec = RegionSpec::new(name, bytes.max(self.block_size()));
         let region = self.create_region(&spec.element(element::<T>(len)))?;
         Ok(SharedSlice::of_region(self, &region, len))
@@ -201,13 +182,12 @@ impl<T: Value> SharedSlice<T> {
         SharedSlice::of(node, region.addr(), len)
     }
 
-    fn bytes_of(addr: u64, len: usize) -> Result<usize> {
+    fn bytes_of(len: usize) -> Result<usize, AllocError> {
         let bytes = len.checked_mul(size_of::<T>());
         let bytes = bytes.filter(|bytes| *bytes as u64 <= Tag::SPACE);
-        bytes.ok_or(Error::BadRange {
-            addr,
-            len: usize::MAX,
-            block: Tag::SPACE as usize,
+        bytes.ok_or(AllocError::TooLarge {
+            len: len.saturating_mul(size_of::<T>()),
+            most: Tag::SPACE as usize,
         })
     }
 
@@ -234,8 +214,8 @@ impl<T: Value> SharedSlice<T> {
     /// An element, as the last writer left it. Keeps a copy of its block in this node's cache.
     ///
     /// # Errors
-    /// [`Error::OutOfBounds`], and those of [`Node::read`].
-    pub fn get(&self, at: usize) -> Result<T> {
+    /// [`AccessError::OutOfBounds`], and those of [`Node::read`].
+    pub fn get(&self, at: usize) -> Result<T, AccessError> {
         let mut value = T::new_zeroed();
         let addr = self.within(at, 1)?;
         self.node.read(addr, value.as_mut_bytes())?;
@@ -245,30 +225,32 @@ impl<T: Value> SharedSlice<T> {
     /// Replaces an element, everywhere.
     ///
     /// # Errors
-    /// [`Error::OutOfBounds`], and those of [`Node::write`].
-    pub fn set(&self, at: usize, value: T) -> Result<()> {
-        self.node.write(self.within(at, 1)?, value.as_bytes())
+    /// [`AccessError::OutOfBounds`], and those of [`Node::write`].
+    pub fn set(&self, at: usize, value: T) -> BulkResult<()> {
+        let addr = self.within(at, 1).map_err(writing)?;
+        let written = self.node.write(addr, value.as_bytes());
+        written.map_err(|bulk| BulkError::writing(0, bulk.error))
     }
 
     /// Reads the elements from one on. See [the type](Self) for what concurrent writes and failures
     /// do.
     ///
     /// # Errors
-    /// [`BulkError`], with [`Error::OutOfBounds`] and those of [`Node::read`].
+    /// [`BulkError`], with [`AccessError::OutOfBounds`] and those of [`Node::read`].
     pub fn read_into(&self, at: usize, out: &mut [T]) -> BulkResult<()> {
-        let addr = self.within(at, out.len()).map_err(none)?;
+        let addr = self.within(at, out.len()).map_err(reading)?;
         let read = self.node.read_bulk(addr, out.as_mut_bytes());
-        read.map_err(Self::partly)
+        read.map_err(|(bytes, error)| BulkError::reading(Self::elements(bytes), error))
     }
 
     /// Writes elements from one on. See [the type](Self) for what concurrent reads and failures do.
     ///
     /// # Errors
-    /// [`BulkError`], with [`Error::OutOfBounds`] and those of [`Node::write`].
+    /// [`BulkError`], with [`AccessError::OutOfBounds`] and those of [`Node::write`].
     pub fn write_from(&self, at: usize, values: &[T]) -> BulkResult<()> {
-        let addr = self.within(at, values.len()).map_err(none)?;
+        let addr = self.within(at, values.len()).map_err(writing)?;
         let written = self.node.write_bulk(addr, values.as_bytes());
-        written.map_err(Self::partly)
+        written.map_err(|(bytes, error)| BulkError::writing(Self::elements(bytes), error))
     }
 
     /// These elements.
@@ -276,7 +258,7 @@ impl<T: Value> SharedSlice<T> {
     /// # Errors
     /// Those of [`SharedSlice::read_into`].
     pub fn to_vec(&self, range: Range<usize>) -> BulkResult<Vec<T>> {
-        self.within(range.start, range.len()).map_err(none)?;
+        self.within(range.start, range.len()).map_err(reading)?;
         let mut out = vec![T::new_zeroed(); range.len()];
         self.read_into(range.start, &mut out)?;
         Ok(out)
@@ -294,7 +276,8 @@ impl<T: Value> SharedSlice<T> {
         while done < self.len {
             let len = part.len().min(self.len - done);
             let read = self.read_into(done, &mut part[..len]);
-            read.map_err(|why| BulkError { done, ..why })?;
+            // `f` has not had what has been read of this part.
+            read.map_err(|why| BulkError::reading(done, why.error))?;
             f(done, &part[..len]);
             done += len;
         }
@@ -322,9 +305,13 @@ impl<T: Value> SharedSlice<T> {
     /// must be short and must not use the rack.
     ///
     /// # Errors
-    /// [`Error::OutOfBounds`]; [`Error::BadRange`] when they are not all within one block;
-    /// those of [`Node::update`].
-    pub fn update<R>(&self, range: Range<usize>, f: impl FnOnce(&mut [T]) -> R) -> Result<R> {
+    /// [`AccessError::OutOfBounds`]; [`AccessError::BadRange`] when they are not all within one
+    /// block; those of [`Node::update`].
+    pub fn update<R>(
+        &self,
+        range: Range<usize>,
+        f: impl FnOnce(&mut [T]) -> R,
+    ) -> Result<R, AccessError> {
         let addr = self.within(range.start, range.len())?;
         let mut values = vec![T::new_zeroed(); range.len()];
         self.node
@@ -341,16 +328,16 @@ impl<T: Value> SharedSlice<T> {
     ///
     /// # Errors
     /// Those of [`Node::free_bytes`].
-    pub fn free(self) -> Result<()> {
+    pub fn free(self) -> Result<(), AllocError> {
         let len = size_of::<T>() * self.len;
         self.node
             .free_bytes(self.addr, len.max(self.node.block_size()))
     }
 
-    fn within(&self, at: usize, len: usize) -> Result<u64> {
+    fn within(&self, at: usize, len: usize) -> Result<u64, AccessError> {
         match at.checked_add(len) {
             Some(end) if end <= self.len => Ok(self.addr + (at * size_of::<T>()) as u64),
-            _ => Err(Error::OutOfBounds {
+            _ => Err(AccessError::OutOfBounds {
                 at,
                 len,
                 of: self.len,
@@ -358,12 +345,16 @@ impl<T: Value> SharedSlice<T> {
         }
     }
 
-    fn partly((bytes, error): (usize, Error)) -> BulkError {
-        let done = bytes / size_of::<T>().max(1);
-        BulkError { done, error }
+    /// How many elements so many bytes are.
+    fn elements(bytes: usize) -> usize {
+        bytes / size_of::<T>().max(1)
     }
 }
 
-fn none(error: Error) -> BulkError {
-    BulkError { done: 0, error }
+fn reading(error: AccessError) -> BulkError {
+    BulkError::reading(0, error)
+}
+
+fn writing(error: AccessError) -> BulkError {
+    BulkError::writing(0, error)
 }

@@ -1,6 +1,6 @@
 //! Addresses as people write them: a name or an address, and a port.
 
-use crate::error::{Error, Result};
+use crate::error::OpenError;
 use serde::Deserialize;
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -10,7 +10,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 pub(super) struct Address(String);
 
 impl Address {
-    pub fn look_up(&self, what: &str) -> Result<SocketAddr> {
+    pub fn look_up(&self, what: &str) -> Result<SocketAddr, OpenError> {
         look_up(what, &self.0)
     }
 }
@@ -19,9 +19,9 @@ impl Address {
 /// that has several addresses, its first of IPv4, or its first.
 ///
 /// # Errors
-/// [`Error::Config`], which names `what` has this address.
-pub fn look_up(what: &str, written: &str) -> Result<SocketAddr> {
-    let no = |why: String| Error::Config(format!("{what} = \"{written}\": {why}"));
+/// [`OpenError::Config`], which names `what` has this address.
+pub fn look_up(what: &str, written: &str) -> Result<SocketAddr, OpenError> {
+    let no = |why: String| OpenError::Config(format!("{what} = \"{written}\": {why}"));
     if !written.contains(':') {
         return Err(no(
             "the port is missing: write NAME:PORT, such as host1:7401".into(),

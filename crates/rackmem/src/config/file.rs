@@ -4,7 +4,7 @@ use super::address::Address;
 use super::{Config, Fabric, Mode, Settings, Size};
 use crate::config::extras::{Extras, FaultsSection};
 use crate::config::migration::Migration;
-use crate::error::{Error, Result};
+use crate::error::OpenError;
 use crate::guest::Guests;
 use crate::membership;
 use rackmem_fabric::Faults;
@@ -75,8 +75,8 @@ fn bytes(size: Option<Size>, default: usize) -> usize {
 
 impl Config {
     /// Reads a file.
-    pub fn load(path: &Path) -> Result<Config> {
-        let named = |why: String| Error::Config(format!("{}: {why}", path.display()));
+    pub fn load(path: &Path) -> Result<Config, OpenError> {
+        let named = |why: String| OpenError::Config(format!("{}: {why}", path.display()));
         let file = std::fs::File::open(path).map_err(|e| named(e.to_string()))?;
         let mut bytes = Vec::new();
         // A device has no length and no end.
@@ -91,11 +91,11 @@ impl Config {
     }
 
     /// Reads a text.
-    pub fn parse(text: &str) -> Result<Config> {
-        let file: File = toml::from_str(text).map_err(|e| Error::Config(e.to_string()))?;
+    pub fn parse(text: &str) -> Result<Config, OpenError> {
+        let file: File = toml::from_str(text).map_err(|e| OpenError::Config(e.to_string()))?;
         let nodes = file.nodes.iter().enumerate();
         let nodes = nodes.map(|(nth, address)| address.look_up(&format!("nodes[{nth}]")));
-        let nodes = nodes.collect::<Result<Vec<_>>>()?;
+        let nodes = nodes.collect::<Result<Vec<_>, OpenError>>()?;
         let switch = file.switch.map(|address| address.look_up("switch"));
         let switch = switch.transpose()?;
         let membership = membership::Settings::read(
@@ -104,13 +104,13 @@ impl Config {
             file.lease_ms,
             (nodes.len(), switch.is_some()),
         )
-        .map_err(Error::Config)?;
+        .map_err(OpenError::Config)?;
         if let Some(ms) = file
             .patience_ms
             .filter(|ms| !(1..=MAX_PATIENCE_MS).contains(ms))
         {
             let why = format!("patience_ms is from 1 to {MAX_PATIENCE_MS}, not {ms}");
-            return Err(Error::Config(why));
+            return Err(OpenError::Config(why));
         }
         let default = Settings::default();
         let no_switch = if switch.is_some() {

@@ -12,7 +12,7 @@ pub use size::Size;
 use crate::bytes::cache::Cache;
 use crate::config::extras::Extras;
 use crate::config::migration::Migration;
-use crate::error::{Error, Result};
+use crate::error::OpenError;
 use crate::guest::Guests;
 use crate::membership;
 use rackmem_fabric::Faults;
@@ -141,8 +141,8 @@ impl Settings {
         migration::Geometry { ways, sets }
     }
 
-    pub fn check(&self, nodes: usize) -> Result<()> {
-        let no = |why: String| Err(Error::Config(why));
+    pub fn check(&self, nodes: usize) -> Result<(), OpenError> {
+        let no = |why: String| Err(OpenError::Config(why));
         if nodes == 0 || nodes > MAX_NODES {
             return no(format!("a rack has 1 to {MAX_NODES} nodes, not {nodes}"));
         }
@@ -199,10 +199,10 @@ impl Settings {
 
     /// Whether a node of this rack can run on this machine, which reading a configuration does not
     /// need.
-    pub fn check_here(&self) -> Result<()> {
+    pub fn check_here(&self) -> Result<(), OpenError> {
         match Cache::fits(self.cache, self.block_size) {
             true => Ok(()),
-            false => Err(Error::Config(format!(
+            false => Err(OpenError::Config(format!(
                 "cache: this machine does not give a node {} bytes",
                 self.cache
             ))),
@@ -283,25 +283,28 @@ impl Config {
         self.settings.extras.trace = Some(file);
     }
 
-    pub(crate) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<(), OpenError> {
         self.settings.check(self.nodes.len())?;
         if self.fabric == Fabric::Inline {
-            return Err(Error::Config(
+            return Err(OpenError::Config(
                 "a rack of processes has fabric \"udp\" or \"shm\"".into(),
             ));
         }
         if self.settings.mode.has_switch() != self.switch.is_some() {
-            return Err(Error::Config(
+            return Err(OpenError::Config(
                 "a `switch` address goes with mode \"switch\", and only with it".into(),
             ));
         }
         let mut all: Vec<_> = self.nodes.iter().chain(&self.switch).collect();
         all.sort();
         if let Some(pair) = all.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Error::Config(format!("address {} is used twice", pair[0])));
+            return Err(OpenError::Config(format!(
+                "address {} is used twice",
+                pair[0]
+            )));
         }
         if let Some(addr) = all.iter().find(|addr| addr.port() == 0) {
-            return Err(Error::Config(format!(
+            return Err(OpenError::Config(format!(
                 "address {addr} has no port at which others find it"
             )));
         }

@@ -2,7 +2,7 @@
 
 use crate::backoff::Backoff;
 use crate::bytes::pending::{Pending, Plan, Reservation};
-use crate::error::{Error, Result};
+use crate::error::{AccessError, AllocError, RackError};
 use crate::host::agents::Agents;
 use crate::host::locks::IN_AN_ENTRY;
 use crate::host::metrics::MissCounters;
@@ -50,7 +50,11 @@ impl Access {
 
     /// Reads a block. See [`crate::bytes::cache::Cache::read`] for what `f` must bear.
     #[inline]
-    pub fn read<R>(&self, tag: Tag, mut f: impl FnMut(&[AtomicU64]) -> R) -> Result<R> {
+    pub fn read<R>(
+        &self,
+        tag: Tag,
+        mut f: impl FnMut(&[AtomicU64]) -> R,
+    ) -> Result<R, AccessError> {
         match self.agents.cache.read(tag, &mut f) {
             Some(result) => Ok(result),
             None => self.read_miss(tag, f),
@@ -58,7 +62,11 @@ impl Access {
     }
 
     #[cold]
-    fn read_miss<R>(&self, tag: Tag, mut f: impl FnMut(&[AtomicU64]) -> R) -> Result<R> {
+    fn read_miss<R>(
+        &self,
+        tag: Tag,
+        mut f: impl FnMut(&[AtomicU64]) -> R,
+    ) -> Result<R, AccessError> {
         coherent(tag)?;
         let mut backoff = Backoff::new(self.patience);
         loop {
@@ -71,17 +79,20 @@ impl Access {
                 plan => self.prepare(plan)?,
             };
             match done {
-                Progress::Done(result) => return self.confirm().map(|()| result),
+                Progress::Done(result) => {
+                    self.confirm()?;
+                    return Ok(result);
+                }
                 Progress::Again => {}
                 Progress::Contended if backoff.wait() => {}
-                Progress::Contended => return Err(Error::Busy { addr: tag.0 }),
+                Progress::Contended => return Err(AccessError::Busy { addr: tag.0 }),
             }
         }
     }
 
     /// Changes a block, alone in the rack. `f` runs exactly once, unless there is an error.
     #[inline]
-    pub fn write<R>(&self, tag: Tag, f: impl FnOnce(&[AtomicU64]) -> R) -> Result<R> {
+    pub fn write<R>(&self, tag: Tag, f: impl FnOnce(&[AtomicU64]) -> R) -> Result<R, AccessError> {
         let mut once = Some(f);
         let mut run = |words: &[AtomicU64]| once.take().map(|f| f(words));
         match self.agents.cache.write(tag, &mut run) {
@@ -91,7 +102,11 @@ impl Access {
     }
 
     #[cold]
-    fn write_miss<R>(&self, tag: Tag, mut f: impl FnMut(&[AtomicU64]) -> Option<R>) -> Result<R> {
+    fn write_miss<R>(
+        &self,
+        tag: Tag,
+        mut f: impl FnMut(&[AtomicU64]) -> Option<R>,
+    ) -> Result<R, AccessError> {
         coherent(tag)?;
         let mut backoff = Backoff::new(self.patience);
         loop {
@@ -106,22 +121,22 @@ impl Access {
             match done {
                 // The grant may be of an epoch that is over; nobody has what was written then.
                 Progress::Done(Some(result)) if self.confirm().is_ok() => return Ok(result),
-                Progress::Done(Some(_)) => return Err(Error::Interrupted { addr: tag.0 }),
+                Progress::Done(Some(_)) => return Err(AccessError::Interrupted { addr: tag.0 }),
                 Progress::Done(None) | Progress::Again => {}
                 Progress::Contended if backoff.wait() => {}
-                Progress::Contended => return Err(Error::Busy { addr: tag.0 }),
+                Progress::Contended => return Err(AccessError::Busy { addr: tag.0 }),
             }
         }
     }
 
     /// Whether the block's home is a member. One that has come just now may be known to whoever
     /// told us the address and not yet here.
-    pub fn alive(&self, tag: Tag) -> Result<()> {
+    pub fn alive(&self, tag: Tag) -> Result<(), AccessError> {
         if self.standing.is_fenced() {
-            return Err(Error::Fenced);
+            return Err(AccessError::Rack(RackError::Fenced));
         }
         let Some(node) = self.standing.host(tag.home()) else {
-            return Err(Error::BadAddress { addr: tag.0 });
+            return Err(AccessError::BadAddress { addr: tag.0 });
         };
         let known = |standing: &CurrentView| {
             u64::from(standing.incarnation(node)) > tag.offset() / self.span
@@ -133,13 +148,13 @@ impl Access {
         if self.standing.live(node) {
             Ok(())
         } else {
-            Err(Error::NodeLost { node })
+            Err(AccessError::Rack(RackError::NodeLost { node }))
         }
     }
 
     /// See [`crate::Node::confirm`].
     #[inline]
-    pub fn confirm(&self) -> Result<()> {
+    pub fn confirm(&self) -> Result<(), RackError> {
         if self.standing.holds() {
             return Ok(());
         }
@@ -147,30 +162,31 @@ impl Access {
     }
 
     #[cold]
-    fn wait_for_lease(&self) -> Result<()> {
+    fn wait_for_lease(&self) -> Result<(), RackError> {
         let mut backoff = Backoff::new(self.patience);
         loop {
             match self.standing.telling() {
                 Telling::Now => return Ok(()),
-                _ if self.closed.load(Ordering::Relaxed) => return Err(Error::Closed),
-                Telling::Never => return Err(Error::Fenced),
+                _ if self.closed.load(Ordering::Relaxed) => {
+                    return Err(RackError::Closed);
+                }
+                Telling::Never => return Err(RackError::Fenced),
                 Telling::Later if backoff.wait() => {}
-                Telling::Later => return Err(Error::NoLease),
+                Telling::Later => return Err(RackError::NoLease),
             }
         }
     }
 
     /// Turns what became of an event that no retry can mend into an error.
-    pub(crate) fn fatal(&self, then: Then, tag: Tag) -> Error {
+    pub(crate) fn fatal(&self, then: Then, tag: Tag) -> AccessError {
         let host = self.standing.host(tag.home());
         match (then, host) {
-            (Then::Lost, _) if self.standing.is_fenced() => Error::Fenced,
-            (Then::Fail(Reason::Full), Some(node)) => Error::OutOfMemory { node },
+            (Then::Lost, _) if self.standing.is_fenced() => AccessError::Rack(RackError::Fenced),
             (Then::Fail(reason), _) => refused(reason, tag),
             (Then::BackOff, _) => refused(Reason::Locked, tag),
             // Who would have answered has gone with this rack.
-            _ if self.closed.load(Ordering::Relaxed) => Error::Closed,
-            _ => Error::silent(tag, host),
+            _ if self.closed.load(Ordering::Relaxed) => AccessError::Rack(RackError::Closed),
+            _ => AccessError::silent(tag, host),
         }
     }
 
@@ -179,7 +195,7 @@ impl Access {
     }
 
     /// The plans that only make room.
-    fn prepare<R>(&self, plan: Plan<'_>) -> Result<Progress<R>> {
+    fn prepare<R>(&self, plan: Plan<'_>) -> Result<Progress<R>, AccessError> {
         match plan {
             Plan::Evict(reserved) => self.evict(&reserved).map(|done| {
                 if done {
@@ -199,7 +215,7 @@ impl Access {
         purpose: Purpose,
         reserved: &Reservation<'_>,
         f: impl FnMut(&[AtomicU64]) -> R,
-    ) -> Result<Progress<R>> {
+    ) -> Result<Progress<R>, AccessError> {
         let mut slot = self.requesters.borrow()?;
         match self.event(&mut slot, purpose, reserved, f) {
             (Then::Done, Some(result)) => Ok(Progress::Done(result)),
@@ -258,7 +274,7 @@ impl Access {
     }
 
     /// Empties a reserved entry. False when the block is locked by others just now.
-    pub fn evict(&self, reserved: &Reservation<'_>) -> Result<bool> {
+    pub fn evict(&self, reserved: &Reservation<'_>) -> Result<bool, AccessError> {
         let mut slot = self.requesters.borrow()?;
         while let Some(purpose) = Purpose::to_evict(self.agents.cache.status(reserved.entry)) {
             match self.event(&mut slot, purpose, reserved, |_| ()).0 {
@@ -274,7 +290,7 @@ impl Access {
     }
 
     /// A question to the guest of a node, asked until it is answered; the answer's first word.
-    pub fn ask_guest(&self, to: NodeId, question: &[u8]) -> Result<u64> {
+    pub fn ask_guest(&self, to: NodeId, question: &[u8]) -> Result<u64, AccessError> {
         let tag = HomeId::of(to).start();
         let answer = std::cell::Cell::new(0);
         let mut slot = self.requesters.borrow()?;
@@ -289,12 +305,13 @@ impl Access {
     }
 
     /// Goes on with what a lost block's home had before, or with zeros.
-    pub fn accept_loss(&self, tag: Tag, empty: bool) -> Result<()> {
+    pub fn accept_loss(&self, tag: Tag, empty: bool) -> Result<(), AccessError> {
         coherent(tag)?;
         let how = if empty { ACCEPT_EMPTY } else { 0 };
         let alive = || self.alive(tag);
-        self.ask(Kind::AcceptLoss, tag, how, Bytes::Nothing, alive)
-            .map(|_| ())
+        let fatal = |then| self.fatal(then, tag);
+        self.ask(Kind::AcceptLoss, tag, how, Bytes::Nothing, alive, fatal)?;
+        Ok(())
     }
 
     /// This node.
@@ -310,39 +327,45 @@ impl Access {
         offset: u32,
         incarnation: u32,
         bytes: Bytes<'_>,
-    ) -> Result<Grant> {
+    ) -> Result<Grant, AllocError> {
         let memory = u64::from(incarnation.saturating_sub(1)) * self.span;
         let first = Tag(tag.home().start().0 | memory);
-        self.ask(kind, tag, offset, bytes, || {
+        let fatal = |then| match (then, self.standing.host(first.home())) {
+            (Then::Fail(Reason::Full), Some(node)) => AllocError::OutOfMemory { node },
+            _ => self.fatal(then, tag).into(),
+        };
+        let alive = || {
             self.alive(first)?;
             let node = self.standing.host(first.home());
             match node.is_some_and(|node| self.standing.incarnation(node) == incarnation) {
                 true => Ok(()),
-                false => Err(Error::gone(first, self.standing.host(first.home()))),
+                false => Err(AccessError::gone(first, self.standing.host(first.home()))),
             }
-        })
+        };
+        self.ask(kind, tag, offset, bytes, alive, fatal)
     }
 
     /// Asks a home agent for something that may as well be asked for again when the epoch ends in
     /// the middle.
-    fn ask(
+    fn ask<E: From<AccessError>>(
         &self,
         kind: Kind,
         tag: Tag,
         offset: u32,
         bytes: Bytes<'_>,
-        alive: impl Fn() -> Result<()>,
-    ) -> Result<Grant> {
+        alive: impl Fn() -> Result<(), AccessError>,
+        fatal: impl Fn(Then) -> E,
+    ) -> Result<Grant, E> {
         loop {
             alive()?;
-            let mut slot = self.requesters.borrow()?;
+            let mut slot = self.requesters.borrow().map_err(AccessError::from)?;
             match (
                 slot.ask(Purpose::Call(kind), tag, offset, bytes),
                 slot.granted(),
             ) {
                 (Then::Done, Some(grant)) => return Ok(grant),
                 (Then::Done | Then::Again, _) => {}
-                (then, _) => return Err(self.fatal(then, tag)),
+                (then, _) => return Err(fatal(then)),
             }
         }
     }
@@ -350,10 +373,10 @@ impl Access {
 
 /// Whether a block is of coherent memory. Nothing else is ever in the cache, so a hit need not ask;
 /// and its home asks again.
-pub(crate) fn coherent(tag: Tag) -> Result<()> {
+pub(crate) fn coherent(tag: Tag) -> Result<(), AccessError> {
     match tag.is_under(Contract::Coherent) {
         true => Ok(()),
-        false => Err(Error::wrong_contract(tag, Contract::Coherent)),
+        false => Err(AccessError::wrong_contract(tag, Contract::Coherent)),
     }
 }
 

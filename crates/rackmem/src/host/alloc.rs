@@ -6,7 +6,7 @@
 //! ([`rackmem_proto::call::Call`]). What a magazine holds is bounded, and goes home when it has not
 //! been used for a while: only while another home does not answer can more wait here.
 
-use crate::error::{Error, Result};
+use crate::error::{AccessError, AllocError, RackError};
 use crate::host::access::{Access, coherent};
 use crate::host::cleaning::Cleaning;
 use crate::host::magazine::{Back, Magazine, Object};
@@ -95,8 +95,8 @@ impl Allocator {
 
     /// Memory of `home` for `len` bytes: within one block when they fit, else whole blocks. Old
     /// bytes may be in it, unless it says that it is zeros.
-    pub fn alloc(&self, access: &Access, home: u16, len: usize) -> Result<Object> {
-        let full = Error::OutOfMemory { node: home };
+    pub fn alloc(&self, access: &Access, home: u16, len: usize) -> Result<Object, AllocError> {
+        let full = AllocError::OutOfMemory { node: home };
         let Some(class) = class(len as u64, self.block).filter(|class| *class <= self.span) else {
             return Err(full);
         };
@@ -108,11 +108,11 @@ impl Allocator {
         }
         match self.take(access, home, class) {
             // What this node keeps may be what is missing.
-            Err(Error::OutOfMemory { .. }) => {
+            Err(AllocError::OutOfMemory { .. }) => {
                 locked(&self.homes[usize::from(home)].magazine).unready();
                 match self.flush(access, home) {
                     // About what others have freed, and no reason not to allocate.
-                    Ok(()) | Err(Error::NotAllocated { .. }) => {}
+                    Ok(()) | Err(AllocError::NotAllocated { .. }) => {}
                     Err(error) => return Err(error),
                 }
                 self.take(access, home, class)
@@ -122,7 +122,7 @@ impl Allocator {
     }
 
     /// An object that is ready, or else the first of some that the home gives.
-    fn take(&self, access: &Access, number: u16, class: u64) -> Result<Object> {
+    fn take(&self, access: &Access, number: u16, class: u64) -> Result<Object, AllocError> {
         let home = &self.homes[usize::from(number)];
         // A home that has come just now may not be known here yet; what is asked is asked of an
         // incarnation.
@@ -163,27 +163,28 @@ impl Allocator {
     }
 
     /// Gives back what [`Allocator::alloc`] gave for `len` bytes, on whichever node.
-    pub fn free(&self, access: &Access, addr: u64, len: usize) -> Result<()> {
+    pub fn free(&self, access: &Access, addr: u64, len: usize) -> Result<(), AllocError> {
         coherent(Tag(addr))?;
         let number = access.standing.host(Tag(addr).home());
-        let number = number.ok_or(Error::BadAddress { addr })?;
-        let class = class(len as u64, self.block).ok_or(Error::NotAllocated { addr })?;
+        let number = number.ok_or(AllocError::Access(AccessError::BadAddress { addr }))?;
+        let class = class(len as u64, self.block).ok_or(AllocError::NotAllocated { addr })?;
         if number == access.me() {
             // Memory of an earlier incarnation of this node has died with it.
             let mine = self.incarnation(addr) >= access.standing.incarnation(number);
             return match access.agents.books(|home| home.take_back(Tag(addr), class)) {
-                false if mine => Err(Error::NotAllocated { addr }),
+                false if mine => Err(AllocError::NotAllocated { addr }),
                 _ => Ok(()),
             };
         }
         let home = self.homes.get(usize::from(number));
-        let home = home.ok_or(Error::BadAddress { addr })?;
+        let home = home.ok_or(AllocError::Access(AccessError::BadAddress { addr }))?;
         let theirs = self.incarnation(addr);
         if theirs > access.standing.incarnation(number) {
             // Its home may have come just now.
             let alive = access.alive(Tag(addr));
             if theirs > access.standing.incarnation(number) {
-                return alive.and(Err(Error::NotAllocated { addr }));
+                alive?;
+                return Err(AllocError::NotAllocated { addr });
             }
         }
         let mut magazine = locked(&home.magazine);
@@ -201,10 +202,10 @@ impl Allocator {
         drop(magazine);
         match back {
             Back::Waits => Ok(()),
-            Back::Known => Err(Error::NotAllocated { addr }),
-            Back::Full => Err(Error::Timeout { node: number }),
+            Back::Known => Err(AllocError::NotAllocated { addr }),
+            Back::Full => Err(AllocError::Rack(RackError::Timeout { node: number })),
             Back::Due => match self.flush(access, number) {
-                Err(error @ Error::NotAllocated { .. }) => Err(error),
+                Err(error @ AllocError::NotAllocated { .. }) => Err(error),
                 // It waits on, and goes home later, or has died with its home.
                 _ => Ok(()),
             },
@@ -214,9 +215,9 @@ impl Allocator {
     /// Gives back what waits for it.
     ///
     /// # Errors
-    /// [`Error::NotAllocated`] with the first object that was not given out;
+    /// [`AllocError::NotAllocated`] with the first object that was not given out;
     /// the others are given back all the same.
-    fn flush(&self, access: &Access, number: u16) -> Result<()> {
+    fn flush(&self, access: &Access, number: u16) -> Result<(), AllocError> {
         let home = &self.homes[usize::from(number)];
         let mut calls = locked(&home.calls);
         let mut given = self.finish(access, number, &mut calls);
@@ -234,7 +235,7 @@ impl Allocator {
     }
 
     /// Ends the last call, if it is not answered yet.
-    fn finish(&self, access: &Access, number: u16, calls: &mut Calls) -> Result<()> {
+    fn finish(&self, access: &Access, number: u16, calls: &mut Calls) -> Result<(), AllocError> {
         let Some(open) = calls.open.clone() else {
             return Ok(());
         };
@@ -244,12 +245,18 @@ impl Allocator {
                 Ok(())
             }
             // What it was for has failed long ago.
-            (Err(Error::OutOfMemory { .. }), _) => Ok(()),
+            (Err(AllocError::OutOfMemory { .. }), _) => Ok(()),
             (ended, _) => ended.map(|_| ()),
         }
     }
 
-    fn begin(&self, access: &Access, number: u16, calls: &mut Calls, what: What) -> Result<Grant> {
+    fn begin(
+        &self,
+        access: &Access,
+        number: u16,
+        calls: &mut Calls,
+        what: What,
+    ) -> Result<Grant, AllocError> {
         calls.last = stream(calls.last).next().number;
         calls.open = Some(Open {
             incarnation: access.standing.incarnation(number),
@@ -259,9 +266,9 @@ impl Allocator {
     }
 
     /// Asks until the call is answered, or cannot be.
-    fn run(&self, access: &Access, number: u16, calls: &mut Calls) -> Result<Grant> {
+    fn run(&self, access: &Access, number: u16, calls: &mut Calls) -> Result<Grant, AllocError> {
         let Some(Open { incarnation, what }) = &calls.open else {
-            return Err(Error::NodeLost { node: number });
+            return Err(AllocError::Rack(RackError::NodeLost { node: number }));
         };
         let home = HomeId::of(number).start();
         let nothing = Cell::new(0);
@@ -279,13 +286,18 @@ impl Allocator {
         let offset = stream(calls.last).to_offset();
         let answer = access.call(kind, tag, offset, *incarnation, bytes);
         let freed = matches!(what, What::Free(_));
-        if !matches!(answer, Err(Error::Timeout { .. } | Error::Io(_))) {
+        if !matches!(
+            answer,
+            Err(AllocError::Rack(
+                RackError::Timeout { .. } | RackError::NoSocket { .. }
+            ))
+        ) {
             calls.open = None;
         }
         let grant = answer?;
         let current = self.incarnation(grant.tag.0) >= access.standing.incarnation(number);
         if freed && !grant.copyset.is_empty() && current {
-            return Err(Error::NotAllocated { addr: grant.tag.0 });
+            return Err(AllocError::NotAllocated { addr: grant.tag.0 });
         }
         Ok(grant)
     }
@@ -351,9 +363,9 @@ fn stream(number: u32) -> Call {
 }
 
 /// Whether the home has answered.
-fn is_refusal(error: &Error) -> bool {
+fn is_refusal(error: &AllocError) -> bool {
     matches!(
         error,
-        Error::NotAllocated { .. } | Error::OutOfMemory { .. }
+        AllocError::NotAllocated { .. } | AllocError::OutOfMemory { .. }
     )
 }

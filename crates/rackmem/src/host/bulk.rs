@@ -12,7 +12,7 @@
 //! that are under way, so that none of their requesters keeps a rebuild waiting.
 
 use super::access::{Access, coherent};
-use crate::error::Error;
+use crate::error::{AccessError, RackError};
 use crate::ports::requester::{Borrowed, Bytes, Extra, Sink, Slot};
 use rackmem_fabric::{Body, words};
 use rackmem_proto::engine::{self, Do, Purpose, Then};
@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering::Relaxed;
 const WINDOW: usize = 4;
 
 /// Something that was done to some of the bytes of a range, from the first on, before it failed.
-pub(crate) type Partly<T> = std::result::Result<T, (usize, Error)>;
+pub(crate) type Partly<T> = std::result::Result<T, (usize, AccessError)>;
 
 /// What came of some fetches.
 struct Came {
@@ -52,7 +52,7 @@ impl Access {
             done += step.map_err(|(more, error)| (done + more, error))?;
         }
         // Nothing of it may be told to others otherwise.
-        self.confirm().map_err(|error| (0, error))
+        self.confirm().map_err(|error| (0, error.into()))
     }
 
     /// Writes whole blocks, from this one on.
@@ -88,9 +88,9 @@ impl Access {
         self.standing.host(tag.home()) == Some(self.me())
     }
 
-    fn may_go_on(&self) -> Result<(), Error> {
+    fn may_go_on(&self) -> Result<(), AccessError> {
         match self.closed.load(Relaxed) {
-            true => Err(Error::Closed),
+            true => Err(AccessError::Rack(RackError::Closed)),
             false => Ok(()),
         }
     }
@@ -122,7 +122,8 @@ impl Access {
     /// Reads blocks of another home by fetches, until something else has to be done.
     fn fetch_some(&self, first: Tag, out: &mut [u8]) -> Partly<Came> {
         let block = self.agents.cache.block_bytes();
-        let own = self.requesters.borrow().map_err(|error| (0, error))?;
+        let own = self.requesters.borrow();
+        let own = own.map_err(|error| (0, error.into()))?;
         let (most, overlaps) = (own.fetches(block), own.overlaps());
         let mut idle = vec![Lane::Own(own)];
         let mut under_way: VecDeque<Fetch<'_, '_>> = VecDeque::new();

@@ -6,7 +6,7 @@
 
 use super::handle::{Handle, locks};
 use crate::bytes::window::{Window, WindowMut};
-use crate::error::{Error, Result};
+use crate::error::{AccessError, LockError, LockShape};
 use crate::host::locks::arrays::STRIDE;
 use crate::host::locks::seat::Content;
 use crate::node::Node;
@@ -49,14 +49,18 @@ impl RwLockArray {
     /// All nodes name the same length.
     ///
     /// # Errors
-    /// [`Error::BadRange`] for an address that is no multiple of 16, and a length that is zero, no
-    /// multiple of eight, or above 64 KiB; [`Error::TooManyLocks`] when the node has no room for
-    /// all of them.
-    pub fn attach(node: &Node, addr: u64, count: usize, len: usize) -> Result<Self> {
+    /// [`LockError::BadShape`] for an address that is no multiple of 16, and a length that is zero,
+    /// no multiple of eight, or above 64 KiB; [`LockError::TooManyLocks`] when the node has no room
+    /// for all of them.
+    pub fn attach(node: &Node, addr: u64, count: usize, len: usize) -> Result<Self, LockError> {
         let fits = (1..=MAX_LOCKED as usize).contains(&len) && len.is_multiple_of(8);
         if !fits || !addr.is_multiple_of(16) {
-            let block = MAX_LOCKED as usize;
-            return Err(Error::BadRange { addr, len, block });
+            let most = MAX_LOCKED as usize;
+            let why = match len > most {
+                true => LockShape::TooLong { most },
+                false => LockShape::Unaligned,
+            };
+            return Err(LockError::BadShape { why });
         }
         let (locks, first) = (locks(node), Tag(addr).under(Contract::Locked));
         locks.arrays.add(first, count, |more| locks.claim(more))?;
@@ -69,7 +73,7 @@ impl RwLockArray {
     }
 
     #[inline]
-    fn handle(&self, index: usize) -> Result<&Handle> {
+    fn handle(&self, index: usize) -> Result<&Handle, LockError> {
         match self.handles[index].get() {
             Some(handle) => Ok(handle),
             None => self.first_use(index),
@@ -77,7 +81,7 @@ impl RwLockArray {
     }
 
     #[cold]
-    fn first_use(&self, index: usize) -> Result<&Handle> {
+    fn first_use(&self, index: usize) -> Result<&Handle, LockError> {
         self.node.inner.access.alive(self.first)?;
         self.is_there()?;
         let tag = Tag(self.first.0 + (index * Self::STRIDE) as u64);
@@ -87,14 +91,17 @@ impl RwLockArray {
         Ok(self.handles[index].get_or_init(|| handle))
     }
 
-    fn is_there(&self) -> Result<()> {
+    fn is_there(&self) -> Result<(), LockError> {
         match locks(&self.node).is_current(self.first) {
             true => Ok(()),
-            false => Err(Error::gone(
-                self.first,
-                locks(&self.node).standing.host(self.first.home()),
-            )),
+            false => Err(self.gone()),
         }
+    }
+
+    #[cold]
+    fn gone(&self) -> LockError {
+        let host = locks(&self.node).standing.host(self.first.home());
+        AccessError::gone(self.first, host).into()
     }
 
     /// Whether this node has heard of a lock: its home has of all that anybody has used.
@@ -127,7 +134,7 @@ impl RwLockArray {
         index: usize,
         access: Access,
         at_most: Duration,
-    ) -> Result<Option<Content>> {
+    ) -> Result<Option<Content>, LockError> {
         let inside = self.handle(index)?.enter(access, at_most)?;
         Ok(inside.map(|inside| {
             let content = inside.content();

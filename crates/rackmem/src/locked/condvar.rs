@@ -10,7 +10,9 @@ use super::handle::{HEAD, Handle, Inside};
 use super::mutex::MutexGuard;
 use crate::bytes::window::{Window, WindowMut};
 use crate::coherent::shared::Value;
-use crate::error::{Error, Result};
+#[cfg(doc)]
+use crate::error::{AllocError, RackError};
+use crate::error::{LockError, RegionError};
 use crate::host::locks::seat::{Content, Seat};
 use crate::node::Node;
 use rackmem_proto::gcp::Access;
@@ -133,8 +135,9 @@ impl Condvar {
     /// A new one, at home on this node.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::TooManyLocks`]: it is one of the locks that a node knows.
-    pub fn create(node: &Node) -> Result<Self> {
+    /// [`AllocError::OutOfMemory`], [`LockError::TooManyLocks`]: it is one of the locks that a node
+    /// knows.
+    pub fn create(node: &Node) -> Result<Self, LockError> {
         let list = Handle::create(node, Condvar::WHAT, |_| ())?;
         Ok(Condvar { list })
     }
@@ -142,8 +145,8 @@ impl Condvar {
     /// The one that some node has made at this address.
     ///
     /// # Errors
-    /// [`Error::NoLock`] when there is none; [`Error::NodeLost`].
-    pub fn attach(node: &Node, addr: u64) -> Result<Self> {
+    /// [`LockError::NoLock`] when there is none; [`RackError::NodeLost`].
+    pub fn attach(node: &Node, addr: u64) -> Result<Self, LockError> {
         let list = Handle::attach(node, addr, &Condvar::WHAT)?;
         Ok(Condvar { list })
     }
@@ -152,7 +155,7 @@ impl Condvar {
     ///
     /// # Errors
     /// Those of [`Node::region`], [`Condvar::create`] and [`Condvar::attach`].
-    pub fn named(node: &Node, name: &str) -> Result<Self> {
+    pub fn named(node: &Node, name: &str) -> Result<Self, RegionError> {
         let list = Handle::named(node, name, Condvar::WHAT, |_| ())?;
         Ok(Condvar { list })
     }
@@ -160,17 +163,17 @@ impl Condvar {
     /// The same; one that has died with its home is made anew, as by [`super::Mutex::renewed`].
     ///
     /// # Errors
-    /// Those of [`Condvar::named`], but [`Error::NameLost`].
-    pub fn renewed(node: &Node, name: &str) -> Result<Self> {
+    /// Those of [`Condvar::named`], but [`RegionError::NameLost`].
+    pub fn renewed(node: &Node, name: &str) -> Result<Self, RegionError> {
         let list = Handle::renewed(node, name, Condvar::WHAT, |_| ())?;
         Ok(Condvar { list })
     }
 
-    /// Frees it, as [`super::Mutex::free`]. Threads that wait for it are told [`Error::LockFreed`].
+    /// Frees it, as [`super::Mutex::free`]. Threads that wait for it are told [`LockError::Freed`].
     ///
     /// # Errors
     /// Those of [`super::Mutex::free`].
-    pub fn free(self) -> Result<()> {
+    pub fn free(self) -> Result<(), LockError> {
         self.list.free(|_| Ok(()))
     }
 
@@ -182,10 +185,10 @@ impl Condvar {
     /// Lets the mutex go, waits to be notified, and holds the mutex again.
     ///
     /// # Errors
-    /// [`Error::TooManyWaiting`]; [`Error::NodeLost`] when the home of this or of the mutex has
-    /// died; [`Error::Closed`],
-    /// [`Error::NoLease`], [`Error::Fenced`]. The mutex is not held then.
-    pub fn wait<'a, T>(&self, held: MutexGuard<'a, T>) -> Result<MutexGuard<'a, T>> {
+    /// [`LockError::TooManyWaiting`]; [`RackError::NodeLost`] when the home of this or of the mutex
+    /// has died; [`RackError::Closed`],
+    /// [`RackError::NoLease`], [`RackError::Fenced`]. The mutex is not held then.
+    pub fn wait<'a, T>(&self, held: MutexGuard<'a, T>) -> Result<MutexGuard<'a, T>, LockError> {
         self.wait_timeout(held, Duration::MAX).map(|(held, _)| held)
     }
 
@@ -197,7 +200,7 @@ impl Condvar {
         &self,
         mut held: MutexGuard<'a, T>,
         mut f: impl FnMut(T) -> bool,
-    ) -> Result<MutexGuard<'a, T>> {
+    ) -> Result<MutexGuard<'a, T>, LockError> {
         while f(held.get()) {
             held = self.wait(held)?;
         }
@@ -213,13 +216,13 @@ impl Condvar {
         &self,
         held: MutexGuard<'a, T>,
         at_most: Duration,
-    ) -> Result<(MutexGuard<'a, T>, bool)> {
+    ) -> Result<(MutexGuard<'a, T>, bool), LockError> {
         let me = Waiter::new(self.list.node());
         self.change(|list| {
             let most = MAX_WAITERS;
             list.push(me)
                 .then_some(())
-                .ok_or(Error::TooManyWaiting { most })
+                .ok_or(LockError::TooManyWaiting { most })
         })??;
         let mutex = held.handle();
         drop(held);
@@ -231,7 +234,7 @@ impl Condvar {
     ///
     /// # Errors
     /// Those of [`super::Mutex::lock`].
-    pub fn notify_one(&self) -> Result<bool> {
+    pub fn notify_one(&self) -> Result<bool, LockError> {
         let node = self.list.node();
         self.change(|list| {
             // Nobody takes those off whose process has died.
@@ -248,7 +251,7 @@ impl Condvar {
     ///
     /// # Errors
     /// Those of [`super::Mutex::lock`].
-    pub fn notify_all(&self) -> Result<usize> {
+    pub fn notify_all(&self) -> Result<usize, LockError> {
         self.change(|list| list.clear())
     }
 
@@ -256,17 +259,17 @@ impl Condvar {
     ///
     /// # Errors
     /// Those of [`super::Mutex::lock`].
-    pub fn waiters(&self) -> Result<usize> {
+    pub fn waiters(&self) -> Result<usize, LockError> {
         let inside = self.enter(Access::Read, Duration::MAX)?;
         Ok(inside.map_or(0, |_inside| List(self.list.words()).len()))
     }
 
     /// Changes the list. What a death has left of it is older than what threads were told:
     /// all of them look again.
-    fn change<R>(&self, f: impl FnOnce(List<'_>) -> R) -> Result<R> {
+    fn change<R>(&self, f: impl FnOnce(List<'_>) -> R) -> Result<R, LockError> {
         let addr = self.addr();
         let inside = self.enter(Access::Write, Duration::MAX)?;
-        let inside = inside.ok_or(Error::Busy { addr })?;
+        let inside = inside.ok_or(LockError::Busy { addr })?;
         let list = List(self.list.words());
         if inside.content() != Content::Current {
             list.clear();
@@ -274,12 +277,12 @@ impl Condvar {
         Ok(f(list))
     }
 
-    fn enter(&self, access: Access, at_most: Duration) -> Result<Option<Inside<'_>>> {
+    fn enter(&self, access: Access, at_most: Duration) -> Result<Option<Inside<'_>>, LockError> {
         self.list.enter(access, at_most)
     }
 
     /// Whether somebody has taken this thread off the list in time.
-    fn sleep(&self, me: Waiter, at_most: Duration) -> Result<bool> {
+    fn sleep(&self, me: Waiter, at_most: Duration) -> Result<bool, LockError> {
         let began = Instant::now();
         loop {
             let seat = Arc::new(Seat::new());

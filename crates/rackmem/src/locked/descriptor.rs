@@ -9,7 +9,7 @@
 
 use super::MAX_REGIONS;
 use crate::backoff::Backoff;
-use crate::error::{Error, Result};
+use crate::error::{AccessError, BulkResult, LockError};
 use crate::node::{Node, places};
 use rackmem_proto::gcp::{Life, Region};
 use rackmem_proto::wire::{Contract, Tag};
@@ -87,7 +87,7 @@ impl Descriptor {
     }
 
     /// Puts it where others can find it.
-    pub fn write(&self, node: &Node, addr: u64, life: Life, name: Name) -> Result<()> {
+    pub fn write(&self, node: &Node, addr: u64, life: Life, name: Name) -> BulkResult<()> {
         let addr = places::memory_of(addr);
         for (nth, region) in self.regions.iter().enumerate() {
             let at = addr + size(nth) as u64;
@@ -101,13 +101,13 @@ impl Descriptor {
     }
 
     /// What somebody has put there, if it is a descriptor.
-    pub fn read(node: &Node, addr: u64) -> Result<Found> {
-        let no_lock = || Error::NoLock { addr };
+    pub fn read(node: &Node, addr: u64) -> Result<Found, LockError> {
+        let no_lock = || LockError::NoLock { addr };
         if !addr.is_multiple_of(16) {
             return Err(no_lock());
         }
         if !Tag(addr).is_under(Contract::Locked) {
-            return Err(Error::wrong_contract(Tag(addr), Contract::Locked));
+            return Err(AccessError::wrong_contract(Tag(addr), Contract::Locked).into());
         }
         let at = places::memory_of(addr);
         let mut head = [0; WORDS];
@@ -145,18 +145,18 @@ impl Descriptor {
     }
 
     /// The same, where somebody is about to put it.
-    pub fn await_at(node: &Node, addr: u64) -> Result<Found> {
+    pub fn await_at(node: &Node, addr: u64) -> Result<Found, LockError> {
         let mut backoff = Backoff::new(node.inner.access.patience);
         loop {
             match Descriptor::read(node, addr) {
-                Err(Error::NoLock { .. }) if backoff.wait() => {}
+                Err(LockError::NoLock { .. }) if backoff.wait() => {}
                 told => return told,
             }
         }
     }
 }
 
-fn words_at(node: &Node, addr: u64, out: &mut [u64]) -> Result<()> {
+fn words_at(node: &Node, addr: u64, out: &mut [u64]) -> Result<(), AccessError> {
     let mut bytes = vec![0; out.len() * 8];
     node.read(addr, &mut bytes)?;
     for (word, bytes) in out.iter_mut().zip(bytes.chunks_exact(8)) {

@@ -9,7 +9,7 @@
 use super::descriptor::{self, Name};
 use super::handle::{Handle, Inside, locks};
 use crate::backoff::Backoff;
-use crate::error::{Error, Result};
+use crate::error::{AccessError, LockError, RackError};
 use crate::host::locks::leaving::{PAUSES, ask};
 use crate::region;
 use rackmem_proto::gcp::{Access, Life};
@@ -34,11 +34,14 @@ impl Handle {
     }
 
     /// Frees the lock, whoever has made it; `before` is what its user does as the last one inside.
-    pub fn free(&self, before: impl FnOnce(&Inside<'_>) -> Result<()>) -> Result<()> {
+    pub fn free(
+        &self,
+        before: impl FnOnce(&Inside<'_>) -> Result<(), LockError>,
+    ) -> Result<(), LockError> {
         let addr = self.addr();
         let patience = self.node.inner.access.patience;
         let inside = self.enter(Access::Write, patience)?;
-        let inside = inside.ok_or(Error::Busy { addr })?;
+        let inside = inside.ok_or(LockError::Busy { addr })?;
         before(&inside)?;
         let ended = match self.is_named() {
             true => self.life.closed(),
@@ -46,19 +49,24 @@ impl Handle {
         };
         self.end(ended);
         drop(inside);
-        self.await_home(ended)?;
-        match self.is_named() {
+        let rest = self.await_home(ended).and_then(|()| match self.is_named() {
             true => self.take_name_away(),
             false => Ok(()),
-        }
+        });
+        rest.map_err(|why| match why {
+            // With its home, nothing of it is left.
+            AccessError::Rack(RackError::NodeLost { .. }) => why.into(),
+            why => LockError::FreedInPart { addr, why },
+        })
     }
 
     /// The lock has been freed, and its home knows. Its name goes before its place is used again.
-    pub(super) fn take_name_away(&self) -> Result<()> {
+    pub(super) fn take_name_away(&self) -> Result<(), AccessError> {
         let (addr, freed) = (self.addr(), self.life.freed());
         let place = self.place();
-        let inside = place.enter(Access::Write, self.node.inner.access.patience)?;
-        let inside = inside.ok_or(Error::Busy { addr })?;
+        let inside = place.enter(Access::Write, self.node.inner.access.patience);
+        let inside = inside.map_err(|error| beneath(error, addr))?;
+        let inside = inside.ok_or(AccessError::Busy { addr })?;
         // Several may do it. What is at the place later may have the same name.
         if self.cell.life() == self.life.closed() {
             region::vacate(&self.node, addr, &|name| Name::of(name) == self.name)?;
@@ -69,16 +77,19 @@ impl Handle {
     }
 
     /// Whether a lock with a name is not one any more. Then the name does not lead there any more.
-    pub fn is_gone(&self) -> Result<bool> {
+    pub fn is_gone(&self) -> Result<bool, LockError> {
         match self.enter(Access::Read, FOR_A_LOOK) {
-            Err(Error::LockFreed { .. }) => self.take_name_away().map(|()| true),
+            Err(LockError::Freed { .. }) => {
+                self.take_name_away()?;
+                Ok(true)
+            }
             other => other.map(|_| false),
         }
     }
 
     /// Waits until the home has what the lock protects as of the end of this life,
     /// or of something later.
-    fn await_home(&self, ended: Life) -> Result<()> {
+    fn await_home(&self, ended: Life) -> Result<(), AccessError> {
         let (locks, tag) = (locks(&self.node), self.cell.tag);
         if locks.is_home(tag) {
             self.send(locks.offer(&self.cell));
@@ -97,11 +108,11 @@ impl Handle {
             let why = if locks.ends.is_known(tag, ended) {
                 None
             } else if locks.look(&self.cell, |state| state.lock.is_over()) {
-                Some(Error::gone(tag, locks.standing.host(tag.home())))
+                Some(AccessError::gone(tag, locks.standing.host(tag.home())))
             } else if let Some(error) = self.ended() {
-                Some(error)
+                Some(error.into())
             } else if !backoff.wait() {
-                Some(Error::silent(tag, locks.standing.host(tag.home())))
+                Some(AccessError::silent(tag, locks.standing.host(tag.home())))
             } else {
                 continue;
             };
@@ -112,7 +123,7 @@ impl Handle {
 
     /// A thread finds inside that this is not the lock that it has a handle on.
     #[cold]
-    pub(super) fn refuse(&self, inside: Inside<'_>) -> Error {
+    pub(super) fn refuse(&self, inside: Inside<'_>) -> LockError {
         let (addr, found) = (self.addr(), self.cell.life());
         inside.decline();
         if found.is_vacant() && found != Life::NONE {
@@ -124,9 +135,18 @@ impl Handle {
             }
         }
         match found {
-            Life::NONE => Error::NoLock { addr },
-            _ => Error::LockFreed { addr },
+            Life::NONE => LockError::NoLock { addr },
+            _ => LockError::Freed { addr },
         }
+    }
+}
+
+/// Why a place has not been entered, whatever lock is there.
+fn beneath(error: LockError, addr: u64) -> AccessError {
+    match error {
+        LockError::Rack(error) => error.into(),
+        LockError::Access(error) => error,
+        _ => AccessError::Busy { addr },
     }
 }
 

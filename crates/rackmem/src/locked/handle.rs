@@ -1,7 +1,7 @@
 //! What every kind of lock is: a lock of this node, and the way in and out.
 
 use super::descriptor::Name;
-use crate::error::{Error, Result};
+use crate::error::{AccessError, LockError, RackError};
 use crate::host::locks::cell::{Cell, Waiting};
 use crate::host::locks::outbox::Outbox;
 use crate::host::locks::seat::{Called, Content, Pass, Seat};
@@ -61,7 +61,7 @@ impl Handle {
     }
 
     /// A lock that nobody makes: one of an array for which there is room.
-    pub fn implicit(node: &Node, tag: Tag, len: usize) -> Result<Self> {
+    pub fn implicit(node: &Node, tag: Tag, len: usize) -> Result<Self, LockError> {
         let cell = locks(node).open(tag, len, Origin::Array)?;
         Ok(Handle::new(node, cell, len, Life::NONE, Name::NONE))
     }
@@ -114,7 +114,7 @@ impl Handle {
     }
 
     /// Sleeps until then, or as long as this; the watch is over.
-    pub fn await_change(&self, seat: &Arc<Seat>, at_most: Duration) -> Result<()> {
+    pub fn await_change(&self, seat: &Arc<Seat>, at_most: Duration) -> Result<(), RackError> {
         let mut awake = Awake::begin(SPIN);
         let mut ended = None;
         while seat.called() == Called::Waiting && ended.is_none() {
@@ -177,13 +177,17 @@ impl Handle {
 
     /// It has not been this thread's turn in time.
     #[cold]
-    pub fn busy(&self) -> Error {
-        Error::Busy { addr: self.addr() }
+    pub fn busy(&self) -> LockError {
+        LockError::Busy { addr: self.addr() }
     }
 
     /// Enters, waiting no longer than this.
     #[inline]
-    pub fn enter(&self, access: Access, at_most: Duration) -> Result<Option<Inside<'_>>> {
+    pub fn enter(
+        &self,
+        access: Access,
+        at_most: Duration,
+    ) -> Result<Option<Inside<'_>>, LockError> {
         self.node.open()?;
         if self.cell.word.enter(access) {
             let inside = self.inside(access, self.cell.pass());
@@ -196,7 +200,11 @@ impl Handle {
     }
 
     #[cold]
-    fn enter_slowly(&self, access: Access, at_most: Duration) -> Result<Option<Inside<'_>>> {
+    fn enter_slowly(
+        &self,
+        access: Access,
+        at_most: Duration,
+    ) -> Result<Option<Inside<'_>>, LockError> {
         self.node.inner.access.relieve();
         let Some(pass) = self.wait(access, at_most)? else {
             return Ok(None);
@@ -206,14 +214,14 @@ impl Handle {
         if let Err(error) = self.node.confirm() {
             let out = locks(&self.node).step(&self.cell, |lock, fx| lock.decline(access, fx));
             self.send(out);
-            return Err(error);
+            return Err(error.into());
         }
         self.inside_alive(access, pass).map(Some)
     }
 
     /// Enters, if that takes no packet and nobody is inside or waits.
     #[inline]
-    pub fn try_enter(&self, access: Access) -> Result<Option<Inside<'_>>> {
+    pub fn try_enter(&self, access: Access) -> Result<Option<Inside<'_>>, LockError> {
         self.node.open()?;
         if self.cell.word.enter(access) {
             let inside = self.inside(access, self.cell.pass());
@@ -245,7 +253,7 @@ impl Handle {
     }
 
     /// The same, and finds its lock there, or another one.
-    fn inside_alive(&self, access: Access, pass: Pass) -> Result<Inside<'_>> {
+    fn inside_alive(&self, access: Access, pass: Pass) -> Result<Inside<'_>, LockError> {
         let inside = self.inside(access, pass);
         match self.is_alive() {
             true => Ok(inside),
@@ -253,12 +261,12 @@ impl Handle {
         }
     }
 
-    fn lost(&self) -> Error {
+    fn lost(&self) -> LockError {
         let (view, tag) = (&locks(&self.node).standing, self.cell.tag);
-        Error::gone(tag, view.host(tag.home()))
+        AccessError::gone(tag, view.host(tag.home())).into()
     }
 
-    fn wait(&self, access: Access, at_most: Duration) -> Result<Option<Pass>> {
+    fn wait(&self, access: Access, at_most: Duration) -> Result<Option<Pass>, LockError> {
         let seat = Arc::new(Seat::new());
         let mut awake = Awake::begin(SPIN);
         let out = locks(&self.node).step(&self.cell, |lock, fx| {
@@ -275,7 +283,7 @@ impl Handle {
             let end = self.ended();
             if end.is_some() || waited >= at_most {
                 if self.give_up(&seat) {
-                    return end.map_or(Ok(None), Err);
+                    return end.map_or(Ok(None), |error| Err(error.into()));
                 }
             } else if !awake.look_again(waited) {
                 std::thread::park_timeout(LOOK.min(at_most - waited));
@@ -285,12 +293,12 @@ impl Handle {
     }
 
     /// Why nobody will come any more.
-    pub(super) fn ended(&self) -> Option<Error> {
+    pub(super) fn ended(&self) -> Option<RackError> {
         let inner = &self.node.inner;
         if inner.closed.load(Relaxed) {
-            Some(Error::Closed)
+            Some(RackError::Closed)
         } else if inner.access.standing.is_fenced() {
-            Some(Error::Fenced)
+            Some(RackError::Fenced)
         } else {
             None
         }

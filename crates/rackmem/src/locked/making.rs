@@ -3,7 +3,7 @@
 use super::descriptor::{self, Descriptor, Found, Name};
 use super::freeing::{self, FOR_A_PLACE, TRIES};
 use super::handle::{Handle, MOST, locks};
-use crate::error::{Error, Result};
+use crate::error::{AllocError, LockError, LockShape, RegionError};
 use crate::host::locks::table::Origin;
 use crate::node::{Node, places};
 use crate::region::{self, Absent};
@@ -17,7 +17,11 @@ const LOOKS: usize = 16;
 
 impl Handle {
     /// A new lock, whose home is this node.
-    pub fn create(node: &Node, what: Descriptor, fill: impl Fn(&[AtomicU64])) -> Result<Self> {
+    pub fn create(
+        node: &Node,
+        what: Descriptor,
+        fill: impl Fn(&[AtomicU64]),
+    ) -> Result<Self, LockError> {
         check(node, &what)?;
         let room = descriptor::room(what.regions.len());
         for attempt in 0..2 * TRIES {
@@ -31,15 +35,15 @@ impl Handle {
                     places::give_place_back(node, room, addr)?;
                     // Somebody with an old handle is inside, or the memory is a lock's that was
                     // given back as memory.
-                    if !matches!(error, Error::Busy { .. } | Error::NoLock { .. }) {
+                    if !matches!(error, LockError::Busy { .. } | LockError::NoLock { .. }) {
                         return Err(error);
                     }
                 }
             }
         }
-        Err(Error::OutOfMemory {
+        Err(LockError::Alloc(AllocError::OutOfMemory {
             node: node.inner.id,
-        })
+        }))
     }
 
     /// Makes a lock where none is.
@@ -49,16 +53,17 @@ impl Handle {
         what: &Descriptor,
         name: Name,
         fill: impl Fn(&[AtomicU64]),
-    ) -> Result<Self> {
+    ) -> Result<Self, LockError> {
         let cell = locks(node).open(Tag(addr), MAX_LOCKED as usize, Origin::Made)?;
         let mut handle = Handle::new(node, cell, what.len, Life::NONE, name);
         let place = handle.place();
         let inside = place.enter(Access::Write, FOR_A_PLACE)?;
-        let inside = inside.ok_or(Error::Busy { addr })?;
+        let inside = inside.ok_or(LockError::Busy { addr })?;
         let next = handle.cell.life().next();
-        handle.life = next.ok_or(Error::NoLock { addr })?;
+        handle.life = next.ok_or(LockError::NoLock { addr })?;
         // Who reads this from here on waits until the lock is made.
-        what.write(node, addr, handle.life, name)?;
+        let described = what.write(node, addr, handle.life, name);
+        described.map_err(|bulk| bulk.error)?;
         handle.cell.content.renew(handle.words as usize);
         fill(handle.words());
         handle.set_life(handle.life);
@@ -71,7 +76,7 @@ impl Handle {
     }
 
     /// A lock that exists.
-    pub fn attach(node: &Node, addr: u64, wanted: &Descriptor) -> Result<Self> {
+    pub fn attach(node: &Node, addr: u64, wanted: &Descriptor) -> Result<Self, LockError> {
         Handle::known(node, addr, &Descriptor::read(node, addr)?, wanted)
     }
 
@@ -80,7 +85,7 @@ impl Handle {
         node: &Node,
         addr: u64,
         kind: descriptor::Kind,
-    ) -> Result<(Self, Descriptor)> {
+    ) -> Result<(Self, Descriptor), LockError> {
         let found = Descriptor::read(node, addr)?;
         let what = Descriptor {
             kind,
@@ -90,19 +95,24 @@ impl Handle {
         Ok((handle, what))
     }
 
-    fn known(node: &Node, addr: u64, found: &Found, wanted: &Descriptor) -> Result<Self> {
+    fn known(
+        node: &Node,
+        addr: u64,
+        found: &Found,
+        wanted: &Descriptor,
+    ) -> Result<Self, LockError> {
         let Descriptor { kind, len, of, .. } = found.what;
         if (kind, len) != (wanted.kind, wanted.len) || len > MOST || !found.life.is_live() {
-            return Err(Error::NoLock { addr });
+            return Err(LockError::NoLock { addr });
         }
         if of != wanted.of {
-            return Err(Error::WrongType { addr });
+            return Err(LockError::WrongType { addr });
         }
         let locks = locks(node);
         let cell = locks.open(Tag(addr), MAX_LOCKED as usize, Origin::Made)?;
         // As far as it has been here since it was freed; otherwise who enters is told.
         if locks.look(&cell, |_| cell.life()) > found.life {
-            return Err(Error::LockFreed { addr });
+            return Err(LockError::Freed { addr });
         }
         cell.told_len.store(len as u32, Relaxed);
         Ok(Handle::new(node, cell, len, found.life, found.name))
@@ -114,7 +124,7 @@ impl Handle {
         name: &str,
         what: Descriptor,
         fill: impl Fn(&[AtomicU64]),
-    ) -> Result<Self> {
+    ) -> Result<Self, RegionError> {
         Handle::at(node, name, Absent::Report, &what, fill)
     }
 
@@ -124,12 +134,14 @@ impl Handle {
         name: &str,
         what: Descriptor,
         fill: impl Fn(&[AtomicU64]),
-    ) -> Result<Self> {
-        let mut last = Err(Error::NoSuchRegion { name: name.into() });
+    ) -> Result<Self, RegionError> {
+        let mut last = Err(RegionError::NotFound { name: name.into() });
         for _ in 0..LOOKS {
             last = Handle::at(node, name, Absent::Renew, &what, &fill);
             match &last {
-                Err(Error::LockFreed { addr }) => Handle::forget_name(node, *addr)?,
+                Err(RegionError::Lock(LockError::Freed { addr })) => {
+                    Handle::forget_name(node, *addr)?
+                }
                 Ok(handle) if handle.is_gone()? => {}
                 _ => return last,
             }
@@ -139,10 +151,11 @@ impl Handle {
 
     /// The lock of a name has been freed, by a node that has died before it took the name away,
     /// perhaps.
-    fn forget_name(node: &Node, addr: u64) -> Result<()> {
+    fn forget_name(node: &Node, addr: u64) -> Result<(), LockError> {
         let found = Descriptor::read(node, addr)?;
         let cell = locks(node).open(Tag(addr), MAX_LOCKED as usize, Origin::Made)?;
-        Handle::new(node, cell, found.what.len, found.life, found.name).take_name_away()
+        Handle::new(node, cell, found.what.len, found.life, found.name).take_name_away()?;
+        Ok(())
     }
 
     fn at(
@@ -151,7 +164,7 @@ impl Handle {
         absent: Absent,
         what: &Descriptor,
         fill: impl Fn(&[AtomicU64]),
-    ) -> Result<Self> {
+    ) -> Result<Self, RegionError> {
         check(node, what)?;
         let hash = Name::of(name);
         for _ in 0..LOOKS {
@@ -163,26 +176,23 @@ impl Handle {
                     region::vacate(node, addr, &|other| other == name)?;
                     places::give_place_back(node, freeing::room(), addr)?;
                 }
-                return made;
+                return Ok(made?);
             }
             let found = Descriptor::await_at(node, addr)?;
             if found.name == hash {
-                return Handle::known(node, addr, &found, what);
+                return Ok(Handle::known(node, addr, &found, what)?);
             }
             // It has been freed since the name was looked up, and the place is another lock's.
         }
-        Err(Error::NoSuchRegion { name: name.into() })
+        Err(RegionError::NotFound { name: name.into() })
     }
 }
 
-fn check(node: &Node, what: &Descriptor) -> Result<()> {
+fn check(node: &Node, what: &Descriptor) -> Result<(), LockError> {
     node.open()?;
     if what.len > MOST {
-        return Err(Error::BadRange {
-            addr: 0,
-            len: what.len,
-            block: MOST,
-        });
+        let why = LockShape::TooLong { most: MOST };
+        return Err(LockError::BadShape { why });
     }
     Ok(())
 }

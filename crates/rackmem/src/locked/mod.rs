@@ -41,7 +41,7 @@
 //! - **Freeing** is a call, [`Mutex::free`] and its like, on any node: dropping a handle frees
 //!   nothing, since other nodes may have others. The lock's memory is used by the next locks of its
 //!   home. Whoever still has a handle on it gets
-//!   [`crate::Error::LockFreed`] when it enters, also while another lock is in that place, and so
+//!   [`crate::LockError::Freed`] when it enters, also while another lock is in that place, and so
 //!   does a second `free`. An address is not a handle: who attaches to one gets whichever lock is
 //!   there by then. Locks of an array are not freed.
 //! - **Deadlock** is the caller's: whoever holds one lock and waits for another takes them in an
@@ -52,8 +52,8 @@
 //! as of the last time that the lock was handed from one node to another, and all who enter are
 //! told ([`MutexGuard::content`]) until one of them has written. What a node released without
 //! handing it on was nowhere else, and died with it. When its home has died, a lock is gone:
-//! [`crate::Error::NodeLost`], and to who asks for it by its name
-//! [`crate::Error::NameLost`]; [`Mutex::renewed`] makes it anew.
+//! [`crate::RackError::NodeLost`], and to who asks for it by its name
+//! [`crate::RegionError::NameLost`]; [`Mutex::renewed`] makes it anew.
 //! A process that the rack has declared dead may have a thread inside all the same; when that
 //! matters, let the receiver of what it does compare fencing tokens ([`MutexGuard::token`]).
 //! Without a membership store nobody is ever declared dead, and a lock that a dead process had is

@@ -7,8 +7,8 @@ use crate::bytes::window::{Window, WindowMut};
 use crate::coherent::fingerprint::fingerprint;
 use crate::coherent::shared::Value;
 #[cfg(doc)]
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{AccessError, AllocError, RackError};
+use crate::error::{LockError, RegionError};
 use crate::host::locks::cell::Waiting;
 use crate::host::locks::seat::Content;
 use crate::node::Node;
@@ -62,9 +62,9 @@ impl<T: Value> Mutex<T> {
     /// A new one with this value, at home on this node.
     ///
     /// # Errors
-    /// [`Error::BadRange`] when the value is longer than 64 KiB; [`Error::OutOfMemory`],
-    /// [`Error::TooManyLocks`].
-    pub fn create(node: &Node, value: T) -> Result<Self> {
+    /// [`AccessError::BadRange`] when the value is longer than 64 KiB; [`AllocError::OutOfMemory`],
+    /// [`LockError::TooManyLocks`].
+    pub fn create(node: &Node, value: T) -> Result<Self, LockError> {
         let what = descriptor::<T>(Kind::Mutex);
         Handle::create(node, what, fill(value)).map(Mutex::of)
     }
@@ -72,31 +72,31 @@ impl<T: Value> Mutex<T> {
     /// The one that some node has made at this address.
     ///
     /// # Errors
-    /// [`Error::NoLock`] when there is none over a value of this size, [`Error::WrongType`] when
-    /// its value is of another type;
-    /// [`Error::NodeLost`].
-    pub fn attach(node: &Node, addr: u64) -> Result<Self> {
+    /// [`LockError::NoLock`] when there is none over a value of this size,
+    /// [`LockError::WrongType`] when its value is of another type;
+    /// [`RackError::NodeLost`].
+    pub fn attach(node: &Node, addr: u64) -> Result<Self, LockError> {
         Handle::attach(node, addr, &descriptor::<T>(Kind::Mutex)).map(Mutex::of)
     }
 
     /// The one of this name, made with this value, on the node that is the first to ask.
     ///
     /// # Errors
-    /// [`Error::RegionMismatch`] when what has this name is another kind of lock,
+    /// [`RegionError::Mismatch`] when what has this name is another kind of lock,
     /// or one over another type; those of
     /// [`Node::region`], [`Mutex::create`] and [`Mutex::attach`].
-    pub fn named(node: &Node, name: &str, value: T) -> Result<Self> {
+    pub fn named(node: &Node, name: &str, value: T) -> Result<Self, RegionError> {
         let what = descriptor::<T>(Kind::Mutex);
         Handle::named(node, name, what, fill(value)).map(Mutex::of)
     }
 
-    /// The same. One that has died with its home ([`Error::NameLost`]) is made anew, with this
-    /// value, on the node that is the first to ask; who has a handle on the dead one asks as well,
-    /// for it keeps saying [`Error::NodeLost`].
+    /// The same. One that has died with its home ([`RegionError::NameLost`]) is made anew,
+    /// with this value, on the node that is the first to ask; who has a handle on the dead one asks
+    /// as well, for it keeps saying [`RackError::NodeLost`].
     ///
     /// # Errors
-    /// Those of [`Mutex::named`], but [`Error::NameLost`].
-    pub fn renewed(node: &Node, name: &str, value: T) -> Result<Self> {
+    /// Those of [`Mutex::named`], but [`RegionError::NameLost`].
+    pub fn renewed(node: &Node, name: &str, value: T) -> Result<Self, RegionError> {
         let what = descriptor::<T>(Kind::Mutex);
         Handle::renewed(node, name, what, fill(value)).map(Mutex::of)
     }
@@ -104,15 +104,15 @@ impl<T: Value> Mutex<T> {
     /// Frees it, on whichever node, and whoever has made it: waits for its turn to write, then for
     /// its home to know. Its memory is used by the next locks of that home. A name that it has is
     /// free again. Handles on it that are left, here and elsewhere, are told
-    /// [`Error::LockFreed`] when they enter, and so are threads that wait;
+    /// [`LockError::Freed`] when they enter, and so are threads that wait;
     /// a copy of the value stays with nobody.
     ///
     /// # Errors
-    /// [`Error::LockFreed`] when it has been freed before; [`Error::Busy`] when somebody stays
-    /// inside for as long as the configuration allows, and nothing has changed; [`Error::Timeout`]
-    /// when the home does not answer: if this node dies before it does, the lock may live on;
-    /// otherwise it is freed. Those of [`Mutex::lock`].
-    pub fn free(self) -> Result<()> {
+    /// [`LockError::Freed`] when it has been freed before; [`AccessError::Busy`] when somebody
+    /// stays inside for as long as the configuration allows, and nothing has changed;
+    /// [`RackError::Timeout`] when the home does not answer: if this node dies before it does,
+    /// the lock may live on; otherwise it is freed. Those of [`Mutex::lock`].
+    pub fn free(self) -> Result<(), LockError> {
         self.handle.free(|_| Ok(()))
     }
 
@@ -130,10 +130,11 @@ impl<T: Value> Mutex<T> {
     /// does not let go.
     ///
     /// # Errors
-    /// [`Error::NodeLost`] when its home has died; [`Error::Closed`], [`Error::NoLease`],
-    /// [`Error::Fenced`].
+    /// [`RackError::NodeLost`] when its home has died; [`RackError::Closed`],
+    /// [`RackError::NoLease`],
+    /// [`RackError::Fenced`].
     #[inline]
-    pub fn lock(&self) -> Result<MutexGuard<'_, T>> {
+    pub fn lock(&self) -> Result<MutexGuard<'_, T>, LockError> {
         MutexGuard::hold(&self.handle)
     }
 
@@ -142,7 +143,7 @@ impl<T: Value> Mutex<T> {
     /// # Errors
     /// Those of [`Mutex::lock`].
     #[inline]
-    pub fn lock_timeout(&self, at_most: Duration) -> Result<Option<MutexGuard<'_, T>>> {
+    pub fn lock_timeout(&self, at_most: Duration) -> Result<Option<MutexGuard<'_, T>>, LockError> {
         let inside = self.handle.enter(Access::Write, at_most)?;
         Ok(inside.map(MutexGuard::of))
     }
@@ -153,7 +154,7 @@ impl<T: Value> Mutex<T> {
     /// # Errors
     /// Those of [`Mutex::lock`].
     #[inline]
-    pub fn try_lock(&self) -> Result<Option<MutexGuard<'_, T>>> {
+    pub fn try_lock(&self) -> Result<Option<MutexGuard<'_, T>>, LockError> {
         let inside = self.handle.try_enter(Access::Write)?;
         Ok(inside.map(MutexGuard::of))
     }
@@ -169,7 +170,7 @@ impl<'a, T> MutexGuard<'a, T> {
     }
 
     #[inline]
-    pub(super) fn hold(handle: &'a Handle) -> Result<Self> {
+    pub(super) fn hold(handle: &'a Handle) -> Result<Self, LockError> {
         let inside = handle.enter(Access::Write, Duration::MAX)?;
         // An error that is made in any case costs more than the lock.
         match inside {

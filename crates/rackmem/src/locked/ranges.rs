@@ -3,7 +3,7 @@
 use super::descriptor::{Descriptor, Kind};
 use super::handle::{HEAD, Handle, Inside, MOST};
 use crate::bytes::window::{Window, WindowMut};
-use crate::error::{Error, Result};
+use crate::error::{AccessError, LockError, LockShape, RackError};
 use crate::host::locks::cell::Waiting;
 use crate::host::locks::seat::Content;
 use crate::node::Node;
@@ -61,19 +61,21 @@ impl Debug for RangesWriteGuard<'_> {
 }
 
 /// The list as the protocol's.
-fn regions(list: &[Region]) -> Result<Regions> {
-    Regions::new(list).map_err(|why| {
-        Error::Config(match why {
-            RegionsError::Many => format!("a lock has at most {} ranges", super::MAX_REGIONS),
-            RegionsError::Long => format!("a lock protects at most {MOST} bytes"),
-            RegionsError::Bad => "a lock's range is empty, or goes past the last address".into(),
-            RegionsError::Overlap => "two ranges of a lock share a byte".into(),
-        })
+fn regions(list: &[Region]) -> Result<Regions, LockError> {
+    Regions::new(list).map_err(|why| LockError::BadShape {
+        why: match why {
+            RegionsError::Many => LockShape::ManyRanges {
+                most: super::MAX_REGIONS,
+            },
+            RegionsError::Long => LockShape::TooLong { most: MOST },
+            RegionsError::Bad => LockShape::BadRange,
+            RegionsError::Overlap => LockShape::Overlap,
+        },
     })
 }
 
 /// Where the bytes at an address lie among what the lock protects, if they are all of one range.
-fn place(regions: &Regions, addr: u64, len: usize) -> Result<usize> {
+fn place(regions: &Regions, addr: u64, len: usize) -> Result<usize, LockError> {
     let mut at = 0;
     for region in regions.iter() {
         let end = region.addr + u64::from(region.len);
@@ -82,8 +84,7 @@ fn place(regions: &Regions, addr: u64, len: usize) -> Result<usize> {
         }
         at += region.len as usize;
     }
-    let block = regions.len() as usize;
-    Err(Error::BadRange { addr, len, block })
+    Err(LockError::OutsideRanges { addr, len })
 }
 
 impl RangesLock {
@@ -91,9 +92,9 @@ impl RangesLock {
     /// It begins with what memory has there now.
     ///
     /// # Errors
-    /// [`Error::Config`] says what is wrong with the list; those of [`Node::read`];
-    /// [`Error::TooManyLocks`].
-    pub fn create(node: &Node, ranges: &[(u64, usize)]) -> Result<Self> {
+    /// [`LockError::BadShape`] says what is wrong with the list; those of [`Node::read`];
+    /// [`LockError::TooManyLocks`].
+    pub fn create(node: &Node, ranges: &[(u64, usize)]) -> Result<Self, LockError> {
         let region = |&(addr, len): &(u64, usize)| Region {
             addr,
             len: u32::try_from(len).unwrap_or(u32::MAX),
@@ -122,12 +123,12 @@ impl RangesLock {
     /// The one that some node has made at this address.
     ///
     /// # Errors
-    /// [`Error::NoLock`], [`Error::NodeLost`].
-    pub fn attach(node: &Node, addr: u64) -> Result<Self> {
+    /// [`LockError::NoLock`], [`RackError::NodeLost`].
+    pub fn attach(node: &Node, addr: u64) -> Result<Self, LockError> {
         let (handle, what) = Handle::attach_any(node, addr, Kind::Ranges)?;
         let regions = regions(&what.regions)?;
         if regions.len() as usize != what.len {
-            return Err(Error::NoLock { addr });
+            return Err(LockError::NoLock { addr });
         }
         Ok(RangesLock { handle, regions })
     }
@@ -137,7 +138,7 @@ impl RangesLock {
     ///
     /// # Errors
     /// Those of [`super::Mutex::free`], and of [`Node::write`]: the lock is not freed then.
-    pub fn free(self) -> Result<()> {
+    pub fn free(self) -> Result<(), LockError> {
         self.handle.free(|_| {
             let (mut at, words) = (0, self.handle.words());
             for region in self.regions.iter() {
@@ -145,8 +146,11 @@ impl RangesLock {
                 Window::new(words, HEAD, self.handle.len()).read(at, &mut bytes);
                 at += bytes.len();
                 match self.handle.node().write(region.addr, &bytes) {
-                    Ok(()) | Err(Error::NodeLost { .. }) => {}
-                    Err(error) => return Err(error),
+                    Ok(()) => {}
+                    Err(bulk) => match bulk.error {
+                        AccessError::Rack(RackError::NodeLost { .. }) => {}
+                        error => return Err(error.into()),
+                    },
                 }
             }
             Ok(())
@@ -177,7 +181,7 @@ impl RangesLock {
     ///
     /// # Errors
     /// Those of [`super::Mutex::lock`].
-    pub fn read(&self, at_most: Duration) -> Result<Option<RangesReadGuard<'_>>> {
+    pub fn read(&self, at_most: Duration) -> Result<Option<RangesReadGuard<'_>>, LockError> {
         let inside = self.handle.enter(Access::Read, at_most)?;
         Ok(inside.map(|inside| self.guard(inside)))
     }
@@ -186,7 +190,7 @@ impl RangesLock {
     ///
     /// # Errors
     /// Those of [`super::Mutex::lock`].
-    pub fn write(&self, at_most: Duration) -> Result<Option<RangesWriteGuard<'_>>> {
+    pub fn write(&self, at_most: Duration) -> Result<Option<RangesWriteGuard<'_>>, LockError> {
         let inside = self.handle.enter(Access::Write, at_most)?;
         Ok(inside.map(|inside| RangesWriteGuard(self.guard(inside))))
     }
@@ -196,8 +200,8 @@ impl RangesReadGuard<'_> {
     /// Reads bytes of one range.
     ///
     /// # Errors
-    /// [`Error::BadRange`] when they are not all of one range.
-    pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<()> {
+    /// [`LockError::OutsideRanges`] when they are not all of one range.
+    pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), LockError> {
         let at = place(self.regions, addr, out.len())?;
         let handle = self.inside.handle();
         Window::new(handle.words(), HEAD, handle.len()).read(at, out);
@@ -220,16 +224,16 @@ impl RangesWriteGuard<'_> {
     /// Reads bytes of one range.
     ///
     /// # Errors
-    /// [`Error::BadRange`] when they are not all of one range.
-    pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<()> {
+    /// [`LockError::OutsideRanges`] when they are not all of one range.
+    pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), LockError> {
         self.0.read(addr, out)
     }
 
     /// Writes bytes of one range.
     ///
     /// # Errors
-    /// [`Error::BadRange`] when they are not all of one range.
-    pub fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<()> {
+    /// [`LockError::OutsideRanges`] when they are not all of one range.
+    pub fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), LockError> {
         let at = place(self.0.regions, addr, bytes.len())?;
         let handle = self.0.inside.handle();
         WindowMut::new(handle.words(), HEAD, handle.len()).write(at, bytes);

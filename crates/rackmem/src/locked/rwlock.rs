@@ -6,7 +6,9 @@ use super::mutex::descriptor;
 use super::value::{self, fill};
 use crate::bytes::window::{Window, WindowMut};
 use crate::coherent::shared::Value;
-use crate::error::{Error, Result};
+#[cfg(doc)]
+use crate::error::{AccessError, AllocError, RackError};
+use crate::error::{LockError, RegionError};
 use crate::host::locks::cell::Waiting;
 use crate::host::locks::seat::Content;
 use crate::node::Node;
@@ -57,9 +59,9 @@ impl<T: Value> RwLock<T> {
     /// A new one with this value, at home on this node.
     ///
     /// # Errors
-    /// [`Error::BadRange`] when the value is longer than 64 KiB; [`Error::OutOfMemory`],
-    /// [`Error::TooManyLocks`].
-    pub fn create(node: &Node, value: T) -> Result<Self> {
+    /// [`AccessError::BadRange`] when the value is longer than 64 KiB; [`AllocError::OutOfMemory`],
+    /// [`LockError::TooManyLocks`].
+    pub fn create(node: &Node, value: T) -> Result<Self, LockError> {
         let what = descriptor::<T>(Kind::RwLock);
         Handle::create(node, what, fill(value)).map(RwLock::of)
     }
@@ -67,31 +69,31 @@ impl<T: Value> RwLock<T> {
     /// The one that some node has made at this address.
     ///
     /// # Errors
-    /// [`Error::NoLock`] when there is none over a value of this size, [`Error::WrongType`] when
-    /// its value is of another type;
-    /// [`Error::NodeLost`].
-    pub fn attach(node: &Node, addr: u64) -> Result<Self> {
+    /// [`LockError::NoLock`] when there is none over a value of this size,
+    /// [`LockError::WrongType`] when its value is of another type;
+    /// [`RackError::NodeLost`].
+    pub fn attach(node: &Node, addr: u64) -> Result<Self, LockError> {
         Handle::attach(node, addr, &descriptor::<T>(Kind::RwLock)).map(RwLock::of)
     }
 
     /// The one of this name, made with this value, on the node that is the first to ask.
     ///
     /// # Errors
-    /// [`Error::RegionMismatch`] when what has this name is another kind of lock,
+    /// [`RegionError::Mismatch`] when what has this name is another kind of lock,
     /// or one over another type; those of
     /// [`Node::region`], [`RwLock::create`] and [`RwLock::attach`].
-    pub fn named(node: &Node, name: &str, value: T) -> Result<Self> {
+    pub fn named(node: &Node, name: &str, value: T) -> Result<Self, RegionError> {
         let what = descriptor::<T>(Kind::RwLock);
         Handle::named(node, name, what, fill(value)).map(RwLock::of)
     }
 
-    /// The same. One that has died with its home ([`Error::NameLost`]) is made anew, with this
-    /// value, on the node that is the first to ask; who has a handle on the dead one asks as well,
-    /// for it keeps saying [`Error::NodeLost`].
+    /// The same. One that has died with its home ([`RegionError::NameLost`]) is made anew,
+    /// with this value, on the node that is the first to ask; who has a handle on the dead one asks
+    /// as well, for it keeps saying [`RackError::NodeLost`].
     ///
     /// # Errors
-    /// Those of [`RwLock::named`], but [`Error::NameLost`].
-    pub fn renewed(node: &Node, name: &str, value: T) -> Result<Self> {
+    /// Those of [`RwLock::named`], but [`RegionError::NameLost`].
+    pub fn renewed(node: &Node, name: &str, value: T) -> Result<Self, RegionError> {
         let what = descriptor::<T>(Kind::RwLock);
         Handle::renewed(node, name, what, fill(value)).map(RwLock::of)
     }
@@ -99,15 +101,15 @@ impl<T: Value> RwLock<T> {
     /// Frees it, on whichever node, and whoever has made it: waits for its turn to write, then for
     /// its home to know. Its memory is used by the next locks of that home. A name that it has is
     /// free again. Handles on it that are left, here and elsewhere, are told
-    /// [`Error::LockFreed`] when they enter, and so are threads that wait;
+    /// [`LockError::Freed`] when they enter, and so are threads that wait;
     /// a copy of the value stays with nobody.
     ///
     /// # Errors
-    /// [`Error::LockFreed`] when it has been freed before; [`Error::Busy`] when somebody stays
-    /// inside for as long as the configuration allows, and nothing has changed; [`Error::Timeout`]
-    /// when the home does not answer: if this node dies before it does, the lock may live on;
-    /// otherwise it is freed. Those of [`super::Mutex::lock`].
-    pub fn free(self) -> Result<()> {
+    /// [`LockError::Freed`] when it has been freed before; [`AccessError::Busy`] when somebody
+    /// stays inside for as long as the configuration allows, and nothing has changed;
+    /// [`RackError::Timeout`] when the home does not answer: if this node dies before it does,
+    /// the lock may live on; otherwise it is freed. Those of [`super::Mutex::lock`].
+    pub fn free(self) -> Result<(), LockError> {
         self.handle.free(|_| Ok(()))
     }
 
@@ -121,8 +123,8 @@ impl<T: Value> RwLock<T> {
         self.handle.waiting()
     }
 
-    fn busy(&self) -> Error {
-        Error::Busy { addr: self.addr() }
+    fn busy(&self) -> LockError {
+        LockError::Busy { addr: self.addr() }
     }
 
     /// Holds it together with other readers, as soon as it is this thread's turn.
@@ -130,7 +132,7 @@ impl<T: Value> RwLock<T> {
     /// # Errors
     /// Those of [`super::Mutex::lock`].
     #[inline]
-    pub fn read(&self) -> Result<ReadGuard<'_, T>> {
+    pub fn read(&self) -> Result<ReadGuard<'_, T>, LockError> {
         let inside = self.handle.enter(Access::Read, Duration::MAX)?;
         inside.map(ReadGuard::of).ok_or_else(|| self.busy())
     }
@@ -140,7 +142,7 @@ impl<T: Value> RwLock<T> {
     /// # Errors
     /// Those of [`super::Mutex::lock`].
     #[inline]
-    pub fn write(&self) -> Result<WriteGuard<'_, T>> {
+    pub fn write(&self) -> Result<WriteGuard<'_, T>, LockError> {
         let inside = self.handle.enter(Access::Write, Duration::MAX)?;
         inside.map(WriteGuard::of).ok_or_else(|| self.busy())
     }
@@ -150,7 +152,7 @@ impl<T: Value> RwLock<T> {
     /// # Errors
     /// Those of [`super::Mutex::lock`].
     #[inline]
-    pub fn read_timeout(&self, at_most: Duration) -> Result<Option<ReadGuard<'_, T>>> {
+    pub fn read_timeout(&self, at_most: Duration) -> Result<Option<ReadGuard<'_, T>>, LockError> {
         let inside = self.handle.enter(Access::Read, at_most)?;
         Ok(inside.map(ReadGuard::of))
     }
@@ -160,7 +162,7 @@ impl<T: Value> RwLock<T> {
     /// # Errors
     /// Those of [`super::Mutex::lock`].
     #[inline]
-    pub fn write_timeout(&self, at_most: Duration) -> Result<Option<WriteGuard<'_, T>>> {
+    pub fn write_timeout(&self, at_most: Duration) -> Result<Option<WriteGuard<'_, T>>, LockError> {
         let inside = self.handle.enter(Access::Write, at_most)?;
         Ok(inside.map(WriteGuard::of))
     }
@@ -171,7 +173,7 @@ impl<T: Value> RwLock<T> {
     /// # Errors
     /// Those of [`super::Mutex::lock`].
     #[inline]
-    pub fn try_read(&self) -> Result<Option<ReadGuard<'_, T>>> {
+    pub fn try_read(&self) -> Result<Option<ReadGuard<'_, T>>, LockError> {
         let inside = self.handle.try_enter(Access::Read)?;
         Ok(inside.map(ReadGuard::of))
     }
@@ -181,7 +183,7 @@ impl<T: Value> RwLock<T> {
     /// # Errors
     /// Those of [`super::Mutex::lock`].
     #[inline]
-    pub fn try_write(&self) -> Result<Option<WriteGuard<'_, T>>> {
+    pub fn try_write(&self) -> Result<Option<WriteGuard<'_, T>>, LockError> {
         let inside = self.handle.try_enter(Access::Write)?;
         Ok(inside.map(WriteGuard::of))
     }

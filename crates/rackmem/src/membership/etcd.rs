@@ -4,7 +4,7 @@
 //! A proposal is one transaction that compares `version`. Plain HTTP:
 //! for a network that is the rack's own.
 
-use super::{Beat, Error, Result, Role, Roster, Snapshot, Store, text};
+use super::{Beat, MembershipError, Result, Role, Roster, Snapshot, Store, text};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
@@ -83,13 +83,13 @@ impl Etcd {
             let left = end.saturating_duration_since(Instant::now());
             let share = (left / (count - turn) as u32).max(LEAST);
             match self.ask_one((first + turn) % count, call, body, share) {
-                Err(Error::Unreachable { endpoint, why }) => {
-                    last = Some(Error::Unreachable { endpoint, why });
+                Err(MembershipError::Unreachable { endpoint, why }) => {
+                    last = Some(MembershipError::Unreachable { endpoint, why });
                 }
                 answer => return answer,
             }
         }
-        Err(last.unwrap_or_else(|| Error::Unreachable {
+        Err(last.unwrap_or_else(|| MembershipError::Unreachable {
             endpoint: String::new(),
             why: "no endpoint is known".into(),
         }))
@@ -114,15 +114,15 @@ impl Etcd {
         let answer = match answer {
             Ok((status, text)) if status.is_success() => Ok(text),
             // It has no leader, or is only starting: another may know more.
-            Ok((status, text)) if status.is_server_error() => Err(Error::Unreachable {
+            Ok((status, text)) if status.is_server_error() => Err(MembershipError::Unreachable {
                 endpoint,
                 why: complaint(status.as_u16(), &text),
             }),
-            Ok((status, text)) => Err(Error::Refused {
+            Ok((status, text)) => Err(MembershipError::Refused {
                 endpoint,
                 why: complaint(status.as_u16(), &text),
             }),
-            Err(error) => Err(Error::Unreachable {
+            Err(error) => Err(MembershipError::Unreachable {
                 endpoint,
                 why: error.to_string(),
             }),
@@ -133,9 +133,9 @@ impl Etcd {
         answer
     }
 
-    fn garbage(&self, key: &str, why: String) -> Error {
+    fn garbage(&self, key: &str, why: String) -> MembershipError {
         let endpoints = self.endpoints.join(",");
-        Error::Garbage {
+        MembershipError::Garbage {
             place: format!("key {}{key} of etcd at {endpoints}", self.prefix),
             why,
         }
@@ -144,14 +144,14 @@ impl Etcd {
     fn decode(&self, text: &str) -> Result<Vec<u8>> {
         BASE64_STANDARD
             .decode(text)
-            .map_err(|error| Error::Refused {
+            .map_err(|error| MembershipError::Refused {
                 endpoint: self.endpoints.join(","),
                 why: format!("an answer that is not etcd's ({error})"),
             })
     }
 
     fn parse<'a, T: Deserialize<'a>>(&self, answer: &'a str) -> Result<T> {
-        serde_json::from_str(answer).map_err(|error| Error::Refused {
+        serde_json::from_str(answer).map_err(|error| MembershipError::Refused {
             endpoint: self.endpoints.join(","),
             why: format!("an answer that is not etcd's ({error})"),
         })

@@ -5,7 +5,7 @@
 //! compare-and-set, and there is no lock that a stopped process could hold. A process may be killed
 //! at any moment; what it leaves is at worst a file that nobody reads.
 
-use super::{Beat, Error, Result, Role, Roster, Snapshot, Store, text};
+use super::{Beat, MembershipError, Result, Role, Roster, Snapshot, Store, text};
 use std::fs;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -175,12 +175,12 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     }
 }
 
-fn file(path: &Path, error: std::io::Error) -> Error {
+fn file(path: &Path, error: std::io::Error) -> MembershipError {
     let path = path.to_path_buf();
-    Error::File { path, error }
+    MembershipError::File { path, error }
 }
 
-fn garbage(path: &Path, why: String) -> Error {
+fn garbage(path: &Path, why: String) -> MembershipError {
     let place = path.display().to_string();
-    Error::Garbage { place, why }
+    MembershipError::Garbage { place, why }
 }

@@ -2,7 +2,7 @@
 
 use super::duty::Duty;
 use super::term::Term;
-use super::{Error, Links, Result, Role, Standing, Store, View};
+use super::{Links, MembershipError, Result, Role, Standing, Store, View};
 use rackmem_proto::membership::{Member, Observed, Timing};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -48,7 +48,7 @@ struct State {
     view: Option<View>,
     standing: Option<Standing>,
     /// What went wrong last with the store; none when it did not.
-    trouble: Option<Error>,
+    trouble: Option<MembershipError>,
     stop: bool,
     leave: bool,
     hurry: bool,
@@ -59,8 +59,9 @@ impl Keeper {
     /// The lease is the same in all processes of a rack.
     ///
     /// # Errors
-    /// [`Error::Taken`] when a process with this number is alive, [`Error::Late`] when all of
-    /// `patience` did not suffice; errors of the store that do not pass by waiting.
+    /// [`MembershipError::Taken`] when a process with this number is alive,
+    /// [`MembershipError::Late`] when all of `patience` did not suffice;
+    /// errors of the store that do not pass by waiting.
     pub fn join(
         store: Arc<dyn Store>,
         role: Role,
@@ -98,9 +99,12 @@ impl Keeper {
         })?;
         keeper.wait(patience, |state, serves| match state.standing {
             Some(Standing::Member { .. }) if serves => Some(Ok(())),
-            Some(Standing::Taken) => Some(Err(Error::Taken { role })),
+            Some(Standing::Taken) => Some(Err(MembershipError::Taken { role })),
             _ => {
-                let lasting = state.trouble.as_ref().is_some_and(Error::is_lasting);
+                let lasting = state
+                    .trouble
+                    .as_ref()
+                    .is_some_and(MembershipError::is_lasting);
                 lasting.then(|| state.trouble.take().map_or(Ok(()), Err))
             }
         })?;
@@ -136,7 +140,7 @@ impl Keeper {
     fn spawn(&mut self, what: &str, run: impl FnOnce() + Send + 'static) -> Result<()> {
         let name = format!("rackmem-{what}");
         let thread = std::thread::Builder::new().name(name).spawn(run);
-        self.threads.push(thread.map_err(Error::Thread)?);
+        self.threads.push(thread.map_err(MembershipError::Thread)?);
         Ok(())
     }
 
@@ -164,7 +168,11 @@ impl Keeper {
 
     /// What is wrong with the store, if something is.
     pub fn trouble(&self) -> Option<String> {
-        self.shared.lock().trouble.as_ref().map(Error::to_string)
+        self.shared
+            .lock()
+            .trouble
+            .as_ref()
+            .map(MembershipError::to_string)
     }
 
     /// Looks at the store now and not only at the next beat: somebody has shown that there is a
@@ -178,7 +186,7 @@ impl Keeper {
     /// Where members are fixed this does nothing.
     ///
     /// # Errors
-    /// [`Error::Late`] when the store did not take it within `patience`.
+    /// [`MembershipError::Late`] when the store did not take it within `patience`.
     pub fn leave(&self, patience: Duration) -> Result<()> {
         if self.threads.is_empty() {
             self.shared.duty.end();
@@ -205,7 +213,7 @@ impl Keeper {
             }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Error::Late {
+                return Err(MembershipError::Late {
                     role: self.role,
                     waited: patience,
                     cause: state.trouble.take().map(Box::new),
@@ -331,9 +339,9 @@ impl Run<'_> {
     }
 
     /// Why this process does not ask for the place that it wants.
-    fn kept_out(&self, links: Links) -> Option<Error> {
+    fn kept_out(&self, links: Links) -> Option<MembershipError> {
         let roster = self.member.roster().filter(|_| self.member.is_kept_out())?;
-        Some(Error::OutOfReach {
+        Some(MembershipError::OutOfReach {
             role: self.member.role(),
             unheard: links.unheard.and(roster.held().collect()),
         })
@@ -363,7 +371,7 @@ impl Run<'_> {
         self.shared.changed.notify_all();
     }
 
-    fn report(&self, trouble: Option<Error>) -> bool {
+    fn report(&self, trouble: Option<MembershipError>) -> bool {
         self.shared.lock().trouble = trouble;
         self.shared.changed.notify_all();
         false

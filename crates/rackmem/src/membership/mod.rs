@@ -21,7 +21,7 @@
 //!     }
 //! }
 //!
-//! # fn main() -> Result<(), rackmem::membership::Error> {
+//! # fn main() -> Result<(), rackmem::membership::MembershipError> {
 //! let lease = Duration::from_millis(500);
 //! let patience = Duration::from_secs(10);
 //! let (store, print) = (Arc::new(Memory::default()), Arc::new(Print));
@@ -34,7 +34,6 @@
 
 pub(crate) mod current_view;
 mod duty;
-mod error;
 mod etcd;
 mod folder;
 mod keeper;
@@ -47,7 +46,7 @@ mod store;
 mod term;
 mod text;
 
-pub use error::{Error, Result};
+pub use crate::error::MembershipError;
 pub use etcd::Etcd;
 pub use folder::Folder;
 pub use keeper::{Events, Keeper};
@@ -57,3 +56,6 @@ pub use rackmem_proto::membership::{Beat, Beats, Links, Places, Role, Roster, St
 pub use source::{Settings, Source};
 pub use store::{Snapshot, Store};
 pub(crate) use term::{Term, now};
+
+/// A result about the membership.
+pub type Result<T> = std::result::Result<T, MembershipError>;

@@ -1,6 +1,6 @@
 //! What people who look after a rack do from outside it.
 
-use super::{Beat, Error, Links, Result, Role, Roster, Store};
+use super::{Beat, Links, MembershipError, Result, Role, Roster, Store};
 use std::time::{Duration, Instant};
 
 /// How often a removal is proposed again when others change the rack at the same moment.
@@ -69,18 +69,18 @@ pub fn watch(
 /// What was only in its cache or its memory is lost.
 ///
 /// # Errors
-/// [`Error::NotHeld`] when nobody holds this place; those of the store.
+/// [`MembershipError::NotHeld`] when nobody holds this place; those of the store.
 pub fn remove(store: &dyn Store, role: Role, within: Duration) -> Result<Roster> {
     for _ in 0..ATTEMPTS {
         let roster = store.load(within)?.roster;
         let Some(next) = roster.and_then(|roster| roster.exclude([role].into_iter())) else {
-            return Err(Error::NotHeld { role });
+            return Err(MembershipError::NotHeld { role });
         };
         if store.propose(&next, within)? {
             return Ok(next);
         }
     }
-    Err(Error::Late {
+    Err(MembershipError::Late {
         role,
         waited: within,
         cause: None,

@@ -2,7 +2,7 @@
 
 use super::Node;
 use crate::bytes::window::{Window, WindowMut};
-use crate::error::{Error, Result};
+use crate::error::AccessError;
 use crate::host::bulk::Partly;
 use rackmem_proto::wire::Tag;
 use std::ops::Range;
@@ -27,7 +27,7 @@ impl Node {
     }
 
     /// Reads a part of one block.
-    fn read_edge(&self, addr: u64, out: &mut [u8]) -> Result<()> {
+    fn read_edge(&self, addr: u64, out: &mut [u8]) -> Result<(), AccessError> {
         let (tag, at) = self.within(addr, out.len())?;
         let len = out.len();
         let mut read = |words: &[_]| Window::new(words, at, len).read(0, out);
@@ -38,7 +38,7 @@ impl Node {
     }
 
     /// Writes a part of one block.
-    fn write_edge(&self, addr: u64, bytes: &[u8]) -> Result<()> {
+    fn write_edge(&self, addr: u64, bytes: &[u8]) -> Result<(), AccessError> {
         let (tag, at) = self.within(addr, bytes.len())?;
         let write = |words: &[_]| {
             WindowMut::new(words, at, bytes.len()).write(0, bytes);
@@ -58,9 +58,9 @@ impl Node {
         len: usize,
         mut act: impl FnMut(u64, Range<usize>, bool) -> Partly<()>,
     ) -> Partly<()> {
-        let bad = |_| (0, Error::BadAddress { addr });
+        let bad = |_| (0, AccessError::BadAddress { addr });
         addr.checked_add(len as u64).ok_or(()).map_err(bad)?;
-        self.open().map_err(|error| (0, error))?;
+        self.open().map_err(|error| (0, error.into()))?;
         let block = self.inner.block;
         // A block's size is a power of two, so the end of the address space is a multiple of it.
         let head = ((addr.wrapping_neg() % block as u64) as usize).min(len);

@@ -1,7 +1,7 @@
 //! What a node's threads do with its guest.
 
 use super::Node;
-use crate::error::{Error, Result};
+use crate::error::{AccessError, RackError};
 use crate::guest::{Guest, Net};
 #[cfg(doc)]
 use rackmem_proto::wire::Kind;
@@ -20,11 +20,12 @@ impl Node {
     /// times, and then has the same number; it has 16 bytes at least.
     ///
     /// # Errors
-    /// [`Error::NoSuchNode`], [`Error::NodeLost`]; [`Error::Timeout`] when nobody answers in time.
-    pub fn ask(&self, to: u16, question: &[u8]) -> Result<u64> {
+    /// [`RackError::NoSuchNode`], [`RackError::NodeLost`]; [`RackError::Timeout`] when nobody
+    /// answers in time.
+    pub fn ask(&self, to: u16, question: &[u8]) -> Result<u64, AccessError> {
         self.open()?;
         if usize::from(to) >= self.inner.nodes {
-            return Err(Error::NoSuchNode { node: to.into() });
+            return Err(AccessError::Rack(RackError::NoSuchNode { node: to.into() }));
         }
         self.inner.access.ask_guest(to, question)
     }
@@ -34,7 +35,7 @@ impl Node {
     ///
     /// # Errors
     /// Those of having no socket.
-    pub fn as_guest<R>(&self, f: impl FnOnce(&dyn Net, u32) -> R) -> Result<R> {
+    pub fn as_guest<R>(&self, f: impl FnOnce(&dyn Net, u32) -> R) -> Result<R, AccessError> {
         let access = &self.inner.access;
         let slot = access.requesters.borrow()?;
         Ok(f(slot.net(), access.standing.epoch()))
@@ -43,13 +44,13 @@ impl Node {
     /// Whether there is still a rack to wait in.
     ///
     /// # Errors
-    /// [`Error::Closed`], [`Error::Fenced`].
-    pub fn check(&self) -> Result<()> {
+    /// [`RackError::Closed`], [`RackError::Fenced`].
+    pub fn check(&self) -> Result<(), AccessError> {
         if self.inner.closed.load(Relaxed) {
-            return Err(Error::Closed);
+            return Err(AccessError::Rack(RackError::Closed));
         }
         match self.inner.access.standing.is_fenced() {
-            true => Err(Error::Fenced),
+            true => Err(AccessError::Rack(RackError::Fenced)),
             false => Ok(()),
         }
     }

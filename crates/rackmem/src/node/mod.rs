@@ -7,7 +7,8 @@ pub(crate) mod places;
 mod zeroed;
 
 use crate::bytes::window::{Window, WindowMut};
-use crate::error::{Error, Result};
+use crate::error::{AccessError, AllocError, BulkError, BulkResult, RackError};
+use crate::host::bulk::Partly;
 use crate::host::inner::NodeInner;
 use crate::host::locks::status::LockStatus;
 use crate::host::locks::table::LockMetrics;
@@ -56,7 +57,7 @@ impl Node {
 
     /// Whether operations may go on; waits for the lease.
     #[inline]
-    pub(crate) fn open(&self) -> Result<()> {
+    pub(crate) fn open(&self) -> Result<(), RackError> {
         if self.inner.serving.load(Relaxed) {
             return Ok(());
         }
@@ -64,21 +65,21 @@ impl Node {
     }
 
     #[cold]
-    fn wait_to_serve(&self) -> Result<()> {
+    fn wait_to_serve(&self) -> Result<(), RackError> {
         let mut backoff = crate::backoff::Backoff::new(self.inner.access.patience);
         loop {
             if self.inner.closed.load(Relaxed) {
-                return Err(Error::Closed);
+                return Err(RackError::Closed);
             }
             let standing = &self.inner.access.standing;
             if standing.is_fenced() {
-                return Err(Error::Fenced);
+                return Err(RackError::Fenced);
             }
             if self.inner.serving.load(Relaxed) && standing.holds() {
                 return Ok(());
             }
             if !backoff.wait() {
-                return Err(Error::NoLease);
+                return Err(RackError::NoLease);
             }
         }
     }
@@ -92,24 +93,24 @@ impl Node {
     /// before it answers.
     ///
     /// # Errors
-    /// [`Error::Fenced`] when the rack goes on without it, [`Error::NoLease`] when nobody can say:
-    /// then what was read may be old, and what was written may be lost.
+    /// [`RackError::Fenced`] when the rack goes on without it, [`RackError::NoLease`] when nobody
+    /// can say: then what was read may be old, and what was written may be lost.
     #[inline]
-    pub fn confirm(&self) -> Result<()> {
+    pub fn confirm(&self) -> Result<(), RackError> {
         self.inner.access.confirm()
     }
 
     /// Where a range lies in its block: tag, offset. Both ends must be in one block.
     #[inline]
-    pub(crate) fn within(&self, addr: u64, len: usize) -> Result<(Tag, usize)> {
+    pub(crate) fn within(&self, addr: u64, len: usize) -> Result<(Tag, usize), AccessError> {
         let block = self.inner.block;
         let tag = self.inner.access.agents.cache.tag_of(addr);
         let offset = (addr - tag.0) as usize;
         if len > block - offset {
-            return Err(Error::BadRange { addr, len, block });
+            return Err(AccessError::BadRange { addr, len, block });
         }
         if !self.inner.has_home(tag.home()) {
-            return Err(Error::BadAddress { addr });
+            return Err(AccessError::BadAddress { addr });
         }
         Ok((tag, offset))
     }
@@ -123,7 +124,7 @@ impl Node {
         addr: u64,
         len: usize,
         mut f: impl FnMut(&Window<'_>) -> R,
-    ) -> Result<R> {
+    ) -> Result<R, AccessError> {
         let (tag, offset) = self.within(addr, len)?;
         self.open()?;
         self.inner
@@ -139,7 +140,7 @@ impl Node {
         addr: u64,
         len: usize,
         f: impl FnOnce(&mut WindowMut<'_>) -> R,
-    ) -> Result<R> {
+    ) -> Result<R, AccessError> {
         let (tag, offset) = self.within(addr, len)?;
         self.open()?;
         self.inner
@@ -149,41 +150,42 @@ impl Node {
 
     /// Reads any range. Each block's part is read at one moment; the whole is not,
     /// when there are several.
-    pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<()> {
-        self.parts(addr, out.len(), |addr, range| {
+    pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), AccessError> {
+        let read = self.parts(addr, out.len(), |addr, range| {
             let part = &mut out[range];
             let len = part.len();
             self.snapshot(addr, len, |view| view.read(0, part))
-        })
+        });
+        read.map_err(|(_, error)| error)
     }
 
     /// Writes any range. Each block's part is written at one moment; the whole is not,
     /// when there are several.
-    pub fn write(&self, addr: u64, bytes: &[u8]) -> Result<()> {
-        self.parts(addr, bytes.len(), |addr, range| {
+    pub fn write(&self, addr: u64, bytes: &[u8]) -> BulkResult<()> {
+        let written = self.parts(addr, bytes.len(), |addr, range| {
             let part = &bytes[range];
             self.update(addr, part.len(), |view| {
                 view.write(0, part);
             })
-        })
+        });
+        written.map_err(|(done, error)| BulkError::writing(done, error))
     }
 
     fn parts(
         &self,
         addr: u64,
         len: usize,
-        mut f: impl FnMut(u64, std::ops::Range<usize>) -> Result<()>,
-    ) -> Result<()> {
-        self.open()?;
+        mut f: impl FnMut(u64, std::ops::Range<usize>) -> Result<(), AccessError>,
+    ) -> Partly<()> {
+        self.open().map_err(|error| (0, error.into()))?;
         let block = self.inner.block as u64;
         let mut done = 0;
         while done < len {
-            let at = addr
-                .checked_add(done as u64)
-                .ok_or(Error::BadAddress { addr })?;
+            let at = addr.checked_add(done as u64);
+            let at = at.ok_or((done, AccessError::BadAddress { addr }))?;
             let n = ((block - at % block) as usize).min(len - done);
-            self.within(at, n)?;
-            f(at, done..done + n)?;
+            let part = self.within(at, n).and_then(|_| f(at, done..done + n));
+            part.map_err(|error| (done, error))?;
             done += n;
         }
         Ok(())
@@ -191,7 +193,7 @@ impl Node {
 
     /// The word at an address that is a multiple of eight.
     #[inline]
-    pub fn load(&self, addr: u64) -> Result<u64> {
+    pub fn load(&self, addr: u64) -> Result<u64, AccessError> {
         let (tag, at) = self.word(addr)?;
         self.inner.access.read(tag, |words| words[at].load(Relaxed))
     }
@@ -199,7 +201,11 @@ impl Node {
     /// Changes the word at an address that is a multiple of eight, if `f` says so;
     /// what was there before.
     #[inline]
-    pub fn fetch_update(&self, addr: u64, f: impl Fn(u64) -> Option<u64>) -> Result<u64> {
+    pub fn fetch_update(
+        &self,
+        addr: u64,
+        f: impl Fn(u64) -> Option<u64>,
+    ) -> Result<u64, AccessError> {
         let (tag, at) = self.word(addr)?;
         self.inner.access.write(tag, |words| {
             let old = words[at].load(Relaxed);
@@ -212,13 +218,13 @@ impl Node {
 
     /// Adds to the word at an address that is a multiple of eight, wrapping; what was there before.
     #[inline]
-    pub fn fetch_add(&self, addr: u64, n: u64) -> Result<u64> {
+    pub fn fetch_add(&self, addr: u64, n: u64) -> Result<u64, AccessError> {
         self.fetch_update(addr, |old| Some(old.wrapping_add(n)))
     }
 
     /// Stores to the word at an address that is a multiple of eight.
     #[inline]
-    pub fn store(&self, addr: u64, value: u64) -> Result<()> {
+    pub fn store(&self, addr: u64, value: u64) -> Result<(), AccessError> {
         let (tag, at) = self.word(addr)?;
         self.inner
             .access
@@ -226,10 +232,10 @@ impl Node {
     }
 
     #[inline]
-    fn word(&self, addr: u64) -> Result<(Tag, usize)> {
+    fn word(&self, addr: u64) -> Result<(Tag, usize), AccessError> {
         self.open()?;
         if !addr.is_multiple_of(8) {
-            return Err(Error::BadRange {
+            return Err(AccessError::BadRange {
                 addr,
                 len: 8,
                 block: self.inner.block,
@@ -237,7 +243,7 @@ impl Node {
         }
         let tag = self.inner.access.agents.cache.tag_of(addr);
         if !self.inner.has_home(tag.home()) {
-            return Err(Error::BadAddress { addr });
+            return Err(AccessError::BadAddress { addr });
         }
         Ok((tag, (addr - tag.0) as usize / 8))
     }
@@ -251,26 +257,27 @@ impl Node {
     /// waits here while that node does not answer.
     ///
     /// # Errors
-    /// [`Error::NotAllocated`] when no memory of this size is allocated there, or a lock that this
-    /// node knows: that is freed by its handle ([`Mutex::free`](crate::locked::Mutex::free)). For
-    /// memory of another node this may be known only when it gets there, and be told by a later
-    /// call: the error has the address that it is about.
-    /// [`Error::Timeout`] when the other node does not answer, and as much waits for it as can;
+    /// [`AllocError::NotAllocated`] when no memory of this size is allocated there,
+    /// or a lock that this node knows: that is freed by its handle
+    /// ([`Mutex::free`](crate::locked::Mutex::free)). For memory of another node this may be known
+    /// only when it gets there, and be told by a later call: the error has the address that it is
+    /// about.
+    /// [`RackError::Timeout`] when the other node does not answer, and as much waits for it as can;
     /// the memory stays allocated.
-    pub fn free_bytes(&self, addr: u64, len: usize) -> Result<()> {
+    pub fn free_bytes(&self, addr: u64, len: usize) -> Result<(), AllocError> {
         if !self.inner.has_home(Tag(addr).home()) {
-            return Err(Error::BadAddress { addr });
+            return Err(AccessError::BadAddress { addr }.into());
         }
         let beneath = Tag(addr).under(Contract::Locked);
         if Tag(addr) != beneath && self.inner.access.agents.locks.is_lock(beneath) {
-            return Err(Error::NotAllocated { addr });
+            return Err(AllocError::NotAllocated { addr });
         }
         self.inner.allocator.free(&self.inner.access, addr, len)
     }
 
     /// Drops this node's copy of a block, writing it back if it is dirty.
     /// Says whether there was one.
-    pub fn evict(&self, addr: u64) -> Result<bool> {
+    pub fn evict(&self, addr: u64) -> Result<bool, AccessError> {
         self.open()?;
         let (tag, _) = self.within(addr, 1)?;
         let access = &self.inner.access;
@@ -280,25 +287,25 @@ impl Node {
         };
         while !access.evict(&reserved)? {
             if !backoff.wait() {
-                return Err(Error::Busy { addr });
+                return Err(AccessError::Busy { addr });
             }
         }
         Ok(true)
     }
 
-    /// Goes on with a block whose last content died with a node ([`Error::Lost`]):
+    /// Goes on with a block whose last content died with a node ([`AccessError::Lost`]):
     /// it then holds whatever its home had when the content was last written back. Nothing happens
     /// to a block that is not lost.
-    pub fn accept_loss(&self, addr: u64) -> Result<()> {
+    pub fn accept_loss(&self, addr: u64) -> Result<(), AccessError> {
         self.open()?;
         let (tag, _) = self.within(addr, 1)?;
         self.inner.access.accept_loss(tag, false)
     }
 
-    /// Lets a block whose last content died with a node ([`Error::Lost`]) begin anew as zeros,
-    /// in one step: nobody sees what its home still had. Nothing happens to a block that is not
-    /// lost.
-    pub fn accept_empty(&self, addr: u64) -> Result<()> {
+    /// Lets a block whose last content died with a node ([`AccessError::Lost`]) begin anew as
+    /// zeros, in one step: nobody sees what its home still had. Nothing happens to a block that is
+    /// not lost.
+    pub fn accept_empty(&self, addr: u64) -> Result<(), AccessError> {
         self.open()?;
         let (tag, _) = self.within(addr, 1)?;
         self.inner.access.accept_loss(tag, true)

@@ -1,7 +1,7 @@
 //! Memory for locks.
 
 use super::Node;
-use crate::error::Result;
+use crate::error::AllocError;
 use rackmem_proto::wire::{Contract, Tag};
 
 /// The address of a lock which is described in memory that has been allocated there.
@@ -15,7 +15,7 @@ pub(crate) fn memory_of(lock: u64) -> u64 {
 }
 
 /// Memory for a lock: where one was before, or new.
-pub(crate) fn place(node: &Node, room: usize) -> Result<u64> {
+pub(crate) fn place(node: &Node, room: usize) -> Result<u64, AllocError> {
     match node.inner.access.agents.locks.places.take(room) {
         Some(addr) => Ok(addr),
         None => node.alloc_bytes(room).map(lock_at),
@@ -23,7 +23,7 @@ pub(crate) fn place(node: &Node, room: usize) -> Result<u64> {
 }
 
 /// No lock was made there.
-pub(crate) fn give_place_back(node: &Node, room: usize, addr: u64) -> Result<()> {
+pub(crate) fn give_place_back(node: &Node, room: usize, addr: u64) -> Result<(), AllocError> {
     let locks = &node.inner.access.agents.locks;
     match locks.find(Tag(addr)) {
         // It is somebody's.

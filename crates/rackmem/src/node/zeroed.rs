@@ -5,7 +5,7 @@
 //! node's old copy shows through.
 
 use super::Node;
-use crate::error::{Error, Result};
+use crate::error::{AccessError, AllocError, RackError};
 use rackmem_fabric::words;
 use rackmem_proto::heap::MIN_OBJECT;
 use rackmem_proto::wire::Tag;
@@ -13,17 +13,17 @@ use rackmem_proto::wire::Tag;
 impl Node {
     /// Memory of this node for `len` bytes, all zeros: within one block when they fit,
     /// else whole blocks.
-    pub fn alloc_bytes(&self, len: usize) -> Result<u64> {
+    pub fn alloc_bytes(&self, len: usize) -> Result<u64, AllocError> {
         self.alloc_bytes_on(self.inner.id, len)
     }
 
     /// Memory of another node.
-    pub fn alloc_bytes_on(&self, home: u16, len: usize) -> Result<u64> {
+    pub fn alloc_bytes_on(&self, home: u16, len: usize) -> Result<u64, AllocError> {
         self.open()?;
         if home as usize >= self.inner.nodes {
-            return Err(Error::NoSuchNode {
+            return Err(AllocError::Rack(RackError::NoSuchNode {
                 node: home as usize,
-            });
+            }));
         }
         let (allocator, access) = (&self.inner.allocator, &self.inner.access);
         // Objects of blocks that have died with a node: whoever has others of those blocks is to be
@@ -41,9 +41,9 @@ impl Node {
                 Ok(()) => break Ok(object.addr),
                 Err(error) => {
                     lost.push(object.addr);
-                    let is_lost = matches!(error, Error::Lost { .. });
+                    let is_lost = matches!(error, AccessError::Lost { .. });
                     if !is_lost || lost.len() > 2 * self.inner.block / MIN_OBJECT as usize {
-                        break Err(error);
+                        break Err(error.into());
                     }
                 }
             }
@@ -57,7 +57,7 @@ impl Node {
 
     /// Makes memory zeros that nobody else has yet: an object that begins at a multiple of eight,
     /// whose last word is all its own.
-    pub(crate) fn zero(&self, addr: u64, len: usize) -> Result<()> {
+    pub(crate) fn zero(&self, addr: u64, len: usize) -> Result<(), AccessError> {
         let (access, block) = (&self.inner.access, self.inner.block);
         let (whole, mut done) = (len > block / 2, 0);
         while done < len {
@@ -75,7 +75,7 @@ impl Node {
             let write = || access.write(tag, |block| words::zero(&block[from.clone()]));
             match write() {
                 // It died after it was given, and what was in it is of nobody.
-                Err(Error::Lost { addr }) if whole => {
+                Err(AccessError::Lost { addr }) if whole => {
                     self.accept_empty(addr)?;
                     write()?;
                 }

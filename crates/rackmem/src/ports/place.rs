@@ -1,7 +1,7 @@
 //! A member's place on a network: a socket, or memory that others write into.
 
 use crate::config::{Config, Fabric, Settings};
-use crate::error::{Error, Result};
+use crate::error::OpenError;
 use crate::membership::reach::{Knocking, Reach};
 use crate::ports::wires::Wires;
 use rackmem_fabric::shm::{self, Geometry, Hub, Member, ShmPort};
@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 /// What opens ports for requesters.
-type OpenPort = Box<dyn Fn() -> Result<Box<dyn Port>> + Send + Sync>;
+type OpenPort = Box<dyn Fn() -> std::io::Result<Box<dyn Port>> + Send + Sync>;
 
 /// Whoever has a place is this member: a second process cannot have it.
 pub(crate) enum Place {
@@ -23,15 +23,17 @@ pub(crate) enum Place {
 
 impl Place {
     /// The place of a process of a rack.
-    pub fn take(config: &Config, end: End) -> Result<Place> {
+    pub fn take(config: &Config, end: End) -> Result<Place, OpenError> {
         match config.fabric {
             Fabric::Shm => {
                 let geometry = Geometry::new(config.nodes.len(), config.settings.block_size);
                 let hub = Hub::on_this_host(&rack_name(config), geometry)?;
                 match hub.claim(end) {
-                    Err(error) if error.kind() == ErrorKind::AddrInUse => Err(Error::PlaceTaken {
-                        place: format!("{}: {error}", name(end)),
-                    }),
+                    Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                        Err(OpenError::PlaceTaken {
+                            place: format!("{}: {error}", name(end)),
+                        })
+                    }
                     claimed => Ok(Place::Shm(claimed?)),
                 }
             }
@@ -40,7 +42,7 @@ impl Place {
                     End::Switch => config.switch,
                     End::Node(node) => config.nodes.get(usize::from(node)).copied(),
                 };
-                let addr = addr.ok_or(Error::Closed)?;
+                let addr = addr.ok_or_else(no_address)?;
                 let mtu = config.settings.mtu;
                 let peers = Peers {
                     switch: config.switch,
@@ -59,13 +61,13 @@ impl Place {
         fabric: Fabric,
         count: usize,
         settings: &Settings,
-    ) -> Result<(Vec<Place>, Option<Place>)> {
+    ) -> Result<(Vec<Place>, Option<Place>), OpenError> {
         let has_switch = settings.mode.has_switch();
         if fabric == Fabric::Shm {
             let hub = Hub::in_process(Geometry::new(count, settings.block_size));
             let claim = |end| Ok(Place::Shm(hub.claim(end)?));
             let nodes = (0..count).map(|id| claim(End::Node(id as NodeId)));
-            let nodes = nodes.collect::<Result<_>>()?;
+            let nodes = nodes.collect::<Result<_, OpenError>>()?;
             return Ok((nodes, has_switch.then(|| claim(End::Switch)).transpose()?));
         }
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -95,7 +97,7 @@ impl Place {
 
     /// Asks the others whether they can be reached, before the place is served. Nobody is asked
     /// where there are no cables.
-    pub fn knock(&self, reach: Arc<Reach>) -> Result<Option<Knocking>> {
+    pub fn knock(&self, reach: Arc<Reach>) -> Result<Option<Knocking>, OpenError> {
         match self {
             Place::Udp(socket, peers) => Ok(Some(Knocking::start(socket, peers.clone(), reach)?)),
             Place::Shm(_) => Ok(None),
@@ -103,7 +105,7 @@ impl Place {
     }
 
     /// What is between members and this network, of which this is one place.
-    pub fn wires(&self, settings: &Settings, nodes: usize) -> Result<Wires> {
+    pub fn wires(&self, settings: &Settings, nodes: usize) -> Result<Wires, OpenError> {
         match self {
             Place::Udp(socket, peers) => Wires::new(settings, peers, || {
                 let near = socket.local_addr()?.ip();
@@ -130,12 +132,16 @@ impl Place {
     }
 
     /// Serves the place in a thread of its own, until the service is dropped.
-    pub fn serve(self, name: &str, handler: Arc<dyn Handler>) -> Result<Service> {
+    pub fn serve(self, name: &str, handler: Arc<dyn Handler>) -> Result<Service, OpenError> {
         Ok(match self {
             Place::Udp(socket, peers) => udp::serve(name, socket, peers, handler)?,
             Place::Shm(member) => shm::serve(name, member, handler)?,
         })
     }
+}
+
+fn no_address() -> OpenError {
+    OpenError::Config("the configuration has no address for this process".into())
 }
 
 fn name(end: End) -> String {
@@ -146,19 +152,19 @@ fn name(end: End) -> String {
 }
 
 /// Why a member's address cannot be had.
-fn unbound(end: End, addr: SocketAddr, error: std::io::Error) -> Error {
+fn unbound(end: End, addr: SocketAddr, error: std::io::Error) -> OpenError {
     match error.kind() {
-        ErrorKind::AddrInUse => Error::PlaceTaken {
+        ErrorKind::AddrInUse => OpenError::PlaceTaken {
             place: format!(
                 "{}: its address {addr} is in use by another process (UDP)",
                 name(end)
             ),
         },
-        ErrorKind::AddrNotAvailable => Error::Config(format!(
+        ErrorKind::AddrNotAvailable => OpenError::Config(format!(
             "{}: its address {addr} is none of this host ({error})",
             name(end)
         )),
-        _ => Error::Io(error),
+        _ => OpenError::Io(error),
     }
 }
 

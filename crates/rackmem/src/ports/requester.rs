@@ -1,6 +1,6 @@
 //! A node's requesters: each drives one coherence event at a time through the fabric.
 
-use crate::error::{Error, Result};
+use crate::error::{AccessError, RackError};
 use crate::membership::current_view::CurrentView;
 use crate::ports::slots::{Held, Slots};
 use rackmem_fabric::{Body, Net, Port, Receiver};
@@ -361,7 +361,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Makes a port for a requester.
-pub(crate) type OpenPort = Box<dyn Fn() -> Result<Box<dyn Port>> + Send + Sync>;
+pub(crate) type OpenPort = Box<dyn Fn() -> std::io::Result<Box<dyn Port>> + Send + Sync>;
 
 /// All requesters of a node; created as threads need them.
 pub(crate) struct Requesters {
@@ -450,7 +450,7 @@ impl Requesters {
 
     /// A requester of this node: the thread's own, or the next free one,
     /// or the thread's own once it is free.
-    pub fn borrow(&self) -> Result<Borrowed<'_>> {
+    pub fn borrow(&self) -> Result<Borrowed<'_>, RackError> {
         let home = HOME_SLOT.with(|slot| match slot.get() {
             Some(slot) => slot,
             None => {
@@ -475,7 +475,7 @@ impl Requesters {
         Some(Extra { slot, _lent: lent })
     }
 
-    fn fill<'a>(&self, slot: usize, mut held: Held<'a, Slot>) -> Result<Borrowed<'a>> {
+    fn fill<'a>(&self, slot: usize, mut held: Held<'a, Slot>) -> Result<Borrowed<'a>, RackError> {
         if held.is_none() {
             let id = RequesterId {
                 slot: slot as u16,
@@ -487,7 +487,7 @@ impl Requesters {
                 switch: self.standing.switch(),
                 ..self.config
             });
-            let port = (self.open)()?;
+            let port = (self.open)().map_err(|error| RackError::no_socket(&error))?;
             *held = Some(Slot {
                 engine,
                 lossy: port.lossy(),
@@ -539,7 +539,7 @@ impl Requesters {
     }
 
     /// A port of the fabric, for whoever speaks for the node and is no requester.
-    pub fn open_port(&self) -> Result<Box<dyn Port>> {
+    pub fn open_port(&self) -> std::io::Result<Box<dyn Port>> {
         (self.open)()
     }
 
@@ -557,15 +557,15 @@ impl Requesters {
     }
 }
 
-pub(crate) fn refused(reason: Reason, tag: Tag) -> Error {
+pub(crate) fn refused(reason: Reason, tag: Tag) -> AccessError {
     match reason {
-        Reason::NoMemory => Error::BadAddress { addr: tag.0 },
-        Reason::Locked => Error::Busy { addr: tag.0 },
-        Reason::Lost => Error::Lost { addr: tag.0 },
-        Reason::Fenced => Error::Interrupted { addr: tag.0 },
+        Reason::NoMemory => AccessError::BadAddress { addr: tag.0 },
+        Reason::Locked => AccessError::Busy { addr: tag.0 },
+        Reason::Lost => AccessError::Lost { addr: tag.0 },
+        Reason::Fenced => AccessError::Interrupted { addr: tag.0 },
         Reason::Refused if !tag.is_under(Contract::Coherent) => {
-            Error::wrong_contract(tag, Contract::Coherent)
+            AccessError::wrong_contract(tag, Contract::Coherent)
         }
-        reason => Error::Protocol(reason),
+        reason => AccessError::Rack(RackError::Refused { reason }),
     }
 }

@@ -2,7 +2,7 @@
 //! a capture.
 
 use crate::config::Settings;
-use crate::error::{Error, Result};
+use crate::error::OpenError;
 use rackmem_fabric::udp::Peers;
 use rackmem_fabric::{End, FaultControl, Handler, Net, Pcap, Port, Tap, Taps, Trace, Wrapping};
 use rackmem_proto::wire::NodeId;
@@ -22,8 +22,8 @@ impl Wires {
     pub fn new(
         settings: &Settings,
         peers: &Peers,
-        late: impl FnOnce() -> Result<Arc<dyn Net + Send + Sync>>,
-    ) -> Result<Wires> {
+        late: impl FnOnce() -> Result<Arc<dyn Net + Send + Sync>, OpenError>,
+    ) -> Result<Wires, OpenError> {
         let wanted = &settings.extras;
         let mut taps: Taps = Vec::new();
         if let Some(path) = &wanted.trace {
@@ -34,7 +34,7 @@ impl Wires {
             taps.push(Arc::new(pcap.map_err(|error| unwritable(path, &error))?) as Arc<dyn Tap>);
         }
         let faults = wanted.faults.map(FaultControl::new).transpose();
-        let faults = faults.map_err(|bad| Error::Config(format!("faults: {bad}")))?;
+        let faults = faults.map_err(|bad| OpenError::Config(format!("faults: {bad}")))?;
         let faults = faults.map(Arc::new);
         if taps.is_empty() && faults.is_none() {
             return Ok(Wires::default());
@@ -77,10 +77,10 @@ impl Wires {
     }
 }
 
-fn create(path: &Path) -> Result<File> {
+fn create(path: &Path) -> Result<File, OpenError> {
     File::create(path).map_err(|error| unwritable(path, &error))
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Error {
-    Error::Config(format!("{}: {error}", path.display()))
+fn unwritable(path: &Path, error: &std::io::Error) -> OpenError {
+    OpenError::Config(format!("{}: {error}", path.display()))
 }

@@ -2,7 +2,7 @@
 
 use crate::config::migration::Migration;
 use crate::config::{Fabric, Mode, Settings};
-use crate::error::Result;
+use crate::error::OpenError;
 use crate::guest::{Guest, Guests};
 use crate::rack::Rack;
 use rackmem_fabric::Faults;
@@ -125,7 +125,7 @@ impl Builder {
     }
 
     /// Starts it.
-    pub fn build(self) -> Result<Rack> {
+    pub fn build(self) -> Result<Rack, OpenError> {
         self.settings.check(self.nodes)?;
         self.settings.check_here()?;
         match self.fabric {

@@ -2,7 +2,7 @@
 //! the newest view.
 
 use crate::config::Config;
-use crate::error::Result;
+use crate::error::OpenError;
 use crate::host::inner::NodeInner;
 use crate::membership::reach::{Knocking, Reach};
 use crate::membership::{Events, Keeper, Links, Role, View};
@@ -119,8 +119,8 @@ impl ControlPlane {
     pub fn take(
         config: &Config,
         role: Role,
-        knock: impl FnOnce(Arc<Reach>) -> Result<Option<Knocking>>,
-    ) -> Result<ControlPlane> {
+        knock: impl FnOnce(Arc<Reach>) -> Result<Option<Knocking>, OpenError>,
+    ) -> Result<ControlPlane, OpenError> {
         let settings = &config.settings;
         let members = &config.membership;
         let reach = Arc::new(Reach::new(role, members.lease));
@@ -158,7 +158,7 @@ impl ControlPlane {
     }
 
     /// Lets the node follow the rack from now on.
-    pub fn follow(&mut self, node: &Arc<NodeInner>) -> Result<()> {
+    pub fn follow(&mut self, node: &Arc<NodeInner>) -> Result<(), OpenError> {
         self.inbox.tell(|told| {
             told.node = Arc::downgrade(node);
             told.apply();
@@ -184,7 +184,7 @@ impl ControlPlane {
     }
 
     /// Lets the switch follow the rack from now on.
-    pub fn follow_with(&mut self, switch: Arc<SoftSwitch>) -> Result<()> {
+    pub fn follow_with(&mut self, switch: Arc<SoftSwitch>) -> Result<(), OpenError> {
         if let Some(reach) = &self.inbox.reach {
             switch.know(reach.clone());
         }
@@ -209,7 +209,7 @@ impl ControlPlane {
         })
     }
 
-    fn spawn(&mut self, run: impl FnOnce() + Send + 'static) -> Result<()> {
+    fn spawn(&mut self, run: impl FnOnce() + Send + 'static) -> Result<(), OpenError> {
         let thread = std::thread::Builder::new().name("rackmem-control".into());
         self.thread = Some(thread.spawn(run)?);
         Ok(())

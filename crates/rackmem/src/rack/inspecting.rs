@@ -3,7 +3,7 @@
 
 use crate::bytes::window::Window;
 use crate::config::{Config, Fabric};
-use crate::error::{Error, Result};
+use crate::error::OpenError;
 use crate::host::locks::status::LockStatus;
 use crate::host::rows::{ASK_ROWS, NUMBERED, ROW};
 use crate::region::RegionInfo;
@@ -25,9 +25,9 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// Nodes are asked one after the other, and go on meanwhile: what they tell need not fit together.
 ///
 /// # Errors
-/// [`Error::Config`] when the fabric is not UDP; [`Error::Io`] when no node of the rack has an
-/// address of this host.
-pub fn inspect(config: &Config, all: bool) -> Result<Vec<Option<Vec<LockStatus>>>> {
+/// [`OpenError::Config`] when the fabric is not UDP; [`OpenError::NotOfThisHost`] when no node of
+/// the rack has an address of this host.
+pub fn inspect(config: &Config, all: bool) -> Result<Vec<Option<Vec<LockStatus>>>, OpenError> {
     let mut outside = Outside::open(config)?;
     let nodes = 0..config.nodes.len() as NodeId;
     let read = |bytes: &[u8]| LockStatus::decode(bytes).map(|lock| (lock, lock.addr));
@@ -42,7 +42,7 @@ pub fn inspect(config: &Config, all: bool) -> Result<Vec<Option<Vec<LockStatus>>
 ///
 /// # Errors
 /// Those of [`inspect`].
-pub fn inspect_regions(config: &Config) -> Result<Option<Vec<RegionInfo>>> {
+pub fn inspect_regions(config: &Config) -> Result<Option<Vec<RegionInfo>>, OpenError> {
     let mut outside = Outside::open(config)?;
     let rows = outside.ask_all(0, ASK_ROWS, NUMBERED, |bytes| {
         let (number, row) = bytes.split_first_chunk::<8>()?;
@@ -92,9 +92,9 @@ impl Receiver for Page {
 }
 
 impl Outside {
-    fn open(config: &Config) -> Result<Self> {
+    fn open(config: &Config) -> Result<Self, OpenError> {
         if config.fabric != Fabric::Udp {
-            return Err(Error::Config(
+            return Err(OpenError::Config(
                 "only the members of a UDP rack can be asked from outside: in a program, `Node::locks` and `Node::regions` tell".into(),
             ));
         }
@@ -110,11 +110,7 @@ impl Outside {
             .map(|id| (id as NodeId, UdpPort::open(id as NodeId, peers.clone())));
         match ports.find(|(_, port)| port.is_ok()) {
             Some((near, port)) => Ok(Outside { near, port: port? }),
-            None => {
-                let text =
-                    "this host has none of the rack's addresses: ask on a host of one of its nodes";
-                Err(std::io::Error::other(text).into())
-            }
+            None => Err(OpenError::NotOfThisHost),
         }
     }
 

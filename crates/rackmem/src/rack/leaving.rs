@@ -1,7 +1,7 @@
 //! A node leaves: everything in its cache goes home.
 
 use crate::backoff::Backoff;
-use crate::error::{Error, Result};
+use crate::error::{AccessError, LeaveError, RackError};
 use crate::host::locks;
 use crate::node::Node;
 use rackmem_proto::wire::Tag;
@@ -9,10 +9,10 @@ use rackmem_proto::wire::Tag;
 impl Node {
     /// Writes everything in its cache home, so that this node can go.
     /// New misses of other threads get in the way.
-    pub(crate) fn vacate(&self) -> Result<()> {
+    pub(crate) fn vacate(&self) -> Result<(), LeaveError> {
         let agents = &self.inner.access.agents;
         if agents.books(|home| home.has_given()) {
-            return Err(Error::InUse {
+            return Err(LeaveError::InUse {
                 node: self.inner.id,
             });
         }
@@ -27,9 +27,11 @@ impl Node {
         // send it again.
         for tag in agents.given() {
             match self.attach_lock(tag.0)?.try_write(patience) {
-                Ok(Some(_)) | Err(Error::NodeLost { .. } | Error::Lost { .. }) => {}
-                Ok(None) => return Err(Error::Busy { addr: tag.0 }),
-                Err(error) => return Err(error),
+                Ok(Some(_))
+                | Err(AccessError::Rack(RackError::NodeLost { .. }) | AccessError::Lost { .. }) => {
+                }
+                Ok(None) => return Err(AccessError::Busy { addr: tag.0 }.into()),
+                Err(error) => return Err(error.into()),
             }
         }
         self.inner.access.requesters.drain();

@@ -12,7 +12,7 @@ mod unlocking;
 use crate::bytes::pending::Pending;
 use crate::config::{Config, Fabric, Settings};
 use crate::data_plane::kernel::KernelSwitch;
-use crate::error::{Error, Result};
+use crate::error::{LeaveError, OpenError, RackError};
 use crate::host::access::Access;
 use crate::host::agents::Agents;
 use crate::host::alloc::{Allocator, QUIET};
@@ -47,7 +47,7 @@ const TICK: Duration = Duration::from_millis(5);
 const BUSY_TICK: Duration = Duration::from_millis(1);
 
 /// One memory, shared by its nodes. Dropping it ends the threads and sockets of this process's
-/// part; nodes and handles that are left answer [`Error::Closed`].
+/// part; nodes and handles that are left answer [`RackError::Closed`].
 pub struct Rack {
     nodes: Vec<Node>,
     /// Number of the first node in this process.
@@ -64,9 +64,18 @@ pub struct Rack {
     patience: Duration,
 }
 
+impl std::fmt::Debug for Rack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rack")
+            .field("nodes", &self.nodes)
+            .field("switch", &self.switch.is_some())
+            .finish()
+    }
+}
+
 impl Rack {
     /// A rack of so many nodes in this process, with an embedded switch.
-    pub fn local(nodes: usize) -> Result<Rack> {
+    pub fn local(nodes: usize) -> Result<Rack, OpenError> {
         Rack::builder(nodes).build()
     }
 
@@ -80,10 +89,10 @@ impl Rack {
     /// Where members can come and go (`membership` in the configuration) it returns when the rack
     /// has a place for this process. Dropping the rack then gives the place up as a crash does;
     /// [`Rack::leave`] is the polite way.
-    pub fn join(config: &Config, node: usize) -> Result<Rack> {
+    pub fn join(config: &Config, node: usize) -> Result<Rack, OpenError> {
         config.check()?;
         if node >= config.nodes.len() {
-            return Err(Error::Config(format!(
+            return Err(OpenError::Config(format!(
                 "node {node} is not in the configuration, which has {} nodes",
                 config.nodes.len()
             )));
@@ -105,7 +114,7 @@ impl Rack {
     }
 
     /// This process as the switch of a rack of processes. Serves until the rack is dropped.
-    pub fn serve_switch(config: &Config) -> Result<Rack> {
+    pub fn serve_switch(config: &Config) -> Result<Rack, OpenError> {
         Rack::serve_switch_with(config, None)
     }
 
@@ -114,21 +123,27 @@ impl Rack {
     /// and root.
     ///
     /// # Errors
-    /// [`Error::Kernel`] says why the kernel does not take the program;
+    /// [`OpenError::Kernel`] says why the kernel does not take the program;
     /// [`Rack::serve_switch`] works all the same.
-    pub fn serve_switch_in_kernel(config: &Config, kernel: &KernelSwitch) -> Result<Rack> {
+    pub fn serve_switch_in_kernel(
+        config: &Config,
+        kernel: &KernelSwitch,
+    ) -> Result<Rack, OpenError> {
         Rack::serve_switch_with(config, Some(kernel))
     }
 
-    fn serve_switch_with(config: &Config, kernel: Option<&KernelSwitch>) -> Result<Rack> {
+    fn serve_switch_with(
+        config: &Config,
+        kernel: Option<&KernelSwitch>,
+    ) -> Result<Rack, OpenError> {
         config.check()?;
         if config.switch.is_none() {
             let why = "the configuration names no `switch` address";
-            return Err(Error::Config(why.into()));
+            return Err(OpenError::Config(why.into()));
         }
         if kernel.is_some() && config.fabric == Fabric::Shm {
             let why = "a switch in the kernel needs packets: it serves fabric \"udp\"";
-            return Err(Error::Config(why.into()));
+            return Err(OpenError::Config(why.into()));
         }
         let place = Place::take(config, End::Switch)?;
         // Before it has a place in the rack, so that a refusal disturbs nobody.
@@ -184,7 +199,7 @@ impl Rack {
 
     /// Whether the rack has declared this process dead and goes on without it. That stays:
     /// drop the rack and join again, as the next incarnation. Everything here answers
-    /// [`Error::Fenced`] from then on.
+    /// [`RackError::Fenced`] from then on.
     pub fn is_fenced(&self) -> bool {
         let standing = self.seat.as_ref().map(|seat| seat.keeper().standing());
         standing == Some(crate::membership::Standing::Fenced)
@@ -194,10 +209,10 @@ impl Rack {
     /// used, and leaves the rack without anyone waiting for a lease.
     ///
     /// # Errors
-    /// [`Error::InUse`] when its memory has been given out: its content would be lost.
-    /// [`Error::KeepsLocks`] when a thread is inside a lock of another node or waits for one.
+    /// [`LeaveError::InUse`] when its memory has been given out: its content would be lost.
+    /// [`LeaveError::LocksInUse`] when a thread is inside a lock of another node or waits for one.
     /// Whoever wants that drops the rack.
-    pub fn leave(self) -> Result<()> {
+    pub fn leave(self) -> Result<(), LeaveError> {
         for node in &self.nodes {
             node.vacate()?;
         }
@@ -207,7 +222,7 @@ impl Rack {
         }
     }
 
-    pub(crate) fn inline(count: usize, settings: &Settings) -> Result<Rack> {
+    pub(crate) fn inline(count: usize, settings: &Settings) -> Result<Rack, OpenError> {
         Rack::inline_between(count, settings, |handler| handler)
     }
 
@@ -216,9 +231,9 @@ impl Rack {
         count: usize,
         settings: &Settings,
         before: impl Fn(Arc<dyn Handler>) -> Arc<dyn Handler>,
-    ) -> Result<Rack> {
+    ) -> Result<Rack, OpenError> {
         if settings.extras.faults.is_some() {
-            return Err(Error::Config(
+            return Err(OpenError::Config(
                 "faults need a fabric that is a network, shm or UDP: where packets are calls, nobody sends them again"
                     .into(),
             ));
@@ -265,7 +280,7 @@ impl Rack {
         period: Duration,
         wires: Arc<Inline>,
         agents: Vec<Arc<dyn Handler>>,
-    ) -> Result<()> {
+    ) -> Result<(), OpenError> {
         let closed = self.closed.clone();
         let keeper = std::thread::Builder::new()
             .name("rackmem-keeper".into())
@@ -280,7 +295,11 @@ impl Rack {
     }
 
     /// All nodes in this process, and between them a network.
-    pub(crate) fn networked(fabric: Fabric, count: usize, settings: &Settings) -> Result<Rack> {
+    pub(crate) fn networked(
+        fabric: Fabric,
+        count: usize,
+        settings: &Settings,
+    ) -> Result<Rack, OpenError> {
         let (nodes, switch) = Place::take_all(fabric, count, settings)?;
         let mut rack = Rack::empty(0);
         let view = Rack::whole(count, settings);
@@ -299,7 +318,7 @@ impl Rack {
     }
 
     /// What nodes keep of one another's memory goes home when they do not use it.
-    fn keep_memory(&mut self) -> Result<()> {
+    fn keep_memory(&mut self) -> Result<(), OpenError> {
         let nodes: Vec<_> = self.nodes.iter().map(|n| n.inner.clone()).collect();
         let closed = self.closed.clone();
         let tidy = {
@@ -334,7 +353,7 @@ impl Rack {
         &mut self,
         place: Place,
         switch: SoftSwitch,
-    ) -> Result<Arc<SoftSwitch>> {
+    ) -> Result<Arc<SoftSwitch>, OpenError> {
         let switch = Arc::new(switch);
         let handler = self.wires.handler(End::Switch, switch.clone());
         self.services.push(place.serve("rackmem-switch", handler)?);
@@ -349,7 +368,7 @@ impl Rack {
         nodes: usize,
         settings: &Settings,
         view: &View,
-    ) -> Result<()> {
+    ) -> Result<(), OpenError> {
         let agents = Arc::new(agents((id, nodes), settings, true, place.room(), view));
         let (ports, wrap) = (place.ports(id), self.wires.ports(id));
         let handler = self.wires.handler(End::Node(id), agents.clone());
@@ -361,7 +380,7 @@ impl Rack {
     }
 
     /// An idle requester's unlock may still have to be sent again.
-    fn keep_requesters(&mut self, id: NodeId) -> Result<()> {
+    fn keep_requesters(&mut self, id: NodeId) -> Result<(), OpenError> {
         let Some(node) = self.nodes.last() else {
             return Ok(());
         };
@@ -437,9 +456,9 @@ impl Rack {
     }
 
     /// A node in this process.
-    pub fn try_node(&self, id: usize) -> Result<Node> {
+    pub fn try_node(&self, id: usize) -> Result<Node, RackError> {
         let at = id.checked_sub(self.first).and_then(|at| self.nodes.get(at));
-        at.cloned().ok_or(Error::NoSuchNode { node: id })
+        at.cloned().ok_or(RackError::NoSuchNode { node: id })
     }
 
     /// The nodes in this process.

@@ -3,7 +3,7 @@
 use crate::config::migration::Geometry;
 use crate::config::{Config, Settings};
 use crate::data_plane::kernel::{self, KernelSwitch};
-use crate::error::Result;
+use crate::error::OpenError;
 use crate::host::agents::Agents;
 use crate::host::locks::Locks;
 use crate::host::rebuilding::Rebuilding;
@@ -40,7 +40,7 @@ pub(crate) fn switch_in_kernel(
     kernel: &KernelSwitch,
     config: &Config,
     body: usize,
-) -> Result<SoftSwitch> {
+) -> Result<SoftSwitch, OpenError> {
     let Geometry { ways, sets } = config.settings.geometry();
     let empty = SwitchConfig {
         epoch: 0,

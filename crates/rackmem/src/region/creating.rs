@@ -5,7 +5,7 @@ use super::spec::What;
 use super::{check, insist, is_gone, name_lost, publish, rows, see};
 use crate::backoff::Backoff;
 use crate::bytes::window::Window;
-use crate::error::{Error, Result};
+use crate::error::{AccessError, AllocError, RegionError};
 use crate::node::{Node, places};
 use rackmem_proto::heap::Backing;
 use rackmem_proto::wire::{Contract, HomeId, Tag};
@@ -13,7 +13,7 @@ use rackmem_proto::wire::{Contract, HomeId, Tag};
 /// What to do about a region that has died with its home.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Absent {
-    /// Nothing: [`Error::NameLost`].
+    /// Nothing: [`RegionError::NameLost`].
     Report,
     /// Make it anew.
     Renew,
@@ -52,7 +52,7 @@ pub(crate) fn lock(
     name: &str,
     (len, element): (usize, u64),
     absent: Absent,
-) -> Result<(u64, bool)> {
+) -> Result<(u64, bool), RegionError> {
     node.open()?;
     let what = What {
         len: len as u64,
@@ -71,22 +71,22 @@ pub(crate) fn lock(
 }
 
 /// Whether a region is what was wanted, apart from whether its home lives.
-pub(super) fn fits(name: &str, wanted: &What, found: &Ready) -> Result<()> {
+pub(super) fn fits(name: &str, wanted: &What, found: &Ready) -> Result<(), RegionError> {
     let is = found.what.contract;
     if is != wanted.contract {
-        return Err(Error::WrongContract {
-            address: found.addr,
+        return Err(RegionError::Access(AccessError::WrongContract {
+            addr: found.addr,
             wanted: wanted.contract,
             is,
-        });
+        }));
     }
     match found.what == *wanted {
         true => Ok(()),
-        false => Err(Error::RegionMismatch { name: name.into() }),
+        false => Err(RegionError::Mismatch { name: name.into() }),
     }
 }
 
-pub(super) fn open(node: &Node, want: &Want<'_>) -> Result<Opened> {
+pub(super) fn open(node: &Node, want: &Want<'_>) -> Result<Opened, RegionError> {
     let name = want.name;
     check(name)?;
     for row in rows(node.inner.table(), name) {
@@ -135,17 +135,11 @@ pub(super) fn open(node: &Node, want: &Want<'_>) -> Result<Opened> {
             }
         }
     }
-    Err(Error::RegionTable {
-        name: name.into(),
-        why: "the table is full",
-    })
+    Err(RegionError::TableFull { name: name.into() })
 }
 
-pub(super) fn unfinished(name: &str) -> Error {
-    Error::RegionTable {
-        name: name.into(),
-        why: "its creator has not finished",
-    }
+pub(super) fn unfinished(name: &str) -> RegionError {
+    RegionError::Unfinished { name: name.into() }
 }
 
 /// Claims a row, if it still is what it was. Of several who want it one does.
@@ -154,7 +148,7 @@ fn claim_if(
     row: u64,
     want: &Want<'_>,
     still: impl Fn(&Window<'_>) -> bool,
-) -> Result<bool> {
+) -> Result<bool, AccessError> {
     // Of this process: its node's memory, as this incarnation has it.
     let me = node.first_address();
     insist(node, || {
@@ -169,12 +163,14 @@ fn claim_if(
 }
 
 /// Memory for a region, as zeros.
-fn memory(node: &Node, want: &Want<'_>) -> Result<u64> {
+fn memory(node: &Node, want: &Want<'_>) -> Result<u64, AllocError> {
     let len = want.what.len as usize;
     match want.purpose {
         Purpose::Bytes { home } => {
             let (view, first) = (&node.inner.access.standing, home.start());
-            let host = view.host(home).ok_or_else(|| Error::gone(first, None))?;
+            let host = view
+                .host(home)
+                .ok_or_else(|| AccessError::gone(first, None))?;
             let addr = node.alloc_bytes_on(host, len)?;
             Ok(Tag(addr).under(want.what.contract).0)
         }
@@ -185,12 +181,13 @@ fn memory(node: &Node, want: &Want<'_>) -> Result<u64> {
             if zeroed.is_err() {
                 give_back(node, want, addr)?;
             }
-            zeroed.map(|()| addr)
+            zeroed?;
+            Ok(addr)
         }
     }
 }
 
-fn give_back(node: &Node, want: &Want<'_>, addr: u64) -> Result<()> {
+fn give_back(node: &Node, want: &Want<'_>, addr: u64) -> Result<(), AllocError> {
     let len = want.what.len as usize;
     match want.purpose {
         Purpose::Bytes { .. } => node.free_bytes(places::memory_of(addr), len),
@@ -200,7 +197,7 @@ fn give_back(node: &Node, want: &Want<'_>, addr: u64) -> Result<()> {
 
 /// Second half of a creation: memory, and the row is ready; or the name is free again.
 /// Nothing where somebody else has been faster, since the claim died with another node.
-fn fill(node: &Node, row: u64, want: &Want<'_>) -> Result<Option<Ready>> {
+fn fill(node: &Node, row: u64, want: &Want<'_>) -> Result<Option<Ready>, RegionError> {
     let made = memory(node, want);
     let ours = insist(node, || {
         node.update(row, ROW, |view| {

@@ -3,7 +3,9 @@
 use super::creating::Opened;
 use super::row::{ROW, Ready, Row, look};
 use super::{insist, spec::RegionSpec};
-use crate::error::{Error, Result};
+#[cfg(doc)]
+use crate::error::AccessError;
+use crate::error::RegionError;
 use crate::node::Node;
 use rackmem_proto::heap::Backing;
 use rackmem_proto::wire::{Contract, HomeId, Tag};
@@ -83,15 +85,15 @@ impl Region {
     /// its block have changed.
     ///
     /// # Errors
-    /// [`Error::RegionRemoved`].
-    pub fn check(&self) -> Result<()> {
+    /// [`RegionError::Removed`].
+    pub fn check(&self) -> Result<(), RegionError> {
         let name = self.name();
         let row = insist(&self.node, || {
             self.node.snapshot(self.row, ROW, |view| look(view, name))
         })?;
         match row {
             Row::Ready(now) if now == self.ready => Ok(()),
-            _ => Err(Error::RegionRemoved { name: name.into() }),
+            _ => Err(RegionError::Removed { name: name.into() }),
         }
     }
 
@@ -99,13 +101,13 @@ impl Region {
     /// What is read was there while the region was.
     ///
     /// # Errors
-    /// [`Error::RegionRemoved`], [`Error::RegionBounds`], [`Error::WrongContract`] where it has no
-    /// bytes, and those of [`Node::read`].
-    pub fn read(&self, at: usize, out: &mut [u8]) -> Result<()> {
+    /// [`RegionError::Removed`], [`RegionError::OutOfBounds`], [`AccessError::WrongContract`] where
+    /// it has no bytes, and those of [`Node::read`].
+    pub fn read(&self, at: usize, out: &mut [u8]) -> Result<(), RegionError> {
         let addr = self.within(at, out.len())?;
         let read = self.node.read(addr, out);
         self.check()?;
-        read
+        Ok(read?)
     }
 
     /// Writes from a byte of it on. Each block's part is written at one moment. A removal between
@@ -113,16 +115,16 @@ impl Region {
     ///
     /// # Errors
     /// Those of [`Region::read`].
-    pub fn write(&self, at: usize, bytes: &[u8]) -> Result<()> {
+    pub fn write(&self, at: usize, bytes: &[u8]) -> Result<(), RegionError> {
         let addr = self.within(at, bytes.len())?;
         self.check()?;
-        self.node.write(addr, bytes)
+        Ok(self.node.write(addr, bytes)?)
     }
 
-    fn within(&self, at: usize, len: usize) -> Result<u64> {
+    fn within(&self, at: usize, len: usize) -> Result<u64, RegionError> {
         match at.checked_add(len) {
             Some(end) if end <= self.bytes() => Ok(self.ready.addr + at as u64),
-            _ => Err(Error::RegionBounds {
+            _ => Err(RegionError::OutOfBounds {
                 name: self.name().into(),
                 at,
                 len,

@@ -30,7 +30,7 @@ pub use self::row::RegionInfo;
 pub use self::spec::RegionSpec;
 
 use self::row::{MAX_NAME, ROW, Ready, Row, look};
-use crate::error::{Error, Result};
+use crate::error::{AccessError, RegionError};
 use crate::host::rows::ROWS;
 use crate::node::Node;
 use rackmem_proto::wire::Tag;
@@ -51,12 +51,9 @@ fn rows(table: u64, name: &str) -> impl Iterator<Item = u64> {
     (0..PROBES).map(move |i| table + ((hash as usize + i) % ROWS * ROW) as u64)
 }
 
-fn check(name: &str) -> Result<()> {
+fn check(name: &str) -> Result<(), RegionError> {
     if name.is_empty() || name.len() > MAX_NAME {
-        return Err(Error::RegionTable {
-            name: name.into(),
-            why: "a name has 1 to 88 bytes",
-        });
+        return Err(RegionError::BadName { name: name.into() });
     }
     Ok(())
 }
@@ -75,18 +72,18 @@ fn is_gone(node: &Node, addr: u64) -> bool {
 }
 
 /// What to say of a name whose memory [`is_gone`].
-fn name_lost(node: &Node, name: &str, addr: u64) -> Error {
+fn name_lost(node: &Node, name: &str, addr: u64) -> RegionError {
     match node.inner.access.standing.host(Tag(addr).home()) {
-        Some(node) => Error::NameLost {
+        Some(node) => RegionError::NameLost {
             name: name.into(),
             node,
         },
-        None => Error::BadAddress { addr },
+        None => RegionError::Access(AccessError::BadAddress { addr }),
     }
 }
 
 /// Sees to it that a row's home has it.
-fn publish(node: &Node, row: u64) -> Result<()> {
+fn publish(node: &Node, row: u64) -> Result<(), AccessError> {
     match node.evict(row) {
         Err(error) => Err(error),
         // Somebody may have taken it before it could be written back: whoever is read from writes
@@ -95,16 +92,16 @@ fn publish(node: &Node, row: u64) -> Result<()> {
     }
 }
 
-fn see(node: &Node, row: u64, name: &str) -> Result<Row> {
+fn see(node: &Node, row: u64, name: &str) -> Result<Row, AccessError> {
     insist(node, || node.snapshot(row, ROW, |view| look(view, name)))
 }
 
 /// Does something in the table, again with what its home has if the last content has died with a
 /// node.
-fn insist<R>(node: &Node, f: impl Fn() -> Result<R>) -> Result<R> {
+fn insist<R>(node: &Node, f: impl Fn() -> Result<R, AccessError>) -> Result<R, AccessError> {
     for _ in 0..ATTEMPTS {
         match f() {
-            Err(Error::Lost { addr }) => node.accept_loss(addr)?,
+            Err(AccessError::Lost { addr }) => node.accept_loss(addr)?,
             done => return done,
         }
     }
@@ -112,7 +109,7 @@ fn insist<R>(node: &Node, f: impl Fn() -> Result<R>) -> Result<R> {
 }
 
 /// The region of a name, and where its row is.
-fn find(node: &Node, name: &str) -> Result<(u64, Ready)> {
+fn find(node: &Node, name: &str) -> Result<(u64, Ready), RegionError> {
     check(name)?;
     for row in rows(node.inner.table(), name) {
         match see(node, row, name)? {
@@ -121,7 +118,7 @@ fn find(node: &Node, name: &str) -> Result<(u64, Ready)> {
             Row::Other => {}
         }
     }
-    Err(Error::NoSuchRegion { name: name.into() })
+    Err(RegionError::NotFound { name: name.into() })
 }
 
 /// Every row of the table.

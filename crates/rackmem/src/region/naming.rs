@@ -5,9 +5,9 @@ use super::handle::Region;
 use super::row::{ROW, RegionInfo};
 use super::spec::RegionSpec;
 use super::{all_rows, creating::Opened, find, insist, is_gone, name_lost, removing};
+use crate::error::RegionError;
 #[cfg(doc)]
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{AccessError, AllocError, RackError};
 use crate::node::Node;
 use rackmem_proto::wire::HomeId;
 
@@ -15,13 +15,14 @@ impl Node {
     /// The region of a name, created (zeroed) if nobody has yet. All nodes see the same table.
     ///
     /// # Errors
-    /// [`Error::ContractNotBuilt`] and [`Error::BackingNotBuilt`]; [`Error::WrongContract`] when
-    /// there is one under another contract, and
-    /// [`Error::RegionMismatch`] when it differs otherwise; [`Error::NameLost`] when it has died
-    /// with its home:
-    /// [`RegionSpec::renew`] makes it anew. [`Error::RegionTable`], [`Error::OutOfMemory`];
-    /// [`Error::NodeLost`] when node 0, which has the table, is gone.
-    pub fn create_region(&self, spec: &RegionSpec) -> Result<Region> {
+    /// [`RegionError::ContractNotBuilt`] and [`RegionError::BackingNotBuilt`];
+    /// [`AccessError::WrongContract`] when there is one under another contract, and
+    /// [`RegionError::Mismatch`] when it differs otherwise; [`RegionError::NameLost`] when it has
+    /// died with its home:
+    /// [`RegionSpec::renew`] makes it anew. [`RegionError::TableFull`],
+    /// [`AllocError::OutOfMemory`];
+    /// [`RackError::NodeLost`] when node 0, which has the table, is gone.
+    pub fn create_region(&self, spec: &RegionSpec) -> Result<Region, RegionError> {
         spec.is_built()?;
         self.open()?;
         let want = Want {
@@ -41,8 +42,8 @@ impl Node {
     /// A region that exists already.
     ///
     /// # Errors
-    /// [`Error::NoSuchRegion`], and those of [`Node::create_region`].
-    pub fn open_region(&self, spec: &RegionSpec) -> Result<Region> {
+    /// [`RegionError::NotFound`], and those of [`Node::create_region`].
+    pub fn open_region(&self, spec: &RegionSpec) -> Result<Region, RegionError> {
         spec.is_built()?;
         self.open()?;
         let (row, ready) = find(self, &spec.name)?;
@@ -59,24 +60,24 @@ impl Node {
     }
 
     /// Takes a region's name away and gives its memory back, on any node.
-    /// Handles that nodes still have are told so ([`Error::RegionRemoved`]); whoever has kept the
+    /// Handles that nodes still have are told so ([`RegionError::Removed`]); whoever has kept the
     /// bare address reads and writes what is allocated there next. The name can be used again, for
     /// anything. Of several who remove one region at a time one does,
     /// and the others are told that there is none.
     ///
     /// # Errors
-    /// [`Error::NoSuchRegion`]; [`Error::NotRemovable`] when it is a lock's,
+    /// [`RegionError::NotFound`]; [`RegionError::NotRemovable`] when it is a lock's,
     /// which goes with its lock ([`Mutex::free`](crate::locked::Mutex::free)), or of locks, which
     /// cannot be freed yet. Those of [`Node::free_bytes`], after which the name is gone all the
     /// same.
-    pub fn remove_region(&self, name: &str) -> Result<()> {
+    pub fn remove_region(&self, name: &str) -> Result<(), RegionError> {
         self.open()?;
         removing::remove(self, name)
     }
 
     /// The regions of the rack and its named locks, in the order of their names. Each row of the
     /// table is looked at for itself, while others go on.
-    pub fn regions(&self) -> Result<Vec<RegionInfo>> {
+    pub fn regions(&self) -> Result<Vec<RegionInfo>, RegionError> {
         self.open()?;
         let mut found = Vec::new();
         for row in all_rows(self) {
@@ -91,7 +92,12 @@ impl Node {
     ///
     /// # Errors
     /// Those of [`Node::create_region`].
-    pub fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<(u64, bool)> {
+    pub fn region(
+        &self,
+        name: &str,
+        len: usize,
+        type_hash: u64,
+    ) -> Result<(u64, bool), RegionError> {
         self.coherent(RegionSpec::new(name, len).element(type_hash))
     }
 
@@ -99,8 +105,13 @@ impl Node {
     /// this node. Of several nodes that ask at once one makes it, and is told so.
     ///
     /// # Errors
-    /// Those of [`Node::region`], but [`Error::NameLost`].
-    pub fn renewed_region(&self, name: &str, len: usize, type_hash: u64) -> Result<(u64, bool)> {
+    /// Those of [`Node::region`], but [`RegionError::NameLost`].
+    pub fn renewed_region(
+        &self,
+        name: &str,
+        len: usize,
+        type_hash: u64,
+    ) -> Result<(u64, bool), RegionError> {
         self.coherent(RegionSpec::new(name, len).element(type_hash).renew())
     }
 
@@ -112,17 +123,17 @@ impl Node {
         name: &str,
         len: usize,
         type_hash: u64,
-    ) -> Result<(u64, bool)> {
+    ) -> Result<(u64, bool), RegionError> {
         self.coherent(RegionSpec::new(name, len).element(type_hash).on(home))
     }
 
-    fn coherent(&self, spec: RegionSpec) -> Result<(u64, bool)> {
+    fn coherent(&self, spec: RegionSpec) -> Result<(u64, bool), RegionError> {
         let region = self.create_region(&spec)?;
         Ok((region.addr(), region.is_new()))
     }
 
     /// A coherent region that exists already: its address and length.
-    pub fn find_region(&self, name: &str, type_hash: u64) -> Result<(u64, usize)> {
+    pub fn find_region(&self, name: &str, type_hash: u64) -> Result<(u64, usize), RegionError> {
         self.open()?;
         let (_, found) = find(self, name)?;
         let len = found.what.len as usize;

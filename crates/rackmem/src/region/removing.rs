@@ -10,14 +10,14 @@ use super::row::{self, ADDR, READY, ROW, Row, STATE, look};
 use super::{all_rows, check, insist, is_gone, publish, rows, see};
 use crate::backoff::Backoff;
 use crate::bytes::window::Window;
-use crate::error::{Error, Result};
+use crate::error::{AccessError, RegionError};
 use crate::node::Node;
 use rackmem_proto::wire::Contract;
 
 /// See [`Node::remove_region`].
-pub(super) fn remove(node: &Node, name: &str) -> Result<()> {
+pub(super) fn remove(node: &Node, name: &str) -> Result<(), RegionError> {
     check(name)?;
-    let none = || Error::NoSuchRegion { name: name.into() };
+    let none = || RegionError::NotFound { name: name.into() };
     for row in rows(node.inner.table(), name) {
         let mut backoff = Backoff::new(node.inner.access.patience);
         loop {
@@ -35,7 +35,7 @@ pub(super) fn remove(node: &Node, name: &str) -> Result<()> {
                     }
                 }
                 Row::Ready(ready) if ready.what.contract != Contract::Coherent => {
-                    return Err(Error::NotRemovable {
+                    return Err(RegionError::NotRemovable {
                         name: name.into(),
                         contract: ready.what.contract,
                     });
@@ -45,7 +45,11 @@ pub(super) fn remove(node: &Node, name: &str) -> Result<()> {
                         if is_gone(node, ready.addr) {
                             return Ok(());
                         }
-                        return node.free_bytes(ready.addr, ready.what.len as usize);
+                        let freed = node.free_bytes(ready.addr, ready.what.len as usize);
+                        return freed.map_err(|why| RegionError::NotFreed {
+                            name: name.into(),
+                            why,
+                        });
                     }
                 }
             }
@@ -55,7 +59,7 @@ pub(super) fn remove(node: &Node, name: &str) -> Result<()> {
 }
 
 /// Takes the name away, if the row still is what it was. Says whether it was.
-fn take(node: &Node, row: u64, name: &str, seen: Row) -> Result<bool> {
+fn take(node: &Node, row: u64, name: &str, seen: Row) -> Result<bool, AccessError> {
     let ours = insist(node, || {
         node.update(row, ROW, |view| {
             let ours = look(view, name) == seen;
@@ -73,7 +77,11 @@ fn take(node: &Node, row: u64, name: &str, seen: Row) -> Result<bool> {
 }
 
 /// Nothing has this address any more under a name of which `is_it` says yes. The name is free.
-pub(crate) fn vacate(node: &Node, addr: u64, is_it: &dyn Fn(&str) -> bool) -> Result<()> {
+pub(crate) fn vacate(
+    node: &Node,
+    addr: u64,
+    is_it: &dyn Fn(&str) -> bool,
+) -> Result<(), AccessError> {
     let has = |view: &Window<'_>| {
         let ready = view.u64(STATE) == READY && view.u64(ADDR) == addr;
         row::name(view).filter(|name| ready && is_it(name))

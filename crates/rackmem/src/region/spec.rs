@@ -1,6 +1,6 @@
 //! What a region is to be.
 
-use crate::error::{Error, Result};
+use crate::error::RegionError;
 use rackmem_proto::heap::Backing;
 use rackmem_proto::wire::{Contract, HomeId};
 
@@ -138,13 +138,13 @@ impl RegionSpec {
     }
 
     /// Whether this version can make such a region.
-    pub(super) fn is_built(&self) -> Result<()> {
+    pub(super) fn is_built(&self) -> Result<(), RegionError> {
         let (contract, backing) = (self.contract, self.backing);
         if !matches!(contract, Contract::Coherent | Contract::Locked) {
-            return Err(Error::ContractNotBuilt { contract });
+            return Err(RegionError::ContractNotBuilt { contract });
         }
         if backing != Backing::Heap {
-            return Err(Error::BackingNotBuilt { backing });
+            return Err(RegionError::BackingNotBuilt { backing });
         }
         Ok(())
     }

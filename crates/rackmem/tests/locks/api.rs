@@ -2,7 +2,7 @@
 
 use crate::{MODES, NODES, rack, until};
 use rackmem::locked::{Lock, Mutex, RangesLock, RwLock, Waiting};
-use rackmem::{Contract, Error, Fabric, Mode};
+use rackmem::{AccessError, Contract, Error, Fabric, LockError, Mode, RackError};
 use rackmem_proto::wire::Tag;
 use std::sync::Mutex as Local;
 use std::time::Duration;
@@ -54,7 +54,7 @@ fn names_and_addresses_lead_every_node_to_the_same_lock() {
     let node = rack.node(1);
     let mutex: Mutex<u64> = Mutex::named(&node, "the one", 7).unwrap();
     assert_eq!(mutex.lock().unwrap().get(), NODES as u64);
-    let no_lock = |error: Option<Error>| matches!(error, Some(Error::NoLock { .. }));
+    let no_lock = |error: Option<LockError>| matches!(error, Some(LockError::NoLock { .. }));
     let addr = mutex.addr();
     assert!(no_lock(RwLock::<u64>::attach(&node, addr).err()));
     assert!(no_lock(Mutex::<u32>::attach(&node, addr).err()));
@@ -65,8 +65,8 @@ fn names_and_addresses_lead_every_node_to_the_same_lock() {
     assert!(no_lock(Mutex::<u64>::attach(&node, beside).err()));
     assert!(matches!(
         Mutex::<u64>::attach(&node, elsewhere).err(),
-        Some(Error::WrongContract { address, wanted: Contract::Locked, is: Contract::Coherent })
-            if address == elsewhere
+        Some(LockError::Access(AccessError::WrongContract { addr, wanted: Contract::Locked, is: Contract::Coherent }))
+            if addr == elsewhere
     ));
 }
 
@@ -78,17 +78,17 @@ fn what_reads_bytes_cannot_reach_a_lock_by_its_address() {
     let addr = mutex.addr();
     let wrong = |error: Option<Error>| {
         matches!(
-            error,
-            Some(Error::WrongContract { address, wanted: Contract::Coherent, is: Contract::Locked })
-                if Tag(address).offset() / 4096 == Tag(addr).offset() / 4096
+            error.as_ref().and_then(Error::access),
+            Some(AccessError::WrongContract { addr: at, wanted: Contract::Coherent, is: Contract::Locked })
+                if Tag(at).offset() / 4096 == Tag(addr).offset() / 4096
         )
     };
     for node in [&home, &other] {
-        assert!(wrong(node.load(addr).err()));
-        assert!(wrong(node.store(addr, 0).err()));
-        assert!(wrong(node.write(addr, &[0; 32]).err()));
-        assert!(wrong(node.free_bytes(addr, 32).err()));
-        assert!(wrong(node.accept_loss(addr).err()));
+        assert!(wrong(node.load(addr).err().map(Error::from)));
+        assert!(wrong(node.store(addr, 0).err().map(Error::from)));
+        assert!(wrong(node.write(addr, &[0; 32]).err().map(Error::from)));
+        assert!(wrong(node.free_bytes(addr, 32).err().map(Error::from)));
+        assert!(wrong(node.accept_loss(addr).err().map(Error::from)));
     }
     let same = Mutex::<u64>::attach(&other, addr).unwrap();
     assert_eq!(same.lock().unwrap().get(), 7);
@@ -190,8 +190,14 @@ fn the_end_of_a_rack_ends_every_wait() {
             let told = scope.spawn(move || waits.lock().err());
             until(|| far.waiting().threads == 1);
             drop(rack);
-            assert!(matches!(told.join().unwrap(), Some(Error::Closed)));
+            assert!(matches!(
+                told.join().unwrap(),
+                Some(LockError::Rack(RackError::Closed))
+            ));
         });
-        assert!(matches!(far.lock().err(), Some(Error::Closed)));
+        assert!(matches!(
+            far.lock().err(),
+            Some(LockError::Rack(RackError::Closed))
+        ));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{FABRICS, MODES, NODES, ROUGH, check_switch, rack};
 use rackmem::locked::{Access, Content, Mutex, RwLockArray};
-use rackmem::{Error, Fabric, Mode};
+use rackmem::{Fabric, LockError, Mode};
 use std::time::Duration;
 
 const LOCKS: usize = 64;
@@ -92,19 +92,22 @@ fn a_node_has_room_for_a_whole_array_or_says_so_at_once() {
     let attach = |addr, count| RwLockArray::attach(&node, addr, count, PAGE);
     let addr = node.alloc_bytes(1 << 20).unwrap();
     let most = match attach(addr, 1 << 22) {
-        Err(Error::TooManyLocks { most }) => most,
+        Err(LockError::TooManyLocks { most }) => most,
         other => panic!("{:?}", other.map(|_| ())),
     };
     // Whoever names an array once more needs no more room.
     let all: Vec<_> = (0..3).map(|_| attach(addr, most).unwrap()).collect();
     assert!(matches!(
         Mutex::create(&node, 0u64),
-        Err(Error::TooManyLocks { .. })
+        Err(LockError::TooManyLocks { .. })
     ));
     assert!(all[0].enter(most - 1, Access::Write, LONG).is_ok());
     for (len, off) in [(0, 0), (12, 0), (65_544, 0), (8, 8)] {
         let bad = RwLockArray::attach(&node, addr + off, 1, len);
-        assert!(matches!(bad, Err(Error::BadRange { .. })), "{len} {off}");
+        assert!(
+            matches!(bad, Err(LockError::BadShape { .. })),
+            "{len} {off}"
+        );
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{FABRICS, MODES, NODES, ROUGH, check_switch, rack, until};
 use rackmem::locked::{Condvar, MAX_WAITERS, Mutex};
-use rackmem::{Error, Fabric, Node, Rack};
+use rackmem::{Fabric, LockError, Node, Rack};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -145,7 +145,7 @@ fn more_than_there_is_room_for_are_told() {
         let refused = condition.wait(held).err();
         assert!(matches!(
             refused,
-            Some(Error::TooManyWaiting { most: MAX_WAITERS })
+            Some(LockError::TooManyWaiting { most: MAX_WAITERS })
         ));
         assert_eq!(condition.notify_all().unwrap(), MAX_WAITERS);
     });

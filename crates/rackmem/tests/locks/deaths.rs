@@ -3,7 +3,7 @@
 use crate::until;
 use rackmem::locked::{Access, Condvar, Content, Mutex, RwLock, RwLockArray};
 use rackmem::membership::{self, Role};
-use rackmem::{Config, Error, Node, Rack};
+use rackmem::{Config, LeaveError, LockError, Node, Rack, RackError, RegionError};
 use std::path::PathBuf;
 use std::sync::Mutex as Local;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -228,7 +228,12 @@ fn a_lock_dies_with_its_home() {
     let made: Mutex<u64> = Mutex::create(&third.node(2), 1).unwrap();
     let [near, far] = [(&first, 0), (&second, 1)]
         .map(|(rack, id)| Mutex::<u64>::attach(&rack.node(id), made.addr()).unwrap());
-    let lost = |error: Option<Error>| matches!(error, Some(Error::NodeLost { node: 2 }));
+    let lost = |error: Option<LockError>| {
+        matches!(
+            error,
+            Some(LockError::Rack(RackError::NodeLost { node: 2 }))
+        )
+    };
     std::thread::scope(|scope| {
         let inside = near.lock().unwrap();
         let waits = scope.spawn(|| far.lock().err());
@@ -240,7 +245,7 @@ fn a_lock_dies_with_its_home() {
     // The other node may hear of it a little later.
     until(|| lost(near.try_lock().err()));
     assert!(lost(near.lock().err()));
-    let again: Option<Error> = Mutex::<u64>::attach(&first.node(0), made.addr()).err();
+    let again: Option<LockError> = Mutex::<u64>::attach(&first.node(0), made.addr()).err();
     assert!(lost(again));
 }
 
@@ -275,7 +280,10 @@ fn a_node_whose_threads_are_inside_does_not_leave() {
     let made: Mutex<u64> = Mutex::create(&first.node(0), 1).unwrap();
     let far: Mutex<u64> = Mutex::attach(&third.node(2), made.addr()).unwrap();
     let _inside = far.lock().unwrap();
-    assert!(matches!(third.leave(), Err(Error::KeepsLocks { node: 2 })));
+    assert!(matches!(
+        third.leave(),
+        Err(LeaveError::LocksInUse { node: 2 })
+    ));
 }
 
 /// What a thread has seen inside.
@@ -400,19 +408,19 @@ fn locks_of_an_array_live_through_deaths_and_begin_anew_with_their_home() {
         until(|| {
             matches!(
                 here.enter(2, Access::Read, LONG),
-                Err(Error::NodeLost { node: 1 })
+                Err(LockError::Rack(RackError::NodeLost { node: 1 }))
             )
         });
         // Nobody has used this one there.
         assert!(matches!(
             here.enter(3, Access::Read, LONG),
-            Err(Error::NodeLost { node: 1 })
+            Err(LockError::Rack(RackError::NodeLost { node: 1 }))
         ));
         let back = cluster.node(1);
         until(|| nodes[0].incarnation_of(1) > before && nodes[0].is_member(1));
         assert!(matches!(
             here.enter(3, Access::Read, LONG),
-            Err(Error::NodeLost { node: 1 })
+            Err(LockError::Rack(RackError::NodeLost { node: 1 }))
         ));
         let addr = nodes[0].alloc_bytes_on(1, 64).unwrap();
         let here = RwLockArray::attach(&nodes[0], addr, 4, 64).unwrap();
@@ -462,14 +470,16 @@ fn what_had_a_name_and_died_with_its_home_is_made_anew_by_one_call() {
         // Whether its home is away, or back with other memory, is the same to what it had.
         let mut fresh = None;
         for round in 0..2u64 {
-            let lost = |error: Error, name: &str| match error {
-                Error::NameLost { name: lost, node } => assert_eq!((&*lost, node), (name, 1)),
+            let lost = |error: RegionError, name: &str| match error {
+                RegionError::NameLost { name: lost, node } => {
+                    assert_eq!((&*lost, node), (name, 1))
+                }
                 other => panic!("{other}"),
             };
             until(|| far.lock().is_err() && (round == 0 || zero.incarnation_of(1) == 2));
             assert!(matches!(
                 far.lock().err(),
-                Some(Error::NodeLost { node: 1 })
+                Some(LockError::Rack(RackError::NodeLost { node: 1 }))
             ));
             if round == 0 {
                 lost(
@@ -508,7 +518,7 @@ fn what_had_a_name_and_died_with_its_home_is_made_anew_by_one_call() {
         let node = fresh.as_ref().unwrap().node(1);
         assert!(matches!(
             two.region("region", 4096, 9),
-            Err(Error::NameLost { node: 1, .. })
+            Err(RegionError::NameLost { node: 1, .. })
         ));
         let (addr, anew) = node.renewed_region("region", 4096, 9).unwrap();
         assert_eq!((anew, node.incarnation_at(addr)), (true, 2));

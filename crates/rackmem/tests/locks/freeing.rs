@@ -4,12 +4,12 @@ use crate::deaths::Cluster;
 use crate::{FABRICS, NODES, rack, until};
 use rackmem::locked::{Condvar, Content, Lock, Mutex, RangesLock, RwLock};
 use rackmem::membership::Role;
-use rackmem::{Contract, Error, Fabric, Mode, Rack, Result};
+use rackmem::{AllocError, Contract, Fabric, LockError, Mode, Rack, RackError};
 use rackmem_proto::wire::Tag;
 use std::time::Duration;
 
-fn freed<T>(result: Result<T>) -> bool {
-    matches!(result, Err(Error::LockFreed { .. }))
+fn freed<T>(result: Result<T, LockError>) -> bool {
+    matches!(result, Err(LockError::Freed { .. }))
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_lock_that_somebody_stays_in_is_not_freed() {
     let made: Mutex<u64> = Mutex::create(&rack.node(0), 1).unwrap();
     let held = made.lock().unwrap();
     // The same thread: another handle would be a lock that waits for itself.
-    assert!(matches!(made.clone().free(), Err(Error::Busy { .. })));
+    assert!(matches!(made.clone().free(), Err(LockError::Busy { .. })));
     drop(held);
     assert_eq!(made.lock().unwrap().get(), 1);
     made.free().unwrap();
@@ -91,9 +91,9 @@ fn memory_of_a_lock_is_not_given_back_as_memory() {
     // What describes it is in coherent memory.
     let memory = Tag(addr).under(Contract::Coherent).0;
     let bytes = || rack.node(0).free_bytes(memory, 32);
-    assert!(matches!(bytes(), Err(Error::NotAllocated { .. })));
+    assert!(matches!(bytes(), Err(AllocError::NotAllocated { .. })));
     made.clone().free().unwrap();
-    assert!(matches!(bytes(), Err(Error::NotAllocated { .. })));
+    assert!(matches!(bytes(), Err(AllocError::NotAllocated { .. })));
 }
 
 #[test]
@@ -230,7 +230,10 @@ fn a_lock_whose_home_has_died_is_not_freed_but_lost() {
     let before = rebuilt();
     cluster.kill(Role::Node(2), third);
     until(|| rebuilt() > before);
-    assert!(matches!(near.free(), Err(Error::NodeLost { node: 2 })));
+    assert!(matches!(
+        near.free(),
+        Err(LockError::Rack(RackError::NodeLost { node: 2 }))
+    ));
 }
 
 /// Blocks of 4 KiB that a node can still give out.

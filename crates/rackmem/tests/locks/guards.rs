@@ -3,7 +3,7 @@
 use super::{FABRICS, rack};
 use rackmem::locked::{Condvar, Mutex, RwLock};
 use rackmem::zerocopy::{FromBytes, Immutable, IntoBytes};
-use rackmem::{Error, Mode};
+use rackmem::{LockError, Mode, RegionError};
 
 #[derive(Clone, Copy, PartialEq, Debug, FromBytes, IntoBytes, Immutable)]
 #[zerocopy(crate = "rackmem::zerocopy")]
@@ -93,7 +93,8 @@ fn a_lock_over_another_type_of_the_same_size_is_refused() {
     let rack = rack(FABRICS[0], Mode::Switch, None);
     let (here, there) = (rack.node(0), rack.node(1));
     let named = Mutex::named(&here, "n", 7u64).unwrap();
-    let mismatch = |error: Error| assert!(matches!(error, Error::RegionMismatch { .. }), "{error}");
+    let mismatch =
+        |error: RegionError| assert!(matches!(error, RegionError::Mismatch { .. }), "{error}");
     mismatch(Mutex::<f64>::named(&there, "n", 0.0).unwrap_err());
     mismatch(Mutex::<i64>::named(&here, "n", 0).unwrap_err());
     mismatch(Mutex::<[u8; 8]>::renewed(&there, "n", [0; 8]).unwrap_err());
@@ -102,12 +103,12 @@ fn a_lock_over_another_type_of_the_same_size_is_refused() {
         *Mutex::<u64>::named(&there, "n", 0).unwrap().lock().unwrap(),
         7
     );
-    let wrong = |error: Error| assert!(matches!(error, Error::WrongType { .. }), "{error}");
+    let wrong = |error: LockError| assert!(matches!(error, LockError::WrongType { .. }), "{error}");
     wrong(Mutex::<f64>::attach(&there, named.addr()).unwrap_err());
     let account = RwLock::create(&there, EMPTY).unwrap();
     wrong(RwLock::<Other>::attach(&here, account.addr()).unwrap_err());
     wrong(RwLock::<[u64; 4]>::attach(&there, account.addr()).unwrap_err());
-    let no_lock = |error: Error| assert!(matches!(error, Error::NoLock { .. }), "{error}");
+    let no_lock = |error: LockError| assert!(matches!(error, LockError::NoLock { .. }), "{error}");
     no_lock(RwLock::<u64>::attach(&here, account.addr()).unwrap_err());
     no_lock(Mutex::<Account>::attach(&here, account.addr()).unwrap_err());
     let same = RwLock::<Account>::attach(&here, account.addr()).unwrap();

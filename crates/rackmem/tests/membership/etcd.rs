@@ -3,7 +3,7 @@
 use crate::server::Server;
 use crate::witness::{PATIENCE, Told, join};
 use crate::{keepers, stores};
-use rackmem::membership::{Error, Etcd, Role, Store};
+use rackmem::membership::{Etcd, MembershipError, Role, Store};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -83,7 +83,10 @@ fn what_does_not_answer_is_named() {
     let endpoint = format!("http://{}", rackmem_hosts::addresses(1)[0]);
     let store = Etcd::new(vec![endpoint.clone()], "rack");
     let error = store.load(Duration::from_millis(200)).unwrap_err();
-    assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");
+    assert!(
+        matches!(error, MembershipError::Unreachable { .. }),
+        "{error:?}"
+    );
     assert!(error.to_string().contains(&endpoint), "{error}");
     // One that takes the connection and says nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -91,7 +94,10 @@ fn what_does_not_answer_is_named() {
     let error = Etcd::new(vec![endpoint], "rack")
         .load(Duration::from_millis(50))
         .unwrap_err();
-    assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");
+    assert!(
+        matches!(error, MembershipError::Unreachable { .. }),
+        "{error:?}"
+    );
 }
 
 #[test]
@@ -126,7 +132,7 @@ fn what_is_not_etcd_is_told() {
             .load(PATIENCE)
             .unwrap_err();
         assert!(
-            matches!(error, Error::Refused { .. }),
+            matches!(error, MembershipError::Refused { .. }),
             "{status} {body}: {error:?}"
         );
         assert!(error.to_string().contains(&endpoint), "{error}");

@@ -1,7 +1,7 @@
 //! Folders with something wrong in them.
 
 use crate::witness::{PATIENCE, Scratch, join};
-use rackmem::membership::{Beat, Error, Folder, Links, Role, Roster, Store};
+use rackmem::membership::{Beat, Folder, Links, MembershipError, Role, Roster, Store};
 use std::sync::Arc;
 
 #[test]
@@ -29,7 +29,10 @@ fn garbage_is_an_error_that_names_the_file() {
         let path = scratch.path().join(name);
         std::fs::write(&path, bytes).unwrap();
         let error = store.load(PATIENCE).unwrap_err();
-        assert!(matches!(error, Error::Garbage { .. }), "{error:?}");
+        assert!(
+            matches!(error, MembershipError::Garbage { .. }),
+            "{error:?}"
+        );
         assert!(
             error.to_string().contains(path.to_str().unwrap()),
             "{error}"
@@ -37,7 +40,7 @@ fn garbage_is_an_error_that_names_the_file() {
         // A process that starts says so at once and does not wait for it to pass.
         assert!(matches!(
             join(&store, Role::Node(1)),
-            Err(Error::Garbage { .. })
+            Err(MembershipError::Garbage { .. })
         ));
         std::fs::remove_file(path).unwrap();
     }

@@ -1,7 +1,9 @@
 //! Keepers over a store, in one process.
 
 use crate::witness::{PATIENCE, Told, Witness, join, last_view};
-use rackmem::membership::{Error, Keeper, Memory, Role, Standing, Store, View, remove, watch};
+use rackmem::membership::{
+    Keeper, MembershipError, Memory, Role, Standing, Store, View, remove, watch,
+};
 use rackmem_proto::wire::Copyset;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -25,7 +27,7 @@ pub fn live(store: &Arc<dyn Store>) {
     assert!(
         matches!(
             error,
-            Error::Taken {
+            MembershipError::Taken {
                 role: Role::Node(1)
             }
         ),
@@ -85,7 +87,7 @@ fn one_that_is_removed_is_fenced() {
     assert_eq!(zero.standing(), Standing::Fenced);
     assert!(!zero.serves());
     let error = remove(&*store, Role::Node(0), PATIENCE).unwrap_err();
-    assert!(matches!(error, Error::NotHeld { .. }), "{error}");
+    assert!(matches!(error, MembershipError::NotHeld { .. }), "{error}");
 }
 
 /// A store that can be away.
@@ -95,22 +97,26 @@ struct Flaky {
 }
 
 impl Flaky {
-    fn answer<T>(&self, answer: T) -> Result<T, Error> {
+    fn answer<T>(&self, answer: T) -> Result<T, MembershipError> {
         if self.away.load(Relaxed) {
             let (endpoint, why) = ("http://nowhere".into(), "it is away".into());
-            return Err(Error::Unreachable { endpoint, why });
+            return Err(MembershipError::Unreachable { endpoint, why });
         }
         Ok(answer)
     }
 }
 
 impl Store for Flaky {
-    fn load(&self, within: Duration) -> Result<rackmem::membership::Snapshot, Error> {
+    fn load(&self, within: Duration) -> Result<rackmem::membership::Snapshot, MembershipError> {
         self.answer(())?;
         self.inner.load(within)
     }
 
-    fn propose(&self, next: &rackmem::membership::Roster, within: Duration) -> Result<bool, Error> {
+    fn propose(
+        &self,
+        next: &rackmem::membership::Roster,
+        within: Duration,
+    ) -> Result<bool, MembershipError> {
         self.answer(())?;
         self.inner.propose(next, within)
     }
@@ -120,7 +126,7 @@ impl Store for Flaky {
         role: Role,
         beat: rackmem::membership::Beat,
         within: Duration,
-    ) -> Result<(), Error> {
+    ) -> Result<(), MembershipError> {
         self.answer(())?;
         self.inner.beat(role, beat, within)
     }

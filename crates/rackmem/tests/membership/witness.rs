@@ -1,6 +1,6 @@
 //! Remembers what a keeper told, and folders that go away.
 
-use rackmem::membership::{Error, Events, Keeper, Role, Store, View};
+use rackmem::membership::{Events, Keeper, MembershipError, Role, Store, View};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -73,7 +73,7 @@ impl Events for Witness {
     }
 }
 
-pub fn join(store: &Arc<dyn Store>, role: Role) -> Result<(Keeper, Arc<Witness>), Error> {
+pub fn join(store: &Arc<dyn Store>, role: Role) -> Result<(Keeper, Arc<Witness>), MembershipError> {
     let witness = Arc::new(Witness::default());
     let keeper = Keeper::join(store.clone(), role, LEASE, PATIENCE, witness.clone())?;
     Ok((keeper, witness))

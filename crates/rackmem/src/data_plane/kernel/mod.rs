@@ -75,8 +75,8 @@ pub(crate) fn attach(
     _: &KernelSwitch,
     _: &crate::config::Config,
     _: rackmem_proto::switch::SwitchConfig,
-) -> crate::error::Result<(Box<dyn crate::data_plane::DataPlane>, KernelPlace)> {
-    Err(crate::error::Error::Kernel {
+) -> Result<(Box<dyn crate::data_plane::DataPlane>, KernelPlace), crate::error::OpenError> {
+    Err(crate::error::OpenError::Kernel {
         code: "not-built",
         why: "this rackmem was built without the switch in the kernel".into(),
     })

@@ -3,7 +3,7 @@
 use super::{KernelMetrics, KernelMode, KernelPlace, KernelSwitch};
 use crate::config::Config;
 use crate::data_plane::DataPlane;
-use crate::error::{Error, Result};
+use crate::error::OpenError;
 use rackmem_fabric::{Body, Faults, PacketCounts};
 use rackmem_proto::Outputs;
 use rackmem_proto::gcp::Entry;
@@ -25,7 +25,7 @@ pub(crate) fn attach(
     kernel: &KernelSwitch,
     config: &Config,
     switch: SwitchConfig,
-) -> Result<(Box<dyn DataPlane>, KernelPlace)> {
+) -> Result<(Box<dyn DataPlane>, KernelPlace), OpenError> {
     let address = address(config)?;
     let mut switch = Switch::load(switch)?;
     if let Some(faults) = config.settings.extras.faults {
@@ -53,7 +53,7 @@ pub(crate) fn attach(
     Ok((Box::new(plane), place))
 }
 
-fn address(config: &Config) -> Result<Address> {
+fn address(config: &Config) -> Result<Address, OpenError> {
     let v4 = |addr: &SocketAddr| match addr {
         SocketAddr::V4(addr) => Ok(*addr),
         SocketAddr::V6(_) => Err(refused(
@@ -61,12 +61,16 @@ fn address(config: &Config) -> Result<Address> {
             format!("it speaks IPv4, and {addr} is IPv6"),
         )),
     };
-    let switch = config.switch.as_ref().ok_or(Error::Closed).and_then(v4)?;
+    let switch = config
+        .switch
+        .as_ref()
+        .ok_or_else(|| OpenError::Config("the configuration names no `switch` address".into()));
+    let switch = switch.and_then(v4)?;
     let agents = config
         .nodes
         .iter()
         .map(v4)
-        .collect::<Result<Vec<SocketAddrV4>>>()?;
+        .collect::<Result<Vec<SocketAddrV4>, OpenError>>()?;
     Ok(Address { switch, agents })
 }
 
@@ -81,11 +85,11 @@ fn in_kernel(faults: &Faults) -> KernelFaults {
     }
 }
 
-fn refused(code: &'static str, why: String) -> Error {
-    Error::Kernel { code, why }
+fn refused(code: &'static str, why: String) -> OpenError {
+    OpenError::Kernel { code, why }
 }
 
-impl From<rackmem_xdp::Error> for Error {
+impl From<rackmem_xdp::Error> for OpenError {
     fn from(error: rackmem_xdp::Error) -> Self {
         refused(error.code(), error.to_string())
     }

@@ -1,6 +1,6 @@
 //! For how many locks a node has made room.
 
-use crate::error::Result;
+use crate::error::LockError;
 use rackmem_proto::wire::Tag;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,8 +23,8 @@ impl Arrays {
         &self,
         first: Tag,
         count: usize,
-        claim: impl FnOnce(usize) -> Result<()>,
-    ) -> Result<()> {
+        claim: impl FnOnce(usize) -> Result<(), LockError>,
+    ) -> Result<(), LockError> {
         let mut map = self.map();
         let have = map.get(&first.0).copied().unwrap_or(0);
         if have < count {

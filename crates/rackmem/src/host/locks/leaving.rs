@@ -7,7 +7,7 @@
 
 use super::cell::{Cell, State};
 use super::table::Locks;
-use crate::error::{Error, Result};
+use crate::error::LeaveError;
 use crate::host::access::Access as Coherent;
 use rackmem_fabric::{Body, Nobody};
 use rackmem_proto::gcp::Life;
@@ -34,11 +34,11 @@ impl Locks {
 /// Brings the locks of other nodes that a node has used home, with what they protect.
 ///
 /// # Errors
-/// [`Error::KeepsLocks`] when a thread of the node is inside one of them, or waits, or their homes
-/// do not answer in this time.
-pub(crate) fn bring_home(access: &Coherent, patience: Duration) -> Result<()> {
+/// [`LeaveError::LocksInUse`] when a thread of the node is inside one of them, or waits,
+/// or their homes do not answer in this time.
+pub(crate) fn bring_home(access: &Coherent, patience: Duration) -> Result<(), LeaveError> {
     let locks = &access.agents.locks;
-    let keeps = || Error::KeepsLocks { node: locks.me };
+    let keeps = || LeaveError::LocksInUse { node: locks.me };
     let cells = locks.abroad();
     for cell in &cells {
         let busy = locks.look(cell, |state| {

@@ -9,7 +9,7 @@ use super::outbox::Outbox;
 use super::places::{Ends, Places};
 use super::pressure::Pressure;
 use super::seat::Seat;
-use crate::error::{Error, Result};
+use crate::error::{AccessError, LockError};
 use crate::membership::current_view::CurrentView;
 use rackmem_fabric::{Body, Net, Nobody, Receiver};
 use rackmem_proto::engine::{LockPart, NodeLock, Told};
@@ -172,14 +172,21 @@ impl Locks {
     }
 
     /// The lock of this address, which protects up to `len` bytes, known here from now on.
-    pub(crate) fn open(&self, tag: Tag, len: usize, origin: Origin) -> Result<Arc<Cell>> {
+    pub(crate) fn open(
+        &self,
+        tag: Tag,
+        len: usize,
+        origin: Origin,
+    ) -> Result<Arc<Cell>, LockError> {
         if let Some(cell) = self.find(tag) {
             return Ok(cell);
         }
-        let bad = || Error::BadRange {
-            addr: tag.0,
-            len,
-            block: MAX_LOCKED as usize,
+        let bad = || {
+            LockError::Access(AccessError::BadRange {
+                addr: tag.0,
+                len,
+                block: MAX_LOCKED as usize,
+            })
         };
         let region = Region {
             addr: tag.0,
@@ -205,12 +212,12 @@ impl Locks {
     }
 
     /// Room for so many more.
-    pub(crate) fn claim(&self, more: usize) -> Result<()> {
+    pub(crate) fn claim(&self, more: usize) -> Result<(), LockError> {
         let add = |known: usize| known.checked_add(more).filter(|sum| *sum <= MAX_LOCKS);
         let claimed = self.known.fetch_update(Relaxed, Relaxed, add);
         claimed
             .map(|_| ())
-            .map_err(|_| Error::TooManyLocks { most: MAX_LOCKS })
+            .map_err(|_| LockError::TooManyLocks { most: MAX_LOCKS })
     }
 
     fn cell(&self, tag: Tag, what: (usize, bool), regions: Regions, epoch: u32) -> Cell {

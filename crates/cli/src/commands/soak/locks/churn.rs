@@ -11,7 +11,7 @@ use super::{LOCKS, THREADS};
 use crate::out;
 use crate::stop::Stop;
 use rackmem::locked::Mutex;
-use rackmem::{Error, Node, Result, Shared};
+use rackmem::{AccessError, Error, LockError, Node, RackError, Result, Shared};
 use std::time::Duration;
 
 /// Locks that are there at a time at most, but for those that a death leaves.
@@ -32,7 +32,7 @@ enum Handle {
 }
 
 impl Handle {
-    fn make(node: &Node, number: u64, long: bool) -> Result<Self> {
+    fn make(node: &Node, number: u64, long: bool) -> Result<Self, LockError> {
         if long {
             let mut value = [number; 600];
             value[599] = !number;
@@ -41,9 +41,9 @@ impl Handle {
         Mutex::create(node, [number, !number]).map(Handle::Short)
     }
 
-    fn attach(node: &Node, addr: u64) -> Result<Self> {
+    fn attach(node: &Node, addr: u64) -> Result<Self, LockError> {
         match Mutex::attach(node, addr) {
-            Err(Error::NoLock { .. }) => Mutex::attach(node, addr).map(Handle::Long),
+            Err(LockError::NoLock { .. }) => Mutex::attach(node, addr).map(Handle::Long),
             short => short.map(Handle::Short),
         }
     }
@@ -56,7 +56,7 @@ impl Handle {
     }
 
     /// The number found inside; `None` if it is torn.
-    fn number(&self) -> Result<Option<u64>> {
+    fn number(&self) -> Result<Option<u64>, LockError> {
         let (first, last) = match self {
             Handle::Short(lock) => {
                 let value = lock.lock()?.get();
@@ -70,7 +70,7 @@ impl Handle {
         Ok((first == !last).then_some(first))
     }
 
-    fn free(&self) -> Result<()> {
+    fn free(&self) -> Result<(), LockError> {
         match self {
             Handle::Short(lock) => lock.clone().free(),
             Handle::Long(lock) => lock.clone().free(),
@@ -106,8 +106,8 @@ pub fn churn(node: &Node, stop: &Stop) -> Result<()> {
             Ok(()) => {}
             // The table is older now: locks may be missing in it, or some be there that have been
             // freed.
-            Err(Error::Lost { addr }) => node.accept_loss(addr)?,
-            Err(Error::NoLease) => std::thread::sleep(AGAIN),
+            Err(Error::Access(AccessError::Lost { addr })) => node.accept_loss(addr)?,
+            Err(Error::Rack(RackError::NoLease)) => std::thread::sleep(AGAIN),
             Err(error) if is_of_a_death(&error) => {}
             Err(error) => return Err(error),
         }
@@ -120,12 +120,15 @@ pub fn churn(node: &Node, stop: &Stop) -> Result<()> {
 fn is_of_a_death(error: &Error) -> bool {
     matches!(
         error,
-        Error::NodeLost { .. }
-            | Error::NoLock { .. }
-            | Error::Interrupted { .. }
-            | Error::Timeout { .. }
-            | Error::Busy { .. }
-            | Error::BadAddress { .. }
+        Error::Rack(RackError::NodeLost { .. } | RackError::Timeout { .. })
+            | Error::Lock(
+                LockError::NoLock { .. } | LockError::Busy { .. } | LockError::FreedInPart { .. }
+            )
+            | Error::Access(
+                AccessError::Interrupted { .. }
+                    | AccessError::Busy { .. }
+                    | AccessError::BadAddress { .. }
+            )
     )
 }
 
@@ -136,7 +139,7 @@ impl Churn<'_> {
         match (addr, self.random.u8(..8)) {
             (0, _) => self.make(slot),
             (addr, 0..3) => self.free(slot, addr),
-            (addr, 3..5) => self.attach(addr).map(|_| ()),
+            (addr, 3..5) => self.attach(addr).map(drop).map_err(Error::from),
             _ => self.use_one(),
         }
     }
@@ -151,7 +154,7 @@ impl Churn<'_> {
         match self.exchange(slot, 0, addr)? {
             true => Ok(()),
             // Another one has been faster.
-            false => self.free_kept(self.kept.len() - 1),
+            false => Ok(self.free_kept(self.kept.len() - 1)?),
         }
     }
 
@@ -173,9 +176,9 @@ impl Churn<'_> {
     }
 
     /// Keeps a handle on the lock that is at an address now, if one is: where.
-    fn attach(&mut self, addr: u64) -> Result<Option<usize>> {
+    fn attach(&mut self, addr: u64) -> Result<Option<usize>, LockError> {
         let handle = match Handle::attach(self.node, addr) {
-            Err(Error::LockFreed { .. }) => return Ok(None),
+            Err(LockError::Freed { .. }) => return Ok(None),
             handle => handle?,
         };
         match handle.number() {
@@ -184,7 +187,7 @@ impl Churn<'_> {
                 return Ok(Some(self.kept.len() - 1));
             }
             Ok(None) => tell(0, Fate::Mistaken),
-            Err(Error::LockFreed { .. }) => tell(0, Fate::Refused),
+            Err(LockError::Freed { .. }) => tell(0, Fate::Refused),
             Err(error) => return Err(error),
         }
         Ok(None)
@@ -194,17 +197,18 @@ impl Churn<'_> {
         match self.attach(addr) {
             Ok(Some(at)) => self.free_kept(at)?,
             // It is gone, with its home.
-            Ok(None) | Err(Error::NodeLost { .. } | Error::NoLock { .. }) => {}
-            Err(error) => return Err(error),
+            Ok(None)
+            | Err(LockError::Rack(RackError::NodeLost { .. }) | LockError::NoLock { .. }) => {}
+            Err(error) => return Err(error.into()),
         }
         self.exchange(slot, addr, 0).map(|_| ())
     }
 
-    fn free_kept(&mut self, at: usize) -> Result<()> {
+    fn free_kept(&mut self, at: usize) -> Result<(), LockError> {
         let Kept { handle, number, .. } = &self.kept[at];
         let fate = match handle.free() {
             Ok(()) => Fate::Freed,
-            Err(Error::LockFreed { .. }) => Fate::Refused,
+            Err(LockError::Freed { .. }) => Fate::Refused,
             Err(error) => return Err(error),
         };
         tell(*number, fate);
@@ -227,12 +231,12 @@ impl Churn<'_> {
             // Who has been told that a lock is freed never finds it again.
             Ok(found) if found != Some(*number) || *freed => Fate::Mistaken,
             Ok(_) => return Ok(()),
-            Err(Error::LockFreed { .. }) => Fate::Refused,
+            Err(LockError::Freed { .. }) => Fate::Refused,
             Err(error) => {
-                if matches!(error, Error::NodeLost { .. }) {
+                if matches!(error, LockError::Rack(RackError::NodeLost { .. })) {
                     self.kept.swap_remove(at);
                 }
-                return Err(error);
+                return Err(error.into());
             }
         };
         tell(*number, fate);

@@ -5,7 +5,7 @@ use super::{LOCKS, THREADS, churn};
 use crate::out;
 use crate::stop::Stop;
 use rackmem::locked::{Content, RwLock};
-use rackmem::{Error, Node, Result};
+use rackmem::{Error, Node, RackError, Result};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A number, and its complement: a torn value is none.
@@ -59,7 +59,7 @@ fn find(node: &Node, number: usize, stop: &Stop) -> Result<Option<RwLock<Value>>
         match node.load(at)? {
             0 if !stop.sleep(AGAIN) => return Ok(None),
             0 => {}
-            addr => return RwLock::attach(node, addr).map(Some),
+            addr => return Ok(Some(RwLock::attach(node, addr)?)),
         }
     }
 }
@@ -77,7 +77,7 @@ fn take_turns(node: &Node, locks: &[RwLock<Value>], thread: u32, stop: &Stop) ->
         };
         match turn.take(random.bool()) {
             Ok(()) => {}
-            Err(Error::NoLease) => std::thread::sleep(AGAIN),
+            Err(Error::Rack(RackError::NoLease)) => std::thread::sleep(AGAIN),
             Err(error) => return Err(error),
         }
         std::thread::sleep(Duration::from_micros(random.u64(..BETWEEN)));

@@ -1,0 +1,199 @@
+//! Coherent memory is read or written.
+
+use super::{Changed, RackError, family, from};
+use rackmem_proto::wire::{Contract, NodeId, Tag};
+use std::fmt;
+
+/// Why memory was not read or written.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::{AccessError, Rack};
+///
+/// let rack = Rack::local(1)?;
+/// let error = rack.node(0).load(4).unwrap_err();
+/// assert!(matches!(error, AccessError::BadRange { addr: 4, .. }), "{error}");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum AccessError {
+    /// The rack, or a node of it, cannot be used now.
+    Rack(RackError),
+    /// The address is in no memory of this rack: its node does not exist, or has not handed it out.
+    BadAddress {
+        /// The global address.
+        addr: u64,
+    },
+    /// The memory is shared under another contract than this operation's: it is a lock's, say,
+    /// and this reads bytes.
+    WrongContract {
+        /// The global address.
+        addr: u64,
+        /// The operation's.
+        wanted: Contract,
+        /// The memory's.
+        is: Contract,
+    },
+    /// The range must lie within one block (or be aligned) for this operation and does not.
+    BadRange {
+        /// The global address.
+        addr: u64,
+        /// Bytes asked for.
+        len: usize,
+        /// Bytes of a block.
+        block: usize,
+    },
+    /// The slice has no such elements.
+    OutOfBounds {
+        /// The first element asked for.
+        at: usize,
+        /// How many.
+        len: usize,
+        /// How many it has.
+        of: usize,
+    },
+    /// The block's last content died with a node.
+    Lost {
+        /// The block's global address.
+        addr: u64,
+    },
+    /// The rack changed while the operation was under way.
+    Interrupted {
+        /// The block's global address.
+        addr: u64,
+    },
+    /// The block stayed locked by others for as long as the configuration allows.
+    Busy {
+        /// The block's global address.
+        addr: u64,
+    },
+}
+
+family!(AccessError, "access", through [Rack],
+    BadAddress => "bad-address",
+    WrongContract => "wrong-contract",
+    BadRange => "bad-range",
+    OutOfBounds => "out-of-bounds",
+    Lost => "lost",
+    Interrupted => "interrupted",
+    Busy => "busy",
+);
+
+from!(RackError => AccessError, _ => Rack);
+
+impl AccessError {
+    /// This memory's home is gone, or is none of this rack: `host` is who serves it.
+    pub(crate) fn gone(tag: Tag, host: Option<NodeId>) -> Self {
+        let lost = |node| AccessError::Rack(RackError::NodeLost { node });
+        host.map_or(AccessError::BadAddress { addr: tag.0 }, lost)
+    }
+
+    /// This memory's home has not answered: `host` is who serves it.
+    pub(crate) fn silent(tag: Tag, host: Option<NodeId>) -> Self {
+        let silent = |node| AccessError::Rack(RackError::Timeout { node });
+        host.map_or(AccessError::BadAddress { addr: tag.0 }, silent)
+    }
+
+    /// What is at this address is no memory under the contract that was wanted.
+    pub(crate) fn wrong_contract(tag: Tag, wanted: Contract) -> Self {
+        let addr = tag.0;
+        match tag.contract() {
+            Some(is) if is != wanted => AccessError::WrongContract { addr, wanted, is },
+            _ => AccessError::BadAddress { addr },
+        }
+    }
+
+    /// What is wrong with the rack, or a node of it, if that is the cause.
+    pub fn rack(&self) -> Option<RackError> {
+        match self {
+            AccessError::Rack(error) => Some(*error),
+            _ => None,
+        }
+    }
+
+    pub(super) fn cause(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AccessError::Rack(error) => error.cause(f),
+            AccessError::BadAddress { addr } => {
+                write!(f, "address {addr:#018x} is in no memory of this rack")
+            }
+            AccessError::WrongContract { addr, wanted, is } => write!(
+                f,
+                "memory at {addr:#018x} is {is}, and this operation is for {wanted} memory"
+            ),
+            AccessError::BadRange { addr, len, block } => write!(
+                f,
+                "{len} bytes at {addr:#018x} are not aligned to 8 bytes, or not within one block of {block} bytes"
+            ),
+            AccessError::OutOfBounds { at, len, of } => {
+                write!(
+                    f,
+                    "{len} elements from number {at} on are not all among {of}"
+                )
+            }
+            AccessError::Lost { addr } => {
+                write!(f, "the last content of block {addr:#018x} died with a node")
+            }
+            AccessError::Interrupted { addr } => {
+                write!(f, "the rack changed during an operation on {addr:#018x}")
+            }
+            AccessError::Busy { addr } => write!(
+                f,
+                "block {addr:#018x} stayed locked by other threads or nodes"
+            ),
+        }
+    }
+
+    /// Whether anything has changed.
+    pub fn changed(&self) -> Changed {
+        match self {
+            AccessError::Rack(error) => error.changed(),
+            AccessError::Interrupted { .. } => Changed::Perhaps,
+            AccessError::BadAddress { .. }
+            | AccessError::WrongContract { .. }
+            | AccessError::BadRange { .. }
+            | AccessError::OutOfBounds { .. }
+            | AccessError::Lost { .. }
+            | AccessError::Busy { .. } => Changed::No,
+        }
+    }
+
+    /// What to do about it.
+    pub fn next_step(&self) -> &'static str {
+        match self {
+            AccessError::Rack(error) => error.next_step(),
+            AccessError::BadAddress { .. } => {
+                "use an address that a node of this rack has allocated"
+            }
+            AccessError::WrongContract { is, .. } => use_of(*is),
+            AccessError::BadRange { .. } => {
+                "align it to 8 bytes within one block, or use `Node::read` and `Node::write`"
+            }
+            AccessError::OutOfBounds { .. } => {
+                "ask for elements that there are (`SharedSlice::len`)"
+            }
+            AccessError::Lost { .. } => {
+                "go on with what its home has (`Node::accept_loss`) or with zeros (`Node::accept_empty`)"
+            }
+            AccessError::Interrupted { .. } => "look what is there, then try again",
+            AccessError::Busy { .. } => {
+                "try again, and if it stays, look for a thread that has stopped with a lock"
+            }
+        }
+    }
+}
+
+/// How memory under this contract is used.
+fn use_of(is: Contract) -> &'static str {
+    match is {
+        Contract::Coherent => "use `Node::read` and `Node::write`, or a `Shared`",
+        Contract::Locked => "use its lock (`Mutex`, `RwLock`, `RangesLock`, `RwLockArray`)",
+        Contract::Object | Contract::Bounded | Contract::Replicated => {
+            "use the version that made it: this one cannot"
+        }
+    }
+}
+
+impl std::error::Error for AccessError {}
