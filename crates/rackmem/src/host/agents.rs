@@ -238,6 +238,19 @@ impl Agents {
         result
     }
 
+    /// Memory for an object of `len` bytes, and whether it is zeros: made so here where the books and
+    /// its block are behind one lock, and no cache has anything of it.
+    pub fn give(&self, class: u64, len: u64) -> Option<(Tag, bool)> {
+        self.books(|home| {
+            let (object, zeros) = home.give_known(class)?;
+            let block = self.cache.tag_of(object.0);
+            let alone = self.shards.of(block) == Shards::BOOKS && self.cache.find(block).is_none();
+            let wipe = &mut |from, len| self.memory.wipe(from, len);
+            let zeros = zeros || (alone && home.wipe(object, len.next_multiple_of(8), wipe));
+            Some((object, zeros))
+        })
+    }
+
     /// Makes a part of a block of this home zeros, where no cache has anything of it.
     /// Says whether it has.
     pub fn wipe(&self, from: Tag, len: u64) -> bool {

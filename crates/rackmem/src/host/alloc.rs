@@ -101,7 +101,7 @@ impl Allocator {
             return Err(full);
         };
         if home == access.me() {
-            return match access.agents.books(|home| home.give_known(class)) {
+            return match access.agents.give(class, len as u64) {
                 Some((Tag(addr), zeros)) => Ok(Object { addr, zeros }),
                 None => Err(full),
             };
