@@ -238,8 +238,9 @@ impl Agents {
         result
     }
 
-    /// Memory for an object of `len` bytes, and whether it is zeros: made so here where the books and
-    /// its block are behind one lock, and no cache has anything of it.
+    /// Memory for an object of `len` bytes, and whether it is zeros:
+    /// made so here where the books and its block are behind one lock,
+    /// and no cache has anything of it.
     pub fn give(&self, class: u64, len: u64) -> Option<(Tag, bool)> {
         self.books(|home| {
             let (object, zeros) = home.give_known(class)?;
