@@ -118,7 +118,7 @@ impl FuzzRack {
             dice.below(LOCKS as usize) as u64,
         );
         let access = dice.pick(&[Access::Read, Access::Write]);
-        let cell = self.nodes[node].locks.get(tag);
+        let cell = self.nodes[node].locks.cells.get(&tag);
         let inside =
             cell.and_then(|cell| cell.lock.lock().map(|lock| (lock.inside(), lock.waits())));
         let command = match inside {

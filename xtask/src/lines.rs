@@ -51,6 +51,8 @@ const PURPOSES: &[(&str, For)] = &[
     ("crates/sim/src/world/thread/judging.rs", For::Checker),
     ("crates/sim/src/world/thread/work.rs", For::Checker),
     ("crates/sim/src/world/thread/", For::StandIn),
+    // Packets, and blocks as a simulation has them, are with each network (`packet.rs`,
+    // `fabric.rs`, `block.rs`).
     ("crates/sim/src/trial/site.rs", For::StandIn),
     // What may fail, and the moves that this makes, is in `explore/{epoch,inside}.rs`; what is seen
     // and judged in `watch.rs`.

@@ -13,8 +13,8 @@ use crate::site::{Did, Event};
 use crate::world::Mutation;
 use rackmem_proto::Output;
 use rackmem_proto::engine::{Purpose, Then};
-use rackmem_proto::flowcc::{LocalStatus, Step};
-use rackmem_proto::wire::{Kind, Reason};
+use rackmem_proto::flowcc::LocalStatus;
+use rackmem_proto::wire::{Kind, Reason, RequesterId};
 
 /// Explorers have no clock: everything happens at this time.
 const NOW: u64 = 0;
@@ -30,32 +30,27 @@ impl ExplorerNode {
             return self.advance(at, layout, fx);
         }
         let Some(op) = thread.op(layout) else { return };
-        let reserved = thread.reserved;
-        match self.plan(op, reserved, layout) {
-            Plan::Wait => {}
-            Plan::Hit(block) => {
-                self.perform(at, usize::from(block), layout, fx);
-                self.threads[at].finish();
-            }
-            Plan::InPlace(block) => {
-                fx.seen.see(Witness::WrittenInPlace);
-                self.write_in_place(at, block, layout, fx);
-                self.threads[at].finish();
-            }
-            Plan::Begin(Purpose::EvictClean, block) if layout.mutated(Mutation::DropSilently) => {
+        let (reserved, silent) = (thread.reserved, layout.mutated(Mutation::DropSilently));
+        let plan = self.plan(op, reserved, layout);
+        match plan {
+            Plan::Begin(Purpose::EvictClean, block) if silent => {
                 let (slot, tag) = (usize::from(block), layout.tag(block));
                 self.site.cache.install(slot, tag, LocalStatus::Invalid);
-                self.threads[at].finish();
             }
             Plan::Begin(purpose, block) => self.begin(at, purpose, block, layout, fx),
-            nothing => {
-                fx.seen
-                    .see_if(matches!(nothing, Plan::Nowhere), Witness::HomeGone);
+            Plan::Hit(block) => self.perform(at, usize::from(block), layout, fx),
+            Plan::InPlace(block) => self.write_in_place(at, block, layout, fx),
+            Plan::Nowhere | Plan::Gone => {
+                fx.seen.see_if(plan == Plan::Nowhere, Witness::HomeGone);
                 if reserved {
                     self.site.cache.release(usize::from(op.block()));
                 }
-                self.threads[at].finish();
             }
+            Plan::Wait => {}
+        }
+        let thread = &mut self.threads[at];
+        if plan != Plan::Wait && thread.client.event.is_none() {
+            thread.finish();
         }
         self.note_neighbours(at, layout, fx);
     }
@@ -63,9 +58,9 @@ impl ExplorerNode {
     fn begin(&mut self, at: usize, purpose: Purpose, block: u8, layout: &Layout, fx: &mut Effects) {
         let (thread, tag) = (&mut self.threads[at], layout.tag(block));
         let entry = purpose.leaves().map(|_| usize::from(block));
-        entry
-            .into_iter()
-            .for_each(|entry| self.site.cache.reserve(entry, tag));
+        if let Some(entry) = entry {
+            self.site.cache.reserve(entry, tag);
+        }
         let waits = thread.client.engine.tail().is_some();
         fx.seen.see_if(waits, Witness::TailWaited);
         thread.reserved = false;
@@ -78,11 +73,12 @@ impl ExplorerNode {
     /// An answer for a thread's requester.
     pub fn answered(
         &mut self,
-        at: usize,
+        to: RequesterId,
         packet: &ExplorerPacket,
         layout: &Layout,
         fx: &mut Effects,
     ) {
+        let at = usize::from(to.slot);
         if let Some(thread) = self.threads.get_mut(at) {
             let client = &mut thread.client;
             client.receive(NOW, &packet.header, &packet.body, &mut self.site);
@@ -112,42 +108,17 @@ impl ExplorerNode {
     pub fn advance(&mut self, at: usize, layout: &Layout, fx: &mut Effects) {
         loop {
             let thread = &mut self.threads[at];
-            let (event, refused) = (thread.client.event, thread.refused);
+            let event = thread.client.event;
             let did = thread.client.go_on(NOW, &mut self.site);
-            let ends = thread
-                .client
-                .event
-                .is_some_and(|event| event.access.is_ending());
-            thread.refused &= !ends;
-            let granted = matches!(did, Did::Use | Did::Held | Did::Set(_));
-            fx.seen
-                .see_if(refused && granted, Witness::GrantedAfterRefusal);
-            match (did, event) {
+            self.watch_step(at, event, did, fx);
+            match (did, event.and_then(|event| event.entry)) {
                 (Did::Wait | Did::Held, _) => break,
-                (Did::Use, Some(event)) => self.used(at, event, layout, fx),
-                (Did::Set(status), Some(event)) => match (event.access.purpose(), status) {
-                    (Purpose::EvictClean, _) => fx.seen.see(Witness::EvictedClean),
-                    (_, LocalStatus::Invalid) => fx.seen.see(Witness::EvictedDirty),
-                    _ => {}
-                },
+                (Did::Use, Some(slot)) => self.perform(at, slot, layout, fx),
                 (Did::Over(event, then), _) => self.over(at, event, then, fx),
                 _ => {}
             }
         }
         self.follow(None, layout, fx);
-    }
-
-    /// The block is granted: the operation is carried out.
-    fn used(&mut self, at: usize, event: Event, layout: &Layout, fx: &mut Effects) {
-        if let Step::Held(grant) = self.threads[at].client.engine.step() {
-            let others = !grant.copyset.without(self.site.id).is_empty();
-            let upgrades = event.access.purpose() == Purpose::Upgrade;
-            fx.seen
-                .see_if(upgrades && others, Witness::UpgradedOverSharers);
-        }
-        if let Some(slot) = event.entry {
-            self.perform(at, slot, layout, fx);
-        }
     }
 
     /// A thread's event is over.
@@ -156,26 +127,11 @@ impl ExplorerNode {
         if let Some(slot) = event.entry.filter(|_| !reserved) {
             self.site.cache.release(slot);
         }
+        self.watch_end_of(at, event, then, fx);
         let thread = &mut self.threads[at];
-        let mut complain = |what: &str| {
-            let detail = format!("thread {at} of its node: {what}");
-            fx.complaint
-                .get_or_insert(("a granted event is served", "§5.1.1", detail));
-        };
         match then {
-            Then::Done => return thread.finish(),
-            Then::Fail(Reason::Lost) => {
-                fx.seen.see(Witness::ToldLost);
-                return thread.finish();
-            }
-            Then::Fail(other) => {
-                let purpose = event.access.purpose();
-                let tag = event.tag;
-                complain(&format!("{purpose:?} of {tag:?} was told {other:?}"));
-            }
-            Then::Lost => complain("a requester gave up"),
-            Then::Again | Then::Relook | Then::BackOff => {}
+            Then::Done | Then::Fail(Reason::Lost) => thread.finish(),
+            _ => (thread.refused, thread.reserved) = (true, reserved),
         }
-        (thread.refused, thread.reserved) = (true, reserved);
     }
 }

@@ -1,8 +1,10 @@
 //! What one step of a part of the rack does to everything else.
 
+use super::layout::Layout;
 use super::packet::{ExplorerPacket, Value, packets};
 use super::witness::Witnesses;
 pub use crate::driver::Complaint;
+use crate::site::Load;
 use rackmem_proto::Output;
 use rackmem_proto::wire::NodeId;
 
@@ -35,8 +37,22 @@ pub struct Effects {
 }
 
 impl Effects {
+    /// None yet.
+    pub fn new(layout: &Layout) -> Self {
+        Effects {
+            segments: layout.scenario.segments,
+            ..Effects::default()
+        }
+    }
+
     /// Sends what a role wants sent.
-    pub fn send(&mut self, output: &Output, words: Option<&Value>) {
-        packets(output, words, self.segments, &mut self.sent);
+    pub fn send(&mut self, output: &Output, load: &Load<Value>) {
+        packets(output, load, self.segments, &mut self.sent);
+    }
+
+    /// Sends these, with nothing behind them.
+    pub fn send_all(&mut self, outputs: impl IntoIterator<Item = Output>) {
+        let outputs = outputs.into_iter();
+        outputs.for_each(|output| self.send(&output, &Load::Nothing));
     }
 }

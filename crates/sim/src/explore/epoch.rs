@@ -107,10 +107,7 @@ impl ExplorerRack {
         };
         let view = view_of(&nodes, epoch, new_switch.filter(|_| switch.is_some()));
         let change = Change::between(&old, &view);
-        let mut fx = Effects {
-            segments: layout.scenario.segments,
-            ..Effects::default()
-        };
+        let mut fx = Effects::new(layout);
         rebuild(&mut nodes, &mut switch, (view, change), layout, &mut fx)?;
         self.seen.add(fx.seen);
         if let Some(complaint) = fx.complaint {

@@ -5,14 +5,14 @@
 
 use super::effects::Effects;
 use super::layout::{Layout, Start};
-use super::packet::{BLOCK_BYTES, ExplorerPacket, FIT};
+use super::packet::{ExplorerPacket, FIT};
 use super::thread::Thread;
 use super::watch::Homecomings;
 use super::witness::Witness;
 use crate::site::{Cache, Product, Site};
 use crate::world::Mutation;
-use rackmem_proto::engine::{Change, Part, Role, part, role};
-use rackmem_proto::flowcc::{HomeAgent, Next};
+use rackmem_proto::engine::{Change, Part, part};
+use rackmem_proto::flowcc::HomeAgent;
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::{Copyset, Dest, Header, Kind, NodeId, RequesterId, Seq};
 use std::hash::{Hash, Hasher};
@@ -34,17 +34,13 @@ impl ExplorerNode {
         let mut view = View::first(all, start.switch);
         view.epoch = start.epoch;
         view.incarnations[usize::from(id)] = start.incarnation;
-        let blocks: Vec<u8> = (0..layout.blocks() as u8).collect();
-        let tags: Vec<_> = blocks.iter().map(|block| layout.tag(*block)).collect();
+        let tags: Vec<_> = (0..layout.blocks() as u8)
+            .map(|block| layout.tag(block))
+            .collect();
         let (config, given) = layout.home(id, start);
         let cache = Cache::with_places(&tags);
         let mut site = Site::new(config, (1, given, FIT), view, cache, Product);
         site.mutation = layout.scenario.mutation;
-        site.blocks = tags
-            .iter()
-            .filter(|tag| tag.home().is_of(id))
-            .copied()
-            .collect();
         tags.iter().for_each(|tag| _ = site.memory(*tag));
         let threads = layout.scenario.threads_of(id);
         ExplorerNode {
@@ -85,35 +81,20 @@ impl ExplorerNode {
         let header = taken.header;
         if let Dest::Requester(id) = taken.to {
             if header.epoch == epoch {
-                self.answered(usize::from(id.slot), &taken, layout, fx);
+                self.answered(id, &taken, layout, fx);
             }
             return;
         }
-        let before = self.home().counters();
-        let home = self.site.home_of(header.tag);
-        let (entry, lost) = (home.inspect(header.tag), home.lost(header.tag));
+        let before = self.look(&header);
         self.hear(&taken, layout, fx);
         if self.site.passed {
-            self.answered(usize::from(header.requester.slot), &taken, layout, fx);
+            self.answered(header.requester, &taken, layout, fx);
         }
         match part(&header) {
-            Part::Recovery => return self.proceed(layout, fx),
-            Part::Protocol => {}
-            _ => return,
+            Part::Recovery => self.proceed(layout, fx),
+            Part::Protocol => self.watch(&header, before, fx),
+            _ => {}
         }
-        if !matches!(
-            role(self.site.id, &header),
-            Role::Home | Role::ShadowAndHome
-        ) {
-            return;
-        }
-        let home = self.site.home_of(header.tag);
-        if lost && !home.lost(header.tag) && layout.mutated(Mutation::FreeLockOnAccept) {
-            // As a home does that makes its entries without having heard of any event.
-            home.freeze(epoch);
-            home.settle(Copyset::EMPTY, false);
-        }
-        self.watch(&header, entry, before, fx);
     }
 
     /// Its agents take a packet.
@@ -123,19 +104,10 @@ impl ExplorerNode {
         self.follow(Some(packet.header.kind), layout, fx);
     }
 
-    /// Its home agent sends again what may be lost, the nth of it.
-    pub fn resend_home(&self, nth: usize, fx: &mut Effects) {
-        if let Some(output) = self.home().resend().nth(nth) {
-            fx.send(&output, None);
-        }
-    }
-
     /// Its home agent is told to move a block's entry to the switch.
     pub fn want(&mut self, block: u8, layout: &Layout, fx: &mut Effects) {
         let tag = layout.tag(block);
-        if let Some(output) = self.site.home_of(tag).want(tag) {
-            fx.send(&output, None);
-        }
+        fx.send_all(self.site.home_of(tag).want(tag));
     }
 
     /// Its home agent is told to take one back: what a shadow says.
@@ -144,25 +116,17 @@ impl ExplorerNode {
         let shadow = RequesterId { node, slot };
         let (tag, epoch) = (layout.tag(block), self.site.view.epoch);
         let header = Header::request(Kind::Demote, epoch, tag, shadow, Seq(0));
-        let (outputs, _) = self.site.home_of(tag).handle(&header, 0);
-        outputs.iter().for_each(|output| fx.send(output, None));
+        let outputs = self.site.home_of(tag).handle(&header, 0).0;
+        fx.send_all(outputs.iter().copied());
     }
 
     /// The rack goes into another epoch: what is under way has not happened, what is held has.
     pub fn learn(&mut self, view: View, change: Change, layout: &Layout, fx: &mut Effects) {
-        fx.seen
-            .see_if(!self.site.in_service(), Witness::RebuildCutOff);
-        self.homecomings.before = self.homecomings.came.clone();
+        self.watch_end(fx);
         self.site.stop(view, &change);
         let mut cut_off = Vec::new();
         for at in 0..self.threads.len() {
-            let client = &mut self.threads[at].client;
-            let waiting = client.engine.open()[0].is_some() && !client.engine.holds();
-            let cut = client.enter(view.epoch, view.switch.is_some());
-            cut_off.push(cut);
-            let current = cut.open[2].is_some();
-            fx.seen.see_if(waiting && current, Witness::Fenced);
-            fx.seen.see_if(!waiting && current, Witness::FencedHeld);
+            cut_off.push(self.threads[at].cut_off(&view, fx));
             self.advance(at, layout, fx);
         }
         self.site.begin(change, cut_off);
@@ -173,18 +137,6 @@ impl ExplorerNode {
     pub fn proceed(&mut self, layout: &Layout, fx: &mut Effects) {
         self.site.proceed();
         self.follow(None, layout, fx);
-    }
-
-    /// Whether it has nothing more to wait for.
-    pub fn is_done(&self) -> bool {
-        let rebuild = self.site.recovery().rebuild();
-        rebuild.is_none_or(|rebuild| rebuild.next() == Next::Done)
-    }
-
-    /// It is as if the rebuild had never been.
-    pub fn forget_rebuild(&mut self) {
-        self.site.forget_rebuild(BLOCK_BYTES, FIT);
-        self.homecomings = Homecomings::default();
     }
 
     /// Tells again the nth of what is not acknowledged.

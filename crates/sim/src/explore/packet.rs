@@ -1,6 +1,7 @@
 //! Packets in flight, and blocks as explorers see them: two words for the bytes,
 //! so that one can be torn.
 
+use crate::site::{Form, Load};
 use rackmem_proto::membership::host;
 use rackmem_proto::wire::{Dest, Header, Kind, Record, RequesterId, Seq};
 use rackmem_proto::{CHUNK, Output};
@@ -28,24 +29,27 @@ pub struct Body {
     told: u8,
 }
 
-impl Body {
-    /// Its length as roles count it.
-    pub fn bytes(&self) -> u32 {
-        u32::from(self.len) * WORD_BYTES
+impl Form for Value {
+    type Body = Body;
+
+    fn zeroes() -> Self {
+        [0; WORDS]
     }
 
-    /// What it tells.
-    pub fn records(&self) -> &[Record] {
-        &self.records[..usize::from(self.told)]
-    }
-
-    /// Puts the words where the packet says that they belong; what lies outside is left out.
-    pub fn put(&self, offset: u32, block: &mut Value) {
+    fn put(&mut self, offset: u32, body: &Body) {
         let at = (offset / WORD_BYTES) as usize;
-        let words = &self.words[..usize::from(self.len)];
-        if let Some(part) = block.get_mut(at..at + words.len()) {
+        let words = &body.words[..usize::from(body.len)];
+        if let Some(part) = self.get_mut(at..at + words.len()) {
             part.copy_from_slice(words);
         }
+    }
+
+    fn len(body: &Body) -> u32 {
+        u32::from(body.len) * WORD_BYTES
+    }
+
+    fn records(body: &Body) -> Vec<Record> {
+        body.records[..usize::from(body.told)].to_vec()
     }
 }
 
@@ -85,14 +89,12 @@ pub fn telling(output: &Output, records: &[Record]) -> ExplorerPacket {
 }
 
 /// The packets that an output stands for, with a block's words in so many segments.
-pub fn packets(
-    output: &Output,
-    words: Option<&Value>,
-    segments: u8,
-    into: &mut Vec<ExplorerPacket>,
-) {
+pub fn packets(output: &Output, load: &Load<Value>, segments: u8, into: &mut Vec<ExplorerPacket>) {
+    if let Load::Records(records) = load {
+        return into.push(telling(output, records));
+    }
     for (to, header) in output.copies(host) {
-        let Some(words) = words else {
+        let Load::Block(words) = load else {
             let body = Body::default();
             into.push(ExplorerPacket { to, header, body });
             continue;
@@ -120,12 +122,12 @@ mod tests {
         let header = Header::request(Kind::Ack, 1, Tag(0), id, Seq(1));
         let output = Output::new(Dest::Requester(id), header);
         let mut sent = Vec::new();
-        packets(&output, Some(&[3, 4]), 2, &mut sent);
+        packets(&output, &Load::Block([3, 4]), 2, &mut sent);
         assert_eq!(sent.len(), 2);
         let mut block = [0, 0];
         for packet in sent.iter().rev() {
-            assert_eq!(packet.body.bytes(), WORD_BYTES);
-            packet.body.put(packet.header.offset, &mut block);
+            assert_eq!(Value::len(&packet.body), WORD_BYTES);
+            block.put(packet.header.offset, &packet.body);
         }
         assert_eq!(block, [3, 4]);
         assert_eq!(sent[0].answers(), Some((id, Seq(1))));
@@ -141,7 +143,7 @@ mod tests {
             provider: Some(2),
         };
         let mut sent = Vec::new();
-        packets(&Output::new(to, header), None, 1, &mut sent);
+        packets(&Output::new(to, header), &Load::Nothing, 1, &mut sent);
         let to: Vec<Dest> = sent.iter().map(|packet| packet.to).collect();
         assert_eq!(to, [Dest::Agent(1), Dest::Agent(2)]);
     }

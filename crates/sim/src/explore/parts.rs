@@ -174,10 +174,7 @@ impl Parts {
     }
 
     fn carry_out(&mut self, part: PartId, input: Input, layout: &Layout) -> Outcome {
-        let mut fx = Effects {
-            segments: layout.scenario.segments,
-            ..Effects::default()
-        };
+        let mut fx = Effects::new(layout);
         let next = match (&self.parts[part as usize], input) {
             (Part::Node(node), input) => {
                 let mut node = node.clone();
@@ -210,7 +207,7 @@ impl Parts {
             Input::Resend(thread, nth) => {
                 node.resend(usize::from(thread), usize::from(nth), layout, fx);
             }
-            Input::ResendHome(nth) => node.resend_home(usize::from(nth), fx),
+            Input::ResendHome(nth) => fx.send_all(node.home().resend().nth(usize::from(nth))),
             Input::Want(block) => node.want(block, layout, fx),
             Input::Demote(block) => node.demote(block, layout, fx),
             Input::Learn(views) => {
@@ -278,9 +275,7 @@ fn hand_over(nodes: &mut [ExplorerNode], switch: &mut SwitchProgram, block: u8, 
 /// The switch takes a packet.
 fn pass(switch: &mut SwitchProgram, packet: &ExplorerPacket, fx: &mut Effects) {
     let before = switch.counters();
-    for output in switch.handle(&packet.header).iter() {
-        fx.send(output, None);
-    }
+    fx.send_all(switch.handle(&packet.header).iter().copied());
     let now = switch.counters();
     let late = now.to_home > before.to_home && switch.inspect(packet.header.tag).is_some();
     let unlocked_again = packet.header.kind == Kind::Unlock && now.unlocked == before.unlocked;

@@ -3,9 +3,10 @@
 use super::effects::{Complaint, Effects};
 use super::layout::Layout;
 use super::node::ExplorerNode;
-use super::packet::{ExplorerPacket, FIT, telling};
+use super::packet::{BLOCK_BYTES, FIT, Value, telling};
+use crate::site::Form;
 use rackmem_proto::engine::Change;
-use rackmem_proto::flowcc::Rebuild;
+use rackmem_proto::flowcc::{Next, Rebuild};
 use rackmem_proto::membership::View;
 use rackmem_proto::switch::SwitchProgram;
 use rackmem_proto::wire::Dest;
@@ -28,29 +29,38 @@ pub fn rebuild(
         switch.freeze();
         Rebuild::switch(change.members, FIT, |home| switch.entries_of(home))
     });
-    let mut inside = Effects {
-        segments: fx.segments,
-        ..Effects::default()
-    };
+    let mut inside = Effects::new(layout);
     for _ in 0..ROUNDS {
         for node in &mut *nodes {
             node.proceed(layout, &mut inside);
         }
         while let Some(output) = control.as_mut().and_then(Rebuild::poll_output) {
             let records = control.as_ref().map(|c| c.records(output.to));
-            let told = telling(&output, records.unwrap_or_default());
-            inside.sent.push(told);
+            inside
+                .sent
+                .push(telling(&output, records.unwrap_or_default()));
         }
         for packet in std::mem::take(&mut inside.sent) {
-            deliver(&packet, nodes, &mut control, layout, &mut inside);
+            let to = |node: &&mut ExplorerNode| packet.to == Dest::Agent(node.site.id);
+            if let Some(node) = nodes.iter_mut().find(to) {
+                node.hear(&packet, layout, &mut inside);
+            } else if let (Dest::Switch, Some(control)) = (packet.to, &mut control) {
+                let ack = control.handle(&packet.header, Value::len(&packet.body)).1;
+                inside.send_all(ack);
+            }
         }
-        if nodes.iter().all(ExplorerNode::is_done) {
+        let mut rebuilds = nodes
+            .iter()
+            .filter_map(|node| node.site.recovery().rebuild());
+        if rebuilds.all(|rebuild| rebuild.next() == Next::Done) {
             if let Some(switch) = switch {
                 switch.reset(change.members.epoch, None);
             }
             for node in &mut *nodes {
                 node.proceed(layout, &mut inside);
-                node.forget_rebuild();
+                // It is as if the rebuild had never been.
+                node.site.forget_rebuild(BLOCK_BYTES, FIT);
+                node.homecomings = Default::default();
             }
             fx.seen.add(inside.seen);
             return Ok(());
@@ -58,22 +68,4 @@ pub fn rebuild(
     }
     let detail = "the members wait for each other for ever".into();
     Err(("a rebuild ends", "§5.4", detail))
-}
-
-/// A packet of a rebuild arrives.
-fn deliver(
-    packet: &ExplorerPacket,
-    nodes: &mut [ExplorerNode],
-    control: &mut Option<Rebuild>,
-    layout: &Layout,
-    inside: &mut Effects,
-) {
-    if let Dest::Agent(id) = packet.to {
-        let node = nodes.iter_mut().find(|node| node.site.id == id);
-        node.into_iter()
-            .for_each(|node| node.hear(packet, layout, inside));
-    } else if let Some(control) = control {
-        let ack = control.handle(&packet.header, packet.body.bytes()).1;
-        inside.sent.extend(ack.map(|ack| telling(&ack, &[])));
-    }
 }

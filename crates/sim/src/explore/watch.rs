@@ -6,10 +6,14 @@ use super::layout::Layout;
 use super::node::ExplorerNode;
 use super::packet::{Value, WORDS};
 use super::scenario::{MAX_OPERATIONS, MAX_THREADS, Op};
+use super::thread::Thread;
 use super::witness::Witness;
-use crate::site::Settling;
-use rackmem_proto::engine::{Change, Note};
-use rackmem_proto::flowcc::HomeCounters;
+use crate::site::{Did, Event, Load};
+use crate::world::Mutation;
+use rackmem_proto::Output;
+use rackmem_proto::engine::{Change, Home, Note, Purpose, Role, Then, role};
+use rackmem_proto::flowcc::{HomeCounters, Interrupted, LocalStatus, Step};
+use rackmem_proto::membership::View;
 use rackmem_proto::wire::{Copyset, GlobalStatus, Header, Kind, Reason, Tag};
 
 /// An entry: its lock, its status, its copyset, and whether the switch has it.
@@ -25,16 +29,37 @@ pub struct Homecomings {
     pub before: Vec<Tag>,
 }
 
+impl Thread {
+    /// The rack is in another epoch: what is under way has not happened.
+    pub(super) fn cut_off(&mut self, view: &View, fx: &mut Effects) -> Interrupted {
+        let engine = &self.client.engine;
+        let waiting = engine.open()[0].is_some() && !engine.holds();
+        let cut = self.client.enter(view.epoch, view.switch.is_some());
+        let current = cut.open[2].is_some();
+        fx.seen.see_if(waiting && current, Witness::Fenced);
+        fx.seen.see_if(!waiting && current, Witness::FencedHeld);
+        cut
+    }
+}
+
 impl ExplorerNode {
-    /// Looks at a home agent that has taken a packet. `entry` and `before` were its block's entry
-    /// and its counters.
+    /// What a packet finds at the home agent: its block's entry, and what the agent has done.
+    pub(super) fn look(&mut self, header: &Header) -> (Option<Entry>, HomeCounters) {
+        let entry = self.site.home_of(header.tag).inspect(header.tag);
+        (entry, self.home().counters())
+    }
+
+    /// Looks at a home agent that may have taken a packet.
     pub(super) fn watch(
         &mut self,
         header: &Header,
-        entry: Option<Entry>,
-        before: HomeCounters,
+        (entry, before): (Option<Entry>, HomeCounters),
         fx: &mut Effects,
     ) {
+        let role = role(self.site.id, header);
+        if !matches!(role, Role::Home | Role::ShadowAndHome) {
+            return;
+        }
         let same = entry == self.site.home_of(header.tag).inspect(header.tag);
         if header.kind == Kind::Unlock && same && fx.sent.len() == 1 {
             fx.seen.see(Witness::UnlockedAgain);
@@ -61,19 +86,104 @@ impl ExplorerNode {
         seen.see_if(gathered, Witness::Gathered);
     }
 
-    pub(super) fn settled(&mut self, change: &Change, rows: &[Settling], fx: &mut Effects) {
-        let row = |tag: &Tag| rows.iter().find(|row| row.tag == *tag);
+    /// What is sent. A home answers who keeps no copy: the reader's moment is this one,
+    /// whenever the answer comes.
+    pub(super) fn watch_sent(
+        &self,
+        asked: Option<Kind>,
+        output: &Output,
+        load: Load<Value>,
+        layout: &Layout,
+        fx: &mut Effects,
+    ) -> Load<Value> {
+        let (kind, tag) = (output.header.kind, output.header.tag);
+        let under_read = kind == Kind::WriteBack && asked == Some(Kind::ReadMiss);
+        fx.seen.see_if(under_read, Witness::WrittenBackUnderRead);
+        match (kind, load) {
+            (Kind::FetchAck, Load::Block(words)) => {
+                fx.seen.see(Witness::Fetched);
+                let block = layout.block(tag);
+                fx.observed
+                    .extend(block.map(|block| Observation::Read(block, words)));
+                Load::Nothing
+            }
+            (_, load) => load,
+        }
+    }
+
+    /// An epoch ends.
+    pub(super) fn watch_end(&mut self, fx: &mut Effects) {
+        let serves = self.site.in_service();
+        fx.seen.see_if(!serves, Witness::RebuildCutOff);
+        self.homecomings.before = self.homecomings.came.clone();
+    }
+
+    /// A step of a thread's event.
+    pub(super) fn watch_step(
+        &mut self,
+        at: usize,
+        event: Option<Event>,
+        did: Did,
+        fx: &mut Effects,
+    ) {
+        let thread = &mut self.threads[at];
+        let granted = matches!(did, Did::Use | Did::Held | Did::Set(_));
+        fx.seen
+            .see_if(thread.refused && granted, Witness::GrantedAfterRefusal);
+        let event_now = thread.client.event;
+        thread.refused &= !event_now.is_some_and(|event| event.access.is_ending());
+        let purpose = event.map(|event| event.access.purpose());
+        match (did, purpose, thread.client.engine.step()) {
+            (Did::Set(_), Some(Purpose::EvictClean), _) => fx.seen.see(Witness::EvictedClean),
+            (Did::Set(LocalStatus::Invalid), ..) => fx.seen.see(Witness::EvictedDirty),
+            (Did::Use, Some(Purpose::Upgrade), Step::Held(grant)) => {
+                let others = !grant.copyset.without(self.site.id).is_empty();
+                fx.seen.see_if(others, Witness::UpgradedOverSharers);
+            }
+            _ => {}
+        }
+    }
+
+    /// The end of a thread's event.
+    pub(super) fn watch_end_of(&self, at: usize, event: Event, then: Then, fx: &mut Effects) {
+        let mut complain = |what: &str| {
+            let detail = format!("thread {at} of its node: {what}");
+            let broken = ("a granted event is served", "§5.1.1", detail);
+            fx.complaint.get_or_insert(broken);
+        };
+        match then {
+            Then::Fail(Reason::Lost) => fx.seen.see(Witness::ToldLost),
+            Then::Fail(other) => {
+                let (purpose, tag) = (event.access.purpose(), event.tag);
+                complain(&format!("{purpose:?} of {tag:?} was told {other:?}"));
+            }
+            Then::Lost => complain("a requester gave up"),
+            _ => {}
+        }
+    }
+
+    /// Its home has made its entries anew; they were these before.
+    pub(super) fn settled(
+        &mut self,
+        change: &Change,
+        mut homes: Vec<Home>,
+        layout: &Layout,
+        fx: &mut Effects,
+    ) {
         let gone = change.gone;
-        let died = |tag: &Tag| {
+        let mut died = |tag: &Tag| {
             let nothing = (0, GlobalStatus::Unshared, Copyset::EMPTY, false);
-            let entry = row(tag).and_then(|row| row.before);
+            let entry = homes[0]
+                .agent
+                .inspect(*tag)
+                .filter(|_| layout.block(*tag).is_some());
             let (lock, _, copyset, _) = entry.unwrap_or(nothing);
             lock != 0 && !gone.is_empty() || !copyset.is_empty() && gone.covers(copyset)
         };
         let Homecomings { came, before } = std::mem::take(&mut self.homecomings);
         fx.seen
-            .see_if(before.iter().any(died), Witness::SavedFromLoss);
-        if came.iter().any(|tag| row(tag).is_some_and(|row| row.lost)) {
+            .see_if(before.iter().any(&mut died), Witness::SavedFromLoss);
+        if came.iter().any(|tag| self.site.home_of(*tag).lost(*tag)) {
             let detail = "a block that has come home is said to be lost".into();
             fx.complaint = Some(("no data is lost", "§5.4", detail));
         }
@@ -108,6 +218,13 @@ impl ExplorerNode {
         let entry = self.site.home_of(tag).inspect(tag);
         let held = entry.is_some_and(|(lock, ..)| lock != 0);
         fx.seen.see_if(held, Witness::LossAcceptedUnderLock);
+        if layout.mutated(Mutation::FreeLockOnAccept) {
+            // As a home does that makes its entries without having heard of any event.
+            let epoch = self.site.view.epoch;
+            let home = self.site.home_of(tag);
+            home.freeze(epoch);
+            home.settle(Copyset::EMPTY, false);
+        }
         if let Some(block) = layout.block(tag) {
             let words = *self.site.memory(tag);
             fx.observed.push(Observation::Accepted(block, words));
@@ -131,6 +248,7 @@ impl ExplorerNode {
         fx: &mut Effects,
     ) {
         let written = self.next_value(at);
+        fx.seen.see(Witness::WrittenInPlace);
         let found = std::mem::replace(self.site.memory(layout.tag(block)), written);
         fx.observed.push(Observation::Wrote(block, found, written));
     }

@@ -9,19 +9,18 @@
 //! What members tell each other packet by packet is explored with FlowCC's rebuilds,
 //! whose streams carry it.
 
+use super::host::outputs;
 use super::mutation::Mutation;
 use super::oracle::Complaint;
 use super::world::{At, HOME, LockNode, LockRack, TAG, Thread, Witness, World};
-use crate::site::{Fx, LockDeed};
-use rackmem_proto::engine::{self, Change, NodeLock};
+use rackmem_proto::engine::{self, Change};
 use rackmem_proto::flowcc::Members;
 use rackmem_proto::wire::{Copyset, Reason};
 
 /// What everybody tells the home for an epoch that all have entered.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Told {
-    pub(super) epoch: u32,
-    founders: Copyset,
+    pub(super) members: Members,
     records: engine::Told,
 }
 
@@ -30,11 +29,14 @@ pub(super) fn lives(node: &LockNode) -> bool {
 }
 
 impl World {
-    /// The nodes of the newest view.
-    fn live(&self) -> Copyset {
-        let numbers = (0u16..).zip(&self.nodes);
-        let live = numbers.filter(|(_, node)| lives(node));
-        live.fold(Copyset::EMPTY, |set, (number, _)| set.with(number))
+    /// Those of the newest view.
+    fn members(&self) -> Members {
+        let live = (0u16..).zip(&self.nodes).filter(|(_, node)| lives(node));
+        Members {
+            epoch: self.view,
+            founders: live.fold(Copyset::EMPTY, |set, (number, _)| set.with(number)),
+            switch: self.switch.is_some(),
+        }
     }
 
     /// Whether everybody is in the epoch of the newest view, and the home has settled it.
@@ -59,35 +61,25 @@ impl World {
             return;
         }
         let ((), asks) = self.section(rack, HOME, None, |lock, fx| lock.place_at_switch(fx));
-        for ask in asks {
-            let (Some(switch), LockDeed::Sent(ask, ..)) = (&mut self.switch, ask) else {
-                continue;
+        for ask in outputs(asks) {
+            let Some(switch) = &mut self.switch else {
+                return;
             };
             for answer in switch.handle(&ask.header).iter() {
-                let take = |lock: &mut NodeLock<u16>, fx: &mut Fx<'_>| {
-                    lock.packet(&answer.header, (0, &[]), fx);
-                };
-                self.section(rack, HOME, None, take);
+                self.at_home(rack, &answer.header);
             }
         }
     }
 
     /// A node enters the epoch of the newest view.
     pub(super) fn enter(&mut self, rack: &LockRack, number: u8) {
-        let (epoch, switch) = (self.view, self.switch.is_some());
-        let live = self.live();
+        let (members, defect) = (self.members(), rack.broken().1);
         let node = &mut self.nodes[usize::from(number)];
         let report = node.cell.lock.report();
         if rack.has(Mutation::StaleReport) {
             node.noted = node.noted.or(report);
         }
-        node.epoch = epoch;
-        let members = Members {
-            epoch,
-            founders: live,
-            switch,
-        };
-        let defect = rack.broken().1;
+        node.epoch = members.epoch;
         node.cell.lock.enter_epoch(members, defect);
         self.oracle.numbered[usize::from(number)] = None;
         self.tell(rack);
@@ -114,10 +106,10 @@ impl World {
         if self.threads.iter().any(inside) {
             self.witness(Witness::FencedInside);
         }
-        let founders = self.live();
+        let members = self.members();
         let mut records = engine::Told::default();
         // What its own node has a home takes when it settles.
-        for number in founders.without(HOME.into()).iter() {
+        for number in members.founders.without(HOME.into()).iter() {
             let report = self.report(rack, &self.nodes[usize::from(number)]);
             for record in report.into_iter().flat_map(|report| report.records(TAG)) {
                 records.node(number, record);
@@ -129,11 +121,7 @@ impl World {
             }
             records.switch(entry.to_record(TAG, epoch));
         }
-        self.told = Some(Told {
-            epoch: self.view,
-            founders,
-            records,
-        });
+        self.told = Some(Told { members, records });
         let late = rack.loose || rack.has(Mutation::ForgetEpoch);
         if !late && !self.nodes.iter().any(|node| node.fenced) {
             // Everybody would drop them.
@@ -147,23 +135,17 @@ impl World {
         let (last, _) = self.oracle.judge.tenure;
         let dead = !lives(&self.nodes[usize::from(last)]);
         self.oracle.judge.settled(dead);
-        let (epoch, founders) = (told.epoch, told.founders);
+        let mut members = told.members;
+        members.switch = self.switch.is_some();
         let change = Change {
-            members: Members {
-                epoch,
-                founders,
-                switch: self.switch.is_some(),
-            },
+            members,
             settled: self.served_epoch(),
-            gone: Copyset(self.founders.0 & !founders.0),
+            gone: Copyset(self.founders.0 & !members.founders.0),
             switch_lost: false,
         };
-        let defect = rack.broken().1;
-        self.nodes[0]
-            .cell
-            .lock
-            .settle(&change, &told.records, defect);
-        self.founders = founders;
+        let lock = &mut self.nodes[usize::from(HOME)].cell.lock;
+        lock.settle(&change, &told.records, rack.broken().1);
+        self.founders = members.founders;
     }
 
     /// A node's control plane sees that the rack goes on.

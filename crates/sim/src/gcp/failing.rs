@@ -23,7 +23,8 @@ impl World {
         let behind = switch.is_some_and(|switch| switch.epoch() < self.view);
         moves.extend(behind.then_some(Move::EnterSwitch));
         let (home, told) = (self.nodes[0].epoch, self.told.as_ref());
-        let told = told.is_some_and(|told| told.epoch == home && home > self.served_epoch());
+        let told =
+            told.is_some_and(|told| told.members.epoch == home && home > self.served_epoch());
         moves.extend(told.then_some(Move::Settle));
         let waits = numbers().filter(|(number, _)| self.waits_to_resume(rack, *number));
         moves.extend(waits.map(|(number, _)| Move::Resume(number)));

@@ -7,8 +7,17 @@ use super::world::{HOME, LockRack, Serves, TAG, Witness, World, regions};
 use crate::site::{Fx, LockDeed};
 use rackmem_proto::Output;
 use rackmem_proto::engine::NodeLock;
-use rackmem_proto::gcp::{Known, Queue, first, version, with_version};
+use rackmem_proto::gcp::{Known, Queue, first};
 use rackmem_proto::wire::{Header, Kind};
+
+/// What is sent of what has come of a turn.
+pub fn outputs(done: Vec<LockDeed>) -> Vec<Output> {
+    let sent = done.into_iter().filter_map(|deed| match deed {
+        LockDeed::Sent(output, ..) => Some(output),
+        _ => None,
+    });
+    sent.collect()
+}
 
 impl World {
     /// A turn at a node's lock, and what came of it.
@@ -76,52 +85,34 @@ impl World {
         to: u8,
         mut packet: LockPacket,
     ) -> Result<(), Complaint> {
-        if rack.has(Mutation::ForgetEpoch) {
-            packet.header.epoch = match to {
-                DIRECTORY => self.served_epoch(),
-                node => self.nodes[usize::from(node)].epoch,
-            };
-        }
+        self.misread(rack, to, &mut packet.header);
         match to {
-            DIRECTORY => {
-                self.served(rack, packet.header);
-                Ok(())
-            }
-            node => self.taken(rack, node, &packet),
+            DIRECTORY => self.served(rack, packet.header),
+            node => return self.taken(rack, node, &packet),
         }
+        Ok(())
     }
 
     /// The directory takes a packet.
-    fn served(&mut self, rack: &LockRack, mut header: Header) {
+    fn served(&mut self, rack: &LockRack, header: Header) {
         let before = self.entry().map(|(_, entry)| entry);
-        if let Some(entry) = before
-            && header.kind == Kind::Release
-            && rack.has(Mutation::IgnoreVersion)
+        let answers = match (self.serves(), &mut self.switch) {
+            (Serves::Home, _) => self.at_home(rack, &header),
+            (Serves::Switch, Some(switch)) => switch.handle(&header).iter().copied().collect(),
+            _ => return,
+        };
+        for (to, answer) in answers
+            .iter()
+            .flat_map(|answer| copies(answer.to, answer.header))
         {
-            header = with_version(header, entry.state.version);
+            self.answered(rack, before, &header, to, answer);
         }
-        match (self.serves(), &mut self.switch) {
-            (Serves::Home, _) => {
-                let take = |lock: &mut NodeLock<u16>, fx: &mut Fx<'_>| {
-                    lock.packet(&header, (0, &[]), fx);
-                };
-                for done in self.section(rack, HOME, None, take).1 {
-                    if let LockDeed::Sent(answer, ..) = done {
-                        for (to, answer) in copies(answer.to, answer.header) {
-                            self.answered(rack, before, &header, to, answer);
-                        }
-                    }
-                }
-            }
-            (Serves::Switch, Some(switch)) => {
-                for output in switch.handle(&header).iter() {
-                    for (to, answer) in copies(output.to, output.header) {
-                        self.answered(rack, before, &header, to, answer);
-                    }
-                }
-            }
-            _ => {}
-        }
+    }
+
+    /// The home's directory takes a packet; what it sends.
+    pub(super) fn at_home(&mut self, rack: &LockRack, header: &Header) -> Vec<Output> {
+        let take = |lock: &mut NodeLock<u16>, fx: &mut Fx<'_>| lock.packet(header, (0, &[]), fx);
+        outputs(self.section(rack, HOME, None, take).1)
     }
 
     /// A node takes a packet.
@@ -131,13 +122,10 @@ impl World {
             return Ok(());
         }
         let before = (self.lock(node).right(), self.comes_home());
-        let (mut header, records) = (packet.header, packet.records());
-        if rack.has(Mutation::DropLate) && header.kind == Kind::YieldAck {
-            let newest = self.lock(node).since().max(self.lock(node).floor());
-            header = with_version(header, newest.max(version(&header)));
-        }
+        let records = packet.records();
         let body = (packet.len(), &records[..]);
-        let take = |lock: &mut NodeLock<u16>, fx: &mut Fx<'_>| lock.packet(&header, body, fx);
+        let take =
+            |lock: &mut NodeLock<u16>, fx: &mut Fx<'_>| lock.packet(&packet.header, body, fx);
         let ((), done) = self.section(rack, node, Some(packet), take);
         let enters = done.iter().any(|done| matches!(done, LockDeed::Inside(..)));
         self.follow(rack, node, done)?;

@@ -116,6 +116,25 @@ impl World {
         self.send(DIRECTORY, to, answer, Vec::new(), Queue::default());
     }
 
+    /// Defects: what a packet's receiver takes it for.
+    pub(super) fn misread(&self, rack: &LockRack, to: u8, header: &mut Header) {
+        if rack.has(Mutation::ForgetEpoch) {
+            header.epoch = match to {
+                DIRECTORY => self.served_epoch(),
+                node => self.nodes[usize::from(node)].epoch,
+            };
+        }
+        if let (DIRECTORY, Kind::Release, Some((_, entry))) = (to, header.kind, self.entry())
+            && rack.has(Mutation::IgnoreVersion)
+        {
+            *header = with_version(*header, entry.state.version);
+        }
+        if to != DIRECTORY && header.kind == Kind::YieldAck && rack.has(Mutation::DropLate) {
+            let newest = self.lock(to).since().max(self.lock(to).floor());
+            *header = with_version(*header, newest.max(version(header)));
+        }
+    }
+
     /// A defect: whom a release names are told so by the one who releases.
     pub(super) fn approve(&mut self, node: u8, release: &Header) {
         let mut grant = release.answer(Kind::Grant, node.into());

@@ -10,8 +10,9 @@ use rackmem_proto::engine::{
 use rackmem_proto::flowcc::{
     HomeAgent, HomeConfig, Interrupted, LocalStatus, Migration, Settled, ShadowConfig, Shards,
 };
+use rackmem_proto::gcp::SEGMENT;
 use rackmem_proto::membership::View;
-use rackmem_proto::wire::{Copyset, GlobalStatus, Header, HomeId, NodeId, Record, Tag};
+use rackmem_proto::wire::{Header, HomeId, NodeId, Record, Tag};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
@@ -28,23 +29,8 @@ pub enum Load<B> {
     Words(Words),
 }
 
-/// What became of a block's entry when its home settled.
-#[derive(Clone, Copy, Debug)]
-pub struct Settling {
-    /// The block.
-    pub tag: Tag,
-    /// Its entry in the last epoch: lock word, status, copyset, and whether the switch owned it.
-    pub before: Option<(u16, GlobalStatus, Copyset, bool)>,
-    /// Whether its last content was lost already.
-    pub was_lost: bool,
-    /// Whether its last content is said to be lost.
-    pub lost: bool,
-    /// The nodes that have died since.
-    pub gone: Copyset,
-}
-
 /// What the engine wants done, or has done.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Deed<B> {
     /// Send this.
     Sent(Output, Load<B>),
@@ -52,8 +38,8 @@ pub enum Deed<B> {
     Copy(Tag, &'static str),
     /// Something has happened.
     Noted(Note),
-    /// A home has made its entries anew.
-    Settled(Change, Vec<Settling>),
+    /// Its home has made its entries anew, and this is what it was.
+    Settled(Change, Vec<Home>),
     /// Something has happened to a lock.
     Lock(Tag, LockDeed),
 }
@@ -81,8 +67,6 @@ pub struct Site<B: Form, X = Product> {
     pub view: View,
     /// The view in which this home's entries were made.
     pub settled: View,
-    /// Blocks that are at home here, of which it says what becomes of them.
-    pub blocks: Vec<Tag>,
     /// Its cache.
     pub cache: Cache<B>,
     /// Its home, in shards as a library's node has them.
@@ -107,9 +91,9 @@ pub struct Site<B: Form, X = Product> {
     pub passed: bool,
     /// Elsewhere while something happens to it.
     recovery: Option<Recovery<B>>,
-    /// The copy that is held, and its bytes for as long as the packet is handled.
-    held: Option<(usize, Tag, B)>,
-    before: Vec<Settling>,
+    /// The copy that is held, or was until it was let go in this step.
+    held: Option<(usize, Tag)>,
+    before: Vec<Home>,
 }
 
 /// Home's memory, and the packet at hand.
@@ -171,7 +155,6 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
             id: config.node,
             view,
             settled: view,
-            blocks: Vec::new(),
             cache,
             homes: agents.into_iter().map(Home::new).collect(),
             shards,
@@ -183,7 +166,12 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
             copies: Copies::new(true),
             migrating: None,
             policy: config.migration,
-            locks: Locks::default(),
+            locks: Locks {
+                cohort: 2,
+                bytes: size_of::<Words>() as u32 / 8 * SEGMENT,
+                loops: true,
+                ..Locks::default()
+            },
             part,
             mutation: None,
             deeds: Vec::new(),
@@ -291,11 +279,10 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
 
     /// Everything that decides what it will do, but for its locks.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
-        let started = |view: &View| {
-            let live = view.live.iter();
-            live.map(|node| (node, view.incarnation(node))).collect()
-        };
-        let started: Vec<_> = started(&self.view);
+        let live = self.view.live.iter();
+        let started: Vec<_> = live
+            .map(|node| (node, self.view.incarnation(node)))
+            .collect();
         (self.view.epoch, started).hash(into);
         (self.settled.epoch, self.settled.founders).hash(into);
         self.agents().for_each(|agent| agent.fingerprint(into));
@@ -371,18 +358,17 @@ impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
 
     fn hold(&mut self, tag: Tag, _: bool) -> Option<LocalStatus> {
         let at = self.cache.find(tag)?;
-        let slot = self.cache.slot(at);
-        self.held = Some((at, tag, slot.words.clone()));
-        Some(slot.status)
+        self.held = Some((at, tag));
+        Some(self.cache.slot(at).status)
     }
 
     fn keep(&mut self) -> B {
-        let held = self.held.as_ref();
-        held.map_or_else(B::zeroes, |held| held.2.clone())
+        let held = self.held.map(|(at, _)| self.cache.slot(at).words.clone());
+        held.unwrap_or_else(B::zeroes)
     }
 
     fn set(&mut self, status: LocalStatus) {
-        let Some((at, tag, _)) = self.held else {
+        let Some((at, tag)) = self.held else {
             return;
         };
         let before = self.cache.slot(at).status;
@@ -396,11 +382,8 @@ impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
     }
 
     fn cached(&mut self) -> Vec<(Tag, LocalStatus)> {
-        let valid = self.cache.slots().iter();
-        let valid = valid.filter(|slot| slot.status != LocalStatus::Invalid);
-        valid
-            .filter_map(|slot| Some((slot.tag?, slot.status)))
-            .collect()
+        let copy = |tag| Some((tag, self.cache.copy(tag)?.0));
+        self.cache.tags().filter_map(copy).collect()
     }
 
     fn clean(&mut self, tag: Tag) -> Option<B> {
@@ -430,28 +413,14 @@ impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
 
     fn elsewhere(&mut self, _: Part, _: &Header) {}
 
-    fn settling(&mut self, change: &Change) {
-        let homes = &mut self.homes;
-        let before = self.blocks.iter().map(|&tag| {
-            let home = &mut homes[self.shards.of(tag)].agent;
-            Settling {
-                tag,
-                before: home.inspect(tag),
-                was_lost: home.lost(tag),
-                lost: false,
-                gone: change.gone,
-            }
-        });
-        self.before = before.collect();
+    fn settling(&mut self, _: &Change) {
+        self.before = self.homes.clone();
     }
 
     fn settled(&mut self, change: &Change, _: Settled) {
         self.settled = self.view;
-        let mut rows = std::mem::take(&mut self.before);
-        for row in &mut rows {
-            row.lost = self.home_of(row.tag).lost(row.tag);
-        }
-        self.deeds.push(Deed::Settled(*change, rows));
+        let before = std::mem::take(&mut self.before);
+        self.deeds.push(Deed::Settled(*change, before));
     }
 
     fn note(&mut self, note: Note) {

@@ -4,7 +4,7 @@ use super::{Deed, Form, Load, Site, Speaks, mutate};
 use crate::gcp::Mutation;
 use rackmem_proto::Output;
 use rackmem_proto::engine::{Defect, Host, LockFx, LockHost, LockPart, NodeLock, Told};
-use rackmem_proto::gcp::{Body, Entered, Life, LockPlace, Region, Regions, Right, SEGMENT};
+use rackmem_proto::gcp::{Body, Entered, Life, Region, Regions, Right, SEGMENT};
 use rackmem_proto::wire::{Dest, Header, NodeId, Tag};
 use std::collections::BTreeMap;
 
@@ -153,10 +153,12 @@ impl Cell {
 }
 
 /// The locks of a node.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Locks {
-    cells: BTreeMap<Tag, Cell>,
-    told: Told,
+    /// Each.
+    pub cells: BTreeMap<Tag, Cell>,
+    /// What was told of those of this home while an epoch begins.
+    pub told: Told,
     /// Entries of its threads while another node waits.
     pub cohort: u8,
     /// Bytes that each protects.
@@ -167,53 +169,7 @@ pub struct Locks {
     pub leaving: bool,
 }
 
-impl Default for Locks {
-    fn default() -> Self {
-        Locks {
-            cells: BTreeMap::new(),
-            told: Told::default(),
-            cohort: 2,
-            bytes: size_of::<Words>() as u32 / 8 * SEGMENT,
-            loops: true,
-            leaving: false,
-        }
-    }
-}
-
-impl Locks {
-    /// One of them.
-    pub fn get(&mut self, tag: Tag) -> Option<&mut Cell> {
-        self.cells.get_mut(&tag)
-    }
-
-    /// Whether this node is not needed for any lock of another home.
-    pub fn are_home(&self) -> bool {
-        let mut abroad = self.cells.values().filter(|cell| !cell.lock.is_home());
-        abroad.all(|cell| cell.lock.forgettable(false).is_some())
-    }
-
-    /// The locks that this node may write.
-    pub fn owned(&self) -> impl Iterator<Item = Tag> {
-        let owned = self.cells.iter().filter(|(_, cell)| cell.owned());
-        owned.map(|(tag, _)| *tag)
-    }
-
-    /// Whether a lock of this home waits for the switch to take it.
-    pub fn placing(&self) -> bool {
-        let mut entries = self.cells.values().filter_map(|cell| cell.lock.entry());
-        entries.any(|(_, place, _)| place == LockPlace::Placing)
-    }
-}
-
 impl<B: Form, X: Speaks<B>> Site<B, X> {
-    /// The defect of locks' host that is in.
-    fn lock_mutation(&self) -> Option<Mutation> {
-        match self.mutation {
-            Some(crate::world::Mutation::Lock(defect)) => Some(defect),
-            _ => None,
-        }
-    }
-
     /// A lock becomes known here; one of its own is made.
     pub fn open_lock(&mut self, tag: Tag) {
         let part = LockPart {
@@ -232,11 +188,6 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
             loops,
         });
     }
-
-    /// Whether an address is memory of its home in the incarnation that is a member.
-    pub fn knows(&self, tag: Tag) -> bool {
-        self.view.incarnation_of(tag.home()) == Some(B::incarnation(tag))
-    }
 }
 
 impl<B: Form, X: Speaks<B>> LockHost for Site<B, X> {
@@ -248,7 +199,10 @@ impl<B: Form, X: Speaks<B>> LockHost for Site<B, X> {
         tag: Tag,
         section: impl FnOnce(&mut NodeLock<u16>, &mut Fx<'_>) -> R,
     ) -> Option<R> {
-        let broken = (self.lock_mutation(), self.defect());
+        let broken = (
+            self.mutation.and_then(crate::world::Mutation::in_locks),
+            self.defect(),
+        );
         let came = self.memory.came.as_ref();
         let came = came.map(|(header, body)| (header, B::words(body)));
         let cell = self.locks.cells.get_mut(&tag)?;
@@ -273,14 +227,15 @@ impl<B: Form, X: Speaks<B>> LockHost for Site<B, X> {
 
     fn each_due(&mut self, mut section: impl FnMut(&mut NodeLock<u16>, &mut Fx<'_>)) {
         let leaving = self.locks.leaving;
-        if self.lock_mutation() != Some(Mutation::NeverRetry) {
-            self.each_lock(|lock, fx| {
-                section(lock, fx);
-                if leaving {
-                    lock.get_rid(fx);
-                }
-            });
+        if self.mutation == Some(crate::world::Mutation::Lock(Mutation::NeverRetry)) {
+            return;
         }
+        self.each_lock(|lock, fx| {
+            section(lock, fx);
+            if leaving {
+                lock.get_rid(fx);
+            }
+        });
     }
 
     fn told<R>(&mut self, section: impl FnOnce(&mut Told) -> R) -> R {
@@ -288,7 +243,7 @@ impl<B: Form, X: Speaks<B>> LockHost for Site<B, X> {
     }
 
     fn is_current(&self, tag: Tag) -> bool {
-        self.knows(tag)
+        self.view.incarnation_of(tag.home()) == Some(B::incarnation(tag))
     }
 
     fn remove(&mut self, tag: Tag) {

@@ -15,7 +15,7 @@ mod mutate;
 
 pub use cache::{Cache, Slot};
 pub use client::{Client, Did, Event};
-pub use host::{Deed, Load, Memory, Product, Settling, Site, Speaks};
+pub use host::{Deed, Load, Memory, Product, Site, Speaks};
 pub use locks::{Cell, Fx, LIFE, LockDeed, Locks, Words};
 
 use rackmem_proto::Output;

@@ -11,8 +11,8 @@
 mod rack;
 mod site;
 
-pub use rack::{Budget, Move, State, TrialNode, TrialRack};
-pub use site::{Site, TrialPacket};
+pub use rack::{Budget, Move, State, TrialNode, TrialPacket, TrialRack};
+pub use site::Site;
 
 use crate::driver::{self, Complaint, Guide, Limits, Report};
 use crate::world::Random;

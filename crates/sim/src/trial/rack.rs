@@ -1,13 +1,12 @@
 //! A rack of nodes that speak one protocol: its states, and what can happen in each.
 
-use super::site::sent;
-use super::{Site, Trial, TrialPacket};
+use super::{Site, Trial};
 use crate::driver::{Complaint, System};
 use crate::site::{Bare, Cache};
 use rackmem_proto::engine::{self, Change, Protocols};
 use rackmem_proto::flowcc::{HomeConfig, Members};
-use rackmem_proto::membership::View;
-use rackmem_proto::wire::{Copyset, NodeId};
+use rackmem_proto::membership::{View, host};
+use rackmem_proto::wire::{Copyset, Dest, Header, NodeId, Record, RequesterId};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
 
@@ -15,6 +14,17 @@ use std::ops::Deref;
 /// so that lists come in parts.
 const BLOCK: u32 = 4096;
 const FIT: usize = 2;
+
+/// A packet on its way to a node.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct TrialPacket {
+    /// The node.
+    pub to: NodeId,
+    /// What.
+    pub header: Header,
+    /// With these behind it.
+    pub records: Vec<Record>,
+}
 
 /// What may go wrong in one run, how often.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -380,6 +390,24 @@ impl<P: Trial> System for TrialRack<P> {
             <(P,) as Protocols<Site<P>>>::table().len() as u64,
         )]
     }
+}
+
+/// The packets that a site has sent.
+fn sent<P: Trial>(site: &mut Site<P>) -> Vec<TrialPacket> {
+    let mut sent = Vec::new();
+    for (output, records) in site.sent() {
+        for (to, header) in output.copies(host) {
+            if let Dest::Agent(to) | Dest::Requester(RequesterId { node: to, .. }) = to {
+                let records = records.clone();
+                sent.push(TrialPacket {
+                    to,
+                    header,
+                    records,
+                });
+            }
+        }
+    }
+    sent
 }
 
 fn hash(of: &impl Hash) -> u64 {

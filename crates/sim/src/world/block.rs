@@ -4,8 +4,10 @@
 //! So a granule of the largest block, 1 KiB, is represented by one word here, and whatever happens
 //! to segments happens to words.
 
+use crate::site::Form;
 use rackmem_proto::CHUNK;
-use rackmem_proto::wire::{GRANULES, MAX_BLOCK, NodeId, Tag};
+use rackmem_proto::wire::{GRANULES, MAX_BLOCK, NodeId, Record, Tag};
+use std::rc::Rc;
 
 /// Bytes of a block, as packets count them.
 pub const BLOCK_BYTES: u32 = MAX_BLOCK as u32;
@@ -21,9 +23,35 @@ const STRIDE: usize = WORDS / COUNTERS;
 /// A block's words.
 pub type Block = Box<[u64]>;
 
-/// A block of zeroes.
-pub fn zeroed() -> Block {
-    vec![0; WORDS].into_boxed_slice()
+impl Form for Block {
+    type Body = Rc<[u64]>;
+
+    fn zeroes() -> Self {
+        vec![0; WORDS].into_boxed_slice()
+    }
+
+    fn put(&mut self, offset: u32, words: &Rc<[u64]>) {
+        let at = (offset / GRANULE_BYTES) as usize;
+        if let Some(part) = self.get_mut(at..at + words.len()) {
+            part.copy_from_slice(words);
+        }
+    }
+
+    fn len(words: &Rc<[u64]>) -> u32 {
+        words.len() as u32 * GRANULE_BYTES
+    }
+
+    fn records(words: &Rc<[u64]>) -> Vec<Record> {
+        super::fabric::records(words).collect()
+    }
+
+    fn words(words: &Rc<[u64]>) -> &[u64] {
+        words
+    }
+
+    fn incarnation(tag: Tag) -> u32 {
+        incarnation(tag)
+    }
 }
 
 /// Where a counter is.
@@ -68,14 +96,6 @@ pub fn number(tag: Tag, homes: u16) -> u32 {
     (offset / u64::from(BLOCK_BYTES)) as u32 * u32::from(homes) + u32::from(tag.home().0)
 }
 
-/// Puts a packet's words into a block at a byte offset; what lies outside is left out.
-pub fn put(block: &mut [u64], offset: u32, words: &[u64]) {
-    let at = (offset / GRANULE_BYTES) as usize;
-    if let Some(part) = block.get_mut(at..at + words.len()) {
-        part.copy_from_slice(words);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,12 +113,12 @@ mod tests {
     #[test]
     fn segments_make_a_block() {
         let whole: Vec<u64> = (0..WORDS as u64).collect();
-        let mut block = zeroed();
+        let mut block = Block::zeroes();
         for (i, part) in whole.chunks(16).enumerate() {
-            put(&mut block, i as u32 * 16 * GRANULE_BYTES, part);
+            block.put(i as u32 * 16 * GRANULE_BYTES, &part.into());
         }
         assert_eq!(*block, *whole);
-        put(&mut block, BLOCK_BYTES, &[9]);
+        block.put(BLOCK_BYTES, &[9].into());
         assert_eq!(*block, *whole);
     }
 }

@@ -8,7 +8,6 @@ use super::thread::Thread;
 use super::trace::Subject;
 use super::violation::Violation;
 use crate::invariants::{BlockState, Copy, INVARIANTS, Owners, liveness, nothing_of_the_dead};
-use crate::site::Settling;
 use rackmem_proto::CHUNK;
 use rackmem_proto::wire::{Contract, Copyset, GlobalStatus, Kind, NodeId, Tag};
 
@@ -21,6 +20,21 @@ const NO_SWITCH: (&str, &str) = ("no entry moves where there is no switch", "§5
 
 /// The lock word of an entry that the switch serves no more.
 const RETIRED: u16 = 1 << 15;
+
+/// What became of a block's entry when its home settled.
+#[derive(Clone, Copy, Debug)]
+pub struct Settling {
+    /// The block.
+    pub tag: Tag,
+    /// Its entry in the last epoch: lock word, status, copyset, and whether the switch owned it.
+    pub before: Option<(u16, GlobalStatus, Copyset, bool)>,
+    /// Whether its last content was lost already.
+    pub was_lost: bool,
+    /// Whether its last content is said to be lost.
+    pub lost: bool,
+    /// The nodes that have died since.
+    pub gone: Copyset,
+}
 
 impl World {
     /// The invariants of every block that something has happened to.

@@ -1,6 +1,6 @@
 //! The network of a world: virtual time, and what happens to packets on their way.
 
-use super::block::GRANULE_BYTES;
+use super::block::{Block, GRANULE_BYTES};
 use super::config::Config;
 use super::faults::Faults;
 use super::keeping::Keep;
@@ -8,6 +8,7 @@ use super::membership::Change;
 use super::random::Random;
 use super::scene::{Fate, Passing, Watcher};
 use super::trace::Trace;
+use crate::site::Load;
 use rackmem_proto::Output;
 use rackmem_proto::gcp::SEGMENT;
 use rackmem_proto::membership::View;
@@ -231,8 +232,23 @@ impl Fabric {
         }
     }
 
+    /// Lets a thread look again, after so many nanoseconds.
+    pub fn wake(&mut self, thread: usize, after: u64) {
+        self.schedule(after, Occurrence::Wake(thread));
+    }
+
+    /// Sends what a node wants sent.
+    pub fn send_load(&mut self, output: &Output, load: &Load<Block>) {
+        match load {
+            Load::Nothing => self.send(output, &[]),
+            Load::Block(words) => self.send(output, words),
+            Load::Records(records) => self.send_records(output, records),
+            Load::Words(words) => self.send_words(output, words),
+        }
+    }
+
     /// Sends what a lock protects, torn in two.
-    pub fn send_words(&mut self, output: &Output, words: &[u64]) {
+    fn send_words(&mut self, output: &Output, words: &[u64]) {
         for (nth, part) in words.chunks(words.len() / 2).enumerate() {
             for (to, mut header) in output.copies(host) {
                 header.offset = (nth * part.len()) as u32 * SEGMENT;

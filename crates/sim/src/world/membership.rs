@@ -345,7 +345,7 @@ impl World {
             return;
         }
         let empty = self.nodes[at].cache.tags().next().is_none();
-        if flushing && empty && self.nodes[at].given_away().is_some() {
+        if flushing && empty && self.nodes[at].copies.given().next().is_some() {
             self.threads[threads.start].sound();
             return self.fabric.wake(threads.start, 0);
         }

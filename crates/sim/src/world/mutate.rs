@@ -1,18 +1,19 @@
 //! Defects that sit between the network and the roles: packets that are changed, copied or sent
 //! elsewhere, and entries that are kept.
 
+use super::checks::Settling;
 use super::fabric::{Occurrence, WorldPacket};
 use super::mutation::Mutation;
 use super::node::WorldNode;
 use super::run::World;
-use crate::site::Settling;
 use rackmem_proto::Output;
 use rackmem_proto::call::Call;
+use rackmem_proto::engine::LockHost;
 use rackmem_proto::flowcc::Rebuild;
 use rackmem_proto::membership::host;
 use rackmem_proto::switch::SWITCH;
 use rackmem_proto::wire::{
-    Copyset, Dest, Flags, Header, Kind, MAX_REQUESTERS, Reason, RequesterId, Seq,
+    Copyset, Dest, Flags, Header, Kind, MAX_REQUESTERS, Reason, RequesterId, Seq, Tag,
 };
 
 /// How much later a copy arrives, in nanoseconds.
@@ -100,6 +101,14 @@ impl World {
 }
 
 impl WorldNode {
+    /// Whether a block's home is in the rack, in the incarnation that has the block, or in any.
+    pub fn reaches(&self, tag: Tag) -> bool {
+        match self.mutation {
+            Some(Mutation::ForgetIncarnation) => tag.home().lives_with(self.view.live),
+            _ => self.is_current(tag),
+        }
+    }
+
     /// What the shadow takes out of the switch without asking its home.
     pub(super) fn demoted_alone(&self, output: Output, now: u64) -> Output {
         let mut header = output.header;

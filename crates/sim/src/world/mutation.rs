@@ -86,6 +86,14 @@ impl Mutation {
         }
     }
 
+    /// The same as a rule of locks' host, if it is one.
+    pub fn in_locks(self) -> Option<LockDefect> {
+        match self {
+            Mutation::Lock(defect) => Some(defect),
+            _ => None,
+        }
+    }
+
     /// Those that explorers play.
     pub fn explored() -> impl Iterator<Item = Mutation> {
         let all = Self::IN_ONE_EPOCH.iter().chain(&Self::OF_EPOCHS);

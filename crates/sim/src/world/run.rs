@@ -8,7 +8,7 @@ use super::keeping::Keeping;
 use super::locks::{LockSeen, Locking};
 use super::membership::{Broken, Change};
 use super::mutation::Mutation;
-use super::node::{WorldNode, home_config};
+use super::node::WorldNode;
 use super::oracle::Oracle;
 use super::random::Random;
 use super::record::Record;
@@ -17,6 +17,7 @@ use super::switch_host::SwitchHost;
 use super::thread::{Around, Complaint, Thread, Work};
 use super::violation::Violation;
 use crate::invariants::liveness;
+use rackmem_proto::engine::Migrating;
 use rackmem_proto::flowcc::{HomeAgent, HomeConfig, HomeCounters, Migration};
 use rackmem_proto::membership::View;
 use rackmem_proto::switch::{SWITCH, SwitchConfig};
@@ -132,7 +133,11 @@ impl Seen {
         self.migrated += counters.migrated;
         self.collided += counters.collided;
         self.returned += counters.returned;
-        self.displaced += node.shadow().map_or(0, |s| s.counters().displaced);
+        self.displaced += node
+            .migrating
+            .as_ref()
+            .and_then(Migrating::counters)
+            .map_or(0, |s| s.0.displaced);
         self.locked += counters.locked;
         self.invalid += counters.invalid;
         self.recalled += node.recalled;
@@ -238,7 +243,15 @@ impl World {
         before: View,
         draw: u32,
     ) -> WorldNode {
+        let forgets = config.mutation == Some(Mutation::ForgetIncarnation);
+        let incarnation = view.incarnations[usize::from(id)];
         let home = HomeConfig {
+            node: id,
+            epoch: view.epoch,
+            block: block::BLOCK_BYTES,
+            chunks: crate::world::CHUNKS,
+            incarnation: if forgets { 1 } else { incarnation },
+            seed: draw,
             migration: config.has_switch().then_some(Migration {
                 top: 4,
                 least: 1,
@@ -248,12 +261,6 @@ impl World {
                 Owners::Gather => Some(rackmem_baselines::gather::answering),
                 Owners::HomeOnly | Owners::Switch { .. } => None,
             },
-            ..home_config(id, view, draw)
-        };
-        let forgets = config.mutation == Some(Mutation::ForgetIncarnation);
-        let home = HomeConfig {
-            incarnation: if forgets { 1 } else { home.incarnation },
-            ..home
         };
         let homes = config.homes();
         let blocks = (0..config.blocks)
@@ -329,10 +336,10 @@ impl World {
                 };
                 if node.runs() {
                     node.handle(packet, &mut self.fabric);
-                    let passed = std::mem::take(&mut node.passed);
+                    let passed = node.passed;
                     self.look_after(id);
-                    for packet in passed {
-                        self.answer(packet.header.requester, &packet);
+                    if passed {
+                        self.answer(packet.header.requester, packet);
                     }
                 }
             }

@@ -7,6 +7,7 @@ use crate::world::fabric::{Fabric, Occurrence};
 use crate::world::node::WorldNode;
 use crate::world::random::Random;
 use crate::world::thread::Complaint;
+use rackmem_proto::engine::{LockCommand, LockHost};
 use rackmem_proto::gcp::{Access, Entered};
 use rackmem_proto::wire::{RequesterId, Tag};
 
@@ -129,7 +130,11 @@ impl Locker {
             format!("thread {who}.{slot} comes to {access:?}")
         });
         self.at = At::Waiting(tag, access);
-        if !node.enter_lock(tag, slot, access, fabric) {
+        if !tag.home().is_of(node.id) && node.is_current(tag) {
+            node.open_lock(tag);
+        }
+        node.lock_command(tag, LockCommand::Enter(slot, access), fabric);
+        if !node.locks.cells.contains_key(&tag) {
             self.gone(tag, fabric);
         }
     }
@@ -161,7 +166,7 @@ impl Locker {
         let until = fabric.now + self.random.below(INSIDE);
         self.at = At::Inside(tag, entered.access, until);
         self.wake(until - fabric.now, fabric);
-        if let (Access::Write, Some(cell)) = (entered.access, node.locks.get(tag)) {
+        if let (Access::Write, Some(cell)) = (entered.access, node.locks.cells.get_mut(&tag)) {
             let data = &mut cell.data;
             data[ENTERED] = data[ENTERED].wrapping_add(1);
         }
@@ -179,7 +184,7 @@ impl Locker {
         let (who, slot) = (self.id.node, self.id.slot);
         fabric.tell_operation(Some(tag), || format!("thread {who}.{slot} leaves"));
         let mut wrote = None;
-        if let (Access::Write, Some(cell)) = (access, node.locks.get(tag)) {
+        if let (Access::Write, Some(cell)) = (access, node.locks.cells.get_mut(&tag)) {
             let data = &mut cell.data;
             data[LEFT] = data[ENTERED];
             wrote = Some(data[ENTERED]);
@@ -188,7 +193,7 @@ impl Locker {
         self.at = At::Outside;
         let pause = self.random.below(OUTSIDE);
         self.wake(pause, fabric);
-        node.leave_lock(tag, access, fabric);
+        node.lock_command(tag, LockCommand::Leave(access), fabric);
     }
 
     /// Its node dies.

@@ -17,8 +17,9 @@ use super::fabric::Occurrence;
 use super::node::{Condition, WorldNode};
 use super::random::Random;
 use super::run::World;
-use crate::site::LockDeed;
+use crate::site::{Cell, LockDeed};
 use rackmem_proto::flowcc::LocalStatus;
+use rackmem_proto::gcp::LockPlace;
 use rackmem_proto::wire::{Contract, NodeId, Tag};
 
 /// Words of what a lock protects that writers count up: when they enter, and when they leave.
@@ -124,7 +125,8 @@ impl World {
     pub(super) fn lockers_die(&mut self, id: NodeId, standing: Condition) {
         let node = &self.nodes[usize::from(id)];
         let seen = &mut self.locking.locked.seen;
-        let mut owned = node.locks.owned();
+        let owned = node.locks.cells.iter().filter(|(_, cell)| cell.owned());
+        let mut owned = owned.map(|(tag, _)| *tag);
         let mut cached = node.cache.tags().filter_map(|tag| {
             let (status, _) = node.cache.copy(tag)?;
             (status == LocalStatus::Modified).then_some(tag)
@@ -162,7 +164,9 @@ impl World {
     pub(super) fn lockers_left(&self, id: NodeId) -> bool {
         let lockers = self.locking.lockers.get(self.threads_of(id));
         let idle = lockers.is_none_or(|lockers| lockers.iter().all(Locker::idle));
-        idle && self.nodes[usize::from(id)].locks.are_home()
+        let mut cells = self.nodes[usize::from(id)].locks.cells.values();
+        let needed = |cell: &Cell| !cell.lock.is_home() && cell.lock.forgettable(false).is_none();
+        idle && !cells.any(needed)
     }
 
     /// It has started again.
@@ -181,7 +185,9 @@ impl World {
         let up = || self.nodes.iter().filter(|n| n.standing == Condition::Up);
         let moves = up().any(|node| node.moves().next().is_some());
         let waits = self.locking.lockers.iter().any(Locker::waits);
-        let places = waits || up().any(|node| node.locks.placing());
+        let cells = up().flat_map(|node| node.locks.cells.values());
+        let mut places = cells.filter_map(|cell| Some(cell.lock.entry()?.1));
+        let places = waits || places.any(|place| place == LockPlace::Placing);
         let seen = &mut self.locking.locked.seen;
         seen.switches_died_moving_both += u64::from(moves && places);
     }

@@ -8,20 +8,12 @@ use crate::world::oracle::Oracle;
 use crate::world::thread::Thread;
 use rackmem_proto::engine::Change;
 use rackmem_proto::membership::View;
-use rackmem_proto::wire::{Copyset, Tag};
+use rackmem_proto::wire::Copyset;
 
 /// Records that go into a packet: few, so that lists come in parts.
 pub const FIT: usize = 3;
 
 impl WorldNode {
-    /// Whether a block's home is in the rack, in the incarnation that has the block.
-    pub fn reaches(&self, tag: Tag) -> bool {
-        match self.mutation {
-            Some(Mutation::ForgetIncarnation) => tag.home().lives_with(self.view.live),
-            _ => self.knows(tag),
-        }
-    }
-
     /// There is a new view. Returns whether it is of another epoch.
     pub fn learn(
         &mut self,

@@ -1,23 +1,21 @@
 //! A node of a world: its site, on a network that misbehaves, and what is counted of it.
 
 mod epoch;
-mod locked;
 mod telling;
 
 pub use epoch::FIT;
 
-use super::block::{self, BLOCK_BYTES, Block};
+use super::block::Block;
+use super::checks::Settling;
 use super::fabric::{Fabric, Occurrence, WorldPacket};
 use super::keeping::Lease;
 use super::mutation::Mutation;
-use crate::site::{Cache, Deed, Form, Load, LockDeed, Product, Settling, Site};
-use rackmem_proto::Output;
-use rackmem_proto::engine;
-use rackmem_proto::flowcc::{HomeConfig, Shadow, ShadowConfig};
+use crate::site::{Cache, Deed, LockDeed, Product, Site};
+use rackmem_proto::engine::{self, Gcp, LockCommand, Protocol, Recovery};
+use rackmem_proto::flowcc::{HomeConfig, ShadowConfig};
 use rackmem_proto::membership::View;
-use rackmem_proto::wire::{NodeId, Record, RequesterId, Seq, Tag};
+use rackmem_proto::wire::Tag;
 use std::ops::{Deref, DerefMut};
-use std::rc::Rc;
 
 /// Ticks of a period.
 const PERIOD: u32 = 5;
@@ -56,12 +54,12 @@ pub struct WorldNode {
     pub rescued: u64,
     /// Blocks whose loss was accepted, with what home has.
     pub accepted: Vec<Tag>,
+    /// Blocks that are at home here, of which it says what becomes of them.
+    pub blocks: Vec<Tag>,
     /// What has become of entries, to be judged.
     pub settlings: Vec<Settling>,
     /// What has happened to its locks, for the threads that are played and for the judge.
     pub news: Vec<(Tag, LockDeed)>,
-    /// Packets for its requesters.
-    pub passed: Vec<WorldPacket>,
     parked: Vec<usize>,
     /// How often retained data was what answered.
     pub recalled: u64,
@@ -81,34 +79,6 @@ impl DerefMut for WorldNode {
     }
 }
 
-impl Form for Block {
-    type Body = Rc<[u64]>;
-
-    fn zeroes() -> Self {
-        block::zeroed()
-    }
-
-    fn put(&mut self, offset: u32, body: &Rc<[u64]>) {
-        block::put(self, offset, body);
-    }
-
-    fn len(body: &Rc<[u64]>) -> u32 {
-        body.len() as u32 * block::GRANULE_BYTES
-    }
-
-    fn records(body: &Rc<[u64]>) -> Vec<Record> {
-        super::fabric::records(body).collect()
-    }
-
-    fn words(body: &Rc<[u64]>) -> &[u64] {
-        body
-    }
-
-    fn incarnation(tag: Tag) -> u32 {
-        block::incarnation(tag)
-    }
-}
-
 impl WorldNode {
     /// A node that has handed out its first chunk.
     pub fn new(
@@ -120,10 +90,8 @@ impl WorldNode {
     ) -> Self {
         let cache = Cache::new(cache);
         let mut site = Site::new(config, (SHARDS, 1, FIT), view, cache, Product);
-        (site.blocks, site.mutation) = (blocks, mutation);
-        for lock in locks {
-            site.open_lock(lock);
-        }
+        site.mutation = mutation;
+        locks.into_iter().for_each(|lock| site.open_lock(lock));
         WorldNode {
             site,
             standing: Condition::Up,
@@ -133,9 +101,9 @@ impl WorldNode {
             rebuilds: 0,
             rescued: 0,
             accepted: Vec::new(),
+            blocks,
             settlings: Vec::new(),
             news: Vec::new(),
-            passed: Vec::new(),
             parked: Vec::new(),
             recalled: 0,
         }
@@ -148,11 +116,6 @@ impl WorldNode {
             ..ShadowConfig::new(self.id, self.view.epoch, ways, sets)
         };
         self.site.migrate(config, TRACKED, REPORTED);
-    }
-
-    /// The shadow, if this node keeps it.
-    pub fn shadow(&self) -> Option<&Shadow> {
-        self.migrating.as_ref()?.shadow()
     }
 
     /// A thread waits until an event of this node has ended.
@@ -179,19 +142,22 @@ impl WorldNode {
         self.site.passed = false;
         self.site.take(&header, packet.body.clone());
         self.follow(fabric);
-        if self.site.passed {
-            self.passed.push(packet.clone());
-        }
         if engine::part(&header) == engine::Part::Recovery {
             self.proceed(fabric);
         }
+    }
+
+    /// A thread does something with a lock.
+    pub fn lock_command(&mut self, tag: Tag, command: LockCommand<u16>, fabric: &mut Fabric) {
+        Gcp::command(&mut self.site, 0, (tag, command));
+        self.follow(fabric);
     }
 
     /// Sends again what may have been lost, and does what is due every few ticks.
     pub fn tick(&mut self, fabric: &mut Fabric) {
         self.ticks += 1;
         let period_ended = self.migrating.is_some() && self.ticks.is_multiple_of(PERIOD);
-        self.site.recover(|recovery, site| recovery.retell(site));
+        self.site.recover(Recovery::retell);
         engine::tick(&mut self.site, period_ended);
         self.follow(fabric);
     }
@@ -201,7 +167,10 @@ impl WorldNode {
         let id = self.id;
         for deed in std::mem::take(&mut self.site.deeds) {
             match deed {
-                Deed::Sent(output, load) => self.send(&output, load, fabric),
+                Deed::Sent(output, load) => {
+                    let output = self.demoted_alone(output, fabric.now);
+                    fabric.send_load(&output, &load);
+                }
                 Deed::Copy(tag, text) => fabric.note(id, tag, text),
                 Deed::Noted(note) => self.note(note, fabric),
                 Deed::Settled(change, rows) => self.settled(change, rows, fabric),
@@ -210,41 +179,7 @@ impl WorldNode {
         }
     }
 
-    fn send(&mut self, output: &Output, load: Load<Block>, fabric: &mut Fabric) {
-        let output = &self.demoted_alone(*output, fabric.now);
-        match load {
-            Load::Nothing => fabric.send(output, &[]),
-            Load::Block(words) => fabric.send(output, &words),
-            Load::Records(records) => fabric.send_records(output, &records),
-            Load::Words(words) => fabric.send_words(output, &words),
-        }
-    }
-
     pub(super) fn mutated(&self, mutation: Mutation) -> bool {
         self.mutation == Some(mutation)
-    }
-
-    /// A block that this node gave away, and to which event.
-    pub fn given_away(&self) -> Option<(RequesterId, Seq, Tag)> {
-        self.copies.given().next()
-    }
-
-    /// That event has its block.
-    pub fn forget_given(&mut self, requester: RequesterId, seq: Seq) {
-        self.copies.received(requester, seq);
-    }
-}
-
-/// How a world's homes are set up.
-pub fn home_config(node: NodeId, view: &View, seed: u32) -> HomeConfig {
-    HomeConfig {
-        node,
-        epoch: view.epoch,
-        block: BLOCK_BYTES,
-        chunks: crate::world::CHUNKS,
-        incarnation: view.incarnations[usize::from(node)],
-        migration: None,
-        answering: None,
-        seed,
     }
 }

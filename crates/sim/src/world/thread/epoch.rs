@@ -1,7 +1,7 @@
 //! What the end of an epoch, or of its node, does to a thread.
 
 use super::{Judged, State, Thread};
-use crate::world::fabric::{Fabric, Occurrence};
+use crate::world::fabric::Fabric;
 use crate::world::node::WorldNode;
 use crate::world::oracle::Oracle;
 use rackmem_proto::flowcc::Interrupted;
@@ -18,11 +18,8 @@ impl Thread {
         let (epoch, switch) = (node.view.epoch, node.view.switch.is_some());
         let interrupted = self.client.enter(epoch, switch);
         fabric.wake(self.index, 0);
-        if self
-            .client
-            .event
-            .is_some_and(|event| event.access.is_leaving())
-        {
+        let event = self.client.event;
+        if event.is_some_and(|event| event.access.is_leaving()) {
             let _ = self.client.go_on(fabric.now, node);
             node.follow(fabric);
         }
@@ -44,10 +41,9 @@ impl Thread {
     /// it holds none.
     fn let_go(&mut self, oracle: &mut Oracle) -> bool {
         let holding = self.client.holding();
-        if let Some((tag, shared)) = holding {
-            oracle.let_go(tag, shared);
-        }
-        holding.is_some()
+        holding
+            .inspect(|(tag, shared)| oracle.let_go(*tag, *shared))
+            .is_some()
     }
 
     /// The rack's members have changed, and the epoch has not: who has left answers no more.
@@ -109,12 +105,5 @@ impl Thread {
             self.state = State::Resting(0);
         }
         fabric.wake(self.index, 0);
-    }
-}
-
-impl Fabric {
-    /// Lets a thread look again, after so many nanoseconds.
-    pub fn wake(&mut self, thread: usize, after: u64) {
-        self.schedule(after, Occurrence::Wake(thread));
     }
 }

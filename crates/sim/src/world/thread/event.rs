@@ -89,17 +89,12 @@ impl Thread {
     /// The event is over, and its lock with it.
     fn over(&mut self, event: Event, aim: Aim, tag: Tag, then: Then, around: &mut Around<'_>) {
         let (purpose, reaches) = (event.access.purpose(), around.node.reaches(tag));
-        if !matches!(then, Then::Done | Then::Lost) {
+        let refused = !matches!(then, Then::Done | Then::Lost);
+        if refused {
             self.refused(tag, around);
         }
-        let then = match then {
-            Then::Again | Then::BackOff | Then::Fail(_) if !reaches && purpose.evicts() => {
-                Then::Relook
-            }
-            then => then,
-        };
         if let Some(slot) = event.entry {
-            if then == Then::Relook {
+            if then == Then::Relook || refused && !reaches && purpose.evicts() {
                 self.evict(slot, tag, around);
                 return;
             }
@@ -109,11 +104,8 @@ impl Thread {
         match (then, aim) {
             (Then::Done, _) => self.happened(event, aim, tag, around),
             (Then::Lost, _) => self.complain(tag, "a requester gave up".into()),
-            (Then::Fail(Reason::Lost), Aim::Sound(seq, requester)) => {
-                around.node.forget_given(requester, seq);
-            }
-            (_, Aim::Sound(seq, requester)) if !reaches => {
-                around.node.forget_given(requester, seq);
+            (_, Aim::Sound(seq, requester)) if !reaches || then == Then::Fail(Reason::Lost) => {
+                around.node.copies.received(requester, seq);
             }
             _ if !reaches => self.gone(around),
             (Then::Fail(Reason::Full), _) => {
@@ -131,12 +123,11 @@ impl Thread {
                 self.back_off(around);
             }
             (Then::BackOff, _) => self.back_off(around),
-            (Then::Again | Then::Relook, aim) => {
+            (Then::Again | Then::Relook, Aim::Alloc | Aim::Free(_)) => {
                 let renumbers = self.config.mutation == Some(Mutation::RenumberCalls);
-                if renumbers && matches!(aim, Aim::Alloc | Aim::Free(_)) {
-                    self.call += 1;
-                }
+                self.call += u32::from(renumbers);
             }
+            (Then::Again | Then::Relook, _) => {}
         }
     }
 
@@ -169,7 +160,7 @@ impl Thread {
             }
             (Aim::Sound(seq, requester), _) => {
                 around.oracle.grant(tag);
-                around.node.forget_given(requester, seq);
+                around.node.copies.received(requester, seq);
             }
             (Aim::Copy, _) if event.access.purpose().evicts() => {}
             (Aim::Copy | Aim::Hold(_), _) => self.finish(around),

@@ -1,8 +1,8 @@
 //! What threads of a world find is judged: what they read and write by the memory that the rack is
 //! one of, locks, memory that is given out, refusals without end, and what clients are told.
 
-use super::{Around, Done, Thread, Work};
-use crate::invariants::no_starvation;
+use super::{Around, State, Thread, Work};
+use crate::invariants::{LiveEvent, no_starvation};
 use crate::world::block::{self, BLOCK_BYTES};
 use crate::world::checks::GIVEN_ONCE;
 use crate::world::node::Condition;
@@ -19,6 +19,15 @@ pub struct Complaint {
     pub tag: Tag,
     /// What was seen.
     pub detail: String,
+}
+
+/// What an operation has done and not told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Done {
+    /// To which block.
+    pub tag: Tag,
+    /// Of a read: how it differs from what the rack has.
+    pub stale: Option<String>,
 }
 
 /// What a thread has done and found, for figures and for the judge.
@@ -44,6 +53,31 @@ pub struct Judged {
 }
 
 impl Thread {
+    /// Whether nothing is left to do or to be acknowledged.
+    pub fn idle(&self) -> bool {
+        self.dead || self.state == State::Finished && self.client.engine.can_unlock()
+    }
+
+    /// Whether an event that it has left behind is still to be ended or acknowledged.
+    pub fn unlocks(&self) -> bool {
+        !self.client.engine.can_unlock()
+    }
+
+    /// Whether it is between two operations, or will begin none any more.
+    pub fn between(&self) -> bool {
+        self.dead || self.operation.is_none()
+    }
+
+    /// How often it has sent something again.
+    pub fn retransmissions(&self) -> u64 {
+        self.judged.earlier_retransmissions + self.client.engine.retransmissions()
+    }
+
+    /// The events that may hold a lock.
+    pub fn live(&self) -> impl Iterator<Item = LiveEvent> {
+        self.client.live()
+    }
+
     /// What it is doing, for a violation.
     pub fn describe(&self) -> String {
         let (node, slot) = (self.id.node, self.id.slot);

@@ -20,12 +20,11 @@ use super::operation::Operation;
 use super::oracle::Oracle;
 use super::random::Random;
 use super::record::Record;
-use crate::invariants::LiveEvent;
 use crate::site::Client;
+use judging::Done;
 pub use judging::{Complaint, Judged};
 use rackmem_proto::flowcc::{Requester, RequesterConfig};
 use rackmem_proto::wire::{NodeId, RequesterId, Seq, Tag};
-use telling::Done;
 pub use work::Work;
 
 /// Worlds see to it themselves that nothing takes for ever.
@@ -141,31 +140,6 @@ impl Thread {
             held: false,
             call: 0,
         }
-    }
-
-    /// Whether nothing is left to do or to be acknowledged.
-    pub fn idle(&self) -> bool {
-        self.dead || self.state == State::Finished && self.client.engine.can_unlock()
-    }
-
-    /// Whether an event that it has left behind is still to be ended or acknowledged.
-    pub fn unlocks(&self) -> bool {
-        !self.client.engine.can_unlock()
-    }
-
-    /// Whether it is between two operations, or will begin none any more.
-    pub fn between(&self) -> bool {
-        self.dead || self.operation.is_none()
-    }
-
-    /// How often it has sent something again.
-    pub fn retransmissions(&self) -> u64 {
-        self.judged.earlier_retransmissions + self.client.engine.retransmissions()
-    }
-
-    /// The events that may hold a lock.
-    pub fn live(&self) -> impl Iterator<Item = LiveEvent> {
-        self.client.live()
     }
 
     /// A packet for its requester.

@@ -5,21 +5,11 @@ use super::{Around, State, Thread};
 use crate::world::keeping::clock;
 use crate::world::mutation::Mutation;
 use rackmem_proto::membership::{Telling, Term};
-use rackmem_proto::wire::Tag;
 
 /// From what is done to telling it, at most, in nanoseconds: a thread can lose its processor there.
 const UNTOLD: u64 = 2_000;
 /// Between two looks whether the lease is back.
 const AGAIN: u64 = 5_000;
-
-/// What an operation has done and not told.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Done {
-    /// To which block.
-    pub tag: Tag,
-    /// Of a read: how it differs from what the rack has.
-    pub stale: Option<String>,
-}
 
 impl Thread {
     /// Whether an operation may begin. The clock is not read here: what the keeper told last

@@ -120,14 +120,15 @@ impl Thread {
     /// A writer that this node gave a block to may ask for it again until its event is over,
     /// which is when its lock is free.
     fn sound_one(&mut self, around: &mut Around<'_>) -> bool {
-        match around.node.given_away() {
+        let given = around.node.copies.given().next();
+        match given {
             Some((requester, seq, tag)) if around.node.reaches(tag) => {
                 let aim = Aim::Sound(seq, requester);
                 self.begin(Purpose::Probe, (aim, None), tag, around);
                 true
             }
             Some((requester, seq, _)) => {
-                around.node.forget_given(requester, seq);
+                around.node.copies.received(requester, seq);
                 true
             }
             None => {
