@@ -18,6 +18,42 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! A network that loses packets, and a cable that is cut and mended:
+//!
+//! ```
+//! # fn main() -> rackmem::Result<()> {
+//! use rackmem::diagnostics::{BadFaults, End, FaultControl, FaultCounts, Faults};
+//! use rackmem::{Fabric, Rack};
+//!
+//! let faults = Faults { loss: 0.05, ..Faults::default() };
+//! let rack = Rack::builder(2).fabric(Fabric::Udp).faults(faults).build()?;
+//! let shared = rack.node(0).alloc(7u64)?;
+//! let control: &FaultControl = rack.faults().expect("it was built with faults");
+//! control.part(&[End::Node(0)], &[End::Node(1)]);
+//! control.heal();
+//! assert_eq!(rack.node(1).attach::<u64>(shared.addr())?.read()?, 7);
+//! let FaultCounts { packets, .. } = control.counts();
+//! assert!(packets > 0);
+//! let bad: Result<(), BadFaults> = Faults { loss: 2.0, ..faults }.check();
+//! assert!(bad.is_err());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What the switch program would take of an ASIC, which the [`Resources`] of its tables tell:
+//!
+//! ```
+//! # fn main() -> rackmem::Result<()> {
+//! use rackmem::Rack;
+//! use rackmem::diagnostics::Resources;
+//!
+//! let rack = Rack::local(2)?;
+//! let resources: Resources = rack.switch().expect("an embedded rack has one").resources();
+//! println!("{resources:?}");
+//! # Ok(())
+//! # }
+//! ```
 
 pub use crate::data_plane::kernel::{KernelMetrics, KernelPlace};
 pub use crate::host::metrics::{

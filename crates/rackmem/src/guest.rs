@@ -23,6 +23,23 @@ use wire::Copyset;
 
 /// A protocol's part at one node. Packets come from several threads at once, and may be lost,
 /// doubled and late where the fabric's may.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::guest::{Body, Guest, Header, Net, Receiver};
+/// use std::sync::Arc;
+///
+/// struct Deaf;
+/// impl Guest for Deaf {
+///     fn packet(&self, _: &dyn Net, _: &Header, _: Body<'_>, _: &mut dyn Receiver) {}
+/// }
+///
+/// let rack = Rack::builder(2).guests(|_| Arc::new(Deaf)).build()?;
+/// assert!(rack.node(0).guest::<Deaf>().is_some());
+/// # Ok(())
+/// # }
+/// ```
 pub trait Guest: Any + Send + Sync {
     /// Takes a packet of the present epoch, and sends what it causes through `net`.
     fn packet(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver);

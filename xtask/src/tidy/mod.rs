@@ -3,6 +3,7 @@
 
 mod comments;
 mod direction;
+mod examples;
 mod links;
 mod purity;
 mod rooms;
@@ -43,6 +44,11 @@ const RULES: &[Rule] = &[
         name: "rooms",
         about: "no file of the library names a room above its own",
         check: rooms::check,
+    },
+    Rule {
+        name: "examples",
+        about: "every type that the library exports is shown in use",
+        check: |_, tree| examples::check(tree),
     },
     Rule {
         name: "size",

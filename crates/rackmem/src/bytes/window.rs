@@ -16,6 +16,19 @@ use rackmem_fabric::words;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A read-only window onto bytes of one block.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::{Rack, Window};
+///
+/// let rack = Rack::local(1)?;
+/// let node = rack.node(0);
+/// let addr = node.alloc_bytes(16)?;
+/// let both = |view: &Window<'_>| (view.u64(0), view.u64(8));
+/// assert_eq!(node.snapshot(addr, 16, both)?, (0, 0)); // both at one moment
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Window<'a> {
     words: &'a [AtomicU64],
@@ -148,6 +161,24 @@ impl<'a> Window<'a> {
 }
 
 /// An exclusive window onto bytes of one block: nobody in the rack reads or writes them meanwhile.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::{Rack, WindowMut};
+///
+/// let rack = Rack::local(1)?;
+/// let node = rack.node(0);
+/// let addr = node.alloc_bytes(16)?;
+/// let swap = |view: &mut WindowMut<'_>| {
+///     let (a, b) = (view.u64(0), view.u64(8));
+///     view.set_u64(0, b);
+///     view.set_u64(8, a + 1);
+/// };
+/// node.update(addr, 16, swap)?;
+/// assert_eq!(node.load(addr + 8)?, 1);
+/// # Ok(())
+/// # }
+/// ```
 pub struct WindowMut<'a> {
     view: Window<'a>,
 }

@@ -34,6 +34,25 @@ const IN_USE: Duration = Duration::from_millis(20);
 /// and it is not cached. It guards nothing but what its users agree on.
 /// It occupies a block of its own, and one of the node's requesters for as long as it is held.
 /// Waiters try again with growing pauses; there is no queue.
+///
+/// Dropping a handle frees nothing; [`BlockLock::free`] gives the block back,
+/// and other nodes' handles must not be used any more.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use std::time::Duration;
+///
+/// let rack = Rack::local(2)?;
+/// let lock = rack.node(0).alloc_lock()?;
+/// let same = rack.node(1).attach_lock(lock.addr())?;
+/// let held = lock.write()?;
+/// assert!(same.try_read(Duration::ZERO)?.is_none());
+/// drop(held);
+/// lock.free()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct BlockLock {
     node: Node,
@@ -41,6 +60,19 @@ pub struct BlockLock {
 }
 
 /// The lock, held. Dropping it gives the lock back.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::{BlockGuard, Rack};
+///
+/// let rack = Rack::local(1)?;
+/// let lock = rack.node(0).alloc_lock()?;
+/// let one: BlockGuard<'_> = lock.read()?;
+/// let other = lock.read()?; // readers together
+/// drop((one, other));
+/// # Ok(())
+/// # }
+/// ```
 pub struct BlockGuard<'a> {
     slot: Borrowed<'a>,
 }

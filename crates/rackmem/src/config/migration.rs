@@ -4,6 +4,18 @@
 use std::time::Duration;
 
 /// Which blocks the switch owns: the hottest, period by period.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::{Migration, Rack};
+/// use std::time::Duration;
+///
+/// let migration = Migration { period: Duration::from_millis(20), ..Migration::default() };
+/// let rack = Rack::builder(2).migration(migration).build()?;
+/// assert!(rack.node(0).has_switch());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Migration {
     /// How long heat is counted before it decides.

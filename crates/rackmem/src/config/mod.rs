@@ -26,6 +26,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Which protocol keeps the rack's memory coherent.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::{Mode, Rack};
+///
+/// let rack = Rack::builder(2).mode(Mode::HomeOnly).build()?;
+/// assert!(!rack.node(0).has_switch());
+/// assert_eq!(Mode::Switch.name(), "switch");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -56,6 +67,18 @@ impl Mode {
 }
 
 /// How packets move.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::{Fabric, Rack};
+///
+/// for (fabric, name) in Fabric::ALL {
+///     let rack = Rack::builder(2).fabric(fabric).build()?;
+///     assert_eq!(rack.node(1).alloc(7u64)?.read()?, 7, "{name}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fabric {
@@ -229,6 +252,17 @@ impl Settings {
 /// [faults]                                  # for tests: what this process's packets suffer
 /// loss = 0.01                               # shares of packets, as `duplication` and `delay`
 /// delay = 0.05                              # held back for `delay_up_to_us` at most
+/// ```
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::{Config, Fabric};
+///
+/// let text = "nodes = ['127.0.0.1:7401', '127.0.0.1:7402']\nfabric = 'shm'\ncache = '64M'";
+/// let config = Config::parse(text)?;
+/// assert_eq!((config.nodes.len(), config.fabric), (2, Fabric::Shm));
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Clone, Debug)]
 pub struct Config {

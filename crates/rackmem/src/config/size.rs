@@ -8,6 +8,13 @@ const UNITS: [(char, u32); 4] = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
 
 /// A number of bytes, written as a number, or as a number and K, M, G or T,
 /// which are powers of 1024.
+///
+/// ```
+/// use rackmem::Size;
+///
+/// let size: Size = "64M".parse().unwrap();
+/// assert_eq!(size, Size(64 << 20));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct Size(pub u64);

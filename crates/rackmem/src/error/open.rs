@@ -103,7 +103,7 @@ fn without_the_kernel(code: &str) -> &'static str {
             "build with the feature `xdp` (clang and libbpf-dev), or use the switch in user space"
         }
         "driver" => {
-            "try `KernelMode::Generic`, which works with any driver, or the switch in user space"
+            "try `KernelMode::Skb`, which works with any driver, or the switch in user space"
         }
         "no-interface" | "busy" => "mend that and try again, or use the switch in user space",
         _ => "use the switch in user space, which does the same, more slowly",

@@ -224,7 +224,7 @@ impl RegionError {
             }
             RegionError::ContractNotBuilt { .. } => "ask for coherent or locked memory",
             RegionError::BackingNotBuilt { .. } => "ask for the heap",
-            RegionError::TableFull { .. } => "remove regions that nobody uses, or share one",
+            RegionError::TableFull { .. } => "remove regions that are not used, or share one",
             RegionError::Unfinished { .. } => {
                 "try again, and if it stays, look for a process that has stopped"
             }

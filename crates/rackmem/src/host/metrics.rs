@@ -118,6 +118,20 @@ impl std::ops::Sub for Events {
 }
 
 /// One node's figures.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::diagnostics::NodeMetrics;
+///
+/// let rack = Rack::local(2)?;
+/// let word = rack.node(0).alloc(1u64)?;
+/// let before: NodeMetrics = rack.node(1).metrics();
+/// rack.node(1).load(word.addr())?;
+/// assert_eq!(rack.node(1).metrics().events.read_miss, before.events.read_miss + 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct NodeMetrics {
     /// Coherence events.
@@ -153,6 +167,19 @@ pub struct NodeMetrics {
 }
 
 /// A home's memory, in bytes.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::diagnostics::MemoryMetrics;
+///
+/// let rack = Rack::builder(2).memory(32 << 20).build()?;
+/// rack.node(1).alloc_bytes(1 << 20)?;
+/// let MemoryMetrics { size, given, .. } = rack.node(1).metrics().memory;
+/// assert_eq!((size, given), (32 << 20, 1 << 20));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MemoryMetrics {
     /// All of it.
@@ -176,6 +203,19 @@ pub struct ShadowMetrics {
 }
 
 /// A rack's figures, as far as this process sees them.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::diagnostics::{RackMetrics, SwitchMetrics};
+///
+/// let rack = Rack::local(3)?;
+/// let metrics: RackMetrics = rack.metrics();
+/// let switch: SwitchMetrics = metrics.switch.expect("an embedded rack has one");
+/// assert_eq!((metrics.nodes.len(), switch.entries), (3, 0));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct RackMetrics {
     /// The nodes in this process.
@@ -189,6 +229,16 @@ pub struct RackMetrics {
 }
 
 /// The switch's figures.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::{Mode, Rack};
+///
+/// let rack = Rack::builder(2).mode(Mode::HomeOnly).build()?;
+/// assert!(rack.metrics().switch.is_none());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct SwitchMetrics {
     /// What it has done.

@@ -23,6 +23,29 @@ use std::time::Duration;
 /// which brings the page. There are no guards, so that whoever holds many of them may keep them
 /// wherever it likes: each [`RwLockArray::enter`] that says that the caller is inside is followed
 /// by one [`RwLockArray::leave`]. For the rest, see [the module](super).
+///
+/// Its memory is never freed. Dropping the array lets the node forget its locks
+/// ([`Node::forget_locks`]).
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::locked::{Access, RwLockArray};
+/// use std::time::Duration;
+///
+/// let rack = Rack::local(2)?;
+/// let memory = rack.node(0).alloc_bytes(100 * RwLockArray::STRIDE)?;
+/// let here = RwLockArray::attach(&rack.node(0), memory, 100, 4096)?;
+/// let there = RwLockArray::attach(&rack.node(1), memory, 100, 4096)?;
+/// there.enter(7, Access::Write, Duration::MAX)?;
+/// there.view_mut(7).set_u64(0, 42);
+/// there.leave(7, Access::Write);
+/// here.enter(7, Access::Read, Duration::MAX)?;
+/// assert_eq!(here.view(7).u64(0), 42);
+/// here.leave(7, Access::Read);
+/// # Ok(())
+/// # }
+/// ```
 pub struct RwLockArray {
     node: Node,
     first: Tag,

@@ -34,6 +34,34 @@ const LEN: usize = (1 + MAX_WAITERS) * 8;
 /// As everywhere, a thread may wake although nobody has told it to, and looks again:
 /// [`Condvar::wait_while`] does. A death that may have taken news of the list with it wakes
 /// everybody.
+///
+/// Dropping a handle frees nothing; [`Condvar::free`] does, and threads of all nodes that wait are
+/// told
+/// [`LockError::Freed`].
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::locked::{Condvar, Mutex};
+///
+/// let rack = Rack::local(2)?;
+/// let (full, ready) = (Mutex::create(&rack.node(0), 0u32)?, Condvar::create(&rack.node(0))?);
+/// let there = (
+///     Mutex::<u32>::attach(&rack.node(1), full.addr())?,
+///     Condvar::attach(&rack.node(1), ready.addr())?,
+/// );
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| {
+///         there.0.lock().unwrap().set(3);
+///         there.1.notify_all().unwrap();
+///     });
+///     let held = ready.wait_while(full.lock()?, |n| n == 0)?;
+///     assert_eq!(held.get(), 3);
+///     Ok::<_, rackmem::Error>(())
+/// })?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Condvar {
     list: Handle,

@@ -19,6 +19,25 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 /// A value of up to 64 KiB that one thread of the rack at a time works on. See [the module](super).
+///
+/// Dropping a handle frees nothing, since other nodes may have others;
+/// [`Mutex::free`] frees the lock, and handles of all nodes say [`LockError::Freed`] then.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::locked::Mutex;
+///
+/// let rack = Rack::local(2)?;
+/// let here: Mutex<u64> = Mutex::named(&rack.node(0), "tickets", 100)?;
+/// let there: Mutex<u64> = Mutex::named(&rack.node(1), "tickets", 100)?;
+/// *there.lock()? -= 1;
+/// assert_eq!(*here.lock()?, 99);
+/// here.free()?; // the handle `there` says so from now on
+/// assert!(there.lock().is_err());
+/// # Ok(())
+/// # }
+/// ```
 pub struct Mutex<T> {
     handle: Handle,
     value: PhantomData<fn() -> T>,
@@ -28,6 +47,22 @@ pub struct Mutex<T> {
 pub type Lock = Mutex<()>;
 
 /// A [`Mutex`], held. Dropping it lets the next one in.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::locked::{Mutex, MutexGuard};
+///
+/// let rack = Rack::local(1)?;
+/// let lock = Mutex::create(&rack.node(0), [1u64, 2])?;
+/// let mut held: MutexGuard<'_, [u64; 2]> = lock.lock()?;
+/// held.swap(0, 1);
+/// let first = held[0];
+/// drop(held); // the next one may come in
+/// assert_eq!(first, 2);
+/// # Ok(())
+/// # }
+/// ```
 pub struct MutexGuard<'a, T> {
     inside: Inside<'a>,
     value: PhantomData<fn() -> T>,

@@ -17,6 +17,27 @@ use std::time::Duration;
 /// From its making on the ranges are the lock's. They are read and written through its guards only:
 /// the lock keeps them by itself, and what [`Node::read`] and [`Node::write`] do at these addresses
 /// has nothing to do with it.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::locked::RangesLock;
+/// use std::time::Duration;
+///
+/// let rack = Rack::local(2)?;
+/// let addr = rack.node(0).alloc_bytes(4096)?;
+/// let lock = RangesLock::create(&rack.node(0), &[(addr, 8), (addr + 100, 50)])?;
+/// let same = RangesLock::attach(&rack.node(1), lock.addr())?;
+/// let mut held = same.write(Duration::MAX)?.expect("waits without end");
+/// held.write(addr + 100, b"both")?;
+/// drop(held);
+/// lock.free()?; // its ranges are memory again, with what it had
+/// let mut text = [0; 4];
+/// rack.node(0).read(addr + 100, &mut text)?;
+/// assert_eq!(&text, b"both");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct RangesLock {
     handle: Handle,
@@ -24,12 +45,46 @@ pub struct RangesLock {
 }
 
 /// A [`RangesLock`], held to read.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::locked::{RangesReadGuard, RangesLock};
+/// use std::time::Duration;
+///
+/// let rack = Rack::local(1)?;
+/// let addr = rack.node(0).alloc_bytes(8)?;
+/// let lock = RangesLock::create(&rack.node(0), &[(addr, 8)])?;
+/// let held: Option<RangesReadGuard<'_>> = lock.read(Duration::from_secs(1))?;
+/// let mut byte = [9];
+/// held.expect("no other thread is inside").read(addr, &mut byte)?;
+/// assert_eq!(byte, [0]);
+/// # Ok(())
+/// # }
+/// ```
 pub struct RangesReadGuard<'a> {
     inside: Inside<'a>,
     regions: &'a Regions,
 }
 
 /// A [`RangesLock`], held to write.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::locked::{RangesWriteGuard, RangesLock};
+/// use std::time::Duration;
+///
+/// let rack = Rack::local(1)?;
+/// let addr = rack.node(0).alloc_bytes(8)?;
+/// let lock = RangesLock::create(&rack.node(0), &[(addr, 8)])?;
+/// let held: Option<RangesWriteGuard<'_>> = lock.write(Duration::from_secs(1))?;
+/// let mut byte = [9];
+/// held.expect("no other thread is inside").read(addr, &mut byte)?;
+/// assert_eq!(byte, [0]);
+/// # Ok(())
+/// # }
+/// ```
 pub struct RangesWriteGuard<'a>(RangesReadGuard<'a>);
 
 impl Debug for RangesLock {

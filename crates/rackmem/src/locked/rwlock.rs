@@ -23,18 +23,64 @@ use std::time::Duration;
 ///
 /// Nobody overtakes whoever came before, unless both read. So a thread that reads and wants to read
 /// the same lock once more waits for the writer between, which waits for the thread: it must not.
+///
+/// Dropping a handle frees nothing, since other nodes may have others;
+/// [`RwLock::free`] frees the lock, and handles of all nodes say [`LockError::Freed`] then.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::locked::RwLock;
+///
+/// let rack = Rack::local(2)?;
+/// let table = RwLock::create(&rack.node(0), [0u32; 1000])?;
+/// let same = RwLock::<[u32; 1000]>::attach(&rack.node(1), table.addr())?;
+/// same.write()?[7] = 1;
+/// let (one, other) = (table.read()?, same.read()?); // together
+/// assert_eq!(one[7] + other[7], 2);
+/// # Ok(())
+/// # }
+/// ```
 pub struct RwLock<T> {
     handle: Handle,
     value: PhantomData<fn() -> T>,
 }
 
 /// A [`RwLock`], held to read.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::locked::{ReadGuard, RwLock};
+///
+/// let rack = Rack::local(1)?;
+/// let lock = RwLock::create(&rack.node(0), [1u64, 2])?;
+/// let held: ReadGuard<'_, [u64; 2]> = lock.read()?;
+/// assert_eq!(held.iter().sum::<u64>(), 3);
+/// # Ok(())
+/// # }
+/// ```
 pub struct ReadGuard<'a, T> {
     inside: Inside<'a>,
     value: PhantomData<fn() -> T>,
 }
 
 /// A [`RwLock`], held to write.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::locked::{RwLock, WriteGuard};
+///
+/// let rack = Rack::local(1)?;
+/// let lock = RwLock::create(&rack.node(0), [1u64, 2])?;
+/// let mut held: WriteGuard<'_, [u64; 2]> = lock.write()?;
+/// held[1] = 5;
+/// drop(held);
+/// assert_eq!(lock.read()?[1], 5);
+/// # Ok(())
+/// # }
+/// ```
 pub struct WriteGuard<'a, T> {
     inside: Inside<'a>,
     value: PhantomData<fn() -> T>,

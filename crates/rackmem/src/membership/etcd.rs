@@ -22,6 +22,18 @@ const MAX_WHY: usize = 300;
 const LEAST: Duration = Duration::from_millis(5);
 
 /// For racks of machines. Needs etcd 3.4 or later; any of the endpoints will do.
+///
+/// ```no_run
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::membership::{Etcd, Store};
+/// use std::time::Duration;
+///
+/// let endpoints = vec!["http://10.0.0.5:2379".to_string()];
+/// let store = Etcd::new(endpoints, "rack");
+/// println!("{:?}", store.load(Duration::from_secs(1))?.roster);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Etcd {
     agent: Agent,
     endpoints: Vec<String>,

@@ -23,6 +23,19 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// For the processes of one machine, or of several that share a file system on which links are
 /// atomic.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::membership::{Folder, Store};
+/// use std::time::Duration;
+///
+/// let path = std::env::temp_dir().join(format!("rackmem-doc-{}", std::process::id()));
+/// let store = Folder::open(&path)?;
+/// assert!(store.load(Duration::from_secs(1))?.roster.is_none());
+/// # let _ = std::fs::remove_dir_all(&path);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Folder {
     path: PathBuf,
     /// What this store's own files are called while they are written.

@@ -11,6 +11,24 @@ use std::time::{Duration, Instant};
 /// What a keeper tells. Calls come from its threads, and it waits for them to return: do little,
 /// and do not call the keeper. The first view comes before `lease(true)`, and before
 /// [`Keeper::join`] returns.
+///
+/// ```
+/// use rackmem::membership::{Events, View};
+/// use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// #[derive(Default)]
+/// struct Serving(AtomicBool);
+/// impl Events for Serving {
+///     fn view(&self, _: &View) {}
+///     fn lease(&self, held: bool) {
+///         self.0.store(held, Ordering::Relaxed);
+///     }
+///     fn fenced(&self) {
+///         std::process::exit(3);
+///     }
+/// }
+/// Serving::default().lease(true);
+/// ```
 pub trait Events: Send + Sync {
     /// The rack has agreed on another view, and this process is in it.
     /// Versions rise and may be skipped.
@@ -31,6 +49,28 @@ pub trait Events: Send + Sync {
 /// This process' place in the rack. Dropping it ends its threads;
 /// the others then declare this process dead when its lease is over,
 /// unless [`Keeper::leave`] came first.
+///
+/// ```
+/// use rackmem::membership::{Events, Keeper, Memory, MembershipError, Role, Standing, View};
+/// use std::{sync::Arc, time::Duration};
+///
+/// struct Quiet;
+/// impl Events for Quiet {
+///     fn view(&self, _: &View) {}
+///     fn lease(&self, _: bool) {}
+///     fn fenced(&self) {}
+/// }
+///
+/// # fn main() -> Result<(), MembershipError> {
+/// let (lease, patience) = (Duration::from_millis(500), Duration::from_secs(10));
+/// let store = Arc::new(Memory::default());
+/// let join = |role| Keeper::join(store.clone(), role, lease, patience, Arc::new(Quiet));
+/// let first = join(Role::Node(0))?;
+/// assert!(matches!(join(Role::Node(0)), Err(MembershipError::Taken { .. })));
+/// assert_ne!(first.standing(), Standing::Fenced);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Keeper {
     shared: Arc<Shared>,
     role: Role,

@@ -5,6 +5,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// For racks whose nodes are all in this process, and for tests.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::membership::{Memory, Store};
+/// use std::time::Duration;
+///
+/// let store = Memory::default();
+/// let seen = store.load(Duration::from_secs(1))?;
+/// assert!(seen.roster.is_none(), "no rack yet");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Default)]
 pub struct Memory(Mutex<Snapshot>);
 

@@ -7,6 +7,18 @@ use std::time::{Duration, Instant};
 const ATTEMPTS: usize = 32;
 
 /// A sign of life of a member, as seen from outside.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::membership::{Memory, Sign, watch};
+/// use std::time::Duration;
+///
+/// let ms = Duration::from_millis(10);
+/// let (roster, signs): (_, Vec<Sign>) = watch(&Memory::default(), ms, ms)?;
+/// assert!(roster.is_none() && signs.is_empty());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Sign {
     /// Whose.

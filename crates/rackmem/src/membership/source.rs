@@ -7,6 +7,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Where the members of a rack are agreed on.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Config;
+/// use rackmem::membership::Source;
+///
+/// let text = "nodes = ['127.0.0.1:7401']\nmembership = 'dir:/srv/rack'";
+/// let source = Config::parse(text)?.membership.source;
+/// assert_eq!(source, Source::Folder("/srv/rack".into()));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Source {
     /// In the file that describes the rack: they are fixed, and nobody is ever declared dead.
@@ -86,6 +98,18 @@ fn check_name(name: &str) -> std::result::Result<(), String> {
 }
 
 /// What a process needs to know to take its place.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Config;
+/// use rackmem::membership::{Role, Settings};
+///
+/// let settings: Settings = Config::parse("nodes = ['127.0.0.1:7401']")?.membership;
+/// assert_eq!((settings.nodes, settings.switch), (1, false));
+/// assert!(settings.first_view().live.contains(0));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
     /// Where the members are agreed on.

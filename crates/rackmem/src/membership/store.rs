@@ -5,6 +5,13 @@ use std::time::Duration;
 
 /// What a look at a store shows, all of it from moments between the beginning and the end of the
 /// look.
+///
+/// ```
+/// use rackmem::membership::Snapshot;
+///
+/// let nothing = Snapshot::default();
+/// assert!(nothing.roster.is_none() && nothing.beats.iter().all(Option::is_none));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot {
     /// The newest roster; none before a rack has a member.
@@ -28,6 +35,17 @@ impl Default for Snapshot {
 /// No operation takes much longer than `within`; after an error or a timeout it may still happen
 /// later, but at most once. A process that is stopped in the middle of an operation must not keep
 /// others from theirs.
+///
+/// ```
+/// use rackmem::membership::{Memory, Role, Roster, Store, View};
+/// use std::time::Duration;
+///
+/// fn is_member(store: &dyn Store, node: u16) -> rackmem::membership::Result<bool> {
+///     let roster: Option<Roster> = store.load(Duration::from_secs(1))?.roster;
+///     Ok(roster.is_some_and(|roster| roster.view.live.contains(node)))
+/// }
+/// assert!(!is_member(&Memory::default(), 3).unwrap());
+/// ```
 pub trait Store: Send + Sync {
     /// Shows the newest roster and the last beats.
     fn load(&self, within: Duration) -> Result<Snapshot>;

@@ -24,6 +24,26 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Addresses are global: `node:16 | contract:3 | offset:45`. Every operation on a range within one
 /// block is atomic and linearizable across the rack. On a hit, reads and writes take no lock and
 /// make no system call.
+///
+/// Dropping a handle leaves the node where it is, and frees nothing that was allocated by it:
+/// what is allocated is there until it is freed ([`Node::free_bytes`], `free` of its handle),
+/// or its node dies.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+///
+/// let rack = Rack::local(2)?;
+/// let (here, there) = (rack.node(0), rack.node(1));
+/// let addr = here.alloc_bytes(100)?;
+/// here.write(addr, b"hello")?;
+/// let mut text = [0; 5];
+/// there.read(addr, &mut text)?;
+/// assert_eq!(&text, b"hello");
+/// there.free_bytes(addr, 100)?; // whoever has allocated it
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Node {
     pub(crate) inner: Arc<NodeInner>,

@@ -12,6 +12,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Sets up a rack whose nodes are all in this process.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::{Fabric, Mode, Rack};
+/// use std::time::Duration;
+///
+/// let rack = Rack::builder(2)
+///     .fabric(Fabric::Shm)
+///     .mode(Mode::HomeOnly)
+///     .cache(16 << 20)
+///     .patience(Duration::from_secs(2))
+///     .build()?;
+/// assert_eq!(rack.nodes().len(), 2);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Builder {
     nodes: usize,

@@ -48,6 +48,20 @@ const BUSY_TICK: Duration = Duration::from_millis(1);
 
 /// One memory, shared by its nodes. Dropping it ends the threads and sockets of this process's
 /// part; nodes and handles that are left answer [`RackError::Closed`].
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::{Fabric, Rack};
+///
+/// let rack = Rack::builder(3).fabric(Fabric::Udp).memory(64 << 20).build()?;
+/// let count = rack.node(0).alloc(1u64)?;
+/// rack.node(2).attach::<u64>(count.addr())?.fetch_add(1)?;
+/// assert_eq!(count.read()?, 2);
+/// drop(rack);
+/// assert!(count.read().is_err());
+/// # Ok(())
+/// # }
+/// ```
 pub struct Rack {
     nodes: Vec<Node>,
     /// Number of the first node in this process.

@@ -14,6 +14,18 @@ use rackmem_proto::wire::{Header, HomeId, Kind, Tag, records_that_fit};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A switch that runs in software, in this process or in the kernel of this host.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+///
+/// let rack = Rack::local(2)?;
+/// let switch = rack.switch().expect("an embedded rack has one");
+/// assert_eq!(switch.entries(), 0);
+/// assert!(switch.received().0.iter().all(|(_, count)| *count == 0));
+/// # Ok(())
+/// # }
+/// ```
 pub struct SoftSwitch {
     program: Mutex<Box<dyn DataPlane>>,
     /// Where in the kernel the program is, if it is there.

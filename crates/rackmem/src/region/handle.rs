@@ -15,6 +15,24 @@ use rackmem_proto::wire::{Contract, HomeId, Tag};
 ///
 /// What is read and written at [`Region::addr`] by the node's own operations is not checked against
 /// the region: it would take a second look in every hit.
+///
+/// Dropping the handle frees nothing: the region has its name and its memory until
+/// [`Node::remove_region`], after which handles of all nodes say [`RegionError::Removed`].
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::{Rack, RegionError, RegionSpec};
+///
+/// let rack = Rack::local(2)?;
+/// let spec = RegionSpec::new("log", 1 << 20);
+/// let log = rack.node(0).create_region(&spec)?;
+/// log.write(100, b"entry")?;
+/// let same = rack.node(1).open_region(&spec)?;
+/// rack.node(1).remove_region("log")?;
+/// assert!(matches!(same.read(100, &mut [0; 5]), Err(RegionError::Removed { .. })));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Region {
     node: Node,

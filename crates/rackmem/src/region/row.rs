@@ -140,6 +140,18 @@ pub(super) fn name(view: &Window<'_>) -> Option<String> {
 }
 
 /// A named region, as the rack's table has it.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::{HomeId, Rack, RegionInfo, RegionSpec};
+///
+/// let rack = Rack::local(2)?;
+/// rack.node(1).create_region(&RegionSpec::new("log", 4096))?;
+/// let all: Vec<RegionInfo> = rack.node(0).regions()?;
+/// assert_eq!((all[0].spec.name(), all[0].home()), ("log", HomeId::of(1)));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct RegionInfo {

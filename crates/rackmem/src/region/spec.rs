@@ -9,10 +9,12 @@ use rackmem_proto::wire::{Contract, HomeId};
 ///
 /// ```
 /// # fn main() -> rackmem::Result<()> {
-/// use rackmem::{Contract, Rack, RegionSpec};
+/// use rackmem::{Backing, Contract, Rack, RegionSpec};
 ///
 /// let rack = Rack::local(2)?;
-/// let spec = RegionSpec::new("tables/users", 1 << 20).element(42);
+/// let spec = RegionSpec::new("tables/users", 1 << 20)
+///     .element(42)
+///     .backing(Backing::Heap);
 /// let users = rack.node(0).create_region(&spec)?;
 /// users.write(0, b"first")?;
 /// let same = rack.node(1).open_region(&spec)?;

@@ -7,6 +7,17 @@ mod plane;
 pub(crate) use plane::attach;
 
 /// Where the program shall run.
+///
+/// ```no_run
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::{Config, KernelMode, KernelSwitch, Rack};
+///
+/// let config = Config::load("rack.toml".as_ref())?;
+/// let kernel = KernelSwitch { interfaces: vec!["eth0".into()], mode: KernelMode::Auto };
+/// let switch = Rack::serve_switch_in_kernel(&config, &kernel)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelSwitch {
     /// The interfaces behind which the rack's hosts are.
@@ -16,6 +27,13 @@ pub struct KernelSwitch {
 }
 
 /// Where in the kernel.
+///
+/// ```
+/// use rackmem::KernelMode;
+///
+/// assert_eq!("skb".parse(), Ok(KernelMode::Skb));
+/// assert!("fast".parse::<KernelMode>().is_err());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KernelMode {
     /// In the driver, before there is a socket buffer.

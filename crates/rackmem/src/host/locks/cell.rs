@@ -62,6 +62,18 @@ pub(crate) struct State {
 }
 
 /// Who waits for a lock, as far as a node knows.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::locked::{Mutex, Waiting};
+///
+/// let rack = Rack::local(1)?;
+/// let lock = Mutex::create(&rack.node(0), 7u64)?;
+/// assert_eq!(lock.waiting(), Waiting { threads: 0, nodes: 0 });
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Waiting {
     /// Threads of this node.

@@ -15,6 +15,22 @@ pub(crate) struct Pass {
 }
 
 /// What a lock protects, as whoever is let in finds it.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::locked::{Content, Mutex};
+///
+/// let rack = Rack::local(1)?;
+/// let lock = Mutex::create(&rack.node(0), 7u64)?;
+/// let mut held = lock.lock()?;
+/// if held.content() != Content::Current {
+///     held.set(0); // what a dead node had done is gone: begin anew
+/// }
+/// assert_eq!(held.get(), 7);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Content {
     /// What the last writer left.

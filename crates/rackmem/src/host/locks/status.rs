@@ -9,6 +9,22 @@ use rackmem_proto::wire::{Copyset, Dest, Flags, Header, Kind};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A lock, as one node knows it.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::locked::{Held, LockStatus, Mutex};
+///
+/// let rack = Rack::local(1)?;
+/// let lock = Mutex::create(&rack.node(0), 7u64)?;
+/// let held = lock.lock()?;
+/// let inside: Vec<LockStatus> = rack.node(0).locks(false);
+/// assert_eq!((inside[0].addr, inside[0].right), (lock.addr(), Held::ToWrite));
+/// assert!(inside[0].writer);
+/// drop(held);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LockStatus {
     /// Its address.
@@ -30,6 +46,21 @@ pub struct LockStatus {
 }
 
 /// What a node has of a lock.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::locked::{Held, RwLock};
+///
+/// let rack = Rack::local(2)?;
+/// let made = RwLock::create(&rack.node(0), 7u64)?;
+/// let same = RwLock::<u64>::attach(&rack.node(1), made.addr())?;
+/// drop(same.read()?);
+/// let there = rack.node(1).locks(true);
+/// assert_eq!(there[0].right, Held::ToRead);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Held {
     /// Nothing.

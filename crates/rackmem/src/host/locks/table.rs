@@ -44,6 +44,22 @@ pub(crate) enum Origin {
 type Shard = RwLock<HashMap<Tag, Arc<Cell>>>;
 
 /// What a node's locks have cost so far.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::locked::{LockMetrics, Mutex};
+///
+/// let rack = Rack::local(1)?;
+/// let lock = Mutex::create(&rack.node(0), 0u64)?;
+/// for _ in 0..10 {
+///     *lock.lock()? += 1;
+/// }
+/// let LockMetrics { local, requests, .. } = rack.node(0).lock_metrics();
+/// assert!(local >= 10 && requests == 0);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LockMetrics {
     /// Locks that the node knows.
