@@ -20,7 +20,7 @@ help: ## List the commands
 	@echo
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/\1|\2/p' Makefile | awk -F '|' '{ printf "  make %-11s%s\n", $$1, $$2 }'
 
-demo: build ## Build, then run a 4-node rack on real input, for about a minute (ARGS=--stay to keep it)
+demo: build ## Build, then run a rack in one process and a rack of processes, some 20 s (ARGS=--stay to keep the first)
 	@$(RACKMEM) demo $(ARGS)
 
 test: toolchain ## Run every check and test: house rules, unit, end to end with real clients, fuzz

@@ -14,7 +14,7 @@ in the network keeps the directory. A store on top of it serves the Redis protoc
 
 const FIRST_COMMANDS: &str = "\
 First commands:
-  rackmem demo                     run a rack on this machine, in half a minute
+  rackmem demo                     run a rack on this machine, in some 20 seconds
   rackmem kv                       a 4-node store: redis-cli -p 7379, and -p 7380, 7381, 7382
   rackmem doctor                   check what this machine supports, and how to enable the rest
 

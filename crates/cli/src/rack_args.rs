@@ -88,6 +88,16 @@ impl RackArgs {
         Ok(self.wires.build(rack).build()?)
     }
 
+    /// Whether the rack has a switch.
+    pub fn has_switch(&self) -> bool {
+        self.mode == ModeArg::Switch
+    }
+
+    /// Whether processes can form such a rack: baselines exist in one process only.
+    pub fn fits_processes(&self) -> bool {
+        self.mode != ModeArg::Directory
+    }
+
     /// The rack in a few words.
     pub fn describe(&self) -> String {
         let fabric = Fabric::from(self.fabric);

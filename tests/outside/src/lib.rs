@@ -190,3 +190,12 @@ pub fn advice(error: &Error) -> Advice {
         _ => Advice::Mend,
     }
 }
+
+/// The programs of the README and of the tutorial, as documentation tests.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../../../README.md")]
+    mod readme {}
+    #[doc = include_str!("../../../docs/tutorial.md")]
+    mod tutorial {}
+}

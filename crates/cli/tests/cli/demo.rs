@@ -16,6 +16,7 @@ fn the_demo_tells_a_true_story() {
             "1",
             "--fabric",
             fabric,
+            "--no-processes",
         ];
         let output = run(&args);
         assert!(output.status.success(), "{}", stderr(&output));
@@ -26,11 +27,37 @@ fn the_demo_tells_a_true_story() {
 
 #[test]
 fn the_largest_rack_is_judged_too() {
-    let output = run(&["demo", "--json", "--nodes", "32", "--seconds", "1"]);
+    let output = run(&[
+        "demo",
+        "--json",
+        "--nodes",
+        "32",
+        "--seconds",
+        "1",
+        "--no-processes",
+    ]);
     assert!(output.status.success(), "{}", stderr(&output));
     let told: Value = serde_json::from_str(&stdout(&output)).expect("one object");
     assert_eq!(told["history"]["linearizable"], true);
     assert!(told["history"]["overlapping"].as_u64() > Some(0), "{told}");
+}
+
+#[test]
+fn a_rack_of_processes_runs_beside_it() {
+    let output = run(&["demo", "--json", "--nodes", "2", "--seconds", "1"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let told: Value = serde_json::from_str(&stdout(&output)).expect("one object");
+    let phases = told["processes"].as_array().expect("a list");
+    let names: Vec<&str> = phases
+        .iter()
+        .filter_map(|it| it["phase"].as_str())
+        .collect();
+    assert_eq!(names, ["ycsb a", "ycsb b", "ycsb c"]);
+    for phase in phases {
+        assert!(phase["operations"].as_u64() > Some(0), "{phase}");
+        assert!(phase["remote"].as_u64() > Some(0), "{phase}");
+        assert!(phase["p50_ns"].as_u64() > Some(0), "{phase}");
+    }
 }
 
 fn check(told: &Value) {
@@ -48,6 +75,8 @@ fn check(told: &Value) {
         let phase = phases.iter().find(|phase| phase["phase"] == name);
         let phase = phase.unwrap_or_else(|| panic!("no {name}: {told}"));
         assert!(phase["operations"].as_u64() > Some(0), "{phase}");
+        // Nothing that several nodes do with the same data is free of transactions.
+        assert!(phase["remote"].as_u64() > Some(0), "{phase}");
     }
     assert_eq!(told["history"]["linearizable"], true);
     assert!(told["history"]["overlapping"].as_u64() > Some(0), "{told}");
@@ -61,7 +90,8 @@ fn check(told: &Value) {
 
 #[test]
 fn the_store_can_be_kept() {
-    let mut demo = Running::start(&["demo", "--stay", "--nodes", "2", "--seconds", "1"]);
+    let args = ["demo", "--stay", "--nodes", "2", "--seconds", "1"];
+    let mut demo = Running::start(&[&args[..], &["--no-processes"]].concat());
     let told = demo.line();
     let top = &told["pagerank"]["top"][0];
     let name = top["package"].as_str().expect("a name");

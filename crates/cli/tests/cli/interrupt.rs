@@ -3,7 +3,7 @@
 use crate::process::Running;
 use crate::racks::Serving;
 use std::net::{TcpStream, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_stopped_store_gives_its_ports_back() {
@@ -50,4 +50,27 @@ fn a_demo_can_be_stopped_in_the_middle() {
     let demo = demo.catches_interrupts();
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(demo.interrupt(), Some(130));
+}
+
+#[test]
+fn a_demo_that_is_stopped_ends_its_processes_and_removes_its_file() {
+    let demo = Running::start(&["demo", "--nodes", "2", "--seconds", "1"]);
+    let name = format!("rackmem-demo-{}.toml", demo.id());
+    let file = std::env::temp_dir().join(name);
+    let end = Instant::now() + Duration::from_secs(120);
+    let mut members = Vec::new();
+    while members.len() < 3 {
+        assert!(Instant::now() < end, "no rack of processes");
+        std::thread::sleep(Duration::from_millis(5));
+        members = demo.children();
+    }
+    assert!(file.exists());
+    assert_eq!(demo.interrupt(), Some(130));
+    assert!(!file.exists());
+    // A number may be another process' by now, but not one that joins this rack.
+    let is_member = |number: &&u32| {
+        let line = std::fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(file.to_str().expect("a path in UTF-8"))
+    };
+    assert_eq!(members.iter().find(is_member), None);
 }

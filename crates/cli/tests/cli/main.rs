@@ -21,3 +21,4 @@ mod resp;
 mod serve;
 mod sim;
 mod soak;
+mod tutorial;

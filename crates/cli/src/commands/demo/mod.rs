@@ -1,12 +1,15 @@
-//! `rackmem demo`: a rack at work on real input, in about a minute.
+//! `rackmem demo`: a rack in this process at work on real input, and a rack of processes beside it.
 
 mod barrier;
 mod graph;
 mod halt;
 mod history;
+mod member;
 mod meter;
 mod pagerank;
+mod processes;
 mod ranking;
+mod remote;
 mod scene;
 mod shared_vec;
 mod stay;
@@ -19,23 +22,27 @@ use crate::rack_args::RackArgs;
 use crate::stop::Stop;
 use clap::Args;
 use halt::Halt;
+use processes::Processes;
 use rackmem_bench::packages;
 use scene::{Scene, Show};
+use std::path::PathBuf;
 use std::time::Duration;
 use summary::Story;
 
 pub const EXAMPLES: &str = "\
-What it does, on the dependencies between this machine's Debian packages (or a graph that is built in):
-  1. stores them through node 0, reads them back through the other nodes and compares
-  2. computes PageRank in shared memory, with a thread on every node, and compares with a plain one
-  3. runs YCSB A, B and C (Zipf 0.99) on all nodes
-  4. records concurrent operations on few keys and checks that they are linearizable
+Input: the dependencies between this machine's Debian packages, or a built-in graph. Steps:
+  1. store the graph through node 0, read it back through the other nodes and compare
+  2. compute PageRank in shared memory, a thread per node, and compare with a plain computation
+  3. run YCSB A, B and C (Zipf 0.99) on all nodes
+  4. record concurrent operations on few keys and check that they are linearizable
+  5. run YCSB A, B and C on a rack of processes over UDP, a process per node and one for the switch
+Every step reports its remote transactions: block misses, evictions and lock grants.
 
 Examples:
-  rackmem demo                          4 nodes in this process
-  rackmem demo --fabric udp             the same over UDP, with a switch in software
+  rackmem demo                          4 nodes in this process, then 4 processes over UDP
+  rackmem demo --fabric udp             the nodes in this process use UDP as well
   rackmem demo --mode home-only         without a switch
-  rackmem demo --stay                   then serve what was computed: redis-cli -p PORT get rank:libc6
+  rackmem demo --stay                   then serve the results: redis-cli -p PORT get rank:libc6
   rackmem --json demo --seconds 1       one object for scripts";
 
 /// Options of `rackmem demo`.
@@ -43,17 +50,29 @@ Examples:
 pub struct DemoArgs {
     #[command(flatten)]
     rack: RackArgs,
-    /// Seconds of each YCSB workload
-    #[arg(long, value_name = "SECONDS", default_value_t = 3)]
+    /// Run each YCSB workload for SECONDS
+    #[arg(long, value_name = "SECONDS", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
-    /// Keep the store afterwards, served from every node, until Ctrl-C
+    /// Serve the store of the first rack afterwards, from every node, until Ctrl-C
     #[arg(long)]
     stay: bool,
+    /// Leave out the rack of processes
+    #[arg(long)]
+    no_processes: bool,
+    /// Run as one node of the rack of processes that this file describes
+    #[arg(long, hide = true, value_name = "FILE", requires = "node")]
+    member: Option<PathBuf>,
+    /// Run as this node
+    #[arg(long, hide = true, value_name = "N", requires = "member")]
+    node: Option<usize>,
 }
 
 /// Runs all of it.
 pub fn run(args: &DemoArgs, json: bool) -> Result<Ended> {
+    if let (Some(file), Some(node)) = (&args.member, args.node) {
+        return member::run(file, node);
+    }
     let stop = Stop::on_signals()?;
     match play(args, json, &stop) {
         Ok(()) if stop.requested() => Ok(Ended::Interrupted),
@@ -78,8 +97,13 @@ fn play(args: &DemoArgs, json: bool, stop: &Stop) -> std::result::Result<(), Hal
     let mut story = Story::new(&args.rack, &loaded);
     graph::run(&scene, graph, &mut story)?;
     ranking::run(&scene, graph, &mut story)?;
-    workload::run(&scene, Duration::from_secs(args.seconds), &mut story)?;
+    let time = Duration::from_secs(args.seconds);
+    workload::run(&scene, time, &mut story)?;
     history::run(&scene, &mut story)?;
+    if !args.no_processes && args.rack.fits_processes() {
+        let mut rack = Processes::start(&args.rack, stop)?;
+        story.processes = workload::on_processes(&scene, &mut rack, time)?;
+    }
     story.print(&scene.rack.metrics(), json);
     if args.stay {
         stay::serve(&scene, json)?;

@@ -2,6 +2,7 @@
 
 use super::halt::{self, Halt, Played};
 use super::meter::Meter;
+use super::remote;
 use super::summary::Phase;
 use super::workload;
 use crate::out;
@@ -9,7 +10,6 @@ use crate::stop::Stop;
 use crate::store::{self, NodeStore};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use rackmem::Rack;
-use rackmem::diagnostics::Events;
 use rackmem_bench::packages::Graph;
 use std::time::Instant;
 
@@ -186,16 +186,16 @@ impl<'a> Scene<'a> {
 
     /// Runs a part and tells what it took: time, and the coherence events of all nodes.
     pub fn measure(&self, name: &str, work: impl FnOnce() -> Played<Vec<Meter>>) -> Played<Phase> {
-        let before: Events = self.rack.metrics().events();
+        let before = remote::transactions(&self.rack);
         let start = Instant::now();
         let meter = Meter::sum(work()?);
         let seconds = start.elapsed().as_secs_f64();
-        let events = self.rack.metrics().events() - before;
+        let remote = remote::transactions(&self.rack) - before;
         Ok(Phase {
             name: name.to_owned(),
             seconds,
             operations: meter.operations,
-            misses: events.misses(),
+            remote,
             latencies: meter.latencies,
         })
     }

@@ -18,8 +18,8 @@ pub struct Phase {
     pub seconds: f64,
     /// Operations of all threads.
     pub operations: u64,
-    /// Coherence events that an operation had to wait for.
-    pub misses: u64,
+    /// Coherence transactions that operations waited for; see `remote.rs`.
+    pub remote: u64,
     /// Nanoseconds of the operations that were timed.
     pub latencies: Histogram,
 }
@@ -30,11 +30,10 @@ impl Phase {
         self.operations as f64 / self.seconds.max(1e-9)
     }
 
-    /// Operations that no coherence event was needed for, as a share of all.
-    /// `None` where an operation needs more than one, or where there was none.
-    pub fn hit_ratio(&self) -> Option<f64> {
-        let timed = self.latencies.count() > 0 && self.misses <= self.operations;
-        timed.then(|| 1.0 - self.misses as f64 / self.operations as f64)
+    /// Coherence transactions an operation. `None` where there was no operation.
+    pub fn remote_per_operation(&self) -> Option<f64> {
+        let any = self.operations > 0;
+        any.then(|| self.remote as f64 / self.operations as f64)
     }
 }
 
@@ -82,6 +81,8 @@ pub struct Story {
     pub dependencies: usize,
     /// The parts, in order.
     pub phases: Vec<Phase>,
+    /// YCSB on the rack of processes; none when it was left out.
+    pub processes: Vec<Phase>,
     /// What PageRank found.
     pub ranking: Option<Ranking>,
     /// The judgement on the history.
@@ -98,6 +99,7 @@ impl Story {
             packages: loaded.graph.nodes(),
             dependencies: loaded.graph.edges(),
             phases: Vec::new(),
+            processes: Vec::new(),
             ranking: None,
             judged: None,
             start: Instant::now(),
@@ -120,18 +122,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hit_ratio_is_told_where_there_is_one() {
+    fn transactions_are_shown_per_operation() {
         let mut phase = Phase {
             name: "ycsb c".into(),
             seconds: 2.0,
             operations: 1000,
-            misses: 10,
+            remote: 10,
             latencies: Histogram::new(),
         };
-        assert_eq!((phase.hit_ratio(), phase.per_second()), (None, 500.0));
-        phase.latencies.record(100);
-        assert_eq!(phase.hit_ratio(), Some(0.99));
-        phase.misses = 2000;
-        assert_eq!(phase.hit_ratio(), None);
+        assert_eq!(phase.per_second(), 500.0);
+        assert_eq!(phase.remote_per_operation(), Some(0.01));
+        phase.remote = 2000;
+        assert_eq!(phase.remote_per_operation(), Some(2.0));
+        phase.operations = 0;
+        assert_eq!(phase.remote_per_operation(), None);
     }
 }

@@ -2,8 +2,9 @@
 
 use super::halt::{Halt, Played, wrong};
 use super::meter::Meter;
+use super::processes::Processes;
 use super::scene::Scene;
-use super::summary::Story;
+use super::summary::{Phase, Story};
 use crate::store::NodeStore;
 use rackmem_bench::report::number;
 use rackmem_bench::ycsb::{Client, Done, KeyValue, Mix, Records};
@@ -21,7 +22,7 @@ const BATCH: u64 = 256;
 const TICK: Duration = Duration::from_millis(100);
 
 /// A node's store, as YCSB sees it.
-struct Target<'a>(&'a NodeStore);
+pub struct Target<'a>(pub &'a NodeStore);
 
 impl KeyValue for Target<'_> {
     type Error = rackmem_kv::Error;
@@ -61,6 +62,27 @@ fn load(scene: &Scene<'_>) -> Played<()> {
         return Err(Halt::Stopped);
     }
     Ok(())
+}
+
+/// A time in nanoseconds.
+pub fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The same on the rack of processes, to be compared.
+pub fn on_processes(scene: &Scene<'_>, rack: &mut Processes, time: Duration) -> Played<Vec<Phase>> {
+    rack.load(scene.stop)?;
+    let phase = |mix: Mix| {
+        let bar = scene.show.bar(&format!("YCSB {mix}, processes"), 1);
+        let phase = rack.run(mix, time, scene.stop)?;
+        bar.finish_and_clear();
+        scene.show.done(&format!(
+            "YCSB {mix} on the rack of processes: {} operations a second",
+            number(phase.per_second())
+        ));
+        Ok(phase)
+    };
+    Mix::ALL.into_iter().map(phase).collect()
 }
 
 /// All nodes for a time.

@@ -36,6 +36,7 @@ pub fn story(story: &Story, metrics: &RackMetrics, seconds: f64) -> Value {
             "dependencies": story.dependencies,
         },
         "phases": story.phases.iter().map(phase).collect::<Vec<_>>(),
+        "processes": story.processes.iter().map(phase).collect::<Vec<_>>(),
         "pagerank": ranking,
         "history": history,
         "figures": figures::rack(metrics),
@@ -50,8 +51,8 @@ fn phase(phase: &Phase) -> Value {
         "seconds": phase.seconds,
         "operations": phase.operations,
         "per_second": phase.per_second(),
-        "misses": phase.misses,
-        "hit_ratio": phase.hit_ratio(),
+        "remote": phase.remote,
+        "remote_per_operation": phase.remote_per_operation(),
         "p50_ns": percentile(50.0),
         "p99_ns": percentile(99.0),
     })

@@ -17,7 +17,16 @@ pub fn print(story: &Story, metrics: &RackMetrics, seconds: f64) {
         out::line("");
     }
     out::table(&phases(story));
-    out::line("Hits are served from the node's own cache. PageRank counts edges followed.\n");
+    out::line(
+        "Remote: coherence transactions (block misses, evictions, lock grants) that operations waited \
+         for, per operation. PageRank counts edges followed.\n",
+    );
+    if !story.processes.is_empty() {
+        out::table(&beside(story));
+        out::line(
+            "The processes exchange UDP packets over loopback; all share this machine's cores.\n",
+        );
+    }
     out::table(&events(metrics));
     out::line("");
     out::table(&packets(metrics));
@@ -50,7 +59,7 @@ fn phases(story: &Story) -> Table {
         ("what", LEFT),
         ("operations", RIGHT),
         ("a second", RIGHT),
-        ("hits", RIGHT),
+        ("remote", RIGHT),
         ("p50", RIGHT),
         ("p99", RIGHT),
     ];
@@ -69,14 +78,47 @@ fn phase_cells(phase: &Phase) -> [String; 5] {
         true => nanos(phase.latencies.percentile(percent)),
         false => String::new(),
     };
-    let hits = phase.hit_ratio();
+    let remote = phase.remote_per_operation();
     [
         count(phase.operations),
         number(phase.per_second()),
-        hits.map_or(String::new(), |ratio| format!("{:.2}%", 100.0 * ratio)),
+        remote.map_or(String::new(), per_operation),
         time(50.0),
         time(99.0),
     ]
+}
+
+/// Transactions an operation.
+fn per_operation(ratio: f64) -> String {
+    format!("{ratio:.4}")
+}
+
+/// The workloads that both racks have run.
+fn beside(story: &Story) -> Table {
+    let columns = [
+        ("what", LEFT),
+        ("rack", LEFT),
+        ("operations", RIGHT),
+        ("a second", RIGHT),
+        ("remote", RIGHT),
+        ("p50", RIGHT),
+        ("p99", RIGHT),
+    ];
+    let mut table = Table::new("One process beside a process per node (UDP)", &columns);
+    for processes in &story.processes {
+        let same = |phase: &&Phase| phase.name == processes.name;
+        let in_one = story
+            .phases
+            .iter()
+            .find(same)
+            .map(|phase| ("one process", phase));
+        for (rack, phase) in in_one.into_iter().chain([("processes", processes)]) {
+            let cells = phase_cells(phase);
+            let [a, b, c, d, e] = cells.each_ref().map(String::as_str);
+            table.row(&[&phase.name, rack, a, b, c, d, e]);
+        }
+    }
+    table
 }
 
 /// A time in the unit that suits it.
