@@ -6,8 +6,9 @@
 
 use crate::process::{TempDir, has, run};
 use rackmem_hosts::addresses;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 const TUTORIAL: &str = include_str!("../../../../docs/tutorial.md");
 const README: &str = include_str!("../../../../README.md");
@@ -31,25 +32,43 @@ fn blocks(language: &str) -> Vec<String> {
     found
 }
 
-/// A shell script that stops at the first command that fails, or that prints something else.
-fn script() -> String {
-    let mut text = String::from(
-        "set -e; exec 2>&1\n\
-         git() { [ \"$1\" = clone ] && mkdir rackmem && mv target rackmem; }\n\
-         cargo() { case \"$*\" in \"install --path crates/cli\") ;; \
-         \"build --release --example counter\") ;; *) echo \"cargo $*\"; exit 1;; esac; }\n\
-         expect() { case \"$2\" in *\"$1\"*) ;; *) echo \"wanted: $1\"; echo \"printed: $2\"; exit 1;; esac; }\n",
-    );
-    for line in blocks("sh").join("\n").lines() {
+/// What every script begins with: the first command that fails, or prints something else, ends it.
+const PRELUDE: &str = r#"
+set -e; exec 2>&1
+trap 'kill -9 $(jobs -p) 2> /dev/null || true' EXIT
+git() { [ "$1" = clone ] && mkdir rackmem && mv target rackmem; }
+cargo() {
+    case "$*" in
+        "install --path crates/cli" | "build --release --example counter") ;;
+        *) echo "cargo $*"; exit 1 ;;
+    esac
+}
+expect() {
+    case "$2" in
+        *"$1"*) ;;
+        *) echo "wanted: $1"; echo "printed: $2"; exit 1 ;;
+    esac
+}
+"#;
+
+/// A script of these lines, each of which may say what it prints.
+fn compared(lines: &str) -> String {
+    let mut text = PRELUDE.to_owned();
+    for line in lines.lines() {
         match line.split_once(PRINTS) {
             Some((command, wanted)) => {
                 let (command, wanted) = (command.trim_end(), wanted.trim());
-                text += &format!("echo '+ {command}'; expect '{wanted}' \"$({command})\"\n");
+                text += &format!("expect '{wanted}' \"$({command})\"\n");
             }
             None => text += &format!("{line}\n"),
         }
     }
-    // Every address of the page becomes one that no other process uses.
+    text
+}
+
+/// The tutorial, on addresses that no other process uses.
+fn script() -> String {
+    let mut text = compared(&blocks("sh").join("\n"));
     let at = addresses(24);
     for (port, addr) in [7400, 7401, 7402, 7403].iter().zip(&at) {
         text = text.replace(&format!("127.0.0.1:{port}"), &addr.to_string());
@@ -61,6 +80,25 @@ fn script() -> String {
     text = text.replace("redis-cli -p 638", &format!("redis-cli -h {ip} -p {port}"));
     // A machine that runs all tests at once may be late with a heartbeat.
     text.replace("lease_ms = 1000", "lease_ms = 4000")
+}
+
+/// Runs a script in a folder of its own, with the programs that were built for the tests.
+fn bash(script: &str) -> Output {
+    let place = TempDir::new();
+    let programs = place.path().join("target/release/examples");
+    std::fs::create_dir_all(&programs).expect("a folder");
+    symlink(example("counter"), programs.join("counter")).expect("a link");
+    let bin = place.path().join("bin");
+    std::fs::create_dir(&bin).expect("a folder");
+    symlink(env!("CARGO_BIN_EXE_rackmem"), bin.join("rackmem")).expect("a link");
+    let path = std::env::var("PATH").unwrap_or_default();
+    Command::new("timeout")
+        .args([&PATIENCE.to_string(), "bash", "-c", script])
+        .current_dir(place.path())
+        .env("PATH", format!("{}:{path}", bin.display()))
+        .stdin(Stdio::null())
+        .output()
+        .expect("a shell")
 }
 
 /// A program that was built with the tests.
@@ -75,28 +113,7 @@ fn every_command_of_the_tutorial_works() {
     if !has("redis-cli") {
         return;
     }
-    let place = TempDir::new();
-    let programs = place.path().join("target/release/examples");
-    std::fs::create_dir_all(&programs).expect("a folder");
-    std::os::unix::fs::symlink(example("counter"), programs.join("counter")).expect("a link");
-    let bin = place.path().join("bin");
-    std::fs::create_dir(&bin).expect("a folder");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_rackmem"), bin.join("rackmem")).expect("a link");
-    let path = std::env::var("PATH").unwrap_or_default();
-    let output = Command::new("timeout")
-        // The whole group ends with the shell, members of the rack included.
-        .args([
-            "--kill-after=5",
-            &PATIENCE.to_string(),
-            "bash",
-            "-c",
-            &script(),
-        ])
-        .current_dir(place.path())
-        .env("PATH", format!("{}:{path}", bin.display()))
-        .stdin(Stdio::null())
-        .output()
-        .expect("a shell");
+    let output = bash(&script());
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(
         output.status.success(),
@@ -108,6 +125,21 @@ fn every_command_of_the_tutorial_works() {
         before.contains("value-") || after.contains("value-"),
         "{text}"
     );
+}
+
+#[test]
+fn a_command_that_prints_something_else_fails_the_script() {
+    assert!(
+        bash(&compared("sleep 600 &\necho one  # => one"))
+            .status
+            .success()
+    );
+    assert!(
+        !bash(&compared("sleep 600 &\necho one  # => two"))
+            .status
+            .success()
+    );
+    assert!(!bash(&compared("cargo run\necho one")).status.success());
 }
 
 #[test]
@@ -156,6 +188,6 @@ fn the_tutorial_has_the_parts_that_are_run() {
         !script.contains("127.0.0.1:74") && !script.contains(" -p 63"),
         "{script}"
     );
-    let compared = script.lines().filter(|line| line.contains("; expect '"));
+    let compared = script.lines().filter(|line| line.starts_with("expect '"));
     assert!(compared.count() >= 12);
 }
