@@ -1,5 +1,7 @@
 //! `counter RACK.TOML NODE`: joins a rack of three processes and counts with the others.
 
+#![allow(clippy::print_stdout)]
+
 use rackmem::locked::{Condvar, Mutex};
 use rackmem::{Config, Rack};
 
