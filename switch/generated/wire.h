@@ -107,12 +107,24 @@ enum kind {
 	KIND_PLACE_ACK = 0x4a,
 	KIND_YIELD = 0x4b,
 	KIND_YIELD_ACK = 0x4c,
+	KIND_ABD_STAMP = 0x50,
+	KIND_ABD_STAMP_ACK = 0x51,
+	KIND_ABD_READ = 0x52,
+	KIND_ABD_READ_ACK = 0x53,
+	KIND_ABD_WRITE = 0x54,
+	KIND_ABD_WRITE_ACK = 0x55,
+	KIND_ABD_WRITE_BACK = 0x56,
+	KIND_ABD_WRITE_BACK_ACK = 0x57,
+	KIND_ABD_FETCH = 0x58,
+	KIND_ABD_FILL = 0x5b,
+	KIND_ABD_FILL_ACK = 0x5c,
+	KIND_ABD_CONFIG = 0x5d,
 	KIND_GUEST_ASK = 0xf0,
 	KIND_GUEST_TELL = 0xf1,
 };
 
 // A bit for every kind there is, in four words of 64.
-#define KNOWN_KINDS_WORDS { 0x100ff1fff7f01feull, 0x1fffull, 0x0ull, 0x3000000000000ull }
+#define KNOWN_KINDS_WORDS { 0x100ff1fff7f01feull, 0x39ff1fffull, 0x0ull, 0x3000000000000ull }
 
 enum flag {
 	FLAG_PROVIDER = 0x01,

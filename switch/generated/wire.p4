@@ -86,6 +86,18 @@ const bit<8> KIND_PLACE = 0x49;
 const bit<8> KIND_PLACE_ACK = 0x4a;
 const bit<8> KIND_YIELD = 0x4b;
 const bit<8> KIND_YIELD_ACK = 0x4c;
+const bit<8> KIND_ABD_STAMP = 0x50;
+const bit<8> KIND_ABD_STAMP_ACK = 0x51;
+const bit<8> KIND_ABD_READ = 0x52;
+const bit<8> KIND_ABD_READ_ACK = 0x53;
+const bit<8> KIND_ABD_WRITE = 0x54;
+const bit<8> KIND_ABD_WRITE_ACK = 0x55;
+const bit<8> KIND_ABD_WRITE_BACK = 0x56;
+const bit<8> KIND_ABD_WRITE_BACK_ACK = 0x57;
+const bit<8> KIND_ABD_FETCH = 0x58;
+const bit<8> KIND_ABD_FILL = 0x5b;
+const bit<8> KIND_ABD_FILL_ACK = 0x5c;
+const bit<8> KIND_ABD_CONFIG = 0x5d;
 const bit<8> KIND_GUEST_ASK = 0xf0;
 const bit<8> KIND_GUEST_TELL = 0xf1;
 
@@ -185,6 +197,18 @@ const bit<8> REASON_OWNER_DIED = 9;
     (STEP_FRESH, KIND_PLACE_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_YIELD, _): control_plane(); \
     (STEP_FRESH, KIND_YIELD_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_ABD_STAMP, _): control_plane(); \
+    (STEP_FRESH, KIND_ABD_STAMP_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_ABD_READ, _): control_plane(); \
+    (STEP_FRESH, KIND_ABD_READ_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_ABD_WRITE, _): control_plane(); \
+    (STEP_FRESH, KIND_ABD_WRITE_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_ABD_WRITE_BACK, _): control_plane(); \
+    (STEP_FRESH, KIND_ABD_WRITE_BACK_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_ABD_FETCH, _): control_plane(); \
+    (STEP_FRESH, KIND_ABD_FILL, _): control_plane(); \
+    (STEP_FRESH, KIND_ABD_FILL_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_ABD_CONFIG, _): control_plane(); \
     (STEP_FRESH, KIND_GUEST_ASK, _): control_plane(); \
     (STEP_FRESH, KIND_GUEST_TELL, _): control_plane();
 

@@ -148,8 +148,36 @@ kinds! {
     Yield = 0x4b,
     /// Home to the node that leaves: the lock is here, and nobody needs you for it.
     YieldAck = 0x4c,
-    // 0x50 ABD, 0x60 SABRes, 0x70 Bounded Incoherence. From 0x50 on a kind has 16 bytes of its own
-    // behind the header.
+    // From 0x50 on a kind has 16 bytes of its own behind the header. 0x60 is kept for SABRes, 0x70
+    // for Bounded Incoherence.
+
+    // 0x50..0x5f: ABD, the `Replicated` contract. `a` is a stamp, `b` the number of the group's
+    // config in its high half.
+    /// Requester to members: which stamp does this line have at yours?
+    AbdStamp = 0x50,
+    /// The answer.
+    AbdStampAck = 0x51,
+    /// Requester to members: which stamp does this line have, and from the provider its content.
+    AbdRead = 0x52,
+    /// The answer, and that of `AbdFetch`; with `DATA`, a segment of the line as it was stored
+    /// under this stamp.
+    AbdReadAck = 0x53,
+    /// Requester to members: store a segment of this line under the stamp.
+    AbdWrite = 0x54,
+    /// The whole line is stored, or one with a higher stamp.
+    AbdWriteAck = 0x55,
+    /// Reader to members: likewise, of a line that it has read.
+    AbdWriteBack = 0x56,
+    /// The answer.
+    AbdWriteBackAck = 0x57,
+    /// Reader, or member that fills, to one member: the line, if its stamp is at least this one.
+    AbdFetch = 0x58,
+    /// Member that fills to member: which lines have you from `tag` on, with which stamps?
+    AbdFill = 0x5b,
+    /// The answer. The body is records, in the order of addresses; with `DATA`, more follow.
+    AbdFillAck = 0x5c,
+    /// Member to requester: the group has this config by now.
+    AbdConfig = 0x5d,
 
     // 0xf0..0xff: guests, which are baselines and protocols on trial;
     // a node that has none drops their packets.
@@ -212,6 +240,13 @@ impl Kind {
     #[inline]
     pub const fn asks_directory(self) -> bool {
         matches!(self, Kind::Acquire | Kind::Release | Kind::PlaceAck)
+    }
+
+    /// Whether this is fenced by the number of a group's config, and so by no epoch:
+    /// no death delays it.
+    #[inline]
+    pub const fn is_fenced_by_config(self) -> bool {
+        matches!(self as u8, 0x50..=0x5f)
     }
 
     /// Whether this takes the entry's lock as a reader (§5.1.1: read misses;
