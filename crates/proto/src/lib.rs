@@ -16,6 +16,7 @@
 //! | cache agent | [`flowcc::cache_agent`] | §5.1.1 "Invalidation and Data Transfer" |
 //! | requester | [`flowcc::Requester`] | §5.1.1 "Requester-driven Coherence Control" |
 //! | a lock's directory, a node's locks | [`gcp::LockDirectory`], [`gcp::Blade`] | Soul, §4.2 |
+//! | replicated memory: a node's part, what a switch counts | [`abd::Abd`], [`switch::QuorumProgram`] | CNVMM, §II-B, §III-B |
 //! | what of a home's memory is given out | [`heap::Heap`] | §6 |
 //! | member of the rack | [`membership::Member`] | – |
 #![no_std]
@@ -23,6 +24,7 @@
 
 extern crate alloc;
 
+pub mod abd;
 pub mod call;
 pub mod engine;
 pub mod flowcc;

@@ -14,6 +14,7 @@
 //! | what does a node tell the shadow of the switch? | [`Migrating`] |
 //! | what does a node do when an epoch begins? | [`Recovery`] |
 //! | what does a node do with a lock, and with all of them? | [`NodeLock`], [`Gcp`] |
+//! | what does a node do with replicated memory? | [`Replicated`] |
 //! | what does a thread do that found no usable copy? | [`plan`], [`Access`] |
 //!
 //! Each of these values is a *section*: a host whose threads share a node puts a lock around each,
@@ -31,6 +32,7 @@ mod migrating;
 mod part;
 mod protocol;
 mod recovery;
+mod replicated;
 mod single;
 
 pub use access::{Access, Do, Entries, Plan, Purpose, Then, plan};
@@ -44,6 +46,7 @@ pub use migrating::{Migrating, Report};
 pub use part::{Part, is_current, part};
 pub use protocol::{Holds, MAX_NUMBER, Protocol, Protocols, Reporter, number_of, numbered};
 pub use recovery::{Change, Recovery};
+pub use replicated::{REPLICATED, Replicated, ReplicatedHost};
 pub use single::{Single, Wants};
 
 use crate::flowcc::Members;

@@ -29,8 +29,8 @@ pub fn part(header: &Header) -> Part {
     }
 }
 
-/// Whether a packet is of this epoch and, where a requester has sent it,
-/// of an incarnation of its node that is a member.
+/// Whether a packet is of this epoch and, where a requester has sent it, of an incarnation of its
+/// node that is a member. Some kinds have a fence of their own, and are of any epoch.
 #[inline]
 pub fn is_current(header: &Header, epoch: u32, incarnation: impl FnOnce(NodeId) -> u32) -> bool {
     let by_requester = header.kind.is_request()
@@ -44,5 +44,23 @@ pub fn is_current(header: &Header, epoch: u32, incarnation: impl FnOnce(NodeId) 
                 | Kind::Fetch
         );
     let node = header.requester.node;
-    header.epoch == epoch && (!by_requester || header.incarnation == incarnation(node))
+    let of_epoch = header.epoch == epoch || header.kind.is_fenced_by_config();
+    of_epoch && (!by_requester || header.incarnation == incarnation(node))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{RequesterId, Seq, Tag};
+
+    #[test]
+    fn what_has_a_fence_of_its_own_is_of_any_epoch() {
+        for &kind in Kind::ALL {
+            let who = RequesterId { node: 1, slot: 0 };
+            let header = Header::request(kind, 7, Tag(0), who, Seq(1));
+            assert!(is_current(&header, 7, |_| 0), "{kind:?}");
+            let own_fence = kind.name().starts_with("Abd");
+            assert_eq!(is_current(&header, 8, |_| 0), own_fence, "{kind:?}");
+        }
+    }
 }

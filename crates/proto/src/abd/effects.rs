@@ -1,0 +1,109 @@
+//! What a step of replicated memory needs of its host, and the rules that it can be made to break.
+
+use super::{Outcome, Stamp};
+use crate::wire::{Dest, Header, Own, Record, RequesterId, Tag};
+
+/// Where segments of a line are put together before it is a line: one place for each,
+/// at every member.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Staging {
+    /// What this requester writes, by the parity of its number.
+    Of(RequesterId, u8),
+    /// What a member that fills fetches.
+    Fill(u8),
+}
+
+/// The bytes that travel with a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Body<'a> {
+    /// None.
+    Nothing,
+    /// The line of the packet's tag, as this member has it now, in as many segments as the network
+    /// needs.
+    Line,
+    /// What the operation in this slot writes or has read, likewise.
+    Value(u8),
+    /// Records.
+    Records(&'a [Record]),
+}
+
+/// What a step wants done, in this order and in the same section:
+/// a line's stamp and its bytes never part.
+pub trait Effects {
+    /// Puts the segment of the packet at hand in its place in a staging line.
+    fn stage(&mut self, at: Staging);
+    /// The staging line is whole: makes it durable, and calls [`super::Abd::synced`] when it is.
+    /// For members with a durable store.
+    fn sync(&mut self, _at: Staging) {}
+    /// The staging line is the content of the line from here on, under this stamp.
+    fn commit(&mut self, at: Staging, line: Tag, stamp: Stamp);
+    /// Puts the segment of the packet at hand in its place in what this slot reads.
+    fn gather(&mut self, slot: u8);
+    /// Sends a packet. A segmented body comes with `DATA` and its offset in each packet.
+    fn send(&mut self, to: Dest, header: &Header, own: Own, body: Body<'_>);
+    /// The operation in this slot has ended.
+    fn done(&mut self, slot: u8, outcome: Outcome);
+    /// A group has a newer config than is known here: the rack's view says which.
+    fn behind(&mut self, _group: u16, _config: u32) {}
+    /// This member lives by this config of a group from here on. A durable member writes that down
+    /// before it sends anything.
+    fn adopted(&mut self, _group: u16, _config: u32) {}
+    /// The rule that is broken on purpose.
+    #[inline]
+    fn defect(&self) -> Option<Defect> {
+        None
+    }
+}
+
+macro_rules! defects {
+    ($($(#[$text:meta])* $name:ident,)*) => {
+        /// A rule of replicated memory that can be broken, to see that checkers notice.
+        /// In a host that ships none is.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Defect { $($(#[$text])* $name,)* }
+
+        impl Defect {
+            /// All of them.
+            pub const ALL: &'static [Defect] = &[$(Defect::$name,)*];
+        }
+    };
+}
+
+defects! {
+    /// A write that is sent again has another stamp.
+    RestampRetransmission,
+    /// Answers are counted, not members.
+    CountCopiesTwice,
+    /// Half of the copies are taken for a majority.
+    QuorumOfHalf,
+    /// A reader never writes back.
+    ElideAlways,
+    /// Members that answered with a lower stamp count as agreeing with the highest.
+    AgreeOnOlder,
+    /// A member stores a line over one with a higher stamp.
+    StoreLowerStamp,
+    /// A member acknowledges and stores when the first segment is there.
+    AckHalfLine,
+    /// Segments of a requester's last write count as those of the next.
+    MixTwoWrites,
+    /// Segments of a line under two stamps are read as one.
+    MixTwoReads,
+    /// Members that fill answer, and count.
+    FillingCounts,
+    /// A process that has forgotten answers as the member that it was.
+    ForgetfulCounts,
+    /// A member answers packets of a config that it has left.
+    AcceptOldConfig,
+    /// A member fills from one other member.
+    FillFromOne,
+    /// A member acknowledges before a line is durable.
+    AckBeforeDurable,
+    /// A requester that has restarted uses the stamps of its last life.
+    ReuseOwnStamp,
+    /// Answers to an earlier operation count.
+    LateStampCounts,
+    /// A reader gives a line that it has the stamp of another that it has not.
+    BytesOfOneStampOfAnother,
+    /// The switch counts on where it was when a requester's next phase begins.
+    CountOn,
+}
