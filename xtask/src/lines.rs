@@ -61,6 +61,8 @@ const PURPOSES: &[(&str, For)] = &[
     ("crates/sim/src/explore/drive.rs", For::StandIn),
     ("crates/sim/src/explore/rebuild.rs", For::StandIn),
     ("crates/sim/src/explore/thread.rs", For::StandIn),
+    ("crates/sim/src/abd/host.rs", For::StandIn),
+    ("crates/sim/src/abd/site.rs", For::StandIn),
     // Likewise `gcp/{failing,inside}.rs`.
     ("crates/sim/src/gcp/host.rs", For::StandIn),
     ("crates/sim/src/gcp/epoch.rs", For::StandIn),
@@ -109,6 +111,15 @@ const PROTOCOLS: &[Protocol] = &[
             "crates/rackmem/src/host/locks/",
             "crates/rackmem/src/locked/",
             "crates/sim/src/gcp/",
+        ],
+    },
+    Protocol {
+        name: "ABD",
+        places: &[
+            "crates/proto/src/abd/",
+            "crates/proto/src/engine/replicated.rs",
+            "crates/proto/src/switch/quorum",
+            "crates/sim/src/abd/",
         ],
     },
 ];

@@ -1,0 +1,317 @@
+//! The racks that are explored, and those that are walked through.
+
+use super::Witness::{
+    self, Adopted, Agreed, Counted, CutSync, Disagreed, Fetched, Filled, FilledOver, Recounted,
+    Repaired, Superseded, ToldConfig,
+};
+use super::scenario::{Budget, Op, Scenario, Store};
+use rackmem_proto::abd::{Change, Member};
+use rackmem_proto::wire::NodeId;
+
+const R: Op = Op::Read(0);
+const W: Op = Op::Write(0);
+
+const CALM: Budget = Budget {
+    lose: 0,
+    double: 0,
+    early: 0,
+    crash: 0,
+    die: 0,
+    switch: 0,
+};
+
+const BASE: Scenario = Scenario {
+    name: "",
+    about: "",
+    threads: &[],
+    copies: 3,
+    spares: 0,
+    segments: 1,
+    switch: false,
+    store: Store::Memory,
+    changes: &[],
+    dead: &[],
+    mortal: &[],
+    budget: CALM,
+    sometimes: &[],
+    states: 0,
+};
+
+const fn member(node: NodeId, life: u64) -> Member {
+    Member { node, life }
+}
+
+const SEEN_BY_ALL: &[Witness] = &[Agreed, Disagreed, Fetched, Repaired];
+
+/// All of them.
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "abd-calm",
+        about: "a writer and a reader, nothing goes wrong",
+        threads: &[&[W], &[R]],
+        sometimes: SEEN_BY_ALL,
+        states: 2_960,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-two-writers",
+        about: "two writers of one line",
+        threads: &[&[W], &[W]],
+        sometimes: &[Superseded],
+        states: 7_474,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-read-writes-back",
+        about: "two reads of one reader while a write goes on: the second is no older than the first",
+        threads: &[&[W], &[R, R]],
+        sometimes: SEEN_BY_ALL,
+        states: 22_645,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-lossy",
+        about: "a packet is lost",
+        threads: &[&[W], &[R]],
+        budget: Budget { lose: 1, ..CALM },
+        sometimes: SEEN_BY_ALL,
+        states: 15_649,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-doubled",
+        about: "a packet comes twice",
+        threads: &[&[W], &[R]],
+        budget: Budget { double: 1, ..CALM },
+        sometimes: SEEN_BY_ALL,
+        states: 30_430,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-early",
+        about: "a node asks again while answers are under way",
+        threads: &[&[W, R]],
+        budget: Budget { early: 1, ..CALM },
+        sometimes: &[Agreed],
+        states: 8_645,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-segments",
+        about: "a line of two segments is written three times and read, one packet is lost and one doubled",
+        threads: &[&[W, W, W], &[R]],
+        copies: 1,
+        segments: 2,
+        budget: Budget {
+            lose: 1,
+            double: 1,
+            ..CALM
+        },
+        sometimes: &[Agreed],
+        states: 27_727,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-segments-3",
+        about: "a line of two segments with three copies",
+        threads: &[&[W], &[R]],
+        segments: 2,
+        sometimes: SEEN_BY_ALL,
+        states: 17_296,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-die",
+        about: "a member is gone for good: nobody waits for it",
+        threads: &[&[W], &[R]],
+        mortal: &[2],
+        budget: Budget { die: 1, ..CALM },
+        sometimes: SEEN_BY_ALL,
+        states: 5_936,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-crash",
+        about: "a member restarts and has forgotten: it is no member any more",
+        threads: &[&[W], &[R]],
+        mortal: &[2],
+        budget: Budget { crash: 1, ..CALM },
+        sometimes: SEEN_BY_ALL,
+        states: 7_523,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-crash-writer",
+        about: "a writer's process ends: a reader finishes what it has begun, or nobody does",
+        threads: &[&[W], &[R]],
+        mortal: &[0],
+        budget: Budget { crash: 1, ..CALM },
+        sometimes: &[Adopted, Disagreed],
+        states: 7_193,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-crash-stamps",
+        about: "a writer's process ends, and its next life writes again",
+        threads: &[&[W, W]],
+        mortal: &[0],
+        budget: Budget { crash: 1, ..CALM },
+        states: 1_656,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-crash-durable",
+        about: "a durable member restarts while lines are on their way to its store",
+        threads: &[&[W, R]],
+        store: Store::Durable,
+        mortal: &[1],
+        budget: Budget { crash: 1, ..CALM },
+        sometimes: &[CutSync, Agreed],
+        states: 14_638,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-replace",
+        about: "a dead member is replaced, and the new one fills while a line is written",
+        threads: &[&[W]],
+        spares: 1,
+        dead: &[3],
+        changes: &[Change::Replace(3, member(4, 1)), Change::Filled(4)],
+        sometimes: &[Filled, FilledOver, Recounted, ToldConfig],
+        states: 102_550,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-grow",
+        about: "a line with one copy gets a second one while it is written",
+        threads: &[&[W]],
+        copies: 1,
+        spares: 1,
+        changes: &[Change::Add(member(2, 1)), Change::Filled(2)],
+        sometimes: &[Filled, FilledOver, Recounted, ToldConfig],
+        states: 2_610,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-switch",
+        about: "a switch counts, for a writer and a reader",
+        threads: &[&[W], &[R]],
+        switch: true,
+        sometimes: &[Counted, Agreed, Disagreed],
+        states: 23_343,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-switch-restart",
+        about: "the switch starts again and has forgotten what it counted",
+        threads: &[&[W, R]],
+        switch: true,
+        budget: Budget { switch: 1, ..CALM },
+        sometimes: &[Counted, Agreed],
+        states: 5_051,
+        ..BASE
+    },
+];
+
+const R1: Op = Op::Read(1);
+const W1: Op = Op::Write(1);
+const MANY: &[&[Op]] = &[
+    &[W, R, W1, R1, W, R],
+    &[R, W, R, W1, R1, W],
+    &[W1, R, R1, W, R, R],
+    &[R, R, W, R1, R, W1],
+];
+const ROUGH: Budget = Budget {
+    lose: 12,
+    double: 12,
+    early: 12,
+    crash: 0,
+    die: 0,
+    switch: 0,
+};
+
+/// Larger racks, for seeded ways.
+pub const WALKS: &[Scenario] = &[
+    Scenario {
+        name: "walk-five",
+        about: "five copies, lines of two segments; one member dies and is replaced",
+        threads: MANY,
+        copies: 5,
+        spares: 1,
+        segments: 2,
+        changes: &[Change::Replace(8, member(9, 1)), Change::Filled(9)],
+        mortal: &[8],
+        budget: Budget { die: 1, ..ROUGH },
+        ..BASE
+    },
+    Scenario {
+        name: "walk-durable",
+        about: "three durable copies; every process restarts now and then",
+        threads: MANY,
+        segments: 2,
+        store: Store::Durable,
+        mortal: &[0, 1, 2, 3, 4, 5, 6],
+        budget: Budget { crash: 8, ..ROUGH },
+        ..BASE
+    },
+    Scenario {
+        name: "walk-switch",
+        about: "a switch counts for five copies, starts again, and a member is replaced",
+        threads: MANY,
+        copies: 5,
+        spares: 1,
+        segments: 2,
+        switch: true,
+        changes: &[Change::Replace(4, member(9, 1)), Change::Filled(9)],
+        budget: Budget { switch: 3, ..ROUGH },
+        ..BASE
+    },
+    Scenario {
+        name: "walk-grow",
+        about: "one copy becomes three while lines are used, and one of them is replaced",
+        threads: MANY,
+        copies: 1,
+        spares: 3,
+        changes: &[
+            Change::Add(member(5, 1)),
+            Change::Filled(5),
+            Change::Add(member(6, 1)),
+            Change::Filled(6),
+            Change::Replace(4, member(7, 1)),
+            Change::Filled(7),
+        ],
+        budget: ROUGH,
+        ..BASE
+    },
+    Scenario {
+        name: "walk-live",
+        about: "a member that is not dead is replaced: it goes on in the config that it knows",
+        threads: &[&[W, R, W, R], &[R, W, R]],
+        spares: 1,
+        changes: &[Change::Replace(4, member(5, 1)), Change::Filled(5)],
+        ..BASE
+    },
+    Scenario {
+        name: "walk-replace",
+        about: "of three copies, two are replaced one after the other",
+        threads: MANY,
+        spares: 2,
+        changes: &[
+            Change::Replace(4, member(7, 1)),
+            Change::Filled(7),
+            Change::Replace(5, member(8, 1)),
+            Change::Filled(8),
+        ],
+        budget: ROUGH,
+        ..BASE
+    },
+    Scenario {
+        name: "walk-forget",
+        about: "a member restarts and has forgotten: it fills and is one again",
+        threads: MANY,
+        mortal: &[6],
+        changes: &[Change::Replace(6, member(6, 2)), Change::Filled(6)],
+        budget: Budget { crash: 1, ..ROUGH },
+        ..BASE
+    },
+];

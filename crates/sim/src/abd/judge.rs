@@ -1,0 +1,207 @@
+//! What operations did, judged: by stamps in every state, and by the checker of histories at the
+//! end of a walk.
+//!
+//! If every stamp has one value and every write one stamp, and each operation's stamp is at or
+//! above that of whatever completed before it began, and above it for a write, then the order of
+//! stamps is an order that explains all of them.
+
+use super::host::Value;
+use super::scenario::Op;
+use super::world::{GROUP, World};
+use crate::driver::Complaint;
+use crate::history::{Call, Operation, Outcome as Fate, Reply};
+use rackmem_proto::abd::{Config, MEMBERS, Outcome, Stamp};
+use rackmem_proto::wire::{NodeId, Tag};
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+
+const PAPER: &str = "CNVMM §II-B";
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct Judge {
+    /// The stamp of each write that has one, by its value.
+    stamps: BTreeMap<u8, (Tag, Stamp)>,
+    /// The highest stamp of an operation that has completed.
+    completed: BTreeMap<Tag, Stamp>,
+    /// What each thread does: its operation, its line, and its place in the history.
+    current: BTreeMap<NodeId, (u8, Tag, usize)>,
+    /// Writes whose requester is gone.
+    orphans: Vec<u8>,
+    /// What happened, by a clock that counts it. It is no part of a state.
+    history: Vec<Operation>,
+    clock: u64,
+    records: bool,
+}
+
+fn complain<T>(promise: &'static str, detail: String) -> Result<T, Complaint> {
+    Err((promise, PAPER, detail))
+}
+
+impl Judge {
+    /// One that keeps the history or not.
+    pub fn new(records: bool) -> Self {
+        Judge {
+            records,
+            ..Judge::default()
+        }
+    }
+
+    /// The highest stamp of what has completed.
+    pub fn completed(&self, line: Tag) -> Stamp {
+        self.completed.get(&line).copied().unwrap_or_default()
+    }
+
+    /// A thread begins.
+    pub fn begun(&mut self, node: NodeId, (op, line): (Op, Tag), id: u8) {
+        self.current.insert(node, (id, line, self.history.len()));
+        if !self.records {
+            return;
+        }
+        self.clock += 1;
+        self.history.push(Operation {
+            client: node.into(),
+            key: line.offset().to_string(),
+            call: match op {
+                Op::Read(_) => Call::Get,
+                Op::Write(_) => Call::Set {
+                    value: id.to_string(),
+                },
+            },
+            invoke: self.clock,
+            outcome: Fate::Unknown,
+        });
+    }
+
+    /// Its node is gone: whether the operation has taken effect, nobody knows.
+    pub fn abandoned(&mut self, node: NodeId) {
+        if let Some((id, ..)) = self.current.remove(&node) {
+            self.orphans.push(id);
+        }
+    }
+
+    /// Whether this is the stamp of a write whose requester is gone.
+    pub fn is_orphan(&self, stamp: Stamp) -> bool {
+        let of = |id: &u8| self.stamps.get(id).is_some_and(|known| known.1 == stamp);
+        self.orphans.iter().any(of)
+    }
+
+    /// A write is sent under a stamp.
+    pub fn stamped(&mut self, line: Tag, id: u8, stamp: Stamp) -> Result<(), Complaint> {
+        let known = *self.stamps.entry(id).or_insert((line, stamp));
+        if known != (line, stamp) {
+            let detail = format!("write {id:02x} has {:?} and {stamp:?}", known.1);
+            return complain("one stamp a write", detail);
+        }
+        let twice = |(other, of): (&u8, &(Tag, Stamp))| *other != id && *of == (line, stamp);
+        if let Some(other) = self.stamps.iter().find(|entry| twice(*entry)) {
+            let detail = format!("writes {:02x} and {id:02x} have {stamp:?}", other.0);
+            return complain("one value a stamp", detail);
+        }
+        Ok(())
+    }
+
+    /// A line's value under a stamp.
+    pub fn stored(&self, line: Tag, stamp: Stamp, value: Value) -> Result<(), Complaint> {
+        let [id, other] = value;
+        if id != other {
+            let detail = format!("{id:02x} and {other:02x} under {stamp:?}");
+            return complain("a line is of one write", detail);
+        }
+        let known = match stamp {
+            Stamp::NONE => id == 0,
+            _ => self.stamps.get(&id) == Some(&(line, stamp)),
+        };
+        match known {
+            true => Ok(()),
+            false => complain("one value a stamp", format!("{id:02x} under {stamp:?}")),
+        }
+    }
+
+    /// An operation has ended. `floor`: what had completed when it began.
+    pub fn done(
+        &mut self,
+        node: NodeId,
+        (outcome, value): (Outcome, Value),
+        floor: Stamp,
+    ) -> Result<(), Complaint> {
+        let Some((id, tag, nth)) = self.current.remove(&node) else {
+            return Ok(());
+        };
+        let (stamp, late, reply) = match outcome {
+            Outcome::Read { stamp, .. } => {
+                let reply = match value[0] {
+                    0 => Reply::Nil,
+                    id => Reply::Text(id.to_string()),
+                };
+                (stamp, stamp < floor, reply)
+            }
+            Outcome::Written { stamp, .. } => (stamp, stamp <= floor, Reply::Nil),
+            Outcome::Refused(why) => {
+                return complain("every operation ends", format!("refused: {why:?}"));
+            }
+        };
+        self.clock += u64::from(self.records);
+        if let Some(entry) = self.history.get_mut(nth) {
+            let at = self.clock;
+            entry.outcome = Fate::Ok { at, reply };
+        }
+        if late {
+            let detail = format!("{outcome:?} began when {floor:?} had completed");
+            return complain("what has completed is seen", detail);
+        }
+        match outcome {
+            Outcome::Read { .. } => self.stored(tag, stamp, value)?,
+            _ => self.stored(tag, stamp, [id; 2])?,
+        }
+        let completed = self.completed.entry(tag).or_default();
+        *completed = stamp.max(*completed);
+        Ok(())
+    }
+
+    /// What has completed is known to one of every quorum that can still answer, of every config.
+    pub fn kept(&self, world: &World) -> Result<(), Complaint> {
+        for (tag, stamp) in &self.completed {
+            for config in &world.configs {
+                let without = lacking(world, config, *tag, *stamp);
+                if config.is_quorum(without) {
+                    let detail = format!(
+                        "{stamp:?} of {:x} is unknown to {:?} of config {}",
+                        tag.offset(),
+                        config.nodes(without),
+                        config.number
+                    );
+                    return complain("what has completed is in every quorum", detail);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What happened.
+    pub fn history(&self) -> &[Operation] {
+        &self.history
+    }
+
+    pub fn fingerprint(&self, into: &mut impl Hasher) {
+        (&self.stamps, &self.completed, &self.orphans).hash(into);
+    }
+}
+
+/// Members that may answer in this config, and have a lower stamp.
+fn lacking(world: &World, config: &Config, tag: Tag, stamp: Stamp) -> u8 {
+    let lacks = |place: &usize| {
+        let Some(member) = config.members[*place] else {
+            return false;
+        };
+        let node = usize::from(member.node);
+        let state = &world.nodes[node];
+        let may_answer =
+            state.up && state.life == Some(member.life) && world.known(node) <= config.number;
+        let replica = state.part.abd.replica(GROUP);
+        may_answer && replica.is_none_or(|replica| replica.stamp(tag) < stamp)
+    };
+    (0..MEMBERS)
+        .filter(lacks)
+        .fold(0, |set, place| set | 1 << place)
+}
