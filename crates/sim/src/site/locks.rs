@@ -20,6 +20,10 @@ const FORGOTTEN: Words = {
     words
 };
 
+/// How long a tick is to the pauses of locks: a network here is a hundred times as fast as those that
+/// they are made for, and a tick forty microseconds.
+const A_TICK: u32 = 4;
+
 /// What has come of a turn at a lock, in order; with the data as it was then.
 #[derive(Clone, Debug)]
 pub enum LockDeed {
@@ -167,6 +171,8 @@ pub struct Locks {
     pub loops: bool,
     /// The node leaves the rack: homes are to take what it has.
     pub leaving: bool,
+    /// What pauses are measured by.
+    pub clock: u32,
 }
 
 impl<B: Form, X: Speaks<B>> Site<B, X> {
@@ -207,6 +213,7 @@ impl<B: Form, X: Speaks<B>> LockHost for Site<B, X> {
         let came = came.map(|(header, body)| (header, B::words(body)));
         let cell = self.locks.cells.get_mut(&tag)?;
         let (result, done) = cell.turn(self.id, came, broken, section);
+        cell.lock.await_news(|| self.locks.clock);
         self.deeds.extend(done.into_iter().map(|deed| match deed {
             LockDeed::Sent(output, Body::None, _) => Deed::Sent(output, Load::Nothing),
             LockDeed::Sent(output, Body::Regions, words) => Deed::Sent(output, Load::Words(words)),
@@ -226,12 +233,15 @@ impl<B: Form, X: Speaks<B>> LockHost for Site<B, X> {
     }
 
     fn each_due(&mut self, mut section: impl FnMut(&mut NodeLock<u16>, &mut Fx<'_>)) {
-        let leaving = self.locks.leaving;
+        self.locks.clock += A_TICK;
+        let (clock, leaving) = (self.locks.clock, self.locks.leaving);
         if self.mutation == Some(crate::world::Mutation::Lock(Mutation::NeverRetry)) {
             return;
         }
         self.each_lock(|lock, fx| {
-            section(lock, fx);
+            if lock.due(|| clock) {
+                section(lock, fx);
+            }
             if leaving {
                 lock.get_rid(fx);
             }
