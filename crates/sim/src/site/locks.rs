@@ -20,8 +20,8 @@ const FORGOTTEN: Words = {
     words
 };
 
-/// How long a tick is to the pauses of locks: a network here is a hundred times as fast as those that
-/// they are made for, and a tick forty microseconds.
+/// How long a tick is to the pauses of locks: a network here is a hundred times as fast as those
+/// that they are made for, and a tick forty microseconds.
 const A_TICK: u32 = 4;
 
 /// What has come of a turn at a lock, in order; with the data as it was then.
