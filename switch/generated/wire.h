@@ -85,6 +85,8 @@ enum kind {
 	KIND_HEAT_REPORT = 0x22,
 	KIND_READ_TAGS = 0x23,
 	KIND_TAGS = 0x24,
+	KIND_STORE = 0x25,
+	KIND_STORE_ACK = 0x26,
 	KIND_REBUILD = 0x28,
 	KIND_REBUILD_ACK = 0x29,
 	KIND_RESCUE = 0x2c,
@@ -124,7 +126,7 @@ enum kind {
 };
 
 // A bit for every kind there is, in four words of 64.
-#define KNOWN_KINDS_WORDS { 0x100ff1fff7f01feull, 0x39ff1fffull, 0x0ull, 0x3000000000000ull }
+#define KNOWN_KINDS_WORDS { 0x100ff7fff7f01feull, 0x39ff1fffull, 0x0ull, 0x3000000000000ull }
 
 enum flag {
 	FLAG_PROVIDER = 0x01,

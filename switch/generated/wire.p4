@@ -64,6 +64,8 @@ const bit<8> KIND_DEMOTE = 0x21;
 const bit<8> KIND_HEAT_REPORT = 0x22;
 const bit<8> KIND_READ_TAGS = 0x23;
 const bit<8> KIND_TAGS = 0x24;
+const bit<8> KIND_STORE = 0x25;
+const bit<8> KIND_STORE_ACK = 0x26;
 const bit<8> KIND_REBUILD = 0x28;
 const bit<8> KIND_REBUILD_ACK = 0x29;
 const bit<8> KIND_RESCUE = 0x2c;
@@ -178,6 +180,8 @@ const bit<8> REASON_OWNER_DIED = 9;
     (STEP_FRESH, KIND_HEAT_REPORT, _): control_plane(); \
     (STEP_FRESH, KIND_READ_TAGS, _): control_plane(); \
     (STEP_FRESH, KIND_TAGS, _): control_plane(); \
+    (STEP_FRESH, KIND_STORE, _): control_plane(); \
+    (STEP_FRESH, KIND_STORE_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_REBUILD, _): control_plane(); \
     (STEP_FRESH, KIND_REBUILD_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_RESCUE, _): control_plane(); \

@@ -33,17 +33,23 @@ const CALL: usize = 16 << 20;
 /// Bytes that are read at once where copies are kept.
 const BLOCKS: usize = 64 << 10;
 
+/// Bytes that are moved block by block at most: how many there are does not change how fast it
+/// goes.
+const CACHED: usize = 64 << 20;
+
 /// What is measured, in this order, each case beside the baseline that does the same to ordinary
 /// memory.
-const CASES: [(&str, Op, &str); 7] = [
+const CASES: [(&str, Op, &str); 8] = [
     ("create", Op::Create, "memcpy/fresh"),
     ("write-home", Op::WriteHome, "memcpy/fresh"),
     ("write-home-again", Op::WriteHome, "memcpy"),
     ("read-home", Op::ReadHome, "memcpy"),
     ("read-elsewhere", Op::ReadElsewhere, "memcpy"),
+    ("write-elsewhere", Op::WriteElsewhere, "memcpy"),
     // Block by block, by way of the cache.
     ("read-elsewhere/cached", Op::ReadCached, "memcpy"),
-    ("write-elsewhere", Op::WriteElsewhere, "memcpy"),
+    // Blocks of which the writer's own cache has copies, as far as it has room.
+    ("write-elsewhere/cached", Op::WriteCached, "memcpy"),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,6 +60,13 @@ enum Op {
     ReadElsewhere,
     ReadCached,
     WriteElsewhere,
+    WriteCached,
+}
+
+impl Op {
+    fn writes(self) -> bool {
+        matches!(self, Op::WriteHome | Op::WriteElsewhere | Op::WriteCached)
+    }
 }
 
 /// Runs it.
@@ -71,7 +84,7 @@ pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
                 slice.prepare(*op);
                 let began = Instant::now();
                 slice.run(*op)?;
-                rates.push(rate(options.size, began));
+                rates.push(rate(slice.bytes(*op), began));
                 slice.check()?;
             }
         }
@@ -120,6 +133,8 @@ struct Slice<'a> {
     rack: &'a Rack,
     slices: Option<[SharedSlice<u64>; 2]>,
     len: usize,
+    /// The first value of each call's.
+    base: u64,
     values: Vec<u64>,
 }
 
@@ -130,14 +145,26 @@ impl<'a> Slice<'a> {
             rack,
             slices: None,
             len: options.size / 8,
+            base: 0,
             values: (0..call as u64).collect(),
         }
     }
 
-    /// So that what is read shows.
+    /// So that what is read shows, and what is written.
     fn prepare(&mut self, op: Op) {
-        if matches!(op, Op::ReadHome | Op::ReadElsewhere | Op::ReadCached) {
+        if op.writes() {
+            self.base += 1;
+            (self.values.iter_mut().zip(self.base..)).for_each(|(value, new)| *value = new);
+        } else if op != Op::Create {
             self.values.fill(0);
+        }
+    }
+
+    /// Bytes that are moved.
+    fn bytes(&self, op: Op) -> usize {
+        match op {
+            Op::ReadCached | Op::WriteCached => CACHED.min(self.len * 8),
+            _ => self.len * 8,
         }
     }
 
@@ -150,14 +177,16 @@ impl<'a> Slice<'a> {
         };
         match op {
             Op::Create => Ok(()),
-            Op::WriteHome => self.each(|at, values| Ok(here.write_from(at, values)?)),
-            Op::ReadHome => self.each(|at, values| Ok(here.read_into(at, values)?)),
-            Op::ReadElsewhere => self.each(|at, values| Ok(there.read_into(at, values)?)),
-            Op::WriteElsewhere => self.each(|at, values| Ok(there.write_from(at, values)?)),
+            Op::WriteHome => self.each(op, |at, values| Ok(here.write_from(at, values)?)),
+            Op::ReadHome => self.each(op, |at, values| Ok(here.read_into(at, values)?)),
+            Op::ReadElsewhere => self.each(op, |at, values| Ok(there.read_into(at, values)?)),
+            Op::WriteElsewhere | Op::WriteCached => {
+                self.each(op, |at, values| Ok(there.write_from(at, values)?))
+            }
             Op::ReadCached => {
                 let (node, addr) = (self.rack.node(1), there.addr());
                 let mut bytes = vec![0; BLOCKS];
-                self.each(|at, values| {
+                self.each(op, |at, values| {
                     for (nth, values) in values.chunks_mut(BLOCKS / 8).enumerate() {
                         let part = &mut bytes[..values.len() * 8];
                         node.read(addr + (at * 8 + nth * BLOCKS) as u64, part)?;
@@ -171,10 +200,14 @@ impl<'a> Slice<'a> {
         }
     }
 
-    fn each(&mut self, mut f: impl FnMut(usize, &mut [u64]) -> rackmem::Result<()>) -> Result<()> {
-        let mut done = 0;
-        while done < self.len {
-            let len = self.values.len().min(self.len - done);
+    fn each(
+        &mut self,
+        op: Op,
+        mut f: impl FnMut(usize, &mut [u64]) -> rackmem::Result<()>,
+    ) -> Result<()> {
+        let (mut done, end) = (0, self.bytes(op) / 8);
+        while done < end {
+            let len = self.values.len().min(end - done);
             f(done, &mut self.values[..len])?;
             done += len;
         }
@@ -183,7 +216,8 @@ impl<'a> Slice<'a> {
 
     /// What was measured has moved what it should have.
     fn check(&self) -> Result<()> {
-        match self.values.iter().copied().eq(0..self.values.len() as u64) {
+        let expected = self.base..self.base + self.values.len() as u64;
+        match self.values.iter().copied().eq(expected) {
             true => Ok(()),
             false => Err(BenchError::Missing("the values that were written".into())),
         }

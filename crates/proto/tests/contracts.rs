@@ -196,6 +196,10 @@ impl Memory for Stored {
     fn gather(&mut self, _: Tag) -> bool {
         true
     }
+
+    fn scatter(&mut self, _: Tag, _: u16) {
+        self.0 += 1;
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use rackmem::diagnostics::{End, Faults, Kind};
 use rackmem::{AccessError, Fabric, Mode, Node, Rack, RackError, SharedSlice};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 const BLOCK: usize = 1024;
@@ -39,10 +39,14 @@ fn sent(node: &Node) -> u64 {
     metrics.sent.0.iter().map(|(_, count)| count).sum()
 }
 
-fn fetches(node: &Node) -> u64 {
+fn sent_of(node: &Node, kind: Kind) -> u64 {
     let metrics = node.metrics();
-    let of_kind = |(kind, count): &(Kind, u64)| (*kind == Kind::Fetch).then_some(*count);
+    let of_kind = |(sent, count): &(Kind, u64)| (*sent == kind).then_some(*count);
     metrics.sent.0.iter().filter_map(of_kind).sum()
+}
+
+fn fetches(node: &Node) -> u64 {
+    sent_of(node, Kind::Fetch)
 }
 
 /// Ranges of a slice of all lengths and places are written and read on changing nodes, beside a
@@ -116,6 +120,7 @@ fn a_network_whose_packets_hold_no_block_moves_ranges_block_by_block() {
     let rack = rack.memory(64 << 20).build().unwrap();
     agrees(&rack, 60, 3);
     assert_eq!(fetches(&rack.node(1)), 0);
+    assert_eq!(sent_of(&rack.node(1), Kind::Store), 0);
 }
 
 #[test]
@@ -162,6 +167,61 @@ fn many_blocks_come_by_one_request() {
     // In a cache of 256 KiB nothing has moved.
     let kept = rack.node(1).metrics().events;
     assert!(kept.read_miss <= 4 && kept.evict_shared == 0, "{kept:?}");
+}
+
+#[test]
+fn many_blocks_go_by_one_request_and_no_copy_stays() {
+    let rack = rack(Fabric::Udp, Mode::Switch, None);
+    let slice = rack.node(0).alloc_slice::<u8>(4 << 20).unwrap();
+    let there = rack.node(1).attach_slice::<u8>(slice.addr(), slice.len());
+    let there = there.unwrap();
+    let values: Vec<u8> = (0..slice.len()).map(|at| (at / 7) as u8).collect();
+    let before = sent(&rack.node(1));
+    there.write_from(0, &values).unwrap();
+    let after = sent(&rack.node(1)) - before;
+    assert!((126..400).contains(&after), "{after} packets for 4 MiB");
+    let events = rack.node(1).metrics().events;
+    assert!(events.write_miss <= 4, "{events:?}");
+    assert!(slice.to_vec(0..slice.len()).unwrap() == values);
+    // Nobody has a copy: the home goes on alone.
+    let inside = BLOCK..slice.len() - BLOCK;
+    let misses = || rack.node(0).metrics().events.misses();
+    let before = misses();
+    slice.write_from(inside.start, &values[inside]).unwrap();
+    assert_eq!(misses(), before);
+}
+
+#[test]
+fn caches_lose_what_another_node_writes_in_bulk() {
+    const WORDS: usize = BLOCK / 8;
+    const BLOCKS: usize = 100;
+    for fabric in FABRICS {
+        for mode in MODES {
+            let rack = rack(fabric, mode, None);
+            let slice = rack.node(0).alloc_slice::<u64>(BLOCKS * WORDS).unwrap();
+            let at = |n: usize| {
+                let slice = rack.node(n).attach_slice::<u64>(slice.addr(), slice.len());
+                slice.unwrap()
+            };
+            let (writer, other) = (at(1), at(2));
+            // Some blocks have copies elsewhere, some are changed there, and some are the writer's
+            // own.
+            for block in (0..BLOCKS).step_by(9) {
+                other.get(block * WORDS).unwrap();
+                other.set((block + 3) % BLOCKS * WORDS, 5).unwrap();
+                writer.set((block + 5) % BLOCKS * WORDS, 6).unwrap();
+            }
+            let values: Vec<u64> = (1..=slice.len() as u64).collect();
+            writer.write_from(0, &values).unwrap();
+            for reader in [&other, &slice, &writer] {
+                for block in 0..BLOCKS {
+                    let found = reader.get(block * WORDS).unwrap();
+                    assert_eq!(found, values[block * WORDS], "{fabric:?}, {mode:?}");
+                }
+                assert!(reader.to_vec(0..slice.len()).unwrap() == values);
+            }
+        }
+    }
 }
 
 /// One writer at home, one elsewhere, each by whole blocks of one value: whoever reads in bulk
@@ -245,6 +305,49 @@ fn a_bulk_operation_that_fails_says_how_far_it_has_come() {
     rack.faults().unwrap().heal();
     there.read_into(0, &mut out).unwrap();
     assert!(out == values);
+}
+
+#[test]
+fn a_home_that_is_cut_off_while_it_is_written_has_what_was_done() {
+    let rack = Rack::builder(2)
+        .fabric(Fabric::Udp)
+        .mode(Mode::HomeOnly)
+        .faults(Faults::NONE)
+        .memory(64 << 20)
+        .cache(4 << 20)
+        .patience(Duration::from_millis(300))
+        .build()
+        .unwrap();
+    const LEN: usize = 1 << 20;
+    let slice = rack.node(0).alloc_slice::<u64>(LEN).unwrap();
+    let there = rack.node(1).attach_slice::<u64>(slice.addr(), LEN).unwrap();
+    let faults = rack.faults().unwrap();
+    let round = AtomicU64::new(0);
+    let (why, value) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while round.load(Relaxed) < 3 {
+                std::thread::yield_now();
+            }
+            faults.part(&[End::Node(0)], &[End::Node(1)]);
+        });
+        loop {
+            let value = 1 + round.fetch_add(1, Relaxed);
+            if let Err(why) = there.write_from(0, &vec![value; LEN]) {
+                break (why, value);
+            }
+        }
+    });
+    assert!(
+        matches!(why.error, AccessError::Rack(RackError::Timeout { node: 0 })),
+        "{why}"
+    );
+    faults.heal();
+    let found = slice.to_vec(0..LEN).unwrap();
+    assert!(found[..why.done].iter().all(|found| *found == value));
+    assert!(found.iter().all(|found| [value - 1, value].contains(found)));
+    // What is written next is what stays: nothing of before comes late.
+    there.write_from(0, &vec![value + 1; LEN]).unwrap();
+    assert!(slice.to_vec(0..LEN).unwrap() == vec![value + 1; LEN]);
 }
 
 #[test]

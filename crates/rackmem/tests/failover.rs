@@ -482,6 +482,61 @@ fn a_new_shadow_reads_back_what_is_in_the_switch(fabric: &str) {
     }
 }
 
+/// Blocks that are written at their home for others are there when the writer is told so,
+/// whatever epochs end meanwhile.
+fn bulk_writes_go_on_through_epochs_and_end_with_their_home(fabric: &str) {
+    const LEN: usize = 1 << 18;
+    let cluster = Cluster::new("bulk", fabric, 3);
+    let switch = cluster.switch();
+    let (mut racks, nodes) = cluster.nodes(3);
+    let slice = nodes[0].alloc_slice::<u64>(LEN).unwrap();
+    let there = nodes[1].attach_slice::<u64>(slice.addr(), LEN).unwrap();
+    let doomed = nodes[2].alloc_slice::<u64>(LEN).unwrap();
+    let doomed = nodes[1].attach_slice::<u64>(doomed.addr(), LEN).unwrap();
+    let (rounds, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let round = |what: &str| {
+        let before = rounds.load(SeqCst);
+        eventually(what, || rounds.load(SeqCst) > before + 2);
+    };
+    let why = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            while !stop.load(SeqCst) {
+                let value = rounds.fetch_add(1, SeqCst);
+                there.write_from(0, &vec![value; LEN]).unwrap();
+                let read = slice.to_vec(0..LEN).unwrap();
+                assert!(read.iter().all(|found| *found == value), "round {value}");
+            }
+        });
+        let _stop = Stop(&stop);
+        round("writes with a switch");
+        drop(switch);
+        eventually("everyone is in an epoch without a switch", || {
+            let views = racks.iter().flatten().map(|rack| rack.view().unwrap());
+            views.into_iter().all(|view| view.switch.is_none())
+        });
+        round("writes without a switch");
+        let _fresh = cluster.switch();
+        let victim = scope.spawn(|| {
+            let values = vec![7; LEN];
+            loop {
+                if let Err(why) = doomed.write_from(0, &values) {
+                    return why;
+                }
+            }
+        });
+        round("writes with a fresh switch");
+        drop(racks[2].take());
+        let why = victim.join().unwrap();
+        round("writes without the dead");
+        stop.store(true, SeqCst);
+        writer.join().unwrap();
+        why
+    });
+    let gone = AccessError::Rack(RackError::NodeLost { node: 2 });
+    let lost = matches!(why.error, AccessError::Lost { .. });
+    assert!((why.error == gone || lost) && why.done < LEN, "{why}");
+}
+
 fn an_applications_lock_outlives_the_switch(fabric: &str) {
     let cluster = Cluster::new("lock", fabric, 2);
     let switch = cluster.switch();
@@ -521,6 +576,7 @@ macro_rules! over {
             what_died_with_a_node_is_handed_out_as_zeros
             a_new_shadow_reads_back_what_is_in_the_switch
             an_applications_lock_outlives_the_switch
+            bulk_writes_go_on_through_epochs_and_end_with_their_home
             names_live_through_the_death_of_who_had_them_last
         })*
     };

@@ -343,6 +343,17 @@ const CAUGHT: [(Mutation, &str, &str); CASES] = [
         "home-fetches",
         "data value",
     ),
+    (
+        Mutation::Node(Defect::StoreShared),
+        "home-stores",
+        "data value",
+    ),
+    (
+        Mutation::Node(Defect::ForgetStores),
+        "home-stores",
+        "a write happens once",
+    ),
+    (Mutation::StoreAnew, "epoch-stores", "a write happens once"),
 ];
 
 #[test]

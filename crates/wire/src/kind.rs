@@ -93,6 +93,12 @@ kinds! {
     ReadTags = 0x23,
     /// The answer. The body is records.
     Tags = 0x24,
+    /// Requester to home agent: these whole blocks, from `tag` on, are to be in its memory, of
+    /// which nobody has copies. `offset`: how far behind the number is under which they were sent
+    /// first, in an epoch that has ended.
+    Store = 0x25,
+    /// Home agent to requester: the first `copyset` of them are; none, or the reason why not.
+    StoreAck = 0x26,
     /// A part of what one member tells another while directory entries are rebuilt.
     /// The body is records.
     Rebuild = 0x28,

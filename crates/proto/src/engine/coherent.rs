@@ -3,7 +3,7 @@
 use super::protocol::{Protocol, Reporter};
 use super::{Answer, Change, Copies, Defect, Home, Host, Memory, Note, Payload, Report};
 use crate::call::Executed;
-use crate::flowcc::{LocalStatus, Members, Settled, Shards, copy_record};
+use crate::flowcc::{LocalStatus, Members, Settled, Shards, Storing, copy_record};
 use crate::wire::{
     Contract, Copyset, Flags, GlobalStatus, Header, Kind, MAX_BODY, MIN_BLOCK, NodeId, Record, Tag,
 };
@@ -50,7 +50,7 @@ impl<H: Host> Protocol<H> for FlowCc {
     const NAME: &'static str = "FlowCC";
     const NUMBER: u8 = Contract::Coherent as u8;
     const KINDS: &'static [RangeInclusive<Kind>] = &[
-        Kind::ReadMiss..=Kind::Tags,
+        Kind::ReadMiss..=Kind::StoreAck,
         Kind::AcceptLoss..=Kind::AcceptLossAck,
         Kind::Fetch..=Kind::FetchAck,
         Kind::GatherAck..=Kind::GatherAck,
@@ -72,6 +72,7 @@ impl<H: Host> Protocol<H> for FlowCc {
                 home(host, header);
             }
             Role::Home if header.kind == Kind::Fetch => fetch(host, header),
+            Role::Home if header.kind == Kind::Store => store(host, header),
             Role::Home => home(host, header),
         }
     }
@@ -285,6 +286,38 @@ fn fetch<H: Host>(host: &mut H, header: &Header) {
         0 => host.send(&output, Payload::Nothing),
         _ => host.send(&output, Payload::Gathered),
     }
+}
+
+/// Blocks from a requester that keeps no copy of them: each is written at one moment, where home's
+/// memory is all that there is of it.
+fn store<H: Host>(host: &mut H, header: &Header) {
+    host.note(Note::AtHome);
+    let defect = host.defect();
+    let shards = host.shards();
+    let first = shards.of(header.tag);
+    let block = host.home(first, |home, _| home.agent.block());
+    let len = u64::from(host.body_len());
+    // Parts of blocks are nobody's.
+    let blocks = match len.is_multiple_of(block) {
+        true => len / block,
+        false => 0,
+    };
+    let mut stored = 0;
+    while u64::from(stored) < blocks {
+        let tag = Tag(header.tag.0.wrapping_add(u64::from(stored) * block));
+        let storing = host.home(shards.of(tag), |home, memory| {
+            home.store(header, (tag, stored as u16), memory, defect)
+        });
+        match storing {
+            Storing::Write => host.note(Note::StoredInPlace(tag)),
+            Storing::Written => {}
+            Storing::Refuse => break,
+            Storing::Ignore => return,
+        }
+        stored += 1;
+    }
+    let output = host.home(first, |home, _| home.agent.stored(header, stored));
+    host.send(&output, Payload::Nothing);
 }
 
 fn shadow<H: Host>(host: &mut H, header: &Header) {

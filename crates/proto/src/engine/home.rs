@@ -2,7 +2,7 @@
 
 use super::Defect;
 use crate::Outputs;
-use crate::flowcc::{HomeAction, HomeAgent};
+use crate::flowcc::{HomeAction, HomeAgent, Storing};
 use crate::wire::{Header, Kind, Record, Tag};
 use alloc::vec::Vec;
 
@@ -23,6 +23,8 @@ pub trait Memory {
     /// Puts a block's bytes behind those that are gathered for the answer to the packet at hand.
     /// False: there is no room.
     fn gather(&mut self, tag: Tag) -> bool;
+    /// Puts the nth of the whole blocks that the packet at hand brings in place.
+    fn scatter(&mut self, tag: Tag, nth: u16);
 }
 
 /// What has become of a packet.
@@ -75,6 +77,28 @@ impl Home {
             memory.store(header);
         }
         Served { stored, accepted }
+    }
+
+    /// Puts a block of a `Store` in place, the nth of those that it brings,
+    /// if that is what is to happen.
+    pub fn store(
+        &mut self,
+        header: &Header,
+        (tag, nth): (Tag, u16),
+        memory: &mut impl Memory,
+        defect: Option<Defect>,
+    ) -> Storing {
+        if defect == Some(Defect::ForgetStores) {
+            self.agent.forget_stores();
+        }
+        let storing = match self.agent.store(header, tag, nth) {
+            Storing::Refuse if defect == Some(Defect::StoreShared) => Storing::Write,
+            storing => storing,
+        };
+        if storing == Storing::Write {
+            memory.scatter(tag, nth);
+        }
+        storing
     }
 
     /// Bytes of a block come that home may not have. They belong nowhere if the block is not of

@@ -35,6 +35,8 @@ pub enum Note {
     AtHome,
     /// Home's memory has bytes of this block from a packet.
     Stored(Tag),
+    /// Home's memory has this block from a requester that keeps no copy.
+    StoredInPlace(Tag),
     /// The application goes on with what home has of this block.
     Accepted(Tag),
     /// The cache agent takes a request.
@@ -128,6 +130,10 @@ defects! {
     MoveOn,
     /// A home answers who keeps no copy without a look at the block's status and lock.
     FetchLocked,
+    /// A home takes blocks of which caches have copies from who keeps none.
+    StoreShared,
+    /// A home takes a late copy of such blocks for new ones.
+    ForgetStores,
     /// A node that needs room drops what a lock protects before the lock's home has it (GCP).
     DropSole,
     /// A home that is asked to take a lock says that it has it without looking.

@@ -42,6 +42,7 @@ pub fn is_current(header: &Header, epoch: u32, incarnation: impl FnOnce(NodeId) 
                 | Kind::Free
                 | Kind::AcceptLoss
                 | Kind::Fetch
+                | Kind::Store
         );
     let node = header.requester.node;
     let of_epoch = header.epoch == epoch || header.kind.is_fenced_by_config();

@@ -38,6 +38,11 @@ impl Grant {
         self.flags.has(Flags::DATA)
     }
 
+    /// For `Store`: how many blocks, from the first on, home's memory has.
+    pub fn stored(&self) -> u32 {
+        self.copyset.0
+    }
+
     /// For `Alloc`: what was given is zeros.
     pub fn zeros(&self) -> bool {
         self.flags.has(Flags::ZEROS)

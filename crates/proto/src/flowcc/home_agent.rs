@@ -16,6 +16,7 @@ use super::migration::{Migration, Moved, Mover};
 use super::score::{self, Route, Score, Verdict};
 use super::settle::Findings;
 use super::shards::{News, Shards};
+use super::storing::Stores;
 use super::tables;
 use crate::call::{Answers, Assembly, Executed, LastExecuted, PerRequester};
 use crate::heap::Heap;
@@ -108,6 +109,7 @@ pub struct HomeAgent {
     /// Whether any of it ever was, to others than the host.
     pub(super) gave: bool,
     pub(super) calls: Answers<Answer>,
+    pub(super) stores: Stores,
     /// Who answers in place of sharers.
     pub(super) answering: Option<Box<dyn Answering>>,
     pub(super) mover: Mover,
@@ -184,6 +186,7 @@ impl HomeAgent {
             heap,
             gave: false,
             calls: Answers::default(),
+            stores: Stores::default(),
             answering: config.answering.map(|make| make()),
             mover: Mover::new(config.node, config.migration),
             made: config.epoch,
@@ -239,6 +242,7 @@ impl HomeAgent {
         self.heap.hash(into);
         self.gave.hash(into);
         self.calls.fingerprint(into);
+        self.stores.fingerprint(into);
         if let Some(answering) = &self.answering {
             answering.fingerprint(into);
         }

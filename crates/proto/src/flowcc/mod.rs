@@ -20,6 +20,7 @@ pub mod score;
 mod settle;
 mod shadow;
 mod shards;
+mod storing;
 pub mod tables;
 
 pub use answering::{Answering, MakeAnswering};
@@ -31,7 +32,8 @@ pub use heat::Heat;
 pub use home_agent::{HomeAction, HomeAgent, HomeConfig, HomeCounters};
 pub use migration::Migration;
 pub use rebuild::{Heard, Members, Next, Open, Rebuild};
-pub use requester::{Interrupted, Requester, RequesterConfig};
+pub use requester::{Interrupted, Requester, RequesterConfig, STORE_AGAIN};
 pub use settle::{Settled, copy_record};
 pub use shadow::{Shadow, ShadowConfig, ShadowCounters};
 pub use shards::{News, Shards};
+pub use storing::Storing;

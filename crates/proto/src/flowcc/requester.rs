@@ -39,6 +39,10 @@ pub struct RequesterConfig {
 const EVENT: u64 = 6;
 const UNLOCK: u64 = 3;
 
+/// In a store's `offset`, when it begins: its blocks are those of the store before, whose epoch has
+/// ended before there was an answer.
+pub const STORE_AGAIN: u32 = 1;
+
 /// An unlock that is not acknowledged.
 #[derive(Clone, Copy, Debug)]
 struct Unlocking {
@@ -65,6 +69,8 @@ pub struct Requester {
     /// An event whose unlock waits for home to have the block.
     tail: Option<Running>,
     unlock: Option<Unlocking>,
+    /// The number of its last store, when its blocks were sent first.
+    stored: Seq,
 }
 
 impl Requester {
@@ -84,6 +90,7 @@ impl Requester {
             current: None,
             tail: None,
             unlock: None,
+            stored: Seq(0),
         }
     }
 
@@ -124,6 +131,9 @@ impl Requester {
             }
         }
         self.unlock.map(|pending| pending.header).hash(into);
+        if self.stored != Seq(0) {
+            self.stored.hash(into);
+        }
     }
 
     /// The sequence numbers of the events that it still takes answers to: the current one,
@@ -139,12 +149,25 @@ impl Requester {
         let [_, tail, unlock] = self.open();
         let request = self.caller.begin(event.kind, event.tag, [tail, unlock]);
         let request = Header {
-            offset: event.offset,
+            offset: match event.kind {
+                Kind::Store => self.number_store(request.seq, event.offset == STORE_AGAIN),
+                _ => event.offset,
+            },
             reply_port: event.reply_port,
             ..request
         };
         self.current = Some(Running::new(request, now));
         Self::outgoing(&self.caller, request)
+    }
+
+    /// How far behind its own the number of a store is: the number under which its blocks were sent
+    /// first.
+    fn number_store(&mut self, seq: Seq, again: bool) -> u32 {
+        if !again {
+            self.stored = seq;
+        }
+        // Nothing else has been begun since.
+        u32::try_from(seq.0 - self.stored.0).unwrap_or(0)
     }
 
     fn outgoing(caller: &Caller, request: Header) -> Output {
@@ -154,7 +177,7 @@ impl Requester {
         };
         let data = match request.kind {
             Kind::WriteBack => Data::Cache,
-            Kind::GuestAsk | Kind::Free => Data::Operand,
+            Kind::GuestAsk | Kind::Free | Kind::Store => Data::Operand,
             _ => Data::None,
         };
         Output::with(to, request, data)
@@ -219,7 +242,8 @@ impl Requester {
             | Kind::FreeAck
             | Kind::GuestTell
             | Kind::AcceptLossAck
-            | Kind::FetchAck => current.done(header),
+            | Kind::FetchAck
+            | Kind::StoreAck => current.done(header),
             _ => return nothing,
         };
         current.settle(me);

@@ -3,7 +3,7 @@
 //! | the blocks are | read | written |
 //! |---|---|---|
 //! | at home here, and no cache has a changed copy | in home's memory | in home's memory, if no cache has any copy |
-//! | at home elsewhere, and not in this cache | fetched: no copy is kept | as by [`Access::write`] |
+//! | at home elsewhere, and not in this cache | fetched: no copy is kept | stored there ([`super::storing`]), if no cache has any copy |
 //! | anything else | as by [`Access::read`] | as by [`Access::write`] |
 //!
 //! A fetch asks for as many whole blocks as one packet carries, and [`WINDOW`] fetches are under
@@ -23,7 +23,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Fetches of one thread that are under way at a time.
-const WINDOW: usize = 4;
+pub(super) const WINDOW: usize = 4;
 
 /// Something that was done to some of the bytes of a range, from the first on, before it failed.
 pub(crate) type Partly<T> = std::result::Result<T, (usize, AccessError)>;
@@ -44,7 +44,7 @@ impl Access {
         while done < out.len() {
             let (tag, rest) = (Tag(first.0 + done as u64), &mut out[done..]);
             self.may_go_on().map_err(|error| (done, error))?;
-            let fetches = !self.is_here(tag) && self.to_fetch(tag, block) > 0;
+            let fetches = !self.is_here(tag) && self.not_cached(tag, block) > 0;
             let step = match fetches {
                 true => self.fetch_or_read(tag, rest),
                 false => self.read_here(tag, &mut rest[..block]).map(|()| block),
@@ -53,22 +53,6 @@ impl Access {
         }
         // Nothing of it may be told to others otherwise.
         self.confirm().map_err(|error| (0, error.into()))
-    }
-
-    /// Writes whole blocks, from this one on.
-    pub fn write_blocks(&self, first: Tag, bytes: &[u8]) -> Partly<()> {
-        let block = self.agents.cache.block_bytes();
-        for (nth, part) in bytes.chunks(block).enumerate() {
-            let done = nth * block;
-            let tag = Tag(first.0 + done as u64);
-            self.may_go_on().map_err(|error| (done, error))?;
-            let write = |to: &[AtomicU64]| words::write(to, part);
-            if self.in_place(tag, true, write).is_some() {
-                continue;
-            }
-            self.write(tag, write).map_err(|error| (done, error))?;
-        }
-        Ok(())
     }
 
     /// Does something with a block in the memory of this home, if it is of this home, and the lease
@@ -88,7 +72,7 @@ impl Access {
         self.standing.host(tag.home()) == Some(self.me())
     }
 
-    fn may_go_on(&self) -> Result<(), AccessError> {
+    pub(super) fn may_go_on(&self) -> Result<(), AccessError> {
         match self.closed.load(Relaxed) {
             true => Err(AccessError::Rack(RackError::Closed)),
             false => Ok(()),
@@ -133,7 +117,7 @@ impl Access {
         loop {
             while under_way.len() < window {
                 let tag = Tag(first.0 + asked as u64);
-                let len = self.to_fetch(tag, rest.len().min(most));
+                let len = self.not_cached(tag, rest.len().min(most));
                 let more = || self.requesters.borrow_more().map(Lane::More);
                 let Some(lane) = (len > 0).then(|| idle.pop().or_else(more)).flatten() else {
                     break;
@@ -149,6 +133,7 @@ impl Access {
                     missing: 0,
                 });
             };
+            leave_behind(&mut idle, &mut fetch.lane);
             let then = fetch.end();
             let bytes = fetch.came() / block * block;
             came += bytes;
@@ -177,7 +162,7 @@ impl Access {
     }
 
     /// Bytes of whole blocks from this one on that are not in the cache, no more than so many.
-    fn to_fetch(&self, tag: Tag, most: usize) -> usize {
+    pub(super) fn not_cached(&self, tag: Tag, most: usize) -> usize {
         let (cache, block) = (&self.agents.cache, self.agents.cache.block_bytes());
         let blocks = (0..most / block).map(|nth| Tag(tag.0 + (nth * block) as u64));
         block * blocks.take_while(|tag| cache.find(*tag).is_none()).count()
@@ -185,18 +170,25 @@ impl Access {
 }
 
 /// A requester.
-enum Lane<'a> {
+pub(super) enum Lane<'a> {
     Own(Borrowed<'a>),
     More(Extra<'a>),
 }
 
 impl Lane<'_> {
-    fn slot(&mut self) -> &mut Slot {
+    pub fn slot(&mut self) -> &mut Slot {
         match self {
             Lane::Own(slot) => slot,
             Lane::More(extra) => &mut extra.slot,
         }
     }
+}
+
+/// Gives requesters back that rest in an older epoch than one that is waited for: the rebuild
+/// waits for them, and the answer for the rebuild.
+pub(super) fn leave_behind(resting: &mut Vec<Lane<'_>>, awaited: &mut Lane<'_>) {
+    let epoch = awaited.slot().epoch();
+    resting.retain_mut(|lane| lane.slot().epoch() == epoch);
 }
 
 /// Where blocks go that come in one packet, and how many bytes have come.

@@ -143,6 +143,27 @@ impl engine::Memory for Memory<'_> {
         words::read(&mut self.gathered[at..], block);
         true
     }
+
+    fn scatter(&mut self, tag: Tag, nth: u16) {
+        let Some(block) = self.memory.block(tag) else {
+            return;
+        };
+        let len = block.len() * 8;
+        let from = usize::from(nth) * len;
+        match self.body {
+            Body::Bytes(bytes) => {
+                if let Some(part) = bytes.get(from..from + len) {
+                    words::write(block, part);
+                }
+            }
+            Body::Block(words) => {
+                if let Some(part) = words.get(from / 8..) {
+                    words::copy(block, part);
+                }
+            }
+            Body::None => {}
+        }
+    }
 }
 
 impl Host for Here<'_> {

@@ -13,3 +13,4 @@ pub(crate) mod magazine;
 pub(crate) mod metrics;
 pub(crate) mod rebuilding;
 pub(crate) mod rows;
+mod storing;

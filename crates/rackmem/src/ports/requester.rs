@@ -169,6 +169,23 @@ impl Slot {
         }
     }
 
+    /// Goes into the rack's epoch with nothing of the last one left: a thread that has several
+    /// requesters waits for one while the others rest, and a rebuild waits for those that are
+    /// behind.
+    pub fn follow(&mut self) {
+        self.catch_up();
+        if self.told_epoch != self.engine.epoch() {
+            self.told_epoch = self.engine.epoch();
+            let mut cut = locked(&self.cut);
+            cut.began.insert(self.engine.id().slot, self.told_epoch);
+        }
+    }
+
+    /// The epoch that it has followed the rack into.
+    pub fn epoch(&self) -> u32 {
+        self.engine.epoch()
+    }
+
     /// Begins an event; [`Slot::next`] says what is to be done about it. `None`:
     /// the rack goes on without this process.
     #[inline]
@@ -183,12 +200,7 @@ impl Slot {
             // What was under way has been left as it was: this engine begins nothing any more.
             return None;
         }
-        self.catch_up();
-        if self.told_epoch != self.engine.epoch() {
-            self.told_epoch = self.engine.epoch();
-            let mut cut = locked(&self.cut);
-            cut.began.insert(self.engine.id().slot, self.told_epoch);
-        }
+        self.follow();
         let (now, what) = (self.now(), (tag, offset, self.port.reply_port()));
         let (access, output) = Access::begin(purpose, &mut self.engine, now, what);
         self.transmit(output, bytes);

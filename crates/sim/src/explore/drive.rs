@@ -8,12 +8,13 @@ use super::layout::Layout;
 use super::node::ExplorerNode;
 use super::packet::ExplorerPacket;
 use super::plan::Plan;
+use super::thread::Store;
 use super::witness::Witness;
 use crate::site::{Did, Event};
 use crate::world::Mutation;
 use rackmem_proto::Output;
 use rackmem_proto::engine::{Purpose, Then};
-use rackmem_proto::flowcc::LocalStatus;
+use rackmem_proto::flowcc::{LocalStatus, Requester, STORE_AGAIN, Step};
 use rackmem_proto::wire::{Kind, Reason, RequesterId};
 
 /// Explorers have no clock: everything happens at this time.
@@ -64,9 +65,14 @@ impl ExplorerNode {
         let waits = thread.client.engine.tail().is_some();
         fx.seen.see_if(waits, Witness::TailWaited);
         thread.reserved = false;
+        let again = thread.store == Store::CutOff && !layout.mutated(Mutation::StoreAnew);
         let client = &mut thread.client;
-        let blocks = u32::from(purpose == Purpose::Call(Kind::Fetch));
-        client.begin(purpose, (tag, blocks), (entry, None), NOW, &mut self.site);
+        let offset = match purpose {
+            Purpose::Call(Kind::Fetch) => 1,
+            Purpose::Call(Kind::Store) if again => STORE_AGAIN,
+            _ => 0,
+        };
+        client.begin(purpose, (tag, offset), (entry, None), NOW, &mut self.site);
         self.follow(None, layout, fx);
     }
 
@@ -129,9 +135,24 @@ impl ExplorerNode {
         }
         self.watch_end_of(at, event, then, fx);
         let thread = &mut self.threads[at];
+        let stores = event.access.purpose() == Purpose::Call(Kind::Store);
         match then {
+            Then::Done if stores && !has_stored(&thread.client.engine) => {
+                fx.seen.see(Witness::StoreRefused);
+                thread.store = Store::Refused;
+            }
             Then::Done | Then::Fail(Reason::Lost) => thread.finish(),
-            _ => (thread.refused, thread.reserved) = (true, reserved),
+            _ => {
+                if stores {
+                    thread.store = Store::CutOff;
+                }
+                (thread.refused, thread.reserved) = (true, reserved);
+            }
         }
     }
+}
+
+/// Whether home has taken the block of a store that it has answered.
+fn has_stored(engine: &Requester) -> bool {
+    matches!(engine.step(), Step::Held(grant) if grant.stored() > 0)
 }

@@ -3,6 +3,7 @@
 use super::effects::Effects;
 use super::layout::Layout;
 use super::node::ExplorerNode;
+use super::packet::whole;
 use crate::site::Deed;
 use rackmem_proto::wire::{Kind, Tag};
 
@@ -12,6 +13,11 @@ impl ExplorerNode {
         for deed in std::mem::take(&mut self.site.deeds) {
             match deed {
                 Deed::Sent(output, load) => {
+                    if output.header.kind == Kind::Store {
+                        let at = usize::from(output.header.requester.slot);
+                        whole(&output, self.next_value(at), &mut fx.sent);
+                        continue;
+                    }
                     let load = self.watch_sent(asked, &output, load, layout, fx);
                     fx.send(&output, &load);
                 }

@@ -25,6 +25,8 @@ pub struct ExplorerNode {
     /// Its threads, by the slots of their requesters.
     pub threads: Vec<Thread>,
     pub(super) homecomings: Homecomings,
+    /// Writes that its home has stored for requesters that keep no copy.
+    pub(super) stores: Vec<u8>,
 }
 
 impl ExplorerNode {
@@ -49,6 +51,7 @@ impl ExplorerNode {
                 .map(|index| Thread::new(index, layout, start))
                 .collect(),
             homecomings: Homecomings::default(),
+            stores: Vec::new(),
         }
     }
 
@@ -69,6 +72,7 @@ impl ExplorerNode {
             thread.fingerprint(into);
         }
         self.homecomings.hash(into);
+        self.stores.hash(into);
     }
 
     /// Takes a packet.

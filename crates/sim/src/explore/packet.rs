@@ -111,6 +111,19 @@ pub fn packets(output: &Output, load: &Load<Value>, segments: u8, into: &mut Vec
     }
 }
 
+/// The packet of an output that carries a whole block, and whose offset is not where it belongs.
+pub fn whole(output: &Output, words: Value, into: &mut Vec<ExplorerPacket>) {
+    let len = WORDS as u8;
+    for (to, header) in output.copies(host) {
+        let body = Body {
+            words,
+            len,
+            ..Body::default()
+        };
+        into.push(ExplorerPacket { to, header, body });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

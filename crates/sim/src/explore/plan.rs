@@ -83,6 +83,8 @@ impl ExplorerNode {
             },
             Op::WriteInPlace(_) if self.home().has_alone(tag) => Plan::InPlace(block),
             Op::WriteInPlace(_) => needs(true),
+            Op::Store(_) if cache.find(tag).is_some() => needs(true),
+            Op::Store(_) | Op::StoreAgain(_) => Plan::Begin(Purpose::Call(Kind::Store), block),
             Op::Read(_) => needs(false),
             Op::Write(_) => needs(true),
             Op::Evict(_) => {

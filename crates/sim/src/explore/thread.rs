@@ -5,6 +5,18 @@ use super::scenario::Op;
 use crate::site::Client;
 use std::hash::{Hash, Hasher};
 
+/// What has become of a store.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Store {
+    /// Nothing that counts.
+    #[default]
+    Open,
+    /// Its epoch has ended before there was an answer.
+    CutOff,
+    /// Home has not taken it: it is a write like any other now.
+    Refused,
+}
+
 /// A thread and its requester.
 #[derive(Clone)]
 pub struct Thread {
@@ -16,6 +28,8 @@ pub struct Thread {
     pub refused: bool,
     /// Whether it keeps the copy reserved that it wants to evict.
     pub reserved: bool,
+    /// What has become of the store that its operation began with.
+    pub store: Store,
     /// Operations that it has finished.
     pub done: u8,
 }
@@ -28,6 +42,7 @@ impl Thread {
             client: Client::new(layout.engine(layout.requester(index), start)),
             refused: false,
             reserved: false,
+            store: Store::Open,
             done: 0,
         }
     }
@@ -35,7 +50,12 @@ impl Thread {
     /// What it does next, if anything.
     pub fn op(&self, layout: &Layout) -> Option<Op> {
         let program = layout.scenario.programs[self.index];
-        program.ops.get(usize::from(self.done)).copied()
+        let op = program.ops.get(usize::from(self.done)).copied()?;
+        Some(match (op, self.store) {
+            (Op::Store(block), Store::CutOff) => Op::StoreAgain(block),
+            (Op::Store(block), Store::Refused) => Op::Write(block),
+            _ => op,
+        })
     }
 
     /// Whether nothing is left to do or to be acknowledged.
@@ -46,12 +66,12 @@ impl Thread {
     /// The operation is over.
     pub fn finish(&mut self) {
         self.done += 1;
-        (self.refused, self.reserved) = (false, false);
+        (self.refused, self.reserved, self.store) = (false, false, Store::Open);
     }
 
     /// Everything that decides what it will do.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         self.client.fingerprint(into);
-        (self.refused, self.reserved, self.done).hash(into);
+        (self.refused, self.reserved, self.store, self.done).hash(into);
     }
 }

@@ -206,10 +206,27 @@ impl ExplorerNode {
             Note::ToRescue(_) => seen.see(Witness::Rescued),
             Note::Dropped(_) => seen.see(Witness::DroppedWithHome),
             Note::CameHome(tag) if !came.contains(&tag) => came.push(tag),
+            Note::StoredInPlace(tag) => self.stored(tag, layout, fx),
             Note::Stored(tag) => self.tell(tag, "segment home", layout, fx),
             Note::Accepted(tag) => self.accepted(tag, layout, fx),
             _ => {}
         }
+    }
+
+    /// A home has put a block in place for a requester that keeps no copy. The writer's moment is
+    /// this one, and there is no other.
+    fn stored(&mut self, tag: Tag, layout: &Layout, fx: &mut Effects) {
+        fx.seen.see(Witness::Stored);
+        let written = *self.site.memory(tag);
+        let (Some(found), Some(block)) = (self.site.overwritten(), layout.block(tag)) else {
+            return;
+        };
+        fx.observed.push(Observation::Wrote(block, found, written));
+        if self.stores.contains(&written[0]) {
+            let detail = format!("write {} of block {block} is stored again", written[0]);
+            fx.complaint = Some(("a write happens once", "§5.3.1", detail));
+        }
+        self.stores.push(written[0]);
     }
 
     /// A thread goes on with what home has of a block.
@@ -232,7 +249,7 @@ impl ExplorerNode {
     }
 
     /// What a thread's operation stores, and nothing else ever.
-    fn next_value(&self, at: usize) -> Value {
+    pub(super) fn next_value(&self, at: usize) -> Value {
         let earlier = (self.incarnation() as usize - 1) * MAX_THREADS * MAX_OPERATIONS;
         let thread = &self.threads[at];
         let number = earlier + thread.index * MAX_OPERATIONS + usize::from(thread.done) + 1;
@@ -261,7 +278,7 @@ impl ExplorerNode {
             Some(Op::Read(block) | Op::Fetch(block)) => {
                 fx.observed.push(Observation::Read(block, *words));
             }
-            Some(Op::Write(block) | Op::WriteInPlace(block)) => {
+            Some(Op::Write(block) | Op::WriteInPlace(block) | Op::Store(block)) => {
                 fx.observed.push(Observation::Wrote(block, *words, written));
                 *words = written;
             }

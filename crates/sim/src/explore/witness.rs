@@ -58,6 +58,10 @@ pub enum Witness {
     Fetched,
     /// A home's thread wrote in home's memory.
     WrittenInPlace,
+    /// A home stored a block for a requester that keeps no copy.
+    Stored,
+    /// A home refused to.
+    StoreRefused,
     /// Two readers held a block's lock for their own purposes at once (§6).
     HeldTogether,
     /// A new epoch began while an event was under way.
@@ -97,7 +101,7 @@ pub enum Witness {
 
 impl Witness {
     /// All of them.
-    pub const ALL: [Witness; 43] = [
+    pub const ALL: [Witness; 45] = [
         Witness::TwoSharers,
         Witness::TwoReadersLock,
         Witness::RefusedLocked,
@@ -124,6 +128,8 @@ impl Witness {
         Witness::Gathered,
         Witness::Fetched,
         Witness::WrittenInPlace,
+        Witness::Stored,
+        Witness::StoreRefused,
         Witness::HeldTogether,
         Witness::Fenced,
         Witness::FencedHeld,

@@ -286,6 +286,8 @@ impl engine::Memory for ModelPacket {
     fn gather(&mut self, _: Tag) -> bool {
         true
     }
+
+    fn scatter(&mut self, _: Tag, _: u16) {}
 }
 
 impl Host for ModelNode {

@@ -103,6 +103,8 @@ pub struct Memory<B: Form> {
     pub(super) came: Option<(Header, B::Body)>,
     /// What a requester is to get that keeps no copy: one block.
     gathered: Option<B>,
+    /// What was where a requester that keeps no copy has put a block.
+    found: Option<B>,
 }
 
 impl<B: Form> Memory<B> {
@@ -136,6 +138,14 @@ impl<B: Form> engine::Memory for Memory<B> {
         }
         room
     }
+
+    fn scatter(&mut self, tag: Tag, _: u16) {
+        if let Some((_, body)) = &self.came {
+            let block = self.blocks.entry(tag).or_insert_with(B::zeroes);
+            self.found = Some(block.clone());
+            block.put(0, body);
+        }
+    }
 }
 
 impl<B: Form, X: Speaks<B>> Site<B, X> {
@@ -162,6 +172,7 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
                 blocks: BTreeMap::new(),
                 came: None,
                 gathered: None,
+                found: None,
             },
             copies: Copies::new(true),
             migrating: None,
@@ -250,6 +261,11 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
     /// A rebuild that is over, without a trace.
     pub fn forget_rebuild(&mut self, block: u32, fit: usize) {
         self.recovery = Some(Recovery::new(block, fit));
+    }
+
+    /// What was in its memory where a requester that keeps no copy has just put a block.
+    pub fn overwritten(&mut self) -> Option<B> {
+        self.memory.found.take()
     }
 
     /// A block of its memory.

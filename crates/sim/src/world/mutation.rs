@@ -60,6 +60,8 @@ pub enum Mutation {
     ForgetCalls,
     /// A node numbers a call for memory anew that the end of an epoch has cut off.
     RenumberCalls,
+    /// A requester sends blocks as new ones after the end of an epoch has cut off their store.
+    StoreAnew,
     /// Who accepts the loss of a block frees the lock that another program holds on it (§6).
     FreeLockOnAccept,
     /// One of locks, as their host may have it.
@@ -103,7 +105,7 @@ impl Mutation {
     }
 
     /// Those of what a thread does that found no usable copy.
-    pub const OF_AN_ACCESS: [Mutation; 7] = [
+    pub const OF_AN_ACCESS: [Mutation; 10] = [
         Mutation::Node(Defect::InstallInPart),
         Mutation::Node(Defect::UnlockFirst),
         Mutation::Node(Defect::TakeRefusal),
@@ -111,6 +113,9 @@ impl Mutation {
         Mutation::Node(Defect::LeaveLate),
         Mutation::Node(Defect::SkipRestore),
         Mutation::Node(Defect::FetchLocked),
+        Mutation::Node(Defect::StoreShared),
+        Mutation::Node(Defect::ForgetStores),
+        Mutation::StoreAnew,
     ];
 
     /// Those of the code around the roles of a node, which every host runs.

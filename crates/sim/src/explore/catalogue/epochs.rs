@@ -2,13 +2,13 @@
 //! (`inside-*`).
 
 use super::super::scenario::Op::{
-    AcceptLoss, Evict, Fetch, HoldRead, HoldWrite, Read, Write, WriteInPlace,
+    AcceptLoss, Evict, Fetch, HoldRead, HoldWrite, Read, Store, Write, WriteInPlace,
 };
 use super::super::scenario::{Failure, Scenario};
 use super::super::witness::Witness::{
     CameBack, CutOffApart, DroppedWithHome, Fenced, FencedHeld, Fetched, HomeGone, IgnoredPast,
     LossAccepted, LossAcceptedUnderLock, LostWithNode, Migrated, RebuildCutOff, Rescued, Returned,
-    SavedFromLoss, ToldAgain, ToldLost, WentOnFirst, WrittenInPlace,
+    SavedFromLoss, StoreRefused, Stored, ToldAgain, ToldLost, WentOnFirst, WrittenInPlace,
 };
 use super::{BASE, MORE, NONE, SOME, SWITCH, and_epochs, and_moves, on, size};
 
@@ -65,6 +65,18 @@ pub const EPOCHS: &[Scenario] = &[
         deep: and_epochs(SOME, 1),
         sometimes: &[Fetched, WrittenInPlace, LostWithNode, ToldLost],
         size: size(1_074, 2_422),
+        ..BASE
+    },
+    Scenario {
+        name: "epoch-stores",
+        shows: "home writes once for who keeps no copy, also when the answer is cut off with its epoch",
+        programs: &[on(1, &[Write(0), Evict(0)]), on(2, &[Store(0), Store(0)])],
+        homes: &[0],
+        failures: &[Failure::Nothing],
+        budget: and_epochs(NONE, 1),
+        deep: and_epochs(SOME, 1),
+        sometimes: &[Stored, StoreRefused, Fenced],
+        size: size(27_589, 55_224),
         ..BASE
     },
     Scenario {

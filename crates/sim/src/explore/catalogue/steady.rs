@@ -1,13 +1,15 @@
 //! Racks whose members stay.
 
-use super::super::scenario::Op::{Evict, Fetch, HoldRead, HoldWrite, Read, Write, WriteInPlace};
+use super::super::scenario::Op::{
+    Evict, Fetch, HoldRead, HoldWrite, Read, Store, Write, WriteInPlace,
+};
 use super::super::scenario::Scenario;
 use super::super::witness::Witness::{
     AnsweredAgain, Collided, EvictedClean, EvictedDirty, Fetched, Gathered, GrantedAfterRefusal,
     GrantedBySwitch, HeldTogether, IgnoredOld, Migrated, PassedOnAfterMove, Recalled,
-    RefusedInvalid, RefusedLocked, RefusedMoved, Returned, Stayed, TailWaited, TwoReadersLock,
-    TwoSharers, UnlockAfterMove, UnlockedAgain, UpgradedOverSharers, WaitedForNeighbour,
-    WrittenBackUnderRead, WrittenInPlace,
+    RefusedInvalid, RefusedLocked, RefusedMoved, Returned, Stayed, StoreRefused, Stored,
+    TailWaited, TwoReadersLock, TwoSharers, UnlockAfterMove, UnlockedAgain, UpgradedOverSharers,
+    WaitedForNeighbour, WrittenBackUnderRead, WrittenInPlace,
 };
 use super::{BASE, MORE, NONE, ONE_PLACE, SOME, SWITCH, and_moves, on, size};
 use crate::world::Owners;
@@ -40,6 +42,27 @@ pub const STEADY: &[Scenario] = &[
         deep: and_moves(SOME, 2),
         sometimes: &[Fetched, WrittenInPlace, Migrated, Returned],
         size: size(78_956, 231_500),
+        ..SWITCH
+    },
+    Scenario {
+        name: "home-stores",
+        shows: "who keeps no copy has home write for it, once, where no cache has any",
+        programs: &[on(1, &[Write(0), Evict(0)]), on(2, &[Store(0), Store(0)])],
+        homes: &[0],
+        sometimes: &[Stored, StoreRefused, EvictedDirty],
+        size: size(91_654, 270_666),
+        ..BASE
+    },
+    Scenario {
+        name: "switch-stores",
+        shows: "the same where entries move to the switch and back",
+        programs: &[on(1, &[Write(0), Evict(0)]), on(2, &[Store(0), Store(0)])],
+        homes: &[0],
+        in_switch: &[],
+        budget: and_moves(NONE, 2),
+        deep: and_moves(SOME, 2),
+        sometimes: &[Stored, StoreRefused, Migrated, Returned],
+        size: size(671_488, 1_789_042),
         ..SWITCH
     },
     Scenario {
