@@ -1,8 +1,9 @@
 //! A node's cache, and the events of its threads that fill and empty it: one set, of which the
 //! least recently used goes first, or a place for each block, where which block must go is no
-//! matter.
+//! matter. Both are lists to look through. Caches of thousands of blocks are in sets,
+//! and have an index.
 
-use super::Form;
+use super::{Form, Index};
 use rackmem_proto::engine::{self, Entries, Plan};
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::Tag;
@@ -19,6 +20,7 @@ pub struct Slot<B> {
     pub words: B,
     /// The only block that it takes, if there is one.
     place: Option<Tag>,
+    /// When it was used last; 0 while it is empty.
     used: u64,
     reserved: Option<Tag>,
 }
@@ -30,10 +32,11 @@ impl<B: Hash> Hash for Slot<B> {
 }
 
 /// The slots of a node.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Cache<B> {
     slots: Vec<Slot<B>>,
     clock: u64,
+    index: Option<Box<Index>>,
 }
 
 impl<B: Form> Cache<B> {
@@ -49,6 +52,7 @@ impl<B: Form> Cache<B> {
         Cache {
             slots: places.map(empty).collect(),
             clock: 0,
+            index: None,
         }
     }
 
@@ -60,6 +64,15 @@ impl<B: Form> Cache<B> {
     /// An empty cache with a place for each of these blocks.
     pub fn with_places(blocks: &[Tag]) -> Self {
         Cache::of(blocks.iter().copied().map(Some))
+    }
+
+    /// An empty cache with this index.
+    pub fn indexed(index: Index) -> Self {
+        let slots = (0..index.slots()).map(|_| None);
+        Cache {
+            index: Some(Box::new(index)),
+            ..Cache::of(slots)
+        }
     }
 
     /// All of them.
@@ -74,6 +87,9 @@ impl<B: Form> Cache<B> {
 
     /// The slot of a block that the node may at least read.
     pub fn find(&self, tag: Tag) -> Option<usize> {
+        if let Some(index) = &self.index {
+            return index.find(tag);
+        }
         self.slots
             .iter()
             .position(|slot| slot.tag == Some(tag) && slot.status != LocalStatus::Invalid)
@@ -99,16 +115,43 @@ impl<B: Form> Cache<B> {
 
     /// Marks a slot as used now.
     pub fn touch(&mut self, at: usize) {
-        self.clock += 1;
-        self.slots[at].used = self.clock;
+        // The one that was used last stays it.
+        if self.slots[at].used != self.clock.max(1) {
+            self.clock += 1;
+            self.order(at, self.clock);
+        }
+    }
+
+    fn order(&mut self, at: usize, used: u64) {
+        let before = std::mem::replace(&mut self.slots[at].used, used);
+        if let Some(index) = &mut self.index {
+            index.order(at, before, used);
+        }
     }
 
     /// Puts the block there whose words have arrived, or changes what may be done with it.
     pub fn install(&mut self, at: usize, tag: Tag, status: LocalStatus) {
-        self.touch(at);
+        self.lower(at, tag, status);
+        if status != LocalStatus::Invalid {
+            self.touch(at);
+        }
+    }
+
+    /// Changes what may be done with the block of a slot, which is no use of it; one that is taken
+    /// away leaves its slot empty.
+    pub fn lower(&mut self, at: usize, tag: Tag, status: LocalStatus) {
         let slot = &mut self.slots[at];
         slot.status = status;
-        slot.tag = (status != LocalStatus::Invalid).then_some(tag);
+        let left = slot.tag.replace(tag);
+        if status == LocalStatus::Invalid {
+            slot.tag = None;
+            self.order(at, 0);
+        }
+        let holds = self.slots[at].tag;
+        if let Some(index) = self.index.as_mut().filter(|_| left != holds) {
+            index.put(left, None);
+            index.put(holds, Some(at));
+        }
     }
 
     /// Decides what to do about a block that a thread wants, and reserves the slot that takes.
@@ -125,6 +168,9 @@ impl<B: Form> Cache<B> {
     /// An event of this block begins in a slot.
     pub fn reserve(&mut self, at: usize, tag: Tag) {
         self.slots[at].reserved = Some(tag);
+        if let Some(index) = &mut self.index {
+            index.reserve(tag);
+        }
     }
 
     /// Reserves any block that is here, to evict it.
@@ -138,7 +184,10 @@ impl<B: Form> Cache<B> {
 
     /// The event of a slot is over.
     pub fn release(&mut self, at: usize) {
-        self.slots[at].reserved = None;
+        let over = self.slots[at].reserved.take();
+        if let (Some(index), Some(tag)) = (&mut self.index, over) {
+            index.release(tag);
+        }
     }
 }
 
@@ -147,7 +196,10 @@ impl<B: Form> Entries for Cache<B> {
     type Block = Tag;
 
     fn under_way(&self, tag: Tag) -> bool {
-        self.slots.iter().any(|slot| slot.reserved == Some(tag))
+        match &self.index {
+            Some(index) => index.under_way(tag),
+            None => self.slots.iter().any(|slot| slot.reserved == Some(tag)),
+        }
     }
 
     fn find(&self, tag: Tag) -> Option<(usize, LocalStatus)> {
@@ -157,9 +209,13 @@ impl<B: Form> Entries for Cache<B> {
 
     fn room(&self, tag: Tag) -> Option<(usize, Option<Tag>)> {
         let fits = |slot: &Slot<B>| slot.place.is_none_or(|place| place == tag);
-        let slots = 0..self.slots.len();
-        let free = slots.filter(|&at| self.slots[at].reserved.is_none() && fits(&self.slots[at]));
-        let at = free.min_by_key(|&at| (self.slots[at].tag.is_some(), self.slots[at].used))?;
+        let free = |at: &usize| self.slots[*at].reserved.is_none() && fits(&self.slots[*at]);
+        let at = match &self.index {
+            Some(index) => index.by_use(tag).find(free)?,
+            None => (0..self.slots.len())
+                .filter(free)
+                .min_by_key(|&at| self.slots[at].used)?,
+        };
         Some((at, self.slots[at].tag))
     }
 }

@@ -5,7 +5,7 @@
 use super::{Deed, Form, Load, Site, Speaks, mutate};
 use crate::invariants::LiveEvent;
 use crate::world::Mutation;
-use rackmem_proto::engine::{Access, Do, Purpose, Then};
+use rackmem_proto::engine::{Access, Do, Plan, Purpose, Then};
 use rackmem_proto::flowcc::{Accept, Interrupted, LocalStatus, Requester};
 use rackmem_proto::wire::{Flags, Header, Kind, Record, Tag};
 use rackmem_proto::{Data, Output};
@@ -39,6 +39,21 @@ pub enum Did {
     Held,
     /// It is over; its entry is still reserved.
     Over(Event, Then),
+}
+
+/// What a thread finds that wants to read or change a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// A copy that is good for it, in this slot.
+    Copy(usize),
+    /// Another thread's event on the block, whose end is to be awaited.
+    UnderWay,
+    /// Events in all slots that it could go to, one of which has to end.
+    NoRoom,
+    /// Nothing: an event has begun, on this block.
+    Began(Tag),
+    /// Nothing, but the slot that this block was to leave, still reserved, is empty.
+    Empty(usize, Tag),
 }
 
 /// See the module.
@@ -78,6 +93,48 @@ impl Client {
             object,
         });
         self.send(&output, site);
+    }
+
+    /// Looks for a copy of a block. Where there is none that is good for it,
+    /// begins what it takes to get one.
+    pub fn look<B: Form, X: Speaks<B>>(
+        &mut self,
+        (tag, writes): (Tag, bool),
+        now: u64,
+        site: &mut Site<B, X>,
+    ) -> Found {
+        if let Some(at) = site.cache.hit(tag, writes) {
+            site.cache.touch(at);
+            return Found::Copy(at);
+        }
+        match site.cache.plan(tag, writes) {
+            Plan::Hit(at) => Found::Copy(at),
+            Plan::Wait => Found::UnderWay,
+            Plan::WaitForRoom => Found::NoRoom,
+            Plan::Begin(at, purpose) => {
+                self.begin(purpose, (tag, 0), (Some(at), None), now, site);
+                Found::Began(tag)
+            }
+            Plan::Evict(at, old) => self.evict(at, old, now, site),
+        }
+    }
+
+    /// Begins to empty a reserved slot, if it is not empty.
+    pub fn evict<B: Form, X: Speaks<B>>(
+        &mut self,
+        at: usize,
+        tag: Tag,
+        now: u64,
+        site: &mut Site<B, X>,
+    ) -> Found {
+        mutate::eviction(at, tag, site);
+        match Purpose::to_evict(site.cache.slot(at).status) {
+            Some(purpose) => {
+                self.begin(purpose, (tag, 0), (Some(at), None), now, site);
+                Found::Began(tag)
+            }
+            None => Found::Empty(at, tag),
+        }
     }
 
     /// A packet for it.

@@ -48,6 +48,9 @@ pub enum Deed<B> {
 pub trait Speaks<B: Form>: Sized {
     /// The list.
     type Protocols: Protocols<Site<B, Self>>;
+
+    /// A packet for a part that is not in the engine.
+    fn elsewhere(_: &mut Site<B, Self>, _: Part, _: &Header) {}
 }
 
 /// What ships.
@@ -393,7 +396,7 @@ impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
             let invalid = status == LocalStatus::Invalid;
             let text = if invalid { "invalid" } else { "downgraded" };
             self.deeds.push(Deed::Copy(tag, text));
-            self.cache.install(at, tag, status);
+            self.cache.lower(at, tag, status);
         }
     }
 
@@ -427,7 +430,9 @@ impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
         self.passed = true;
     }
 
-    fn elsewhere(&mut self, _: Part, _: &Header) {}
+    fn elsewhere(&mut self, part: Part, header: &Header) {
+        X::elsewhere(self, part, header);
+    }
 
     fn settling(&mut self, _: &Change) {
         self.before = self.homes.clone();

@@ -10,12 +10,14 @@
 mod cache;
 mod client;
 mod host;
+mod index;
 mod locks;
 mod mutate;
 
 pub use cache::{Cache, Slot};
-pub use client::{Client, Did, Event};
+pub use client::{Client, Did, Event, Found};
 pub use host::{Deed, Load, Memory, Product, Site, Speaks};
+pub use index::{Index, Numbers};
 pub use locks::{Cell, Fx, LIFE, LockDeed, Locks, Words};
 
 use rackmem_proto::Output;

@@ -1,10 +1,20 @@
 //! Planted defects of a requester's host, and of a lock's.
 
+use super::{Form, Site, Speaks};
 use crate::gcp;
 use crate::world::Mutation;
 use rackmem_proto::Output;
+use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::gcp::Entered;
-use rackmem_proto::wire::{Dest, Flags, Header, Kind, NodeId, Reason, Seq};
+use rackmem_proto::wire::{Dest, Flags, Header, Kind, NodeId, Reason, Seq, Tag};
+
+/// A clean copy that is dropped, and nobody hears of it.
+pub fn eviction<B: Form, X: Speaks<B>>(at: usize, tag: Tag, site: &mut Site<B, X>) {
+    let clean = site.cache.slot(at).status == LocalStatus::Shared;
+    if clean && site.mutation == Some(Mutation::DropSilently) {
+        site.cache.install(at, tag, LocalStatus::Invalid);
+    }
+}
 
 /// An answer to an earlier event that is taken for one to the current event.
 pub fn late_answer(

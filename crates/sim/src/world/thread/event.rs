@@ -1,7 +1,7 @@
 //! Goes on with a thread's event, and with what follows it.
 
 use super::{Aim, Around, State, Thread};
-use crate::site::{Did, Event};
+use crate::site::{Did, Event, Found};
 use crate::world::block::BLOCK_BYTES;
 use crate::world::mutation::Mutation;
 use crate::world::operation::Operation;
@@ -46,13 +46,26 @@ impl Thread {
 
     /// Begins to empty a slot, or finds it empty.
     pub(super) fn evict(&mut self, slot: usize, tag: Tag, around: &mut Around<'_>) -> bool {
-        let status = around.node.cache.slot(slot).status;
-        if status == LocalStatus::Shared && self.config.mutation == Some(Mutation::DropSilently) {
-            around.node.cache.install(slot, tag, LocalStatus::Invalid);
-        }
-        match Purpose::to_evict(around.node.cache.slot(slot).status) {
-            Some(purpose) => self.begin(purpose, (Aim::Copy, Some(slot)), tag, around),
-            None => {
+        let now = around.fabric.now;
+        let found = self.client.evict(slot, tag, now, around.node);
+        self.follow(found, around)
+    }
+
+    /// What a look for a block, or at one that is to leave, has come to;
+    /// false when there is something to wait for.
+    pub(super) fn follow(&mut self, found: Found, around: &mut Around<'_>) -> bool {
+        match found {
+            Found::Copy(_) => {}
+            Found::UnderWay | Found::NoRoom => {
+                self.state = State::Parked;
+                around.node.park(self.index);
+                return false;
+            }
+            Found::Began(tag) => {
+                self.state = State::Busy(Aim::Copy, tag);
+                self.send(around);
+            }
+            Found::Empty(slot, _) => {
                 around.node.release(slot, around.fabric);
                 self.state = State::Resting(around.fabric.now);
             }

@@ -2,10 +2,11 @@
 //! node's cache is good for them.
 
 use super::{Aim, Around, State, Thread};
+use crate::site::Found;
 use crate::world::block;
 use crate::world::mutation::Mutation;
 use crate::world::operation::{Action, Operation};
-use rackmem_proto::engine::{Plan, Purpose};
+use rackmem_proto::engine::Purpose;
 use rackmem_proto::wire::{Kind, Tag};
 
 /// Time between two operations, at most, in nanoseconds.
@@ -147,27 +148,14 @@ impl Thread {
         around: &mut Around<'_>,
     ) -> bool {
         let writes = action != Action::Read;
-        let cache = &mut around.node.cache;
-        if let Some(slot) = cache.hit(tag, writes) {
-            cache.touch(slot);
+        let now = around.fabric.now;
+        let found = self.client.look((tag, writes), now, around.node);
+        if let Found::Copy(slot) = found {
             self.perform(tag, counter, action, slot, around);
             self.judged.work.hits += 1;
             self.finish(around);
-            return true;
         }
-        match cache.plan(tag, writes) {
-            Plan::Wait | Plan::WaitForRoom => {
-                self.state = State::Parked;
-                around.node.park(self.index);
-                false
-            }
-            Plan::Begin(slot, purpose) => {
-                self.begin(purpose, (Aim::Copy, Some(slot)), tag, around);
-                true
-            }
-            Plan::Evict(slot, old) => self.evict(slot, old, around),
-            Plan::Hit(_) => true,
-        }
+        self.follow(found, around)
     }
 
     /// The operation fails: the memory that it is about is gone.
