@@ -66,8 +66,8 @@ const PURPOSES: &[(&str, For)] = &[
     // Likewise `gcp/{failing,inside}.rs`.
     ("crates/sim/src/gcp/host.rs", For::StandIn),
     ("crates/sim/src/gcp/epoch.rs", For::StandIn),
-    ("crates/sim/src/model/cache.rs", For::StandIn),
-    ("crates/sim/src/model/locks.rs", For::StandIn),
+    // Agents and threads that take time. How a rack is set up is in `model/layout.rs`,
+    // what threads do with blocks and locks in `model/working.rs`, `accesses.rs` and `sections`.
     ("crates/sim/src/model/node.rs", For::StandIn),
     ("crates/sim/src/model/servers.rs", For::StandIn),
     ("crates/sim/src/model/thread.rs", For::StandIn),

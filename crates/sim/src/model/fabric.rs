@@ -3,12 +3,10 @@
 use super::agenda::{Agenda, Occurrence};
 use super::params::Network;
 use super::{BLOCK, outcome};
+use crate::site::{Bare, Load};
 use rackmem_proto::membership::host;
-use rackmem_proto::wire::{Header, NodeId, RECORD_LEN, Record};
+use rackmem_proto::wire::{Header, NodeId};
 use rackmem_proto::{Data, Dest, Output};
-
-/// The records behind a packet; few have any.
-pub type Records = Box<[Record]>;
 
 /// A packet under way.
 #[derive(Clone, Debug)]
@@ -17,27 +15,22 @@ pub struct ModelPacket {
     pub to: Dest,
     /// What.
     pub header: Header,
-    /// Bytes behind the header.
-    pub body: u32,
-    /// What they are, where that matters.
-    pub records: Records,
+    /// What is behind the header.
+    pub body: Bare,
 }
 
-impl ModelPacket {
-    /// A packet of one that is sent.
-    pub fn new(to: Dest, header: Header, data: Data, records: &Records) -> Self {
-        let body = match data {
-            Data::None => 0,
-            Data::Records => (records.len() * RECORD_LEN) as u32,
-            Data::Cache | Data::Home => BLOCK,
-            Data::Operand => 8,
-        };
-        ModelPacket {
-            to,
-            header,
-            body,
-            records: records.clone(),
-        }
+/// What is behind a header that is sent. `locked`: bytes that a lock protects.
+pub fn body(output: &Output, load: Load<()>, locked: u32) -> Bare {
+    let bytes = match load {
+        Load::Records(records) => return Bare::of(records),
+        Load::Block(()) => BLOCK,
+        Load::Words(_) => locked,
+        Load::Nothing if output.data == Data::Operand => 8,
+        Load::Nothing => 0,
+    };
+    Bare {
+        bytes,
+        ..Bare::default()
     }
 }
 
@@ -116,8 +109,8 @@ impl Fabric {
         self.free.push(id);
         self.traffic.received += 1;
         let packet = &mut self.packets[id as usize];
-        let records = std::mem::take(&mut packet.records);
-        ModelPacket { records, ..*packet }
+        let body = std::mem::take(&mut packet.body);
+        ModelPacket { body, ..*packet }
     }
 
     fn keep(&mut self, mut packet: ModelPacket) -> u32 {
@@ -142,11 +135,12 @@ impl Fabric {
         from: NodeId,
         (ready, each): (u64, u64),
         output: &Output,
-        records: &Records,
+        body: &Bare,
     ) -> u64 {
         let mut count = 0;
         for (to, header) in output.copies(host) {
-            let id = self.keep(ModelPacket::new(to, header, output.data, records));
+            let body = body.clone();
+            let id = self.keep(ModelPacket { to, header, body });
             self.launch(from, ready + count * each, id);
             count += 1;
         }
@@ -160,7 +154,7 @@ impl Fabric {
             return self.agenda.enter(at, Occurrence::Arrival(id));
         }
         self.traffic.on_links += 1;
-        let time = self.network.serialization(packet.body);
+        let time = self.network.serialization(packet.body.bytes);
         let through = self.out[usize::from(from)].pass(ready, time);
         // The switch begins to forward with the first bit, so a packet's length counts once.
         let at = through - time + self.network.wire;
@@ -174,7 +168,7 @@ impl Fabric {
             return;
         };
         self.traffic.on_links += 1;
-        let time = self.network.serialization(packet.body);
+        let time = self.network.serialization(packet.body.bytes);
         let ready = self.now() + self.network.switch;
         let through = self.into[usize::from(node)].pass(ready, time);
         let at = through + self.network.wire;
@@ -182,9 +176,10 @@ impl Fabric {
     }
 
     /// The switch sends something of its own; a multicast leaves through every port at once.
-    pub fn send_from_switch(&mut self, output: &Output, records: &Records) {
+    pub fn send_from_switch(&mut self, output: &Output, body: &Bare) {
         for (to, header) in output.copies(host) {
-            let id = self.keep(ModelPacket::new(to, header, output.data, records));
+            let body = body.clone();
+            let id = self.keep(ModelPacket { to, header, body });
             self.forward(id);
         }
     }
@@ -204,17 +199,17 @@ mod tests {
     use super::*;
     use rackmem_proto::wire::{Kind, RequesterId, Seq, Tag};
 
-    fn output(to: Dest, data: Data) -> Output {
+    fn output(to: Dest) -> Output {
         let requester = RequesterId::default();
         let header = Header::request(Kind::Ack, 1, Tag(0), requester, Seq(1));
-        Output::with(to, header, data)
+        Output::with(to, header, Data::Cache)
     }
 
     /// When packets arrive that leave one behind the other.
     fn arrivals(outputs: &[(NodeId, Output)]) -> Vec<u64> {
         let mut fabric = Fabric::new(3, Network::ETHERNET);
         for (from, output) in outputs {
-            fabric.send(*from, (0, 0), output, &Records::default());
+            fabric.send(*from, (0, 0), output, &body(output, Load::Block(()), 0));
         }
         let mut arrived = Vec::new();
         while let Some(what) = fabric.agenda.next() {
@@ -238,7 +233,7 @@ mod tests {
         let block = network.serialization(BLOCK);
         assert_eq!(block, 337);
         let alone = 2 * network.wire + network.switch + block;
-        let data = |to| output(Dest::Agent(to), Data::Cache);
+        let data = |to| output(Dest::Agent(to));
         assert_eq!(arrivals(&[(0, data(1))]), [alone]);
         // From one node, and into one node, the second waits for the first.
         assert_eq!(

@@ -1,8 +1,10 @@
 //! Guests of a model's nodes: the home of the delegation baseline,
 //! and the managers of the lock service.
 
-use super::EPOCH;
+use super::{EPOCH, System};
+use crate::site::{Deed, Load, Site, Speaks};
 use rackmem_baselines::locks::{Access, Manager, Request, ThreadPlace};
+use rackmem_proto::engine::{FlowCc, Gcp, Note, Part};
 use rackmem_proto::wire::{GlobalStatus, Header, Kind, NodeId, RequesterId, Seq, Tag};
 use rackmem_proto::{Data, Dest, Output};
 use std::collections::BTreeMap;
@@ -15,7 +17,29 @@ pub enum Guest {
     Managers(BTreeMap<Tag, Manager>),
 }
 
+/// What ships, and a guest.
+impl Speaks<()> for Guest {
+    type Protocols = (FlowCc, Gcp);
+
+    fn elsewhere(site: &mut Site<(), Guest>, part: Part, header: &Header) {
+        if part == Part::Guest {
+            site.deeds.push(Deed::Noted(Note::AtHome));
+            let answers = site.part.asked(site.id, header).into_iter();
+            let sent = answers.map(|answer| Deed::Sent(answer, Load::Nothing));
+            site.deeds.extend(sent);
+        }
+    }
+}
+
 impl Guest {
+    /// That of a system's nodes.
+    pub fn of(system: System) -> Self {
+        match system {
+            System::Delegate => Guest::Delegated,
+            _ => Guest::Managers(BTreeMap::new()),
+        }
+    }
+
     /// A question has come to this node.
     pub fn asked(&mut self, me: NodeId, header: &Header) -> Vec<Output> {
         let Guest::Managers(managers) = self else {

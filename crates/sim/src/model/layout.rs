@@ -1,15 +1,26 @@
 //! How large a rack is, and where its blocks and locks live.
 
-use super::{BLOCK, EPOCH};
-use rackmem_proto::engine::Migrating;
-use rackmem_proto::flowcc::{Migration, ShadowConfig};
+use super::guest::Guest;
+use super::{BLOCK, EPOCH, Platform, System};
+use crate::site::{Cache, Index, Site};
+use rackmem_proto::CHUNK;
+use rackmem_proto::engine::{Copies, Migrating};
+use rackmem_proto::flowcc::{HomeConfig, Migration, Requester, RequesterConfig, ShadowConfig};
+use rackmem_proto::membership::View;
 use rackmem_proto::switch::SwitchConfig;
-use rackmem_proto::wire::{Contract, NodeId, Tag, records_that_fit};
+use rackmem_proto::wire::{Contract, Copyset, NodeId, RequesterId, Tag, records_that_fit};
+use std::sync::Arc;
 
 /// Who keeps the shadow of the switch.
 const SHADOW: NodeId = 0;
 /// Bytes of records in a packet, a RoCE MTU.
 const BODY: usize = 4096;
+/// Which sharer provides data is drawn from this.
+const SEED: u32 = 1;
+/// Hand-overs of a lock inside a node while another one waits: the library's.
+const COHORT: u8 = 16;
+/// Nothing is lost in the model, so nothing is sent again.
+const NEVER: u64 = u64::MAX / 4;
 /// Records in a packet at most.
 pub const RECORDS: usize = records_that_fit(BODY);
 
@@ -59,7 +70,7 @@ impl Moves {
 
 impl Layout {
     /// What a home moves to the switch in a period.
-    pub fn policy(&self) -> Migration {
+    fn policy(&self) -> Migration {
         const NONE: Migration = Migration {
             top: 0,
             least: 1,
@@ -80,7 +91,7 @@ impl Layout {
     }
 
     /// A node's part in the moves.
-    pub fn migrating(&self, me: NodeId) -> Option<Migrating> {
+    fn migrating(&self, me: NodeId) -> Option<Migrating> {
         let moves = self.moves?;
         let switch = self.switch();
         let shipped = ShadowConfig::new(me, EPOCH, switch.ways, switch.sets);
@@ -91,6 +102,57 @@ impl Layout {
         let mut migrating = Migrating::new(config, moves.policy().tracked, RECORDS);
         migrating.set_shadow(Some(SHADOW), EPOCH);
         Some(migrating)
+    }
+
+    /// A node that has handed out all memory that is used, and cached none of it. Blocks and locks
+    /// have a size and no bytes.
+    pub fn site(&self, id: NodeId, platform: &Platform) -> Site<(), Guest> {
+        let chunks = (u64::from(self.at_home(id)) * u64::from(BLOCK)).div_ceil(CHUNK) as u32;
+        let system = platform.system;
+        let config = HomeConfig {
+            node: id,
+            epoch: EPOCH,
+            block: BLOCK,
+            chunks,
+            incarnation: 1,
+            migration: (system == System::Switch).then(|| self.policy()),
+            answering: match system {
+                System::Directory => Some(rackmem_baselines::gather::answering),
+                _ => None,
+            },
+            seed: SEED,
+        };
+        let all = (0..self.nodes).fold(Copyset::EMPTY, Copyset::with);
+        let view = View::first(all, platform.locks_in_switch);
+        let cache = Cache::indexed(self.index(id));
+        let mut site = Site::new(config, (1, chunks, RECORDS), view, cache, Guest::of(system));
+        // The model's network loses nothing.
+        site.copies = Copies::new(false);
+        site.migrating = self.migrating(id);
+        (site.locks.cohort, site.locks.loops) = (COHORT, false);
+        site.locks.bytes = self.locks.1;
+        (0..self.locks.0).for_each(|lock| site.open_lock(self.lock(lock)));
+        site
+    }
+
+    /// The requester of a thread.
+    pub fn requester(&self, id: RequesterId, platform: &Platform) -> Requester {
+        Requester::new(RequesterConfig {
+            id,
+            epoch: EPOCH,
+            incarnation: 1,
+            block: BLOCK,
+            switch: platform.system == System::Switch,
+            min_timeout: NEVER,
+            give_up: NEVER,
+        })
+    }
+
+    fn index(self, node: NodeId) -> Index {
+        let (entries, ways) = (self.cache.0 as usize, self.cache.1 as usize);
+        let number = move |tag| self.block(node, tag).map(|block| block as usize);
+        let blocks = (self.private + self.shared) as usize;
+        Index::new((entries, ways), blocks, Arc::new(number))
     }
 
     /// Blocks whose home is this node.
@@ -153,7 +215,7 @@ pub fn nth(tag: Tag) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Accesses, Program, System, Workload};
+    use super::super::{Accesses, Program, Workload};
     use super::*;
     use std::collections::BTreeSet;
 

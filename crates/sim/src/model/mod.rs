@@ -24,11 +24,9 @@
 
 mod accesses;
 mod agenda;
-mod cache;
 mod fabric;
 mod guest;
 mod layout;
-mod locks;
 mod node;
 mod outcome;
 mod params;
@@ -37,6 +35,7 @@ mod run;
 mod sections;
 mod servers;
 mod thread;
+mod working;
 
 pub use accesses::{AccessFigures, Accesses};
 pub use outcome::{Outcome, Traffic, Use};

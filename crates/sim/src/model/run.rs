@@ -1,16 +1,17 @@
 //! A run: everything is placed, threads warm up, are measured, and end what they have begun.
 
 use super::agenda::Occurrence;
-use super::fabric::{Fabric, Records};
+use super::fabric::{Fabric, body};
 use super::layout::{Layout, RECORDS};
-use super::locks::Follows;
 use super::node::ModelNode;
 use super::outcome::{Outcome, Use};
 use super::params::{Agents, Experiment};
 use super::program::{Program, Steps};
 use super::thread::Thread;
 use super::{EPOCH, System};
+use crate::site::{Bare, Deed, Load};
 use crate::world::Random;
+use rackmem_proto::engine::LockHost;
 use rackmem_proto::switch::{LockConfig, LockProgram, SWITCH, SwitchProgram};
 use rackmem_proto::wire::{Header, Kind, NodeId, RequesterId, Tag};
 use rackmem_proto::{Data, Dest, Output};
@@ -60,7 +61,7 @@ impl<P: Program> ModelRack<P> {
             .flat_map(|node| (0..workload.threads).map(move |slot| RequesterId { node, slot }));
         let thread = |(index, id)| {
             let program = P::thread(platform, workload, id, random.fork());
-            Thread::new(id, index, platform, program)
+            Thread::new((id, index), (*platform, layout), program)
         };
         let threads: Vec<_> = (0..).zip(ids).map(thread).collect();
         let warm = threads.iter().all(|thread| thread.program.is_warm());
@@ -95,14 +96,15 @@ impl<P: Program> ModelRack<P> {
             false => 0,
         };
         for lock in 0..locks {
-            home.place(self.layout.lock(lock));
-            for ask in std::mem::take(&mut home.follows) {
-                let Follows::Send(ask, _) = ask else { continue };
+            let tag = self.layout.lock(lock);
+            home.site.lock(tag, |lock, fx| lock.place_at_switch(fx));
+            for ask in std::mem::take(&mut home.site.deeds) {
+                let Deed::Sent(ask, _) = ask else { continue };
                 for answer in self.lock_switch.handle(&ask.header).iter() {
-                    home.serve(&answer.header);
+                    home.site.take(&answer.header, Bare::default());
                 }
             }
-            home.follows.clear();
+            home.site.deeds.clear();
         }
         let placed = self.experiment.platform.system == System::Switch;
         let blocks = match self.layout.moves {
@@ -110,8 +112,9 @@ impl<P: Program> ModelRack<P> {
             _ => 0,
         };
         for block in 0..blocks {
-            let agent = &mut home.home.agent;
-            if let Some(ask) = agent.want(self.layout.tag(0, block)) {
+            let tag = self.layout.tag(0, block);
+            let agent = home.site.home_of(tag);
+            if let Some(ask) = agent.want(tag) {
                 for answer in self.switch.handle(&ask.header).iter() {
                     let _ = agent.handle(&answer.header, 0);
                 }
@@ -149,7 +152,8 @@ impl<P: Program> ModelRack<P> {
             _ => self.switch.handle(&header),
         };
         for output in outputs.iter() {
-            self.fabric.send_from_switch(output, &Records::default());
+            self.fabric
+                .send_from_switch(output, &body(output, Load::Nothing, 0));
         }
     }
 
@@ -160,7 +164,7 @@ impl<P: Program> ModelRack<P> {
         answer.tag = Tag(next as u64);
         let to = Dest::Agent(header.requester.node);
         let output = Output::with(to, answer, Data::Records);
-        self.fabric.send_from_switch(&output, &records.into());
+        self.fabric.send_from_switch(&output, &Bare::of(records));
     }
 
     fn end_period(&mut self) {
@@ -199,29 +203,15 @@ impl<P: Program> ModelRack<P> {
         self.follow(node);
     }
 
-    /// Does what a node's locks have decided.
+    /// Threads go on that a node's locks have let in.
     fn follow(&mut self, node: NodeId) {
-        let mut sent = 0;
-        let at = &mut self.nodes[usize::from(node)];
-        let from = at.from.unwrap_or(self.fabric.now());
-        let each = self.experiment.platform.costs.send;
-        for follow in std::mem::take(&mut at.follows) {
-            match follow {
-                Follows::Send(output, records) => {
-                    sent += 1;
-                    let ready = (from + sent * each, 0);
-                    let _ = self.fabric.send(node, ready, &output, &records);
-                }
-                Follows::Inside(inside) => {
-                    let thread = &mut self.threads[usize::from(inside.thread)];
-                    thread.let_in(&inside, &mut self.fabric);
-                    if !self.layout.locks_stay {
-                        let home = self.layout.homes.0;
-                        let now = self.fabric.now();
-                        self.nodes[usize::from(home)].take_back(inside.lock, now);
-                        self.follow(home);
-                    }
-                }
+        for inside in std::mem::take(&mut self.nodes[usize::from(node)].inside) {
+            let thread = &mut self.threads[usize::from(inside.thread)];
+            thread.let_in(&inside, &mut self.fabric);
+            if !self.layout.locks_stay {
+                let home = self.layout.homes.0;
+                self.nodes[usize::from(home)].take_back(inside.lock, &mut self.fabric);
+                self.follow(home);
             }
         }
     }
@@ -265,7 +255,10 @@ impl<P: Program> ModelRack<P> {
         self.began = self.fabric.now();
         self.outcome.packets = self.fabric.traffic.on_links;
         self.fabric.reset();
-        self.nodes.iter_mut().for_each(ModelNode::reset);
+        for node in &mut self.nodes {
+            node.home_packets = 0;
+            node.servers.reset();
+        }
         for thread in &mut self.threads {
             thread.used = 0;
             thread.program.reset();
@@ -282,7 +275,7 @@ impl<P: Program> ModelRack<P> {
         outcome.nanoseconds = self.fabric.now() - self.began;
         outcome.packets = self.fabric.traffic.on_links - outcome.packets;
         outcome.home_packets = nodes.clone().map(|node| node.home_packets).sum();
-        outcome.longest_queue = nodes.map(|node| node.servers().longest).max().unwrap_or(0);
+        outcome.longest_queue = nodes.map(|node| node.servers.longest).max().unwrap_or(0);
         outcome.in_switch = self.switch.entries();
         (outcome.of, outcome.fairness, outcome.used) = (of, fairness, used);
         (self.threads.iter_mut()).for_each(|thread| thread.program.stop());
@@ -293,12 +286,12 @@ impl<P: Program> ModelRack<P> {
         let busiest = |pick: &dyn Fn(&ModelNode) -> u64| {
             self.nodes.iter().map(pick).max().unwrap_or(0) as f64 / time
         };
-        let of = |node: &ModelNode, nth| node.servers().used().nth(nth).unwrap_or(0);
+        let of = |node: &ModelNode, nth| node.servers.used().nth(nth).unwrap_or(0);
         let (home_agent, cache_agent) = match self.experiment.platform.agents {
             Agents::HomeAndCache => (busiest(&|node| of(node, 0)), busiest(&|node| of(node, 1))),
             Agents::Pool(_) => {
                 let mean = |node: &ModelNode| {
-                    let used = node.servers().used();
+                    let used = node.servers.used();
                     let servers = used.len().max(1) as u64;
                     used.sum::<u64>() / servers
                 };
@@ -323,10 +316,12 @@ impl<P: Program> ModelRack<P> {
             outcome.overlaps += thread.program.overlaps();
         }
         for node in &self.nodes[..usize::from(self.experiment.workload.nodes)] {
-            let counters = node.counters();
-            outcome.requests += counters.requests;
-            outcome.granted += counters.granted;
-            outcome.denied += counters.denied;
+            for cell in node.site.locks.cells.values() {
+                let counters = cell.lock.counters();
+                outcome.requests += counters.requests;
+                outcome.granted += counters.granted;
+                outcome.denied += counters.denied;
+            }
         }
         outcome.traffic = self.fabric.traffic;
         outcome.in_flight = self.fabric.in_flight();

@@ -2,8 +2,8 @@
 //! and take time.
 
 use super::agenda::{Agenda, Occurrence};
-use super::fabric::Records;
 use super::params::Agents;
+use crate::site::Load;
 use rackmem_proto::Output;
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ pub enum Job {
     /// A packet that has come.
     Packet(u32),
     /// Something to send.
-    Post(Output, Records),
+    Post(Output, Load<()>),
 }
 
 #[derive(Clone, Default)]
@@ -60,9 +60,9 @@ impl Servers {
         self.servers.iter_mut().for_each(|server| server.used = 0);
     }
 
-    /// A job for this queue, or the only one.
-    pub fn enqueue(&mut self, queue: usize, job: Job, cost: u64, agenda: &mut Agenda) {
-        let queue = queue.min(self.queues.len() - 1);
+    /// A job for the agent of what the node holds, or for the one of what others ask; or for all.
+    pub fn enqueue(&mut self, holds: bool, job: Job, cost: u64, agenda: &mut Agenda) {
+        let queue = usize::from(holds).min(self.queues.len() - 1);
         let mut serving = match self.queues.len() {
             1 => 0..self.servers.len(),
             _ => queue..queue + 1,

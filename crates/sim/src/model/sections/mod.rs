@@ -6,6 +6,7 @@
 mod acting;
 mod draw;
 mod figures;
+mod locks;
 mod memory;
 
 pub use acting::Acting;

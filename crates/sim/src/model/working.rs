@@ -1,0 +1,64 @@
+//! What a thread does between its accesses: what its program says.
+
+use super::fabric::Fabric;
+use super::node::Until;
+use super::program::{Goal, Inside, Next, Steps};
+use super::thread::{Around, State, Thread};
+use crate::site::{Deed, Load};
+use rackmem_proto::engine::LockCommand;
+
+impl<P: Steps> Thread<P> {
+    /// Does what its program says.
+    pub(super) fn go_on(&mut self, around: &mut Around<'_, P::Shared>) {
+        self.state = State::Free;
+        loop {
+            let (node, shared, fabric) = around;
+            let now = self.busy.max(fabric.now());
+            match self.program.next(now, self.missed, node, shared) {
+                Next::Work(time) => return self.schedule(time, fabric),
+                Next::Access(Goal { block, writes }, look) => {
+                    let tag = self.layout.tag(self.node(), block);
+                    self.state = State::Accessing(tag, writes);
+                    self.missed = false;
+                    if P::FORGETS_REFUSALS {
+                        self.attempt = 0;
+                    }
+                    return self.schedule(look, fabric);
+                }
+                Next::Enter(lock, access) => {
+                    let enter = LockCommand::Enter(self.index, access);
+                    return node.command(lock, enter, self.layout.locks_stay);
+                }
+                Next::Leave(lock, access, at_once) => {
+                    node.command(lock, LockCommand::Leave(access), self.layout.locks_stay);
+                    if at_once {
+                        self.send(node, fabric);
+                    }
+                }
+                Next::Tell(output) => {
+                    self.work(self.platform.costs.trap, fabric);
+                    node.site.deeds.push(Deed::Sent(output, Load::Nothing));
+                    self.send(node, fabric);
+                }
+                Next::Wait => return,
+                Next::Stop => return self.state = State::Finished,
+            }
+        }
+    }
+
+    /// The block is here: does what the access is for. `false`: what it waits for is not in it.
+    pub(super) fn execute(&mut self, fetched: bool, around: &mut Around<'_, P::Shared>) -> bool {
+        let (node, shared, fabric) = around;
+        let done = self.program.execute(shared, fetched);
+        if let State::Accessing(tag, true) = self.state {
+            node.wake(Until::Changed(tag), fabric);
+        }
+        done
+    }
+
+    /// GCP has let it in.
+    pub fn let_in(&mut self, inside: &Inside, fabric: &mut Fabric) {
+        let after = self.program.let_in(inside);
+        self.schedule(after, fabric);
+    }
+}
