@@ -24,11 +24,13 @@ demo: build ## Build, then run a rack in one process and a rack of processes, so
 	@$(RACKMEM) demo $(ARGS)
 
 test: toolchain ## Run every check and test: house rules, unit, end to end with real clients, fuzz
-	@cargo xtask setup test
+	@echo "make test: builds its runner, looks for the programs that tests need, then runs every step"
+	@cargo run --package xtask -- setup test
 	@cargo xtask test
 
 test-quick: toolchain ## Run what a change breaks first, in some minutes: no explorers, worlds, processes or fuzz
-	@cargo xtask test --quick
+	@echo "make test-quick: builds its runner, then runs every step"
+	@cargo run --package xtask -- test --quick
 
 bench: build ## Measure hits, misses, the sharing workload and the store (BENCH="hit; kv" for some)
 	@cargo xtask setup bench

@@ -33,16 +33,22 @@ pub fn lints(workspace: &Workspace) -> Verdict {
 
 /// The tests of the targets and of the stable driver: a guard that never strikes guards nothing.
 pub fn driver_tests(workspace: &Workspace) -> Verdict {
-    let mut command = in_fuzz(workspace, "test");
-    command.args(["--release", "--lib", "--bin", "stable"]);
-    step::counted(command)
+    let tests = |more: &[&str]| {
+        let mut command = in_fuzz(workspace, "test");
+        command.args(["--release", "--lib", "--bin", "stable"]);
+        command.args(more);
+        command
+    };
+    step::after_build(tests(&["--no-run"]), || step::counted(tests(&[])))
 }
 
 /// Every target for a short while, with a fixed seed so that a failure repeats.
 pub fn short_run(workspace: &Workspace) -> Verdict {
+    let mut build = in_fuzz(workspace, "build");
+    build.args(["--release", "--bin", "stable"]);
     let mut command = driver(workspace);
     command.args(["--seconds", SHORT_RUN, "--seed", "1"]);
-    step::counted(command)
+    step::after_build(build, || step::counted(command))
 }
 
 /// Every target for a short while under libFuzzer and the address sanitizer.
@@ -114,13 +120,7 @@ fn driver(workspace: &Workspace) -> Command {
 fn in_fuzz(workspace: &Workspace, subcommand: &str) -> Command {
     let mut command = workspace.command(cargo());
     command
-        .args([
-            subcommand,
-            "--quiet",
-            "--manifest-path",
-            MANIFEST,
-            "--target-dir",
-        ])
+        .args([subcommand, "--manifest-path", MANIFEST, "--target-dir"])
         .arg(target_folder(workspace));
     command
 }

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -13,6 +14,9 @@ const QUEUED_LINES: usize = 1024;
 
 /// How often a silent program is looked at.
 const TICK: Duration = Duration::from_millis(200);
+
+/// A program that has been silent for so long is said to run still, and again each time.
+const BEAT: Duration = Duration::from_secs(20);
 
 /// Why a program gave no exit status.
 #[derive(Debug)]
@@ -39,10 +43,45 @@ impl fmt::Display for ProcessError {
 }
 
 /// Runs `command` and shows each line of its standard output and to `each_line`.
+/// Where there is none for a while a line says that it still runs.
 pub fn watch(
-    mut command: Command,
+    command: Command,
     limit: Duration,
     mut each_line: impl FnMut(&str),
+) -> Result<ExitStatus, ProcessError> {
+    let what = short(&command);
+    watch_beating(command, limit, BEAT, |seen| match seen {
+        Seen::Line(line) => {
+            println!("{line}");
+            each_line(line);
+        }
+        Seen::Silence(time) => {
+            let (seconds, minutes) = (time.as_secs(), limit.as_secs() / 60);
+            println!("   ... {what}: {seconds} s, of {minutes} minutes at most");
+        }
+    })
+}
+
+/// What is seen of a program.
+enum Seen<'a> {
+    Line(&'a str),
+    /// No line for a while; the time since its beginning.
+    Silence(Duration),
+}
+
+/// The name of a program and its first arguments.
+fn short(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_stem();
+    let words = program.into_iter().chain(command.get_args().take(3));
+    let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}
+
+fn watch_beating(
+    mut command: Command,
+    limit: Duration,
+    beat: Duration,
+    mut see: impl FnMut(Seen<'_>),
 ) -> Result<ExitStatus, ProcessError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let failed = |error| ProcessError::Io(program.clone(), error);
@@ -52,18 +91,23 @@ pub fn watch(
         .spawn()
         .map_err(failed)?;
     let lines = lines_of(&mut child);
-    let end = Instant::now() + limit;
+    let began = Instant::now();
+    let (end, mut heard) = (began + limit, began);
     loop {
         match lines.recv_timeout(TICK) {
             Ok(line) => {
-                println!("{line}");
-                each_line(&line);
+                heard = Instant::now();
+                see(Seen::Line(&line));
             }
             Err(RecvTimeoutError::Disconnected) => return child.wait().map_err(failed),
             Err(RecvTimeoutError::Timeout) => {
                 // A process it left behind may hold the output open; its own end is what counts.
                 if let Some(status) = child.try_wait().map_err(failed)? {
                     return Ok(status);
+                }
+                if heard.elapsed() >= beat {
+                    heard = Instant::now();
+                    see(Seen::Silence(began.elapsed()));
                 }
             }
         }
@@ -192,6 +236,17 @@ mod tests {
         // It would have been ended, and this an error, had it been waited for.
         .unwrap();
         end_tree(left_behind.parse().unwrap());
+    }
+
+    #[test]
+    fn a_silent_program_is_said_to_run() {
+        let mut silences = 0;
+        let limit = Duration::from_secs(60);
+        watch_beating(shell("sleep 3"), limit, TICK, |seen| {
+            silences += usize::from(matches!(seen, Seen::Silence(_)));
+        })
+        .unwrap();
+        assert!(silences > 0);
     }
 
     #[test]

@@ -38,9 +38,12 @@ pub fn lints(workspace: &Workspace) -> Verdict {
 /// Every scenario and every planted defect. How far an exploration goes is bounded by preemptions,
 /// not by time.
 pub fn tests(workspace: &Workspace) -> Verdict {
-    let mut command = in_races(workspace, "test");
-    command.args(["--test", "explore"]);
-    step::counted(command)
+    let explore = |more: &[&str]| {
+        let mut command = in_races(workspace, "test");
+        command.args(["--test", "explore"]).args(more);
+        command
+    };
+    step::after_build(explore(&["--no-run"]), || step::counted(explore(&[])))
 }
 
 /// The tests of the same code under miri, which looks for undefined behaviour and lets stores come
@@ -83,7 +86,7 @@ fn nightly(workspace: &Workspace, arguments: &[&str]) -> Command {
 fn in_races(workspace: &Workspace, subcommand: &str) -> Command {
     let mut command = workspace.command(cargo());
     command
-        .args([subcommand, "--quiet", "--manifest-path", MANIFEST])
+        .args([subcommand, "--manifest-path", MANIFEST])
         .arg("--target-dir")
         .arg(workspace.target.join("races"));
     command

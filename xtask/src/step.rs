@@ -26,7 +26,8 @@ pub struct Step {
 
 /// What a step does.
 pub enum Action {
-    /// A cargo command that holds or not: it counts as one check.
+    /// A cargo command that holds or not: it counts as one check. What it does is compiling,
+    /// mostly.
     Cargo(&'static [&'static str]),
     /// A cargo command that runs tests, which are counted.
     Tests(&'static [&'static str]),
@@ -58,6 +59,7 @@ struct Row {
 pub fn run_all(workspace: &Workspace, tables: &[&[Step]]) -> bool {
     let steps: Vec<&Step> = tables.iter().flat_map(|table| table.iter()).collect();
     let all = steps.len();
+    println!("{all} steps; each compiles what it needs, and then has a limit of its own");
     let rows: Vec<Row> = (steps.into_iter().enumerate())
         .map(|(nth, step)| {
             println!("\n── {} of {all}: {}", nth + 1, step.name);
@@ -70,8 +72,11 @@ pub fn run_all(workspace: &Workspace, tables: &[&[Step]]) -> bool {
 fn run(workspace: &Workspace, step: &Step) -> Row {
     let begin = Instant::now();
     let verdict = match step.action {
-        Action::Cargo(arguments) => holds(cargo_command(workspace, arguments)),
-        Action::Tests(arguments) => counted(cargo_command(workspace, arguments)),
+        Action::Cargo(arguments) => builds(cargo_command(workspace, arguments)),
+        Action::Tests(arguments) => {
+            let build = cargo_command(workspace, &without_running(arguments));
+            after_build(build, || counted(cargo_command(workspace, arguments)))
+        }
         Action::Run(function) => function(workspace),
     };
     let mut skipped = Vec::new();
@@ -139,6 +144,27 @@ fn cargo_command(workspace: &Workspace, arguments: &[&str]) -> Command {
 /// Runs a command whose exit status is the check.
 pub fn holds(command: Command) -> Verdict {
     ends_well(command, LIMIT)
+}
+
+/// What compiles the tests that a cargo command runs.
+fn without_running<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    let options = arguments.iter().position(|word| *word == "--");
+    let (own, _) = arguments.split_at(options.unwrap_or(arguments.len()));
+    let own = own.iter().filter(|word| **word != "--no-fail-fast");
+    own.copied().chain(["--no-run"]).collect()
+}
+
+/// Builds, and then runs what was built: compiling has a limit of its own.
+pub fn after_build(build: Command, run: impl FnOnce() -> Verdict) -> Verdict {
+    let begin = Instant::now();
+    match builds(build) {
+        Verdict::Counted(_) => {
+            println!("   built in {:.1} s", begin.elapsed().as_secs_f64());
+            run()
+        }
+        Verdict::Failed(why) => Verdict::Failed(format!("does not compile: {why}")),
+        other => other,
+    }
 }
 
 /// Runs a build.
@@ -265,6 +291,21 @@ mod tests {
             reasons,
             ["skipped: no root", "ignored: a - b (line 1), slow"]
         );
+    }
+
+    #[test]
+    fn what_does_not_compile_is_not_run() {
+        let run = || panic!("it was run");
+        let verdict = after_build(shell("exit 1"), run);
+        assert!(matches!(verdict, Verdict::Failed(why) if why.contains("does not compile")));
+        let verdict = after_build(shell("true"), || counted(shell("echo nothing here")));
+        assert!(matches!(verdict, Verdict::Failed(why) if why == "no test was run"));
+    }
+
+    #[test]
+    fn a_build_has_the_options_of_what_it_builds() {
+        let run = ["test", "-p", "x", "--no-fail-fast", "--", "--nocapture"];
+        assert_eq!(without_running(&run), ["test", "-p", "x", "--no-run"]);
     }
 
     #[test]
