@@ -35,8 +35,13 @@ pub struct Peers {
     pub mtu: usize,
 }
 
-/// Binds a socket with buffers that hold a burst.
+/// Binds a socket with buffers that hold a burst. Errors name the address.
 pub fn bind(addr: SocketAddr) -> io::Result<UdpSocket> {
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{addr} (UDP): {error}"));
+    bind_unnamed(addr).map_err(named)
+}
+
+fn bind_unnamed(addr: SocketAddr) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
     // The kernel caps these silently at its own limit; less than asked means more retransmissions,
     // not errors.

@@ -46,7 +46,7 @@ pub use coherent::lock::{BlockGuard, BlockLock};
 pub use coherent::shared::{Shared, Value};
 pub use coherent::slice::SharedSlice;
 pub use config::migration::Migration;
-pub use config::{Config, Fabric, Mode, Size, look_up};
+pub use config::{Config, Fabric, Mode, Size, Time, look_up};
 pub use data_plane::kernel::{KernelMode, KernelSwitch};
 pub use error::{
     AccessError, AllocError, BulkError, BulkResult, Changed, Error, LeaveError, LockError,

@@ -59,7 +59,7 @@ impl fmt::Display for BindError {
                 )
             }
             Self::BadOption(why) => f.write_str(why),
-            Self::Io(error) => write!(f, "cannot listen: {error}"),
+            Self::Io(error) => write!(f, "cannot listen on {error}"),
         }
     }
 }

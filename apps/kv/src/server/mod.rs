@@ -34,15 +34,23 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts serving `store` as `config` says, in threads of its own.
+    /// Starts serving `store` as `config` says, in threads of its own. Errors name the address.
     pub fn bind<M: Memory>(store: Store<M>, config: ServerConfig) -> Result<Self, BindError> {
         config.check()?;
+        let addr = config.addr;
+        Self::start(store, config).map_err(|error| {
+            let why = format!("{addr}: {error}");
+            BindError::Io(std::io::Error::new(error.kind(), why))
+        })
+    }
+
+    fn start<M: Memory>(store: Store<M>, config: ServerConfig) -> std::io::Result<Self> {
         let mut listener = TcpListener::bind(config.addr)?;
         let addr = listener.local_addr()?;
         let polls = (0..config.workers)
             .map(|_| Poll::new())
-            .collect::<Result<Vec<_>, _>>()?;
-        let desks = polls.iter().map(desk).collect::<Result<_, _>>()?;
+            .collect::<std::io::Result<Vec<_>>>()?;
+        let desks = polls.iter().map(desk).collect::<std::io::Result<_>>()?;
         polls[0]
             .registry()
             .register(&mut listener, LISTENER, Interest::READABLE)?;
@@ -104,7 +112,7 @@ impl Drop for Server {
     }
 }
 
-fn desk(poll: &Poll) -> Result<Desk, BindError> {
+fn desk(poll: &Poll) -> std::io::Result<Desk> {
     let waker = Waker::new(poll.registry(), WAKER)?;
     Ok(Desk {
         waker,

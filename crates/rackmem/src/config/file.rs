@@ -1,7 +1,7 @@
 //! The file that describes a rack of processes.
 
 use super::address::Address;
-use super::{Config, Fabric, Mode, Settings, Size};
+use super::{Config, Fabric, Mode, Settings, Size, Time, located};
 use crate::config::extras::{Extras, FaultsSection};
 use crate::config::migration::Migration;
 use crate::error::OpenError;
@@ -15,8 +15,8 @@ use std::time::Duration;
 
 /// Bytes of a configuration file at most.
 const MAX_FILE: u64 = 1 << 20;
-/// An hour, in milliseconds: who waits longer is not patient but stuck.
-const MAX_PATIENCE_MS: u64 = 3_600_000;
+/// A process that waits longer for an answer is stuck.
+const MAX_PATIENCE: Duration = Duration::from_secs(3600);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,12 +30,14 @@ struct File {
     cache: Option<Size>,
     memory: Option<Size>,
     switch_entries: Option<usize>,
+    patience: Option<Time>,
     patience_ms: Option<u64>,
     mtu: Option<usize>,
     faults: Option<FaultsSection>,
     migration: Option<MigrationTable>,
     membership: Option<String>,
     name: Option<String>,
+    lease: Option<Time>,
     lease_ms: Option<u64>,
 }
 
@@ -43,6 +45,7 @@ struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MigrationTable {
+    period: Option<Time>,
     period_ms: Option<u64>,
     top: Option<u32>,
     least: Option<u32>,
@@ -52,18 +55,28 @@ struct MigrationTable {
 }
 
 impl MigrationTable {
-    fn read(self) -> Migration {
+    fn read(self) -> Result<Migration, OpenError> {
         let default = Migration::default();
-        let period = self.period_ms.map(Duration::from_millis);
-        Migration {
+        let period = either("migration: period", self.period, self.period_ms)?;
+        Ok(Migration {
             period: period.unwrap_or(default.period),
             top: self.top.unwrap_or(default.top),
             least: self.least.unwrap_or(default.least),
             tracked: self.tracked.unwrap_or(default.tracked),
             patience: self.patience.unwrap_or(default.patience),
             leave: self.leave.unwrap_or(default.leave),
-        }
+        })
     }
+}
+
+/// A time that is written as `patience = "2s"` or, as it once was, `patience_ms = 2000`.
+fn either(name: &str, time: Option<Time>, ms: Option<u64>) -> Result<Option<Duration>, OpenError> {
+    if time.is_some() && ms.is_some() {
+        let why = format!("{name} is given twice: leave `{name}_ms` out");
+        return Err(OpenError::Config(why));
+    }
+    let ms = ms.map(Duration::from_millis);
+    Ok(time.map(|Time(time)| time).or(ms))
 }
 
 /// Bytes that this machine can count; more than any machine has where it cannot.
@@ -73,26 +86,60 @@ fn bytes(size: Option<Size>, default: usize) -> usize {
     })
 }
 
+/// The text of a file. What has no length or no end, such as a folder or a device, is not read.
+fn text_of(path: &Path) -> Result<String, String> {
+    let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if about.is_dir() {
+        return Err("is a directory, not a file".into());
+    }
+    if !about.is_file() {
+        return Err("is a device, a pipe or a socket, not a file".into());
+    }
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    // It may have grown, or be one of the kernel's, which have no length.
+    let read = file.take(MAX_FILE + 1).read_to_end(&mut bytes);
+    read.map_err(|error| error.to_string())?;
+    if about.len() > MAX_FILE || bytes.len() as u64 > MAX_FILE {
+        return Err(format!(
+            "longer than the {MAX_FILE} bytes of a configuration"
+        ));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = good.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        format!("line {line}: not a text in UTF-8")
+    })
+}
+
 impl Config {
     /// Reads a file.
+    ///
+    /// # Errors
+    /// [`OpenError::Config`] names the file, the line and what is wrong there.
     pub fn load(path: &Path) -> Result<Config, OpenError> {
         let named = |why: String| OpenError::Config(format!("{}: {why}", path.display()));
-        let file = std::fs::File::open(path).map_err(|e| named(e.to_string()))?;
-        let mut bytes = Vec::new();
-        // A device has no length and no end.
-        let read = file.take(MAX_FILE + 1).read_to_end(&mut bytes);
-        if read.map_err(|e| named(e.to_string()))? as u64 > MAX_FILE {
-            return Err(named(format!(
-                "longer than the {MAX_FILE} bytes of a configuration"
-            )));
-        }
-        let text = String::from_utf8(bytes).map_err(|e| named(e.utf8_error().to_string()))?;
-        Config::parse(&text).map_err(|e| named(e.to_string()))
+        let text = text_of(path).map_err(named)?;
+        Config::parse(&text).map_err(|error| match error {
+            OpenError::Config(why) => named(why),
+            other => named(other.to_string()),
+        })
     }
 
     /// Reads a text.
+    ///
+    /// # Errors
+    /// [`OpenError::Config`] names the line and what is wrong there.
     pub fn parse(text: &str) -> Result<Config, OpenError> {
-        let file: File = toml::from_str(text).map_err(|e| OpenError::Config(e.to_string()))?;
+        let file: File = toml::from_str(text)
+            .map_err(|error| OpenError::Config(located::refused(text, &error)))?;
+        Config::read(file).map_err(|error| match error {
+            OpenError::Config(why) => OpenError::Config(located::named(text, &why)),
+            other => other,
+        })
+    }
+
+    fn read(file: File) -> Result<Config, OpenError> {
         let nodes = file.nodes.iter().enumerate();
         let nodes = nodes.map(|(nth, address)| address.look_up(&format!("nodes[{nth}]")));
         let nodes = nodes.collect::<Result<Vec<_>, OpenError>>()?;
@@ -101,15 +148,14 @@ impl Config {
         let membership = membership::Settings::read(
             file.membership.as_deref(),
             file.name.as_deref(),
-            file.lease_ms,
+            either("lease", file.lease, file.lease_ms)?,
             (nodes.len(), switch.is_some()),
         )
         .map_err(OpenError::Config)?;
-        if let Some(ms) = file
-            .patience_ms
-            .filter(|ms| !(1..=MAX_PATIENCE_MS).contains(ms))
-        {
-            let why = format!("patience_ms is from 1 to {MAX_PATIENCE_MS}, not {ms}");
+        let patience = either("patience", file.patience, file.patience_ms)?;
+        let possible = Duration::from_millis(1)..=MAX_PATIENCE;
+        if let Some(wrong) = patience.filter(|time| !possible.contains(time)) {
+            let why = format!("patience is from 1 ms to an hour, not {wrong:?}");
             return Err(OpenError::Config(why));
         }
         let default = Settings::default();
@@ -125,17 +171,16 @@ impl Config {
             cache: bytes(file.cache, default.cache),
             memory: file.memory.map_or(default.memory, |size| size.0),
             switch_entries: file.switch_entries.unwrap_or(default.switch_entries),
-            patience: file
-                .patience_ms
-                .map_or(default.patience, Duration::from_millis),
+            patience: patience.unwrap_or(default.patience),
             mtu: file.mtu,
             extras: Extras {
-                faults: file.faults.map(Faults::from),
+                faults: file.faults.map(Faults::try_from).transpose()?,
                 ..Extras::default()
             },
-            migration: file
-                .migration
-                .map_or(default.migration, MigrationTable::read),
+            migration: match file.migration {
+                Some(table) => table.read()?,
+                None => default.migration,
+            },
             home_shards: None,
             guests: Guests::default(),
             answering: None,

@@ -3,11 +3,14 @@
 mod address;
 pub(crate) mod extras;
 mod file;
+mod located;
 pub(crate) mod migration;
 mod size;
+mod time;
 
 pub use address::look_up;
 pub use size::Size;
+pub use time::Time;
 
 use crate::bytes::cache::Cache;
 use crate::config::extras::Extras;
@@ -21,7 +24,7 @@ use rackmem_proto::flowcc::MakeAnswering;
 use rackmem_proto::switch::SwitchConfig;
 use rackmem_proto::wire::{MAX_BLOCK, MAX_NODES, MIN_BLOCK, Tag};
 use serde::Deserialize;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -135,7 +138,7 @@ impl Default for Settings {
             mode: Mode::Switch,
             block_size: 4096,
             cache: 256 << 20,
-            memory: 4 << 30,
+            memory: DEFAULT_MEMORY,
             switch_entries: 262_144,
             patience: Duration::from_secs(10),
             mtu: None,
@@ -148,6 +151,9 @@ impl Default for Settings {
     }
 }
 
+/// Bytes that a node gives unless told otherwise. They are taken as they are touched, so any
+/// machine may promise them.
+const DEFAULT_MEMORY: u64 = 4 << 30;
 /// The least a network must carry: a granule of the largest block and all headers.
 const MIN_MTU: usize = 1280;
 /// The most that a datagram carries.
@@ -167,7 +173,9 @@ impl Settings {
     pub fn check(&self, nodes: usize) -> Result<(), OpenError> {
         let no = |why: String| Err(OpenError::Config(why));
         if nodes == 0 || nodes > MAX_NODES {
-            return no(format!("a rack has 1 to {MAX_NODES} nodes, not {nodes}"));
+            return no(format!(
+                "nodes: a rack has 1 to {MAX_NODES} nodes, not {nodes}"
+            ));
         }
         if !self.block_size.is_power_of_two() || !(MIN_BLOCK..=MAX_BLOCK).contains(&self.block_size)
         {
@@ -223,6 +231,13 @@ impl Settings {
     /// Whether a node of this rack can run on this machine, which reading a configuration does not
     /// need.
     pub fn check_here(&self) -> Result<(), OpenError> {
+        let most = host_memory().unwrap_or(u64::MAX).max(DEFAULT_MEMORY);
+        if self.memory > most {
+            return Err(OpenError::Config(format!(
+                "memory: this machine has {most} bytes, and a node would give {}",
+                self.memory
+            )));
+        }
         match Cache::fits(self.cache, self.block_size) {
             true => Ok(()),
             false => Err(OpenError::Config(format!(
@@ -245,13 +260,14 @@ impl Settings {
 /// # Each node: blocks, and locks of other homes in what they leave, or in a quarter of it.
 /// cache = "256M"                            # bytes, or a number and K, M, G or T
 /// memory = "4G"                             # each node
+/// patience = "10s"                          # for an answer; a number and us, ms, s or m
 /// membership = "etcd:http://10.0.0.5:2379"  # or "dir:/path", or left out: fixed
 /// name = "rack"                             # where several racks share an etcd or a folder
-/// lease_ms = 1000                           # a member that is silent for so long is declared dead
+/// lease = "1s"                              # a member that is silent for so long is declared dead
 ///
 /// [faults]                                  # for tests: what this process's packets suffer
 /// loss = 0.01                               # shares of packets, as `duplication` and `delay`
-/// delay = 0.05                              # held back for `delay_up_to_us` at most
+/// delay = 0.05                              # held back for up to `delay_up_to`: 2 ms
 /// ```
 ///
 /// ```
@@ -321,29 +337,52 @@ impl Config {
         self.settings.check(self.nodes.len())?;
         if self.fabric == Fabric::Inline {
             return Err(OpenError::Config(
-                "a rack of processes has fabric \"udp\" or \"shm\"".into(),
+                "fabric: a rack of processes has \"udp\" or \"shm\"".into(),
             ));
         }
         if self.settings.mode.has_switch() != self.switch.is_some() {
             return Err(OpenError::Config(
-                "a `switch` address goes with mode \"switch\", and only with it".into(),
+                "mode: a `switch` address goes with mode \"switch\", and only with it".into(),
             ));
         }
-        let mut all: Vec<_> = self.nodes.iter().chain(&self.switch).collect();
-        all.sort();
-        if let Some(pair) = all.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(OpenError::Config(format!(
-                "address {} is used twice",
-                pair[0]
-            )));
-        }
-        if let Some(addr) = all.iter().find(|addr| addr.port() == 0) {
-            return Err(OpenError::Config(format!(
-                "address {addr} has no port at which others find it"
-            )));
+        let no = |why: String| Err(OpenError::Config(why));
+        let mut all: Vec<(String, SocketAddr)> = Vec::new();
+        let nodes = self.nodes.iter().enumerate();
+        let nodes = nodes.map(|(nth, addr)| (format!("nodes[{nth}]"), *addr));
+        let switch = self.switch.map(|addr| ("switch".to_owned(), addr));
+        for (name, addr) in nodes.chain(switch) {
+            if addr.port() == 0 {
+                return no(format!(
+                    "{name}: {addr} has no port at which others find it"
+                ));
+            }
+            let ip = addr.ip();
+            if ip.is_unspecified() || ip.is_multicast() || is_broadcast(ip) {
+                return no(format!("{name}: {addr} is not the address of one host"));
+            }
+            if let Some((first, _)) = all.iter().find(|row| row.1 == addr) {
+                return no(format!(
+                    "{name}: {addr} is used twice: it is {first}'s already"
+                ));
+            }
+            all.push((name, addr));
         }
         Ok(())
     }
+}
+
+/// Bytes of memory and swap space of this machine, if its kernel says.
+fn host_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let row = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    Some((row("MemTotal:")? + row("SwapTotal:").unwrap_or(0)) << 10)
+}
+
+fn is_broadcast(ip: IpAddr) -> bool {
+    matches!(ip, IpAddr::V4(ip) if ip.is_broadcast())
 }
 
 #[cfg(test)]
@@ -358,7 +397,9 @@ mod tests {
         assert!(why("nodes = ['127.0.0.1:1', '127.0.0.1:1']").contains("used twice"));
         assert!(why("nodes = ['127.0.0.1:1']\nblock_size = 1000").contains("power of two"));
         assert!(why("nodes = ['127.0.0.1:1']\nblok = 1").contains("blok"));
-        assert!(why("nodes = ['127.0.0.1:1']\nfabric = 'inline'").contains("rack of processes"));
+        assert!(
+            why("nodes = ['127.0.0.1:1']\nfabric = 'inline'").contains("a rack of processes has")
+        );
         assert!(why("nodes = ['127.0.0.1:1']\nfabric = 'rdma'").contains("rdma"));
         assert!(why("nodes = ['127.0.0.1:1']\nmode = 'switch'").contains("switch"));
         assert!(why("nodes = ['127.0.0.1:1']\nmemory = 5").contains("chunk"));
@@ -386,9 +427,126 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_an_end_is_not_read_for_ever() {
-        let error = Config::load(Path::new("/dev/zero")).unwrap_err();
-        assert!(error.to_string().contains("longer than"), "{error}");
+    fn memory_that_this_machine_has_not_is_an_error() {
+        let giving = |memory| Settings {
+            memory,
+            ..Settings::default()
+        };
+        let error = giving(Tag::SPACE / 2).check_here().unwrap_err().to_string();
+        assert!(error.contains("memory: this machine has"), "{error}");
+        giving(DEFAULT_MEMORY).check_here().unwrap();
+    }
+
+    #[test]
+    fn errors_name_the_line_and_what_was_meant() {
+        let why = |text: &str| Config::parse(text).unwrap_err().to_string();
+        let cases = [
+            (
+                "blok_size = 1",
+                "line 2 (blok_size = 1): unknown key `blok_size`; did you mean `block_size`?",
+            ),
+            (
+                "pigeons = 1",
+                "line 2 (pigeons = 1): unknown key `pigeons`; there are nodes, switch",
+            ),
+            (
+                "epoch = 'x'",
+                "line 2 (epoch = 'x'): invalid type: string \"x\", expected a whole number",
+            ),
+            (
+                "cache = 5",
+                "line 2 (cache = 5): cache is at least 8 blocks",
+            ),
+            (
+                "fabric = 'rdma'",
+                "line 2 (fabric = 'rdma'): there is no `rdma`",
+            ),
+            (
+                "switch = 'x'",
+                "line 2 (switch = 'x'): switch = \"x\": the port is missing",
+            ),
+            (
+                "switch = '127.0.0.1:99999'",
+                "line 2 (switch = '127.0.0.1:99999')",
+            ),
+            (
+                "switch = '127.0.0.1:1'",
+                "line 2 (switch = '127.0.0.1:1'): switch: 127.0.0.1:1 is used twice: it is nodes[0]'s",
+            ),
+            (
+                "switch = '0.0.0.0:7'",
+                "switch: 0.0.0.0:7 is not the address of one host",
+            ),
+            ("cache = 1\ncache = 2", "line 3"),
+            (
+                "lease = '2s'",
+                "line 2 (lease = '2s'): lease goes with a `membership`",
+            ),
+            (
+                "patience = '2 hours'",
+                "line 2 (patience = '2 hours'): `2 hours` is not a time",
+            ),
+            ("patience = '2h'\n", "line 2 (patience = '2h')"),
+            (
+                "patience = '0s'",
+                "line 2 (patience = '0s'): patience is from 1 ms",
+            ),
+            (
+                "patience = '2s'\npatience_ms = 5",
+                "patience is given twice",
+            ),
+            (
+                "membership = 'zoo'",
+                "line 2 (membership = 'zoo'): `membership` is",
+            ),
+            (
+                "[faults]\nloss = 2",
+                "line 3 (loss = 2): faults: loss is a share",
+            ),
+            ("[migration]\nperiod = '1us'", "migration: a period"),
+            ("= 5", "line 2 (= 5)"),
+        ];
+        for (text, expected) in cases {
+            let told = why(&format!("nodes = ['127.0.0.1:1']\n{text}"));
+            assert!(told.contains(expected), "{text}: {told}");
+        }
+        let told = why("nodes = [\n '127.0.0.1:1',\n '127.0.0.1:1']");
+        assert!(
+            told.contains("line 3 ('127.0.0.1:1']): nodes[1]: 127.0.0.1:1 is used twice"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn times_have_units_or_the_unit_in_their_name() {
+        let read = |text: &str| Config::parse(&format!("nodes = ['127.0.0.1:1']\n{text}")).unwrap();
+        let ms = Duration::from_millis;
+        let told = read("patience = '1500ms'\nmembership = 'dir:/tmp/x'\nlease = '2s'");
+        assert_eq!(
+            (told.settings.patience, told.membership.lease),
+            (ms(1500), ms(2000))
+        );
+        let told = read("patience_ms = 1500\nmembership = 'dir:/tmp/x'\nlease_ms = 2000");
+        assert_eq!(
+            (told.settings.patience, told.membership.lease),
+            (ms(1500), ms(2000))
+        );
+        let told = read("[migration]\nperiod = '5ms'\n[faults]\ndelay = 0.1\ndelay_up_to = '3ms'");
+        assert_eq!(told.settings.migration.period, ms(5));
+        assert_eq!(told.faults().unwrap().delay_up_to, ms(3));
+    }
+
+    #[test]
+    fn what_is_not_a_file_is_refused_at_once() {
+        let why = |path: &str| Config::load(Path::new(path)).unwrap_err().to_string();
+        assert!(why("/dev/zero").contains("/dev/zero: is a device"));
+        assert!(why("/").contains("is a directory"));
+        assert!(why("/nonexistent/rack.toml").contains("No such file"));
+        let text = std::env::temp_dir().join(format!("rackmem-bytes-{}", std::process::id()));
+        std::fs::write(&text, b"nodes = []\n\xff\xfe").unwrap();
+        let told = why(text.to_str().unwrap());
+        std::fs::remove_file(&text).unwrap();
+        assert!(told.contains("line 2: not a text"), "{told}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::fmt;
 ///
 /// let error = Rack::local(33).unwrap_err();
 /// assert!(matches!(error, OpenError::Config(_)));
-/// assert_eq!(error.what(), "a rack has 1 to 32 nodes, not 33");
+/// assert_eq!(error.what(), "nodes: a rack has 1 to 32 nodes, not 33");
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]

@@ -34,10 +34,11 @@ pub enum Source {
 const DEFAULT_NAME: &str = "rack";
 /// Characters of a rack's name at most.
 const MAX_NAME: usize = 64;
-/// How long a member may be silent, unless told otherwise, ms.
-const DEFAULT_LEASE: u64 = 1000;
-/// Below, threads that wait for a processor look dead; above, nobody would wait for it. In ms.
-const LEASES: std::ops::RangeInclusive<u64> = 50..=600_000;
+/// How long a member may be silent, unless told otherwise.
+const DEFAULT_LEASE: Duration = Duration::from_secs(1);
+/// Below, threads that wait for a processor look dead; above, nobody would wait for it.
+const LEASES: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(50)..=Duration::from_secs(600);
 
 impl Source {
     /// Reads `static`, `dir:/path` or `etcd:http://host:port[,http://host:port]`.
@@ -129,26 +130,26 @@ impl Settings {
     pub(crate) fn read(
         source: Option<&str>,
         name: Option<&str>,
-        lease: Option<u64>,
+        lease: Option<Duration>,
         (nodes, switch): (usize, bool),
     ) -> std::result::Result<Settings, String> {
         let source = source.map_or(Ok(Source::default()), Source::parse)?;
         let name = name.unwrap_or(DEFAULT_NAME);
         check_name(name)?;
         if source == Source::Fixed && lease.is_some() {
-            return Err(
-                "`lease_ms` goes with a `membership` of \"dir:...\" or \"etcd:...\"".into(),
-            );
+            return Err("lease goes with a `membership` of \"dir:...\" or \"etcd:...\"".into());
         }
         let lease = lease.unwrap_or(DEFAULT_LEASE);
         if !LEASES.contains(&lease) {
             let (least, most) = LEASES.into_inner();
-            return Err(format!("lease_ms is from {least} to {most}, not {lease}"));
+            return Err(format!(
+                "lease is from {least:?} to {most:?}, not {lease:?}"
+            ));
         }
         Ok(Settings {
             source,
             name: name.into(),
-            lease: Duration::from_millis(lease),
+            lease,
             nodes,
             switch,
         })

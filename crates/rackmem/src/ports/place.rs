@@ -161,10 +161,13 @@ fn unbound(end: End, addr: SocketAddr, error: std::io::Error) -> OpenError {
             ),
         },
         ErrorKind::AddrNotAvailable => OpenError::Config(format!(
-            "{}: its address {addr} is none of this host ({error})",
+            "{}: its address is none of this host: {error}",
             name(end)
         )),
-        _ => OpenError::Io(error),
+        kind => OpenError::Io(std::io::Error::new(
+            kind,
+            format!("{}: its address {error}", name(end)),
+        )),
     }
 }
 
