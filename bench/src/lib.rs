@@ -8,7 +8,7 @@
 //! | [`pingpong`], [`plain`] | what the machine itself can do: a cache line's way, a datagram's way |
 //! | [`system`], [`locks`], [`delegated`] | what rackmem is measured against, on its own nodes (`bench/baselines` has the protocols) |
 //! | [`recorded`] | histories of what clients did meanwhile, for the checker of linearizability |
-//! | [`run`] | the benches themselves |
+//! | [`run`], [`stop`] | the benches themselves, and their end before they are through |
 //! | [`report`], [`machine`], [`table`] | one JSON object a bench, and a table for people |
 
 pub mod delegated;
@@ -22,6 +22,7 @@ pub mod plain;
 pub mod recorded;
 pub mod report;
 pub mod run;
+pub mod stop;
 pub mod system;
 pub mod table;
 pub mod timeline;

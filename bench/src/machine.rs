@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// The processor, its cores and the kernel, in one line: `AMD EPYC 9B14, 2 cores, Linux 6.12.1`.
 pub fn machine() -> String {
@@ -16,11 +17,18 @@ pub fn machine() -> String {
     format!("{model}, {cores} {plural}, {}", system.trim())
 }
 
-/// The commit that was built, or is checked out where the program runs, or `unknown`. Of a build
-/// the variable `RACKMEM_COMMIT` tells.
+static BUILT_FROM: OnceLock<String> = OnceLock::new();
+
+/// Says which commit this program was built from; only the first call counts.
+pub fn built_from(commit: &str) {
+    let _ = BUILT_FROM.set(commit.to_owned());
+}
+
+/// The commit that the program was built from, or else the one that is checked out where it runs,
+/// or `unknown`.
 pub fn commit() -> String {
-    if let Some(commit) = option_env!("RACKMEM_COMMIT") {
-        return commit.to_owned();
+    if let Some(commit) = BUILT_FROM.get() {
+        return commit.clone();
     }
     let output = Command::new("git")
         .args(["rev-parse", "--short=12", "HEAD"])
@@ -33,6 +41,15 @@ pub fn commit() -> String {
         Some(commit) if !commit.is_empty() => commit.to_owned(),
         _ => "unknown".to_owned(),
     }
+}
+
+/// Bytes of memory that programs can still have, if the system says.
+pub fn available() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let mut lines = text.lines();
+    let line = lines.find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib << 10)
 }
 
 /// The first value of a line that names the processor; not every architecture has one.

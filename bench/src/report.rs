@@ -2,7 +2,9 @@
 //!
 //! ```json
 //! {
-//!   "bench": "hit", "commit": "0123456789ab", "machine": "Fast CPU, 2 cores, Linux 6.12",
+//!   "bench": "hit", "version": "0.1.0", "commit": "0123456789ab",
+//!   "machine": "Fast CPU, 2 cores, Linux 6.12", "options": {"block-size": "4K", "runs": "3"},
+//!   "runs": 3, "partial": false,
 //!   "cases": [
 //!     {"case": "atomic_load", "value": 0.4, "unit": "ns", "baseline": null, "ratio": null},
 //!     {"case": "read_hit", "value": 1.5, "unit": "ns", "baseline": "atomic_load", "ratio": 3.75}
@@ -10,27 +12,43 @@
 //! }
 //! ```
 //!
+//! A value is the median of its runs. Where the user ended the bench before it was through
+//! `partial` is true, `runs` counts those that were whole, and cases may be missing.
+//!
 //! `ratio` is the case's value divided by that of the case named as its `baseline`, which was
 //! measured in the same run. Whether more is better is a matter of the unit.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine;
 use crate::table::{Align, Table};
+use crate::timing::median_of;
+use crate::{machine, stop};
 
 /// All cases of one run of a bench.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The name of the bench.
     pub bench: String,
-    /// What was measured.
+    /// The version of rackmem that was measured.
+    pub version: String,
+    /// The commit that it was built from.
     pub commit: String,
     /// Where.
     pub machine: String,
+    /// With which options, by their names on the command line.
+    pub options: BTreeMap<String, String>,
+    /// How often everything was measured.
+    pub runs: usize,
+    /// Whether it was ended before it was through.
+    pub partial: bool,
     /// The cases, in the order they were added.
     pub cases: Vec<Case>,
+    /// Whether figures are taken although the end has been asked for.
+    #[serde(skip)]
+    late: bool,
 }
 
 /// One number.
@@ -57,6 +75,8 @@ pub enum ReportError {
     NoBaseline(String),
     /// Infinite or not a number, which JSON cannot tell.
     NotFinite(String),
+    /// The end has been asked for, so what was measured may be cut short.
+    Stopped,
 }
 
 impl fmt::Display for ReportError {
@@ -65,6 +85,7 @@ impl fmt::Display for ReportError {
             ReportError::Duplicate(case) => write!(f, "there are two cases {case:?}"),
             ReportError::NoBaseline(case) => write!(f, "no baseline {case:?} was measured before"),
             ReportError::NotFinite(case) => write!(f, "the value of {case:?} is not finite"),
+            ReportError::Stopped => f.write_str("stopped"),
         }
     }
 }
@@ -76,10 +97,67 @@ impl Report {
     pub fn new(bench: &str) -> Self {
         Report {
             bench: bench.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: machine::commit(),
             machine: machine::machine(),
+            options: BTreeMap::new(),
+            runs: 1,
+            partial: false,
             cases: Vec::new(),
+            late: false,
         }
+    }
+
+    /// Figures that are added from now on are whole, whether or not the end has been asked for.
+    pub fn take_late(&mut self) {
+        self.late = true;
+    }
+
+    /// Several runs as one: of every case the median of those that have it.
+    /// Of no run, this report as it is.
+    #[must_use]
+    pub fn median_of(mut self, runs: &[Report]) -> Report {
+        self.take_late();
+        for case in runs.iter().flat_map(|run| &run.cases) {
+            if self.case(&case.case).is_some() {
+                continue;
+            }
+            let values = runs.iter().filter_map(|run| run.case(&case.case));
+            let mut values = values.map(|case| case.value);
+            let count = runs.iter().filter(|run| run.case(&case.case).is_some());
+            let median = median_of(count.count(), || values.next().unwrap_or_default()).value;
+            // A baseline is measured before what is compared with it, and values were finite.
+            let _ = self.push(&case.case, median, &case.unit, case.baseline.as_deref());
+        }
+        self
+    }
+
+    /// What was measured, where and how, for people: a line each.
+    pub fn header(&self) -> Vec<String> {
+        let Report {
+            bench,
+            version,
+            commit,
+            machine,
+            options,
+            runs,
+            ..
+        } = self;
+        let mut lines = vec![
+            format!("{bench} · rackmem {version}, commit {commit} · {machine}"),
+            options
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect::<Vec<_>>()
+                .join(" "),
+        ];
+        lines.retain(|line| !line.is_empty());
+        if self.partial {
+            lines.push(format!(
+                "PARTIAL: stopped after {runs} whole runs; what was cut off is left out"
+            ));
+        }
+        lines
     }
 
     /// Adds a number that stands for itself.
@@ -110,6 +188,9 @@ impl Report {
         unit: &str,
         baseline: Option<&str>,
     ) -> Result<(), ReportError> {
+        if !self.late && stop::requested() {
+            return Err(ReportError::Stopped);
+        }
         if self.case(case).is_some() {
             return Err(ReportError::Duplicate(case.to_owned()));
         }
@@ -143,7 +224,7 @@ impl Report {
     /// The report for people.
     pub fn table(&self) -> Table {
         let mut table = Table::new(
-            &format!("{} · {} · {}", self.bench, self.machine, self.commit),
+            "",
             &[
                 ("case", Align::Left),
                 ("value", Align::Right),
@@ -202,8 +283,10 @@ mod tests {
 
     fn sample() -> Report {
         let mut report = Report {
+            version: "1".into(),
             commit: "abc".into(),
             machine: "m".into(),
+            options: [("runs".to_owned(), "3".to_owned())].into(),
             ..Report::new("hit")
         };
         report.add("load", 0.5, "ns").unwrap();
@@ -214,7 +297,8 @@ mod tests {
     #[test]
     fn the_json_form_is_stable() {
         let expected = concat!(
-            r#"{"bench":"hit","commit":"abc","machine":"m","cases":["#,
+            r#"{"bench":"hit","version":"1","commit":"abc","machine":"m","options":{"runs":"3"},"#,
+            r#""runs":1,"partial":false,"cases":["#,
             r#"{"case":"load","value":0.5,"unit":"ns","baseline":null,"ratio":null},"#,
             r#"{"case":"hit","value":1.5,"unit":"ns","baseline":"load","ratio":3.0}]}"#,
         );
@@ -240,6 +324,35 @@ mod tests {
         report.add("zero", 0.0, "ns").unwrap();
         report.add_against("x", 1.0, "ns", "zero").unwrap();
         assert_eq!(report.case("x").unwrap().ratio, None);
+    }
+
+    #[test]
+    fn the_median_of_runs_has_every_case_and_its_ratio() {
+        let run = |load: f64, hit: f64| {
+            let mut report = Report::new("hit");
+            report.add("load", load, "ns").unwrap();
+            report.add_against("hit", hit, "ns", "load").unwrap();
+            report
+        };
+        let mut cut_off = Report::new("hit");
+        cut_off.add("load", 100.0, "ns").unwrap();
+        let runs = [run(1.0, 8.0), run(3.0, 4.0), cut_off];
+        let told = Report::new("hit").median_of(&runs);
+        let hit = told.case("hit").unwrap();
+        assert_eq!((told.case("load").unwrap().value, hit.value), (3.0, 6.0));
+        assert_eq!((hit.ratio, told.cases.len()), (Some(2.0), 2));
+        assert!(Report::new("hit").median_of(&[]).cases.is_empty());
+    }
+
+    #[test]
+    fn a_header_says_what_was_measured_where_and_how() {
+        let mut report = sample();
+        assert_eq!(
+            report.header(),
+            ["hit · rackmem 1, commit abc · m", "runs=3"]
+        );
+        report.partial = true;
+        assert!(report.header()[2].starts_with("PARTIAL"));
     }
 
     #[test]

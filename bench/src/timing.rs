@@ -87,7 +87,7 @@ where
         };
         let handles: Vec<_> = (0..threads).map(spawn).collect();
         start.arrive();
-        std::thread::sleep(duration);
+        crate::stop::sleep(duration);
         stop.store(true, Ordering::Relaxed);
         let joined = handles.into_iter().map(|handle| match handle.join() {
             Ok(count) => count,
@@ -168,6 +168,17 @@ pub struct Median {
     pub least: f64,
     /// The largest.
     pub most: f64,
+}
+
+/// Measures again and again for a time, at least once, and takes the median.
+pub fn median_for(duration: Duration, mut measure: impl FnMut() -> f64) -> Median {
+    let began = Instant::now();
+    let mut values = vec![measure()];
+    while began.elapsed() < duration && !crate::stop::requested() {
+        values.push(measure());
+    }
+    let mut values = values.into_iter();
+    median_of(values.len(), || values.next().unwrap_or_default())
 }
 
 /// Measures `runs` times, at least once, and takes the median.

@@ -5,16 +5,17 @@ use super::local::Local;
 use super::steps::Progress;
 use rackmem::Node;
 use rackmem_baselines::locks::{Access, Machine, Op, Step};
+use rackmem_fabric::awake::{Awake, SPIN};
 use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
-/// How long a thread that waits for a word looks at it all the time,
-/// giving the processor away between looks.
+/// How long a thread that waits for a word looks at it all the time, giving the processor away
+/// between looks. The manager's answers are awaited awake for [`SPIN`], as GCP's are.
+/// On a processor that others want all of them sleep at once, as the rack's own threads do
+/// ([`Awake`]).
 const AWAKE: Duration = Duration::from_millis(1);
 /// How often it looks afterwards.
 const LOOK: Duration = Duration::from_micros(100);
-/// How long the manager's answer is awaited awake, as GCP's are.
-const AWAKE_FOR_ANSWERS: Duration = Duration::from_micros(50);
 /// The longest back-off is so many times two of the shortest, which is one turn of the processor's
 /// other threads.
 const MAX_BACKOFF: u32 = 6;
@@ -171,7 +172,7 @@ impl<'a> TakenPlace<'a> {
                 Progress::Waits => {
                     wait.wait(false);
                 }
-                Progress::Did | Progress::Inside => {}
+                Progress::Did | Progress::Inside => wait.rest(),
             }
         }
     }
@@ -195,8 +196,17 @@ struct Wait {
     at_most: Duration,
     /// When the first of them began.
     began: Option<Instant>,
-    /// When this one did.
-    since: Option<Instant>,
+    /// This one.
+    this: Option<Awake>,
+}
+
+/// What a thread does that has looked in vain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Next {
+    /// It looks again: it has given the processor away already.
+    Look,
+    Sleep(Duration),
+    GiveUp,
 }
 
 impl Wait {
@@ -204,48 +214,89 @@ impl Wait {
         Wait {
             at_most,
             began: None,
-            since: None,
+            this: None,
         }
     }
 
     /// What it waited for has come; the next wait begins awake, and the time that all may take goes
     /// on.
     fn rest(&mut self) {
-        self.since = None;
+        self.this = None;
+    }
+
+    fn next(&mut self, for_answer: bool) -> Next {
+        let (awake, look) = match for_answer {
+            true => (SPIN, super::service::RETRY),
+            false => (AWAKE, LOOK),
+        };
+        let began = *self.began.get_or_insert_with(Instant::now);
+        let left = self.at_most.saturating_sub(began.elapsed());
+        if left.is_zero() {
+            return Next::GiveUp;
+        }
+        let this = self.this.get_or_insert_with(|| Awake::begin(awake));
+        match this.look_again(this.waited()) {
+            true => Next::Look,
+            false => Next::Sleep(look.min(left)),
+        }
     }
 
     /// Waits a little. False: it has waited too long.
     fn wait(&mut self, for_answer: bool) -> bool {
-        let now = Instant::now();
-        let began = *self.began.get_or_insert(now);
-        let since = *self.since.get_or_insert(now);
-        let awake = match for_answer {
-            true => AWAKE_FOR_ANSWERS,
-            false => AWAKE,
-        };
-        let (waited, this) = (now - began, now - since);
-        let Some(left) = self
-            .at_most
-            .checked_sub(waited)
-            .filter(|left| !left.is_zero())
-        else {
-            return false;
-        };
-        if this < awake {
-            std::thread::yield_now();
-        } else if for_answer {
-            std::thread::park_timeout(super::service::RETRY.min(left));
-        } else {
-            std::thread::sleep(LOOK.min(left));
+        match self.next(for_answer) {
+            Next::Look => true,
+            Next::Sleep(time) if for_answer => {
+                std::thread::park_timeout(time);
+                true
+            }
+            Next::Sleep(time) => {
+                std::thread::sleep(time);
+                true
+            }
+            Next::GiveUp => false,
         }
-        true
     }
 }
 
-/// After a compare-and-swap that somebody else was quicker at: a random number of turns of others,
-/// up to twice as many each time.
+/// After a compare-and-swap at which another thread was quicker: a random number of turns of other
+/// threads, up to twice as many each time. A turn of another program is as good as all of them.
 fn back_off(nth: u32) {
+    let mut awake = Awake::begin(AWAKE);
     for _ in 0..fastrand::u32(0..1 << nth.min(MAX_BACKOFF)) {
-        std::thread::yield_now();
+        if !awake.look_again(awake.waited()) {
+            std::thread::sleep(LOOK);
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_whose_processor_others_want_sleeps_at_once() {
+        let first = |for_answer| Wait::new(Duration::MAX).next(for_answer);
+        assert!((0..100).any(|_| first(false) == Next::Look));
+        // It gave its processor away, and has it back three milliseconds later.
+        let crowded = || {
+            let mut other = Awake::begin(SPIN);
+            other.look_again(Duration::ZERO) && !other.look_again(Duration::from_millis(3))
+        };
+        // What it learns holds for a while only; a machine that stands still for longer tries
+        // again.
+        let sleeps = |for_answer| {
+            (0..100).any(|_| {
+                crowded();
+                matches!(first(for_answer), Next::Sleep(_))
+            })
+        };
+        assert!(sleeps(false) && sleeps(true));
+    }
+
+    #[test]
+    fn a_wait_ends_with_its_time() {
+        assert_eq!(Wait::new(Duration::ZERO).next(false), Next::GiveUp);
+        assert!(!Wait::new(Duration::ZERO).wait(true));
     }
 }

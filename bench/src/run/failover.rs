@@ -6,8 +6,9 @@
 //! the others, as one that was killed does. Every node has a thread that reads and writes words,
 //! most of them shared by all.
 
-use super::{BenchError, Progress, Result, begin};
+use super::{BenchError, Progress, Result};
 use crate::report::Report;
+use crate::stop;
 use crate::timeline::{Mark, Timeline};
 use rackmem::{Config, Node, Rack};
 use serde::Serialize;
@@ -80,17 +81,20 @@ enum Victim {
     Node,
 }
 
-/// Runs it.
-pub fn run(options: &Options, progress: Progress<'_>) -> Result<FailoverReport> {
-    let mut report = begin("failover")?;
+/// Runs it; throughput step by step is added to the timelines.
+pub fn run(
+    options: &Options,
+    report: &mut Report,
+    timelines: &mut Vec<Timeline>,
+    progress: Progress<'_>,
+) -> Result<()> {
     for (name, value) in PAPER {
         report.add(name, value, "ms")?;
     }
-    let mut timelines = Vec::new();
     for victim in [Victim::Switch, Victim::Node] {
-        timelines.push(once(options, victim, &mut report, progress)?);
+        timelines.push(once(options, victim, report, progress)?);
     }
-    Ok(FailoverReport { report, timelines })
+    Ok(())
 }
 
 /// The addresses of a rack of one process, and the folder of its members.
@@ -179,6 +183,9 @@ impl Work<'_> {
 fn until(timeline: &Timeline, what: &str, mut so: impl FnMut() -> bool) -> Result<Duration> {
     let began = Instant::now();
     while !so() {
+        if stop::requested() {
+            return Err(BenchError::Stopped);
+        }
         if began.elapsed() > PATIENCE {
             return Err(BenchError::Missing(format!("never: {what}")));
         }
@@ -230,7 +237,13 @@ fn once(
             let (work, gone, private) = (&work, &gone[at], private[at]);
             scope.spawn(move || work.run(node, gone, private));
         }
-        let pause = |time: Duration| std::thread::sleep(time);
+        let pause = |time: Duration| {
+            stop::sleep(time);
+            match stop::requested() {
+                true => Err(BenchError::Stopped),
+                false => Ok(()),
+            }
+        };
         let view = |racks: &[Option<Rack>]| racks[0].as_ref().and_then(Rack::view);
         // Whoever asks for these during a rebuild waits for its end.
         let rebuilds = |racks: &[Option<Rack>]| {
@@ -243,7 +256,7 @@ fn once(
             metrics.map_or(0, |switch| switch.entries)
         };
         progress(&format!("a {name} dies: the rack is whole"));
-        pause(options.phases[0]);
+        pause(options.phases[0])?;
         let owned = entries(&switch);
         let before = rebuilds(&racks).done;
         progress(&format!("a {name} dies: the rack is without it"));
@@ -266,7 +279,7 @@ fn once(
             rebuilds(&racks).done > before
         })?;
         let rebuild = rebuilds(&racks).last;
-        pause(options.phases[1].saturating_sub(timeline.now() - killed));
+        pause(options.phases[1].saturating_sub(timeline.now() - killed))?;
         progress(&format!("a {name} dies: it is back"));
         let restarted = timeline.mark(Mark::Restarted);
         match victim {
@@ -285,7 +298,7 @@ fn once(
         let hot = until(&timeline, "hot blocks are in the switch", || {
             entries(&switch) as f64 >= owned as f64 * BACK
         })?;
-        pause(options.phases[2].saturating_sub(timeline.now() - restarted));
+        pause(options.phases[2].saturating_sub(timeline.now() - restarted))?;
         timeline.end();
         let ms = |time: Duration| time.as_secs_f64() * 1000.0;
         let mut add =

@@ -5,7 +5,7 @@
 //! ship. Its processors cost nothing, so its times are what the steps of a recovery take on the
 //! network alone.
 
-use super::{BenchError, Result, begin};
+use super::{BenchError, Result};
 use crate::report::Report;
 use rackmem_sim::world::{Config, Failures, Owners, Sample, World};
 
@@ -32,7 +32,7 @@ const BACK: f64 = 0.9;
 const WINDOW: usize = 5;
 
 /// Runs it: the figures, and a plot of the throughput.
-pub fn run(options: &Options) -> Result<(Report, String)> {
+pub fn run(options: &Options, report: &mut Report) -> Result<String> {
     let config = Config {
         rack: Owners::LARGE_SWITCH,
         nodes: options.nodes,
@@ -48,7 +48,6 @@ pub fn run(options: &Options) -> Result<(Report, String)> {
     };
     let samples = World::timeline(options.seed, &config, STEP)
         .map_err(|violation| BenchError::NotLinearizable(violation.to_string()))?;
-    let mut report = begin("failover-sim")?;
     let missing =
         || BenchError::Missing("the switch died too late in this world: try another --seed".into());
     let told = Story::of(&samples).ok_or_else(missing)?;
@@ -59,7 +58,7 @@ pub fn run(options: &Options) -> Result<(Report, String)> {
         let rate = rate(&samples, from, to);
         report.add(&format!("sim/switch/throughput/{name}"), rate, "ops/s")?;
     }
-    Ok((report, plot(&samples, &told)))
+    Ok(plot(&samples, &told))
 }
 
 /// When what happened, as numbers of samples.
@@ -170,7 +169,8 @@ mod tests {
 
     #[test]
     fn a_simulated_switch_dies_and_another_one_takes_over() {
-        let (report, plot) = run(&Options { nodes: 4, seed: 1 }).unwrap();
+        let mut report = Report::new("failover-sim");
+        let plot = run(&Options { nodes: 4, seed: 1 }, &mut report).unwrap();
         let json = report.to_json().unwrap();
         for name in ["detection", "service", "rebuild", "hot-blocks-back"] {
             assert!(json.contains(&format!("sim/switch/{name}")), "{name}");

@@ -1,8 +1,8 @@
 //! `bench hit`: what a hit costs, beside a plain atomic load and a memcpy.
 
-use super::{Progress, Result, begin};
+use super::{Progress, Result};
 use crate::report::Report;
-use crate::timing::{self, median_of};
+use crate::timing;
 use rackmem::{Rack, Shared};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,10 +13,8 @@ use std::time::Duration;
 pub struct Options {
     /// Bytes of a block.
     pub block_size: usize,
-    /// Time of one run.
+    /// Time of one case.
     pub duration: Duration,
-    /// Runs of which the median counts.
-    pub runs: usize,
 }
 
 impl Default for Options {
@@ -24,7 +22,6 @@ impl Default for Options {
         Options {
             block_size: 4096,
             duration: Duration::from_millis(300),
-            runs: 3,
         }
     }
 }
@@ -35,8 +32,7 @@ const BATCH: u64 = 4096;
 const RING: usize = 8;
 
 /// Runs it.
-pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
-    let mut report = begin("hit")?;
+pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Result<()> {
     let rack = Rack::builder(2).block_size(options.block_size).build()?;
     let bench = Bench {
         options,
@@ -44,16 +40,15 @@ pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
     };
     for threads in [1usize, 2] {
         progress(&format!("hits, {threads} threads"));
-        bench.words(&mut report, threads)?;
-        bench.scaling(&mut report, threads)?;
+        bench.words(report, threads)?;
+        bench.scaling(report, threads)?;
     }
     progress("dependent reads");
-    bench.dependent(&mut report)?;
+    bench.dependent(report)?;
     progress("memory");
-    bench.memory(&mut report)?;
+    bench.memory(report)?;
     progress("whole blocks");
-    bench.blocks(&mut report)?;
-    Ok(report)
+    bench.blocks(report)
 }
 
 struct Bench<'a> {
@@ -64,21 +59,18 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// Nanoseconds an operation takes a thread, of `threads` that do it at once.
     fn time<W: FnMut(u64)>(&self, threads: usize, prepare: impl Fn(usize) -> W + Sync) -> f64 {
-        let once = || {
-            timing::run(threads, self.options.duration, |index| {
-                let mut work = prepare(index);
-                move || {
-                    // A loop, which the compiler inlines the work into; `for_each` it does not
-                    // always.
-                    for nth in 0..BATCH {
-                        work(nth);
-                    }
-                    BATCH
+        timing::run(threads, self.options.duration, |index| {
+            let mut work = prepare(index);
+            move || {
+                // A loop, which the compiler inlines the work into; `for_each` it does not
+                // always.
+                for nth in 0..BATCH {
+                    work(nth);
                 }
-            })
-            .ns_per_operation()
-        };
-        median_of(self.options.runs, once).value
+                BATCH
+            }
+        })
+        .ns_per_operation()
     }
 
     /// Every thread its own value: what is measured is the hit, not a fight over a cache line.

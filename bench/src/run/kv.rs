@@ -5,10 +5,11 @@ use super::child::ends_with_us;
 use super::kv_memory;
 use super::kv_recorded;
 use super::resp::Client;
-use super::{BenchError, Progress, Result, begin};
+use super::{BenchError, Progress, Result};
 use crate::histogram::Histogram;
 use crate::recorded::HistoryFile;
 use crate::report::Report;
+use crate::stop;
 use crate::timing;
 use crate::ycsb::{self, KeyValue, Mix, Records};
 use crate::zipf::{YCSB_THETA, Zipf};
@@ -44,17 +45,24 @@ impl Default for Options {
 }
 
 const VALUE: usize = 128;
+/// Keys are loaded in so many parts.
+const LOADS: u64 = 64;
 /// Connections and pipeline depth of the cases over RESP.
 const SHAPES: [(usize, usize); 3] = [(1, 1), (8, 1), (8, 16)];
 
-/// Runs it. With a file, there are two cases more, whose clients record what they do and are told.
+/// Runs it for the time of number `round`. With a file, there are two cases more,
+/// whose clients record what they do and are told.
 pub fn run(
     options: &Options,
+    round: usize,
     file: Option<&mut HistoryFile>,
+    report: &mut Report,
     progress: Progress<'_>,
-) -> Result<Report> {
-    let mut report = begin("kv")?;
-    kv_memory::run(&mut report, options.nodes, options.redis, progress)?;
+) -> Result<()> {
+    // Later this process has memory of the runs before.
+    if round == 1 {
+        kv_memory::run(report, options.nodes, options.redis, progress)?;
+    }
     let redis = match options.redis {
         true => Some(Redis::start()?),
         false => None,
@@ -82,10 +90,13 @@ pub fn run(
     };
 
     progress("loading");
-    bench
-        .records
-        .load(&mut Embedded(&stores[0]), 0, 1)
-        .map_err(store_error)?;
+    for part in 0..LOADS {
+        stopped()?;
+        let records = &bench.records;
+        records
+            .load(&mut Embedded(&stores[0]), part, LOADS)
+            .map_err(store_error)?;
+    }
     if let Some(redis) = &redis {
         bench.load_over_resp(redis.addr)?;
     }
@@ -107,20 +118,28 @@ pub fn run(
             progress(&format!("rackmem {shape}"));
             let rate = bench.over_resp(server.local_addr(), mix, connections, pipeline)?;
             add(
-                &mut report,
+                report,
                 &format!("rackmem/{shape}"),
                 rate,
                 baseline.as_deref(),
             )?;
         }
         progress(&format!("embedded YCSB-{mix}"));
-        bench.embedded(&mut report, &stores, mix, redis.is_some())?;
+        bench.embedded(report, &stores, mix, redis.is_some())?;
     }
     server.shutdown();
     if let Some(file) = file {
-        kv_recorded::run(&mut report, &stores, options.duration, file, progress)?;
+        kv_recorded::run(report, &stores, options.duration, file, progress)?;
     }
-    Ok(report)
+    Ok(())
+}
+
+/// Ends where the user has asked for it.
+fn stopped() -> Result<()> {
+    match stop::requested() {
+        true => Err(BenchError::Stopped),
+        false => Ok(()),
+    }
 }
 
 fn add(report: &mut Report, name: &str, rate: f64, baseline: Option<&str>) -> Result<()> {
@@ -167,6 +186,7 @@ impl Bench<'_> {
         for record in 0..self.options.keys {
             client.command(&[b"SET", key.of(record), &value]);
             if record % 64 == 63 || record + 1 == self.options.keys {
+                stopped()?;
                 client.flush(|_| ())?;
             }
         }

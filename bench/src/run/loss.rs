@@ -2,7 +2,7 @@
 //! and that nobody notices more of it than the time: what all clients were told is recorded and
 //! judged.
 
-use super::{BenchError, Progress, Result, begin};
+use super::{BenchError, Progress, Result};
 use crate::recorded::{self, Done, HistoryFile, Words};
 use crate::report::Report;
 use crate::system::System;
@@ -22,10 +22,8 @@ pub struct Options {
     pub nodes: usize,
     /// Percent of operations that read.
     pub reads: u8,
-    /// Time of one run.
+    /// Time of one case.
     pub duration: Duration,
-    /// Runs of which the median counts. Rows take turns.
-    pub runs: usize,
 }
 
 impl Default for Options {
@@ -35,7 +33,6 @@ impl Default for Options {
             nodes: 4,
             reads: 50,
             duration: Duration::from_secs(1),
-            runs: 3,
         }
     }
 }
@@ -98,40 +95,32 @@ struct Run {
     again: f64,
 }
 
-/// Runs it. Histories go to a file, too, if one is given.
+/// Runs it for the time of number `round`. Histories go to a file, too, if one is given.
 pub fn run(
     options: &Options,
+    round: usize,
     mut file: Option<&mut HistoryFile>,
+    report: &mut Report,
     progress: Progress<'_>,
-) -> Result<Report> {
-    let mut report = begin("loss")?;
-    let mut runs: Vec<Vec<Run>> = vec![Vec::new(); WEATHERS.len()];
-    for round in 1..=options.runs.max(1) {
-        for (row, weather) in WEATHERS.iter().enumerate() {
-            progress(&format!("{}, round {round}", weather.0));
-            runs[row].push(once(options, weather, round, file.as_deref_mut())?);
-        }
-    }
+) -> Result<()> {
     let name = |row: usize| {
         let (mode, nodes, reads) = (options.mode.name(), options.nodes, options.reads);
         format!("udp/{mode}/nodes-{nodes}/reads-{reads}/{}", WEATHERS[row].0)
     };
-    for (row, runs) in runs.iter().enumerate() {
-        let middle = |figure: fn(&Run) -> f64| {
-            let mut figures = runs.iter().map(figure);
-            timing::median_of(runs.len(), || figures.next().unwrap_or_default()).value
-        };
-        let (case, rate) = (name(row), middle(|run| run.per_second));
+    for (row, weather) in WEATHERS.iter().enumerate() {
+        progress(weather.0);
+        let run = once(options, weather, round, file.as_deref_mut())?;
+        let case = name(row);
         match row {
-            0 => report.add(&case, rate, "ops/s")?,
-            _ => report.add_against(&case, rate, "ops/s", &name(0))?,
+            0 => report.add(&case, run.per_second, "ops/s")?,
+            _ => report.add_against(&case, run.per_second, "ops/s", &name(0))?,
         }
         let again = format!("{case}/retransmissions");
-        report.add(&again, middle(|run| run.again), "per op")?;
-        let share = |run: &Run| 100.0 * run.again / run.packets.max(f64::MIN_POSITIVE);
-        report.add(&format!("{again}/share"), middle(share), "% of packets")?;
+        report.add(&again, run.again, "per op")?;
+        let share = 100.0 * run.again / run.packets.max(f64::MIN_POSITIVE);
+        report.add(&format!("{again}/share"), share, "% of packets")?;
     }
-    Ok(report)
+    Ok(())
 }
 
 fn once(

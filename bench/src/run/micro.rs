@@ -5,7 +5,7 @@
 //! of which 1 MiB is shared by all nodes and the rest private to each, and caches of 4 MiB. The
 //! proportions decide, not the sizes.
 
-use super::{Progress, Result, begin};
+use super::{Progress, Result};
 use crate::recorded::{self, Done, HistoryFile, Words};
 use crate::report::Report;
 use crate::system::System;
@@ -67,9 +67,9 @@ pub(super) const BATCH: u64 = 32;
 pub fn run(
     options: &Options,
     mut file: Option<&mut HistoryFile>,
+    report: &mut Report,
     progress: Progress<'_>,
-) -> Result<Report> {
-    let mut report = begin("micro")?;
+) -> Result<()> {
     for &sharing in &options.sharing {
         let mut baseline: Option<String> = None;
         // The strongest baseline first, so that every mode is a ratio to the paper's
@@ -96,7 +96,7 @@ pub fn run(
             baseline.get_or_insert(case);
         }
     }
-    Ok(report)
+    Ok(())
 }
 
 fn name(options: &Options, mode: System, sharing: u8) -> String {

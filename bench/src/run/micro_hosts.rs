@@ -4,7 +4,7 @@
 
 use super::micro::{BLOCK, CACHE, Options};
 use super::micro_member::Part;
-use super::{BenchError, Progress, Result, begin};
+use super::{BenchError, Progress, Result};
 use crate::report::Report;
 use crate::system::System;
 use rackmem_hosts::rack::{HostRack, Plan, Switch, Work};
@@ -22,26 +22,23 @@ pub struct Where {
     pub program: PathBuf,
     /// The switches to measure, in mode `switch`.
     pub switches: Vec<Switch>,
-    /// Runs of every case; the median counts.
-    pub runs: usize,
 }
 
 /// Runs every case on hosts of its own.
-pub fn run(options: &Options, place: &Where, progress: Progress<'_>) -> Result<Report> {
+pub fn run(
+    options: &Options,
+    place: &Where,
+    report: &mut Report,
+    progress: Progress<'_>,
+) -> Result<()> {
     Hosts::probe().map_err(explain)?;
-    let mut report = begin("micro")?;
     for &sharing in &options.sharing {
         let mut baseline: Option<String> = None;
         for (mode, switch) in variants(options, place) {
             let case = name(options, mode, &switch, sharing);
-            let mut runs = Vec::new();
-            for run in 1..=place.runs.max(1) {
-                progress(&format!("{case} ({run} of {})", place.runs.max(1)));
-                let parts = once(options, place, mode, &switch, sharing)?;
-                runs.push(Figures::of(&parts)?);
-            }
-            runs.sort_by(|a, b| a.rate.total_cmp(&b.rate));
-            let Figures { rate, at_home } = runs[runs.len() / 2];
+            progress(&case);
+            let parts = once(options, place, mode, &switch, sharing)?;
+            let Figures { rate, at_home } = Figures::of(&parts)?;
             match &baseline {
                 Some(baseline) => report.add_against(&case, rate, "ops/s", baseline)?,
                 None => report.add(&case, rate, "ops/s")?,
@@ -50,7 +47,7 @@ pub fn run(options: &Options, place: &Where, progress: Progress<'_>) -> Result<R
             baseline.get_or_insert(case);
         }
     }
-    Ok(report)
+    Ok(())
 }
 
 /// The strongest baseline first, and a row for every switch.
@@ -196,7 +193,6 @@ mod tests {
         let place = Where {
             program: "rackmem".into(),
             switches: vec![Switch::User, Switch::Xdp("skb".into())],
-            runs: 1,
         };
         let options = Options {
             modes: vec![System::Switch, System::Directory, System::HomeOnly],

@@ -1,10 +1,11 @@
 //! `bench miss`: what each kind of coherence event costs, beside the same hops as plain datagrams
 //! or bare messages through shared memory.
 
-use super::{BenchError, Progress, Result, begin};
+use super::{BenchError, Progress, Result};
 use crate::histogram::Histogram;
 use crate::plain;
 use crate::report::Report;
+use crate::stop;
 use crate::system::System;
 use crate::timing;
 use rackmem::{Fabric, Node};
@@ -23,6 +24,8 @@ pub struct Options {
     pub blocks: usize,
     /// Rounds.
     pub rounds: usize,
+    /// Rounds go on for so long instead.
+    pub duration: Option<Duration>,
 }
 
 impl Options {
@@ -39,6 +42,7 @@ impl Options {
             block_size: 4096,
             blocks,
             rounds,
+            duration: None,
         }
     }
 }
@@ -114,7 +118,8 @@ fn side_by_side(report: &mut Report, options: &Options, progress: Progress<'_>) 
         for threads in 1..=2 {
             let case = format!("inline/home/shards-{parts}/threads-{threads}");
             progress(&case);
-            let done = timing::run(threads, SIDE_BY_SIDE, |thread| {
+            let time = options.duration.unwrap_or(SIDE_BY_SIDE);
+            let done = timing::run(threads, time, |thread| {
                 let node = rack.node(1 + thread);
                 let addr = base + (thread * options.block_size) as u64;
                 move || {
@@ -134,8 +139,7 @@ fn side_by_side(report: &mut Report, options: &Options, progress: Progress<'_>) 
 }
 
 /// Runs it. Node 0 is home of all blocks and takes no other part.
-pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
-    let mut report = begin("miss")?;
+pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Result<()> {
     let usual = |pause, baseline: Option<&'static str>| Pace {
         name: "",
         pause,
@@ -145,11 +149,11 @@ pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
         Fabric::Inline => vec![usual(Duration::ZERO, None)],
         Fabric::Udp => {
             progress("plain datagrams through the same hops");
-            vec![usual(PAUSE, Some(hops(&mut report, options)?))]
+            vec![usual(PAUSE, Some(hops(report, options)?))]
         }
         Fabric::Shm => {
             progress("bare messages through the same hops");
-            messages(&mut report, options)?
+            messages(report, options)?
         }
     };
     let rack = options
@@ -166,8 +170,22 @@ pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
         .collect();
     for pace in paces {
         let mut times: Vec<Histogram> = ROUND.iter().map(|_| Histogram::new()).collect();
-        for round in 0..options.rounds + 1 {
-            progress(&format!("round {round} of {}", options.rounds));
+        let began = Instant::now();
+        for round in 0.. {
+            let ended = match options.duration {
+                Some(duration) => began.elapsed() >= duration,
+                None => round > options.rounds,
+            };
+            // The first round is not counted.
+            if round > 1 && (ended || stop::requested()) {
+                // Every event has been measured by itself: the rounds so far are whole.
+                report.take_late();
+                break;
+            }
+            match options.duration {
+                Some(_) => progress(&format!("round {round}")),
+                None => progress(&format!("round {round} of {}", options.rounds)),
+            }
             for ((_, node, op), times) in ROUND.iter().zip(&mut times) {
                 // The first round finds blocks that nobody has yet.
                 let counted = (round > 0).then_some(times);
@@ -180,14 +198,14 @@ pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
                 let case = format!("{fabric}/{mode}{}/{name}", pace.name);
                 let long = usize::from(LONG.contains(name));
                 let baseline = pace.baselines.map(|baselines| baselines[long]);
-                add(&mut report, &case, times, baseline)?;
+                add(report, &case, times, baseline)?;
             }
         }
     }
     if options.fabric == Fabric::Inline {
-        side_by_side(&mut report, options, progress)?;
+        side_by_side(report, options, progress)?;
     }
-    Ok(report)
+    Ok(())
 }
 
 fn apply(node: &Node, addr: u64, op: Op) -> Result<()> {

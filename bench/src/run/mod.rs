@@ -21,7 +21,8 @@ mod resp;
 pub mod sim;
 
 use crate::report::{Report, ReportError};
-use crate::{locks, pingpong, report};
+use crate::{locks, pingpong, stop};
+use std::net::{SocketAddr, TcpStream};
 
 /// Why a bench gave no report.
 #[derive(Debug)]
@@ -93,7 +94,10 @@ impl From<locks::Error> for BenchError {
 
 impl From<ReportError> for BenchError {
     fn from(error: ReportError) -> Self {
-        BenchError::Report(error)
+        match error {
+            ReportError::Stopped => BenchError::Stopped,
+            other => BenchError::Report(other),
+        }
     }
 }
 
@@ -109,12 +113,56 @@ pub type Result<T> = std::result::Result<T, BenchError>;
 /// A bench's progress, for whoever shows it: what is being measured now.
 pub type Progress<'a> = &'a mut dyn FnMut(&str);
 
-/// Begins a report with what the machine does just now: the way of a cache line between two cores,
-/// which varies by a factor of three from one minute to the next on a virtual machine.
-fn begin(name: &str) -> Result<Report> {
-    let mut report = report::Report::new(name);
+/// A connection; errors name the address.
+fn connect(addr: SocketAddr) -> std::io::Result<TcpStream> {
+    let named = |error: std::io::Error| {
+        let why = format!("cannot connect to {addr}: {error}");
+        std::io::Error::new(error.kind(), why)
+    };
+    TcpStream::connect(addr).map_err(named)
+}
+
+/// What a bench does once: it adds its cases to the report. It gets the number of the run, from 1.
+pub type Once<'a> = &'a mut dyn FnMut(usize, &mut Report, Progress<'_>) -> Result<()>;
+
+/// Runs a bench several times and takes the median of every case. Each run begins with what the
+/// machine does just now: the way of a cache line between two cores, which varies by a factor of
+/// three from one minute to the next on a virtual machine.
+///
+/// Where the end was asked for meanwhile the report has what was measured before, and says so.
+///
+/// # Errors
+/// Those of the bench, but for its end.
+pub fn repeated(
+    mut blank: Report,
+    runs: usize,
+    progress: Progress<'_>,
+    once: Once<'_>,
+) -> Result<Report> {
+    let (mut done, mut whole) = (Vec::new(), 0);
+    for run in 1..=runs.max(1) {
+        let mut report = Report::new(&blank.bench);
+        let mut tell = |what: &str| match runs {
+            0 | 1 => progress(what),
+            _ => progress(&format!("run {run} of {runs}: {what}")),
+        };
+        let ended = ping_pong(&mut report).and_then(|()| once(run, &mut report, &mut tell));
+        done.push(report);
+        match ended {
+            // Whatever went wrong then, it went wrong because of that.
+            _ if stop::requested() => break,
+            Err(error) => return Err(error),
+            Ok(()) => whole += 1,
+        }
+    }
+    blank.runs = whole;
+    blank.partial = stop::requested();
+    Ok(blank.median_of(&done))
+}
+
+fn ping_pong(report: &mut Report) -> Result<()> {
     if let Ok(found) = pingpong::measure(20_000) {
         report.add("machine/cache-line-ping-pong", found.ns as f64, "ns")?;
     }
-    Ok(report)
+    Ok(())
 }

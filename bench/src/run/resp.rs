@@ -21,9 +21,9 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects.
+    /// Connects. Errors name the address.
     pub fn connect(addr: SocketAddr) -> io::Result<Client> {
-        let stream = TcpStream::connect(addr)?;
+        let stream = super::connect(addr)?;
         stream.set_nodelay(true)?;
         Ok(Client {
             stream,

@@ -3,7 +3,15 @@
 use crate::commands::{
     bench, check, demo, doctor, history, inspect, kv, members, node, sim, soak, switch,
 };
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, Parser, Subcommand};
+use std::collections::BTreeMap;
+
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (commit ",
+    env!("RACKMEM_COMMIT"),
+    ")"
+);
 
 const LONG_ABOUT: &str = "\
 One coherent memory for a rack of machines.
@@ -28,7 +36,7 @@ Ctrl-C stops any of them and removes what it created (exit code 130). Exit code 
 
 /// One coherent memory for a rack of machines
 #[derive(Debug, Parser)]
-#[command(name = "rackmem", version, long_about = LONG_ABOUT, after_help = FIRST_COMMANDS)]
+#[command(name = "rackmem", version = VERSION, long_about = LONG_ABOUT, after_help = FIRST_COMMANDS)]
 #[command(
     subcommand_required = true,
     arg_required_else_help = true,
@@ -85,6 +93,28 @@ pub enum Command {
     /// Check what this machine supports, and how to enable the rest
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::DoctorArgs),
+}
+
+/// The options of the subcommand that was asked for, with their values,
+/// those that were left out and have a default as well.
+pub fn options(matches: &ArgMatches) -> BTreeMap<String, String> {
+    let (root, mut matches) = (Cli::command(), matches);
+    let mut command = &root;
+    while let Some((name, inner)) = matches.subcommand() {
+        let Some(found) = command.find_subcommand(name) else {
+            break;
+        };
+        (command, matches) = (found, inner);
+    }
+    let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    let value = |arg: &clap::Arg| {
+        let values = matches.try_get_raw(arg.get_id().as_str()).ok().flatten()?;
+        let values: Vec<_> = values.map(|value| value.to_string_lossy()).collect();
+        let text = values.join(",");
+        // A switch that is off says nothing.
+        (text != "false").then(|| (arg.get_long().unwrap_or_default().to_owned(), text))
+    };
+    shown.filter_map(value).collect()
 }
 
 #[cfg(test)]

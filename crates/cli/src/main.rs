@@ -6,6 +6,7 @@ mod ended;
 mod failure;
 mod fence;
 mod figures;
+mod help;
 mod orphan;
 mod out;
 mod programs;
@@ -17,12 +18,14 @@ mod watch;
 mod wire_args;
 
 use args::Cli;
-use clap::Parser;
+use clap::FromArgMatches;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match commands::run(&cli) {
+    rackmem_bench::machine::built_from(env!("RACKMEM_COMMIT"));
+    let matches = help::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match commands::run(&cli, &matches) {
         Ok(ended) => ExitCode::from(ended.code()),
         Err(failure) => {
             eprintln!("{failure}");

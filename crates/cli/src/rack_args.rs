@@ -6,6 +6,7 @@ use crate::wire_args::WireArgs;
 use clap::{Args, ValueEnum};
 use rackmem::{Fabric, Rack};
 use rackmem_bench::system::System;
+use rackmem_proto::wire::MAX_NODES;
 
 /// How packets move between the nodes of an embedded rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -27,6 +28,20 @@ pub enum ModeArg {
     HomeOnly,
     /// A classic directory (baseline): the home collects the acknowledgements
     Directory,
+}
+
+/// How many nodes a rack has; for clap.
+pub fn nodes(text: &str) -> std::result::Result<usize, String> {
+    let number = text.parse::<usize>().ok();
+    let number = number.filter(|number| (1..=MAX_NODES).contains(number));
+    number.ok_or_else(|| format!("a rack has 1 to {MAX_NODES} nodes"))
+}
+
+/// The number of a node; for clap.
+pub fn node(text: &str) -> std::result::Result<usize, String> {
+    let number = text.parse::<usize>().ok();
+    let number = number.filter(|number| *number < MAX_NODES);
+    number.ok_or_else(|| format!("nodes have the numbers 0 to {}", MAX_NODES - 1))
 }
 
 impl From<FabricArg> for Fabric {
@@ -53,8 +68,8 @@ impl From<ModeArg> for System {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "The rack")]
 pub struct RackArgs {
-    /// Run N nodes, 1 to 32
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    /// Nodes, 1 to 32
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = nodes)]
     pub nodes: usize,
     /// Choose how packets travel
     #[arg(long, value_enum, default_value = "inline")]

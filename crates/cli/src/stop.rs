@@ -25,6 +25,7 @@ impl Stop {
             if flag.0.swap(true, Relaxed) {
                 std::process::exit(IMPATIENT);
             }
+            rackmem_bench::stop::request();
         });
         listen.map_err(|error| {
             Failure::new(
@@ -33,11 +34,6 @@ impl Stop {
             )
         })?;
         Ok(stop)
-    }
-
-    /// The same as a flag that others look at.
-    pub fn flag(&self) -> Arc<AtomicBool> {
-        self.0.clone()
     }
 
     /// Asks for the end.

@@ -22,6 +22,7 @@ pub struct WireArgs {
     delay: Option<f64>,
     /// Delay packets by at most US microseconds
     #[arg(long, value_name = "US", requires = "delay")]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
     delay_up_to: Option<u64>,
     /// Write packets to FILE for tcpdump and Wireshark
     #[arg(long, value_name = "FILE")]

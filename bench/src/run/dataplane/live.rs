@@ -4,11 +4,12 @@
 use super::part::{AGENT_PORT, SWITCH_PORT, at};
 use super::{BenchError, Options, Progress, Result, missing};
 use crate::report::Report;
-use crate::timing::median_of;
+use crate::timing::median_for;
 use rackmem_hosts::{Hosts, Place};
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// How peers are found by a miss: they listen for a while after each packet, and then sleep.
 const PEERS: [&str; 2] = ["awake", "asleep"];
@@ -38,7 +39,7 @@ impl WaitTimeout for Child {
             if let Ok(Some(_)) = self.try_wait() {
                 return Some(());
             }
-            std::thread::sleep(std::time::Duration::from_millis(10));
+            std::thread::sleep(Duration::from_millis(10));
         }
         None
     }
@@ -123,10 +124,10 @@ impl Scene {
         Scene::start(command)
     }
 
-    /// The median of several runs, each with a switch or a program of its own.
-    fn median(&self, runs: usize, mut once: impl FnMut() -> Result<f64>) -> Result<f64> {
+    /// The median of several measurements, each with a switch or a program of its own.
+    fn median(&self, duration: Duration, mut once: impl FnMut() -> Result<f64>) -> Result<f64> {
         let mut failed = None;
-        let value = median_of(runs, || {
+        let value = median_for(duration, || {
             once().unwrap_or_else(|error| {
                 failed = Some(error);
                 0.0
@@ -149,13 +150,13 @@ pub fn run(report: &mut Report, options: &Options, progress: Progress<'_>) -> Re
     let misses = (options.rounds / 5).max(1).to_string();
     let file = scene.file.display().to_string();
     let trips = |mode: Option<&str>, what: &str| {
-        scene.median(options.runs, || {
+        scene.median(options.duration, || {
             let _switch = scene.switch(mode)?;
             scene.measure(&["trips", what, &rounds])
         })
     };
     let reads = |mode: Option<&str>, who: &str| {
-        scene.median(options.runs, || {
+        scene.median(options.duration, || {
             let _switch = scene.switch(mode)?;
             let home = scene.part(Place::Host(1), &["member", &file, "1", "0", who])?;
             let _home = Scene::start(home)?;
@@ -164,7 +165,7 @@ pub fn run(report: &mut Report, options: &Options, progress: Progress<'_>) -> Re
     };
     for mode in ["native", "skb"] {
         progress(&format!("round trips, {mode}"));
-        let echo = scene.median(options.runs, || {
+        let echo = scene.median(options.duration, || {
             let _echo = Scene::start(scene.part(Place::Switch, &["echo", mode])?)?;
             scene.measure(&["trips", "echo", &rounds])
         })?;
@@ -174,7 +175,7 @@ pub fn run(report: &mut Report, options: &Options, progress: Progress<'_>) -> Re
             let took = trips(Some(mode), what)? / 1e3;
             report.add_against(&format!("{mode}/{what}"), took, "us", &echo_case)?;
         }
-        let forward = scene.median(options.runs, || {
+        let forward = scene.median(options.duration, || {
             let _forward = Scene::start(scene.part(Place::Switch, &["forward", mode])?)?;
             let _server = Scene::start(scene.part(Place::Host(1), &["answer"])?)?;
             scene.measure(&["trips", "block", &misses])
@@ -191,13 +192,13 @@ pub fn run(report: &mut Report, options: &Options, progress: Progress<'_>) -> Re
             )?;
         }
         progress(&format!("packets a second, {mode}"));
-        let echo_rate = scene.median(options.runs, || {
+        let echo_rate = scene.median(options.duration, || {
             let _echo = Scene::start(scene.part(Place::Switch, &["echo", mode])?)?;
             scene.measure(&["rate", "echo", &rounds])
         })?;
         let rate_case = format!("{mode}/echo-rate");
         report.add(&rate_case, echo_rate, "packets/s")?;
-        let lock_rate = scene.median(options.runs, || {
+        let lock_rate = scene.median(options.duration, || {
             let _switch = scene.switch(Some(mode))?;
             scene.measure(&["rate", "lock", &rounds])
         })?;
@@ -218,7 +219,7 @@ pub fn run(report: &mut Report, options: &Options, progress: Progress<'_>) -> Re
         let miss = reads(None, who)? / 1e3;
         report.add_against(&format!("user/{case}"), miss, "us", &format!("skb/{case}"))?;
     }
-    let rate = scene.median(options.runs, || {
+    let rate = scene.median(options.duration, || {
         let _switch = scene.switch(None)?;
         scene.measure(&["rate", "lock", &rounds])
     })?;

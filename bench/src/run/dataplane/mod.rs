@@ -11,9 +11,10 @@ mod program;
 
 pub use part::play;
 
-use super::{BenchError, Progress, Result, begin};
+use super::{BenchError, Progress, Result};
 use crate::report::Report;
 use rackmem_hosts::Hosts;
+use std::time::Duration;
 
 /// What to measure.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +23,8 @@ pub struct Options {
     pub packets: u32,
     /// Round trips of each kind.
     pub rounds: u32,
-    /// Runs of which the median counts.
-    pub runs: usize,
+    /// Every case is measured again and again for so long, at least once: the median counts.
+    pub duration: Duration,
 }
 
 impl Default for Options {
@@ -31,19 +32,17 @@ impl Default for Options {
         Options {
             packets: 20_000,
             rounds: 5_000,
-            runs: 3,
+            duration: Duration::ZERO,
         }
     }
 }
 
 /// Runs it.
-pub fn run(options: &Options, progress: Progress<'_>) -> Result<Report> {
+pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Result<()> {
     Hosts::probe().map_err(missing)?;
-    let mut report = begin("dataplane")?;
     progress("the program alone");
-    program::run(&mut report, options)?;
-    live::run(&mut report, options, progress)?;
-    Ok(report)
+    program::run(report, options)?;
+    live::run(report, options, progress)
 }
 
 fn missing(error: impl std::fmt::Display) -> BenchError {

@@ -2,7 +2,7 @@
 
 use super::{Options, Result, missing};
 use crate::report::Report;
-use crate::timing::median_of;
+use crate::timing::median_for;
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
 use rackmem_proto::wire::{
     Copyset, Flags, GlobalStatus, Header, Kind, RequesterId, Seq, Tag, encode,
@@ -87,7 +87,7 @@ pub fn run(report: &mut Report, options: &Options) -> Result<()> {
             seq += u64::from(options.packets);
             stream.packets(options.packets, seq).collect::<Vec<_>>()
         };
-        let in_rust = median_of(options.runs, || {
+        let in_rust = median_for(options.duration, || {
             let packets = again();
             let began = Instant::now();
             packets.iter().for_each(|packet| {
@@ -117,10 +117,10 @@ pub fn run(report: &mut Report, options: &Options) -> Result<()> {
             times.sort_unstable();
             times.get(times.len() / 2).map_or(0.0, |&time| time as f64)
         };
-        let nothing = median_of(options.runs, || {
+        let nothing = median_for(options.duration, || {
             p50(&|frame| empty.run(frame, 1), frames(again()))
         });
-        let whole = median_of(options.runs, || {
+        let whole = median_for(options.duration, || {
             p50(&|frame| kernel.run(frame, 1), frames(again()))
         });
         if let Some(error) = failed {

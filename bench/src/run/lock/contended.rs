@@ -77,7 +77,7 @@ fn measure(
         };
         let threads: Vec<_> = nodes.iter().enumerate().map(spawn).collect();
         barrier.wait();
-        std::thread::sleep(options.duration);
+        crate::stop::sleep(options.duration);
         stop.store(true, Relaxed);
         let join = |thread: std::thread::ScopedJoinHandle<'_, crate::locks::Result<Done>>| {
             thread

@@ -12,14 +12,12 @@ mod told;
 
 pub use told::LockReport;
 
-use super::{BenchError, Progress, Result, begin};
+use super::{BenchError, Progress, Result};
 use crate::locks::{self, LockKind};
 use crate::report::Report;
+use crate::stop;
 use crate::system::System;
 use rackmem::{Fabric, Rack};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// Bytes that locks protect here: a block.
@@ -77,8 +75,6 @@ pub struct Options {
     pub rounds: usize,
     /// Acquisitions of a lock that is here.
     pub local: usize,
-    /// Whether the user wants it to end.
-    pub stop: Arc<AtomicBool>,
 }
 
 impl Default for Options {
@@ -94,7 +90,6 @@ impl Default for Options {
             think: Duration::from_micros(20),
             rounds: 1000,
             local: 2_000_000,
-            stop: Arc::default(),
         }
     }
 }
@@ -105,7 +100,7 @@ impl Options {
     }
 
     fn go_on(&self) -> Result<()> {
-        match self.stop.load(Relaxed) {
+        match stop::requested() {
             true => Err(BenchError::Stopped),
             false => Ok(()),
         }
@@ -123,13 +118,13 @@ impl Options {
 }
 
 /// Runs it. Node 0 is home of all locks; where nodes do not contend, nodes 1 and 2 use them.
-pub fn run(options: &Options, progress: Progress<'_>) -> Result<LockReport> {
-    let mut report = begin("lock")?;
+/// What was left out, and why.
+pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Result<Vec<String>> {
     if options.wants(Part::Cached) {
-        cached::run(options, &mut report, progress)?;
+        cached::run(options, report, progress)?;
     }
     if options.wants(Part::Counted) {
-        counted::run(options, &mut report, progress)?;
+        counted::run(options, report, progress)?;
     }
     for &fabric in &options.fabrics {
         for &kind in &options.kinds {
@@ -138,22 +133,21 @@ pub fn run(options: &Options, progress: Progress<'_>) -> Result<LockReport> {
             let what = format!("{}, {}", fabric.name(), kind.name());
             if options.wants(Part::Idle) {
                 progress(&format!("{what}: locks that are idle elsewhere"));
-                idle::run(options, &rack, fabric, kind, &mut report)?;
+                idle::run(options, &rack, fabric, kind, report)?;
             }
             if options.wants(Part::HandOver) {
                 progress(&format!("{what}: hand-overs"));
-                hand_over::run(options, &rack, fabric, kind, &mut report)?;
+                hand_over::run(options, &rack, fabric, kind, report)?;
             }
         }
         if options.wants(Part::Contended) {
-            contended::run(options, fabric, &mut report, progress)?;
+            contended::run(options, fabric, report, progress)?;
         }
     }
-    let mut missing = Vec::new();
-    if options.wants(Part::Peers) {
-        missing = peers::run(options, &mut report, progress)?;
+    match options.wants(Part::Peers) {
+        true => peers::run(options, report, progress),
+        false => Ok(Vec::new()),
     }
-    Ok(LockReport::new(options, report, missing))
 }
 
 /// Adds a time in nanoseconds, in a unit that suits the fabric.

@@ -16,7 +16,8 @@ pub struct LockReport {
 }
 
 impl LockReport {
-    pub(super) fn new(options: &Options, report: Report, missing: Vec<String>) -> Self {
+    /// What a bench with these options has given.
+    pub fn new(options: &Options, report: Report, missing: Vec<String>) -> Self {
         LockReport {
             report,
             missing,
@@ -64,13 +65,7 @@ impl LockReport {
         }
         columns.push(("transactions (critical)".to_owned(), right));
         let columns: Vec<(&str, Align)> = columns.iter().map(|(n, a)| (n.as_str(), *a)).collect();
-        let Report {
-            bench,
-            machine,
-            commit,
-            ..
-        } = &self.report;
-        let mut table = Table::new(&format!("{bench} · {machine} · {commit}"), &columns);
+        let mut table = Table::new("what a lock costs", &columns);
         for kind in options.kinds.iter().map(|kind| kind.name()) {
             let mut row = vec![kind.to_owned(), self.time(&format!("cached/{kind}/write"))];
             for fabric in &options.fabrics {

@@ -11,6 +11,7 @@ mod tables;
 
 use super::{Progress, Result};
 use crate::report::{Report, ReportError};
+use crate::stop;
 use crate::table::Table;
 use claims::claims;
 use judged::Judged;
@@ -141,6 +142,9 @@ fn name(system: System, workload: &Workload) -> String {
 
 fn report(points: &Points) -> std::result::Result<Report, ReportError> {
     let mut report = Report::new("micro-sim");
+    // What was simulated is whole.
+    report.take_late();
+    report.partial = stop::requested();
     for (system, workload, outcome) in points.iter() {
         let case = name(system, workload);
         let rate = outcome.mops() * 1e6;

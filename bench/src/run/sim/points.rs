@@ -2,6 +2,7 @@
 
 use super::super::Progress;
 use super::{Outcome, Workload};
+use crate::stop;
 use rackmem_sim::model::{Accesses, Experiment, System, simulate};
 use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -47,7 +48,7 @@ impl Points {
         let name = |e: &Experiment<_>| super::name(e.platform.system, &e.workload);
         let (outcomes, core_seconds) = all(&experiments, simulate, name, progress);
         let rows: Vec<_> = (experiments.iter().zip(outcomes))
-            .map(|(experiment, outcome)| (experiment.platform.system, experiment.workload, outcome))
+            .filter_map(|(e, outcome)| Some((e.platform.system, e.workload, outcome?)))
             .collect();
         let sum = |of: fn(&Outcome) -> u64| rows.iter().map(|row| of(&row.2)).sum();
         let speed = Speed {
@@ -81,23 +82,23 @@ impl Points {
 }
 
 /// Runs experiments on every core; outcomes in the order of the experiments,
-/// and the time it took each together.
-pub(super) fn all<E: Sync, O: Send + Default>(
+/// and the time it took each together. Those that the user did not wait for have none.
+pub(super) fn all<E: Sync, O: Send>(
     experiments: &[E],
     simulate: fn(&E) -> O,
     name: impl Fn(&E) -> String,
     progress: Progress<'_>,
-) -> (Vec<O>, f64) {
+) -> (Vec<Option<O>>, f64) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
-    let mut outcomes: Vec<O> = experiments.iter().map(|_| O::default()).collect();
+    let mut outcomes: Vec<Option<O>> = experiments.iter().map(|_| None).collect();
     let mut seconds = 0.0;
     std::thread::scope(|scope| {
         let (tell, told) = mpsc::sync_channel(experiments.len().max(1));
         for _ in 0..cores {
             let (tell, next) = (tell.clone(), &next);
             scope.spawn(move || {
-                loop {
+                while !stop::requested() {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(experiment) = experiments.get(index) else {
                         return;
@@ -112,7 +113,7 @@ pub(super) fn all<E: Sync, O: Send + Default>(
         for (done, (index, outcome, took)) in told.iter().enumerate() {
             let of = experiments.len();
             progress(&format!("{}/{of} {}", done + 1, name(&experiments[index])));
-            outcomes[index] = outcome;
+            outcomes[index] = Some(outcome);
             seconds += took;
         }
     });

@@ -39,7 +39,7 @@ pub struct InspectArgs {
     regions: bool,
     /// Refresh every SECONDS until Ctrl-C
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
-          value_parser = clap::value_parser!(u32).range(1..))]
+          value_parser = clap::value_parser!(u32).range(1..=86_400))]
     watch: Option<u32>,
 }
 

@@ -15,14 +15,15 @@ pub mod soak;
 pub mod switch;
 pub mod switch_live;
 
-use crate::args::{Cli, Command};
+use crate::args::{self, Cli, Command};
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
+use clap::ArgMatches;
 use rackmem::Config;
 use std::path::Path;
 
 /// Runs the command that was asked for.
-pub fn run(cli: &Cli) -> Result<Ended> {
+pub fn run(cli: &Cli, matches: &ArgMatches) -> Result<Ended> {
     if cli.end_with_stdin {
         crate::orphan::end_with_stdin()?;
     }
@@ -33,7 +34,7 @@ pub fn run(cli: &Cli) -> Result<Ended> {
         Command::Node(args) => node::run(args, cli.json),
         Command::Members(args) => members::run(args, cli.json),
         Command::Inspect(args) => inspect::run(args, cli.json),
-        Command::Bench(args) => bench::run(args, cli.json),
+        Command::Bench(args) => bench::run(args, cli.json, args::options(matches)),
         Command::History(args) => history::run(args, cli.json),
         Command::Soak(args) => soak::run(args, cli.json),
         Command::Check(args) => check::run(args, cli.json),

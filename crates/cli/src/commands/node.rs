@@ -4,6 +4,7 @@ use super::{load, soak};
 use crate::ended::Ended;
 use crate::failure::Result;
 use crate::fence::FenceArgs;
+use crate::rack_args::node;
 use crate::watch::{self, Over, Watch};
 use crate::wire_args::WireArgs;
 use crate::{figures, out, stop::Stop};
@@ -32,10 +33,10 @@ pub struct NodeArgs {
     #[arg(long, value_name = "FILE")]
     rack: PathBuf,
     /// Run as node N of the rack, counted from 0
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = node)]
     node: usize,
     /// Print metrics every SECONDS
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     stats: Option<u64>,
     /// Hold locks and report them, for `rackmem soak --locks`
     #[arg(long, hide = true)]

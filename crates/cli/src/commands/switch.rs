@@ -22,10 +22,10 @@ A rack.toml for one machine; for several machines use their addresses:
   switch = \"127.0.0.1:7400\"                       # omit for a rack without a switch
   fabric = \"shm\"                                # all processes on one host; omitted: UDP
   block_size = 4096
-  cache  = 268435456                              # bytes per node; \"256M\" is the same
-  memory = 1073741824                             # bytes per node
+  cache  = \"256M\"                                # per node: bytes, or a number and K, M, G or T
+  memory = \"1G\"                                  # per node
   membership = \"dir:/path\"                       # or \"etcd:http://host:2379\"; omitted: no member may die
-  lease_ms = 1000                                 # a member without a heartbeat for this long is declared dead
+  lease = \"1s\"                                   # a member without a heartbeat for this long is declared dead
 
 Examples:
   rackmem switch --rack rack.toml                 serve until Ctrl-C

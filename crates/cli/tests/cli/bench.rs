@@ -1,6 +1,6 @@
 //! Every bench gives a report of the documented form.
 
-use crate::process::{run, stderr, stdout};
+use crate::process::{TempFile, run, stderr, stdout};
 use serde_json::Value;
 
 fn report(args: &[&str]) -> Value {
@@ -13,7 +13,7 @@ fn report(args: &[&str]) -> Value {
 fn benches_report_cases() {
     let benches: [&[&str]; 5] = [
         &["hit", "--duration", "20", "--runs", "1"],
-        &["miss", "--rounds", "2"],
+        &["miss", "--duration", "20ms", "--runs", "2"],
         &[
             "micro",
             "--nodes",
@@ -56,6 +56,13 @@ fn benches_report_cases() {
         let told = report(&[&["--json", "bench"], bench].concat());
         assert_eq!(told["bench"], bench[0]);
         assert!(told["commit"].is_string() && told["machine"].is_string());
+        assert!(told["version"].is_string() && told["options"]["runs"].is_string());
+        // hit and miss say how often, the others have it from themselves: once.
+        let runs = if bench[0] == "miss" { 2 } else { 1 };
+        assert_eq!(
+            (&told["partial"], &told["runs"]),
+            (&false.into(), &runs.into())
+        );
         let cases = told["cases"].as_array().expect("a list");
         assert!(cases.len() > 1, "{told}");
         for case in cases {
@@ -97,4 +104,68 @@ fn what_is_simulated_is_not_measured() {
         let output = run(&[&["bench", "micro"], args].concat());
         assert_eq!(output.status.code(), Some(2), "{args:?}");
     }
+}
+
+/// The same options for every bench.
+#[test]
+fn every_bench_takes_runs_and_a_duration() {
+    let text = stdout(&run(&["bench", "--help"]));
+    let lines = text.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let benches = lines.take_while(|line| line.starts_with("  "));
+    let benches: Vec<&str> = benches
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(benches.len() >= 9, "{text}");
+    for bench in benches {
+        let help = stdout(&run(&["bench", bench, "--help"]));
+        for option in ["--runs <N>", "--duration <TIME>", "--json"] {
+            assert!(help.contains(option), "{bench}: no {option} in\n{help}");
+        }
+        for wrong in [["--runs", "0"], ["--duration", "0"], ["--duration", "2h"]] {
+            let output = run(&["bench", bench, wrong[0], wrong[1]]);
+            assert_eq!(output.status.code(), Some(2), "{bench} {wrong:?}");
+        }
+    }
+}
+
+#[test]
+fn a_median_is_of_as_many_runs_as_were_asked_for() {
+    let told = report(&[
+        "--json",
+        "bench",
+        "miss",
+        "--duration",
+        "10ms",
+        "--runs",
+        "3",
+    ]);
+    assert_eq!(
+        (&told["runs"], &told["partial"]),
+        (&3.into(), &false.into())
+    );
+    let output = run(&["bench", "miss", "--duration", "10ms", "--runs", "2"]);
+    let text = stdout(&output);
+    let mut lines = text.lines();
+    let first = lines.next().expect("a header");
+    let version = format!("miss · rackmem {}, commit ", env!("CARGO_PKG_VERSION"));
+    assert!(
+        first.starts_with(&version) && first.contains(env!("RACKMEM_COMMIT")),
+        "{first}"
+    );
+    let second = lines.next().expect("the options");
+    for option in ["runs=2", "duration=10ms", "fabric=inline"] {
+        assert!(second.contains(option), "{second}");
+    }
+}
+
+#[test]
+fn a_history_is_of_one_run() {
+    let file = TempFile::new("");
+    let args = ["bench", "micro", "--runs", "2", "--history", file.path()];
+    let output = run(&args);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("records one run"));
+    let output = run(&["bench", "loss", "--history", "/no/such/folder/h"]);
+    assert!(stderr(&output).contains("/no/such/folder/h"));
 }

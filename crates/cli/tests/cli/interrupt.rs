@@ -1,6 +1,6 @@
 //! Ctrl-C ends any command, quickly, and leaves nothing behind.
 
-use crate::process::Running;
+use crate::process::{Running, TempFile, has};
 use crate::racks::Serving;
 use std::net::{TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
@@ -73,4 +73,110 @@ fn a_demo_that_is_stopped_ends_its_processes_and_removes_its_file() {
         String::from_utf8_lossy(&line).contains(file.to_str().expect("a path in UTF-8"))
     };
     assert_eq!(members.iter().find(is_member), None);
+}
+
+#[test]
+fn a_bench_keeps_what_it_has_measured() {
+    let history = TempFile::new("");
+    let options = [
+        "--nodes",
+        "2",
+        "--sharing",
+        "100,60,20,0",
+        "--duration",
+        "300ms",
+    ];
+    let modes = ["--modes", "home-only,switch", "--history", history.path()];
+    let mut bench = Running::start(&[&["bench", "micro"], &options[..], &modes[..]].concat());
+    // A case is in the file before the next one begins.
+    let cases = || {
+        let text = history.text();
+        let of = ["home-only/", "switch/"].map(|mode| text.contains(mode));
+        of.iter().filter(|is_there| **is_there).count()
+    };
+    bench.until("two cases are recorded", |_| cases() == 2);
+    bench.signal();
+    let told = bench.line();
+    assert_eq!(told["partial"], true, "{told}");
+    assert_eq!(told["runs"], 0);
+    let named = |part: &str| {
+        let cases = told["cases"].as_array().expect("a list").iter();
+        cases
+            .filter(|case| {
+                case["case"]
+                    .as_str()
+                    .is_some_and(|name| name.contains(part))
+            })
+            .count()
+    };
+    assert!(
+        named("home-only/") > 0 && named("sharing-0/") == 0,
+        "{told}"
+    );
+    assert_eq!(bench.ended(), Some(130));
+}
+
+#[test]
+fn a_bench_that_is_ended_says_so_to_people() {
+    // It has not measured anything when it is ended.
+    let mut bench = std::process::Command::new(env!("CARGO_BIN_EXE_rackmem"))
+        .args(["bench", "hit", "--duration", "60m"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("the command starts");
+    let id = bench.id();
+    let catches = || {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        mask.is_some_and(|mask| mask & 2 != 0)
+    };
+    while !catches() {
+        assert!(bench.try_wait().expect("a child").is_none(), "it has ended");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let script = format!("kill -INT {id}");
+    let killed = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .status();
+    assert!(killed.is_ok_and(|status| status.success()));
+    let output = bench.wait_with_output().expect("an end");
+    let text = crate::process::stdout(&output);
+    assert_eq!(output.status.code(), Some(130), "{text}");
+    assert!(text.starts_with("hit · rackmem "), "{text}");
+    assert!(
+        text.contains("duration=60m") && text.contains("PARTIAL"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_bench_that_is_ended_leaves_no_folder() {
+    let folder = TempFile::folder();
+    let args = ["bench", "failover", "--nodes", "2", "--duration", "10m"];
+    let mut bench = Running::start_in(folder.as_ref(), &args);
+    let files = || std::fs::read_dir(folder.path()).expect("a folder").count();
+    bench.until("it has made its folder", |_| files() > 0);
+    bench.signal();
+    assert_eq!(bench.line()["partial"], true);
+    assert_eq!(bench.ended(), Some(130));
+    assert_eq!(files(), 0);
+}
+
+#[test]
+fn a_bench_that_is_ended_leaves_no_process() {
+    if !has("redis-server") {
+        return;
+    }
+    let mut bench = Running::start(&["bench", "kv", "--vs", "redis", "--duration", "10m"]);
+    bench.until("redis runs", |bench| !bench.children().is_empty());
+    let children = bench.children();
+    bench.signal();
+    assert_eq!(bench.line()["partial"], true);
+    assert_eq!(bench.ended(), Some(130));
+    for child in children {
+        let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+        assert!(!stat.contains("redis"), "{stat}");
+    }
 }

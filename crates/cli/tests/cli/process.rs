@@ -59,6 +59,29 @@ impl Running {
         self.child.id()
     }
 
+    /// Starts it with `--json`, and a folder of its own for what it leaves in temporary places.
+    pub fn start_in(folder: &Path, args: &[&str]) -> Running {
+        let mut child = rackmem(args)
+            .arg("--json")
+            .env("TMPDIR", folder)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        Running { child, stdout }
+    }
+
+    /// Waits until something is so.
+    pub fn until(&mut self, what: &str, so: impl Fn(&Running) -> bool) {
+        let end = Instant::now() + START;
+        while !so(self) {
+            let ended = self.child.try_wait().expect("a child");
+            assert!(ended.is_none(), "it has ended, and never: {what}");
+            assert!(Instant::now() < end, "never: {what}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// The processes that it has started and that run.
     pub fn children(&self) -> Vec<u32> {
         let parent = self.child.id().to_string();
@@ -183,6 +206,14 @@ impl TempFile {
         TempFile(path)
     }
 
+    /// An empty folder.
+    pub fn folder() -> TempFile {
+        let file = TempFile::new("");
+        std::fs::remove_file(&file.0).expect("a file");
+        std::fs::create_dir(&file.0).expect("a folder");
+        file
+    }
+
     /// Its text.
     pub fn text(&self) -> String {
         std::fs::read_to_string(&self.0).expect("a file")
@@ -194,9 +225,16 @@ impl TempFile {
     }
 }
 
+impl AsRef<Path> for TempFile {
+    fn as_ref(&self) -> &Path {
+        &self.0
+    }
+}
+
 impl Drop for TempFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

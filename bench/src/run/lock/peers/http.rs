@@ -39,7 +39,7 @@ impl Connection {
         let stream = match self.stream.take() {
             Some(stream) => stream,
             None => {
-                let stream = TcpStream::connect(self.addr)?;
+                let stream = crate::run::connect(self.addr)?;
                 stream.set_nodelay(true)?;
                 stream.set_read_timeout(Some(PATIENCE))?;
                 BufReader::new(stream)

@@ -10,6 +10,7 @@ mod tables;
 use super::{Parameter, SimReport};
 use crate::report::{Report, ReportError};
 use crate::run::{Progress, Result};
+use crate::stop;
 use figures::Point;
 use points::Points;
 use rackmem_sim::model::{Platform, Scheme, SectionFigures, System, Workload};
@@ -49,6 +50,9 @@ pub fn run(options: &Options, progress: Progress<'_>) -> Result<SimReport> {
 
 fn report(points: &Points) -> std::result::Result<Report, ReportError> {
     let mut report = Report::new("lock-sim");
+    // What was simulated is whole.
+    report.take_late();
+    report.partial = stop::requested();
     for (point, outcome) in points.iter() {
         let case = point.name();
         let rate = outcome.mops() * 1e6;

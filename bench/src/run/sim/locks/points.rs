@@ -36,7 +36,9 @@ impl Points {
             |(point, _)| point.name(),
             progress,
         );
-        let rows: Vec<_> = points.into_iter().zip(outcomes).collect();
+        let rows: Vec<_> = (points.into_iter().zip(outcomes))
+            .filter_map(|(point, outcome)| Some((point, outcome?)))
+            .collect();
         let sum = |of: fn(&Outcome) -> u64| rows.iter().map(|row| of(&row.1)).sum();
         let speed = Speed {
             runs: rows.len(),

@@ -1,19 +1,22 @@
 //! Options of `rackmem bench dataplane`.
 
-use super::{Measured, Progress};
+use super::often::Often;
+use super::{BenchResult, Progress};
 use clap::Args;
+use rackmem_bench::report::Report;
 
 #[derive(Debug, Args)]
 pub struct DataplaneArgs {
     /// Pass N packets through the bare program per run
     #[arg(long, value_name = "N", default_value_t = 20_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     packets: u32,
     /// Measure N round trips of each kind per run
     #[arg(long, value_name = "N", default_value_t = 5_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(64..=1_000_000))]
     rounds: u32,
-    /// Take the median of N runs
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    runs: usize,
+    #[command(flatten)]
+    pub often: Often<3, 0>,
     /// What a process of the bench does in its namespace
     #[arg(long, value_name = "WORD", num_args = 1.., hide = true)]
     part: Vec<String>,
@@ -33,14 +36,14 @@ pub fn play(args: &DataplaneArgs) -> Result<(), super::BenchError> {
 }
 
 #[cfg(feature = "xdp")]
-pub fn run(args: &DataplaneArgs, progress: Progress<'_>) -> Measured {
+pub fn run(args: &DataplaneArgs, report: &mut Report, progress: Progress<'_>) -> BenchResult {
     use rackmem_bench::run::dataplane;
     let options = dataplane::Options {
-        packets: args.packets.max(2),
-        rounds: args.rounds.max(64),
-        runs: args.runs.max(1),
+        packets: args.packets,
+        rounds: args.rounds,
+        duration: args.often.time(),
     };
-    dataplane::run(&options, progress)
+    dataplane::run(&options, report, progress)
 }
 
 #[cfg(not(feature = "xdp"))]
@@ -49,8 +52,8 @@ pub fn play(_: &DataplaneArgs) -> Result<(), super::BenchError> {
 }
 
 #[cfg(not(feature = "xdp"))]
-pub fn run(args: &DataplaneArgs, _: Progress<'_>) -> Measured {
-    let _ = (args.packets, args.rounds, args.runs);
+pub fn run(args: &DataplaneArgs, _: &mut Report, _: Progress<'_>) -> BenchResult {
+    let _ = (args.packets, args.rounds, args.often.time());
     Err(not_built())
 }
 

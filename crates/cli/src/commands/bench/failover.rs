@@ -1,10 +1,12 @@
 //! Options of `rackmem bench failover`.
 
-use super::Progress;
+use super::often::Often;
+use super::{BenchError, BenchResult, Progress};
 use clap::Args;
-use rackmem_bench::run::BenchError;
-use rackmem_bench::run::failover::{self, FailoverReport};
+use rackmem_bench::report::Report;
+use rackmem_bench::run::failover;
 use rackmem_bench::run::failover_sim;
+use rackmem_bench::timeline::Timeline;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -23,32 +25,37 @@ pub struct FailoverArgs {
     #[arg(long, value_name = "PERCENT", default_value_t = 50)]
     #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
     reads: u8,
-    /// Run MS milliseconds complete, without the victim, and complete again
+    /// Run MS complete, MS without the victim, MS complete again
     #[arg(long, value_name = "MS", num_args = 3, default_values_t = [2000, 3000, 4000])]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3_600_000), conflicts_with = "duration")]
     phases: Vec<u64>,
+    #[command(flatten)]
+    pub often: Often<1, 0>,
     /// Simulate the switch's death in virtual time: network time only
-    #[arg(long, conflicts_with_all = ["lease_ms", "sharing", "reads", "phases"])]
+    #[arg(long, conflicts_with_all = ["lease_ms", "sharing", "reads", "phases", "runs", "duration"])]
     pub sim: bool,
     /// With --sim: seed the world
     #[arg(long, value_name = "N", default_value_t = 1, requires = "sim")]
     seed: u64,
 }
 
-/// Simulates it: the figures, and a plot.
-pub fn simulate(
-    args: &FailoverArgs,
-) -> std::result::Result<(rackmem_bench::report::Report, String), BenchError> {
-    failover_sim::run(&failover_sim::Options {
+/// Simulates it; the plot.
+pub fn simulate(args: &FailoverArgs, report: &mut Report) -> Result<String, BenchError> {
+    let options = failover_sim::Options {
         nodes: args.nodes as u16,
         seed: args.seed,
-    })
+    };
+    failover_sim::run(&options, report)
 }
 
 pub fn run(
     args: &FailoverArgs,
+    report: &mut Report,
+    timelines: &mut Vec<Timeline>,
     progress: Progress<'_>,
-) -> std::result::Result<FailoverReport, BenchError> {
-    let phase = |at: usize| Duration::from_millis(args.phases.get(at).copied().unwrap_or(2000));
+) -> BenchResult {
+    let told = |at: usize| Duration::from_millis(args.phases.get(at).copied().unwrap_or(2000));
+    let phase = |at: usize| args.often.duration.unwrap_or_else(|| told(at));
     let options = failover::Options {
         nodes: args.nodes as usize,
         lease: Duration::from_millis(args.lease_ms),
@@ -56,5 +63,5 @@ pub fn run(
         reads: args.reads,
         phases: [phase(0), phase(1), phase(2)],
     };
-    failover::run(&options, progress)
+    failover::run(&options, report, timelines, progress)
 }

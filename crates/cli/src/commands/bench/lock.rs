@@ -1,15 +1,12 @@
 //! Options of `rackmem bench lock`.
 
-use super::Progress;
 use super::lock_sim::SimArgs;
-use crate::failure::Result;
+use super::often::Often;
 use crate::rack_args::{FabricArg, ModeArg};
-use crate::stop::Stop;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rackmem_bench::locks::LockKind;
-use rackmem_bench::run::lock::{LockReport, Options, Part};
-use rackmem_bench::run::{BenchError, lock};
+use rackmem_bench::run::lock::{Options, Part};
 use std::time::Duration;
 
 /// Nodes that a rack has at most.
@@ -68,15 +65,16 @@ pub struct LockArgs {
     )]
     #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
     reads: Vec<u8>,
-    /// Run each contended case for MS milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
-    duration: u64,
+    #[command(flatten)]
+    pub often: Often<1, 100>,
     /// Yield for US microseconds between two contended acquisitions of a thread
     #[arg(long, value_name = "US", default_value_t = 20)]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     think: u64,
     /// Measure N hand-offs, and N/5 acquisitions of idle remote locks
     #[arg(long, value_name = "N", default_value_t = 1000)]
-    rounds: usize,
+    #[arg(value_parser = clap::value_parser!(u32).range(10..=20_000))]
+    rounds: u32,
     #[command(flatten)]
     pub sim: SimArgs,
 }
@@ -93,29 +91,25 @@ fn part() -> impl TypedValueParser<Value = Part> {
         .try_map(move |name| by_name(name).ok_or("no such part"))
 }
 
-/// Runs it. Nothing when the user did not want to wait for its end.
-pub fn run(args: &LockArgs, progress: Progress<'_>) -> Result<Option<LockReport>> {
-    let stop = Stop::on_signals()?;
-    let mut options = Options {
-        fabrics: args.fabric.iter().map(|&fabric| fabric.into()).collect(),
-        mode: args.mode.into(),
-        nodes: args.nodes.iter().map(|&nodes| nodes.into()).collect(),
-        reads: args.reads.clone(),
-        duration: Duration::from_millis(args.duration),
-        think: Duration::from_micros(args.think),
-        rounds: args.rounds.clamp(10, 20_000),
-        stop: stop.flag(),
-        ..Options::default()
-    };
-    if !args.kinds.is_empty() {
-        options.kinds.clone_from(&args.kinds);
-    }
-    if !args.parts.is_empty() {
-        options.parts.clone_from(&args.parts);
-    }
-    match lock::run(&options, progress) {
-        Ok(report) => Ok(Some(report)),
-        Err(BenchError::Stopped) => Ok(None),
-        Err(error) => Err(super::explain(error)),
+impl LockArgs {
+    /// What to measure.
+    pub fn options(&self) -> Options {
+        let mut options = Options {
+            fabrics: self.fabric.iter().map(|&fabric| fabric.into()).collect(),
+            mode: self.mode.into(),
+            nodes: self.nodes.iter().map(|&nodes| nodes.into()).collect(),
+            reads: self.reads.clone(),
+            duration: self.often.time(),
+            think: Duration::from_micros(self.think),
+            rounds: self.rounds as usize,
+            ..Options::default()
+        };
+        if !self.kinds.is_empty() {
+            options.kinds.clone_from(&self.kinds);
+        }
+        if !self.parts.is_empty() {
+            options.parts.clone_from(&self.parts);
+        }
+        options
     }
 }

@@ -4,8 +4,8 @@ use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
 use rackmem_bench::run::sim::locks::{Figure, Options};
 
 /// Options of real racks, which a simulation has not.
-const OF_RACKS: [&str; 9] = [
-    "fabric", "mode", "kinds", "parts", "nodes", "reads", "duration", "think", "rounds",
+const OF_RACKS: [&str; 10] = [
+    "fabric", "mode", "kinds", "parts", "nodes", "reads", "duration", "think", "rounds", "runs",
 ];
 
 /// The same question in the cost model.

@@ -2,10 +2,13 @@
 
 use super::micro_hosts::HostsArgs;
 use super::micro_sim::SimArgs;
-use super::{Measured, Progress, history_file};
+use super::often::Often;
+use super::{BenchResult, Progress};
 use crate::failure::Result;
 use crate::rack_args::FabricArg;
 use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
+use rackmem_bench::recorded::HistoryFile;
+use rackmem_bench::report::Report;
 use rackmem_bench::run::{micro, micro_member, sim};
 use rackmem_bench::system::System;
 use std::path::PathBuf;
@@ -28,8 +31,8 @@ pub struct MicroArgs {
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = nodes())]
     nodes: Vec<u16>,
     /// Run N threads on each node
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    threads: usize,
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=32))]
+    threads: u16,
     /// Make PERCENT of operations touch data that all nodes share
     #[arg(
         long,
@@ -45,12 +48,11 @@ pub struct MicroArgs {
     /// Make PERCENT of operations reuse the previous block
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = percent())]
     locality: u8,
-    /// Run each case for MS milliseconds after a warm-up of half as long [500; with --hosts 5000]
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
-    duration: Option<u64>,
+    #[command(flatten)]
+    pub often: Often<1, 0>,
     /// Record every operation in FILE, for `rackmem history check`
     #[arg(long, value_name = "FILE")]
-    history: Option<PathBuf>,
+    pub history: Option<PathBuf>,
     #[command(flatten)]
     hosts: HostsArgs,
     #[command(flatten)]
@@ -95,22 +97,21 @@ impl MicroArgs {
 
     /// Between hosts an operation takes so long that it is seconds until hot entries are where they
     /// will stay.
-    fn usual_duration(&self) -> u64 {
-        if self.hosts.hosts.is_some() {
-            5000
-        } else {
-            500
+    fn usual_duration(&self) -> Duration {
+        match self.hosts.hosts {
+            Some(_) => Duration::from_secs(5),
+            None => micro::Options::default().duration,
         }
     }
 
     fn options(&self) -> micro::Options {
         let mut options = micro::Options {
             fabric: self.fabric.into(),
-            threads: self.threads,
+            threads: self.threads.into(),
             sharing: self.sharing.clone(),
             reads: self.reads,
             locality: self.locality,
-            duration: Duration::from_millis(self.duration.unwrap_or(self.usual_duration())),
+            duration: self.often.duration.unwrap_or(self.usual_duration()),
             ..micro::Options::default()
         };
         if !self.modes.is_empty() {
@@ -120,23 +121,25 @@ impl MicroArgs {
     }
 }
 
-pub fn run(args: &MicroArgs, progress: Progress<'_>) -> Measured {
+pub fn run(
+    args: &MicroArgs,
+    mut file: Option<&mut HistoryFile>,
+    report: &mut Report,
+    progress: Progress<'_>,
+) -> BenchResult {
     let mut options = args.options();
     if let Some(hosts) = args.hosts.hosts {
         options.nodes = usize::from(hosts);
-        return args.hosts.run(options, progress);
+        return args.hosts.run(options, report, progress);
     }
-    let mut file = history_file(args.history.as_deref())?;
-    let (first, others) = args.nodes.split_first().unwrap_or((&NODES, &[]));
-    options.nodes = usize::from(*first);
-    let mut report = micro::run(&options, file.as_mut(), progress)?;
-    for nodes in others {
+    let usual = [NODES];
+    let sizes = match args.nodes.as_slice() {
+        [] => &usual[..],
+        some => some,
+    };
+    for nodes in sizes {
         options.nodes = usize::from(*nodes);
-        let more = micro::run(&options, file.as_mut(), progress)?;
-        // The machine's own case is in every report.
-        let new = (more.cases.into_iter()).filter(|case| report.case(&case.case).is_none());
-        let new: Vec<_> = new.collect();
-        report.cases.extend(new);
+        micro::run(&options, file.as_deref_mut(), report, progress)?;
     }
-    Ok(report)
+    Ok(())
 }

@@ -1,9 +1,11 @@
 //! Options of `rackmem bench micro` on a rack of hosts, or as one node of a rack of processes.
 
-use super::{Measured, Progress, explain};
+use super::{BenchResult, Progress, explain};
 use crate::commands::load;
 use crate::failure::{Failure, Result};
+use crate::rack_args::node;
 use clap::{Args, ValueEnum};
+use rackmem_bench::report::Report;
 use rackmem_bench::run::micro::Options;
 use rackmem_bench::run::micro_hosts::{self, Where};
 use rackmem_bench::run::micro_member::{self, Part};
@@ -54,27 +56,28 @@ pub struct HostsArgs {
         requires = "hosts"
     )]
     switch: Vec<SwitchArg>,
-    /// Take the median of N runs
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "hosts")]
-    runs: usize,
     /// Run as one node of the rack in FILE (start one on each machine);
     /// only the first --sharing is used
     #[arg(long, value_name = "FILE", requires = "node")]
     pub rack: Option<PathBuf>,
     /// Run as node N
-    #[arg(long, value_name = "N", requires = "rack")]
+    #[arg(long, value_name = "N", requires = "rack", value_parser = node)]
     node: Option<usize>,
 }
 
 impl HostsArgs {
     /// Runs it on hosts.
-    pub fn run(&self, options: Options, progress: Progress<'_>) -> Measured {
+    pub fn run(
+        &self,
+        options: Options,
+        report: &mut Report,
+        progress: Progress<'_>,
+    ) -> BenchResult {
         let place = Where {
             program: std::env::current_exe()?,
             switches: self.switch.iter().map(|&arg| arg.into()).collect(),
-            runs: self.runs,
         };
-        micro_hosts::run(&options, &place, progress)
+        micro_hosts::run(&options, &place, report, progress)
     }
 
     /// Does one node's part.

@@ -4,8 +4,8 @@ use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
 use rackmem_bench::run::sim::{self, Figure};
 
 /// Options of real racks, which a simulation has not.
-const OF_RACKS: [&str; 8] = [
-    "fabric", "modes", "threads", "sharing", "reads", "locality", "duration", "history",
+const OF_RACKS: [&str; 9] = [
+    "fabric", "modes", "threads", "sharing", "reads", "locality", "duration", "history", "runs",
 ];
 
 /// The same benchmark in the cost model.

@@ -1,9 +1,11 @@
 //! Options of `rackmem bench miss`.
 
-use super::{Measured, Progress};
+use super::often::Often;
+use super::{BenchResult, Progress};
 use crate::rack_args::{FabricArg, ModeArg};
 use crate::size;
 use clap::Args;
+use rackmem_bench::report::Report;
 use rackmem_bench::run::miss;
 
 #[derive(Debug, Args)]
@@ -18,17 +20,21 @@ pub struct MissArgs {
     #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = size::parse)]
     block_size: u64,
     /// Visit all blocks N times [by fabric]
-    #[arg(long, value_name = "N")]
-    rounds: Option<usize>,
+    #[arg(long, value_name = "N", conflicts_with = "duration")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    rounds: Option<u32>,
+    #[command(flatten)]
+    pub often: Often<1, 0>,
 }
 
-pub fn run(args: &MissArgs, progress: Progress<'_>) -> Measured {
+pub fn run(args: &MissArgs, report: &mut Report, progress: Progress<'_>) -> BenchResult {
     let suited = miss::Options::of(args.fabric.into());
     let options = miss::Options {
         mode: args.mode.into(),
         block_size: usize::try_from(args.block_size).unwrap_or(usize::MAX),
-        rounds: args.rounds.unwrap_or(suited.rounds).max(1),
+        rounds: args.rounds.map_or(suited.rounds, |rounds| rounds as usize),
+        duration: args.often.duration,
         ..suited
     };
-    miss::run(&options, progress)
+    miss::run(&options, report, progress)
 }

@@ -12,10 +12,12 @@ mod micro;
 mod micro_hosts;
 mod micro_sim;
 mod miss;
+mod often;
 
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
 use crate::out;
+use crate::stop::Stop;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use rackmem_bench::recorded::HistoryFile;
@@ -23,7 +25,11 @@ use rackmem_bench::report::{Report, number};
 use rackmem_bench::run::failover::FailoverReport;
 use rackmem_bench::run::lock::LockReport;
 use rackmem_bench::run::sim::{self, SimReport};
-use rackmem_bench::run::{BenchError, Progress};
+use rackmem_bench::run::{BenchError, Once, Progress, repeated};
+use rackmem_bench::table::Table;
+use rackmem_bench::timeline::Timeline;
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -76,77 +82,184 @@ enum Bench {
     Kv(kv::KvArgs),
 }
 
-/// Runs one and prints its report.
-pub fn run(args: &BenchArgs, json: bool) -> Result<Ended> {
-    if let Bench::Dataplane(args) = &args.bench
-        && args.plays()
-    {
-        dataplane::play(args).map_err(explain)?;
-        return Ok(Ended::Done);
-    }
-    let bar = spinner();
-    let mut tell = |what: &str| bar.set_message(what.to_owned());
-    let report = match &args.bench {
-        Bench::Hit(args) => hit::run(args, &mut tell),
-        Bench::Miss(args) => miss::run(args, &mut tell),
-        Bench::Bulk(args) => bulk::run(args, &mut tell),
-        Bench::Lock(args) => {
-            if let Some(options) = args.sim.options() {
-                let told = sim::locks::run(&options, &mut tell);
-                bar.finish_and_clear();
-                print_simulation(&told.map_err(explain)?, json)?;
-                return Ok(Ended::Done);
-            }
-            let told = lock::run(args, &mut tell);
-            bar.finish_and_clear();
-            return print_locks(told?, json);
+/// What a bench gives, beside what it adds to its report.
+type BenchResult = std::result::Result<(), BenchError>;
+
+/// Runs one and prints its report, with the options that it has.
+pub fn run(args: &BenchArgs, json: bool, options: BTreeMap<String, String>) -> Result<Ended> {
+    match &args.bench {
+        Bench::Dataplane(args) if args.plays() => {
+            dataplane::play(args).map_err(explain)?;
+            return Ok(Ended::Done);
         }
-        Bench::Loss(args) => loss::run(args, &mut tell),
         Bench::Micro(args) if args.is_member() => {
-            let part = args.member();
-            bar.finish_and_clear();
-            out::line(serde_json::to_string(&part?).map_err(defect)?);
+            out::line(serde_json::to_string(&args.member()?).map_err(defect)?);
             return Ok(Ended::Done);
         }
-        Bench::Micro(args) => match args.simulation() {
-            Some(options) => {
-                let told = sim::run(&options, &mut tell);
-                bar.finish_and_clear();
-                print_simulation(&told.map_err(explain)?, json)?;
-                return Ok(Ended::Done);
-            }
-            None => micro::run(args, &mut tell),
-        },
-        Bench::Failover(args) if args.sim => {
-            let told = failover::simulate(args);
-            bar.finish_and_clear();
-            let (report, plot) = told.map_err(explain)?;
-            print(&report, json)?;
-            if !json {
-                out::line(plot);
-            }
-            return Ok(Ended::Done);
-        }
-        Bench::Failover(args) => {
-            let told = failover::run(args, &mut tell);
-            bar.finish_and_clear();
-            print_failover(&told.map_err(explain)?, json)?;
-            return Ok(Ended::Done);
-        }
-        Bench::Dataplane(args) => dataplane::run(args, &mut tell),
-        Bench::Kv(args) => kv::run(args, &mut tell),
+        _ => {}
+    }
+    // Benches look at the flag that signals set.
+    Stop::on_signals()?;
+    let bench = Running {
+        bar: spinner(),
+        json,
+        options,
     };
-    bar.finish_and_clear();
-    print(&report.map_err(explain)?, json)?;
-    Ok(Ended::Done)
+    match &args.bench {
+        Bench::Hit(args) => bench.plain("hit", args.often.runs, &mut |_, report, tell| {
+            hit::run(args, report, tell)
+        }),
+        Bench::Miss(args) => bench.plain("miss", args.often.runs, &mut |_, report, tell| {
+            miss::run(args, report, tell)
+        }),
+        Bench::Bulk(args) => bench.plain("bulk", args.often.runs, &mut |_, report, tell| {
+            bulk::run(args, report, tell)
+        }),
+        Bench::Dataplane(args) => {
+            bench.plain("dataplane", args.often.runs, &mut |_, report, tell| {
+                dataplane::run(args, report, tell)
+            })
+        }
+        Bench::Loss(args) => {
+            let mut file = history_file(args.history.as_deref())?;
+            bench.plain("loss", args.often.runs, &mut |round, report, tell| {
+                loss::run(args, round, file.as_mut(), report, tell)
+            })
+        }
+        Bench::Kv(args) => {
+            let mut file = one_history(args.history.as_deref(), args.often.runs)?;
+            bench.plain("kv", args.often.runs, &mut |round, report, tell| {
+                kv::run(args, round, file.as_mut(), report, tell)
+            })
+        }
+        Bench::Micro(args) => {
+            if let Some(options) = args.simulation() {
+                return bench.simulated(|tell| sim::run(&options, tell));
+            }
+            let mut file = one_history(args.history.as_deref(), args.often.runs)?;
+            bench.plain("micro", args.often.runs, &mut |_, report, tell| {
+                micro::run(args, file.as_mut(), report, tell)
+            })
+        }
+        Bench::Lock(args) => match args.sim.options() {
+            Some(options) => bench.simulated(|tell| sim::locks::run(&options, tell)),
+            None => bench.locks(args),
+        },
+        Bench::Failover(args) => bench.failover(args),
+    }
 }
 
-/// What a bench gives.
-type Measured = std::result::Result<Report, BenchError>;
+/// A bench that runs.
+struct Running {
+    bar: ProgressBar,
+    json: bool,
+    options: BTreeMap<String, String>,
+}
+
+impl Running {
+    fn measure(&self, name: &str, runs: usize, once: Once<'_>) -> Result<Report> {
+        let mut blank = Report::new(name);
+        blank.options.clone_from(&self.options);
+        let mut tell = |what: &str| self.bar.set_message(what.to_owned());
+        let told = repeated(blank, runs, &mut tell, once);
+        self.bar.finish_and_clear();
+        told.map_err(explain)
+    }
+
+    /// Prints what was measured, and says how it ended.
+    fn print(&self, report: &Report, data: &impl Serialize, tables: &[Table]) -> Result<Ended> {
+        if self.json {
+            out::line(serde_json::to_string(data).map_err(defect)?);
+        } else {
+            report.header().iter().for_each(out::line);
+            tables.iter().for_each(out::whole_table);
+        }
+        Ok(match report.partial {
+            true => Ended::Interrupted,
+            false => Ended::Done,
+        })
+    }
+
+    fn plain(&self, name: &str, runs: usize, once: Once<'_>) -> Result<Ended> {
+        let report = self.measure(name, runs, once)?;
+        self.print(&report, &report, &[report.table()])
+    }
+
+    fn locks(&self, args: &lock::LockArgs) -> Result<Ended> {
+        let options = args.options();
+        let mut missing = Vec::new();
+        let report = self.measure("lock", args.often.runs, &mut |_, report, tell| {
+            missing = rackmem_bench::run::lock::run(&options, report, tell)?;
+            Ok(())
+        })?;
+        missing.iter().for_each(|why| eprintln!("{why}"));
+        let told = LockReport::new(&options, report, missing);
+        self.print(&told.report, &told.report, &told.tables())
+    }
+
+    fn failover(&self, args: &failover::FailoverArgs) -> Result<Ended> {
+        if args.sim {
+            let mut plot = String::new();
+            let report = self.measure("failover-sim", 1, &mut |_, report, _| {
+                plot = failover::simulate(args, report)?;
+                Ok(())
+            })?;
+            let ended = self.print(&report, &report, &[report.table()])?;
+            if !self.json {
+                out::line(plot);
+            }
+            return Ok(ended);
+        }
+        let mut timelines = Vec::new();
+        let report = self.measure("failover", args.often.runs, &mut |_, report, tell| {
+            // Those of the last run are shown.
+            timelines.clear();
+            failover::run(args, report, &mut timelines, tell)
+        })?;
+        let told = FailoverReport { report, timelines };
+        let ended = self.print(&told.report, &told, &[told.report.table()])?;
+        if !self.json {
+            let plots = told.timelines.iter().map(Timeline::plot);
+            plots.for_each(out::line);
+        }
+        Ok(ended)
+    }
+
+    fn simulated(
+        &self,
+        simulate: impl FnOnce(Progress<'_>) -> std::result::Result<SimReport, BenchError>,
+    ) -> Result<Ended> {
+        let told = simulate(&mut |what: &str| self.bar.set_message(what.to_owned()));
+        self.bar.finish_and_clear();
+        let mut told = told.map_err(explain)?;
+        told.report.options.clone_from(&self.options);
+        let tables: Vec<Table> = told.tables().collect();
+        let ended = self.print(&told.report, &told, &tables)?;
+        if !self.json {
+            out::line(speed(&told));
+        }
+        Ok(ended)
+    }
+}
 
 /// The file that histories go to, if one is wanted.
-fn history_file(path: Option<&Path>) -> std::result::Result<Option<HistoryFile>, BenchError> {
-    Ok(path.map(HistoryFile::create).transpose()?)
+fn history_file(path: Option<&Path>) -> Result<Option<HistoryFile>> {
+    let create = |path: &Path| {
+        HistoryFile::create(path).map_err(|error| {
+            let cause = format!("{}: {error}", path.display());
+            Failure::new(cause, "give --history a file that can be written")
+        })
+    };
+    path.map(create).transpose()
+}
+
+/// The same where the clients of two runs could not be told apart.
+fn one_history(path: Option<&Path>, runs: usize) -> Result<Option<HistoryFile>> {
+    if path.is_some() && runs > 1 {
+        let cause = format!("--history records one run, not {runs}");
+        return Err(Failure::new(cause, "leave --runs out, or --history"));
+    }
+    history_file(path)
 }
 
 /// A line that moves while something is measured; nothing where nobody looks.
@@ -182,48 +295,8 @@ fn explain(error: BenchError) -> Failure {
     }
 }
 
-fn print(report: &Report, json: bool) -> Result<()> {
-    if !json {
-        out::whole_table(&report.table());
-        return Ok(());
-    }
-    out::line(report.to_json().map_err(defect)?);
-    Ok(())
-}
-
-fn print_failover(told: &FailoverReport, json: bool) -> Result<()> {
-    if json {
-        out::line(serde_json::to_string(told).map_err(defect)?);
-        return Ok(());
-    }
-    out::whole_table(&told.report.table());
-    told.timelines
-        .iter()
-        .for_each(|line| out::line(line.plot()));
-    Ok(())
-}
-
-fn print_locks(told: Option<LockReport>, json: bool) -> Result<Ended> {
-    let Some(told) = told else {
-        return Ok(Ended::Interrupted);
-    };
-    told.missing.iter().for_each(|why| eprintln!("{why}"));
-    if json {
-        print(&told.report, json)?;
-        return Ok(Ended::Done);
-    }
-    told.tables().iter().for_each(out::whole_table);
-    Ok(Ended::Done)
-}
-
-fn print_simulation(told: &SimReport, json: bool) -> Result<()> {
-    if json {
-        out::line(serde_json::to_string(told).map_err(defect)?);
-        return Ok(());
-    }
-    for table in told.tables() {
-        out::whole_table(&table);
-    }
+/// What a simulation itself took.
+fn speed(told: &SimReport) -> String {
     let sim::Speed {
         runs,
         packets,
@@ -232,13 +305,12 @@ fn print_simulation(told: &SimReport, json: bool) -> Result<()> {
         seconds,
     } = told.speed;
     let each_second = |count: u64| number(count as f64 / core_seconds);
-    out::line(format!(
+    format!(
         "{runs} runs with seed {} in {seconds:.1} s: {} packets and {} events a second of a core.",
         told.seed,
         each_second(packets),
         each_second(occurrences)
-    ));
-    Ok(())
+    )
 }
 
 fn defect(error: serde_json::Error) -> Failure {

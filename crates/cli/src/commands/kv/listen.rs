@@ -9,17 +9,16 @@ use std::net::SocketAddr;
 
 /// Starts the server of one node.
 pub fn bind(store: NodeStore, config: ServerConfig) -> Result<Server> {
-    let addr = config.addr;
-    Server::bind(store, config).map_err(|error| explain(addr, &error))
+    Server::bind(store, config).map_err(|error| explain(&error))
 }
 
-fn explain(addr: SocketAddr, error: &BindError) -> Failure {
+fn explain(error: &BindError) -> Failure {
     let next = match error {
         BindError::Open(_) => "add --password, or listen on 127.0.0.1",
         BindError::BadOption(_) => "see `rackmem kv --help` for what is possible",
         BindError::Io(_) => "choose another port, or --port 0 for any free one",
     };
-    Failure::new(format!("{addr}: {error}"), next)
+    Failure::new(error.to_string(), next)
 }
 
 /// Says where clients can connect.

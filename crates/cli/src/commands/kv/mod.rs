@@ -9,7 +9,7 @@ pub mod listen;
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
 use crate::fence::FenceArgs;
-use crate::rack_args::RackArgs;
+use crate::rack_args::{RackArgs, node};
 use crate::store::NodeStore;
 use clap::Args;
 use rackmem_kv::ServerConfig;
@@ -57,8 +57,8 @@ struct ServeArgs {
     #[arg(long)]
     password: Option<String>,
     /// Serve clients of each node with W threads
-    #[arg(long, value_name = "W", default_value_t = 1)]
-    workers: usize,
+    #[arg(long, value_name = "W", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    workers: u16,
     /// Create the store with B buckets (a lock and a page each): a power of two,
     /// the same at every node
     #[arg(long, value_name = "B", default_value_t = 1 << 16)]
@@ -72,7 +72,7 @@ impl ServeArgs {
         ServerConfig {
             addr,
             password: self.password.clone().or_else(from_environment),
-            workers: self.workers,
+            workers: self.workers.into(),
             sections: vec![info::section(store)],
             ..ServerConfig::default()
         }
@@ -88,7 +88,7 @@ struct JoinArgs {
     #[arg(conflicts_with_all = ["nodes", "fabric", "mode", "cache", "memory", "block_size", "port"])]
     rack: Option<PathBuf>,
     /// Run as node N of the rack, counted from 0
-    #[arg(long, value_name = "N", requires = "rack")]
+    #[arg(long, value_name = "N", requires = "rack", value_parser = node)]
     node: Option<usize>,
     /// Listen for clients on NAME:PORT or ADDRESS:PORT
     #[arg(

@@ -27,7 +27,11 @@ pub struct Client {
 
 impl Client {
     pub fn connect(addr: SocketAddr) -> io::Result<Client> {
-        let stream = TcpStream::connect_timeout(&addr, CONNECT)?;
+        let named = |error: io::Error| {
+            let why = format!("cannot connect to {addr}: {error}");
+            io::Error::new(error.kind(), why)
+        };
+        let stream = TcpStream::connect_timeout(&addr, CONNECT).map_err(named)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
         Ok(Client {

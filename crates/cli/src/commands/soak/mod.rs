@@ -78,11 +78,11 @@ impl Between {
 /// Options of `rackmem soak`.
 #[derive(Debug, Args)]
 pub struct SoakArgs {
-    /// Stop after S seconds, once the current kill is complete
-    #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Stop after SECONDS, once the current kill is complete
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seconds: u64,
     /// Stop after N kills, if that is sooner
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     kills: Option<u64>,
     /// Seed the kills and the clients' operations
     #[arg(long, value_name = "N", default_value_t = 1)]
