@@ -314,7 +314,7 @@ fn a_pipe_a_huge_file_and_one_without_permission_are_refused_at_once() {
     std::fs::remove_file(&pipe).expect("the pipe");
     refused.expect("a pipe is refused");
     let secret = TempFile::new("nodes = ['127.0.0.1:1']");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o0);
     std::fs::set_permissions(secret.path(), mode).expect("a mode");
     if std::fs::File::open(secret.path()).is_ok() {
         return crate::process::skip("this user may read every file");

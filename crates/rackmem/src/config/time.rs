@@ -14,6 +14,14 @@ const UNITS: [(&str, u64); 5] = [
 ];
 
 /// A time, written as a whole number and ns, us, ms, s or m.
+///
+/// ```
+/// use rackmem::Time;
+/// use std::time::Duration;
+///
+/// assert_eq!("50ms".parse(), Ok(Time(Duration::from_millis(50))));
+/// assert!("50".parse::<Time>().is_err());
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Time(pub Duration);
