@@ -52,7 +52,7 @@ impl FenceArgs {
             match join() {
                 Err(OpenError::Membership(error)) if self.rejoin && error.is_out_of_reach() => {
                     if !std::mem::replace(&mut told, true) {
-                        eprintln!("{error}; it goes on trying");
+                        eprintln!("{}; it goes on trying", error.what());
                     }
                     if stop.requested() {
                         return Ok(None);

@@ -75,10 +75,20 @@ impl BulkError {
 
     /// Whether anything has changed.
     pub fn changed(&self) -> Changed {
-        match (self.writes, self.done) {
-            (false, _) => Changed::No,
-            (true, 0) => self.error.changed(),
-            (true, _) => Changed::Yes,
+        match (self.writes, self.done, self.error) {
+            (false, ..) => Changed::No,
+            (true, 1.., _) => Changed::Yes,
+            // Refused before it began.
+            (
+                _,
+                0,
+                AccessError::BadAddress { .. }
+                | AccessError::WrongContract { .. }
+                | AccessError::BadRange { .. }
+                | AccessError::OutOfBounds { .. },
+            ) => Changed::No,
+            // Several blocks are under way at a time: not the first one, but one behind it.
+            (true, 0, _) => Changed::Perhaps,
         }
     }
 

@@ -295,7 +295,14 @@ fn a_range_written_in_part_has_changed_something() {
     let lost = AccessError::Rack(RackError::NodeLost { node: 2 });
     let silent = AccessError::Rack(RackError::Timeout { node: 2 });
     assert_eq!(BulkError::reading(5, silent).changed(), Changed::No);
-    assert_eq!(BulkError::writing(0, lost).changed(), Changed::No);
+    let outside = AccessError::OutOfBounds {
+        at: 9,
+        len: 2,
+        of: 10,
+    };
+    assert_eq!(BulkError::writing(0, outside).changed(), Changed::No);
+    // A block behind the one that is lost may have been written.
+    assert_eq!(BulkError::writing(0, lost).changed(), Changed::Perhaps);
     assert_eq!(BulkError::writing(0, silent).changed(), Changed::Perhaps);
     assert_eq!(BulkError::writing(1, lost).changed(), Changed::Yes);
     // Neither the umbrella nor a region's error forgets how far it came.
