@@ -23,7 +23,7 @@ impl ExplorerNode {
                 }
                 Deed::Copy(tag, text) => self.tell(tag, text, layout, fx),
                 Deed::Noted(note) => self.note(note, layout, fx),
-                Deed::Settled(change, homes) => self.settled(&change, homes, layout, fx),
+                Deed::Settled(change, rows) => self.settled(&change, &rows, fx),
                 Deed::Lock(..) => {}
             }
         }

@@ -43,6 +43,8 @@ impl ExplorerNode {
         let cache = Cache::with_places(&tags);
         let mut site = Site::new(config, (1, given, FIT), view, cache, Product);
         site.mutation = layout.scenario.mutation;
+        let mine = tags.iter().filter(|tag| tag.home().is_of(id));
+        site.blocks = mine.copied().collect();
         tags.iter().for_each(|tag| _ = site.memory(*tag));
         let threads = layout.scenario.threads_of(id);
         ExplorerNode {

@@ -8,10 +8,10 @@ use super::packet::{Value, WORDS};
 use super::scenario::{MAX_OPERATIONS, MAX_THREADS, Op};
 use super::thread::Thread;
 use super::witness::Witness;
-use crate::site::{Did, Event, Load};
+use crate::site::{Before, Did, Event, Load};
 use crate::world::Mutation;
 use rackmem_proto::Output;
-use rackmem_proto::engine::{Change, Home, Note, Purpose, Role, Then, role};
+use rackmem_proto::engine::{Change, Note, Purpose, Role, Then, role};
 use rackmem_proto::flowcc::{HomeCounters, Interrupted, LocalStatus, Step};
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::{Copyset, GlobalStatus, Header, Kind, Reason, Tag};
@@ -163,26 +163,18 @@ impl ExplorerNode {
     }
 
     /// Its home has made its entries anew; they were these before.
-    pub(super) fn settled(
-        &mut self,
-        change: &Change,
-        mut homes: Vec<Home>,
-        layout: &Layout,
-        fx: &mut Effects,
-    ) {
+    pub(super) fn settled(&mut self, change: &Change, rows: &[Before], fx: &mut Effects) {
         let gone = change.gone;
-        let mut died = |tag: &Tag| {
+        let died = |tag: &Tag| {
             let nothing = (0, GlobalStatus::Unshared, Copyset::EMPTY, false);
-            let entry = homes[0]
-                .agent
-                .inspect(*tag)
-                .filter(|_| layout.block(*tag).is_some());
+            let row = rows.iter().find(|row| row.0 == *tag);
+            let entry = row.and_then(|row| row.1);
             let (lock, _, copyset, _) = entry.unwrap_or(nothing);
             lock != 0 && !gone.is_empty() || !copyset.is_empty() && gone.covers(copyset)
         };
         let Homecomings { came, before } = std::mem::take(&mut self.homecomings);
         fx.seen
-            .see_if(before.iter().any(&mut died), Witness::SavedFromLoss);
+            .see_if(before.iter().any(died), Witness::SavedFromLoss);
         if came.iter().any(|tag| self.site.home_of(*tag).lost(*tag)) {
             let detail = "a block that has come home is said to be lost".into();
             fx.complaint = Some(("no data is lost", "§5.4", detail));

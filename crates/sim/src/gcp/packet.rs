@@ -43,7 +43,9 @@ impl Hash for LockPacket {
             rest.offset = 0;
         }
         rest.hash(into);
-        (&self.words, &self.queue).hash(into);
+        // One by one: as a slice they are hashed by their bytes.
+        self.words.iter().for_each(|word| word.hash(into));
+        (self.words.len(), &self.queue).hash(into);
     }
 }
 

@@ -412,7 +412,10 @@ impl World {
         let mut open = 0u64;
         for node in &self.nodes {
             node.cell.lock.fingerprint(&mut canon);
-            (node.cell.data, node.cell.beside, node.up, node.gone).hash(&mut canon);
+            // One by one: as a slice they are hashed by their bytes.
+            let words = node.cell.data.iter().chain(&node.cell.beside);
+            words.for_each(|word| word.hash(&mut canon));
+            (node.up, node.gone).hash(&mut canon);
             (node.fenced, node.epoch, node.noted).hash(&mut canon);
             let counters = node.cell.lock.counters();
             open = open

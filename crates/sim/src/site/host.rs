@@ -12,7 +12,7 @@ use rackmem_proto::flowcc::{
 };
 use rackmem_proto::gcp::SEGMENT;
 use rackmem_proto::membership::View;
-use rackmem_proto::wire::{Header, HomeId, NodeId, Record, Tag};
+use rackmem_proto::wire::{Copyset, GlobalStatus, Header, HomeId, NodeId, Record, Tag};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
@@ -29,6 +29,10 @@ pub enum Load<B> {
     Words(Words),
 }
 
+/// A block, its entry (lock word, status, copyset, and whether the switch owned it), and whether its
+/// last content was lost.
+pub type Before = (Tag, Option<(u16, GlobalStatus, Copyset, bool)>, bool);
+
 /// What the engine wants done, or has done.
 #[derive(Clone)]
 pub enum Deed<B> {
@@ -38,8 +42,8 @@ pub enum Deed<B> {
     Copy(Tag, &'static str),
     /// Something has happened.
     Noted(Note),
-    /// Its home has made its entries anew, and this is what it was.
-    Settled(Change, Vec<Home>),
+    /// Its home has made its entries anew, and these are what they were.
+    Settled(Change, Vec<Before>),
     /// Something has happened to a lock.
     Lock(Tag, LockDeed),
 }
@@ -96,7 +100,9 @@ pub struct Site<B: Form, X = Product> {
     recovery: Option<Recovery<B>>,
     /// The copy that is held, or was until it was let go in this step.
     held: Option<(usize, Tag)>,
-    before: Vec<Home>,
+    before: Vec<Before>,
+    /// Blocks that are at home here, of which it says what becomes of them.
+    pub blocks: Vec<Tag>,
 }
 
 /// Home's memory, and the packet at hand.
@@ -193,6 +199,7 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
             recovery: Some(Recovery::new(config.block, fit)),
             held: None,
             before: Vec::new(),
+            blocks: Vec::new(),
         };
         engine::spread(&mut site);
         site
@@ -435,7 +442,12 @@ impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
     }
 
     fn settling(&mut self, _: &Change) {
-        self.before = self.homes.clone();
+        let (homes, shards) = (&mut self.homes, self.shards);
+        let before = self.blocks.iter().map(|&tag| {
+            let home = &mut homes[shards.of(tag)].agent;
+            (tag, home.inspect(tag), home.lost(tag))
+        });
+        self.before = before.collect();
     }
 
     fn settled(&mut self, change: &Change, _: Settled) {

@@ -16,7 +16,7 @@ mod mutate;
 
 pub use cache::{Cache, Slot};
 pub use client::{Client, Did, Event, Found};
-pub use host::{Deed, Load, Memory, Product, Site, Speaks};
+pub use host::{Before, Deed, Load, Memory, Product, Site, Speaks};
 pub use index::{Index, Numbers};
 pub use locks::{Cell, Fx, LIFE, LockDeed, Locks, Words};
 

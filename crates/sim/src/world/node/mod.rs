@@ -54,8 +54,6 @@ pub struct WorldNode {
     pub rescued: u64,
     /// Blocks whose loss was accepted, with what home has.
     pub accepted: Vec<Tag>,
-    /// Blocks that are at home here, of which it says what becomes of them.
-    pub blocks: Vec<Tag>,
     /// What has become of entries, to be judged.
     pub settlings: Vec<Settling>,
     /// What has happened to its locks, for the threads that are played and for the judge.
@@ -90,7 +88,7 @@ impl WorldNode {
     ) -> Self {
         let cache = Cache::new(cache);
         let mut site = Site::new(config, (SHARDS, 1, FIT), view, cache, Product);
-        site.mutation = mutation;
+        (site.mutation, site.blocks) = (mutation, blocks);
         locks.into_iter().for_each(|lock| site.open_lock(lock));
         WorldNode {
             site,
@@ -101,7 +99,6 @@ impl WorldNode {
             rebuilds: 0,
             rescued: 0,
             accepted: Vec::new(),
-            blocks,
             settlings: Vec::new(),
             news: Vec::new(),
             parked: Vec::new(),

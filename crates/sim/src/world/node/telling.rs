@@ -1,9 +1,10 @@
 //! What is told and counted of a node, and kept for the judge.
 
 use super::WorldNode;
+use crate::site::Before;
 use crate::world::checks::Settling;
 use crate::world::fabric::Fabric;
-use rackmem_proto::engine::{Change, Home, Host, Note};
+use rackmem_proto::engine::{Change, Note};
 use rackmem_proto::flowcc::Rebuild;
 
 impl WorldNode {
@@ -25,7 +26,7 @@ impl WorldNode {
     }
 
     /// This home has made its entries anew.
-    pub(super) fn settled(&mut self, change: Change, mut homes: Vec<Home>, fabric: &mut Fabric) {
+    pub(super) fn settled(&mut self, change: Change, before: Vec<Before>, fabric: &mut Fabric) {
         let (id, gone) = (self.id, change.gone);
         let (left, switch_lost) = (gone.0, change.switch_lost);
         fabric.tell(|| {
@@ -33,16 +34,12 @@ impl WorldNode {
                 "node {id} settles its entries: nodes {left:b} gone, switch lost: {switch_lost}"
             )
         });
-        let blocks = self.blocks.clone().into_iter();
-        let rows = blocks.map(|tag| {
-            let home = &mut homes[self.shards().of(tag)].agent;
-            Settling {
-                tag,
-                before: home.inspect(tag),
-                was_lost: home.lost(tag),
-                lost: self.home_of(tag).lost(tag),
-                gone,
-            }
+        let rows = before.into_iter().map(|(tag, before, was_lost)| Settling {
+            tag,
+            before,
+            was_lost,
+            lost: self.home_of(tag).lost(tag),
+            gone,
         });
         let rows: Vec<Settling> = rows.collect();
         self.keep_dead_locks(gone, &rows);
