@@ -38,7 +38,7 @@ impl For {
 
 /// What files are for, by the start of their path; the first row that fits counts.
 const PURPOSES: &[(&str, For)] = &[
-    // Planted defects of a requester's host: nothing of the library is like them.
+    // Planted defects of a requester's host, and of a lock's: nothing of the library is like them.
     ("crates/sim/src/site/mutate.rs", For::Checker),
     // The node that worlds, explorer, protocols on trial and fuzzers have,
     // and what each puts around it.
@@ -46,6 +46,8 @@ const PURPOSES: &[(&str, For)] = &[
     // Stories, figures, and what the judge is given.
     ("crates/sim/src/world/node/telling.rs", For::Checker),
     ("crates/sim/src/world/node/", For::StandIn),
+    // The control plane of a switch: what `rackmem/src/rack/switch.rs` is in the library.
+    ("crates/sim/src/world/switch_host.rs", For::StandIn),
     // What operations there are to do, what is found by them, and counted of them.
     ("crates/sim/src/world/thread/working.rs", For::Checker),
     ("crates/sim/src/world/thread/judging.rs", For::Checker),
