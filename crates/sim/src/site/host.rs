@@ -29,8 +29,8 @@ pub enum Load<B> {
     Words(Words),
 }
 
-/// A block, its entry (lock word, status, copyset, and whether the switch owned it), and whether its
-/// last content was lost.
+/// A block, its entry (lock word, status, copyset, and whether the switch owned it),
+/// and whether its last content was lost.
 pub type Before = (Tag, Option<(u16, GlobalStatus, Copyset, bool)>, bool);
 
 /// What the engine wants done, or has done.
