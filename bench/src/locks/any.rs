@@ -179,7 +179,7 @@ impl AnyLock {
     /// and the lock is then no more use to this node.
     pub fn read_timeout(&self, at_most: Duration) -> Result<Option<AnyReadGuard<'_>>> {
         let by = match &self.lock {
-            Inner::Gcp(lock) => lock.read(at_most)?.map(By::Gcp),
+            Inner::Gcp(lock) => lock.read_within(at_most)?.map(By::Gcp),
             Inner::Compared(local) => self.enter(local, Access::Read, at_most)?,
         };
         Ok(by.map(|by| AnyReadGuard(Held { lock: self, by })))
@@ -191,7 +191,7 @@ impl AnyLock {
     /// Those of [`AnyLock::read_timeout`].
     pub fn write_timeout(&self, at_most: Duration) -> Result<Option<AnyWriteGuard<'_>>> {
         let by = match &self.lock {
-            Inner::Gcp(lock) => lock.write(at_most)?.map(By::Gcp),
+            Inner::Gcp(lock) => lock.write_within(at_most)?.map(By::Gcp),
             Inner::Compared(local) => self.enter(local, Access::Write, at_most)?,
         };
         Ok(by.map(|by| AnyWriteGuard(Held { lock: self, by })))

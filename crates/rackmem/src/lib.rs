@@ -39,6 +39,7 @@ mod ports;
 mod rack;
 mod region;
 mod sync;
+mod wait;
 
 pub use bytes::window::{self, Window, WindowMut};
 pub use coherent::atomics::Bool;
@@ -58,5 +59,6 @@ pub use rack::builder::Builder;
 pub use rackmem_proto::heap::Backing;
 pub use rackmem_proto::wire::{Contract, HomeId};
 pub use region::{Region, RegionInfo, RegionSpec};
+pub use wait::Wait;
 /// What derives [`Value`] for a program's own structs.
 pub use zerocopy;

@@ -206,11 +206,16 @@ fn block_locks_exclude() {
         let lock = rack.node(0).alloc_lock().unwrap();
         let other = rack.node(1).attach_lock(lock.addr()).unwrap();
         let held = lock.write().unwrap();
-        assert!(other.try_read(Duration::ZERO).unwrap().is_none());
+        assert!(other.try_read().unwrap().is_none());
         drop(held);
         let first = lock.read().unwrap();
         let second = other.read().unwrap();
-        assert!(other.try_write(Duration::from_millis(1)).unwrap().is_none());
+        assert!(
+            other
+                .write_within(Duration::from_millis(1))
+                .unwrap()
+                .is_none()
+        );
         drop((first, second));
         drop(other.write().unwrap());
 

@@ -11,6 +11,7 @@ const LIBRARY: &str = "crates/rackmem/src/";
 const ROOMS: &[&str] = &[
     "sync",
     "backoff",
+    "wait",
     "error",
     "membership",
     "guest",

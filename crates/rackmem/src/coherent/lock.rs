@@ -5,6 +5,7 @@ use crate::backoff::Backoff;
 use crate::error::{AccessError, AllocError};
 use crate::node::Node;
 use crate::ports::requester::{Borrowed, Bytes};
+use crate::wait::Wait;
 use rackmem_proto::engine::{Purpose, Then};
 use rackmem_proto::wire::Tag;
 use std::time::Duration;
@@ -41,13 +42,12 @@ const IN_USE: Duration = Duration::from_millis(20);
 /// ```
 /// # fn main() -> rackmem::Result<()> {
 /// use rackmem::Rack;
-/// use std::time::Duration;
 ///
 /// let rack = Rack::local(2)?;
 /// let lock = rack.node(0).alloc_lock()?;
 /// let same = rack.node(1).attach_lock(lock.addr())?;
 /// let held = lock.write()?;
-/// assert!(same.try_read(Duration::ZERO)?.is_none());
+/// assert!(same.try_read()?.is_none());
 /// drop(held);
 /// lock.free()?;
 /// # Ok(())
@@ -111,14 +111,31 @@ impl BlockLock {
             .ok_or(AccessError::Busy { addr: self.tag.0 })
     }
 
-    /// Holds it together with other readers, if that is possible within this time.
-    pub fn try_read(&self, at_most: Duration) -> Result<Option<BlockGuard<'_>>, AccessError> {
-        self.wait(true, at_most)
+    /// Holds it together with other readers, if that is possible within this time (a `Duration`, an
+    /// `Instant` or a [`Wait`]). Its owner is asked once at least.
+    pub fn read_within(
+        &self,
+        wait: impl Into<Wait>,
+    ) -> Result<Option<BlockGuard<'_>>, AccessError> {
+        self.wait(true, wait.into().limit().unwrap_or_default())
     }
 
-    /// Holds it alone, if that is possible within this time.
-    pub fn try_write(&self, at_most: Duration) -> Result<Option<BlockGuard<'_>>, AccessError> {
-        self.wait(false, at_most)
+    /// Holds it alone, if that is possible within this time. Its owner is asked once at least.
+    pub fn write_within(
+        &self,
+        wait: impl Into<Wait>,
+    ) -> Result<Option<BlockGuard<'_>>, AccessError> {
+        self.wait(false, wait.into().limit().unwrap_or_default())
+    }
+
+    /// Holds it together with other readers, if its owner grants that at once.
+    pub fn try_read(&self) -> Result<Option<BlockGuard<'_>>, AccessError> {
+        self.wait(true, Duration::ZERO)
+    }
+
+    /// Holds it alone, if its owner grants that at once.
+    pub fn try_write(&self) -> Result<Option<BlockGuard<'_>>, AccessError> {
+        self.wait(false, Duration::ZERO)
     }
 
     /// Gives the lock's block back, for anything. Other handles on it must not be used any more.
@@ -128,7 +145,7 @@ impl BlockLock {
     /// freed before. That may be known only when it gets home: see [`Node::free_bytes`].
     pub fn free(self) -> Result<(), AllocError> {
         let addr = self.tag.0;
-        let alone = self.try_write(IN_USE)?;
+        let alone = self.write_within(IN_USE)?;
         let _alone = alone.ok_or(AccessError::Busy { addr })?;
         self.node.free_bytes(addr, self.node.block_size())
     }

@@ -10,10 +10,10 @@ use crate::error::{AccessError, LockError, LockShape};
 use crate::host::locks::arrays::STRIDE;
 use crate::host::locks::seat::Content;
 use crate::node::Node;
+use crate::wait::Wait;
 use rackmem_proto::gcp::{Access, MAX_LOCKED};
 use rackmem_proto::wire::{Contract, Tag};
 use std::sync::OnceLock;
-use std::time::Duration;
 
 /// Reader-writer locks over pages of equal length, at consecutive addresses:
 /// [`RwLockArray::STRIDE`] bytes of memory each, which nobody reads or writes.
@@ -156,9 +156,13 @@ impl RwLockArray {
         &self,
         index: usize,
         access: Access,
-        at_most: Duration,
+        wait: impl Into<Wait>,
     ) -> Result<Option<Content>, LockError> {
-        let inside = self.handle(index)?.enter(access, at_most)?;
+        let handle = self.handle(index)?;
+        let inside = match wait.into().limit() {
+            Some(at_most) => handle.enter(access, at_most)?,
+            None => handle.try_enter(access)?,
+        };
         Ok(inside.map(|inside| {
             let content = inside.content();
             std::mem::forget(inside); // it would leave

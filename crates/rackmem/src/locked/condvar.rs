@@ -15,6 +15,7 @@ use crate::error::{AllocError, RackError};
 use crate::error::{LockError, RegionError};
 use crate::host::locks::seat::{Content, Seat};
 use crate::node::Node;
+use crate::wait::Wait;
 use rackmem_proto::gcp::Access;
 use rackmem_proto::wire::NodeId;
 use std::sync::Arc;
@@ -217,7 +218,7 @@ impl Condvar {
     /// has died; [`RackError::Closed`],
     /// [`RackError::NoLease`], [`RackError::Fenced`]. The mutex is not held then.
     pub fn wait<'a, T>(&self, held: MutexGuard<'a, T>) -> Result<MutexGuard<'a, T>, LockError> {
-        self.wait_timeout(held, Duration::MAX).map(|(held, _)| held)
+        self.wait_within(held, Wait::Forever).map(|(held, _)| held)
     }
 
     /// The same, as long as `f` says of what the mutex protects.
@@ -240,11 +241,12 @@ impl Condvar {
     ///
     /// # Errors
     /// Those of [`Condvar::wait`].
-    pub fn wait_timeout<'a, T>(
+    pub fn wait_within<'a, T>(
         &self,
         held: MutexGuard<'a, T>,
-        at_most: Duration,
+        wait: impl Into<Wait>,
     ) -> Result<(MutexGuard<'a, T>, bool), LockError> {
+        let at_most = wait.into().limit().unwrap_or_default();
         let me = Waiter::new(self.list.node());
         self.change(|list| {
             let most = MAX_WAITERS;

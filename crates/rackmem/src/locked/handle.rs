@@ -9,7 +9,7 @@ use crate::host::locks::table::{Locks, Origin};
 use crate::node::Node;
 use rackmem_fabric::awake::{Awake, SPIN};
 use rackmem_fabric::{Body, Nobody};
-use rackmem_proto::gcp::{Access, Life, MAX_LOCKED};
+use rackmem_proto::gcp::{Access, Life, MAX_LOCKED, Regions};
 use rackmem_proto::wire::Tag;
 use std::fmt::{self, Formatter};
 use std::sync::Arc;
@@ -39,6 +39,8 @@ pub(super) struct Handle {
     /// Bytes that it protects.
     pub(super) len: u32,
     pub(super) name: Name,
+    /// The ranges that these bytes are of, of a lock over ranges.
+    pub(super) regions: Option<Arc<Regions>>,
 }
 
 /// A thread is inside until this is dropped.
@@ -57,6 +59,7 @@ impl Handle {
             words: 1 + len.div_ceil(8) as u32,
             len: len as u32,
             name,
+            regions: None,
         }
     }
 

@@ -34,6 +34,12 @@
 //!   order in which the directory heard of them. Inside a node threads are served in the order in
 //!   which they came, and while another node waits the lock goes on after at most 16 hand-overs
 //!   inside one.
+//! - **Waiting** is bounded in one way: `lock`, `read` and `write` wait as long as it takes,
+//!   `try_…` ask no other node, and `…_within` takes a [`crate::Wait`]: a `Duration`, an `Instant`,
+//!   [`crate::Wait::Never`] or [`crate::Wait::Forever`]. Where it is not the thread's turn in time
+//!   they return `None`, and nothing has changed.
+//! - **Guards** are one type, [`Guard`], of what is protected and of the right to it; it leaves the
+//!   lock when it is dropped. ([`RwLockArray`] is entered and left by number.)
 //! - **Panics** do not poison a lock: whoever panics inside leaves,
 //!   and what it has written so far stays.
 //! - **Bounds**: 65,528 bytes a lock (a page of an array 64 KiB),
@@ -63,6 +69,7 @@ mod array;
 mod condvar;
 mod descriptor;
 mod freeing;
+mod guard;
 mod handle;
 mod making;
 mod mutex;
@@ -76,9 +83,10 @@ pub use crate::host::locks::status::{Held, LockStatus};
 pub use crate::host::locks::table::LockMetrics;
 pub use array::RwLockArray;
 pub use condvar::{Condvar, MAX_WAITERS};
+pub use guard::{Guard, Reading, Right, Writing};
 pub use mutex::{Lock, Mutex, MutexGuard};
 pub use rackmem_proto::gcp::Access;
-pub use ranges::{RangesLock, RangesReadGuard, RangesWriteGuard};
+pub use ranges::{Ranges, RangesLock, RangesReadGuard, RangesWriteGuard};
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
 
 use rackmem_proto::gcp::MAX_REGIONS;

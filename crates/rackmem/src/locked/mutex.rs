@@ -1,22 +1,19 @@
 //! A value that one thread of the rack at a time works on.
 
 use super::descriptor::{Descriptor, Kind};
-use super::handle::{HEAD, Handle, Inside};
-use super::value::{self, fill};
-use crate::bytes::window::{Window, WindowMut};
+use super::guard::{Guard, Writing};
+use super::handle::Handle;
+use super::value::fill;
 use crate::coherent::fingerprint::fingerprint;
 use crate::coherent::shared::Value;
 #[cfg(doc)]
 use crate::error::{AccessError, AllocError, RackError};
 use crate::error::{LockError, RegionError};
 use crate::host::locks::cell::Waiting;
-use crate::host::locks::seat::Content;
 use crate::node::Node;
-use rackmem_proto::gcp::Access;
+use crate::wait::Wait;
 use std::fmt::{self, Debug, Formatter};
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
-use std::time::Duration;
 
 /// A value of up to 64 KiB that one thread of the rack at a time works on. See [the module](super).
 ///
@@ -63,10 +60,7 @@ pub type Lock = Mutex<()>;
 /// # Ok(())
 /// # }
 /// ```
-pub struct MutexGuard<'a, T> {
-    inside: Inside<'a>,
-    value: PhantomData<fn() -> T>,
-}
+pub type MutexGuard<'a, T> = Guard<'a, T, Writing>;
 
 impl<T> Clone for Mutex<T> {
     fn clone(&self) -> Self {
@@ -170,125 +164,35 @@ impl<T: Value> Mutex<T> {
     /// [`RackError::Fenced`].
     #[inline]
     pub fn lock(&self) -> Result<MutexGuard<'_, T>, LockError> {
-        MutexGuard::hold(&self.handle)
+        Guard::hold(&self.handle)
     }
 
-    /// Holds it, if it is this thread's turn within this time.
+    /// Holds it, if it is this thread's turn within this time (a `Duration`, an `Instant` or a
+    /// [`Wait`]).
     ///
     /// # Errors
     /// Those of [`Mutex::lock`].
     #[inline]
-    pub fn lock_timeout(&self, at_most: Duration) -> Result<Option<MutexGuard<'_, T>>, LockError> {
-        let inside = self.handle.enter(Access::Write, at_most)?;
-        Ok(inside.map(MutexGuard::of))
+    pub fn lock_within(
+        &self,
+        wait: impl Into<Wait>,
+    ) -> Result<Option<MutexGuard<'_, T>>, LockError> {
+        Guard::hold_within(&self.handle, wait)
     }
 
     /// Holds it, if it is at this node and free: nobody is asked, and nothing is waited for.
-    /// A lock that is elsewhere does not come by trying; [`Mutex::lock_timeout`] asks for it.
+    /// A lock that is elsewhere does not come by trying; [`Mutex::lock_within`] asks for it.
     ///
     /// # Errors
     /// Those of [`Mutex::lock`].
     #[inline]
     pub fn try_lock(&self) -> Result<Option<MutexGuard<'_, T>>, LockError> {
-        let inside = self.handle.try_enter(Access::Write)?;
-        Ok(inside.map(MutexGuard::of))
-    }
-}
-
-impl<'a, T> MutexGuard<'a, T> {
-    #[inline]
-    fn of(inside: Inside<'a>) -> Self {
-        MutexGuard {
-            inside,
-            value: PhantomData,
-        }
-    }
-
-    #[inline]
-    pub(super) fn hold(handle: &'a Handle) -> Result<Self, LockError> {
-        let inside = handle.enter(Access::Write, Duration::MAX)?;
-        // An error that is made in any case costs more than the lock.
-        match inside {
-            Some(inside) => Ok(MutexGuard::of(inside)),
-            None => Err(handle.busy()),
-        }
-    }
-
-    pub(super) fn handle(&self) -> &'a Handle {
-        self.inside.handle()
-    }
-
-    /// The fencing token: higher than that of any thread of another node that held the lock before.
-    /// Threads that hand over inside a node may share one.
-    pub fn token(&self) -> u64 {
-        self.inside.token()
-    }
-
-    /// Whether what is found inside is what the last writer left. All who enter after a death are
-    /// told, until one of them has written.
-    pub fn content(&self) -> Content {
-        self.inside.content()
-    }
-}
-
-impl<T: Value> MutexGuard<'_, T> {
-    /// The value.
-    #[inline]
-    pub fn get(&self) -> T {
-        value::get(self.inside.handle().words())
-    }
-
-    /// Replaces it.
-    #[inline]
-    pub fn set(&mut self, value: T) {
-        value::put(self.inside.handle().words(), value);
-    }
-
-    /// Replaces it by what `f` makes of it; what was there before.
-    #[inline]
-    pub fn update(&mut self, f: impl FnOnce(T) -> T) -> T {
-        let old = self.get();
-        self.set(f(old));
-        old
-    }
-
-    /// Its bytes, to read parts of a long value.
-    pub fn view(&self) -> Window<'_> {
-        Window::new(self.inside.handle().words(), HEAD, size_of::<T>())
-    }
-
-    /// Its bytes, to change parts of a long value.
-    pub fn view_mut(&mut self) -> WindowMut<'_> {
-        WindowMut::new(self.inside.handle().words(), HEAD, size_of::<T>())
-    }
-}
-
-impl<T: Value> Deref for MutexGuard<'_, T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: the guard is inside, and writes only through `&mut` of itself.
-        unsafe { value::in_place(self.inside.handle().words()) }
-    }
-}
-
-impl<T: Value> DerefMut for MutexGuard<'_, T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard is inside, alone, and is itself borrowed for as long.
-        unsafe { value::in_place_mut(self.inside.handle().words()) }
+        Guard::try_hold(&self.handle)
     }
 }
 
 impl<T> Debug for Mutex<T> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.handle.describe::<T>("Mutex", f)
-    }
-}
-
-impl<T: Value + Debug> Debug for MutexGuard<'_, T> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
     }
 }

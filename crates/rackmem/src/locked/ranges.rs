@@ -1,15 +1,16 @@
 //! A lock over a list of byte ranges of the rack's memory.
 
 use super::descriptor::{Descriptor, Kind};
-use super::handle::{HEAD, Handle, Inside, MOST};
+use super::guard::{Guard, Reading, Writing};
+use super::handle::{HEAD, Handle, MOST};
 use crate::bytes::window::{Window, WindowMut};
 use crate::error::{AccessError, LockError, LockShape, RackError};
 use crate::host::locks::cell::Waiting;
-use crate::host::locks::seat::Content;
 use crate::node::Node;
-use rackmem_proto::gcp::{Access, Region, Regions, RegionsError};
+use crate::wait::Wait;
+use rackmem_proto::gcp::{Region, Regions, RegionsError};
 use std::fmt::{self, Debug, Formatter};
-use std::time::Duration;
+use std::sync::Arc;
 
 /// One lock over up to 64 ranges of the rack's memory, 64 KiB in all: who holds it has them all,
 /// by one transaction.
@@ -22,13 +23,12 @@ use std::time::Duration;
 /// # fn main() -> rackmem::Result<()> {
 /// use rackmem::Rack;
 /// use rackmem::locked::RangesLock;
-/// use std::time::Duration;
 ///
 /// let rack = Rack::local(2)?;
 /// let addr = rack.node(0).alloc_bytes(4096)?;
 /// let lock = RangesLock::create(&rack.node(0), &[(addr, 8), (addr + 100, 50)])?;
 /// let same = RangesLock::attach(&rack.node(1), lock.addr())?;
-/// let mut held = same.write(Duration::MAX)?.expect("waits without end");
+/// let mut held = same.write()?;
 /// held.write(addr + 100, b"both")?;
 /// drop(held);
 /// lock.free()?; // its ranges are memory again, with what it had
@@ -40,9 +40,27 @@ use std::time::Duration;
 /// ```
 #[derive(Clone)]
 pub struct RangesLock {
+    /// With the ranges.
     handle: Handle,
-    regions: Regions,
 }
+
+/// What a [`RangesLock`] protects: bytes, which its guards read and write by their addresses.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::locked::{Guard, Ranges, RangesLock, Writing};
+///
+/// let rack = Rack::local(1)?;
+/// let addr = rack.node(0).alloc_bytes(8)?;
+/// let lock = RangesLock::create(&rack.node(0), &[(addr, 8)])?;
+/// let mut held: Guard<'_, Ranges, Writing> = lock.write()?;
+/// held.write(addr, &[7])?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Ranges {}
 
 /// A [`RangesLock`], held to read.
 ///
@@ -50,22 +68,18 @@ pub struct RangesLock {
 /// # fn main() -> rackmem::Result<()> {
 /// use rackmem::Rack;
 /// use rackmem::locked::{RangesReadGuard, RangesLock};
-/// use std::time::Duration;
 ///
 /// let rack = Rack::local(1)?;
 /// let addr = rack.node(0).alloc_bytes(8)?;
 /// let lock = RangesLock::create(&rack.node(0), &[(addr, 8)])?;
-/// let held: Option<RangesReadGuard<'_>> = lock.read(Duration::from_secs(1))?;
+/// let held: Option<RangesReadGuard<'_>> = lock.try_read()?;
 /// let mut byte = [9];
 /// held.expect("no other thread is inside").read(addr, &mut byte)?;
 /// assert_eq!(byte, [0]);
 /// # Ok(())
 /// # }
 /// ```
-pub struct RangesReadGuard<'a> {
-    inside: Inside<'a>,
-    regions: &'a Regions,
-}
+pub type RangesReadGuard<'a> = Guard<'a, Ranges, Reading>;
 
 /// A [`RangesLock`], held to write.
 ///
@@ -73,19 +87,18 @@ pub struct RangesReadGuard<'a> {
 /// # fn main() -> rackmem::Result<()> {
 /// use rackmem::Rack;
 /// use rackmem::locked::{RangesWriteGuard, RangesLock};
-/// use std::time::Duration;
 ///
 /// let rack = Rack::local(1)?;
 /// let addr = rack.node(0).alloc_bytes(8)?;
 /// let lock = RangesLock::create(&rack.node(0), &[(addr, 8)])?;
-/// let held: Option<RangesWriteGuard<'_>> = lock.write(Duration::from_secs(1))?;
+/// let held: Option<RangesWriteGuard<'_>> = lock.try_write()?;
 /// let mut byte = [9];
 /// held.expect("no other thread is inside").read(addr, &mut byte)?;
 /// assert_eq!(byte, [0]);
 /// # Ok(())
 /// # }
 /// ```
-pub struct RangesWriteGuard<'a>(RangesReadGuard<'a>);
+pub type RangesWriteGuard<'a> = Guard<'a, Ranges, Writing>;
 
 impl Debug for RangesLock {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -97,21 +110,12 @@ impl Debug for RangesLock {
     }
 }
 
-impl Debug for RangesReadGuard<'_> {
+impl<A> Debug for Guard<'_, Ranges, A> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RangesReadGuard")
-            .field(
-                "addr",
-                &format_args!("{:#018x}", self.inside.handle().addr()),
-            )
+        f.debug_struct("Guard")
+            .field("addr", &format_args!("{:#018x}", self.handle().addr()))
             .field("content", &self.content())
             .finish()
-    }
-}
-
-impl Debug for RangesWriteGuard<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 
@@ -130,9 +134,9 @@ fn regions(list: &[Region]) -> Result<Regions, LockError> {
 }
 
 /// Where the bytes at an address lie among what the lock protects, if they are all of one range.
-fn place(regions: &Regions, addr: u64, len: usize) -> Result<usize, LockError> {
+fn place(handle: &Handle, addr: u64, len: usize) -> Result<usize, LockError> {
     let mut at = 0;
-    for region in regions.iter() {
+    for region in ranges_of(handle) {
         let end = region.addr + u64::from(region.len);
         if addr >= region.addr && addr < end && len as u64 <= end - addr {
             return Ok(at + (addr - region.addr) as usize);
@@ -142,7 +146,18 @@ fn place(regions: &Regions, addr: u64, len: usize) -> Result<usize, LockError> {
     Err(LockError::OutsideRanges { addr, len })
 }
 
+fn ranges_of(handle: &Handle) -> impl Iterator<Item = &Region> {
+    handle.regions.iter().flat_map(|regions| regions.iter())
+}
+
 impl RangesLock {
+    fn of(handle: Handle, regions: Regions) -> Self {
+        let regions = Some(Arc::new(regions));
+        RangesLock {
+            handle: Handle { regions, ..handle },
+        }
+    }
+
     /// A new one over these ranges, each an address and a length in bytes, at home on this node.
     /// It begins with what memory has there now.
     ///
@@ -172,7 +187,7 @@ impl RangesLock {
         let handle = Handle::create(node, what, |words| {
             WindowMut::new(words, HEAD, len).write(0, &bytes);
         })?;
-        Ok(RangesLock { handle, regions })
+        Ok(RangesLock::of(handle, regions))
     }
 
     /// The one that some node has made at this address.
@@ -185,7 +200,7 @@ impl RangesLock {
         if regions.len() as usize != what.len {
             return Err(LockError::NoLock { addr });
         }
-        Ok(RangesLock { handle, regions })
+        Ok(RangesLock::of(handle, regions))
     }
 
     /// Frees it, as [`super::Mutex::free`]. Its ranges are memory like any other again, with what
@@ -196,7 +211,7 @@ impl RangesLock {
     pub fn free(self) -> Result<(), LockError> {
         self.handle.free(|_| {
             let (mut at, words) = (0, self.handle.words());
-            for region in self.regions.iter() {
+            for region in ranges_of(&self.handle) {
                 let mut bytes = vec![0; region.len as usize];
                 Window::new(words, HEAD, self.handle.len()).read(at, &mut bytes);
                 at += bytes.len();
@@ -224,84 +239,86 @@ impl RangesLock {
 
     /// The ranges, each an address and a length.
     pub fn ranges(&self) -> impl Iterator<Item = (u64, usize)> {
-        self.regions.iter().map(|r| (r.addr, r.len as usize))
+        ranges_of(&self.handle).map(|r| (r.addr, r.len as usize))
     }
 
-    fn guard<'a>(&'a self, inside: Inside<'a>) -> RangesReadGuard<'a> {
-        let regions = &self.regions;
-        RangesReadGuard { inside, regions }
+    /// Holds them together with other readers, as soon as it is this thread's turn.
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::lock`].
+    pub fn read(&self) -> Result<RangesReadGuard<'_>, LockError> {
+        Guard::hold(&self.handle)
+    }
+
+    /// Holds them alone, as soon as it is this thread's turn.
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::lock`].
+    pub fn write(&self) -> Result<RangesWriteGuard<'_>, LockError> {
+        Guard::hold(&self.handle)
     }
 
     /// Holds them together with other readers, if it is this thread's turn within this time.
     ///
     /// # Errors
     /// Those of [`super::Mutex::lock`].
-    pub fn read(&self, at_most: Duration) -> Result<Option<RangesReadGuard<'_>>, LockError> {
-        let inside = self.handle.enter(Access::Read, at_most)?;
-        Ok(inside.map(|inside| self.guard(inside)))
+    pub fn read_within(
+        &self,
+        wait: impl Into<Wait>,
+    ) -> Result<Option<RangesReadGuard<'_>>, LockError> {
+        Guard::hold_within(&self.handle, wait)
     }
 
     /// Holds them alone, if it is this thread's turn within this time.
     ///
     /// # Errors
     /// Those of [`super::Mutex::lock`].
-    pub fn write(&self, at_most: Duration) -> Result<Option<RangesWriteGuard<'_>>, LockError> {
-        let inside = self.handle.enter(Access::Write, at_most)?;
-        Ok(inside.map(|inside| RangesWriteGuard(self.guard(inside))))
+    pub fn write_within(
+        &self,
+        wait: impl Into<Wait>,
+    ) -> Result<Option<RangesWriteGuard<'_>>, LockError> {
+        Guard::hold_within(&self.handle, wait)
+    }
+
+    /// Holds them together with other readers, as [`super::RwLock::try_read`].
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::lock`].
+    pub fn try_read(&self) -> Result<Option<RangesReadGuard<'_>>, LockError> {
+        Guard::try_hold(&self.handle)
+    }
+
+    /// Holds them alone, as [`super::RwLock::try_write`].
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::lock`].
+    pub fn try_write(&self) -> Result<Option<RangesWriteGuard<'_>>, LockError> {
+        Guard::try_hold(&self.handle)
     }
 }
 
-impl RangesReadGuard<'_> {
+impl<A> Guard<'_, Ranges, A> {
     /// Reads bytes of one range.
     ///
     /// # Errors
     /// [`LockError::OutsideRanges`] when they are not all of one range.
     pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), LockError> {
-        let at = place(self.regions, addr, out.len())?;
-        let handle = self.inside.handle();
+        let handle = self.handle();
+        let at = place(handle, addr, out.len())?;
         Window::new(handle.words(), HEAD, handle.len()).read(at, out);
         Ok(())
     }
-
-    /// The fencing token: as [`super::MutexGuard::token`].
-    pub fn token(&self) -> u64 {
-        self.inside.token()
-    }
-
-    /// Whether what is found inside is what the last writer left. All who enter after a death are
-    /// told, until one of them has written.
-    pub fn content(&self) -> Content {
-        self.inside.content()
-    }
 }
 
-impl RangesWriteGuard<'_> {
-    /// Reads bytes of one range.
-    ///
-    /// # Errors
-    /// [`LockError::OutsideRanges`] when they are not all of one range.
-    pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), LockError> {
-        self.0.read(addr, out)
-    }
-
+impl Guard<'_, Ranges, Writing> {
     /// Writes bytes of one range.
     ///
     /// # Errors
     /// [`LockError::OutsideRanges`] when they are not all of one range.
     pub fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), LockError> {
-        let at = place(self.0.regions, addr, bytes.len())?;
-        let handle = self.0.inside.handle();
+        let handle = self.handle();
+        let at = place(handle, addr, bytes.len())?;
         WindowMut::new(handle.words(), HEAD, handle.len()).write(at, bytes);
         Ok(())
-    }
-
-    /// The fencing token: as [`super::MutexGuard::token`].
-    pub fn token(&self) -> u64 {
-        self.0.token()
-    }
-
-    /// As [`RangesReadGuard::content`].
-    pub fn content(&self) -> Content {
-        self.0.content()
     }
 }

@@ -1,22 +1,19 @@
 //! A value that threads of the rack read together and change alone.
 
 use super::descriptor::Kind;
-use super::handle::{HEAD, Handle, Inside};
+use super::guard::{Guard, Reading, Writing};
+use super::handle::Handle;
 use super::mutex::descriptor;
-use super::value::{self, fill};
-use crate::bytes::window::{Window, WindowMut};
+use super::value::fill;
 use crate::coherent::shared::Value;
 #[cfg(doc)]
 use crate::error::{AccessError, AllocError, RackError};
 use crate::error::{LockError, RegionError};
 use crate::host::locks::cell::Waiting;
-use crate::host::locks::seat::Content;
 use crate::node::Node;
-use rackmem_proto::gcp::Access;
+use crate::wait::Wait;
 use std::fmt::{self, Debug, Formatter};
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
-use std::time::Duration;
 
 /// A value of up to 64 KiB that threads of the rack read together and change alone. Each node that
 /// reads keeps a copy until a writer comes. See [the module](super).
@@ -60,10 +57,7 @@ pub struct RwLock<T> {
 /// # Ok(())
 /// # }
 /// ```
-pub struct ReadGuard<'a, T> {
-    inside: Inside<'a>,
-    value: PhantomData<fn() -> T>,
-}
+pub type ReadGuard<'a, T> = Guard<'a, T, Reading>;
 
 /// A [`RwLock`], held to write.
 ///
@@ -81,10 +75,7 @@ pub struct ReadGuard<'a, T> {
 /// # Ok(())
 /// # }
 /// ```
-pub struct WriteGuard<'a, T> {
-    inside: Inside<'a>,
-    value: PhantomData<fn() -> T>,
-}
+pub type WriteGuard<'a, T> = Guard<'a, T, Writing>;
 
 impl<T> Clone for RwLock<T> {
     fn clone(&self) -> Self {
@@ -169,18 +160,13 @@ impl<T: Value> RwLock<T> {
         self.handle.waiting()
     }
 
-    fn busy(&self) -> LockError {
-        LockError::Busy { addr: self.addr() }
-    }
-
     /// Holds it together with other readers, as soon as it is this thread's turn.
     ///
     /// # Errors
     /// Those of [`super::Mutex::lock`].
     #[inline]
     pub fn read(&self) -> Result<ReadGuard<'_, T>, LockError> {
-        let inside = self.handle.enter(Access::Read, Duration::MAX)?;
-        inside.map(ReadGuard::of).ok_or_else(|| self.busy())
+        Guard::hold(&self.handle)
     }
 
     /// Holds it alone, as soon as it is this thread's turn.
@@ -189,8 +175,7 @@ impl<T: Value> RwLock<T> {
     /// Those of [`super::Mutex::lock`].
     #[inline]
     pub fn write(&self) -> Result<WriteGuard<'_, T>, LockError> {
-        let inside = self.handle.enter(Access::Write, Duration::MAX)?;
-        inside.map(WriteGuard::of).ok_or_else(|| self.busy())
+        Guard::hold(&self.handle)
     }
 
     /// Holds it together with other readers, if it is this thread's turn within this time.
@@ -198,9 +183,11 @@ impl<T: Value> RwLock<T> {
     /// # Errors
     /// Those of [`super::Mutex::lock`].
     #[inline]
-    pub fn read_timeout(&self, at_most: Duration) -> Result<Option<ReadGuard<'_, T>>, LockError> {
-        let inside = self.handle.enter(Access::Read, at_most)?;
-        Ok(inside.map(ReadGuard::of))
+    pub fn read_within(
+        &self,
+        wait: impl Into<Wait>,
+    ) -> Result<Option<ReadGuard<'_, T>>, LockError> {
+        Guard::hold_within(&self.handle, wait)
     }
 
     /// Holds it alone, if it is this thread's turn within this time.
@@ -208,9 +195,11 @@ impl<T: Value> RwLock<T> {
     /// # Errors
     /// Those of [`super::Mutex::lock`].
     #[inline]
-    pub fn write_timeout(&self, at_most: Duration) -> Result<Option<WriteGuard<'_, T>>, LockError> {
-        let inside = self.handle.enter(Access::Write, at_most)?;
-        Ok(inside.map(WriteGuard::of))
+    pub fn write_within(
+        &self,
+        wait: impl Into<Wait>,
+    ) -> Result<Option<WriteGuard<'_, T>>, LockError> {
+        Guard::hold_within(&self.handle, wait)
     }
 
     /// Holds it together with other readers, if a copy is at this node and no writer is inside or
@@ -220,8 +209,7 @@ impl<T: Value> RwLock<T> {
     /// Those of [`super::Mutex::lock`].
     #[inline]
     pub fn try_read(&self) -> Result<Option<ReadGuard<'_, T>>, LockError> {
-        let inside = self.handle.try_enter(Access::Read)?;
-        Ok(inside.map(ReadGuard::of))
+        Guard::try_hold(&self.handle)
     }
 
     /// Holds it alone, if it is at this node and free, as [`super::Mutex::try_lock`].
@@ -230,140 +218,12 @@ impl<T: Value> RwLock<T> {
     /// Those of [`super::Mutex::lock`].
     #[inline]
     pub fn try_write(&self) -> Result<Option<WriteGuard<'_, T>>, LockError> {
-        let inside = self.handle.try_enter(Access::Write)?;
-        Ok(inside.map(WriteGuard::of))
-    }
-}
-
-impl<'a, T> ReadGuard<'a, T> {
-    #[inline]
-    fn of(inside: Inside<'a>) -> Self {
-        ReadGuard {
-            inside,
-            value: PhantomData,
-        }
-    }
-
-    /// The fencing token: not lower than that of any writer before.
-    pub fn token(&self) -> u64 {
-        self.inside.token()
-    }
-
-    /// Whether what is found inside is what the last writer left. All who enter after a death are
-    /// told, until one of them has written.
-    pub fn content(&self) -> Content {
-        self.inside.content()
-    }
-}
-
-impl<T: Value> ReadGuard<'_, T> {
-    /// The value.
-    #[inline]
-    pub fn get(&self) -> T {
-        value::get(self.inside.handle().words())
-    }
-
-    /// Its bytes, to read parts of a long value.
-    pub fn view(&self) -> Window<'_> {
-        Window::new(self.inside.handle().words(), HEAD, size_of::<T>())
-    }
-}
-
-impl<'a, T> WriteGuard<'a, T> {
-    #[inline]
-    fn of(inside: Inside<'a>) -> Self {
-        WriteGuard {
-            inside,
-            value: PhantomData,
-        }
-    }
-
-    /// The fencing token: as [`super::MutexGuard::token`].
-    pub fn token(&self) -> u64 {
-        self.inside.token()
-    }
-
-    /// Whether what is found inside is what the last writer left. All who enter after a death are
-    /// told, until one of them has written.
-    pub fn content(&self) -> Content {
-        self.inside.content()
-    }
-}
-
-impl<T: Value> WriteGuard<'_, T> {
-    /// The value.
-    #[inline]
-    pub fn get(&self) -> T {
-        value::get(self.inside.handle().words())
-    }
-
-    /// Replaces it.
-    #[inline]
-    pub fn set(&mut self, value: T) {
-        value::put(self.inside.handle().words(), value);
-    }
-
-    /// Replaces it by what `f` makes of it; what was there before.
-    #[inline]
-    pub fn update(&mut self, f: impl FnOnce(T) -> T) -> T {
-        let old = self.get();
-        self.set(f(old));
-        old
-    }
-
-    /// Its bytes, to read parts of a long value.
-    pub fn view(&self) -> Window<'_> {
-        Window::new(self.inside.handle().words(), HEAD, size_of::<T>())
-    }
-
-    /// Its bytes, to change parts of a long value.
-    pub fn view_mut(&mut self) -> WindowMut<'_> {
-        WindowMut::new(self.inside.handle().words(), HEAD, size_of::<T>())
-    }
-}
-
-impl<T: Value> Deref for ReadGuard<'_, T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: the guard is inside, so no writer is.
-        unsafe { value::in_place(self.inside.handle().words()) }
-    }
-}
-
-impl<T: Value> Deref for WriteGuard<'_, T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: the guard is inside, and writes only through `&mut` of itself.
-        unsafe { value::in_place(self.inside.handle().words()) }
-    }
-}
-
-impl<T: Value> DerefMut for WriteGuard<'_, T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard is inside, alone, and is itself borrowed for as long.
-        unsafe { value::in_place_mut(self.inside.handle().words()) }
+        Guard::try_hold(&self.handle)
     }
 }
 
 impl<T> Debug for RwLock<T> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.handle.describe::<T>("RwLock", f)
-    }
-}
-
-impl<T: Value + Debug> Debug for ReadGuard<'_, T> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<T: Value + Debug> Debug for WriteGuard<'_, T> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
     }
 }

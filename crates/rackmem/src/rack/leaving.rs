@@ -26,7 +26,7 @@ impl Node {
         // Who was given a block holds its lock until it has the data; till then only this node can
         // send it again.
         for tag in agents.given() {
-            match self.attach_lock(tag.0)?.try_write(patience) {
+            match self.attach_lock(tag.0)?.write_within(patience) {
                 Ok(Some(_))
                 | Err(AccessError::Rack(RackError::NodeLost { .. }) | AccessError::Lost { .. }) => {
                 }

@@ -2,10 +2,10 @@
 
 use crate::{MODES, NODES, rack, until};
 use rackmem::locked::{Lock, Mutex, RangesLock, RwLock, Waiting};
-use rackmem::{AccessError, Contract, Error, Fabric, LockError, Mode, RackError};
+use rackmem::{AccessError, Contract, Error, Fabric, LockError, Mode, RackError, Wait};
 use rackmem_proto::wire::Tag;
 use std::sync::Mutex as Local;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const SHORT: Duration = Duration::from_millis(5);
 
@@ -16,8 +16,8 @@ fn a_wait_ends_in_time_and_disturbs_nobody() {
         let made: Mutex<u64> = Mutex::create(&rack.node(0), 1).unwrap();
         let far: Mutex<u64> = Mutex::attach(&rack.node(2), made.addr()).unwrap();
         let held = made.lock().unwrap();
-        assert!(far.lock_timeout(SHORT).unwrap().is_none());
-        assert!(made.lock_timeout(SHORT).unwrap().is_none());
+        assert!(far.lock_within(SHORT).unwrap().is_none());
+        assert!(made.lock_within(SHORT).unwrap().is_none());
         assert!(made.try_lock().unwrap().is_none());
         drop(held);
         // The lock has gone to who waited in vain, or will; whoever wants it gets it.
@@ -108,7 +108,7 @@ fn a_lock_over_ranges_moves_them_together() {
         let made = RangesLock::create(&node, &ranges).unwrap();
         let other = RangesLock::attach(&rack.node(2), made.addr()).unwrap();
         assert!(other.ranges().eq(ranges));
-        let mut held = other.write(Duration::MAX).unwrap().unwrap();
+        let mut held = other.write().unwrap();
         let mut bytes = [0; 2];
         held.read(near + 3001, &mut bytes).unwrap();
         assert_eq!(bytes, [7, 7]);
@@ -117,7 +117,7 @@ fn a_lock_over_ranges_moves_them_together() {
         assert!(held.write(far + 4, &[0; 2]).is_err());
         assert!(held.read(near, &mut bytes).is_err());
         drop(held);
-        let held = made.read(Duration::MAX).unwrap().unwrap();
+        let held = made.read().unwrap();
         held.read(near + 3001, &mut bytes).unwrap();
         assert_eq!(bytes, [7, 8]);
         let mut five = [0; 5];
@@ -200,4 +200,56 @@ fn the_end_of_a_rack_ends_every_wait() {
             Some(LockError::Rack(RackError::Closed))
         ));
     }
+}
+
+/// Every kind of lock waits as long as its caller says, in whichever way.
+#[test]
+fn a_wait_is_bounded_in_one_way_for_every_kind_of_lock() {
+    let rack = rack(Fabric::Inline, Mode::Switch, None);
+    let (near, far) = (rack.node(0), rack.node(1));
+    let mutex = Mutex::create(&near, 1u64).unwrap();
+    let there = Mutex::<u64>::attach(&far, mutex.addr()).unwrap();
+    let lock = RwLock::create(&near, 1u64).unwrap();
+    let other = RwLock::<u64>::attach(&far, lock.addr()).unwrap();
+    let addr = near.alloc_bytes(8).unwrap();
+    let ranges = RangesLock::create(&near, &[(addr, 8)]).unwrap();
+    let same = RangesLock::attach(&far, ranges.addr()).unwrap();
+    let block = near.alloc_lock().unwrap();
+    let again = far.attach_lock(block.addr()).unwrap();
+    let held = (
+        mutex.lock().unwrap(),
+        lock.write().unwrap(),
+        ranges.write().unwrap(),
+        block.write().unwrap(),
+    );
+    let enters = |wait: Wait| {
+        [
+            there.lock_within(wait).is_ok_and(|held| held.is_some()),
+            other.read_within(wait).is_ok_and(|held| held.is_some()),
+            other.write_within(wait).is_ok_and(|held| held.is_some()),
+            same.read_within(wait).is_ok_and(|held| held.is_some()),
+            same.write_within(wait).is_ok_and(|held| held.is_some()),
+            again.read_within(wait).is_ok_and(|held| held.is_some()),
+            again.write_within(wait).is_ok_and(|held| held.is_some()),
+        ]
+    };
+    let soon = || Instant::now() + SHORT;
+    for wait in [
+        Wait::Never,
+        SHORT.into(),
+        soon().into(),
+        Instant::now().into(),
+    ] {
+        assert_eq!(enters(wait), [false; 7], "{wait:?}");
+    }
+    drop(held);
+    // What has been asked for meanwhile may be on its way: only waiting without end is certain.
+    assert_eq!(enters(Wait::Forever), [true; 7]);
+    assert_eq!(enters(Duration::from_secs(60).into()), [true; 7]);
+    assert_eq!(
+        enters((Instant::now() + Duration::from_secs(60)).into()),
+        [true; 7]
+    );
+    // All of it is at this node now, but for the block's lock, which nobody keeps.
+    assert_eq!(enters(Wait::Never), [true; 7]);
 }

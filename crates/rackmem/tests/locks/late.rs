@@ -29,7 +29,7 @@ fn locks_and_blocks_change_hands_where_every_packet_is_late() {
                 scope.spawn(move || {
                     let mutex: Mutex<u64> = Mutex::attach(&node, addr).unwrap();
                     for _ in 0..EACH {
-                        let mut held = mutex.lock_timeout(Duration::from_secs(60)).unwrap();
+                        let mut held = mutex.lock_within(Duration::from_secs(60)).unwrap();
                         let held = held.as_mut().expect("a lock that others leave at once");
                         held.update(|n| n + 1);
                         node.fetch_add(words, 1).unwrap();
