@@ -32,7 +32,7 @@ pub struct Look {
     pub colour: bool,
 }
 
-/// What a line has where nobody says how wide the window is.
+/// Columns of a line where the window's width is unknown.
 pub const DEFAULT_WIDTH: usize = 100;
 /// The longest cell; longer ones are cut.
 const MAX_CELL: usize = 1000;

@@ -18,7 +18,7 @@ const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
-    /// Somebody is killed.
+    /// A member is killed.
     Killed,
     /// It is started again.
     Restarted,

@@ -65,7 +65,7 @@ impl Throughput {
 /// on that thread, outside the measured time; the work is called again and again, at least once,
 /// and returns how many operations it did, enough of them that looking at the time is cheap beside.
 ///
-/// Results that nobody uses belong in [`std::hint::black_box`],
+/// Unused results belong in [`std::hint::black_box`],
 /// or the compiler leaves the work out.
 pub fn run<W, F>(threads: usize, duration: Duration, prepare: F) -> Throughput
 where

@@ -1,4 +1,4 @@
-//! The hash of a key: the same at every node, seeded by whoever created the store.
+//! The hash of a key: the same at every node, with the seed of the store's creation.
 //!
 //! A multiply-and-fold over eight bytes at a time. The seed keeps an outsider from choosing keys
 //! that all meet in one bucket.

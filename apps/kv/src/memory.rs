@@ -43,7 +43,7 @@ pub trait Memory: Clone + Send + Sync + 'static {
         f: impl FnMut(&Window<'_>) -> R,
     ) -> Result<R, MemoryError>;
 
-    /// Runs `f` once, with nobody else in the rack reading or writing the block meanwhile.
+    /// Runs `f` once, while no other thread in the rack reads or writes the block.
     fn update<R>(
         &self,
         addr: u64,
@@ -67,7 +67,7 @@ pub trait Memory: Clone + Send + Sync + 'static {
     /// Gives back what `alloc` reserved.
     fn free(&self, addr: u64, len: usize) -> Result<(), MemoryError>;
 
-    /// Opens the region called `name`, made of zeros by whoever opens it first.
+    /// Opens the region called `name`; the first to open it creates it, with zeros.
     /// Size and type must agree.
     fn region(&self, name: &str, len: usize, type_hash: u64) -> Result<u64, MemoryError>;
 
@@ -90,7 +90,7 @@ pub trait Memory: Clone + Send + Sync + 'static {
         Fate::Live
     }
 
-    /// Whether nobody who was ever a member has died or left.
+    /// Whether no member has ever died or left.
     fn undisturbed(&self) -> bool {
         true
     }
@@ -120,7 +120,7 @@ pub const PAGE_STRIDE: usize = rackmem::locked::RwLockArray::STRIDE;
 /// Pages, each behind a lock that has either readers inside or one writer.
 ///
 /// Whoever is inside leaves. Whoever waits for several takes them in rising order of their
-/// addresses; nobody enters twice.
+/// addresses; no thread enters twice.
 pub trait Pages: Send + Sync + 'static {
     /// Enters a page's lock, waiting no longer than `at_most`.
     fn enter(&self, page: usize, access: Access, at_most: Duration)
@@ -200,7 +200,7 @@ impl fmt::Display for MemoryError {
             }
             Self::Lost(addr) => write!(f, "what was last written at {addr:#x} died with a node"),
             Self::Fenced => f.write_str(
-                "the rack has declared this node dead and goes on without it: ask another node",
+                "the rack has declared this node dead: use another node",
             ),
             Self::NoLease => f.write_str(
                 "this node cannot show the rack that it is alive, and may not serve until it can: ask another node",

@@ -18,7 +18,7 @@ pub(crate) struct Local {
     pub(super) posts: Box<[Post]>,
     /// Threads that have looked, and have to wait.
     waiting: AtomicUsize,
-    /// Somebody has gone in the middle of an operation that nobody else can finish.
+    /// A thread has gone in the middle of an operation that no other can finish.
     abandoned: AtomicBool,
 }
 

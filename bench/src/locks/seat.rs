@@ -184,7 +184,7 @@ impl Drop for TakenPlace<'_> {
         if self.machine.said() == Step::Inside && self.leave().is_ok() {
             return;
         }
-        // In the middle of something that nobody else can finish.
+        // In the middle of an operation that no other thread can finish.
         if self.machine.said() != Step::Outside {
             self.local.abandon();
         }

@@ -108,7 +108,7 @@ impl Post {
 /// A node's part in compared locks: its guest.
 pub struct Compared {
     me: NodeId,
-    /// What locks are that nobody says the kind of.
+    /// The default kind of locks.
     pub(super) kind: LockKind,
     /// Locks that this node's threads use.
     locals: RwLock<HashMap<u64, Arc<Local>>>,
@@ -232,7 +232,7 @@ impl Compared {
 }
 
 impl Guest for Compared {
-    /// Whoever is let in by that asks again, and hears it.
+    /// A thread admitted by that asks again, and gets the answer.
     fn gone(&self, gone: Copyset) {
         let managers = self.managers.read();
         let managers = managers.unwrap_or_else(PoisonError::into_inner);

@@ -104,7 +104,7 @@ fn rate(bytes: usize, began: Instant) -> f64 {
     bytes as f64 / 1e6 / began.elapsed().as_secs_f64()
 }
 
-/// The same bytes by calls of the same length, to memory that nobody has touched, and once more.
+/// The same bytes by calls of the same length, to untouched memory, and once more.
 fn memcpy(report: &mut Report, options: &Options) -> Result<()> {
     let from = vec![1u8; CALL.min(options.size)];
     let copy = |to: &mut [u8]| {

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 pub struct Options {
     /// Nodes, at least 2.
     pub nodes: usize,
-    /// After which silence a member is declared dead. It decides how long nobody knows.
+    /// Time without a heartbeat after which a member is declared dead: most of an outage.
     pub lease: Duration,
     /// Percent of operations on data that all nodes share.
     pub sharing: u8,
@@ -245,7 +245,7 @@ fn once(
             }
         };
         let view = |racks: &[Option<Rack>]| racks[0].as_ref().and_then(Rack::view);
-        // Whoever asks for these during a rebuild waits for its end.
+        // Requests for these during a rebuild wait for its end.
         let rebuilds = |racks: &[Option<Rack>]| {
             let metrics = racks[0].as_ref().map(Rack::metrics);
             let first = metrics.and_then(|metrics| metrics.nodes.into_iter().next());

@@ -21,7 +21,7 @@ const CLIENTS: usize = 2;
 /// Integers that are stored, since clients also add to values.
 const VALUES: i64 = 1 << 40;
 
-/// Whoever does a command and says what came of it.
+/// Executes a command and returns its result.
 trait Perform {
     fn perform(&mut self, key: &str, call: &Call) -> std::result::Result<Reply, String>;
 }

@@ -187,7 +187,7 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
                 None => progress(&format!("round {round} of {}", options.rounds)),
             }
             for ((_, node, op), times) in ROUND.iter().zip(&mut times) {
-                // The first round finds blocks that nobody has yet.
+                // The first round finds blocks without copies.
                 let counted = (round > 0).then_some(times);
                 measure(&rack.node(*node), &addrs, options, &pace, counted, *op)?;
             }

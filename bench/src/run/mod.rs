@@ -110,7 +110,7 @@ impl From<std::io::Error> for BenchError {
 /// The result of a bench.
 pub type Result<T> = std::result::Result<T, BenchError>;
 
-/// A bench's progress, for whoever shows it: what is being measured now.
+/// A bench's progress for display: what is being measured now.
 pub type Progress<'a> = &'a mut dyn FnMut(&str);
 
 /// A connection; errors name the address.

@@ -75,7 +75,7 @@ fn options(buckets: usize) -> Options {
 
 fn nobody_came(cause: &str) -> Failure {
     Failure::new(
-        format!("the rack did not come up in {} s: {cause}", WAIT.as_secs()),
+        format!("the rack did not start in {} s: {cause}", WAIT.as_secs()),
         "start the switch and all nodes of the file, then try again",
     )
 }

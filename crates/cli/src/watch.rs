@@ -158,7 +158,7 @@ fn tell(
             "rebuild_us": rebuilt.map(|rebuilt| rebuilt.time.as_micros() as u64),
             "blocks_lost": rebuilt.map(|rebuilt| rebuilt.blocks),
             "locks_lost": rebuilt.map(|rebuilt| rebuilt.locks),
-            "buckets_away": away.map(|(away, _)| away),
+            "buckets_unavailable": away.map(|(away, _)| away),
         });
         return line.to_string();
     }
@@ -208,13 +208,13 @@ pub fn leave(rack: Rack, role: Role, can_change: bool, lease: Duration) {
     let ms = lease.as_millis();
     match role {
         Role::Switch => {
-            eprintln!("the rack goes on without a switch when the lease is over, in {ms} ms");
+            eprintln!("the rack continues without a switch after the lease, in {ms} ms");
             drop(rack);
         }
         Role::Node(node) => match rack.leave() {
             Ok(()) => eprintln!("node {node}: has left the rack"),
             Err(LeaveError::InUse { .. }) => eprintln!(
-                "node {node}: its memory is in use, and is lost; the rack goes on without it when the lease is over, in {ms} ms"
+                "node {node}: its memory is in use and will be lost; the rack continues without it after the lease, in {ms} ms"
             ),
             Err(error) => eprintln!("node {node}: could not leave the rack: {error}"),
         },
@@ -271,7 +271,7 @@ mod tests {
         let told: serde_json::Value =
             serde_json::from_str(&tell(&whole, &alone, rebuilt, Some((32, 64)), true)).unwrap();
         assert_eq!(
-            (&told["locks_lost"], &told["buckets_away"]),
+            (&told["locks_lost"], &told["buckets_unavailable"]),
             (&7.into(), &32.into())
         );
         let back = tell(&alone, &alone.admit(1).unwrap(), None, Some((0, 64)), false);

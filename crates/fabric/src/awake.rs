@@ -116,7 +116,7 @@ mod tests {
         let mut first = Awake::begin(SPIN);
         first.gave = Some(Duration::ZERO);
         assert!(!first.look_again(Duration::from_millis(3)));
-        // The time that it slept is nobody's.
+        // The time that it slept counts for no packet.
         assert!(!first.look_again(Duration::from_millis(9)));
         CROWDED_UNTIL.set(CROWDED_UNTIL.get().map(|until| until + 3600 * CROWDED));
         assert!(!Awake::begin(SPIN).look_again(Duration::ZERO));

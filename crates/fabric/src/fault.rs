@@ -114,7 +114,7 @@ pub struct FaultCounts {
 /// Ends of a rack: its nodes and the switch.
 const ENDS: usize = rackmem_wire::MAX_NODES + 1;
 
-/// The faults of a running network, for everybody to read and adjust.
+/// The faults of a running network, readable and adjustable from any thread.
 pub struct FaultControl {
     /// Shares as parts of 2^32.
     loss: AtomicU64,
@@ -192,7 +192,7 @@ impl FaultControl {
         self.parted[place(from)].fetch_or(1 << place(to), Relaxed);
     }
 
-    /// Everybody reaches everybody again.
+    /// Ends all partitions.
     pub fn heal(&self) {
         self.parted.iter().for_each(|row| row.store(0, Relaxed));
     }

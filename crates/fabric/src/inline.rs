@@ -18,7 +18,7 @@ pub struct Inline {
 }
 
 impl Inline {
-    /// Plugs everybody in; a second time changes nothing.
+    /// Connects all ends; a second call changes nothing.
     pub fn plug(&self, switch: Option<Arc<dyn Handler>>, agents: Vec<Arc<dyn Handler>>) {
         if let Some(switch) = switch {
             let _ = self.switch.set(switch);

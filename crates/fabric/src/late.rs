@@ -63,7 +63,7 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next packet, when it is due; `None` when nobody wants it any more.
+    /// The next packet, when it is due; `None` after the end of the network.
     fn next(&self) -> Option<Held> {
         let mut queue = self.queue();
         loop {

@@ -85,6 +85,6 @@ pub trait Port: Net + Send {
     /// What requests carry so that answers find their way; zero where nothing is needed.
     fn reply_port(&self) -> u16;
 
-    /// Whether packets can be lost, doubled or late.
+    /// Whether packets can be lost, duplicated or delayed.
     fn lossy(&self) -> bool;
 }

@@ -1,7 +1,7 @@
 //! A tap that writes packets as they look on a network, for tcpdump and Wireshark.
 //!
 //! The file is classic pcap with nanoseconds and raw IP packets (link type 101).
-//! Packets that are lost are not in it, doubled ones are twice. On fabrics without addresses,
+//! Lost packets are not in it, duplicates are in it twice. On fabrics without addresses,
 //! node *n* is 10.82.77.*n*+1 and the switch 10.82.77.254.
 
 use crate::udp::Peers;

@@ -34,7 +34,7 @@ impl Memory {
 
 const BODY: [u8; 9] = *b"nine byte";
 
-/// Sends some packets from node 1 through a tap, some of them lost or doubled; what went on.
+/// Sends some packets from node 1 through a tap, some lost or duplicated; those that passed.
 fn send_through(tap: Arc<dyn Tap>) -> Vec<support::Got> {
     let faults = Faults {
         loss: 0.2,

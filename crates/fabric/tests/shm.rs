@@ -332,7 +332,7 @@ fn a_process_that_is_killed_in_the_middle_leaves_nothing_broken() {
         });
         child.kill().unwrap();
         child.wait().unwrap();
-        // Whoever lives is not disturbed.
+        // Live members are not disturbed.
         let mark = 1_000_000 + round;
         let header = Header {
             sender: 2,

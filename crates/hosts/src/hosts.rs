@@ -95,7 +95,7 @@ impl Hosts {
     fn add_namespace(&self, place: Place) -> Result<()> {
         let name = namespace(&self.name, place);
         run::ip(&format!("netns add {name}"))?;
-        // Nobody here speaks IPv6, and its announcements would be in every capture.
+        // IPv6 is unused here, and its announcements would be in every capture.
         let quiet = "cd /proc/sys/net/ipv6/conf 2>/dev/null || exit 0; echo 1 > all/disable_ipv6; echo 1 > default/disable_ipv6";
         run::run("ip", &["netns", "exec", &name, "sh", "-c", quiet])?;
         run::ip(&format!("-n {name} link set lo up"))?;
@@ -127,7 +127,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// Everybody knows everybody's Ethernet address: an XDP program need not ask,
+    /// Static neighbour entries between all hosts: an XDP program need not resolve addresses,
     /// and a capture shows no ARP.
     fn introduce(&self) -> Result<()> {
         let places: Vec<Place> = self.places().collect();
@@ -240,7 +240,7 @@ impl Hosts {
         }
     }
 
-    /// Lets it stay when this process ends, until somebody opens it and takes it down.
+    /// Keeps it when this process ends, until a process opens it and takes it down.
     pub fn keep(mut self) -> Result<()> {
         state::disown(&self.name, self.count)?;
         if let Some(guard) = self.guard.take() {
@@ -249,7 +249,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// Takes it down, whoever made it, and says if that failed.
+    /// Takes it down, also if another process made it; an error if that failed.
     pub fn tear_down(mut self) -> Result<()> {
         let removed = state::remove(&self.name);
         if let Some(guard) = self.guard.take() {

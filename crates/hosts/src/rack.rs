@@ -46,7 +46,7 @@ pub enum Work {
     Store,
     /// Each is a node.
     Node,
-    /// There are none: whoever made the rack starts what it wants.
+    /// There are none: the rack's creator starts its own.
     Nothing,
 }
 
@@ -149,7 +149,7 @@ impl HostRack {
             let words = plan.words(place, &rack.file(), &rack.hosts.ports());
             std::fs::write(rack.words_file(place), words.join("\n"))?;
         }
-        // All at once: whoever comes first waits for the others.
+        // All at once: the first ones wait for the others.
         let places: Vec<Place> = rack.hosts.places().collect();
         let begun: Vec<(Place, Began)> = (places.into_iter())
             .filter_map(|place| {
@@ -228,7 +228,7 @@ impl HostRack {
             .hosts
             .command(place, program)
             .args(args)
-            // Ctrl-C is for whoever looks at the rack, not for its members.
+            // Ctrl-C is for the command in front, not for the members.
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
@@ -240,7 +240,7 @@ impl HostRack {
     }
 
     fn children(&self) -> std::sync::MutexGuard<'_, Vec<(Place, Child)>> {
-        // The list is whole whenever nobody holds it.
+        // The list is complete whenever its lock is free.
         self.children
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -291,7 +291,7 @@ impl HostRack {
         self.hosts.keep()
     }
 
-    /// Takes everything down, whoever made it.
+    /// Takes everything down, also what another process made.
     pub fn tear_down(self) -> Result<()> {
         self.hosts.tear_down()?;
         for (_, mut child) in self.children.into_inner().unwrap_or_default() {

@@ -17,7 +17,7 @@ const FOLDER: &str = "/run/rackmem-hosts";
 pub struct Found {
     /// Its name.
     pub name: String,
-    /// Its hosts; 0 where nobody knows any more.
+    /// Its hosts; 0 when unknown.
     pub hosts: usize,
     /// The process that takes it down when it ends; none when it is to stay.
     pub owner: Option<u32>,
@@ -40,14 +40,14 @@ fn draft(rack: &str) -> PathBuf {
     Path::new(FOLDER).join(format!(".{rack}.{}", std::process::id()))
 }
 
-/// Takes a name for a rack, which nobody may have.
+/// Takes a free name for a rack.
 pub fn claim(rack: &str, hosts: usize) -> Result<()> {
     std::fs::create_dir_all(FOLDER)?;
     let owner = std::process::id();
     let since = started(owner).unwrap_or_default();
     let draft = draft(rack);
     std::fs::write(&draft, format!("{hosts} {owner} {since}\n"))?;
-    // A link, so that nobody ever sees a file without its text, and who comes second is told.
+    // A link, so that the file is never seen without its text, and a second creator gets an error.
     let linked = std::fs::hard_link(&draft, file(rack));
     std::fs::remove_file(&draft)?;
     linked.map_err(|error| match error.kind() {

@@ -152,7 +152,7 @@ kinds! {
     PlaceAck = 0x4a,
     /// Node that leaves the rack to the home of a lock: take it, with what it protects.
     Yield = 0x4b,
-    /// Home to the node that leaves: the lock is here, and nobody needs you for it.
+    /// Home to the leaving node: the lock is home, without obligations of yours.
     YieldAck = 0x4c,
     // From 0x50 on a kind has 16 bytes of its own behind the header. 0x60 is kept for SABRes, 0x70
     // for Bounded Incoherence.

@@ -4,7 +4,7 @@
 use crate::{Dest, Flags, Header, NodeId, Reason};
 use core::fmt::{self, Display};
 
-/// A packet, on its way to somebody, as a line of text.
+/// A packet and its destination as a line of text.
 ///
 /// `kind block N of NODE.SLOT#SEQ from X to Y status copyset +offset flags`,
 /// `own A B` if the kind has that, and `NO: reason` if it refuses.

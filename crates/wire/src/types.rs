@@ -183,7 +183,7 @@ impl RequesterId {
 pub struct Copyset(pub u32);
 
 impl Copyset {
-    /// Nobody.
+    /// No node.
     pub const EMPTY: Copyset = Copyset(0);
 
     /// Just this node.
@@ -222,7 +222,7 @@ impl Copyset {
         self.0 & other.0 == other.0
     }
 
-    /// Whether nobody is in the set.
+    /// Whether the set is empty.
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0

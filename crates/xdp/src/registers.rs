@@ -44,7 +44,7 @@ impl Switch {
     }
 
     /// Writes one register. Says whether there is such a register, wide enough for the value.
-    /// Nobody may be executing packets meanwhile, or it must be frozen.
+    /// No packet may be executed meanwhile, or the program must be frozen.
     ///
     /// # Errors
     /// [`crate::Error::Map`].

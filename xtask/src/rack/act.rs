@@ -17,12 +17,12 @@ const DEEDS: &[(&str, &str)] = &[
     ("mend HOST", "put it in again"),
     (
         "members",
-        "who is in the rack, and who has beaten how long ago",
+        "the members of the rack, and the age of each heartbeat",
     ),
     ("log PLACE", "what its process has written"),
     (
         "dump PLACE [N]",
-        "the next N packets (20 unless told) at a host, or that the switch's bridge sees",
+        "the next N packets (default 20) at a host, or that the switch's bridge sees",
     ),
     ("where", "what is where"),
     ("help", "this"),

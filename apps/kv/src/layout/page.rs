@@ -1,5 +1,5 @@
 //! A page: bytes that hold records. A bucket's head page is what the bucket's lock protects, and
-//! travels with it; the others are in memory, and read and written by whoever is inside the lock.
+//! travels with it; the others are in memory, read and written under the lock.
 //!
 //! ```text
 //! page      0 magic: u64       other than the store's: the page was never written, and is empty

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! Block 0 is read by every operation and written only by flushes, so every node keeps a copy.
-//! Whoever sets the store up, or flushes, is inside the lock that the region's own address names.
+//! Creation and flushes happen under the lock named by the region's own address.
 
 use rackmem::window::{Window, WindowMut};
 

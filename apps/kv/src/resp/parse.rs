@@ -27,13 +27,13 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// For whoever may use the store.
+    /// For authenticated clients.
     pub const FULL: Self = Self {
         words: 1 << 20,
         word: crate::MAX_VALUE,
         command: 2 * crate::MAX_VALUE,
     };
-    /// For whoever has yet to say the password.
+    /// For clients that have not sent the password.
     pub const STRANGER: Self = Self {
         words: 10,
         word: 16 << 10,

@@ -113,7 +113,7 @@ impl<M: Memory> Worker<M> {
         }
     }
 
-    /// How long it has nothing to do, if nobody wants anything.
+    /// How long it may sleep without a request.
     fn rest(&self) -> Duration {
         match self.sweep.is_under_way() {
             true => SWEEP_TICK,

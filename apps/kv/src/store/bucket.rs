@@ -1,4 +1,4 @@
-//! A bucket whose lock somebody is inside of: its head page, and the pages behind it.
+//! A bucket whose lock is held: its head page, and the pages behind it.
 
 use std::cell::Cell;
 
@@ -35,7 +35,7 @@ enum Holder<'a, M: Memory> {
     Held(&'a Held<'a, M>),
 }
 
-/// See the module. Dropping it leaves the lock, unless somebody holds it for longer.
+/// See the module. Dropping it releases the lock, unless a transaction still holds it.
 pub(crate) struct Bucket<'a, M: Memory> {
     pub core: &'a Core<M>,
     pub number: usize,

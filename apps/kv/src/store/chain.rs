@@ -1,7 +1,7 @@
 //! Changing a key the long way: all of its bucket's pages are walked.
 //!
-//! A bucket whose head page is full goes on in further pages. Nobody else reads or changes any of
-//! them while somebody is inside of the bucket's lock to write.
+//! A bucket whose head page is full continues in further pages.
+//! No other thread reads or changes any of them while a writer holds the bucket's lock.
 
 use super::bucket::{At, Bucket};
 use super::edit::{Current, Edit, Effects, Operation, apply, retire, seal};

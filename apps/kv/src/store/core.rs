@@ -19,7 +19,7 @@ use crate::{DATABASES, Error};
 pub(crate) struct Core<M: Memory> {
     pub memory: M,
     pub clock: Clock,
-    /// How long to wait for a bucket that somebody else is inside of.
+    /// How long to wait for a bucket's lock.
     pub patience: Duration,
     pub geometry: Geometry,
     pub map: Map,

@@ -139,7 +139,7 @@ impl<M: Memory> Core<M> {
             bucket.collect(db, keys)
         });
         match collected {
-            // Nobody can say which keys are in there.
+            // The keys in there are unknown.
             Err(error) if error.is_node_lost() && scope.is_alone() => {
                 keys.truncate(start);
                 Ok(())

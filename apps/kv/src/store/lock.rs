@@ -2,7 +2,7 @@
 //!
 //! A bucket's lock has readers inside or one writer, and its head page comes with it. Whoever is
 //! inside of the locks of all the buckets that it touches is alone with them, or with readers, and
-//! what it does to them is one step to everybody else. Buckets are entered in rising order, so
+//! its effect is one step for all others. Buckets are entered in rising order, so
 //! nobody waits in a circle, and by nobody twice: what is done on behalf of a holder finds the lock
 //! in the [`Scope`].
 
@@ -61,7 +61,7 @@ pub(crate) struct Held<'a, M: Memory> {
     slabs: Arc<Slabs<M>>,
     access: Access,
     buckets: Vec<usize>,
-    /// The flushes that the holder goes by, so that nobody else's falls into its middle.
+    /// The flush count that the holder uses, so that no other flush falls into its middle.
     pub pinned: Cell<Flushes>,
     /// Whether the holder may flush.
     pub may_flush: bool,
@@ -242,7 +242,7 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    /// In a rack whose members nobody watches nobody says that a lock's home is dead.
+    /// In a rack without membership no member declares a lock's home dead.
     /// So those who wait ask it.
     #[cold]
     fn enter_slowly(&self, slab: &Slab<M>, index: usize, access: Access) -> Entering {
@@ -276,7 +276,7 @@ impl<M: Memory> Core<M> {
                     held.pinned.set(self.newest_flushes()?);
                     return Ok(held);
                 }
-                // Whoever mends a bucket enters it to write.
+                // Repairing a bucket takes its lock to write.
                 Some((bucket, error)) => {
                     drop(held);
                     match error {
@@ -314,7 +314,7 @@ impl<M: Memory> Core<M> {
         Ok(None)
     }
 
-    /// Enters the store's own lock: whoever sets it up or flushes is inside.
+    /// Enters the store's own lock: for creation and flushes.
     pub fn flush_right(&self) -> Result<Right<'_, M>> {
         Right::take(&self.right, self.patience)
     }
@@ -324,13 +324,13 @@ impl<M: Memory> Core<M> {
 pub(crate) struct Right<'a, M: Memory>(&'a M::Pages);
 
 impl<'a, M: Memory> Right<'a, M> {
-    /// Bytes that the lock protects: nobody looks at them.
+    /// Bytes that the lock protects: unused.
     pub const BYTES: usize = 8;
 
     pub fn take(lock: &'a M::Pages, patience: Duration) -> Result<Self> {
         match lock.enter(0, Access::Write, patience)? {
             Entered::Busy => Err(Error::Busy(patience)),
-            // What a dead holder has left undone in memory is for whoever comes next to find.
+            // The next holder finds what a dead holder has left unfinished in memory.
             Entered::Inside | Entered::Outdated => Ok(Right(lock)),
         }
     }

@@ -1,7 +1,7 @@
 //! Reading a key inside of its bucket's lock: in the head page mostly, which came with the lock.
 //!
 //! A record further down the bucket's chain, or a value in an extent, is read from memory.
-//! Nobody changes it meanwhile.
+//! It does not change meanwhile.
 
 use super::bucket::{At, Bucket};
 use super::core::Core;

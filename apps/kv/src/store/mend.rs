@@ -10,7 +10,7 @@
 //! | a value in an extent, the same, or in memory of a node that is back | its record goes | absent |
 //!
 //! What a lock's page was when the lock was last handed on would be there in the third case, but an
-//! older value is worse than none: whoever wrote the newer one has been told that it is written.
+//! older value is worse than none: the newer one was acknowledged to its writer.
 //!
 //! The address of new memory is never one of old memory, because it contains the incarnation of its
 //! home. So an address in the table of slabs is its own generation, and whoever has an old one
@@ -44,7 +44,7 @@ struct Seen {
 }
 
 impl<M: Memory> Core<M> {
-    /// After an operation on a bucket that nobody holds for longer has failed, before it has
+    /// After an operation on a bucket that no transaction holds has failed, before it has
     /// changed anything: mends what can be mended. `Ok` when trying again makes sense;
     /// the error otherwise.
     #[cold]
@@ -94,7 +94,7 @@ impl<M: Memory> Core<M> {
         insist(&self.memory, error, &mut f)
     }
 
-    /// Gives a slab new addresses, unless somebody has; learns where it is.
+    /// Gives a slab new addresses, unless another node has; learns where it is.
     pub fn replace(&self, slab: usize, mine: u64) -> Result<()> {
         let _alone = self
             .replacing
@@ -198,7 +198,7 @@ impl<M: Memory> Core<M> {
                 })?;
                 Ok(counts)
             });
-            // Nobody can say what is in one that cannot be read; it counts as nothing.
+            // The content of an unreadable one is unknown; it counts as empty.
             sum = sum.plus(counted.unwrap_or_default());
         }
         sum

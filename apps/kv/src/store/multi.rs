@@ -1,4 +1,4 @@
-//! Operations on several keys, each one step to everybody else.
+//! Operations on several keys, each one step for all others.
 //!
 //! They hold the buckets of all their keys, to read or to change them.
 

@@ -153,7 +153,7 @@ impl<M: Memory> Found<M> {
     }
 }
 
-/// The store's settings, once somebody, this node or another, has set it up.
+/// The store's settings, once this or another node has created it.
 fn agree<M: Memory>(memory: &M, map: &Map, base: u64, right: &M::Pages) -> Result<Settings> {
     let addr = map.settings(base);
     let look = || {

@@ -106,7 +106,7 @@ impl Operation for Fetch<'_> {
         };
         current.value.append_to(self.out);
         match self.edit {
-            // Nothing to persist: not a change, and nobody who watches should see one.
+            // Nothing to persist: no change, and no WATCH should see one.
             Edit::Expire(expiry) if expiry == current.meta.expiry => Edit::Keep,
             edit => edit,
         }
@@ -166,7 +166,7 @@ impl Operation for Increment {
 /// INCRBYFLOAT.
 pub(crate) struct IncrementFloat {
     pub by: Number,
-    /// A sum that does not fit a page is refused: such digits are no use to anybody.
+    /// A sum that does not fit a page is refused: so many digits are useless.
     pub limit: usize,
     pub result: Result<String, Error>,
 }

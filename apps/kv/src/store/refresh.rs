@@ -79,10 +79,10 @@ impl<M: Memory> Bucket<'_, M> {
         self.give_page_back(self.head().epoch())
     }
 
-    /// The page is as if nobody had ever written it, if it is empty, and was written last when
+    /// The page is as if never written, if it is empty, and was written last when
     /// `written` was the newest flush and is not any more. Who has been told that a key is absent
     /// has the number of the newest flush ([`super::Mark`]): pages that go once a flush at most
-    /// cannot come back to what somebody remembers.
+    /// cannot return to a value that a client remembers.
     fn give_page_back(&self, written: u64) -> Result<()> {
         let newest = self.flushes()?.epoch;
         let head = self.head();

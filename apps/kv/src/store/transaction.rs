@@ -123,7 +123,7 @@ impl<M: Memory> Db<'_, M> {
 }
 
 impl<M: Memory> Core<M> {
-    /// Flushes, for whoever has the right to.
+    /// Flushes, for a caller with the right to.
     fn flush(&self, db: Option<u8>) -> Result<Flushes> {
         let flushes = self.memory.update(self.base, FLUSH_BYTES, |view| {
             superblock::flush(view, db);

@@ -11,7 +11,7 @@
 //! | | not so: wait for nobody (spinning on a copy), and again after a pause that grows | 2, critical |
 //! | no longer | subtract it | 1, critical |
 //!
-//! Everybody who waits looks again after every change: transactions grow with the nodes. Writers
+//! Every waiter looks again after every change: transactions grow with the nodes. Writers
 //! may wait for ever while readers come.
 
 use super::Access;

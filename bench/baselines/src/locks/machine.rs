@@ -119,7 +119,7 @@ impl Machine {
         self.said
     }
 
-    /// The thread wants to be inside. Whoever is not outside is told again what it was told.
+    /// The thread wants to enter. One that is not outside gets its last answer again.
     #[inline]
     pub fn enter(&mut self, access: Access) -> Step {
         if self.said == Step::Outside {

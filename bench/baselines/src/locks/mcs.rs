@@ -28,7 +28,7 @@ const SEAT: u64 = (1 << SEAT_BITS) - 1;
 pub(super) struct Mcs {
     me: u16,
     turn: u64,
-    /// Times that somebody has let this one in.
+    /// Times that a predecessor has admitted this one.
     granted: u64,
     phase: Phase,
 }
@@ -119,7 +119,7 @@ impl Mcs {
                 self.next(Phase::Close, close)
             }
             Phase::Close if word != self.name() => {
-                // Somebody has come since, and is about to write its link.
+                // A successor has come since, and is about to write its link.
                 self.next(Phase::AwaitLink, Op::Wait(entry(self.me), mine))
             }
             Phase::AwaitLink => self.grant(word),

@@ -121,7 +121,7 @@ pub enum Op {
     /// Adds, wrapping around.
     Add(At, u64),
     /// Reads a word again and again until it is right. Its result is that word. The thread spins on
-    /// its own cached copy: another transaction takes place only when somebody has written to the
+    /// its own cached copy: another transaction takes place only after a write to the
     /// block.
     Wait(At, Until),
     /// Waits a little before it tries again what others were quicker at, for the n-th time.

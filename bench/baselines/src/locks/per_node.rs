@@ -9,9 +9,9 @@
 //! | | the others', one after the other | n - 1, critical |
 //! | no longer | all of them again, the last first | 1, critical: the others are still here |
 //!
-//! Readers cost nothing while nobody writes; a writer costs transactions for each node of the rack.
-//! Indicators are a node's and not, as in Linux, a processor's: its threads share a cache, and
-//! writers have fewer to visit.
+//! Readers cost nothing while there is no writer; a writer costs transactions for each node of the
+//! rack. Indicators are a node's and not, as in Linux, a processor's: its threads share a cache,
+//! and writers have fewer to visit.
 
 use super::Access;
 use super::central::Indicator;

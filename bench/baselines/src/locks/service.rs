@@ -9,7 +9,8 @@
 //! | leave | to the manager | 1, critical |
 //!
 //! Requests are served in their order, readers together with the readers behind them. Messages may
-//! be lost, doubled and late: each thread numbers its turns, and says again what was not answered.
+//! be lost, duplicated and delayed: each thread numbers its turns,
+//! and repeats what was not answered.
 
 use super::Access;
 use super::op::{Op, Request, Step, ThreadPlace};

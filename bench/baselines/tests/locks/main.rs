@@ -1,4 +1,4 @@
-//! The compared locks under every interleaving of a few threads: they exclude, nobody is stuck,
+//! The compared locks under every interleaving of a few threads: they exclude, no thread is stuck,
 //! and defects are noticed.
 
 mod memory;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 #[derive(Clone, Copy)]
 enum Defect {
     None,
-    /// Whoever waits goes on at once.
+    /// Waiters continue at once.
     NoWaiting,
     /// A compare-and-swap does not compare.
     NoComparing,
@@ -169,7 +169,7 @@ impl World {
                 if next.threads[nth].machine.result(result) == Step::Inside
                     && algorithm == Algorithm::Mcs
                 {
-                    // First come, first served: whoever is inside was the first in the queue.
+                    // First come, first served: the holder was the first in the queue.
                     let first = next.order.pop_front();
                     if first != Some(nth) {
                         next.order.push_front(usize::MAX);

@@ -1,4 +1,4 @@
-//! The lock service: every order of messages, lost and doubled ones, too.
+//! The lock service: every order of messages, with lost and duplicated ones.
 
 use rackmem_baselines::locks::{
     Access, Algorithm, Machine, Manager, Op, Reply, Request, Shape, Step, ThreadPlace,

@@ -86,7 +86,7 @@ impl Scene {
         if let Some(out) = running.0.stdout.take() {
             let mut out = BufReader::new(out);
             out.read_line(&mut line)?;
-            // Whoever writes to a pipe that nobody reads would stop.
+            // A writer to a pipe without a reader would block.
             std::thread::spawn(move || out.read_to_end(&mut Vec::new()));
         }
         if line.is_empty() {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 pub const AGENT_PORT: u16 = 7401;
 pub const SWITCH_PORT: u16 = 7400;
-/// Nobody answers later than this.
+/// The limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Requests on their way at a time, where a rate is measured.
 const WINDOW: u16 = 32;
@@ -60,7 +60,7 @@ fn say(line: &str) -> Result<()> {
     Ok(())
 }
 
-/// Until whoever started this lets go.
+/// Until the parent process releases it.
 fn stay() -> Result<()> {
     say("ready")?;
     std::io::stdin().read_to_end(&mut Vec::new())?;
@@ -138,7 +138,7 @@ impl Client {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     if began.elapsed() > PATIENCE {
-                        return Err(BenchError::Missing("nobody answers".into()));
+                        return Err(BenchError::Missing("no answer".into()));
                     }
                     std::thread::yield_now();
                 }

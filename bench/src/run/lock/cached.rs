@@ -1,4 +1,4 @@
-//! A lock that is here and that nobody else wants: whatever the fabric, no packet is sent,
+//! An uncontended lock at its last node: whatever the fabric, no packet is sent,
 //! but for the lock service.
 
 use super::super::{Progress, Result};

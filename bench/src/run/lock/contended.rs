@@ -57,7 +57,7 @@ fn measure(
 ) -> Result<()> {
     let made = AnyLock::create(&rack.node(0), DATA)?;
     let nodes = rack.nodes();
-    // Warm: everybody has been inside.
+    // Warm: every thread has been inside.
     for node in nodes {
         AnyLock::attach(node, made.addr())?
             .write()?

@@ -1,4 +1,4 @@
-//! Locks that their home has and nobody uses, each taken once by another node, 64 bytes of what it
+//! Unused locks at their home, each taken once by another node, 64 bytes of what it
 //! protects written, and let go of.
 
 use super::super::Result;

@@ -14,7 +14,7 @@ use std::time::Instant;
 pub struct Speed {
     /// Runs.
     pub runs: usize,
-    /// Packets that somebody took.
+    /// Packets that were delivered.
     pub packets: u64,
     /// Things that happened in virtual time.
     pub occurrences: u64,

@@ -81,7 +81,7 @@ fn check(args: &CheckArgs, json: bool) -> Result<Ended> {
         _ => unreadable(path, &error.to_string()),
     })?;
     if counts.ok == 0 {
-        let why = "no operation in it was answered, so no client was told anything";
+        let why = "it has no answered operation";
         return Err(nothing_to_judge(path, why));
     }
     let limits = Limits {
@@ -102,7 +102,7 @@ fn check(args: &CheckArgs, json: bool) -> Result<Ended> {
                 path.display(),
                 found.key
             ),
-            "no order of the operations shown explains what was told: look for who read too old a value",
+            "no order of the operations shown explains the answers: look for a stale read",
         )),
         Verdict::GaveUp { key, .. } => Err(Failure::new(
             format!("{}: too hard to judge, by key {key:?}", path.display()),

@@ -110,7 +110,7 @@ fn print(config: &Config, view: Option<View>, signs: &[Sign], json: bool) {
             json!({
                 "member": name(role),
                 "incarnation": incarnation(&view, role),
-                "beat_ms_ago": age.map(|age| age.as_millis() as u64),
+                "heartbeat_ms_ago": age.map(|age| age.as_millis() as u64),
                 "cannot_reach": cannot_reach.unwrap_or_default(),
                 "starved": sign.is_some_and(|sign| sign.links.starved),
                 "suspected": sign.is_some_and(|sign| sign.suspected),
@@ -137,7 +137,7 @@ fn print(config: &Config, view: Option<View>, signs: &[Sign], json: bool) {
     let columns = [
         ("member", Align::Left),
         ("incarnation", Align::Right),
-        ("last beat", Align::Right),
+        ("last heartbeat", Align::Right),
         ("cannot reach", Align::Left),
         ("", Align::Left),
     ];

@@ -63,7 +63,7 @@ pub fn run(args: &NodeArgs, json: bool) -> Result<Ended> {
         let (node, mode) = (args.node, config.mode().name());
         let fabric = config.fabric.name();
         out::line(format!(
-            "node {node}: in the rack on {addr} ({fabric}), mode {mode}. Ctrl-C ends it."
+            "node {node}: in the rack on {addr} ({fabric}), mode {mode}. Ctrl-C stops it."
         ));
     }
     if args.hold_locks {

@@ -128,7 +128,7 @@ fn announce(config: &Config, place: Option<&KernelPlace>, json: bool) {
         }
         out::line(line);
     } else {
-        out::line(format!("{} Ctrl-C ends it.", serving(config)));
+        out::line(format!("{} Ctrl-C stops it.", serving(config)));
         place
             .iter()
             .for_each(|place| out::line(switch_live::place(place)));

@@ -55,7 +55,7 @@ fn the_members_of_a_rack_are_shown_and_one_is_removed() {
         .map(|it| &it["member"])
         .collect();
     assert_eq!(names, ["node 0", "node 1", "switch"]);
-    assert!(shown["members"][1]["beat_ms_ago"].is_u64(), "{shown}");
+    assert!(shown["members"][1]["heartbeat_ms_ago"].is_u64(), "{shown}");
 
     let text = stdout(&run(&["members", "--rack", file.path()]));
     assert!(

@@ -70,7 +70,7 @@ fn a_capture_has_every_packet_that_was_on_the_wire() {
     let found: Value = serde_json::from_str(&stdout(&output)).expect("one object");
     let figure = |name: &str| found[name].as_u64().expect("a figure");
     let gone = ["packets_lost", "packets_to_the_deaf", "packets_cut_off"].map(figure);
-    let wire = figure("packets") + figure("packets_doubled") - gone.iter().sum::<u64>();
+    let wire = figure("packets") + figure("packets_duplicated") - gone.iter().sum::<u64>();
     let bytes = std::fs::read(&file).expect("a capture");
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("a word"));
     let (mut packets, mut at, mut last) = (0, 24, (0, 0));

@@ -37,7 +37,7 @@ impl Bell<'_> {
         }
     }
 
-    /// Sleeps until somebody sends, but no longer than this, and not if something has come already.
+    /// Sleeps until a packet is sent, at most this long, and not if one has arrived already.
     pub fn sleep(self, at_most: Duration) {
         // Either the sender sees that we sleep, or we see its bit: both are in one order with both
         // looks.

@@ -45,7 +45,7 @@ impl Folder {
     }
 
     /// Makes the file of a member, so many bytes long and ours. [`io::ErrorKind::AddrInUse`] when a
-    /// living process has it. Whoever still sends to a dead one is told.
+    /// living process has it. Senders to a dead one get an error.
     pub fn claim(&self, member: &str, bytes: u64) -> io::Result<File> {
         let _lock = self.lock()?;
         self.make_folder()?;
@@ -174,7 +174,7 @@ fn bury(path: &Path) -> io::Result<bool> {
     if system::claimed(&file) {
         return Ok(false);
     }
-    // A file that is too short to be mapped is mapped by nobody.
+    // A file that is too short to be mapped has no users.
     if let Ok(mapping) = Mapping::of(file, START) {
         close(&mapping);
     }

@@ -61,7 +61,7 @@ impl Hub {
         self.layout.geometry
     }
 
-    /// Takes a member's place. [`io::ErrorKind::AddrInUse`] when it has somebody who lives.
+    /// Takes a member's place. [`io::ErrorKind::AddrInUse`] when its holder is alive.
     pub fn claim(self: &Arc<Hub>, end: End) -> io::Result<Arc<Member>> {
         let index = self.index(end).ok_or(io::ErrorKind::InvalidInput)?;
         let name = name(end);
@@ -206,7 +206,7 @@ impl Member {
             .for_each(|sender| sender.keep());
         self.segment.close();
         if let Some(folder) = &self.hub.folder {
-            // What stays behind is removed by whoever comes next.
+            // The next process removes what stays behind.
             let _ = folder.release(&self.name, self.segment.file());
         }
     }

@@ -3,7 +3,7 @@
 //! Whatever another process does to such memory, its words have some value:
 //! nothing here reads it as anything but atomic words, so a corrupt peer can tell lies, but not
 //! break the language's rules. It could still cut the file short and so end those who have mapped
-//! it; whoever may open the file is the same user and could end them anyway.
+//! it; only the same user may open the file, and could kill them anyway.
 
 use std::fs::File;
 use std::io;
@@ -82,7 +82,7 @@ pub(super) fn nameless(bytes: u64) -> io::Result<File> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a descriptor that was just made and belongs to nobody else.
+    // SAFETY: a new descriptor with no other owner.
     let file = unsafe { File::from_raw_fd(fd) };
     file.set_len(bytes)?;
     Ok(file)

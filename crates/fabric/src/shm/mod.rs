@@ -5,7 +5,7 @@
 //! who may send to it. A receiver looks for a while and then sleeps on a futex;
 //! a sender wakes it only then.
 //!
-//! Packets are neither doubled nor reordered, and a full lane is waited for;
+//! Packets are neither duplicated nor reordered, and a full lane is waited for;
 //! but a process can die at any instruction, and what was on its way to it is lost. So the
 //! protocols treat this fabric as one that loses packets.
 //! `docs/decisions/0008-a-lane-for-each-pair.md` says why no death leaves anything broken.

@@ -108,7 +108,7 @@ impl Receiving {
                 let lane = at * 64 + bit;
                 let found = match self.consumers.get_mut(lane) {
                     Some(consumer) => consumer.pop(inbox.lane(lane), &mut self.packet),
-                    // A bit without a lane: somebody's nonsense.
+                    // A bit without a lane: a corrupt or hostile sender.
                     None => Found::Nothing,
                 };
                 match found {

@@ -31,7 +31,7 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// Sets up a file that nobody else uses yet, of the layout's length.
+    /// Sets up a new file of the layout's length.
     pub fn create(file: File, layout: Arc<Layout>) -> io::Result<Segment> {
         // Lanes get memory when they get a sender.
         reserve(&file, 0, layout.front).map_err(|error| {
@@ -101,7 +101,7 @@ impl Segment {
     }
 }
 
-/// Says to all who have mapped a file that nobody receives there any more.
+/// Marks a file as closed, for all processes that map it.
 pub(super) fn close(mapping: &Mapping) {
     mapping.words()[CLOSED].store(1, Release);
 }

@@ -23,7 +23,7 @@ const NAP: Duration = Duration::from_micros(100);
 /// Naps between two looks whether the receiver lives.
 const NAPS: u32 = 10;
 
-/// A lane to somebody.
+/// A lane to one receiver.
 struct Lane {
     segment: Arc<Segment>,
     inbox: usize,
@@ -40,7 +40,7 @@ struct Lane {
 struct Lanes {
     /// By member and inbox.
     open: Vec<Option<Box<Lane>>>,
-    /// The member's place is another's now, or nobody's: what would write into its lanes is over.
+    /// The member's place is vacant or has a new holder: packets for its lanes are dropped.
     over: bool,
 }
 
@@ -71,7 +71,7 @@ impl Silence {
 }
 
 impl Sender {
-    /// The member's sender of this number, which nobody else must have.
+    /// The member's sender of this number; the number must be unused.
     pub fn new(member: Arc<Member>, number: usize, counters: Arc<Counters>) -> Sender {
         let lanes = Arc::new(Silence::default());
         member.silence_at_the_end(&lanes);
@@ -181,7 +181,7 @@ fn slot((member, inbox): (usize, usize)) -> usize {
 enum Sent {
     Yes,
     NoRoom,
-    /// Nobody receives there any more.
+    /// The receiver is gone.
     Gone,
 }
 
@@ -199,7 +199,7 @@ impl Lane {
             if self.own || self.stalled == Some(head) {
                 return Sent::NoRoom;
             }
-            // Whoever receives here may sleep, if its waker died.
+            // The receiver may be asleep, if its waker died.
             inbox.bell().ring_for(self.lane);
             let producer = &mut self.producer;
             match wait(&self.segment, || producer.push(ring, header, body)) {
@@ -229,7 +229,7 @@ fn wait(segment: &Segment, mut push: impl FnMut() -> bool) -> Sent {
             continue;
         }
         if naps % NAPS == 0 && !segment.is_alive() {
-            // Nobody can come back to this memory: all who still have it may know.
+            // The memory is never used again: tell all processes that still map it.
             segment.close();
         }
         if segment.is_closed() {

@@ -65,7 +65,7 @@ fn whole_file() -> libc::flock {
 }
 
 /// Says with a lock on the file that its owner lives. The system takes it away when the last thread
-/// of the process has ended, and not before. False when somebody else has it.
+/// of the process has ended, and not before. False when another process has it.
 pub(super) fn claim(file: &File) -> io::Result<bool> {
     let lock = whole_file();
     // SAFETY: the descriptor is open and the struct outlives the call.

@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// The switch of all cases.
 const SWITCH: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, 254), 7400);
-/// Where packets come from: nobody of the rack, so that no port is learned.
+/// Where packets come from: no member of the rack, so that no port is learned.
 const STRANGER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 9, 1, 1), 40_000);
 const AGENT_PORT: u16 = 7401;
 
@@ -153,8 +153,8 @@ fn ordered(frame: &[u8], nonce: u32, setup: &Setup) -> Result<Reply, String> {
     Ok(Reply::Sent(sent).sorted())
 }
 
-/// A frame that leaves, as a packet for somebody. Everything around it must be as it is between
-/// hosts.
+/// A frame that leaves, as a packet with its destination. Everything around it must be as it is
+/// between hosts.
 fn sent(by: Option<u16>, frame: &[u8], setup: &Setup) -> Result<Sent, String> {
     let frame = Frame::parse(frame)?;
     if frame.from != SWITCH {

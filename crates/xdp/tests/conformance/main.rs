@@ -83,7 +83,7 @@ fn what_the_ports_cannot_send_is_an_order_to_the_control_plane() {
         ],
     };
     switch.serve(&address).unwrap();
-    // Nobody has heard of node 1 yet, whose block this is.
+    // Node 1, the block's home, has sent nothing yet.
     let requester = RequesterId { node: 0, slot: 0 };
     let request = Header {
         reply_port: 40_000,

@@ -64,7 +64,7 @@ fn story(hosts: &Hosts, mode: &str) {
     let mut players: Vec<Player> = (0..HOSTS).map(|host| Player::host(hosts, host)).collect();
     let ports: Vec<String> = players.iter().map(|player| player.ready.clone()).collect();
 
-    // A switch answers whoever asks, and learns where they are.
+    // A switch answers every sender, and learns its port.
     for node in 0..HOSTS {
         let unlock = Header {
             flags: Flags::IN_SWITCH,
@@ -119,7 +119,7 @@ fn story(hosts: &Hosts, mode: &str) {
         assert_eq!(player.hear('A', NEVER), None, "{mode}: a copy too many");
     }
 
-    // While it is locked nobody else gets it.
+    // While it is locked no other node gets it.
     players[3].send('R', &request(Kind::WriteShared, 3, tag, 2, &ports[3]));
     assert_eq!(
         players[3].hear('R', SOON).expect("a refusal").reason as u8,

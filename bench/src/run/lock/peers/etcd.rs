@@ -151,7 +151,7 @@ impl Client for Etcd {
             return Ok(());
         }
         loop {
-            // Whoever is just before it.
+            // The waiter just before it.
             let before = json!({
                 "key": name, "range_end": end, "sort_order": "DESCEND", "sort_target": "CREATE", "limit": "1",
                 "max_create_revision": (mine - 1).to_string(),

@@ -136,7 +136,7 @@ fn play(
         for _ in 0..turns {
             client.acquire(&|| table.waits[me].store(true, Release))?;
             let (inside, at) = (now(), table.released.load(Acquire));
-            // Whoever did not wait was not handed anything.
+            // Without a wait there was no hand-off.
             if table.waits[me].swap(false, Acquire) && at > 0 {
                 times.record(inside.saturating_sub(at));
             }

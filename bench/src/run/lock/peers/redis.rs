@@ -1,8 +1,8 @@
 //! Locks of Redis, in two usual ways.
 //!
 //! - *poll*: `SET key token NX PX ttl`, tried again and again without a pause; released by a script
-//!   that deletes the key if it holds the token. Nobody is served in order.
-//! - *blpop*: a list with one element, taken by `BLPOP`, which serves whoever has waited longest,
+//!   that deletes the key if it holds the token. There is no order of service.
+//! - *blpop*: a list with one element, taken by `BLPOP`, which serves the longest waiter,
 //!   and put back by `RPUSH`. Does not end by itself when its holder dies.
 
 use super::super::super::resp;

@@ -284,7 +284,7 @@ fn explain(error: BenchError) -> Failure {
             // The operations that contradict each other are a table; a failure is a line.
             eprintln!("{what}");
             Failure::new(
-                "what clients were told is not linearizable",
+                "the recorded answers are not linearizable",
                 "this is a defect of the rack: please report it, with the file of --history",
             )
         }

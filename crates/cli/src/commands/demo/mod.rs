@@ -87,7 +87,7 @@ fn play(args: &DemoArgs, json: bool, stop: &Stop) -> std::result::Result<(), Hal
     let loaded = packages::load().map_err(|error| {
         Failure::new(
             format!("package lists: {error}"),
-            "mend them with `apt-get update`, then try again",
+            "repair them with `apt-get update`, then try again",
         )
     })?;
     let graph = &loaded.graph;

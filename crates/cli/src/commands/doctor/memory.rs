@@ -88,7 +88,7 @@ fn userfaultfd() -> Finding {
     let device = std::fs::File::open("/dev/userfaultfd").is_ok();
     let privileged = procfs::capable(procfs::CAP_SYS_PTRACE);
     let way = [
-        (setting == Some(1), "for everybody"),
+        (setting == Some(1), "for all users"),
         (device, "through /dev/userfaultfd"),
         (privileged && setting.is_some(), "for this privileged user"),
     ];

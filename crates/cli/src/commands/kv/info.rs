@@ -38,10 +38,10 @@ fn describe(store: &NodeStore, text: &mut String) {
         ("rack_packets_sent", metrics.sent.total()),
         ("rack_packets_received", metrics.received.total()),
         ("rack_retransmissions", metrics.retransmissions),
-        ("rack_locks_kept_bytes", locks.kept as u64),
-        ("rack_locks_kept_home_bytes", locks.kept_home as u64),
-        ("rack_locks_remembered_bytes", locks.remembered as u64),
-        ("rack_locks_given_up", locks.given_up),
+        ("rack_lock_cache_bytes", locks.kept as u64),
+        ("rack_lock_home_bytes", locks.kept_home as u64),
+        ("rack_lock_tombstone_bytes", locks.remembered as u64),
+        ("rack_locks_evicted", locks.given_up),
         ("rack_epoch", u64::from(node.epoch())),
         ("rack_members", members.count() as u64),
         ("rack_switch", u64::from(node.has_switch())),
@@ -53,9 +53,9 @@ fn describe(store: &NodeStore, text: &mut String) {
         ("rack_blocks_rescued", metrics.rebuilds.rescued),
         ("rack_blocks_lost", metrics.home.lost),
         ("rack_locks_lost", metrics.rebuilds.locks_lost),
-        ("away_buckets", store.buckets_away() as u64),
-        ("lost_buckets", losses.buckets),
-        ("lost_values", losses.values),
+        ("rack_buckets_unavailable", store.buckets_away() as u64),
+        ("rack_buckets_lost", losses.buckets),
+        ("rack_values_lost", losses.values),
     ];
     for (name, value) in rows {
         // Writing to a string does not fail.
@@ -81,8 +81,8 @@ mod tests {
             text.contains("rack_members:2\r\nrack_switch:1\r\n"),
             "{text}"
         );
-        assert!(text.contains("lost_buckets:0\r\n"), "{text}");
-        assert!(text.contains("away_buckets:0\r\n"), "{text}");
+        assert!(text.contains("rack_buckets_lost:0\r\n"), "{text}");
+        assert!(text.contains("rack_buckets_unavailable:0\r\n"), "{text}");
         assert!(text.lines().all(|line| line.split(':').count() == 2));
     }
 }

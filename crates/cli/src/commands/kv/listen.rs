@@ -33,7 +33,7 @@ pub fn announce(servers: &[Server], what: &str, json: bool) {
     for addr in &addrs {
         out::line(format!("  redis-cli -h {} -p {}", addr.ip(), addr.port()));
     }
-    out::line("Ctrl-C ends it.");
+    out::line("Ctrl-C stops it.");
 }
 
 /// Ends the servers; returns when their threads have.

@@ -24,7 +24,7 @@ fn figures(report: &Report) -> Vec<(&'static str, u64)> {
         ("operations", work.operations),
         ("packets", traffic.packets),
         ("packets_lost", traffic.lost),
-        ("packets_doubled", traffic.duplicated),
+        ("packets_duplicated", traffic.duplicated),
         ("packets_late", traffic.late),
         ("packets_overtaken", traffic.reordered),
         ("packets_to_the_deaf", traffic.deaf),

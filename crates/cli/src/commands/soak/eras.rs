@@ -225,7 +225,7 @@ impl Eras {
         let mut names: Vec<String> = victims.iter().map(|node| format!("node {node}")).collect();
         names.extend(switch.then(|| "switch".to_owned()));
         let addr = self.cluster.addrs()[0];
-        let lost_buckets = figure(addr, "lost_buckets").unwrap_or(0);
+        let lost_buckets = figure(addr, "rack_buckets_lost").unwrap_or(0);
         let kill = Kill {
             outage,
             whole,

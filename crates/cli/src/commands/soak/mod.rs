@@ -202,7 +202,7 @@ fn run_one(args: &SoakArgs, seed: u64, stop: &Stop, json: bool) -> Result<Ended>
     };
     if !json {
         out::line(format!(
-            "soak: {} nodes{}, lease {lease_ms} ms, seed {seed}; Ctrl-C ends it",
+            "soak: {} nodes{}, lease {lease_ms} ms, seed {seed}; Ctrl-C stops it",
             args.nodes,
             if switch { " and a switch" } else { "" },
         ));

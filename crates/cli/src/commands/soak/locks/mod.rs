@@ -183,7 +183,7 @@ pub fn run(
     );
     if let Some(violation) = verdict.violations.first() {
         return Err(Failure::new(
-            format!("what threads told of locks cannot be: {violation}"),
+            format!("the threads' reports contradict each other: {violation}"),
             "this is a defect: please report it with the seed and the options",
         ));
     }
