@@ -1,4 +1,4 @@
-//! Who asks: numbers for its calls, which answers are its own, when to ask again and when to give
+//! The caller: numbers for its calls, which answers are its own, when to ask again and when to give
 //! up.
 
 use super::rtt::RoundTrip;
@@ -77,7 +77,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// A caller that has called nobody.
+    /// A caller without calls.
     pub fn new(config: CallerConfig) -> Self {
         Caller {
             config,

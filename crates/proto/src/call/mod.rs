@@ -1,9 +1,9 @@
-//! Exactly once over a network that loses, doubles and reorders packets: what every protocol needs,
-//! kept once.
+//! Exactly once over a network that loses, duplicates and reorders packets:
+//! what every protocol needs, kept once.
 //!
 //! | who | needs | is |
 //! |---|---|---|
-//! | who asks | numbers for its calls, which the receivers compare; answers to this life and this epoch only | [`Caller`] |
+//! | the caller | numbers for its calls, which the receivers compare; answers to this life and this epoch only | [`Caller`] |
 //! | | to ask again by the measured round trip, and to give up | [`Caller`], [`Sent`], [`RoundTrip`] |
 //! | | to ask again where no round trip is measured: by pauses that grow | [`Pace`] |
 //! | who answers | to execute a call once, and to know a late copy | [`LastExecuted`] |

@@ -1,5 +1,5 @@
 //! Lists from one member to another, in order and completely, over a network that loses,
-//! doubles and reorders.
+//! duplicates and reorders.
 //!
 //! One part is under way to each peer at a time; it is sent until it is acknowledged, less and less
 //! often while the peer says nothing: it may have no processor,
@@ -116,7 +116,7 @@ impl Streams {
         from.covers(nodes) && (from_switch || !switch)
     }
 
-    /// Takes note that this member has told itself.
+    /// Records that this member has its own report.
     pub fn hear_self(&mut self, stream: Stream) {
         let heard = &mut self.heard[stream as usize].0;
         *heard = heard.with(self.me);
@@ -175,7 +175,7 @@ impl Streams {
         }
     }
 
-    /// Whether everything that was told has been acknowledged.
+    /// Whether all reports have been acknowledged.
     pub fn all_told(&self) -> bool {
         self.out.iter().all(|out| out.parts.is_empty())
     }

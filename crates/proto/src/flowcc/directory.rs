@@ -20,7 +20,7 @@ pub enum Owner {
     /// This home agent.
     #[default]
     Home,
-    /// This home agent; the block is hot, and the entry moves as soon as nobody holds its lock.
+    /// This home agent; the block is hot, and the entry moves as soon as its lock is free.
     Wanted,
     /// This home agent until the switch answers an ADD-TO-SWITCH; the entry is locked meanwhile.
     Moving,

@@ -59,7 +59,7 @@ pub enum Step {
     Held(Grant),
     /// Refused, and the event is over: try again under a new one.
     Refused(Reason),
-    /// Nobody has answered for too long, and the event is over.
+    /// There was no answer in time, and the event is over.
     Lost,
 }
 

@@ -51,7 +51,7 @@ impl HomeAgent {
         Arc::make_mut(&mut self.heap).longest()
     }
 
-    /// Whether it has given memory to anybody, ever; what it has [reserved](HomeAgent::reserve)
+    /// Whether it has ever given memory; what it has [reserved](HomeAgent::reserve)
     /// does not count.
     pub fn has_given(&self) -> bool {
         self.gave
@@ -115,7 +115,7 @@ impl HomeAgent {
         self.heap.used_from(from, most)
     }
 
-    /// A block of its memory, if it is free, is zeros: made so while nobody could be given it.
+    /// A block of its memory, if it is free, is zeros: cleared while it could not be allocated.
     pub fn cleaned(&mut self, nth: u64) {
         Arc::make_mut(&mut self.heap).cleaned(nth..nth + 1);
     }
@@ -165,7 +165,7 @@ impl HomeAgent {
         })
     }
 
-    /// What died with a node in these blocks was of objects that nobody has any more.
+    /// What died with a node in these blocks belonged to objects that are free.
     pub(super) fn renew(&mut self, blocks: Range<u64>) {
         let Some(base) = self.directory.reach(0) else {
             return;

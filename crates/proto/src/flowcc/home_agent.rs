@@ -28,7 +28,7 @@ use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 use core::ops::Add;
 
-/// What a home agent is told at its start.
+/// The configuration of a home agent.
 #[derive(Clone, Copy, Debug)]
 pub struct HomeConfig {
     /// Its node.
@@ -142,7 +142,7 @@ impl HomeAgent {
         shards.all().map(shard).collect()
     }
 
-    /// What the other shards have to hear ([`HomeAgent::hear`]) before anybody uses what the books
+    /// What the other shards have to hear ([`HomeAgent::hear`]) before any use of what the books
     /// have given out just now.
     pub fn news(&self) -> Option<News> {
         self.news.clone()
@@ -522,7 +522,7 @@ impl HomeAgent {
         }
     }
 
-    /// Somebody has answered to home, and not to the requester.
+    /// An agent has answered to home, and not to the requester.
     fn answered(&mut self, header: &Header, outputs: &mut Outputs) {
         let me = self.config.node;
         let awaited = (self.answering.as_mut()).is_some_and(|a| a.answered(header, me, outputs));

@@ -39,7 +39,7 @@ impl HomeAgent {
     }
 
     fn entry_at_home(&self, tag: Tag) -> Option<Entry> {
-        // While entries are made anew nobody knows what caches have.
+        // During a rebuild the contents of caches are unknown.
         if self.findings.is_some() || tag.home() != self.home() {
             return None;
         }

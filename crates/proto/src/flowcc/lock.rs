@@ -6,7 +6,7 @@ const WRITER: u16 = 1 << 15;
 /// An entry's lock word.
 pub type LockWord = u16;
 
-/// Takes the lock if nobody conflicts. `shared` asks as a reader.
+/// Takes the lock if there is no conflict. `shared` asks as a reader.
 #[inline]
 pub fn acquire(lock: &mut LockWord, shared: bool) -> bool {
     match (shared, *lock) {

@@ -111,7 +111,7 @@ pub enum Moved {
     Collided,
     /// It is ours, with this metadata; the packet frees its location.
     Returned(Output),
-    /// It stays in the switch: somebody holds its lock.
+    /// It stays in the switch: its lock is held.
     Stays,
     /// Its location is free.
     Freed,

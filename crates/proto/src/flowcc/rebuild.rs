@@ -1,8 +1,8 @@
 //! A new epoch begins: the members make all directory entries anew before anyone goes on (§5.4
 //! "Crash safety").
 //!
-//! Every member runs a [`Rebuild`], whoever has died or come: a node that dies, a switch that dies,
-//! a fresh switch are one case. Events under way have ended
+//! Every member runs a [`Rebuild`], after any death or arrival: a node that dies,
+//! a switch that dies, a fresh switch are one case. Events under way have ended
 //! ([`Requester::enter`](super::Requester::enter)); caches are as they are.
 //!
 //! | step | a node tells | and goes on when |
@@ -39,7 +39,7 @@ pub struct Open {
     pub shared: bool,
     /// It is a bare lock, and held: the application keeps it.
     pub bare: bool,
-    /// It is a WRITE-MISS whose data has not come: what its provider gave away has reached nobody.
+    /// It is a WRITE-MISS whose data has not come: the data that its provider sent has not arrived.
     pub awaits_data: bool,
 }
 
@@ -169,7 +169,7 @@ impl Rebuild {
             rebuild.streams.tell(node, Stream::Open, &records);
         }
         if members.switch {
-            // It needs no events; but whoever hears of a newer epoch asks for the view.
+            // It needs no events; but a sign of a newer epoch makes a member read the view.
             let switch = crate::switch::SWITCH;
             rebuild.streams.tell(switch, Stream::Open, &[]);
         }
@@ -327,7 +327,7 @@ impl Rebuild {
         }
     }
 
-    /// Whether everyone has acknowledged everything: nobody waits for this member any more.
+    /// Whether every member has acknowledged everything: no member waits for this one.
     pub fn all_told(&self) -> bool {
         self.rescue.is_none() && self.streams.all_told()
     }
@@ -367,7 +367,7 @@ impl Rebuild {
 
     fn rescue_came(&mut self, header: &Header, body_len: u32) -> (Heard, Option<Output>) {
         let nothing = (Heard::Nothing, None);
-        // Once everyone's copies are told nobody rescues any more: this is a late copy.
+        // After all copies are reported there are no more rescues: this is a delayed duplicate.
         if !matches!(
             self.phase,
             Phase::Opening | Phase::Rescuing | Phase::Telling
@@ -411,7 +411,7 @@ mod tests {
         }
     }
 
-    /// Lets members talk until nobody has anything to say; every `lossy`th packet is lost.
+    /// Lets members exchange packets until none is left; every `lossy`th packet is lost.
     fn talk(rebuilds: &mut [(NodeId, Rebuild)], lossy: usize) -> Vec<(NodeId, Heard, Tag)> {
         let mut heard = Vec::new();
         let mut count = 0;
@@ -464,7 +464,7 @@ mod tests {
             let members = members(3, true);
             let node = |me| (me, Rebuild::node(me, members, 4096, 10, &[]));
             let mut all: Vec<_> = (0..3).map(node).collect();
-            // Without the switch's entries nobody can settle.
+            // Without the switch's entries no home can settle.
             talk(&mut all, lossy.max(3));
             assert!(all.iter().all(|(_, r)| r.next() == Next::Wait));
             let entries = |home: HomeId| {

@@ -197,7 +197,7 @@ impl Requester {
         matches!(&self.current, Some(current) if current.step == Step::Waiting)
     }
 
-    /// Whether the current event has its entry's lock, as far as this requester has been told.
+    /// Whether the current event has its entry's lock, as far as this requester knows.
     #[inline]
     pub fn holds(&self) -> bool {
         matches!(&self.current, Some(current) if current.grant.is_some())

@@ -16,7 +16,7 @@
 //! | none, and the last content may have died with a node and was not rescued | `Lost` |
 //! | none otherwise | `Unshared` |
 //!
-//! All entries are home's again, whoever owned them, and unlocked,
+//! All entries are home's again, whatever their owner was, and unlocked,
 //! but for the bare locks that live nodes hold.
 
 use super::directory::{Entry, Owner};
@@ -46,13 +46,13 @@ pub struct Findings {
     /// Bare locks that live nodes hold.
     held: Vec<(RequesterId, Open)>,
     /// Blocks whose last content has come into home's memory. They outlive an attempt:
-    /// whoever had the content has let go of it.
+    /// the holder of the content has dropped it.
     rescued: BTreeSet<Tag>,
     /// Events of live nodes, of the epoch in which the entries were made.
     open: Vec<(RequesterId, Open)>,
-    /// The epoch of what a surviving switch has told.
+    /// The epoch of a surviving switch's report.
     switch: Option<u32>,
-    /// What a surviving switch had granted and nobody had unlocked.
+    /// Grants of a surviving switch without an unlock.
     granted: BTreeSet<Grant>,
 }
 
@@ -104,7 +104,7 @@ impl HomeAgent {
         }
     }
 
-    /// Whether a block's last content died with a node, and nobody has accepted that yet.
+    /// Whether a block's last content died with a node, and the loss is not accepted yet.
     pub fn lost(&mut self, tag: Tag) -> bool {
         let entry = self.directory.entry(tag);
         entry.is_some_and(|entry| entry.owner == Owner::Lost)
@@ -259,7 +259,7 @@ fn remake(old: Entry, finding: Finding, gone: Copyset, switch_lost: bool) -> Ent
         copyset: old.copyset,
     };
     // An entry that the switch was giving back may be locked for that, or by an event:
-    // nobody is left who knows.
+    // no live member knows.
     let mut explained = finding.explained;
     let known = match (old.owner, finding.registers) {
         (Owner::Lost, _) => {

@@ -1,4 +1,4 @@
-//! The shadow node's part (§5.2.2): SHADOW-TAG, and who has to leave the switch.
+//! The shadow node's part (§5.2.2): SHADOW-TAG, and which entries have to leave the switch.
 //!
 //! The paper duplicates TAG from copies of the switch's acknowledgements. Those can be lost,
 //! so the shadow also reads TAG, a few sets a period, and a new shadow reads all of it before
@@ -57,7 +57,7 @@ struct Row {
 /// What a shadow has done.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct ShadowCounters {
-    /// Blocks asked to leave because nobody shared them any more.
+    /// Blocks asked to leave because they are no longer shared.
     pub cold: u64,
     /// Blocks asked to leave for a hotter one.
     pub displaced: u64,
@@ -140,7 +140,7 @@ impl Shadow {
         let ways = usize::from(self.config.ways);
         let rows = self.sets.entry(set_of(tag, self.config.sets)).or_default();
         if rows.len() >= ways {
-            // One of them has left without our being told.
+            // One of them has left without a report.
             remove_coldest(rows);
         }
         rows.push(Row { tag, heat, idle: 0 });
@@ -247,7 +247,7 @@ impl Shadow {
         Some(Output::new(Dest::Switch, header))
     }
 
-    /// The switch has told the tags from our cursor to the set in the packet's tag.
+    /// The switch has reported the tags from our cursor to the set in the packet's tag.
     fn tags(
         &mut self,
         header: &Header,
@@ -325,7 +325,7 @@ mod tests {
         let out = shadow.handle(&ack(0x3000, 6, Reason::Full), []);
         assert_eq!(demoted(&out), [0x1000]);
         assert_eq!(out[0].to, Dest::Home(out[0].header.tag.home()));
-        // What was told by reports counts as well.
+        // Reports count as well.
         let mut report = ack(0, 0, Reason::None);
         report.kind = Kind::HeatReport;
         let told = Record {

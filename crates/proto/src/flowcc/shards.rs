@@ -61,8 +61,8 @@ impl Shards {
     }
 }
 
-/// What the books have changed that other shards must know before anybody uses the memory. It stays
-/// in the books until they do, so whoever is given memory meanwhile lets them know, too.
+/// What the books have changed that other shards must know before the memory is used. It stays
+/// in the books until they do, so a thread that allocates meanwhile passes it on, too.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct News {
     /// How many changes these are.
@@ -70,7 +70,7 @@ pub struct News {
     /// What chunks are, from the first.
     pub(super) kinds: Vec<ChunkKind>,
     /// Blocks that are given out, by number from the beginning of memory:
-    /// what was lost of them is nobody's any more.
+    /// what was lost of them has no owner any more.
     pub(super) fresh: Vec<Range<u64>>,
 }
 

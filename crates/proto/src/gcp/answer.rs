@@ -1,9 +1,9 @@
 //! What packets do to a lock at a node.
 //!
 //! A packet is believed if its version is above the floor: the directory numbers what it does,
-//! so whatever is newer than the last thing given up is still true, asked for or not. What nobody
-//! asked for (a late copy of a request was served) is taken all the same,
-//! and passed on when somebody wants it.
+//! so whatever is newer than the last right given up is still true, asked for or not.
+//! What no thread asked for (a late copy of a request was served) is taken all the same,
+//! and handed off on demand.
 
 use super::lock::{Acks, At, Event, Lock, Owed, Promise, Right, Steps};
 use super::queue::{Queue, Waiter};

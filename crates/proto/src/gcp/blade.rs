@@ -161,8 +161,8 @@ impl Blade {
         );
     }
 
-    /// Nobody has answered for a round trip or a few: asks again. `false`:
-    /// the lock waits for nobody.
+    /// After a timeout of some round trips: asks again. `false`:
+    /// the lock waits for no answer.
     pub fn retry(&mut self, tag: Tag, steps: &mut Steps) -> bool {
         let mut waits = false;
         self.with(tag, steps, |lock, at, steps| waits = lock.retry(at, steps));

@@ -24,7 +24,7 @@ pub enum LockPlace {
     Undecided,
     /// Its home.
     Here,
-    /// The switch has been asked: nobody serves it until it answers.
+    /// The switch has been asked: the lock is not served until it answers.
     Placing,
     /// The switch.
     Switch,
@@ -177,7 +177,7 @@ impl LockDirectory {
         self.epoch
     }
 
-    /// The next epoch: every entry is made anew from what the living nodes have told (`reports`)
+    /// The next epoch: every entry is rebuilt from the live nodes' reports (`reports`)
     /// and, where the switch that served a lock has survived, from what it had in an epoch
     /// (`switch`). `dead`: so many nodes that took part do not live. Entries that were made in this
     /// epoch stay as they are. What was the case in an epoch that the entries have left behind (a
@@ -197,7 +197,7 @@ impl LockDirectory {
         for (tag, slot) in self.slots.iter_mut() {
             let before = match slot.place {
                 LockPlace::Here | LockPlace::Undecided => Before::Entry(slot.entry),
-                // It may have taken the lock: its word counts, and without it nobody's.
+                // It may have taken the lock: only its own report counts.
                 LockPlace::Placing | LockPlace::Switch => {
                     let had = switch(tag).filter(|had| had.0 == served);
                     let unknown = Before::Unknown(slot.entry.state.reason);

@@ -33,7 +33,7 @@ pub enum Keeping {
     Used,
     /// Nothing.
     Nothing,
-    /// What nobody needs.
+    /// Unneeded state.
     Surplus,
     /// A copy to read, of which another node has one, too.
     Copy,
@@ -64,7 +64,7 @@ impl Lock {
         self.floor
     }
 
-    /// Nobody here is inside or wants to be, nobody waits for it, and nothing is under way.
+    /// No thread here holds or wants the lock, no node waits for it, and nothing is under way.
     pub(super) fn rests(&self) -> bool {
         let wants = self.want.is_some() || self.asked.is_some() || self.promise.is_some();
         let gives = self.owed.is_some() || self.releasing.is_some() || self.contended();
@@ -113,7 +113,7 @@ impl Lock {
         match (self.keeping(), header.status) {
             _ if late => {}
             (Keeping::Copy, GlobalStatus::Shared) => self.forget(self.since, steps),
-            // With the home to write nobody else has a right.
+            // While the home has it to write no other node has a right.
             (Keeping::Surplus | Keeping::Sole, status)
                 if status != GlobalStatus::Shared && self.right == Right::None =>
             {
@@ -231,7 +231,7 @@ mod tests {
         steps.clear();
         assert_eq!(keeper.get_rid(TAG, &mut steps), Keeping::Sole);
         assert!(!told(&mut keeper, GlobalStatus::Shared, 9));
-        // Somebody has come back.
+        // A thread has come back.
         let mut used = reader(5);
         assert!(used.enter(TAG, Access::Read, &mut steps).0.is_some());
         assert!(!told(&mut used, GlobalStatus::Shared, 9));

@@ -9,14 +9,14 @@
 //! | Acquire | M | n itself | as it was | Invalidate once more: it asks again for what was lost |
 //! | Release, version matches | M | who releases | S or M, next holder, new sharers | Grant to all concerned; the keeper gives |
 //! | Release, version differs | M | who releases | as it was | ReleaseAck `Moved`: requests are under way to it |
-//! | Release, of an earlier tenure | any | anybody | as it was | ReleaseAck: that one is over |
+//! | Release, of an earlier tenure | any | any | as it was | ReleaseAck: that one is over |
 //!
 //! The version rises with everything but what leaves the entry as it was, and is never set back:
-//! the paper resets it at each transfer, and then a doubled transfer of an earlier tenure matches
+//! the paper resets it at each transfer, and then a duplicate transfer of an earlier tenure matches
 //! again. Beside it the entry keeps the version with which its holder became that: without it a
 //! node that does not know that its release was approved, and has got the lock again since, is told
 //! that the release was refused, and goes on with the data that it had. There is no mode I: a lock
-//! that nobody has used is M at its home.
+//! that is unused is M at its home.
 
 use crate::Output;
 use crate::wire::{Copyset, Dest, GlobalStatus, Header, Kind, NodeId, Reason};
@@ -24,7 +24,7 @@ use crate::wire::{Copyset, Dest, GlobalStatus, Header, Kind, NodeId, Reason};
 /// A lock's permission, as the directory has it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Mode {
-    /// Sharers read; nobody waits. There is no queue: case (i).
+    /// Sharers read, without waiters. There is no queue: case (i).
     Shared,
     /// One node has the lock, or is the next to have it, and the queue: cases (ii) and (iii).
     #[default]
@@ -40,7 +40,7 @@ pub struct State {
     pub since: u64,
     /// Who holds the queue, in mode M.
     pub holder: u8,
-    /// Who has the data for whom the lock was granted last.
+    /// The keeper: the node that has the data for the last grant.
     pub keeper: u8,
     /// The permission.
     pub mode: Mode,
@@ -53,7 +53,8 @@ pub struct State {
 pub struct Entry {
     /// What requests are decided by.
     pub state: State,
-    /// Who may have a copy to read. In mode M, who has to give one up before the holder may write.
+    /// Nodes that may have a shared copy. In mode M, nodes that must drop theirs before the holder
+    /// may write.
     pub sharers: Copyset,
 }
 
@@ -163,7 +164,7 @@ pub fn send(
         Verdict::Drop => return None,
     };
     let number = match verdict {
-        // What is told again is told with the number that it had.
+        // A repeated answer keeps its number.
         Verdict::Invalidate => state.since,
         _ => state.version,
     };

@@ -71,7 +71,7 @@ impl Lock {
         }
     }
 
-    /// Sends a queue, unless it is empty. It may be lost: who waits asks again,
+    /// Sends a queue, unless it is empty. It may be lost: waiting nodes ask again,
     /// and only loses its place.
     pub(super) fn pass_queue(
         &self,
@@ -117,7 +117,7 @@ impl Lock {
     }
 
     /// The directory has refused: requests are under way that this holder has not heard of.
-    /// They came before the refusal, or are lost, and then whoever sent them asks again.
+    /// They came before the refusal, or are lost, and then their senders ask again.
     pub(super) fn denied(&mut self, current: u64) {
         let Some(releasing) = self.releasing.take() else {
             return;

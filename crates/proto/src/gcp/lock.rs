@@ -3,12 +3,12 @@
 //!
 //! | right | here | others |
 //! |---|---|---|
-//! | none | nobody is inside | – |
+//! | none | no thread is inside | – |
 //! | Shared | readers may be inside; the data is current | none writes |
 //! | Modified | readers or one writer may be inside; the data is current, the queue is here | nothing |
 //!
-//! A right stays when everybody has left, and then costs nothing until another node wants the lock
-//! (§3.3). Between the directory's grant and the right there is a *promise*: data or
+//! A right stays when all threads have left, and then costs nothing until another node wants the
+//! lock (§3.3). Between the directory's grant and the right there is a *promise*: data or
 //! acknowledgements are still under way. Who may enter is in this file; Algorithm 1 is in
 //! `hand_over`, what packets do in `answer`.
 
@@ -53,7 +53,7 @@ pub enum Body {
     /// each with its `offset`. The host may leave zeros at the end out,
     /// and says so ([`super::with_used`]).
     Regions,
-    /// Who waits: [`Queue::records`].
+    /// The waiting nodes: [`Queue::records`].
     Queue(Queue),
 }
 
@@ -227,8 +227,8 @@ impl Lock {
         self.right
     }
 
-    /// A release that is under way: the version that it expects. Nobody enters until the directory
-    /// has answered.
+    /// A release that is under way: the version that it expects. No thread enters until the
+    /// directory has answered.
     pub fn releasing(&self) -> Option<u64> {
         self.releasing.as_ref().map(|releasing| releasing.version)
     }
@@ -258,7 +258,7 @@ impl Lock {
         self.since
     }
 
-    /// The fencing token of who is inside, or enters without a packet.
+    /// The fencing token of the holder, or of a thread that enters without a packet.
     pub fn token(&self) -> u64 {
         // Readers that stay where a writer's release was cut off go on with what it left,
         // and not with less.
@@ -484,7 +484,7 @@ impl Lock {
         }));
     }
 
-    /// Nobody has answered for long: asks again. Says whether it waits for anything.
+    /// After a timeout: asks again. Says whether it waits for anything.
     pub(super) fn retry(&mut self, at: &At, steps: &mut Steps) -> bool {
         if let Some(releasing) = &self.releasing {
             steps.push(Event::Send(self.release_packet(at, releasing)));
@@ -512,7 +512,7 @@ impl Lock {
     }
 
     /// No thread waits any more. What was asked for may still come,
-    /// and then stays until somebody wants it.
+    /// and then stays until a node wants it.
     pub(super) fn cancel(&mut self) {
         self.want = None;
         self.asked = None;

@@ -19,10 +19,10 @@
 //! | a node gets rid of what it keeps | `dismiss` | – |
 //! | a home keeps a lock at rest in one number | `rest` | – |
 //!
-//! Every packet may be lost, doubled or late. Nothing here waits for a packet without asking again
-//! ([`Blade::retry`]), and nothing is done twice: the directory numbers everything that it does to
-//! a lock (its *version*), and a node ignores what is not newer than the last thing that it has
-//! given up (its *floor*).
+//! Every packet may be lost, duplicated or delayed. Nothing here waits for a packet without asking
+//! again ([`Blade::retry`]), and nothing is done twice: the directory numbers everything that it
+//! does to a lock (its *version*), and a node ignores what is not newer than the last thing that it
+//! has given up (its *floor*).
 
 mod answer;
 mod blade;

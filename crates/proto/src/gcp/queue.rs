@@ -1,14 +1,14 @@
 //! The wait queue of a lock, which lives at the queue holder (§4.2.2).
 //!
 //! In the order of the directory's numbers, so every node is served in the order in which the
-//! directory heard of it, whoever holds the queue and however requests and queues arrive. One entry
-//! a node: the queue is for nodes, threads of one node take turns inside it.
+//! directory heard of it, whichever node holds the queue and however requests and queues arrive.
+//! One entry a node: the queue is for nodes, threads of one node take turns inside it.
 
 use super::Access;
 use crate::wire::{MAX_NODES, NodeId, Record, Tag};
 use alloc::vec::Vec;
 
-/// Who waits.
+/// The waiting nodes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Waiter {
     /// The directory's number of its request.
@@ -54,7 +54,7 @@ impl Queue {
         self.0.iter()
     }
 
-    /// Whether nobody waits.
+    /// Whether there are no waiters.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

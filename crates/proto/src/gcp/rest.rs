@@ -136,7 +136,7 @@ mod tests {
         let (mut blade, mut directory) = home();
         assert!(blade.wake(TAG, Regions::default(), rest) && directory.wake(TAG, rest));
         assert_eq!(Rest::of(&blade, &directory, TAG), Some(rest));
-        // A release of before is over, and whoever waits asks again and is served.
+        // An earlier release is over, and a waiting node asks again and is served.
         let late = with_version(header(Kind::Release, 1), first(1));
         let over = directory.handle(&late);
         assert_eq!(over.iter().next().unwrap().header.kind, Kind::ReleaseAck);

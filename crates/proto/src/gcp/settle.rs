@@ -1,10 +1,10 @@
 //! A node died: a lock's entry is made anew from what the living nodes have of it.
 //!
-//! | somebody living has | the lock is | and what it protects |
+//! | a live node has | the lock is | and what it protects |
 //! |---|---|---|
 //! | M | that node's | is there |
 //! | S | shared by those nodes | is there: no writer has been inside since |
-//! | neither | the node's whose data is the newest; it hears of it when somebody asks for the lock | is as of the last hand-over, if the keeper lives |
+//! | neither | the node's whose data is the newest; it learns so from the next request | is as of the last hand-over, if the keeper lives |
 //!
 //! Only in the last row may a writer have died inside: the next who enters is told `OwnerDied`.
 //! If the one that handed the lock to the dead one is dead as well, older data is all there is, and
@@ -93,12 +93,12 @@ impl Report {
     }
 }
 
-/// What nodes have told a home of its locks for an epoch.
+/// The nodes' reports to a home about its locks for an epoch.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Reports(BTreeMap<Tag, Vec<(NodeId, Report)>>);
 
 impl Reports {
-    /// A node has told this: one of [`Report::records`].
+    /// One record of a node's report: of [`Report::records`].
     pub fn note(&mut self, node: NodeId, record: Record) {
         let told = self.0.entry(Tag(record.tag.0 & !BITS)).or_default();
         let known = told.iter().position(|(other, _)| *other == node);
@@ -111,7 +111,7 @@ impl Reports {
         }
     }
 
-    /// What they have told of one lock.
+    /// Their reports about one lock.
     pub fn of(&self, tag: Tag) -> impl Iterator<Item = (NodeId, Report)> {
         self.0.get(&tag).into_iter().flatten().copied()
     }
@@ -166,7 +166,7 @@ impl Lock {
         let passing = self.releasing.is_some();
         Report {
             right: match passing {
-                // Readers inside may stay in either case: whoever is next waits for them.
+                // Readers inside may stay in either case: the next writer waits for them.
                 true if self.readers > 0 => Right::Shared,
                 true => Right::None,
                 false => self.right,
@@ -205,8 +205,8 @@ impl Lock {
 pub enum Before {
     /// This.
     Entry(Entry),
-    /// The switch may have served the lock and has not told of it. When the home placed it there,
-    /// this was wrong with the data, and need not have been told to anybody since.
+    /// The switch may have served the lock and has not reported it. When the home placed it there,
+    /// this was wrong with the data, and no holder may have seen it since.
     Unknown(Reason),
 }
 
@@ -248,7 +248,7 @@ pub fn settle(
         hold(home, Reason::Lost);
         return entry;
     };
-    // What a failure before has spoilt, and nobody has been told of since, still is.
+    // Damage by an earlier failure that no holder has seen since remains.
     let known = match before {
         Before::Entry(entry) => entry.state.reason,
         Before::Unknown(reason) => reason,
@@ -258,11 +258,11 @@ pub fn settle(
     entry
 }
 
-/// What is wrong with the newest data that lives, when nobody who lives has the lock.
+/// What is wrong with the newest surviving data, when no live node has the lock.
 fn verdict(node: NodeId, report: &Report, before: Before, live: Copyset, dead: u32) -> Reason {
     let passing = report.passing.is_some();
     let Before::Entry(Entry { state, .. }) = before else {
-        // Nobody knows who had it. If all live, the lock was on its way; if not,
+        // The holder is unknown. If all nodes live, the lock was in flight; if not,
         // one of the dead may have had it. One alone can only have had it from who released it
         // last; of several one may have had it from another.
         return match (dead, passing) {
@@ -272,7 +272,7 @@ fn verdict(node: NodeId, report: &Report, before: Before, live: Copyset, dead: u
         };
     };
     let (holder, keeper) = (NodeId::from(state.holder), NodeId::from(state.keeper));
-    // Whoever has newer data than the keeper has it from the keeper, or is the holder.
+    // A node with newer data than the keeper has it from the keeper, or is the holder.
     let kept = live.contains(keeper);
     match state.mode {
         // Its release was not approved, so its data is the last.

@@ -90,7 +90,7 @@ pub struct Heap {
     empty: Vec<(u64, u64)>,
     /// Bytes of all objects that are given out.
     live: u64,
-    /// Blocks that may hold what somebody wrote: what has been given out of them,
+    /// Blocks that may hold written data: what has been given out of them,
     /// or could be in a slab.
     used: Marks,
 }
@@ -128,7 +128,7 @@ impl Heap {
         }
     }
 
-    /// These blocks are zeros, as far as they are free: whoever says so has made them zeros since
+    /// These blocks are zeros, as far as they are free: the caller has cleared them since
     /// they were.
     pub fn cleaned(&mut self, run: Range<u64>) {
         let mut at = run.start;

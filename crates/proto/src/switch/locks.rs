@@ -115,7 +115,7 @@ impl LockProgram {
         let mut outputs = Outputs::default();
         let known = match header.kind {
             Kind::Acquire => true,
-            // Who releases is answered, and whoever keeps the data is sent to.
+            // The releasing node gets an answer, and the keeper of the data a packet.
             Kind::Release => usize::from(header.sender) < MAX_NODES,
             Kind::Place => header.offset < MAX_NODES as u32,
             _ => false,

@@ -146,7 +146,7 @@ impl SwitchProgram {
         Ok(())
     }
 
-    /// The first step: nobody else gets the entry's lock from here on.
+    /// The first step: no other event gets the entry's lock from here on.
     fn retire(&mut self, header: &Header) -> Result<(Reason, Seen), Violation> {
         let pass = self.pipeline.enter();
         let lock = Entry::Lock {

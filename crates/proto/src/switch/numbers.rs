@@ -9,7 +9,7 @@
 //!   requester, which has one at a time, each of a round trip: three minutes at 10 million events a
 //!   second, in one epoch. A copy that waits at the switch itself waits in front of these events.
 //! - *No new event is taken for a late copy*, however many calls that do not concern the switch its
-//!   requester has made since it was here last: whoever sends numbers to the switch skips those
+//!   requester has made since it was here last: senders of numbers to the switch skip those
 //!   that its register would take for old ([`newer`]).
 //!
 //! An epoch begins with empty registers, which hold zero. Homes keep whole numbers,

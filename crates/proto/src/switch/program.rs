@@ -34,7 +34,7 @@ pub struct SwitchConfig {
     pub sets: usize,
     /// Decides which sharer provides data.
     pub seed: u32,
-    /// Who is told of every migration (§5.2.2).
+    /// The node that is notified of every migration (§5.2.2).
     pub shadow: Option<NodeId>,
     /// Nodes of the rack: it keeps scores for those below, and drops packets of others.
     pub nodes: u16,
@@ -165,7 +165,7 @@ impl SwitchProgram {
         super::set_of(tag, self.config.sets)
     }
 
-    /// Whether there is a score, or a slot for a move, for who asks.
+    /// Whether there is a score, or a slot for a move, for the sender.
     fn knows(&self, header: &Header) -> bool {
         let (node, slot) = (header.requester.node, header.requester.slot);
         let slots = match header.kind {
@@ -207,7 +207,7 @@ impl SwitchProgram {
             node: header.requester.node,
         };
         let found = self.visit(&pass, header.tag, &lock)?;
-        // The scoreboard takes note of requests for other owners too: whoever decides about the
+        // The scoreboard records requests for other owners too: the role that decides about the
         // first copy of a request decides about all, wherever the entry has moved meanwhile (hard
         // place FlowCC 7).
         let seen = found.unwrap_or_default();

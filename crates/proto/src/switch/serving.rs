@@ -1,4 +1,4 @@
-//! The directory of locks at a switch, and what is told of it when an epoch begins.
+//! The directory of locks at a switch, and its report when an epoch begins.
 
 use super::{LockConfig, LockCounters, LockProgram};
 use crate::Outputs;
@@ -16,7 +16,7 @@ pub struct SwitchLocks {
     program: Option<LockProgram>,
     epoch: u32,
     /// What it served when the last epoch ended in which the rack went on, and which that was:
-    /// told again until it goes on once more.
+    /// reported again until it resumes.
     before: BTreeMap<Tag, (u32, Entry)>,
 }
 
