@@ -52,7 +52,7 @@ impl FenceArgs {
             match join() {
                 Err(OpenError::Membership(error)) if self.rejoin && error.is_out_of_reach() => {
                     if !std::mem::replace(&mut told, true) {
-                        eprintln!("{}; it goes on trying", error.what());
+                        eprintln!("{}; retrying", error.what());
                     }
                     if stop.requested() {
                         return Ok(None);
@@ -70,11 +70,11 @@ impl FenceArgs {
             return out::line(json!({"fenced": role.to_string(), "next": next}));
         }
         let what = match self.rejoin {
-            true => "it joins again, as the next incarnation",
-            false => "it ends with status 3",
+            true => "it rejoins as the next incarnation",
+            false => "it exits with status 3",
         };
         out::line(format!(
-            "{role}: the rack has declared this process dead and goes on without it; {what}"
+            "{role}: the rack has declared this process dead; {what}"
         ));
     }
 
