@@ -8,7 +8,8 @@ use rackmem::guest::wire::{Copyset, Kind, Tag};
 use rackmem::guest::{Body, Dest, Guest, Header, Net, Receiver};
 use rackmem::{AccessError, Node};
 use rackmem_baselines::delegate::{Operation, Words};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use rackmem_fabric::Whole;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A node's words.
 struct Home {
@@ -18,7 +19,7 @@ struct Home {
 
 impl Home {
     fn words(&self) -> MutexGuard<'_, Words> {
-        self.words.lock().unwrap_or_else(PoisonError::into_inner)
+        self.words.lock().whole()
     }
 }
 

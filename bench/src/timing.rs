@@ -1,7 +1,8 @@
 //! Threads that start together, work for a while, and count what they did.
 
+use rackmem_fabric::Whole;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 /// The most threads of one run.
@@ -120,7 +121,7 @@ impl Start {
     }
 
     fn arrive(&self) -> Instant {
-        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut missing = self.missing.lock().whole();
         missing.threads = missing.threads.saturating_sub(1);
         if missing.threads == 0 && missing.since.is_none() {
             missing.since = Some(Instant::now());
@@ -130,10 +131,7 @@ impl Start {
             if let Some(since) = missing.since {
                 return since;
             }
-            missing = self
-                .all
-                .wait(missing)
-                .unwrap_or_else(PoisonError::into_inner);
+            missing = self.all.wait(missing).whole();
         }
     }
 }

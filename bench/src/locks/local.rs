@@ -6,9 +6,10 @@ use super::service::Post;
 use rackmem::LockError;
 use rackmem::Node;
 use rackmem_baselines::locks::{At, Machine, ThreadPlace};
+use rackmem_fabric::Whole;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 /// See the module.
 pub(crate) struct Local {
@@ -62,7 +63,7 @@ impl Local {
     /// The same, once the first one's thread has left.
     pub fn wait_for_a_seat(&self) -> Option<(usize, MutexGuard<'_, Machine>)> {
         let first = self.seats.first()?.lock();
-        Some((0, first.unwrap_or_else(PoisonError::into_inner)))
+        Some((0, first.whole()))
     }
 
     /// Whether it still works.

@@ -17,11 +17,12 @@ use rackmem::guest::wire::{
 use rackmem::guest::{Body, Dest, Guest, Net, Nobody, Receiver, host};
 use rackmem::{AccessError, LockError, RackError};
 use rackmem_baselines::locks::{Access, Manager, Reply, Request, ThreadPlace};
+use rackmem_fabric::Whole;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::thread::Thread;
 use std::time::Duration;
 
@@ -31,10 +32,6 @@ const NOTHING: [u8; OWN_LEN] = [0; OWN_LEN];
 const MAX_LOCKS: usize = 1 << 21;
 /// How often a thread that waits looks whether it has to ask again.
 pub(super) const RETRY: Duration = Duration::from_millis(5);
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Where the manager's answers to a seat come to.
 #[derive(Default)]
@@ -56,7 +53,7 @@ struct PostState {
 impl Post {
     /// An answer is awaited, by this thread.
     pub fn expect(&self) {
-        let mut state = locked(&self.state);
+        let mut state = self.state.lock().whole();
         // The new turn tells the manager as well that the last one is over.
         state.untold = None;
         state.pace = Pace::begin();
@@ -65,7 +62,7 @@ impl Post {
 
     /// Whether it is time to ask again.
     pub fn due(&self) -> bool {
-        locked(&self.state).pace.due()
+        self.state.lock().whole().pace.due()
     }
 
     /// Whether this turn has been let in.
@@ -75,14 +72,14 @@ impl Post {
 
     /// The end of a turn, which is told again until it is acknowledged.
     pub fn tell(&self, request: Request) {
-        let mut state = locked(&self.state);
+        let mut state = self.state.lock().whole();
         state.untold = Some(request);
         state.thread = None;
         state.pace = Pace::begin();
     }
 
     fn answer(&self, reply: &Reply) {
-        let mut state = locked(&self.state);
+        let mut state = self.state.lock().whole();
         if !reply.inside {
             state.untold = state.untold.filter(|told| told.turn != reply.turn);
             return;
@@ -99,7 +96,7 @@ impl Post {
 
     /// What has to be told again.
     fn again(&self) -> Option<Request> {
-        let mut state = locked(&self.state);
+        let mut state = self.state.lock().whole();
         let untold = state.untold?;
         state.pace.due().then_some(untold)
     }
@@ -122,7 +119,7 @@ fn row<K: Hash + Eq, V: Clone>(
     key: K,
     make: impl FnOnce() -> Result<V>,
 ) -> Result<V> {
-    let mut table = table.write().unwrap_or_else(PoisonError::into_inner);
+    let mut table = table.write().whole();
     if let Some(known) = table.get(&key) {
         return Ok(known.clone());
     }
@@ -135,7 +132,7 @@ fn row<K: Hash + Eq, V: Clone>(
 }
 
 fn find<V: Clone>(table: &RwLock<HashMap<u64, V>>, addr: u64) -> Option<V> {
-    let table = table.read().unwrap_or_else(PoisonError::into_inner);
+    let table = table.read().whole();
     table.get(&addr).cloned()
 }
 
@@ -190,7 +187,7 @@ impl Compared {
         let Some(manager) = find(&self.managers, tag.0) else {
             return;
         };
-        let told = locked(&manager).handle(request);
+        let told = manager.lock().whole().handle(request);
         for told in told {
             if told.seat.node == self.me {
                 self.answer(tag.0, &told);
@@ -235,9 +232,9 @@ impl Guest for Compared {
     /// A thread admitted by that asks again, and gets the answer.
     fn gone(&self, gone: Copyset) {
         let managers = self.managers.read();
-        let managers = managers.unwrap_or_else(PoisonError::into_inner);
+        let managers = managers.whole();
         for manager in managers.values() {
-            locked(manager).gone(gone);
+            manager.lock().whole().gone(gone);
         }
     }
 
@@ -260,7 +257,7 @@ impl Guest for Compared {
     /// Tells again what was not acknowledged in time.
     fn tick(&self, net: &dyn Net, epoch: u32) {
         let locals: Vec<Arc<Local>> = {
-            let locals = self.locals.read().unwrap_or_else(PoisonError::into_inner);
+            let locals = self.locals.read().whole();
             locals
                 .values()
                 .filter(|local| local.is_service())

@@ -1,12 +1,13 @@
 //! Packets that are held back: a bounded queue by time, and a thread that sends what is due.
 
+use crate::Whole;
 use crate::wrap::{End, Fate, Packet, Taps};
 use crate::{Body, Net, Nobody};
 use rackmem_wire::{Dest, Header};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -60,7 +61,7 @@ struct Shared {
 impl Shared {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         // A packet is in the queue or not: a panic elsewhere does not spoil it.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().whole()
     }
 
     /// The next packet, when it is due; `None` after the end of the network.
@@ -76,11 +77,11 @@ impl Shared {
                 Some(due) if due <= now => return queue.held.pop().map(|first| first.0),
                 Some(due) => {
                     let woken = self.changed.wait_timeout(queue, due - now);
-                    woken.unwrap_or_else(PoisonError::into_inner).0
+                    woken.whole().0
                 }
                 None => {
                     let woken = self.changed.wait(queue);
-                    woken.unwrap_or_else(PoisonError::into_inner)
+                    woken.whole()
                 }
             };
         }

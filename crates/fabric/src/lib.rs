@@ -26,6 +26,7 @@ mod stats;
 mod sync;
 mod trace;
 pub mod udp;
+mod whole;
 pub mod words;
 mod wrap;
 
@@ -35,6 +36,7 @@ pub use pcap::Pcap;
 pub use service::Service;
 pub use stats::{Counters, PacketCounts, PacketStats};
 pub use trace::Trace;
+pub use whole::Whole;
 pub use wrap::{End, Fate, Packet, Tap, Taps, Wrapping};
 
 use rackmem_wire::{Dest, Header};

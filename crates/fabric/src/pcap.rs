@@ -4,13 +4,14 @@
 //! Lost packets are not in it, duplicates are in it twice. On fabrics without addresses,
 //! node *n* is 10.82.77.*n*+1 and the switch 10.82.77.254.
 
+use crate::Whole;
 use crate::udp::Peers;
 use crate::{Body, End, Fate, Packet, Tap};
 use rackmem_wire::{Dest, Header, encode};
 use std::io::{self, BufWriter, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Bytes of a capture at most; then it ends.
@@ -93,7 +94,7 @@ impl Pcap {
             self.unwritten.fetch_add(1, Relaxed);
             return;
         };
-        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = self.out.lock().whole();
         if out.add(at(), from, to, packet).is_err() {
             self.unwritten.fetch_add(1, Relaxed);
         }
@@ -134,7 +135,7 @@ impl Tap for Pcap {
     }
 
     fn flush(&self) {
-        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = self.out.lock().whole();
         if out.writer.flush().is_err() {
             self.unwritten.fetch_add(1, Relaxed);
         }

@@ -1,11 +1,12 @@
 //! A tap that writes a line for every packet.
 
+use crate::Whole;
 use crate::{Fate, Packet, Tap};
 use rackmem_wire::{PacketLine, Tag};
 use std::fmt::{self, Display};
 use std::io::{BufWriter, Write};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// Bytes of a trace at most; then it ends.
@@ -53,7 +54,7 @@ impl Tap for Trace {
         };
         let bytes = packet.body.len();
         let line = format!("{us:13.2}  {fate:<9}{line} [{bytes}]\n");
-        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = self.out.lock().whole();
         let room = out.written + line.len() as u64 <= MAX_TRACE;
         if room && out.writer.write_all(line.as_bytes()).is_ok() {
             out.written += line.len() as u64;
@@ -63,7 +64,7 @@ impl Tap for Trace {
     }
 
     fn flush(&self) {
-        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = self.out.lock().whole();
         if out.writer.flush().is_err() {
             self.unwritten.fetch_add(1, Relaxed);
         }

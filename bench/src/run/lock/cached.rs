@@ -7,6 +7,7 @@ use crate::locks::{self, AnyLock};
 use crate::report::Report;
 use rackmem::Rack;
 use rackmem::locked::{Mutex, RwLock};
+use rackmem_fabric::Whole;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -27,9 +28,7 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
     progress("locks that are here");
     let plain = std::sync::Mutex::new(0u64);
     let took = time(options.local, || {
-        let mut held = black_box(&plain)
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut held = black_box(&plain).lock().whole();
         *held += 1;
     });
     report.add("plain/std-mutex", took, "ns")?;

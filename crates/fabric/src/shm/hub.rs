@@ -6,10 +6,11 @@ use super::map::nameless;
 use super::segment::Segment;
 use super::sender::Silence;
 use crate::End;
+use crate::Whole;
 use rackmem_wire::NodeId;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 /// How long a member that was not there is taken for absent without looking again.
@@ -124,7 +125,7 @@ impl Hub {
     }
 
     fn known(&self) -> MutexGuard<'_, Vec<Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().whole()
     }
 }
 
@@ -168,14 +169,14 @@ impl Member {
 
     /// The number of an inbox for a requester, and of a sender of its own.
     pub(super) fn take_port(&self) -> Option<(usize, usize)> {
-        let mut ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ports = self.ports.lock().whole();
         let port = ports.iter().position(|taken| !taken)?;
         ports[port] = true;
         Some((port + 1, SERVICES + port))
     }
 
     pub(super) fn give_port_back(&self, inbox: usize) {
-        let mut ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ports = self.ports.lock().whole();
         ports[inbox - 1] = false;
     }
 
@@ -190,7 +191,7 @@ impl Member {
     }
 
     fn senders(&self) -> MutexGuard<'_, Option<Vec<Weak<Silence>>>> {
-        self.senders.lock().unwrap_or_else(PoisonError::into_inner)
+        self.senders.lock().whole()
     }
 
     /// Gives the place up: nothing is sent from here any more when this returns,

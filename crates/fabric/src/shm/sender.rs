@@ -6,12 +6,13 @@ use super::lane::Producer;
 use super::layout::PORTS;
 use super::segment::Segment;
 use super::service::SERVING;
+use crate::Whole;
 use crate::awake::{Awake, SPIN};
 use crate::{Body, Counters, End, Net, Receiver};
 use rackmem_wire::{Dest, Header, encode, segment_len};
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// How long a sender waits for room. A receiver that has read nothing for so long is dead, stopped,
@@ -59,7 +60,7 @@ pub(super) struct Silence(Mutex<Lanes>);
 impl Silence {
     fn lock(&self) -> MutexGuard<'_, Lanes> {
         // A packet has been sent or not: a panic elsewhere does not spoil a lane.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().whole()
     }
 
     /// Returns when nothing is being sent any more.

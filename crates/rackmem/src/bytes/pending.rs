@@ -3,10 +3,11 @@
 //! and no two events reserve one entry.
 
 use crate::bytes::cache::Cache;
+use rackmem_fabric::Whole;
 use rackmem_proto::engine::{self, Entries, Purpose};
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::Tag;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// Independent parts; a set of the cache belongs to one.
 const SHARDS: usize = 64;
@@ -66,16 +67,13 @@ impl Drop for Reservation<'_> {
 
 /// No code that holds this lock can panic between its steps, so a poisoned list is a whole one.
 fn lock(shard: &Shard) -> MutexGuard<'_, State> {
-    shard.state.lock().unwrap_or_else(PoisonError::into_inner)
+    shard.state.lock().whole()
 }
 
 /// Sleeps until some event of the shard has ended.
 fn wait<'a>(shard: &'a Shard, mut state: MutexGuard<'a, State>) -> Plan<'a> {
     state.waiting += 1;
-    let mut state = shard
-        .ended
-        .wait(state)
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut state = shard.ended.wait(state).whole();
     state.waiting -= 1;
     Plan::Retry
 }

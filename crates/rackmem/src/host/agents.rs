@@ -11,6 +11,7 @@ use crate::membership::Role;
 use crate::membership::current_view::CurrentView;
 use crate::membership::reach::{self, Reach};
 use crate::ports::requester::Requesters;
+use rackmem_fabric::Whole;
 use rackmem_fabric::{Body, Handler, Net, Nobody, PacketStats, Receiver};
 use rackmem_proto::Dest;
 use rackmem_proto::engine::{self, Copies, Home, Migrating, Part};
@@ -20,7 +21,7 @@ use rackmem_proto::wire::{GlobalStatus, Header, Kind, NodeId, Tag};
 use std::ops::Add;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 /// Locks of other homes may take this part of a node's cache, and more where blocks leave room.
@@ -68,12 +69,6 @@ pub(crate) struct Agents {
 }
 
 /// Takes a lock.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // State behind these locks is consistent between statements: a panic elsewhere does not spoil
-    // it.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Agents {
     pub fn new(
         (config, shards): (HomeConfig, Shards),
@@ -160,13 +155,16 @@ impl Agents {
     }
 
     pub fn home_counters(&self) -> HomeCounters {
-        let each = self.homes.iter().map(|home| locked(home).agent.counters());
+        let each = self
+            .homes
+            .iter()
+            .map(|home| home.lock().whole().agent.counters());
         each.fold(HomeCounters::default(), Add::add)
     }
 
     /// What this node's shadow has done and knows, if it keeps it.
     pub fn shadow(&self) -> Option<(ShadowCounters, usize)> {
-        locked(self.migrating.as_ref()?).counters()
+        self.migrating.as_ref()?.lock().whole().counters()
     }
 
     pub fn chunks(&self) -> u32 {
@@ -175,13 +173,13 @@ impl Agents {
 
     pub fn inspect(&self, tag: Tag) -> Option<(u16, GlobalStatus, u32, bool)> {
         let home = &self.homes[self.shards.of(tag)];
-        let (lock, status, copyset, in_switch) = locked(home).agent.inspect(tag)?;
+        let (lock, status, copyset, in_switch) = home.lock().whole().agent.inspect(tag)?;
         Some((lock, status, copyset.0, in_switch))
     }
 
     /// Blocks that have left the cache for events that may not have received them yet.
     pub fn given(&self) -> Vec<Tag> {
-        let copies = self.copies.as_ref().map(locked);
+        let copies = self.copies.as_ref().map(|copies| copies.lock().whole());
         let given = copies.iter().flat_map(|copies| copies.given());
         given.map(|(_, _, tag)| tag).collect()
     }
@@ -189,13 +187,13 @@ impl Agents {
     /// This node has given its copy of a block up, and home has the block.
     pub fn left(&self, tag: Tag) {
         if let Some(copies) = &self.copies {
-            locked(copies).left(tag);
+            copies.lock().whole().left(tag);
         }
     }
 
     /// The rack is in a new epoch: packets of the last one do nothing here any more.
     pub fn enter(&self, view: &View, net: &dyn Net) {
-        let _nobody = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        let _nobody = self.gate.write().whole();
         self.standing.adopt(view);
         let mut reply = Nobody;
         let members = Members {
@@ -218,22 +216,22 @@ impl Agents {
         };
         let policy = view.switch.and(self.policy());
         for home in &self.homes {
-            locked(home).agent.set_migration(policy);
+            home.lock().whole().agent.set_migration(policy);
         }
-        locked(migrating).set_shadow(view.shadow, view.epoch);
+        migrating.lock().whole().set_shadow(view.shadow, view.epoch);
     }
 
     /// Does something to the books of this home's memory, and lets all of it know.
     pub fn books<R>(&self, f: impl FnOnce(&mut HomeAgent) -> R) -> R {
         let (result, news) = {
-            let mut home = locked(&self.homes[Shards::BOOKS]);
+            let mut home = self.homes[Shards::BOOKS].lock().whole();
             (f(&mut home.agent), home.agent.news())
         };
         if let Some(news) = &news {
             for home in self.homes.iter().skip(1) {
-                locked(home).agent.hear(news);
+                home.lock().whole().agent.hear(news);
             }
-            locked(&self.homes[Shards::BOOKS]).agent.heard(news);
+            self.homes[Shards::BOOKS].lock().whole().agent.heard(news);
         }
         result
     }
@@ -257,7 +255,7 @@ impl Agents {
     pub fn wipe(&self, from: Tag, len: u64) -> bool {
         let wipe = &mut |from, len| self.memory.wipe(from, len);
         let shard = self.shards.of(self.cache.tag_of(from.0));
-        locked(&self.homes[shard]).agent.wipe(from, len, wipe)
+        self.homes[shard].lock().whole().agent.wipe(from, len, wipe)
     }
 
     /// Does something with a block of this home in home's memory, at one moment, if that may be
@@ -269,7 +267,7 @@ impl Agents {
         writes: bool,
         f: impl FnOnce(&[AtomicU64]) -> R,
     ) -> Option<R> {
-        let home = locked(&self.homes[self.shards.of(tag)]);
+        let home = self.homes[self.shards.of(tag)].lock().whole();
         let may = match writes {
             true => home.agent.has_alone(tag),
             false => home.agent.has_current(tag),
@@ -283,7 +281,7 @@ impl Agents {
     /// The books stay locked, so that none of them is given out before it is zeros; nobody else
     /// holds two of these locks.
     pub fn clean(&self, from: u64, most: u64) -> Option<Range<u64>> {
-        let mut books = locked(&self.homes[Shards::BOOKS]);
+        let mut books = self.homes[Shards::BOOKS].lock().whole();
         let part = books.agent.used_from(from, most)?;
         let discard = &mut |from, len| self.memory.discard(from, len);
         let block = self.cache.block_bytes() as u64;
@@ -293,7 +291,11 @@ impl Agents {
             };
             let zeros = match self.shards.of(tag) {
                 Shards::BOOKS => books.agent.wipe(tag, block, discard),
-                shard => locked(&self.homes[shard]).agent.wipe(tag, block, discard),
+                shard => self.homes[shard]
+                    .lock()
+                    .whole()
+                    .agent
+                    .wipe(tag, block, discard),
             };
             if zeros {
                 books.agent.cleaned(nth);
@@ -311,7 +313,7 @@ impl Agents {
     /// Whether a period of ownership migration has ended since this last said so.
     fn period_ended(&self) -> bool {
         let period: Duration = self.policy.period;
-        let mut began = locked(&self.period);
+        let mut began = self.period.lock().whole();
         let due = self.migrating.is_some() && began.elapsed() >= period;
         if due {
             *began = Instant::now();
@@ -329,7 +331,7 @@ impl Handler for Agents {
         // What belongs to no epoch waits for none to begin.
         let of_none = || matches!(engine::part(header), Part::Reach | Part::Inspect);
         let waits = self.copies.is_some() && !of_none();
-        let _here = waits.then(|| self.gate.read().unwrap_or_else(PoisonError::into_inner));
+        let _here = waits.then(|| self.gate.read().whole());
         engine::packet(&mut Here::new(self, net, body, reply), header);
     }
 

@@ -11,12 +11,13 @@ use crate::host::access::{Access, coherent};
 use crate::host::cleaning::Cleaning;
 use crate::host::magazine::{Back, Magazine, Object};
 use crate::ports::requester::Bytes;
+use rackmem_fabric::Whole;
 use rackmem_proto::call::Call;
 use rackmem_proto::flowcc::Grant;
 use rackmem_proto::heap::class;
 use rackmem_proto::wire::{HomeId, Kind, MAX_NODES, Record, Tag};
 use std::cell::Cell;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::thread::Thread;
 use std::time::Duration;
 
@@ -67,10 +68,6 @@ enum What {
     Free(Vec<Record>),
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Allocator {
     pub fn new(block: usize, span: u64) -> Self {
         Allocator {
@@ -109,7 +106,11 @@ impl Allocator {
         match self.take(access, home, class) {
             // What this node keeps may be what is missing.
             Err(AllocError::OutOfMemory { .. }) => {
-                locked(&self.homes[usize::from(home)].magazine).unready();
+                self.homes[usize::from(home)]
+                    .magazine
+                    .lock()
+                    .whole()
+                    .unready();
                 match self.flush(access, home) {
                     // About what others have freed, and no reason not to allocate.
                     Ok(()) | Err(AllocError::NotAllocated { .. }) => {}
@@ -128,12 +129,12 @@ impl Allocator {
         // incarnation.
         access.alive(HomeId::of(number).start())?;
         let now = access.standing.incarnation(number);
-        if let Some(object) = locked(&home.magazine).of(now).take(class) {
+        if let Some(object) = home.magazine.lock().whole().of(now).take(class) {
             return Ok(object);
         }
-        let mut calls = locked(&home.calls);
+        let mut calls = home.calls.lock().whole();
         // Another thread may have asked meanwhile.
-        if let Some(object) = locked(&home.magazine).of(now).take(class) {
+        if let Some(object) = home.magazine.lock().whole().of(now).take(class) {
             return Ok(object);
         }
         self.finish(access, number, &mut calls)?;
@@ -144,7 +145,7 @@ impl Allocator {
 
     /// Puts objects that a home has given with the others of its incarnation.
     fn keep(&self, number: u16, grant: &Grant, objects: u32, class: u64) {
-        let mut magazine = locked(&self.homes[usize::from(number)].magazine);
+        let mut magazine = self.homes[usize::from(number)].magazine.lock().whole();
         let theirs = self.incarnation(grant.tag.0);
         // Given before the home died: its memory is no more.
         if theirs >= magazine.incarnation() {
@@ -187,7 +188,7 @@ impl Allocator {
                 return Err(AllocError::NotAllocated { addr });
             }
         }
-        let mut magazine = locked(&home.magazine);
+        let mut magazine = home.magazine.lock().whole();
         if theirs
             < access
                 .standing
@@ -219,10 +220,10 @@ impl Allocator {
     /// the others are given back all the same.
     fn flush(&self, access: &Access, number: u16) -> Result<(), AllocError> {
         let home = &self.homes[usize::from(number)];
-        let mut calls = locked(&home.calls);
+        let mut calls = home.calls.lock().whole();
         let mut given = self.finish(access, number, &mut calls);
         while !matches!(given, Err(ref error) if !is_refusal(error)) {
-            let batch = locked(&home.magazine).batch();
+            let batch = home.magazine.lock().whole().batch();
             if batch.is_empty() {
                 break;
             }
@@ -230,7 +231,7 @@ impl Allocator {
             given = given.and(next.map(|_| ()));
         }
         let answered = given.as_ref().err().is_none_or(is_refusal);
-        locked(&home.magazine).answered(answered);
+        home.magazine.lock().whole().answered(answered);
         given
     }
 
@@ -305,7 +306,7 @@ impl Allocator {
     /// Gives back everything that this node keeps of other homes' memory, as far as they answer.
     pub fn give_all_back(&self, access: &Access) {
         for number in 0..self.homes.len() as u16 {
-            let mut magazine = locked(&self.homes[usize::from(number)].magazine);
+            let mut magazine = self.homes[usize::from(number)].magazine.lock().whole();
             magazine.unready();
             if !magazine.is_empty() {
                 drop(magazine);
@@ -317,7 +318,7 @@ impl Allocator {
 
     /// Cleans free memory of this node. Says whether there is more to do now.
     pub fn clean(&self, access: &Access) -> bool {
-        locked(&self.cleaning).turn(access)
+        self.cleaning.lock().whole().turn(access)
     }
 
     /// Gives back what is in magazines that have not been used since this was called last; `may`
@@ -326,7 +327,7 @@ impl Allocator {
         let mut left = false;
         for number in 0..self.homes.len() as u16 {
             let home = &self.homes[usize::from(number)];
-            let mut magazine = locked(&home.magazine);
+            let mut magazine = home.magazine.lock().whole();
             if magazine.is_empty() {
                 magazine.noticed = false;
                 continue;

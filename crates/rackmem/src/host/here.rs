@@ -5,8 +5,9 @@
 
 use crate::bytes::cache::Locked;
 use crate::bytes::memory::GlobalMemory;
-use crate::host::agents::{Agents, locked};
+use crate::host::agents::Agents;
 use crate::host::rows;
+use rackmem_fabric::Whole;
 use rackmem_fabric::{Body, Net, Receiver, words};
 use rackmem_proto::Output;
 use rackmem_proto::engine::{
@@ -205,12 +206,12 @@ impl Host for Here<'_> {
             gathered: &mut self.gathered,
             room: self.net.segment(MAX_BODY),
         };
-        section(&mut locked(&self.agents.homes[shard]), &mut memory)
+        section(&mut self.agents.homes[shard].lock().whole(), &mut memory)
     }
 
     fn copies<R>(&mut self, section: impl FnOnce(&mut Copies<Block>) -> R) -> R {
         match &self.agents.copies {
-            Some(copies) => section(&mut locked(copies)),
+            Some(copies) => section(&mut copies.lock().whole()),
             // Nothing is ever kept, so there is nothing to share.
             None => section(&mut Copies::new(false)),
         }
@@ -218,7 +219,7 @@ impl Host for Here<'_> {
 
     fn migrating<R>(&mut self, section: impl FnOnce(&mut Migrating) -> R) -> Option<R> {
         let migrating = self.agents.migrating.as_ref()?;
-        Some(section(&mut locked(migrating)))
+        Some(section(&mut migrating.lock().whole()))
     }
 
     fn policy(&self) -> Option<Migration> {

@@ -6,10 +6,11 @@
 use crate::host::agents::Agents;
 use crate::host::here::{Block, Here};
 use crate::ports::requester::Requesters;
+use rackmem_fabric::Whole;
 use rackmem_fabric::{Body, Net, Nobody};
 use rackmem_proto::engine::{Change, Recovery};
 use rackmem_proto::membership::View;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// How often to look whether the view has changed. What is not acknowledged is sent again by
@@ -61,7 +62,7 @@ impl Rebuilding {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().whole()
     }
 
     pub fn metrics(&self) -> RebuildMetrics {
@@ -110,7 +111,7 @@ impl Rebuilding {
                 return false;
             }
             let wait = self.changed.wait_timeout(state, LOOK);
-            state = wait.unwrap_or_else(PoisonError::into_inner).0;
+            state = wait.whole().0;
         }
         state.metrics.done += 1;
         state.metrics.last = began.elapsed();

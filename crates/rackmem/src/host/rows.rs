@@ -3,7 +3,8 @@
 //! What a row means is the room `region`'s; what is told of it is told by its home, whose memory
 //! has each row as it was last published.
 
-use super::agents::{Agents, locked};
+use super::agents::Agents;
+use rackmem_fabric::Whole;
 use rackmem_fabric::{Body, Net, Receiver};
 use rackmem_proto::wire::{Dest, Flags, Header, Kind};
 use std::sync::atomic::Ordering::Relaxed;
@@ -56,7 +57,7 @@ fn row(agents: &Agents, number: usize) -> Option<[u8; ROW]> {
     let block = agents.cache.block_bytes();
     let at = number * ROW;
     let tag = agents.cache.tag_of(agents.memory.first() + at as u64);
-    let _whole = locked(&agents.homes[agents.shards.of(tag)]);
+    let _whole = agents.homes[agents.shards.of(tag)].lock().whole();
     let words = agents.memory.block(tag)?;
     let words = words.get(at % block / 8..)?.get(..ROW / 8)?;
     if u64::from_le(words[0].load(Relaxed)) != READY {

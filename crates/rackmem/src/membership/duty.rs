@@ -2,7 +2,8 @@
 
 use super::Events;
 use super::term::{self, Term};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use rackmem_fabric::Whole;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// The end of the lease, shared by the thread that renews it and the one that notices that it is
@@ -76,10 +77,10 @@ impl Duty {
             state = if state.told {
                 let left = Duration::from_nanos(state.until.saturating_sub(self.now()));
                 let waited = self.changed.wait_timeout(state, left);
-                waited.unwrap_or_else(PoisonError::into_inner).0
+                waited.whole().0
             } else {
                 let waited = self.changed.wait(state);
-                waited.unwrap_or_else(PoisonError::into_inner)
+                waited.whole()
             };
         }
     }
@@ -94,6 +95,6 @@ impl Duty {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().whole()
     }
 }

@@ -3,8 +3,9 @@
 use super::duty::Duty;
 use super::term::Term;
 use super::{Links, MembershipError, Result, Role, Standing, Store, View};
+use rackmem_fabric::Whole;
 use rackmem_proto::membership::{Member, Observed, Timing};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -278,12 +279,12 @@ impl Drop for Keeper {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().whole()
     }
 
     fn sleep<'a>(&self, state: MutexGuard<'a, State>, time: Duration) -> MutexGuard<'a, State> {
         let waited = self.changed.wait_timeout(state, time);
-        waited.unwrap_or_else(PoisonError::into_inner).0
+        waited.whole().0
     }
 }
 

@@ -1,7 +1,8 @@
 //! A store within this process.
 
 use super::{Beat, Result, Role, Roster, Snapshot, Store};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use rackmem_fabric::Whole;
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 /// For racks whose nodes are all in this process, and for tests.
@@ -23,7 +24,7 @@ pub struct Memory(Mutex<Snapshot>);
 impl Memory {
     fn lock(&self) -> MutexGuard<'_, Snapshot> {
         // Nothing panics half-way through a change.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().whole()
     }
 }
 

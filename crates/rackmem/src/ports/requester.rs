@@ -3,6 +3,7 @@
 use crate::error::{AccessError, RackError};
 use crate::membership::current_view::CurrentView;
 use crate::ports::slots::{Held, Slots};
+use rackmem_fabric::Whole;
 use rackmem_fabric::{Body, Net, Port, Receiver};
 use rackmem_proto::engine::{Access, Defect, Do, Purpose, Then};
 use rackmem_proto::flowcc::{Accept, Grant, Interrupted, Open, Requester, RequesterConfig, Step};
@@ -13,7 +14,7 @@ use rackmem_proto::{Data, Output, Outputs};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// One requester, its port and its figures.
@@ -160,7 +161,7 @@ impl Slot {
         let epoch = self.standing.epoch();
         if self.engine.epoch() != epoch {
             let interrupted = self.engine.enter(epoch, self.standing.switch());
-            locked(&self.cut).interrupted.push(interrupted);
+            self.cut.lock().whole().interrupted.push(interrupted);
         }
         let resumed = self.standing.resumed();
         if self.resumed != resumed {
@@ -176,7 +177,7 @@ impl Slot {
         self.catch_up();
         if self.told_epoch != self.engine.epoch() {
             self.told_epoch = self.engine.epoch();
-            let mut cut = locked(&self.cut);
+            let mut cut = self.cut.lock().whole();
             cut.began.insert(self.engine.id().slot, self.told_epoch);
         }
     }
@@ -245,7 +246,7 @@ impl Slot {
                 Do::Over(then) => return then,
                 Do::Held => {
                     if let Some(open) = self.engine.held_lock() {
-                        locked(&self.cut).held.insert(open.slot, open);
+                        self.cut.lock().whole().held.insert(open.slot, open);
                     }
                     self.held = Some(access);
                     return Then::Done;
@@ -266,7 +267,7 @@ impl Slot {
     /// The application lets go of the lock that it has held for as long as it liked.
     pub fn release_held(&mut self) {
         let slot = self.engine.id().slot;
-        let told = locked(&self.cut).held.remove(&slot);
+        let told = self.cut.lock().whole().held.remove(&slot);
         let epoch = self.standing.epoch();
         if told.is_some() && self.engine.epoch() != epoch {
             // It was told by what is in `held`, and must not be told again.
@@ -367,10 +368,6 @@ const LOOK_UP: Duration = Duration::from_millis(2);
 
 /// How often somebody who waits for a requester's thread looks.
 const LOOK: Duration = Duration::from_micros(200);
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Makes a port for a requester.
 pub(crate) type OpenPort = Box<dyn Fn() -> std::io::Result<Box<dyn Port>> + Send + Sync>;
@@ -522,7 +519,7 @@ impl Requesters {
         let epoch = self.standing.epoch();
         let mut bare = Vec::new();
         let is_past = |number: usize| {
-            let (cut, number) = (locked(&self.cut), number as u16);
+            let (cut, number) = (self.cut.lock().whole(), number as u16);
             let held = cut.held.get(&number);
             bare.extend(held);
             held.is_some() || cut.began.get(&number) == Some(&epoch)
@@ -530,7 +527,7 @@ impl Requesters {
         // A thread that has a slot waits for packets, and looks up every few milliseconds.
         let pause = || std::thread::sleep(LOOK);
         self.slots.visit(Slot::catch_up, is_past, pause);
-        let mut all = std::mem::take(&mut locked(&self.cut).interrupted);
+        let mut all = std::mem::take(&mut self.cut.lock().whole().interrupted);
         all.extend(bare.into_iter().map(|open| Interrupted {
             open: [Some(open), None, None],
             ..Interrupted::default()

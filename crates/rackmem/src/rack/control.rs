@@ -7,7 +7,8 @@ use crate::host::inner::NodeInner;
 use crate::membership::reach::{Knocking, Reach};
 use crate::membership::{Events, Keeper, Links, Role, View};
 use crate::rack::switch::SoftSwitch;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use rackmem_fabric::Whole;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::thread::JoinHandle;
 
 /// What the membership has told this process.
@@ -42,7 +43,7 @@ struct Inbox {
 
 impl Inbox {
     fn lock(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        self.told.lock().whole()
     }
 
     fn tell(&self, change: impl FnOnce(&mut Told)) {
@@ -61,7 +62,7 @@ impl Inbox {
                 return Some(view);
             }
             let wait = self.changed.wait(told);
-            told = wait.unwrap_or_else(PoisonError::into_inner);
+            told = wait.whole();
         }
     }
 

@@ -4,6 +4,7 @@ use crate::data_plane::DataPlane;
 use crate::data_plane::kernel::{KernelMetrics, KernelPlace};
 use crate::membership::Role;
 use crate::membership::reach::{self, Reach};
+use rackmem_fabric::Whole;
 use rackmem_fabric::{Body, Handler, Net, Nobody, PacketCounts, PacketStats, Receiver};
 use rackmem_proto::Dest;
 use rackmem_proto::engine::Gcp;
@@ -11,7 +12,7 @@ use rackmem_proto::flowcc::{Members, Next, Rebuild};
 use rackmem_proto::membership::{View, host};
 use rackmem_proto::switch::{LockConfig, LockCounters, Resources, SwitchCounters, SwitchLocks};
 use rackmem_proto::wire::{Header, HomeId, Kind, Tag, records_that_fit};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// A switch that runs in software, in this process or in the kernel of this host.
 ///
@@ -69,11 +70,11 @@ impl SoftSwitch {
     }
 
     fn program(&self) -> MutexGuard<'_, Box<dyn DataPlane>> {
-        self.program.lock().unwrap_or_else(PoisonError::into_inner)
+        self.program.lock().whole()
     }
 
     fn locks(&self) -> MutexGuard<'_, SwitchLocks> {
-        self.locks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.locks.lock().whole()
     }
 
     /// What it has done so far.
@@ -123,7 +124,7 @@ impl SoftSwitch {
 /// A rebuild's member that everyone waits for at the end: after it the switch serves.
 impl SoftSwitch {
     fn rebuild(&self) -> MutexGuard<'_, Option<(View, Rebuild)>> {
-        self.rebuild.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rebuild.lock().whole()
     }
 
     /// From now on, looks which members it can reach.

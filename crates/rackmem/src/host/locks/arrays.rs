@@ -1,9 +1,10 @@
 //! For how many locks a node has made room.
 
 use crate::error::LockError;
+use rackmem_fabric::Whole;
 use rackmem_proto::wire::Tag;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Bytes of memory from one lock of an array to the next.
 pub(crate) const STRIDE: usize = 16;
@@ -15,7 +16,7 @@ pub(crate) struct Arrays(Mutex<BTreeMap<u64, usize>>);
 
 impl Arrays {
     fn map(&self) -> MutexGuard<'_, BTreeMap<u64, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().whole()
     }
 
     /// Makes room for an array, once, with `claim`.

@@ -11,6 +11,7 @@ use super::outbox::{Outbox, Payload};
 use super::seat::{Content, Pass, Seat};
 use super::watch::Watchers;
 use crate::host::here::bytes;
+use rackmem_fabric::Whole;
 use rackmem_fabric::{Body, words};
 use rackmem_proto::engine::{LockFx, NodeLock};
 use rackmem_proto::gcp::{
@@ -19,7 +20,7 @@ use rackmem_proto::gcp::{
 use rackmem_proto::wire::{Dest, Header, Record, Tag};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A lock that this node knows. There may be a million of them: what is rare is kept elsewhere.
 /// What a thread looks at that finds the lock here stands at the front.
@@ -211,7 +212,7 @@ impl Cell {
 
     /// A turn at its state. Nothing in a turn panics between its steps, so a poisoned one is whole.
     pub(crate) fn turn(&self) -> MutexGuard<'_, State> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().whole();
         state.close(self);
         state
     }
@@ -219,7 +220,7 @@ impl Cell {
 
 impl Drop for Cell {
     fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.get_mut().whole();
         self.content.forget(&mut state.beside);
         self.content.release(size_of::<Cell>());
     }

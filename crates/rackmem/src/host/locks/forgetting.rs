@@ -11,10 +11,11 @@ use super::cell::{Cell, State};
 use super::outbox::Outbox;
 use super::slab;
 use super::table::{Locks, Origin};
+use rackmem_fabric::Whole;
 use rackmem_proto::gcp::Known;
 use rackmem_proto::wire::{Copyset, MAX_NODES, NodeId, Tag};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, PoisonError};
 
 /// Locks forgotten at a time from which on the allocator is asked to give memory back.
 const MANY: usize = 128;
@@ -58,10 +59,7 @@ impl Locks {
 
     /// A lock has ended with its home.
     pub(crate) fn remove(&self, tag: Tag) {
-        let mut cells = self
-            .shard(tag)
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut cells = self.shard(tag).write().whole();
         if cells.remove(&tag).is_some() && !self.arrays.has(tag) {
             self.known.fetch_sub(1, Relaxed);
         }
@@ -89,7 +87,7 @@ impl Locks {
         self.let_go();
         for shard in &self.shards {
             // Who finds a lock takes a handle, under the shard's lock.
-            let mut cells = shard.write().unwrap_or_else(PoisonError::into_inner);
+            let mut cells = shard.write().whole();
             let (mut found, epoch) = (Vec::new(), self.standing.epoch());
             for (tag, cell) in cells.iter() {
                 let known = self.look(cell, |state| state.forgettable(cell));

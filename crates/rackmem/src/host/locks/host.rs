@@ -3,9 +3,9 @@
 use super::cell::Fx;
 use super::seat::Seat;
 use super::table::Origin;
-use crate::host::agents::locked;
 use crate::host::here::Here;
 use rackmem_fabric::Nobody;
+use rackmem_fabric::Whole;
 use rackmem_proto::engine::{LockHost, NodeLock, Told};
 use rackmem_proto::gcp::Life;
 use rackmem_proto::wire::{Copyset, Tag};
@@ -44,7 +44,7 @@ impl LockHost for Here<'_> {
     }
 
     fn told<R>(&mut self, section: impl FnOnce(&mut Told) -> R) -> R {
-        section(&mut locked(&self.agents.locks.told))
+        section(&mut self.agents.locks.told.lock().whole())
     }
 
     fn recall(&mut self, tag: Tag) -> bool {

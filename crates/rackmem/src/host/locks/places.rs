@@ -3,11 +3,12 @@
 use super::cell::Cell;
 use super::outbox::Outbox;
 use super::table::Locks;
+use rackmem_fabric::Whole;
 use rackmem_proto::gcp::Life;
 use rackmem_proto::wire::Tag;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Where locks were that this home has made, by bytes of memory:
 /// at most as many as the node knows locks.
@@ -24,7 +25,7 @@ struct Vacant {
 
 impl Places {
     fn vacant(&self) -> MutexGuard<'_, Vacant> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().whole()
     }
 
     /// How many there are.
@@ -72,7 +73,7 @@ pub(crate) struct Ends(Mutex<BTreeMap<Tag, Life>>);
 
 impl Ends {
     fn map(&self) -> MutexGuard<'_, BTreeMap<Tag, Life>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().whole()
     }
 
     pub fn await_end(&self, tag: Tag) {

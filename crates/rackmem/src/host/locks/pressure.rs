@@ -8,11 +8,12 @@
 
 use super::cell::Cell;
 use super::table::Locks;
+use rackmem_fabric::Whole;
 use rackmem_fabric::{Body, Net, Receiver};
 use rackmem_proto::gcp::Keeping;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
 /// Locks to look at, and to give up, at a time: in a tick, and by a thread that has waited for a
@@ -122,7 +123,7 @@ impl Locks {
         hand.shard = (hand.shard + 1) % self.shards.len();
         hand.fruitless += 1;
         let shard = self.shards[hand.shard].read();
-        let shard = shard.unwrap_or_else(PoisonError::into_inner);
+        let shard = shard.whole();
         let abroad = shard.values().filter(|cell| !self.is_home(cell.tag));
         hand.cells = abroad.cloned().collect();
     }

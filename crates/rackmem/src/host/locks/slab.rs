@@ -5,11 +5,12 @@
 //! that keeps a window onto what a lock protects after it has left the lock may see the bytes of
 //! another lock, or zeros, but does nothing undefined.
 
+use rackmem_fabric::Whole;
 use std::alloc::{Layout, handle_alloc_error};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Words of a piece.
 const SIZES: [usize; 16] = [
@@ -102,7 +103,7 @@ fn class(words: usize) -> Option<usize> {
 
 fn pool() -> MutexGuard<'static, Pool> {
     static POOL: Mutex<Pool> = Mutex::new(Pool::new());
-    POOL.lock().unwrap_or_else(PoisonError::into_inner)
+    POOL.lock().whole()
 }
 
 struct Chunk {

@@ -11,6 +11,7 @@ use super::pressure::Pressure;
 use super::seat::Seat;
 use crate::error::{AccessError, LockError};
 use crate::membership::current_view::CurrentView;
+use rackmem_fabric::Whole;
 use rackmem_fabric::{Body, Net, Nobody, Receiver};
 use rackmem_proto::engine::{LockPart, NodeLock, Told};
 use rackmem_proto::gcp::{BladeCounters, MAX_LOCKED, Region, Regions};
@@ -18,7 +19,7 @@ use rackmem_proto::wire::{NodeId, Tag};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 /// Locks that a node knows at most: those that it has made or attached to, and all of its arrays.
 /// It remembers them as long as it lives, or their home.
@@ -162,10 +163,7 @@ impl Locks {
 
     pub(crate) fn find(&self, tag: Tag) -> Option<Arc<Cell>> {
         let shard = self.shard(tag).read();
-        shard
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&tag)
-            .cloned()
+        shard.whole().get(&tag).cloned()
     }
 
     /// Whether this is the address of a lock that is known here, and not of an array.
@@ -213,7 +211,7 @@ impl Locks {
             _ => Regions::new(&[region]).map_err(|_| bad())?,
         };
         let cells = self.shard(tag).write();
-        let mut cells = cells.unwrap_or_else(PoisonError::into_inner);
+        let mut cells = cells.whole();
         if let Some(other) = cells.get(&tag) {
             return Ok(other.clone());
         }
@@ -296,7 +294,7 @@ impl Locks {
     }
 
     fn busy(&self) -> MutexGuard<'_, VecDeque<Arc<Cell>>> {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+        self.busy.lock().whole()
     }
 
     /// What was remembered is of an epoch that has ended.
@@ -306,7 +304,7 @@ impl Locks {
     }
 
     pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ledger.lock().whole()
     }
 
     pub(crate) fn send(&self, mut out: Outbox, net: &dyn Net, reply: &mut dyn Receiver) {
@@ -377,7 +375,7 @@ impl Locks {
     /// All of them.
     pub(crate) fn all(&self) -> Vec<Arc<Cell>> {
         let cells = |shard: &Shard| {
-            let cells = shard.read().unwrap_or_else(PoisonError::into_inner);
+            let cells = shard.read().whole();
             cells.values().cloned().collect::<Vec<_>>()
         };
         self.shards.iter().flat_map(cells).collect()
