@@ -68,10 +68,9 @@ const PURPOSES: &[(&str, For)] = &[
     // Likewise `gcp/{failing,inside}.rs`.
     ("crates/sim/src/gcp/host.rs", For::StandIn),
     ("crates/sim/src/gcp/epoch.rs", For::StandIn),
-    // Agents and threads that take time. How a rack is set up is in `model/layout.rs`,
-    // what threads do with blocks and locks in `model/working.rs`, `accesses.rs` and `sections`.
+    // How a rack is set up is in `model/layout.rs`, how long agents take in `servers.rs`, what
+    // threads do with blocks and locks in `working.rs`, `accesses.rs` and `sections`.
     ("crates/sim/src/model/node.rs", For::StandIn),
-    ("crates/sim/src/model/servers.rs", For::StandIn),
     ("crates/sim/src/model/thread.rs", For::StandIn),
     ("crates/sim/src/", For::Checker),
     ("fuzz/src/node.rs", For::StandIn),

@@ -1,7 +1,7 @@
 //! A node: a site whose agents take time.
 
 use super::agenda::Occurrence;
-use super::fabric::{Fabric, ModelPacket, body};
+use super::fabric::{Fabric, body};
 use super::guest::Guest;
 use super::layout::Layout;
 use super::program::{Inside, Steps};
@@ -9,9 +9,8 @@ use super::servers::{Job, Servers};
 use super::thread::Thread;
 use super::{EPOCH, Platform};
 use crate::site::{Deed, Load, LockDeed, Site};
-use rackmem_proto::engine::{Gcp, Note, Report, Role, role};
-use rackmem_proto::wire::{Kind, NodeId, Tag};
-use rackmem_proto::{Dest, Output};
+use rackmem_proto::engine::{Gcp, Note, Role, role};
+use rackmem_proto::wire::{Dest, Kind, NodeId, Tag};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a thread waits for.
@@ -95,27 +94,19 @@ impl ModelNode {
         self.servers.enqueue(holds, Job::Packet(id), cost, agenda);
     }
 
-    /// Hands over a packet for an agent to send.
-    pub fn post(&mut self, output: Output, load: Load<()>, fabric: &mut Fabric) {
-        let cost = self.platform.costs.message(output.header.kind);
-        let holds = matches!(load, Load::Records(_));
-        let job = Job::Post(output, load);
-        self.servers.enqueue(holds, job, cost, &mut fabric.agenda);
-    }
-
-    /// A period of the migration ends.
+    /// A period of the migration ends: agents send what is due then. Nothing is lost,
+    /// so what is under way is not sent again.
     pub fn end_period(&mut self, fabric: &mut Fabric) {
         let moves = self.site.homes[0].agent.end_period();
         self.home_packets += moves.len() as u64;
         let migrating = self.site.migrating.as_mut();
         let ended = migrating.map(|migrating| migrating.end_period(EPOCH));
         let (of_shadow, report) = ended.unwrap_or_default();
-        for output in moves.into_iter().chain(of_shadow) {
-            self.post(output, Load::Nothing, fabric);
-        }
-        if let Some(Report { output, records }) = report {
-            self.post(output, Load::Records(records), fabric);
-        }
+        let sent = moves.into_iter().chain(of_shadow);
+        let sent = sent.map(|output| Deed::Sent(output, Load::Nothing));
+        let report = report.map(|r| Deed::Sent(r.output, Load::Records(r.records)));
+        self.site.deeds.extend(sent.chain(report));
+        self.post_out(fabric);
     }
 
     /// An agent has done the work on a message: what it decided leaves,
@@ -129,7 +120,19 @@ impl ModelNode {
         match self.servers.done(server) {
             None => return,
             Some(Job::Post(output, load)) => self.site.deeds.push(Deed::Sent(output, load)),
-            Some(Job::Packet(id)) => self.handle(fabric.take(id), threads, fabric),
+            Some(Job::Packet(id)) => {
+                let packet = fabric.take(id);
+                let header = packet.header;
+                self.site.passed = matches!(packet.to, Dest::Requester(_));
+                if !self.site.passed {
+                    self.site.take(&header, packet.body.clone());
+                    self.forget_gone(header.tag);
+                }
+                let thread = threads.get_mut(usize::from(header.requester.slot));
+                if let (true, Some(thread)) = (self.site.passed, thread) {
+                    thread.take(&packet, 0, self, fabric);
+                }
+            }
         }
         let now = fabric.now();
         let of_lock = |deed: &&Deed<()>| match deed {
@@ -144,24 +147,6 @@ impl ModelNode {
         self.servers.go_on(server, sending, &mut fabric.agenda);
         // What locks have decided leaves at the same time, but after the next message has begun.
         self.send_out(now, fabric);
-    }
-
-    fn handle<P: Steps>(
-        &mut self,
-        packet: ModelPacket,
-        threads: &mut [Thread<P>],
-        fabric: &mut Fabric,
-    ) {
-        let header = packet.header;
-        self.site.passed = matches!(packet.to, Dest::Requester(_));
-        if !self.site.passed {
-            self.site.take(&header, packet.body.clone());
-            self.forget_gone(header.tag);
-        }
-        let thread = threads.get_mut(usize::from(header.requester.slot));
-        if let (true, Some(thread)) = (self.site.passed, thread) {
-            thread.take(&packet, 0, self, fabric);
-        }
     }
 
     /// Sends what its site wants sent, one packet after the other from a time on.
@@ -210,9 +195,13 @@ impl ModelNode {
     /// Hands over to the agents what its site wants sent.
     pub fn post_out(&mut self, fabric: &mut Fabric) {
         for deed in std::mem::take(&mut self.site.deeds) {
-            if let Deed::Sent(output, load) = deed {
-                self.post(output, load, fabric);
-            }
+            let Deed::Sent(output, load) = deed else {
+                continue;
+            };
+            let cost = self.platform.costs.message(output.header.kind);
+            let holds = matches!(load, Load::Records(_));
+            let job = Job::Post(output, load);
+            self.servers.enqueue(holds, job, cost, &mut fabric.agenda);
         }
     }
 }

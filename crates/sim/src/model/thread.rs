@@ -15,24 +15,17 @@ use rackmem_proto::wire::{Kind, NodeId, RequesterId, Tag};
 /// The first wait after "locked", at most, in nanoseconds; it doubles with every attempt.
 const BACKOFF: u64 = 200;
 
-/// What it does.
-#[derive(Clone, Copy, Debug)]
-pub enum State {
-    /// What is next is for its program to say, now or when it is let go on.
-    Free,
-    /// It accesses a block, and changes it or not.
-    Accessing(Tag, bool),
-    /// Nothing more to do.
-    Finished,
-}
-
 /// One application thread and its requester.
 pub struct Thread<P> {
     pub(super) index: u16,
     pub(super) platform: Platform,
     pub(super) layout: Layout,
     client: Client,
-    pub(super) state: State,
+    /// The block that it accesses, and whether it changes it. Without one, what is next is for its
+    /// program to say, now or when it is let go on.
+    pub(super) goal: Option<(Tag, bool)>,
+    /// Nothing more to do.
+    pub(super) finished: bool,
     pub(super) missed: bool,
     pub(super) attempt: u32,
     /// When its processor is free again.
@@ -60,7 +53,8 @@ impl<P: Steps> Thread<P> {
             platform,
             layout,
             client: Client::new(layout.requester(id, &platform)),
-            state: State::Free,
+            goal: None,
+            finished: false,
             missed: false,
             attempt: 0,
             busy: 0,
@@ -77,7 +71,7 @@ impl<P: Steps> Thread<P> {
 
     /// Whether something is under way.
     pub fn unfinished(&self) -> bool {
-        !matches!(self.state, State::Finished) || !self.client.engine.can_unlock()
+        !self.finished || !self.client.engine.can_unlock()
     }
 
     /// Goes on when its processor is done with what it does, and with so much more.
@@ -138,11 +132,11 @@ impl<P: Steps> Thread<P> {
 
     /// Its processor is free: goes on.
     pub fn step(&mut self, around: &mut Around<'_, P::Shared>) {
-        match self.state {
-            State::Finished => {}
-            State::Free => self.go_on(around),
-            State::Accessing(..) if self.client.event.is_some() => self.drive(around),
-            State::Accessing(tag, writes) => self.look(tag, writes, around),
+        match self.goal {
+            _ if self.finished => {}
+            None => self.go_on(around),
+            Some(_) if self.client.event.is_some() => self.drive(around),
+            Some((tag, writes)) => self.look(tag, writes, around),
         }
         self.send(around.0, around.2);
     }
@@ -175,7 +169,7 @@ impl<P: Steps> Thread<P> {
                 if self.attempt == 0 {
                     self.work(self.platform.costs.trap, around.2);
                 }
-                return self.send(around.0, around.2);
+                return;
             }
         };
         around.0.park(self.index, until);

@@ -3,14 +3,14 @@
 use super::fabric::Fabric;
 use super::node::Until;
 use super::program::{Goal, Inside, Next, Steps};
-use super::thread::{Around, State, Thread};
+use super::thread::{Around, Thread};
 use crate::site::{Deed, Load};
 use rackmem_proto::engine::LockCommand;
 
 impl<P: Steps> Thread<P> {
     /// Does what its program says.
     pub(super) fn go_on(&mut self, around: &mut Around<'_, P::Shared>) {
-        self.state = State::Free;
+        self.goal = None;
         loop {
             let (node, shared, fabric) = around;
             let now = self.busy.max(fabric.now());
@@ -18,7 +18,7 @@ impl<P: Steps> Thread<P> {
                 Next::Work(time) => return self.schedule(time, fabric),
                 Next::Access(Goal { block, writes }, look) => {
                     let tag = self.layout.tag(self.node(), block);
-                    self.state = State::Accessing(tag, writes);
+                    self.goal = Some((tag, writes));
                     self.missed = false;
                     if P::FORGETS_REFUSALS {
                         self.attempt = 0;
@@ -41,7 +41,7 @@ impl<P: Steps> Thread<P> {
                     self.send(node, fabric);
                 }
                 Next::Wait => return,
-                Next::Stop => return self.state = State::Finished,
+                Next::Stop => return self.finished = true,
             }
         }
     }
@@ -50,7 +50,7 @@ impl<P: Steps> Thread<P> {
     pub(super) fn execute(&mut self, fetched: bool, around: &mut Around<'_, P::Shared>) -> bool {
         let (node, shared, fabric) = around;
         let done = self.program.execute(shared, fetched);
-        if let State::Accessing(tag, true) = self.state {
+        if let Some((tag, true)) = self.goal {
             node.wake(Until::Changed(tag), fabric);
         }
         done
