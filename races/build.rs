@@ -10,6 +10,7 @@ mod plants;
 /// Files that scenarios use together: their modules, and where they are.
 const GROUPS: &[(&str, &[(&str, &str)])] = &[
     ("cache", &[("cache", "crates/rackmem/src/bytes/cache.rs")]),
+    ("whole", &[("whole", "crates/rackmem/src/bytes/whole.rs")]),
     (
         "locked",
         &[("fast", "crates/rackmem/src/host/locks/fast.rs")],

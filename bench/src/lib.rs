@@ -6,7 +6,7 @@
 //! | [`packages`], [`pagerank`] | a real graph, and the ranks a correct computation finds in it |
 //! | [`timing`], [`histogram`] | threads that start together, operations counted, latencies kept |
 //! | [`pingpong`], [`plain`] | what the machine itself can do: a cache line's way, a datagram's way |
-//! | [`system`], [`locks`], [`delegated`] | what rackmem is measured against, on its own nodes (`bench/baselines` has the protocols) |
+//! | [`system`], [`locks`], [`delegated`], [`objects`] | what rackmem is measured against, on its own nodes (`bench/baselines` has the protocols) |
 //! | [`recorded`] | histories of what clients did meanwhile, for the checker of linearizability |
 //! | [`run`], [`stop`] | the benches themselves, and their end before they are through |
 //! | [`report`], [`machine`], [`table`] | one JSON object a bench, and a table for people |
@@ -15,6 +15,7 @@ pub mod delegated;
 pub mod histogram;
 pub mod locks;
 pub mod machine;
+pub mod objects;
 pub mod packages;
 pub mod pagerank;
 pub mod pingpong;

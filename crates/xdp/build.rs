@@ -11,6 +11,7 @@ fn main() {
 
 #[cfg(feature = "xdp")]
 mod compiler {
+    use rackmem_proto::sabre::class_bytes;
     use rackmem_proto::switch::crc32;
     use std::path::{Path, PathBuf};
     use std::process::Command;
@@ -20,8 +21,9 @@ mod compiler {
     /// What they include of `crates/wire`, made by `cargo xtask golden`.
     const GENERATED: &str = "../../switch/generated/wire.h";
     /// What is compiled, and the name of the object.
-    const OBJECTS: [(&str, &str); 2] = [
+    const OBJECTS: [(&str, &str); 3] = [
         ("rackmem.bpf.c", "rackmem.bpf.o"),
+        ("objects.bpf.c", "objects.bpf.o"),
         ("bare.bpf.c", "bare.bpf.o"),
     ];
 
@@ -99,6 +101,14 @@ mod compiler {
             text.push_str(&format!("const {declaration} = {{ {values} }};\n"));
         }
         text.push_str(&format!("#define LOWEST_MULTIPLIER {multiplier:#x}u\n"));
+        // Bytes of objects by the class of their slab; of class 0 there are none.
+        let classes = (1..=u8::MAX).map_while(class_bytes);
+        let classes: Vec<u32> = [0].into_iter().chain(classes).collect();
+        text.push_str(&format!(
+            "#define OBJECT_CLASSES {}\nconst __u32 OBJECT_BYTES[OBJECT_CLASSES] = {{ {} }};\n",
+            classes.len(),
+            list(classes.iter())
+        ));
         text
     }
 

@@ -7,10 +7,11 @@ use rackmem_proto::flowcc::{
     Event, HomeConfig, LocalStatus, MakeAnswering, Migration, Requester, RequesterConfig, Step,
 };
 use rackmem_proto::membership::host;
+use rackmem_sim::site::Bare;
 use rackmem_wire::{Kind, MAX_BODY, Record, RequesterId};
 
 use crate::dice::{Dice, EPOCH, check_sendable};
-use crate::node::{self, FIT, FuzzNode};
+use crate::node::{FIT, FuzzNode};
 
 /// Inputs of one run at most.
 const MAX_INPUTS: usize = 256;
@@ -87,10 +88,18 @@ fn to_agents(node: &mut FuzzAgents, dice: &mut Dice) {
             word: u64::from(dice.word()),
         })
         .collect();
-    let caused = node::take(&mut node.agents, &header, body_len(dice), &records);
-    check_caused(&caused);
-    let again = node::with(&mut node.agents, |site| engine::tick(site, dice.one_in(4)));
-    check_caused(&again);
+    let bytes = body_len(dice);
+    node.agents.take(
+        &header,
+        Bare {
+            bytes,
+            records,
+            ..Bare::default()
+        },
+    );
+    node.agents.sent().for_each(|(output, _)| check(output));
+    engine::tick(&mut node.agents, dice.one_in(4));
+    node.agents.sent().for_each(|(output, _)| check(output));
     assert!(
         node.agents.books().chunks() <= 2,
         "more memory was handed out than there is"
@@ -109,11 +118,8 @@ fn threads(node: &mut FuzzAgents, dice: &mut Dice) {
         LocalStatus::Modified,
     ];
     let (tag, status) = (dice.tag(false), dice.pick(&statuses));
-    node::have(&mut node.agents, tag, status);
-}
-
-fn check_caused(caused: &[(Output, Vec<Record>)]) {
-    caused.iter().for_each(|(output, _)| check(*output));
+    // A thread gets a block, or loses it.
+    node.agents.cache.install(tag, status);
 }
 
 fn to_requester(node: &mut FuzzAgents, dice: &mut Dice) {

@@ -8,11 +8,12 @@ use rackmem_proto::gcp::{Access, first, with_version};
 use rackmem_proto::membership::host;
 use rackmem_proto::switch::{LockConfig, LockProgram, SWITCH, SwitchConfig, SwitchProgram};
 use rackmem_proto::{Dest, Output};
+use rackmem_sim::site::Bare;
 use rackmem_wire::{Contract, Header, Kind, Record, Tag};
 use std::collections::VecDeque;
 
 use crate::dice::{Dice, EPOCH};
-use crate::node::{self, Caused, FuzzNode};
+use crate::node::{self, FuzzNode};
 
 /// Packets of one run from outside at most.
 const MAX_PACKETS: usize = 256;
@@ -127,24 +128,20 @@ impl FuzzRack {
             Some(((1.., _), _)) => LockCommand::Leave(Access::Read),
             _ => return,
         };
-        let caused = node::with(&mut self.nodes[node], |site| {
-            Gcp::command(site, 0, (tag, command));
-        });
-        self.follow(caused);
+        Gcp::command(&mut self.nodes[node], 0, (tag, command));
+        self.follow();
     }
 
     fn tick(&mut self) {
-        let nodes = self.nodes.iter_mut();
-        let caused: Vec<Caused> = nodes
-            .map(|node| node::with(node, |site| engine::tick(site, true)))
-            .collect();
-        for caused in caused {
-            self.follow(caused);
+        for node in &mut self.nodes {
+            engine::tick(node, true);
         }
+        self.follow();
     }
 
-    fn follow(&mut self, caused: Caused) {
-        for (output, records) in caused {
+    /// What nodes send is on its way.
+    fn follow(&mut self) {
+        for (output, records) in self.nodes.iter_mut().flat_map(FuzzNode::sent) {
             for (to, header) in output.copies(host) {
                 let records = records.clone();
                 self.flying.push_back(FuzzPacket {
@@ -203,9 +200,17 @@ impl FuzzRack {
     /// As a node's agents do.
     fn deliver_to_agent(&mut self, at: u16, packet: &FuzzPacket) {
         if let Some(node) = self.nodes.get_mut(usize::from(at)) {
-            let caused = node::take(node, &packet.header, 0, &packet.records);
-            self.follow(caused);
+            let (bytes, records) = (0, packet.records.clone());
+            node.take(
+                &packet.header,
+                Bare {
+                    bytes,
+                    records,
+                    ..Bare::default()
+                },
+            );
         }
+        self.follow();
     }
 
     fn send_all<'a>(&mut self, outputs: impl IntoIterator<Item = &'a Output>) {
@@ -233,11 +238,11 @@ fn node(id: u16, answering: Option<MakeAnswering>) -> FuzzNode {
     };
     let mut node = node::node(home, (id == 0).then_some((2, 2)));
     for (home, nth) in (0..NODES).flat_map(|home| (0..4).map(move |nth| (home, nth))) {
-        node::have(&mut node, block(home, nth), LocalStatus::Shared);
+        node.cache.install(block(home, nth), LocalStatus::Shared);
     }
     node.view.switch = Some(0);
     for tag in (0..NODES).flat_map(|home| (0..LOCKS).map(move |nth| lock(home, nth))) {
-        node.open_lock(tag);
+        node.open_lock(tag, [0; 4], None);
     }
     node
 }

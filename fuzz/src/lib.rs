@@ -6,8 +6,11 @@
 pub mod agents;
 mod dice;
 pub mod echoes;
+pub mod journal;
 mod node;
+pub mod objects;
 pub mod rebuild;
+pub mod replicated;
 mod replies;
 pub mod resp;
 pub mod switch_program;
@@ -61,6 +64,24 @@ pub const TARGETS: &[Target] = &[
         about: "a node that makes its directory anew, epoch after epoch, takes any sequence of packets",
         seeds: rebuild::seeds,
         run: rebuild::fuzz,
+    },
+    Target {
+        name: "replicated",
+        about: "nodes of replicated memory and their switch take any sequence of packets",
+        seeds: replicated::seeds,
+        run: replicated::fuzz,
+    },
+    Target {
+        name: "objects",
+        about: "nodes of objects take any sequence of packets, and what is in their memory stays whole",
+        seeds: objects::seeds,
+        run: objects::fuzz,
+    },
+    Target {
+        name: "journal",
+        about: "the files of a durable member are read or refused, and nothing acknowledged is lost",
+        seeds: journal::seeds,
+        run: journal::fuzz,
     },
     Target {
         name: "udp_ports",

@@ -4,10 +4,11 @@ use rackmem_proto::engine::{self, Change, Recovery};
 use rackmem_proto::flowcc::{HomeConfig, Interrupted, LocalStatus, Members, Open};
 use rackmem_proto::membership::host;
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
+use rackmem_sim::site::Bare;
 use rackmem_wire::{Copyset, Kind, Record};
 
 use crate::dice::{Dice, EPOCH, check_sendable};
-use crate::node::{self, Caused, FIT, FuzzNode};
+use crate::node::{self, FIT, FuzzNode};
 
 /// Inputs of one run at most.
 const MAX_INPUTS: usize = 256;
@@ -53,7 +54,7 @@ fn member(dice: &mut Dice) -> Member {
     let mut node = node::node(home, Some((dice.byte() % 12, dice.below(20))));
     for _ in 0..dice.below(4) {
         let status = dice.pick(&[LocalStatus::Shared, LocalStatus::Modified]);
-        node::have(&mut node, dice.tag(false), status);
+        node.cache.install(dice.tag(false), status);
     }
     let switch = SwitchProgram::new(SwitchConfig {
         epoch: EPOCH,
@@ -121,22 +122,30 @@ fn packet(member: &mut Member, dice: &mut Dice) {
             Kind::Tags,
         ]);
     }
-    let body = dice.pick(&[0, 64, BLOCK, BLOCK + 1]);
-    let told = records(dice);
-    check(&node::take(&mut member.node, &header, body, &told));
-    let ended = dice.one_in(4);
-    check(&node::with(&mut member.node, |node| {
-        engine::tick(node, ended);
-    }));
+    let bytes = dice.pick(&[0, 64, BLOCK, BLOCK + 1]);
+    let records = records(dice);
+    member.node.take(
+        &header,
+        Bare {
+            bytes,
+            records,
+            ..Bare::default()
+        },
+    );
+    check(&mut member.node);
+    engine::tick(&mut member.node, dice.one_in(4));
+    check(&mut member.node);
 }
 
 /// Does something to its part in a rebuild.
 fn recover(member: &mut Member, act: impl FnOnce(&mut Recovery<()>, &mut FuzzNode)) {
-    check(&node::with(&mut member.node, |node| _ = node.recover(act)));
+    member.node.recover(act);
+    check(&mut member.node);
 }
 
-fn check(caused: &Caused) {
-    for (output, records) in caused {
+/// Everything that it sends decodes.
+fn check(node: &mut FuzzNode) {
+    for (output, records) in node.sent() {
         for (_, copy) in output.copies(host) {
             check_sendable(&copy);
         }

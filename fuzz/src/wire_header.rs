@@ -11,7 +11,7 @@ pub fn fuzz(input: &[u8]) {
     packet.extend_from_slice(body);
     assert_eq!(packet, input);
     assert!(header.requester.index() < RequesterId::COUNT);
-    assert!(header.tag.home().is_own());
+    assert!(header.tag.home().can_be());
 }
 
 /// A packet of every kind, with and without a body.

@@ -34,6 +34,45 @@ macro_rules! plants {
 }
 
 plants! {
+    whole, "a reader looks at the version once":
+        "    let version = unmoved(version, first.load(Relaxed))?;
+    Ok((version, copied))" => "    Ok((version, copied))",
+        "a read during a write of an object", "parts of two writes";
+    whole, "a reader has no fence before its second look at the version":
+        "    // No load of what was copied is after the second look.
+    fence(Acquire);
+    let version" => "    let version",
+        "a read during a write of an object", "parts of two writes";
+    whole, "a reader's first look at the version is relaxed":
+        "    let version = first.load(Acquire);
+    let meta" => "    let version = first.load(Relaxed);
+    let meta",
+        "a read during a write of an object", "another version's bytes";
+    whole, "a writer has no fence after it has made the version odd":
+        "    fence(Release);
+    taken.is_ok()" => "    taken.is_ok()",
+        "a read during a write of an object", "parts of two writes";
+    whole, "a writer's last store of the version is relaxed":
+        "first.store(version, Release);" => "first.store(version, Relaxed);",
+        "a read during a write of an object", "another version's bytes";
+    whole, "an object is read without a look at its life":
+        "    let version = may_copy(version, meta, wanted)?;" => "    let _ = (may_copy, meta, wanted);",
+        "a read while an object is freed and another takes its place", "right: Err(Gone)";
+    whole, "a short read looks at the version once":
+        "    unmoved(version, first.load(Relaxed)).ok()" => "    Some(version)",
+        "a short read during a write of an object", "parts of two writes";
+    whole, "a short read has no fence before its second look at the version":
+        "    fence(Acquire);
+    unmoved(version" => "    unmoved(version",
+        "a short read during a write of an object", "parts of two writes";
+    whole, "a short read's first look at the version is relaxed":
+        "    let version = first.load(Acquire);
+    if !is_as_known" => "    let version = first.load(Relaxed);
+    if !is_as_known",
+        "a short read during a write of an object", "another version's bytes";
+    whole, "a short read does not look at the header":
+        "!is_as_known(version, second.load(Relaxed), known)" => "!is_as_known(version, known.0, known) || second.load(Relaxed) == 0",
+        "a short read while an object is freed and another takes its place", "right: Err(Gone)";
     cache, "the tag is looked at before the control word":
         "        let before = control.word.load(SeqCst);
         let unlocked = before & LOCKED == 0 && before & STATUS != 0;

@@ -28,6 +28,11 @@ fn the_cache_holds() {
 }
 
 #[test]
+fn an_object_is_never_torn() {
+    shipped("whole");
+}
+
+#[test]
 fn the_way_into_a_lock_holds() {
     shipped("locked");
 }

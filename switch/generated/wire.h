@@ -118,15 +118,26 @@ enum kind {
 	KIND_ABD_WRITE_BACK = 0x56,
 	KIND_ABD_WRITE_BACK_ACK = 0x57,
 	KIND_ABD_FETCH = 0x58,
+	KIND_ABD_ASK = 0x59,
+	KIND_ABD_TOLD = 0x5a,
 	KIND_ABD_FILL = 0x5b,
 	KIND_ABD_FILL_ACK = 0x5c,
 	KIND_ABD_CONFIG = 0x5d,
+	KIND_OBJ_READ = 0x60,
+	KIND_OBJ_DATA = 0x61,
+	KIND_OBJ_READ_LOCKED = 0x62,
+	KIND_OBJ_WRITE = 0x64,
+	KIND_OBJ_WRITE_ACK = 0x65,
+	KIND_OBJ_ALLOC = 0x66,
+	KIND_OBJ_ALLOC_ACK = 0x67,
+	KIND_OBJ_FREE = 0x68,
+	KIND_OBJ_FREE_ACK = 0x69,
 	KIND_GUEST_ASK = 0xf0,
 	KIND_GUEST_TELL = 0xf1,
 };
 
 // A bit for every kind there is, in four words of 64.
-#define KNOWN_KINDS_WORDS { 0x100ff7fff7f01feull, 0x39ff1fffull, 0x0ull, 0x3000000000000ull }
+#define KNOWN_KINDS_WORDS { 0x100ff7fff7f01feull, 0x3f73fff1fffull, 0x0ull, 0x3000000000000ull }
 
 enum flag {
 	FLAG_PROVIDER = 0x01,
@@ -156,7 +167,10 @@ enum reason {
 	REASON_LOST = 7,
 	REASON_FENCED = 8,
 	REASON_OWNER_DIED = 9,
-	REASON_LAST = 9,
+	REASON_TORN = 10,
+	REASON_GONE = 11,
+	REASON_NOT_MODIFIED = 12,
+	REASON_LAST = 12,
 };
 
 // Lists: ROW is a macro of the including file.

@@ -97,9 +97,20 @@ const bit<8> KIND_ABD_WRITE_ACK = 0x55;
 const bit<8> KIND_ABD_WRITE_BACK = 0x56;
 const bit<8> KIND_ABD_WRITE_BACK_ACK = 0x57;
 const bit<8> KIND_ABD_FETCH = 0x58;
+const bit<8> KIND_ABD_ASK = 0x59;
+const bit<8> KIND_ABD_TOLD = 0x5a;
 const bit<8> KIND_ABD_FILL = 0x5b;
 const bit<8> KIND_ABD_FILL_ACK = 0x5c;
 const bit<8> KIND_ABD_CONFIG = 0x5d;
+const bit<8> KIND_OBJ_READ = 0x60;
+const bit<8> KIND_OBJ_DATA = 0x61;
+const bit<8> KIND_OBJ_READ_LOCKED = 0x62;
+const bit<8> KIND_OBJ_WRITE = 0x64;
+const bit<8> KIND_OBJ_WRITE_ACK = 0x65;
+const bit<8> KIND_OBJ_ALLOC = 0x66;
+const bit<8> KIND_OBJ_ALLOC_ACK = 0x67;
+const bit<8> KIND_OBJ_FREE = 0x68;
+const bit<8> KIND_OBJ_FREE_ACK = 0x69;
 const bit<8> KIND_GUEST_ASK = 0xf0;
 const bit<8> KIND_GUEST_TELL = 0xf1;
 
@@ -126,6 +137,9 @@ const bit<8> REASON_REFUSED = 6;
 const bit<8> REASON_LOST = 7;
 const bit<8> REASON_FENCED = 8;
 const bit<8> REASON_OWNER_DIED = 9;
+const bit<8> REASON_TORN = 10;
+const bit<8> REASON_GONE = 11;
+const bit<8> REASON_NOT_MODIFIED = 12;
 
 // The paper's Table 2 as entries of a table with the keys kind (exact), status and whether the node holds a copy
 // (ternary): zero is no. The default is `invalid`.
@@ -210,9 +224,20 @@ const bit<8> REASON_OWNER_DIED = 9;
     (STEP_FRESH, KIND_ABD_WRITE_BACK, _): control_plane(); \
     (STEP_FRESH, KIND_ABD_WRITE_BACK_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_ABD_FETCH, _): control_plane(); \
+    (STEP_FRESH, KIND_ABD_ASK, _): control_plane(); \
+    (STEP_FRESH, KIND_ABD_TOLD, _): control_plane(); \
     (STEP_FRESH, KIND_ABD_FILL, _): control_plane(); \
     (STEP_FRESH, KIND_ABD_FILL_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_ABD_CONFIG, _): control_plane(); \
+    (STEP_FRESH, KIND_OBJ_READ, _): control_plane(); \
+    (STEP_FRESH, KIND_OBJ_DATA, _): control_plane(); \
+    (STEP_FRESH, KIND_OBJ_READ_LOCKED, _): control_plane(); \
+    (STEP_FRESH, KIND_OBJ_WRITE, _): control_plane(); \
+    (STEP_FRESH, KIND_OBJ_WRITE_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_OBJ_ALLOC, _): control_plane(); \
+    (STEP_FRESH, KIND_OBJ_ALLOC_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_OBJ_FREE, _): control_plane(); \
+    (STEP_FRESH, KIND_OBJ_FREE_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_GUEST_ASK, _): control_plane(); \
     (STEP_FRESH, KIND_GUEST_TELL, _): control_plane();
 

@@ -33,6 +33,13 @@ always void *frame_of(struct xdp_md *ctx, __u32 len)
 #define IP(frame) ((struct iphdr *)((frame) + 14))
 #define UDP(frame) ((struct udphdr *)((frame) + 34))
 #define WIRE(frame) ((struct wire_header *)((frame) + 42))
+#define OWN(frame) ((struct own *)((frame) + FRAME_LEN))
+
+/// What packets of replicated memory have of their own: a stamp, and the config in the upper half of `b`.
+struct own {
+	__be64 a;
+	__be64 b;
+} __attribute__((packed, aligned(2)));
 
 enum parsed {
 	/// Not a datagram for the switch.
@@ -70,6 +77,8 @@ always void read_fields(const struct wire_header *wire, struct packet *p)
 	p->status = wire->status;
 	p->flags = wire->flags;
 	p->reason = wire->reason;
+	p->incarnation = bpf_ntohl(wire->incarnation);
+	p->reply_port = wire->reply_port;
 }
 
 always enum parsed parse(struct xdp_md *ctx, const struct config *config, struct packet *p)

@@ -15,6 +15,9 @@ struct multicast {
 
 #define NO_PROVIDER 0xff
 
+/// Longer bodies drivers do not copy in a broadcast, and do not say so.
+#define LONGEST_COPIED 2900
+
 /// An order to the control plane: send the packet before it to these. It stands in the packet's body.
 struct order {
 	__be32 nonce;
@@ -24,8 +27,26 @@ struct order {
 	__be32 provider;
 };
 
+/// A packet of replicated memory as it leaves says itself to whom: the control plane sends it like one that is not counted.
+always int order_as_it_is(struct xdp_md *ctx, const struct config *config, const struct packet *p)
+{
+	if (!resize(ctx, FRAME_LEN + p->carries))
+		return XDP_DROP;
+	void *frame = frame_of(ctx, FRAME_LEN);
+	if (!frame)
+		return XDP_DROP;
+	__be32 sender = IP(frame)->saddr;
+	write_frame(frame, config, p, p->carries);
+	IP(frame)->saddr = sender;
+	sum(IP(frame));
+	count(DID_ORDER);
+	return XDP_PASS;
+}
+
 always int order(struct xdp_md *ctx, const struct config *config, const struct packet *p)
 {
+	if (p->carries)
+		return order_as_it_is(ctx, config, p);
 	if (!resize(ctx, FRAME_LEN + sizeof(struct order)))
 		return XDP_DROP;
 	void *frame = frame_of(ctx, FRAME_LEN + sizeof(struct order));
@@ -49,13 +70,13 @@ always int order(struct xdp_md *ctx, const struct config *config, const struct p
 
 always int unicast(struct xdp_md *ctx, const struct config *config, const struct packet *p, const struct node *node)
 {
-	if (!resize(ctx, FRAME_LEN))
+	if (!resize(ctx, FRAME_LEN + p->carries))
 		return XDP_DROP;
 	void *frame = frame_of(ctx, FRAME_LEN);
 	if (!frame)
 		return XDP_DROP;
 	__be16 port = p->to_requester ? WIRE(frame)->reply_port : node->port;
-	write_frame(frame, config, p, 0);
+	write_frame(frame, config, p, p->carries);
 	__builtin_memcpy(ETH(frame)->h_source, ETH(frame)->h_dest, 6);
 	address(frame, node, port);
 	if (p->provider)
@@ -84,12 +105,12 @@ always bool one_a_port(const struct nodes *nodes, __u32 to)
 
 always int multicast(struct xdp_md *ctx, const struct config *config, const struct packet *p)
 {
-	if (!resize(ctx, FRAME_LEN))
+	if (!resize(ctx, FRAME_LEN + p->carries))
 		return XDP_DROP;
 	void *frame = frame_of(ctx, FRAME_LEN);
 	if (!frame)
 		return XDP_DROP;
-	write_frame(frame, config, p, 0);
+	write_frame(frame, config, p, p->carries);
 	__builtin_memcpy(ETH(frame)->h_source, ETH(frame)->h_dest, 6);
 	struct multicast *to = (void *)ETH(frame)->h_dest;
 	to->nodes = bpf_htonl(p->to_agents);
@@ -112,7 +133,7 @@ always int deliver(struct xdp_md *ctx, const struct config *config, const struct
 		const struct node *node = &nodes->at[(p->to_requester ? p->node : lowest(to)) & 31];
 		return node->ifindex ? unicast(ctx, config, p, node) : order(ctx, config, p);
 	}
-	if (config->can_multicast && one_a_port(nodes, to))
+	if (config->can_multicast && p->carries <= LONGEST_COPIED && one_a_port(nodes, to))
 		return multicast(ctx, config, p);
 	return order(ctx, config, p);
 }

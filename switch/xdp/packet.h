@@ -21,6 +21,16 @@ struct packet {
 	__u8 reason;
 	/// Bytes that follow the header.
 	__u32 body;
+	/// Of replicated memory: what a packet has of its own, the requester's incarnation, whether its thread listens, and
+	/// the operation's row.
+	__u64 stamp;
+	__u32 group_config;
+	__u32 incarnation;
+	__u16 reply_port;
+	__u16 row;
+
+	/// Bytes that follow the header when it leaves.
+	__u32 carries;
 
 	/// Agents that get it, as bits.
 	__u32 to_agents;

@@ -8,6 +8,7 @@
 #include "lcf.h"
 #include "locks.h"
 #include "moves.h"
+#include "quorum.h"
 
 /// Executes a packet: everything it reads and writes is between the two ends of the lock.
 always void execute(struct config *config, struct set *set, __u64 *row, struct packet *p)
@@ -85,6 +86,38 @@ always int of_locks(struct xdp_md *ctx, struct config *config, struct nodes *nod
 	return send_off(ctx, config, nodes, p);
 }
 
+/// Counts a packet of replicated memory. False: it is not counted here.
+always bool execute_quorum(struct config *config, struct quorum_row *row, struct stamp_line *line, struct packet *p)
+{
+	bpf_spin_lock(&config->lock);
+	bool counted = serve_quorum(config, row, line, p);
+	bpf_spin_unlock(&config->lock);
+	return counted;
+}
+
+always int of_copies(struct xdp_md *ctx, struct config *config, struct nodes *nodes, struct packet *p)
+{
+	void *frame = frame_of(ctx, FRAME_LEN + OWN_LEN);
+	p->row = ((p->node & 31) * MAX_REQUESTERS + (p->slot & 63)) * 2 + (p->seq & 1);
+	__u32 row_at = p->row, line_at = crc32(p->tag) & config->stamps_mask;
+	struct quorum_row *row = bpf_map_lookup_elem(&QUORUM, &row_at);
+	struct stamp_line *line = bpf_map_lookup_elem(&STAMPS, &line_at);
+	if (!frame || !row || !line || p->body > MAX_BODY)
+		return XDP_DROP;
+	p->stamp = bpf_be64_to_cpu(OWN(frame)->a);
+	p->group_config = bpf_be64_to_cpu(OWN(frame)->b) >> 32;
+	if (chance(config->lose_in)) {
+		count(DID_LOSE);
+		return XDP_DROP;
+	}
+	if (!execute_quorum(config, row, line, p)) {
+		count(DID_CONTROL);
+		return XDP_PASS;
+	}
+	OWN(frame)->a = bpf_cpu_to_be64(p->stamp);
+	return send_off(ctx, config, nodes, p);
+}
+
 always int data_plane(struct xdp_md *ctx, struct config *config, struct nodes *nodes, struct packet *p)
 {
 	// The program's packets have no body.
@@ -129,6 +162,8 @@ int rackmem(struct xdp_md *ctx)
 		return of_locks(ctx, config, nodes, &p);
 	if (is_data_plane(p.kind))
 		return data_plane(ctx, config, nodes, &p);
+	if (phase_of(p.kind))
+		return of_copies(ctx, config, nodes, &p);
 	count(DID_CONTROL);
 	return XDP_PASS;
 }

@@ -17,6 +17,29 @@
 /// Ways that a set has room for. The switch may use fewer.
 #define WAYS 8
 
+/// Groups of replicated memory, and places for members of one (crates/proto/src/abd).
+#define MAX_GROUPS 32
+#define MAX_MEMBERS 8
+/// A stamp's bits below its round; one of them says that a switch has chosen it.
+#define STAMP_WRITER_BITS 28
+#define STAMP_CHOSEN (1u << 27)
+/// Questions for a line that pass while one of them learns, until another one does.
+#define STAMP_PATIENCE 64
+
+/// A group for whose members it counts. crates/xdp/src/quorum.rs has the same fields.
+struct group {
+	__u32 config;
+	/// Places of the members that count, and how many of these are a quorum.
+	__u8 counting;
+	__u8 quorum;
+	/// This life of the switch chooses stamps.
+	__u8 chooses;
+	/// Not zero: it counts.
+	__u8 there;
+	/// By place; NO_MEMBER.
+	__u8 node[MAX_MEMBERS];
+};
+
 /// How the switch is set up. crates/xdp/src/layout.rs has the same fields.
 struct config {
 	struct bpf_spin_lock lock;
@@ -47,7 +70,12 @@ struct config {
 	__u32 serves_locks;
 	__u32 lock_sets_mask;
 	__u32 lock_ways;
+	/// Entries of STAMPS less one; a power of two less one.
+	__u32 stamps_mask;
+	/// Another number whenever some group's row changes: what was learned before says nothing any more.
+	__u32 configs;
 	__u32 unused;
+	struct group group[MAX_GROUPS];
 };
 
 #define NOBODY 0xffffffff
@@ -84,6 +112,39 @@ struct lock_set {
 	struct lock_slot way[LOCK_WAYS];
 };
 _Static_assert(sizeof(struct lock_set) == 128, "a set of locks has two cache lines");
+
+/// A requester's operation on replicated memory: one row for each parity of its numbers.
+struct quorum_row {
+	/// Number, config and phase.
+	__u64 operation;
+	/// The highest stamp of those that have answered.
+	__u64 max;
+	/// The stamp that was chosen for it.
+	__u64 chosen;
+	/// The requester's incarnation.
+	__u32 life;
+	/// Who has answered, and who of them with the highest stamp, by places.
+	__u8 answered;
+	__u8 agree;
+	__u8 unused[2];
+};
+_Static_assert(sizeof(struct quorum_row) == 32, "two rows a cache line");
+
+enum line_state { LINE_UNUSED, LINE_LEARNING, LINE_VALID };
+
+/// A line of replicated memory whose highest stamp is known, or will be.
+struct stamp_line {
+	__u64 tag;
+	__u64 max;
+	__u32 configs;
+	/// The question that learns.
+	__u32 learner_seq;
+	__u16 learner_row;
+	__u8 passed;
+	__u8 state;
+	__u8 unused[4];
+};
+_Static_assert(sizeof(struct stamp_line) == 32, "two lines a cache line");
 
 /// Where a node is: its address is told by the loader, the rest is learned from its packets.
 struct node {
@@ -126,6 +187,9 @@ enum did {
 	DID_LOCK_TO_HOME,
 	DID_LOCK_PLACE,
 	DID_LOCK_DROP,
+	/// Of replicated memory: passed on, multiplied or answered; and dropped or only counted.
+	DID_COUNTED,
+	DID_UNCOUNTED,
 	DID_COUNT,
 };
 
@@ -146,10 +210,12 @@ struct counters {
 MAP(CONFIG, BPF_MAP_TYPE_ARRAY, struct config, 1);
 MAP(NODES, BPF_MAP_TYPE_ARRAY, struct nodes, 1);
 MAP(COUNTERS, BPF_MAP_TYPE_PERCPU_ARRAY, struct counters, 1);
-/// The loader makes the four as long as the rack needs.
+/// The loader makes these as long as the rack needs.
 MAP(LOCKS, BPF_MAP_TYPE_ARRAY, struct lock_set, 4096);
 MAP(SETS, BPF_MAP_TYPE_ARRAY, struct set, 32768);
 MAP(SCOREBOARD, BPF_MAP_TYPE_ARRAY, __u64, MAX_NODES * MAX_REQUESTERS * 2);
+MAP(QUORUM, BPF_MAP_TYPE_ARRAY, struct quorum_row, MAX_NODES * MAX_REQUESTERS * 2);
+MAP(STAMPS, BPF_MAP_TYPE_ARRAY, struct stamp_line, 65536);
 MAP(MOVES, BPF_MAP_TYPE_ARRAY, __u64, MAX_NODES * MAX_MOVES);
 
 /// The ports that carry multicasts, each with the program `egress`.

@@ -40,6 +40,8 @@ impl For {
 const PURPOSES: &[(&str, For)] = &[
     // Planted defects of a requester's host, and of a lock's: nothing of the library is like them.
     ("crates/sim/src/site/mutate.rs", For::Checker),
+    // Stories.
+    ("crates/sim/src/site/telling.rs", For::Checker),
     // The node that worlds, explorer, protocols on trial and fuzzers have,
     // and what each puts around it.
     ("crates/sim/src/site/", For::StandIn),
@@ -52,22 +54,24 @@ const PURPOSES: &[(&str, For)] = &[
     ("crates/sim/src/world/thread/working.rs", For::Checker),
     ("crates/sim/src/world/thread/judging.rs", For::Checker),
     ("crates/sim/src/world/thread/work.rs", For::Checker),
+    // Deaths and returns of its node, and what they leave it to do (likewise `gcp/lives.rs`).
+    ("crates/sim/src/world/thread/lives.rs", For::Checker),
     ("crates/sim/src/world/thread/", For::StandIn),
     // Packets, and blocks as a simulation has them, are with each network (`packet.rs`,
     // `fabric.rs`, `block.rs`).
     ("crates/sim/src/trial/site.rs", For::StandIn),
-    // What may fail, and the moves that this makes, is in `explore/{epoch,inside}.rs`; what is seen
-    // and judged in `watch.rs`.
-    ("crates/sim/src/explore/host.rs", For::StandIn),
+    // What may fail, and the moves that this makes, is in `explore/{epoch,inside}.rs`; moves that
+    // are clocks' and heat's elsewhere in `choices.rs`; what is seen and judged in `watch.rs`.
     ("crates/sim/src/explore/node.rs", For::StandIn),
     ("crates/sim/src/explore/drive.rs", For::StandIn),
     ("crates/sim/src/explore/rebuild.rs", For::StandIn),
     ("crates/sim/src/explore/thread.rs", For::StandIn),
-    ("crates/sim/src/abd/host.rs", For::StandIn),
-    ("crates/sim/src/abd/site.rs", For::StandIn),
-    // Likewise `gcp/{failing,inside}.rs`.
+    // The words of objects, packets, and bytes beside them.
+    ("crates/sim/src/sabre/memory.rs", For::StandIn),
+    // Likewise `gcp/{epoch,inside,moves}.rs`.
     ("crates/sim/src/gcp/host.rs", For::StandIn),
-    ("crates/sim/src/gcp/epoch.rs", For::StandIn),
+    ("crates/sim/src/gcp/arriving.rs", For::StandIn),
+    ("crates/sim/src/gcp/rebuild.rs", For::StandIn),
     // How a rack is set up is in `model/layout.rs`, how long agents take in `servers.rs`, what
     // threads do with blocks and locks in `working.rs`, `accesses.rs` and `sections`.
     ("crates/sim/src/model/node.rs", For::StandIn),
@@ -97,7 +101,9 @@ const PROTOCOLS: &[Protocol] = &[
             "crates/proto/src/engine/coherent.rs",
             "crates/proto/src/engine/copies.rs",
             "crates/proto/src/engine/home.rs",
+            "crates/proto/src/engine/long.rs",
             "crates/proto/src/engine/migrating.rs",
+            "crates/proto/src/engine/rescuing.rs",
             "crates/rackmem/src/coherent/",
             "crates/rackmem/src/bytes/",
         ],
@@ -120,7 +126,16 @@ const PROTOCOLS: &[Protocol] = &[
             "crates/proto/src/abd/",
             "crates/proto/src/engine/replicated.rs",
             "crates/proto/src/switch/quorum",
+            "crates/proto/src/switch/stamps",
             "crates/sim/src/abd/",
+        ],
+    },
+    Protocol {
+        name: "SABRes",
+        places: &[
+            "crates/proto/src/sabre/",
+            "crates/proto/src/engine/objects.rs",
+            "crates/sim/src/sabre/",
         ],
     },
 ];

@@ -2,7 +2,7 @@
 //!
 //! A command is a row of [`COMMANDS`], a check is a row of a table in [`gate`],
 //! a house rule is a row of
-//! [`tidy::RULES`], and a tool that the tests need is a row of [`setup::TOOLS`].
+//! [`tidy::RULES`], and a tool that the tests need is a row of `setup`.
 #![allow(clippy::print_stdout)]
 
 mod fuzz;

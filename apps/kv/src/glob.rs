@@ -4,6 +4,10 @@
 
 /// Whether `text` matches `pattern`, with letters of either case alike if `fold`.
 pub(crate) fn matches(pattern: &[u8], text: &[u8], fold: bool) -> bool {
+    // As in Redis, only these two match what is empty.
+    if text.is_empty() {
+        return matches!(pattern, b"" | b"*");
+    }
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
@@ -106,6 +110,7 @@ mod tests {
             ("[abc", "c", true),
             ("key:*", "key:1", true),
             ("**", "abc", true),
+            ("**", "", false),
         ] {
             assert_eq!(
                 matches(pattern.as_bytes(), text.as_bytes(), false),

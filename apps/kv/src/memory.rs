@@ -3,6 +3,7 @@
 //! The store is written against [`Memory`] so that it runs in a rack (`rackmem::Node`) and, with
 //! [`HeapMemory`], in one process without one: unit tests, fuzzing and models need no cluster.
 
+mod copied;
 mod heap;
 mod locks;
 mod node;
@@ -12,8 +13,10 @@ use std::time::Duration;
 
 use rackmem::window::{Window, WindowMut};
 
+pub use copied::{CopiedInside, CopiedMemory, CopiedPages};
 pub use heap::HeapMemory;
-pub use locks::HeapPages;
+pub use locks::{HeapInside, HeapPages};
+pub use node::NodeInside;
 pub use rackmem::locked::Access;
 
 /// Coherent memory made of blocks, as one node of a rack sees it.
@@ -63,6 +66,11 @@ pub trait Memory: Clone + Send + Sync + 'static {
 
     /// Like [`Memory::alloc`], with the bytes at node `home`.
     fn alloc_on(&self, home: u16, len: usize) -> Result<u64, MemoryError>;
+
+    /// Addresses of so many pages ([`Memory::pages`]), with the bytes at node `home`.
+    fn alloc_pages(&self, home: u16, count: usize) -> Result<u64, MemoryError> {
+        self.alloc_on(home, count * PAGE_STRIDE)
+    }
 
     /// Gives back what `alloc` reserved.
     fn free(&self, addr: u64, len: usize) -> Result<(), MemoryError>;
@@ -122,19 +130,33 @@ pub const PAGE_STRIDE: usize = rackmem::locked::RwLockArray::STRIDE;
 /// Whoever is inside leaves. Whoever waits for several takes them in rising order of their
 /// addresses; no thread enters twice.
 pub trait Pages: Send + Sync + 'static {
-    /// Enters a page's lock, waiting no longer than `at_most`.
-    fn enter(&self, page: usize, access: Access, at_most: Duration)
-    -> Result<Entered, MemoryError>;
+    /// That a thread is inside of one page's lock. It is lost when it is dropped, not left.
+    type Inside;
+
+    /// Enters a page's lock, waiting no longer than `at_most`; `None`: it was not the caller's turn
+    /// in time.
+    fn enter(
+        &self,
+        page: usize,
+        access: Access,
+        at_most: Duration,
+    ) -> Result<Option<Self::Inside>, MemoryError>;
 
     /// Leaves it.
-    fn leave(&self, page: usize, access: Access);
+    fn leave(&self, inside: Self::Inside);
 
-    /// A page whose lock the caller is inside of: as much of it as there is, the rest is zeros.
-    fn view(&self, page: usize) -> Window<'_>;
+    /// Whether what is found inside is old: what was written after it died with a node. All who
+    /// enter are told until a writer has left.
+    fn is_outdated(&self, _inside: &Self::Inside) -> bool {
+        false
+    }
 
-    /// A page whose lock the caller is inside of to write: at least its first `len` bytes. Of a
-    /// page there is as much as has been asked for so far. Windows taken before show an older page.
-    fn view_mut(&self, page: usize, len: usize) -> WindowMut<'_>;
+    /// The page: as much of it as there is, the rest is zeros.
+    fn view<'a>(&'a self, inside: &'a Self::Inside) -> Window<'a>;
+
+    /// The page to change: at least its first `len` bytes, and more as the window grows. `None`:
+    /// the caller is inside to read.
+    fn view_mut<'a>(&'a self, inside: &'a mut Self::Inside, len: usize) -> Option<WindowMut<'a>>;
 
     /// Whether any node may have used a page, as its home knows.
     fn is_known(&self, _page: usize) -> bool {
@@ -144,20 +166,8 @@ pub trait Pages: Send + Sync + 'static {
     /// Tells other nodes that they need not keep a page whose home this is, if its lock is here.
     fn tell_home(&self, _page: usize) {}
 
-    /// The caller is inside to write, and needs no more than the first `len` bytes of the page.
-    fn trim(&self, _page: usize, _len: usize) {}
-}
-
-/// What has become of an attempt to enter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entered {
-    /// It was not the caller's turn in time.
-    Busy,
-    /// The caller is inside, and sees what the last writer left.
-    Inside,
-    /// The caller is inside, and what it sees is old: what was written after it died with a node.
-    /// All are told until a writer has left.
-    Outdated,
+    /// No more than the first `len` bytes of the page are needed. Does nothing for a reader.
+    fn trim(&self, _inside: &mut Self::Inside, _len: usize) {}
 }
 
 /// What has become of memory.

@@ -82,7 +82,8 @@ impl Number {
             return Some(Self::Exact(exact));
         }
         let text = std::str::from_utf8(text).ok().filter(|t| t.len() <= 512)?;
-        let float: f64 = text.parse().ok().filter(|f: &f64| !f.is_nan())?;
+        let float = parse_hexadecimal(text).or_else(|| text.parse().ok());
+        let float = float.filter(|f: &f64| !f.is_nan())?;
         Some(parse_exact(format!("{float}").as_bytes()).map_or(Self::Float(float), Self::Exact))
     }
 
@@ -122,6 +123,31 @@ impl Number {
             }
         }
     }
+}
+
+/// Hexadecimal digits, with a fraction and a power of two if there are: `0x1.8p-3`.
+fn parse_hexadecimal(text: &str) -> Option<f64> {
+    let (sign, rest) = match text.strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let rest = rest
+        .strip_prefix("0x")
+        .or_else(|| rest.strip_prefix("0X"))?;
+    let (digits, power) = rest
+        .split_once(['p', 'P'])
+        .map_or(Some((rest, 0)), |(digits, power)| {
+            Some((digits, power.parse::<i32>().ok()?))
+        })?;
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.len() + part.len() == 0 {
+        return None;
+    }
+    let value = (whole.chars().chain(part.chars())).try_fold(0f64, |value, digit| {
+        Some(value * 16.0 + f64::from(digit.to_digit(16)?))
+    })?;
+    let power = power.saturating_sub(4 * part.len() as i32);
+    Some(sign * value * 2f64.powi(power))
 }
 
 fn parse_exact(text: &[u8]) -> Option<i128> {
@@ -189,12 +215,16 @@ mod tests {
             ("5.0e3", "2.0e2", "5200"),
             ("3", "-5.25", "-2.25"),
             ("-0.5", "0.5", "0"),
+            ("0x10", "1", "17"),
+            ("-0x1.8p-1", "0", "-0.75"),
             ("1e30", "1", "1000000000000000000000000000000"),
         ] {
             assert_eq!(sum(a, b).as_deref(), Some(want), "{a} + {b}");
         }
         assert_eq!(sum("1e308", "1e308"), None);
-        for bad in ["", ".", "-", "abc", "nan", "1 ", "1..2"] {
+        for bad in [
+            "", ".", "-", "abc", "nan", "1 ", "1..2", "0x", "0x.", "0xg", "0x1p", "0x1 ",
+        ] {
             assert_eq!(Number::parse(bad.as_bytes()), None, "{bad:?}");
         }
     }

@@ -145,6 +145,8 @@ fn numbers() {
         < \"0.3\"
         > INCRBYFLOAT f x
         < -ERR value is not a valid float
+        > INCRBYFLOAT f 0x10
+        < \"16.3\"
         > INCRBYFLOAT f inf
         < -ERR increment would produce NaN or Infinity
         > SET f abc
@@ -276,7 +278,21 @@ fn keys_and_expiry() {
         > OBJECT ENCODING only
         < \"embstr\"
         > OBJECT WHAT only
-        < -ERR unknown subcommand or wrong number of arguments for 'WHAT'
+        < -ERR unknown subcommand 'WHAT'. Try OBJECT HELP.
+        > MEMORY HELP
+        < [+MEMORY <subcommand> [<arg> ...]. Subcommands are: +USAGE +HELP]
+        > OBJECT ENCODING
+        < -ERR wrong number of arguments for 'object|encoding' command
+        > OBJECT
+        < -ERR wrong number of arguments for 'object' command
+        > COPY only other DB 16 DB 15
+        < -ERR DB index is out of range
+        > SET \"\" x
+        < +OK
+        > KEYS **
+        < [\"only\"]
+        > DEL \"\"
+        < :1
         > MEMORY USAGE only
         < :48
         > FLUSHALL ASYNC

@@ -11,13 +11,13 @@ use interrupted::Interrupted;
 use rackmem_kv::memory::{HeapMemory, Memory};
 use rackmem_kv::{Options, Plan, Store, Sweep};
 
-type Node = Store<Interrupted>;
+type Side = Store<Interrupted>;
 
 struct World {
     /// Operations here are interrupted.
-    slow: Node,
+    slow: Side,
     /// By operations here.
-    other: Node,
+    other: Side,
 }
 
 impl World {
@@ -37,8 +37,8 @@ impl World {
     fn during<R, A: Send + 'static>(
         &self,
         moment: usize,
-        f: impl FnOnce(&Node) -> R,
-        act: impl FnOnce(&Node) -> A + Send + 'static,
+        f: impl FnOnce(&Side) -> R,
+        act: impl FnOnce(&Side) -> A + Send + 'static,
     ) -> Option<(R, A)> {
         let other = self.other.clone();
         let memory = self.slow.memory();
@@ -66,7 +66,7 @@ fn get_together<M: Memory>(store: &Store<M>, keys: &[&[u8]]) -> Vec<Option<Vec<u
 }
 
 /// Sets `k` and flushes, as one step.
-fn set_and_flush(store: &Node) {
+fn set_and_flush(store: &Side) {
     let plan = Plan {
         whole: false,
         flush: true,
@@ -92,7 +92,7 @@ fn a_reader_does_not_see_the_middle_of_a_transaction_that_flushes() {
 fn a_reader_does_not_miss_what_was_written_before_it_looked() {
     at_every_moment(3..60, |world, moment| {
         world.other.set(b"k", b"before").unwrap();
-        let act = |other: &Node| {
+        let act = |other: &Side| {
             other.first().flush_all().unwrap();
             other.set(b"k", b"after").unwrap();
         };
@@ -113,7 +113,7 @@ fn a_reader_does_not_miss_what_was_written_before_it_looked() {
 fn a_writer_and_a_flush_come_one_after_the_other() {
     at_every_moment(3..60, |world, moment| {
         world.other.set(b"k", b"41").unwrap();
-        let act = |other: &Node| {
+        let act = |other: &Side| {
             other.first().flush_all().unwrap();
             other.increment(b"k", 1).unwrap()
         };
@@ -136,7 +136,7 @@ fn a_writer_and_a_flush_come_one_after_the_other() {
 fn a_long_value_is_not_replaced_under_its_reader() {
     at_every_moment(3..60, |world, moment| {
         world.other.set(b"k", &[1; 700]).unwrap();
-        let act = |other: &Node| {
+        let act = |other: &Side| {
             other.set(b"k", &[2; 900]).unwrap();
             // The memory of the old value comes back as that of another key.
             other.set(b"other", &[3; 700]).unwrap();
@@ -156,7 +156,7 @@ fn keys_read_together_are_from_one_moment() {
     let pairs = |value: &'static [u8]| KEYS.map(|key| (key, value));
     at_every_moment(3..80, |world, moment| {
         world.other.first().set_many(&pairs(b"1"), false).unwrap();
-        let act = move |other: &Node| {
+        let act = move |other: &Side| {
             other.first().flush_all().unwrap();
             other.sweep(&mut Sweep::default(), 100).unwrap();
             other.first().set_many(&pairs(b"2"), false).unwrap();
@@ -204,7 +204,7 @@ fn a_watched_key_that_came_and_went_counts_as_changed() {
 }
 
 /// Two keys in different buckets, and a third in the bucket of the second.
-fn keys_apart(store: &Node) -> [Vec<u8>; 3] {
+fn keys_apart(store: &Side) -> [Vec<u8>; 3] {
     let bucket = |key: &[u8]| {
         // A scan that starts one bucket further on no longer finds the key.
         let holds = |cursor| {
@@ -243,7 +243,7 @@ fn a_flush_does_not_fall_between_two_keys_read_together() {
         world.other.set(&a, b"1").unwrap();
         world.other.set(&b, b"1").unwrap();
         let key = b.clone();
-        let act = move |other: &Node| {
+        let act = move |other: &Side| {
             other.first().flush_all().unwrap();
             other.set(&key, b"2").unwrap();
         };
@@ -260,7 +260,7 @@ fn a_flush_does_not_fall_between_two_keys_read_together() {
 fn a_writer_counts_its_key_whenever_a_flush_comes() {
     at_every_moment(3..60, |world, moment| {
         let [_, b, beside] = keys_apart(&world.other);
-        let act = move |other: &Node| {
+        let act = move |other: &Side| {
             other.first().flush_all().unwrap();
             other.set(&beside, b"there").unwrap();
         };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use rackmem::window::{Window, WindowMut};
-use rackmem_kv::memory::{Access, Entered, HeapMemory, HeapPages, Memory, MemoryError, Pages};
+use rackmem_kv::memory::{Access, HeapInside, HeapMemory, HeapPages, Memory, MemoryError, Pages};
 use rackmem_kv::{Options, Server, ServerConfig, Store};
 use std::time::Duration;
 use support::{Client, encode};
@@ -52,24 +52,26 @@ struct PausedPages {
 }
 
 impl Pages for PausedPages {
-    fn enter(&self, page: usize, access: Access, at_most: Duration) -> Result<Entered> {
+    type Inside = HeapInside;
+
+    fn enter(&self, page: usize, access: Access, at_most: Duration) -> Result<Option<HeapInside>> {
         self.lease.step();
         let entered = self.inner.enter(page, access, at_most);
         self.lease.step();
         entered
     }
 
-    fn leave(&self, page: usize, access: Access) {
-        self.inner.leave(page, access);
+    fn leave(&self, inside: HeapInside) {
+        self.inner.leave(inside);
         self.lease.step();
     }
 
-    fn view(&self, page: usize) -> Window<'_> {
-        self.inner.view(page)
+    fn view<'a>(&'a self, inside: &'a HeapInside) -> Window<'a> {
+        self.inner.view(inside)
     }
 
-    fn view_mut(&self, page: usize, len: usize) -> WindowMut<'_> {
-        self.inner.view_mut(page, len)
+    fn view_mut<'a>(&'a self, inside: &'a mut HeapInside, len: usize) -> Option<WindowMut<'a>> {
+        self.inner.view_mut(inside, len)
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rackmem::window::{Window, WindowMut};
 use rackmem_kv::memory::{
-    Access, Entered, Fate, HeapMemory, HeapPages, Memory, MemoryError, Pages,
+    Access, Fate, HeapInside, HeapMemory, HeapPages, Memory, MemoryError, Pages,
 };
 use rackmem_kv::{Options, Store};
 
@@ -42,13 +42,13 @@ impl Home {
 }
 
 #[derive(Default)]
-struct Rack {
+struct Homes {
     homes: BTreeMap<u16, Home>,
     /// Memory by its address: whose it is, and whether it is of the node as it is now.
     slabs: BTreeMap<u64, (u16, bool)>,
 }
 
-impl Rack {
+impl Homes {
     /// Whether a home can be reached this time.
     fn reach(&mut self, home: u16) -> Result<(), MemoryError> {
         match self.homes.get_mut(&home) {
@@ -65,22 +65,24 @@ impl Rack {
 #[derive(Clone)]
 struct Moody {
     inner: HeapMemory,
-    rack: Arc<Mutex<Rack>>,
+    rack: Arc<Mutex<Homes>>,
 }
 
 struct MoodyPages {
     inner: Arc<HeapPages>,
     addr: u64,
-    rack: Arc<Mutex<Rack>>,
+    rack: Arc<Mutex<Homes>>,
 }
 
 impl Pages for MoodyPages {
+    type Inside = HeapInside;
+
     fn enter(
         &self,
         page: usize,
         access: Access,
         at_most: Duration,
-    ) -> Result<Entered, MemoryError> {
+    ) -> Result<Option<HeapInside>, MemoryError> {
         let mut rack = self.rack.lock().unwrap();
         if let Some((home, new)) = rack.slabs.get(&self.addr).copied() {
             rack.reach(home)?;
@@ -93,20 +95,20 @@ impl Pages for MoodyPages {
         self.inner.enter(page, access, at_most)
     }
 
-    fn leave(&self, page: usize, access: Access) {
-        self.inner.leave(page, access);
+    fn leave(&self, inside: HeapInside) {
+        self.inner.leave(inside);
     }
 
-    fn view(&self, page: usize) -> Window<'_> {
-        self.inner.view(page)
+    fn view<'a>(&'a self, inside: &'a HeapInside) -> Window<'a> {
+        self.inner.view(inside)
     }
 
-    fn view_mut(&self, page: usize, len: usize) -> WindowMut<'_> {
-        self.inner.view_mut(page, len)
+    fn view_mut<'a>(&'a self, inside: &'a mut HeapInside, len: usize) -> Option<WindowMut<'a>> {
+        self.inner.view_mut(inside, len)
     }
 
-    fn trim(&self, page: usize, len: usize) {
-        self.inner.trim(page, len);
+    fn trim(&self, inside: &mut HeapInside, len: usize) {
+        self.inner.trim(inside, len);
     }
 }
 
@@ -118,7 +120,7 @@ impl Moody {
         }
     }
 
-    fn rack(&self) -> MutexGuard<'_, Rack> {
+    fn rack(&self) -> MutexGuard<'_, Homes> {
         self.rack.lock().unwrap()
     }
 

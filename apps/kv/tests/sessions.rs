@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 
 use rackmem_kv::memory::HeapMemory;
@@ -47,6 +48,20 @@ fn transactions() {
         < +OK
         > GET a
         < \"2\"
+        > MULTI
+        < +OK
+        > MEMORY FOO
+        < -ERR unknown subcommand 'FOO'. Try MEMORY HELP.
+        > SET a 5
+        < +QUEUED
+        > EXEC
+        < -EXECABORT Transaction discarded because of previous errors.
+        > MULTI
+        < +OK
+        > MEMORY USAGE
+        < -ERR wrong number of arguments for 'memory|usage' command
+        > EXEC
+        < -EXECABORT Transaction discarded because of previous errors.
         > MULTI
         < +OK
         > NOSUCH a 'b c'
@@ -170,6 +185,14 @@ fn connections() {
         > CLIENT ID
         > CLIENT ID
         < :1
+        > CLIENT REPLY SKIP
+        > CLIENT REPLY ON
+        < +OK
+        > CLIENT REPLY SKIP
+        > CLIENT REPLY SKIP
+        > CLIENT ID
+        > CLIENT ID
+        < :1
         > CLIENT REPLY OFF
         > SET quiet 2
         > CLIENT REPLY ON
@@ -193,6 +216,25 @@ fn connections() {
     assert!(client.say("CLIENT LIST").contains("id=3"));
     assert_eq!(client.say("CLIENT KILL ID 3"), ":1");
     assert!(victim.ended());
+    // Filters spare the caller, unless they say that they do not.
+    assert_eq!(client.say("CLIENT KILL TYPE normal"), ":0");
+    assert_eq!(client.say("CLIENT KILL TYPE pubsub SKIPME no"), ":0");
+    assert_eq!(client.say("CLIENT KILL SKIPME maybe"), "-ERR syntax error");
+    assert_eq!(client.say("CLIENT KILL SKIPME NO"), ":1");
+    assert!(client.ended());
+    // An error repeats the bytes that came, whatever they are.
+    let mut client = Client::new(server.local_addr());
+    client.stream.write_all(b"nosuch\xff \xfe\xfd\r\n").unwrap();
+    let mut line = Vec::new();
+    while !line.ends_with(b"\r\n") {
+        let mut byte = [0];
+        client.stream.read_exact(&mut byte).unwrap();
+        line.push(byte[0]);
+    }
+    assert_eq!(
+        line,
+        b"-ERR unknown command 'nosuch\xff', with args beginning with: '\xfe\xfd' \r\n"
+    );
     server.shutdown();
     assert!(client.ended());
 }

@@ -74,27 +74,44 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
     progress("memcpy");
     memcpy(report, options)?;
     for &fabric in &options.fabrics {
-        let mut rates = [const { Vec::new() }; CASES.len()];
-        let started = Instant::now();
-        while rates[0].is_empty() || started.elapsed() < options.duration {
-            progress(&format!("{}, slice {}", fabric.name(), rates[0].len() + 1));
-            let rack = rack(fabric, options)?;
-            let mut slice = Slice::new(&rack, options);
-            for ((_, op, _), rates) in CASES.iter().zip(&mut rates) {
-                slice.prepare(*op);
-                let began = Instant::now();
-                slice.run(*op)?;
-                rates.push(rate(slice.bytes(*op), began));
-                slice.check()?;
-                if stop::requested() {
-                    return Err(BenchError::Stopped);
-                }
-            }
+        let mut rates = Rates::default();
+        let measured = measure(fabric, options, &mut rates, progress);
+        if stop::requested() {
+            report.take_late();
         }
         for ((name, _, baseline), mut rates) in CASES.iter().zip(rates) {
             rates.sort_by(f64::total_cmp);
             let case = format!("{}/{}/{name}", fabric.name(), options.mode.name());
-            report.add_against(&case, rates[rates.len() / 2], "MB/s", baseline)?;
+            if let Some(&rate) = rates.get(rates.len() / 2) {
+                report.add_against(&case, rate, "MB/s", baseline)?;
+            }
+        }
+        measured?;
+    }
+    Ok(())
+}
+
+/// Of each case, slice by slice.
+type Rates = [Vec<f64>; CASES.len()];
+
+/// Measures slices. When it is stopped, `rates` has what was measured.
+fn measure(
+    fabric: Fabric,
+    options: &Options,
+    rates: &mut Rates,
+    progress: Progress<'_>,
+) -> Result<()> {
+    let started = Instant::now();
+    while rates[0].is_empty() || started.elapsed() < options.duration {
+        progress(&format!("{}, slice {}", fabric.name(), rates[0].len() + 1));
+        let rack = rack(fabric, options)?;
+        let mut slice = Slice::new(&rack, options);
+        for ((_, op, _), rates) in CASES.iter().zip(rates.iter_mut()) {
+            slice.prepare(*op);
+            let began = Instant::now();
+            slice.run(*op)?;
+            rates.push(rate(slice.bytes(*op), began));
+            slice.check()?;
         }
     }
     Ok(())
@@ -209,6 +226,9 @@ impl<'a> Slice<'a> {
     ) -> Result<()> {
         let (mut done, end) = (0, self.bytes(op) / 8);
         while done < end {
+            if stop::requested() {
+                return Err(BenchError::Stopped);
+            }
             let len = self.values.len().min(end - done);
             f(done, &mut self.values[..len])?;
             done += len;

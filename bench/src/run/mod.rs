@@ -3,6 +3,7 @@
 
 pub mod bulk;
 mod child;
+pub mod copies;
 #[cfg(feature = "xdp")]
 pub mod dataplane;
 pub mod failover;
@@ -17,6 +18,8 @@ pub mod micro;
 pub mod micro_hosts;
 pub mod micro_member;
 pub mod miss;
+pub mod objects;
+mod objects_map;
 mod resp;
 pub mod sim;
 

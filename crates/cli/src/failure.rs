@@ -98,7 +98,7 @@ fn without_the_kernel(code: &str) -> &'static str {
             "try --xdp-mode skb, which works with any driver; or leave --xdp out for the switch in user space"
         }
         "no-interface" | "busy" => {
-            "mend that, then try again; or leave --xdp out for the switch in user space"
+            "correct that, then try again; or leave --xdp out for the switch in user space"
         }
         _ => "leave --xdp out: the switch in user space does the same, more slowly",
     }

@@ -2,7 +2,7 @@
 
 use crate::commands::switch_live;
 use rackmem::diagnostics::{
-    Events, LockCounters, NodeMetrics, PacketCounts, RackMetrics, SwitchMetrics,
+    EventCounts, LockCounters, NodeMetrics, ObjectCounts, PacketCounts, RackMetrics, SwitchMetrics,
 };
 use serde_json::{Map, Value, json};
 
@@ -47,12 +47,41 @@ pub fn node(metrics: &NodeMetrics) -> Value {
             "displaced": shadow.counters.displaced,
             "read": shadow.counters.read,
         })),
+        "objects": objects(&metrics.objects),
+        "copies": {
+            "reads": metrics.copies.reads,
+            "read_rounds": metrics.copies.read_rounds,
+            "writes": metrics.copies.writes,
+            "write_rounds": metrics.copies.write_rounds,
+            "interrupted": metrics.copies.interrupted,
+        },
         "rebuilds": {
             "begun": metrics.rebuilds.begun,
             "done": metrics.rebuilds.done,
             "last_us": metrics.rebuilds.last.as_micros() as u64,
             "rescued": metrics.rebuilds.rescued,
         },
+    })
+}
+
+/// What a node has done with objects.
+pub fn objects(counts: &ObjectCounts) -> Value {
+    json!({
+        "live": counts.live,
+        "slabs": counts.slabs,
+        "handles": {
+            "here": counts.here,
+            "mapped": counts.mapped,
+            "elsewhere": counts.elsewhere,
+        },
+        "asked": counts.asked,
+        "rounds": counts.rounds,
+        "fallbacks": counts.fallbacks,
+        "torn": counts.torn,
+        "locked": counts.locked,
+        "exclusive": counts.exclusive,
+        "not_modified": counts.not_modified,
+        "conflicts": counts.conflicts,
     })
 }
 
@@ -89,7 +118,7 @@ fn lock_directory(counters: &LockCounters) -> Value {
 }
 
 /// Coherence events by kind.
-pub fn events(events: &Events) -> Value {
+pub fn events(events: &EventCounts) -> Value {
     json!({
         "read_miss": events.read_miss,
         "write_miss": events.write_miss,

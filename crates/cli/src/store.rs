@@ -3,12 +3,30 @@
 use crate::failure::{Failure, Result};
 use crate::stop::Stop;
 use rackmem::Node;
-use rackmem_kv::memory::MemoryError;
+use rackmem_kv::memory::{CopiedMemory, Memory, MemoryError};
 use rackmem_kv::{Error, Options, Store};
 use std::time::{Duration, Instant};
 
 /// The store as one node of a rack has it open.
 pub type NodeStore = Store<Node>;
+
+/// A store's memory, at one node of a rack.
+pub trait AtNode: Memory {
+    /// The node.
+    fn at(&self) -> &Node;
+}
+
+impl AtNode for Node {
+    fn at(&self) -> &Node {
+        self
+    }
+}
+
+impl AtNode for CopiedMemory {
+    fn at(&self) -> &Node {
+        self.node()
+    }
+}
 
 /// How long a process waits for the others of its rack to be started.
 const WAIT: Duration = Duration::from_secs(120);
@@ -25,9 +43,30 @@ pub fn open(node: Node, buckets: usize) -> Result<NodeStore> {
 /// Opens it in a rack whose other processes may not have been started yet.
 /// `None` when told to stop.
 pub fn open_when_ready(node: &Node, buckets: usize, stop: &Stop) -> Result<Option<NodeStore>> {
+    let node = node.clone();
+    open_in(move || Ok(node.clone()), buckets, stop)
+}
+
+/// The same in memory of which so many nodes have copies, of so many bytes.
+pub fn open_copied(
+    node: &Node,
+    (copies, bytes): (u8, usize),
+    buckets: usize,
+    stop: &Stop,
+) -> Result<Option<Store<CopiedMemory>>> {
+    let node = node.clone();
+    let memory = move || CopiedMemory::open(&node, "kv/copied", bytes, copies);
+    open_in(memory, buckets, stop)
+}
+
+fn open_in<M: Memory>(
+    memory: impl Fn() -> std::result::Result<M, MemoryError> + Clone + Send + 'static,
+    buckets: usize,
+    stop: &Stop,
+) -> Result<Option<Store<M>>> {
     let end = Instant::now() + WAIT;
     let mut told = false;
-    while let Some(opened) = attempt(node, buckets, stop) {
+    while let Some(opened) = attempt(memory.clone(), buckets, stop) {
         match opened {
             Ok(store) => return Ok(Some(store)),
             // The rack goes on without this process: what it waits for does not come.
@@ -52,9 +91,13 @@ pub fn open_when_ready(node: &Node, buckets: usize, stop: &Stop) -> Result<Optio
 
 /// Tries once. An attempt may take as long as the rack is patient,
 /// too long for somebody who wants to stop: then its thread is left to the end of the process.
-fn attempt(node: &Node, buckets: usize, stop: &Stop) -> Option<rackmem_kv::Result<NodeStore>> {
-    let node = node.clone();
-    let opener = std::thread::spawn(move || Store::open(node, options(buckets)));
+fn attempt<M: Memory>(
+    memory: impl Fn() -> std::result::Result<M, MemoryError> + Send + 'static,
+    buckets: usize,
+    stop: &Stop,
+) -> Option<rackmem_kv::Result<Store<M>>> {
+    let open = move || Store::open(memory()?, options(buckets));
+    let opener = std::thread::spawn(open);
     while !opener.is_finished() {
         if !stop.sleep(STEP) {
             return None;

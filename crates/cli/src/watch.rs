@@ -2,9 +2,10 @@
 
 use crate::out;
 use crate::stop::Stop;
-use crate::store::NodeStore;
 use rackmem::membership::{Role, View};
-use rackmem::{LeaveError, Rack};
+use rackmem::{LeaveError, Node, Rack};
+use rackmem_kv::Store;
+use rackmem_kv::memory::Memory;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -29,15 +30,29 @@ struct Rebuilt {
     locks: u64,
 }
 
+/// A store, in whatever memory.
+trait Buckets {
+    /// Those whose home is away, and all.
+    fn count(&self) -> (usize, usize);
+}
+
+impl<M: Memory> Buckets for Store<M> {
+    fn count(&self) -> (usize, usize) {
+        (self.buckets_away(), self.buckets())
+    }
+}
+
 /// Tells of changes.
 pub struct Watch<'a> {
     rack: &'a Rack,
-    store: Option<&'a NodeStore>,
+    store: Option<&'a dyn Buckets>,
     json: bool,
     told: Option<View>,
     pending: Option<Pending>,
     /// Rebuilds when nothing was pending.
     rebuilds: u64,
+    /// Copies that are known to have ended.
+    ended: usize,
 }
 
 /// Why a watch is over.
@@ -59,13 +74,14 @@ impl<'a> Watch<'a> {
             told: rack.view(),
             pending: None,
             rebuilds: 0,
+            ended: 0,
         };
         watch.rebuilds = watch.rebuilt().map_or(0, |rebuilt| rebuilt.done);
         watch
     }
 
     /// Also tells what a change means for this store.
-    pub fn of_store(self, store: &'a NodeStore) -> Self {
+    pub fn of_store<M: Memory>(self, store: &'a Store<M>) -> Self {
         Watch {
             store: Some(store),
             ..self
@@ -112,6 +128,7 @@ impl<'a> Watch<'a> {
     }
 
     fn look(&mut self) {
+        self.look_at_copies();
         let (Some(before), Some(now)) = (self.told, self.rack.view()) else {
             return;
         };
@@ -134,11 +151,28 @@ impl<'a> Watch<'a> {
         self.pending = None;
         self.told = Some(now);
         self.rebuilds = rebuilt.map_or(0, |rebuilt| rebuilt.done);
-        let away = self
-            .store
-            .map(|store| (store.buckets_away(), store.buckets()));
+        let away = self.store.map(Buckets::count);
         let text = tell(&before, &now, rebuilt.filter(|_| heavy), away, self.json);
         out::line(text);
+    }
+}
+
+impl Watch<'_> {
+    /// A durable copy that has ended says why, once.
+    fn look_at_copies(&mut self) {
+        let ended: Vec<_> = self
+            .rack
+            .nodes()
+            .iter()
+            .flat_map(Node::ended_copies)
+            .collect();
+        for (region, why) in ended.iter().skip(self.ended) {
+            out::line(match self.json {
+                true => json!({"copy_ended": region, "why": why.to_string()}).to_string(),
+                false => format!("the copy of `{region}` here has ended: {why}"),
+            });
+        }
+        self.ended = self.ended.max(ended.len());
     }
 }
 

@@ -7,16 +7,33 @@
 //! while a thread that slept is woken before them. On such a machine a rack whose threads stayed
 //! awake did a twenty-fifth of the work. So a thread that has found that sleeps at once for some
 //! time.
+//!
+//! Threads of this process that want the processor are no reason: on two processors the nodes of a
+//! whole rack come back late from each other's turns, and sleeping costs a fifth of their work.
+//! They are recognized by what they do meanwhile, which is to wait as well.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// How long a thread that has just had a packet, or waits for an answer, stays awake.
 pub const SPIN: Duration = Duration::from_micros(50);
-/// Other threads of a rack give the processor back sooner than this.
-const SOON: Duration = Duration::from_micros(500);
+/// A processor that comes back later than this was wanted by others, unless many threads of this
+/// process have had it meanwhile.
+const LATE: Duration = Duration::from_micros(500);
+/// And later than this by others in any case: they have it for a tick of the scheduler.
+const VERY_LATE: Duration = Duration::from_millis(3);
+/// How often threads of this process begin to wait, or look again, in [`LATE`] when it is them.
+const MANY: u64 = 8;
 /// How long a thread does not stay awake whose processor others wanted.
 const CROWDED: Duration = Duration::from_millis(100);
+
+/// How often threads of this process have begun to wait, or have looked again.
+static WAITS: Waits = Waits(AtomicU64::new(0));
+
+/// A counter with a cache line to itself.
+#[repr(align(128))]
+struct Waits(AtomicU64);
 
 thread_local! {
     /// Until when this thread does not stay awake.
@@ -28,8 +45,8 @@ pub struct Awake {
     began: Instant,
     /// How long it stays awake.
     spin: Duration,
-    /// When it gave the processor away last.
-    gave: Option<Duration>,
+    /// When it gave the processor away last, and the count of waits then.
+    gave: Option<(Duration, u64)>,
 }
 
 /// What a thread does that has looked in vain.
@@ -45,6 +62,7 @@ impl Awake {
     /// A wait begins; `spin` of it are to be awake.
     #[inline]
     pub fn begin(spin: Duration) -> Awake {
+        WAITS.0.fetch_add(1, Relaxed);
         let began = Instant::now();
         let crowded = CROWDED_UNTIL.get().is_some_and(|until| began < until);
         Awake {
@@ -64,10 +82,13 @@ impl Awake {
     /// that it is time to look again, or that it is time to sleep.
     #[inline]
     pub fn look_again(&mut self, waited: Duration) -> bool {
-        let then = self.then(waited);
-        self.gave = (then == Then::LookAgain).then_some(waited);
+        let then = self.then(waited, WAITS.0.load(Relaxed));
+        self.gave = None;
         match then {
-            Then::LookAgain => std::thread::yield_now(),
+            Then::LookAgain => {
+                self.gave = Some((waited, WAITS.0.fetch_add(1, Relaxed)));
+                std::thread::yield_now();
+            }
             Then::Sleep => {}
             Then::SleepAtOnce => {
                 CROWDED_UNTIL.set(Some(self.began + waited + CROWDED));
@@ -77,11 +98,16 @@ impl Awake {
         then == Then::LookAgain
     }
 
-    fn then(&self, waited: Duration) -> Then {
-        match self.gave {
-            Some(gave) if waited.saturating_sub(gave) > SOON => Then::SleepAtOnce,
-            _ if waited < self.spin => Then::LookAgain,
-            _ => Then::Sleep,
+    /// `waits`: the count of them.
+    fn then(&self, waited: Duration, waits: u64) -> Then {
+        let wanted_by_others = self.gave.is_some_and(|(gave, before)| {
+            let away = waited.saturating_sub(gave);
+            away > VERY_LATE || away > LATE && waits.wrapping_sub(before) < MANY
+        });
+        match waited < self.spin {
+            _ if wanted_by_others => Then::SleepAtOnce,
+            true => Then::LookAgain,
+            false => Then::Sleep,
         }
     }
 }
@@ -90,32 +116,40 @@ impl Awake {
 mod tests {
     use super::*;
 
-    fn after(spin_us: u64, gave_us: Option<u64>, waited_us: u64) -> Then {
+    /// `others`: waits of other threads since this one gave the processor away.
+    fn after(spin_us: u64, gave_us: Option<u64>, waited_us: u64, others: u64) -> Then {
         let awake = Awake {
             began: Instant::now(),
             spin: Duration::from_micros(spin_us),
-            gave: gave_us.map(Duration::from_micros),
+            gave: gave_us.map(|gave| (Duration::from_micros(gave), 7)),
         };
-        awake.then(Duration::from_micros(waited_us))
+        awake.then(Duration::from_micros(waited_us), 8 + others)
     }
 
     #[test]
     fn a_thread_looks_again_for_a_while_and_sleeps_at_once_where_others_want_the_processor() {
-        assert_eq!(after(50, None, 3), Then::LookAgain);
-        assert_eq!(after(50, Some(3), 40), Then::LookAgain);
-        assert_eq!(after(50, Some(40), 51), Then::Sleep);
-        assert_eq!(after(0, None, 0), Then::Sleep);
+        assert_eq!(after(50, None, 3, 0), Then::LookAgain);
+        assert_eq!(after(50, Some(3), 40, 0), Then::LookAgain);
+        assert_eq!(after(50, Some(40), 51, 0), Then::Sleep);
+        assert_eq!(after(0, None, 0, 0), Then::Sleep);
         // What comes back after a turn of another program has waited long for nothing,
         // however long it was to stay awake.
-        assert_eq!(after(50, Some(3), 3_000), Then::SleepAtOnce);
-        assert_eq!(after(10_000, Some(3), 3_000), Then::SleepAtOnce);
+        assert_eq!(after(50, Some(3), 1_000, 0), Then::SleepAtOnce);
+        assert_eq!(after(10_000, Some(3), 1_000, 3), Then::SleepAtOnce);
+        assert_eq!(after(10_000, Some(3), 4_000, 900), Then::SleepAtOnce);
+    }
+
+    #[test]
+    fn a_thread_stays_awake_where_threads_of_its_process_have_had_the_processor() {
+        assert_eq!(after(10_000, Some(3), 1_000, 30), Then::LookAgain);
+        assert_eq!(after(50, Some(3), 1_000, 30), Then::Sleep);
     }
 
     #[test]
     fn a_crowded_thread_does_not_stay_awake_and_others_do() {
         let mut first = Awake::begin(SPIN);
-        first.gave = Some(Duration::ZERO);
-        assert!(!first.look_again(Duration::from_millis(3)));
+        first.gave = Some((Duration::ZERO, WAITS.0.load(Relaxed)));
+        assert!(!first.look_again(Duration::from_millis(4)));
         // The time that it slept counts for no packet.
         assert!(!first.look_again(Duration::from_millis(9)));
         CROWDED_UNTIL.set(CROWDED_UNTIL.get().map(|until| until + 3600 * CROWDED));

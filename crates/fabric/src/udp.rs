@@ -5,11 +5,11 @@
 //! is for. A block travels in segments that fit the network's MTU.
 
 use crate::awake::SPIN;
-use crate::body::{append, as_body};
+use crate::body::as_body;
 use crate::poll::{TICK, receive, receive_within};
 use crate::service::Service;
 use crate::serving::serve_until;
-use crate::{Body, Counters, Handler, Net, Nobody, Port, Receiver};
+use crate::{Body, Counters, Handler, Net, Nobody, Port, Receiver, words};
 use rackmem_wire::{Dest, HEADER_LEN, Header, MAX_BODY, NodeId, decode, encode, segment_len};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::cell::RefCell;
@@ -82,9 +82,9 @@ impl Sender {
             return;
         };
         match body {
-            Body::None => self.datagram(address, header, |_| ()),
+            Body::None => self.datagram(address, header, 0, |_| ()),
             Body::Bytes(bytes) => {
-                self.datagram(address, header, |packet| packet.extend_from_slice(bytes))
+                self.datagram(address, header, bytes.len(), |to| to.copy_from_slice(bytes));
             }
             Body::Block(words) => {
                 let segment = segment_bytes(words.len() * 8, self.peers.mtu);
@@ -93,20 +93,27 @@ impl Sender {
                         offset: (i * segment) as u32,
                         ..*header
                     };
-                    self.datagram(address, &header, |packet| append(packet, part));
+                    self.datagram(address, &header, part.len() * 8, |to| words::read(to, part));
                 }
             }
         }
     }
 
-    fn datagram(&self, address: SocketAddr, header: &Header, body: impl FnOnce(&mut Vec<u8>)) {
+    fn datagram(
+        &self,
+        address: SocketAddr,
+        header: &Header,
+        len: usize,
+        body: impl FnOnce(&mut [u8]),
+    ) {
         let sent = PACKET.with_borrow_mut(|packet| {
-            packet.clear();
-            packet.resize(HEADER_LEN, 0);
-            body(packet);
-            let head = encode(header, packet.len() - HEADER_LEN);
-            packet[..HEADER_LEN].copy_from_slice(&head);
-            self.socket.send_to(packet, address)
+            let whole = HEADER_LEN + len;
+            // It only grows: what is in it is written over.
+            packet.resize(whole.max(packet.len()), 0);
+            let (head, rest) = packet[..whole].split_at_mut(HEADER_LEN);
+            head.copy_from_slice(&encode(header, len));
+            body(rest);
+            self.socket.send_to(&packet[..whole], address)
         });
         if sent.is_err() {
             self.counters.unsent.fetch_add(1, Relaxed);

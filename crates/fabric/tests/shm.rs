@@ -5,7 +5,7 @@ mod support;
 
 use rackmem_fabric::shm::{Geometry, Hub, Member, Outlet, ShmPort, serve};
 use rackmem_fabric::{Body, Counters, End, Handler, Net, Nobody, Port, Receiver, Service};
-use rackmem_wire::{Dest, Header, Kind};
+use rackmem_wire::{Dest, Header, Kind, MAX_BODY};
 use std::io::ErrorKind;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -35,9 +35,7 @@ impl Handler for Agent {
         while self.still.load(SeqCst) {
             std::thread::sleep(Duration::from_millis(1));
         }
-        if let Body::Bytes(bytes) = body
-            && bytes.iter().any(|byte| *byte != header.seq.0 as u8)
-        {
+        if bytes(body).iter().any(|byte| *byte != header.seq.0 as u8) {
             self.torn.fetch_add(1, SeqCst);
         }
         self.got.lock().unwrap().push((header.sender, header.seq.0));
@@ -92,16 +90,24 @@ fn rack(name: &str) -> String {
     format!("test-{name}-{}", std::process::id())
 }
 
+/// A long body comes where it lies, others are copied out.
+fn bytes(body: Body<'_>) -> Vec<u8> {
+    match body {
+        Body::None => Vec::new(),
+        Body::Bytes(bytes) => bytes.to_vec(),
+        Body::Block(words) => {
+            let word = |word: &AtomicU64| word.load(SeqCst).to_ne_bytes();
+            words.iter().flat_map(word).collect()
+        }
+    }
+}
+
 #[derive(Default)]
 struct Answers(Vec<(Header, Vec<u8>)>);
 
 impl Receiver for Answers {
     fn receive(&mut self, header: &Header, body: Body<'_>) {
-        let bytes = match body {
-            Body::Bytes(bytes) => bytes.to_vec(),
-            _ => Vec::new(),
-        };
-        self.0.push((*header, bytes));
+        self.0.push((*header, bytes(body)));
     }
 }
 
@@ -121,7 +127,9 @@ fn a_request_is_answered_at_the_port_it_came_from() {
                     reply_port: port.reply_port(),
                     ..header(number)
                 };
-                let body = vec![number as u8; (number * 37 % 4097) as usize];
+                // Every third is long, and not all are whole words.
+                let most = [4097, 4097, MAX_BODY as u64 + 1][number as usize % 3];
+                let body = vec![number as u8; (number * 377 % most) as usize];
                 port.send(Dest::Agent(0), &header, Body::Bytes(&body), &mut Nobody);
                 let mut answers = Answers::default();
                 assert!(port.wait(LONG, &mut answers));
@@ -147,8 +155,9 @@ fn a_full_lane_is_waited_for_and_nothing_is_lost() {
         for sender in 0..3 {
             let port = ShmPort::open(&member).unwrap();
             sent.extend((0..2000).map(|number| (1, sender * 10_000 + number)));
+            let len = [4096, 4096, MAX_BODY][sender as usize];
             scope.spawn(move || {
-                (0..2000).for_each(|number| send(&port, sender * 10_000 + number, 4096))
+                (0..2000).for_each(|number| send(&port, sender * 10_000 + number, len))
             });
         }
     });
@@ -299,7 +308,8 @@ fn child_that_is_killed() {
             let port = ShmPort::open(&member).unwrap();
             scope.spawn(move || {
                 for number in 0.. {
-                    send(&port, number, (number * (sender + 31) % 4097) as usize);
+                    let most = [4097, 4097, MAX_BODY as u64 + 1][sender as usize];
+                    send(&port, number, (number * (sender + 31) % most) as usize);
                 }
             });
         }

@@ -4,7 +4,8 @@
 //! no randomness, no I/O, no thread and no unsafe code in this crate;
 //! a random draw or the time is an argument. The core never touches the bytes of a block either: an
 //! [`Output`] names *which* bytes travel with a packet ([`Data`]), an input answers *where* the
-//! bytes of a packet go, and the host moves them. So the same value runs in the real node, in the
+//! bytes of a packet go, and the host moves them (those of lines with copies are moved by a value
+//! of their own, [`abd::Lines`]). So the same value runs in the real node, in the
 //! simulator, in the explorer and under the fuzzer.
 //!
 //! | role | where | paper |
@@ -17,12 +18,16 @@
 //! | requester | [`flowcc::Requester`] | §5.1.1 "Requester-driven Coherence Control" |
 //! | a lock's directory, a node's locks | [`gcp::LockDirectory`], [`gcp::Blade`] | Soul, §4.2 |
 //! | replicated memory: a node's part, what a switch counts | [`abd::Abd`], [`switch::QuorumProgram`] | CNVMM, §II-B, §III-B |
+//! | whole objects: a home's part, a reader's | [`sabre::Sabre`] | SABRes, §3–§5 |
 //! | what of a home's memory is given out | [`heap::Heap`] | §6 |
 //! | member of the rack | [`membership::Member`] | – |
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+
+#[macro_use]
+mod defects;
 
 pub mod abd;
 pub mod call;
@@ -32,6 +37,7 @@ pub mod gcp;
 pub mod heap;
 pub mod membership;
 mod output;
+pub mod sabre;
 pub mod switch;
 
 pub use output::{Data, Output, Outputs};

@@ -298,6 +298,7 @@ fn what_an_operation_needs() {
         ..cache(Some((X, Shared)))
     };
     assert_eq!(plan(&under_way, X, true), Plan::Wait);
+    assert_eq!(plan(&under_way, X, false), Plan::Hit(()));
     let taken = One {
         taken: true,
         ..cache(Some((OTHER, Shared)))

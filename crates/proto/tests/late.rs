@@ -17,7 +17,7 @@ const LEN: u32 = 64;
 const ENTRIES: u32 = 6;
 
 /// A packet, and when it arrives.
-struct Packet {
+struct LatePacket {
     at: u32,
     to: Dest,
     header: Header,
@@ -46,7 +46,7 @@ impl LockFx for Fx {
     fn send_away(&mut self, (): ()) {}
 }
 
-struct Node {
+struct LateNode {
     lock: NodeLock<()>,
     /// Entries to come.
     left: u32,
@@ -55,24 +55,24 @@ struct Node {
     waits: bool,
 }
 
-struct Rack {
-    nodes: Vec<Node>,
+struct LateRack {
+    nodes: Vec<LateNode>,
     switch: Option<LockProgram>,
     now: u32,
     delay: u32,
     /// In the order in which they arrive: all are equally late.
-    flying: VecDeque<Packet>,
+    flying: VecDeque<LatePacket>,
     sent: u32,
 }
 
-impl Rack {
-    fn new(nodes: NodeId, switch: bool, delay: u32) -> Rack {
+impl LateRack {
+    fn new(nodes: NodeId, switch: bool, delay: u32) -> LateRack {
         let tag = Tag(u64::from(HOME) << 48 | (LOCKS as u64) << Tag::OFFSET_BITS | 0x1000);
         let region = Region {
             addr: tag.0,
             len: LEN,
         };
-        let node = |node| Node {
+        let node = |node| LateNode {
             lock: NodeLock::new(
                 tag,
                 Regions::new(&[region]).unwrap(),
@@ -94,7 +94,7 @@ impl Rack {
             ways: 1,
             sets: 1,
         };
-        Rack {
+        LateRack {
             nodes: (0..nodes).map(node).collect(),
             switch: switch.then(|| LockProgram::new(config)),
             now: 0,
@@ -106,7 +106,7 @@ impl Rack {
 
     fn send(&mut self, to: Dest, header: Header, body: Body) {
         self.sent += 1;
-        self.flying.push_back(Packet {
+        self.flying.push_back(LatePacket {
             at: self.now + self.delay,
             to,
             header,
@@ -130,7 +130,7 @@ impl Rack {
         }
     }
 
-    fn arrive(&mut self, packet: &Packet) {
+    fn arrive(&mut self, packet: &LatePacket) {
         match packet.to {
             Dest::Switch => {
                 let switch = self.switch.as_mut().expect("a switch");
@@ -189,7 +189,7 @@ impl Rack {
 fn locks_change_hands_on_a_late_network_and_what_is_asked_again_dies_down() {
     for (nodes, switch) in [(2, false), (3, false), (2, true), (3, true), (8, true)] {
         for delay in [1, 10, 100, 300, 1_000] {
-            let mut rack = Rack::new(nodes, switch, delay);
+            let mut rack = LateRack::new(nodes, switch, delay);
             let what = format!("{nodes} nodes, switch: {switch}, {delay} ms a hop");
             let entries = u32::from(nodes) * ENTRIES;
             // An entry is some trips, of which some are in vain, and a millisecond inside.

@@ -57,10 +57,12 @@
 
 pub use crate::data_plane::kernel::{KernelMetrics, KernelPlace};
 pub use crate::host::metrics::{
-    Events, MemoryMetrics, NodeMetrics, RackMetrics, ShadowMetrics, SwitchMetrics,
+    EventCounts, MemoryMetrics, NodeMetrics, ObjectCounts, RackMetrics, ShadowMetrics,
+    SwitchMetrics,
 };
 pub use crate::host::rebuilding::RebuildMetrics;
-pub use crate::rack::inspecting::{inspect, inspect_regions};
+pub use crate::host::replicated::CopyCounts;
+pub use crate::rack::inspecting::{inspect, inspect_groups, inspect_objects, inspect_regions};
 pub use crate::rack::switch::SoftSwitch;
 pub use rackmem_fabric::{BadFaults, End, FaultControl, FaultCounts, Faults, PacketCounts};
 pub use rackmem_proto::switch::{LockCounters, Resources};

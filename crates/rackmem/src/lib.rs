@@ -35,16 +35,19 @@ mod host;
 pub mod locked;
 pub mod membership;
 mod node;
+pub mod object;
+mod paging;
 mod ports;
 mod rack;
 mod region;
+mod replicated;
 mod sync;
 mod wait;
 
+pub use bytes::value::Value;
 pub use bytes::window::{self, Window, WindowMut};
 pub use coherent::atomics::Bool;
-pub use coherent::lock::{BlockGuard, BlockLock};
-pub use coherent::shared::{Shared, Value};
+pub use coherent::shared::Shared;
 pub use coherent::slice::SharedSlice;
 pub use config::migration::Migration;
 pub use config::{Config, Fabric, Mode, Size, Time, look_up};
@@ -54,11 +57,16 @@ pub use error::{
     LockShape, OpenError, RackError, RegionError, Result,
 };
 pub use node::Node;
+pub use paging::{Mapped, PageCounts};
 pub use rack::Rack;
 pub use rack::builder::Builder;
+pub use rackmem_journal::StoreError;
+pub use rackmem_proto::abd::Durability;
 pub use rackmem_proto::heap::Backing;
+pub use rackmem_proto::membership::Survives;
 pub use rackmem_proto::wire::{Contract, HomeId};
 pub use region::{Region, RegionInfo, RegionSpec};
+pub use replicated::{CopyStatus, CopyStore, GroupStatus, Replicated};
 pub use wait::Wait;
 /// What derives [`Value`] for a program's own structs.
 pub use zerocopy;

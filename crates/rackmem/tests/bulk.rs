@@ -3,6 +3,7 @@
 
 use rackmem::diagnostics::{End, Faults, Kind};
 use rackmem::{AccessError, Fabric, Mode, Node, Rack, RackError, SharedSlice};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -152,43 +153,53 @@ fn memory_of_this_node_that_no_other_uses_costs_no_packet() {
 
 #[test]
 fn many_blocks_come_by_one_request() {
-    let rack = rack(Fabric::Udp, Mode::Switch, None);
-    let slice = rack.node(0).alloc_slice::<u8>(4 << 20).unwrap();
-    let there = rack
-        .node(1)
-        .attach_slice::<u8>(slice.addr(), slice.len())
-        .unwrap();
-    let before = sent(&rack.node(1));
-    there.to_vec(0..slice.len()).unwrap();
-    // 32 KiB a packet; what is lost in sockets is asked for again,
-    // and the blocks at the ends have been read before.
-    let after = sent(&rack.node(1)) - before;
-    assert!((126..400).contains(&after), "{after} packets for 4 MiB");
-    // In a cache of 256 KiB nothing has moved.
-    let kept = rack.node(1).metrics().events;
-    assert!(kept.read_miss <= 4 && kept.evict_shared == 0, "{kept:?}");
+    for fabric in [Fabric::Udp, Fabric::Shm] {
+        let rack = rack(fabric, Mode::Switch, None);
+        let slice = rack.node(0).alloc_slice::<u8>(4 << 20).unwrap();
+        let there = rack
+            .node(1)
+            .attach_slice::<u8>(slice.addr(), slice.len())
+            .unwrap();
+        let before = sent(&rack.node(1));
+        there.to_vec(0..slice.len()).unwrap();
+        // 32 KiB a packet; what is lost in sockets is asked for again,
+        // and the blocks at the ends have been read before.
+        let after = sent(&rack.node(1)) - before;
+        assert!(
+            (126..400).contains(&after),
+            "{fabric:?}: {after} packets for 4 MiB"
+        );
+        // In a cache of 256 KiB nothing has moved.
+        let kept = rack.node(1).metrics().events;
+        assert!(kept.read_miss <= 4 && kept.evict_shared == 0, "{kept:?}");
+    }
 }
 
 #[test]
 fn many_blocks_go_by_one_request_and_no_copy_stays() {
-    let rack = rack(Fabric::Udp, Mode::Switch, None);
-    let slice = rack.node(0).alloc_slice::<u8>(4 << 20).unwrap();
-    let there = rack.node(1).attach_slice::<u8>(slice.addr(), slice.len());
-    let there = there.unwrap();
-    let values: Vec<u8> = (0..slice.len()).map(|at| (at / 7) as u8).collect();
-    let before = sent(&rack.node(1));
-    there.write_from(0, &values).unwrap();
-    let after = sent(&rack.node(1)) - before;
-    assert!((126..400).contains(&after), "{after} packets for 4 MiB");
-    let events = rack.node(1).metrics().events;
-    assert!(events.write_miss <= 4, "{events:?}");
-    assert!(slice.to_vec(0..slice.len()).unwrap() == values);
-    // Nobody has a copy: the home goes on alone.
-    let inside = BLOCK..slice.len() - BLOCK;
-    let misses = || rack.node(0).metrics().events.misses();
-    let before = misses();
-    slice.write_from(inside.start, &values[inside]).unwrap();
-    assert_eq!(misses(), before);
+    for fabric in [Fabric::Udp, Fabric::Shm] {
+        let rack = rack(fabric, Mode::Switch, None);
+        let slice = rack.node(0).alloc_slice::<u8>(4 << 20).unwrap();
+        let there = rack.node(1).attach_slice::<u8>(slice.addr(), slice.len());
+        let there = there.unwrap();
+        let values: Vec<u8> = (0..slice.len()).map(|at| (at / 7) as u8).collect();
+        let before = sent(&rack.node(1));
+        there.write_from(0, &values).unwrap();
+        let after = sent(&rack.node(1)) - before;
+        assert!(
+            (126..400).contains(&after),
+            "{fabric:?}: {after} packets for 4 MiB"
+        );
+        let events = rack.node(1).metrics().events;
+        assert!(events.write_miss <= 4, "{events:?}");
+        assert!(slice.to_vec(0..slice.len()).unwrap() == values);
+        // Nobody has a copy: the home goes on alone.
+        let inside = BLOCK..slice.len() - BLOCK;
+        let misses = || rack.node(0).metrics().events.misses();
+        let before = misses();
+        slice.write_from(inside.start, &values[inside]).unwrap();
+        assert_eq!(misses(), before);
+    }
 }
 
 #[test]
@@ -221,6 +232,144 @@ fn caches_lose_what_another_node_writes_in_bulk() {
                 assert!(reader.to_vec(0..slice.len()).unwrap() == values);
             }
         }
+    }
+}
+
+/// Which requesters of node 1 have sent such requests, by a rack's trace.
+fn requesters(trace: &str, kind: Kind) -> BTreeSet<&str> {
+    let of_kind = |line: &&str| line.contains(kind.name()) && line.contains(" from 1 ");
+    let lines = trace.lines().filter(of_kind);
+    let words = lines.filter_map(|line| line.split(" of ").nth(1)?.split('#').next());
+    words.filter(|who| who.starts_with("1.")).collect()
+}
+
+#[test]
+fn clean_copies_become_writable_several_at_a_time() {
+    const WORDS: usize = BLOCK / 8;
+    const BLOCKS: usize = 64;
+    for fabric in [Fabric::Udp, Fabric::Shm] {
+        let name = format!("rackmem-bulk-{fabric:?}-{}.trace", std::process::id());
+        let file = std::env::temp_dir().join(name);
+        let rack = Rack::builder(2).fabric(fabric).block_size(BLOCK);
+        let rack = rack.memory(64 << 20).trace(&file).build().unwrap();
+        let slice = rack.node(0).alloc_slice::<u64>(BLOCKS * WORDS).unwrap();
+        let there = rack.node(1).attach_slice::<u64>(slice.addr(), slice.len());
+        let there = there.unwrap();
+        for block in 0..BLOCKS {
+            there.get(block * WORDS).unwrap();
+        }
+        let before = rack.node(1).metrics().events;
+        let values: Vec<u64> = (1..=slice.len() as u64).collect();
+        there.write_from(0, &values).unwrap();
+        let after = rack.node(1).metrics().events;
+        assert_eq!(after.write_shared - before.write_shared, BLOCKS as u64);
+        assert_eq!(sent_of(&rack.node(1), Kind::Store), 0);
+        for reader in [&there, &slice] {
+            assert!(
+                reader.to_vec(0..slice.len()).unwrap() == values,
+                "{fabric:?}"
+            );
+        }
+        drop(rack);
+        let trace = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        let several = requesters(&trace, Kind::WriteShared);
+        assert_eq!(several.len(), 4, "{fabric:?}: {several:?}");
+    }
+}
+
+/// Two nodes write the same blocks, of which both have clean copies, from both ends: neither waits
+/// for a block that the other has while it has one that the other waits for.
+#[test]
+fn writers_of_the_same_clean_copies_do_not_wait_for_each_other() {
+    const WORDS: usize = BLOCK / 8;
+    const BLOCKS: usize = 48;
+    const HALF: usize = BLOCKS / 2 * WORDS;
+    for (fabric, faults) in [
+        (Fabric::Shm, None),
+        (Fabric::Udp, None),
+        (Fabric::Shm, Some(ROUGH)),
+        (Fabric::Udp, Some(ROUGH)),
+    ] {
+        let rack = rack(fabric, Mode::Switch, faults);
+        let slice = rack.node(0).alloc_slice::<u64>(BLOCKS * WORDS).unwrap();
+        std::thread::scope(|scope| {
+            for node in 1..3 {
+                let slice = rack
+                    .node(node)
+                    .attach_slice::<u64>(slice.addr(), slice.len());
+                let slice = slice.unwrap();
+                scope.spawn(move || {
+                    for round in 1..=20 {
+                        for block in 0..BLOCKS {
+                            let word = slice.get(block * WORDS + block).unwrap();
+                            let last = slice.get(block * WORDS + WORDS - 1).unwrap();
+                            // Other blocks may be newer, and each look is one of its own.
+                            assert!(word <= 40 && last <= 40);
+                        }
+                        let values = vec![round * 2 - (node as u64 - 1); HALF];
+                        let halves = if node == 1 { [0, HALF] } else { [HALF, 0] };
+                        for from in halves {
+                            slice.write_from(from, &values).unwrap();
+                        }
+                    }
+                });
+            }
+        });
+        let found = slice.to_vec(0..slice.len()).unwrap();
+        for block in found.chunks(WORDS) {
+            assert!(block.iter().all(|word| word == &block[0]), "{fabric:?}");
+            assert!([39, 40].contains(&block[0]), "{fabric:?}: {}", block[0]);
+        }
+    }
+}
+
+/// Single blocks are written one after the other while a third node reads all of them in bulk.
+#[test]
+fn a_bulk_reader_finds_whole_blocks_that_only_grow_and_none_is_lost() {
+    const WORDS: usize = BLOCK / 8;
+    const BLOCKS: usize = 40;
+    const ROUNDS: u64 = 25;
+    for (fabric, faults) in [
+        (Fabric::Inline, None),
+        (Fabric::Shm, None),
+        (Fabric::Udp, None),
+        (Fabric::Shm, Some(ROUGH)),
+        (Fabric::Udp, Some(ROUGH)),
+    ] {
+        let rack = rack(fabric, Mode::Switch, faults);
+        let slice = rack.node(0).alloc_slice::<u64>(BLOCKS * WORDS).unwrap();
+        let at = |n: usize| {
+            let slice = rack.node(n).attach_slice::<u64>(slice.addr(), slice.len());
+            slice.unwrap()
+        };
+        let (writer, reader) = (at(2), at(1));
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    for range in writer.blocks() {
+                        let add = |words: &mut [u64]| words.iter_mut().for_each(|word| *word += 1);
+                        writer.update(range, add).unwrap();
+                    }
+                }
+                over.store(true, Relaxed);
+            });
+            let mut before = vec![0; BLOCKS];
+            loop {
+                let last = over.load(Relaxed);
+                let found = reader.to_vec(0..slice.len()).unwrap();
+                for (block, before) in found.chunks(WORDS).zip(&mut before) {
+                    assert!(block.iter().all(|word| word == &block[0]), "{fabric:?}");
+                    assert!(block[0] >= *before && block[0] <= ROUNDS, "{fabric:?}");
+                    *before = block[0];
+                }
+                if last {
+                    assert_eq!(before, [ROUNDS; BLOCKS], "{fabric:?}");
+                    break;
+                }
+            }
+        });
     }
 }
 

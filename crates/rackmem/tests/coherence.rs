@@ -1,7 +1,9 @@
 //! The same claims over every fabric and mode: what one node writes, every other node reads.
 
+use rackmem::locked::BlockLock;
 use rackmem::{
-    AccessError, AllocError, Builder, Fabric, Mode, OpenError, Rack, RackError, RegionError, Shared,
+    AccessError, AllocError, Builder, Fabric, LockError, Mode, OpenError, Rack, RackError,
+    RegionError, Shared,
 };
 use rackmem_baselines::gather;
 use std::time::{Duration, Instant};
@@ -203,8 +205,8 @@ fn two_creators_of_a_region_agree() {
 #[test]
 fn block_locks_exclude() {
     everywhere(|rack| {
-        let lock = rack.node(0).alloc_lock().unwrap();
-        let other = rack.node(1).attach_lock(lock.addr()).unwrap();
+        let lock = BlockLock::create(&rack.node(0)).unwrap();
+        let other = BlockLock::attach(&rack.node(1), lock.addr()).unwrap();
         let held = lock.write().unwrap();
         assert!(other.try_read().unwrap().is_none());
         drop(held);
@@ -224,7 +226,7 @@ fn block_locks_exclude() {
         std::thread::scope(|scope| {
             for id in 0..4 {
                 let node = rack.node(id);
-                let lock = node.attach_lock(lock.addr()).unwrap();
+                let lock = BlockLock::attach(&node, lock.addr()).unwrap();
                 scope.spawn(move || {
                     for _ in 0..25 {
                         let _held = lock.write().unwrap();
@@ -237,16 +239,16 @@ fn block_locks_exclude() {
         assert_eq!(rack.node(0).load(counter).unwrap(), 100);
 
         let held = other.read().unwrap();
-        assert!(matches!(
-            lock.clone().free(),
-            Err(AllocError::Access(AccessError::Busy { .. }))
-        ));
+        assert!(matches!(lock.clone().free(), Err(LockError::Busy { .. })));
         drop(held);
         let given = rack.node(0).metrics().memory.given;
         lock.clone().free().unwrap();
         let block = rack.node(0).block_size() as u64;
         assert_eq!(rack.node(0).metrics().memory.given, given - block);
-        assert!(matches!(lock.free(), Err(AllocError::NotAllocated { .. })));
+        assert!(matches!(
+            lock.free(),
+            Err(LockError::Alloc(AllocError::NotAllocated { .. }))
+        ));
     });
 }
 

@@ -1,7 +1,7 @@
 //! Addresses of homes that no node of the rack serves: typed errors at every way in,
 //! and nothing else changes.
 
-use rackmem::locked::{Access, Condvar, Mutex, RangesLock, RwLock, RwLockArray};
+use rackmem::locked::{BlockLock, Condvar, Mutex, RangesLock, RwLock, RwLockArray};
 use rackmem::{
     AccessError, Error, HomeId, Mode, Node, Rack, RackError, RegionError, RegionSpec, Result,
     Shared,
@@ -10,9 +10,9 @@ use rackmem_proto::wire::{Contract, Tag};
 use std::time::{Duration, Instant};
 
 const NODES: u16 = 2;
-/// The first that is none, the last that could be a node's, the first that could not,
-/// the last there is.
-const NOBODYS: [u16; 4] = [NODES, 31, 32, u16::MAX];
+/// The first that is none, the last that could be a node's, the first and the last that a group
+/// could keep, the first that could be neither, the last there is.
+const NOBODYS: [u16; 6] = [NODES, 31, 32, 63, 64, u16::MAX];
 const LONG: Duration = Duration::from_secs(60);
 
 type Entry = (&'static str, fn(&Node, u64) -> Result<()>);
@@ -36,12 +36,12 @@ const COHERENT: &[Entry] = &[
     ("accept_loss", |node, at| Ok(node.accept_loss(at)?)),
     ("accept_empty", |node, at| Ok(node.accept_empty(at)?)),
     ("attach", |node, at| Ok(node.attach::<u64>(at)?.write(1)?)),
-    ("attach_lock", |node, at| {
-        Ok(node.attach_lock(at)?.write().map(drop)?)
+    ("BlockLock", |node, at| {
+        Ok(BlockLock::attach(node, at)?.write().map(drop)?)
     }),
     ("RwLockArray", |node, at| {
         let array = RwLockArray::attach(node, at, 1, 64)?;
-        Ok(array.enter(0, Access::Write, LONG).map(drop)?)
+        Ok(array.write_within(0, LONG).map(drop)?)
     }),
 ];
 

@@ -1,6 +1,6 @@
 //! Regions have a contract and a backing, are listed, and are removed.
 
-use rackmem::locked::{Access, Mutex, RwLockArray};
+use rackmem::locked::{Mutex, RwLockArray};
 use rackmem::{
     AccessError, Backing, Contract, Fabric, HomeId, Mode, Node, Rack, RegionError, RegionSpec,
     Result,
@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 const MEMORY: u64 = 64 << 20;
-const LONG: Duration = Duration::from_secs(60);
 /// Bytes of a region of which not many fit into a node's memory.
 const LARGE: usize = 24 << 20;
 
@@ -55,7 +54,16 @@ fn what_is_not_built_is_refused_by_its_name() {
     let node = rack.node(1);
     for contract in Contract::ALL {
         let spec = RegionSpec::new("r", 64).contract(contract);
-        let built = matches!(contract, Contract::Coherent | Contract::Locked);
+        if contract == Contract::Replicated {
+            // How many copies has to be said.
+            let error = node.create_region(&spec).err().unwrap();
+            assert_eq!(error, RegionError::BadCopies { copies: 0 });
+            continue;
+        }
+        let built = matches!(
+            contract,
+            Contract::Coherent | Contract::Locked | Contract::Object
+        );
         let refused = |result: Result<_, RegionError>| matches!(result, Err(RegionError::ContractNotBuilt { contract: which }) if which == contract);
         assert_eq!(refused(node.open_region(&spec)), !built);
         if !built {
@@ -124,12 +132,8 @@ fn a_region_is_opened_under_its_own_contract_only() {
         ));
         let locks = |node: &Node| RwLockArray::attach(node, array.addr(), 100, 64).unwrap();
         let (ours, theirs) = (locks(&one), locks(&two));
-        ours.enter(99, Access::Write, LONG).unwrap();
-        ours.view_mut(99).set_u64(0, 7);
-        ours.leave(99, Access::Write);
-        theirs.enter(99, Access::Read, LONG).unwrap();
-        assert_eq!(theirs.view(99).u64(0), 7);
-        theirs.leave(99, Access::Read);
+        ours.write(99).unwrap().view_mut(8).set_u64(0, 7);
+        assert_eq!(theirs.read(99).unwrap().view().u64(0), 7);
     });
 }
 

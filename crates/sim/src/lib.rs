@@ -6,8 +6,9 @@
 //! that contradict each other where it could not. [`world`] runs the protocols' roles in virtual
 //! time over a network that loses, doubles, delays and reorders, and checks every promise after
 //! every packet. [`driver`] visits every state that small racks can get into: [`explore`] brings it
-//! racks of coherent memory, [`gcp`] racks of locks, [`abd`] racks of replicated memory. The node
-//! that all of them have is a [`site`]. The promises themselves are [`invariants`].
+//! racks of coherent memory, [`gcp`] racks of locks, [`abd`] racks of replicated memory,
+//! [`sabre`] objects. The node that all of them have is a [`site`].
+//! The promises themselves are [`invariants`].
 
 pub mod abd;
 pub mod driver;
@@ -18,9 +19,17 @@ pub mod invariants;
 pub mod linear;
 pub mod model;
 mod names;
+mod print;
+pub mod sabre;
 pub mod site;
 pub mod trial;
 pub mod world;
 
 /// All scenarios, by protocol, and those of several protocols. A protocol is registered here.
-pub const SUITES: &[driver::Suite] = &[explore::SUITE, gcp::SUITE, abd::SUITE, world::SUITE];
+pub const SUITES: &[driver::Suite] = &[
+    explore::SUITE,
+    gcp::SUITE,
+    abd::SUITE,
+    sabre::SUITE,
+    world::SUITE,
+];

@@ -8,20 +8,14 @@ use rackmem_sim::explore::{
 };
 use rackmem_sim::world::{Mutation, Owners};
 use std::collections::BTreeSet;
-use verdicts::{Explored, Verdicts};
+use verdicts::Verdicts;
 
 fn whole(scenario: &Scenario) -> Report {
-    let mut limits = Limits {
-        states: MAX_STATES,
-        time: None,
-        stop: &mut |_| false,
-    };
-    explore(scenario, &mut limits).unwrap_or_else(|why| panic!("{}: {why}", scenario.name))
+    verdicts::visited(scenario, None, MAX_STATES)
 }
 
 fn named(name: &str) -> &'static Scenario {
-    let found = SCENARIOS.iter().find(|scenario| scenario.name == name);
-    found.unwrap_or_else(|| panic!("there is no scenario {name}"))
+    verdicts::named(SCENARIOS, name)
 }
 
 /// What is wrong with scenarios: a broken promise, then whatever else.
@@ -30,13 +24,8 @@ fn complaint<'a>(scenarios: impl Iterator<Item = &'a Scenario>) -> Option<String
     for scenario in scenarios {
         let report = whole(scenario);
         let known = scenario.size.map(|size| (size.states, size.transitions));
-        verdicts.add(Explored {
-            name: scenario.name,
-            broken: report.violation().map(ToString::to_string),
-            whole: report.ended == Ended::Whole,
-            missing: report.missing.join(", "),
-            sizes: (known, Some((report.states, report.transitions))),
-        });
+        let found = Some((report.states, report.transitions));
+        verdicts.add(scenario.name, &report, (known, found));
     }
     verdicts.complaint()
 }

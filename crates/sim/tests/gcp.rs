@@ -4,28 +4,21 @@
 mod verdicts;
 
 use rackmem_proto::engine::Defect;
-use rackmem_sim::driver::{Ended, Limits, Report};
+use rackmem_sim::driver::{Ended, Report};
 use rackmem_sim::gcp::{
-    Failure, Mutation, Place, SCENARIOS, STORM, Scenario, Settling, Walk, WalkConfig, explore,
-    forge, walk,
+    Failure, Mutation, Place, SCENARIOS, STORM, Scenario, Settling, Walk, WalkConfig, forge, walk,
 };
-use verdicts::{Explored, Verdicts};
+use verdicts::Verdicts;
 
 /// States at which an exploration gives up: more than any scenario has.
 const LIMIT: usize = 400_000;
 
 fn named(name: &str) -> &'static Scenario {
-    let found = SCENARIOS.iter().find(|scenario| scenario.name == name);
-    found.unwrap_or_else(|| panic!("there is no scenario {name}"))
+    verdicts::named(SCENARIOS, name)
 }
 
 fn explored(scenario: &Scenario, mutation: Option<Mutation>) -> Report {
-    let mut limits = Limits {
-        states: LIMIT,
-        time: None,
-        stop: &mut |_| false,
-    };
-    explore(scenario, mutation, &mut limits)
+    verdicts::visited(scenario, mutation, LIMIT)
 }
 
 fn holds(scenario: &Scenario) -> Report {
@@ -43,13 +36,8 @@ fn complaint<'a>(cases: impl Iterator<Item = (&'a Scenario, Option<Mutation>)>) 
     let mut verdicts = Verdicts::default();
     for (scenario, mutation) in cases {
         let report = explored(scenario, mutation);
-        verdicts.add(Explored {
-            name: scenario.name,
-            broken: report.violation().map(ToString::to_string),
-            whole: report.ended == Ended::Whole,
-            missing: report.missing.join(", "),
-            sizes: (scenario.states, report.states),
-        });
+        let sizes = (scenario.states, report.states);
+        verdicts.add(scenario.name, &report, sizes);
     }
     verdicts.complaint()
 }

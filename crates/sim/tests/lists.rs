@@ -16,7 +16,7 @@ const STARVED: u64 = 10_000;
 /// then once a longest pause.
 const BOUND: u64 = 8 + STARVED / 64;
 
-struct Rack {
+struct ListRack {
     members: Vec<(NodeId, Rebuild)>,
     /// Packets for each of them.
     queues: Vec<VecDeque<(Header, u32)>>,
@@ -25,8 +25,8 @@ struct Rack {
     loss: u64,
 }
 
-impl Rack {
-    fn new(seed: u64, loss: u64) -> Rack {
+impl ListRack {
+    fn new(seed: u64, loss: u64) -> ListRack {
         let who = Members {
             epoch: 2,
             founders: (0..NODES).fold(Copyset::EMPTY, Copyset::with),
@@ -42,7 +42,7 @@ impl Rack {
             SWITCH,
             Rebuild::switch(who, 3, |home| vec![entry(home); 20]),
         ));
-        Rack {
+        ListRack {
             queues: vec![VecDeque::new(); members.len()],
             members,
             random: Random::new(seed),
@@ -59,7 +59,7 @@ impl Rack {
 
     fn send(&mut self, to: Dest, header: Header, len: u32) {
         if self.random.below(1000) >= self.loss {
-            self.queues[Rack::place(to)].push_back((header, len));
+            self.queues[ListRack::place(to)].push_back((header, len));
         }
     }
 
@@ -114,7 +114,7 @@ impl Rack {
 fn a_member_without_a_processor_is_sent_a_bounded_number_of_lists() {
     for starved in 0..=usize::from(NODES) {
         for (seed, loss) in [(1, 0), (2, 100), (3, 400)] {
-            let mut rack = Rack::new(seed, loss);
+            let mut rack = ListRack::new(seed, loss);
             // It may have begun.
             for at in 0..rack.members.len() {
                 rack.run(at, false);

@@ -301,16 +301,52 @@ const CAUGHT: [Case; Mutation::ALL.len()] = [
         Failures::NONE,
         "home is current",
     ),
+    Case(
+        Mutation::Node(Defect::FetchLocked),
+        Owners::HomeOnly,
+        Faults::NONE,
+        Failures::NONE,
+        "linearizable",
+    ),
+    Case(
+        Mutation::Node(Defect::StoreShared),
+        Owners::HomeOnly,
+        Faults::NONE,
+        Failures::NONE,
+        "data value",
+    ),
+    Case(
+        Mutation::Node(Defect::ForgetStores),
+        Owners::HomeOnly,
+        Faults::ALL,
+        Failures::NONE,
+        "linearizable",
+    ),
+    Case(
+        Mutation::StoreAnew,
+        Owners::HomeOnly,
+        Faults::ALL,
+        Failures::NODE,
+        "linearizable",
+    ),
 ];
 
 impl Case {
     fn config(&self, mutation: Option<Mutation>) -> Config {
         let Case(about, rack, faults, failures, _) = *self;
         let calls = matches!(about, Mutation::ForgetCalls | Mutation::RenumberCalls);
+        let long = u32::from(about.is_of_long_ranges());
         let usual = Config {
             mix: Mix {
                 alloc: if calls { 10 } else { 0 },
+                fetch: 3 * long,
+                store: 3 * long,
                 ..Config::default().mix
+            },
+            history: long > 0,
+            segment: match long {
+                0 => Config::default().segment,
+                _ => Config::WHOLE_BLOCKS,
             },
             rack,
             faults,

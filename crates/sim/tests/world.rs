@@ -71,6 +71,7 @@ fn shape(seed: u64, rack: Owners, faults: Faults) -> Config {
                 add: 2,
                 hold: 1,
                 alloc: 1,
+                ..usual.mix
             },
             ..usual
         },
@@ -111,6 +112,39 @@ fn a_tiny_switch_keeps_every_promise() {
 #[test]
 fn a_large_switch_keeps_every_promise() {
     over_every_network(3);
+}
+
+/// Long ranges beside everything else: whole blocks are read and written at their homes.
+fn long_ranges(seed: u64, rack: Owners, faults: Faults) -> Config {
+    let usual = shape(seed, rack, faults);
+    Config {
+        segment: Config::WHOLE_BLOCKS,
+        history: true,
+        mix: Mix {
+            fetch: 3,
+            store: 3,
+            ..usual.mix
+        },
+        ..usual
+    }
+}
+
+#[test]
+fn long_ranges_keep_every_promise_over_every_network() {
+    for (name, rack) in RACKS {
+        let mut done = [0; 3];
+        for (network, faults) in NETWORKS {
+            for seed in seeds().take(10) {
+                let config = long_ranges(seed, rack, faults);
+                let work = World::run(seed, &config)
+                    .unwrap_or_else(|violation| panic!("{name}, {network}: {violation}"))
+                    .work;
+                let more = [work.fetched, work.stored, work.in_place];
+                done.iter_mut().zip(more).for_each(|(sum, n)| *sum += n);
+            }
+        }
+        assert!(done.iter().all(|n| *n > 0), "{name}: {done:?}");
+    }
 }
 
 #[test]

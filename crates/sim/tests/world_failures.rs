@@ -126,6 +126,33 @@ fn promises_are_kept_when_things_break_on_a_bad_network() {
 }
 
 #[test]
+fn long_ranges_keep_their_promises_when_things_break() {
+    let mut done = [0; 4];
+    for (name, rack) in RACKS {
+        for (what, failures) in FAILURES {
+            for (seed, faults) in seeds().zip([Faults::NONE, Faults::ALL].into_iter().cycle()) {
+                let usual = shape(seed, rack, faults, failures);
+                let config = Config {
+                    segment: Config::WHOLE_BLOCKS,
+                    mix: Mix {
+                        fetch: 3,
+                        store: 3,
+                        ..usual.mix
+                    },
+                    ..usual
+                };
+                let report = World::run(seed, &config)
+                    .unwrap_or_else(|violation| panic!("{name}, {what}: {violation}"));
+                let work = report.work;
+                let more = [work.fetched, work.stored, work.in_place, work.lost];
+                done.iter_mut().zip(more).for_each(|(sum, n)| *sum += n);
+            }
+        }
+    }
+    assert!(done.iter().all(|n| *n > 0), "{done:?}");
+}
+
+#[test]
 fn a_seed_is_the_same_run_every_time_whatever_breaks() {
     let config = shape(5, Owners::LARGE_SWITCH, Faults::ALL, Failures::ALL);
     let run = || World::run(5, &config).map_err(|violation| violation.to_string());

@@ -123,7 +123,16 @@ impl core::error::Error for WireError {}
 /// The header and the body of a packet, or why it is none. The body of a kind from 0x50 on begins
 /// with its [`Own`].
 pub fn decode(packet: &[u8]) -> Result<(Header, &[u8]), WireError> {
-    let (view, rest) = HeaderView::ref_from_prefix(packet).map_err(|_| WireError::Short)?;
+    let (head, rest) = packet
+        .split_at_checked(HEADER_LEN)
+        .ok_or(WireError::Short)?;
+    Ok((decode_header(head, rest.len())?, rest))
+}
+
+/// The header alone of a packet whose body, of so many bytes, lies elsewhere.
+#[inline]
+pub fn decode_header(head: &[u8], body_len: usize) -> Result<Header, WireError> {
+    let (view, _) = HeaderView::ref_from_prefix(head).map_err(|_| WireError::Short)?;
     if view.magic.get() != MAGIC {
         return Err(WireError::Magic);
     }
@@ -131,17 +140,17 @@ pub fn decode(packet: &[u8]) -> Result<(Header, &[u8]), WireError> {
         return Err(WireError::Version(view.version));
     }
     let len = usize::from(view.body_len.get());
-    if rest.len() < len {
+    if body_len < len {
         return Err(WireError::Short);
     }
-    if rest.len() > len || len > MAX_BODY {
+    if body_len > len || len > MAX_BODY {
         return Err(WireError::Long);
     }
     let header = view.to_header()?;
-    if rest.len() < header.kind.own_len() {
+    if body_len < header.kind.own_len() {
         return Err(WireError::Short);
     }
-    Ok((header, rest))
+    Ok(header)
 }
 
 /// Writes a packet's header, for a body of `body_len` bytes that the caller puts behind it: [`Own`]
@@ -209,7 +218,7 @@ impl HeaderView {
         };
         in_range((node as usize) < MAX_NODES, "node_id")?;
         in_range((slot as usize) < MAX_REQUESTERS, "requester")?;
-        in_range(tag.home().is_own(), "tag")?;
+        in_range(tag.home().can_be(), "tag")?;
         in_range(self.flags & !Flags::KNOWN == 0, "flags")?;
         in_range(self.reserved == 0, "reserved")?;
         Ok(Header {
@@ -347,10 +356,10 @@ mod tests {
         assert_eq!(with(45, 1), WireError::Short);
         assert_eq!(with(32, 32), WireError::Field("node_id"));
         assert_eq!(with(33, 64), WireError::Field("requester"));
-        assert_eq!(with(9, 32), WireError::Field("tag"));
+        assert_eq!(with(9, 64), WireError::Field("tag"));
         assert_eq!(with(40, 3), WireError::Field("global_status"));
         assert_eq!(with(41, 0x80), WireError::Field("flags"));
-        assert_eq!(with(42, 10), WireError::Field("reason"));
+        assert_eq!(with(42, 13), WireError::Field("reason"));
         assert_eq!(with(43, 1), WireError::Field("reserved"));
         let mut long = good;
         long.push(0);

@@ -154,8 +154,8 @@ kinds! {
     Yield = 0x4b,
     /// Home to the leaving node: the lock is home, without obligations of yours.
     YieldAck = 0x4c,
-    // From 0x50 on a kind has 16 bytes of its own behind the header. 0x60 is kept for SABRes, 0x70
-    // for Bounded Incoherence.
+    // From 0x50 on a kind has 16 bytes of its own behind the header. 0x70 is kept for Bounded
+    // Incoherence.
 
     // 0x50..0x5f: ABD, the `Replicated` contract. `a` is a stamp, `b` the number of the group's
     // config in its high half.
@@ -178,12 +178,41 @@ kinds! {
     AbdWriteBackAck = 0x57,
     /// Reader, or member that fills, to one member: the line, if its stamp is at least this one.
     AbdFetch = 0x58,
+    /// Requester to members: under which stamp has this call of mine come to you, if it has?
+    AbdAsk = 0x59,
+    /// The answer: a stamp, or none; `Refused` if the member may have forgotten.
+    AbdTold = 0x5a,
     /// Member that fills to member: which lines have you from `tag` on, with which stamps?
     AbdFill = 0x5b,
     /// The answer. The body is records, in the order of addresses; with `DATA`, more follow.
     AbdFillAck = 0x5c,
     /// Member to requester: the group has this config by now.
     AbdConfig = 0x5d,
+
+    // 0x60..0x6f: SABRes, the `Object` contract. `a` is a version,
+    // `b` a generation in its high half and a length in its low one, unless a kind says otherwise.
+    /// Requester to home agent: the object's bytes from `offset` on, so many or all, unless its
+    /// version is `a`.
+    ObjRead = 0x60,
+    /// The answer: with `DATA`, a segment of the object as it was under the version `a`, whose
+    /// length is the object's; otherwise the reason why not.
+    ObjData = 0x61,
+    /// Requester to home agent: likewise, and no writer may be in meanwhile.
+    ObjReadLocked = 0x62,
+    /// Requester to home agent: a segment of the object's new content, if its version is `a` or `a`
+    /// is zero. The length is the new one.
+    ObjWrite = 0x64,
+    /// The content is in place under the version `a`, or the reason why not.
+    ObjWriteAck = 0x65,
+    /// Requester to home agent: a new object of so many bytes in the region at `tag`; a region of
+    /// `a` bytes, if that is not zero.
+    ObjAlloc = 0x66,
+    /// It is at `tag`, or the reason why not.
+    ObjAllocAck = 0x67,
+    /// Requester to home agent: this object is free; with `a` = 1, the region that `tag` names.
+    ObjFree = 0x68,
+    /// It is, or the reason why not.
+    ObjFreeAck = 0x69,
 
     // 0xf0..0xff: guests, which are baselines and protocols on trial;
     // a node that has none drops their packets.
@@ -239,6 +268,36 @@ impl Kind {
     #[inline]
     pub const fn asks_lock_switch(self) -> bool {
         matches!(self, Kind::Acquire | Kind::Release | Kind::Place)
+    }
+
+    /// Whether a kind asks a member of a group for something (ABD).
+    #[inline]
+    pub const fn asks_copies(self) -> bool {
+        matches!(
+            self,
+            Kind::AbdStamp
+                | Kind::AbdRead
+                | Kind::AbdFetch
+                | Kind::AbdWrite
+                | Kind::AbdWriteBack
+                | Kind::AbdAsk
+        )
+    }
+
+    /// Whether a kind asks the home of an object for something (SABRes).
+    #[inline]
+    pub const fn asks_object(self) -> bool {
+        matches!(
+            self,
+            Kind::ObjRead | Kind::ObjReadLocked | Kind::ObjWrite | Kind::ObjAlloc | Kind::ObjFree
+        )
+    }
+
+    /// Whether an answer of this kind is no coherence event's: the node's own value of its protocol
+    /// takes it (ABD, SABRes), and no requester.
+    #[inline]
+    pub const fn is_of_no_event(self) -> bool {
+        matches!(self as u8, 0x50..=0x6f)
     }
 
     /// Whether this is for a lock's directory, and not for the node's own side of the lock,

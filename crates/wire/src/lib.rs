@@ -18,7 +18,9 @@ mod line;
 mod record;
 mod types;
 
-pub use codec::{HEADER_LEN, HeaderView, OWN_LEN, OwnView, WireError, decode, encode};
+pub use codec::{
+    HEADER_LEN, HeaderView, OWN_LEN, OwnView, WireError, decode, decode_header, encode,
+};
 pub use header::{Flags, Header, Own};
 pub use kind::Kind;
 pub use line::PacketLine;
@@ -34,6 +36,8 @@ pub const VERSION: u8 = 2;
 
 /// Nodes in a rack at most: a copyset is a 32-bit map, one bit a switch port (paper §6).
 pub const MAX_NODES: usize = 32;
+/// Most homes of a rack: its nodes' own memories, and one for each group of replicated memory.
+pub const MAX_HOMES: usize = 64;
 /// Requesters of one node at most, one per application thread that misses at the same time.
 pub const MAX_REQUESTERS: usize = 64;
 /// The smallest unit of coherence, in bytes.

@@ -1,6 +1,6 @@
 //! The words of the protocols: tags, copysets, statuses, sequence numbers.
 
-use crate::{MAX_NODES, MAX_REQUESTERS};
+use crate::{MAX_HOMES, MAX_NODES, MAX_REQUESTERS};
 
 /// A node of the rack, `0..MAX_NODES`.
 pub type NodeId = u16;
@@ -83,11 +83,31 @@ impl HomeId {
         self.is_own() && self.0 == node
     }
 
-    /// Whether it is some node's own memory. There is no other in this version,
-    /// and packets about others are not decoded.
+    /// Whether it is some node's own memory.
     #[inline]
     pub const fn is_own(self) -> bool {
         (self.0 as usize) < MAX_NODES
+    }
+
+    /// The home whose blocks are lines of this group of replicated memory.
+    #[inline]
+    pub const fn of_group(group: u16) -> Self {
+        HomeId(MAX_NODES as u16 + group)
+    }
+
+    /// The group whose lines the blocks of this home are, if it is no node's own memory.
+    #[inline]
+    pub const fn group(self) -> Option<u16> {
+        match self.is_own() || self.0 as usize >= MAX_HOMES {
+            true => None,
+            false => Some(self.0 - MAX_NODES as u16),
+        }
+    }
+
+    /// Whether a rack can have such a home. Packets about others are not decoded.
+    #[inline]
+    pub const fn can_be(self) -> bool {
+        (self.0 as usize) < MAX_HOMES
     }
 
     /// Whether it is the own memory of one of these nodes, and so is gone when they are.
@@ -346,6 +366,12 @@ pub enum Reason {
     Fenced = 8,
     /// The lock's holder died: what it protects is as of the last hand-over before.
     OwnerDied = 9,
+    /// The object has changed while it was copied: try again.
+    Torn = 10,
+    /// The object has been freed, and its memory may be another's.
+    Gone = 11,
+    /// The object still has the version that the requester knows.
+    NotModified = 12,
 }
 
 impl Reason {
@@ -362,6 +388,9 @@ impl Reason {
             7 => Some(Self::Lost),
             8 => Some(Self::Fenced),
             9 => Some(Self::OwnerDied),
+            10 => Some(Self::Torn),
+            11 => Some(Self::Gone),
+            12 => Some(Self::NotModified),
             _ => None,
         }
     }

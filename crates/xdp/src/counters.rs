@@ -4,7 +4,7 @@ use rackmem_proto::switch::{LockCounters, SwitchCounters};
 use rackmem_wire::Kind;
 
 /// Rows of `enum did` in `switch/xdp/state.h`, in its order.
-const DID: usize = 19;
+const DID: usize = 21;
 /// `struct counters` as words.
 pub(crate) const COUNTERS_LEN: usize = DID + 256;
 

@@ -1,6 +1,7 @@
 //! The values of the maps as bytes: `switch/xdp/state.h` has the same fields.
 
-use rackmem_proto::switch::{LockConfig, SwitchConfig};
+use rackmem_proto::abd::GROUPS;
+use rackmem_proto::switch::{Counted, LockConfig, SwitchConfig};
 use rackmem_wire::{MAX_NODES, NodeId};
 use std::net::SocketAddrV4;
 
@@ -8,7 +9,10 @@ use std::net::SocketAddrV4;
 pub const WAYS: usize = 8;
 /// Ways that a set of locks has room for.
 pub const LOCK_WAYS: usize = 4;
-pub(crate) const CONFIG_LEN: usize = 80;
+/// Where the groups begin in CONFIG, and how long one is.
+const GROUPS_AT: usize = 88;
+const GROUP_LEN: usize = 16;
+pub(crate) const CONFIG_LEN: usize = GROUPS_AT + GROUP_LEN * GROUPS;
 pub(crate) const SET_LEN: usize = 128;
 pub(crate) const LOCK_LEN: usize = 32;
 pub(crate) const LOCK_SET_LEN: usize = LOCK_LEN * LOCK_WAYS;
@@ -49,6 +53,32 @@ pub(crate) struct Config {
     pub locks: LockConfig,
     /// The directory of locks executes nothing while it is not.
     pub serves_locks: bool,
+    /// Entries for lines of replicated memory, a power of two.
+    pub lines: u32,
+    /// Another number whenever a group's row changes.
+    pub configs: u32,
+    pub groups: [Option<Counted>; GROUPS],
+    /// The switch's incarnation: groups that name it let it choose stamps.
+    pub life: u32,
+}
+
+/// In place of a node where a group has no member.
+const NO_MEMBER: u8 = u8::MAX;
+
+/// A group's row; all zeros where nothing is counted.
+fn group_bytes(group: Option<&Counted>, life: u32) -> [u8; GROUP_LEN] {
+    let mut bytes = [0; GROUP_LEN];
+    let Some(group) = group else {
+        return bytes;
+    };
+    let (counting, quorum) = group.counting();
+    let chooses = group.chooser() != 0 && group.chooser() == life;
+    bytes[..4].copy_from_slice(&group.config().to_ne_bytes());
+    bytes[4..8].copy_from_slice(&[counting, quorum, chooses.into(), 1]);
+    for (to, node) in bytes[8..].iter_mut().zip(group.nodes()) {
+        *to = node.map_or(NO_MEMBER, |node| node as u8);
+    }
+    bytes
 }
 
 impl Config {
@@ -80,12 +110,18 @@ impl Config {
         words[16] = self.serves_locks.into();
         words[17] = (locks.sets - 1) as u32;
         words[18] = locks.ways.into();
+        words[19] = self.lines - 1;
+        words[20] = self.configs;
         let mut bytes = [0; CONFIG_LEN];
         for (at, word) in bytes.chunks_exact_mut(4).zip(words) {
             at.copy_from_slice(&word.to_ne_bytes());
         }
         bytes[40..42].copy_from_slice(&port.to_be_bytes());
         bytes[42..44].copy_from_slice(&u16::from(self.can_multicast).to_ne_bytes());
+        let rows = bytes[GROUPS_AT..].chunks_exact_mut(GROUP_LEN);
+        for (row, group) in rows.zip(&self.groups) {
+            row.copy_from_slice(&group_bytes(group.as_ref(), self.life));
+        }
         bytes
     }
 }
@@ -214,6 +250,7 @@ pub(crate) fn ports_of(bytes: &[u8; NODES_LEN]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rackmem_proto::abd::Member;
 
     #[test]
     fn a_set_comes_back_from_its_bytes() {
@@ -241,6 +278,10 @@ mod tests {
 
     #[test]
     fn the_configuration_is_where_the_program_looks() {
+        let members = [2, 31, 0].map(|node| Member { node, life: 1 });
+        let mut first = rackmem_proto::abd::Config::first(&members).unwrap();
+        (first.number, first.chooser) = (9, 6);
+        let group = Counted::new(&first);
         let config = Config {
             switch: SwitchConfig {
                 epoch: 7,
@@ -262,6 +303,10 @@ mod tests {
                 sets: 16,
             },
             serves_locks: true,
+            lines: 64,
+            configs: 3,
+            groups: std::array::from_fn(|at| (at == 1).then_some(group)),
+            life: 6,
         };
         let bytes = config.to_bytes();
         let word = |at: usize| u32::from_ne_bytes(part(&bytes, at));
@@ -269,5 +314,8 @@ mod tests {
         assert_eq!((word(6), word(14)), (NOBODY, u32::MAX));
         assert_eq!((word(15), word(16), word(17), word(18)), (8, 1, 15, 2));
         assert_eq!(bytes[36..42], [10, 0, 0, 254, 0x1c, 0xe8]);
+        assert_eq!((word(19), word(20), word(22), word(26)), (63, 3, 0, 9));
+        let row = [7, 2, 1, 1, 2, 31, 0, 255, 255, 255, 255, 255];
+        assert_eq!(bytes[GROUPS_AT + 20..GROUPS_AT + 32], row);
     }
 }

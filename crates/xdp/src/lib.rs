@@ -3,7 +3,7 @@
 //! `switch/xdp` is the program in C; this crate has it embedded, loads it, attaches it to
 //! interfaces, and does with its maps what the control plane of a switch does with registers
 //! (`Switch`). With the feature `xdp`, which takes clang to build; without it the crate is empty.
-//! `docs/xdp.md` tells how to run it.
+//! `docs/xdp.md` tells how to run it. `ObjectReads` is another program, for a host with objects.
 #![forbid(unsafe_code)]
 #![cfg(feature = "xdp")]
 
@@ -16,7 +16,9 @@ mod error;
 mod layout;
 mod load;
 mod locks;
+mod objects;
 mod order;
+mod quorum;
 mod registers;
 mod run;
 
@@ -26,5 +28,6 @@ pub use counters::Counters;
 pub use error::{Error, Result};
 pub use layout::{Address, KernelFaults, LOCK_WAYS, WAYS};
 pub use load::Switch;
+pub use objects::{MOST_SLABS, ObjectReads, ReadCounts, Served};
 pub use order::Order;
 pub use run::{Ran, Verdict, to_switch};

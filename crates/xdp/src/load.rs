@@ -6,12 +6,14 @@ use crate::layout::{
     Address, CONFIG_LEN, Config, KernelFaults, LOCK_SET_LEN, LOCK_WAYS, NODES_LEN, Place, SET_LEN,
     WAYS, nodes_to_bytes, ports_of,
 };
+use crate::quorum::{QUORUM_ROW_LEN, STAMP_LINE_LEN};
 use aya::maps::xdp::DevMap;
 use aya::maps::{Array, MapData, PerCpuArray};
 use aya::programs::Xdp;
 use aya::{Ebpf, EbpfLoader};
+use rackmem_proto::abd::GROUPS;
 use rackmem_proto::flowcc::migration::MAX_MOVES;
-use rackmem_proto::switch::{LockConfig, SwitchConfig};
+use rackmem_proto::switch::{LINES, LockConfig, SwitchConfig};
 use rackmem_wire::{MAX_NODES, MAX_REQUESTERS, NodeId};
 
 /// What build.rs has compiled.
@@ -36,6 +38,8 @@ pub struct Switch {
     pub(crate) locks: Array<MapData, [u8; LOCK_SET_LEN]>,
     pub(crate) scores: Array<MapData, u64>,
     pub(crate) moves: Array<MapData, u64>,
+    pub(crate) rows: Array<MapData, [u8; QUORUM_ROW_LEN]>,
+    pub(crate) stamps: Array<MapData, [u8; STAMP_LINE_LEN]>,
     counters: PerCpuArray<MapData, [u64; COUNTERS_LEN]>,
     pub(crate) probe: Array<MapData, u32>,
     /// The ports that make copies, once it is attached.
@@ -72,6 +76,26 @@ impl Switch {
     /// # Errors
     /// See [`Switch::load`].
     pub fn load_object(object: &[u8], switch: SwitchConfig, locks: LockConfig) -> Result<Switch> {
+        Switch::load_sized(object, (switch, locks, LINES))
+    }
+
+    /// The same with room for the stamps of so many lines of replicated memory.
+    ///
+    /// # Errors
+    /// See [`Switch::load`].
+    pub fn load_lines(lines: usize, object: Option<&[u8]>) -> Result<Switch> {
+        let locks = LockConfig::default();
+        let small = SwitchConfig {
+            sets: 4,
+            ..SwitchConfig::default()
+        };
+        Switch::load_sized(object.unwrap_or(OBJECT), (small, locks, lines))
+    }
+
+    fn load_sized(
+        object: &[u8],
+        (switch, locks, lines): (SwitchConfig, LockConfig, usize),
+    ) -> Result<Switch> {
         let switch = SwitchConfig {
             ways: switch.ways.max(1),
             sets: switch.sets.max(1).next_power_of_two(),
@@ -92,10 +116,12 @@ impl Switch {
             u32::try_from(sets).map_err(|_| Error::Rack(format!("{sets} sets are too many")))
         };
         let (sets, lock_sets) = (of(switch.sets)?, of(locks.sets)?);
+        let lines = of(lines.max(1).next_power_of_two())?;
         let nodes = u32::from(switch.nodes);
         let mut ebpf = EbpfLoader::new()
             .map_max_entries("SETS", sets)
             .map_max_entries("LOCKS", lock_sets)
+            .map_max_entries("STAMPS", lines)
             .map_max_entries("SCOREBOARD", nodes * u32::from(switch.requesters) * 2)
             .map_max_entries("MOVES", nodes * MAX_MOVES as u32)
             .load(object)?;
@@ -111,6 +137,10 @@ impl Switch {
             faults: KernelFaults::default(),
             locks,
             serves_locks: true,
+            lines,
+            configs: 1,
+            groups: [None; GROUPS],
+            life: 0,
         };
         let mut switch = Switch {
             config_map: Array::try_from(take(&mut ebpf, "CONFIG")?)?,
@@ -119,6 +149,8 @@ impl Switch {
             locks: Array::try_from(take(&mut ebpf, "LOCKS")?)?,
             scores: Array::try_from(take(&mut ebpf, "SCOREBOARD")?)?,
             moves: Array::try_from(take(&mut ebpf, "MOVES")?)?,
+            rows: Array::try_from(take(&mut ebpf, "QUORUM")?)?,
+            stamps: Array::try_from(take(&mut ebpf, "STAMPS")?)?,
             counters: PerCpuArray::try_from(take(&mut ebpf, "COUNTERS")?)?,
             probe: Array::try_from(take(&mut ebpf, "PROBE")?)?,
             ports: None,

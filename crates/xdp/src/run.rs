@@ -35,10 +35,14 @@ pub struct Ran {
     pub time: Duration,
 }
 
+/// Bytes by which programs make frames longer, at most.
+const LONGER: usize = 2048;
+
 /// Runs a program so often on the same frame: what it has changed the first time it sees the second
 /// time, too.
 pub(crate) fn run(program: &Xdp, frame: &[u8], times: u32) -> Result<Ran> {
-    let mut out = vec![0; frame.len() + 64];
+    // A program may make a frame longer by a granule and its headers.
+    let mut out = vec![0; frame.len() + LONGER];
     let result = program
         .test_run(TestRunOptions {
             data_in: Some(frame),

@@ -11,6 +11,7 @@ mod case;
 mod difference;
 pub mod generate;
 pub mod layout;
+pub mod quorum;
 pub mod random;
 mod reference;
 mod replay;

@@ -1,9 +1,11 @@
 //! The golden packets in the tree: readable, fresh, and what the Rust program does.
 
+use rackmem_conformance::quorum::{self, QuorumReference};
 use rackmem_conformance::text::{read, write};
 use rackmem_conformance::{
     Case, Reference, Setup, generate, replay, replay_loaded, scenarios::TOPICS,
 };
+use rackmem_proto::abd::Defect;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -55,6 +57,33 @@ fn the_rust_program_does_what_its_golden_packets_say() {
         replay(&mut rust, &case).unwrap_or_else(|difference| panic!("{difference}"));
         replay_loaded(&mut rust, &case).unwrap_or_else(|difference| panic!("{difference}"));
         assert_eq!(rust.program().counters().violations, 0, "{}", case.name);
+    }
+}
+
+#[test]
+fn golden_packets_of_replicated_memory_are_what_the_rust_program_does() {
+    let mut rust = QuorumReference::default();
+    let cases = quorum::scenarios::all();
+    let names: BTreeSet<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+    assert_eq!(names.len(), cases.len());
+    for case in cases.iter().chain([&quorum::sequence(1, 2000)]) {
+        quorum::replay(&mut rust, case).unwrap_or_else(|difference| panic!("{difference}"));
+    }
+}
+
+/// A rule that is broken shows in a golden packet.
+#[test]
+fn a_switch_that_counts_wrong_is_found() {
+    let cases = quorum::scenarios::all();
+    for defect in [
+        Defect::CountOn,
+        Defect::LearnStampFromWrite,
+        Defect::ChooseForLastLife,
+        Defect::ChooseInLastLife,
+    ] {
+        let mut broken = QuorumReference::breaking(defect);
+        let mut found = cases.iter().map(|case| quorum::replay(&mut broken, case));
+        assert!(found.any(|found| found.is_err()), "{defect:?}");
     }
 }
 

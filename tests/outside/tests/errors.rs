@@ -64,7 +64,7 @@ const TABLE: &[(&str, &str, Changed, Wrong)] = &[
     ("lock", "lock-freed", Changed::No, |node| {
         let lock = Mutex::create(node, 1u64)?;
         lock.clone().free()?;
-        lock.lock()?;
+        drop(lock.lock()?);
         Ok(())
     }),
     ("lock", "bad-shape", Changed::No, |node| {

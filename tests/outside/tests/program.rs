@@ -46,14 +46,20 @@ fn a_slice_of_a_gigabyte_is_written_at_home_and_read_elsewhere() {
     let rack = Rack::builder(2).fabric(Fabric::Udp).build().unwrap();
     let here = rack.node(0).named_slice::<f64>("large", LEN).unwrap();
     let there = rack.node(1).named_slice::<f64>("large", LEN).unwrap();
-    // All of it would do nothing else and take 2 GiB of a machine that others use: some at the
-    // beginning, in the middle and at the end.
-    let part: Vec<f64> = (0..1 << 20).map(f64::from).collect();
-    for first in [0, LEN / 2, LEN - part.len()] {
+    const PART: usize = 1 << 20;
+    let mut part: Vec<f64> = (0..PART).map(|nth| nth as f64).collect();
+    for first in (0..LEN).step_by(PART) {
         here.write_from(first, &part).unwrap();
-        assert!(there.to_vec(first..first + part.len()).unwrap() == part);
+        part.iter_mut().for_each(|value| *value += PART as f64);
     }
-    assert_eq!(there.get(LEN / 4).unwrap(), 0.0);
+    for first in (0..LEN).step_by(PART) {
+        let read = there.to_vec(first..first + PART).unwrap();
+        let wrong = (first..)
+            .zip(&read)
+            .find(|(nth, value)| *nth as f64 != **value);
+        assert_eq!(wrong, None);
+    }
+    assert_eq!(there.get(LEN / 4).unwrap(), (LEN / 4) as f64);
     let why = there.to_vec(LEN - 1..LEN + 1).unwrap_err();
     assert!(matches!(why.error, AccessError::OutOfBounds { at, .. } if at == LEN - 1));
     assert_eq!(advice(&why.into()), Advice::Mend);

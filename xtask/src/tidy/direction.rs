@@ -20,6 +20,7 @@ const WIRE: &str = "rackmem-wire";
 const PROTO: &str = "rackmem-proto";
 const SIM: &str = "rackmem-sim";
 const FABRIC: &str = "rackmem-fabric";
+const JOURNAL: &str = "rackmem-journal";
 const RACKMEM: &str = "rackmem";
 const BASELINES: &str = "rackmem-baselines";
 const KV: &str = "rackmem-kv";
@@ -61,14 +62,20 @@ const LAYERS: &[Layer] = &[
         outside: None,
     },
     Layer {
+        folder: "crates/journal",
+        below: &[WIRE, PROTO],
+        tests: &[],
+        outside: Some(&[]),
+    },
+    Layer {
         folder: "crates/xdp",
         below: &[WIRE, PROTO],
-        tests: &[CONFORMANCE, HOSTS],
+        tests: &[CONFORMANCE, HOSTS, FABRIC],
         outside: Some(&["aya", "fastrand"]),
     },
     Layer {
         folder: "crates/rackmem",
-        below: &[WIRE, PROTO, FABRIC, XDP],
+        below: &[WIRE, PROTO, FABRIC, JOURNAL, XDP],
         tests: &[SIM, HOSTS, BASELINES],
         outside: None,
     },

@@ -1,6 +1,6 @@
 //! CLIENT: this connection and the others.
 
-use super::{Call, Failure, Outcome, SYNTAX, Subcommand, subcommand};
+use super::{Call, Failure, Outcome, SYNTAX, Subcommand, help};
 use crate::memory::Memory;
 use crate::number::parse_i64;
 use crate::server::session::Speech;
@@ -8,21 +8,23 @@ use crate::server::session::Speech;
 /// Bytes in a name that a client gives itself.
 const LABEL: usize = 256;
 
-pub(super) fn client<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    let table: [Subcommand<M>; 11] = [
-        ("id", 2..=2, id),
-        ("info", 2..=2, info),
-        ("list", 2..=usize::MAX, list),
-        ("getname", 2..=2, getname),
-        ("setname", 3..=3, setname),
-        ("setinfo", 4..=4, setinfo),
-        ("kill", 3..=usize::MAX, kill),
-        ("reply", 3..=3, speech),
-        ("no-evict", 3..=3, switch),
-        ("no-touch", 3..=3, switch),
-        ("getredir", 2..=2, getredir),
-    ];
-    subcommand(call, &table)
+pub(super) const fn subcommands<M: Memory>() -> &'static [Subcommand<M>] {
+    const {
+        &[
+            ("id", 2..=2, id),
+            ("info", 2..=2, info),
+            ("list", 2..=usize::MAX, list),
+            ("getname", 2..=2, getname),
+            ("setname", 3..=3, setname),
+            ("setinfo", 4..=4, setinfo),
+            ("kill", 3..=usize::MAX, kill),
+            ("reply", 3..=3, speech),
+            ("no-evict", 3..=3, switch),
+            ("no-touch", 3..=3, switch),
+            ("getredir", 2..=2, getredir),
+            ("help", 2..=2, help),
+        ]
+    }
 }
 
 /// A name that can stand in CLIENT LIST.
@@ -59,8 +61,7 @@ fn list<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
         ),
         _ => return Err(SYNTAX.into()),
     };
-    // Every client is of type "normal".
-    let none = call.args.is(2, "type") && !call.args.is(3, "normal");
+    let none = call.args.is(2, "type") && !is_normal(call.word(3))?;
     let mut lines = String::new();
     for client in call.shared.registry.list() {
         if !none
@@ -103,10 +104,11 @@ fn setinfo<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     Ok(())
 }
 
-/// CLIENT KILL addr, or CLIENT KILL with filters ID and ADDR.
+/// CLIENT KILL addr, or CLIENT KILL with filters ID, ADDR, TYPE and SKIPME.
 fn kill<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     let old_form = call.args.len() == 3;
-    let (mut id, mut addr) = (None, None);
+    // The old form may name the caller; filters spare it unless they say otherwise.
+    let (mut id, mut addr, mut none, mut spared) = (None, None, false, !old_form);
     if old_form {
         addr = Some(call.word(2));
     }
@@ -117,7 +119,15 @@ fn kill<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
             id = Some(parse_i64(value).ok_or("ERR client-id should be greater than 0")?);
         } else if call.args.is(i, "addr") {
             addr = Some(value);
-        } else if !call.args.is(i, "skipme") {
+        } else if call.args.is(i, "type") {
+            none = !is_normal(value)?;
+        } else if call.args.is(i, "skipme") {
+            spared = match value {
+                word if word.eq_ignore_ascii_case(b"yes") => true,
+                word if word.eq_ignore_ascii_case(b"no") => false,
+                _ => return Err(SYNTAX.into()),
+            };
+        } else {
             return Err(SYNTAX.into());
         }
         i += 2;
@@ -126,7 +136,7 @@ fn kill<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     for client in call.shared.registry.list() {
         let fits = id.is_none_or(|id| client.id as i64 == id)
             && addr.is_none_or(|addr| client.peer.to_string().as_bytes() == addr);
-        if !fits || (!old_form && client.id == call.session.client.id) {
+        if none || !fits || (spared && client.id == call.session.client.id) {
             continue;
         }
         killed += 1;
@@ -145,6 +155,20 @@ fn kill<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     Ok(())
 }
 
+/// Whether clients of this type are those that there are: every one is "normal".
+fn is_normal(word: &[u8]) -> Result<bool, Failure> {
+    let types: [&[u8]; 5] = [b"normal", b"master", b"slave", b"replica", b"pubsub"];
+    match types.iter().position(|t| word.eq_ignore_ascii_case(t)) {
+        Some(nth) => Ok(nth == 0),
+        None => {
+            let mut text = b"ERR Unknown client type '".to_vec();
+            text.extend_from_slice(word);
+            text.push(b'\'');
+            Err(text.into())
+        }
+    }
+}
+
 fn speech<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     if call.args.is(2, "on") {
         call.session.speech = Speech::On;
@@ -152,7 +176,7 @@ fn speech<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     } else if call.args.is(2, "off") {
         call.session.speech = Speech::Off;
     } else if call.args.is(2, "skip") {
-        if call.session.speech == Speech::On {
+        if call.session.speech != Speech::Off {
             call.session.speech = Speech::SkipNext;
         }
     } else {

@@ -1,6 +1,6 @@
 //! CONFIG: the settings clients ask for. They are those of the process; none changes while it runs.
 
-use super::{Call, Outcome, Subcommand, subcommand};
+use super::{Call, Outcome, Subcommand, help};
 use crate::glob;
 use crate::memory::Memory;
 use crate::resp::parse::Limits;
@@ -22,14 +22,16 @@ const FIXED: [(&str, &str); 12] = [
     ("timeout", "0"),
 ];
 
-pub(super) fn config<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    let table: [Subcommand<M>; 4] = [
-        ("get", 3..=usize::MAX, get),
-        ("set", 4..=usize::MAX, set),
-        ("resetstat", 2..=2, resetstat),
-        ("rewrite", 2..=2, rewrite),
-    ];
-    subcommand(call, &table)
+pub(super) const fn subcommands<M: Memory>() -> &'static [Subcommand<M>] {
+    const {
+        &[
+            ("get", 3..=usize::MAX, get),
+            ("set", 4..=usize::MAX, set),
+            ("resetstat", 2..=2, resetstat),
+            ("rewrite", 2..=2, rewrite),
+            ("help", 2..=2, help),
+        ]
+    }
 }
 
 fn settings<M: Memory>(call: &Call<'_, '_, M>) -> Vec<(&'static str, String)> {

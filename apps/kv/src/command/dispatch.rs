@@ -1,7 +1,7 @@
 //! From words to a reply: may this client send it now, is it known, are there enough words;
 //! then run it.
 
-use super::{Call, Command, Failure, Flags, MAX_REPLY, Outcome};
+use super::{Call, Command, Failure, Flags, MAX_REPLY, Outcome, SHOWN};
 use crate::error::Error;
 use crate::memory::Memory;
 use crate::resp::args::Args;
@@ -9,9 +9,6 @@ use crate::resp::reply::Reply;
 use crate::server::session::{MAX_QUEUED, MAX_QUEUED_BYTES, Queued, Session, Speech};
 use crate::server::shared::{Shared, Stats};
 use crate::store::Db;
-
-/// Bytes of an unknown command that its error repeats.
-const SHOWN: usize = 128;
 
 /// Runs a command and appends its reply.
 pub(crate) fn dispatch<M: Memory>(
@@ -23,16 +20,18 @@ pub(crate) fn dispatch<M: Memory>(
 ) {
     Stats::add(&stats.commands, 1);
     let start = out.len();
-    let skipped = session.speech == Speech::SkipNext;
-    if skipped {
-        session.speech = Speech::On;
+    if session.speech == Speech::SkipNext {
+        session.speech = Speech::Skip;
     }
     if let Err(failure) = consider(shared, stats, session, args, out) {
         out.truncate(start);
         write_failure(&failure, session, stats, out);
     }
-    if skipped || session.speech == Speech::Off {
+    if session.speech != Speech::On {
         out.truncate(start);
+    }
+    if session.speech == Speech::Skip {
+        session.speech = Speech::On;
     }
 }
 
@@ -47,7 +46,7 @@ pub(crate) fn decline(error: &Error, stats: &Stats, session: &mut Session, out: 
         out,
         protocol: session.protocol,
     };
-    reply.error(error.code(), &error.to_string());
+    reply.error(error.code(), error.to_string());
 }
 
 fn consider<M: Memory>(
@@ -77,8 +76,9 @@ fn refuse(session: &mut Session, args: Args<'_>, failure: Failure) -> Failure {
         (queue, Failure::Text(text)) if args.is(0, "exec") && session.trusted => {
             *queue = None;
             session.watched.clear();
-            let why = text.split_once(' ').map_or("", |(_, why)| why);
-            format!("EXECABORT Transaction discarded because of: {why}").into()
+            let mut whole = b"EXECABORT Transaction discarded because of: ".to_vec();
+            whole.extend_from_slice(coded(&text).1);
+            whole.into()
         }
         (Some(queue), failure) => {
             queue.failed = true;
@@ -99,13 +99,7 @@ fn find<M: Memory>(
         .find(args.at(0))
         .ok_or_else(|| unknown(args))?;
     let command = shared.commands.at(position);
-    if !command.takes(args.len()) {
-        return Err(format!(
-            "ERR wrong number of arguments for '{}' command",
-            command.name
-        )
-        .into());
-    }
+    command.check(args)?;
     if !session.trusted && !command.flags.has(Flags::OPEN) {
         return Err("NOAUTH Authentication required.".into());
     }
@@ -113,16 +107,20 @@ fn find<M: Memory>(
 }
 
 fn unknown(args: Args<'_>) -> Failure {
-    let shown = |word: &[u8]| String::from_utf8_lossy(&word[..word.len().min(SHOWN)]).into_owned();
-    let mut text = format!(
-        "ERR unknown command '{}', with args beginning with: ",
-        shown(args.at(0))
-    );
+    let mut text = b"ERR unknown command '".to_vec();
+    text.extend_from_slice(&args.at(0)[..args.at(0).len().min(SHOWN)]);
+    text.extend_from_slice(b"', with args beginning with: ");
+    let first = text.len();
     for word in args.from(1) {
-        if text.len() >= SHOWN * 2 {
+        let Some(left) = (first + SHOWN)
+            .checked_sub(text.len())
+            .filter(|left| *left != 0)
+        else {
             break;
-        }
-        text.push_str(&format!("'{}' ", shown(word)));
+        };
+        text.push(b'\'');
+        text.extend_from_slice(&word[..word.len().min(left)]);
+        text.extend_from_slice(b"' ");
     }
     text.into()
 }
@@ -168,11 +166,20 @@ pub(crate) fn write_failure(
         protocol: session.protocol,
     };
     match failure {
-        Failure::Store(error) => reply.error(error.code(), &error.to_string()),
+        Failure::Store(error) => reply.error(error.code(), error.to_string()),
         Failure::Text(text) => {
-            let (code, text) = text.split_once(' ').unwrap_or(("ERR", text));
+            let (code, text) = coded(text);
             reply.error(code, text);
         }
+    }
+}
+
+/// An error's code, and the rest.
+fn coded(text: &[u8]) -> (&[u8], &[u8]) {
+    let mut parts = text.splitn(2, |byte| *byte == b' ');
+    match (parts.next(), parts.next()) {
+        (Some(code), Some(text)) => (code, text),
+        _ => (b"ERR", text),
     }
 }
 

@@ -1,6 +1,6 @@
 //! COMMAND: the table, for clients that want to know it.
 
-use super::{Call, Command, Flags, Outcome, Subcommand, subcommand};
+use super::{Call, Command, Flags, Outcome, Subcommand, help, subcommand};
 use crate::glob;
 use crate::memory::Memory;
 use crate::resp::args::Args;
@@ -34,14 +34,20 @@ pub(super) fn command<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
         }
         return Ok(());
     }
-    let table: [Subcommand<M>; 5] = [
-        ("count", 2..=2, count),
-        ("info", 2..=usize::MAX, info),
-        ("docs", 2..=usize::MAX, docs),
-        ("list", 2..=5, list),
-        ("getkeys", 3..=usize::MAX, getkeys),
-    ];
-    subcommand(call, &table)
+    subcommand(call)
+}
+
+pub(super) const fn subcommands<M: Memory>() -> &'static [Subcommand<M>] {
+    const {
+        &[
+            ("count", 2..=2, count),
+            ("info", 2..=usize::MAX, info),
+            ("docs", 2..=usize::MAX, docs),
+            ("list", 2..=5, list),
+            ("getkeys", 3..=usize::MAX, getkeys),
+            ("help", 2..=2, help),
+        ]
+    }
 }
 
 fn count<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {

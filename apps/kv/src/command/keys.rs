@@ -1,6 +1,6 @@
 //! Keys, whatever they hold.
 
-use super::{Call, Failure, MAX_REPLY, NOT_INTEGER, Outcome, SYNTAX, Subcommand, subcommand};
+use super::{Call, Failure, MAX_REPLY, NOT_INTEGER, Outcome, SYNTAX, Subcommand, help};
 use crate::error::Error;
 use crate::glob;
 use crate::memory::Memory;
@@ -56,8 +56,10 @@ pub(super) fn copy<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
         if call.args.is(i, "replace") {
             replace = true;
         } else if call.args.is(i, "db") && i + 1 < call.args.len() {
-            target =
-                u8::try_from(call.integer(i + 1)?).map_err(|_| "ERR DB index is out of range")?;
+            let db = u8::try_from(call.integer(i + 1)?).ok();
+            target = db
+                .filter(|db| call.shared.store.db(*db).is_some())
+                .ok_or("ERR DB index is out of range")?;
             i += 1;
         } else {
             return Err(SYNTAX.into());
@@ -185,14 +187,15 @@ pub(super) fn scan<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     Ok(())
 }
 
-pub(super) fn object<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    let table: [Subcommand<M>; 4] = [
-        ("encoding", 3..=3, encoding),
-        ("refcount", 3..=3, refcount),
-        ("idletime", 3..=3, idle),
-        ("help", 2..=2, help),
-    ];
-    subcommand(call, &table)
+pub(super) const fn of_object<M: Memory>() -> &'static [Subcommand<M>] {
+    const {
+        &[
+            ("encoding", 3..=3, encoding),
+            ("refcount", 3..=3, refcount),
+            ("idletime", 3..=3, idle),
+            ("help", 2..=2, help),
+        ]
+    }
 }
 
 fn encoding<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
@@ -230,15 +233,8 @@ fn idle<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
     Ok(())
 }
 
-fn help<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    call.reply.array(1);
-    call.reply.simple("OBJECT ENCODING|REFCOUNT|IDLETIME <key>");
-    Ok(())
-}
-
-pub(super) fn memory<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
-    let table: [Subcommand<M>; 1] = [("usage", 3..=5, usage)];
-    subcommand(call, &table)
+pub(super) const fn of_memory<M: Memory>() -> &'static [Subcommand<M>] {
+    const { &[("usage", 3..=5, usage), ("help", 2..=2, help)] }
 }
 
 fn usage<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {

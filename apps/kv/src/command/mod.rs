@@ -111,6 +111,8 @@ pub(crate) struct Command<M: Memory> {
     pub since: &'static str,
     pub summary: &'static str,
     pub run: Handler<M>,
+    /// What its second word may be, if that names one of several.
+    pub subcommands: &'static [Subcommand<M>],
 }
 
 impl<M: Memory> Command<M> {
@@ -123,7 +125,48 @@ impl<M: Memory> Command<M> {
             words == arity
         }
     }
+
+    /// What the second word names, if there is such a subcommand and it takes as many words.
+    fn subcommand(&self, args: Args<'_>) -> Result<Handler<M>, Failure> {
+        let word = args.at(1);
+        let named = || {
+            self.subcommands
+                .iter()
+                .filter(|(name, ..)| args.is(1, name))
+        };
+        if let Some((.., run)) = named().find(|(_, words, _)| words.contains(&args.len())) {
+            return Ok(*run);
+        }
+        Err(match named().next() {
+            Some((name, ..)) => wrong_count(&format!("{}|{name}", self.name)),
+            None => {
+                let mut text = b"ERR unknown subcommand '".to_vec();
+                text.extend_from_slice(&word[..word.len().min(SHOWN)]);
+                text.extend(format!("'. Try {} HELP.", self.name.to_uppercase()).bytes());
+                text.into()
+            }
+        })
+    }
+
+    /// Whether it is one that can run at all, before it is queued.
+    fn check(&self, args: Args<'_>) -> Outcome {
+        if !self.takes(args.len()) {
+            return Err(wrong_count(self.name));
+        }
+        if args.len() > 1 && !self.subcommands.is_empty() {
+            self.subcommand(args)?;
+        }
+        Ok(())
+    }
 }
+
+/// "wrong number of arguments".
+fn wrong_count(name: &str) -> Failure {
+    format!("ERR wrong number of arguments for '{name}' command").into()
+}
+
+/// Bytes of an unknown word that its error repeats.
+const SHOWN: usize = 128;
 
 /// A command as it runs.
 pub(crate) struct Call<'a, 's, M: Memory> {
@@ -141,8 +184,8 @@ pub(crate) struct Call<'a, 's, M: Memory> {
 #[derive(Debug)]
 pub(crate) enum Failure {
     Store(Error),
-    /// With its code.
-    Text(Cow<'static, str>),
+    /// With its code. What it repeats of a command may be any bytes.
+    Text(Cow<'static, [u8]>),
 }
 
 /// What came of a command. A failure replaces whatever it had replied.
@@ -156,12 +199,18 @@ impl From<Error> for Failure {
 
 impl From<&'static str> for Failure {
     fn from(text: &'static str) -> Self {
-        Self::Text(text.into())
+        Self::Text(text.as_bytes().into())
     }
 }
 
 impl From<String> for Failure {
     fn from(text: String) -> Self {
+        text.into_bytes().into()
+    }
+}
+
+impl From<Vec<u8>> for Failure {
+    fn from(text: Vec<u8>) -> Self {
         Self::Text(text.into())
     }
 }
@@ -205,18 +254,7 @@ impl<'a, M: Memory> Call<'a, '_, M> {
 
     /// "wrong number of arguments".
     pub fn wrong_count(&self) -> Failure {
-        format!(
-            "ERR wrong number of arguments for '{}' command",
-            self.command.name
-        )
-        .into()
-    }
-
-    /// An error for a subcommand that is not known.
-    pub fn unknown_subcommand(&self) -> Failure {
-        let word = self.word(1);
-        let shown = String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned();
-        format!("ERR unknown subcommand or wrong number of arguments for '{shown}'").into()
+        wrong_count(self.command.name)
     }
 }
 
@@ -225,16 +263,20 @@ impl<'a, M: Memory> Call<'a, '_, M> {
 pub(crate) type Subcommand<M> = (&'static str, std::ops::RangeInclusive<usize>, Handler<M>);
 
 /// Runs the subcommand that the second word names.
-pub(crate) fn subcommand<M: Memory>(
-    call: &mut Call<'_, '_, M>,
-    table: &[Subcommand<M>],
-) -> Outcome {
-    let words = call.args.len();
-    match table
-        .iter()
-        .find(|(name, count, _)| call.args.is(1, name) && count.contains(&words))
-    {
-        Some((_, _, run)) => run(call),
-        None => Err(call.unknown_subcommand()),
+fn subcommand<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let run = call.command.subcommand(call.args)?;
+    run(call)
+}
+
+/// HELP of every command that has subcommands: their names, a line each.
+fn help<M: Memory>(call: &mut Call<'_, '_, M>) -> Outcome {
+    let command = call.command;
+    call.reply.array(1 + command.subcommands.len());
+    let name = command.name.to_uppercase();
+    let first = format!("{name} <subcommand> [<arg> ...]. Subcommands are:");
+    call.reply.simple(&first);
+    for (name, ..) in command.subcommands {
+        call.reply.simple(&name.to_uppercase());
     }
+    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::{Command, Flags, KeyWords};
+use super::{Command, Flags, KeyWords, subcommand};
 use super::{
     clients, configuration, connection, expiry, info, introspect, keys, numbers, set, strings,
     transactions,
@@ -58,7 +58,7 @@ const KEY_SECOND: KeyWords = KeyWords {
 pub(crate) struct Table<M>(PhantomData<M>);
 
 macro_rules! commands {
-    ($group:literal: $($name:literal $arity:literal $flags:ident $keys:ident $since:literal $run:path, $summary:literal;)*) => {
+    ($group:literal: $($name:literal $arity:literal $flags:ident $keys:ident $since:literal $run:path $([$sub:path])?, $summary:literal;)*) => {
         &[$(Command {
             name: $name,
             arity: $arity,
@@ -68,8 +68,11 @@ macro_rules! commands {
             since: $since,
             summary: $summary,
             run: $run,
+            subcommands: commands!(@ $($sub)?),
         }),*]
     };
+    (@) => { &[] };
+    (@ $sub:path) => { $sub() };
 }
 
 #[rustfmt::skip]
@@ -122,7 +125,7 @@ impl<M: Memory> Table<M> {
         "pttl"         2 READ_FAST  KEY        "2.6.0"  expiry::pttl,         "Returns the milliseconds until a key expires.";
         "expiretime"   2 READ_FAST  KEY        "7.0.0"  expiry::expiretime,   "Returns the Unix time in seconds at which a key expires.";
         "pexpiretime"  2 READ_FAST  KEY        "7.0.0"  expiry::pexpiretime,  "Returns the Unix time in milliseconds at which a key expires.";
-        "object"      -2 READ       KEY_SECOND "2.2.3"  keys::object,         "Tells how a value is stored.";
+        "object"      -2 READ       KEY_SECOND "2.2.3"  subcommand [keys::of_object], "Tells how a value is stored.";
     };
 
     const TRANSACTIONS: &'static [Command<M>] = commands! { "transactions":
@@ -141,7 +144,7 @@ impl<M: Memory> Table<M> {
         "select"  2 LINK NO_KEY "1.0.0" connection::select, "Chooses the database.";
         "quit"   -1 EXIT NO_KEY "1.0.0" connection::quit,   "Ends the connection.";
         "reset"   1 EXIT NO_KEY "6.2.0" connection::reset,  "Makes the connection as good as new.";
-        "client" -2 LINK NO_KEY "2.4.0" clients::client,    "About this connection and the others.";
+        "client" -2 LINK NO_KEY "2.4.0" subcommand [clients::subcommands], "About this connection and the others.";
     };
 
     const SERVER: &'static [Command<M>] = commands! { "server":
@@ -149,9 +152,9 @@ impl<M: Memory> Table<M> {
         "flushdb"  -1 FLUSH     NO_KEY     "1.0.0"  keys::flushdb,           "Deletes the keys of the database.";
         "flushall" -1 FLUSH     NO_KEY     "1.0.0"  keys::flushall,          "Deletes the keys of all databases.";
         "info"     -1 PLAIN     NO_KEY     "1.0.0"  info::info,              "Tells how the server and the rack are doing.";
-        "config"   -2 ADMIN     NO_KEY     "2.0.0"  configuration::config,   "Shows settings.";
-        "command"  -1 PLAIN     NO_KEY     "2.8.13" introspect::command,     "Describes the commands.";
+        "config"   -2 ADMIN     NO_KEY     "2.0.0"  subcommand [configuration::subcommands], "Shows settings.";
+        "command"  -1 PLAIN     NO_KEY     "2.8.13" introspect::command [introspect::subcommands], "Describes the commands.";
         "time"      1 FAST      NO_KEY     "2.6.0"  connection::time,        "Returns the server's time.";
-        "memory"   -2 READ      KEY_SECOND "4.0.0"  keys::memory,            "Tells how many bytes a key takes.";
+        "memory"   -2 READ      KEY_SECOND "4.0.0"  subcommand [keys::of_memory], "Tells how many bytes a key takes.";
     };
 }

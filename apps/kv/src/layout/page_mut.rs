@@ -21,38 +21,18 @@ impl Payload<'_> {
     }
 }
 
-/// Gives a page at least so many bytes.
-type Grow<'a, 'v> = &'a dyn Fn(usize) -> WindowMut<'v>;
-
 /// A page to change.
 pub(crate) struct PageMut<'a, 'v> {
     view: &'a mut WindowMut<'v>,
     geometry: &'a Geometry,
-    grow: Option<Grow<'a, 'v>>,
 }
 
 impl<'a, 'v> PageMut<'a, 'v> {
-    /// The page, which is whole; made an empty one when it is not one yet.
-    pub fn new(view: &'a mut WindowMut<'v>, geometry: &'a Geometry) -> Self {
-        Self::of(view, geometry, None)
-    }
-
-    /// The same, of which there is as much as its header takes, and more when it is needed.
+    /// The page, or as much of it as its header takes and more when it is needed; made an empty one
+    /// when it is not one yet.
     #[inline]
-    pub fn growing(
-        view: &'a mut WindowMut<'v>,
-        geometry: &'a Geometry,
-        grow: Grow<'a, 'v>,
-    ) -> Self {
-        Self::of(view, geometry, Some(grow))
-    }
-
-    fn of(view: &'a mut WindowMut<'v>, geometry: &'a Geometry, grow: Option<Grow<'a, 'v>>) -> Self {
-        let mut page = Self {
-            view,
-            geometry,
-            grow,
-        };
+    pub fn new(view: &'a mut WindowMut<'v>, geometry: &'a Geometry) -> Self {
+        let mut page = Self { view, geometry };
         if !page.page().initialized() {
             page.format();
         }
@@ -136,22 +116,13 @@ impl<'a, 'v> PageMut<'a, 'v> {
                     self.remove(old);
                 }
                 let (used, count) = (self.page().used(), self.page().count());
-                self.make_room(used + size);
+                self.view.grow(used + size);
                 self.set_used(used + size, count + 1);
                 (used, size)
             }
         };
         self.fill(at, size, id, payload, expiry, stamp);
         true
-    }
-
-    /// There is room for so many bytes: no more than a page has.
-    fn make_room(&mut self, len: usize) {
-        if let Some(grow) = self.grow
-            && self.view.len() < len
-        {
-            *self.view = grow(len);
-        }
     }
 
     fn fill(

@@ -7,23 +7,37 @@ use std::time::Duration;
 
 use rackmem::window::{Window, WindowMut};
 
-use super::{Access, Entered, MemoryError, Pages};
+use super::{Access, MemoryError, Pages};
 
 /// Who is inside.
 #[derive(Clone, Copy, Default)]
-struct Inside {
+struct Holders {
     readers: usize,
     writer: bool,
 }
 
-impl Inside {
+impl Holders {
     fn bars(&self, access: Access) -> bool {
         self.writer || (access == Access::Write && self.readers != 0)
     }
 }
 
+/// That a thread is inside of the lock of one of [`HeapPages`].
+#[derive(Debug)]
+pub struct HeapInside {
+    page: usize,
+    access: Access,
+}
+
+impl HeapInside {
+    /// Which page's.
+    pub fn page(&self) -> usize {
+        self.page
+    }
+}
+
 struct Page {
-    inside: Mutex<Inside>,
+    holders: Mutex<Holders>,
     left: Condvar,
     words: Box<[AtomicU64]>,
 }
@@ -37,7 +51,7 @@ pub struct HeapPages {
 impl HeapPages {
     pub(super) fn new(count: usize, len: usize) -> Self {
         let page = |_| Page {
-            inside: Mutex::default(),
+            holders: Mutex::default(),
             left: Condvar::new(),
             words: (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect(),
         };
@@ -49,49 +63,53 @@ impl HeapPages {
 }
 
 impl Pages for Arc<HeapPages> {
+    type Inside = HeapInside;
+
     fn enter(
         &self,
         page: usize,
         access: Access,
         at_most: Duration,
-    ) -> Result<Entered, MemoryError> {
-        let page = &self.pages[page];
-        let inside = page.inside.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut inside, _) = page
-            .left
-            .wait_timeout_while(inside, at_most, |inside| inside.bars(access))
+    ) -> Result<Option<HeapInside>, MemoryError> {
+        let Page { holders, left, .. } = &self.pages[page];
+        let holders = holders.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut holders, _) = left
+            .wait_timeout_while(holders, at_most, |holders| holders.bars(access))
             .unwrap_or_else(PoisonError::into_inner);
-        if inside.bars(access) {
-            return Ok(Entered::Busy);
+        if holders.bars(access) {
+            return Ok(None);
         }
         match access {
-            Access::Read => inside.readers += 1,
-            Access::Write => inside.writer = true,
+            Access::Read => holders.readers += 1,
+            Access::Write => holders.writer = true,
         }
-        Ok(Entered::Inside)
+        Ok(Some(HeapInside { page, access }))
     }
 
-    fn leave(&self, page: usize, access: Access) {
-        let page = &self.pages[page];
-        let mut inside = page.inside.lock().unwrap_or_else(PoisonError::into_inner);
-        match access {
-            Access::Read => inside.readers -= 1,
-            Access::Write => inside.writer = false,
+    fn leave(&self, inside: HeapInside) {
+        let page = &self.pages[inside.page];
+        let mut holders = page.holders.lock().unwrap_or_else(PoisonError::into_inner);
+        match inside.access {
+            Access::Read => holders.readers -= 1,
+            Access::Write => holders.writer = false,
         }
         page.left.notify_all();
     }
 
-    fn view(&self, page: usize) -> Window<'_> {
-        Window::new(&self.pages[page].words, 0, self.len)
+    fn view<'a>(&'a self, inside: &'a HeapInside) -> Window<'a> {
+        Window::new(&self.pages[inside.page].words, 0, self.len)
     }
 
-    fn view_mut(&self, page: usize, _len: usize) -> WindowMut<'_> {
-        WindowMut::new(&self.pages[page].words, 0, self.len)
+    fn view_mut<'a>(&'a self, inside: &'a mut HeapInside, _len: usize) -> Option<WindowMut<'a>> {
+        let words = &self.pages[inside.page].words;
+        (inside.access == Access::Write).then(|| WindowMut::new(words, 0, self.len))
     }
 
-    fn trim(&self, page: usize, len: usize) {
-        let behind = &self.pages[page].words[len.div_ceil(8)..];
-        behind.iter().for_each(|word| word.store(0, Relaxed));
+    fn trim(&self, inside: &mut HeapInside, len: usize) {
+        if inside.access == Access::Write {
+            let behind = &self.pages[inside.page].words[len.div_ceil(8)..];
+            behind.iter().for_each(|word| word.store(0, Relaxed));
+        }
     }
 }
 
@@ -103,16 +121,18 @@ mod tests {
     fn readers_enter_together_and_writers_alone() {
         let pages = Arc::new(HeapPages::new(2, 64));
         let try_enter = |access| pages.enter(0, access, Duration::ZERO).unwrap();
-        assert_eq!(try_enter(Access::Read), Entered::Inside);
-        assert_eq!(try_enter(Access::Read), Entered::Inside);
-        assert_eq!(try_enter(Access::Write), Entered::Busy);
-        pages.leave(0, Access::Read);
-        pages.leave(0, Access::Read);
-        assert_eq!(try_enter(Access::Write), Entered::Inside);
-        assert_eq!(try_enter(Access::Read), Entered::Busy);
+        let one = try_enter(Access::Read).unwrap();
+        let mut other = try_enter(Access::Read).unwrap();
+        assert!(pages.view_mut(&mut other, 8).is_none());
+        assert!(try_enter(Access::Write).is_none());
+        pages.leave(one);
+        pages.leave(other);
+        let mut writer = try_enter(Access::Write).unwrap();
+        assert!(pages.view_mut(&mut writer, 8).is_some());
+        assert!(try_enter(Access::Read).is_none());
         let other = pages.enter(1, Access::Write, Duration::ZERO);
-        assert_eq!(other.unwrap(), Entered::Inside);
-        pages.leave(0, Access::Write);
-        assert_eq!(try_enter(Access::Read), Entered::Inside);
+        assert!(other.unwrap().is_some());
+        pages.leave(writer);
+        assert!(try_enter(Access::Read).is_some());
     }
 }

@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use rackmem::locked::{Access, Content, RwLockArray};
+use rackmem::locked::{Access, Content, Entered, Reading, RwLockArray, Writing};
 use rackmem::window::{Window, WindowMut};
 use rackmem::{AccessError, AllocError, Error, Node, RackError, RegionError};
 
-use super::{Entered, Fate, Memory, MemoryError, Pages};
+use super::{Fate, Memory, MemoryError, Pages};
 
 impl From<Error> for MemoryError {
     #[cold]
@@ -48,34 +48,62 @@ from_families!(
     LeaveError,
 );
 
+/// That a thread is inside of a page's lock in a rack.
+#[derive(Debug)]
+pub enum NodeInside {
+    /// Together with other readers.
+    Reading(Entered<Reading>),
+    /// Alone.
+    Writing(Entered<Writing>),
+}
+
 impl Pages for RwLockArray {
+    type Inside = NodeInside;
+
     #[inline]
     fn enter(
         &self,
         page: usize,
         access: Access,
         at_most: Duration,
-    ) -> Result<Entered, MemoryError> {
-        Ok(match RwLockArray::enter(self, page, access, at_most)? {
-            None => Entered::Busy,
-            Some(Content::Current) => Entered::Inside,
-            Some(Content::OwnerDied | Content::Lost) => Entered::Outdated,
+    ) -> Result<Option<NodeInside>, MemoryError> {
+        Ok(match access {
+            Access::Read => RwLockArray::enter(self, page, at_most)?.map(NodeInside::Reading),
+            Access::Write => RwLockArray::enter(self, page, at_most)?.map(NodeInside::Writing),
         })
     }
 
     #[inline]
-    fn leave(&self, page: usize, access: Access) {
-        RwLockArray::leave(self, page, access);
+    fn leave(&self, inside: NodeInside) {
+        match inside {
+            NodeInside::Reading(entered) => RwLockArray::leave(self, entered),
+            NodeInside::Writing(entered) => RwLockArray::leave(self, entered),
+        }
     }
 
     #[inline]
-    fn view(&self, page: usize) -> Window<'_> {
-        RwLockArray::view(self, page)
+    fn is_outdated(&self, inside: &NodeInside) -> bool {
+        let content = match inside {
+            NodeInside::Reading(entered) => entered.content(),
+            NodeInside::Writing(entered) => entered.content(),
+        };
+        content != Content::Current
     }
 
     #[inline]
-    fn view_mut(&self, page: usize, len: usize) -> WindowMut<'_> {
-        RwLockArray::view_mut_of(self, page, len)
+    fn view<'a>(&'a self, inside: &'a NodeInside) -> Window<'a> {
+        match inside {
+            NodeInside::Reading(entered) => RwLockArray::view(self, entered),
+            NodeInside::Writing(entered) => RwLockArray::view(self, entered),
+        }
+    }
+
+    #[inline]
+    fn view_mut<'a>(&'a self, inside: &'a mut NodeInside, len: usize) -> Option<WindowMut<'a>> {
+        match inside {
+            NodeInside::Reading(_) => None,
+            NodeInside::Writing(entered) => Some(RwLockArray::view_mut(self, entered, len)),
+        }
     }
 
     fn is_known(&self, page: usize) -> bool {
@@ -86,8 +114,10 @@ impl Pages for RwLockArray {
         RwLockArray::tell_home(self, page);
     }
 
-    fn trim(&self, page: usize, len: usize) {
-        RwLockArray::trim(self, page, len);
+    fn trim(&self, inside: &mut NodeInside, len: usize) {
+        if let NodeInside::Writing(entered) = inside {
+            RwLockArray::trim(self, entered, len);
+        }
     }
 }
 

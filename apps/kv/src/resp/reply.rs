@@ -35,14 +35,12 @@ impl Reply<'_> {
     }
 
     /// An error; line ends in its text become spaces.
-    pub fn error(&mut self, code: &str, text: &str) {
+    pub fn error(&mut self, code: impl AsRef<[u8]>, text: impl AsRef<[u8]>) {
         self.out.push(b'-');
-        self.out.extend_from_slice(code.as_bytes());
+        self.out.extend_from_slice(code.as_ref());
         self.out.push(b' ');
-        self.out.extend(
-            text.bytes()
-                .map(|b| if b == b'\r' || b == b'\n' { b' ' } else { b }),
-        );
+        let one_line = |b: &u8| if matches!(b, b'\r' | b'\n') { b' ' } else { *b };
+        self.out.extend(text.as_ref().iter().map(one_line));
         self.out.extend_from_slice(b"\r\n");
     }
 

@@ -176,7 +176,7 @@ impl Connection {
                         out: &mut output.data,
                         protocol: session.protocol,
                     };
-                    reply.error("ERR", &format!("Protocol error: {error}"));
+                    reply.error("ERR", format!("Protocol error: {error}"));
                     session.closing = true;
                 }
             }

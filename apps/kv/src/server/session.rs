@@ -48,6 +48,8 @@ pub(crate) enum Speech {
     Off,
     /// Not for the next command.
     SkipNext,
+    /// Not for this one.
+    Skip,
 }
 
 /// A connection's state.

@@ -242,15 +242,19 @@ impl<M: Memory> Worker<M> {
     /// Cleans buckets for a while, at most all of them once.
     fn sweep(&mut self) {
         let start = Instant::now();
-        for _ in 0..self.shared.store.buckets().div_ceil(SWEEP) {
+        let store = &self.shared.store;
+        // A look at a bucket takes nanoseconds, or majority round trips where it has copies.
+        let mut few = 1;
+        for _ in 0..store.buckets().div_ceil(SWEEP) + SWEEP.ilog2() as usize {
             // Memory trouble shows in the commands; the sweep just tries again.
-            let Ok(swept) = self.shared.store.sweep(&mut self.sweep, SWEEP) else {
+            let Ok(swept) = store.sweep(&mut self.sweep, few) else {
                 return;
             };
+            few = SWEEP.min(2 * few);
             Stats::add(&self.stats().swept, swept.cleaned as u64);
             if swept.looked == 0 && self.shed.elapsed() >= SHED {
                 self.shed = Instant::now();
-                let _ = self.shared.store.shed();
+                let _ = store.shed();
             }
             if swept.looked == 0 || start.elapsed() >= SWEEP_TIME {
                 return;

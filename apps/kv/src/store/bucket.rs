@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::layout::page::{HEADER, Page};
 use crate::layout::page_mut::PageMut;
 use crate::layout::superblock::{Era, Flushes};
-use crate::memory::{Access, Memory, Pages};
+use crate::memory::{Memory, Pages};
 
 /// One of a bucket's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +27,15 @@ impl At {
     }
 }
 
+/// That a thread is inside of a bucket's lock.
+pub(crate) type Inside<M> = <<M as Memory>::Pages as Pages>::Inside;
+
 /// On whose behalf the bucket is held.
 enum Holder<'a, M: Memory> {
     /// An operation of its own, and the flushes it goes by once it has to know of all.
-    Alone(Access, Cell<Option<Flushes>>),
-    /// Something that holds it for longer.
-    Held(&'a Held<'a, M>),
+    Alone(Cell<Option<Flushes>>),
+    /// Something that holds it for longer, and the place of the bucket in that.
+    Held(&'a Held<'a, M>, usize),
 }
 
 /// See the module. Dropping it releases the lock, unless a transaction still holds it.
@@ -40,73 +43,82 @@ pub(crate) struct Bucket<'a, M: Memory> {
     pub core: &'a Core<M>,
     pub number: usize,
     slab: &'a Slab<M>,
-    index: usize,
+    /// Until this is dropped.
+    inside: Option<Inside<M>>,
     holder: Holder<'a, M>,
 }
 
 impl<M: Memory> Drop for Bucket<'_, M> {
     #[inline]
     fn drop(&mut self) {
-        if let Holder::Alone(access, _) = self.holder {
-            self.slab.heads.leave(self.index, access);
+        match (&self.holder, self.inside.take()) {
+            (Holder::Alone(_), Some(inside)) => self.slab.heads.leave(inside),
+            (Holder::Held(held, place), inside) => held.give_back(*place, inside),
+            _ => {}
         }
     }
 }
 
+/// Why a bucket whose lock was entered to read is not changed.
+const TO_READ: Error = Error::BadOption("the bucket is held to be read");
+
 impl<'a, M: Memory> Bucket<'a, M> {
     /// One whose lock the caller has entered, and leaves with this.
     #[inline]
-    pub fn entered(
-        core: &'a Core<M>,
-        number: usize,
-        (slab, index): (&'a Slab<M>, usize),
-        access: Access,
-    ) -> Self {
+    pub fn entered(core: &'a Core<M>, number: usize, slab: &'a Slab<M>, inside: Inside<M>) -> Self {
         Bucket {
             core,
             number,
             slab,
-            index,
-            holder: Holder::Alone(access, Cell::new(None)),
+            inside: Some(inside),
+            holder: Holder::Alone(Cell::new(None)),
         }
     }
 
-    /// One that is held for longer.
-    pub fn held(held: &'a Held<'a, M>, number: usize, slab: &'a Slab<M>, index: usize) -> Self {
+    /// One that is held for longer, and gets this back.
+    pub fn held(
+        held: &'a Held<'a, M>,
+        (number, place): (usize, usize),
+        slab: &'a Slab<M>,
+        inside: Inside<M>,
+    ) -> Self {
         Bucket {
             core: held.core,
             number,
             slab,
-            index,
-            holder: Holder::Held(held),
+            inside: Some(inside),
+            holder: Holder::Held(held, place),
         }
     }
 
     /// The head page.
     #[inline]
     pub fn head(&self) -> Page<'_> {
-        Page::new(self.slab.heads.view(self.index), &self.core.geometry)
+        let inside = self.inside.as_ref().expect("it is not dropped");
+        Page::new(self.slab.heads.view(inside), &self.core.geometry)
     }
 
     /// Changes the head page, which takes memory as it grows, and gives most of it back when it
     /// does not need half.
     #[inline]
-    pub fn change_head<R>(&self, f: impl FnOnce(&mut PageMut<'_, '_>) -> R) -> R {
+    pub fn change_head<R>(&mut self, f: impl FnOnce(&mut PageMut<'_, '_>) -> R) -> Result<R> {
         let heads = &self.slab.heads;
-        let grow = |len| heads.view_mut(self.index, len);
-        let mut view = grow(HEADER);
-        let mut page = PageMut::growing(&mut view, &self.core.geometry, &grow);
+        let inside = self.inside.as_mut().expect("it is not dropped");
+        let mut view = heads.view_mut(inside, HEADER).ok_or(TO_READ)?;
+        let mut page = PageMut::new(&mut view, &self.core.geometry);
         let result = f(&mut page);
         let used = page.page().used();
         if used * 2 < view.len() {
-            heads.trim(self.index, used);
+            heads.trim(inside, used);
         }
-        result
+        Ok(result)
     }
 
     /// The head page takes no memory any more: it is zeros, or what it was.
-    pub fn give_up_head(&self) {
-        self.slab.heads.trim(self.index, 0);
+    pub fn give_up_head(&mut self) {
+        if let Some(inside) = &mut self.inside {
+            self.slab.heads.trim(inside, 0);
+        }
     }
 
     /// Looks at a page. `f` may run several times; the last run counts.
@@ -121,10 +133,10 @@ impl<'a, M: Memory> Bucket<'a, M> {
     }
 
     /// Changes a page.
-    pub fn change<R>(&self, at: At, f: impl FnOnce(&mut PageMut<'_, '_>) -> R) -> Result<R> {
+    pub fn change<R>(&mut self, at: At, f: impl FnOnce(&mut PageMut<'_, '_>) -> R) -> Result<R> {
         let core = self.core;
         match at {
-            At::Head => Ok(self.change_head(f)),
+            At::Head => self.change_head(f),
             At::Memory(addr) => Ok(core.memory.update(addr, core.geometry.page, |view| {
                 f(&mut PageMut::new(view, &core.geometry))
             })?),
@@ -141,8 +153,8 @@ impl<'a, M: Memory> Bucket<'a, M> {
     #[inline]
     pub fn era(&self, db: u8) -> Result<Era> {
         match &self.holder {
-            Holder::Held(held) => Ok(held.pinned.get().era(db)),
-            Holder::Alone(_, pinned) => match pinned.get() {
+            Holder::Held(held, _) => Ok(held.pinned.get().era(db)),
+            Holder::Alone(pinned) => match pinned.get() {
                 Some(flushes) => Ok(flushes.era(db)),
                 None => self.core.newest_era(db),
             },
@@ -153,8 +165,8 @@ impl<'a, M: Memory> Bucket<'a, M> {
     /// it.
     pub fn flushes(&self) -> Result<Flushes> {
         match &self.holder {
-            Holder::Held(held) => Ok(held.pinned.get()),
-            Holder::Alone(_, pinned) => match pinned.get() {
+            Holder::Held(held, _) => Ok(held.pinned.get()),
+            Holder::Alone(pinned) => match pinned.get() {
                 Some(flushes) => Ok(flushes),
                 None => {
                     let flushes = self.core.newest_flushes()?;
@@ -168,15 +180,15 @@ impl<'a, M: Memory> Bucket<'a, M> {
     /// What it held is older than what was last written to it, which died with a node:
     /// it begins anew, empty.
     #[cold]
-    pub fn begin_anew(&self) -> Result<()> {
-        self.change_head(|page| page.format());
+    pub fn begin_anew(&mut self) -> Result<()> {
+        self.change_head(|page| page.format())?;
         self.core.note_losses(1, 0)
     }
 
     /// After a look at a bucket that is held to be changed has failed: mends what can be mended.
     /// `Ok` when trying again makes sense.
     #[cold]
-    pub fn recover(&self, error: Error) -> Result<()> {
+    pub fn recover(&mut self, error: Error) -> Result<()> {
         match self.core.lost_in_bucket(error)? {
             true => self.mend(),
             false => Ok(()),

@@ -72,7 +72,7 @@ impl<M: Memory> Bucket<'_, M> {
 
     /// [`Bucket::walk`], after removing what flushes and, when the chain would otherwise grow,
     /// time have ended.
-    pub fn walk_clean(&self, id: &KeyId<'_>) -> Result<Chain> {
+    pub fn walk_clean(&mut self, id: &KeyId<'_>) -> Result<Chain> {
         let chain = self.walk(id)?;
         let overdue = chain.soonest != 0 && chain.soonest <= self.core.clock.now();
         if overdue || chain.epoch < self.flushes()?.epoch {
@@ -84,7 +84,7 @@ impl<M: Memory> Bucket<'_, M> {
 
     /// Does an operation.
     #[cold]
-    pub fn edit_chain(&self, id: &KeyId<'_>, op: &mut impl Operation) -> Result<Effects> {
+    pub fn edit_chain(&mut self, id: &KeyId<'_>, op: &mut impl Operation) -> Result<Effects> {
         let mut patience = self.core.patience();
         let (chain, live, fetched) = loop {
             match self.survey_for(id, op) {
@@ -112,7 +112,7 @@ impl<M: Memory> Bucket<'_, M> {
 
     /// All that an operation looks at before it changes anything.
     fn survey_for(
-        &self,
+        &mut self,
         id: &KeyId<'_>,
         op: &impl Operation,
     ) -> Result<(Chain, Option<Record>, Option<Vec<u8>>)> {
@@ -142,7 +142,7 @@ impl<M: Memory> Bucket<'_, M> {
 
     /// Makes a change in a chain just walked.
     pub fn apply_chain(
-        &self,
+        &mut self,
         id: &KeyId<'_>,
         chain: &Chain,
         edit: Edit,
@@ -170,14 +170,14 @@ impl<M: Memory> Bucket<'_, M> {
         self.change_head(|page| {
             page.note_expiry(expiry);
             seal(page, &effects, chain.version + 1);
-        });
+        })?;
         self.core.count(id.db, flushed, effects.counts)?;
         Ok(effects)
     }
 
     /// [`apply`] in one page of the chain.
     fn apply_at(
-        &self,
+        &mut self,
         chain: &Chain,
         page: usize,
         id: &KeyId<'_>,
@@ -194,7 +194,7 @@ impl<M: Memory> Bucket<'_, M> {
     /// Puts the record in a page with room, a new one if need be, and only then takes the old one
     /// out.
     fn relocate(
-        &self,
+        &mut self,
         id: &KeyId<'_>,
         chain: &Chain,
         old: Option<(usize, &Record)>,
@@ -224,7 +224,7 @@ impl<M: Memory> Bucket<'_, M> {
     }
 
     /// Adds an empty page behind `last`, the last of the bucket's `pages` pages.
-    pub fn grow(&self, last: At, pages: usize) -> Result<At> {
+    pub fn grow(&mut self, last: At, pages: usize) -> Result<At> {
         if pages >= MAX_CHAIN {
             return Err(MemoryError::OutOfMemory.into());
         }

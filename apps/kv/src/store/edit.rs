@@ -96,17 +96,19 @@ impl<M: Memory> Core<M> {
 
 impl<M: Memory> Bucket<'_, M> {
     #[inline]
-    fn edit(&self, id: &KeyId<'_>, op: &mut impl Operation) -> Result<Effects> {
-        let era = self.era(id.db)?;
-        match self.change_head(|page| self.step(page, era, id, op)) {
+    fn edit(&mut self, id: &KeyId<'_>, op: &mut impl Operation) -> Result<Effects> {
+        let (core, era) = (self.core, self.era(id.db)?);
+        match self.change_head(|page| core.step(page, era, id, op))? {
             Step::Done(effects) => {
-                self.core.count(id.db, era.flushed, effects.counts)?;
+                core.count(id.db, era.flushed, effects.counts)?;
                 Ok(effects)
             }
             Step::Chain => self.edit_chain(id, op),
         }
     }
+}
 
+impl<M: Memory> Core<M> {
     #[inline]
     fn step(
         &self,
@@ -123,9 +125,7 @@ impl<M: Memory> Bucket<'_, M> {
         if record.is_none() && now.next() != 0 {
             return Step::Chain;
         }
-        let live = record
-            .as_ref()
-            .filter(|r| !r.expired(|| self.core.clock.now()));
+        let live = record.as_ref().filter(|r| !r.expired(|| self.clock.now()));
         let current = live.map(|record| current(&now, record));
         let remote = current
             .as_ref()

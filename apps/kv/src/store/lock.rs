@@ -10,12 +10,12 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::bucket::Bucket;
+use super::bucket::{Bucket, Inside};
 use super::buckets::{Slab, Slabs};
 use super::core::Core;
 use crate::error::{Error, Result};
 use crate::layout::superblock::Flushes;
-use crate::memory::{Access, Entered, Memory, MemoryError, Pages};
+use crate::memory::{Access, Memory, MemoryError, Pages};
 
 /// The longest of the pauses between attempts that a death has made futile, which double.
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
@@ -25,7 +25,7 @@ const FIRST_PAUSE: Duration = Duration::from_micros(10);
 /// waits longer goes to the end of the queue.
 const ASK: Duration = Duration::from_millis(500);
 
-type Entering = std::result::Result<Entered, MemoryError>;
+type Entering<M> = std::result::Result<Option<Inside<M>>, MemoryError>;
 
 /// Attempts that come to an end.
 pub(crate) struct Patience {
@@ -61,6 +61,8 @@ pub(crate) struct Held<'a, M: Memory> {
     slabs: Arc<Slabs<M>>,
     access: Access,
     buckets: Vec<usize>,
+    /// Of each bucket; nothing while a [`Bucket`] has it.
+    inside: Vec<Cell<Option<Inside<M>>>>,
     /// The flush count that the holder uses, so that no other flush falls into its middle.
     pub pinned: Cell<Flushes>,
     /// Whether the holder may flush.
@@ -95,21 +97,36 @@ impl<M: Memory> Held<'_, M> {
 
     fn bucket(&self, number: usize, access: Access) -> Result<Bucket<'_, M>> {
         let enough = access == Access::Read || self.access == Access::Write;
-        if !enough || self.buckets.binary_search(&number).is_err() {
+        let place = self.buckets.binary_search(&number).ok();
+        let Some(place) = place.filter(|_| enough) else {
             return Err(Error::BadOption(
                 "the transaction was not planned to touch this key",
             ));
-        }
-        let (slab, index) = self.core.map.place(number);
-        Ok(Bucket::held(self, number, &self.slabs[slab], index))
+        };
+        let inside = self.inside[place].take();
+        let inside = inside.ok_or(Error::BadOption("the bucket is in use"))?;
+        let (slab, _) = self.core.map.place(number);
+        Ok(Bucket::held(
+            self,
+            (number, place),
+            &self.slabs[slab],
+            inside,
+        ))
+    }
+
+    /// A bucket is not in use any more.
+    pub fn give_back(&self, place: usize, inside: Option<Inside<M>>) {
+        self.inside[place].set(inside);
     }
 }
 
 impl<M: Memory> Drop for Held<'_, M> {
     fn drop(&mut self) {
-        for bucket in self.buckets.drain(..) {
-            let (slab, index) = self.core.map.place(bucket);
-            self.slabs[slab].heads.leave(index, self.access);
+        for (bucket, inside) in self.buckets.iter().zip(&self.inside) {
+            let (slab, _) = self.core.map.place(*bucket);
+            if let Some(inside) = inside.take() {
+                self.slabs[slab].heads.leave(inside);
+            }
         }
     }
 }
@@ -146,7 +163,8 @@ impl<M: Memory> Core<M> {
         }
         let mut patience = self.patience();
         loop {
-            let error = match self.try_inside(bucket, Access::Read, &mut f) {
+            let look = &mut |bucket: &mut Bucket<'_, M>| f(bucket);
+            let error = match self.try_inside(bucket, Access::Read, look) {
                 Tried::Done(Ok(done)) => return Ok(done),
                 Tried::Done(Err(error)) => error,
                 Tried::Barred(error) => error.into(),
@@ -167,7 +185,7 @@ impl<M: Memory> Core<M> {
         number: usize,
         f: &mut impl FnMut(&Bucket<'_, M>) -> Result<R>,
     ) -> Result<R> {
-        let bucket = held.bucket(number, Access::Read)?;
+        let mut bucket = held.bucket(number, Access::Read)?;
         let mut patience = self.patience();
         loop {
             match f(&bucket) {
@@ -184,15 +202,15 @@ impl<M: Memory> Core<M> {
         &self,
         scope: Scope<'_, M>,
         bucket: usize,
-        f: impl FnOnce(&Bucket<'_, M>) -> Result<R>,
+        f: impl FnOnce(&mut Bucket<'_, M>) -> Result<R>,
     ) -> Result<R> {
         if let Some(held) = scope.0 {
-            return f(&held.bucket(bucket, Access::Write)?);
+            return f(&mut held.bucket(bucket, Access::Write)?);
         }
         let mut patience = self.patience();
         let mut f = Some(f);
         loop {
-            let mut once = |bucket: &Bucket<'_, M>| match f.take() {
+            let mut once = |bucket: &mut Bucket<'_, M>| match f.take() {
                 Some(f) => f(bucket),
                 None => Err(self.busy()),
             };
@@ -210,18 +228,19 @@ impl<M: Memory> Core<M> {
         &self,
         number: usize,
         access: Access,
-        f: &mut impl FnMut(&Bucket<'_, M>) -> Result<R>,
+        f: &mut impl FnMut(&mut Bucket<'_, M>) -> Result<R>,
     ) -> Tried<R> {
         let (slab, index) = self.map.place(number);
         self.buckets.with(|slabs| {
             let slab = &slabs[slab];
-            let entered = match self.enter(slab, index, access) {
-                Ok(Entered::Busy) => return Tried::Done(Err(self.busy())),
-                Ok(entered) => entered,
+            let inside = match self.enter(slab, index, access) {
+                Ok(Some(inside)) => inside,
+                Ok(None) => return Tried::Done(Err(self.busy())),
                 Err(error) => return Tried::Barred(error),
             };
-            let bucket = Bucket::entered(self, number, (slab, index), access);
-            if entered == Entered::Outdated {
+            let outdated = slab.heads.is_outdated(&inside);
+            let mut bucket = Bucket::entered(self, number, slab, inside);
+            if outdated {
                 if access == Access::Read {
                     return Tried::Outdated;
                 }
@@ -229,32 +248,32 @@ impl<M: Memory> Core<M> {
                     return Tried::Done(Err(error));
                 }
             }
-            Tried::Done(f(&bucket))
+            Tried::Done(f(&mut bucket))
         })
     }
 
     /// Enters a bucket's lock.
     #[inline]
-    fn enter(&self, slab: &Slab<M>, index: usize, access: Access) -> Entering {
+    fn enter(&self, slab: &Slab<M>, index: usize, access: Access) -> Entering<M> {
         match slab.heads.enter(index, access, ASK.min(self.patience))? {
-            Entered::Busy => self.enter_slowly(slab, index, access),
-            entered => Ok(entered),
+            None => self.enter_slowly(slab, index, access),
+            inside => Ok(inside),
         }
     }
 
     /// In a rack without membership no member declares a lock's home dead.
     /// So those who wait ask it.
     #[cold]
-    fn enter_slowly(&self, slab: &Slab<M>, index: usize, access: Access) -> Entering {
+    fn enter_slowly(&self, slab: &Slab<M>, index: usize, access: Access) -> Entering<M> {
         let mut left = self.patience.saturating_sub(ASK);
         while !left.is_zero() {
             self.memory.accept(slab.addr)?;
             match slab.heads.enter(index, access, ASK.min(left))? {
-                Entered::Busy => left = left.saturating_sub(ASK),
-                entered => return Ok(entered),
+                None => left = left.saturating_sub(ASK),
+                inside => return Ok(inside),
             }
         }
-        Ok(Entered::Busy)
+        Ok(None)
     }
 
     /// Enters the locks of all `buckets`, or of none.
@@ -268,6 +287,7 @@ impl<M: Memory> Core<M> {
                 slabs: self.buckets.now(),
                 access,
                 buckets: Vec::with_capacity(buckets.len()),
+                inside: Vec::with_capacity(buckets.len()),
                 pinned: Cell::default(),
                 may_flush: false,
             };
@@ -297,18 +317,20 @@ impl<M: Memory> Core<M> {
     ) -> Result<Option<(usize, Option<MemoryError>)>> {
         for &bucket in buckets {
             let (slab, index) = self.map.place(bucket);
-            let entered = match self.enter(&held.slabs[slab], index, held.access) {
-                Ok(Entered::Busy) => return Err(self.busy()),
-                Ok(entered) => entered,
+            let inside = match self.enter(&held.slabs[slab], index, held.access) {
+                Ok(Some(inside)) => inside,
+                Ok(None) => return Err(self.busy()),
                 Err(error) => return Ok(Some((bucket, Some(error)))),
             };
+            let outdated = held.slabs[slab].heads.is_outdated(&inside);
             held.buckets.push(bucket);
-            match (entered, held.access) {
-                (Entered::Outdated, Access::Read) => return Ok(Some((bucket, None))),
-                (Entered::Outdated, Access::Write) => {
+            held.inside.push(Cell::new(Some(inside)));
+            match (outdated, held.access) {
+                (false, _) => {}
+                (true, Access::Read) => return Ok(Some((bucket, None))),
+                (true, Access::Write) => {
                     held.bucket(bucket, Access::Write)?.begin_anew()?;
                 }
-                _ => {}
             }
         }
         Ok(None)
@@ -321,23 +343,30 @@ impl<M: Memory> Core<M> {
 }
 
 /// The right to flush, or to set a store up. Dropping it leaves the store's lock.
-pub(crate) struct Right<'a, M: Memory>(&'a M::Pages);
+pub(crate) struct Right<'a, M: Memory> {
+    lock: &'a M::Pages,
+    /// Until this is dropped.
+    inside: Option<Inside<M>>,
+}
 
 impl<'a, M: Memory> Right<'a, M> {
     /// Bytes that the lock protects: unused.
     pub const BYTES: usize = 8;
 
     pub fn take(lock: &'a M::Pages, patience: Duration) -> Result<Self> {
+        // The next holder finds what a dead holder has left unfinished in memory, so it does not
+        // matter whether the lock's page is outdated.
         match lock.enter(0, Access::Write, patience)? {
-            Entered::Busy => Err(Error::Busy(patience)),
-            // The next holder finds what a dead holder has left unfinished in memory.
-            Entered::Inside | Entered::Outdated => Ok(Right(lock)),
+            None => Err(Error::Busy(patience)),
+            inside => Ok(Right { lock, inside }),
         }
     }
 }
 
 impl<M: Memory> Drop for Right<'_, M> {
     fn drop(&mut self) {
-        self.0.leave(0, Access::Write);
+        if let Some(inside) = self.inside.take() {
+            self.lock.leave(inside);
+        }
     }
 }

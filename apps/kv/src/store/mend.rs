@@ -110,7 +110,7 @@ impl<M: Memory> Core<M> {
             return self.move_to(slab, known);
         }
         let (home, len) = (self.map.home(slab), self.map.slab_len());
-        let fresh = self.memory.alloc_on(home, len)?;
+        let fresh = self.memory.alloc_pages(home, self.map.slab_buckets)?;
         let swap = || {
             self.memory.update(at, 8, |view| {
                 let now = view.u64(0);
@@ -208,7 +208,7 @@ impl<M: Memory> Core<M> {
 impl<M: Memory> Bucket<'_, M> {
     /// Looks through the bucket: what is lost leaves it, and so does the older of two records of
     /// one key, which somebody leaves who fails while moving one.
-    pub fn mend(&self) -> Result<()> {
+    pub fn mend(&mut self) -> Result<()> {
         let (mut at, mut before, mut dropped) = (At::Head, At::Head, 0);
         let mut newest: HashMap<(u8, Vec<u8>), (u64, At)> = HashMap::new();
         for round in 0.. {
@@ -252,7 +252,7 @@ impl<M: Memory> Bucket<'_, M> {
             let version = page.page().version() + 1;
             page.set_version(version);
             page.set_deleted(version);
-        });
+        })?;
         match dropped {
             0 => Ok(()),
             dropped => self.core.note_losses(0, dropped),
@@ -276,7 +276,7 @@ impl<M: Memory> Bucket<'_, M> {
         })
     }
 
-    fn drop_record(&self, at: At, db: u8, key: &[u8]) -> Result<()> {
+    fn drop_record(&mut self, at: At, db: u8, key: &[u8]) -> Result<()> {
         let id = self.core.id(db, key)?;
         self.change(at, |page| {
             if let Some(record) = page.page().find(&id) {

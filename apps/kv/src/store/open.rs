@@ -182,7 +182,7 @@ fn set_up<M: Memory>(memory: &M, map: &Map, base: u64) -> Result<Settings> {
     let len = map.slab_len();
     let mut slabs = Vec::with_capacity(map.slabs());
     for slab in 0..map.slabs() {
-        match memory.alloc_on(map.home(slab), len) {
+        match memory.alloc_pages(map.home(slab), map.slab_buckets) {
             Ok(addr) => slabs.push(addr),
             Err(error) => {
                 for addr in slabs {

@@ -68,14 +68,14 @@ impl Broom<'_> {
 impl<M: Memory> Bucket<'_, M> {
     /// Cleans the bucket, and gives its page back if nothing is left and no write has come since
     /// the last flush.
-    pub fn clean(&self) -> Result<()> {
+    pub fn clean(&mut self) -> Result<()> {
         let written = self.head().epoch();
         self.refresh()?;
         self.give_page_back(written)
     }
 
     /// The same, of a bucket that is clean.
-    pub fn vacate(&self) -> Result<()> {
+    pub fn vacate(&mut self) -> Result<()> {
         self.give_page_back(self.head().epoch())
     }
 
@@ -83,10 +83,11 @@ impl<M: Memory> Bucket<'_, M> {
     /// `written` was the newest flush and is not any more. Who has been told that a key is absent
     /// has the number of the newest flush ([`super::Mark`]): pages that go once a flush at most
     /// cannot return to a value that a client remembers.
-    fn give_page_back(&self, written: u64) -> Result<()> {
+    fn give_page_back(&mut self, written: u64) -> Result<()> {
         let newest = self.flushes()?.epoch;
         let head = self.head();
-        if head.count() == 0 && head.next() == 0 && written < newest {
+        let empty = head.count() == 0 && head.next() == 0;
+        if empty && written < newest {
             self.give_up_head();
         }
         Ok(())
@@ -94,7 +95,7 @@ impl<M: Memory> Bucket<'_, M> {
 
     /// Cleans the bucket.
     #[cold]
-    pub fn refresh(&self) -> Result<()> {
+    pub fn refresh(&mut self) -> Result<()> {
         let flushes = self.flushes()?;
         let broom = Broom {
             flushes: &flushes,
@@ -123,7 +124,7 @@ impl<M: Memory> Bucket<'_, M> {
         self.finish(&flushes, &cleaned)
     }
 
-    fn finish(&self, flushes: &Flushes, cleaned: &Cleaned) -> Result<()> {
+    fn finish(&mut self, flushes: &Flushes, cleaned: &Cleaned) -> Result<()> {
         self.change_head(|page| {
             let version = page.page().version() + 1;
             page.set_version(version);
@@ -132,7 +133,7 @@ impl<M: Memory> Bucket<'_, M> {
             }
             page.set_epoch(flushes.epoch);
             page.set_soonest(cleaned.soonest);
-        });
+        })?;
         for (db, counts) in cleaned.counts.iter().enumerate() {
             self.core.count(db as u8, flushes.flushed[db], *counts)?;
         }

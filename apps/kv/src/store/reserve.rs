@@ -31,7 +31,7 @@ impl<M: Memory> Core<M> {
 }
 
 impl<M: Memory> Bucket<'_, M> {
-    fn reserve(&self, total: usize) -> Result<()> {
+    fn reserve(&mut self, total: usize) -> Result<()> {
         let page = self.core.geometry.page;
         if page - self.head().used() >= total {
             return Ok(());

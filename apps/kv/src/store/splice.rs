@@ -114,7 +114,7 @@ impl<M: Memory> Core<M> {
 }
 
 impl<M: Memory> Bucket<'_, M> {
-    fn splice_far(&self, id: &KeyId<'_>, patch: Patch<'_>) -> Result<usize> {
+    fn splice_far(&mut self, id: &KeyId<'_>, patch: Patch<'_>) -> Result<usize> {
         let chain = self.walk_clean(id)?;
         let found = chain
             .found
@@ -153,7 +153,7 @@ impl<M: Memory> Bucket<'_, M> {
 
     /// Builds the new value in `to`, then points the record there.
     fn move_value(
-        &self,
+        &mut self,
         id: &KeyId<'_>,
         chain: &Chain,
         record: Option<Record>,
@@ -197,12 +197,12 @@ impl<M: Memory> Bucket<'_, M> {
         Ok(())
     }
 
-    fn set_len(&self, chain: &Chain, page: usize, record: &Record, len: usize) -> Result<()> {
+    fn set_len(&mut self, chain: &Chain, page: usize, record: &Record, len: usize) -> Result<()> {
         let stamp = chain.version + 1;
         self.change(chain.pages[page].at, |page| {
             page.set_record_len(record, len, stamp);
         })?;
-        self.change_head(|page| page.set_version(stamp));
+        self.change_head(|page| page.set_version(stamp))?;
         Ok(())
     }
 }

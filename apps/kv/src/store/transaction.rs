@@ -90,7 +90,7 @@ impl<M: Memory> Drop for Transaction<'_, M> {
         // Others may still act as if before our flush, and must then not see what we did before it.
         for bucket in self.held.buckets() {
             // Fails only when the memory is gone.
-            let refreshed = |bucket: &super::bucket::Bucket<'_, M>| bucket.refresh();
+            let refreshed = |bucket: &mut super::bucket::Bucket<'_, M>| bucket.refresh();
             let _ = self
                 .core
                 .writing(Scope(Some(&self.held)), *bucket, refreshed);

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rackmem::window::{Window, WindowMut};
-use rackmem_kv::memory::{Access, Entered, HeapMemory, HeapPages, Memory, MemoryError, Pages};
+use rackmem_kv::memory::{Access, HeapInside, HeapMemory, HeapPages, Memory, MemoryError, Pages};
 
 type Result<T> = std::result::Result<T, MemoryError>;
 type Act = Box<dyn FnOnce() -> JoinHandle<()> + Send>;
@@ -146,12 +146,14 @@ pub struct InterruptedPages {
 }
 
 impl Pages for InterruptedPages {
-    fn enter(&self, page: usize, access: Access, at_most: Duration) -> Result<Entered> {
+    type Inside = HeapInside;
+
+    fn enter(&self, page: usize, access: Access, at_most: Duration) -> Result<Option<HeapInside>> {
         pass(&self.place, self.slow);
         let entered = match self.slow {
             true => self.inner.enter(page, access, at_most),
             false => match self.inner.enter(page, access, Duration::ZERO)? {
-                Entered::Busy => {
+                None => {
                     self.place.settle(Some((self.addr, page)));
                     self.inner.enter(page, access, at_most)
                 }
@@ -162,30 +164,30 @@ impl Pages for InterruptedPages {
         entered
     }
 
-    fn leave(&self, page: usize, access: Access) {
+    fn leave(&self, inside: HeapInside) {
         let mut meeting = self.place.lock();
-        let wakes = self.slow && meeting.before == Some((self.addr, page));
+        let wakes = self.slow && meeting.before == Some((self.addr, inside.page()));
         if wakes {
             (meeting.settled, meeting.before) = (false, None);
         }
         drop(meeting);
-        self.inner.leave(page, access);
+        self.inner.leave(inside);
         if wakes {
             self.place.wait(self.place.lock());
         }
         pass(&self.place, self.slow);
     }
 
-    fn view(&self, page: usize) -> Window<'_> {
-        self.inner.view(page)
+    fn view<'a>(&'a self, inside: &'a HeapInside) -> Window<'a> {
+        self.inner.view(inside)
     }
 
-    fn view_mut(&self, page: usize, len: usize) -> WindowMut<'_> {
-        self.inner.view_mut(page, len)
+    fn view_mut<'a>(&'a self, inside: &'a mut HeapInside, len: usize) -> Option<WindowMut<'a>> {
+        self.inner.view_mut(inside, len)
     }
 
-    fn trim(&self, page: usize, len: usize) {
-        self.inner.trim(page, len);
+    fn trim(&self, inside: &mut HeapInside, len: usize) {
+        self.inner.trim(inside, len);
     }
 }
 

@@ -6,6 +6,7 @@ mod claims;
 mod figures;
 mod judged;
 pub mod locks;
+pub mod objects;
 mod points;
 mod tables;
 

@@ -5,11 +5,11 @@ use crate::failure::{Failure, Result};
 use crate::out;
 use crate::size::count;
 use clap::{Args, Subcommand};
-use rackmem_sim::history::{Operation, Outcome, ReadError, ReadErrorKind, Reader};
+use rackmem_sim::history::{self, Operation, Outcome, ReadError, ReadErrorKind, Reader};
 use rackmem_sim::linear::{ByKey, Counterexample, Limits, Verdict};
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -18,6 +18,7 @@ Examples:
   rackmem bench micro --fabric udp --history micro.jsonl      measure, and record every answer
   rackmem history check micro.jsonl                           check the record
   rackmem --json history check micro.jsonl                    one object
+  rackmem history export micro.jsonl --to micro-jepsen.jsonl  the same for checkers outside
 
 A history is text, one operation a line:
   {\"client\":0,\"op\":\"set\",\"key\":\"a\",\"value\":\"1\",\"invoke\":100,\"return\":180,\"outcome\":\"ok\"}
@@ -34,6 +35,8 @@ pub struct HistoryArgs {
 enum Action {
     /// Check that a recorded history is linearizable; show the contradiction if it is not
     Check(CheckArgs),
+    /// Write a recorded history as events of processes, as Jepsen has them, for other checkers
+    Export(ExportArgs),
 }
 
 #[derive(Debug, Args)]
@@ -46,11 +49,52 @@ struct CheckArgs {
     limit: u32,
 }
 
+#[derive(Debug, Args)]
+struct ExportArgs {
+    /// Read the history from FILE, one operation a line
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Write the events to FILE instead of standard output
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+}
+
 /// Does what was asked for.
 pub fn run(args: &HistoryArgs, json: bool) -> Result<Ended> {
     match &args.action {
         Action::Check(args) => check(args, json),
+        Action::Export(args) => export(args, json),
     }
+}
+
+fn export(args: &ExportArgs, json: bool) -> Result<Ended> {
+    let path = &args.file;
+    let file = File::open(path).map_err(|error| unreadable(path, &error.to_string()))?;
+    let mut reader = Reader::new(BufReader::new(file));
+    let history: std::result::Result<Vec<Operation>, ReadError> = reader.by_ref().collect();
+    let history = history.map_err(|error| unreadable(path, &error.to_string()))?;
+    let Some(to) = &args.to else {
+        // Nobody may be reading on.
+        let _ = history::export(&history, BufWriter::new(std::io::stdout().lock()));
+        return Ok(Ended::Done);
+    };
+    let file = File::create(to);
+    let events = file.and_then(|file| history::export(&history, BufWriter::new(file)));
+    let events = events.map_err(|error| {
+        let cause = format!("{}: {error}", to.display());
+        Failure::new(cause, "give a file that can be written")
+    })?;
+    let operations = history.len();
+    match json {
+        true => out::line(json!({"operations": operations, "events": events})),
+        false => out::line(format!(
+            "{} operations as {} events in {}",
+            count(operations as u64),
+            count(events),
+            to.display()
+        )),
+    }
+    Ok(Ended::Done)
 }
 
 /// What a file has in it.

@@ -1,13 +1,14 @@
 //! `rackmem inspect`: who holds the locks of a rack of processes, and who waits for them;
-//! which regions it has.
+//! which regions it has, and who keeps copies of them.
 
 use super::load;
 use crate::ended::Ended;
 use crate::failure::{Failure, Result};
+use crate::figures;
 use crate::out;
 use clap::Args;
 use rackmem::locked::{Held, LockStatus};
-use rackmem::{Config, RegionInfo};
+use rackmem::{Config, CopyStatus, CopyStore, GroupStatus, RegionInfo, Size};
 use rackmem_bench::table::{Align, Table};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -21,6 +22,8 @@ Examples:
   rackmem inspect --rack rack.toml --watch        the same, every second, until Ctrl-C
   rackmem inspect --rack rack.toml --all --json   idle ones as well
   rackmem inspect --rack rack.toml --regions      named regions and named locks
+  rackmem inspect --rack rack.toml --groups       who keeps copies of regions, and how far members have filled
+  rackmem inspect --rack rack.toml --objects      objects of each node, and which ways its reads of objects go
 
 Run it on a host of the rack; the fabric must be UDP. Nodes are queried one after the other and keep running. A
 deadlock shows as two locks, each held by the waiter of the other.";
@@ -37,6 +40,12 @@ pub struct InspectArgs {
     /// Show regions and named locks instead, with their contracts
     #[arg(long, conflicts_with = "all")]
     regions: bool,
+    /// Show who keeps copies of regions instead, and how far members have filled
+    #[arg(long, conflicts_with_all = ["all", "regions"])]
+    groups: bool,
+    /// Show each node's objects instead, and which ways its reads of objects go
+    #[arg(long, conflicts_with_all = ["all", "regions", "groups"])]
+    objects: bool,
     /// Refresh every SECONDS until Ctrl-C
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
@@ -50,9 +59,11 @@ type Told = Vec<(usize, LockStatus)>;
 pub fn run(args: &InspectArgs, json: bool) -> Result<Ended> {
     let config = load(&args.rack)?;
     loop {
-        match args.regions {
-            true => show_regions(&config, args, json)?,
-            false => show(&config, args, json)?,
+        match (args.regions, args.groups) {
+            (true, _) => show_regions(&config, args, json)?,
+            (_, true) => show_groups(&config, args, json)?,
+            _ if args.objects => show_objects(&config, args, json)?,
+            _ => show(&config, args, json)?,
         }
         let Some(seconds) = args.watch else {
             return Ok(Ended::Done);
@@ -91,10 +102,17 @@ fn show(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
     Ok(())
 }
 
+fn table_is_silent(config: &Config) -> &'static str {
+    match config.copies() {
+        0 => "node 0, which has the table of regions, does not answer",
+        _ => "no node, of which one has the table of regions, answers",
+    }
+}
+
 fn show_regions(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
     let regions = rackmem::diagnostics::inspect_regions(config)?;
     if regions.is_none() && args.watch.is_none() {
-        let cause = "node 0, which has the table of regions, does not answer";
+        let cause = table_is_silent(config);
         let next = "start its process, or check its address in the file";
         return Err(Failure::new(cause, next));
     }
@@ -106,7 +124,7 @@ fn show_regions(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
     }
     clear(args);
     let Some(regions) = regions else {
-        out::line("node 0, which has the table of regions, does not answer");
+        out::line(table_is_silent(config));
         return Ok(());
     };
     let columns = [
@@ -146,6 +164,199 @@ fn region_object(region: &RegionInfo) -> Value {
         "home": region.home().0,
         "addr": format!("{:#x}", region.addr),
         "generation": region.generation,
+    })
+}
+
+/// How long the membership's store may take to answer a person.
+const WITHIN: Duration = Duration::from_secs(2);
+
+fn show_groups(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
+    let groups = rackmem::diagnostics::inspect_groups(config, WITHIN)?;
+    if json {
+        let groups: Vec<Value> = groups.iter().map(group_object).collect();
+        out::line(json!({"groups": groups}));
+        return Ok(());
+    }
+    clear(args);
+    let columns = [
+        ("region", Align::Left),
+        ("bytes", Align::Right),
+        ("line", Align::Right),
+        ("config", Align::Right),
+        ("majority", Align::Right),
+        ("counting", Align::Left),
+        ("writes", Align::Left),
+        ("durability", Align::Left),
+        ("node", Align::Right),
+        ("copy", Align::Left),
+    ];
+    let mut table = Table::new(&format!("{} regions with copies", groups.len()), &columns);
+    for group in &groups {
+        let numbers = [
+            group.bytes.to_string(),
+            group.line.to_string(),
+            group.config.to_string(),
+            group.needed.to_string(),
+            format!("{} of {}", counting(group), group.wanted),
+            way(group).to_owned(),
+            group.durability.to_string(),
+        ];
+        for (nth, copy) in group.copies.iter().enumerate() {
+            let [bytes, line, config, needed, counting, writes, durability] =
+                numbers.each_ref().map(|text| match nth {
+                    0 => text.as_str(),
+                    _ => "",
+                });
+            let name = if nth == 0 { group.name.as_str() } else { "" };
+            let node = copy.node.to_string();
+            table.row(&[
+                name,
+                bytes,
+                line,
+                config,
+                needed,
+                counting,
+                writes,
+                durability,
+                &node,
+                &state(group, copy),
+            ]);
+        }
+    }
+    out::table(&table);
+    Ok(())
+}
+
+fn show_objects(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
+    let nodes = rackmem::diagnostics::inspect_objects(config)?;
+    if nodes.iter().all(Option::is_none) && args.watch.is_none() {
+        let cause = format!("none of the rack's {} nodes answers", nodes.len());
+        let next = "start its processes, or check the addresses in the file";
+        return Err(Failure::new(cause, next));
+    }
+    if json {
+        let nodes: Vec<Value> = (nodes.iter())
+            .map(|counts| counts.as_ref().map_or(Value::Null, figures::objects))
+            .collect();
+        out::line(json!({"nodes": nodes}));
+        return Ok(());
+    }
+    clear(args);
+    let columns = [
+        "node",
+        "objects",
+        "here",
+        "mapped",
+        "by packets",
+        "asked",
+        "waits",
+        "torn",
+        "locked",
+    ];
+    let columns = columns.map(|name| (name, Align::Right));
+    let title = "objects of each node; handles by the way their reads go; what its reads met";
+    let mut table = Table::new(title, &columns);
+    for (node, counts) in nodes.iter().enumerate() {
+        let node = node.to_string();
+        let Some(counts) = counts else {
+            table.row(&[&node, "no answer", "", "", "", "", "", "", ""]);
+            continue;
+        };
+        let figures = [
+            counts.live,
+            counts.here,
+            counts.mapped,
+            counts.elsewhere,
+            counts.asked,
+            counts.rounds,
+            counts.torn,
+            counts.locked,
+        ];
+        let figures = figures.map(|figure| figure.to_string());
+        let [a, b, c, d, e, f, g, h] = figures.each_ref().map(String::as_str);
+        table.row(&[&node, a, b, c, d, e, f, g, h]);
+    }
+    out::table(&table);
+    Ok(())
+}
+
+/// How many copies count.
+fn counting(group: &GroupStatus) -> usize {
+    group.copies.iter().filter(|copy| copy.counts).count()
+}
+
+/// How many rounds of the members a write takes, and who counts their answers.
+fn way(group: &GroupStatus) -> &'static str {
+    match (group.through_switch, group.one_round) {
+        (_, true) => "one round",
+        (true, false) => "two, by the switch",
+        (false, false) => "two rounds",
+    }
+}
+
+/// What a copy is, in words.
+fn state(group: &GroupStatus, copy: &CopyStatus) -> String {
+    let lines = || {
+        copy.lines
+            .map_or(String::new(), |lines| format!(", {lines} lines"))
+    };
+    let journal = match copy.store {
+        Some(CopyStore::Journal(bytes)) => format!(", a journal of {}", Size(bytes)),
+        Some(CopyStore::Ended) => {
+            return "ended: its process says why; `rackmem members replace` gives it to another node"
+                .into();
+        }
+        Some(CopyStore::Missing) => {
+            return "its store is gone: after `replace_after` it fills anew".into();
+        }
+        _ => String::new(),
+    };
+    match (copy.live, copy.counts, copy.filling) {
+        (false, ..) => "dead: `rackmem members replace` gives it to another node".into(),
+        (true, true, _) => format!("counts{}{journal}", lines()),
+        (true, false, Some((at, fetched))) => format!(
+            "fills: {}%, {fetched} lines fetched",
+            at.saturating_mul(100) / group.bytes.max(1)
+        ),
+        (true, false, None) => format!("fills{}{journal}", lines()),
+    }
+}
+
+fn group_object(group: &GroupStatus) -> Value {
+    let copy = |copy: &CopyStatus| {
+        json!({
+            "node": copy.node,
+            "life": copy.life,
+            "counts": copy.counts,
+            "live": copy.live,
+            "lines": copy.lines,
+            "filled_bytes": copy.filling.map(|(at, _)| at),
+            "fetched_lines": copy.filling.map(|(_, fetched)| fetched),
+            "store": copy.store.map(|store| match store {
+                CopyStore::Memory => "memory",
+                CopyStore::Journal(_) => "journal",
+                CopyStore::Ended => "ended",
+                CopyStore::Missing => "missing",
+            }),
+            "journal_bytes": match copy.store {
+                Some(CopyStore::Journal(bytes)) => Some(bytes),
+                _ => None,
+            },
+        })
+    };
+    json!({
+        "group": group.number,
+        "region": group.name,
+        "bytes": group.bytes,
+        "line": group.line,
+        "config": group.config,
+        "majority": group.needed,
+        "counting": counting(group),
+        "wanted": group.wanted,
+        "durability": group.durability.name(),
+        "through_switch": group.through_switch,
+        "one_round": group.one_round,
+        "copies": group.copies.iter().map(copy).collect::<Vec<_>>(),
     })
 }
 

@@ -46,10 +46,9 @@ pub fn run(cli: &Cli, matches: &ArgMatches) -> Result<Ended> {
 /// Reads the file that describes a rack of processes.
 fn load(path: &Path) -> Result<Config> {
     Config::load(path).map_err(|error| {
-        let text = error.to_string();
         Failure::new(
-            text,
-            "mend the file; `rackmem switch --help` shows a whole one",
+            error.what(),
+            "correct the file, then try again; `rackmem switch --help` shows a whole one",
         )
     })
 }

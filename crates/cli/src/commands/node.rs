@@ -41,6 +41,9 @@ pub struct NodeArgs {
     /// Hold locks and report them, for `rackmem soak --locks`
     #[arg(long, hide = true)]
     hold_locks: bool,
+    /// Use lines with copies and report it, for `rackmem soak --replicated`
+    #[arg(long, value_name = "WORK", hide = true)]
+    use_copies: Option<soak::copies::Work>,
     #[command(flatten)]
     fence: FenceArgs,
     #[command(flatten)]
@@ -68,6 +71,10 @@ pub fn run(args: &NodeArgs, json: bool) -> Result<Ended> {
     }
     if args.hold_locks {
         soak::locks::work(&rack.node(args.node), &stop)?;
+        return Ok(Ended::Interrupted);
+    }
+    if let Some(work) = args.use_copies {
+        soak::copies::work(&rack.node(args.node), work, &stop)?;
         return Ok(Ended::Interrupted);
     }
     let mut watch = Watch::new(&rack, json);

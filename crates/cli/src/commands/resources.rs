@@ -6,7 +6,8 @@ use clap::Args;
 use rackmem::Config;
 use rackmem::diagnostics::Resources;
 use rackmem_bench::table::{Align, Table};
-use rackmem_proto::switch::{MAX_WAYS, SwitchConfig, SwitchProgram};
+use rackmem_proto::switch::{LINES, MAX_WAYS, QuorumProgram, SwitchConfig, SwitchProgram};
+use rackmem_proto::wire::{MAX_NODES, MAX_REQUESTERS};
 use serde_json::json;
 
 /// What Concordia reports of its switch (§6): "375K cache blocks", "about 6MB on-chip memory",
@@ -14,6 +15,38 @@ use serde_json::json;
 const PAPER_STAGES: u8 = 10;
 const PAPER_ENTRIES: usize = 375_000;
 const PAPER_BYTES: usize = 6_000_000;
+
+/// The sizes of which CNVMM gives Eq. (1) to (3): "a cache line of 64 bytes, and an address space
+/// for 4GB of data" (§III-B), in cells as wide as an ASIC's unit.
+const PAPER_SPACE: u64 = 4 << 30;
+const PAPER_LINE: u64 = 64;
+const PAPER_CELL: u64 = 4;
+
+/// What replicated memory takes where the switch holds all lines.
+struct Equations {
+    /// Eq. (1).
+    lines: u64,
+    /// Eq. (2).
+    cells_a_line: u64,
+    /// The left side of Eq. (3), with one timestamp a line: bytes.
+    bytes: u64,
+    /// The four quorum registers beside it, a byte a timestamp each.
+    quorums: u64,
+}
+
+const PAPER_COPIES: Equations = {
+    let lines = PAPER_SPACE / PAPER_LINE;
+    let cells_a_line = PAPER_LINE / PAPER_CELL;
+    Equations {
+        lines,
+        cells_a_line,
+        bytes: (lines * cells_a_line + lines) * PAPER_CELL,
+        quorums: 4 * lines,
+    }
+};
+
+/// Requests in flight that it has rows for.
+const IN_FLIGHT: usize = MAX_NODES * MAX_REQUESTERS * 2;
 
 /// Entries of a way at most: more than any ASIC has room for.
 const MAX_SETS: usize = 1 << 24;
@@ -55,7 +88,10 @@ pub fn print(args: &ResourceArgs, rack: Option<&Config>, json: bool) {
         return out::line(as_json(&config, &resources));
     }
     out::table(&beside_the_paper(&config, &resources));
-    out::table(&arrays(&resources));
+    out::table(&arrays("Register arrays", &resources.arrays));
+    out::table(&copies_beside_the_paper());
+    let of_copies = QuorumProgram::default().arrays();
+    out::table(&arrays("Register arrays of replicated memory", &of_copies));
 }
 
 fn as_json(config: &SwitchConfig, resources: &Resources) -> serde_json::Value {
@@ -64,6 +100,11 @@ fn as_json(config: &SwitchConfig, resources: &Resources) -> serde_json::Value {
         json!({"array": name, "stage": stage, "items": items, "bytes_an_item": each, "bytes": bytes})
     };
     let arrays: Vec<_> = resources.arrays.iter().map(array).collect();
+    let of_copies: Vec<_> = QuorumProgram::default()
+        .arrays()
+        .iter()
+        .map(array)
+        .collect();
     json!({
         "ways": config.ways,
         "sets": config.sets,
@@ -77,6 +118,17 @@ fn as_json(config: &SwitchConfig, resources: &Resources) -> serde_json::Value {
             "entries": PAPER_ENTRIES,
             "bytes": PAPER_BYTES,
             "bytes_an_entry": PAPER_BYTES / PAPER_ENTRIES,
+        },
+        "copies": {
+            "requests_in_flight": IN_FLIGHT,
+            "lines_known": LINES,
+            "arrays": of_copies,
+            "paper": {
+                "lines": PAPER_COPIES.lines,
+                "cells_a_line": PAPER_COPIES.cells_a_line,
+                "bytes": PAPER_COPIES.bytes,
+                "quorum_bytes": PAPER_COPIES.quorums,
+            },
         },
     })
 }
@@ -132,7 +184,60 @@ fn beside_the_paper(config: &SwitchConfig, resources: &Resources) -> Table {
     table
 }
 
-fn arrays(resources: &Resources) -> Table {
+/// The switch holds no line here, and state of requests in flight;
+/// in the paper's equations it holds all lines and a timestamp of each.
+fn copies_beside_the_paper() -> Table {
+    let columns = [
+        ("", Align::Left),
+        ("here", Align::Right),
+        ("CNVMM, §III-B, 4 GB", Align::Right),
+    ];
+    let mut table = Table::new("Replicated memory", &columns);
+    let arrays = QuorumProgram::default().arrays();
+    let bytes = |of_lines: bool| {
+        let of = arrays.iter().filter(|a| (a.2 == LINES) == of_lines);
+        of.map(|a| a.2 * a.3).sum::<usize>()
+    };
+    let paper = PAPER_COPIES;
+    let count = |number: usize| size::count(number as u64);
+    let none = || "0".to_owned();
+    let rows = [
+        (
+            "lines that it holds, Eq. (1)",
+            none(),
+            size::count(paper.lines),
+        ),
+        (
+            "cells of 4 bytes a line, Eq. (2)",
+            none(),
+            paper.cells_a_line.to_string(),
+        ),
+        (
+            "bytes of lines and timestamps, Eq. (3)",
+            none(),
+            size::count(paper.bytes),
+        ),
+        (
+            "bytes of quorum registers",
+            String::new(),
+            size::count(paper.quorums),
+        ),
+        (
+            "requests in flight that it counts",
+            count(IN_FLIGHT),
+            "about 10 K".into(),
+        ),
+        ("bytes of their rows", count(bytes(false)), String::new()),
+        ("lines whose stamps it knows", count(LINES), String::new()),
+        ("bytes of these", count(bytes(true)), String::new()),
+    ];
+    for (what, here, paper) in rows {
+        table.row(&[what, &here, &paper]);
+    }
+    table
+}
+
+fn arrays(title: &str, arrays: &[(&'static str, u8, usize, usize)]) -> Table {
     let columns = [
         ("array", Align::Left),
         ("stage", Align::Right),
@@ -140,8 +245,8 @@ fn arrays(resources: &Resources) -> Table {
         ("bytes an item", Align::Right),
         ("bytes", Align::Right),
     ];
-    let mut table = Table::new("Register arrays", &columns);
-    for &(name, stage, items, bytes) in &resources.arrays {
+    let mut table = Table::new(title, &columns);
+    for &(name, stage, items, bytes) in arrays {
         let cells = [
             stage.to_string(),
             size::count(items as u64),
@@ -186,5 +291,10 @@ mod tests {
             colour: false,
         });
         assert!(text.contains("about 6 MB"), "{text}");
+        // 2^26 lines of 16 cells, and a timestamp of each.
+        let paper = &told["copies"]["paper"];
+        assert_eq!(paper["lines"], 1u64 << 26);
+        assert_eq!(paper["bytes"], (17u64 << 26) * 4);
+        assert_eq!(told["copies"]["requests_in_flight"], 4096);
     }
 }

@@ -11,7 +11,16 @@ fn report(args: &[&str]) -> Value {
 
 #[test]
 fn benches_report_cases() {
-    let benches: [&[&str]; 5] = [
+    let benches: [&[&str]; 7] = [
+        &[
+            "objects",
+            "--size",
+            "64,2K",
+            "--duration",
+            "5",
+            "--runs",
+            "1",
+        ],
         &["hit", "--duration", "20", "--runs", "1"],
         &["miss", "--duration", "20ms", "--runs", "2"],
         &[
@@ -24,6 +33,14 @@ fn benches_report_cases() {
             "50",
             "--modes",
             "switch",
+        ],
+        &[
+            "copies",
+            "--fabric",
+            "inline",
+            "--operations",
+            "20",
+            "--only-paths",
         ],
         &[
             "lock",

@@ -104,7 +104,7 @@ fn what_is_no_file_is_explained_and_not_read_for_ever() {
     let folder = folder.to_str().unwrap();
     for (path, cause) in [("/dev/zero", "is a device"), (folder, "is a directory")] {
         for command in ["members", "inspect", "switch"] {
-            fails(&[command, "--rack", path], cause, "mend the file");
+            fails(&[command, "--rack", path], cause, "correct the file");
         }
         fails(&["history", "check", path], path, "give a file");
     }
@@ -287,7 +287,7 @@ fn errors_of_a_rack_file_have_line_text_and_what_was_meant() {
         fails(
             &["node", "--rack", file.path(), "--node", "0"],
             &named,
-            "mend the file",
+            "correct the file",
         );
     }
 }
@@ -303,13 +303,13 @@ fn a_pipe_a_huge_file_and_one_without_permission_are_refused_at_once() {
     fails(
         &["inspect", "--rack", huge.path()],
         "longer than",
-        "mend the file",
+        "correct the file",
     );
     let pipe = format!("{}.pipe", huge.path());
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.is_ok_and(|status| status.success()));
     let refused = std::panic::catch_unwind(|| {
-        fails(&["inspect", "--rack", &pipe], "a pipe", "mend the file");
+        fails(&["inspect", "--rack", &pipe], "a pipe", "correct the file");
     });
     std::fs::remove_file(&pipe).expect("the pipe");
     refused.expect("a pipe is refused");
@@ -322,7 +322,7 @@ fn a_pipe_a_huge_file_and_one_without_permission_are_refused_at_once() {
     fails(
         &["inspect", "--rack", secret.path()],
         "Permission denied",
-        "mend the file",
+        "correct the file",
     );
 }
 

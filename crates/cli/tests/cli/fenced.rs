@@ -15,13 +15,13 @@ const AGREED: Duration = Duration::from_secs(60);
 const KEYS: usize = 64;
 
 /// A rack of processes whose members can die.
-struct Rack {
+struct Processes {
     folder: PathBuf,
     file: TempFile,
 }
 
-impl Rack {
-    fn new(name: &str, nodes: usize, switch: bool, lease_ms: u64) -> Rack {
+impl Processes {
+    fn new(name: &str, nodes: usize, switch: bool, lease_ms: u64) -> Processes {
         let id = std::process::id();
         let folder = std::env::temp_dir().join(format!("rackmem-fenced-{name}-{id}"));
         let further = format!(
@@ -29,7 +29,7 @@ impl Rack {
             folder.display()
         );
         let file = rack_file_with(nodes, switch, &further);
-        Rack { folder, file }
+        Processes { folder, file }
     }
 
     fn start(&self, node: usize, more: &[&str]) -> Running {
@@ -73,7 +73,7 @@ impl Rack {
     }
 }
 
-impl Drop for Rack {
+impl Drop for Processes {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
@@ -99,7 +99,7 @@ fn hears(process: &mut Running, field: &str) -> Value {
 
 #[test]
 fn one_that_was_stopped_for_too_long_tells_nobody_what_it_does_then() {
-    let rack = Rack::new("stopped", 3, false, 300);
+    let rack = Processes::new("stopped", 3, false, 300);
     let (mut members, addrs) = rack.start_all(3, &["--rejoin=false"]);
     for round in 0..3 {
         let mut near = Client::connect(addrs[0]);
@@ -150,7 +150,7 @@ fn one_that_was_stopped_for_too_long_tells_nobody_what_it_does_then() {
 
 #[test]
 fn one_that_waits_for_an_answer_hears_that_it_is_fenced() {
-    let rack = Rack::new("waits", 3, false, 4000);
+    let rack = Processes::new("waits", 3, false, 4000);
     let (mut members, addrs) = rack.start_all(3, &["--rejoin=false"]);
     let mut clients: Vec<Client> = (0..KEYS).map(|_| Client::connect(addrs[1])).collect();
     // Nobody answers for the keys of node 2, and for a lease nobody knows why.
@@ -178,7 +178,7 @@ fn one_that_waits_for_an_answer_hears_that_it_is_fenced() {
 
 #[test]
 fn one_that_is_removed_joins_again_where_its_clients_find_it() {
-    let rack = Rack::new("rejoins", 2, true, 500);
+    let rack = Processes::new("rejoins", 2, true, 500);
     let mut switch = Running::start(&["switch", "--rack", rack.file.path()]);
     hears(&mut switch, "nodes");
     let (mut members, addrs) = rack.start_all(2, &[]);
@@ -206,7 +206,7 @@ fn one_that_is_removed_joins_again_where_its_clients_find_it() {
 
 #[test]
 fn an_address_in_use_is_named_with_the_next_step() {
-    let rack = Rack::new("in-use", 1, false, 500);
+    let rack = Processes::new("in-use", 1, false, 500);
     let (_members, _) = rack.start_all(1, &[]);
     let file = rack.file.text();
     let addr = file.split('"').nth(1).expect("an address");

@@ -91,3 +91,34 @@ fn a_history_that_says_nothing_is_an_error_and_not_linearizable() {
         assert!(error.contains("next: record operations"), "{error}");
     }
 }
+
+#[test]
+fn a_history_is_exported_as_events_of_processes() {
+    let (file, to) = (TempFile::new(STALE), TempFile::new(""));
+    let output = run(&[
+        "--json",
+        "history",
+        "export",
+        file.path(),
+        "--to",
+        to.path(),
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let told: Value = serde_json::from_str(&stdout(&output)).expect("one object");
+    assert_eq!(
+        (&told["operations"], &told["events"]),
+        (&4.into(), &8.into())
+    );
+    let written = std::fs::read_to_string(to.path()).unwrap();
+    let output = run(&["history", "export", file.path()]);
+    assert_eq!(stdout(&output), written);
+    let events: Vec<Value> = written
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("an event"))
+        .collect();
+    let last = &events[7];
+    assert_eq!((&last["type"], &last["f"]), (&"ok".into(), &"read".into()));
+    assert_eq!(last["value"], serde_json::json!(["a", "1"]));
+    let missing = run(&["history", "export", "/nowhere/at/all"]);
+    assert!(!missing.status.success() && stderr(&missing).contains("next: "));
+}

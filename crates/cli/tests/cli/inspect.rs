@@ -88,6 +88,34 @@ fn who_holds_locks_and_who_waits_is_shown() {
     }
 }
 
+/// Each node says how many objects its home has, and by which way its handles read.
+#[test]
+fn which_way_reads_of_objects_go_is_shown() {
+    let (file, [first, second]) = rack();
+    let spec = RegionSpec::new("objects", 1 << 20).contract(Contract::Object);
+    let region = first.node(0).create_region(&spec).unwrap();
+    let object = region.alloc(7u64).unwrap();
+    let far = second.node(1).attach_object::<u64>(object.at()).unwrap();
+    assert_eq!((object.read(), far.read()), (Ok(7), Ok(7)));
+    let shown = inspect(&file, &["--objects"]);
+    let [home, reader] = [0, 1].map(|node| &shown["nodes"][node]);
+    assert_eq!(
+        (&home["live"], &home["handles"]["here"]),
+        (&json!(1), &json!(1))
+    );
+    assert_eq!(
+        (&reader["live"], &reader["handles"]["elsewhere"]),
+        (&json!(0), &json!(1))
+    );
+    assert_eq!((&reader["asked"], &home["asked"]), (&json!(1), &json!(0)));
+    assert_eq!(shown["nodes"][2], Value::Null);
+    let text = stdout(&run(&["inspect", "--objects", "--rack", file.path()]));
+    assert!(
+        text.contains("by packets") && text.contains("no answer"),
+        "{text}"
+    );
+}
+
 #[test]
 fn racks_that_share_memory_are_asked_from_inside() {
     let file = TempFile::new("nodes = ['127.0.0.1:1']\nfabric = 'shm'\nmode = 'home-only'\n");

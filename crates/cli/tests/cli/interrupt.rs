@@ -117,6 +117,34 @@ fn a_bench_keeps_what_it_has_measured() {
 }
 
 #[test]
+fn a_bench_of_slices_keeps_the_cases_of_the_one_it_was_at() {
+    let options = ["--fabric", "inline", "--size", "64M", "--duration", "10m"];
+    let mut bench = Running::start(&[&["bench", "bulk"], &options[..]].concat());
+    let resident = |bench: &Running| {
+        let file = format!("/proc/{}/status", bench.id());
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.and_then(|line| line.trim().strip_suffix("kB"));
+        number.and_then(|number| number.trim().parse::<u64>().ok())
+    };
+    // The slice, what the program has in hand, and copies in a cache: all cases before those that
+    // keep copies are measured.
+    bench.until("copies are kept", |bench| {
+        resident(bench).is_some_and(|kib| kib > 130 << 10)
+    });
+    bench.signal();
+    let told = bench.line();
+    assert_eq!(told["partial"], true, "{told}");
+    let cases = told["cases"].as_array().expect("a list").iter();
+    let named = |name: &str| cases.clone().any(|case| case["case"] == name);
+    assert!(
+        named("memcpy") && named("inline/switch/read-elsewhere"),
+        "{told}"
+    );
+    assert_eq!(bench.ended(), Some(130));
+}
+
+#[test]
 fn a_bench_that_is_ended_says_so_to_people() {
     // It has not measured anything when it is ended.
     let mut bench = std::process::Command::new(env!("CARGO_BIN_EXE_rackmem"))

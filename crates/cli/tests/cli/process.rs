@@ -54,6 +54,18 @@ impl Running {
         Running { child, stdout }
     }
 
+    /// Starts what a shell is told.
+    pub fn of_shell(script: &str) -> Running {
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        Running { child, stdout }
+    }
+
     /// Its number.
     pub fn id(&self) -> u32 {
         self.child.id()

@@ -99,3 +99,70 @@ fn a_soak_that_is_killed_leaves_no_process_behind() {
         std::thread::sleep(Duration::from_millis(10));
     }
 }
+
+/// Runs a soak of copies: its exit code, what it said of events, and its totals.
+fn replicated(options: &[&str]) -> (Option<i32>, Vec<Value>, Value) {
+    let patient = ["soak", "--json", "--replicated", "--lease-ms", "3000"];
+    let output = run(&[&patient[..], options].concat());
+    let text = stdout(&output);
+    let said = text.lines().map(serde_json::from_str::<Value>);
+    let mut said: Vec<Value> = said.map(|line| line.expect("an object")).collect();
+    let totals = said
+        .pop()
+        .unwrap_or_else(|| panic!("it says why: {}", stderr(&output)));
+    if output.status.code() != Some(0) {
+        eprint!("{}", stderr(&output));
+    }
+    (output.status.code(), said, totals)
+}
+
+/// One copy becomes three, a replica is killed, another one paused, one replaced,
+/// and the switch starts again, while all processes use lines; a checker outside would be given
+/// what they have recorded.
+#[test]
+fn lines_with_copies_live_through_all_that_is_done_to_their_members() {
+    let file = std::env::temp_dir().join(format!("rackmem-soak-{}.jsonl", std::process::id()));
+    let history = file.to_string_lossy();
+    let options = ["--kills", "5", "--seconds", "120", "--history", &history];
+    let (code, events, totals) = replicated(&options);
+    assert_eq!(code, Some(0), "{totals}");
+    let what: Vec<&str> = events.iter().filter_map(|e| e["what"].as_str()).collect();
+    let all = ["grown", "killed", "paused", "replaced", "switch restarts"];
+    assert_eq!(what, all);
+    assert_eq!(totals["violations"].as_array().map(Vec::len), Some(0));
+    assert_eq!(totals["undecided"], 0);
+    assert!(totals["operations"].as_u64() > Some(500), "{totals}");
+    let text = std::fs::read_to_string(&file).expect("a history");
+    let _ = std::fs::remove_file(&file);
+    let of = |kind: &str| {
+        let kind = format!("\"type\":\"{kind}\"");
+        text.lines().filter(|line| line.contains(&kind)).count() as u64
+    };
+    assert_eq!(of("invoke"), totals["operations"].as_u64().unwrap());
+    assert_eq!(of("info"), totals["unknown"].as_u64().unwrap());
+    assert_eq!(of("invoke"), of("ok") + of("info"));
+}
+
+/// All processes at once, which have journals.
+#[test]
+fn lines_with_journals_live_through_the_death_of_all_processes() {
+    let options = ["--kills", "6", "--seconds", "120", "--durability", "file"];
+    let (code, events, totals) = replicated(&options);
+    assert_eq!(code, Some(0), "{totals}");
+    assert_eq!(events[5]["what"], "all killed");
+    assert!(totals["operations"].as_u64() > Some(500), "{totals}");
+}
+
+/// What a soak must find, or it shows nothing: a member counts that has forgotten, and disks lose
+/// what they called durable.
+#[test]
+fn a_soak_of_copies_finds_what_is_planted() {
+    for (planted, durability) in [("forgetful", "memory"), ("rollback", "file")] {
+        let planted = ["--planted", planted, "--durability", durability];
+        let (code, _, totals) =
+            replicated(&[&planted[..], &["--kills", "6", "--seconds", "120"]].concat());
+        assert_eq!(code, Some(1), "{totals}");
+        let found = totals["violations"].as_array().map(Vec::len);
+        assert_eq!(found, Some(1), "{totals}");
+    }
+}

@@ -8,6 +8,8 @@ use super::sender::Silence;
 use crate::End;
 use crate::Whole;
 use rackmem_wire::NodeId;
+use std::collections::HashMap;
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -29,6 +31,8 @@ pub struct Hub {
     /// None where all members are in this process.
     folder: Option<Folder>,
     known: Mutex<Vec<Known>>,
+    /// Memory without names that members of this process let others read, by what it is called.
+    published: Mutex<HashMap<String, File>>,
 }
 
 impl Hub {
@@ -54,6 +58,7 @@ impl Hub {
             layout: Arc::new(Layout::new(geometry)),
             folder,
             known: Mutex::new(known),
+            published: Mutex::default(),
         })
     }
 
@@ -124,6 +129,14 @@ impl Hub {
         Ok(segment)
     }
 
+    pub(super) fn folder(&self) -> Option<&Folder> {
+        self.folder.as_ref()
+    }
+
+    pub(super) fn published(&self) -> &Mutex<HashMap<String, File>> {
+        &self.published
+    }
+
     fn known(&self) -> MutexGuard<'_, Vec<Known>> {
         self.known.lock().whole()
     }
@@ -156,6 +169,10 @@ impl Member {
 
     pub(super) fn hub(&self) -> &Hub {
         &self.hub
+    }
+
+    pub(super) fn hub_shared(&self) -> Arc<Hub> {
+        self.hub.clone()
     }
 
     pub(super) fn segment(&self) -> &Arc<Segment> {

@@ -111,7 +111,7 @@ fn write(to: &[AtomicU64], bytes: &[u8]) {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Found {
     Nothing,
-    /// A packet of so many bytes, copied out.
+    /// A packet of so many bytes.
     Packet(usize),
     /// Figures that no sender of ours writes. The lane has been emptied.
     Nonsense,
@@ -135,50 +135,63 @@ impl Consumer {
 
     /// Takes a packet out, into `packet`, which has room for whole words of the largest.
     pub fn pop(&mut self, ring: Ring<'_>, packet: &mut [u8]) -> Found {
-        let tail = ring.tail.load(Acquire);
-        let found = self.read(ring, tail, packet);
-        match found {
-            Found::Nothing => return found,
-            Found::Packet(_) => {}
-            Found::Nonsense => self.head = tail,
+        let (found, at) = self.find(ring, packet.len());
+        if let Found::Packet(len) = found {
+            let words = len.div_ceil(8);
+            words::read(&mut packet[..words * 8], &ring.data[at..at + words]);
+            self.pass(ring, len);
         }
-        ring.head.store(self.head, Release);
         found
     }
 
-    fn read(&mut self, ring: Ring<'_>, tail: u64, packet: &mut [u8]) -> Found {
+    /// Finds the next packet, of at most `room` bytes, and the first of its words. It stays where
+    /// it is until [`Consumer::pass`]; its sender may be wrong about it, and change it meanwhile.
+    pub fn find(&mut self, ring: Ring<'_>, room: usize) -> (Found, usize) {
+        let tail = ring.tail.load(Acquire);
+        let found = self.look(ring, tail, room);
+        if found.0 == Found::Nonsense {
+            self.head = tail;
+            ring.head.store(self.head, Release);
+        }
+        found
+    }
+
+    /// The packet of so many bytes that was found has been used: its sender may have the room.
+    pub fn pass(&mut self, ring: Ring<'_>, len: usize) {
+        self.head = self.head.wrapping_add(1 + len.div_ceil(8) as u64);
+        ring.head.store(self.head, Release);
+    }
+
+    fn look(&mut self, ring: Ring<'_>, tail: u64, room: usize) -> (Found, usize) {
+        const NONSENSE: (Found, usize) = (Found::Nonsense, 0);
         let mut there = tail.wrapping_sub(self.head);
         if there == 0 {
-            return Found::Nothing;
+            return (Found::Nothing, 0);
         }
         let mut at = ring.at(self.head);
         if there > ring.capacity() {
-            return Found::Nonsense;
+            return NONSENSE;
         }
         let mut len = ring.data[at].load(Relaxed);
         if len == ELSEWHERE {
             let skip = (ring.data.len() - at) as u64;
             if skip >= there {
-                return Found::Nonsense;
+                return NONSENSE;
             }
             self.head = self.head.wrapping_add(skip);
             there -= skip;
             at = ring.at(self.head);
             len = ring.data[at].load(Relaxed);
         }
-        let room = packet.len() as u64 / 8 * 8;
+        let room = room as u64 / 8 * 8;
         if len < HEADER_LEN as u64 || len > room {
-            return Found::Nonsense;
+            return NONSENSE;
         }
-        let len = len as usize;
-        let words = len.div_ceil(8);
-        let record = ring.data.get(at + 1..at + 1 + words);
-        let Some(record) = record.filter(|_| (1 + words) as u64 <= there) else {
-            return Found::Nonsense;
-        };
-        words::read(&mut packet[..words * 8], record);
-        self.head = self.head.wrapping_add((1 + words) as u64);
-        Found::Packet(len)
+        let end = at + 1 + (len as usize).div_ceil(8);
+        if end > ring.data.len() || (end - at) as u64 > there {
+            return NONSENSE;
+        }
+        (Found::Packet(len as usize), at + 1)
     }
 }
 

@@ -3,11 +3,17 @@
 //! ```text
 //! header | inbox 0: bell, bits, lanes' ends | inbox 1 ... |
 //!     data of inbox 0's lanes | data of inbox 1's ... |
+//!     long packets of inbox 0's lanes | of inbox 1's ... |
 //! ```
 //!
 //! Inbox 0 is the agents' (or the switch's), the others are requesters'.
 //! An inbox has a lane for everyone who may send to it, so a lane has one sender, and which lane is
 //! whose needs no agreement. Requesters do not send to requesters.
+//!
+//! A lane is two rings. Packets whose body is longer than a block, those that bring several, go
+//! through the second one, whose ends lie beside the first one's; its data gets memory with the
+//! first such packet. So who moves no long ranges pays nothing for those who do, and short packets
+//! stay in a few cache lines.
 
 use rackmem_wire::{HEADER_LEN, MAX_BODY, MAX_NODES, MAX_REQUESTERS};
 use std::ops::Range;
@@ -33,6 +39,15 @@ const FROM_PORT: (usize, usize) = (4, 1 << 13);
 /// The same of an agent's lane to a requester.
 const TO_PORT: (usize, usize) = (4, 0);
 
+/// Words of a ring of long packets, a power of two: one packet that is being used, one on its way,
+/// and what is left over before the end of the ring. Who sends them waits for an answer to each.
+const LONG: usize = (3 * record(MAX_BODY)).next_power_of_two();
+
+/// Words of a record of a packet with so long a body: its length, the packet.
+const fn record(body: usize) -> usize {
+    1 + (HEADER_LEN + body).div_ceil(8)
+}
+
 /// What all members of a rack must agree on to share memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
@@ -49,9 +64,14 @@ impl Geometry {
         }
     }
 
-    /// Bytes of body that a packet carries.
+    /// Bytes of body that a packet carries which is not long.
     pub fn body(&self) -> usize {
         self.body
+    }
+
+    /// Words of a lane's ring of long packets; none where no packet is longer than others.
+    fn long(&self) -> usize {
+        if self.body < MAX_BODY { LONG } else { 0 }
     }
 
     /// Nodes and the switch.
@@ -64,9 +84,9 @@ impl Geometry {
         (self.nodes as u64) << 32 | self.body as u64
     }
 
-    /// Words of a record with the largest packet: its length, the packet.
+    /// Words of a record with the largest packet that is not long.
     pub(super) fn record(&self) -> usize {
-        1 + (HEADER_LEN + self.body).div_ceil(8)
+        record(self.body)
     }
 
     /// Which lane of an inbox is for a member's sender of this number.
@@ -114,7 +134,12 @@ pub(super) struct InboxLayout {
     data: usize,
     /// Words of the data of a service's lane, and of a port's.
     capacity: [usize; 2],
+    /// Where the data of long packets begins, and how many words a lane has of it.
+    long: (usize, usize),
 }
+
+/// The ends of a lane's ring of long packets lie so many words behind those of the other.
+pub(super) const LONG_ENDS: usize = 1;
 
 impl InboxLayout {
     /// The word up to which a lane has been read.
@@ -134,6 +159,13 @@ impl InboxLayout {
             Some(lane) => (self.services * deep + lane * shallow, shallow),
         };
         self.data + before..self.data + before + len
+    }
+
+    /// The data of a lane's long packets, if there are such.
+    pub fn long(&self, lane: usize) -> Option<Range<usize>> {
+        let (first, len) = self.long;
+        let start = first + lane * len;
+        (len > 0).then_some(start..start + len)
     }
 }
 
@@ -164,6 +196,7 @@ impl Layout {
                 ends: take(lanes * 2 * APART),
                 data: 0,
                 capacity: [geometry.capacity(to_service), geometry.capacity(FROM_PORT)],
+                long: (0, geometry.long()),
             });
         }
         let front = at.next_multiple_of(PAGE);
@@ -171,6 +204,10 @@ impl Layout {
         for inbox in &mut inboxes {
             inbox.data = len;
             len = inbox.data(inbox.lanes).start;
+        }
+        for inbox in &mut inboxes {
+            inbox.long.0 = len;
+            len += inbox.lanes * inbox.long.1;
         }
         Layout {
             geometry,
@@ -192,7 +229,7 @@ mod tests {
 
     #[test]
     fn nothing_overlaps_and_lanes_fill_pages() {
-        for (nodes, block) in [(1, 256), (4, 4096), (32, 65_536)] {
+        for (nodes, block) in [(1, 256), (4, 4096), (4, 16_384), (32, 65_536)] {
             let layout = Layout::new(Geometry::new(nodes, block));
             let mut ranges = Vec::new();
             ranges.push(0..APART);
@@ -200,8 +237,15 @@ mod tests {
                 ranges.push(inbox.bell..inbox.bell + 1);
                 ranges.push(inbox.bits.clone());
                 for lane in 0..inbox.lanes {
-                    ranges.push(inbox.head(lane)..inbox.head(lane) + 1);
-                    ranges.push(inbox.tail(lane)..inbox.tail(lane) + 1);
+                    for end in [inbox.head(lane), inbox.tail(lane)] {
+                        ranges.push(end..end + 1);
+                        ranges.push(end + LONG_ENDS..end + LONG_ENDS + 1);
+                    }
+                    if let Some(long) = inbox.long(lane) {
+                        assert!(long.start % PAGE == 0 && long.len().is_power_of_two());
+                        assert!(long.len() >= 3 * record(MAX_BODY));
+                        ranges.push(long);
+                    }
                     let data = inbox.data(lane);
                     assert!(data.start % PAGE == 0 && data.len() % PAGE == 0);
                     assert!(data.start >= layout.front && data.len().is_power_of_two());
@@ -220,7 +264,8 @@ mod tests {
         assert_eq!(Geometry::new(4, 4096).body(), 4096);
         assert_eq!(Geometry::new(4, 256).body(), LEAST_BODY);
         assert_eq!(Geometry::new(4, 65_536).body(), MAX_BODY);
-        assert!(Layout::new(Geometry::new(4, 4096)).len * 8 < 128 << 20);
+        // Addresses: memory is what lanes in use have of it.
+        assert!(Layout::new(Geometry::new(4, 4096)).len * 8 < 256 << 20);
     }
 
     #[test]

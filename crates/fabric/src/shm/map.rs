@@ -25,6 +25,15 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Maps the first `len` words of a file that has at least as many.
     pub fn of(file: File, len: usize) -> io::Result<Mapping> {
+        Mapping::with(file, len, libc::PROT_READ | libc::PROT_WRITE)
+    }
+
+    /// The same, to read only: a store there ends this process.
+    pub fn read_only(file: File, len: usize) -> io::Result<Mapping> {
+        Mapping::with(file, len, libc::PROT_READ)
+    }
+
+    fn with(file: File, len: usize, access: libc::c_int) -> io::Result<Mapping> {
         let bytes = len.checked_mul(8).filter(|bytes| *bytes > 0);
         let bytes = bytes.ok_or(io::ErrorKind::InvalidInput)?;
         if file.metadata()?.len() < bytes as u64 {
@@ -33,13 +42,25 @@ impl Mapping {
                 "a file of another layout",
             ));
         }
+        Mapping::whole(file, bytes, access)
+    }
+
+    /// Maps memory of the kernel's, which has a descriptor and no length: the kernel refuses to map
+    /// more than there is.
+    pub fn of_kernel(file: File, len: usize) -> io::Result<Mapping> {
+        let bytes = len.checked_mul(8).filter(|bytes| *bytes > 0);
+        let bytes = bytes.ok_or(io::ErrorKind::InvalidInput)?;
+        Mapping::whole(file, bytes, libc::PROT_READ | libc::PROT_WRITE)
+    }
+
+    fn whole(file: File, bytes: usize, access: libc::c_int) -> io::Result<Mapping> {
         // SAFETY: a new mapping at an address of the system's choice; the file is as long as what
-        // is mapped.
+        // is mapped, or the kernel refuses what is longer.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
                 bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
+                access,
                 libc::MAP_SHARED | libc::MAP_NORESERVE,
                 file.as_raw_fd(),
                 0,
@@ -50,15 +71,16 @@ impl Mapping {
         }
         Ok(Mapping {
             words: start.cast(),
-            len,
+            len: bytes / 8,
             file,
         })
     }
 
     /// All words.
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is readable and writable, page-aligned, `len` words long,
-        // and lives as long as `self`. Every pattern of bits is a value of a word.
+        // SAFETY: the mapping is readable, page-aligned, `len` words long, and lives as long as
+        // `self`. Every pattern of bits is a value of a word. Where it is not writable, who has it
+        // only loads words, which are no wider than what the processor loads at once.
         unsafe { std::slice::from_raw_parts(self.words, self.len) }
     }
 

@@ -21,9 +21,11 @@ mod receiving;
 mod segment;
 mod sender;
 mod service;
+mod shared;
 mod system;
 
 pub use hub::{Hub, Member};
 pub use layout::Geometry;
 pub use port::ShmPort;
 pub use service::{Outlet, serve};
+pub use shared::{FRONT, Lent, Published, Seen};

@@ -4,12 +4,10 @@ use super::hub::Member;
 use super::receiving::Receiving;
 use super::sender::Sender;
 use crate::awake::SPIN;
-use crate::body::as_body;
 use crate::{Body, Counters, Net, Port, Receiver};
-use rackmem_wire::{Dest, Header, decode};
+use rackmem_wire::{Dest, Header};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// A requester's inbox, and its lanes to others.
@@ -18,7 +16,6 @@ pub struct ShmPort {
     receiving: Receiving,
     member: Arc<Member>,
     inbox: usize,
-    counters: Arc<Counters>,
 }
 
 impl ShmPort {
@@ -30,11 +27,10 @@ impl ShmPort {
         let segment = member.segment().clone();
         let receiving = Receiving::begin(segment, inbox, counters.clone());
         Ok(ShmPort {
-            sender: Sender::new(member.clone(), number, counters.clone()),
+            sender: Sender::new(member.clone(), number, counters),
             receiving: receiving.ok_or_else(none)?,
             member: member.clone(),
             inbox,
-            counters,
         })
     }
 }
@@ -57,15 +53,8 @@ impl Net for ShmPort {
 
 impl Port for ShmPort {
     fn wait(&mut self, at_most: Duration, reply: &mut dyn Receiver) -> bool {
-        let Some(packet) = self.receiving.wait(SPIN, at_most) else {
-            return false;
-        };
-        if let Ok((header, body)) = decode(packet) {
-            reply.receive(&header, as_body(body));
-            return true;
-        }
-        self.counters.malformed.fetch_add(1, Relaxed);
-        false
+        let take = |header: &Header, body: Body<'_>| reply.receive(header, body);
+        self.receiving.receive((SPIN, at_most), take) == Some(true)
     }
 
     fn reply_port(&self) -> u16 {

@@ -3,7 +3,7 @@
 
 use super::bell::Bell;
 use super::lane::Ring;
-use super::layout::{InboxLayout, Layout};
+use super::layout::{InboxLayout, LONG_ENDS, Layout};
 use super::map::{Mapping, reserve};
 use super::system;
 use std::fs::File;
@@ -15,7 +15,7 @@ use std::sync::atomic::{
 };
 
 /// First word of the memory, written last: layout and version.
-const MAGIC: u64 = u64::from_be_bytes(*b"rackmem\x02");
+const MAGIC: u64 = u64::from_be_bytes(*b"rackmem\x03");
 
 const IS_MAGIC: usize = 0;
 const GEOMETRY: usize = 1;
@@ -99,6 +99,14 @@ impl Segment {
         let data = layout.ok_or(io::ErrorKind::InvalidInput)?.data(lane);
         reserve(self.mapping.file(), data.start, data.len())
     }
+
+    /// Gives a lane memory for long packets.
+    pub fn reserve_long(&self, inbox: usize, lane: usize) -> io::Result<()> {
+        let layout = self.layout.inbox(inbox).filter(|inbox| lane < inbox.lanes);
+        let data = layout.and_then(|inbox| inbox.long(lane));
+        let data = data.ok_or(io::ErrorKind::InvalidInput)?;
+        reserve(self.mapping.file(), data.start, data.len())
+    }
 }
 
 /// Marks a file as closed, for all processes that map it.
@@ -120,6 +128,15 @@ impl<'a> Inbox<'a> {
             tail: &self.words[self.layout.tail(lane)],
             data: &self.words[self.layout.data(lane)],
         }
+    }
+
+    /// A lane's ring of long packets, if the rack has such.
+    pub fn long(&self, lane: usize) -> Option<Ring<'a>> {
+        Some(Ring {
+            head: &self.words[self.layout.head(lane) + LONG_ENDS],
+            tail: &self.words[self.layout.tail(lane) + LONG_ENDS],
+            data: &self.words[self.layout.long(lane)?],
+        })
     }
 
     /// How its receiver is told of packets.

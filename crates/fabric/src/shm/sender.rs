@@ -2,14 +2,14 @@
 //! but not for ever.
 
 use super::hub::Member;
-use super::lane::Producer;
+use super::lane::{Producer, Ring};
 use super::layout::PORTS;
 use super::segment::Segment;
 use super::service::SERVING;
 use crate::Whole;
 use crate::awake::{Awake, SPIN};
 use crate::{Body, Counters, End, Net, Receiver};
-use rackmem_wire::{Dest, Header, encode, segment_len};
+use rackmem_wire::{Dest, Header, MAX_BODY, encode, segment_len};
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -29,12 +29,28 @@ struct Lane {
     segment: Arc<Segment>,
     inbox: usize,
     lane: usize,
+    short: Way,
+    /// Once a long packet has been sent.
+    long: Option<Way>,
+    /// The sender is who receives here: it cannot wait for itself.
+    own: bool,
+}
+
+/// The sender's end of one of a lane's rings.
+struct Way {
     producer: Producer,
     /// Where the receiver was when it was waited for in vain: until it has moved,
     /// nobody waits again.
     stalled: Option<u64>,
-    /// The sender is who receives here: it cannot wait for itself.
-    own: bool,
+}
+
+impl Way {
+    fn open(ring: Ring<'_>) -> Way {
+        Way {
+            producer: Producer::resume(ring),
+            stalled: None,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -103,14 +119,13 @@ impl Sender {
             return self.unsent();
         };
         let mut lanes = self.lanes.lock();
-        let room = self.member.hub().geometry().body();
-        if body.len() <= room {
+        if body.len() <= MAX_BODY {
             return self.packet(&mut lanes, place, header, body);
         }
         let Body::Block(words) = body else {
             return self.unsent();
         };
-        let segment = segment_len(body.len() as u32, room as u32) as usize;
+        let segment = self.segment(body.len());
         for (number, part) in words.chunks((segment / 8).max(1)).enumerate() {
             let header = Header {
                 offset: (number * segment) as u32,
@@ -122,12 +137,13 @@ impl Sender {
 
     fn packet(&self, lanes: &mut Lanes, place: (usize, usize), header: &Header, body: Body<'_>) {
         let bytes = encode(header, body.len());
+        let long = body.len() > self.member.hub().geometry().body();
         // A second try, because a receiver that has been replaced is found out on the way.
         for _ in 0..2 {
             let Some(lane) = self.lane(lanes, place) else {
                 break;
             };
-            match lane.send(&bytes, body) {
+            match lane.send(&bytes, body, long) {
                 Sent::Yes => return,
                 Sent::NoRoom => break,
                 Sent::Gone => lanes.open[slot(place)] = None,
@@ -158,13 +174,13 @@ impl Sender {
         let lane = lane.ok_or(io::ErrorKind::InvalidInput)?;
         segment.reserve(inbox, lane)?;
         let there = segment.inbox(inbox).ok_or(io::ErrorKind::InvalidInput)?;
-        let producer = Producer::resume(there.lane(lane));
+        let short = Way::open(there.lane(lane));
         Ok(Lane {
             segment,
             inbox,
             lane,
-            producer,
-            stalled: None,
+            short,
+            long: None,
             own: self.number == SERVING && (to, inbox) == (self.member.index(), 0),
         })
     }
@@ -187,32 +203,44 @@ enum Sent {
 }
 
 impl Lane {
-    fn send(&mut self, header: &[u8], body: Body<'_>) -> Sent {
+    fn send(&mut self, header: &[u8], body: Body<'_>, long: bool) -> Sent {
         if self.segment.is_closed() {
             return Sent::Gone;
         }
         let Some(inbox) = self.segment.inbox(self.inbox) else {
             return Sent::Gone;
         };
-        let ring = inbox.lane(self.lane);
-        if !self.producer.push(ring, header, body) {
+        let (ring, way) = match long {
+            false => (inbox.lane(self.lane), &mut self.short),
+            true => match (inbox.long(self.lane), &mut self.long) {
+                (None, _) => return Sent::NoRoom,
+                (Some(ring), Some(way)) => (ring, way),
+                (Some(ring), none) => {
+                    if self.segment.reserve_long(self.inbox, self.lane).is_err() {
+                        return Sent::NoRoom;
+                    }
+                    (ring, none.insert(Way::open(ring)))
+                }
+            },
+        };
+        if !way.producer.push(ring, header, body) {
             let head = ring.head.load(Acquire);
-            if self.own || self.stalled == Some(head) {
+            if self.own || way.stalled == Some(head) {
                 return Sent::NoRoom;
             }
             // The receiver may be asleep, if its waker died.
             inbox.bell().ring_for(self.lane);
-            let producer = &mut self.producer;
+            let producer = &mut way.producer;
             match wait(&self.segment, || producer.push(ring, header, body)) {
                 Sent::Yes => {}
                 Sent::NoRoom => {
-                    self.stalled = Some(ring.head.load(Acquire));
+                    way.stalled = Some(ring.head.load(Acquire));
                     return Sent::NoRoom;
                 }
                 Sent::Gone => return Sent::Gone,
             }
         }
-        self.stalled = None;
+        way.stalled = None;
         inbox.bell().ring_for(self.lane);
         Sent::Yes
     }
@@ -250,7 +278,49 @@ impl Net for Sender {
     }
 
     fn segment(&self, block: usize) -> usize {
-        let room = self.member.hub().geometry().body();
-        segment_len(block as u32, room as u32) as usize
+        segment_len(block as u32, MAX_BODY as u32) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shm::{Geometry, Hub};
+    use rackmem_wire::{Kind, RequesterId, Seq, Tag};
+    use std::os::unix::fs::MetadataExt;
+
+    fn send(sender: &Sender, len: usize) {
+        let who = RequesterId { node: 1, slot: 0 };
+        let header = Header::request(Kind::Store, 1, Tag(0), who, Seq(1));
+        let body = vec![7; len];
+        sender.transmit(Dest::Agent(0), &header, Body::Bytes(&body));
+    }
+
+    /// What a rack's members have of the system's memory, and what moves no long ranges does not
+    /// pay for those who do.
+    #[test]
+    fn only_a_long_packet_gets_memory_for_long_packets() {
+        let hub = Hub::in_process(Geometry::new(4, 4096));
+        let (home, member) = (End::Node(0), End::Node(1));
+        let (home, member) = (hub.claim(home).unwrap(), hub.claim(member).unwrap());
+        let used = || home.segment().file().metadata().unwrap().blocks() * 512;
+        let port = super::super::service::SERVING + 2;
+        let sender = Sender::new(member, port, Arc::default());
+        let before = used();
+        send(&sender, 4096);
+        let short = used();
+        assert!(
+            (1..=64 << 10).contains(&(short - before)),
+            "{before} {short}"
+        );
+        (0..3).for_each(|_| send(&sender, MAX_BODY));
+        let long = used();
+        assert!((1..=128 << 10).contains(&(long - short)), "{short} {long}");
+        assert_eq!(sender.counters.unsent.load(Relaxed), 0);
+        // A full ring of long packets does not keep short ones back.
+        send(&sender, MAX_BODY);
+        assert_eq!(sender.counters.unsent.load(Relaxed), 1);
+        send(&sender, 8);
+        assert_eq!((sender.counters.unsent.load(Relaxed), used()), (1, long));
     }
 }

@@ -3,12 +3,11 @@
 use super::hub::Member;
 use super::receiving::Receiving;
 use super::sender::Sender;
-use crate::body::as_body;
 use crate::poll::TICK;
 use crate::service::Service;
 use crate::serving::serve_until;
 use crate::{Body, Counters, Handler, Net, Nobody, Receiver};
-use rackmem_wire::{Dest, Header, decode};
+use rackmem_wire::{Dest, Header};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -49,19 +48,11 @@ fn answer(
     stop: &AtomicBool,
 ) {
     let take = |spin| {
-        let Some(packet) = receiving.wait(spin, TICK) else {
-            return false;
+        let handle = |header: &Header, body: Body<'_>| {
+            counters.received.fetch_add(1, Relaxed);
+            handler.handle(sender, header, body, &mut Nobody);
         };
-        match decode(packet) {
-            Ok((header, body)) => {
-                counters.received.fetch_add(1, Relaxed);
-                handler.handle(sender, &header, as_body(body), &mut Nobody);
-            }
-            Err(_) => {
-                counters.malformed.fetch_add(1, Relaxed);
-            }
-        }
-        true
+        receiving.receive((spin, TICK), handle).is_some()
     };
     serve_until(stop, take, || handler.tick(sender));
 }

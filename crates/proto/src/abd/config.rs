@@ -11,10 +11,13 @@
 //!   fills, so that quorum has left all earlier ones. Until then a quorum has to be found among one
 //!   member less, and meets each quorum of before and after without the replacement.
 //! - *A new member* fills likewise, and raises the size when it counts.
+//! - *Of two members* of a group that grows, the second one may go. A quorum of two is both, so the
+//!   first one has whatever has completed. The second one may lack what completed before it
+//!   counted. Places say who was first: below three members nobody can be replaced.
 //!
-//! No step makes a group smaller. Quorums of neighbouring sizes meet, but what was written at three
-//! copies may be at one of the two that stay, and then at none of the last one: a smaller group
-//! would have to be filled anew, as another one is.
+//! No other step makes a group smaller. Quorums of neighbouring sizes meet,
+//! but what was written at three copies may be at one of the two that stay, and then at none of the
+//! last one: a smaller group would have to be filled anew, as another one is.
 
 use crate::wire::{Copyset, NodeId};
 
@@ -56,6 +59,15 @@ pub struct Config {
     pub size: u8,
     /// Whether requesters send through a switch, which counts.
     pub through_switch: bool,
+    /// The life of the switch that chooses stamps as well, so that writes take one round where it
+    /// can; 0: none does. A switch that has started again is another life, which has forgotten
+    /// what it chose, and chooses nothing until a config says that it may.
+    pub chooser: u32,
+    /// The number of the config in which these members began to count.
+    pub since: u32,
+    /// The number of the config with which the region began. A group's number may be used again
+    /// when its region has been removed, and its configs go on from there.
+    pub first: u32,
 }
 
 /// A step to the next config.
@@ -67,10 +79,17 @@ pub enum Change {
     Add(Member),
     /// The member that fills at this node has all, and counts.
     Filled(NodeId),
-    /// The member that fills at this node does not any more, and leaves.
+    /// The member that fills at this node does not any more, and leaves; or the second one of two
+    /// that count does, and the first goes on alone.
     Cancel(NodeId),
     /// Requesters send through a switch that counts, or to each member.
     ThroughSwitch(bool),
+    /// Through a switch that also chooses stamps, in this life of it.
+    AtOnce(u32),
+    /// The region is removed: nobody keeps copies. What was under way ends.
+    Remove,
+    /// The same in all, under the next number: what was sent before counts no more.
+    Fence,
 }
 
 /// Why a step cannot be taken.
@@ -98,6 +117,9 @@ impl Config {
             counting: 0,
             size: members.len() as u8,
             through_switch: false,
+            chooser: 0,
+            since: 1,
+            first: 1,
         };
         for (nth, member) in members.iter().enumerate() {
             if config.place(member.node).is_some() {
@@ -107,6 +129,24 @@ impl Config {
             config.counting |= 1 << nth;
         }
         Ok(config)
+    }
+
+    /// The first config of another region that gets the number of this one, which was removed. Its
+    /// packets are of later configs, so whatever is still under way of the removed region is of
+    /// an earlier one.
+    pub fn again(&self, members: &[Member]) -> Result<Config, Refused> {
+        let number = self.number + 1;
+        Ok(Config {
+            number,
+            since: number,
+            first: number,
+            ..Config::first(members)?
+        })
+    }
+
+    /// Whether its region was removed.
+    pub const fn is_removed(&self) -> bool {
+        self.counting == 0
     }
 
     /// How many counting members are a quorum.
@@ -125,6 +165,14 @@ impl Config {
     pub fn place(&self, node: NodeId) -> Option<usize> {
         let is_it = |member: &Option<Member>| member.is_some_and(|m| m.node == node);
         self.members.iter().position(is_it)
+    }
+
+    /// The places of all members.
+    pub fn members(&self) -> u8 {
+        let taken = |place: &usize| self.members[*place].is_some();
+        (0..MEMBERS)
+            .filter(taken)
+            .fold(0, |set, place| set | 1 << place)
     }
 
     /// The node at a place.
@@ -159,6 +207,9 @@ impl Config {
 
     /// The next config. That a member has filled, [`super::Fill::is_whole`] says, in this config.
     pub fn step(&self, change: Change) -> Result<Config, Refused> {
+        if self.is_removed() {
+            return Err(Refused::NoQuorum);
+        }
         let mut next = *self;
         next.number += 1;
         match change {
@@ -193,12 +244,27 @@ impl Config {
             }
             Change::Cancel(node) => {
                 let place = self.place(node).ok_or(Refused::Member)?;
-                if self.filling() != Some(place) {
-                    return Err(Refused::Member);
+                match self.filling() {
+                    Some(fills) if fills == place => {}
+                    None if self.size == 2 && place != 0 => next.size = 1,
+                    _ => return Err(Refused::Member),
                 }
                 next.members[place] = None;
+                next.counting &= !(1 << place);
             }
-            Change::ThroughSwitch(through) => next.through_switch = through,
+            Change::ThroughSwitch(through) => {
+                (next.through_switch, next.chooser) = (through, 0);
+            }
+            Change::AtOnce(life) => (next.through_switch, next.chooser) = (true, life),
+            Change::Remove => {
+                (next.members, next.counting) = ([None; MEMBERS], 0);
+                (next.through_switch, next.chooser, next.since) = (false, 0, next.number);
+                return Ok(next);
+            }
+            Change::Fence => {}
+        }
+        if next.members != self.members || next.counting != self.counting {
+            next.since = next.number;
         }
         if next.counting.count_ones() < next.quorum() {
             return Err(Refused::NoQuorum);
@@ -280,6 +346,25 @@ mod tests {
         }
         assert_eq!((config.size, config.quorum()), (8, 5));
         assert_eq!(config.step(Change::Add(member(9))), Err(Refused::Full));
+    }
+
+    /// While one copy becomes three, there are two for a time, and the second one may die.
+    #[test]
+    fn of_two_members_the_first_one_can_go_on_alone() {
+        let two = group(1).step(Change::Add(member(1))).unwrap();
+        let two = two.step(Change::Filled(1)).unwrap();
+        assert_eq!((two.size, two.quorum()), (2, 2));
+        let dead = two.step(Change::Replace(1, member(2)));
+        assert_eq!(dead, Err(Refused::NoQuorum));
+        assert_eq!(two.step(Change::Cancel(0)), Err(Refused::Member));
+        let third = two.step(Change::Add(member(2))).unwrap();
+        assert_eq!(third.step(Change::Cancel(1)), Err(Refused::Member));
+        let again = third.step(Change::Cancel(2)).unwrap();
+        let one = again.step(Change::Cancel(1)).unwrap();
+        assert_eq!((one.size, one.counting, one.members()), (1, 1, 1));
+        let next = one.step(Change::Add(member(3))).unwrap();
+        assert_eq!(next.place(3), Some(1));
+        assert_eq!(group(3).step(Change::Cancel(2)), Err(Refused::Member));
     }
 
     #[test]

@@ -32,9 +32,9 @@ pub enum Body<'a> {
 pub trait Effects {
     /// Puts the segment of the packet at hand in its place in a staging line.
     fn stage(&mut self, at: Staging);
-    /// The staging line is whole: makes it durable, and calls [`super::Abd::synced`] when it is.
-    /// For members with a durable store.
-    fn sync(&mut self, _at: Staging) {}
+    /// The staging line is whole: makes it durable, and calls [`super::Abd::synced`] with these
+    /// when it is. For members with a durable store.
+    fn sync(&mut self, _at: Staging, _header: &Header, _own: Own) {}
     /// The staging line is the content of the line from here on, under this stamp.
     fn commit(&mut self, at: Staging, line: Tag, stamp: Stamp);
     /// Puts the segment of the packet at hand in its place in what this slot reads.
@@ -46,8 +46,10 @@ pub trait Effects {
     /// A group has a newer config than is known here: the rack's view says which.
     fn behind(&mut self, _group: u16, _config: u32) {}
     /// This member lives by this config of a group from here on. A durable member writes that down
-    /// before it sends anything.
+    /// before it sends anything, or before it learns the config at all.
     fn adopted(&mut self, _group: u16, _config: u32) {}
+    /// No copy of this group is kept here any more: the bytes of its lines are of no use.
+    fn forget(&mut self, _group: u16) {}
     /// The rule that is broken on purpose.
     #[inline]
     fn defect(&self) -> Option<Defect> {
@@ -55,21 +57,9 @@ pub trait Effects {
     }
 }
 
-macro_rules! defects {
-    ($($(#[$text:meta])* $name:ident,)*) => {
-        /// A rule of replicated memory that can be broken, to see that checkers notice.
-        /// In a host that ships none is.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        pub enum Defect { $($(#[$text])* $name,)* }
-
-        impl Defect {
-            /// All of them.
-            pub const ALL: &'static [Defect] = &[$(Defect::$name,)*];
-        }
-    };
-}
-
 defects! {
+    "A rule of replicated memory that can be broken, to see that checkers notice.":
+
     /// A write that is sent again has another stamp.
     RestampRetransmission,
     /// Answers are counted, not members.
@@ -106,4 +96,32 @@ defects! {
     BytesOfOneStampOfAnother,
     /// The switch counts on where it was when a requester's next phase begins.
     CountOn,
+    /// The switch believes that it knows a line's highest stamp when a write of it passes.
+    LearnStampFromWrite,
+    /// A write whose fate is not known is written again under another stamp.
+    ForgetFate,
+    /// Of those that keep copies, a member that fills is not asked for a write's fate.
+    AskCountingOnly,
+    /// The switch gives a requester that has restarted what it chose for its last life.
+    ChooseForLastLife,
+    /// A switch that has started again chooses in the config of its last life.
+    ChooseInLastLife,
+    /// A durable member counts what it has filled before that is durable.
+    FillBeforeDurable,
+    /// Of a line's records in a journal, the last one counts, whatever its stamp.
+    ReplayInOrder,
+    /// A durable member does not write down by which config it lives.
+    ForgetConfig,
+    /// A checkpoint has lines without their stamps.
+    CheckpointWithoutStamps,
+    /// A member whose store is damaged counts with what is left.
+    CountAfterDamage,
+    /// A member whose sync has failed tries again and believes what it hears then.
+    TrustSecondSync,
+    /// A member counts for a region with what it has of a removed one, whose number that has.
+    KeepRemoved,
+    /// Of two copies of a region that grows, the second one goes on alone.
+    KeepTheSecond,
+    /// An operation on a removed region goes on in the next one that has its number.
+    CarryOver,
 }

@@ -32,6 +32,8 @@ struct Lack {
     at: u8,
     gathered: Stamp,
     received: Assembly,
+    /// It is here, and on its way to the durable store.
+    syncing: bool,
 }
 
 /// See the module.
@@ -104,7 +106,7 @@ impl Fill {
             return;
         }
         (self.listed, self.end) = (0, None);
-        self.lacking.clear();
+        self.lacking.retain(|_, lack| lack.syncing);
         let header = filling.header(Kind::AbdFill, self.cursor);
         let nodes = filling.config.nodes(filling.config.counting);
         let to = Dest::Agents {
@@ -150,6 +152,7 @@ impl Fill {
                 at: 0,
                 gathered: Stamp::NONE,
                 received: Assembly::default(),
+                syncing: false,
             };
             let known = self.lacking.entry(record.tag).or_insert(lack);
             if known.stamp < lack.stamp {
@@ -177,8 +180,16 @@ impl Fill {
             self.end = Some(next);
             self.lacking.retain(|tag, _| *tag < next);
         }
-        for (nth, (tag, lack)) in self.lacking.iter_mut().enumerate() {
-            lack.at = nth as u8;
+        // What is on its way to the store keeps its place.
+        let taken = |lack: &&Lack| lack.syncing;
+        let taken = self.lacking.values().filter(taken);
+        let taken = taken.fold(0u64, |set, lack| set | 1 << lack.at);
+        let mut free = (0..IN_FLIGHT as u8).filter(|at| taken >> at & 1 == 0);
+        for (tag, lack) in self.lacking.iter_mut().filter(|row| !row.1.syncing) {
+            let Some(at) = free.next() else {
+                break;
+            };
+            lack.at = at;
             let header = filling.header(Kind::AbdFetch, *tag);
             let own = own(lack.stamp, filling.config.number);
             if let Some(node) = filling.config.node(lack.place.into()) {
@@ -214,7 +225,8 @@ impl Fill {
         let Some(lack) = self.lacking.get_mut(&header.tag) else {
             return false;
         };
-        if !header.flags.has(Flags::DATA) || stamp < lack.stamp || stamp < lack.gathered {
+        let late = stamp < lack.stamp || stamp < lack.gathered || lack.syncing;
+        if !header.flags.has(Flags::DATA) || late {
             return false;
         }
         if stamp > lack.gathered {
@@ -228,9 +240,42 @@ impl Fill {
         if !lack.received.complete() {
             return false;
         }
-        self.lacking.remove(&header.tag);
+        // What is durable counts, as everywhere: a member that has filled is asked for all of it.
+        let early = fx.defect() == Some(Defect::FillBeforeDurable);
+        if replica.is_durable() && !early {
+            lack.syncing = true;
+            fx.sync(at, header, *own);
+            return false;
+        }
+        self.has(filling, replica, (header.tag, stamp, at), fx)
+    }
+
+    /// A line that was fetched is durable. `true`: this member has all.
+    pub fn synced(
+        &mut self,
+        filling: &Filling<'_>,
+        replica: &mut Replica,
+        (tag, stamp): (Tag, Stamp),
+        fx: &mut impl Effects,
+    ) -> bool {
+        let lack = self.lacking.get(&tag);
+        let lack = lack.filter(|lack| lack.syncing && lack.gathered == stamp);
+        let Some(at) = lack.map(|lack| Staging::Fill(lack.at)) else {
+            return false;
+        };
+        self.has(filling, replica, (tag, stamp, at), fx)
+    }
+
+    fn has(
+        &mut self,
+        filling: &Filling<'_>,
+        replica: &mut Replica,
+        (tag, stamp, at): (Tag, Stamp, Staging),
+        fx: &mut impl Effects,
+    ) -> bool {
+        self.lacking.remove(&tag);
         self.fetched += 1;
-        replica.store(at, header.tag, stamp, fx);
+        replica.store(at, tag, stamp, fx);
         self.go_on(filling, fx)
     }
 }

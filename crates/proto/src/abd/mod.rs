@@ -13,15 +13,19 @@
 //! | which rounds does a read or write take, and what follows an answer? | [`Operation`] |
 //! | who counts, and what follows who in a group? | [`Config`], [`Quorum`] |
 //! | how does a new member get what the others have? | [`Fill`] |
+//! | what does a durable member write down, and what does it remember? | [`journal`] |
+//! | where are the bytes, and how do they travel? | [`Lines`], [`Section`] |
 //! | what does a switch count? | [`crate::switch::QuorumProgram`] |
 //!
 //! [`Abd`] is all of it at one node. Its packets are fenced by the number of the group's config and
 //! by no epoch: a death elsewhere neither stops nor delays them.
-//! Bytes are the host's ([`Effects`]).
+//! It moves no bytes ([`Effects`]): those of lines are beside it, in [`ReplicatedMemory`].
 
 mod config;
 mod effects;
 mod fill;
+pub mod journal;
+mod lines;
 mod node;
 mod operation;
 mod quorum;
@@ -32,14 +36,16 @@ mod stamp;
 pub use config::{COPIES, Change, Config, MEMBERS, Member, Refused, Role};
 pub use effects::{Body, Defect, Effects, Staging};
 pub use fill::{Fill, IN_FLIGHT};
+pub use lines::{Effect, Lines, ReplicatedMemory, Section};
 pub use node::Abd;
 pub use operation::{Operation, Phase};
 pub use quorum::Quorum;
-pub use replica::{LISTED, Replica, config_of, own};
+pub use replica::{FILLING, LISTED, Replica, config_of, own};
 pub use rows::{Progress, Row, Rows};
 pub use stamp::{Stamp, Writer};
 
 use crate::wire::{Contract, Tag};
+use core::fmt;
 
 /// Groups of a rack: a line's address names its group where other contracts have the home.
 pub const GROUPS: usize = 32;
@@ -74,6 +80,45 @@ impl Layout {
     }
 }
 
+/// What survives beside a minority of members.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Durability {
+    /// Nothing: copies are in the memory of their processes.
+    #[default]
+    Memory,
+    /// What was acknowledged survives the end of all processes, but no restart of a machine: it is
+    /// in the machine's page cache.
+    File,
+    /// What was acknowledged survives power failures of all machines: it is synced to a medium.
+    Sync,
+}
+
+impl Durability {
+    /// All of them, with their names.
+    pub const ALL: [(Durability, &'static str); 3] = [
+        (Durability::Memory, "memory"),
+        (Durability::File, "file"),
+        (Durability::Sync, "sync"),
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        let row = Self::ALL.iter().find(|row| row.1 == name);
+        row.map(|row| row.0)
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// The address of a group's first line.
 pub const fn first_line(group: u16) -> Tag {
     Tag((group as u64) << 48).under(Contract::Replicated)
@@ -105,6 +150,9 @@ pub enum Outcome {
         /// Round trips that it took.
         rounds: u8,
     },
+    /// A write of one round was under way when the config changed, and its fate cannot be known: it
+    /// has taken effect, or may later, or never.
+    Interrupted,
     /// It has not begun.
     Refused(Why),
 }
@@ -114,6 +162,8 @@ pub enum Outcome {
 pub enum Why {
     /// This node knows of no group that has this line.
     NoLine,
+    /// The region was removed while it was under way: a write may have taken effect before.
+    Removed,
     /// Another operation is under way in the slot, or there is no such slot.
     Slot,
     /// The node cannot make stamps any more: it has started too often,

@@ -4,12 +4,14 @@
 use super::config::{Config, Member, Role};
 use super::effects::{Body, Defect, Effects};
 use super::fill::{Fill, Filling};
-use super::operation::{Asking, Operation};
+use super::operation::{Asking, Operation, Term};
 use super::replica::{Answering, FILLING, Replica, config_of};
 use super::rows::Rows;
 use super::{Command, GROUPS, Layout, Outcome, Phase, Stamp, Why, first_line};
 use crate::call::Ticks;
-use crate::wire::{Contract, Header, Kind, MAX_REQUESTERS, NodeId, Own, Record, RequesterId, Seq};
+use crate::wire::{
+    Contract, Copyset, Header, Kind, MAX_REQUESTERS, NodeId, Own, Record, RequesterId, Seq, Tag,
+};
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
@@ -27,6 +29,17 @@ struct Keeping {
 struct Group {
     known: Option<(Layout, Config)>,
     keeping: Option<Keeping>,
+    /// Epochs fence it: the highest count of a stamp that this node has used in its epoch.
+    counted: Option<u32>,
+}
+
+impl Group {
+    /// Whether a packet of this epoch means nothing in that one.
+    fn is_fenced(&self, header: &Header, epoch: u32) -> bool {
+        // Members fetch from one another what they are to have: in whichever epoch, it was stored.
+        let of_members = header.kind == Kind::AbdFill || header.seq == FILLING;
+        self.counted.is_some() && !of_members && header.epoch != epoch
+    }
 }
 
 /// A requester.
@@ -35,6 +48,8 @@ struct Slot {
     seq: Seq,
     last_round: u64,
     operation: Option<Operation>,
+    /// See [`Asking::doubtful`].
+    doubtful: bool,
     pace: Ticks,
 }
 
@@ -44,6 +59,8 @@ struct Slot {
 pub struct Abd {
     me: NodeId,
     incarnation: u32,
+    /// The rack's epoch, for groups that epochs fence.
+    epoch: u32,
     groups: Vec<Group>,
     rows: Rows,
     slots: Vec<Slot>,
@@ -55,9 +72,28 @@ impl Abd {
         Abd {
             me,
             incarnation,
+            epoch: 0,
             groups: Vec::new(),
             rows: Rows::default(),
             slots: Vec::new(),
+        }
+    }
+
+    /// The rack is in this epoch.
+    pub fn enter(&mut self, epoch: u32) {
+        if epoch > self.epoch {
+            self.epoch = epoch;
+            let counts = self.groups.iter_mut().filter_map(|g| g.counted.as_mut());
+            counts.for_each(|count| *count = 0);
+        }
+    }
+
+    /// From now on epochs fence this group as well: it has one writer in each. A member that is in
+    /// another epoch than a request drops it, so a writer that the rack has gone on without
+    /// changes nothing, and the next one asks only members that have left it behind.
+    pub fn fence_by_epochs(&mut self, group: u16) {
+        if let Some(group) = self.group(group) {
+            group.counted.get_or_insert(0);
         }
     }
 
@@ -72,6 +108,40 @@ impl Abd {
                 pace: Ticks::default(),
             });
         }
+    }
+
+    /// Keeps no copies of a group any more: its store has failed, or the member was replaced. It
+    /// answers nothing for it from here on.
+    pub fn end(&mut self, group: u16) {
+        if let Some(group) = self.groups.get_mut(usize::from(group)) {
+            group.keeping = None;
+        }
+    }
+
+    /// Ends copies that are kept here of another region than one that begins with this config: a
+    /// removed one, whose number it has. `true`: some were.
+    pub fn end_removed(&mut self, group: u16, config: &Config, fx: &mut impl Effects) -> bool {
+        let of_another = |keeping: &Keeping| {
+            // One without a config has promised nothing yet.
+            let earlier = (1..config.first).contains(&keeping.replica.config());
+            earlier && fx.defect() != Some(Defect::KeepRemoved)
+        };
+        let at = self.groups.get_mut(usize::from(group));
+        let ended = at.and_then(|at| {
+            let keeping = at.keeping.as_ref()?;
+            let ends = config.is_removed() || of_another(keeping);
+            ends.then(|| at.keeping.take())
+        });
+        if ended.is_some() {
+            fx.forget(group);
+        }
+        ended.is_some()
+    }
+
+    /// As which life of the member copies of a group are kept here.
+    pub fn life(&self, group: u16) -> Option<u64> {
+        let keeping = self.groups.get(usize::from(group))?.keeping.as_ref();
+        keeping.map(|keeping| keeping.life)
     }
 
     fn group(&mut self, group: u16) -> Option<&mut Group> {
@@ -110,9 +180,30 @@ impl Abd {
         Some((operation.seq(), operation.phase()))
     }
 
-    /// The rack's view has this config of a group. Configs only rise.
+    /// Who has answered the phase that a slot's operation is in.
+    pub fn answered_by(&self, slot: u8) -> Copyset {
+        let row = self.slots.get(usize::from(slot));
+        let operation = row.and_then(|row| row.operation.as_ref());
+        let nodes = operation.and_then(|operation| {
+            let config = self.config(operation.line().home().0)?;
+            Some(config.nodes(operation.answered()))
+        });
+        nodes.unwrap_or(Copyset::EMPTY)
+    }
+
+    /// How many of its group's counting members have answered the phase that a slot's operation is
+    /// in, and how many are needed.
+    pub fn progress(&self, slot: u8) -> Option<(u8, u8)> {
+        let operation = self.slots.get(usize::from(slot))?.operation.as_ref()?;
+        let config = self.config(operation.line().home().0)?;
+        let counting = operation.answered() & config.counting;
+        Some((counting.count_ones() as u8, config.quorum() as u8))
+    }
+
+    /// The rack's view has this config of a group. Configs only rise. Copies of a region that had
+    /// the group's number before end ([`Abd::end_removed`]), and so do operations on it.
     pub fn learn(&mut self, group: u16, layout: Layout, config: &Config, fx: &mut impl Effects) {
-        let (me, incarnation) = (self.me, self.incarnation);
+        let (me, incarnation, epoch) = (self.me, self.incarnation, self.epoch);
         let Some(at) = self.group(group) else {
             return;
         };
@@ -122,13 +213,19 @@ impl Abd {
         {
             return;
         }
-        at.known = Some((layout, *config));
+        let before = at.known.replace((layout, *config));
         fx.adopted(group, config.number);
+        let other = before.is_some_and(|(_, before)| before.first != config.first);
+        let carries = fx.defect() == Some(Defect::CarryOver);
+        let removed = config.is_removed() || other && !carries;
+        self.end_removed(group, config, fx);
+        let at = &mut self.groups[usize::from(group)];
         if let Some(keeping) = &mut at.keeping {
             let member = Member {
                 node: me,
                 life: keeping.life,
             };
+            keeping.replica.lives_by(config.number);
             keeping.fill = match config.role(member) {
                 Some(Role::Filling) => Some(Fill::new(first_line(group))),
                 _ => None,
@@ -143,11 +240,16 @@ impl Abd {
                 fill.ask(&filling, fx);
             }
         }
+        let at = &mut self.groups[usize::from(group)];
         for (nth, slot) in self.slots.iter_mut().enumerate() {
             let Some(operation) = &mut slot.operation else {
                 continue;
             };
-            if operation.line().home().0 == group {
+            if operation.line().home().0 == group && removed {
+                slot.doubtful |= operation.is_in_doubt();
+                slot.operation = None;
+                fx.done(nth as u8, Outcome::Refused(Why::Removed));
+            } else if operation.line().home().0 == group {
                 slot.pace.reset();
                 let requester = RequesterId {
                     node: me,
@@ -159,6 +261,9 @@ impl Abd {
                     config,
                     layout,
                     last_round: &mut slot.last_round,
+                    last: &mut slot.seq,
+                    doubtful: &mut slot.doubtful,
+                    term: at.counted.as_mut().map(|last| Term { epoch, last }),
                 };
                 operation.reconfigure(&mut asking, fx);
             }
@@ -176,7 +281,11 @@ impl Abd {
             self.slots.resize_with(at + 1, Slot::default);
         }
         let group = line.home().0;
-        let known = self.groups.get(usize::from(group)).and_then(|g| g.known);
+        let at_group = self.groups.get_mut(usize::from(group));
+        let (known, counted) = at_group.map_or((None, None), |g| (g.known, g.counted.as_mut()));
+        if known.is_some_and(|(_, config)| config.is_removed()) {
+            return fx.done(slot, Outcome::Refused(Why::Removed));
+        }
         let known = known.filter(|(layout, _)| layout.has(group, line));
         let row = self.slots.get_mut(at).filter(|row| row.operation.is_none());
         let (row, (layout, config)) = match (row, known) {
@@ -184,7 +293,6 @@ impl Abd {
             (_, None) => return fx.done(slot, Outcome::Refused(Why::NoLine)),
             (Some(row), Some(known)) => (row, known),
         };
-        row.seq = row.seq.next();
         row.pace.reset();
         let requester = RequesterId {
             node: self.me,
@@ -196,14 +304,21 @@ impl Abd {
             config: &config,
             layout,
             last_round: &mut row.last_round,
+            last: &mut row.seq,
+            doubtful: &mut row.doubtful,
+            term: counted.map(|last| Term {
+                epoch: self.epoch,
+                last,
+            }),
         };
-        row.operation = Some(Operation::begin((line, writes), row.seq, &mut asking, fx));
+        row.operation = Some(Operation::begin((line, writes), &mut asking, fx));
     }
 
     /// A thread waits no longer. A write may take effect later, or never.
     pub fn abandon(&mut self, slot: u8) {
         if let Some(slot) = self.slots.get_mut(usize::from(slot)) {
-            slot.operation = None;
+            let operation = slot.operation.take();
+            slot.doubtful |= operation.is_some_and(|operation| operation.is_in_doubt());
         }
     }
 
@@ -221,7 +336,10 @@ impl Abd {
             return;
         };
         let group = usize::from(operation.line().home().0);
-        let Some((layout, config)) = self.groups.get(group).and_then(|group| group.known) else {
+        let Some(at) = self.groups.get_mut(group) else {
+            return;
+        };
+        let Some((layout, config)) = at.known else {
             return;
         };
         let requester = RequesterId {
@@ -234,6 +352,12 @@ impl Abd {
             config: &config,
             layout,
             last_round: &mut row.last_round,
+            last: &mut row.seq,
+            doubtful: &mut row.doubtful,
+            term: at.counted.as_mut().map(|last| Term {
+                epoch: self.epoch,
+                last,
+            }),
         };
         let phase = operation.phase();
         let outcome = act(operation, &mut asking, fx);
@@ -249,8 +373,7 @@ impl Abd {
     /// Sends again what a slot's operation waits for.
     pub fn retry(&mut self, slot: u8, fx: &mut impl Effects) {
         self.with_operation(slot, fx, |operation, asking, fx| {
-            operation.retry(asking, fx);
-            None
+            operation.retry(asking, fx)
         });
     }
 
@@ -272,6 +395,13 @@ impl Abd {
         if let Some(fill) = &mut keeping.fill {
             fill.ask(&filling, fx);
         }
+    }
+
+    /// Sends again whatever waits for an answer. Where a config has come to several nodes one after
+    /// the other, the first ones asked members that did not know it.
+    pub fn ask_again(&mut self, fx: &mut impl Effects) {
+        (0..self.slots.len()).for_each(|slot| self.retry(slot as u8, fx));
+        (0..self.groups.len()).for_each(|group| self.refill(group as u16, fx));
     }
 
     /// What is due every few round trips.
@@ -304,15 +434,11 @@ impl Abd {
             return;
         }
         match header.kind {
-            Kind::AbdStamp
-            | Kind::AbdRead
-            | Kind::AbdFetch
-            | Kind::AbdWrite
-            | Kind::AbdWriteBack
-            | Kind::AbdFill => self.asked(header, own, len, fx),
-            Kind::AbdFillAck => self.filled(header, own, (len, records), fx),
+            Kind::AbdFill => self.asked(header, own, len, fx),
+            kind if kind.asks_copies() => self.asked(header, own, len, fx),
+            Kind::AbdFillAck => self.filled(header, own, Some((len, records)), fx),
             Kind::AbdReadAck if header.seq == FILLING => {
-                self.filled(header, own, (len, records), fx);
+                self.filled(header, own, Some((len, records)), fx);
             }
             Kind::AbdConfig => self.told(header.tag.home().0, config_of(own), fx),
             _ => self.answered(header, own, len, fx),
@@ -344,18 +470,39 @@ impl Abd {
     /// A packet for a member.
     fn asked(&mut self, header: &Header, own: &Own, len: u32, fx: &mut impl Effects) {
         let number = header.tag.home().0;
+        // It may be the first that this node hears of any group.
+        self.group(number);
         let Some(group) = self.groups.get_mut(usize::from(number)) else {
             return;
         };
+        if group.is_fenced(header, self.epoch) {
+            return;
+        }
+        let of = config_of(own);
         let (Some((layout, config)), Some(keeping)) = (group.known, &mut group.keeping) else {
+            // Who asks knows more of the group than is known here, or not that it was removed.
+            let known = group.known.map(|(_, config)| config);
+            if of > known.map_or(0, |config| config.number) {
+                fx.behind(number, of);
+            } else if let Some(config) = known.filter(Config::is_removed) {
+                let answering = Answering {
+                    me: self.me,
+                    config: config.number,
+                    through_switch: false,
+                };
+                answering.answer(header, Kind::AbdConfig, Stamp::NONE, Body::Nothing, fx);
+            }
             return;
         };
+        // It has lived by a later one before it restarted.
+        if config.number < keeping.replica.config() {
+            return;
+        }
         let answering = Answering {
             me: self.me,
             config: config.number,
             through_switch: config.through_switch,
         };
-        let of = config_of(own);
         if of > config.number {
             return fx.behind(number, of);
         }
@@ -375,7 +522,10 @@ impl Abd {
         if fx.defect() == Some(Defect::ForgetfulCounts) && config.place(self.me).is_some() {
             role = Some(Role::Counting);
         }
-        let writes = matches!(header.kind, Kind::AbdWrite | Kind::AbdWriteBack);
+        let writes = matches!(
+            header.kind,
+            Kind::AbdWrite | Kind::AbdWriteBack | Kind::AbdAsk
+        );
         let serves = match role {
             Some(Role::Counting) => true,
             Some(Role::Filling) => writes || fx.defect() == Some(Defect::FillingCounts),
@@ -396,8 +546,11 @@ impl Abd {
         }
     }
 
-    /// What was staged of this write is durable: any of its packets.
+    /// What was staged of this write, or fetched, is durable: any of its packets.
     pub fn synced(&mut self, header: &Header, own: &Own, fx: &mut impl Effects) {
+        if header.seq == FILLING {
+            return self.filled(header, own, None, fx);
+        }
         let number = usize::from(header.tag.home().0);
         let Some(group) = self.groups.get_mut(number) else {
             return;
@@ -418,12 +571,27 @@ impl Abd {
         keeping.replica.synced(answering, of, rows, fx);
     }
 
-    /// An answer for a member that fills.
+    /// A line is durable here under a stamp, also if its requester has begun other writes since and
+    /// [`Abd::synced`] does not know it any more. `true`: it is the line from here on, as it would
+    /// be after a restart, and the host has its bytes. Nothing is answered.
+    pub fn is_durable(&mut self, line: Tag, stamp: Stamp) -> bool {
+        let group = self.groups.get_mut(usize::from(line.home().0));
+        let Some(keeping) = group.and_then(|group| group.keeping.as_mut()) else {
+            return false;
+        };
+        let newer = stamp > keeping.replica.stamp(line);
+        if newer {
+            keeping.replica.restore(line, stamp);
+        }
+        newer
+    }
+
+    /// An answer for a member that fills. Without its bytes: what it has brought is durable.
     fn filled(
         &mut self,
         header: &Header,
         own: &Own,
-        (len, records): (u32, &[Record]),
+        came: Option<(u32, &[Record])>,
         fx: &mut impl Effects,
     ) {
         let (me, incarnation) = (self.me, self.incarnation);
@@ -451,25 +619,28 @@ impl Abd {
         }
         keeping.pace.reset();
         let replica = &mut keeping.replica;
-        match header.kind {
-            Kind::AbdFillAck => fill.listed(&filling, replica, (header, own, records), fx),
-            _ => fill.fetched(&filling, replica, (header, own, len), fx),
+        match (header.kind, came) {
+            (_, None) => fill.synced(&filling, replica, (header.tag, Stamp(own.a)), fx),
+            (Kind::AbdFillAck, Some((_, records))) => {
+                fill.listed(&filling, replica, (header, own, records), fx)
+            }
+            (_, Some((len, _))) => fill.fetched(&filling, replica, (header, own, len), fx),
         };
     }
 
     /// Everything that decides what it will do but when it asks again.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         self.me.hash(into);
-        self.incarnation.hash(into);
+        (self.incarnation, self.epoch).hash(into);
         for group in &self.groups {
-            group.known.hash(into);
+            (group.known, group.counted).hash(into);
             if let Some(keeping) = &group.keeping {
                 (keeping.life, &keeping.replica, &keeping.fill).hash(into);
             }
         }
         self.rows.fingerprint(into);
         for slot in &self.slots {
-            (slot.seq, slot.last_round, slot.operation).hash(into);
+            (slot.seq, slot.last_round, slot.doubtful, slot.operation).hash(into);
         }
     }
 }

@@ -22,7 +22,7 @@ use super::replica::{config_of, own};
 use super::{Layout, Outcome, Stamp, Why, Writer};
 use crate::call::Assembly;
 use crate::switch::SWITCH;
-use crate::wire::{Dest, Flags, Header, Kind, NodeId, Own, RequesterId, Seq, Tag};
+use crate::wire::{Dest, Flags, Header, Kind, NodeId, Own, Reason, RequesterId, Seq, Tag};
 
 /// See the module.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -37,10 +37,14 @@ pub enum Phase {
     Storing,
     /// What was read is stored.
     WritingBack,
+    /// A write is stored under a stamp that the switch chooses.
+    StoringAtOnce,
+    /// It was, and the config has changed: members are asked whether it has come to them.
+    AskingFate,
 }
 
 /// A phase, what it sends, and what it is answered.
-const PHASES: [(Phase, Kind, Kind); 5] = [
+const PHASES: [(Phase, Kind, Kind); 7] = [
     (Phase::Asking, Kind::AbdStamp, Kind::AbdStampAck),
     (Phase::Reading, Kind::AbdRead, Kind::AbdReadAck),
     (Phase::Fetching, Kind::AbdFetch, Kind::AbdReadAck),
@@ -50,6 +54,8 @@ const PHASES: [(Phase, Kind, Kind); 5] = [
         Kind::AbdWriteBack,
         Kind::AbdWriteBackAck,
     ),
+    (Phase::StoringAtOnce, Kind::AbdWrite, Kind::AbdWriteAck),
+    (Phase::AskingFate, Kind::AbdAsk, Kind::AbdTold),
 ];
 
 impl Phase {
@@ -80,6 +86,31 @@ pub struct Asking<'a> {
     pub layout: Layout,
     /// The highest round that this requester has used.
     pub last_round: &'a mut u64,
+    /// The last number that it has used.
+    pub last: &'a mut Seq,
+    /// Whether a switch may have chosen a stamp for a write of this requester that has not been
+    /// completed: it makes no more writes of one round, since another life or entry of the
+    /// switch could choose the same one.
+    pub doubtful: &'a mut bool,
+    /// Where epochs fence the group.
+    pub term: Option<Term<'a>>,
+}
+
+/// The one writer of a group that epochs fence, in an epoch.
+pub struct Term<'a> {
+    /// The epoch that the node is in.
+    pub epoch: u32,
+    /// The highest count of a stamp that the node has used in it.
+    pub last: &'a mut u32,
+}
+
+/// How often members are asked for the fate of a write before that is given up: one may be gone,
+/// and what it knew with it.
+const FATE_ATTEMPTS: u8 = 8;
+
+fn next_number(asking: &mut Asking<'_>) -> Seq {
+    *asking.last = asking.last.next();
+    *asking.last
 }
 
 /// See the module.
@@ -87,6 +118,9 @@ pub struct Asking<'a> {
 pub struct Operation {
     line: Tag,
     seq: Seq,
+    /// The epoch that it was begun in, where epochs fence the group: it is of no other, however
+    /// often it is sent again.
+    epoch: u32,
     phase: Phase,
     /// The config that it counts in.
     config: u32,
@@ -96,8 +130,12 @@ pub struct Operation {
     /// Segments of the line that is read, all of one stamp.
     gathered: Stamp,
     received: Assembly,
-    /// How often another provider was chosen.
+    /// How often another provider was chosen, or members were asked for a write's fate.
     attempt: u8,
+    /// The config in which a write of one round was begun.
+    began: u32,
+    /// Who cannot say whether it has come.
+    unsure: u8,
     rounds: u8,
 }
 
@@ -105,17 +143,19 @@ impl Operation {
     /// A read or a write of a line.
     pub fn begin(
         (line, writes): (Tag, bool),
-        seq: Seq,
         asking: &mut Asking<'_>,
         fx: &mut impl Effects,
     ) -> Self {
+        // A switch knows nothing of the epochs of stamps.
+        let at_once = asking.config.chooser != 0 && !*asking.doubtful && asking.term.is_none();
         let mut operation = Operation {
             line,
-            seq,
-            phase: if writes {
-                Phase::Asking
-            } else {
-                Phase::Reading
+            seq: next_number(asking),
+            epoch: asking.term.as_ref().map_or(0, |term| term.epoch),
+            phase: match (writes, at_once) {
+                (true, true) => Phase::StoringAtOnce,
+                (true, false) => Phase::Asking,
+                (false, _) => Phase::Reading,
             },
             config: 0,
             quorum: Quorum::default(),
@@ -123,6 +163,8 @@ impl Operation {
             gathered: Stamp::NONE,
             received: Assembly::default(),
             attempt: 0,
+            began: asking.config.number,
+            unsure: 0,
             rounds: 0,
         };
         operation.anew(asking, fx);
@@ -144,6 +186,11 @@ impl Operation {
         self.phase
     }
 
+    /// The members that have answered its phase, by places.
+    pub fn answered(&self) -> u8 {
+        self.quorum.answered
+    }
+
     /// Begins a phase that may be repeated: nothing that was counted or read of it counts.
     fn anew(&mut self, asking: &mut Asking<'_>, fx: &mut impl Effects) {
         if self.phase == Phase::Fetching {
@@ -163,8 +210,7 @@ impl Operation {
 
     /// Whom it asks: those that have not answered, where asking again changes nothing for them.
     fn asked(&self, config: &Config, defect: Option<Defect>) -> u8 {
-        let members = (0..MEMBERS).filter(|place| config.members[*place].is_some());
-        let members = members.fold(0u8, |set, place| set | 1 << place);
+        let members = config.members();
         let answered = if config.through_switch {
             0
         } else {
@@ -173,8 +219,11 @@ impl Operation {
         match self.phase {
             _ if defect == Some(Defect::FillingCounts) => members,
             Phase::Asking => config.counting & !answered,
+            // A member that fills takes writes as well.
+            Phase::AskingFate if defect == Some(Defect::AskCountingOnly) => config.counting,
+            Phase::AskingFate => members & !self.quorum.answered,
             Phase::Reading | Phase::Fetching => config.counting,
-            Phase::Storing | Phase::WritingBack => members & !answered,
+            Phase::Storing | Phase::WritingBack | Phase::StoringAtOnce => members & !answered,
         }
     }
 
@@ -196,8 +245,13 @@ impl Operation {
 
     fn send(&self, asking: &Asking<'_>, fx: &mut impl Effects) {
         let config = asking.config;
-        let mut header =
-            Header::request(self.phase.asks(), 0, self.line, asking.requester, self.seq);
+        let mut header = Header::request(
+            self.phase.asks(),
+            self.epoch,
+            self.line,
+            asking.requester,
+            self.seq,
+        );
         header.incarnation = asking.incarnation;
         let own = own(self.stamp, config.number);
         if self.phase == Phase::Fetching {
@@ -209,14 +263,14 @@ impl Operation {
             provider = self.provider(asking);
         }
         header.copyset = nodes;
-        let to = match config.through_switch {
+        let to = match config.through_switch && self.phase != Phase::AskingFate {
             true => {
                 header.offset = provider.map_or(0, u32::from);
                 Dest::Switch
             }
             false => Dest::Agents { nodes, provider },
         };
-        let body = match self.phase.stores() {
+        let body = match self.phase.stores() || self.phase == Phase::StoringAtOnce {
             true => Body::Value(asking.requester.slot as u8),
             false => Body::Nothing,
         };
@@ -232,28 +286,52 @@ impl Operation {
         }
     }
 
+    /// Whether a stamp that a switch has chosen for it may be anywhere.
+    pub fn is_in_doubt(&self) -> bool {
+        matches!(self.phase, Phase::StoringAtOnce | Phase::AskingFate)
+            || self.phase == Phase::Storing && self.stamp.is_chosen()
+    }
+
+    fn interrupted(asking: &mut Asking<'_>) -> Outcome {
+        *asking.doubtful = true;
+        Outcome::Interrupted
+    }
+
     /// The round trip is over and the answers are not here.
-    pub fn retry(&mut self, asking: &mut Asking<'_>, fx: &mut impl Effects) {
+    pub fn retry(&mut self, asking: &mut Asking<'_>, fx: &mut impl Effects) -> Option<Outcome> {
         match self.phase {
+            Phase::AskingFate if self.attempt >= FATE_ATTEMPTS => {
+                return Some(Self::interrupted(asking));
+            }
             Phase::Fetching => {
                 self.attempt = self.attempt.wrapping_add(1);
-                return self.anew(asking, fx);
+                self.anew(asking, fx);
+                return None;
             }
-            Phase::Reading => self.attempt = self.attempt.wrapping_add(1),
+            Phase::Reading | Phase::AskingFate => self.attempt = self.attempt.wrapping_add(1),
             Phase::Storing if fx.defect() == Some(Defect::RestampRetransmission) => {
                 self.stamp = self.next_stamp(asking, fx.defect()).unwrap_or(self.stamp);
             }
             _ => {}
         }
         self.send(asking, fx);
+        None
     }
 
     /// The group has another config.
     pub fn reconfigure(&mut self, asking: &mut Asking<'_>, fx: &mut impl Effects) {
-        if !self.phase.stores() {
+        if self.phase == Phase::StoringAtOnce {
+            self.attempt = 0;
+            // A member has said which stamp it has, or all are asked.
+            self.phase = match self.stamp {
+                Stamp::NONE => Phase::AskingFate,
+                _ => Phase::Storing,
+            };
+        }
+        if !self.phase.stores() && self.phase != Phase::AskingFate {
             return self.anew(asking, fx);
         }
-        self.quorum = Quorum::default();
+        (self.quorum, self.unsure) = (Quorum::default(), 0);
         self.enter(self.phase, asking, fx);
     }
 
@@ -270,6 +348,12 @@ impl Operation {
         // An acknowledgement names what it is of: a stamp that was given up is no longer asked for.
         if late || other || self.phase.stores() && stamp != self.stamp {
             return None;
+        }
+        if self.phase == Phase::StoringAtOnce {
+            return self.at_once(asking, header, stamp, fx);
+        }
+        if self.phase == Phase::AskingFate {
+            return self.fate(asking, header, stamp, fx);
         }
         self.count(asking, header, stamp, fx.defect())?;
         if header.flags.has(Flags::DATA) && header.kind == Kind::AbdReadAck {
@@ -338,6 +422,77 @@ impl Operation {
         }
     }
 
+    /// An answer to a write of one round: the switch has chosen a stamp, and each answer says it;
+    /// or it knows none, and two rounds follow under another number. A late copy of this request
+    /// finds the row of this number, and no other stamp.
+    fn at_once(
+        &mut self,
+        asking: &mut Asking<'_>,
+        header: &Header,
+        stamp: Stamp,
+        fx: &mut impl Effects,
+    ) -> Option<Outcome> {
+        if stamp == Stamp::NONE {
+            if header.sender == SWITCH && self.stamp == Stamp::NONE {
+                self.in_two_rounds(asking, fx);
+            }
+            return None;
+        }
+        if self.stamp != Stamp::NONE && self.stamp != stamp {
+            return None;
+        }
+        self.count(asking, header, stamp, fx.defect())?;
+        self.stamp = stamp;
+        *asking.last_round = stamp.round().max(*asking.last_round);
+        let done = Self::is_quorum(asking.config, self.quorum.answered, fx.defect());
+        done.then_some(Outcome::Written {
+            stamp,
+            rounds: self.rounds,
+        })
+    }
+
+    fn in_two_rounds(&mut self, asking: &mut Asking<'_>, fx: &mut impl Effects) {
+        self.seq = next_number(asking);
+        (self.phase, self.stamp) = (Phase::Asking, Stamp::NONE);
+        self.anew(asking, fx);
+    }
+
+    /// A member says under which stamp an interrupted write has come to it. If it has come to one,
+    /// it is stored under that. When it has come to none of the members, which have been the same
+    /// since it began and forget nothing, it never will: the config that it was sent in is over.
+    fn fate(
+        &mut self,
+        asking: &mut Asking<'_>,
+        header: &Header,
+        stamp: Stamp,
+        fx: &mut impl Effects,
+    ) -> Option<Outcome> {
+        let bit = 1 << asking.config.place(header.sender)?;
+        if stamp != Stamp::NONE && fx.defect() != Some(Defect::ForgetFate) {
+            *asking.last_round = stamp.round().max(*asking.last_round);
+            self.stamp = stamp;
+            self.quorum = Quorum::default();
+            self.enter(Phase::Storing, asking, fx);
+            return None;
+        }
+        self.quorum.answered |= bit;
+        if header.reason != Reason::None {
+            self.unsure |= bit;
+        }
+        let asked = match fx.defect() {
+            Some(Defect::AskCountingOnly) => asking.config.counting,
+            _ => asking.config.members(),
+        };
+        if self.quorum.answered & asked != asked {
+            return None;
+        }
+        if self.unsure & asked != 0 || asking.config.since > self.began {
+            return Some(Self::interrupted(asking));
+        }
+        self.in_two_rounds(asking, fx);
+        None
+    }
+
     fn conclude(&mut self, asking: &mut Asking<'_>, fx: &mut impl Effects) -> Option<Outcome> {
         let defect = fx.defect();
         let enough = |members| Self::is_quorum(asking.config, members, defect);
@@ -359,6 +514,7 @@ impl Operation {
                 rounds: self.rounds,
             }),
             Phase::WritingBack => Some(self.read()),
+            Phase::StoringAtOnce | Phase::AskingFate => None,
             Phase::Reading | Phase::Fetching => {
                 if !self.received.complete() {
                     return None;
@@ -399,11 +555,26 @@ impl Operation {
     }
 
     fn next_stamp(&self, asking: &mut Asking<'_>, defect: Option<Defect>) -> Option<Stamp> {
+        if let Some(term) = &mut asking.term {
+            return self.next_of_epoch(term);
+        }
         let reuse = defect == Some(Defect::ReuseOwnStamp);
         let incarnation = if reuse { 1 } else { asking.incarnation };
         let writer = Writer::new(asking.requester, incarnation)?;
         let stamp = writer.stamp(self.quorum.max.round().max(*asking.last_round) + 1)?;
         *asking.last_round = stamp.round();
+        Some(stamp)
+    }
+
+    /// None: the rack is beyond the epoch of this operation, or counts are used up.
+    fn next_of_epoch(&self, term: &mut Term<'_>) -> Option<Stamp> {
+        let highest = match self.quorum.max.epoch_and_count() {
+            (epoch, _) if epoch > self.epoch => return None,
+            (epoch, count) if epoch == self.epoch => count,
+            _ => 0,
+        };
+        let stamp = Stamp::of_epoch(self.epoch, highest.max(*term.last).checked_add(1)?)?;
+        *term.last = stamp.epoch_and_count().1;
         Some(stamp)
     }
 }

@@ -12,12 +12,13 @@
 //! | | all are here, and the line's stamp is lower | line := staged, stamp := its, in one step; durable first | Ack |
 //! | | all are here, and it is not | | Ack: stored and superseded are the same promise |
 //! | | it was stored before | | Ack again |
+//! | Ask | | | Told: the stamp under which a write of this number has come, if one has |
 //! | Fill | | | FillAck: lines with their stamps, from an address on |
 
 use super::effects::{Body, Defect, Effects, Staging};
 use super::rows::{Progress, Rows};
 use super::{Layout, Stamp};
-use crate::wire::{Dest, Flags, Header, Kind, NodeId, Own, Record, Seq, Tag};
+use crate::wire::{Dest, Flags, Header, Kind, NodeId, Own, Reason, Record, Seq, Tag};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -31,6 +32,9 @@ pub struct Replica {
     stamps: BTreeMap<Tag, Stamp>,
     /// A line is stored when it is durable.
     durable: bool,
+    /// The highest config that the member has lived by: it answers in no earlier one, also when it
+    /// has restarted and hears of an earlier one first.
+    config: u32,
 }
 
 /// Where an answer of a member goes, and what all answers have in common.
@@ -59,7 +63,8 @@ impl Answering {
         answer.flags = Flags::default();
         answer.offset = 0;
         // What no operation waits for is for the node's own part, and no switch counts it.
-        let counted = self.through_switch && header.seq != FILLING && kind != Kind::AbdConfig;
+        let direct = header.seq == FILLING || matches!(kind, Kind::AbdConfig | Kind::AbdTold);
+        let counted = self.through_switch && !direct;
         let to = match counted {
             true => Dest::Switch,
             false => Dest::Agent(header.requester.node),
@@ -98,6 +103,7 @@ impl Replica {
         Replica {
             stamps: BTreeMap::new(),
             durable,
+            config: 0,
         }
     }
 
@@ -107,9 +113,31 @@ impl Replica {
         self.stamps.get(&line).copied().unwrap_or_default()
     }
 
+    /// The lines of a group that have been written, from an address on, with their stamps.
+    pub fn lines(&self, from: Tag) -> impl Iterator<Item = (Tag, Stamp)> {
+        let lines = self.stamps.range(from..);
+        let of_group = lines.take_while(move |(tag, _)| tag.home() == from.home());
+        of_group.map(|(tag, stamp)| (*tag, *stamp))
+    }
+
     /// A line has this stamp: a store says so when it is opened.
     pub fn restore(&mut self, line: Tag, stamp: Stamp) {
         self.stamps.insert(line, stamp);
+    }
+
+    /// Whether a line is stored when it is durable.
+    pub fn is_durable(&self) -> bool {
+        self.durable
+    }
+
+    /// The member lives by this config, or a later one.
+    pub fn lives_by(&mut self, config: u32) {
+        self.config = self.config.max(config);
+    }
+
+    /// The highest config that the member has lived by.
+    pub fn config(&self) -> u32 {
+        self.config
     }
 
     /// A packet of the member's config, for a line of its group. `len`:
@@ -138,6 +166,18 @@ impl Replica {
             }
             Kind::AbdFetch if stamp.0 >= own.a => {
                 answering.answer(header, Kind::AbdReadAck, stamp, Body::Line, fx);
+            }
+            Kind::AbdAsk => {
+                let stamp = rows.stamp_of(header);
+                // A durable member's rows are gone when it restarts, and it is the same member.
+                let unsure = self.durable && stamp == Stamp::NONE;
+                let mut asked = *header;
+                asked.reason = if unsure {
+                    Reason::Refused
+                } else {
+                    Reason::None
+                };
+                answering.answer(&asked, Kind::AbdTold, stamp, Body::Nothing, fx);
             }
             Kind::AbdWrite | Kind::AbdWriteBack => {
                 self.write(answering, (header, Stamp(own.a), len), (layout, rows), fx);
@@ -174,7 +214,7 @@ impl Replica {
             }
             if self.durable && stamp > self.stamp(header.tag) {
                 row.progress = Progress::Syncing;
-                fx.sync(at);
+                fx.sync(at, header, own(stamp, answering.config));
             } else {
                 row.progress = Progress::Stored;
                 self.store(at, header.tag, stamp, fx);
@@ -220,11 +260,10 @@ impl Replica {
     /// Answers a member that fills: the lines of this group from an address on,
     /// and whether there are more.
     pub fn list(&self, answering: &Answering, header: &Header, fx: &mut impl Effects) {
-        let from = self.stamps.range(header.tag..);
-        let of_group = from.take_while(|(tag, _)| tag.home() == header.tag.home());
-        let mut records: Vec<Record> = of_group
+        let mut records: Vec<Record> = self
+            .lines(header.tag)
             .take(LISTED + 1)
-            .map(|(&tag, stamp)| Record { tag, word: stamp.0 })
+            .map(|(tag, stamp)| Record { tag, word: stamp.0 })
             .collect();
         let more = records.len() > LISTED;
         records.truncate(LISTED);

@@ -3,7 +3,7 @@
 
 use super::Stamp;
 use crate::call::{Assembly, PerRequester};
-use crate::wire::{Header, RequesterId, Seq};
+use crate::wire::{Header, Seq, Tag};
 use core::cmp::Ordering;
 use core::hash::Hasher;
 
@@ -25,6 +25,7 @@ pub struct Row {
     incarnation: u32,
     seq: Seq,
     stamp: Stamp,
+    line: Tag,
     /// Which segments have come.
     pub received: Assembly,
     /// How far it has come.
@@ -43,12 +44,14 @@ impl Rows {
     /// The row of a packet's write. None: its requester has begun others since, and it is late.
     ///
     /// A write is one life, number and stamp of its requester. Another stamp under the same number
-    /// begins a new row, so that bytes which were stamped differently never meet in one.
+    /// begins a new row, so that bytes which were stamped differently never meet in one. No
+    /// requester writes two lines under one number: such a packet is forged, and has no row either.
     pub fn enter(&mut self, header: &Header, stamp: Stamp, mix: bool) -> Option<&mut Row> {
         let row = &mut self.rows.row(header.requester)[header.seq.parity()];
         let name = (header.incarnation, header.seq, stamp);
         match name.cmp(&(row.incarnation, row.seq, row.stamp)) {
             Ordering::Less => return None,
+            Ordering::Equal if row.line != header.tag => return None,
             Ordering::Equal => {}
             Ordering::Greater => {
                 let received = if mix {
@@ -60,6 +63,7 @@ impl Rows {
                     incarnation: header.incarnation,
                     seq: header.seq,
                     stamp,
+                    line: header.tag,
                     received,
                     progress: Progress::Staging,
                 };
@@ -68,9 +72,14 @@ impl Rows {
         Some(row)
     }
 
-    /// The row of a requester's number, as it is.
-    pub fn get(&mut self, requester: RequesterId, seq: Seq) -> &mut Row {
-        &mut self.rows.row(requester)[seq.parity()]
+    /// Under which stamp a write has come, or segments of it. None: it has not, or others since.
+    pub fn stamp_of(&mut self, header: &Header) -> Stamp {
+        let row = self.rows.row(header.requester)[header.seq.parity()];
+        let name = (header.incarnation, header.seq, header.tag);
+        match (row.incarnation, row.seq, row.line) == name {
+            true => row.stamp,
+            false => Stamp::NONE,
+        }
     }
 
     /// Everything that decides what it will do.
@@ -82,7 +91,7 @@ impl Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{Kind, Tag};
+    use crate::wire::{Kind, RequesterId};
 
     fn header(incarnation: u32, seq: u64) -> Header {
         let who = RequesterId { node: 1, slot: 2 };
@@ -119,5 +128,19 @@ mod tests {
                 .received
                 .complete()
         );
+    }
+    #[test]
+    fn a_number_is_of_one_line() {
+        let mut rows = Rows::default();
+        let written = header(1, 1);
+        assert!(rows.enter(&written, Stamp(5), false).is_some());
+        // The fuzzer's: acknowledged as the write of a line of which nothing had come.
+        let forged = Header {
+            tag: Tag(64),
+            ..written
+        };
+        assert!(rows.enter(&forged, Stamp(5), false).is_none());
+        assert_eq!(rows.stamp_of(&forged), Stamp::NONE);
+        assert_eq!(rows.stamp_of(&written), Stamp(5));
     }
 }

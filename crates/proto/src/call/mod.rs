@@ -9,6 +9,7 @@
 //! | who answers | to execute a call once, and to know a late copy | [`LastExecuted`] |
 //! | | to answer a copy as the first | [`Answers`] |
 //! | both | a block put together from segments | [`Assembly`] |
+//! | | what threads write and read by packets, and what came of it | [`Operands`] |
 //! | | lists between members, whole and in order | [`Streams`] |
 //!
 //! A call is named by its requester and its number. Numbers have 64 bits and only rise, so "newer"
@@ -22,7 +23,9 @@ mod answers;
 mod assembly;
 mod caller;
 mod executed;
+mod operands;
 mod pace;
+mod parcel;
 mod per_requester;
 mod rtt;
 mod streams;
@@ -31,7 +34,9 @@ pub use answers::{Answers, Call};
 pub use assembly::Assembly;
 pub use caller::{Caller, CallerConfig, Retry, Sent};
 pub use executed::{Executed, LastExecuted};
+pub use operands::{Operands, put_segment};
 pub use pace::{Pace, Ticks};
+pub use parcel::Parcel;
 pub use per_requester::PerRequester;
 pub use rtt::RoundTrip;
 pub use streams::{Received, Stream, Streams};

@@ -186,6 +186,7 @@ enum Stage {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Access {
     purpose: Purpose,
+    tag: Tag,
     stage: Stage,
 }
 
@@ -207,6 +208,7 @@ impl Access {
         };
         let access = Access {
             purpose,
+            tag,
             stage: Stage::Asking,
         };
         (access, requester.begin(now, event))
@@ -215,6 +217,17 @@ impl Access {
     /// What it is for.
     pub fn purpose(&self) -> Purpose {
         self.purpose
+    }
+
+    /// Its address.
+    pub fn tag(&self) -> Tag {
+        self.tag
+    }
+
+    /// The block whose lock it takes, if it takes one, and whether as a reader.
+    pub fn lock(&self) -> Option<(Tag, bool)> {
+        let lock = (self.tag, self.purpose.shares());
+        self.purpose.locks().then_some(lock)
     }
 
     /// Whether the application holds the block's lock by it.
@@ -423,7 +436,7 @@ pub trait Entries {
 /// What an operation needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plan<E, B = Tag> {
-    /// Nothing: the copy in the cache is good for it by now.
+    /// Nothing: the copy in the cache is good for it.
     Hit(E),
     /// Another thread's event on this block to end.
     Wait,
@@ -436,15 +449,15 @@ pub enum Plan<E, B = Tag> {
     Evict(E, B),
 }
 
-/// What an operation needs that reads or changes a block and has not found it usable.
+/// What an operation needs that reads or changes a block. Where the copy is good for it, an event
+/// of another thread about it does not matter.
 #[inline]
 pub fn plan<C: Entries>(cache: &C, block: C::Block, writes: bool) -> Plan<C::Entry, C::Block> {
-    if cache.under_way(block) {
-        return Plan::Wait;
-    }
     match cache.find(block) {
-        Some((entry, LocalStatus::Shared)) if writes => Plan::Begin(entry, Purpose::Upgrade),
-        Some((entry, LocalStatus::Shared | LocalStatus::Modified)) => Plan::Hit(entry),
+        Some((entry, LocalStatus::Modified)) => Plan::Hit(entry),
+        Some((entry, LocalStatus::Shared)) if !writes => Plan::Hit(entry),
+        _ if cache.under_way(block) => Plan::Wait,
+        Some((entry, LocalStatus::Shared)) => Plan::Begin(entry, Purpose::Upgrade),
         _ => match cache.room(block) {
             None => Plan::WaitForRoom,
             Some((entry, Some(old))) => Plan::Evict(entry, old),

@@ -1,9 +1,12 @@
 //! FlowCC's part of a node: its home agent, its cache agent, and its side of ownership migration.
 
 use super::protocol::{Protocol, Reporter};
-use super::{Answer, Change, Copies, Defect, Home, Host, Memory, Note, Payload, Report};
+use super::{
+    Answer, Change, CoherentHost, Copies, Defect, Home, Memory, Note, Payload, Report, rescuing,
+};
 use crate::call::Executed;
-use crate::flowcc::{LocalStatus, Members, Settled, Shards, Storing, copy_record};
+use crate::flowcc::{LocalStatus, Members, Open, Settled, Shards, Storing, copy_record};
+use crate::membership::View;
 use crate::wire::{
     Contract, Copyset, Flags, GlobalStatus, Header, Kind, MAX_BODY, MIN_BLOCK, NodeId, Record, Tag,
 };
@@ -46,7 +49,7 @@ pub fn role(me: NodeId, header: &Header) -> Role {
     }
 }
 
-impl<H: Host> Protocol<H> for FlowCc {
+impl<H: CoherentHost> Protocol<H> for FlowCc {
     const NAME: &'static str = "FlowCC";
     const NUMBER: u8 = Contract::Coherent as u8;
     const KINDS: &'static [RangeInclusive<Kind>] = &[
@@ -128,6 +131,8 @@ impl<H: Host> Protocol<H> for FlowCc {
         if host.defect() != Some(Defect::KeepExecuted) {
             host.copies(Copies::enter);
         }
+        // Who keeps the next one is in the view that the host will live by.
+        host.migrating(|migrating| migrating.set_shadow(None, members.epoch));
     }
 
     fn forget(host: &mut H, gone: Copyset) {
@@ -186,6 +191,27 @@ impl<H: Host> Protocol<H> for FlowCc {
         host.settled(change, settled);
     }
 
+    fn note_open(host: &mut H, node: NodeId, open: Open, settled: u32) {
+        let shard = host.shards().of(open.tag);
+        host.home(shard, |home, _| home.agent.note_open(node, open, settled));
+    }
+
+    fn to_rescue(host: &mut H, open: &[(NodeId, Open)], read: &[Tag]) -> Vec<(Tag, H::Bytes)> {
+        rescuing::found(host, open, read)
+    }
+
+    fn rescue(host: &mut H, header: &Header, store: bool, whole: bool) {
+        rescuing::came(host, header, store, whole);
+    }
+
+    fn rescue_own(host: &mut H, tag: Tag, bytes: &H::Bytes) {
+        rescuing::own(host, tag, bytes);
+    }
+
+    fn rescued(host: &mut H, tag: Tag) {
+        host.copies(|copies| copies.rescued(tag));
+    }
+
     fn fingerprint(host: &mut H, into: &mut impl Hasher)
     where
         H::Bytes: Hash,
@@ -196,27 +222,36 @@ impl<H: Host> Protocol<H> for FlowCc {
 }
 
 /// Does something to each shard of a home, one after the other.
-pub(super) fn each_home<H: Host>(host: &mut H, mut f: impl FnMut(&mut Home)) {
+fn each_home<H: CoherentHost>(host: &mut H, mut f: impl FnMut(&mut Home)) {
     for shard in host.shards().all() {
         host.home(shard, |home, _| f(home));
     }
 }
 
+/// Lives by what a view says of the switch and its shadow: entries may move if there is one.
+pub fn follow<H: CoherentHost>(host: &mut H, view: &View) {
+    let policy = host.policy().filter(|_| view.switch.is_some());
+    for shard in host.shards().own() {
+        host.home(shard, |home, _| home.agent.set_migration(policy));
+    }
+    host.migrating(|migrating| migrating.set_shadow(view.shadow, view.epoch));
+}
+
 /// Lets all shards know what the books have given out. Before that nobody may use it.
-pub fn spread<H: Host>(host: &mut H) {
+pub fn spread<H: CoherentHost>(host: &mut H) {
     let shards = host.shards();
     if shards.count() == 1 {
         return;
     }
     let news = host.home(Shards::BOOKS, |home, _| home.agent.news());
     let Some(news) = news else { return };
-    for shard in shards.all().skip(1) {
+    for shard in shards.own().skip(1) {
         host.home(shard, |home, _| home.agent.hear(&news));
     }
     host.home(Shards::BOOKS, |home, _| home.agent.heard(&news));
 }
 
-fn home<H: Host>(host: &mut H, header: &Header) {
+fn home<H: CoherentHost>(host: &mut H, header: &Header) {
     let defect = host.defect();
     host.note(Note::AtHome);
     let books = matches!(header.kind, Kind::Alloc | Kind::Free);
@@ -259,7 +294,7 @@ const MOST_FETCHED: u64 = (MAX_BODY / MIN_BLOCK) as u64;
 
 /// Bytes of blocks for a requester that keeps no copy of them: each as it is at one moment, and
 /// none if home's memory has it not.
-fn fetch<H: Host>(host: &mut H, header: &Header) {
+fn fetch<H: CoherentHost>(host: &mut H, header: &Header) {
     host.note(Note::AtHome);
     let defect = host.defect();
     let shards = host.shards();
@@ -290,7 +325,7 @@ fn fetch<H: Host>(host: &mut H, header: &Header) {
 
 /// Blocks from a requester that keeps no copy of them: each is written at one moment, where home's
 /// memory is all that there is of it.
-fn store<H: Host>(host: &mut H, header: &Header) {
+fn store<H: CoherentHost>(host: &mut H, header: &Header) {
     host.note(Note::AtHome);
     let defect = host.defect();
     let shards = host.shards();
@@ -320,7 +355,7 @@ fn store<H: Host>(host: &mut H, header: &Header) {
     host.send(&output, Payload::Nothing);
 }
 
-fn shadow<H: Host>(host: &mut H, header: &Header) {
+fn shadow<H: CoherentHost>(host: &mut H, header: &Header) {
     let records = host.records();
     let outputs = host.migrating(|migrating| migrating.packet(header, &records));
     for output in outputs.iter().flatten() {
@@ -329,7 +364,7 @@ fn shadow<H: Host>(host: &mut H, header: &Header) {
 }
 
 /// A request that its owner has granted, for this node's cache.
-fn cache<H: Host>(host: &mut H, header: &Header) {
+fn cache<H: CoherentHost>(host: &mut H, header: &Header) {
     let (me, defect) = (host.me(), host.defect());
     let reads = header.kind == Kind::ReadMiss;
     let local = host.hold(header.tag, reads);

@@ -60,21 +60,9 @@ pub enum Note {
     Rescued(Tag),
 }
 
-macro_rules! defects {
-    ($($(#[$text:meta])* $name:ident,)*) => {
-        /// A rule that this module can be made to break, to see that checkers notice. In a host
-        /// that ships there is none.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        pub enum Defect { $($(#[$text])* $name,)* }
-
-        impl Defect {
-            /// All of them.
-            pub const ALL: &'static [Defect] = &[$(Defect::$name,)*];
-        }
-    };
-}
-
 defects! {
+    "A rule of a node's engine that can be broken, to see that checkers notice.":
+
     /// Every copy of a request is executed as if it were the first (§5.3.1).
     ForgetExecuted,
     /// A provider keeps no copy of data that may have been lost on its way (§5.3.1).
@@ -162,20 +150,17 @@ defects! {
     ForgetWaiting,
 }
 
-/// What runs a node: its sections, its bytes, its ports.
+/// What runs a node, whatever protocols it speaks: it brings threads, bytes and ports.
 ///
 /// A *section* is handed to a closure. Where threads share the node, the host holds the section's
 /// lock meanwhile; the closure has nothing else of the host, so no two locks of sections are ever
-/// held together.
+/// held together. What sections there are is each protocol's to say, by the trait that it asks of a
+/// host: [`CoherentHost`], [`super::LockHost`], [`super::ReplicatedHost`], [`super::Holds`].
 pub trait Host: Sized {
     /// The protocols that the node speaks: here they are registered.
     type Protocols: Protocols<Self>;
-    /// A block's bytes, kept apart from cache and memory.
+    /// A block's bytes, kept apart from cache and memory. Where there are no blocks, nothing.
     type Bytes: Clone;
-    /// Home's memory, and the bytes of the packet at hand.
-    type Memory<'m>: Memory<Bytes = Self::Bytes>
-    where
-        Self: 'm;
 
     /// The node.
     fn me(&self) -> NodeId;
@@ -192,6 +177,37 @@ pub trait Host: Sized {
     /// A node's incarnation, 0 for one that never was a member.
     fn incarnation(&self, node: NodeId) -> u32;
 
+    /// This node's part in a new epoch. It outlasts other sections,
+    /// which are entered while it is held. A host that hears of epochs otherwise has none.
+    fn recovery(&mut self, _section: impl FnOnce(&mut Recovery<Self::Bytes>, &mut Self)) {}
+
+    /// Bytes behind the header of the packet at hand.
+    fn body_len(&self) -> u32;
+    /// The records behind it.
+    fn records(&self) -> Vec<Record>;
+
+    /// Sends a packet.
+    fn send(&mut self, output: &Output, payload: Payload<'_, Self::Bytes>);
+    /// Gives a packet to a part that is not in the engine: [`Part::Reach`],
+    /// [`Part::Inspect`] or [`Part::Guest`].
+    fn elsewhere(&mut self, _part: Part, _header: &Header) {}
+
+    /// Something has happened.
+    fn note(&mut self, _note: Note) {}
+    /// The rule that is broken on purpose.
+    fn defect(&self) -> Option<Defect> {
+        None
+    }
+}
+
+/// What FlowCC needs of a host beside what all protocols need: blocks, in a home's memory and in a
+/// cache.
+pub trait CoherentHost: Host {
+    /// Home's memory, and the bytes of the packet at hand.
+    type Memory<'m>: Memory<Bytes = Self::Bytes>
+    where
+        Self: 'm;
+
     /// How its home is divided into sections.
     fn shards(&self) -> Shards;
     /// The section of a shard of its home.
@@ -206,17 +222,9 @@ pub trait Host: Sized {
     fn migrating<R>(&mut self, section: impl FnOnce(&mut Migrating) -> R) -> Option<R>;
     /// Which entries go to a switch, where there is one.
     fn policy(&self) -> Option<Migration>;
-    /// This node's part in a new epoch. It outlasts other sections,
-    /// which are entered while it is held.
-    fn recovery(&mut self, section: impl FnOnce(&mut Recovery<Self::Bytes>, &mut Self));
 
-    /// Bytes behind the header of the packet at hand.
-    fn body_len(&self) -> u32;
-    /// The records behind it.
-    fn records(&self) -> Vec<Record>;
-
-    /// Holds this node's copy of a block, if there is one: until [`Host::set`] no thread here reads
-    /// or writes it. With `reads`, one that is clean need not be held:
+    /// Holds this node's copy of a block, if there is one: until [`CoherentHost::set`] no thread
+    /// here reads or writes it. With `reads`, one that is clean need not be held:
     /// whoever asks leaves it as it is.
     fn hold(&mut self, tag: Tag, reads: bool) -> Option<LocalStatus>;
     /// The held copy's bytes.
@@ -227,24 +235,11 @@ pub trait Host: Sized {
     fn cached(&mut self) -> Vec<(Tag, LocalStatus)>;
     /// The bytes of a clean copy.
     fn clean(&mut self, tag: Tag) -> Option<Self::Bytes>;
-
-    /// Sends a packet.
-    fn send(&mut self, output: &Output, payload: Payload<'_, Self::Bytes>);
     /// Gives a packet to the requester that it names.
     fn requester(&mut self, header: &Header);
-    /// Gives a packet to a part that is not in the engine: [`Part::Reach`],
-    /// [`Part::Inspect`] or [`Part::Guest`].
-    fn elsewhere(&mut self, part: Part, header: &Header);
 
     /// The entries are about to be made anew.
     fn settling(&mut self, _change: &Change) {}
     /// They have been.
     fn settled(&mut self, _change: &Change, _settled: Settled) {}
-
-    /// Something has happened.
-    fn note(&mut self, _note: Note) {}
-    /// The rule that is broken on purpose.
-    fn defect(&self) -> Option<Defect> {
-        None
-    }
 }

@@ -56,8 +56,10 @@ pub trait LockHost: Host {
     ) -> Option<R>;
     /// All of them, one after the other.
     fn each_lock(&mut self, section: impl FnMut(&mut NodeLock<Self::Seat>, &mut Self::Fx<'_>));
-    /// Those whose turn it is to ask again for what has not come.
-    fn each_due(&mut self, section: impl FnMut(&mut NodeLock<Self::Seat>, &mut Self::Fx<'_>));
+    /// Those whose turn it is to ask again for what has not come: all, where ticks are rare.
+    fn each_due(&mut self, section: impl FnMut(&mut NodeLock<Self::Seat>, &mut Self::Fx<'_>)) {
+        self.each_lock(section);
+    }
     /// What was told of this home's locks for the epoch that begins.
     fn told<R>(&mut self, section: impl FnOnce(&mut Told) -> R) -> R;
 

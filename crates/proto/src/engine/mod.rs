@@ -15,6 +15,7 @@
 //! | what does a node do when an epoch begins? | [`Recovery`] |
 //! | what does a node do with a lock, and with all of them? | [`NodeLock`], [`Gcp`] |
 //! | what does a node do with replicated memory? | [`Replicated`] |
+//! | what does a node do with objects? | [`Objects`] |
 //! | what does a thread do that found no usable copy? | [`plan`], [`Access`] |
 //!
 //! Each of these values is a *section*: a host whose threads share a node puts a lock around each,
@@ -28,21 +29,26 @@ mod home;
 mod host;
 mod lock;
 mod locked;
+mod long;
 mod migrating;
+mod objects;
 mod part;
 mod protocol;
 mod recovery;
 mod replicated;
+mod rescuing;
 mod single;
 
 pub use access::{Access, Do, Entries, Plan, Purpose, Then, plan};
-pub use coherent::{FlowCc, Role, role, spread};
+pub use coherent::{FlowCc, Role, follow, role, spread};
 pub use copies::{Answer, Copies};
 pub use home::{ACCEPT_EMPTY, Home, Memory, Served};
-pub use host::{Defect, Host, Note, Payload};
+pub use host::{CoherentHost, Defect, Host, Note, Payload};
 pub use lock::{LockFx, NodeLock, Part as LockPart, Told, ended_life};
 pub use locked::{Gcp, LOCKS, LockCommand, LockHost};
+pub use long::Stored;
 pub use migrating::{Migrating, Report};
+pub use objects::{OBJECTS, ObjectHost, Objects};
 pub use part::{Part, is_current, part};
 pub use protocol::{Holds, MAX_NUMBER, Protocol, Protocols, Reporter, number_of, numbered};
 pub use recovery::{Change, Recovery};
@@ -82,7 +88,7 @@ pub fn stop<H: Host>(host: &mut H, members: Members) {
     H::Protocols::enter(host, members);
 }
 
-/// [`Recovery`] is done, and the host lives by the new view.
+/// [`Recovery`] is done, and the host lives by the new view ([`follow`]).
 pub fn resume<H: Host>(host: &mut H) {
     H::Protocols::resume(host);
 }

@@ -43,7 +43,8 @@ pub fn is_current(header: &Header, epoch: u32, incarnation: impl FnOnce(NodeId) 
                 | Kind::AcceptLoss
                 | Kind::Fetch
                 | Kind::Store
-        );
+        )
+        || header.kind.asks_object();
     let node = header.requester.node;
     let of_epoch = header.epoch == epoch || header.kind.is_fenced_by_config();
     of_epoch && (!by_requester || header.incarnation == incarnation(node))

@@ -1,13 +1,15 @@
 //! What a protocol is to a node, and the list of those that a node speaks.
 //!
 //! A protocol is a set of functions over a [`Host`], which hands out its sections: all of FlowCC's
-//! or GCP's, or the one value of a protocol that is no more than that ([`Holds`]). The list is a
+//! or GCP's, or the one value of a protocol that is no more than that ([`Holds`]). What it needs of
+//! a host beside what all need is a trait that it asks for (`impl<H: LockHost> Protocol<H> for
+//! Gcp`), so a host has what its own protocols ask for, and nothing else. The list is a
 //! tuple, [`Host::Protocols`]: to register a protocol is to name it there. Who takes a packet, what
 //! a tick does, what an epoch's beginning asks of each protocol and what is told for a rebuild
 //! follow from the list, at compile time.
 
 use super::{Change, Host};
-use crate::flowcc::Members;
+use crate::flowcc::{Members, Open};
 use crate::wire::{Copyset, Header, Kind, NodeId, Record, Tag};
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
@@ -60,6 +62,24 @@ pub trait Protocol<H: Host> {
     /// All homes serve: asks again for what threads wait for.
     fn resume(_host: &mut H) {}
 
+    // What follows is of blocks, whose only current copy may be where an epoch has cut an event
+    // off.
+
+    /// An event of a node was cut off. This home's entries were made last in the epoch `settled`.
+    fn note_open(_host: &mut H, _node: NodeId, _open: Open, _settled: u32) {}
+    /// Blocks that this node has and that their homes may not have: `open` are events of all nodes
+    /// that were cut off, and `read` blocks that this node has read from another cache.
+    fn to_rescue(_host: &mut H, _open: &[(NodeId, Open)], _read: &[Tag]) -> Vec<(Tag, H::Bytes)> {
+        Vec::new()
+    }
+    /// A packet brings bytes of a block that this home may not have: to be stored, if they are new,
+    /// and all of it is here if it is whole.
+    fn rescue(_host: &mut H, _header: &Header, _store: bool, _whole: bool) {}
+    /// This node itself has a block that its home may not have.
+    fn rescue_own(_host: &mut H, _tag: Tag, _bytes: &H::Bytes) {}
+    /// A block's home has it, and this node lets go of what it has kept.
+    fn rescued(_host: &mut H, _tag: Tag) {}
+
     /// Everything that decides what it will do.
     fn fingerprint(host: &mut H, into: &mut impl Hasher)
     where
@@ -107,6 +127,11 @@ pub trait Protocols<H: Host> {
     fn hear(host: &mut H, from: Reporter, record: Record);
     fn settle(host: &mut H, change: &Change);
     fn resume(host: &mut H);
+    fn note_open(host: &mut H, node: NodeId, open: Open, settled: u32);
+    fn to_rescue(host: &mut H, open: &[(NodeId, Open)], read: &[Tag]) -> Vec<(Tag, H::Bytes)>;
+    fn rescue(host: &mut H, header: &Header, store: bool, whole: bool);
+    fn rescue_own(host: &mut H, tag: Tag, bytes: &H::Bytes);
+    fn rescued(host: &mut H, tag: Tag);
     fn fingerprint(host: &mut H, into: &mut impl Hasher)
     where
         H::Bytes: Hash;
@@ -160,6 +185,32 @@ macro_rules! lists {
 
             fn resume(host: &mut H) {
                 $($protocol::resume(host);)+
+            }
+
+            fn note_open(host: &mut H, node: NodeId, open: Open, settled: u32) {
+                $($protocol::note_open(host, node, open, settled);)+
+            }
+
+            fn to_rescue(
+                host: &mut H,
+                open: &[(NodeId, Open)],
+                read: &[Tag],
+            ) -> Vec<(Tag, H::Bytes)> {
+                let mut found = Vec::new();
+                $(found.append(&mut $protocol::to_rescue(host, open, read));)+
+                found
+            }
+
+            fn rescue(host: &mut H, header: &Header, store: bool, whole: bool) {
+                $($protocol::rescue(host, header, store, whole);)+
+            }
+
+            fn rescue_own(host: &mut H, tag: Tag, bytes: &H::Bytes) {
+                $($protocol::rescue_own(host, tag, bytes);)+
+            }
+
+            fn rescued(host: &mut H, tag: Tag) {
+                $($protocol::rescued(host, tag);)+
             }
 
             fn fingerprint(host: &mut H, into: &mut impl Hasher)

@@ -1,13 +1,13 @@
 //! A node's part when an epoch begins (§5.4): the host of [`Rebuild`], with what outlasts an
 //! attempt that is cut off.
 
-use super::coherent::each_home;
-use super::{Defect, Host, Memory, Note, Payload, Protocols, Reporter};
+use super::{Defect, Host, Note, Payload, Protocols, Reporter};
 use crate::call::Stream;
-use crate::flowcc::{Heard, Interrupted, Members, Next, Open, Rebuild, Shards};
+use crate::flowcc::{Heard, Interrupted, Members, Next, Open, Rebuild};
 use crate::membership::View;
 use crate::wire::{Copyset, Header, NodeId, Record, Tag};
 use crate::{Data, Output};
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::hash::Hash;
@@ -46,7 +46,7 @@ impl Change {
 pub struct Recovery<B> {
     block: u32,
     fit: usize,
-    attempt: Option<(Rebuild, Change)>,
+    attempt: Option<Box<(Rebuild, Change)>>,
     /// Whether this node has gone on.
     done: bool,
     /// Events of this node that ends of epochs have cut off, and blocks that it has read and home
@@ -87,7 +87,7 @@ impl<B> Recovery<B> {
 
     /// The rebuild under way, or the last one.
     pub fn rebuild(&self) -> Option<&Rebuild> {
-        self.attempt.as_ref().map(|(rebuild, _)| rebuild)
+        self.attempt.as_ref().map(|attempt| &attempt.0)
     }
 
     /// Events that have been cut off and are not settled.
@@ -97,7 +97,7 @@ impl<B> Recovery<B> {
 
     /// Home has this block.
     fn let_go<H: Host<Bytes = B>>(&mut self, tag: Tag, host: &mut H) {
-        host.copies(|copies| copies.rescued(tag));
+        H::Protocols::rescued(host, tag);
         self.read.retain(|read| *read != tag);
         host.note(Note::Rescued(tag));
     }
@@ -130,14 +130,10 @@ impl<B: Clone> Recovery<B> {
         self.rescues.clear();
         self.done = false;
         let rebuild = Rebuild::node(me, change.members, self.block, self.fit, &self.mine);
-        self.attempt = Some((rebuild, change));
+        self.attempt = Some(Box::new((rebuild, change)));
         if defect != Some(Defect::ForgetOwnEvents) {
-            let mine = &self.mine;
-            for open in mine {
-                let shard = host.shards().of(open.tag);
-                host.home(shard, |home, _| {
-                    home.agent.note_open(me, *open, change.settled)
-                });
+            for open in &self.mine {
+                H::Protocols::note_open(host, me, *open, change.settled);
             }
         }
     }
@@ -145,10 +141,10 @@ impl<B: Clone> Recovery<B> {
     /// A packet of a rebuild.
     pub fn packet<H: Host<Bytes = B>>(&mut self, header: &Header, host: &mut H) {
         let bytes = host.body_len();
-        let Some((rebuild, change)) = &mut self.attempt else {
+        let Some((rebuild, change)) = self.attempt.as_deref_mut() else {
             return;
         };
-        let (settled, defect) = (change.settled, host.defect());
+        let settled = change.settled;
         let (heard, ack) = rebuild.handle(header, bytes);
         match heard {
             Heard::Nothing => {}
@@ -158,15 +154,7 @@ impl<B: Clone> Recovery<B> {
                 }
             }
             Heard::Rescue { store, whole } => {
-                let shard = host.shards().of(header.tag);
-                if store && defect != Some(Defect::DropRescue) {
-                    host.note(Note::Rescuing(header.tag));
-                    host.home(shard, |home, memory| home.rescue(header, memory));
-                }
-                if whole || defect == Some(Defect::RescueInPart) {
-                    host.home(shard, |home, _| home.agent.note_rescued(header.tag));
-                    host.note(Note::CameHome(header.tag));
-                }
+                H::Protocols::rescue(host, header, store, whole);
             }
             Heard::Rescued(tag) => self.let_go(tag, host),
         }
@@ -188,8 +176,7 @@ impl<B: Clone> Recovery<B> {
             Stream::Open => {
                 let open = Open::from_record(record);
                 self.open.push((from, open));
-                let shard = host.shards().of(open.tag);
-                host.home(shard, |home, _| home.agent.note_open(from, open, settled));
+                H::Protocols::note_open(host, from, open, settled);
             }
             Stream::Copies => H::Protocols::hear(host, Reporter::Node(from), record),
             Stream::Entries => H::Protocols::hear(host, Reporter::Switch, record),
@@ -200,7 +187,7 @@ impl<B: Clone> Recovery<B> {
     /// Sends again what has not been acknowledged for long: late members may still wait for what
     /// this one has told. The host calls this every few round trips.
     pub fn retell<H: Host<Bytes = B>>(&mut self, host: &mut H) {
-        if let Some((rebuild, _)) = &mut self.attempt {
+        if let Some((rebuild, _)) = self.attempt.as_deref_mut() {
             rebuild.tick();
         }
         self.send(host);
@@ -220,7 +207,6 @@ impl<B: Clone> Recovery<B> {
                 Next::Settle => self.settle(host),
                 next if !self.done && self.goes_on(next, host) => {
                     self.done = true;
-                    self.let_entries_move(host);
                     self.mine.clear();
                     self.read.clear();
                     self.open.clear();
@@ -232,23 +218,14 @@ impl<B: Clone> Recovery<B> {
         }
     }
 
-    /// Entries may move to the switch of this epoch, if there is one.
-    fn let_entries_move<H: Host<Bytes = B>>(&self, host: &mut H) {
-        let change = self.attempt.as_ref().map(|(_, change)| change);
-        let there = change.is_some_and(|change| change.members.switch);
-        let policy = host.policy().filter(|_| there);
-        each_home(host, |home| home.agent.set_migration(policy));
-    }
-
     fn goes_on<H: Host<Bytes = B>>(&self, next: Next, host: &mut H) -> bool {
         let alone = host.defect() == Some(Defect::GoOnAlone);
-        let made = |host: &mut H| host.home(Shards::BOOKS, |home, _| !home.agent.frozen());
-        next == Next::Done || alone && made(host)
+        next == Next::Done || alone && self.rebuild().is_some_and(Rebuild::has_settled)
     }
 
     /// What is not acknowledged: what [`Recovery::retell`] sends again in time, one by one.
     pub fn unacknowledged(&self) -> Vec<Output> {
-        let Some((rebuild, _)) = &self.attempt else {
+        let Some((rebuild, _)) = self.attempt.as_deref() else {
             return Vec::new();
         };
         let mut rebuild = rebuild.clone();
@@ -258,7 +235,7 @@ impl<B: Clone> Recovery<B> {
 
     /// Sends one packet of a rebuild.
     pub fn send_one<H: Host<Bytes = B>>(&mut self, output: &Output, host: &mut H) {
-        let Some((rebuild, _)) = &self.attempt else {
+        let Some((rebuild, _)) = self.attempt.as_deref() else {
             return;
         };
         if output.data == Data::Records {
@@ -274,56 +251,25 @@ impl<B: Clone> Recovery<B> {
     }
 
     fn send<H: Host<Bytes = B>>(&mut self, host: &mut H) {
-        while let Some(output) = self.attempt.as_mut().and_then(|(r, _)| r.poll_output()) {
+        while let Some(output) = self.attempt.as_mut().and_then(|a| a.0.poll_output()) {
             self.send_one(&output, host);
         }
     }
 
-    /// The blocks that their homes may not have: given away to an event whose data did not come,
-    /// downgraded, or read from a cache.
-    fn to_rescue<H: Host<Bytes = B>>(&self, host: &mut H) -> BTreeMap<Tag, B> {
-        let defect = host.defect();
-        let forgets = |one| defect == Some(one);
-        let (given, downgraded) = host.copies(|copies| {
-            let downgraded: Vec<Tag> = copies.downgraded().collect();
-            (copies.undelivered(&self.open), downgraded)
-        });
-        let mut found = BTreeMap::new();
-        if !forgets(Defect::ForgetGiven) {
-            found.extend(given);
-        }
-        let downgraded = downgraded
-            .iter()
-            .filter(|_| !forgets(Defect::ForgetDowngraded));
-        let read = self.read.iter().filter(|_| !forgets(Defect::ForgetRead));
-        for tag in downgraded.chain(read) {
-            // A copy that may be written is written while this goes on: home would take old content
-            // for the last.
-            if let Some(bytes) = host.clean(*tag) {
-                found.insert(*tag, bytes);
-            }
-        }
-        found
-    }
-
     /// Step 2: what homes may not have, and what this cache has.
     fn collect<H: Host<Bytes = B>>(&mut self, host: &mut H) {
-        let (me, defect) = (host.me(), host.defect());
+        let me = host.me();
         let mut abroad = Vec::new();
-        for (tag, bytes) in self.to_rescue(host) {
+        let found = H::Protocols::to_rescue(host, &self.open, &self.read);
+        for (tag, bytes) in BTreeMap::from_iter(found) {
             host.note(Note::ToRescue(tag));
-            if !host.is_home_of(tag) {
+            // What a group keeps is home when a majority has it, which its host sees to.
+            if !host.is_home_of(tag) || !tag.home().is_own() {
                 abroad.push(tag);
                 self.rescues.insert(tag, bytes);
                 continue;
             }
-            let shard = host.shards().of(tag);
-            host.home(shard, |home, memory| {
-                if defect != Some(Defect::RescueNothing) {
-                    memory.put(tag, &bytes);
-                }
-                home.agent.note_rescued(tag);
-            });
+            H::Protocols::rescue_own(host, tag, &bytes);
             host.note(Note::CameHome(tag));
             self.let_go(tag, host);
         }
@@ -334,14 +280,14 @@ impl<B: Clone> Recovery<B> {
                 false => others.push(record),
             }
         }
-        if let Some((rebuild, _)) = &mut self.attempt {
+        if let Some((rebuild, _)) = self.attempt.as_deref_mut() {
             rebuild.collect(abroad, others);
         }
     }
 
     /// Step 4: the entries.
     fn settle<H: Host<Bytes = B>>(&mut self, host: &mut H) {
-        let Some((rebuild, change)) = &mut self.attempt else {
+        let Some((rebuild, change)) = self.attempt.as_deref_mut() else {
             return;
         };
         rebuild.settled();

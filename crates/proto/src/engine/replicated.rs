@@ -12,9 +12,9 @@ use core::ops::RangeInclusive;
 
 /// ABD, the `Replicated` contract.
 ///
-/// Epochs are nothing to it: its packets are of any, and no node waits with them for a death to be
-/// known. So it tells nothing for a rebuild and hears nothing; members and configs come with the
-/// rack's view ([`Abd::learn`]).
+/// Epochs are nothing to it, but for groups with one writer ([`Abd::fence_by_epochs`]): its packets
+/// are of any, and no node waits with them for a death to be known. So it tells nothing for a
+/// rebuild and hears nothing; members and configs come with the rack's view ([`Abd::learn`]).
 #[derive(Clone, Copy, Debug)]
 pub enum Replicated {}
 
@@ -59,7 +59,9 @@ impl<H: ReplicatedHost> Protocol<H> for Replicated {
         host.replicated(|abd, fx| abd.tick(fx));
     }
 
-    fn enter(_host: &mut H, _members: Members) {}
+    fn enter(host: &mut H, members: Members) {
+        host.replicated(|abd, _| abd.enter(members.epoch));
+    }
 
     fn report(_host: &mut H) -> Vec<Record> {
         Vec::new()

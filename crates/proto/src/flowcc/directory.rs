@@ -97,6 +97,8 @@ pub struct Directory {
     /// Of a shard: which, and of how many, as a power of two.
     nth: u64,
     shift: u32,
+    /// Of homes that groups keep: a chunk is all of such a home, by its group.
+    kept: bool,
 }
 
 impl Directory {
@@ -115,7 +117,38 @@ impl Directory {
             limit: if fits { limit } else { 0 },
             nth: 0,
             shift: 0,
+            kept: false,
         }
+    }
+
+    /// A directory of homes that groups keep: it has none yet, and nothing is given out of them.
+    pub fn of_groups(block: u32) -> Self {
+        Directory {
+            kept: true,
+            ..Directory::new(HomeId::of_group(0), block, 0, 1)
+        }
+    }
+
+    /// Makes entries of so many bytes of the home that a group keeps, if it has none.
+    pub fn lay_out(&mut self, group: u16, bytes: u64) {
+        let at = usize::from(group);
+        let empty = || Chunk {
+            kind: ChunkKind::COHERENT,
+            entries: Box::default(),
+        };
+        if self.chunks.len() <= at {
+            self.chunks.resize_with(at + 1, empty);
+        }
+        if self.chunks[at].entries.is_empty() {
+            let entries = bytes.div_ceil(self.block) as usize;
+            self.chunks[at].entries = alloc::vec![Entry::default(); entries].into_boxed_slice();
+        }
+    }
+
+    /// Knows nothing of any block any more.
+    pub fn reset(&mut self) {
+        let entries = self.chunks.iter_mut().flat_map(|chunk| &mut chunk.entries);
+        entries.for_each(|entry| *entry = Entry::default());
     }
 
     /// The same with the entries of one shard only.
@@ -236,13 +269,21 @@ impl Directory {
     fn place(&self, tag: Tag) -> Option<(usize, usize)> {
         let offset = tag.offset();
         // Of this home and coherent: the rest is offset.
-        if tag.0 - offset != self.home.start().0 || offset & (self.block - 1) != 0 {
-            return None;
+        let ours = tag.0 - offset == self.home.start().0 && offset & (self.block - 1) == 0;
+        if !ours || self.kept {
+            return self.place_of_group(tag);
         }
         let chunk = (offset / CHUNK).checked_sub(self.base)?;
         let at = (offset % CHUNK) >> self.log;
         let ours = at & ((1 << self.shift) - 1) == self.nth;
         ours.then_some((chunk as usize, (at >> self.shift) as usize))
+    }
+
+    /// The same of a home that a group keeps.
+    fn place_of_group(&self, tag: Tag) -> Option<(usize, usize)> {
+        let group = tag.home().group().filter(|_| self.kept)?;
+        let whole = tag.is_under(Contract::Coherent) && tag.offset() & (self.block - 1) == 0;
+        whole.then_some((usize::from(group), (tag.offset() >> self.log) as usize))
     }
 
     /// Why there is no entry of a block.
@@ -260,11 +301,15 @@ impl Directory {
     pub fn each(&mut self) -> impl Iterator<Item = (Tag, &mut Entry)> {
         let first = self.home.start().0 + self.base * CHUNK;
         let (block, shift, nth) = (self.block, self.shift, self.nth);
+        let apart = match self.kept {
+            true => HomeId(1).start().0,
+            false => CHUNK,
+        };
         self.chunks
             .iter_mut()
             .enumerate()
             .flat_map(move |(c, chunk)| {
-                let start = first + c as u64 * CHUNK;
+                let start = first + c as u64 * apart;
                 chunk.entries.iter_mut().enumerate().map(move |(i, entry)| {
                     (Tag(start + (((i as u64) << shift) | nth) * block), entry)
                 })

@@ -127,6 +127,8 @@ pub struct HomeAgent {
     pub(super) shared: bool,
     /// Blocks of this home, in any shard, whose last content is lost.
     pub(super) losses: bool,
+    /// It serves the homes that groups keep, and not its node's own memory.
+    pub(super) kept: bool,
 }
 
 impl HomeAgent {
@@ -139,7 +141,7 @@ impl HomeAgent {
             agent.shared = shards.count() > 1;
             agent
         };
-        shards.all().map(shard).collect()
+        shards.own().map(shard).collect()
     }
 
     /// What the other shards have to hear ([`HomeAgent::hear`]) before any use of what the books
@@ -196,7 +198,38 @@ impl HomeAgent {
             changes: 0,
             shared: false,
             losses: false,
+            kept: false,
             config,
+        }
+    }
+
+    /// The agent of the homes that groups keep, where this node serves them. Their memory is not
+    /// given out, their entries stay with it, and what no live cache has of a block is what a
+    /// majority of its group has: none of them is ever lost.
+    pub fn of_groups(config: HomeConfig) -> Self {
+        let config = HomeConfig {
+            migration: None,
+            answering: None,
+            chunks: 0,
+            ..config
+        };
+        HomeAgent {
+            directory: Directory::of_groups(config.block),
+            kept: true,
+            ..HomeAgent::new(config)
+        }
+    }
+
+    /// Has entries for a home that a group keeps.
+    pub fn lay_out(&mut self, group: u16, bytes: u64) {
+        self.directory.lay_out(group, bytes);
+    }
+
+    /// Whether a home is one that it serves.
+    pub(super) const fn serves(&self, home: HomeId) -> bool {
+        match self.kept {
+            true => home.group().is_some(),
+            false => home.0 == self.config.node,
         }
     }
 
@@ -265,7 +298,7 @@ impl HomeAgent {
     /// The same, with what is to be sent put where the caller wants it: it is some 200 bytes, which
     /// are not to be copied from function to function.
     pub fn serve(&mut self, header: &Header, body_len: u32, outputs: &mut Outputs) -> HomeAction {
-        let stranger = header.epoch != self.config.epoch || header.tag.home() != self.home();
+        let stranger = header.epoch != self.config.epoch || !self.serves(header.tag.home());
         if stranger || self.findings.is_some() {
             self.counters.ignored += 1;
             return HomeAction::None;

@@ -40,7 +40,8 @@ impl HomeAgent {
 
     fn entry_at_home(&self, tag: Tag) -> Option<Entry> {
         // During a rebuild the contents of caches are unknown.
-        if self.findings.is_some() || tag.home() != self.home() {
+        // Nor is memory used in place that a group keeps: a majority is to have what is there.
+        if self.findings.is_some() || self.kept || tag.home() != self.home() {
             return None;
         }
         let entry = self.directory.look(tag)?;

@@ -269,10 +269,19 @@ impl Rebuild {
     fn tell_copies(&mut self) {
         let mut copies = core::mem::take(&mut self.copies);
         copies.sort_unstable();
+        let keeper = self.members.founders.iter().next();
+        let own = copies.partition_point(|copy| copy.tag.home().is_own());
         for node in self.members.founders.without(self.me).iter() {
             let from = copies.partition_point(|copy| copy.tag.home() < HomeId::of(node));
             let to = copies.partition_point(|copy| copy.tag.home() <= HomeId::of(node));
-            self.streams.tell(node, Stream::Copies, &copies[from..to]);
+            let told = &copies[from..to];
+            match keeper == Some(node) && own < copies.len() {
+                true => {
+                    let with_kept = [told, &copies[own..]].concat();
+                    self.streams.tell(node, Stream::Copies, &with_kept);
+                }
+                false => self.streams.tell(node, Stream::Copies, told),
+            }
         }
         self.streams.hear_self(Stream::Copies);
         self.phase = Phase::Telling;
@@ -288,6 +297,11 @@ impl Rebuild {
         }
         self.streams.hear_self(Stream::Ready);
         self.phase = Phase::Ready;
+    }
+
+    /// Whether its entries are made ([`Rebuild::settled`]).
+    pub fn has_settled(&self) -> bool {
+        self.phase == Phase::Ready
     }
 
     /// The next packet to send: with [`Data::Cache`], the bytes of the block that it names; with

@@ -171,7 +171,8 @@ impl Requester {
     }
 
     fn outgoing(caller: &Caller, request: Header) -> Output {
-        let to = match caller.asks_switch(request.kind) {
+        // A switch has no entries of homes that groups keep.
+        let to = match caller.asks_switch(request.kind) && request.tag.home().is_own() {
             true => Dest::Switch,
             false => Dest::Home(request.tag.home()),
         };
@@ -281,6 +282,12 @@ impl Requester {
     #[inline]
     pub fn can_unlock(&self) -> bool {
         self.unlock.is_none() && self.tail.is_none()
+    }
+
+    /// The block whose unlock is not acknowledged, and whether it was locked as by a reader.
+    pub fn unlocking(&self) -> Option<(Tag, bool)> {
+        let header = self.unlock.map(|pending| pending.header);
+        header.map(|header| (header.tag, header.flags.has(Flags::READER)))
     }
 
     /// Ends a held event: new metadata to the owner that granted it,

@@ -93,6 +93,10 @@ impl HomeAgent {
             rescued: rescued.unwrap_or_default(),
             ..Findings::default()
         });
+        if self.kept {
+            // Another node may have served them, and has told nobody what it knew.
+            self.directory.reset();
+        }
         self.config.epoch = epoch;
     }
 
@@ -135,13 +139,10 @@ impl HomeAgent {
     /// A live node had this event open when the last epoch ended. `settled` is the epoch in which
     /// this home's entries were made: an event of another does not explain any lock of theirs.
     pub fn note_open(&mut self, node: NodeId, open: Open, settled: u32) {
-        let home = self.home();
-        let Some(findings) = &mut self.findings else {
+        let ours = self.serves(open.tag.home());
+        let Some(findings) = self.findings.as_mut().filter(|_| ours) else {
             return;
         };
-        if open.tag.home() != home {
-            return;
-        }
         let slot = open.slot;
         let id = RequesterId { node, slot };
         if open.bare {

@@ -23,6 +23,8 @@ pub struct Shards {
     count: u32,
     /// Which power of two a block's bytes are.
     log: u32,
+    /// There is one more, of homes that groups keep.
+    kept: bool,
 }
 
 impl Shards {
@@ -38,25 +40,49 @@ impl Shards {
         Shards {
             count: 1 << count.ilog2(),
             log: block.ilog2(),
+            kept: false,
         }
     }
 
     /// All in one.
-    pub const ONE: Shards = Shards { count: 1, log: 0 };
+    pub const ONE: Shards = Shards {
+        count: 1,
+        log: 0,
+        kept: false,
+    };
 
-    /// How many.
+    /// With one more section behind them, for all homes that groups keep and this node serves.
+    #[must_use]
+    pub const fn with_kept(self) -> Self {
+        Shards { kept: true, ..self }
+    }
+
+    /// The section of homes that groups keep.
+    pub const fn kept(self) -> Option<usize> {
+        if self.kept { Some(self.count()) } else { None }
+    }
+
+    /// How many of the node's own memory.
     pub const fn count(self) -> usize {
         self.count as usize
     }
 
+    /// Each of the node's own memory.
+    pub const fn own(self) -> Range<usize> {
+        0..self.count()
+    }
+
     /// Each.
     pub const fn all(self) -> Range<usize> {
-        0..self.count()
+        0..self.count() + self.kept as usize
     }
 
     /// That of a block: neighbours are in different ones.
     #[inline]
     pub const fn of(self, tag: Tag) -> usize {
+        if self.kept && !tag.home().is_own() {
+            return self.count();
+        }
         (tag.offset() >> self.log) as usize & (self.count as usize - 1)
     }
 }

@@ -98,7 +98,7 @@ impl HomeAgent {
     /// Only the block's shard can know.
     pub fn store(&mut self, header: &Header, tag: Tag, nth: u16) -> Storing {
         let number = header.seq.0.checked_sub(header.offset.into());
-        let stranger = header.epoch != self.config.epoch || header.tag.home() != self.home();
+        let stranger = header.epoch != self.config.epoch || !self.serves(header.tag.home());
         let (Some(number), false, None) = (number, stranger, &self.findings) else {
             self.counters.ignored += 1;
             return Storing::Ignore;

@@ -66,6 +66,14 @@ impl Slab {
         Some((nth as u32 * WORD + shift, bits, zeros))
     }
 
+    /// How far objects that are given out are from the block's beginning.
+    pub fn given(&self) -> impl Iterator<Item = u64> + '_ {
+        let is_given = |nth: &u32| self.free[(nth / WORD) as usize] >> (nth % WORD) & 1 == 0;
+        (0..self.objects)
+            .filter(is_given)
+            .map(|nth| u64::from(nth) * self.class)
+    }
+
     /// Gives the object at this distance from the block's beginning back. `false`: none begins
     /// there that is given out.
     pub fn give(&mut self, within: u64) -> bool {

@@ -3,8 +3,10 @@
 //! Everybody agrees on a [`View`], kept with those who hold its places in a [`Roster`] that a store
 //! outside the rack changes by compare-and-set. A [`Member`] is one process' part: it asks to be
 //! admitted, shows that it is alive, watches the others, and knows when it must stop serving.
+//! Beside it [`Groups`] say which members keep copies of which region.
 //! `docs/membership.md` has the rules and why they hold.
 
+mod groups;
 mod lease;
 mod links;
 mod member;
@@ -15,6 +17,7 @@ mod verdict;
 mod view;
 mod watch;
 
+pub use groups::{Asked, Group, Groups, MAX_GROUP_NAME, Survives, Unchanged};
 pub use links::Links;
 pub use member::{Acts, Member, Observed, Standing, Timing};
 pub use places::Places;

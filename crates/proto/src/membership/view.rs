@@ -2,11 +2,11 @@
 
 use rackmem_wire::{Copyset, HomeId, MAX_NODES, NodeId};
 
-/// Which node serves a home where each node serves its own memory and there is no other, as in
-/// every view of this version. None: there is no such home.
+/// Which node serves a home where each node serves its own memory and there is no other. None:
+/// there is no such home.
 ///
-/// Here a home becomes a node, and nowhere else. A node asks by its view ([`View::host`]);
-/// who has no view, by this.
+/// A node asks by its view ([`View::host`]); who has no view, and knows of nodes' own memories
+/// only, by this.
 #[inline]
 pub const fn host(home: HomeId) -> Option<NodeId> {
     if home.is_own() { Some(home.0) } else { None }
@@ -72,9 +72,21 @@ impl View {
         view
     }
 
-    /// Which node serves a home, member or not; none if there is no such home.
-    pub const fn host(&self, home: HomeId) -> Option<NodeId> {
-        host(home)
+    /// Which node serves a home: a node's own memory that node, member or not, and memory that a
+    /// group keeps the [`keeper`](View::keeper). None if there is no such home, or nobody to serve
+    /// it.
+    pub fn host(&self, home: HomeId) -> Option<NodeId> {
+        match home.group() {
+            Some(_) => self.keeper(),
+            None => host(home),
+        }
+    }
+
+    /// The node that keeps what the rack has once and no node owns: the lowest of those that
+    /// founded the epoch and live. It changes with the epoch, and when it leaves. None: the nodes
+    /// that founded the epoch are gone, or none has.
+    pub fn keeper(&self) -> Option<NodeId> {
+        Copyset(self.founders.0 & self.live.0).iter().next()
     }
 
     /// The incarnation of the node that serves a home, if it is live.
@@ -106,7 +118,8 @@ impl View {
         let incarnation = &mut view.incarnations[node as usize];
         *incarnation = incarnation.checked_add(1)?;
         view.live = view.live.with(node);
-        if comes_back {
+        // The first node of a rack that a switch has begun finds nothing to rebuild.
+        if comes_back || view.epoch == 1 && view.founders.is_empty() {
             view.founders = view.live;
         }
         view.elect();

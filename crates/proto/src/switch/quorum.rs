@@ -9,13 +9,19 @@
 //!
 //! | stage | array | on a request | on an answer |
 //! |---|---|---|---|
-//! | 0 | ABD-OP: number, config and phase | of an earlier one: dropped; else set | of another: passed by, not counted |
-//! | 1 | ABD-MAX-HI | 0 | the higher; says greater, equal or less |
-//! | 2 | ABD-MAX-LO | 0 | by that: replaced, the higher, as it is |
-//! | 3 | ABD-ANSWERED, ABD-AGREE | 0 | the bit set; alone when greater, added when equal |
+//! | 0 | ABD-LIFE: the requester's incarnation | of an earlier one: dropped; else set | of another: not counted |
+//! | 1 | ABD-OP: number, config and phase | of the same life and an earlier one: dropped; else set | of another: not counted |
+//! | 2 | ABD-MAX-HI | 0 | the higher; says greater, equal or less |
+//! | 3 | ABD-MAX-LO | 0 | by that: replaced, the higher, as it is |
+//! | 4 | ABD-ANSWERED, ABD-AGREE | 0 | the bit set; alone when greater, added when equal |
+//!
+//! Configs stay when a requester restarts, and its numbers begin anew: so a row has a life.
 //!
 //! A row has the config of its request: a group's table may change between a request and its
 //! answers, and places then mean other members.
+//!
+//! Where the group's config says so, it also chooses stamps, so that a write takes one round: see
+//! [`super::stamps`].
 //!
 //! A request that comes again empties its row, and all are asked again. Segments of a line always
 //! pass and are never counted: who sends them answers once without. What is of another config than
@@ -23,11 +29,15 @@
 
 use super::numbers;
 use super::rmt::{Array, Pass, Pipeline, Violation};
-use crate::abd::{Config, GROUPS, MEMBERS, Quorum, config_of};
+use super::stamps::Stamps;
+use crate::abd::{Config, Defect, GROUPS, MEMBERS, Quorum, Stamp, Writer, config_of};
 use crate::wire::{
     Copyset, Dest, Flags, Header, Kind, MAX_NODES, MAX_REQUESTERS, NodeId, Own, RequesterId,
 };
 use core::cmp::Ordering;
+
+/// Lines whose stamps it knows at a time.
+pub const LINES: usize = 1 << 16;
 
 /// A group, as the control plane says it to the program.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -36,6 +46,8 @@ pub struct Counted {
     counting: u8,
     quorum: u32,
     nodes: [Option<NodeId>; MEMBERS],
+    /// The life of the switch that chooses stamps.
+    chooser: u32,
 }
 
 impl Counted {
@@ -46,7 +58,28 @@ impl Counted {
             counting: config.counting,
             quorum: config.quorum(),
             nodes: core::array::from_fn(|place| config.node(place)),
+            chooser: config.chooser,
         }
+    }
+
+    /// The number of the config.
+    pub const fn config(&self) -> u32 {
+        self.config
+    }
+
+    /// The places of the members that count, and how many of these are a quorum.
+    pub const fn counting(&self) -> (u8, u8) {
+        (self.counting, self.quorum as u8)
+    }
+
+    /// Members' nodes, by place.
+    pub const fn nodes(&self) -> [Option<NodeId>; MEMBERS] {
+        self.nodes
+    }
+
+    /// The life of the switch that chooses stamps; 0: none.
+    pub const fn chooser(&self) -> u32 {
+        self.chooser
     }
 }
 
@@ -54,16 +87,20 @@ impl Counted {
 #[derive(Clone)]
 pub struct QuorumProgram {
     pipeline: Pipeline,
-    operation: Array<u64>,
-    max_high: Array<u32>,
-    max_low: Array<u32>,
-    answered: Array<u8>,
-    agree: Array<u8>,
+    pub(super) life: Array<u32>,
+    pub(super) operation: Array<u64>,
+    pub(super) max_high: Array<u32>,
+    pub(super) max_low: Array<u32>,
+    pub(super) answered: Array<u8>,
+    pub(super) agree: Array<u8>,
+    pub(super) stamps: Stamps,
     groups: [Option<Counted>; GROUPS],
     /// Requesters of each node that have rows, two each, by the parity of their numbers.
     slots: usize,
-    /// A rule that is broken, to see that checkers notice: rows go on counting.
-    counts_on: bool,
+    /// Which life of the switch this is. It chooses stamps in configs that name it.
+    own_life: u32,
+    /// A rule that is broken, to see that checkers notice.
+    broken: Option<Defect>,
 }
 
 /// Bits of a row's config.
@@ -87,39 +124,62 @@ const fn phase(kind: Kind) -> Option<(u64, bool)> {
 
 impl Default for QuorumProgram {
     fn default() -> Self {
-        Self::new(MAX_REQUESTERS)
+        Self::new(MAX_REQUESTERS, LINES)
     }
 }
 
 impl QuorumProgram {
     /// With rows for so many requesters of each node: for one that has none it does not count.
-    pub fn new(slots: usize) -> Self {
+    pub fn new(slots: usize, lines: usize) -> Self {
         let rows = MAX_NODES * slots * 2;
         QuorumProgram {
             pipeline: Pipeline::default(),
-            operation: Array::new(0, rows),
-            max_high: Array::new(1, rows),
-            max_low: Array::new(2, rows),
-            answered: Array::new(3, rows),
-            agree: Array::new(3, rows),
+            life: Array::new(0, rows),
+            operation: Array::new(1, rows),
+            max_high: Array::new(2, rows),
+            max_low: Array::new(3, rows),
+            answered: Array::new(4, rows),
+            agree: Array::new(4, rows),
             groups: [None; GROUPS],
             slots,
-            counts_on: false,
+            own_life: 0,
+            broken: None,
+            stamps: Stamps::new(5, rows, lines),
         }
     }
 
-    /// The same with a rule broken on purpose: rows go on counting when a requester's next phase
-    /// begins.
+    /// The same in this life of the switch, which no other one has.
     #[must_use]
-    pub fn counting_on(mut self, counts_on: bool) -> Self {
-        self.counts_on = counts_on;
+    pub fn of_life(mut self, life: u32) -> Self {
+        self.lives(life);
         self
+    }
+
+    /// This is its life from here on: it has chosen nothing in it yet.
+    pub fn lives(&mut self, life: u32) {
+        self.own_life = life;
+    }
+
+    /// The same with a rule broken on purpose.
+    #[must_use]
+    pub fn breaking(mut self, defect: Option<Defect>) -> Self {
+        self.broken = defect;
+        self
+    }
+
+    fn has(&self, defect: Defect) -> bool {
+        self.broken == Some(defect)
     }
 
     /// The control plane: counts for this group from here on, or not any more.
     pub fn count(&mut self, group: u16, counted: Option<Counted>) {
-        if let Some(place) = self.groups.get_mut(usize::from(group)) {
+        let Some(place) = self.groups.get_mut(usize::from(group)) else {
+            return;
+        };
+        // What was learned in another config says nothing in this one.
+        if *place != counted {
             *place = counted;
+            self.stamps.clear();
         }
     }
 
@@ -130,16 +190,20 @@ impl QuorumProgram {
     }
 
     /// What the program keeps, array by array: name, stage, rows, bytes a row.
-    pub fn arrays(&self) -> [(&'static str, u8, usize, usize); 5] {
+    pub fn arrays(&self) -> [(&'static str, u8, usize, usize); 9] {
         fn of<T>(name: &'static str, array: &Array<T>) -> (&'static str, u8, usize, usize) {
             (name, array.stage(), array.len(), array.item_bytes())
         }
         [
+            of("ABD-LIFE", &self.life),
             of("ABD-OP", &self.operation),
             of("ABD-MAX-HI", &self.max_high),
             of("ABD-MAX-LO", &self.max_low),
             of("ABD-ANSWERED", &self.answered),
             of("ABD-AGREE", &self.agree),
+            of("ABD-LINE", &self.stamps.lines),
+            of("ABD-STAMP", &self.stamps.max),
+            of("ABD-CHOSEN", &self.stamps.chosen),
         ]
     }
 
@@ -149,9 +213,22 @@ impl QuorumProgram {
         let rows = used.map(|at| {
             let max = (self.max_high.items()[at], self.max_low.items()[at]);
             let counts = (self.answered.items()[at], self.agree.items()[at]);
-            (at, self.operation.items()[at], max, counts)
+            let operation = (self.life.items()[at], self.operation.items()[at]);
+            (at, operation, max, counts)
         });
-        (rows.collect::<alloc::vec::Vec<_>>(), self.groups)
+        let rows = rows.collect::<alloc::vec::Vec<_>>();
+        (rows, self.groups, self.stamps.state())
+    }
+
+    /// Whether packets of this kind are counted, or make members count.
+    pub const fn takes(kind: Kind) -> bool {
+        phase(kind).is_some()
+    }
+
+    /// Whether `leaves` is the packet `came`, whose body goes along then: not an answer of the
+    /// switch's own.
+    pub fn passes_on(came: &Header, leaves: &Header) -> bool {
+        (came.kind, came.sender) == (leaves.kind, leaves.sender)
     }
 
     /// A packet of ABD's comes: what leaves, and to whom. Its body goes along with what is passed
@@ -176,60 +253,133 @@ impl QuorumProgram {
         let (node, slot) = (usize::from(node), usize::from(slot));
         let at = (node * self.slots + slot) * 2 + header.seq.parity();
         let config = config_of(own);
-        let counted = group.filter(|group| group.config == config);
-        let counted = counted.filter(|_| slot < self.slots && at < self.operation.len());
+        let known = group.filter(|group| group.config == config);
+        let counted = known.filter(|_| slot < self.slots && at < self.operation.len());
+        let asks = header.kind == Kind::AbdWrite && own.a == 0;
+        if asks && counted.is_none() && known.is_some_and(|group| self.chooses(&group)) {
+            return Ok(Some(missed(header, own)));
+        }
         let pass = self.pipeline.enter();
         match (answers, counted) {
             (false, None) => Ok(Some(multiplied(header, own))),
-            (false, Some(_)) => {
-                let newer = self.request(&pass, at, operation(header, config, phase))?;
-                Ok(newer.then(|| multiplied(header, own)))
+            (false, Some(group)) => {
+                let operation = (header.incarnation, operation(header, config, phase));
+                let Some(again) = self.request(&pass, at, operation)? else {
+                    return Ok(None);
+                };
+                let chooses = self.chooses(&group);
+                self.stamped(&pass, (at, again, chooses), header, own)
             }
             (true, None) => Ok(Some(passed(header, own))),
-            (true, Some(_)) if header.flags.has(Flags::DATA) => Ok(Some(passed(header, own))),
+            (true, Some(_)) if header.flags.has(Flags::DATA) => {
+                self.stamps.raise(&pass, header.tag, Stamp(own.a), false)?;
+                Ok(Some(passed(header, own)))
+            }
             (true, Some(group)) => {
-                let operation = operation(header, config, phase);
+                let operation = (header.incarnation, operation(header, config, phase));
                 self.answer(&pass, at, operation, (header, own, &group))
             }
         }
     }
 
-    /// A request takes its row, unless that is of a later one.
-    fn request(&mut self, pass: &Pass, at: usize, operation: u64) -> Result<bool, Violation> {
-        let newer = self.operation.access(pass, at, |row| {
+    fn chooses(&self, group: &Counted) -> bool {
+        let last = self.has(Defect::ChooseInLastLife);
+        group.chooser != 0 && (group.chooser == self.own_life || last)
+    }
+
+    /// What a line's stamps have to do with a request: one without chooses one or is told that it
+    /// cannot, one with a stamp raises the highest, and a question for stamps begins to learn.
+    fn stamped(
+        &mut self,
+        pass: &Pass,
+        (at, again, chooses): (usize, bool, bool),
+        header: &Header,
+        own: &Own,
+    ) -> Result<Option<(Dest, Header, Own)>, Violation> {
+        let line = header.tag;
+        match header.kind {
+            // Another life may have chosen for it. So it is not told that it has none.
+            Kind::AbdWrite if own.a == 0 && !chooses => Ok(None),
+            Kind::AbdWrite if own.a == 0 => {
+                let writer = Writer::new(header.requester, header.incarnation);
+                let chosen = self.stamps.choose(pass, (at, again), line, writer)?;
+                let own = Own {
+                    a: chosen.0,
+                    ..*own
+                };
+                Ok(Some(match chosen {
+                    Stamp::NONE => missed(header, &own),
+                    _ => multiplied(header, &own),
+                }))
+            }
+            Kind::AbdWrite | Kind::AbdWriteBack => {
+                let learns = self.has(Defect::LearnStampFromWrite);
+                self.stamps.raise(pass, line, Stamp(own.a), learns)?;
+                Ok(Some(multiplied(header, own)))
+            }
+            kind => {
+                // Answers to the first copy of a question may be older than an entry that a later
+                // copy makes, and what has completed between them unknown to both.
+                if kind == Kind::AbdStamp && !again {
+                    self.stamps.learn(pass, line, at, header.seq)?;
+                }
+                Ok(Some(multiplied(header, own)))
+            }
+        }
+    }
+
+    /// A request takes its row, unless that is of a later one: then nothing. Says whether the row
+    /// was its own before.
+    fn request(
+        &mut self,
+        pass: &Pass,
+        at: usize,
+        (life, operation): (u32, u64),
+    ) -> Result<Option<bool>, Violation> {
+        let of_life = self.life.access(pass, at, |row| {
+            let order = life.cmp(row);
+            *row = life.max(*row);
+            order
+        })?;
+        let blind = self.has(Defect::ChooseForLastLife);
+        let (newer, again) = self.operation.access(pass, at, |row| {
             let (number, phase) = ((*row >> 32) as u32, *row & 3);
             let seq = crate::wire::Seq(operation >> 32);
-            let late = match numbers::order(seq, number) {
-                Ordering::Less => true,
-                Ordering::Equal => (operation & 3) < phase,
-                Ordering::Greater => false,
+            let late = match (of_life, numbers::order(seq, number)) {
+                (Ordering::Greater, _) => false,
+                (Ordering::Less, _) | (_, Ordering::Less) => true,
+                (_, Ordering::Equal) => (operation & 3) < phase,
+                (_, Ordering::Greater) => false,
             };
+            let again = *row == operation && (of_life.is_eq() || blind);
             if !late {
                 *row = operation;
             }
-            !late
+            (!late, again)
         })?;
-        if newer && !self.counts_on {
+        if newer && !self.has(Defect::CountOn) {
             self.max_high.access(pass, at, |max| *max = 0)?;
             self.max_low.access(pass, at, |max| *max = 0)?;
             self.answered.access(pass, at, |set| *set = 0)?;
             self.agree.access(pass, at, |set| *set = 0)?;
         }
-        Ok(newer)
+        Ok(newer.then_some(again))
     }
 
     fn answer(
         &mut self,
         pass: &Pass,
         at: usize,
-        operation: u64,
+        (life, operation): (u32, u64),
         (header, own, group): (&Header, &Own, &Counted),
     ) -> Result<Option<(Dest, Header, Own)>, Violation> {
         let place = (group.nodes.iter()).position(|node| *node == Some(header.sender));
         let Some(place) = place else {
             return Ok(None);
         };
-        if !self.operation.access(pass, at, |row| *row == operation)? {
+        let of_life = self.life.access(pass, at, |row| *row == life)?;
+        if !(self.operation.access(pass, at, |row| *row == operation)? && of_life) {
+            self.stamps.raise(pass, header.tag, Stamp(own.a), false)?;
             return Ok(None);
         }
         let (high, low, bit) = ((own.a >> 32) as u32, own.a as u32, 1u8 << place);
@@ -260,13 +410,17 @@ impl QuorumProgram {
         })?;
         let reached = |set: u8| (set & group.counting).count_ones() >= group.quorum;
         if reached(before) || !reached(answered) {
+            self.stamps.raise(pass, header.tag, Stamp(own.a), false)?;
             return Ok(None);
         }
         let told = Quorum {
             answered,
             agree,
-            max: crate::abd::Stamp(u64::from(max_high) << 32 | u64::from(max_low)),
+            max: Stamp(u64::from(max_high) << 32 | u64::from(max_low)),
         };
+        let learned = header.kind == Kind::AbdStampAck;
+        let by = learned.then_some((at, header.seq));
+        self.stamps.completed(pass, header.tag, told.max, by)?;
         let mut header = *header;
         header.sender = super::SWITCH;
         header.copyset = Copyset(told.to_copyset());
@@ -285,6 +439,15 @@ fn multiplied(header: &Header, own: &Own) -> (Dest, Header, Own) {
     (Dest::Agents { nodes, provider }, *header, *own)
 }
 
+/// The answer to a write without a stamp for which none was chosen, nor will be.
+fn missed(header: &Header, own: &Own) -> (Dest, Header, Own) {
+    let mut header = header.answer(Kind::AbdWriteAck, super::SWITCH);
+    header.copyset = Copyset::EMPTY;
+    header.flags = Flags::default();
+    header.offset = 0;
+    (Dest::Agent(header.requester.node), header, *own)
+}
+
 fn passed(header: &Header, own: &Own) -> (Dest, Header, Own) {
     (Dest::Agent(header.requester.node), *header, *own)
 }
@@ -292,7 +455,7 @@ fn passed(header: &Header, own: &Own) -> (Dest, Header, Own) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abd::{Member, Stamp, first_line, own};
+    use crate::abd::{Member, first_line, own};
     use crate::wire::{Seq, Tag};
 
     const WHO: RequesterId = RequesterId { node: 9, slot: 3 };
@@ -408,10 +571,42 @@ mod tests {
     }
 
     #[test]
+    fn answers_to_the_first_copy_of_a_question_teach_nothing_that_a_later_copy_asks() {
+        let member = Member { node: 0, life: 1 };
+        let mut config = Config::first(&[member]).unwrap();
+        config.chooser = 1;
+        let mut program = QuorumProgram::new(MAX_REQUESTERS, 1).of_life(1);
+        program.count(0, Some(Counted::new(&config)));
+        let of = |kind, slot, line: u64| {
+            let mut header = packet(kind, 1);
+            (header.requester.slot, header.tag) = (slot, Tag(first_line(0).0 + 64 * line));
+            header.sender = 0;
+            header
+        };
+        let mut pass = |kind, slot, line, stamp: u64| {
+            let left = program.handle(&of(kind, slot, line), &own(Stamp(stamp), 1));
+            left.map(|(_, header, own)| (header.kind, own.a))
+        };
+        pass(Kind::AbdStamp, 3, 0, 0);
+        // Another line takes the entry, and a write of the first one completes meanwhile.
+        pass(Kind::AbdStamp, 4, 1, 0);
+        pass(Kind::AbdWrite, 5, 0, 5 << 28);
+        pass(Kind::AbdWriteAck, 5, 0, 5 << 28);
+        // The question comes again, and the answer to its first copy, older than the write.
+        pass(Kind::AbdStamp, 3, 0, 0);
+        assert_eq!(
+            pass(Kind::AbdStampAck, 3, 0, 0),
+            Some((Kind::AbdStampAck, 0))
+        );
+        let missed = Some((Kind::AbdWriteAck, 0));
+        assert_eq!(pass(Kind::AbdWrite, 6, 0, 0), missed);
+    }
+
+    #[test]
     fn its_arrays_are_small_and_in_order() {
         let arrays = QuorumProgram::default().arrays();
         let bytes: usize = arrays.iter().map(|(_, _, rows, bytes)| rows * bytes).sum();
-        assert_eq!(bytes, MAX_NODES * MAX_REQUESTERS * 2 * 18);
+        assert_eq!(bytes, MAX_NODES * MAX_REQUESTERS * 2 * 30 + LINES * 32);
         assert!(arrays.windows(2).all(|two| two[0].1 <= two[1].1));
     }
 }

@@ -3,6 +3,7 @@
 
 use super::pages::Pages;
 use rackmem_proto::CHUNK;
+use rackmem_proto::abd::GROUPS;
 use rackmem_proto::wire::{Contract, Tag};
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -21,6 +22,8 @@ pub(crate) struct GlobalMemory {
     /// Number of the first chunk: earlier incarnations of the node had those below.
     base: u64,
     chunks: Box<[OnceLock<Pages>]>,
+    /// Of homes that groups keep, by group: for the node that serves them.
+    kept: [OnceLock<Pages>; GROUPS],
 }
 
 impl GlobalMemory {
@@ -30,6 +33,7 @@ impl GlobalMemory {
             block,
             base: u64::from(incarnation.saturating_sub(1)) * u64::from(chunks),
             chunks: (0..chunks).map(|_| OnceLock::new()).collect(),
+            kept: [const { OnceLock::new() }; GROUPS],
         }
     }
 
@@ -44,11 +48,36 @@ impl GlobalMemory {
         if !tag.is_under(Contract::Coherent) {
             return None;
         }
+        if !tag.home().is_own() {
+            return self.block_of_group(tag);
+        }
         let chunk = (tag.offset() / CHUNK).checked_sub(self.base)?;
         let chunk = self.chunks.get(chunk as usize)?;
         let words = chunk.get_or_init(|| Pages::new(CHUNK as usize)).words();
         let at = (tag.offset() % CHUNK) as usize / 8;
         words.get(at..at + self.block / 8)
+    }
+
+    #[cold]
+    fn block_of_group(&self, tag: Tag) -> Option<&[AtomicU64]> {
+        let pages = self.kept.get(usize::from(tag.home().group()?))?.get()?;
+        let at = usize::try_from(tag.offset()).ok()? / 8;
+        pages.words().get(at..at + self.block / 8)
+    }
+
+    /// Has room for the home that a group keeps, of so many bytes, which appear when they are
+    /// touched.
+    pub fn lay_out(&self, group: u16, bytes: usize) {
+        if let Some(kept) = self.kept.get(usize::from(group)) {
+            kept.get_or_init(|| Pages::new(bytes));
+        }
+    }
+
+    /// This node serves no home that a group keeps: its pages go back to the system.
+    pub fn discard_kept(&self) {
+        for pages in self.kept.iter().filter_map(OnceLock::get) {
+            pages.discard(0..pages.words().len() * 8);
+        }
     }
 
     /// Makes so many bytes zeros from an address on, a multiple of eight. Whoever calls knows that
@@ -63,6 +92,9 @@ impl GlobalMemory {
     }
 
     fn each(&self, from: Tag, len: u64, act: impl Fn(&Pages, Range<usize>)) -> bool {
+        if !from.home().is_own() {
+            return false;
+        }
         let (mut at, end) = (from.offset(), from.offset() + len);
         while at < end {
             let chunk = (at / CHUNK).checked_sub(self.base);

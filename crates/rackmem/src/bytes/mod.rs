@@ -3,6 +3,9 @@
 
 pub(crate) mod cache;
 pub(crate) mod memory;
+pub(crate) mod objects;
 pub(crate) mod pages;
 pub(crate) mod pending;
+pub(crate) mod value;
+pub(crate) mod whole;
 pub mod window;

@@ -181,6 +181,16 @@ impl<'a> Window<'a> {
 /// ```
 pub struct WindowMut<'a> {
     view: Window<'a>,
+    page: Option<&'a dyn Grow>,
+}
+
+/// What takes memory as it grows: what has not been asked for is zeros.
+pub(crate) trait Grow: Sync {
+    /// What there is of it.
+    fn window(&self) -> Window<'_>;
+
+    /// At least so many bytes, or all that it may have.
+    fn grown(&self, len: usize) -> Window<'_>;
 }
 
 impl<'a> std::ops::Deref for WindowMut<'a> {
@@ -190,12 +200,48 @@ impl<'a> std::ops::Deref for WindowMut<'a> {
     }
 }
 
+impl std::fmt::Debug for Window<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Window").field("len", &self.len).finish()
+    }
+}
+
+impl std::fmt::Debug for WindowMut<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let len = &self.len();
+        f.debug_struct("WindowMut").field("len", len).finish()
+    }
+}
+
 impl<'a> WindowMut<'a> {
     /// See [`Window::new`]. The caller vouches that it holds the block exclusively.
     pub fn new(words: &'a [AtomicU64], skip: usize, len: usize) -> Self {
         Self {
             view: Window::new(words, skip, len),
+            page: None,
         }
+    }
+
+    /// A window onto what grows; `view` is what there is of it.
+    #[inline]
+    pub(crate) fn growing(view: Window<'a>, page: &'a dyn Grow) -> Self {
+        WindowMut {
+            view,
+            page: Some(page),
+        }
+    }
+
+    /// Makes the window `len` bytes long, if it is a page of a
+    /// [`RwLockArray`](crate::locked::RwLockArray), which takes memory as it grows: the new bytes
+    /// are zeros. Whether it is so long now. Windows taken before may show an older page.
+    #[inline]
+    pub fn grow(&mut self, len: usize) -> bool {
+        if self.len() < len
+            && let Some(page) = self.page
+        {
+            self.view = page.grown(len);
+        }
+        len <= self.len()
     }
 
     /// Puts `bytes` at `at`; `false`, and nothing written, when they do not fit the window.

@@ -1,6 +1,7 @@
 //! What is done to a shared number in one step.
 
-use super::shared::{Shared, Value};
+use super::shared::Shared;
+use crate::bytes::value::Value;
 use crate::error::AccessError;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -22,6 +23,25 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 #[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable)]
 #[repr(transparent)]
 pub struct Bool(u8);
+
+impl Bool {
+    /// True.
+    pub const TRUE: Bool = Bool(1);
+    /// False.
+    pub const FALSE: Bool = Bool(0);
+}
+
+impl PartialEq<bool> for Bool {
+    fn eq(&self, other: &bool) -> bool {
+        bool::from(*self) == *other
+    }
+}
+
+impl std::fmt::Display for Bool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(&bool::from(*self), f)
+    }
+}
 
 impl From<bool> for Bool {
     fn from(is: bool) -> Bool {
@@ -45,7 +65,7 @@ impl Eq for Bool {}
 
 impl std::fmt::Debug for Bool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        bool::from(*self).fmt(f)
+        std::fmt::Debug::fmt(&bool::from(*self), f)
     }
 }
 
@@ -128,8 +148,7 @@ macro_rules! atomic {
             }
 
             /// Puts `new` where `expected` is, as one step. `Ok(Err(seen))` when something else was
-            /// there. Bits are compared, so a float that is no number equals itself,
-            /// and 0.0 is not -0.0.
+            /// there. Bits are compared, so a NaN equals itself, and 0.0 is not -0.0.
             #[inline]
             pub fn compare_exchange(
                 &self,

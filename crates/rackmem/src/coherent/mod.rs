@@ -2,6 +2,5 @@
 
 pub(crate) mod atomics;
 pub(crate) mod fingerprint;
-pub(crate) mod lock;
 pub(crate) mod shared;
 pub(crate) mod slice;

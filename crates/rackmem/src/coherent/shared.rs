@@ -1,68 +1,66 @@
 //! `Shared<T>`: one value that every node reads from its own cache and any node may change.
 
-use crate::error::{AccessError, AllocError};
+use crate::bytes::value::Value;
+use crate::error::{AccessError, AllocError, RegionError};
 use crate::node::Node;
-use rackmem_proto::wire::Tag;
+use crate::region::Region;
+use rackmem_proto::wire::{Contract, Tag};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 impl Node {
     /// A new shared value in this node's memory. Values of one size share blocks:
     /// those that different nodes write often are better allocated with [`Node::alloc_isolated`].
+    ///
+    /// # Errors
+    /// [`AllocError::OutOfMemory`], and [`AllocError::TooLarge`] for more than a block.
     pub fn alloc<T: Value>(&self, value: T) -> Result<Shared<T>, AllocError> {
         Shared::create(self, self.alloc_bytes(size_of::<T>().max(8))?, value)
     }
 
     /// A new shared value in a block of its own.
+    ///
+    /// # Errors
+    /// Those of [`Node::alloc`].
     pub fn alloc_isolated<T: Value>(&self, value: T) -> Result<Shared<T>, AllocError> {
-        Shared::create(
-            self,
-            self.alloc_bytes(size_of::<T>().max(self.inner.block))?,
-            value,
-        )
+        let addr = self.alloc_bytes(size_of::<T>().max(self.inner.block))?;
+        let shared = Shared::create(self, addr, value)?;
+        let isolated = true;
+        Ok(Shared { isolated, ..shared })
     }
 
-    /// A handle on a value that some node has allocated.
+    /// A handle on a value that some node has allocated. Nothing says which type is there: a lock
+    /// does ([`Mutex::attach`](crate::locked::Mutex::attach)), and so does a name
+    /// ([`Node::named_slice`]).
+    ///
+    /// # Errors
+    /// [`AccessError::BadRange`] when no `T` can be there, and those of [`Node::read`].
     pub fn attach<T: Value>(&self, addr: u64) -> Result<Shared<T>, AccessError> {
         Shared::attach(self, addr)
     }
 }
 
-/// What can be shared between machines: plain bytes, no pointers, every bit pattern a value.
-/// Integers, floats and arrays of them are; a `bool` is as a [`Bool`](crate::Bool). A struct is
-/// when it derives these three of [`zerocopy`](crate::zerocopy), which see to it that it has no
-/// padding and nothing but such values in it:
-///
-/// ```
-/// # fn main() -> rackmem::Result<()> {
-/// use rackmem::zerocopy::{FromBytes, Immutable, IntoBytes};
-/// use rackmem::Rack;
-///
-/// #[derive(Clone, Copy, PartialEq, Debug, FromBytes, IntoBytes, Immutable)]
-/// #[zerocopy(crate = "rackmem::zerocopy")]
-/// #[repr(C)]
-/// struct Particle {
-///     place: [f64; 3],
-///     charge: i32,
-///     kind: u32,
-/// }
-///
-/// let rack = Rack::local(2)?;
-/// let one = Particle { place: [0.0; 3], charge: -1, kind: 7 };
-/// let shared = rack.node(0).alloc(one)?;
-/// shared.update(|one| Particle { charge: 2, ..one })?;
-/// assert_eq!(rack.node(1).attach::<Particle>(shared.addr())?.read()?.charge, 2);
-/// # Ok(())
-/// # }
-/// ```
-///
-/// Where types are compared (locks, and slices with a name), a type is its name without the modules
-/// around it, its size and its alignment: a struct that two programs declare alike is one type to
-/// them.
-pub trait Value: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static {}
-
-impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Value for T {}
+impl Region {
+    /// The nth value of a region of coherent memory, counted from 0: values of one type, one behind
+    /// the other, none of which is in two blocks.
+    ///
+    /// # Errors
+    /// [`AccessError::WrongContract`] where it is no coherent memory, [`AccessError::OutOfBounds`]
+    /// where it has no such value, and those of [`Node::attach`].
+    pub fn shared<T: Value>(&self, nth: usize) -> Result<Shared<T>, RegionError> {
+        if self.contract() != Contract::Coherent {
+            let wrong = AccessError::wrong_contract(Tag(self.addr()), Contract::Coherent);
+            return Err(wrong.into());
+        }
+        self.check()?;
+        let apart = size_of::<T>().max(8);
+        let (at, len, of) = (nth, 1, self.bytes() / apart);
+        if nth >= of {
+            return Err(AccessError::OutOfBounds { at, len, of }.into());
+        }
+        Ok(self.node().attach(self.addr() + (nth * apart) as u64)?)
+    }
+}
 
 /// A value of at most one block in coherent memory. Reads and writes are linearizable across the
 /// rack. Numbers and [`Bool`](crate::Bool) have the operations of atomics, too: `swap`,
@@ -83,7 +81,7 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Value 
 /// ```
 ///
 /// The handle is an address and a node. Dropping it frees nothing:
-/// other nodes may have the address.
+/// other nodes may have the address. [`Shared::free`] does.
 pub struct Shared<T> {
     node: Node,
     addr: u64,
@@ -92,6 +90,9 @@ pub struct Shared<T> {
     at: u32,
     /// The cache entry where the block was last found.
     hint: AtomicU32,
+    /// Whether it was allocated with a block of its own, by this handle or that which it is a clone
+    /// of.
+    isolated: bool,
     value: PhantomData<fn() -> T>,
 }
 
@@ -103,6 +104,7 @@ impl<T> Clone for Shared<T> {
             tag: self.tag,
             at: self.at,
             hint: AtomicU32::new(self.hint.load(Relaxed)),
+            isolated: self.isolated,
             value: PhantomData,
         }
     }
@@ -126,6 +128,7 @@ impl<T: Value> Shared<T> {
             tag,
             at: ((addr - tag.0) / 8) as u32,
             hint: AtomicU32::new(u32::MAX),
+            isolated: false,
             value: PhantomData,
         }
     }
@@ -152,8 +155,12 @@ impl<T: Value> Shared<T> {
     /// Remembers where the block is, after a miss.
     #[cold]
     pub(super) fn found(&self) {
-        let cache = &self.node.inner.access.agents.cache;
-        if let Some(entry) = cache.find(self.tag) {
+        let agents = &self.node.inner.access.agents;
+        // Where a majority is to have each write, there is no way around the one that sees to it.
+        if agents.kept.writes_survive(self.tag) {
+            return;
+        }
+        if let Some(entry) = agents.cache.find(self.tag) {
             self.hint
                 .store(u32::try_from(entry).unwrap_or(u32::MAX), Relaxed);
         }
@@ -195,6 +202,9 @@ impl<T: Value> Shared<T> {
     }
 
     /// The last value written, anywhere.
+    ///
+    /// # Errors
+    /// Those of [`Node::read`], as of all operations on it.
     #[inline]
     pub fn read(&self) -> Result<T, AccessError> {
         let mut value = T::new_zeroed();
@@ -233,7 +243,8 @@ impl<T: Value> Shared<T> {
         Ok(())
     }
 
-    /// Replaces the value by what `f` makes of it, as one step; what was there before.
+    /// Replaces the value by what `f` makes of it, as one step; what was there before. `f` must be
+    /// short and must not use the rack.
     pub fn update(&self, f: impl FnOnce(T) -> T) -> Result<T, AccessError> {
         self.node.update(self.addr, size_of::<T>(), |view| {
             let mut old = T::new_zeroed();
@@ -243,13 +254,18 @@ impl<T: Value> Shared<T> {
         })
     }
 
-    /// Gives the memory back. Other handles on it must not be used any more.
+    /// Gives the memory back. Other handles on it must not be used any more: they read and write
+    /// what is allocated there next.
     ///
     /// # Errors
-    /// Those of [`Node::free_bytes`]. Only a value from [`Node::alloc`] is freed by this: one from
-    /// [`Node::alloc_isolated`] has a block.
+    /// Those of [`Node::free_bytes`]. A handle from [`Node::attach`] does not know of a value that
+    /// has a block of its own ([`Node::alloc_isolated`]), and says [`AllocError::NotAllocated`].
     pub fn free(self) -> Result<(), AllocError> {
-        self.node.free_bytes(self.addr, size_of::<T>().max(8))
+        let len = match self.isolated {
+            true => self.node.block_size(),
+            false => size_of::<T>().max(8),
+        };
+        self.node.free_bytes(self.addr, len)
     }
 }
 

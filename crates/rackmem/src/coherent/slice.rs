@@ -1,7 +1,7 @@
 //! `SharedSlice<T>`: many values one after the other, for programs that move them in bulk.
 
 use super::fingerprint::fingerprint;
-use super::shared::Value;
+use crate::bytes::value::Value;
 #[cfg(doc)]
 use crate::error::RackError;
 use crate::error::{AccessError, AllocError, BulkError, BulkResult, RegionError};

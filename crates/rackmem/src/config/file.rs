@@ -10,7 +10,7 @@ use crate::membership;
 use rackmem_fabric::Faults;
 use serde::Deserialize;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Bytes of a configuration file at most.
@@ -39,6 +39,9 @@ struct File {
     name: Option<String>,
     lease: Option<Time>,
     lease_ms: Option<u64>,
+    replace_after: Option<Time>,
+    copies: Option<u8>,
+    store: Option<PathBuf>,
 }
 
 /// `[migration]`: what is left out is as in [`Migration::default`].
@@ -149,6 +152,7 @@ impl Config {
             file.membership.as_deref(),
             file.name.as_deref(),
             either("lease", file.lease, file.lease_ms)?,
+            file.replace_after.map(|Time(time)| time),
             (nodes.len(), switch.is_some()),
         )
         .map_err(OpenError::Config)?;
@@ -184,6 +188,9 @@ impl Config {
             home_shards: None,
             guests: Guests::default(),
             answering: None,
+            copies: file.copies.unwrap_or(default.copies),
+            store: file.store,
+            disks: default.disks,
         };
         let config = Config {
             membership,

@@ -1,6 +1,7 @@
 //! How a rack is set up: defaults, and the file that describes a rack of processes.
 
 mod address;
+pub(crate) mod disks;
 pub(crate) mod extras;
 mod file;
 mod located;
@@ -13,6 +14,7 @@ pub use size::Size;
 pub use time::Time;
 
 use crate::bytes::cache::Cache;
+use crate::config::disks::Disks;
 use crate::config::extras::Extras;
 use crate::config::migration::Migration;
 use crate::error::OpenError;
@@ -20,12 +22,13 @@ use crate::guest::Guests;
 use crate::membership;
 use rackmem_fabric::Faults;
 use rackmem_proto::CHUNK;
+use rackmem_proto::abd::COPIES;
 use rackmem_proto::flowcc::MakeAnswering;
 use rackmem_proto::switch::SwitchConfig;
 use rackmem_proto::wire::{MAX_BLOCK, MAX_NODES, MIN_BLOCK, Tag};
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Which protocol keeps the rack's memory coherent.
@@ -129,6 +132,11 @@ pub(crate) struct Settings {
     pub home_shards: Option<u32>,
     pub guests: Guests,
     pub answering: Option<MakeAnswering>,
+    /// Nodes that keep the table of regions; 0: node 0 has it.
+    pub copies: u8,
+    /// Where durable copies are.
+    pub store: Option<PathBuf>,
+    pub disks: Disks,
 }
 
 impl Default for Settings {
@@ -147,6 +155,9 @@ impl Default for Settings {
             home_shards: None,
             guests: Guests::default(),
             answering: None,
+            copies: 0,
+            store: None,
+            disks: Disks::default(),
         }
     }
 }
@@ -222,6 +233,15 @@ impl Settings {
                 self.switch_entries
             ));
         }
+        if self.copies > 0 && !COPIES.contains(&self.copies) {
+            return no(format!("copies is 1, 3, 5 or 7, not {}", self.copies));
+        }
+        if usize::from(self.copies) > nodes {
+            return no(format!(
+                "copies: {} of them take as many nodes, and there are {nodes}",
+                self.copies
+            ));
+        }
         if let Some(Err(bad)) = self.extras.faults.map(|faults| faults.check()) {
             return no(format!("faults: {bad}"));
         }
@@ -234,15 +254,16 @@ impl Settings {
         let most = host_memory().unwrap_or(u64::MAX).max(DEFAULT_MEMORY);
         if self.memory > most {
             return Err(OpenError::Config(format!(
-                "memory: this machine has {most} bytes, and a node would give {}",
-                self.memory
+                "memory: this machine has {}, and a node would give {}",
+                Size(most),
+                Size(self.memory)
             )));
         }
         match Cache::fits(self.cache, self.block_size) {
             true => Ok(()),
             false => Err(OpenError::Config(format!(
-                "cache: this machine does not give a node {} bytes",
-                self.cache
+                "cache: this machine does not give a node {}",
+                Size(self.cache as u64)
             ))),
         }
     }
@@ -264,6 +285,8 @@ impl Settings {
 /// membership = "etcd:http://10.0.0.5:2379"  # or "dir:/path", or left out: fixed
 /// name = "rack"                             # where several racks share an etcd or a folder
 /// lease = "1s"                              # a member that is silent for so long is declared dead
+/// copies = 3                                # names of regions survive the death of one of three
+/// store = "/var/lib/rackmem"                # durable copies of regions, a folder for each node
 ///
 /// [faults]                                  # for tests: what this process's packets suffer
 /// loss = 0.01                               # shares of packets, as `duplication` and `delay`
@@ -308,6 +331,22 @@ impl Config {
         self
     }
 
+    /// How many nodes keep the table of regions, so that a majority of them has it; 0: node 0 does,
+    /// and it dies with that.
+    pub fn copies(&self) -> u8 {
+        self.settings.copies
+    }
+
+    /// Where durable copies of regions are: below it, each node has a folder of its own.
+    pub fn store(&self) -> Option<&Path> {
+        self.settings.store.as_deref()
+    }
+
+    /// Puts durable copies there, whatever the file says.
+    pub fn set_store(&mut self, folder: PathBuf) {
+        self.settings.store = Some(folder);
+    }
+
     /// Which protocol the rack runs.
     pub fn mode(&self) -> Mode {
         self.settings.mode
@@ -346,6 +385,9 @@ impl Config {
             ));
         }
         let no = |why: String| Err(OpenError::Config(why));
+        if self.settings.copies > 0 && !self.membership.can_change() {
+            return no("copies goes with a `membership` of \"dir:...\" or \"etcd:...\"".into());
+        }
         let mut all: Vec<(String, SocketAddr)> = Vec::new();
         let nodes = self.nodes.iter().enumerate();
         let nodes = nodes.map(|(nth, addr)| (format!("nodes[{nth}]"), *addr));
@@ -388,7 +430,6 @@ fn is_broadcast(ip: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     #[test]
     fn a_file_says_what_is_wrong_with_it() {
@@ -405,6 +446,10 @@ mod tests {
         assert!(why("nodes = ['127.0.0.1:1']\nmemory = 5").contains("chunk"));
         assert!(why("nodes = ['127.0.0.1:1']\n[faults]\nloss = 2").contains("loss is a share"));
         assert!(why("nodes = ['127.0.0.1:0']").contains("no port"));
+        let copies = |more: &str| why(&format!("nodes = ['127.0.0.1:1']\n{more}"));
+        assert!(copies("copies = 2").contains("1, 3, 5 or 7"));
+        assert!(copies("copies = 3").contains("there are 1"));
+        assert!(copies("copies = 1").contains("goes with"));
         let numbers = [
             ("patience_ms", "0"),
             ("patience_ms", "18446744073709551615"),

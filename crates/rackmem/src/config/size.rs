@@ -1,6 +1,7 @@
 //! Sizes as people write them: `4096`, `64K`, `256M`, `2GiB`.
 
 use serde::Deserialize;
+use std::fmt;
 use std::str::FromStr;
 
 /// Powers of 1024 by their letter.
@@ -14,6 +15,7 @@ const UNITS: [(char, u32); 4] = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
 ///
 /// let size: Size = "64M".parse().unwrap();
 /// assert_eq!(size, Size(64 << 20));
+/// assert_eq!(size.to_string(), "64 MiB");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize)]
 #[serde(try_from = "Written")]
@@ -61,6 +63,21 @@ impl FromStr for Size {
     }
 }
 
+/// In the largest unit that leaves it at least one, with one decimal where it is not exact.
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = UNITS.iter().rev().find(|unit| self.0 >> unit.1 > 0);
+        let Some(&(letter, shift)) = unit else {
+            return write!(f, "{} B", self.0);
+        };
+        let tenths = (u128::from(self.0) * 10) >> shift;
+        match tenths % 10 {
+            0 => write!(f, "{} {letter}iB", tenths / 10),
+            tenth => write!(f, "{}.{tenth} {letter}iB", tenths / 10),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,5 +101,19 @@ mod tests {
             assert!(why.contains("256M"), "{text}: {why}");
         }
         assert!("99999999999T".parse::<Size>().unwrap_err().contains("2^64"));
+    }
+
+    #[test]
+    fn sizes_are_shown_in_the_unit_that_fits() {
+        let cases = [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1536, "1.5 KiB"),
+            (32 << 20, "32 MiB"),
+            (u64::MAX, "16777215.9 TiB"),
+        ];
+        for (bytes, text) in cases {
+            assert_eq!(Size(bytes).to_string(), text);
+        }
     }
 }

@@ -64,6 +64,55 @@ pub enum AccessError {
         /// The block's global address.
         addr: u64,
     },
+    /// No majority of the copies has answered in the time that the configuration allows.
+    NoQuorum {
+        /// The line's global address.
+        addr: u64,
+        /// Copies that have answered the last question.
+        answered: u8,
+        /// How many are a majority.
+        needed: u8,
+        /// Whether it was a write, which may take effect later, or never.
+        writes: bool,
+    },
+    /// The region with copies that this line was in has been removed.
+    Removed {
+        /// The line's global address.
+        addr: u64,
+    },
+    /// This node cannot write replicated memory any more: it has been started too often.
+    NoStamp {
+        /// The line's global address.
+        addr: u64,
+    },
+    /// The object has been freed. What may be in its place is another one.
+    Gone {
+        /// The object's global address.
+        addr: u64,
+    },
+    /// Every attempt to read the object has met a writer.
+    Torn {
+        /// The object's global address.
+        addr: u64,
+        /// Attempts.
+        tries: u32,
+    },
+    /// The object has another size than the handle's type, or less room than was to be written.
+    OtherSize {
+        /// The object's global address.
+        addr: u64,
+        /// Bytes that were asked for.
+        len: usize,
+        /// Bytes that it has; 0 where only its home knows.
+        is: usize,
+    },
+    /// The system does not map a page of replicated memory.
+    NotMapped {
+        /// The page's global address.
+        addr: u64,
+        /// The number of the operating system's error.
+        os: i32,
+    },
     /// The block stayed locked by others for as long as the configuration allows.
     Busy {
         /// The block's global address.
@@ -78,6 +127,13 @@ family!(AccessError, "access", through [Rack],
     OutOfBounds => "out-of-bounds",
     Lost => "lost",
     Interrupted => "interrupted",
+    NoQuorum => "no-quorum",
+    Removed => "copies-removed",
+    NoStamp => "no-stamp",
+    Gone => "gone",
+    Torn => "torn",
+    OtherSize => "other-size",
+    NotMapped => "not-mapped",
     Busy => "busy",
 );
 
@@ -139,6 +195,40 @@ impl AccessError {
             AccessError::Interrupted { addr } => {
                 write!(f, "the rack changed during an operation on {addr:#018x}")
             }
+            AccessError::NoQuorum {
+                addr,
+                answered,
+                needed,
+                ..
+            } => write!(
+                f,
+                "{answered} of the {needed} copies that are needed have answered for the line at {addr:#018x}"
+            ),
+            AccessError::Removed { addr } => {
+                write!(f, "the region of the line at {addr:#018x} was removed")
+            }
+            AccessError::NoStamp { addr } => write!(
+                f,
+                "this node has no number left to write the line at {addr:#018x} under: it has been started over 65,535 times"
+            ),
+            AccessError::Gone { addr } => {
+                write!(f, "the object at {addr:#018x} has been freed")
+            }
+            AccessError::Torn { addr, tries } => write!(
+                f,
+                "the object at {addr:#018x} was being written in each of {tries} attempts to read it"
+            ),
+            AccessError::OtherSize { addr, len, is: 0 } => {
+                write!(f, "the object at {addr:#018x} has no room for {len} bytes")
+            }
+            AccessError::OtherSize { addr, len, is } => {
+                write!(f, "the object at {addr:#018x} has {is} bytes, not {len}")
+            }
+            AccessError::NotMapped { addr, os } => write!(
+                f,
+                "the page at {addr:#018x} cannot be mapped: {}",
+                std::io::Error::from_raw_os_error(*os)
+            ),
             AccessError::Busy { addr } => write!(
                 f,
                 "block {addr:#018x} stayed locked by other threads or nodes"
@@ -150,12 +240,21 @@ impl AccessError {
     pub fn changed(&self) -> Changed {
         match self {
             AccessError::Rack(error) => error.changed(),
-            AccessError::Interrupted { .. } => Changed::Perhaps,
+            AccessError::Interrupted { .. } | AccessError::NoQuorum { writes: true, .. } => {
+                Changed::Perhaps
+            }
             AccessError::BadAddress { .. }
             | AccessError::WrongContract { .. }
             | AccessError::BadRange { .. }
             | AccessError::OutOfBounds { .. }
             | AccessError::Lost { .. }
+            | AccessError::NoQuorum { .. }
+            | AccessError::Removed { .. }
+            | AccessError::NoStamp { .. }
+            | AccessError::Gone { .. }
+            | AccessError::Torn { .. }
+            | AccessError::OtherSize { .. }
+            | AccessError::NotMapped { .. }
             | AccessError::Busy { .. } => Changed::No,
         }
     }
@@ -178,6 +277,21 @@ impl AccessError {
                 "go on with what its home has (`Node::accept_loss`) or with zeros (`Node::accept_empty`)"
             }
             AccessError::Interrupted { .. } => "look what is there, then try again",
+            AccessError::NoQuorum { .. } => {
+                "start the members that are down, or have dead ones replaced (`rackmem members replace`), then try again"
+            }
+            AccessError::Removed { .. } => "drop the handle, and open or create the region anew",
+            AccessError::NoStamp { .. } => "start this process as a node of another number",
+            AccessError::Gone { .. } => "get a handle on the object that is meant now",
+            AccessError::Torn { .. } => {
+                "try again, more often or with writers kept out (`Retry::then`)"
+            }
+            AccessError::OtherSize { .. } => {
+                "use a handle of the type it was made with, or make one with more room"
+            }
+            AccessError::NotMapped { .. } => {
+                "look for a limit of memory of this process, then try again"
+            }
             AccessError::Busy { .. } => {
                 "try again, and if it stays, look for a thread that has stopped with a lock"
             }
@@ -190,9 +304,9 @@ fn use_of(is: Contract) -> &'static str {
     match is {
         Contract::Coherent => "use `Node::read` and `Node::write`, or a `Shared`",
         Contract::Locked => "use its lock (`Mutex`, `RwLock`, `RangesLock`, `RwLockArray`)",
-        Contract::Object | Contract::Bounded | Contract::Replicated => {
-            "use the version that made it: this one cannot"
-        }
+        Contract::Replicated => "use its region, or a `Replicated` (`Node::attach_replicated`)",
+        Contract::Object => "use an `Object` (`Node::attach_object`)",
+        Contract::Bounded => "use the version that made it: this one cannot",
     }
 }
 

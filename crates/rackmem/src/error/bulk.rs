@@ -20,14 +20,17 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct BulkError {
-    /// Elements (bytes of [`Node::write`](crate::Node::write)), from the first of the call on, that
-    /// have been read or written. Those behind them may have been, too; an element that is being
-    /// written when its home dies is lost with its block, and not torn.
+    /// Elements of a slice, or bytes of [`Node::write`](crate::Node::write) and
+    /// [`Region::write`](crate::Region::write), from the first of the call on, that have been read
+    /// or written. Those behind them may have been, too; what is being written when its home dies
+    /// is lost with its block, and not torn.
     pub done: usize,
     /// Why.
     pub error: AccessError,
-    /// Whether elements were being written.
+    /// Whether it was writing.
     writes: bool,
+    /// Whether `done` is bytes.
+    bytes: bool,
 }
 
 /// The result of an operation on a long range.
@@ -40,6 +43,7 @@ impl BulkError {
             done,
             error,
             writes: false,
+            bytes: false,
         }
     }
 
@@ -49,6 +53,15 @@ impl BulkError {
             done,
             error,
             writes: true,
+            bytes: false,
+        }
+    }
+
+    /// The same, of an operation that counts bytes.
+    pub(crate) fn in_bytes(self) -> Self {
+        BulkError {
+            bytes: true,
+            ..self
         }
     }
 
@@ -69,8 +82,12 @@ impl BulkError {
 
     pub(super) fn cause(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.cause(f)?;
-        let what = if self.writes { "written" } else { "read" };
-        write!(f, ", after {} elements were {what}", self.done)
+        let did = if self.writes { "written" } else { "read" };
+        let unit = if self.bytes { "byte" } else { "element" };
+        match self.done {
+            1 => write!(f, ", after 1 {unit} was {did}"),
+            done => write!(f, ", after {done} {unit}s were {did}"),
+        }
     }
 
     /// Whether anything has changed.

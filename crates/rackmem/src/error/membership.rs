@@ -1,7 +1,8 @@
 //! A process is, or becomes, a member of a rack, or ceases to be one.
 
 use super::{Changed, family};
-use rackmem_proto::membership::{Places, Role};
+use rackmem_proto::abd::Refused;
+use rackmem_proto::membership::{Places, Role, Unchanged};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -74,6 +75,18 @@ pub enum MembershipError {
         /// Members that do not answer it.
         unheard: Places,
     },
+    /// No region with copies has this name.
+    NoGroup {
+        /// The name.
+        name: String,
+    },
+    /// The copies of a region stay where they are.
+    NotReplaced {
+        /// The region's name.
+        name: String,
+        /// Why.
+        why: Unchanged,
+    },
     /// The list of members is fixed, in the file that describes the rack.
     Fixed,
     /// A thread could not be started.
@@ -89,6 +102,8 @@ family!(MembershipError, "membership", through [],
     Late => "late",
     NotHeld => "not-held",
     OutOfReach => "out-of-reach",
+    NoGroup => "no-group",
+    NotReplaced => "not-replaced",
     Fixed => "fixed",
     Thread => "thread",
 );
@@ -145,6 +160,16 @@ impl MembershipError {
                 write!(f, "{role} cannot reach {unheard}")
             }
             MembershipError::NotHeld { role } => write!(f, "{role} is not in the rack"),
+            MembershipError::NoGroup { name } => {
+                write!(f, "no region with copies is named `{name}`")
+            }
+            MembershipError::NotReplaced { name, why } => {
+                write!(
+                    f,
+                    "the copies of `{name}` stay where they are: {}",
+                    cause(*why)
+                )
+            }
             MembershipError::Fixed => f.write_str("the members of this rack are fixed"),
             MembershipError::Thread(error) => {
                 write!(f, "no thread for the membership: {error}")
@@ -162,6 +187,8 @@ impl MembershipError {
             | MembershipError::Taken { .. }
             | MembershipError::NotHeld { .. }
             | MembershipError::OutOfReach { .. }
+            | MembershipError::NoGroup { .. }
+            | MembershipError::NotReplaced { .. }
             | MembershipError::Fixed
             | MembershipError::Thread(_) => Changed::No,
         }
@@ -187,11 +214,40 @@ impl MembershipError {
             },
             MembershipError::NotHeld { .. } => "choose a member that is in the rack",
             MembershipError::OutOfReach { .. } => "check cables, addresses and firewalls (UDP)",
+            MembershipError::NoGroup { .. } => "look at their names (`rackmem inspect --groups`)",
+            MembershipError::NotReplaced { why, .. } => next(*why),
             MembershipError::Fixed => {
                 "set `membership` to \"dir:...\" or \"etcd:...\" to change them while the rack runs"
             }
             MembershipError::Thread(_) => "raise the limit of threads (`ulimit -u`)",
         }
+    }
+}
+
+/// Why groups stay as they are.
+const fn cause(why: Unchanged) -> &'static str {
+    match why {
+        Unchanged::NotLive(_) => "the new node is no live member",
+        Unchanged::Copies(_) => "it is to have as many already, or so many cannot be had",
+        Unchanged::Members(_) => "so many copies take more live nodes",
+        Unchanged::Config(Refused::Filling) => "another member fills",
+        Unchanged::Config(Refused::NoQuorum) => "too few members that count would be left",
+        Unchanged::Config(Refused::Member) => {
+            "the old node keeps no copy of it, or the new one does"
+        }
+        _ => "there is no room for one more change",
+    }
+}
+
+const fn next(why: Unchanged) -> &'static str {
+    match why {
+        Unchanged::Copies(_) => "ask for 3, 5 or 7 copies, and more than it has",
+        Unchanged::Members(_) => "start more nodes, or ask for fewer copies",
+        Unchanged::NotLive(_) => "start that node, or choose another",
+        Unchanged::Config(Refused::Filling | Refused::NoQuorum) => {
+            "wait until the member that fills has all (`rackmem inspect --groups`), then try again"
+        }
+        _ => "look at who keeps copies (`rackmem inspect --groups`)",
     }
 }
 

@@ -177,7 +177,7 @@ fn text(write: impl Fn(&mut fmt::Formatter<'_>) -> fmt::Result) -> String {
 ///         Error::Rack(RackError::NodeLost { .. }) => "make it anew",
 ///         Error::Access(AccessError::Lost { .. }) => "make it anew",
 ///         Error::Rack(RackError::Fenced | RackError::Closed) => "join again",
-///         Error::Open(_) | Error::Membership(_) => "mend the configuration",
+///         Error::Open(_) | Error::Membership(_) => "correct the configuration",
 ///         other if other.changed() == Changed::No => "try again",
 ///         _ => "look, then try again",
 ///     }

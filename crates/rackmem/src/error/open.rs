@@ -105,7 +105,7 @@ fn without_the_kernel(code: &str) -> &'static str {
         "driver" => {
             "try `KernelMode::Skb`, which works with any driver, or the switch in user space"
         }
-        "no-interface" | "busy" => "mend that and try again, or use the switch in user space",
+        "no-interface" | "busy" => "correct that, then try again, or use the switch in user space",
         _ => "use the switch in user space, which does the same, more slowly",
     }
 }

@@ -1,6 +1,7 @@
 //! A region, or a name, is created, found, used or removed.
 
 use super::{AccessError, AllocError, BulkError, Changed, LockError, RackError, family, from};
+use rackmem_proto::abd::Durability;
 use rackmem_proto::heap::Backing;
 use rackmem_proto::wire::{Contract, NodeId};
 use std::fmt;
@@ -91,6 +92,70 @@ pub enum RegionError {
         /// Which.
         backing: Backing,
     },
+    /// A region has not so many copies, ever.
+    BadCopies {
+        /// How many were asked for.
+        copies: u8,
+    },
+    /// The region has another number of copies.
+    OtherCopies {
+        /// Its name.
+        name: String,
+        /// How many it is to have.
+        has: u8,
+    },
+    /// The rack has too few live nodes for so many copies.
+    FewMembers {
+        /// How many were asked for.
+        copies: u8,
+        /// Live nodes.
+        live: u8,
+    },
+    /// The region cannot be divided into such lines.
+    BadLines {
+        /// Bytes of a line.
+        line: u32,
+        /// Bytes of the region.
+        bytes: usize,
+    },
+    /// Only a region with copies is durable.
+    NotDurable {
+        /// What was asked for.
+        durability: Durability,
+    },
+    /// This rack has no folder for durable copies.
+    NoStore {
+        /// What was asked for.
+        durability: Durability,
+    },
+    /// A live node has the region's pages for itself.
+    Mapped {
+        /// Its name.
+        name: String,
+        /// The node.
+        node: NodeId,
+    },
+    /// A mapping needs a larger buffer.
+    SmallBuffer {
+        /// The pages that were asked for.
+        pages: usize,
+        /// The fewest that do.
+        least: usize,
+    },
+    /// The system does not let this process handle its own page faults.
+    NoPaging {
+        /// What was tried.
+        tried: &'static str,
+        /// The number of the operating system's error.
+        os: i32,
+    },
+    /// Members of this rack are fixed: one that has forgotten its copies could not be told.
+    FixedMembers,
+    /// Which members keep copies cannot be read, or not be agreed on, in the membership's store.
+    NoGroups {
+        /// Why.
+        why: String,
+    },
     /// The table has no room for one more name.
     TableFull {
         /// The name.
@@ -115,6 +180,17 @@ family!(RegionError, "region", through [Rack, Access, Bulk, Alloc, Lock],
     NotRemovable => "not-removable",
     ContractNotBuilt => "contract-not-built",
     BackingNotBuilt => "backing-not-built",
+    BadCopies => "bad-copies",
+    OtherCopies => "other-copies",
+    FewMembers => "few-members",
+    BadLines => "bad-lines",
+    NotDurable => "not-durable",
+    NoStore => "no-store",
+    Mapped => "region-mapped",
+    SmallBuffer => "small-buffer",
+    NoPaging => "no-paging",
+    FixedMembers => "fixed-members",
+    NoGroups => "no-groups",
     TableFull => "name-table-full",
     Unfinished => "name-unfinished",
 );
@@ -165,6 +241,44 @@ impl RegionError {
             RegionError::BackingNotBuilt { backing } => {
                 write!(f, "this version has no memory in a {backing}")
             }
+            RegionError::BadCopies { copies } => {
+                write!(f, "a region has 1, 3, 5 or 7 copies, not {copies}")
+            }
+            RegionError::OtherCopies { name, has } => {
+                write!(f, "region `{name}` is to have {has} copies")
+            }
+            RegionError::FewMembers { copies, live } => {
+                write!(f, "{copies} copies take as many nodes, and {live} are live")
+            }
+            RegionError::BadLines { line, bytes } => write!(
+                f,
+                "a region of {bytes} bytes has no lines of {line}: a line is a power of two from 64 to 65,536 bytes, and there are whole ones"
+            ),
+            RegionError::NotDurable { durability } => {
+                write!(f, "durability `{durability}` is of regions with copies")
+            }
+            RegionError::NoStore { durability } => write!(
+                f,
+                "this rack has no folder for copies of durability `{durability}`"
+            ),
+            RegionError::Mapped { name, node } => {
+                write!(f, "node {node} has mapped region `{name}` for itself")
+            }
+            RegionError::SmallBuffer { pages, least } => write!(
+                f,
+                "a buffer of {pages} pages is too small: one instruction may touch {least}"
+            ),
+            RegionError::NoPaging { tried, os } => write!(
+                f,
+                "this process cannot handle its own page faults ({tried}): {}",
+                std::io::Error::from_raw_os_error(*os)
+            ),
+            RegionError::FixedMembers => f.write_str(
+                "the members of this rack are fixed, so a node that has restarted without its copies could not be told from one that has them",
+            ),
+            RegionError::NoGroups { why } => {
+                write!(f, "who keeps copies is not agreed on: {why}")
+            }
             RegionError::TableFull { name } => {
                 write!(f, "the table of names has no room for `{name}`")
             }
@@ -184,6 +298,7 @@ impl RegionError {
             RegionError::Alloc(error) => error.changed(),
             RegionError::Lock(error) => error.changed(),
             RegionError::NotFreed { .. } => Changed::Yes,
+            RegionError::NoGroups { .. } => Changed::Perhaps,
             RegionError::BadName { .. }
             | RegionError::NotFound { .. }
             | RegionError::Mismatch { .. }
@@ -193,6 +308,16 @@ impl RegionError {
             | RegionError::NotRemovable { .. }
             | RegionError::ContractNotBuilt { .. }
             | RegionError::BackingNotBuilt { .. }
+            | RegionError::BadCopies { .. }
+            | RegionError::OtherCopies { .. }
+            | RegionError::FewMembers { .. }
+            | RegionError::BadLines { .. }
+            | RegionError::NotDurable { .. }
+            | RegionError::NoStore { .. }
+            | RegionError::Mapped { .. }
+            | RegionError::SmallBuffer { .. }
+            | RegionError::NoPaging { .. }
+            | RegionError::FixedMembers
             | RegionError::TableFull { .. }
             | RegionError::Unfinished { .. } => Changed::No,
         }
@@ -222,7 +347,34 @@ impl RegionError {
             RegionError::NotRemovable { .. } => {
                 "free a lock by its handle (an array of locks stays)"
             }
-            RegionError::ContractNotBuilt { .. } => "ask for coherent or locked memory",
+            RegionError::BadCopies { .. } => "ask for 3, 5 or 7 copies, or for 1 without a spare",
+            RegionError::OtherCopies { .. } => {
+                "ask for as many (`RegionSpec::copies`), or use another name"
+            }
+            RegionError::FewMembers { .. } => "start more nodes, or ask for fewer copies",
+            RegionError::BadLines { .. } => {
+                "round the region's bytes up, or ask for other lines (`RegionSpec::line`)"
+            }
+            RegionError::NotDurable { .. } => "ask for copies too (`RegionSpec::copies`)",
+            RegionError::NoStore { .. } => {
+                "set `store` to a folder in the rack's file, or by `Builder::store`"
+            }
+            RegionError::Mapped { .. } => {
+                "drop that mapping, or read and write lines (`Region::replicated`)"
+            }
+            RegionError::SmallBuffer { .. } => "ask for more pages",
+            RegionError::NoPaging { .. } => {
+                "use Linux 5.19 or later, and where the system call userfaultfd is not allowed, let this user open /dev/userfaultfd"
+            }
+            RegionError::FixedMembers => {
+                "set `membership` to \"dir:...\" or \"etcd:...\" in the rack's file"
+            }
+            RegionError::NoGroups { .. } => {
+                "look at the membership's store (`rackmem members`), then try again"
+            }
+            RegionError::ContractNotBuilt { .. } => {
+                "ask for coherent or locked memory, or for copies (`RegionSpec::copies`)"
+            }
             RegionError::BackingNotBuilt { .. } => "ask for the heap",
             RegionError::TableFull { .. } => "remove regions that are not used, or share one",
             RegionError::Unfinished { .. } => {

@@ -1,8 +1,9 @@
 //! Every error has a code, a text of one form, and one place in [`Error`].
 
 use super::*;
+use rackmem_proto::abd::{Durability, Refused};
 use rackmem_proto::heap::Backing;
-use rackmem_proto::membership::{Places, Role};
+use rackmem_proto::membership::{Places, Role, Unchanged};
 use rackmem_proto::wire::{Contract, Reason};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -48,6 +49,30 @@ fn access() -> Vec<AccessError> {
         },
         AccessError::Lost { addr: ADDR },
         AccessError::Interrupted { addr: ADDR },
+        AccessError::NoQuorum {
+            addr: ADDR,
+            answered: 1,
+            needed: 2,
+            writes: true,
+        },
+        AccessError::Removed { addr: ADDR },
+        AccessError::NoStamp { addr: ADDR },
+        AccessError::Gone { addr: ADDR },
+        AccessError::Torn {
+            addr: ADDR,
+            tries: 3,
+        },
+        AccessError::OtherSize {
+            addr: ADDR,
+            len: 9,
+            is: 8,
+        },
+        AccessError::OtherSize {
+            addr: ADDR,
+            len: 9,
+            is: 0,
+        },
+        AccessError::NotMapped { addr: ADDR, os: 12 },
         AccessError::Busy { addr: ADDR },
     ];
     all.extend(Contract::ALL.map(|is| AccessError::WrongContract {
@@ -117,10 +142,39 @@ fn region() -> Vec<RegionError> {
             contract: Contract::Locked,
         },
         RegionError::ContractNotBuilt {
-            contract: Contract::Object,
+            contract: Contract::Bounded,
         },
         RegionError::BackingNotBuilt {
             backing: Backing::SharedFile,
+        },
+        RegionError::BadCopies { copies: 2 },
+        RegionError::OtherCopies {
+            name: name(),
+            has: 3,
+        },
+        RegionError::FewMembers { copies: 5, live: 3 },
+        RegionError::BadLines {
+            line: 64,
+            bytes: 100,
+        },
+        RegionError::NotDurable {
+            durability: Durability::Sync,
+        },
+        RegionError::NoStore {
+            durability: Durability::File,
+        },
+        RegionError::Mapped {
+            name: name(),
+            node: 1,
+        },
+        RegionError::SmallBuffer { pages: 1, least: 4 },
+        RegionError::NoPaging {
+            tried: "userfaultfd",
+            os: 1,
+        },
+        RegionError::FixedMembers,
+        RegionError::NoGroups {
+            why: "the store does not answer".into(),
         },
         RegionError::TableFull { name: name() },
         RegionError::Unfinished { name: name() },
@@ -130,6 +184,7 @@ fn region() -> Vec<RegionError> {
 fn membership() -> Vec<MembershipError> {
     let (endpoint, why) = ("http://10.0.0.5:2379".to_string(), "refused".to_string());
     let role = Role::Node(1);
+    let unchanged = |why| MembershipError::NotReplaced { name: name(), why };
     let refused = |why: &str| MembershipError::Refused {
         endpoint: endpoint.clone(),
         why: why.into(),
@@ -166,6 +221,13 @@ fn membership() -> Vec<MembershipError> {
             role,
             unheard: Places::EMPTY.with(Role::Switch),
         },
+        MembershipError::NoGroup { name: name() },
+        unchanged(Unchanged::NotLive(3)),
+        unchanged(Unchanged::Copies(3)),
+        unchanged(Unchanged::Members(2)),
+        unchanged(Unchanged::Config(Refused::Filling)),
+        unchanged(Unchanged::Config(Refused::Member)),
+        unchanged(Unchanged::Full),
         MembershipError::Fixed,
         MembershipError::Thread(io()),
     ]
@@ -311,7 +373,9 @@ fn a_range_written_in_part_has_changed_something() {
         (error.changed(), error.code(), error.rack()),
         (Changed::Yes, "node-lost", lost.rack())
     );
-    assert!(error.to_string().contains("after 1 elements were written"));
+    assert!(error.to_string().contains("after 1 element was written"));
+    let bytes = BulkError::writing(2, lost).in_bytes().to_string();
+    assert!(bytes.contains("after 2 bytes were written"), "{bytes}");
 }
 
 /// Where a hit returns one of them, it is moved in a few words and has nothing to drop.

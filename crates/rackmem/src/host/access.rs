@@ -4,6 +4,7 @@ use crate::backoff::Backoff;
 use crate::bytes::pending::{Pending, Plan, Reservation};
 use crate::error::{AccessError, AllocError, RackError};
 use crate::host::agents::Agents;
+use crate::host::groups::Book;
 use crate::host::locks::IN_AN_ENTRY;
 use crate::host::metrics::MissCounters;
 use crate::membership::current_view::CurrentView;
@@ -33,6 +34,10 @@ pub(crate) struct Access {
     /// How long an operation tries against others' locks.
     pub patience: Duration,
     pub closed: Arc<AtomicBool>,
+    /// Which members keep copies of which region.
+    pub groups: Arc<Book>,
+    /// Bytes of copies that a node may be asked to keep.
+    pub room: u64,
 }
 
 impl Access {
@@ -93,6 +98,42 @@ impl Access {
     /// Changes a block, alone in the rack. `f` runs exactly once, unless there is an error.
     #[inline]
     pub fn write<R>(&self, tag: Tag, f: impl FnOnce(&[AtomicU64]) -> R) -> Result<R, AccessError> {
+        let written = self.change(tag, f);
+        if self.agents.kept.writes_survive(tag) && written.is_ok() {
+            self.bring_home(tag)?;
+        }
+        written
+    }
+
+    /// Sees to it that a block is home as it is now, or as it is later, and so with a majority
+    /// where a group keeps its home.
+    ///
+    /// A copy that this node gives up is home's: until home has it, nobody is granted that.
+    #[cold]
+    pub fn bring_home(&self, tag: Tag) -> Result<(), AccessError> {
+        let mut backoff = Backoff::new(self.patience);
+        loop {
+            let reserved = self.pending.reserve(&self.agents.cache, tag);
+            let gone = match &reserved {
+                Some(reserved) => self.evict(reserved),
+                None => Ok(false),
+            };
+            drop(reserved);
+            match gone {
+                Ok(true) => return Ok(()),
+                // Another node has it, or another thread here uses it.
+                Ok(false) => drop(self.read(tag, |_| ())),
+                Err(AccessError::Rack(error)) => return Err(error.into()),
+                Err(_) => {}
+            }
+            if !backoff.wait() {
+                return Err(AccessError::Interrupted { addr: tag.0 });
+            }
+        }
+    }
+
+    #[inline]
+    fn change<R>(&self, tag: Tag, f: impl FnOnce(&[AtomicU64]) -> R) -> Result<R, AccessError> {
         let mut once = Some(f);
         let mut run = |words: &[AtomicU64]| once.take().map(|f| f(words));
         match self.agents.cache.write(tag, &mut run) {
@@ -138,6 +179,10 @@ impl Access {
         let Some(node) = self.standing.host(tag.home()) else {
             return Err(AccessError::BadAddress { addr: tag.0 });
         };
+        // A group keeps it, whoever serves it.
+        if !tag.home().is_own() {
+            return Ok(());
+        }
         let known = |standing: &CurrentView| {
             u64::from(standing.incarnation(node)) > tag.offset() / self.span
         };

@@ -5,8 +5,12 @@ use crate::bytes::memory::GlobalMemory;
 use crate::config::migration::Migration;
 use crate::guest::Guest;
 use crate::host::here::{Block, Here};
+use crate::host::kept::Kept;
 use crate::host::locks::{Effort, IN_A_TICK, Locks};
+use crate::host::names::Names;
+use crate::host::objects::Objects;
 use crate::host::rebuilding::Rebuilding;
+use crate::host::replicated::Replicas;
 use crate::membership::Role;
 use crate::membership::current_view::CurrentView;
 use crate::membership::reach::{self, Reach};
@@ -45,7 +49,7 @@ pub(crate) struct Agents {
     gate: RwLock<()>,
     pub cache: Cache,
     pub memory: GlobalMemory,
-    /// Its home, in parts that are served side by side.
+    /// Its home, in parts that are served side by side, and behind them the homes that groups keep.
     pub homes: Box<[Mutex<Home>]>,
     pub shards: Shards,
     /// What its cache does for others: nothing to share where packets cannot be lost.
@@ -58,6 +62,14 @@ pub(crate) struct Agents {
     pub rebuilding: Rebuilding,
     /// Its part in locks.
     pub locks: Locks,
+    /// Its part in replicated memory.
+    pub replicas: Replicas,
+    /// The table of regions, where a group has copies of it.
+    pub names: Option<Names>,
+    /// Its part in homes that groups keep.
+    pub kept: Kept,
+    /// Its part in objects.
+    pub objects: Objects,
     /// A protocol that is no part of the rack.
     pub guest: Option<Arc<dyn Guest>>,
     /// Where to find this node's requesters, on fabrics whose requesters may have gone on.
@@ -77,13 +89,19 @@ impl Agents {
         (migrating, policy): (Option<Migrating>, Migration),
         standing: Arc<CurrentView>,
         rebuilding: Rebuilding,
-        locks: Locks,
+        (locks, replicas, objects): (Locks, Replicas, Objects),
     ) -> Self {
-        let homes = HomeAgent::sharded(config, shards);
+        let shards = shards.with_kept();
+        let mut homes = HomeAgent::sharded(config, shards);
+        homes.push(HomeAgent::of_groups(config));
         Agents {
+            kept: Kept::new((config.block, config.epoch), lossy),
             node: config.node,
             guest: None,
+            names: None,
             locks,
+            replicas,
+            objects,
             standing,
             rebuilding,
             gate: RwLock::new(()),
@@ -195,6 +213,11 @@ impl Agents {
     pub fn enter(&self, view: &View, net: &dyn Net) {
         let _nobody = self.gate.write().whole();
         self.standing.adopt(view);
+        self.objects.follow(view);
+        self.kept.enter(view.epoch);
+        if view.keeper() != Some(self.node) {
+            self.memory.discard_kept();
+        }
         let mut reply = Nobody;
         let members = Members {
             epoch: view.epoch,
@@ -210,15 +233,9 @@ impl Agents {
     }
 
     /// Lives by what a view says of the switch and its shadow.
-    pub fn follow(&self, view: &View) {
-        let Some(migrating) = &self.migrating else {
-            return;
-        };
-        let policy = view.switch.and(self.policy());
-        for home in &self.homes {
-            home.lock().whole().agent.set_migration(policy);
-        }
-        migrating.lock().whole().set_shadow(view.shadow, view.epoch);
+    pub fn follow(&self, view: &View, net: &dyn Net) {
+        let mut reply = Nobody;
+        engine::follow(&mut Here::new(self, net, Body::None, &mut reply), view);
     }
 
     /// Does something to the books of this home's memory, and lets all of it know.
@@ -228,7 +245,7 @@ impl Agents {
             (f(&mut home.agent), home.agent.news())
         };
         if let Some(news) = &news {
-            for home in self.homes.iter().skip(1) {
+            for home in &self.homes[1..self.shards.count()] {
                 home.lock().whole().agent.hear(news);
             }
             self.homes[Shards::BOOKS].lock().whole().agent.heard(news);
@@ -322,17 +339,38 @@ impl Agents {
     }
 }
 
-impl Handler for Agents {
-    fn handle(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver) {
-        self.packets.count(header.kind);
+impl Agents {
+    /// Does what a packet asks for.
+    pub fn serve(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver) {
         if header.kind == Kind::Rebuild {
             self.standing.seen_epoch(header.epoch);
         }
         // What belongs to no epoch waits for none to begin.
-        let of_none = || matches!(engine::part(header), Part::Reach | Part::Inspect);
+        let of_none = || {
+            let asks = matches!(engine::part(header), Part::Reach | Part::Inspect);
+            asks || header.kind.is_fenced_by_config()
+        };
         let waits = self.copies.is_some() && !of_none();
         let _here = waits.then(|| self.gate.read().whole());
-        engine::packet(&mut Here::new(self, net, body, reply), header);
+        let here = Here::new(self, net, body, reply);
+        engine::packet(&mut here.at(header.offset), header);
+    }
+}
+
+impl Handler for Agents {
+    fn handle(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver) {
+        self.packets.count(header.kind);
+        if let Some(names) = &self.names {
+            names.let_leave(net, reply);
+            if names.takes(self, header, body) {
+                return;
+            }
+        }
+        self.kept.let_leave(net, reply);
+        if self.kept.takes(self, net, header, body, reply) {
+            return;
+        }
+        self.serve(net, header, body, reply);
     }
 
     fn tick(&self, net: &dyn Net) {
@@ -340,6 +378,10 @@ impl Handler for Agents {
             reach.tick(net, self.standing.epoch());
         }
         self.rebuilding.tick(self, net);
+        if let Some(names) = &self.names {
+            names.let_leave(net, &mut Nobody);
+        }
+        self.kept.let_leave(net, &mut Nobody);
         self.relieve(IN_A_TICK, net);
         if let Some(guest) = &self.guest {
             guest.tick(net, self.standing.epoch());

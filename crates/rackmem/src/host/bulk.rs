@@ -44,7 +44,7 @@ impl Access {
         while done < out.len() {
             let (tag, rest) = (Tag(first.0 + done as u64), &mut out[done..]);
             self.may_go_on().map_err(|error| (done, error))?;
-            let fetches = !self.is_here(tag) && self.not_cached(tag, block) > 0;
+            let fetches = !self.is_home(tag) && self.not_cached(tag, block) > 0;
             let step = match fetches {
                 true => self.fetch_or_read(tag, rest),
                 false => self.read_here(tag, &mut rest[..block]).map(|()| block),
@@ -63,13 +63,14 @@ impl Access {
         writes: bool,
         f: impl FnOnce(&[AtomicU64]) -> R,
     ) -> Option<R> {
-        let here = self.is_here(tag) && self.standing.holds();
+        let here = self.is_home(tag) && self.standing.holds();
         here.then(|| self.agents.in_place(tag, writes, f)).flatten()
     }
 
-    /// Whether a block's home is served by this node.
-    pub fn is_here(&self, tag: Tag) -> bool {
-        self.standing.host(tag.home()) == Some(self.me())
+    /// Whether long ranges go by way of this node: through its home's memory, or, where a group
+    /// keeps the home, through its cache.
+    pub fn is_home(&self, tag: Tag) -> bool {
+        !tag.home().is_own() || self.standing.host(tag.home()) == Some(self.me())
     }
 
     pub(super) fn may_go_on(&self) -> Result<(), AccessError> {
@@ -200,12 +201,15 @@ struct Landing<'b> {
 impl Sink for Landing<'_> {
     fn take(&self, body: Body<'_>) {
         let mut into = self.into.borrow_mut();
-        if let Body::Bytes(bytes) = body
-            && let Some(into) = into.get_mut(..bytes.len())
-        {
-            into.copy_from_slice(bytes);
-            self.came.set(bytes.len());
+        let Some(into) = into.get_mut(..body.len()) else {
+            return;
+        };
+        match body {
+            Body::None => return,
+            Body::Bytes(bytes) => into.copy_from_slice(bytes),
+            Body::Block(blocks) => words::read(into, blocks),
         }
+        self.came.set(into.len());
     }
 }
 

@@ -6,12 +6,16 @@
 use crate::bytes::cache::Locked;
 use crate::bytes::memory::GlobalMemory;
 use crate::host::agents::Agents;
+use crate::host::gathered::Gathered;
+use crate::host::objects::telling as objects;
+use crate::host::replicated::telling;
 use crate::host::rows;
 use rackmem_fabric::Whole;
 use rackmem_fabric::{Body, Net, Receiver, words};
 use rackmem_proto::Output;
 use rackmem_proto::engine::{
-    self, Change, Copies, FlowCc, Gcp, Home, Host, Migrating, Note, Part, Payload, Recovery,
+    self, Change, CoherentHost, Copies, FlowCc, Gcp, Home, Host, Migrating, Note, Objects, Part,
+    Payload, Recovery, Replicated,
 };
 use rackmem_proto::flowcc::{LocalStatus, Migration, Settled, Shards};
 use rackmem_proto::wire::{Flags, Header, HomeId, Kind, MAX_BODY, NodeId, Record, Tag};
@@ -65,9 +69,11 @@ pub(crate) struct Here<'a> {
     pub(super) net: &'a dyn Net,
     pub(super) body: Body<'a>,
     pub(super) reply: &'a mut dyn Receiver,
+    /// Where the body of the packet at hand belongs.
+    pub(super) offset: u32,
     held: Held<'a>,
     /// Blocks of home's memory for a requester that keeps no copy.
-    gathered: Vec<u8>,
+    gathered: Gathered,
     /// Blocks that others' homes now have.
     pub rescued: u64,
     /// What a rebuild has come to.
@@ -86,11 +92,18 @@ impl<'a> Here<'a> {
             net,
             body,
             reply,
+            offset: 0,
             held: Held::Nothing,
-            gathered: Vec::new(),
+            gathered: Gathered::default(),
             rescued: 0,
             settled: Results::default(),
         }
+    }
+
+    /// Of a packet whose body belongs there.
+    pub fn at(mut self, offset: u32) -> Self {
+        self.offset = offset;
+        self
     }
 
     /// The words of the copy that is held, or was.
@@ -108,7 +121,7 @@ impl<'a> Here<'a> {
 pub(crate) struct Memory<'m> {
     memory: &'m GlobalMemory,
     body: Body<'m>,
-    gathered: &'m mut Vec<u8>,
+    gathered: &'m mut Gathered,
     /// Bytes that may be gathered.
     room: usize,
 }
@@ -136,13 +149,7 @@ impl engine::Memory for Memory<'_> {
         let Some(block) = self.memory.block(tag) else {
             return false;
         };
-        let (at, len) = (self.gathered.len(), block.len() * 8);
-        if at + len > self.room {
-            return false;
-        }
-        self.gathered.resize(at + len, 0);
-        words::read(&mut self.gathered[at..], block);
-        true
+        self.gathered.add(block, self.room)
     }
 
     fn scatter(&mut self, tag: Tag, nth: u16) {
@@ -168,12 +175,8 @@ impl engine::Memory for Memory<'_> {
 }
 
 impl Host for Here<'_> {
-    type Protocols = (FlowCc, Gcp);
+    type Protocols = (FlowCc, Gcp, Replicated, Objects);
     type Bytes = Block;
-    type Memory<'m>
-        = Memory<'m>
-    where
-        Self: 'm;
 
     fn me(&self) -> NodeId {
         self.agents.node
@@ -190,6 +193,92 @@ impl Host for Here<'_> {
     fn incarnation(&self, node: NodeId) -> u32 {
         self.agents.standing.incarnation(node)
     }
+
+    fn recovery(&mut self, section: impl FnOnce(&mut Recovery<Block>, &mut Self)) {
+        let agents = self.agents;
+        agents.rebuilding.packet(|recovery| {
+            section(recovery, self);
+            std::mem::take(&mut self.rescued)
+        });
+    }
+
+    fn body_len(&self) -> u32 {
+        self.body.len() as u32
+    }
+
+    fn records(&self) -> Vec<Record> {
+        records(self.body)
+    }
+
+    fn send(&mut self, output: &Output, payload: Payload<'_, Block>) {
+        let agents = self.agents;
+        let (listed, gathered);
+        let body = match payload {
+            Payload::Nothing => Body::None,
+            Payload::Copy => Body::Block(self.copy()),
+            Payload::Kept(block) => Body::Block(block),
+            Payload::Home => match agents.memory.block(output.header.tag) {
+                Some(block) => Body::Block(block),
+                None => {
+                    agents.counters.ignored.fetch_add(1, Relaxed);
+                    return;
+                }
+            },
+            Payload::Gathered => {
+                gathered = std::mem::take(&mut self.gathered);
+                Body::Block(gathered.blocks())
+            }
+            Payload::Records(records) => {
+                listed = bytes(records);
+                Body::Bytes(&listed)
+            }
+        };
+        if output.header.flags.has(Flags::PROVIDER) && output.header.kind == Kind::Ack {
+            agents.counters.provided.fetch_add(1, Relaxed);
+        }
+        for (to, header) in output.copies(|home| agents.standing.host(home)) {
+            self.net.send(to, &header, body, self.reply);
+        }
+    }
+
+    fn elsewhere(&mut self, part: Part, header: &Header) {
+        let (agents, net) = (self.agents, self.net);
+        match part {
+            Part::Reach => agents.reach(net, header, self.reply),
+            Part::Inspect if header.offset == rows::ASK_ROWS => {
+                rows::inspect(agents, agents.locks.room, net, header, self.reply);
+            }
+            Part::Inspect if header.offset == telling::ASK_GROUPS => {
+                telling::inspect(agents, agents.locks.room, net, header, self.reply);
+            }
+            Part::Inspect if header.offset == objects::ASK_OBJECTS => {
+                objects::inspect(agents, agents.locks.room, net, header, self.reply);
+            }
+            Part::Inspect => agents.locks.inspect(net, header, self.reply),
+            Part::Guest => match &agents.guest {
+                Some(guest) => guest.packet(net, header, self.body, self.reply),
+                None => drop(agents.counters.ignored.fetch_add(1, Relaxed)),
+            },
+            _ => {}
+        }
+    }
+
+    fn note(&mut self, note: Note) {
+        let counters = &self.agents.counters;
+        match note {
+            Note::NotOfNow => drop(counters.ignored.fetch_add(1, Relaxed)),
+            Note::AtHome => drop(counters.at_home.fetch_add(1, Relaxed)),
+            Note::Rescued(tag) if !self.is_home_of(tag) => self.rescued += 1,
+            _ => {}
+        }
+    }
+}
+
+impl CoherentHost for Here<'_> {
+    type Memory<'m>
+        = Memory<'m>
+    where
+        Self: 'm;
 
     fn shards(&self) -> Shards {
         self.agents.shards
@@ -224,22 +313,6 @@ impl Host for Here<'_> {
 
     fn policy(&self) -> Option<Migration> {
         self.agents.policy()
-    }
-
-    fn recovery(&mut self, section: impl FnOnce(&mut Recovery<Block>, &mut Self)) {
-        let agents = self.agents;
-        agents.rebuilding.packet(|recovery| {
-            section(recovery, self);
-            std::mem::take(&mut self.rescued)
-        });
-    }
-
-    fn body_len(&self) -> u32 {
-        self.body.len() as u32
-    }
-
-    fn records(&self) -> Vec<Record> {
-        records(self.body)
     }
 
     fn hold(&mut self, tag: Tag, reads: bool) -> Option<LocalStatus> {
@@ -278,7 +351,19 @@ impl Host for Here<'_> {
     }
 
     fn cached(&mut self) -> Vec<(Tag, LocalStatus)> {
-        self.agents.cache.copies().collect()
+        let agents = self.agents;
+        let Some(names) = &agents.names else {
+            return agents.cache.copies().collect();
+        };
+        // The table begins anew with each epoch, from what a majority has.
+        let (table, others): (Vec<_>, _) =
+            (agents.cache.copies()).partition(|(tag, _)| names.is_a_table(*tag, &agents.standing));
+        for (tag, _) in table {
+            if self.hold(tag, false).is_some() {
+                self.set(LocalStatus::Invalid);
+            }
+        }
+        others
     }
 
     fn clean(&mut self, tag: Tag) -> Option<Block> {
@@ -288,68 +373,11 @@ impl Host for Here<'_> {
         clean.then(|| cache.read(tag, kept_apart)).flatten()
     }
 
-    fn send(&mut self, output: &Output, payload: Payload<'_, Block>) {
-        let agents = self.agents;
-        let listed;
-        let body = match payload {
-            Payload::Nothing => Body::None,
-            Payload::Copy => Body::Block(self.copy()),
-            Payload::Kept(block) => Body::Block(block),
-            Payload::Home => match agents.memory.block(output.header.tag) {
-                Some(block) => Body::Block(block),
-                None => {
-                    agents.counters.ignored.fetch_add(1, Relaxed);
-                    return;
-                }
-            },
-            Payload::Gathered => {
-                listed = std::mem::take(&mut self.gathered);
-                Body::Bytes(&listed)
-            }
-            Payload::Records(records) => {
-                listed = bytes(records);
-                Body::Bytes(&listed)
-            }
-        };
-        if output.header.flags.has(Flags::PROVIDER) && output.header.kind == Kind::Ack {
-            agents.counters.provided.fetch_add(1, Relaxed);
-        }
-        for (to, header) in output.copies(|home| agents.standing.host(home)) {
-            self.net.send(to, &header, body, self.reply);
-        }
-    }
-
     fn requester(&mut self, header: &Header) {
         self.agents.to_requester(self.net, header, self.reply);
     }
 
-    fn elsewhere(&mut self, part: Part, header: &Header) {
-        let (agents, net) = (self.agents, self.net);
-        match part {
-            Part::Reach => agents.reach(net, header, self.reply),
-            Part::Inspect if header.offset == rows::ASK_ROWS => {
-                rows::inspect(agents, agents.locks.room, net, header, self.reply);
-            }
-            Part::Inspect => agents.locks.inspect(net, header, self.reply),
-            Part::Guest => match &agents.guest {
-                Some(guest) => guest.packet(net, header, self.body, self.reply),
-                None => drop(agents.counters.ignored.fetch_add(1, Relaxed)),
-            },
-            _ => {}
-        }
-    }
-
     fn settled(&mut self, _: &Change, settled: Settled) {
         self.settled.blocks = Some(settled);
-    }
-
-    fn note(&mut self, note: Note) {
-        let counters = &self.agents.counters;
-        match note {
-            Note::NotOfNow => drop(counters.ignored.fetch_add(1, Relaxed)),
-            Note::AtHome => drop(counters.at_home.fetch_add(1, Relaxed)),
-            Note::Rescued(tag) if !self.is_home_of(tag) => self.rescued += 1,
-            _ => {}
-        }
     }
 }

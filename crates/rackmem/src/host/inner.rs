@@ -1,5 +1,6 @@
 //! What handles of a node share.
 
+use crate::error::AccessError;
 use crate::host::access::Access;
 use crate::host::alloc::Allocator;
 use rackmem_fabric::Net;
@@ -7,9 +8,16 @@ use rackmem_proto::membership::View;
 use rackmem_proto::wire::{HomeId, NodeId};
 use std::sync::Arc;
 use std::sync::atomic::{
-    AtomicBool,
+    AtomicBool, AtomicU64,
     Ordering::{Relaxed, SeqCst},
 };
+
+/// Where the region table is, and in which epoch; 0 where it stays there in all of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Table {
+    pub first: u64,
+    pub epoch: u32,
+}
 
 pub(crate) struct NodeInner {
     pub id: NodeId,
@@ -21,14 +29,24 @@ pub(crate) struct NodeInner {
     /// what every hit checks.
     pub serving: AtomicBool,
     pub closed: Arc<AtomicBool>,
+    /// Calls that have been given a number.
+    pub calls: AtomicU64,
 }
 
 impl NodeInner {
     /// Whether the rack has such a home. Every hit asks, so it is a comparison and nothing else;
     /// whether the home lives, a miss asks.
     #[inline]
-    pub const fn has_home(&self, home: HomeId) -> bool {
-        (home.0 as usize) < self.nodes
+    pub fn has_home(&self, home: HomeId) -> bool {
+        (home.0 as usize) < self.nodes || self.has_kept(home)
+    }
+
+    #[cold]
+    fn has_kept(&self, home: HomeId) -> bool {
+        let kept = &self.access.agents.kept;
+        // Whoever has told the address may have heard of it before this process has.
+        let look = || self.access.groups.look().is_ok() && kept.has(home);
+        kept.has(home) || home.group().is_some() && look()
     }
 
     /// From now on hits are allowed, or not: a process that cannot show that it is alive may have
@@ -61,16 +79,29 @@ impl NodeInner {
         {
             return;
         }
-        agents.follow(view);
+        agents.follow(view, net);
         standing.resume();
         if entered {
             agents.resume(net);
         }
+        if let Some(names) = &agents.names {
+            names.may_serve(view.epoch);
+        }
     }
 
-    /// Where the region table begins: every incarnation of node 0 has another.
-    pub fn table(&self) -> u64 {
-        let incarnation = self.access.standing.incarnation(0);
-        u64::from(incarnation.saturating_sub(1)) * self.access.span
+    /// Where the region table is: every incarnation of its node has another. Where a group has
+    /// copies of it, this waits until this process lives by the newest view.
+    pub fn table(&self) -> Result<Table, AccessError> {
+        let Access {
+            agents, standing, ..
+        } = &self.access;
+        let mut node = 0;
+        let mut epoch = 0;
+        if let Some(names) = &agents.names {
+            (node, epoch) = names.await_term(self)?;
+        }
+        let before = u64::from(standing.incarnation(node).saturating_sub(1));
+        let first = HomeId::of(node).start().0 + before * self.access.span;
+        Ok(Table { first, epoch })
     }
 }

@@ -1,6 +1,7 @@
 //! What a node and a rack have done, in figures.
 
 use crate::host::rebuilding::RebuildMetrics;
+use crate::host::replicated::CopyCounts;
 use rackmem_fabric::PacketCounts;
 use rackmem_proto::flowcc::{HomeCounters, ShadowCounters};
 use rackmem_proto::switch::{LockCounters, SwitchCounters};
@@ -35,7 +36,7 @@ impl MissCounters {
         self.refused.fetch_add(1, Relaxed);
     }
 
-    pub fn events(&self) -> Events {
+    pub fn events(&self) -> EventCounts {
         let [
             read_miss,
             write_miss,
@@ -43,7 +44,7 @@ impl MissCounters {
             evict_shared,
             evict_modified,
         ] = std::array::from_fn(|i| self.kinds[i].load(Relaxed));
-        Events {
+        EventCounts {
             read_miss,
             write_miss,
             write_shared,
@@ -58,7 +59,7 @@ impl MissCounters {
 /// Coherence events that a node has completed, and requests of its that were refused and tried
 /// again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Events {
+pub struct EventCounts {
     /// Reads of blocks that were not in the cache.
     pub read_miss: u64,
     /// Writes of blocks that were not in the cache.
@@ -75,7 +76,7 @@ pub struct Events {
     pub asked: u64,
 }
 
-impl Events {
+impl EventCounts {
     /// Events that an access had to wait for.
     pub fn misses(&self) -> u64 {
         self.read_miss + self.write_miss + self.write_shared + self.asked
@@ -87,10 +88,10 @@ impl Events {
     }
 }
 
-impl std::ops::Add for Events {
-    type Output = Events;
-    fn add(self, o: Events) -> Events {
-        Events {
+impl std::ops::Add for EventCounts {
+    type Output = EventCounts;
+    fn add(self, o: EventCounts) -> EventCounts {
+        EventCounts {
             read_miss: self.read_miss + o.read_miss,
             write_miss: self.write_miss + o.write_miss,
             write_shared: self.write_shared + o.write_shared,
@@ -102,10 +103,10 @@ impl std::ops::Add for Events {
     }
 }
 
-impl std::ops::Sub for Events {
-    type Output = Events;
-    fn sub(self, o: Events) -> Events {
-        Events {
+impl std::ops::Sub for EventCounts {
+    type Output = EventCounts;
+    fn sub(self, o: EventCounts) -> EventCounts {
+        EventCounts {
             read_miss: self.read_miss - o.read_miss,
             write_miss: self.write_miss - o.write_miss,
             write_shared: self.write_shared - o.write_shared,
@@ -135,7 +136,7 @@ impl std::ops::Sub for Events {
 #[derive(Clone, Debug, Default)]
 pub struct NodeMetrics {
     /// Coherence events.
-    pub events: Events,
+    pub events: EventCounts,
     /// Copies that others' writes have taken from this node.
     pub invalidated: u64,
     /// Blocks this node's cache has provided to others.
@@ -162,8 +163,64 @@ pub struct NodeMetrics {
     pub rebuilds: RebuildMetrics,
     /// The shadow of the switch, if this node keeps it.
     pub shadow: Option<ShadowMetrics>,
+    /// What it has done with objects.
+    pub objects: ObjectCounts,
     /// Blocks its cache has room for.
     pub cache_blocks: usize,
+    /// What its threads have done on replicated memory.
+    pub copies: CopyCounts,
+}
+
+/// What a node has done with objects. Reads of memory that its process has are not counted, unless
+/// something stood in their way; which way reads go is seen by the handles that were made, `here`,
+/// `mapped` and `elsewhere`.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::diagnostics::ObjectCounts;
+/// use rackmem::{Contract, Fabric, Rack, RegionSpec};
+///
+/// let rack = Rack::builder(2).fabric(Fabric::Udp).build()?;
+/// let spec = RegionSpec::new("objects", 1 << 20).contract(Contract::Object);
+/// let object = rack.node(0).create_region(&spec)?.alloc(7u64)?;
+/// rack.node(1).attach_object::<u64>(object.at())?.read()?;
+/// let home: ObjectCounts = rack.node(0).metrics().objects;
+/// assert_eq!((home.live, home.here, home.asked), (1, 1, 0));
+/// let reader: ObjectCounts = rack.node(1).metrics().objects;
+/// assert_eq!((reader.elsewhere, reader.asked, reader.rounds), (1, 1, 1));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ObjectCounts {
+    /// Objects of its home that there are.
+    pub live: u64,
+    /// Slabs of 64 KiB of its home that have objects of some size.
+    pub slabs: u32,
+    /// Handles on objects whose memory is this process' own: a read is a copy.
+    pub here: u64,
+    /// On objects whose memory another process of the host has, and this one has mapped: a read is
+    /// a copy, and nobody at the home is asked.
+    pub mapped: u64,
+    /// On objects whose memory this process has not: the home's agent is asked by a packet.
+    pub elsewhere: u64,
+    /// Reads, writes and other calls of which a home's agent was asked.
+    pub asked: u64,
+    /// How often a thread waited for answers: reads that go together wait once.
+    pub rounds: u64,
+    /// Reads by handles on mapped memory of which the home was asked all the same, to keep writers
+    /// out.
+    pub fallbacks: u64,
+    /// Attempts to read that found an object which had moved while it was copied.
+    pub torn: u64,
+    /// Attempts to read that met a writer.
+    pub locked: u64,
+    /// Attempts to read with writers kept out.
+    pub exclusive: u64,
+    /// Reads of what the program had already.
+    pub not_modified: u64,
+    /// Writes that were not made since the object had another version.
+    pub conflicts: u64,
 }
 
 /// A home's memory, in bytes.
@@ -255,10 +312,10 @@ pub struct SwitchMetrics {
 
 impl RackMetrics {
     /// Coherence events of all nodes.
-    pub fn events(&self) -> Events {
+    pub fn events(&self) -> EventCounts {
         self.nodes
             .iter()
-            .fold(Events::default(), |sum, node| sum + node.events)
+            .fold(EventCounts::default(), |sum, node| sum + node.events)
     }
 
     /// Packets that home and cache agents have received.

@@ -6,7 +6,7 @@
 use super::agents::Agents;
 use rackmem_fabric::Whole;
 use rackmem_fabric::{Body, Net, Receiver};
-use rackmem_proto::wire::{Dest, Flags, Header, Kind};
+use rackmem_proto::wire::{Dest, Flags, Header, Kind, NodeId};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes of a row.
@@ -29,21 +29,37 @@ pub(crate) fn inspect(
     header: &Header,
     reply: &mut dyn Receiver,
 ) {
-    let mut answer = header.answer(Kind::Inspected, agents.node);
-    let mut bytes = Vec::new();
     let skip = usize::try_from(header.tag.0).unwrap_or(ROWS);
-    let rows = if agents.node == 0 { skip..ROWS } else { 0..0 };
-    for number in rows {
-        let Some(row) = row(agents, number) else {
-            continue;
-        };
-        if bytes.len() + NUMBERED > room {
+    let here = match &agents.names {
+        Some(names) => names.is_open(agents),
+        None => agents.node == 0,
+    };
+    let rows = if here { skip..ROWS } else { 0..0 };
+    let rows = rows.filter_map(|number| {
+        let row = row(agents, number)?;
+        Some([&(number as u64).to_be_bytes()[..], &row].concat())
+    });
+    answer(agents.node, rows, room, net, header, reply);
+}
+
+/// Answers an INSPECT with as many of these records as a packet of `room` bytes has room for.
+pub(super) fn answer(
+    me: NodeId,
+    records: impl Iterator<Item = Vec<u8>>,
+    room: usize,
+    net: &dyn Net,
+    header: &Header,
+    reply: &mut dyn Receiver,
+) {
+    let mut answer = header.answer(Kind::Inspected, me);
+    let mut bytes = Vec::new();
+    for record in records {
+        if bytes.len() + record.len() > room {
             // More follow.
             answer.flags = Flags::DATA;
             break;
         }
-        bytes.extend((number as u64).to_be_bytes());
-        bytes.extend(row);
+        bytes.extend(record);
     }
     let body = match bytes.is_empty() {
         true => Body::None,

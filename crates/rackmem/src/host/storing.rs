@@ -1,5 +1,6 @@
 //! Long ranges are written: in home's memory where that is here, in another home's by `Store`,
-//! or by way of the cache.
+//! or by way of the cache. Clean copies of this cache become writable several at a time
+//! ([`super::upgrading`]).
 //!
 //! A store brings as many whole blocks as one packet carries, and [`WINDOW`] stores are under way
 //! at a time. The home puts each block in place where its memory is all that there is of the block,
@@ -15,8 +16,7 @@ use super::bulk::{Lane, Partly, WINDOW, leave_behind};
 use crate::error::AccessError;
 use crate::ports::requester::Bytes;
 use rackmem_fabric::words;
-use rackmem_proto::engine::{self, Do, Purpose, Then};
-use rackmem_proto::flowcc::STORE_AGAIN;
+use rackmem_proto::engine::{self, Do, Purpose, Stored, Then};
 use rackmem_proto::wire::{Kind, Tag};
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -24,19 +24,19 @@ use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
 /// A part of the range that is not written yet.
-struct Part {
-    from: usize,
-    to: usize,
+pub(super) struct Part {
+    pub from: usize,
+    pub to: usize,
     /// What lies in front of this goes by way of the cache.
-    plain: usize,
+    pub plain: usize,
 }
 
 /// What came of some stores.
-struct Outcome {
+pub(super) struct Outcome {
     /// Nothing of the range from here on has been sent.
-    end: usize,
+    pub end: usize,
     /// What has been sent and not written, in order.
-    refused: Vec<Part>,
+    pub refused: Vec<Part>,
 }
 
 impl Access {
@@ -56,8 +56,10 @@ impl Access {
             }
             let tag = Tag(first.0 + from as u64);
             self.may_go_on().map_err(|error| (from, error))?;
-            let here = self.is_here(tag);
-            if here || from < plain || self.not_cached(tag, block) == 0 {
+            let here = self.is_home(tag);
+            let ordinary = from < plain;
+            let clean = !here && !ordinary && self.has_clean(tag);
+            if here || ordinary || !clean && self.not_cached(tag, block) == 0 {
                 let next = from + block;
                 self.write_block(tag, here, &bytes[from..next])
                     .map_err(|error| (from, error))?;
@@ -66,7 +68,10 @@ impl Access {
             }
             let known = coherent(tag).and_then(|()| self.alive(tag));
             known.map_err(|error| (from, error))?;
-            let Outcome { end, refused } = self.store_some(first, bytes, from..to)?;
+            let Outcome { end, refused } = match clean {
+                true => self.upgrade_some(first, bytes, from..to)?,
+                false => self.store_some(first, bytes, from..to)?,
+            };
             // Where no packet holds a block, nothing has been sent.
             let plain = if end == from { from + block } else { 0 };
             let from = end;
@@ -212,24 +217,24 @@ struct Store<'a, 'b> {
 impl<'a, 'b> Store<'a, 'b> {
     /// `None`: the rack goes on without this process.
     fn begin(lane: Lane<'a>, (tag, at): (Tag, usize), bytes: &'b [u8]) -> Option<Self> {
-        Store::ask(lane, (tag, at), bytes, 0)
+        Store::ask(lane, (tag, at), bytes, Stored::Open)
     }
 
     /// The same one, in a new epoch.
     fn again(self) -> Option<Self> {
-        Store::ask(self.lane, (self.tag, self.at), self.bytes, STORE_AGAIN)
+        Store::ask(self.lane, (self.tag, self.at), self.bytes, Stored::CutOff)
     }
 
     fn ask(
         mut lane: Lane<'a>,
         (tag, at): (Tag, usize),
         bytes: &'b [u8],
-        again: u32,
+        stored: Stored,
     ) -> Option<Self> {
         let nothing = Cell::new(0);
         let operand = Bytes::Operand(bytes, &nothing);
         let purpose = Purpose::Call(Kind::Store);
-        let access = lane.slot().begin(purpose, tag, again, operand)?;
+        let access = lane.slot().begin(purpose, tag, stored.offset(), operand)?;
         Some(Store {
             lane,
             access,

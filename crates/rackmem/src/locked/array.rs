@@ -4,25 +4,30 @@
 //! its page, when it first hears of it: requests tell how long the page is. So whoever allocates
 //! the addresses has made all of them, at whatever home.
 
+use super::guard::{Guard, Reading, Right, Writing};
 use super::handle::{Handle, locks};
-use crate::bytes::window::{Window, WindowMut};
+use crate::bytes::window::{Grow, Window, WindowMut};
 use crate::error::{AccessError, LockError, LockShape};
 use crate::host::locks::arrays::STRIDE;
 use crate::host::locks::seat::Content;
 use crate::node::Node;
 use crate::wait::Wait;
-use rackmem_proto::gcp::{Access, MAX_LOCKED};
+use rackmem_proto::gcp::MAX_LOCKED;
 use rackmem_proto::wire::{Contract, Tag};
+use std::fmt::{self, Debug, Formatter};
+use std::marker::PhantomData;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Reader-writer locks over pages of equal length, at consecutive addresses:
 /// [`RwLockArray::STRIDE`] bytes of memory each, which nobody reads or writes.
 /// A page that nobody has written is zeros.
 ///
 /// Taking a lock that is at this node costs no packet; otherwise it is one coherence transaction,
-/// which brings the page. There are no guards, so that whoever holds many of them may keep them
-/// wherever it likes: each [`RwLockArray::enter`] that says that the caller is inside is followed
-/// by one [`RwLockArray::leave`]. For the rest, see [the module](super).
+/// which brings the page. A page is read and written by its holder only: through a [`Guard`] over a
+/// [`Page`], or, where a holder cannot keep a borrow of the array, with an [`Entered`]. For the
+/// rest, see [the module](super).
 ///
 /// Its memory is never freed. Dropping the array lets the node forget its locks
 /// ([`Node::forget_locks`]).
@@ -30,19 +35,23 @@ use std::sync::OnceLock;
 /// ```
 /// # fn main() -> rackmem::Result<()> {
 /// use rackmem::Rack;
-/// use rackmem::locked::{Access, RwLockArray};
-/// use std::time::Duration;
+/// use rackmem::locked::RwLockArray;
 ///
 /// let rack = Rack::local(2)?;
 /// let memory = rack.node(0).alloc_bytes(100 * RwLockArray::STRIDE)?;
 /// let here = RwLockArray::attach(&rack.node(0), memory, 100, 4096)?;
 /// let there = RwLockArray::attach(&rack.node(1), memory, 100, 4096)?;
-/// there.enter(7, Access::Write, Duration::MAX)?;
-/// there.view_mut(7).set_u64(0, 42);
-/// there.leave(7, Access::Write);
-/// here.enter(7, Access::Read, Duration::MAX)?;
-/// assert_eq!(here.view(7).u64(0), 42);
-/// here.leave(7, Access::Read);
+/// there.write(7)?.view_mut(8).set_u64(0, 42);
+/// assert_eq!(here.read(7)?.view().u64(0), 42);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Whoever does not hold a page, or holds it to read, cannot write it:
+///
+/// ```compile_fail,E0599
+/// # fn write(locks: &rackmem::locked::RwLockArray) -> rackmem::Result<()> {
+/// locks.read(7)?.view_mut(8).set_u64(0, 42); // `write(7)` compiles
 /// # Ok(())
 /// # }
 /// ```
@@ -51,10 +60,144 @@ pub struct RwLockArray {
     first: Tag,
     len: usize,
     handles: Box<[OnceLock<Handle>]>,
+    /// Unique in the process: whose an [`Entered`] is.
+    number: u64,
 }
 
-impl std::fmt::Debug for RwLockArray {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// The numbers of arrays.
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
+
+/// What a lock of an [`RwLockArray`] protects: bytes, which its guards show as a window.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::locked::{Guard, Page, RwLockArray, Writing};
+///
+/// let rack = Rack::local(1)?;
+/// let memory = rack.node(0).alloc_bytes(RwLockArray::STRIDE)?;
+/// let locks = RwLockArray::attach(&rack.node(0), memory, 1, 4096)?;
+/// let mut held: Guard<'_, Page, Writing> = locks.write(0)?;
+/// let mut page = held.view_mut(8); // so much memory does it take
+/// page.set_u64(0, 42);
+/// page.grow(100);
+/// page.write(92, b"the rest");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Page {}
+
+/// A page of an [`RwLockArray`], held to read.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::locked::{PageReadGuard, RwLockArray};
+///
+/// let rack = Rack::local(1)?;
+/// let memory = rack.node(0).alloc_bytes(RwLockArray::STRIDE)?;
+/// let locks = RwLockArray::attach(&rack.node(0), memory, 1, 4096)?;
+/// let held: Option<PageReadGuard<'_>> = locks.try_read(0)?;
+/// assert_eq!(held.expect("no other thread is inside").view().u64(0), 0);
+/// # Ok(())
+/// # }
+/// ```
+pub type PageReadGuard<'a> = Guard<'a, Page, Reading>;
+
+/// A page of an [`RwLockArray`], held to write.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::Rack;
+/// use rackmem::locked::{PageWriteGuard, RwLockArray};
+///
+/// let rack = Rack::local(1)?;
+/// let memory = rack.node(0).alloc_bytes(RwLockArray::STRIDE)?;
+/// let locks = RwLockArray::attach(&rack.node(0), memory, 1, 4096)?;
+/// let held: Option<PageWriteGuard<'_>> = locks.try_write(0)?;
+/// held.expect("no other thread is inside").view_mut(8).set_u64(0, 42);
+/// # Ok(())
+/// # }
+/// ```
+pub type PageWriteGuard<'a> = Guard<'a, Page, Writing>;
+
+/// That this process is inside of a lock of an [`RwLockArray`], for a holder that keeps no borrow
+/// of the array: [`RwLockArray::view`] and its like take it, and [`RwLockArray::leave`] takes it
+/// back. Any thread may do that.
+///
+/// **Dropping** it does not leave the lock: then no other thread of the rack gets the lock to write
+/// (or at all, if this is a writer's) as long as this process lives. A [`Guard`] leaves by itself.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::locked::{Entered, Reading, RwLockArray, Writing};
+/// use rackmem::{Rack, Wait};
+///
+/// let rack = Rack::local(1)?;
+/// let memory = rack.node(0).alloc_bytes(2 * RwLockArray::STRIDE)?;
+/// let locks = RwLockArray::attach(&rack.node(0), memory, 2, 4096)?;
+/// let mut both: Vec<Entered<Writing>> = Vec::new();
+/// for index in [0, 1] {
+///     both.extend(locks.enter(index, Wait::Forever)?);
+/// }
+/// locks.view_mut(&mut both[1], 8).set_u64(0, 42);
+/// both.into_iter().for_each(|entered| locks.leave(entered));
+/// let entered: Entered<Reading> = locks.enter(1, Wait::Forever)?.expect("it waits");
+/// assert_eq!(locks.view(&entered).u64(0), 42);
+/// locks.leave(entered);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Without one there is nothing to write to, nor with that of a reader, nor after leaving:
+///
+/// ```compile_fail,E0308
+/// # use rackmem::locked::{Entered, Reading, RwLockArray};
+/// fn write(locks: &RwLockArray, mut entered: Entered<Reading>) {
+///     locks.view_mut(&mut entered, 8).set_u64(0, 42); // with `Entered<Writing>` it compiles
+/// }
+/// ```
+///
+/// ```compile_fail,E0382
+/// # use rackmem::locked::{Entered, Writing, RwLockArray};
+/// fn write(locks: &RwLockArray, mut entered: Entered<Writing>) {
+///     locks.leave(entered); // after the next line it compiles
+///     locks.view_mut(&mut entered, 8).set_u64(0, 42);
+/// }
+/// ```
+#[must_use = "the lock stays held until `RwLockArray::leave` takes this"]
+pub struct Entered<A> {
+    array: u64,
+    index: usize,
+    content: Content,
+    right: PhantomData<fn() -> A>,
+}
+
+impl<A> Entered<A> {
+    /// Which lock of the array.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// [`Guard::content`].
+    #[inline]
+    pub fn content(&self) -> Content {
+        self.content
+    }
+}
+
+impl<A> Debug for Entered<A> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entered")
+            .field("index", &self.index)
+            .field("content", &self.content())
+            .finish()
+    }
+}
+
+impl Debug for RwLockArray {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("RwLockArray")
             .field("first", &format_args!("{:#018x}", self.first.0))
             .field("locks", &self.handles.len())
@@ -85,6 +228,10 @@ impl RwLockArray {
             };
             return Err(LockError::BadShape { why });
         }
+        let is = [Contract::Coherent, Contract::Locked];
+        if !is.iter().any(|is| Tag(addr).is_under(*is)) {
+            return Err(AccessError::wrong_contract(Tag(addr), Contract::Locked).into());
+        }
         let (locks, first) = (locks(node), Tag(addr).under(Contract::Locked));
         locks.arrays.add(first, count, |more| locks.claim(more))?;
         Ok(RwLockArray {
@@ -92,6 +239,7 @@ impl RwLockArray {
             first,
             len,
             handles: (0..count).map(|_| OnceLock::new()).collect(),
+            number: NUMBERS.fetch_add(1, Relaxed),
         })
     }
 
@@ -123,7 +271,7 @@ impl RwLockArray {
 
     #[cold]
     fn gone(&self) -> LockError {
-        let host = locks(&self.node).standing.host(self.first.home());
+        let host = locks(&self.node).host(self.first.home());
         AccessError::gone(self.first, host).into()
     }
 
@@ -142,91 +290,183 @@ impl RwLockArray {
         }
     }
 
-    /// Enters a lock, waiting no longer than this; `None`: it was not this thread's turn in time.
-    /// Says what is found inside, as
-    /// [`super::ReadGuard::content`].
+    /// Holds a page together with other readers, as soon as it is this thread's turn.
     ///
     /// # Errors
     /// Those of [`super::Mutex::lock`].
     ///
     /// # Panics
-    /// When the array has no such lock.
+    /// As do the other ways in: when the array has no such page.
     #[inline]
-    pub fn enter(
+    pub fn read(&self, index: usize) -> Result<PageReadGuard<'_>, LockError> {
+        Guard::hold(self.handle(index)?)
+    }
+
+    /// Holds a page alone, as soon as it is this thread's turn.
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::lock`].
+    #[inline]
+    pub fn write(&self, index: usize) -> Result<PageWriteGuard<'_>, LockError> {
+        Guard::hold(self.handle(index)?)
+    }
+
+    /// Holds a page together with other readers, if it is this thread's turn within this time.
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::lock`].
+    #[inline]
+    pub fn read_within(
         &self,
         index: usize,
-        access: Access,
         wait: impl Into<Wait>,
-    ) -> Result<Option<Content>, LockError> {
+    ) -> Result<Option<PageReadGuard<'_>>, LockError> {
+        Guard::hold_within(self.handle(index)?, wait)
+    }
+
+    /// Holds a page alone, if it is this thread's turn within this time.
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::lock`].
+    #[inline]
+    pub fn write_within(
+        &self,
+        index: usize,
+        wait: impl Into<Wait>,
+    ) -> Result<Option<PageWriteGuard<'_>>, LockError> {
+        Guard::hold_within(self.handle(index)?, wait)
+    }
+
+    /// Holds a page together with other readers, as [`super::RwLock::try_read`].
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::lock`].
+    #[inline]
+    pub fn try_read(&self, index: usize) -> Result<Option<PageReadGuard<'_>>, LockError> {
+        Guard::try_hold(self.handle(index)?)
+    }
+
+    /// Holds a page alone, as [`super::RwLock::try_write`].
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::lock`].
+    #[inline]
+    pub fn try_write(&self, index: usize) -> Result<Option<PageWriteGuard<'_>>, LockError> {
+        Guard::try_hold(self.handle(index)?)
+    }
+
+    /// Enters the lock of a page for a holder that keeps no borrow of the array: with a token in
+    /// place of a guard. `None`: it was not this thread's turn in time.
+    ///
+    /// # Errors
+    /// Those of [`super::Mutex::lock`].
+    #[inline]
+    pub fn enter<A: Right>(
+        &self,
+        index: usize,
+        wait: impl Into<Wait>,
+    ) -> Result<Option<Entered<A>>, LockError> {
         let handle = self.handle(index)?;
         let inside = match wait.into().limit() {
-            Some(at_most) => handle.enter(access, at_most)?,
-            None => handle.try_enter(access)?,
+            Some(at_most) => handle.enter(A::ACCESS, at_most)?,
+            None => handle.try_enter(A::ACCESS)?,
         };
-        Ok(inside.map(|inside| {
-            let content = inside.content();
-            std::mem::forget(inside); // it would leave
-            content
+        Ok(inside.map(|inside| Entered {
+            array: self.number,
+            index,
+            // Not the fencing token: it lies in a cache line that nothing else here reads.
+            content: inside.pass_on(),
+            right: PhantomData,
         }))
     }
 
-    /// Leaves a lock that the caller is inside of.
-    #[inline]
-    pub fn leave(&self, index: usize, access: Access) {
-        if let Some(handle) = self.handles.get(index).and_then(OnceLock::get) {
-            handle.leave(access);
-        }
-    }
-
-    /// The page of a lock that the caller is inside of, as far as it has been written:
-    /// what lies behind is zeros.
+    /// Leaves it: the next thread may come in.
     ///
     /// # Panics
-    /// When nobody has ever entered the lock here.
+    /// As does all that takes a token: when it is another array's.
     #[inline]
-    pub fn view(&self, index: usize) -> Window<'_> {
-        let words = self.entered(index).words();
-        Window::new(words, 0, self.len.min(words.len() * 8))
+    pub fn leave<A: Right>(&self, entered: Entered<A>) {
+        self.entered(&entered).leave(A::ACCESS);
     }
 
-    /// The page of a lock that the caller is inside of to write: all of it.
-    ///
-    /// # Panics
-    /// When nobody has ever entered the lock here.
+    /// [`Guard::view`], by a token.
     #[inline]
-    pub fn view_mut(&self, index: usize) -> WindowMut<'_> {
-        self.view_mut_of(index, self.len)
+    pub fn view<'a, A>(&'a self, entered: &'a Entered<A>) -> Window<'a> {
+        self.entered(entered).window()
     }
 
-    /// The page of a lock that the caller is inside of to write: its first `len` bytes, or more. A
-    /// page takes as much memory, here and at other nodes, as has been asked for; the bytes behind
-    /// it are zeros. Windows taken before show an older page.
-    ///
-    /// # Panics
-    /// When nobody has ever entered the lock here.
+    /// [`Guard::view_mut`], by a token.
     #[inline]
-    pub fn view_mut_of(&self, index: usize, len: usize) -> WindowMut<'_> {
-        let handle = self.entered(index);
-        let mut words = handle.words();
-        if words.len() * 8 < len.min(self.len) {
-            handle.grow(len.min(self.len));
-            words = handle.words();
-        }
-        WindowMut::new(words, 0, self.len.min(words.len() * 8))
+    pub fn view_mut<'a>(&'a self, entered: &'a mut Entered<Writing>, len: usize) -> WindowMut<'a> {
+        page_mut(self.entered(entered), len)
     }
 
-    /// The bytes of a page behind the first `len` are zeros from now on, or what they were; the
-    /// caller is inside of its lock to write. Windows taken before show an older page.
-    ///
-    /// # Panics
-    /// When nobody has ever entered the lock here.
-    pub fn trim(&self, index: usize, len: usize) {
-        self.entered(index).trim(len);
+    /// [`Guard::trim`], by a token.
+    pub fn trim(&self, entered: &mut Entered<Writing>, len: usize) {
+        self.entered(entered).trim(len);
     }
 
     #[inline]
-    fn entered(&self, index: usize) -> &Handle {
-        let handle = self.handles[index].get();
+    fn entered<A>(&self, entered: &Entered<A>) -> &Handle {
+        assert!(
+            entered.array == self.number,
+            "the token of one array, used with another"
+        );
+        let handle = self.handles[entered.index].get();
         handle.expect("a lock that has been entered is known")
+    }
+}
+
+/// The page of a lock that a writer is inside of: its first `len` bytes, or more.
+#[inline]
+fn page_mut(handle: &Handle, len: usize) -> WindowMut<'_> {
+    let mut view = WindowMut::growing(handle.window(), handle);
+    view.grow(len);
+    view
+}
+
+impl Grow for Handle {
+    #[inline]
+    fn window(&self) -> Window<'_> {
+        let words = self.words();
+        Window::new(words, 0, self.len().min(words.len() * 8))
+    }
+
+    #[cold]
+    fn grown(&self, len: usize) -> Window<'_> {
+        self.grow(len.min(self.len()));
+        self.window()
+    }
+}
+
+impl<A> Guard<'_, Page, A> {
+    /// The page, as far as it has been written: what lies behind is zeros.
+    #[inline]
+    pub fn view(&self) -> Window<'_> {
+        self.handle().window()
+    }
+}
+
+impl Guard<'_, Page, Writing> {
+    /// The page: its first `len` bytes, or more. It takes as much memory, here and at other nodes,
+    /// as has been asked for; the bytes behind that are zeros. [`WindowMut::grow`] asks for more.
+    #[inline]
+    pub fn view_mut(&mut self, len: usize) -> WindowMut<'_> {
+        page_mut(self.handle(), len)
+    }
+
+    /// The bytes of the page behind the first `len` are zeros from now on, or what they were: they
+    /// need not be kept, and take no memory if that is worth while.
+    pub fn trim(&mut self, len: usize) {
+        self.handle().trim(len);
+    }
+}
+
+impl<A> Debug for Guard<'_, Page, A> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard")
+            .field("addr", &format_args!("{:#018x}", self.handle().addr()))
+            .field("content", &self.content())
+            .finish()
     }
 }

@@ -8,8 +8,8 @@
 use super::descriptor::{Descriptor, Kind};
 use super::handle::{HEAD, Handle, Inside};
 use super::mutex::MutexGuard;
+use crate::bytes::value::Value;
 use crate::bytes::window::{Window, WindowMut};
-use crate::coherent::shared::Value;
 #[cfg(doc)]
 use crate::error::{AllocError, RackError};
 use crate::error::{LockError, RegionError};
@@ -217,7 +217,10 @@ impl Condvar {
     /// [`LockError::TooManyWaiting`]; [`RackError::NodeLost`] when the home of this or of the mutex
     /// has died; [`RackError::Closed`],
     /// [`RackError::NoLease`], [`RackError::Fenced`]. The mutex is not held then.
-    pub fn wait<'a, T>(&self, held: MutexGuard<'a, T>) -> Result<MutexGuard<'a, T>, LockError> {
+    pub fn wait<'a, T: Value>(
+        &self,
+        held: MutexGuard<'a, T>,
+    ) -> Result<MutexGuard<'a, T>, LockError> {
         self.wait_within(held, Wait::Forever).map(|(held, _)| held)
     }
 
@@ -241,7 +244,7 @@ impl Condvar {
     ///
     /// # Errors
     /// Those of [`Condvar::wait`].
-    pub fn wait_within<'a, T>(
+    pub fn wait_within<'a, T: Value>(
         &self,
         held: MutexGuard<'a, T>,
         wait: impl Into<Wait>,

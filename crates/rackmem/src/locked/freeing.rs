@@ -108,11 +108,11 @@ impl Handle {
             let why = if locks.ends.is_known(tag, ended) {
                 None
             } else if locks.look(&self.cell, |state| state.lock.is_over()) {
-                Some(AccessError::gone(tag, locks.standing.host(tag.home())))
+                Some(AccessError::gone(tag, locks.host(tag.home())))
             } else if let Some(error) = self.ended() {
                 Some(error.into())
             } else if !backoff.wait() {
-                Some(AccessError::silent(tag, locks.standing.host(tag.home())))
+                Some(AccessError::silent(tag, locks.host(tag.home())))
             } else {
                 continue;
             };

@@ -2,8 +2,8 @@
 
 use super::handle::{HEAD, Handle, Inside};
 use super::value;
+use crate::bytes::value::Value;
 use crate::bytes::window::{Window, WindowMut};
-use crate::coherent::shared::Value;
 use crate::error::LockError;
 use crate::host::locks::seat::Content;
 use crate::wait::Wait;
@@ -15,6 +15,35 @@ use std::time::Duration;
 
 mod sealed {
     pub trait Sealed {}
+}
+
+/// What a [`Guard`] is over: a [`Value`], [`super::Ranges`], a [`super::Page`] or a
+/// [`super::Block`]. A program has no use for it but as a bound.
+///
+/// ```
+/// use rackmem::locked::{Guard, Protected, Writing};
+///
+/// // Whatever it is that is held: let the next one in, and do something else.
+/// fn done<T: Protected>(held: Guard<'_, T, Writing>) {
+///     drop(held);
+/// }
+/// ```
+pub trait Protected: Sized {
+    /// What leaves the lock when it is dropped.
+    #[doc(hidden)]
+    type Inside<'a>;
+}
+
+impl<T: Value> Protected for T {
+    type Inside<'a> = Inside<'a>;
+}
+
+impl Protected for super::Ranges {
+    type Inside<'a> = Inside<'a>;
+}
+
+impl Protected for super::Page {
+    type Inside<'a> = Inside<'a>;
 }
 
 /// What the holder of a [`Guard`] may do: [`Reading`] or [`Writing`]. No other type is one.
@@ -86,20 +115,23 @@ impl Right for Writing {
 /// # Ok(())
 /// # }
 /// ```
-pub struct Guard<'a, T, A> {
-    inside: Inside<'a>,
+#[must_use = "the lock is left when this is dropped"]
+pub struct Guard<'a, T: Protected, A> {
+    inside: T::Inside<'a>,
     of: PhantomData<fn() -> (T, A)>,
 }
 
-impl<'a, T, A: Right> Guard<'a, T, A> {
+impl<'a, T: Protected, A> Guard<'a, T, A> {
     #[inline]
-    fn of(inside: Inside<'a>) -> Self {
+    pub(super) fn of(inside: T::Inside<'a>) -> Self {
         Guard {
             inside,
             of: PhantomData,
         }
     }
+}
 
+impl<'a, T: Protected<Inside<'a> = Inside<'a>>, A: Right> Guard<'a, T, A> {
     #[inline]
     pub(super) fn hold(handle: &'a Handle) -> Result<Self, LockError> {
         let inside = handle.enter(A::ACCESS, Duration::MAX)?;
@@ -127,7 +159,7 @@ impl<'a, T, A: Right> Guard<'a, T, A> {
     }
 }
 
-impl<'a, T, A> Guard<'a, T, A> {
+impl<'a, T: Protected<Inside<'a> = Inside<'a>>, A> Guard<'a, T, A> {
     pub(super) fn handle(&self) -> &'a Handle {
         self.inside.handle()
     }

@@ -44,7 +44,7 @@ pub(super) struct Handle {
 }
 
 /// A thread is inside until this is dropped.
-pub(super) struct Inside<'a> {
+pub struct Inside<'a> {
     handle: &'a Handle,
     access: Access,
     pass: Pass,
@@ -265,8 +265,8 @@ impl Handle {
     }
 
     fn lost(&self) -> LockError {
-        let (view, tag) = (&locks(&self.node).standing, self.cell.tag);
-        AccessError::gone(tag, view.host(tag.home())).into()
+        let tag = self.cell.tag;
+        AccessError::gone(tag, locks(&self.node).host(tag.home())).into()
     }
 
     fn wait(&self, access: Access, at_most: Duration) -> Result<Option<Pass>, LockError> {
@@ -361,8 +361,17 @@ impl Handle {
 impl<'a> Inside<'a> {
     /// The lock.
     #[inline]
-    pub fn handle(&self) -> &'a Handle {
+    pub(super) fn handle(&self) -> &'a Handle {
         self.handle
+    }
+
+    /// The thread stays inside without this: whoever has what it is told has
+    /// [`Handle::leave`] to call.
+    #[inline]
+    pub(super) fn pass_on(self) -> Content {
+        let content = self.pass.content;
+        std::mem::forget(self);
+        content
     }
 
     /// Leaves, and has seen nothing.

@@ -25,10 +25,12 @@
 //! | [`RangesLock`] | a list of byte ranges, likewise |
 //! | [`RwLockArray`] | pages of bytes, each likewise; nobody makes them one by one |
 //! | [`Lock`] | nothing but what its users agree on |
+//! | [`BlockLock`] | the same, by a round trip each time: the directory's own lock |
 //!
 //! Threads that wait for what others do to a [`Mutex`]'s value sleep at a [`Condvar`].
-//! The protocol is GCP; `docs/protocols/gcp.md` explains it. Its directory is at the rack's switch,
-//! as far as that has room, or else at the lock's home, the node that has made it.
+//! The protocol of all but the last is GCP; `docs/protocols/gcp.md` explains it.
+//! Its directory is at the rack's switch, as far as that has room, or else at the lock's home,
+//! the node that has made it.
 //!
 //! - **Order**: what a thread sees inside is what the last writer left. Nodes are served in the
 //!   order in which the directory heard of them. Inside a node threads are served in the order in
@@ -39,7 +41,8 @@
 //!   [`crate::Wait::Never`] or [`crate::Wait::Forever`]. Where it is not the thread's turn in time
 //!   they return `None`, and nothing has changed.
 //! - **Guards** are one type, [`Guard`], of what is protected and of the right to it; it leaves the
-//!   lock when it is dropped. ([`RwLockArray`] is entered and left by number.)
+//!   lock when it is dropped. Where a holder of a lock of an [`RwLockArray`] cannot borrow the
+//!   array, it has an [`Entered`] instead. Nothing else shows what a lock protects.
 //! - **Panics** do not poison a lock: whoever panics inside leaves,
 //!   and what it has written so far stays.
 //! - **Bounds**: 65,528 bytes a lock (a page of an array 64 KiB),
@@ -66,6 +69,7 @@
 //! waited for without end.
 
 mod array;
+mod block;
 mod condvar;
 mod descriptor;
 mod freeing;
@@ -81,9 +85,10 @@ pub use crate::host::locks::cell::Waiting;
 pub use crate::host::locks::seat::Content;
 pub use crate::host::locks::status::{Held, LockStatus};
 pub use crate::host::locks::table::LockMetrics;
-pub use array::RwLockArray;
+pub use array::{Entered, Page, PageReadGuard, PageWriteGuard, RwLockArray};
+pub use block::{Block, BlockLock, BlockReadGuard, BlockWriteGuard};
 pub use condvar::{Condvar, MAX_WAITERS};
-pub use guard::{Guard, Reading, Right, Writing};
+pub use guard::{Guard, Protected, Reading, Right, Writing};
 pub use mutex::{Lock, Mutex, MutexGuard};
 pub use rackmem_proto::gcp::Access;
 pub use ranges::{Ranges, RangesLock, RangesReadGuard, RangesWriteGuard};

@@ -4,8 +4,8 @@ use super::descriptor::{Descriptor, Kind};
 use super::guard::{Guard, Writing};
 use super::handle::Handle;
 use super::value::fill;
+use crate::bytes::value::Value;
 use crate::coherent::fingerprint::fingerprint;
-use crate::coherent::shared::Value;
 #[cfg(doc)]
 use crate::error::{AccessError, AllocError, RackError};
 use crate::error::{LockError, RegionError};

@@ -5,7 +5,7 @@ use super::guard::{Guard, Reading, Writing};
 use super::handle::Handle;
 use super::mutex::descriptor;
 use super::value::fill;
-use crate::coherent::shared::Value;
+use crate::bytes::value::Value;
 #[cfg(doc)]
 use crate::error::{AccessError, AllocError, RackError};
 use crate::error::{LockError, RegionError};

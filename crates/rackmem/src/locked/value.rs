@@ -1,8 +1,8 @@
 //! The value that a lock protects, among its words.
 
 use super::handle::HEAD;
+use crate::bytes::value::Value;
 use crate::bytes::window::{Window, WindowMut};
-use crate::coherent::shared::Value;
 use std::sync::atomic::AtomicU64;
 
 /// Puts a first value there.

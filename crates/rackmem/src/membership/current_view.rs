@@ -11,8 +11,10 @@ pub(crate) struct CurrentView {
     /// Nodes that the rack can have.
     nodes: usize,
     epoch: AtomicU32,
-    switch: AtomicBool,
+    /// Its incarnation; 0: there is none.
+    switch: AtomicU32,
     live: AtomicU32,
+    founders: AtomicU32,
     incarnations: [AtomicU32; MAX_NODES],
     /// How often the rack has gone on after a rebuild.
     resumed: AtomicU32,
@@ -34,8 +36,9 @@ impl CurrentView {
         let standing = CurrentView {
             nodes,
             epoch: AtomicU32::new(0),
-            switch: AtomicBool::new(false),
+            switch: AtomicU32::new(0),
             live: AtomicU32::new(0),
+            founders: AtomicU32::new(0),
             incarnations: [const { AtomicU32::new(0) }; MAX_NODES],
             resumed: AtomicU32::new(0),
             fenced: AtomicBool::new(false),
@@ -51,8 +54,23 @@ impl CurrentView {
             mine.store(theirs, ORDER);
         }
         self.live.store(view.live.0, ORDER);
-        self.switch.store(view.switch.is_some(), ORDER);
+        self.founders.store(view.founders.0, ORDER);
+        self.switch.store(view.switch.unwrap_or(0), ORDER);
         self.epoch.store(view.epoch, ORDER);
+    }
+
+    /// Who is a member in which life: no more of the view is kept.
+    pub fn view(&self) -> View {
+        let live = Copyset(self.live.load(ORDER));
+        View {
+            version: 0,
+            epoch: self.epoch(),
+            live,
+            founders: Copyset(self.founders.load(ORDER)),
+            incarnations: std::array::from_fn(|node| self.incarnations[node].load(ORDER)),
+            switch: Some(self.switch.load(ORDER)).filter(|life| *life != 0),
+            shadow: None,
+        }
     }
 
     #[inline]
@@ -110,14 +128,23 @@ impl CurrentView {
 
     /// Whether requests go through a switch.
     pub fn switch(&self) -> bool {
-        self.switch.load(ORDER)
+        self.switch.load(ORDER) != 0
     }
 
     /// Which node serves a home, member or not: here, and nowhere else in this process, a home
     /// becomes a node. None: this rack has no such home.
     #[inline]
     pub fn host(&self, home: HomeId) -> Option<NodeId> {
-        host(home).filter(|node| usize::from(*node) < self.nodes)
+        match home.is_own() {
+            true => host(home).filter(|node| usize::from(*node) < self.nodes),
+            false => home.group().and_then(|_| self.keeper()),
+        }
+    }
+
+    /// The node that keeps what no node owns ([`View::keeper`]).
+    pub fn keeper(&self) -> Option<NodeId> {
+        let (founders, live) = (self.founders.load(ORDER), self.live.load(ORDER));
+        Copyset(founders & live).iter().next()
     }
 
     /// Whether memory has a home that is a member.

@@ -1,10 +1,11 @@
 //! A store in etcd, through the JSON form of its v3 interface.
 //!
-//! Under `rackmem/NAME/` are `view`, its number alone as `version`, and a key for each beat.
-//! A proposal is one transaction that compares `version`. Plain HTTP:
-//! for a network that is the rack's own.
+//! Under `rackmem/NAME/` are `view`, its number alone as `version`, `groups` and `groups-version`
+//! likewise, and a key for each beat. A proposal is one transaction that compares the version.
+//! Plain HTTP: for a network that is the rack's own.
 
-use super::{Beat, MembershipError, Result, Role, Roster, Snapshot, Store, text};
+use super::{Beat, Groups, MembershipError, Result, Role, Roster, Snapshot, Store};
+use super::{group_text, text};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
@@ -145,6 +146,34 @@ impl Etcd {
         answer
     }
 
+    /// Stores a version of something if the newest is the one before.
+    fn put_version(
+        &self,
+        (name, counter): (&str, &str),
+        version: u64,
+        text: String,
+        within: Duration,
+    ) -> Result<bool> {
+        let key = self.key(counter);
+        let compare = match version.saturating_sub(1) {
+            0 => json!({"key": key, "target": "CREATE", "result": "EQUAL", "create_revision": "0"}),
+            before => {
+                let value = encode(&before.to_string());
+                json!({"key": key, "target": "VALUE", "result": "EQUAL", "value": value})
+            }
+        };
+        let put = |key: String, value: String| json!({"request_put": {"key": key, "value": encode(&value)}});
+        let body = json!({
+            "compare": [compare],
+            "success": [
+                put(key, version.to_string()),
+                put(self.key(name), text),
+            ],
+        });
+        let answer = self.ask("txn", &body, within)?;
+        Ok(self.parse::<Txn>(&answer)?.succeeded)
+    }
+
     fn garbage(&self, key: &str, why: String) -> MembershipError {
         let endpoints = self.endpoints.join(",");
         MembershipError::Garbage {
@@ -194,25 +223,8 @@ impl Store for Etcd {
     }
 
     fn propose(&self, next: &Roster, within: Duration) -> Result<bool> {
-        let version = next.view.version;
-        let key = self.key("version");
-        let compare = match version.saturating_sub(1) {
-            0 => json!({"key": key, "target": "CREATE", "result": "EQUAL", "create_revision": "0"}),
-            before => {
-                let value = encode(&before.to_string());
-                json!({"key": key, "target": "VALUE", "result": "EQUAL", "value": value})
-            }
-        };
-        let put = |key: String, value: String| json!({"request_put": {"key": key, "value": encode(&value)}});
-        let body = json!({
-            "compare": [compare],
-            "success": [
-                put(key, version.to_string()),
-                put(self.key("view"), text::of_roster(next)),
-            ],
-        });
-        let answer = self.ask("txn", &body, within)?;
-        Ok(self.parse::<Txn>(&answer)?.succeeded)
+        let (version, text) = (next.view.version, text::of_roster(next));
+        self.put_version(("view", "version"), version, text, within)
     }
 
     fn beat(&self, role: Role, beat: Beat, within: Duration) -> Result<()> {
@@ -222,6 +234,22 @@ impl Store for Etcd {
         // The next beat asks another endpoint.
         let index = self.first.load(Relaxed) % self.endpoints.len().max(1);
         self.ask_one(index, "put", &body, within).map(drop)
+    }
+
+    fn groups(&self, within: Duration) -> Result<Option<Groups>> {
+        let answer = self.ask("range", &json!({"key": self.key("groups")}), within)?;
+        let range: Range = self.parse(&answer)?;
+        let Some(pair) = range.kvs.first() else {
+            return Ok(None);
+        };
+        let value = self.decode(&pair.value)?;
+        let groups = group_text::to_groups(&value);
+        groups.map(Some).map_err(|why| self.garbage("groups", why))
+    }
+
+    fn propose_groups(&self, next: &Groups, within: Duration) -> Result<bool> {
+        let (version, text) = (next.version, group_text::of_groups(next));
+        self.put_version(("groups", "groups-version"), version, text, within)
     }
 }
 

@@ -1,11 +1,13 @@
 //! A store in a folder that all processes of the rack see.
 //!
-//! Every version of the roster is a file of its own, `view-N`; the newest is the highest.
+//! Every version of the roster is a file of its own, `view-N`, and so is every version of the
+//! groups, `groups-N`; the newest is the highest.
 //! It is written beside and linked to its name, which fails when the name exists: that is the
 //! compare-and-set, and there is no lock that a stopped process could hold. A process may be killed
 //! at any moment; what it leaves is at worst a file that nobody reads.
 
-use super::{Beat, MembershipError, Result, Role, Roster, Snapshot, Store, text};
+use super::{Beat, Groups, MembershipError, Result, Role, Roster, Snapshot, Store};
+use super::{group_text, text};
 use std::fs;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -16,6 +18,10 @@ use std::time::Duration;
 const KEPT: u64 = 64;
 /// How often a look begins again when the version it was about to read has been removed meanwhile.
 const ATTEMPTS: usize = 16;
+/// How names of versions of the roster begin.
+const VIEW: &str = "view-";
+/// How those of the groups do.
+const GROUPS: &str = "groups-";
 /// How names of files begin that are being written.
 const DRAFT: &str = "draft-";
 /// Nobody writes one for so long.
@@ -56,34 +62,66 @@ impl Folder {
         Ok(folder)
     }
 
-    /// The highest version of which there is a file.
-    fn newest(&self) -> Result<Option<u64>> {
+    /// The highest version of this of which there is a file.
+    fn newest(&self, of: &str) -> Result<Option<u64>> {
         let entries = fs::read_dir(&self.path).map_err(|error| file(&self.path, error))?;
         let mut newest = None;
         for entry in entries {
             let name = entry.map_err(|error| file(&self.path, error))?.file_name();
-            newest = newest.max(version(&name.to_string_lossy()));
+            newest = newest.max(version(of, &name.to_string_lossy()));
         }
         Ok(newest)
     }
 
-    fn roster(&self) -> Result<Option<Roster>> {
+    /// The newest version of this.
+    fn load_newest<T>(
+        &self,
+        of: &str,
+        max: usize,
+        parse: impl Fn(&[u8]) -> std::result::Result<(u64, T), String>,
+    ) -> Result<Option<T>> {
         for _ in 0..ATTEMPTS {
-            let Some(version) = self.newest()? else {
+            let Some(version) = self.newest(of)? else {
                 return Ok(None);
             };
-            let path = self.path.join(view_name(version));
-            let Some(bytes) = read(&path)? else {
+            let path = self.path.join(version_name(of, version));
+            let Some(bytes) = read(&path, max)? else {
                 continue;
             };
-            let roster = text::to_roster(&bytes).map_err(|why| garbage(&path, why))?;
-            if roster.view.version != version {
+            let (says, found) = parse(&bytes).map_err(|why| garbage(&path, why))?;
+            if says != version {
                 return Err(garbage(&path, "it is another version".into()));
             }
-            return Ok(Some(roster));
+            return Ok(Some(found));
         }
         let error = std::io::Error::other("it changes faster than it can be read");
         Err(file(&self.path, error))
+    }
+
+    fn roster(&self) -> Result<Option<Roster>> {
+        self.load_newest(VIEW, text::MAX, |bytes| {
+            text::to_roster(bytes).map(|roster| (roster.view.version, roster))
+        })
+    }
+
+    /// Gives a version its name, if it is the one after the newest.
+    fn put_version(&self, of: &str, version: u64, text: &str) -> Result<bool> {
+        if self.newest(of)?.unwrap_or(0).checked_add(1) != Some(version) {
+            return Ok(false);
+        }
+        let path = self.path.join(version_name(of, version));
+        match self.publish(text, |draft| fs::hard_link(draft, &path)) {
+            Ok(()) => {
+                let newest = self.newest(of)?.unwrap_or(version);
+                self.clean(of, newest);
+                // Since we looked, others may have stored so many that the file of this version was
+                // removed as old, and we have made it anew. That does no harm:
+                // it is not the newest.
+                Ok(version.saturating_add(KEPT) >= newest)
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(file(&path, error)),
+        }
     }
 
     /// Writes a text beside, and gives it its name by `place`.
@@ -115,9 +153,9 @@ impl Folder {
 
     /// Removes what is so old that nobody reads it. Whoever is just storing such a version has lost
     /// anyway.
-    fn clean(&self, newest: u64) {
+    fn clean(&self, of: &str, newest: u64) {
         for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
-            let version = version(&entry.file_name().to_string_lossy());
+            let version = version(of, &entry.file_name().to_string_lossy());
             if version.is_some_and(|version| version.saturating_add(KEPT) < newest) {
                 let _ = fs::remove_file(entry.path());
             }
@@ -133,7 +171,7 @@ impl Store for Folder {
         };
         for role in snapshot.roster.iter().flat_map(Roster::held) {
             let path = self.path.join(text::name(role));
-            if let Some(bytes) = read(&path)? {
+            if let Some(bytes) = read(&path, text::MAX)? {
                 let beat = text::to_beat(&bytes).map_err(|why| garbage(&path, why))?;
                 snapshot.beats[role.index()] = Some(beat);
             }
@@ -142,24 +180,7 @@ impl Store for Folder {
     }
 
     fn propose(&self, next: &Roster, _: Duration) -> Result<bool> {
-        let version = next.view.version;
-        if self.newest()?.unwrap_or(0).checked_add(1) != Some(version) {
-            return Ok(false);
-        }
-        let path = self.path.join(view_name(version));
-        let linked = self.publish(&text::of_roster(next), |draft| fs::hard_link(draft, &path));
-        match linked {
-            Ok(()) => {
-                let newest = self.newest()?.unwrap_or(version);
-                self.clean(newest);
-                // Since we looked, others may have stored so many that the file of this version was
-                // removed as old, and we have made it anew. That does no harm:
-                // it is not the newest.
-                Ok(version.saturating_add(KEPT) >= newest)
-            }
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(file(&path, error)),
-        }
+        self.put_version(VIEW, next.view.version, &text::of_roster(next))
     }
 
     fn beat(&self, role: Role, beat: Beat, _: Duration) -> Result<()> {
@@ -167,21 +188,31 @@ impl Store for Folder {
         self.publish(&text::of_beat(beat), |draft| fs::rename(draft, &path))
             .map_err(|error| file(&path, error))
     }
+
+    fn groups(&self, _: Duration) -> Result<Option<Groups>> {
+        self.load_newest(GROUPS, group_text::MAX, |bytes| {
+            group_text::to_groups(bytes).map(|groups| (groups.version, groups))
+        })
+    }
+
+    fn propose_groups(&self, next: &Groups, _: Duration) -> Result<bool> {
+        self.put_version(GROUPS, next.version, &group_text::of_groups(next))
+    }
 }
 
-fn view_name(version: u64) -> String {
-    format!("view-{version}")
+fn version_name(of: &str, version: u64) -> String {
+    format!("{of}{version}")
 }
 
-fn version(name: &str) -> Option<u64> {
-    name.strip_prefix("view-")?.parse().ok()
+fn version(of: &str, name: &str) -> Option<u64> {
+    name.strip_prefix(of)?.parse().ok()
 }
 
 /// The bytes of a file, or none if it is not there. Reads little more than a text may have.
-fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+fn read(path: &Path, max: usize) -> Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     let opened = fs::File::open(path);
-    match opened.and_then(|it| it.take(text::MAX as u64 + 1).read_to_end(&mut bytes)) {
+    match opened.and_then(|it| it.take(max as u64 + 1).read_to_end(&mut bytes)) {
         Ok(_) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(file(path, error)),

@@ -73,12 +73,12 @@ pub trait Events: Send + Sync {
 /// # }
 /// ```
 pub struct Keeper {
-    shared: Arc<Shared>,
+    shared: Arc<Inner>,
     role: Role,
     threads: Vec<JoinHandle<()>>,
 }
 
-struct Shared {
+struct Inner {
     duty: Duty,
     state: Mutex<State>,
     changed: Condvar,
@@ -111,7 +111,7 @@ impl Keeper {
         events: Arc<dyn Events>,
     ) -> Result<Keeper> {
         let timing = Timing::of_lease(u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX));
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(Inner {
             duty: Duty::new(events.clone()),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -166,7 +166,7 @@ impl Keeper {
             standing: incarnation.map(|incarnation| Standing::Member { incarnation }),
             ..State::default()
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(Inner {
             duty,
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -277,7 +277,7 @@ impl Drop for Keeper {
     }
 }
 
-impl Shared {
+impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().whole()
     }
@@ -295,7 +295,7 @@ const EAGER: u32 = 40;
 
 struct Run<'a> {
     store: Arc<dyn Store>,
-    shared: &'a Shared,
+    shared: &'a Inner,
     events: Arc<dyn Events>,
     member: Member,
     beat: Duration,

@@ -1,6 +1,6 @@
 //! A store within this process.
 
-use super::{Beat, Result, Role, Roster, Snapshot, Store};
+use super::{Beat, Groups, Result, Role, Roster, Snapshot, Store};
 use rackmem_fabric::Whole;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -19,12 +19,15 @@ use std::time::Duration;
 /// # }
 /// ```
 #[derive(Default)]
-pub struct Memory(Mutex<Snapshot>);
+pub struct Memory {
+    members: Mutex<Snapshot>,
+    groups: Mutex<Option<Groups>>,
+}
 
 impl Memory {
     fn lock(&self) -> MutexGuard<'_, Snapshot> {
         // Nothing panics half-way through a change.
-        self.0.lock().whole()
+        self.members.lock().whole()
     }
 }
 
@@ -46,5 +49,19 @@ impl Store for Memory {
     fn beat(&self, role: Role, beat: Beat, _: Duration) -> Result<()> {
         self.lock().beats[role.index()] = Some(beat);
         Ok(())
+    }
+
+    fn groups(&self, _: Duration) -> Result<Option<Groups>> {
+        Ok(self.groups.lock().whole().clone())
+    }
+
+    fn propose_groups(&self, next: &Groups, _: Duration) -> Result<bool> {
+        let mut now = self.groups.lock().whole();
+        let version = now.as_ref().map_or(0, |groups| groups.version);
+        let taken = version.checked_add(1) == Some(next.version);
+        if taken {
+            *now = Some(next.clone());
+        }
+        Ok(taken)
     }
 }

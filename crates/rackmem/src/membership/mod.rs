@@ -36,6 +36,7 @@ pub(crate) mod current_view;
 mod duty;
 mod etcd;
 mod folder;
+mod group_text;
 mod keeper;
 mod memory;
 mod operator;
@@ -51,11 +52,24 @@ pub use etcd::Etcd;
 pub use folder::Folder;
 pub use keeper::{Events, Keeper};
 pub use memory::Memory;
-pub use operator::{Sign, remove, watch};
-pub use rackmem_proto::membership::{Beat, Beats, Links, Places, Role, Roster, Standing, View};
+pub use operator::{Sign, grow, remove, replace, watch};
+pub use rackmem_proto::abd::Layout;
+pub use rackmem_proto::membership::{
+    Asked, Beat, Beats, Group, Groups, Links, Places, Role, Roster, Standing, Survives, Unchanged,
+    View,
+};
 pub use source::{Settings, Source};
 pub use store::{Snapshot, Store};
 pub(crate) use term::{Term, now};
+
+pub use rackmem_proto::wire::Copyset;
+
+/// Who keeps the copies of a group, and who of them counts.
+pub type GroupConfig = rackmem_proto::abd::Config;
+/// A member of a group: a node in one life.
+pub type GroupMember = rackmem_proto::abd::Member;
+/// Why a step from one [`GroupConfig`] to the next cannot be taken.
+pub type ConfigRefused = rackmem_proto::abd::Refused;
 
 /// A result about the membership.
 pub type Result<T> = std::result::Result<T, MembershipError>;

@@ -1,6 +1,8 @@
 //! What people who look after a rack do from outside it.
 
-use super::{Beat, Links, MembershipError, Result, Role, Roster, Store};
+use super::{Beat, Copyset, Groups, Links, MembershipError, Result, Role, Roster, Store, View};
+use rackmem_proto::membership::Unchanged;
+use rackmem_proto::wire::NodeId;
 use std::time::{Duration, Instant};
 
 /// How often a removal is proposed again when others change the rack at the same moment.
@@ -94,6 +96,87 @@ pub fn remove(store: &dyn Store, role: Role, within: Duration) -> Result<Roster>
     }
     Err(MembershipError::Late {
         role,
+        waited: within,
+        cause: None,
+    })
+}
+
+/// Gives the copies of a region that `old` keeps, or kept, to `new`, which fills while the region
+/// is in use and counts when it has all. They may be one node: one that has come back has
+/// forgotten.
+///
+/// ```
+/// # fn main() {
+/// use rackmem::membership::{Memory, MembershipError, replace};
+/// use std::time::Duration;
+///
+/// let empty = Memory::default();
+/// let error = replace(&empty, "ledger", (2, 3), Duration::from_millis(10)).unwrap_err();
+/// assert!(matches!(error, MembershipError::NoGroup { .. }), "{error}");
+/// # }
+/// ```
+///
+/// # Errors
+/// [`MembershipError::NoGroup`] and [`MembershipError::NotReplaced`]; those of the store.
+pub fn replace(
+    store: &dyn Store,
+    region: &str,
+    (old, new): (NodeId, NodeId),
+    within: Duration,
+) -> Result<Groups> {
+    let next = |groups: &Groups, view: &View| {
+        let (number, _) = groups.find(region).ok_or(Unchanged::NoGroup)?;
+        groups.replace(number, (old, new), view)
+    };
+    change(store, region, within, next)
+}
+
+/// Has a region keep more copies from now on: 3, 5 or 7. The rack's lowest live node adds members
+/// one at a time, each of which fills while the region is in use and counts when it has all.
+///
+/// ```
+/// # fn main() {
+/// use rackmem::membership::{Memory, MembershipError, grow};
+/// use std::time::Duration;
+///
+/// let empty = Memory::default();
+/// let error = grow(&empty, "ledger", 3, Duration::from_millis(10)).unwrap_err();
+/// assert!(matches!(error, MembershipError::NoGroup { .. }), "{error}");
+/// # }
+/// ```
+///
+/// # Errors
+/// [`MembershipError::NoGroup`] and [`MembershipError::NotReplaced`]; those of the store.
+pub fn grow(store: &dyn Store, region: &str, copies: u8, within: Duration) -> Result<Groups> {
+    let next = |groups: &Groups, view: &View| groups.grow(region, copies, view);
+    change(store, region, within, next)
+}
+
+/// Proposes what comes next to the group of a region, until the store has taken it.
+fn change(
+    store: &dyn Store,
+    region: &str,
+    within: Duration,
+    next: impl Fn(&Groups, &View) -> std::result::Result<Groups, Unchanged>,
+) -> Result<Groups> {
+    let mut first = Role::Node(0);
+    for _ in 0..ATTEMPTS {
+        let groups = store.groups(within)?.unwrap_or_default();
+        let name = || region.to_owned();
+        if groups.find(region).is_none() {
+            return Err(MembershipError::NoGroup { name: name() });
+        }
+        let view = store.load(within)?.roster.map(|roster| roster.view);
+        let view = view.unwrap_or_else(|| View::first(Copyset::EMPTY, false));
+        first = view.live.iter().next().map_or(first, Role::Node);
+        let next = next(&groups, &view);
+        let next = next.map_err(|why| MembershipError::NotReplaced { name: name(), why })?;
+        if store.propose_groups(&next, within)? {
+            return Ok(next);
+        }
+    }
+    Err(MembershipError::Late {
+        role: first,
         waited: within,
         cause: None,
     })

@@ -36,6 +36,11 @@ const DEFAULT_NAME: &str = "rack";
 const MAX_NAME: usize = 64;
 /// How long a member may be silent, unless told otherwise.
 const DEFAULT_LEASE: Duration = Duration::from_secs(1);
+/// How many leases a process waits for its place at least. One that is impatient gave up, and
+/// began to wait anew, before the members that died with it could be declared dead.
+const JOINING: u32 = 4;
+/// How long a member is dead before another keeps its copies, unless told otherwise.
+const REPLACE_AFTER: Duration = Duration::from_secs(30);
 /// Below, threads that wait for a processor look dead; above, nobody would wait for it.
 const LEASES: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(50)..=Duration::from_secs(600);
@@ -119,6 +124,9 @@ pub struct Settings {
     pub name: String,
     /// How long a member may be silent before it is declared dead.
     pub lease: Duration,
+    /// How long a member is dead until a live node gets its copies of regions; none: until
+    /// `rackmem members replace`.
+    pub replace_after: Option<Duration>,
     /// How many nodes the configuration has.
     pub nodes: usize,
     /// Whether it has a switch.
@@ -131,6 +139,7 @@ impl Settings {
         source: Option<&str>,
         name: Option<&str>,
         lease: Option<Duration>,
+        replace_after: Option<Duration>,
         (nodes, switch): (usize, bool),
     ) -> std::result::Result<Settings, String> {
         let source = source.map_or(Ok(Source::default()), Source::parse)?;
@@ -139,6 +148,13 @@ impl Settings {
         if source == Source::Fixed && lease.is_some() {
             return Err("lease goes with a `membership` of \"dir:...\" or \"etcd:...\"".into());
         }
+        if source == Source::Fixed && replace_after.is_some() {
+            return Err(
+                "replace_after goes with a `membership` of \"dir:...\" or \"etcd:...\"".into(),
+            );
+        }
+        let replace_after = replace_after.unwrap_or(REPLACE_AFTER);
+        let replace_after = Some(replace_after).filter(|after| !after.is_zero());
         let lease = lease.unwrap_or(DEFAULT_LEASE);
         if !LEASES.contains(&lease) {
             let (least, most) = LEASES.into_inner();
@@ -150,6 +166,7 @@ impl Settings {
             source,
             name: name.into(),
             lease,
+            replace_after,
             nodes,
             switch,
         })
@@ -161,12 +178,16 @@ impl Settings {
     }
 
     /// Takes a place in the rack; returns when this process may serve. See [`Keeper::join`].
+    /// It waits for `patience`, and for four leases if that is longer.
     ///
     /// # Errors
     /// Those of [`Keeper::join`] and [`Source::open`].
     pub fn join(&self, role: Role, patience: Duration, events: Arc<dyn Events>) -> Result<Keeper> {
         match self.source.open(&self.name)? {
-            Some(store) => Keeper::join(store, role, self.lease, patience, events),
+            Some(store) => {
+                let patience = patience.max(self.lease * JOINING);
+                Keeper::join(store, role, self.lease, patience, events)
+            }
             None => Ok(Keeper::fixed(role, &self.first_view(), events)),
         }
     }
@@ -194,6 +215,9 @@ mod tests {
         assert_eq!(folder.membership.source, Source::Folder("/a/b".into()));
         assert_eq!(folder.membership.name, "one");
         assert_eq!(folder.membership.lease, Duration::from_millis(200));
+        assert_eq!(folder.membership.replace_after, Some(REPLACE_AFTER));
+        let by_hand = parse("membership = 'dir:/a/b'\nreplace_after = '0s'").unwrap();
+        assert_eq!(by_hand.membership.replace_after, None);
         let etcd = parse("membership = 'etcd:http://a:2379,http://[::1]:80/'").unwrap();
         let endpoints = vec!["http://a:2379".into(), "http://[::1]:80".into()];
         assert_eq!(etcd.membership.source, Source::Etcd(endpoints));
@@ -220,6 +244,7 @@ mod tests {
             assert!(text.contains("http://host:port"), "{endpoint}: {text}");
         }
         assert!(why("lease_ms = 100").contains("goes with"));
+        assert!(why("replace_after = '5s'").contains("goes with"));
         assert!(why("membership = 'dir:/a'\nlease_ms = 1").contains("from 50"));
         for name in ["", "..", "a/b", "a b"] {
             assert!(

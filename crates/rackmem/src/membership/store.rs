@@ -1,6 +1,6 @@
 //! What a store of rosters and beats can do.
 
-use super::{Beat, Beats, Result, Role, Roster};
+use super::{Beat, Beats, Groups, Result, Role, Roster};
 use std::time::Duration;
 
 /// What a look at a store shows, all of it from moments between the beginning and the end of the
@@ -56,4 +56,32 @@ pub trait Store: Send + Sync {
 
     /// Stores a beat in the place of the last one under this role.
     fn beat(&self, role: Role, beat: Beat, within: Duration) -> Result<()>;
+
+    /// The newest groups: which members keep copies of which region. None before there is one.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), rackmem::membership::MembershipError> {
+    /// use rackmem::membership::{
+    ///     Asked, Copyset, Group, Groups, Layout, Memory, Store, Unchanged, View,
+    /// };
+    /// use std::time::Duration;
+    ///
+    /// let (store, within) = (Memory::default(), Duration::from_secs(1));
+    /// let groups: Groups = store.groups(within)?.unwrap_or_default();
+    /// let (live, lines) = (View::first(Copyset(0b111), false), Layout::new(64, 640).unwrap());
+    /// let asked = Asked::new(lines, 3);
+    /// let next = groups.create(("ledger", 0), asked, (&live, 0)).unwrap();
+    /// assert!(store.propose_groups(&next, within)?);
+    /// let ledger: &Group = &store.groups(within)?.unwrap().rows[0];
+    /// assert_eq!((ledger.config.number, ledger.config.quorum()), (1, 2));
+    /// let gone = next.replace(0, (2, 3), &live);
+    /// assert_eq!(gone, Err(Unchanged::NotLive(3)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn groups(&self, within: Duration) -> Result<Option<Groups>>;
+
+    /// Stores `next` if the newest groups are the version before; whether it did,
+    /// as far as is known.
+    fn propose_groups(&self, next: &Groups, within: Duration) -> Result<bool>;
 }

@@ -21,9 +21,23 @@ impl Node {
     /// many bytes have been written when it fails.
     pub(crate) fn write_bulk(&self, addr: u64, bytes: &[u8]) -> Partly<()> {
         self.in_parts(addr, bytes.len(), |at, part, whole| match whole {
-            true => (self.inner.access).write_blocks(Tag(at), &bytes[part]),
+            true => self.write_whole(Tag(at), &bytes[part]),
             false => (self.write_edge(at, &bytes[part])).map_err(|error| (0, error)),
         })
+    }
+
+    /// Writes whole blocks, and brings them home where each write survives.
+    fn write_whole(&self, first: Tag, bytes: &[u8]) -> Partly<()> {
+        let access = &self.inner.access;
+        access.write_blocks(first, bytes)?;
+        if !access.agents.kept.writes_survive(first) {
+            return Ok(());
+        }
+        for at in (0..bytes.len()).step_by(self.inner.block) {
+            let brought = access.bring_home(Tag(first.0 + at as u64));
+            brought.map_err(|error| (at, error))?;
+        }
+        Ok(())
     }
 
     /// Reads a part of one block.

@@ -4,6 +4,7 @@
 use crate::host::rebuilding::RebuildMetrics;
 use crate::node::Node;
 use rackmem_proto::wire::{HomeId, Tag};
+use std::sync::atomic::Ordering::Relaxed;
 
 impl Node {
     /// The epoch that this process lives in.
@@ -19,7 +20,9 @@ impl Node {
     /// Which node serves the memory that an address is in, member or not;
     /// none if the rack has no such memory.
     pub fn host_of(&self, addr: u64) -> Option<u16> {
-        self.inner.access.standing.host(Tag(addr).home())
+        let home = Tag(addr).home();
+        let host = self.inner.access.standing.host(home);
+        host.filter(|_| self.inner.has_home(home))
     }
 
     /// Whether a node is a member just now, as far as this process knows.
@@ -37,6 +40,13 @@ impl Node {
     pub(crate) fn first_address(&self) -> u64 {
         let before = u64::from(self.incarnation_of(self.inner.id).saturating_sub(1));
         HomeId::of(self.inner.id).start().0 + before * self.inner.access.span
+    }
+
+    /// An address in the memory of this node that no other call of it has asked for, and no call of
+    /// another incarnation. Nothing need be there.
+    pub(crate) fn call_address(&self) -> u64 {
+        let span = self.inner.access.span;
+        self.first_address() + self.inner.calls.fetch_add(1, Relaxed) % span
     }
 
     /// What rebuilds have come to. Waits for no operation of another thread,

@@ -8,6 +8,7 @@ mod zeroed;
 
 use crate::bytes::window::{Window, WindowMut};
 use crate::error::{AccessError, AllocError, BulkError, BulkResult, RackError};
+use crate::host::access::coherent;
 use crate::host::bulk::Partly;
 use crate::host::inner::NodeInner;
 use crate::host::locks::status::LockStatus;
@@ -23,7 +24,18 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 ///
 /// Addresses are global: `node:16 | contract:3 | offset:45`. Every operation on a range within one
 /// block is atomic and linearizable across the rack. On a hit, reads and writes take no lock and
-/// make no system call.
+/// make no system call. Lengths and offsets are in bytes.
+///
+/// **When something fails**, every operation on memory returns an [`AccessError`], and a hit never
+/// does: [`AccessError::BadAddress`] and [`AccessError::BadRange`] for an address where nothing can
+/// be; [`AccessError::WrongContract`] for memory that is shared otherwise; [`RackError::NodeLost`]
+/// when the memory's home has died; [`AccessError::Lost`] when the block's last content died with
+/// the node that had it; [`RackError::Timeout`] when a member does not answer in `patience`;
+/// [`RackError::Closed`], [`RackError::Fenced`] and [`RackError::NoLease`] when this process cannot
+/// take part. What takes a lock or allocates says what else can happen.
+///
+/// **Many threads and nodes** may use the same addresses at a time. Operations on one block happen
+/// one after the other, in the same order for all; of several blocks each is on its own.
 ///
 /// Dropping a handle leaves the node where it is, and frees nothing that was allocated by it:
 /// what is allocated is there until it is freed ([`Node::free_bytes`], `free` of its handle),
@@ -60,7 +72,7 @@ impl std::fmt::Debug for Node {
 }
 
 impl Node {
-    /// Its number.
+    /// Its number, from 0 on.
     pub fn id(&self) -> u16 {
         self.inner.id
     }
@@ -130,14 +142,18 @@ impl Node {
             return Err(AccessError::BadRange { addr, len, block });
         }
         if !self.inner.has_home(tag.home()) {
-            return Err(AccessError::BadAddress { addr });
+            return Err(no_home(addr));
         }
         Ok((tag, offset))
     }
 
     /// Looks at `len` bytes within one block. What `f` returns comes from a run that saw them at
     /// one moment after this call began; `f` may run before that on bytes that change under it,
-    /// so it must bear garbage and have no side effects.
+    /// so it must tolerate torn data and have no side effects.
+    ///
+    /// # Errors
+    /// [`AccessError::BadRange`] when they are not all of one block, and those of
+    /// [the type](Self).
     #[inline]
     pub fn snapshot<R>(
         &self,
@@ -154,6 +170,9 @@ impl Node {
 
     /// Changes `len` bytes within one block, alone in the whole rack. `f` runs once;
     /// it must be short and must not use the rack.
+    ///
+    /// # Errors
+    /// Those of [`Node::snapshot`]: `f` has not run.
     #[inline]
     pub fn update<R>(
         &self,
@@ -169,7 +188,11 @@ impl Node {
     }
 
     /// Reads any range. Each block's part is read at one moment; the whole is not,
-    /// when there are several.
+    /// when there are several. Keeps a copy of each block in this node's cache:
+    /// [`SharedSlice::read_into`](crate::SharedSlice::read_into) reads long ranges without.
+    ///
+    /// # Errors
+    /// Those of [the type](Self). `out` may have been written in part.
     pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), AccessError> {
         let read = self.parts(addr, out.len(), |addr, range| {
             let part = &mut out[range];
@@ -181,6 +204,10 @@ impl Node {
 
     /// Writes any range. Each block's part is written at one moment; the whole is not,
     /// when there are several.
+    ///
+    /// # Errors
+    /// A [`BulkError`], which says how many bytes have been written, with a cause of
+    /// [the type](Self).
     pub fn write(&self, addr: u64, bytes: &[u8]) -> BulkResult<()> {
         let written = self.parts(addr, bytes.len(), |addr, range| {
             let part = &bytes[range];
@@ -188,7 +215,7 @@ impl Node {
                 view.write(0, part);
             })
         });
-        written.map_err(|(done, error)| BulkError::writing(done, error))
+        written.map_err(|(done, error)| BulkError::writing(done, error).in_bytes())
     }
 
     fn parts(
@@ -212,6 +239,9 @@ impl Node {
     }
 
     /// The word at an address that is a multiple of eight.
+    ///
+    /// # Errors
+    /// [`AccessError::BadRange`] for another address, and those of [the type](Self).
     #[inline]
     pub fn load(&self, addr: u64) -> Result<u64, AccessError> {
         let (tag, at) = self.word(addr)?;
@@ -220,6 +250,9 @@ impl Node {
 
     /// Changes the word at an address that is a multiple of eight, if `f` says so;
     /// what was there before.
+    ///
+    /// # Errors
+    /// Those of [`Node::load`].
     #[inline]
     pub fn fetch_update(
         &self,
@@ -237,12 +270,18 @@ impl Node {
     }
 
     /// Adds to the word at an address that is a multiple of eight, wrapping; what was there before.
+    ///
+    /// # Errors
+    /// Those of [`Node::load`].
     #[inline]
     pub fn fetch_add(&self, addr: u64, n: u64) -> Result<u64, AccessError> {
         self.fetch_update(addr, |old| Some(old.wrapping_add(n)))
     }
 
     /// Stores to the word at an address that is a multiple of eight.
+    ///
+    /// # Errors
+    /// Those of [`Node::load`].
     #[inline]
     pub fn store(&self, addr: u64, value: u64) -> Result<(), AccessError> {
         let (tag, at) = self.word(addr)?;
@@ -263,7 +302,7 @@ impl Node {
         }
         let tag = self.inner.access.agents.cache.tag_of(addr);
         if !self.inner.has_home(tag.home()) {
-            return Err(AccessError::BadAddress { addr });
+            return Err(no_home(addr));
         }
         Ok((tag, (addr - tag.0) as usize / 8))
     }
@@ -286,7 +325,7 @@ impl Node {
     /// the memory stays allocated.
     pub fn free_bytes(&self, addr: u64, len: usize) -> Result<(), AllocError> {
         if !self.inner.has_home(Tag(addr).home()) {
-            return Err(AccessError::BadAddress { addr }.into());
+            return Err(no_home(addr).into());
         }
         let beneath = Tag(addr).under(Contract::Locked);
         if Tag(addr) != beneath && self.inner.access.agents.locks.is_lock(beneath) {
@@ -295,11 +334,16 @@ impl Node {
         self.inner.allocator.free(&self.inner.access, addr, len)
     }
 
-    /// Drops this node's copy of a block, writing it back if it is dirty.
+    /// Drops this node's copy of the block that an address is in, writing it back if it is dirty.
     /// Says whether there was one.
+    ///
+    /// # Errors
+    /// [`AccessError::Busy`] when other threads use the copy for as long as the configuration
+    /// allows, and those of [the type](Self): the copy is still there.
     pub fn evict(&self, addr: u64) -> Result<bool, AccessError> {
         self.open()?;
         let (tag, _) = self.within(addr, 1)?;
+        coherent(tag)?;
         let access = &self.inner.access;
         let mut backoff = crate::backoff::Backoff::new(access.patience);
         let Some(reserved) = access.pending.reserve(&access.agents.cache, tag) else {
@@ -316,6 +360,9 @@ impl Node {
     /// Goes on with a block whose last content died with a node ([`AccessError::Lost`]):
     /// it then holds whatever its home had when the content was last written back. Nothing happens
     /// to a block that is not lost.
+    ///
+    /// # Errors
+    /// Those of [the type](Self).
     pub fn accept_loss(&self, addr: u64) -> Result<(), AccessError> {
         self.open()?;
         let (tag, _) = self.within(addr, 1)?;
@@ -323,8 +370,11 @@ impl Node {
     }
 
     /// Lets a block whose last content died with a node ([`AccessError::Lost`]) begin anew as
-    /// zeros, in one step: nobody sees what its home still had. Nothing happens to a block that is
-    /// not lost.
+    /// zeros, in one step: no reader sees what its home still had. Nothing happens to a block that
+    /// is not lost.
+    ///
+    /// # Errors
+    /// Those of [the type](Self).
     pub fn accept_empty(&self, addr: u64) -> Result<(), AccessError> {
         self.open()?;
         let (tag, _) = self.within(addr, 1)?;
@@ -368,11 +418,13 @@ impl Node {
             ),
             retransmissions,
             rebuilds: access.agents.rebuilding.metrics(),
+            objects: access.agents.objects.metrics(),
             shadow: access
                 .agents
                 .shadow()
                 .map(|(counters, blocks)| ShadowMetrics { counters, blocks }),
             cache_blocks: access.agents.cache.capacity(),
+            copies: access.agents.replicas.counts(),
         }
     }
 
@@ -416,5 +468,14 @@ impl Node {
             copyset,
             in_switch,
         ))
+    }
+}
+
+/// The rack has no memory there. Regions with copies are named by their groups, and not by nodes.
+#[cold]
+fn no_home(addr: u64) -> AccessError {
+    match Tag(addr).is_under(Contract::Replicated) {
+        true => AccessError::wrong_contract(Tag(addr), Contract::Coherent),
+        false => AccessError::BadAddress { addr },
     }
 }

@@ -68,7 +68,7 @@ impl Node {
             let from = within / 8..(within + part).div_ceil(8);
             // Home's memory is all that there is of a block only if this node's own cache has
             // nothing of it.
-            let ours = access.is_here(tag) && access.agents.cache.find(tag).is_none();
+            let ours = access.is_home(tag) && access.agents.cache.find(tag).is_none();
             if ours && access.agents.wipe(Tag(at), from.len() as u64 * 8) {
                 continue;
             }

@@ -95,6 +95,14 @@ impl Place {
         }
     }
 
+    /// How processes of this host share memory, if they do.
+    pub fn host(&self) -> Option<Arc<Member>> {
+        match self {
+            Place::Udp(..) => None,
+            Place::Shm(member) => Some(member.clone()),
+        }
+    }
+
     /// Asks the others whether they can be reached, before the place is served. Nobody is asked
     /// where there are no cables.
     pub fn knock(&self, reach: Arc<Reach>) -> Result<Option<Knocking>, OpenError> {

@@ -87,6 +87,21 @@ impl Receiver for Inbox<'_> {
     }
 }
 
+/// A requester whose thread waits for something else than an event.
+struct Ears<'a, F> {
+    inbox: Inbox<'a>,
+    take: F,
+}
+
+impl<F: FnMut(&Header, Body<'_>)> Receiver for Ears<'_, F> {
+    fn receive(&mut self, header: &Header, body: Body<'_>) {
+        match header.kind.is_of_no_event() {
+            true => (self.take)(header, body),
+            false => self.inbox.receive(header, body),
+        }
+    }
+}
+
 /// Takes what has come for a requester.
 pub(crate) trait Sink {
     /// The body of the answer.
@@ -287,6 +302,41 @@ impl Slot {
     /// Whether one thread gains by having several of these at work.
     pub fn overlaps(&self) -> bool {
         self.lossy
+    }
+
+    /// Which of its node's requesters it is.
+    pub fn number(&self) -> u8 {
+        self.engine.id().slot as u8
+    }
+
+    /// Where it listens; zero where nothing is needed.
+    pub fn reply_port(&self) -> u16 {
+        self.port.reply_port()
+    }
+
+    /// Waits for one packet, and gives it away if it is no event's.
+    pub fn listen(&mut self, at_most: Duration, mut take: impl FnMut(&Header, Body<'_>)) {
+        let now = self.now();
+        let inbox = Inbox {
+            engine: &mut self.engine,
+            now,
+            bytes: Bytes::Nothing,
+            next: None,
+        };
+        let mut ears = Ears {
+            inbox,
+            take: &mut take,
+        };
+        self.port.wait(at_most, &mut ears);
+        if let Some(output) = ears.inbox.next {
+            self.transmit(output, Bytes::Nothing);
+        }
+        // What the last event has left to be acknowledged.
+        let now = self.now();
+        if self.engine.poll_timeout().is_some_and(|due| now >= due) {
+            let outputs = self.engine.handle_timeout(now);
+            self.transmit_all(outputs, Bytes::Nothing);
+        }
     }
 
     /// Where to put packets that are no event's.

@@ -121,6 +121,32 @@ impl Builder {
         self
     }
 
+    /// Where regions with durable copies are, in this folder, for the next rack that is built on
+    /// it.
+    ///
+    /// ```
+    /// # fn main() -> rackmem::Result<()> {
+    /// use rackmem::{Durability, Rack, RegionSpec};
+    ///
+    /// let folder = std::env::temp_dir().join(format!("rackmem-doc-store-{}", std::process::id()));
+    /// let spec = RegionSpec::new("ledger", 640).copies(3).durability(Durability::Sync);
+    /// let rack = Rack::builder(3).store(&folder).build()?;
+    /// let ledger = rack.node(0).create_region(&spec)?;
+    /// ledger.replicated::<u64>(0)?.write(7)?; // two nodes have synced it
+    /// drop(rack);
+    /// let rack = Rack::builder(3).store(&folder).build()?;
+    /// let ledger = rack.node(2).open_region(&spec)?;
+    /// assert_eq!(ledger.replicated::<u64>(0)?.read()?, 7);
+    /// # drop(rack);
+    /// # let _ = std::fs::remove_dir_all(&folder);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn store(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.settings.store = Some(folder.into());
+        self
+    }
+
     /// What the network does to packets; [`Rack::faults`] adjusts it while the rack runs. Not for
     /// [`Fabric::Inline`]: where packets are calls, nobody sends them again.
     pub fn faults(mut self, faults: Faults) -> Self {

@@ -5,8 +5,13 @@ use crate::bytes::window::Window;
 use crate::config::{Config, Fabric};
 use crate::error::OpenError;
 use crate::host::locks::status::LockStatus;
+use crate::host::metrics::ObjectCounts;
+use crate::host::objects::telling as objects;
+use crate::host::replicated::{Kept, telling};
 use crate::host::rows::{ASK_ROWS, NUMBERED, ROW};
+use crate::membership::{MembershipError, View};
 use crate::region::RegionInfo;
+use crate::replicated::GroupStatus;
 use rackmem_fabric::udp::{self, Peers, UdpPort};
 use rackmem_fabric::{Body, Net, Nobody, Port, Receiver};
 use rackmem_proto::wire::{Dest, Flags, Header, Kind, NodeId, RequesterId, Seq, Tag};
@@ -36,15 +41,16 @@ pub fn inspect(config: &Config, all: bool) -> Result<Vec<Option<Vec<LockStatus>>
         .collect())
 }
 
-/// The regions of a rack of processes and its named locks, as node 0's memory has their names, in
-/// the order of these; `None` when node 0 has not answered three times in 200 ms each. From inside
-/// a rack [`Node::regions`](crate::Node::regions) tells.
+/// The regions of a rack of processes and its named locks, as the node has their names that keeps
+/// the table, in the order of these: node 0, or with [`Config::copies`] any. `None` when it has not
+/// answered three times in 200 ms each. From inside a rack [`Node::regions`](crate::Node::regions)
+/// tells.
 ///
 /// # Errors
 /// Those of [`inspect`].
 pub fn inspect_regions(config: &Config) -> Result<Option<Vec<RegionInfo>>, OpenError> {
     let mut outside = Outside::open(config)?;
-    let rows = outside.ask_all(0, ASK_ROWS, NUMBERED, |bytes| {
+    let read = |bytes: &[u8]| {
         let (number, row) = bytes.split_first_chunk::<8>()?;
         let row: &[u8; ROW] = row.try_into().ok()?;
         let words: Vec<AtomicU64> = row
@@ -55,12 +61,72 @@ pub fn inspect_regions(config: &Config) -> Result<Option<Vec<RegionInfo>>, OpenE
         let next = u64::from_be_bytes(*number) + 1;
         // One of a later version is not shown.
         Some((RegionInfo::of(&Window::new(&words, 0, ROW)), next))
-    });
+    };
+    // Where nodes have copies of the table, one of them keeps it, and the others tell nothing.
+    let nodes = if config.copies() > 0 {
+        config.nodes.len()
+    } else {
+        1
+    };
+    let told =
+        (0..nodes as NodeId).filter_map(|node| outside.ask_all(node, ASK_ROWS, NUMBERED, read));
+    let rows = told.reduce(|all, more| if all.is_empty() { more } else { all });
     Ok(rows.map(|rows| {
         let mut regions: Vec<_> = rows.into_iter().flatten().collect();
         regions.sort_by(|a, b| a.spec.name().cmp(b.spec.name()));
         regions
     }))
+}
+
+/// The regions with copies of a rack of processes, who keeps these, and how far members are that
+/// fill. What members say themselves, over UDP and from a host of the rack, is left out where they
+/// do not answer; the rest is what the membership's store has, which may take `within` to answer.
+///
+/// # Errors
+/// [`MembershipError::Fixed`] where the rack has no such store, and the store's own.
+pub fn inspect_groups(config: &Config, within: Duration) -> Result<Vec<GroupStatus>, OpenError> {
+    let members = &config.membership;
+    let store = members.source.open(&members.name)?;
+    let store = store.ok_or(MembershipError::Fixed)?;
+    let groups = store.groups(within)?.unwrap_or_default();
+    let view: Option<View> = store.load(within)?.roster.map(|roster| roster.view);
+    let live = |node| Some(u64::from(view.as_ref()?.incarnation(node)?));
+    let mut told = GroupStatus::all(&groups, live);
+    let Ok(mut outside) = Outside::open(config) else {
+        return Ok(told);
+    };
+    for node in 0..config.nodes.len() as NodeId {
+        let keeps = |group: &GroupStatus| group.copies.iter().any(|c| c.node == node && c.live);
+        if !told.iter().any(keeps) {
+            continue;
+        }
+        let read = |record: &[u8]| {
+            let (group, kept): (u16, Kept) = telling::decode(record)?;
+            Some(((group, kept), u64::from(group) + 1))
+        };
+        let kept = outside.ask_all(node, telling::ASK_GROUPS, telling::RECORD, read);
+        for (group, kept) in kept.into_iter().flatten() {
+            let group = told.iter_mut().find(|told| told.number == group);
+            group.into_iter().for_each(|group| group.add(node, &kept));
+        }
+    }
+    Ok(told)
+}
+
+/// What each node of a rack of processes has done with objects, and which ways its reads go;
+/// nothing of those that do not answer. Over UDP, and from a host of the rack.
+///
+/// # Errors
+/// [`OpenError::Config`] where nodes cannot be asked so.
+pub fn inspect_objects(config: &Config) -> Result<Vec<Option<ObjectCounts>>, OpenError> {
+    let mut outside = Outside::open(config)?;
+    let read = |record: &[u8]| Some((objects::decode(record)?, 1));
+    let nodes = 0..config.nodes.len() as NodeId;
+    let told = nodes.map(|node| {
+        let told = outside.ask_all(node, objects::ASK_OBJECTS, objects::RECORD, read);
+        told.and_then(|told| told.into_iter().next())
+    });
+    Ok(told.collect())
 }
 
 /// A port to a rack's nodes, of a process that is none of them.

@@ -1,8 +1,9 @@
 //! A node leaves: everything in its cache goes home.
 
 use crate::backoff::Backoff;
-use crate::error::{AccessError, LeaveError, RackError};
+use crate::error::{AccessError, LeaveError, LockError, RackError};
 use crate::host::locks;
+use crate::locked::BlockLock;
 use crate::node::Node;
 use rackmem_proto::wire::Tag;
 
@@ -11,7 +12,9 @@ impl Node {
     /// New misses of other threads get in the way.
     pub(crate) fn vacate(&self) -> Result<(), LeaveError> {
         let agents = &self.inner.access.agents;
-        if agents.books(|home| home.has_given()) {
+        let serves = agents.names.is_some() || agents.kept.has_any();
+        let keeps = serves && agents.standing.keeper() == Some(self.inner.id);
+        if keeps || agents.books(|home| home.has_given()) {
             return Err(LeaveError::InUse {
                 node: self.inner.id,
             });
@@ -26,12 +29,16 @@ impl Node {
         // Who was given a block holds its lock until it has the data; till then only this node can
         // send it again.
         for tag in agents.given() {
-            match self.attach_lock(tag.0)?.write_within(patience) {
-                Ok(Some(_))
-                | Err(AccessError::Rack(RackError::NodeLost { .. }) | AccessError::Lost { .. }) => {
-                }
-                Ok(None) => return Err(AccessError::Busy { addr: tag.0 }.into()),
-                Err(error) => return Err(error.into()),
+            let lock = BlockLock::attach(self, tag.0);
+            match lock.and_then(|lock| Ok(lock.write_within(patience)?.map(drop))) {
+                Ok(Some(()))
+                | Err(
+                    LockError::Rack(RackError::NodeLost { .. })
+                    | LockError::Access(AccessError::Lost { .. }),
+                ) => {}
+                Err(LockError::Rack(error)) => return Err(error.into()),
+                Err(LockError::Access(error)) => return Err(error.into()),
+                Ok(None) | Err(_) => return Err(AccessError::Busy { addr: tag.0 }.into()),
             }
         }
         self.inner.access.requesters.drain();

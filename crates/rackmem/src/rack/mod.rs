@@ -1,7 +1,11 @@
 //! A rack: all its nodes in this process, or this process's part of one.
 
+mod at_home;
 pub(crate) mod builder;
 pub(crate) mod control;
+mod counting;
+#[cfg(test)]
+mod durable;
 pub(crate) mod inspecting;
 mod leaving;
 pub(crate) mod parts;
@@ -17,9 +21,13 @@ use crate::host::access::Access;
 use crate::host::agents::Agents;
 use crate::host::alloc::{Allocator, QUIET};
 use crate::host::cleaning::LOOK;
+use crate::host::groups::Book;
 use crate::host::inner::NodeInner;
+use crate::host::kept;
 use crate::host::metrics::{MissCounters, RackMetrics, SwitchMetrics};
-use crate::membership::{Role, View};
+use crate::host::names;
+use crate::host::objects::Reachable;
+use crate::membership::{Role, Standing, View};
 use crate::node::Node;
 use crate::ports::place::Place;
 use crate::ports::requester::{OpenPort, Requesters};
@@ -35,7 +43,7 @@ use rackmem_proto::CHUNK;
 use rackmem_proto::flowcc::RequesterConfig;
 use rackmem_proto::wire::{Copyset, MAX_BODY, NodeId, RequesterId};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Retransmission never waits less than this. Where hosts are loaded it waits longer,
@@ -73,9 +81,13 @@ pub struct Rack {
     keepers: Vec<std::thread::JoinHandle<()>>,
     /// The keeper of memory, which talks to others.
     tidier: Option<std::thread::JoinHandle<()>>,
+    /// Which members keep copies of which region.
+    book: Arc<Book>,
     /// Its place among members that come and go, in a rack of processes.
     seat: Option<ControlPlane>,
     patience: Duration,
+    /// Where durable copies stay of a rack whose nodes are all here.
+    folder: Option<at_home::Folder>,
 }
 
 impl std::fmt::Debug for Rack {
@@ -114,7 +126,7 @@ impl Rack {
         config.settings.check_here()?;
         // Before anyone can send: whoever has the place is the node.
         let place = Place::take(config, End::Node(node as NodeId))?;
-        let mut rack = Rack::empty(node);
+        let mut rack = Rack::of_processes(node, config)?;
         let (nodes, settings) = (config.nodes.len(), &config.settings);
         rack.wires = place.wires(settings, nodes)?;
         let role = Role::Node(node as NodeId);
@@ -124,6 +136,8 @@ impl Rack {
         rack.keep_memory()?;
         seat.follow(&rack.nodes[0].inner)?;
         rack.seat = Some(seat);
+        rack.keep_groups(config.membership.can_change())?;
+        rack.keep_names()?;
         Ok(rack)
     }
 
@@ -163,9 +177,14 @@ impl Rack {
         // Before it has a place in the rack, so that a refusal disturbs nobody.
         let kernel = kernel.map(|kernel| switch_in_kernel(kernel, config, place.room()));
         let kernel = kernel.transpose()?;
-        let mut rack = Rack::empty(0);
+        let mut rack = Rack::of_processes(0, config)?;
         rack.wires = place.wires(&config.settings, config.nodes.len())?;
         let mut seat = ControlPlane::take(config, Role::Switch, |reach| place.knock(reach))?;
+        // Which life of the switch this is, whatever has become of the place since.
+        let life = match seat.keeper().standing() {
+            Standing::Member { incarnation } => Some(incarnation),
+            _ => None,
+        };
         let view = seat.view_before(Role::Switch);
         let switch = match kernel {
             Some(switch) => {
@@ -174,33 +193,62 @@ impl Rack {
             }
             None => soft_switch(&config.settings, place.room(), &view),
         };
-        let switch = rack.add_networked_switch(place, switch)?;
+        let switch = rack.add_networked_switch(place, (switch, life))?;
         seat.follow_with(switch)?;
         rack.seat = Some(seat);
+        rack.keep_groups(config.membership.can_change())?;
         Ok(rack)
     }
 
-    fn empty(first: usize) -> Rack {
+    /// One whose nodes are all in this process.
+    fn at_home(settings: &Settings) -> Result<Rack, OpenError> {
+        let closed = Arc::new(AtomicBool::new(false));
+        let Some(path) = &settings.store else {
+            return Ok(Rack::with(0, Book::at_home(None, closed.clone()), closed));
+        };
+        let folder = at_home::Folder::take(path)?;
+        let store = Arc::new(crate::membership::Folder::open(&path.join("groups"))?);
+        let mut rack = Rack::with(0, Book::at_home(Some(store), closed.clone()), closed);
+        rack.folder = Some(folder);
+        Ok(rack)
+    }
+
+    /// This process's part of one.
+    fn of_processes(first: usize, config: &Config) -> Result<Rack, OpenError> {
+        let members = &config.membership;
+        let store = members.source.open(&members.name)?;
+        let closed = Arc::new(AtomicBool::new(false));
+        let times = (members.lease / 5, members.replace_after);
+        let book = Book::new(store, times, closed.clone());
+        Ok(Rack::with(first, book, closed))
+    }
+
+    fn with(first: usize, book: Arc<Book>, closed: Arc<AtomicBool>) -> Rack {
         Rack {
             nodes: Vec::new(),
             first,
             switch: None,
-            closed: Arc::new(AtomicBool::new(false)),
+            book,
+            closed,
             wires: Wires::default(),
             services: Vec::new(),
             keepers: Vec::new(),
             tidier: None,
             seat: None,
             patience: Duration::ZERO,
+            folder: None,
         }
     }
 
     /// The view of a rack whose nodes are all here.
-    fn whole(count: usize, settings: &Settings) -> View {
+    fn whole(&self, count: usize, settings: &Settings) -> View {
         let nodes = (0..count as NodeId).fold(Copyset::EMPTY, Copyset::with);
+        let first = View::first(nodes, settings.mode.has_switch());
+        let starts = self.folder.as_ref().map_or(1, |folder| folder.starts);
         View {
             epoch: settings.epoch,
-            ..View::first(nodes, settings.mode.has_switch())
+            incarnations: first.incarnations.map(|incarnation| incarnation * starts),
+            ..first
         }
     }
 
@@ -252,8 +300,8 @@ impl Rack {
                     .into(),
             ));
         }
-        let mut rack = Rack::empty(0);
-        let view = Rack::whole(count, settings);
+        let mut rack = Rack::at_home(settings)?;
+        let view = rack.whole(count, settings);
         let wires = Arc::new(Inline::default());
         rack.wires = Wires::new(settings, &Peers::made_up(count), || Ok(wires.clone()))?;
         let switch = settings
@@ -261,12 +309,14 @@ impl Rack {
             .has_switch()
             .then(|| Arc::new(soft_switch(settings, MAX_BODY, &view)));
         let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
+        // What is in one process anyway, all its nodes can reach.
+        let reachable = Reachable::new(None);
         for id in 0..count {
             let agents = Arc::new(agents(
                 (id as NodeId, count),
                 settings,
                 false,
-                MAX_BODY,
+                (MAX_BODY, &reachable),
                 &view,
             ));
             let end = End::Node(id as NodeId);
@@ -274,7 +324,7 @@ impl Rack {
             let (wires, wrap) = (wires.clone(), rack.wires.ports(id as NodeId));
             let open: OpenPort =
                 Box::new(move || Ok(wrap(Box::new(InlinePort::new(wires.clone())))));
-            rack.add_node(id as NodeId, count, agents, open, false, settings);
+            rack.add_node(id as NodeId, count, agents, open, false, settings)?;
         }
         let plugged = switch
             .clone()
@@ -283,8 +333,12 @@ impl Rack {
         if switch.is_some() {
             rack.keep_migrating(settings.migration.period, wires, handlers)?;
         }
+        if let Some(switch) = &switch {
+            rack.count_with(switch, view.switch);
+        }
         rack.switch = switch;
         rack.keep_memory()?;
+        rack.keep_groups(false)?;
         Ok(rack)
     }
 
@@ -315,20 +369,46 @@ impl Rack {
         settings: &Settings,
     ) -> Result<Rack, OpenError> {
         let (nodes, switch) = Place::take_all(fabric, count, settings)?;
-        let mut rack = Rack::empty(0);
-        let view = Rack::whole(count, settings);
+        let mut rack = Rack::at_home(settings)?;
+        let view = rack.whole(count, settings);
         if let Some(place) = nodes.first() {
             rack.wires = place.wires(settings, count)?;
         }
         if let Some(place) = switch {
             let switch = soft_switch(settings, place.room(), &view);
-            rack.add_networked_switch(place, switch)?;
+            rack.add_networked_switch(place, (switch, view.switch))?;
         }
         for (id, place) in nodes.into_iter().enumerate() {
             rack.add_networked_node(id as NodeId, place, count, settings, &view)?;
         }
         rack.keep_memory()?;
+        rack.keep_groups(false)?;
         Ok(rack)
+    }
+
+    /// A switch of this process, in this life of it, counts by the groups that there are.
+    fn count_with(&self, switch: &Arc<SoftSwitch>, life: Option<u32>) {
+        switch.lives(life.unwrap_or(0));
+        let book = Arc::downgrade(&self.book);
+        switch.counting.when_behind(Box::new(move || {
+            if let Some(book) = book.upgrade() {
+                book.hurry();
+            }
+        }));
+        let switch = Arc::downgrade(switch);
+        self.book.follow_with(Box::new(move |groups| {
+            if let Some(switch) = switch.upgrade() {
+                switch.hear(groups);
+            }
+        }));
+    }
+
+    /// Follows the groups. `changes`: members can come and go.
+    fn keep_groups(&mut self, changes: bool) -> Result<(), OpenError> {
+        if self.book.has_store() {
+            self.keepers.push(self.book.keep(changes)?);
+        }
+        Ok(())
     }
 
     /// What nodes keep of one another's memory goes home when they do not use it.
@@ -366,10 +446,11 @@ impl Rack {
     fn add_networked_switch(
         &mut self,
         place: Place,
-        switch: SoftSwitch,
+        (switch, life): (SoftSwitch, Option<u32>),
     ) -> Result<Arc<SoftSwitch>, OpenError> {
         let switch = Arc::new(switch);
         let handler = self.wires.handler(End::Switch, switch.clone());
+        self.count_with(&switch, life);
         self.services.push(place.serve("rackmem-switch", handler)?);
         self.switch = Some(switch.clone());
         Ok(switch)
@@ -383,14 +464,55 @@ impl Rack {
         settings: &Settings,
         view: &View,
     ) -> Result<(), OpenError> {
-        let agents = Arc::new(agents((id, nodes), settings, true, place.room(), view));
+        let agents = Arc::new(agents(
+            (id, nodes),
+            settings,
+            true,
+            (place.room(), &Reachable::new(place.host())),
+            view,
+        ));
         let (ports, wrap) = (place.ports(id), self.wires.ports(id));
         let handler = self.wires.handler(End::Node(id), agents.clone());
         let service = place.serve(&format!("rackmem-node-{id}"), handler)?;
         self.services.push(service);
         let open: OpenPort = Box::new(move || Ok(wrap(ports()?)));
-        self.add_node(id, nodes, agents, open, true, settings);
+        self.add_node(id, nodes, agents, open, true, settings)?;
+        self.keep_homes(id)?;
         self.keep_requesters(id)
+    }
+
+    /// What waits for a majority, about memory that groups keep, has a thread.
+    fn keep_homes(&mut self, id: NodeId) -> Result<(), OpenError> {
+        let Some(node) = self.nodes.last().map(|node| &node.inner) else {
+            return Ok(());
+        };
+        if !self.book.has_store() {
+            return Ok(());
+        }
+        let port = node.access.requesters.open_port()?;
+        let node = Arc::downgrade(node);
+        let keeper = std::thread::Builder::new()
+            .name(format!("rackmem-homes-{id}"))
+            .spawn(move || kept::run(&node, &*port))?;
+        self.keepers.push(keeper);
+        Ok(())
+    }
+
+    /// Where a group has copies of the table of regions, a thread keeps it.
+    fn keep_names(&mut self) -> Result<(), OpenError> {
+        let Some(node) = self.nodes.first().map(|node| &node.inner) else {
+            return Ok(());
+        };
+        if node.access.agents.names.is_none() {
+            return Ok(());
+        }
+        let port = node.access.requesters.open_port()?;
+        let node = Arc::downgrade(node);
+        let keeper = std::thread::Builder::new()
+            .name("rackmem-names".into())
+            .spawn(move || names::keep(&node, &*port))?;
+        self.keepers.push(keeper);
+        Ok(())
     }
 
     /// An idle requester's unlock may still have to be sent again.
@@ -420,7 +542,7 @@ impl Rack {
         open: OpenPort,
         lossy: bool,
         settings: &Settings,
-    ) {
+    ) -> Result<(), OpenError> {
         let requester = RequesterConfig {
             id: RequesterId { node: id, slot: 0 },
             epoch: agents.standing.epoch(),
@@ -435,6 +557,8 @@ impl Rack {
         if lossy {
             agents.plug(&requesters);
         }
+        agents.replicas.stores.plug(&requesters);
+        self.book.follow(&agents, requesters.open_port()?);
         let span = u64::from(chunks(settings)) * CHUNK;
         let access = Access {
             agents,
@@ -445,6 +569,8 @@ impl Rack {
             counters: MissCounters::default(),
             patience: settings.patience,
             closed: self.closed.clone(),
+            groups: self.book.clone(),
+            room: settings.memory,
         };
         let inner = NodeInner {
             id,
@@ -454,11 +580,13 @@ impl Rack {
             allocator: Allocator::new(settings.block_size, span),
             serving: AtomicBool::new(true),
             closed: self.closed.clone(),
+            calls: AtomicU64::new(1),
         };
         self.patience = settings.patience;
-        self.nodes.push(Node {
-            inner: Arc::new(inner),
-        });
+        let inner = Arc::new(inner);
+        inner.access.agents.kept.plug(Arc::downgrade(&inner));
+        self.nodes.push(Node { inner });
+        Ok(())
     }
 
     /// A node in this process.
@@ -511,6 +639,7 @@ impl Rack {
 impl Drop for Rack {
     fn drop(&mut self) {
         self.closed.store(true, Relaxed);
+        self.book.hurry();
         // First, while there is somebody to answer what it is asking.
         if let Some(tidier) = self.tidier.take() {
             tidier.thread().unpark();
@@ -519,12 +648,16 @@ impl Drop for Rack {
         self.seat = None;
         for node in &self.nodes {
             node.inner.serve(false);
+            node.inner.access.agents.objects.withdraw();
         }
         self.services.clear();
         for keeper in self.keepers.drain(..) {
             keeper.thread().unpark();
             // It cannot have panicked with anything that its own thread has not reported.
             let _ = keeper.join();
+        }
+        for node in &self.nodes {
+            node.inner.access.agents.replicas.stores.close();
         }
         self.wires.flush();
     }

@@ -6,7 +6,10 @@ use crate::data_plane::kernel::{self, KernelSwitch};
 use crate::error::OpenError;
 use crate::host::agents::Agents;
 use crate::host::locks::Locks;
+use crate::host::names::Names;
+use crate::host::objects::{Objects, Reachable};
 use crate::host::rebuilding::Rebuilding;
+use crate::host::replicated::{Replicas, Stores};
 use crate::membership::View;
 use crate::membership::current_view::CurrentView;
 use crate::rack::switch::SoftSwitch;
@@ -15,7 +18,7 @@ use rackmem_proto::CHUNK;
 use rackmem_proto::engine::Migrating;
 use rackmem_proto::flowcc::{HomeConfig, ShadowConfig, Shards};
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
-use rackmem_proto::wire::{NodeId, records_that_fit};
+use rackmem_proto::wire::{HomeId, NodeId, Tag, records_that_fit};
 use std::num::NonZero;
 use std::sync::Arc;
 
@@ -52,21 +55,31 @@ pub(crate) fn switch_in_kernel(
     Ok(SoftSwitch::over(plane, body, Some(place)))
 }
 
-fn migrating(node: NodeId, settings: &Settings, epoch: u32, fit: usize) -> Migrating {
-    let Geometry { ways, sets } = settings.geometry();
+fn migrating(node: NodeId, settings: &Settings, view: &View, fit: usize) -> Migrating {
+    let (Geometry { ways, sets }, epoch) = (settings.geometry(), view.epoch);
     let config = ShadowConfig {
         patience: settings.migration.patience,
         leave: settings.migration.leave,
         ..ShadowConfig::new(node, epoch, ways, sets)
     };
-    Migrating::new(config, settings.migration.tracked, fit)
+    let mut migrating = Migrating::new(config, settings.migration.tracked, fit);
+    migrating.set_shadow(view.shadow, epoch);
+    migrating
+}
+
+/// A node's durable copies have a folder of their own: nodes of one host may share the file that
+/// describes their rack.
+fn stores(node: NodeId, settings: &Settings) -> Stores {
+    let folder = settings.store.as_ref();
+    let folder = folder.map(|folder| folder.join(format!("node-{node}")));
+    Stores::new(folder, settings.disks.clone())
 }
 
 pub(crate) fn agents(
     (node, nodes): (NodeId, usize),
     settings: &Settings,
     lossy: bool,
-    body: usize,
+    (body, reachable): (usize, &Reachable),
     view: &View,
 ) -> Agents {
     let config = HomeConfig {
@@ -75,7 +88,10 @@ pub(crate) fn agents(
         block: settings.block_size as u32,
         chunks: chunks(settings),
         incarnation: view.incarnations[usize::from(node)],
-        migration: None,
+        migration: view
+            .switch
+            .filter(|_| settings.mode.has_switch())
+            .map(|_| settings.migration.policy()),
         answering: settings.answering,
         seed: 0,
     };
@@ -83,7 +99,7 @@ pub(crate) fn agents(
     let migrating = settings
         .mode
         .has_switch()
-        .then(|| migrating(node, settings, view.epoch, fit));
+        .then(|| migrating(node, settings, view, fit));
     let rebuilding = Rebuilding::new(config.block, fit, *view);
     let standing = Arc::new(CurrentView::new(nodes, view));
     let locks = Locks::new(
@@ -101,13 +117,34 @@ pub(crate) fn agents(
         (migrating, settings.migration),
         standing,
         rebuilding,
-        locks,
+        (
+            locks,
+            Replicas::new(
+                (node, config.incarnation),
+                body,
+                (view.epoch, stores(node, settings)),
+            ),
+            Objects::new(
+                (node, config.incarnation),
+                config.chunks,
+                body,
+                reachable.clone(),
+            ),
+        ),
     );
     agents.guest = settings.guests.of(node);
-    agents.follow(view);
-    if node == 0 {
-        // The table of regions: there before anyone can ask for memory, and so the first.
+    // The table of regions: there before anyone can ask for memory, and so the first.
+    if node == 0 || settings.copies > 0 {
         agents.books(|home| home.reserve(region::TABLE));
+    }
+    if settings.copies > 0 {
+        let first = Tag(HomeId::of(node).start().0 | agents.memory.first());
+        let names = Names::new(
+            settings.copies,
+            (first, region::TABLE),
+            (config.block, u64::from(config.chunks) * CHUNK),
+        );
+        agents.names = Some(names);
     }
     agents
 }

@@ -2,16 +2,18 @@
 
 use crate::data_plane::DataPlane;
 use crate::data_plane::kernel::{KernelMetrics, KernelPlace};
-use crate::membership::Role;
 use crate::membership::reach::{self, Reach};
+use crate::membership::{Groups, Role};
+use crate::rack::counting::Counting;
 use rackmem_fabric::Whole;
 use rackmem_fabric::{Body, Handler, Net, Nobody, PacketCounts, PacketStats, Receiver};
-use rackmem_proto::Dest;
-use rackmem_proto::engine::Gcp;
-use rackmem_proto::flowcc::{Members, Next, Rebuild};
+use rackmem_proto::Output;
 use rackmem_proto::membership::{View, host};
-use rackmem_proto::switch::{LockConfig, LockCounters, Resources, SwitchCounters, SwitchLocks};
-use rackmem_proto::wire::{Header, HomeId, Kind, Tag, records_that_fit};
+use rackmem_proto::switch::{
+    LockConfig, LockCounters, Resources, SwitchCounters, SwitchLocks, SwitchMember, SwitchPart,
+    switch_part,
+};
+use rackmem_proto::wire::{Header, Kind, Record, Tag, records_that_fit};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// A switch that runs in software, in this process or in the kernel of this host.
@@ -31,14 +33,14 @@ pub struct SoftSwitch {
     program: Mutex<Box<dyn DataPlane>>,
     /// Where in the kernel the program is, if it is there.
     place: Option<KernelPlace>,
-    /// Records that fit into a packet.
-    fit: usize,
     packets: PacketStats,
     /// The directory of locks that it serves, if its program does not serve them itself.
     locks: Mutex<SwitchLocks>,
     has_locks: bool,
-    /// Its part while the directory is made anew.
-    rebuild: Mutex<Option<(View, Rebuild)>>,
+    /// Its part in the rack.
+    member: Mutex<SwitchMember>,
+    /// What it counts for replicated memory.
+    pub(crate) counting: Counting,
     /// What to do when somebody shows that there is a newer epoch.
     behind: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Which members it can reach, where cables can be cut.
@@ -57,13 +59,13 @@ impl SoftSwitch {
             ..LockConfig::default()
         };
         SoftSwitch {
-            fit: records_that_fit(body),
+            member: Mutex::new(SwitchMember::new(records_that_fit(body))),
             locks: Mutex::new(SwitchLocks::new(locks, program.serves_locks())),
             has_locks: !program.serves_locks(),
+            counting: Counting::default(),
             program: Mutex::new(program),
             place,
             packets: PacketStats::default(),
-            rebuild: Mutex::new(None),
             behind: OnceLock::new(),
             reach: OnceLock::new(),
         }
@@ -121,10 +123,9 @@ impl SoftSwitch {
     }
 }
 
-/// A rebuild's member that everyone waits for at the end: after it the switch serves.
 impl SoftSwitch {
-    fn rebuild(&self) -> MutexGuard<'_, Option<(View, Rebuild)>> {
-        self.rebuild.lock().whole()
+    fn member(&self) -> MutexGuard<'_, SwitchMember> {
+        self.member.lock().whole()
     }
 
     /// From now on, looks which members it can reach.
@@ -136,6 +137,19 @@ impl SoftSwitch {
         let _ = self.behind.set(act);
     }
 
+    /// This is its incarnation.
+    pub(crate) fn lives(&self, incarnation: u32) {
+        self.program().lives(incarnation);
+        self.counting.lives(incarnation);
+    }
+
+    /// Lives by these groups of replicated memory.
+    pub(crate) fn hear(&self, groups: &Groups) {
+        let mut program = self.program();
+        self.counting
+            .hear(groups, |group, counted| program.counts(group, counted));
+    }
+
     /// Starts to serve, by the first view that it has of its rack.
     pub(crate) fn begin(&self, view: &View) {
         let mut program = self.program();
@@ -145,119 +159,52 @@ impl SoftSwitch {
         locks.done();
     }
 
-    /// Lives by a view: in a new epoch it tells homes what it has, and starts over when all are
-    /// ready.
+    /// Lives by a view.
     pub(crate) fn live_by(&self, view: &View) {
-        let mut rebuild = self.rebuild();
-        let mut program = self.program();
-        // A newer view of the same epoch, members and shadow apart, says nothing new.
-        // To begin again would lose what the others have told and will not tell twice.
-        if let Some((ours, _)) = rebuild
-            .as_mut()
-            .filter(|(ours, _)| ours.epoch == view.epoch)
-        {
-            *ours = *view;
-        } else if view.epoch != program.epoch() {
-            let mut locks = self.locks();
-            locks.enter(view.epoch, |epoch| program.next_locks(epoch));
-            return Self::enter(&mut rebuild, &mut **program, view, self.fit, &locks);
-        }
-        if view.epoch == program.epoch() {
-            program.set_shadow(view.shadow);
-        }
-    }
-
-    fn enter(
-        rebuild: &mut Option<(View, Rebuild)>,
-        program: &mut dyn DataPlane,
-        view: &View,
-        fit: usize,
-        locks: &SwitchLocks,
-    ) {
-        if view.founders.is_empty() {
-            return program.reset(view.epoch, view.shadow);
-        }
-        program.freeze();
-        let members = Members {
-            epoch: view.epoch,
-            founders: view.founders,
-            switch: true,
-        };
-        let entries = |home: HomeId| {
-            let mut entries = program.entries_of(home);
-            entries.extend(locks.entries_of(home));
-            entries
-        };
-        let member = Rebuild::switch(members, fit, entries);
-        *rebuild = Some((*view, member));
+        let mut member = self.member();
+        member.live_by(view, &mut **self.program(), &mut self.locks());
     }
 
     fn rebuild_packet(&self, net: &dyn Net, header: &Header, body: Body<'_>) {
-        let mut rebuild = self.rebuild();
-        let ours = match rebuild.as_ref() {
-            Some((view, _)) => view.epoch,
-            None => self.program().epoch(),
-        };
-        if header.epoch > ours
-            && let Some(act) = self.behind.get()
-        {
+        let mut member = self.member();
+        let behind = header.epoch > member.epoch(&**self.program());
+        if let (true, Some(act)) = (behind, self.behind.get()) {
             act();
         }
-        let Some((view, member)) = rebuild.as_mut() else {
-            return;
-        };
-        let (_, ack) = member.handle(header, body.len() as u32);
         let mut program = self.program();
-        if member.next() == Next::Done && program.frozen() {
-            program.reset(view.epoch, view.shadow);
-            self.locks().done();
-        }
+        let bytes = body.len() as u32;
+        let ack = member.packet(header, bytes, &mut **program, &mut self.locks());
         drop(program);
         if let Some(ack) = ack {
             net.send(ack.to, &ack.header, Body::None, &mut Nobody);
         }
-        send(member, net);
-    }
-
-    /// The control plane's answer to a shadow that reads TAG.
-    fn tell_tags(&self, net: &dyn Net, header: &Header, reply: &mut dyn Receiver) {
-        let (records, next) = {
-            let program = self.program();
-            if header.epoch != program.epoch() {
-                return;
-            }
-            program.tags(header.offset as usize, self.fit)
-        };
-        let mut answer = header.answer(Kind::Tags, rackmem_proto::switch::SWITCH);
-        answer.tag = Tag(next as u64);
-        let bytes = crate::host::here::bytes(&records);
-        let to = Dest::Agent(header.requester.node);
-        net.send(to, &answer, Body::Bytes(&bytes), reply);
+        send(&mut member, net);
     }
 }
 
 impl Handler for SoftSwitch {
     fn handle(&self, net: &dyn Net, header: &Header, body: Body<'_>, reply: &mut dyn Receiver) {
         self.packets.count(header.kind);
-        if Rebuild::concerns(header.kind) {
-            return self.rebuild_packet(net, header, body);
-        }
-        if matches!(header.kind, Kind::Ping | Kind::Pong) {
-            return match self.reach.get() {
-                Some(reach) => drop(reach.packet(net, header, reply)),
-                None if header.kind == Kind::Ping => {
-                    reach::answer(Role::Switch, net, header, reply);
-                }
-                None => {}
-            };
-        }
-        if header.kind == Kind::ReadTags {
-            return self.tell_tags(net, header, reply);
-        }
-        let outputs = match Gcp::takes(header.kind) && self.has_locks {
-            true if body.is_empty() => self.locks().handle(header),
-            true => return,
-            false => self.program().handle(header, &body),
+        let outputs = match switch_part(header) {
+            SwitchPart::Recovery => return self.rebuild_packet(net, header, body),
+            SwitchPart::Reach => {
+                return match self.reach.get() {
+                    Some(reach) => drop(reach.packet(net, header, reply)),
+                    None if header.kind == Kind::Ping => {
+                        reach::answer(Role::Switch, net, header, reply);
+                    }
+                    None => {}
+                };
+            }
+            SwitchPart::Quorum => return self.counting.packet(net, header, body, reply),
+            SwitchPart::Tags => {
+                let told = self.member().tell_tags(header, &**self.program());
+                return (told.iter()).for_each(|(output, tags)| tell(output, tags, net, reply));
+            }
+            SwitchPart::Locks if !self.has_locks => self.program().handle(header, &body),
+            SwitchPart::Locks if body.is_empty() => self.locks().handle(header),
+            SwitchPart::Locks => return,
+            SwitchPart::Blocks => self.program().handle(header, &body),
         };
         // Each node's own memory is behind the node's port, whether it is a member or not.
         for output in outputs.iter() {
@@ -271,24 +218,28 @@ impl Handler for SoftSwitch {
         if let Some(reach) = self.reach.get() {
             reach.tick(net, 0);
         }
-        if let Some((_, member)) = self.rebuild().as_mut() {
-            member.tick();
-            send(member, net);
-        }
+        let mut member = self.member();
+        member.tick();
+        send(&mut member, net);
     }
 }
 
-fn send(rebuild: &mut Rebuild, net: &dyn Net) {
-    while let Some(output) = rebuild.poll_output() {
-        let bytes = crate::host::here::bytes(rebuild.records(output.to));
-        net.send(output.to, &output.header, Body::Bytes(&bytes), &mut Nobody);
+fn send(member: &mut SwitchMember, net: &dyn Net) {
+    while let Some((output, records)) = member.poll_output() {
+        tell(&output, records, net, &mut Nobody);
     }
+}
+
+fn tell(output: &Output, records: &[Record], net: &dyn Net, reply: &mut dyn Receiver) {
+    let bytes = crate::host::here::bytes(records);
+    net.send(output.to, &output.header, Body::Bytes(&bytes), reply);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rackmem_proto::Output;
+    use rackmem_proto::Dest;
+    use rackmem_proto::flowcc::{Members, Next, Rebuild};
     use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
     use rackmem_proto::wire::Copyset;
     use std::cell::RefCell;

@@ -1,14 +1,14 @@
 //! A region is created, or opened, or found to be another than was wanted.
 
-use super::row::{EMPTY, ROW, Ready, Row, STATE, claim, finish, look, vacate};
+use super::row::{EMPTY, Mark, ROW, Ready, Row, STATE, claim, finish, look, vacate};
 use super::spec::What;
-use super::{check, insist, is_gone, name_lost, publish, rows, see};
+use super::{await_table, change, check, copied, insist, is_gone, name_lost, rows, see};
 use crate::backoff::Backoff;
 use crate::bytes::window::Window;
 use crate::error::{AccessError, AllocError, RegionError};
 use crate::node::{Node, places};
 use rackmem_proto::heap::Backing;
-use rackmem_proto::wire::{Contract, HomeId, Tag};
+use rackmem_proto::wire::{Contract, HomeId, NodeId, Tag};
 
 /// What to do about a region that has died with its home.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +24,8 @@ pub(crate) enum Absent {
 pub(super) enum Purpose {
     /// Memory of this node.
     Bytes { home: HomeId },
+    /// Memory for objects of this node.
+    Objects { home: HomeId },
     /// A lock of the creating one.
     Lock,
 }
@@ -89,14 +91,16 @@ pub(super) fn fits(name: &str, wanted: &What, found: &Ready) -> Result<(), Regio
 pub(super) fn open(node: &Node, want: &Want<'_>) -> Result<Opened, RegionError> {
     let name = want.name;
     check(name)?;
-    for row in rows(node.inner.table(), name) {
+    copied(node, name, want.what.contract)?;
+    await_table(node)?;
+    for row in rows(name) {
         let mut backoff = Backoff::new(node.inner.access.patience);
         loop {
             let seen = see(node, row, name)?;
             let mine = match seen {
                 Row::Empty => claim_if(node, row, want, |view| view.u64(STATE) == EMPTY)?,
                 Row::Other => break,
-                Row::Vacant => claim_if(node, row, want, |view| look(view, name) == seen)?,
+                Row::Vacant { .. } => claim_if(node, row, want, |view| look(view, name) == seen)?,
                 Row::Claimed { by } if is_gone(node, by) => {
                     claim_if(node, row, want, |view| look(view, name) == seen)?
                 }
@@ -150,9 +154,12 @@ fn claim_if(
     still: impl Fn(&Window<'_>) -> bool,
 ) -> Result<bool, AccessError> {
     // Of this process: its node's memory, as this incarnation has it.
-    let me = node.first_address();
-    insist(node, || {
-        node.update(row, ROW, |view| {
+    let me = node.call_address();
+    insist(node, row, |addr| {
+        node.update(addr, ROW, |view| {
+            if look(view, want.name) == (Row::Claimed { by: me }) {
+                return true;
+            }
             let mine = still(view);
             if mine {
                 claim(view, me, want.name, &want.what);
@@ -162,17 +169,25 @@ fn claim_if(
     })
 }
 
+/// The node whose own memory a home is. What groups keep is not handed out in pieces.
+fn owner(node: &Node, home: HomeId) -> Result<NodeId, AccessError> {
+    let host = node.inner.access.standing.host(home);
+    host.filter(|_| home.is_own())
+        .ok_or_else(|| AccessError::gone(home.start(), None))
+}
+
 /// Memory for a region, as zeros.
 fn memory(node: &Node, want: &Want<'_>) -> Result<u64, AllocError> {
     let len = want.what.len as usize;
     match want.purpose {
         Purpose::Bytes { home } => {
-            let (view, first) = (&node.inner.access.standing, home.start());
-            let host = view
-                .host(home)
-                .ok_or_else(|| AccessError::gone(first, None))?;
-            let addr = node.alloc_bytes_on(host, len)?;
+            let addr = node.alloc_bytes_on(owner(node, home)?, len)?;
             Ok(Tag(addr).under(want.what.contract).0)
+        }
+        Purpose::Objects { home } => {
+            let first = home.start().under(Contract::Object);
+            owner(node, home)?;
+            Ok(node.inner.access.reserve_objects(first, len as u64)?.0)
         }
         Purpose::Lock => {
             // Where another lock was before, perhaps.
@@ -191,6 +206,7 @@ fn give_back(node: &Node, want: &Want<'_>, addr: u64) -> Result<(), AllocError> 
     let len = want.what.len as usize;
     match want.purpose {
         Purpose::Bytes { .. } => node.free_bytes(places::memory_of(addr), len),
+        Purpose::Objects { .. } => Ok(node.inner.access.remove_objects(Tag(addr))?),
         Purpose::Lock => places::give_place_back(node, len, addr),
     }
 }
@@ -199,28 +215,29 @@ fn give_back(node: &Node, want: &Want<'_>, addr: u64) -> Result<(), AllocError> 
 /// Nothing where somebody else has been faster, since the claim died with another node.
 fn fill(node: &Node, row: u64, want: &Want<'_>) -> Result<Option<Ready>, RegionError> {
     let made = memory(node, want);
-    let ours = insist(node, || {
-        node.update(row, ROW, |view| {
-            let free = match look(view, want.name) {
-                Row::Empty | Row::Vacant | Row::Claimed { .. } => true,
-                // The claim died with another node, and what it was to replace is back.
-                Row::Ready(ready) => is_gone(node, ready.addr),
-                Row::Other => false,
-            };
-            match &made {
-                Ok(addr) if free => Some(finish(view, *addr, want.name, &want.what)),
-                Err(_) if free => {
-                    vacate(view, want.name);
-                    None
-                }
-                _ => None,
+    let ours = change(node, row, want.name, |view| {
+        let free = match look(view, want.name) {
+            Row::Empty | Row::Vacant { .. } | Row::Claimed { .. } => true,
+            // It is there already: nobody else has this memory.
+            Row::Ready(ready) if Ok(ready.addr) == made => {
+                return Some((Some(ready), Mark::of(view)));
             }
-        })
+            // The claim died with another node, and what it was to replace is back.
+            Row::Ready(ready) => is_gone(node, ready.addr),
+            Row::Other => false,
+        };
+        match &made {
+            Ok(addr) if free => {
+                let ready = finish(view, *addr, want.name, &want.what);
+                Some((Some(ready), Mark::of(view)))
+            }
+            Err(_) if free => Some((None, vacate(view, want.name, 0))),
+            _ => None,
+        }
     })?;
     let addr = made?;
-    match ours {
-        Some(_) => publish(node, row)?,
-        None => give_back(node, want, addr)?,
+    if ours.is_none() {
+        give_back(node, want, addr)?;
     }
-    Ok(ours)
+    Ok(ours.flatten())
 }

@@ -1,12 +1,16 @@
 //! A region in a program's hands.
 
+use super::copies::Copied;
 use super::creating::Opened;
-use super::row::{ROW, Ready, Row, look};
-use super::{insist, spec::RegionSpec};
-#[cfg(doc)]
-use crate::error::AccessError;
-use crate::error::RegionError;
+use super::row::{Ready, Row};
+use super::{see, spec::RegionSpec};
+use crate::bytes::value::Value;
+use crate::error::{AccessError, AllocError, RegionError};
 use crate::node::Node;
+use crate::object::Object;
+use crate::paging::Mapped;
+use crate::replicated::Replicated;
+use rackmem_proto::abd::{Layout, first_line};
 use rackmem_proto::heap::Backing;
 use rackmem_proto::wire::{Contract, HomeId, Tag};
 
@@ -37,9 +41,19 @@ use rackmem_proto::wire::{Contract, HomeId, Tag};
 pub struct Region {
     node: Node,
     spec: RegionSpec,
-    row: u64,
-    ready: Ready,
+    place: Place,
     created: bool,
+}
+
+/// Where a region is.
+#[derive(Clone, Copy)]
+enum Place {
+    /// In the table, in this row.
+    Row(u64, Ready),
+    /// In a group, beginning with this config.
+    Group(u16, Layout, u32),
+    /// In the home that a group keeps.
+    Home(HomeId),
 }
 
 impl std::fmt::Debug for Region {
@@ -58,10 +72,26 @@ impl Region {
         Region {
             node: node.clone(),
             spec: spec.clone(),
-            row: opened.row,
-            ready: opened.ready,
+            place: Place::Row(opened.row, opened.ready),
             created: opened.created,
         }
+    }
+
+    pub(super) fn copied(node: &Node, spec: &RegionSpec, copied: Copied) -> Self {
+        Region {
+            node: node.clone(),
+            spec: spec.clone(),
+            place: match spec.is_home() {
+                true => Place::Home(HomeId::of_group(copied.number)),
+                false => Place::Group(copied.number, copied.layout, copied.first),
+            },
+            created: copied.created,
+        }
+    }
+
+    /// The node of this handle.
+    pub(crate) fn node(&self) -> &Node {
+        &self.node
     }
 
     /// Its name.
@@ -71,27 +101,31 @@ impl Region {
 
     /// Where its memory begins; the contract is part of this.
     pub fn addr(&self) -> u64 {
-        self.ready.addr
+        match self.place {
+            Place::Row(_, ready) => ready.addr,
+            Place::Group(number, ..) => first_line(number).0,
+            Place::Home(home) => home.start().0,
+        }
     }
 
     /// Its bytes.
     pub fn bytes(&self) -> usize {
-        self.ready.what.len as usize
+        self.spec.len
     }
 
     /// Its contract.
     pub fn contract(&self) -> Contract {
-        self.ready.what.contract
+        self.spec.contract
     }
 
     /// Where its bytes are.
     pub fn backing(&self) -> Backing {
-        self.ready.what.backing
+        self.spec.backing
     }
 
-    /// Whose memory it is.
+    /// Whose memory it is; of a region with copies the number of its group.
     pub fn home(&self) -> HomeId {
-        Tag(self.ready.addr).home()
+        Tag(self.addr()).home()
     }
 
     /// Whether the call that returned this handle has created it.
@@ -106,16 +140,27 @@ impl Region {
     /// [`RegionError::Removed`].
     pub fn check(&self) -> Result<(), RegionError> {
         let name = self.name();
-        let row = insist(&self.node, || {
-            self.node.snapshot(self.row, ROW, |view| look(view, name))
-        })?;
+        let (row, ready) = match self.place {
+            Place::Row(row, ready) => (row, ready),
+            // It stays.
+            Place::Home(_) => return Ok(()),
+            Place::Group(number, _, first) => {
+                let now = self.node.inner.access.agents.replicas.region(number);
+                return match now.is_some_and(|(_, now)| now == first) {
+                    true => Ok(()),
+                    false => Err(RegionError::Removed { name: name.into() }),
+                };
+            }
+        };
+        let row = see(&self.node, row, name)?;
         match row {
-            Row::Ready(now) if now == self.ready => Ok(()),
+            Row::Ready(now) if now == ready => Ok(()),
             _ => Err(RegionError::Removed { name: name.into() }),
         }
     }
 
-    /// Reads from a byte of it on. Each block's part is read at one moment.
+    /// Reads from a byte of it on. Each block's part is read at one moment; with copies, each
+    /// line's.
     /// What is read was there while the region was.
     ///
     /// # Errors
@@ -123,25 +168,104 @@ impl Region {
     /// it has no bytes, and those of [`Node::read`].
     pub fn read(&self, at: usize, out: &mut [u8]) -> Result<(), RegionError> {
         let addr = self.within(at, out.len())?;
+        if let Place::Group(_, layout, first) = self.place {
+            let read = self.node.read_lines(addr, (layout, first), out);
+            return read.map_err(|error| match error {
+                AccessError::Removed { .. } => self.removed(),
+                error => error.into(),
+            });
+        }
         let read = self.node.read(addr, out);
         self.check()?;
         Ok(read?)
     }
 
     /// Writes from a byte of it on. Each block's part is written at one moment. A removal between
-    /// the check and the write is not noticed.
+    /// the check and the write is not noticed. With copies, whole lines are written, each at one
+    /// moment.
     ///
     /// # Errors
-    /// Those of [`Region::read`].
+    /// Those of [`Region::read`]; [`AccessError::BadRange`] when a part of a line is to be written,
+    /// and [`AccessError::NoQuorum`].
     pub fn write(&self, at: usize, bytes: &[u8]) -> Result<(), RegionError> {
         let addr = self.within(at, bytes.len())?;
+        if let Place::Group(_, layout, first) = self.place {
+            self.check()?;
+            return Ok(self.node.write_lines(addr, (layout, first), bytes)?);
+        }
         self.check()?;
         Ok(self.node.write(addr, bytes)?)
     }
 
+    /// The value in a line of a region with copies, counted from 0.
+    ///
+    /// # Errors
+    /// [`AccessError::WrongContract`] where the region has no copies, [`AccessError::OutOfBounds`]
+    /// where it has no such line, [`AccessError::BadRange`] where the value is longer than a line.
+    pub fn replicated<T: Value>(&self, line: usize) -> Result<Replicated<T>, RegionError> {
+        let Place::Group(_, layout, first) = self.place else {
+            let wanted = Contract::Replicated;
+            let wrong = AccessError::wrong_contract(Tag(self.addr()), wanted);
+            return Err(wrong.into());
+        };
+        let of = (layout.bytes / u64::from(layout.line)) as usize;
+        let (at, len) = (line, 1);
+        if line >= of {
+            return Err(AccessError::OutOfBounds { at, len, of }.into());
+        }
+        let addr = self.addr() + line as u64 * u64::from(layout.line);
+        Ok(Replicated::at(&self.node, addr, (layout, first))?)
+    }
+
+    fn removed(&self) -> RegionError {
+        RegionError::Removed {
+            name: self.name().into(),
+        }
+    }
+
+    /// Maps a region with copies into this process, which has it for itself until the handle is
+    /// dropped: loads and stores, with a buffer of so many pages ([`Mapped::page`]). Lines of 4 KiB
+    /// are best ([`RegionSpec::line`]): a page of shorter ones takes several operations.
+    ///
+    /// Of threads that work at a time each needs four pages of the buffer at least, or they take
+    /// them from each other.
+    ///
+    /// # Errors
+    /// [`AccessError::WrongContract`] where the region has no copies, [`RegionError::Mapped`] where
+    /// a live node has mapped it, [`RegionError::NoPaging`] where the system does not allow it,
+    /// [`RegionError::SmallBuffer`] below four pages.
+    pub fn map_exclusive(&self, pages: usize) -> Result<Mapped, RegionError> {
+        let Place::Group(number, layout, first) = self.place else {
+            let wanted = Contract::Replicated;
+            let wrong = AccessError::wrong_contract(Tag(self.addr()), wanted);
+            return Err(wrong.into());
+        };
+        self.check()?;
+        Mapped::new(&self.node, (number, layout, first), self.name(), pages)
+    }
+
+    /// A new object in a region under [`Contract::Object`].
+    ///
+    /// # Errors
+    /// [`AccessError::WrongContract`] where the region is under another one,
+    /// [`AllocError::TooLarge`] above [`MAX_OBJECT`](crate::object::MAX_OBJECT) bytes,
+    /// [`AllocError::OutOfMemory`] when the region is full; those of [`Object::write`].
+    pub fn alloc<T: Value>(&self, value: T) -> Result<Object<T>, AllocError> {
+        self.node.new_object(self.addr(), value.as_bytes(), 0)
+    }
+
+    /// A new object of bytes, with room for so many at least: a later write may be as long as
+    /// that.
+    ///
+    /// # Errors
+    /// Those of [`Region::alloc`].
+    pub fn alloc_bytes(&self, bytes: &[u8], room: usize) -> Result<Object<[u8]>, AllocError> {
+        self.node.new_object(self.addr(), bytes, room)
+    }
+
     fn within(&self, at: usize, len: usize) -> Result<u64, RegionError> {
         match at.checked_add(len) {
-            Some(end) if end <= self.bytes() => Ok(self.ready.addr + at as u64),
+            Some(end) if end <= self.bytes() => Ok(self.addr() + at as u64),
             _ => Err(RegionError::OutOfBounds {
                 name: self.name().into(),
                 at,

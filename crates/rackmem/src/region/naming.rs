@@ -4,12 +4,13 @@ use super::creating::{Absent, Purpose, Want, fits, open};
 use super::handle::Region;
 use super::row::{ROW, RegionInfo};
 use super::spec::RegionSpec;
-use super::{all_rows, creating::Opened, find, insist, is_gone, name_lost, removing};
+use super::{all_rows, await_table, copied, copies, creating::Opened};
+use super::{find, insist, is_gone, name_lost, removing};
 use crate::error::RegionError;
 #[cfg(doc)]
 use crate::error::{AccessError, AllocError, RackError};
 use crate::node::Node;
-use rackmem_proto::wire::HomeId;
+use rackmem_proto::wire::{Contract, HomeId};
 
 impl Node {
     /// The region of a name, created (zeroed) if nobody has yet. All nodes see the same table.
@@ -22,9 +23,18 @@ impl Node {
     /// [`RegionSpec::renew`] makes it anew. [`RegionError::TableFull`],
     /// [`AllocError::OutOfMemory`];
     /// [`RackError::NodeLost`] when node 0, which has the table, is gone.
+    /// Where nodes have copies of it ([`Config::copies`](crate::Config::copies)),
+    /// [`RegionError::FewMembers`] before there are as many nodes, and [`RackError::Timeout`] while
+    /// no majority of the copies is there.
     pub fn create_region(&self, spec: &RegionSpec) -> Result<Region, RegionError> {
         spec.is_built()?;
+        if spec.copies > 0 {
+            // A lease is nothing to it: whoever has lost one may still have a majority.
+            let copied = copies::create(self, spec)?;
+            return Ok(Region::copied(self, spec, copied));
+        }
         self.open()?;
+        let home = spec.home.unwrap_or(HomeId::of(self.inner.id));
         let want = Want {
             name: &spec.name,
             what: spec.what(),
@@ -32,8 +42,9 @@ impl Node {
                 true => Absent::Renew,
                 false => Absent::Report,
             },
-            purpose: Purpose::Bytes {
-                home: spec.home.unwrap_or(HomeId::of(self.inner.id)),
+            purpose: match spec.contract {
+                Contract::Object => Purpose::Objects { home },
+                _ => Purpose::Bytes { home },
             },
         };
         Ok(Region::new(self, spec, open(self, &want)?))
@@ -45,7 +56,11 @@ impl Node {
     /// [`RegionError::NotFound`], and those of [`Node::create_region`].
     pub fn open_region(&self, spec: &RegionSpec) -> Result<Region, RegionError> {
         spec.is_built()?;
+        if spec.copies > 0 {
+            return Ok(Region::copied(self, spec, copies::open(self, spec)?));
+        }
         self.open()?;
+        copied(self, &spec.name, spec.contract)?;
         let (row, ready) = find(self, &spec.name)?;
         fits(&spec.name, &spec.what(), &ready)?;
         if is_gone(self, ready.addr) {
@@ -68,11 +83,56 @@ impl Node {
     /// # Errors
     /// [`RegionError::NotFound`]; [`RegionError::NotRemovable`] when it is a lock's,
     /// which goes with its lock ([`Mutex::free`](crate::locked::Mutex::free)), or of locks, which
-    /// cannot be freed yet. Those of [`Node::free_bytes`], after which the name is gone all the
-    /// same.
+    /// cannot be freed yet, or coherent memory with copies. Those of [`Node::free_bytes`], after
+    /// which the name is gone all the same.
+    ///
+    /// With a region of objects its objects go: their handles say [`AccessError::Gone`] from then
+    /// on. Its memory is there for objects of the same sizes in other regions.
     pub fn remove_region(&self, name: &str) -> Result<(), RegionError> {
         self.open()?;
+        // One that has copies is in the rack's groups, if the rack has such.
+        let groups = &self.inner.access.groups;
+        if groups.has_store() {
+            match copies::remove(self, name) {
+                Ok(true) => return Ok(()),
+                Err(error) if groups.address_of(name).is_some() => return Err(error),
+                _ => {}
+            }
+        }
         removing::remove(self, name)
+    }
+
+    /// Has a region with copies keep more of them from now on: 3, 5 or 7. Returns when that is
+    /// agreed on. Live nodes are added one at a time; each fills while the region is in use, and
+    /// counts when it has all. [`Node::groups`] says how far that is. Handles go on; who
+    /// opens the region from now on asks for as many copies.
+    ///
+    /// While one copy becomes three, there are two for a time: both have to answer then. When the
+    /// second one dies the first goes on alone, after the configuration's `replace_after`.
+    ///
+    /// ```
+    /// # fn main() -> rackmem::Result<()> {
+    /// use rackmem::{Rack, RegionSpec};
+    ///
+    /// let rack = Rack::local(3)?;
+    /// let log = rack.node(0).create_region(&RegionSpec::new("log", 640).copies(1))?;
+    /// log.replicated::<u64>(0)?.write(7)?;
+    /// rack.node(2).grow_region("log", 3)?;
+    /// while rack.node(0).groups()[0].copies.iter().filter(|copy| copy.counts).count() < 3 {
+    ///     std::thread::yield_now();
+    /// }
+    /// assert_eq!(log.replicated::<u64>(0)?.read()?, 7);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`RegionError::NotFound`] where no region with copies has this name;
+    /// [`RegionError::BadCopies`]; [`RegionError::OtherCopies`] when it is to have as many or more;
+    /// [`RegionError::FewMembers`].
+    pub fn grow_region(&self, name: &str, copies: u8) -> Result<(), RegionError> {
+        self.open()?;
+        copies::grow(self, name, copies)
     }
 
     /// The regions of the rack and its named locks, in the order of their names. Each row of the
@@ -80,9 +140,12 @@ impl Node {
     pub fn regions(&self) -> Result<Vec<RegionInfo>, RegionError> {
         self.open()?;
         let mut found = Vec::new();
-        for row in all_rows(self) {
-            found.extend(insist(self, || self.snapshot(row, ROW, RegionInfo::of))?);
+        await_table(self)?;
+        for row in all_rows() {
+            let look = |addr| self.snapshot(addr, ROW, RegionInfo::of);
+            found.extend(insist(self, row, look)?);
         }
+        found.extend(copies::infos(&self.inner.access.groups.known()));
         found.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
         Ok(found)
     }
@@ -135,6 +198,7 @@ impl Node {
     /// A coherent region that exists already: its address and length.
     pub fn find_region(&self, name: &str, type_hash: u64) -> Result<(u64, usize), RegionError> {
         self.open()?;
+        copied(self, name, Contract::Coherent)?;
         let (_, found) = find(self, name)?;
         let len = found.what.len as usize;
         let spec = RegionSpec::new(name, len).element(type_hash);

@@ -6,25 +6,26 @@
 //! nobody else can know whether it was given back already.
 
 use super::creating::unfinished;
-use super::row::{self, ADDR, READY, ROW, Row, STATE, look};
-use super::{all_rows, check, insist, is_gone, publish, rows, see};
+use super::row::{self, ADDR, Mark, READY, ROW, Ready, Row, STATE, look};
+use super::{all_rows, await_table, change, check, insist, is_gone, rows, see};
 use crate::backoff::Backoff;
 use crate::bytes::window::Window;
-use crate::error::{AccessError, RegionError};
+use crate::error::{AccessError, AllocError, RegionError};
 use crate::node::Node;
-use rackmem_proto::wire::Contract;
+use rackmem_proto::wire::{Contract, Tag};
 
 /// See [`Node::remove_region`].
 pub(super) fn remove(node: &Node, name: &str) -> Result<(), RegionError> {
     check(name)?;
     let none = || RegionError::NotFound { name: name.into() };
-    for row in rows(node.inner.table(), name) {
+    await_table(node)?;
+    for row in rows(name) {
         let mut backoff = Backoff::new(node.inner.access.patience);
         loop {
             let seen = see(node, row, name)?;
             match seen {
                 Row::Other => break,
-                Row::Empty | Row::Vacant => return Err(none()),
+                Row::Empty | Row::Vacant { .. } => return Err(none()),
                 Row::Claimed { by } if is_gone(node, by) => {
                     take(node, row, name, seen)?;
                     return Err(none());
@@ -34,7 +35,7 @@ pub(super) fn remove(node: &Node, name: &str) -> Result<(), RegionError> {
                         return Err(unfinished(name));
                     }
                 }
-                Row::Ready(ready) if ready.what.contract != Contract::Coherent => {
+                Row::Ready(ready) if !is_removable(ready.what.contract) => {
                     return Err(RegionError::NotRemovable {
                         name: name.into(),
                         contract: ready.what.contract,
@@ -45,8 +46,7 @@ pub(super) fn remove(node: &Node, name: &str) -> Result<(), RegionError> {
                         if is_gone(node, ready.addr) {
                             return Ok(());
                         }
-                        let freed = node.free_bytes(ready.addr, ready.what.len as usize);
-                        return freed.map_err(|why| RegionError::NotFreed {
+                        return give_back(node, &ready).map_err(|why| RegionError::NotFreed {
                             name: name.into(),
                             why,
                         });
@@ -58,22 +58,31 @@ pub(super) fn remove(node: &Node, name: &str) -> Result<(), RegionError> {
     Err(none())
 }
 
+/// Whether regions under a contract can be removed by their name.
+fn is_removable(contract: Contract) -> bool {
+    matches!(contract, Contract::Coherent | Contract::Object)
+}
+
+/// Nobody finds the region any more.
+fn give_back(node: &Node, ready: &Ready) -> Result<(), AllocError> {
+    match ready.what.contract {
+        Contract::Object => Ok(node.inner.access.remove_objects(Tag(ready.addr))?),
+        _ => node.free_bytes(ready.addr, ready.what.len as usize),
+    }
+}
+
 /// Takes the name away, if the row still is what it was. Says whether it was.
 fn take(node: &Node, row: u64, name: &str, seen: Row) -> Result<bool, AccessError> {
-    let ours = insist(node, || {
-        node.update(row, ROW, |view| {
-            let ours = look(view, name) == seen;
-            if ours {
-                row::vacate(view, name);
-            }
-            ours
-        })
+    let by = node.call_address();
+    // Whoever finds the row at its home must not find what it was.
+    let ours = change(node, row, name, |view| {
+        let now = look(view, name);
+        if now == (Row::Vacant { by }) {
+            return Some(((), Mark::of(view)));
+        }
+        (now == seen).then(|| ((), row::vacate(view, name, by)))
     })?;
-    if ours {
-        // Whoever finds the row at its home must not find what it was.
-        publish(node, row)?;
-    }
-    Ok(ours)
+    Ok(ours.is_some())
 }
 
 /// Nothing has this address any more under a name of which `is_it` says yes. The name is free.
@@ -86,18 +95,19 @@ pub(crate) fn vacate(
         let ready = view.u64(STATE) == READY && view.u64(ADDR) == addr;
         row::name(view).filter(|name| ready && is_it(name))
     };
-    for row in all_rows(node) {
-        let Some(name) = insist(node, || node.snapshot(row, ROW, has))? else {
+    let by = node.call_address();
+    for row in all_rows() {
+        let seen = insist(node, row, |addr| node.snapshot(addr, ROW, has))?;
+        let Some(name) = seen else {
             continue;
         };
-        insist(node, || {
-            node.update(row, ROW, |view| {
-                if has(view).is_some() {
-                    row::vacate(view, &name);
-                }
-            })
-        })?;
-        return publish(node, row);
+        let vacated = change(node, row, &name, |view| {
+            if look(view, &name) == (Row::Vacant { by }) {
+                return Some(((), Mark::of(view)));
+            }
+            has(view).map(|_| ((), row::vacate(view, &name, by)))
+        });
+        return vacated.map(drop);
     }
     Ok(())
 }

@@ -15,7 +15,9 @@
 use super::spec::{RegionSpec, What};
 use crate::bytes::window::{Window, WindowMut};
 use crate::host::rows;
+use rackmem_proto::abd::{Durability, MIN_LINE};
 use rackmem_proto::heap::Backing;
+use rackmem_proto::membership::Survives;
 use rackmem_proto::wire::{Contract, HomeId, Tag};
 
 /// Bytes of a name at most.
@@ -40,8 +42,10 @@ pub(super) const NAME: usize = 40;
 pub(super) enum Row {
     Empty,
     Other,
-    /// What had this name has been freed.
-    Vacant,
+    /// What had this name has been freed; by a call that has this number.
+    Vacant {
+        by: u64,
+    },
     /// By a process that has memory here.
     Claimed {
         by: u64,
@@ -92,7 +96,7 @@ pub(super) fn look(view: &Window<'_>, name: &str) -> Row {
         (CLAIMED, _) => Row::Claimed { by: view.u64(ADDR) },
         (READY, Some(ready)) => Row::Ready(ready),
         (READY, None) => Row::Other,
-        _ => Row::Vacant,
+        _ => Row::Vacant { by: view.u64(ADDR) },
     }
 }
 
@@ -125,10 +129,39 @@ pub(super) fn finish(view: &mut WindowMut<'_>, addr: u64, name: &str, what: &Wha
     }
 }
 
-/// Nothing has this name any more. The row keeps it.
-pub(super) fn vacate(view: &mut WindowMut<'_>, name: &str) {
+/// Nothing has this name any more. The row keeps it, and the number of the call that has done it.
+pub(super) fn vacate(view: &mut WindowMut<'_>, name: &str, by: u64) -> Mark {
     let next = generation(view).wrapping_add(1);
-    put(view, VACANT, 0, name, &What::NOTHING, next);
+    put(view, VACANT, by, name, &What::NOTHING, next);
+    Mark::of(view)
+}
+
+/// How a change has left a row.
+#[derive(Clone, Copy)]
+pub(super) struct Mark {
+    state: u64,
+    addr: u64,
+    generation: u32,
+}
+
+impl Mark {
+    pub fn of(view: &Window<'_>) -> Self {
+        Mark {
+            state: view.u64(STATE),
+            addr: view.u64(ADDR),
+            generation: generation(view),
+        }
+    }
+
+    /// Whether the row is as it was left, or has been changed again since.
+    pub fn is_in(&self, view: &Window<'_>, name: &str) -> bool {
+        let now = Mark::of(view);
+        let same =
+            (now.state, now.addr, now.generation) == (self.state, self.addr, self.generation);
+        let later = now.generation.wrapping_sub(self.generation).cast_signed() > 0;
+        let named = name_len(view) == name.len() && view.eq(NAME, name.as_bytes());
+        now.state != EMPTY && named && (same || later)
+    }
 }
 
 /// The name in a row, whatever its state.
@@ -188,6 +221,11 @@ impl RegionInfo {
                 backing: what.backing,
                 home: Some(Tag(addr).home()),
                 renew: false,
+                copies: 0,
+                line: MIN_LINE,
+                two_rounds: false,
+                durability: Durability::Memory,
+                survives: Survives::Rest,
             },
             addr,
             generation,

@@ -1,7 +1,9 @@
 //! What a region is to be.
 
 use crate::error::RegionError;
+use rackmem_proto::abd::{COPIES, Durability, Layout, MAX_LINE, MIN_LINE};
 use rackmem_proto::heap::Backing;
+use rackmem_proto::membership::Survives;
 use rackmem_proto::wire::{Contract, HomeId};
 
 /// A named region as a program wants it: what all who use it have to agree on,
@@ -33,6 +35,11 @@ pub struct RegionSpec {
     pub(super) backing: Backing,
     pub(super) home: Option<HomeId>,
     pub(super) renew: bool,
+    pub(super) copies: u8,
+    pub(super) line: u32,
+    pub(super) two_rounds: bool,
+    pub(super) durability: Durability,
+    pub(super) survives: Survives,
 }
 
 /// What all who use a region agree on, but its name.
@@ -65,6 +72,11 @@ impl RegionSpec {
             backing: Backing::default(),
             home: None,
             renew: false,
+            copies: 0,
+            line: MIN_LINE,
+            two_rounds: false,
+            durability: Durability::Memory,
+            survives: Survives::Rest,
         }
     }
 
@@ -75,12 +87,95 @@ impl RegionSpec {
         self
     }
 
-    /// Under which contract its memory is shared. [`Contract::Coherent`] and [`Contract::Locked`]
-    /// are built: the second names the locks of an array
-    /// ([`RwLockArray`](crate::locked::RwLockArray)), and has no bytes.
+    /// Under which contract its memory is shared. [`Contract::Coherent`], [`Contract::Locked`] and
+    /// [`Contract::Object`] are built: the second names the locks of an array
+    /// ([`RwLockArray`](crate::locked::RwLockArray)), and has no bytes; the third has room for
+    /// objects ([`Region::alloc`](crate::Region::alloc)).
     #[must_use]
     pub fn contract(mut self, contract: Contract) -> Self {
         self.contract = contract;
+        self
+    }
+
+    /// So many nodes keep a copy of it each: 3, 5 or 7 (or 1). It is under
+    /// [`Contract::Replicated`], lives as long as a majority of them does, and is read and written
+    /// in lines ([`Region::replicated`](crate::Region::replicated)).
+    ///
+    /// ```
+    /// # fn main() -> rackmem::Result<()> {
+    /// use rackmem::{Rack, RegionSpec, Replicated};
+    ///
+    /// let rack = Rack::local(3)?;
+    /// let spec = RegionSpec::new("ledger", 64 * 100).copies(3);
+    /// let balance: Replicated<u64> = rack.node(0).create_region(&spec)?.replicated(7)?;
+    /// balance.write(50)?; // a majority has it
+    /// let same: Replicated<u64> = rack.node(2).open_region(&spec)?.replicated(7)?;
+    /// assert_eq!(same.read()?, 50);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn copies(mut self, copies: u8) -> Self {
+        self.contract = Contract::Replicated;
+        self.copies = copies;
+        self
+    }
+
+    /// Coherent memory with copies ([`RegionSpec::copies`]): it is cached, and used as all coherent
+    /// memory is, and does not die with the node that serves it, which another one follows. What
+    /// survives the node that has written it is to be said:
+    ///
+    /// - [`Survives::Rest`]: what has come home. A block that only the dead node's cache had
+    ///   changed goes on as it was before, and nothing says so.
+    /// - [`Survives::Writes`]: each write. It returns when a majority has its block, which is
+    ///   dropped from the cache for that.
+    ///
+    /// ```
+    /// # fn main() -> rackmem::Result<()> {
+    /// use rackmem::{Rack, RegionSpec, Shared, Survives};
+    ///
+    /// let rack = Rack::local(3)?;
+    /// let spec = RegionSpec::new("counts", 4096).copies(3).survives(Survives::Writes);
+    /// let count: Shared<u64> = rack.node(0).create_region(&spec)?.shared(7)?;
+    /// count.fetch_add(2)?; // a majority has it
+    /// let same: Shared<u64> = rack.node(2).open_region(&spec)?.shared(7)?;
+    /// assert_eq!(same.read()?, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn survives(mut self, survives: Survives) -> Self {
+        self.contract = Contract::Coherent;
+        self.survives = survives;
+        self
+    }
+
+    /// Bytes of a line of a region with copies, which is read and written whole, at one moment: a
+    /// power of two from 64 to 65,536; 64 without this call.
+    #[must_use]
+    pub fn line(mut self, bytes: u32) -> Self {
+        self.line = bytes;
+        self
+    }
+
+    /// Writes of a region with copies take two rounds of its members, always.
+    /// Without this call they take one where a switch knows a line's stamps. A write of one round
+    /// that a change of members cuts off may end as
+    /// [`AccessError::Interrupted`](crate::AccessError::Interrupted); one of two rounds goes on.
+    #[must_use]
+    pub fn two_rounds(mut self) -> Self {
+        self.two_rounds = true;
+        self
+    }
+
+    /// What its copies survive beside the death of a minority: nothing
+    /// ([`Durability::Memory`], without this call), the end of all processes
+    /// ([`Durability::File`]), or a power failure of all machines ([`Durability::Sync`]).
+    /// The nodes have a folder for it ([`Builder::store`](crate::Builder::store),
+    /// `store` in the rack's file).
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
         self
     }
 
@@ -130,6 +225,37 @@ impl RegionSpec {
         self.backing
     }
 
+    /// How many copies it has; 0 where it is no region with copies.
+    pub fn asks_copies(&self) -> u8 {
+        self.copies
+    }
+
+    /// Whether its writes always take two rounds, if it has copies.
+    pub fn asks_two_rounds(&self) -> bool {
+        self.two_rounds
+    }
+
+    /// Bytes of its lines, if it has copies.
+    pub fn asks_line(&self) -> u32 {
+        self.line
+    }
+
+    /// Which writes to it survive the node that has made them, if it is coherent memory with
+    /// copies.
+    pub fn asks_survives(&self) -> Option<Survives> {
+        self.is_home().then_some(self.survives)
+    }
+
+    /// Whether it is coherent memory whose home a group keeps.
+    pub(super) fn is_home(&self) -> bool {
+        self.copies > 0 && self.contract == Contract::Coherent
+    }
+
+    /// What its copies survive.
+    pub fn asks_durability(&self) -> Durability {
+        self.durability
+    }
+
     pub(super) fn what(&self) -> What {
         What {
             len: self.len as u64,
@@ -142,12 +268,41 @@ impl RegionSpec {
     /// Whether this version can make such a region.
     pub(super) fn is_built(&self) -> Result<(), RegionError> {
         let (contract, backing) = (self.contract, self.backing);
-        if !matches!(contract, Contract::Coherent | Contract::Locked) {
+        if contract == Contract::Replicated && backing == Backing::Heap {
+            return self.layout(0).map(drop);
+        }
+        if self.durability != Durability::Memory {
+            let durability = self.durability;
+            return Err(RegionError::NotDurable { durability });
+        }
+        if self.is_home() && backing == Backing::Heap {
+            return self.layout(MAX_LINE).map(drop);
+        }
+        if self.copies > 1 {
+            return Err(RegionError::ContractNotBuilt { contract });
+        }
+        let built = [Contract::Coherent, Contract::Locked, Contract::Object];
+        if !built.contains(&contract) {
             return Err(RegionError::ContractNotBuilt { contract });
         }
         if backing != Backing::Heap {
             return Err(RegionError::BackingNotBuilt { backing });
         }
         Ok(())
+    }
+
+    /// The lines of a region with copies. Those of coherent memory are whole blocks of so many
+    /// bytes.
+    pub(super) fn layout(&self, block: u32) -> Result<Layout, RegionError> {
+        let copies = self.copies;
+        let (line, bytes) = match self.is_home() {
+            true => (block, self.len.next_multiple_of(block as usize)),
+            false => (self.line, self.len),
+        };
+        if !COPIES.contains(&copies) {
+            return Err(RegionError::BadCopies { copies });
+        }
+        let layout = Layout::new(line, bytes as u64).filter(|_| bytes > 0);
+        layout.ok_or(RegionError::BadLines { line, bytes })
     }
 }

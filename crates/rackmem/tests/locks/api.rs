@@ -1,7 +1,7 @@
 //! What handles promise.
 
 use crate::{MODES, NODES, rack, until};
-use rackmem::locked::{Lock, Mutex, RangesLock, RwLock, Waiting};
+use rackmem::locked::{BlockLock, Lock, Mutex, RangesLock, RwLock, Waiting};
 use rackmem::{AccessError, Contract, Error, Fabric, LockError, Mode, RackError, Wait};
 use rackmem_proto::wire::Tag;
 use std::sync::Mutex as Local;
@@ -214,8 +214,8 @@ fn a_wait_is_bounded_in_one_way_for_every_kind_of_lock() {
     let addr = near.alloc_bytes(8).unwrap();
     let ranges = RangesLock::create(&near, &[(addr, 8)]).unwrap();
     let same = RangesLock::attach(&far, ranges.addr()).unwrap();
-    let block = near.alloc_lock().unwrap();
-    let again = far.attach_lock(block.addr()).unwrap();
+    let block = BlockLock::create(&near).unwrap();
+    let again = BlockLock::attach(&far, block.addr()).unwrap();
     let held = (
         mutex.lock().unwrap(),
         lock.write().unwrap(),

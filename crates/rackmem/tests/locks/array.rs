@@ -1,7 +1,9 @@
 //! Arrays of locks, which nobody makes one by one.
 
 use crate::{FABRICS, MODES, NODES, ROUGH, check_switch, rack};
-use rackmem::locked::{Access, Content, Mutex, RwLockArray};
+use rackmem::locked::{
+    Content, Entered, Guard, Mutex, Page, PageWriteGuard, Reading, RwLockArray, Writing,
+};
 use rackmem::{Fabric, LockError, Mode};
 use std::time::Duration;
 
@@ -11,8 +13,8 @@ const LONG: Duration = Duration::from_secs(60);
 const ROUNDS: u64 = 100;
 
 /// Every word of a page says the same, and how often writers were inside.
-fn count(locks: &RwLockArray, index: usize) -> u64 {
-    let mut view = locks.view_mut(index);
+fn count(held: &mut PageWriteGuard<'_>) -> u64 {
+    let mut view = held.view_mut(PAGE);
     let old = view.u64(0);
     for at in (0..PAGE).step_by(8) {
         assert_eq!(view.u64(at), old);
@@ -43,10 +45,9 @@ fn pages_are_everybodys_though_their_home_never_looked_at_them() {
                             let locks = RwLockArray::attach(&node, addr, LOCKS, PAGE).unwrap();
                             for round in 0..ROUNDS {
                                 let index = (round as usize * 7 + id) % LOCKS;
-                                let entered = locks.enter(index, Access::Write, LONG);
-                                assert_eq!(entered.unwrap(), Some(Content::Current));
-                                count(&locks, index);
-                                locks.leave(index, Access::Write);
+                                let mut held = locks.write(index).unwrap();
+                                assert_eq!(held.content(), Content::Current);
+                                count(&mut held);
                             }
                         });
                     }
@@ -54,12 +55,7 @@ fn pages_are_everybodys_though_their_home_never_looked_at_them() {
                 let node = rack.node(0);
                 let locks = RwLockArray::attach(&node, addr, LOCKS, PAGE).unwrap();
                 let sum: u64 = (0..LOCKS)
-                    .map(|index| {
-                        locks.enter(index, Access::Read, LONG).unwrap().unwrap();
-                        let count = locks.view(index).u64(PAGE - 8);
-                        locks.leave(index, Access::Read);
-                        count
-                    })
+                    .map(|index| locks.read(index).unwrap().view().u64(PAGE - 8))
                     .sum();
                 assert_eq!(sum, ROUNDS * (NODES as u64 - 1), "{fabric:?} {mode:?}");
                 check_switch(&rack);
@@ -74,15 +70,72 @@ fn whoever_is_not_let_in_in_time_is_told() {
     let addr = rack.node(0).alloc_bytes(RwLockArray::STRIDE).unwrap();
     let [here, there] =
         [0, 1].map(|id| RwLockArray::attach(&rack.node(id), addr, 1, PAGE).unwrap());
-    assert!(here.enter(0, Access::Read, LONG).unwrap().is_some());
-    assert!(there.enter(0, Access::Read, LONG).unwrap().is_some());
+    let both = (here.read_within(0, LONG).unwrap(), there.read(0).unwrap());
+    assert!(both.0.is_some());
     let short = Duration::from_millis(5);
-    assert_eq!(here.enter(0, Access::Write, short).unwrap(), None);
-    there.leave(0, Access::Read);
-    here.leave(0, Access::Read);
-    assert!(here.enter(0, Access::Write, LONG).unwrap().is_some());
-    assert_eq!(there.enter(0, Access::Read, short).unwrap(), None);
-    here.leave(0, Access::Write);
+    assert!(here.write_within(0, short).unwrap().is_none());
+    assert!(here.try_write(0).unwrap().is_none());
+    drop(both);
+    let alone = here.write_within(0, LONG).unwrap();
+    assert!(alone.is_some());
+    assert!(there.read_within(0, short).unwrap().is_none());
+    assert!(there.try_read(0).unwrap().is_none());
+}
+
+/// Tokens are guards without a borrow: what has them is inside until it gives them back, wherever
+/// they are kept meanwhile.
+#[test]
+fn tokens_keep_their_locks_until_they_are_given_back() {
+    let rack = rack(Fabric::Udp, Mode::Switch, None);
+    let addr = rack
+        .node(0)
+        .alloc_bytes(LOCKS * RwLockArray::STRIDE)
+        .unwrap();
+    let [here, there] =
+        [0, 1].map(|id| RwLockArray::attach(&rack.node(id), addr, LOCKS, PAGE).unwrap());
+    let enter = |index| here.enter::<Writing>(index, LONG).unwrap().unwrap();
+    let mut all: Vec<Entered<Writing>> = (0..LOCKS).map(enter).collect();
+    for (index, entered) in all.iter_mut().enumerate() {
+        assert_eq!(entered.index(), index);
+        assert_eq!(entered.content(), Content::Current);
+        let mut view = here.view_mut(entered, 8);
+        view.set_u64(0, index as u64);
+        assert!(view.grow(PAGE) && !view.grow(PAGE + 1));
+        view.set_u64(PAGE - 8, index as u64);
+        assert_eq!(here.view(entered).u64(PAGE - 8), index as u64);
+        here.trim(entered, 8);
+    }
+    for (index, entered) in all.into_iter().enumerate() {
+        assert!(there.try_read(index).unwrap().is_none());
+        assert!(
+            there
+                .enter::<Reading>(index, Duration::ZERO)
+                .unwrap()
+                .is_none()
+        );
+        // Any thread may leave.
+        std::thread::scope(|scope| scope.spawn(|| here.leave(entered)).join().unwrap());
+        let entered = there.enter::<Reading>(index, LONG).unwrap().unwrap();
+        assert_eq!(there.view(&entered).u64(0), index as u64);
+        assert_eq!(there.view(&entered).u64(PAGE - 8), 0, "it was trimmed");
+        there.leave(entered);
+    }
+}
+
+/// Otherwise the holder of one page could write another.
+#[test]
+#[should_panic(expected = "the token of one array, used with another")]
+fn the_token_of_one_array_opens_no_other() {
+    let rack = rack(Fabric::Inline, Mode::HomeOnly, None);
+    let node = rack.node(0);
+    let [one, other] = [0, 1].map(|_| {
+        let addr = node.alloc_bytes(RwLockArray::STRIDE).unwrap();
+        RwLockArray::attach(&node, addr, 1, PAGE).unwrap()
+    });
+    drop(other.write(0).unwrap());
+    let mut entered = one.enter::<Writing>(0, LONG).unwrap().unwrap();
+    one.view_mut(&mut entered, 8).set_u64(0, 1);
+    other.view_mut(&mut entered, 8).set_u64(0, 1);
 }
 
 #[test]
@@ -101,7 +154,7 @@ fn a_node_has_room_for_a_whole_array_or_says_so_at_once() {
         Mutex::create(&node, 0u64),
         Err(LockError::TooManyLocks { .. })
     ));
-    assert!(all[0].enter(most - 1, Access::Write, LONG).is_ok());
+    assert!(all[0].write(most - 1).is_ok());
     for (len, off) in [(0, 0), (12, 0), (65_544, 0), (8, 8)] {
         let bad = RwLockArray::attach(&node, addr + off, 1, len);
         assert!(
@@ -112,18 +165,18 @@ fn a_node_has_room_for_a_whole_array_or_says_so_at_once() {
 }
 
 /// Fills a page up to a length with what the round says, and asks for as much memory.
-fn fill(locks: &RwLockArray, index: usize, words: usize, round: u64) {
-    let mut view = locks.view_mut_of(index, words * 8);
+fn fill(held: &mut PageWriteGuard<'_>, words: usize, round: u64) {
+    let mut view = held.view_mut(words * 8);
     for at in 1..words {
         view.set_u64(at * 8, round);
     }
     view.set_u64(0, round << 16 | words as u64);
-    locks.trim(index, words * 8);
+    held.trim(words * 8);
 }
 
 /// Reads what somebody has filled.
-fn filled(locks: &RwLockArray, index: usize) -> u64 {
-    let view = locks.view(index);
+fn filled<A>(held: &Guard<'_, Page, A>) -> u64 {
+    let view = held.view();
     let (round, words) = (view.u64(0) >> 16, view.u64(0) as usize & 0xffff);
     for at in 1..words {
         assert_eq!(view.u64(at * 8), round, "word {at} of {words}");
@@ -144,24 +197,20 @@ fn pages_that_grow_and_shrink_are_whole_wherever_they_are() {
                     let locks = RwLockArray::attach(&node, addr, 2, 4096).unwrap();
                     for round in 1..=ROUNDS {
                         let index = round as usize % 2;
-                        locks.enter(index, Access::Read, LONG).unwrap().unwrap();
-                        filled(&locks, index);
-                        locks.leave(index, Access::Read);
-                        locks.enter(index, Access::Write, LONG).unwrap().unwrap();
-                        let last = filled(&locks, index);
+                        filled(&locks.read(index).unwrap());
+                        let mut held = locks.write(index).unwrap();
+                        let last = filled(&held);
                         // From most of a page to next to nothing, and back.
                         let words = 1 + (last as usize * 197 + id * 31) % 511;
-                        fill(&locks, index, words, last + 1);
-                        locks.leave(index, Access::Write);
+                        fill(&mut held, words, last + 1);
                     }
                 });
             }
         });
         let locks = RwLockArray::attach(&rack.node(1), addr, 2, 4096).unwrap();
         for index in 0..2 {
-            locks.enter(index, Access::Read, LONG).unwrap().unwrap();
-            assert_eq!(filled(&locks, index), ROUNDS / 2 * NODES as u64);
-            locks.leave(index, Access::Read);
+            let held = locks.read(index).unwrap();
+            assert_eq!(filled(&held), ROUNDS / 2 * NODES as u64);
         }
     }
 }
@@ -180,22 +229,18 @@ fn a_page_takes_as_much_memory_as_is_used_wherever_it_is() {
         let node = rack.node(id);
         RwLockArray::attach(&node, addr, PAGES, 4096).unwrap()
     });
-    let enter = |id: usize, access| {
+    let read = |id: usize| (0..PAGES).for_each(|index| drop(arrays[id].read(index).unwrap()));
+    let write = |id: usize| {
         for index in 0..PAGES {
-            arrays[id].enter(index, access, LONG).unwrap().unwrap();
-            if access == Access::Write {
-                arrays[id]
-                    .view_mut_of(index, 100)
-                    .write(0, &[id as u8; 100]);
-            }
-            arrays[id].leave(index, access);
+            let mut held = arrays[id].write(index).unwrap();
+            held.view_mut(100).write(0, &[id as u8; 100]);
         }
     };
-    enter(1, Access::Write);
-    enter(0, Access::Read);
-    enter(2, Access::Read);
-    enter(2, Access::Write);
-    enter(1, Access::Read);
+    write(1);
+    read(0);
+    read(2);
+    write(2);
+    read(1);
     for id in 0..NODES {
         let metrics = rack.node(id).lock_metrics();
         let kept = if id == 0 {

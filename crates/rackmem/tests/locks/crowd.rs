@@ -2,7 +2,7 @@
 
 use crate::deaths::Cluster;
 use crate::until;
-use rackmem::locked::{Access, RwLockArray};
+use rackmem::locked::RwLockArray;
 use rackmem::membership::Role;
 use rackmem::{Node, Rack};
 use rackmem_proto::wire::Kind;
@@ -21,10 +21,11 @@ fn array(node: &Node, addr: u64) -> RwLockArray {
 
 /// Adds one to the first word of a page; what that was.
 fn count(locks: &RwLockArray, index: usize) -> u64 {
-    assert!(locks.enter(index, Access::Write, LONG).unwrap().is_some());
-    let old = locks.view(index).u64(0);
-    locks.view_mut(index).set_u64(0, old + 1);
-    locks.leave(index, Access::Write);
+    let held = locks.write_within(index, LONG).unwrap();
+    let mut held = held.expect("the lock comes");
+    let mut page = held.view_mut(8);
+    let old = page.u64(0);
+    page.set_u64(0, old + 1);
     old
 }
 

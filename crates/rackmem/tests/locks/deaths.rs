@@ -1,7 +1,7 @@
 //! Locks live through the deaths of those who use them, and die with their homes.
 
 use crate::until;
-use rackmem::locked::{Access, Condvar, Content, Mutex, RwLock, RwLockArray};
+use rackmem::locked::{Condvar, Content, Mutex, RwLock, RwLockArray};
 use rackmem::membership::{self, Role};
 use rackmem::{Config, LeaveError, LockError, Node, Rack, RackError, RegionError};
 use std::path::PathBuf;
@@ -385,10 +385,9 @@ fn locks_of_an_array_live_through_deaths_and_begin_anew_with_their_home() {
             attached.unwrap()
         });
         let write = |locks: &RwLockArray, index: usize, value: u64| {
-            let content = locks.enter(index, Access::Write, LONG).unwrap().unwrap();
-            let old = locks.view(index).u64(0);
-            locks.view_mut(index).set_u64(0, value);
-            locks.leave(index, Access::Write);
+            let mut held = locks.write_within(index, LONG).unwrap().unwrap();
+            let (content, old) = (held.content(), held.view().u64(0));
+            held.view_mut(8).set_u64(0, value);
             (content, old)
         };
         for index in 0..4 {
@@ -407,19 +406,19 @@ fn locks_of_an_array_live_through_deaths_and_begin_anew_with_their_home() {
         cluster.kill(Role::Node(1), second);
         until(|| {
             matches!(
-                here.enter(2, Access::Read, LONG),
+                here.read_within(2, LONG),
                 Err(LockError::Rack(RackError::NodeLost { node: 1 }))
             )
         });
         // Nobody has used this one there.
         assert!(matches!(
-            here.enter(3, Access::Read, LONG),
+            here.read_within(3, LONG),
             Err(LockError::Rack(RackError::NodeLost { node: 1 }))
         ));
         let back = cluster.node(1);
         until(|| nodes[0].incarnation_of(1) > before && nodes[0].is_member(1));
         assert!(matches!(
-            here.enter(3, Access::Read, LONG),
+            here.read_within(3, LONG),
             Err(LockError::Rack(RackError::NodeLost { node: 1 }))
         ));
         let addr = nodes[0].alloc_bytes_on(1, 64).unwrap();

@@ -2,7 +2,7 @@
 //! and nothing is lost.
 
 use crate::{FABRICS, MODES, NODES, check_switch, rack, until};
-use rackmem::locked::{Access, Mutex, RwLockArray};
+use rackmem::locked::{Mutex, RwLockArray};
 use rackmem::{Fabric, Mode, Rack};
 use std::time::Duration;
 
@@ -37,24 +37,22 @@ fn nodes_keep_what_there_is_room_for_and_lose_nothing() {
         let arrays = arrays(&rack);
         for round in 0..2u64 {
             for index in 0..PAGES {
-                let inside = arrays[1].enter(index, Access::Write, LONG).unwrap();
-                assert!(inside.is_some());
+                let held = arrays[1].write_within(index, LONG).unwrap();
+                let mut held = held.expect("the lock comes");
                 let value = [index as u64, round].map(u64::to_le_bytes).concat();
-                let mut page = arrays[1].view_mut(index);
+                let mut page = held.view_mut(LEN);
                 page.write(0, &value);
                 page.write(LEN - 16, &value);
-                arrays[1].leave(index, Access::Write);
             }
             for (id, array) in [2, 1, 2].map(|id| (id, &arrays[id])) {
                 for index in 0..PAGES {
-                    let inside = array.enter(index, Access::Read, LONG).unwrap();
-                    assert!(inside.is_some());
-                    let page = array.view(index);
+                    let held = array.read_within(index, LONG).unwrap();
+                    let held = held.expect("the lock comes");
+                    let page = held.view();
                     for at in [0, LEN - 16] {
                         assert_eq!(page.u64(at), index as u64, "{fabric:?} {mode:?} {id}");
                         assert_eq!(page.u64(at + 8), round);
                     }
-                    array.leave(index, Access::Read);
                 }
                 bound(&rack);
             }
@@ -81,26 +79,21 @@ fn every_addition_counts_while_locks_are_given_up() {
                         // Some meet all the time, most hardly ever.
                         let all = [PAGES, 4][usize::from(random.u8(..4) == 0)];
                         let index = random.usize(..all);
-                        let inside = array.enter(index, Access::Write, LONG).unwrap();
-                        assert!(inside.is_some());
-                        let mut page = array.view_mut(index);
+                        let held = array.write_within(index, LONG).unwrap();
+                        let mut held = held.expect("the lock comes");
+                        let mut page = held.view_mut(LEN);
                         let (first, last) = (page.u64(0), page.u64(LEN - 8));
                         assert_eq!(first, last);
                         page.set_u64(0, first + 1);
                         page.set_u64(LEN - 8, last + 1);
-                        array.leave(index, Access::Write);
                     }
                 });
             }
         });
         let sum: u64 = (0..PAGES)
             .map(|index| {
-                let inside = arrays[0].enter(index, Access::Read, LONG).unwrap();
-                assert!(inside.is_some());
-                let page = arrays[0].view(index);
-                let sum = if page.is_empty() { 0 } else { page.u64(0) };
-                arrays[0].leave(index, Access::Read);
-                sum
+                let held = arrays[0].read_within(index, LONG).unwrap();
+                held.expect("the lock comes").view().u64(0)
             })
             .sum();
         assert_eq!(sum, (NODES * ROUNDS) as u64, "{fabric:?}");

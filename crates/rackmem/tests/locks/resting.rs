@@ -2,7 +2,7 @@
 //! and the locks go on as if they had not.
 
 use crate::{FABRICS, MODES, NODES, ROUGH, rack, until};
-use rackmem::locked::{Access, RwLockArray};
+use rackmem::locked::{PageWriteGuard, RwLockArray};
 use rackmem::{Fabric, Mode, Node};
 use std::time::Duration;
 
@@ -10,27 +10,24 @@ const LOCKS: usize = 256;
 const PAGE: usize = 256;
 const LONG: Duration = Duration::from_secs(60);
 
-fn enter(locks: &RwLockArray, index: usize) {
-    let inside = locks.enter(index, Access::Write, LONG).unwrap();
-    assert!(inside.is_some(), "lock {index} does not come");
+fn hold(locks: &RwLockArray, index: usize) -> PageWriteGuard<'_> {
+    let held = locks.write_within(index, LONG).unwrap();
+    held.unwrap_or_else(|| panic!("lock {index} does not come"))
 }
 
 /// One more than what is found there.
 fn add(locks: &RwLockArray, index: usize) -> u64 {
-    enter(locks, index);
-    let mut page = locks.view_mut_of(index, 8);
+    let mut held = hold(locks, index);
+    let mut page = held.view_mut(8);
     let sum = page.u64(0) + 1;
     page.set_u64(0, sum);
-    locks.leave(index, Access::Write);
     sum
 }
 
 /// The home has all of them, as nobody has ever written them, and all nodes forget them.
 fn forget(locks: [RwLockArray; NODES], nodes: &[Node]) {
     for index in 0..LOCKS {
-        enter(&locks[0], index);
-        locks[0].trim(index, 0);
-        locks[0].leave(index, Access::Write);
+        hold(&locks[0], index).trim(0);
         locks[0].tell_home(index);
     }
     drop(locks);
@@ -88,9 +85,7 @@ fn a_lock_that_is_written_or_of_which_there_is_a_handle_stays() {
     for index in 0..LOCKS {
         add(&locks, index);
         if index % 2 == 0 {
-            enter(&locks, index);
-            locks.trim(index, 0);
-            locks.leave(index, Access::Write);
+            hold(&locks, index).trim(0);
         }
     }
     home.forget_locks();

@@ -1,8 +1,10 @@
 //! Folders with something wrong in them.
 
-use crate::witness::{PATIENCE, Scratch, join};
+use crate::witness::{PATIENCE, Scratch, Witness, join};
+use rackmem::Config;
 use rackmem::membership::{Beat, Folder, Links, MembershipError, Role, Roster, Store};
 use std::sync::Arc;
+use std::time::Duration;
 
 #[test]
 fn garbage_is_an_error_that_names_the_file() {
@@ -71,4 +73,26 @@ fn a_folder_that_cannot_be_made_is_named() {
     std::fs::write(&path, "").unwrap();
     let error = Folder::open(&path.join("rack")).err().unwrap();
     assert!(error.to_string().contains("file/rack"), "{error}");
+}
+
+/// All members die at once, and one of them does not return. The others wait until it is dead,
+/// also when they are less patient than a lease is long.
+#[test]
+fn who_returns_without_all_others_waits_for_their_leases() {
+    let scratch = Scratch::new("folder-returns");
+    let config = format!(
+        "nodes = ['127.0.0.1:1', '127.0.0.1:2', '127.0.0.1:3']\nlease = '500ms'\n\
+         membership = 'dir:{}'",
+        scratch.path().display()
+    );
+    let members = Config::parse(&config).unwrap().membership;
+    let join = |node| members.join(Role::Node(node), PATIENCE, Arc::new(Witness::default()));
+    let all: Vec<_> = (0..3).map(|node| join(node).unwrap()).collect();
+    drop(all);
+    let witness = Arc::new(Witness::default());
+    let impatient = Duration::from_millis(1);
+    let zero = members.join(Role::Node(0), impatient, witness.clone());
+    let zero = zero.unwrap();
+    witness.wait_live(0b001);
+    assert!(zero.serves());
 }

@@ -130,6 +130,23 @@ impl Store for Flaky {
         self.answer(())?;
         self.inner.beat(role, beat, within)
     }
+
+    fn groups(
+        &self,
+        within: Duration,
+    ) -> Result<Option<rackmem::membership::Groups>, MembershipError> {
+        self.answer(())?;
+        self.inner.groups(within)
+    }
+
+    fn propose_groups(
+        &self,
+        next: &rackmem::membership::Groups,
+        within: Duration,
+    ) -> Result<bool, MembershipError> {
+        self.answer(())?;
+        self.inner.propose_groups(next, within)
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Racks agree on their members through real stores: memory, a folder, a real etcd.
 
+#[path = "../support/child.rs"]
+mod child;
 mod etcd;
 mod folder;
 mod keepers;

@@ -1,10 +1,9 @@
 //! Processes that are stopped or killed with all their threads.
 
+use crate::child::ChildTest;
 use crate::witness::{LEASE, PATIENCE, Scratch, join, last_view};
 use rackmem::membership::{Events, Folder, Keeper, Role, Store, View};
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 /// Where the rack of a member process is.
@@ -35,48 +34,8 @@ fn member_process() {
     let _ = std::io::stdin().read_line(&mut String::new());
 }
 
-struct Member {
-    child: Child,
-    lines: BufReader<std::process::ChildStderr>,
-}
-
-impl Member {
-    fn start(folder: &Path) -> Member {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "stopped::member_process", "--nocapture"])
-            .env(FOLDER, folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap());
-        Member { child, lines }
-    }
-
-    fn signal(&self, signal: &str) {
-        let pid = self.child.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args([signal, &pid])
-                .status()
-                .unwrap()
-                .success()
-        );
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.lines.read_line(&mut line).unwrap();
-        line.trim().to_owned()
-    }
-}
-
-impl Drop for Member {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn start(folder: &Path) -> ChildTest {
+    ChildTest::start("stopped::member_process", (FOLDER, folder))
 }
 
 #[test]
@@ -84,7 +43,7 @@ fn one_that_is_stopped_for_long_is_excluded_and_fenced_when_it_goes_on() {
     let scratch = Scratch::new("stopped");
     let store: Arc<dyn Store> = Arc::new(Folder::open(scratch.path()).unwrap());
     let (_zero, seen) = join(&store, Role::Node(0)).unwrap();
-    let mut one = Member::start(scratch.path());
+    let mut one = start(scratch.path());
     assert_eq!(one.line(), "lease true");
     seen.wait_live(0b11);
     one.signal("-STOP");
@@ -101,7 +60,7 @@ fn one_that_is_killed_again_and_again_leaves_a_good_folder() {
     let store: Arc<dyn Store> = Arc::new(Folder::open(scratch.path()).unwrap());
     let (_zero, seen) = join(&store, Role::Node(0)).unwrap();
     for round in 1..=3 {
-        let mut one = Member::start(scratch.path());
+        let mut one = start(scratch.path());
         assert_eq!(one.line(), "lease true");
         let is_back = |view: View| view.incarnation(1) == Some(round);
         seen.wait("back", |told| last_view(told).is_some_and(is_back));

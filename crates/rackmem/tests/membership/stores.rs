@@ -1,12 +1,15 @@
 //! What every store must do.
 
 use crate::witness::{PATIENCE, Scratch};
-use rackmem::membership::{Beat, Folder, Links, Memory, Places, Role, Roster, Store};
+use rackmem::membership::{
+    Asked, Beat, Copyset, Folder, Layout, Links, Memory, Places, Role, Roster, Store, View,
+};
 use std::sync::Arc;
 
 pub fn demand(store: &Arc<dyn Store>) {
     one_proposal_a_version_is_taken(store);
     beats_are_shown(store);
+    one_proposal_of_groups_a_version_is_taken(store);
 }
 
 /// Threads race for every version; each is won once.
@@ -49,6 +52,41 @@ fn one_proposal_a_version_is_taken(store: &Arc<dyn Store>) {
     let far = roster.touch().unwrap().touch().unwrap();
     assert!(!store.propose(&far, PATIENCE).unwrap());
     assert_eq!(store.load(PATIENCE).unwrap().roster, Some(roster));
+}
+
+/// Threads race for every version of the groups; each is won once, and no name is taken twice.
+fn one_proposal_of_groups_a_version_is_taken(store: &Arc<dyn Store>) {
+    const RACERS: usize = 4;
+    const WINS: usize = 6;
+    assert_eq!(store.groups(PATIENCE).unwrap(), None);
+    let view = View::first(Copyset(0b111), false);
+    let lines = Layout::new(64, 640).unwrap();
+    let race = |racer: usize| {
+        for win in 0..WINS {
+            loop {
+                let groups = store.groups(PATIENCE).unwrap().unwrap_or_default();
+                let name = format!("region {racer}.{win}");
+                let next = groups
+                    .create((&name, 7), Asked::new(lines, 3), (&view, 0))
+                    .unwrap();
+                if store.propose_groups(&next, PATIENCE).unwrap() {
+                    break;
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for racer in 0..RACERS {
+            scope.spawn(move || race(racer));
+        }
+    });
+    let groups = store.groups(PATIENCE).unwrap().unwrap();
+    assert_eq!(groups.rows.len(), RACERS * WINS);
+    assert_eq!(groups.version, (RACERS * WINS) as u64);
+    assert!(!store.propose_groups(&groups, PATIENCE).unwrap());
+    // The roster is another register.
+    let roster = store.load(PATIENCE).unwrap().roster.unwrap();
+    assert_ne!(roster.view.version, groups.version);
 }
 
 fn beats_are_shown(store: &Arc<dyn Store>) {

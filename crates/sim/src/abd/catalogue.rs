@@ -1,8 +1,9 @@
 //! The racks that are explored, and those that are walked through.
 
 use super::Witness::{
-    self, Adopted, Agreed, Counted, CutSync, Disagreed, Fetched, Filled, FilledOver, Recounted,
-    Repaired, Superseded, ToldConfig,
+    self, Adopted, Agreed, AtOnce, Counted, CutSync, Disagreed, EndedByRemoval, Fetched, Filled,
+    FilledOver, HadCome, KeptSync, NeverCame, Recounted, RefusedStore, Repaired, Superseded,
+    ToldConfig,
 };
 use super::scenario::{Budget, Op, Scenario, Store};
 use rackmem_proto::abd::{Change, Member};
@@ -18,6 +19,9 @@ const CALM: Budget = Budget {
     crash: 0,
     die: 0,
     switch: 0,
+    abandon: 0,
+    damage: 0,
+    fail: 0,
 };
 
 const BASE: Scenario = Scenario {
@@ -28,8 +32,11 @@ const BASE: Scenario = Scenario {
     spares: 0,
     segments: 1,
     switch: false,
+    at_once: false,
+    entries: 4,
     store: Store::Memory,
     changes: &[],
+    again: false,
     dead: &[],
     mortal: &[],
     budget: CALM,
@@ -167,7 +174,60 @@ pub const SCENARIOS: &[Scenario] = &[
         mortal: &[1],
         budget: Budget { crash: 1, ..CALM },
         sometimes: &[CutSync, Agreed],
-        states: 14_638,
+        states: 14_836,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-durable-order",
+        about: "two lines of one place become durable in any order, and the member restarts",
+        threads: &[&[W], &[W]],
+        copies: 1,
+        store: Store::Durable,
+        mortal: &[2],
+        budget: Budget { crash: 1, ..CALM },
+        sometimes: &[CutSync, KeptSync],
+        states: 882,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-durable-fill",
+        about: "a durable member restarts when it has filled, or while it does",
+        threads: &[&[W]],
+        copies: 1,
+        spares: 1,
+        store: Store::Durable,
+        mortal: &[2],
+        changes: &[Change::Add(member(2, 1)), Change::Filled(2)],
+        budget: Budget { crash: 1, ..CALM },
+        sometimes: &[CutSync, KeptSync, Filled],
+        states: 54_054,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-durable-damage",
+        about: "a record of a member's store is damaged: it is no member any more",
+        threads: &[&[W]],
+        store: Store::Durable,
+        mortal: &[1],
+        budget: Budget { damage: 1, ..CALM },
+        sometimes: &[RefusedStore],
+        states: 876,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-durable-fails",
+        about: "a sync fails: the member ends, and starts again with what was durable before",
+        threads: &[&[W]],
+        copies: 1,
+        store: Store::Durable,
+        mortal: &[1],
+        budget: Budget {
+            fail: 1,
+            crash: 1,
+            ..CALM
+        },
+        sometimes: &[CutSync],
+        states: 61,
         ..BASE
     },
     Scenario {
@@ -178,7 +238,7 @@ pub const SCENARIOS: &[Scenario] = &[
         dead: &[3],
         changes: &[Change::Replace(3, member(4, 1)), Change::Filled(4)],
         sometimes: &[Filled, FilledOver, Recounted, ToldConfig],
-        states: 102_550,
+        states: 103_376,
         ..BASE
     },
     Scenario {
@@ -189,7 +249,33 @@ pub const SCENARIOS: &[Scenario] = &[
         spares: 1,
         changes: &[Change::Add(member(2, 1)), Change::Filled(2)],
         sometimes: &[Filled, FilledOver, Recounted, ToldConfig],
-        states: 2_610,
+        states: 2_720,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-grow-back",
+        about: "the second copy of a line that gets one is given up again",
+        threads: &[&[W]],
+        copies: 1,
+        spares: 1,
+        changes: &[
+            Change::Add(member(2, 1)),
+            Change::Filled(2),
+            Change::Cancel(2),
+        ],
+        sometimes: &[Filled, FilledOver, Recounted, ToldConfig],
+        states: 15_430,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-remove",
+        about: "a region is removed while it is written and read, and another one gets its number",
+        threads: &[&[W], &[R]],
+        copies: 1,
+        changes: &[Change::Remove],
+        again: true,
+        sometimes: &[Agreed, ToldConfig, EndedByRemoval],
+        states: 69_346,
         ..BASE
     },
     Scenario {
@@ -208,7 +294,69 @@ pub const SCENARIOS: &[Scenario] = &[
         switch: true,
         budget: Budget { switch: 1, ..CALM },
         sometimes: &[Counted, Agreed],
-        states: 5_051,
+        states: 6_283,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-one-round",
+        about: "the switch chooses stamps: a line is written twice",
+        threads: &[&[W, W]],
+        switch: true,
+        at_once: true,
+        sometimes: &[AtOnce],
+        states: 410,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-one-round-cut",
+        about: "the switch forgets the stamps that it has chosen, and a write asks for its fate",
+        threads: &[&[W, W]],
+        copies: 1,
+        switch: true,
+        at_once: true,
+        budget: Budget { switch: 1, ..CALM },
+        sometimes: &[AtOnce, HadCome, NeverCame],
+        states: 600,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-switch-crash-writer",
+        about: "a writer's process ends, and its next life asks through the same switch",
+        threads: &[&[W, W]],
+        switch: true,
+        mortal: &[0],
+        budget: Budget { crash: 1, ..CALM },
+        sometimes: &[Counted],
+        states: 3_758,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-one-round-crash-writer",
+        about: "a writer's process ends, and the switch chooses for its next life",
+        threads: &[&[W, W], &[W]],
+        copies: 1,
+        switch: true,
+        at_once: true,
+        mortal: &[0],
+        budget: Budget { crash: 1, ..CALM },
+        sometimes: &[AtOnce],
+        states: 10_712,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-one-round-abandoned",
+        about: "a thread waits no longer for a write of one round, the switch forgets, and the thread writes again",
+        threads: &[&[W, W, W]],
+        copies: 1,
+        switch: true,
+        at_once: true,
+        budget: Budget {
+            switch: 1,
+            abandon: 1,
+            ..CALM
+        },
+        sometimes: &[AtOnce],
+        states: 8_806,
         ..BASE
     },
 ];
@@ -228,6 +376,9 @@ const ROUGH: Budget = Budget {
     crash: 0,
     die: 0,
     switch: 0,
+    abandon: 0,
+    damage: 0,
+    fail: 0,
 };
 
 /// Larger racks, for seeded ways.
@@ -267,6 +418,50 @@ pub const WALKS: &[Scenario] = &[
         ..BASE
     },
     Scenario {
+        name: "walk-one-round",
+        about: "a switch chooses stamps, forgets them, and a member is replaced",
+        threads: MANY,
+        spares: 1,
+        segments: 2,
+        switch: true,
+        at_once: true,
+        changes: &[Change::Replace(4, member(7, 1)), Change::Filled(7)],
+        budget: Budget {
+            switch: 3,
+            abandon: 3,
+            ..ROUGH
+        },
+        ..BASE
+    },
+    Scenario {
+        name: "walk-one-round-fill",
+        about: "a write of one round is cut off while a member fills",
+        threads: &[&[W, W, W]],
+        copies: 1,
+        spares: 1,
+        switch: true,
+        at_once: true,
+        changes: &[Change::Add(member(2, 1)), Change::Filled(2)],
+        budget: Budget { switch: 1, ..CALM },
+        ..BASE
+    },
+    Scenario {
+        name: "walk-one-entry",
+        about: "a switch chooses stamps of one line at a time, and threads restart",
+        threads: MANY,
+        copies: 1,
+        switch: true,
+        at_once: true,
+        entries: 1,
+        mortal: &[0, 1, 2, 3],
+        budget: Budget {
+            crash: 2,
+            early: 40,
+            ..ROUGH
+        },
+        ..BASE
+    },
+    Scenario {
         name: "walk-grow",
         about: "one copy becomes three while lines are used, and one of them is replaced",
         threads: MANY,
@@ -284,11 +479,89 @@ pub const WALKS: &[Scenario] = &[
         ..BASE
     },
     Scenario {
+        name: "walk-grow-to-five",
+        about: "three copies become five while lines are used through a switch that starts again",
+        threads: MANY,
+        spares: 2,
+        segments: 2,
+        switch: true,
+        at_once: true,
+        changes: &[
+            Change::Add(member(7, 1)),
+            Change::Filled(7),
+            Change::Add(member(8, 1)),
+            Change::Filled(8),
+        ],
+        budget: Budget {
+            switch: 2,
+            abandon: 2,
+            ..ROUGH
+        },
+        ..BASE
+    },
+    Scenario {
+        name: "walk-grow-back",
+        about: "one copy becomes two, the second one is given up, and others take its place until there are three",
+        threads: MANY,
+        copies: 1,
+        spares: 3,
+        changes: &[
+            Change::Add(member(5, 1)),
+            Change::Filled(5),
+            Change::Add(member(6, 1)),
+            Change::Cancel(6),
+            Change::Cancel(5),
+            Change::Add(member(6, 1)),
+            Change::Filled(6),
+            Change::Add(member(7, 1)),
+            Change::Filled(7),
+        ],
+        budget: ROUGH,
+        ..BASE
+    },
+    Scenario {
+        name: "walk-remove",
+        about: "a region with three copies is removed, one of which fills, and another one gets its number",
+        threads: MANY,
+        spares: 1,
+        segments: 2,
+        changes: &[Change::Replace(6, member(7, 1)), Change::Remove],
+        again: true,
+        budget: ROUGH,
+        ..BASE
+    },
+    Scenario {
+        name: "walk-remove-one-round",
+        about: "the same while a switch chooses stamps",
+        threads: MANY,
+        segments: 2,
+        switch: true,
+        at_once: true,
+        changes: &[Change::Remove],
+        again: true,
+        budget: Budget {
+            abandon: 3,
+            ..ROUGH
+        },
+        ..BASE
+    },
+    Scenario {
         name: "walk-live",
         about: "a member that is not dead is replaced: it goes on in the config that it knows",
         threads: &[&[W, R, W, R], &[R, W, R]],
         spares: 1,
         changes: &[Change::Replace(4, member(5, 1)), Change::Filled(5)],
+        ..BASE
+    },
+    Scenario {
+        name: "walk-durable-config",
+        about: "a durable member that is not dead is replaced, and all restart and hear of the first config",
+        threads: &[&[W, R, W, R], &[R, W, R]],
+        spares: 1,
+        store: Store::Durable,
+        mortal: &[2, 3, 4, 5],
+        changes: &[Change::Replace(4, member(5, 1)), Change::Filled(5)],
+        budget: Budget { crash: 4, ..CALM },
         ..BASE
     },
     Scenario {

@@ -5,15 +5,17 @@
 //! above that of whatever completed before it began, and above it for a write, then the order of
 //! stamps is an order that explains all of them.
 
-use super::host::Value;
 use super::scenario::Op;
-use super::world::{GROUP, World};
+use super::world::{GROUP, World, write_of};
 use crate::driver::Complaint;
 use crate::history::{Call, Operation, Outcome as Fate, Reply};
-use rackmem_proto::abd::{Config, MEMBERS, Outcome, Stamp};
+use rackmem_proto::abd::{Config, MEMBERS, Outcome, Stamp, Why};
 use rackmem_proto::wire::{NodeId, Tag};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
+
+/// A line of a region, which is named by its first config: another one may have its number later.
+pub type Place = (u32, Tag);
 
 const PAPER: &str = "CNVMM §II-B";
 
@@ -21,11 +23,11 @@ const PAPER: &str = "CNVMM §II-B";
 #[derive(Clone, Debug, Default)]
 pub struct Judge {
     /// The stamp of each write that has one, by its value.
-    stamps: BTreeMap<u8, (Tag, Stamp)>,
+    stamps: BTreeMap<u8, (Place, Stamp)>,
     /// The highest stamp of an operation that has completed.
-    completed: BTreeMap<Tag, Stamp>,
+    completed: BTreeMap<Place, Stamp>,
     /// What each thread does: its operation, its line, and its place in the history.
-    current: BTreeMap<NodeId, (u8, Tag, usize)>,
+    current: BTreeMap<NodeId, (u8, Place, usize)>,
     /// Writes whose requester is gone.
     orphans: Vec<u8>,
     /// What happened, by a clock that counts it. It is no part of a state.
@@ -48,12 +50,12 @@ impl Judge {
     }
 
     /// The highest stamp of what has completed.
-    pub fn completed(&self, line: Tag) -> Stamp {
+    pub fn completed(&self, line: Place) -> Stamp {
         self.completed.get(&line).copied().unwrap_or_default()
     }
 
     /// A thread begins.
-    pub fn begun(&mut self, node: NodeId, (op, line): (Op, Tag), id: u8) {
+    pub fn begun(&mut self, node: NodeId, (op, line): (Op, Place), id: u8) {
         self.current.insert(node, (id, line, self.history.len()));
         if !self.records {
             return;
@@ -61,7 +63,7 @@ impl Judge {
         self.clock += 1;
         self.history.push(Operation {
             client: node.into(),
-            key: line.offset().to_string(),
+            key: format!("{}/{}", line.0, line.1.offset()),
             call: match op {
                 Op::Read(_) => Call::Get,
                 Op::Write(_) => Call::Set {
@@ -87,13 +89,13 @@ impl Judge {
     }
 
     /// A write is sent under a stamp.
-    pub fn stamped(&mut self, line: Tag, id: u8, stamp: Stamp) -> Result<(), Complaint> {
+    pub fn stamped(&mut self, line: Place, id: u8, stamp: Stamp) -> Result<(), Complaint> {
         let known = *self.stamps.entry(id).or_insert((line, stamp));
         if known != (line, stamp) {
             let detail = format!("write {id:02x} has {:?} and {stamp:?}", known.1);
             return complain("one stamp a write", detail);
         }
-        let twice = |(other, of): (&u8, &(Tag, Stamp))| *other != id && *of == (line, stamp);
+        let twice = |(other, of): (&u8, &(Place, Stamp))| *other != id && *of == (line, stamp);
         if let Some(other) = self.stamps.iter().find(|entry| twice(*entry)) {
             let detail = format!("writes {:02x} and {id:02x} have {stamp:?}", other.0);
             return complain("one value a stamp", detail);
@@ -102,9 +104,9 @@ impl Judge {
     }
 
     /// A line's value under a stamp.
-    pub fn stored(&self, line: Tag, stamp: Stamp, value: Value) -> Result<(), Complaint> {
-        let [id, other] = value;
-        if id != other {
+    pub fn stored(&self, line: Place, stamp: Stamp, bytes: &[u8]) -> Result<(), Complaint> {
+        let id = write_of(bytes);
+        if let Some(other) = bytes.iter().find(|other| **other != id) {
             let detail = format!("{id:02x} and {other:02x} under {stamp:?}");
             return complain("a line is of one write", detail);
         }
@@ -122,21 +124,30 @@ impl Judge {
     pub fn done(
         &mut self,
         node: NodeId,
-        (outcome, value): (Outcome, Value),
+        (outcome, bytes): (Outcome, &[u8]),
         floor: Stamp,
     ) -> Result<(), Complaint> {
-        let Some((id, tag, nth)) = self.current.remove(&node) else {
+        let Some((id, line, nth)) = self.current.remove(&node) else {
             return Ok(());
         };
         let (stamp, late, reply) = match outcome {
             Outcome::Read { stamp, .. } => {
-                let reply = match value[0] {
+                let reply = match write_of(bytes) {
                     0 => Reply::Nil,
                     id => Reply::Text(id.to_string()),
                 };
                 (stamp, stamp < floor, reply)
             }
             Outcome::Written { stamp, .. } => (stamp, stamp <= floor, Reply::Nil),
+            Outcome::Interrupted => {
+                self.orphans.push(id);
+                return Ok(());
+            }
+            // A write may have taken effect before.
+            Outcome::Refused(Why::Removed) => {
+                self.orphans.push(id);
+                return Ok(());
+            }
             Outcome::Refused(why) => {
                 return complain("every operation ends", format!("refused: {why:?}"));
             }
@@ -151,18 +162,23 @@ impl Judge {
             return complain("what has completed is seen", detail);
         }
         match outcome {
-            Outcome::Read { .. } => self.stored(tag, stamp, value)?,
-            _ => self.stored(tag, stamp, [id; 2])?,
+            Outcome::Read { .. } => self.stored(line, stamp, bytes)?,
+            // One that the switch has stamped may have been superseded wherever it came.
+            _ => {
+                self.stamped(line, id, stamp)?;
+                self.stored(line, stamp, &[id])?;
+            }
         }
-        let completed = self.completed.entry(tag).or_default();
+        let completed = self.completed.entry(line).or_default();
         *completed = stamp.max(*completed);
         Ok(())
     }
 
     /// What has completed is known to one of every quorum that can still answer, of every config.
     pub fn kept(&self, world: &World) -> Result<(), Complaint> {
-        for (tag, stamp) in &self.completed {
-            for config in &world.configs {
+        for ((first, tag), stamp) in &self.completed {
+            let of_region = world.configs.iter().filter(|c| c.first == *first);
+            for config in of_region {
                 let without = lacking(world, config, *tag, *stamp);
                 if config.is_quorum(without) {
                     let detail = format!(
@@ -197,7 +213,7 @@ fn lacking(world: &World, config: &Config, tag: Tag, stamp: Stamp) -> u8 {
         let node = usize::from(member.node);
         let state = &world.nodes[node];
         let may_answer =
-            state.up && state.life == Some(member.life) && world.known(node) <= config.number;
+            state.up && state.life == Some(member.life) && world.lives_by(node) <= config.number;
         let replica = state.part.abd.replica(GROUP);
         may_answer && replica.is_none_or(|replica| replica.stamp(tag) < stamp)
     };

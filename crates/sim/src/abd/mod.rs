@@ -2,10 +2,11 @@
 //!
 //! A [`Scenario`] is a group of a few members, the threads that read and write its lines, and a
 //! [`Budget`] of what may go wrong.
-//! [`explore`] visits every state that any order of packets, lost and doubled ones, timeouts,
-//! restarts, deaths and steps of the group lead to; [`walk()`] goes one seeded way through a larger
-//! rack. Both run the shipped value ([`rackmem_proto::abd::Abd`]) and the shipped program of the
-//! switch, and check after every move:
+//! [`driver::explore`](crate::driver::explore) visits every state that any order of packets, lost
+//! and doubled ones, timeouts, restarts, deaths and steps of the group lead to; [`walk()`] goes one
+//! seeded way through a larger rack. Both run the shipped value with its bytes
+//! ([`rackmem_proto::abd::ReplicatedMemory`]) and the shipped program of the switch,
+//! and check after every move:
 //!
 //! | promise | where |
 //! |---|---|
@@ -22,20 +23,19 @@
 //! answers stay.
 
 mod catalogue;
-mod host;
+pub mod figure;
 mod judge;
-mod print;
+mod restart;
 mod scenario;
-mod site;
 mod system;
+#[cfg(test)]
+mod tests;
 mod walk;
 mod witness;
 mod world;
 
 pub use catalogue::{SCENARIOS, WALKS};
-pub use host::{Bytes, Deed, Load, Part, Value};
 pub use scenario::{Budget, Op, Scenario, Store};
-pub use site::Beside;
-pub use system::{SUITE, explore};
+pub use system::SUITE;
 pub use walk::{Broken, walk};
 pub use witness::Witness;

@@ -28,6 +28,12 @@ pub struct Budget {
     pub die: u8,
     /// Times that the switch starts again.
     pub switch: u8,
+    /// Operations that a thread waits for no longer.
+    pub abandon: u8,
+    /// Records of a durable store that are damaged when its process starts again.
+    pub damage: u8,
+    /// Syncs of a durable store that fail.
+    pub fail: u8,
 }
 
 /// What a member remembers when its process starts again.
@@ -35,7 +41,7 @@ pub struct Budget {
 pub enum Store {
     /// Nothing: it is another member.
     Memory,
-    /// Every line that it has acknowledged.
+    /// What its journal says: every line that it has acknowledged, and by which config it lives.
     Durable,
 }
 
@@ -56,10 +62,16 @@ pub struct Scenario {
     pub segments: u8,
     /// Whether a switch counts.
     pub switch: bool,
+    /// Whether it chooses stamps as well.
+    pub at_once: bool,
+    /// Lines whose stamps it knows at a time.
+    pub entries: u8,
     /// What members keep.
     pub store: Store,
     /// Steps of the group, one after the other, each at any time at which it can be taken.
     pub changes: &'static [Change],
+    /// Then, once the region is removed, another one gets its number and its members.
+    pub again: bool,
     /// Nodes that are gone from the beginning.
     pub dead: &'static [NodeId],
     /// Which nodes may end.

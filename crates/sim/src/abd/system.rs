@@ -1,14 +1,15 @@
 //! The rack as the driver explores it and walks through it.
 
+use super::restart::Ending;
 use super::scenario::Scenario;
 use super::witness::Witness;
-use super::world::{GROUP, Packet, Rack, SWITCH, World};
-use crate::driver::{
-    self, About, Allowance, Case, Complaint, Explored, Limits, Report, Suite, System,
-};
+use super::world::{GROUP, LineRack, World, write_of};
+use crate::driver::{self, About, Allowance, Case, Complaint, Explored, Suite, System};
 use crate::names::kebab;
 use rackmem_proto::abd::{Change, Defect};
-use rackmem_proto::wire::NodeId;
+use rackmem_proto::call::Parcel;
+use rackmem_proto::switch::SWITCH;
+use rackmem_proto::wire::{Dest, NodeId};
 
 /// ABD: replicated memory.
 pub const SUITE: Suite = Suite {
@@ -16,12 +17,6 @@ pub const SUITE: Suite = Suite {
     scenarios: || super::SCENARIOS.iter().map(|s| s as &dyn Case).collect(),
     defects: || Defect::ALL.iter().map(kebab).collect(),
 };
-
-/// Visits every state of a scenario, as far as the limits allow.
-pub fn explore(scenario: &Scenario, defect: Option<Defect>, limits: &mut Limits<'_>) -> Report {
-    let mut system = Lines::new(*scenario, defect, false);
-    driver::explore(&mut system, limits)
-}
 
 /// Something that happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,11 +40,15 @@ pub enum Move {
     /// The switch does.
     LearnSwitch,
     /// A process ends, and starts again.
-    Crash(NodeId),
+    Crash(NodeId, Ending),
+    /// A sync of a durable store fails.
+    FailSync(usize),
     /// A node is gone for good.
     Die(NodeId),
     /// The switch starts again.
     RestartSwitch,
+    /// A thread waits no longer.
+    Abandon(NodeId),
 }
 
 impl Move {
@@ -57,21 +56,27 @@ impl Move {
     pub fn is_fault(&self) -> bool {
         matches!(
             self,
-            Move::Double(_) | Move::Lose(_) | Move::Crash(_) | Move::Die(_) | Move::RestartSwitch
+            Move::Double(_)
+                | Move::Lose(_)
+                | Move::Crash(..)
+                | Move::FailSync(_)
+                | Move::Die(_)
+                | Move::RestartSwitch
+                | Move::Abandon(_)
         )
     }
 }
 
 /// A rack, and what was come across in it.
 pub struct Lines {
-    pub rack: Rack,
+    pub rack: LineRack,
     first: World,
     seen: u32,
 }
 
 impl Lines {
     pub fn new(scenario: Scenario, defect: Option<Defect>, records: bool) -> Self {
-        let rack = Rack {
+        let rack = LineRack {
             scenario,
             defect,
             records,
@@ -94,6 +99,9 @@ impl Lines {
             moves.extend((left.lose > 0).then_some(Move::Lose(at)));
         }
         moves.extend((0..world.syncs.len()).map(Move::Sync));
+        if left.fail > 0 {
+            moves.extend((0..world.syncs.len()).map(Move::FailSync));
+        }
     }
 
     fn waits(world: &World, node: usize) -> bool {
@@ -104,7 +112,10 @@ impl Lines {
 
     /// The next step of the group, if it can be taken.
     fn change(&self, world: &World) -> Option<rackmem_proto::abd::Config> {
-        let change = *self.rack.scenario.changes.get(usize::from(world.changed))?;
+        let scenario = &self.rack.scenario;
+        let Some(change) = scenario.changes.get(usize::from(world.changed)).copied() else {
+            return self.again(world);
+        };
         if let Change::Filled(node) = change {
             let node = usize::from(node);
             let fill = world.nodes[node].part.abd.fill(GROUP)?;
@@ -112,7 +123,32 @@ impl Lines {
                 return None;
             }
         }
-        world.config().step(change).ok()
+        let mut next = world.config().step(change).ok()?;
+        let stays_alone = matches!(change, Change::Cancel(_)) && next.size == 1;
+        if stays_alone && self.rack.has(Defect::KeepTheSecond) {
+            (next.members, next.counting) = (world.config().members, 2);
+            next.members[0] = None;
+        }
+        Some(next)
+    }
+
+    /// The first config of another region in the place of the removed one.
+    fn again(&self, world: &World) -> Option<rackmem_proto::abd::Config> {
+        let scenario = &self.rack.scenario;
+        let first = usize::from(world.changed) == scenario.changes.len();
+        if !first || !scenario.again || !world.config().is_removed() {
+            return None;
+        }
+        let before = world.configs.first()?;
+        let members: Vec<_> = before.members.iter().flatten().copied().collect();
+        let mut next = world.config().again(&members).ok()?;
+        next.through_switch = scenario.switch;
+        next.chooser = if scenario.at_once {
+            world.switch_life
+        } else {
+            0
+        };
+        Some(next)
     }
 
     fn group_moves(&self, world: &World, moves: &mut Vec<Move>) {
@@ -123,8 +159,21 @@ impl Lines {
                 moves.push(Move::Learn(nth as NodeId));
             }
         }
+        let mortal = self.rack.scenario.mortal.iter().copied();
+        let crash = |ending| move |node| Move::Crash(node, ending);
         if world.left.crash > 0 {
-            moves.extend(self.rack.scenario.mortal.iter().copied().map(Move::Crash));
+            moves.extend(mortal.clone().map(crash(Ending::Cut)));
+            let syncs = |node: &NodeId| world.syncs.iter().any(|sync| sync.node == *node);
+            moves.extend(mortal.clone().filter(syncs).map(crash(Ending::Kept)));
+        }
+        if world.left.damage > 0 {
+            let lines = |node: NodeId| world.nodes[usize::from(node)].disk.lines.len();
+            let all = mortal.flat_map(|node| (0..lines(node)).map(move |nth| (node, nth)));
+            moves.extend(all.map(|(node, nth)| Move::Crash(node, Ending::Damaged(nth))));
+        }
+        if world.left.abandon > 0 {
+            let waits = (0..world.threads.len()).filter(|at| world.threads[*at].waits);
+            moves.extend(waits.map(|at| Move::Abandon(at as NodeId)));
         }
         if world.left.die > 0 {
             let up = |node: &&NodeId| world.nodes[usize::from(**node)].up;
@@ -172,18 +221,21 @@ impl Lines {
                 world.learn_switch();
                 Ok(())
             }
-            Move::Crash(node) => {
-                world.crash(rack, node);
+            Move::Crash(node, ending) => {
+                world.crash(rack, node, ending);
                 Ok(())
             }
+            Move::FailSync(nth) => world.fail_sync(rack, nth),
             Move::Die(node) => {
                 world.die(node);
                 Ok(())
             }
             Move::RestartSwitch => {
-                world.left.switch -= 1;
-                world.switch = rack.first().switch;
-                world.learn_switch();
+                world.restart_switch(rack);
+                Ok(())
+            }
+            Move::Abandon(node) => {
+                world.abandon(node);
                 Ok(())
             }
         }
@@ -193,7 +245,6 @@ impl Lines {
 impl System for Lines {
     type State = World;
     type Move = Move;
-    type Word = World;
 
     fn first(&self) -> World {
         self.first.clone()
@@ -204,7 +255,7 @@ impl System for Lines {
         Self::packet_moves(world, &mut moves);
         for thread in 0..world.threads.len() {
             let idle = !world.threads[thread].waits && world.nodes[thread].up;
-            let begins = idle && self.rack.next(world, thread);
+            let begins = idle && self.rack.next(world, thread) && !world.is_removed(thread);
             moves.extend(begins.then_some(Move::Begin(thread)));
         }
         self.group_moves(world, &mut moves);
@@ -237,7 +288,7 @@ impl System for Lines {
         };
         let settled = |node: usize| !world.nodes[node].up || world.known(node) == newest;
         let quiet = world.packets.is_empty() && world.syncs.is_empty();
-        let changed = usize::from(world.changed) == self.rack.scenario.changes.len();
+        let changed = usize::from(world.changed) == self.rack.scenario.steps();
         quiet
             && changed
             && (0..world.threads.len()).all(ended)
@@ -245,22 +296,8 @@ impl System for Lines {
     }
 
     fn stuck(&self, world: &World) -> Complaint {
-        let waits = (0..world.threads.len()).filter(|thread| world.threads[*thread].waits);
-        let waits: Vec<usize> = waits.collect();
-        let detail = format!("no way leads to the end; threads {waits:?} wait");
-        ("every operation ends", "CNVMM §III-C", detail)
-    }
-
-    fn fingerprint(&self, world: &World) -> u128 {
-        world.fingerprint()
-    }
-
-    fn pack(&self, world: World, into: &mut Vec<World>) {
-        into.push(world);
-    }
-
-    fn unpack<'a>(&self, words: &'a [World], _: &'a mut World) -> (&'a World, usize) {
-        (&words[0], 1)
+        let waits = world.threads.iter().map(|thread| thread.waits);
+        driver::endless("CNVMM §III-C", waits)
     }
 
     fn tell(&self, before: &World, step: &Move) -> Vec<String> {
@@ -270,9 +307,9 @@ impl System for Lines {
             Move::Double(at) => format!("arrives, and another copy will: {}", packet(at)),
             Move::Lose(at) => format!("is lost: {}", packet(at)),
             Move::Sync(nth) => {
-                let (node, header, own) = &before.syncs[nth];
-                let who = header.requester.node;
-                format!("is durable at node {node}: {:x} of node {who}", own.a)
+                let sync = &before.syncs[nth];
+                let (node, who) = (sync.node, sync.header.requester.node);
+                format!("is durable at node {node}: {:x} of node {who}", sync.own.a)
             }
             Move::Begin(thread) => match self.rack.op(before, thread) {
                 Some(op) => format!("node {thread} begins {op:?}"),
@@ -297,7 +334,7 @@ impl System for Lines {
     }
 }
 
-impl Rack {
+impl LineRack {
     fn op(&self, world: &World, thread: usize) -> Option<super::Op> {
         World::next(world, self, thread)
     }
@@ -308,29 +345,35 @@ impl Rack {
 }
 
 /// A packet in a story.
-fn told(packet: &Packet) -> String {
-    let (header, own, load) = (&packet.header, &packet.own, &packet.load);
+fn told(parcel: &Parcel) -> String {
+    let (header, (own, bytes)) = (&parcel.header, parcel.split());
     let name = |node: NodeId| match node {
         SWITCH => "the switch".to_owned(),
         node => format!("node {node}"),
     };
-    let (from, to) = (name(header.sender), name(packet.to));
-    let (who, seq, config) = (header.requester.node, header.seq.0, own.b >> 32);
-    let kind = header.kind.name();
-    let value = match load.len {
-        0 => String::new(),
-        len => format!(
-            ", {len} bytes of {:02x}{:02x}",
-            load.value[0], load.value[1]
-        ),
+    let to = match parcel.to {
+        Dest::Agent(node) => node,
+        _ => SWITCH,
     };
-    let (round, by) = (own.a >> 27, own.a & ((1 << 27) - 1));
+    let (from, to) = (name(header.sender), name(to));
+    let (who, seq, config) = (header.requester.node, header.seq.0, parcel.config());
+    let kind = header.kind.name();
+    let value = match bytes.len() {
+        0 => String::new(),
+        len => format!(", {len} bytes of {:02x}", write_of(bytes)),
+    };
+    let (round, by) = (own.a >> 28, own.a & ((1 << 28) - 1));
     format!(
         "{kind} {from} to {to}, node {who} #{seq}, config {config}, stamp {round}.{by:x}{value}"
     )
 }
 
 impl Scenario {
+    /// Steps of the group.
+    fn steps(&self) -> usize {
+        self.changes.len() + usize::from(self.again)
+    }
+
     /// The same with one more of whatever goes wrong in it, or a lost packet where nothing does.
     #[must_use]
     pub fn deepened(mut self) -> Self {
@@ -358,7 +401,10 @@ impl Explored for Scenario {
             ("restarts", "restart", budget.crash),
             ("deaths", "death", budget.die),
             ("switch_restarts", "restart of the switch", budget.switch),
-            ("configs", "new config", scenario.changes.len() as u8),
+            ("abandoned", "abandoned operation", budget.abandon),
+            ("damaged", "damaged record", budget.damage),
+            ("failed_syncs", "failed sync", budget.fail),
+            ("configs", "new config", scenario.steps() as u8),
         ];
         let rows = rows.map(|(key, words, count)| Allowance {
             key,

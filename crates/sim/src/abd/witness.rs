@@ -34,8 +34,20 @@ witnesses! {
     ToldConfig,
     /// The switch has said that a quorum has answered.
     Counted,
+    /// A write has taken one round.
+    AtOnce,
+    /// A member was asked for a write of one round, and it had come there.
+    HadCome,
+    /// It had not.
+    NeverCame,
     /// A write whose requester is gone was finished by a reader.
     Adopted,
     /// A process has come back while its lines were on their way to the durable store.
     CutSync,
+    /// Likewise, and they had come there.
+    KeptSync,
+    /// An operation has ended since its region was removed.
+    EndedByRemoval,
+    /// A store was damaged, and its member did not count any more.
+    RefusedStore,
 }

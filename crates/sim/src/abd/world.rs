@@ -1,25 +1,24 @@
 //! The rack: its nodes, what is in flight, and what follows when something happens.
 
-use super::host::{Deed, LINE, Load, Part};
-use super::judge::Judge;
-use super::print::{Print, hash};
+use super::judge::{Judge, Place};
+use super::restart::Disk;
 use super::scenario::{Budget, Op, Scenario, Store};
 use super::witness::Witness;
-use crate::driver::Complaint;
+use crate::driver::{Complaint, Unpacked};
+use crate::print::{Print, hash};
 use rackmem_proto::abd::{
-    Abd, Command, Config, Defect, Layout, Member, Outcome, Phase, Replica, Stamp, config_of,
-    first_line,
+    Abd, Change, Command, Config, Defect, Effect, Layout, Member, Outcome, Phase, Replica,
+    ReplicatedMemory, Section, Stamp, Why, first_line,
 };
-use rackmem_proto::membership::host;
-use rackmem_proto::switch::{Counted, QuorumProgram};
-use rackmem_proto::wire::{Dest, Header, Kind, NodeId, Own, Tag};
-use rackmem_proto::{Data, Output};
+use rackmem_proto::call::Parcel;
+use rackmem_proto::switch::{Counted, QuorumProgram, SWITCH};
+use rackmem_proto::wire::{Dest, Header, Kind, NodeId, OWN_LEN, Own, Tag};
 use std::hash::Hash;
 
 /// The group.
 pub const GROUP: u16 = 0;
-/// Where packets to the switch go.
-pub const SWITCH: NodeId = NodeId::MAX;
+/// Bytes of a line: all of them say which write it is of.
+pub const LINE: u32 = 64;
 
 /// A line's address.
 pub fn line(nth: u8) -> Tag {
@@ -30,23 +29,20 @@ pub fn layout() -> Layout {
     Layout::new(LINE, 1 << 12).expect("a line of 64 bytes")
 }
 
-/// A packet in flight.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Packet {
-    pub to: NodeId,
-    pub header: Header,
-    pub own: Own,
-    pub load: Load,
-}
-
 /// A node.
 #[derive(Clone, Hash, Debug)]
-pub struct Node {
+pub struct LineNode {
     pub up: bool,
     pub incarnation: u32,
     /// As which life it keeps copies, if it does.
     pub life: Option<u64>,
-    pub part: Part,
+    pub part: ReplicatedMemory,
+    pub disk: Disk,
+}
+
+/// Which write a segment of a line is of.
+pub fn write_of(segment: &[u8]) -> u8 {
+    segment.first().copied().unwrap_or(0)
 }
 
 /// A thread. Its node is its number.
@@ -60,15 +56,27 @@ pub struct Thread {
     pub floor: Stamp,
 }
 
+/// A line on its way to a durable store.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Syncing {
+    /// Where.
+    pub node: NodeId,
+    /// The packet that has completed it.
+    pub header: Header,
+    pub own: Own,
+    pub line: Box<[u8]>,
+}
+
 /// All of it.
 #[derive(Clone)]
 pub struct World {
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<LineNode>,
     pub threads: Vec<Thread>,
-    pub packets: Vec<Packet>,
-    /// Lines on their way to a durable store: where, and by which packet.
-    pub syncs: Vec<(NodeId, Header, Own)>,
+    pub packets: Vec<Parcel>,
+    pub syncs: Vec<Syncing>,
     pub switch: Option<QuorumProgram>,
+    /// How often it has started.
+    pub switch_life: u32,
     /// Every config of the group.
     pub configs: Vec<Config>,
     pub changed: u8,
@@ -80,14 +88,14 @@ pub struct World {
 
 /// What a rack is made by.
 #[derive(Clone, Copy)]
-pub struct Rack {
+pub struct LineRack {
     pub scenario: Scenario,
     pub defect: Option<Defect>,
     /// Whether the history is kept.
     pub records: bool,
 }
 
-impl Rack {
+impl LineRack {
     pub fn has(&self, defect: Defect) -> bool {
         self.defect == Some(defect)
     }
@@ -98,15 +106,19 @@ impl Rack {
         first..first + usize::from(self.scenario.copies + self.scenario.spares)
     }
 
-    fn part(&self, node: NodeId, incarnation: u32) -> Part {
-        Part {
-            abd: Abd::new(node, incarnation),
-            bytes: super::host::Bytes::default(),
-        }
+    pub fn part(&self, node: NodeId, incarnation: u32) -> ReplicatedMemory {
+        let room = OWN_LEN + LINE as usize / usize::from(self.scenario.segments);
+        ReplicatedMemory::new((node, incarnation), room).breaking(self.defect)
     }
 
-    fn replica(&self) -> Replica {
+    pub fn replica(&self) -> Replica {
         Replica::new(self.scenario.store == Store::Durable)
+    }
+
+    /// A life of the switch that knows nothing.
+    pub fn program(&self, life: u32) -> QuorumProgram {
+        let program = QuorumProgram::new(1, self.scenario.entries.into());
+        program.of_life(life).breaking(self.defect)
     }
 
     /// The rack in which nothing has happened.
@@ -119,11 +131,12 @@ impl Rack {
             if let Some(life) = life {
                 part.abd.keep(GROUP, life, self.replica());
             }
-            Node {
+            LineNode {
                 up: !scenario.dead.contains(&(node as NodeId)),
                 incarnation: 1,
                 life,
                 part,
+                disk: Disk::default(),
             }
         });
         let members: Vec<Member> = keepers
@@ -136,15 +149,15 @@ impl Rack {
             .collect();
         let mut config = Config::first(&members).expect("a number of copies that there is");
         config.through_switch = scenario.switch;
-        let switch = scenario
-            .switch
-            .then(|| QuorumProgram::new(1).counting_on(self.has(Defect::CountOn)));
+        config.chooser = scenario.at_once.into();
+        let switch = scenario.switch.then(|| self.program(1));
         let mut world = World {
             nodes: nodes.collect(),
             threads: vec![Thread::default(); scenario.threads.len()],
             packets: Vec::new(),
             syncs: Vec::new(),
             switch,
+            switch_life: 1,
             configs: vec![config],
             changed: 0,
             left: scenario.budget,
@@ -176,8 +189,27 @@ impl World {
         config.map_or(0, |config| config.number)
     }
 
+    /// A line of the region that a node knows.
+    fn place(&self, node: NodeId, line: Tag) -> Place {
+        let config = self.nodes[usize::from(node)].part.abd.config(GROUP);
+        (config.map_or(1, |config| config.first), line)
+    }
+
+    /// Whether the region that a node knows has been removed.
+    pub fn is_removed(&self, node: usize) -> bool {
+        let config = self.nodes[node].part.abd.config(GROUP);
+        config.is_some_and(Config::is_removed)
+    }
+
+    /// The highest config that it has lived by.
+    pub fn lives_by(&self, node: usize) -> u32 {
+        let replica = self.nodes[node].part.abd.replica(GROUP);
+        let config = replica.map_or(0, Replica::config);
+        config.max(self.known(node))
+    }
+
     /// What a thread does next.
-    pub fn next(&self, rack: &Rack, thread: usize) -> Option<Op> {
+    pub fn next(&self, rack: &LineRack, thread: usize) -> Option<Op> {
         let ops = rack.scenario.threads[thread];
         ops.get(usize::from(self.threads[thread].begun)).copied()
     }
@@ -185,49 +217,69 @@ impl World {
     /// A section of a node, and what follows from it.
     pub fn act(
         &mut self,
-        rack: &Rack,
+        rack: &LineRack,
         node: NodeId,
-        packet: Option<&Packet>,
-        act: impl FnOnce(&mut Abd, &mut super::host::Fx<'_>),
+        act: impl FnOnce(&mut Abd, &mut Section<'_>),
     ) -> Result<(), Complaint> {
-        let at = usize::from(node);
-        let how = (u32::from(rack.scenario.segments), rack.defect);
-        let body = packet.map(|packet| (packet.header.offset, &packet.load));
-        let deeds = self.nodes[at].part.section(how, body, act);
-        for deed in deeds {
-            match deed {
-                Deed::Sent(to, header, own, load) => {
-                    self.sent(rack, node, (to, header, own, load))?;
-                }
-                Deed::Committed(line, stamp, value) => {
+        let part = &mut self.nodes[usize::from(node)].part;
+        let effects = part.section((0, &[]), act).1;
+        self.follow(rack, (node, None), effects)
+    }
+
+    /// What follows from a section of a node, and from the packet that it was of.
+    pub fn follow(
+        &mut self,
+        rack: &LineRack,
+        (node, packet): (NodeId, Option<&Header>),
+        effects: Vec<Effect>,
+    ) -> Result<(), Complaint> {
+        for effect in effects {
+            match effect {
+                Effect::Send(parcel) => self.sent(node, parcel)?,
+                Effect::Stored(line, stamp) => {
                     self.committed(node, packet, stamp);
-                    self.judge.stored(line, stamp, value)?;
+                    let bytes = self.nodes[usize::from(node)].part.lines.line(line);
+                    let bytes = bytes.unwrap_or_default();
+                    let line = self.place(node, line);
+                    // A stamp of the switch's choice is the write's when it is stored: one that has
+                    // come to no member never was.
+                    if rack.scenario.at_once && bytes.first() == bytes.last() {
+                        self.judge.stamped(line, write_of(bytes), stamp)?;
+                    }
+                    self.judge.stored(line, stamp, bytes)?;
                 }
-                Deed::Sync => {
-                    let packet = packet.expect("a segment has completed it");
-                    self.syncs.push((node, packet.header, packet.own));
+                Effect::Sync(line, header, own) => self.syncs.push(Syncing {
+                    node,
+                    header,
+                    own,
+                    line,
+                }),
+                Effect::Ended(slot) => {
+                    let operands = &mut self.nodes[usize::from(node)].part.lines.operands;
+                    if let Some((outcome, bytes)) = operands.take(slot) {
+                        self.done(node, outcome, &bytes)?;
+                    }
                 }
-                Deed::Done(outcome, value) => self.done(node, outcome, value)?,
+                // Moves say when a node hears of a config.
+                Effect::Behind => {}
             }
         }
         Ok(())
     }
 
-    fn sent(
-        &mut self,
-        rack: &Rack,
-        from: NodeId,
-        (to, mut header, own, load): (Dest, Header, Own, Load),
-    ) -> Result<(), Complaint> {
-        header.sender = from;
-        if header.kind == Kind::AbdWrite && load.len > 0 {
-            let id = load.value[0].max(load.value[1]);
-            self.judge.stamped(header.tag, id, Stamp(own.a))?;
+    fn sent(&mut self, from: NodeId, mut parcel: Parcel) -> Result<(), Complaint> {
+        parcel.header.sender = from;
+        let (header, (own, bytes)) = (&parcel.header, parcel.split());
+        if header.kind == Kind::AbdWrite && !bytes.is_empty() && own.a != 0 {
+            let line = self.place(from, header.tag);
+            self.judge.stamped(line, write_of(bytes), Stamp(own.a))?;
         }
         match header.kind {
             Kind::AbdFetch if header.seq.0 > 0 => self.witness(Witness::Fetched),
             Kind::AbdWriteBack => self.witness(Witness::Disagreed),
             Kind::AbdConfig => self.witness(Witness::ToldConfig),
+            Kind::AbdTold if own.a == 0 => self.witness(Witness::NeverCame),
+            Kind::AbdTold => self.witness(Witness::HadCome),
             Kind::AbdWriteAck => {
                 let replica = self.nodes[usize::from(from)].part.abd.replica(GROUP);
                 if replica.is_some_and(|replica| replica.stamp(header.tag).0 > own.a) {
@@ -236,40 +288,30 @@ impl World {
             }
             _ => {}
         }
-        self.put(rack, (to, header, own, load));
+        self.put(parcel);
         Ok(())
     }
 
-    /// Puts a packet on its way, to each that it is for.
-    fn put(&mut self, _: &Rack, (to, header, own, load): (Dest, Header, Own, Load)) {
-        let output = Output::with(to, header, Data::Operand);
-        for (to, header) in output.copies(host) {
-            let to = match to {
-                Dest::Agent(node) => node,
-                _ => SWITCH,
-            };
-            let packet = Packet {
-                to,
-                header,
-                own,
-                load: load.clone(),
-            };
-            let up = to == SWITCH || self.nodes.get(usize::from(to)).is_some_and(|node| node.up);
-            if up {
-                self.packets.push(packet);
-            }
+    /// Puts a packet on its way.
+    fn put(&mut self, parcel: Parcel) {
+        let up = match parcel.to {
+            Dest::Agent(node) => self.nodes.get(usize::from(node)).is_some_and(|n| n.up),
+            _ => true,
+        };
+        if up {
+            self.packets.push(parcel);
         }
     }
 
-    fn committed(&mut self, node: NodeId, packet: Option<&Packet>, stamp: Stamp) {
+    fn committed(&mut self, node: NodeId, packet: Option<&Header>, stamp: Stamp) {
         let Some(packet) = packet else {
             return;
         };
         let fills = self.nodes[usize::from(node)].part.abd.fill(GROUP);
         let filling = fills.is_some_and(|fill| !fill.is_whole());
-        let requester = &self.nodes[usize::from(packet.header.requester.node)];
-        let gone = requester.incarnation != packet.header.incarnation;
-        match packet.header.kind {
+        let requester = &self.nodes[usize::from(packet.requester.node)];
+        let gone = requester.incarnation != packet.incarnation;
+        match packet.kind {
             Kind::AbdReadAck => self.witness(Witness::Filled),
             Kind::AbdWriteBack => {
                 self.witness(Witness::Repaired);
@@ -283,83 +325,93 @@ impl World {
     }
 
     /// A thread's operation has ended.
-    fn done(&mut self, node: NodeId, outcome: Outcome, value: [u8; 2]) -> Result<(), Complaint> {
+    fn done(&mut self, node: NodeId, outcome: Outcome, bytes: &[u8]) -> Result<(), Complaint> {
         let at = usize::from(node);
         let thread = &mut self.threads[at];
         thread.waits = false;
         let floor = std::mem::take(&mut thread.floor);
-        self.nodes[at].part.bytes.operand = [0; 2];
-        if let Outcome::Read { rounds: 1, .. } = outcome {
-            self.witness(Witness::Agreed);
+        match outcome {
+            Outcome::Read { rounds: 1, .. } => self.witness(Witness::Agreed),
+            Outcome::Written { rounds: 1, .. } => self.witness(Witness::AtOnce),
+            Outcome::Refused(Why::Removed) => self.witness(Witness::EndedByRemoval),
+            _ => {}
         }
-        self.judge.done(node, (outcome, value), floor)
+        self.judge.done(node, (outcome, bytes), floor)
     }
 
     /// A packet arrives.
-    pub fn arrive(&mut self, rack: &Rack, packet: &Packet) -> Result<(), Complaint> {
-        if packet.to == SWITCH {
-            let Some(switch) = &mut self.switch else {
-                return Ok(());
-            };
-            if let Some((to, header, own)) = switch.handle(&packet.header, &packet.own) {
-                if header.sender == SWITCH {
-                    self.witness(Witness::Counted);
-                }
-                self.put(rack, (to, header, own, packet.load.clone()));
-            }
-            return Ok(());
+    pub fn arrive(&mut self, rack: &LineRack, parcel: &Parcel) -> Result<(), Complaint> {
+        if let Dest::Agent(node) = parcel.to {
+            let effects = self.nodes[usize::from(node)].part.packet(parcel);
+            return self.follow(rack, (node, Some(&parcel.header)), effects);
         }
-        let (header, own, load) = (&packet.header, &packet.own, &packet.load);
-        self.act(rack, packet.to, Some(packet), |abd, fx| {
-            abd.packet(header, own, (load.len, &load.records), fx);
-        })
+        let Some(switch) = &mut self.switch else {
+            return Ok(());
+        };
+        let (came, (own, rest)) = (&parcel.header, parcel.split());
+        if let Some((to, header, own)) = switch.handle(came, &own) {
+            if header.sender == SWITCH {
+                self.witness(Witness::Counted);
+            }
+            let rest = match QuorumProgram::passes_on(came, &header) {
+                true => rest,
+                false => &[],
+            };
+            Parcel::each((to, header), own, rest).for_each(|parcel| self.put(parcel));
+        }
+        Ok(())
     }
 
     /// A thread begins its next operation.
-    pub fn begin(&mut self, rack: &Rack, node: usize) -> Result<(), Complaint> {
+    pub fn begin(&mut self, rack: &LineRack, node: usize) -> Result<(), Complaint> {
         let op = self.next(rack, node).expect("it has something to do");
         let thread = &mut self.threads[node];
         thread.begun += 1;
         thread.waits = true;
         let id = (node as u8) << 4 | thread.begun;
-        let (command, of) = match op {
-            Op::Read(nth) => (Command::Read(line(nth)), line(nth)),
-            Op::Write(nth) => {
-                self.nodes[node].part.bytes.operand = [id; 2];
-                (Command::Write(line(nth)), line(nth))
-            }
+        let (command, of, holds) = match op {
+            Op::Read(nth) => (Command::Read(line(nth)), line(nth), 0),
+            Op::Write(nth) => (Command::Write(line(nth)), line(nth), id),
         };
-        thread.floor = self.judge.completed(of);
+        let operands = &mut self.nodes[node].part.lines.operands;
+        operands.begin(0, vec![holds; LINE as usize], 0);
+        let of = self.place(node as NodeId, of);
+        self.threads[node].floor = self.judge.completed(of);
         self.judge.begun(node as NodeId, (op, of), id);
-        self.act(rack, node as NodeId, None, |abd, fx| {
-            abd.command(0, command, fx)
-        })
+        self.act(rack, node as NodeId, |abd, fx| abd.command(0, command, fx))
     }
 
     /// A node asks again for what it waits for.
-    pub fn retry(&mut self, rack: &Rack, node: NodeId) -> Result<(), Complaint> {
-        self.act(rack, node, None, |abd, fx| {
+    pub fn retry(&mut self, rack: &LineRack, node: NodeId) -> Result<(), Complaint> {
+        self.act(rack, node, |abd, fx| {
             abd.retry(0, fx);
             abd.refill(GROUP, fx);
         })
     }
 
-    /// What was staged by this packet is durable.
-    pub fn synced(&mut self, rack: &Rack, nth: usize) -> Result<(), Complaint> {
-        let (node, header, own) = self.syncs.remove(nth);
-        self.act(rack, node, None, |abd, fx| abd.synced(&header, &own, fx))
-    }
-
     /// A node hears of the newest config.
-    pub fn learn(&mut self, rack: &Rack, node: NodeId) -> Result<(), Complaint> {
+    pub fn learn(&mut self, rack: &LineRack, node: NodeId) -> Result<(), Complaint> {
         let config = *self.config();
         let stores = self.nodes[usize::from(node)].part.abd.awaits(0);
         if stores.is_some_and(|(_, phase)| phase == Phase::Storing) {
             self.witness(Witness::Recounted);
         }
-        self.act(rack, node, None, |abd, fx| {
-            abd.learn(GROUP, layout(), &config, fx)
-        })
+        let life = self.nodes[usize::from(node)].life;
+        let member = life.map(|life| Member { node, life });
+        let member = member.filter(|member| config.role(*member).is_some());
+        self.act(rack, node, |abd, fx| {
+            fx.lines.lay_out(GROUP, layout());
+            // As the library's host does for a member of a region that it has not had copies of.
+            if config.first > 1 {
+                abd.end_removed(GROUP, &config, fx);
+                if let (Some(member), None) = (member, abd.replica(GROUP)) {
+                    abd.keep(GROUP, member.life, rack.replica());
+                }
+            }
+            abd.learn(GROUP, layout(), &config, fx);
+        })?;
+        self.keep_config(rack, usize::from(node));
+        Ok(())
     }
 
     /// The switch does.
@@ -370,73 +422,47 @@ impl World {
         }
     }
 
-    /// A process ends, and starts again.
-    pub fn crash(&mut self, rack: &Rack, node: NodeId) {
+    /// A thread waits no longer for its operation.
+    pub fn abandon(&mut self, node: NodeId) {
         let at = usize::from(node);
-        self.left.crash -= 1;
-        let before = self.syncs.len();
-        self.syncs.retain(|sync| sync.0 != node);
-        if before > self.syncs.len() {
-            self.witness(Witness::CutSync);
-        }
-        let known = self.nodes[at].part.abd.config(GROUP).copied();
-        let old = &mut self.nodes[at];
-        old.incarnation += 1;
-        let mut part = rack.part(node, old.incarnation);
-        if let Some(life) = old.life {
-            let mut replica = rack.replica();
-            match rack.scenario.store {
-                Store::Memory => old.life = Some(u64::from(old.incarnation)),
-                Store::Durable => {
-                    for tag in old.part.bytes.lines.keys() {
-                        let stamp = old.part.abd.replica(GROUP).map(|r| r.stamp(*tag));
-                        replica.restore(*tag, stamp.unwrap_or_default());
-                    }
-                    part.bytes.lines = std::mem::take(&mut old.part.bytes.lines);
-                }
-            }
-            part.abd.keep(GROUP, old.life.unwrap_or(life), replica);
-        }
-        old.part = part;
-        if let Some(thread) = self.threads.get_mut(at)
-            && thread.waits
-        {
-            thread.waits = false;
-            thread.floor = Stamp::NONE;
-            self.judge.abandoned(node);
-        }
-        // It is told the config that it has written down; one that has forgotten hears the newest.
-        let config = match rack.scenario.store {
-            Store::Durable => known,
-            Store::Memory => Some(*self.config()),
-        };
-        if let Some(config) = config {
-            let learn = |abd: &mut Abd, fx: &mut super::host::Fx<'_>| {
-                abd.learn(GROUP, layout(), &config, fx);
-            };
-            self.act(rack, node, None, learn)
-                .expect("nothing is under way");
-        }
+        self.left.abandon -= 1;
+        self.nodes[at].part.abandon(0);
+        self.threads[at].waits = false;
+        self.threads[at].floor = Stamp::NONE;
+        self.judge.abandoned(node);
+    }
+
+    /// The switch starts again and has forgotten everything. It chooses stamps in another config
+    /// only.
+    pub fn restart_switch(&mut self, rack: &LineRack) {
+        self.left.switch -= 1;
+        self.switch_life += 1;
+        self.switch = Some(rack.program(self.switch_life));
+        let chooses = self.config().chooser != 0 && !rack.has(Defect::ChooseInLastLife);
+        let next = self.config().step(Change::AtOnce(self.switch_life));
+        self.configs.extend(next.ok().filter(|_| chooses));
+        self.learn_switch();
     }
 
     /// A node is gone for good.
     pub fn die(&mut self, node: NodeId) {
         self.left.die -= 1;
         self.nodes[usize::from(node)].up = false;
-        self.packets.retain(|packet| packet.to != node);
-        self.syncs.retain(|sync| sync.0 != node);
+        self.packets.retain(|packet| packet.to != Dest::Agent(node));
+        self.syncs.retain(|sync| sync.node != node);
     }
 
     /// Drops what changes nothing: answers that their operation does not wait for, unless they are
     /// to stay, and questions for such answers.
     pub fn purge(&mut self, answers_stay: bool) {
         let nodes = &self.nodes;
-        let matters = |packet: &Packet| {
+        let matters = |packet: &Parcel| {
             let answer = match packet.header.kind {
                 Kind::AbdStamp | Kind::AbdStampAck => Kind::AbdStampAck,
                 Kind::AbdRead | Kind::AbdFetch | Kind::AbdReadAck => Kind::AbdReadAck,
                 Kind::AbdConfig => return false,
-                kind @ (Kind::AbdWriteAck | Kind::AbdWriteBackAck) => kind,
+                Kind::AbdAsk => Kind::AbdTold,
+                kind @ (Kind::AbdWriteAck | Kind::AbdWriteBackAck | Kind::AbdTold) => kind,
                 _ => return true,
             };
             if packet.header.seq.0 == 0 || answers_stay && answer == packet.header.kind {
@@ -446,7 +472,7 @@ impl World {
             let waits = requester.part.abd.awaits(0);
             let config = requester.part.abd.config(GROUP);
             requester.incarnation == packet.header.incarnation
-                && config.is_some_and(|config| config.number <= config_of(&packet.own))
+                && config.is_some_and(|config| config.number <= packet.config())
                 && waits.is_some_and(|(seq, phase)| {
                     seq == packet.header.seq && phase.awaits() == answer
                 })
@@ -459,8 +485,10 @@ impl World {
         self.packets.sort_by_cached_key(hash);
         self.syncs.sort_by_cached_key(hash);
     }
+}
 
-    pub fn fingerprint(&self) -> u128 {
+impl Unpacked for World {
+    fn fingerprint(&self) -> u128 {
         let mut hasher = Print::default();
         (&self.nodes, &self.threads, &self.packets, &self.syncs).hash(&mut hasher);
         (&self.configs, self.changed, self.left).hash(&mut hasher);

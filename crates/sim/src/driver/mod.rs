@@ -13,11 +13,13 @@ mod search;
 mod shrink;
 mod system;
 mod visited;
+mod waiting;
 mod walk;
 
 pub use case::{About, Allowance, Case, Explored, Suite};
 pub use report::{Ended, Report, Violation};
 pub use search::{Limits, MAX_STATES, Progress, explore};
 pub use shrink::{Way, shorten, smallest, story};
-pub use system::{Complaint, System};
+pub use system::{Complaint, System, endless};
+pub use waiting::{Unpacked, Waiting};
 pub use walk::{Guide, walk};

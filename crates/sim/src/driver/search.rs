@@ -4,6 +4,7 @@ use super::graph::Graph;
 use super::report::{Ended, Report, Violation};
 use super::system::System;
 use super::visited::Visited;
+use super::waiting::Waiting;
 use std::time::{Duration, Instant};
 
 /// States after which an exploration stops: some 5 GB where a waiting state takes a few words.
@@ -51,14 +52,17 @@ pub fn explore<S: System>(system: &mut S, limits: &mut Limits<'_>) -> Report {
     search.run(limits)
 }
 
+/// What states of a system wait as.
+type Word<S> = <<S as System>::State as Waiting>::Word;
+
 struct Search<'a, S: System> {
     system: &'a mut S,
     visited: Visited,
     graph: Graph,
     first: S::State,
     /// States of this depth and of the next one, as words.
-    frontier: Vec<S::Word>,
-    next: Vec<S::Word>,
+    frontier: Vec<Word<S>>,
+    next: Vec<Word<S>>,
     depth: usize,
     /// The longest that both have been together, in words.
     peak: usize,
@@ -67,9 +71,9 @@ struct Search<'a, S: System> {
 
 impl<S: System> Search<'_, S> {
     fn run(mut self, limits: &mut Limits<'_>) -> Report {
-        self.visited.insert(self.system.fingerprint(&self.first));
+        self.visited.insert(self.first.fingerprint());
         self.graph.discover(0, 0);
-        self.system.pack(self.first.clone(), &mut self.frontier);
+        self.first.clone().pack(&mut self.frontier);
         let violation = self
             .system
             .broken(&self.first)
@@ -105,7 +109,7 @@ impl<S: System> Search<'_, S> {
         let (mut scratch, mut successors) = (self.first.clone(), Vec::new());
         let (mut at, mut ended) = (0, None);
         while at < frontier.len() && ended.is_none() {
-            let (state, words) = self.system.unpack(&frontier[at..], &mut scratch);
+            let (state, words) = S::State::unpack(&frontier[at..], &mut scratch);
             at += words;
             ended = self.expand(state, &mut successors);
             if ended.is_none() && self.graph.closed().is_multiple_of(STRIDE) {
@@ -145,7 +149,7 @@ impl<S: System> Search<'_, S> {
             return Some(Ended::Broken(Violation::new(complaint, story)));
         }
         for (nth, (_, next)) in successors.drain(..).enumerate() {
-            let (to, new) = self.visited.insert(self.system.fingerprint(&next));
+            let (to, new) = self.visited.insert(next.fingerprint());
             self.graph.lead(to);
             if !new {
                 continue;
@@ -155,7 +159,7 @@ impl<S: System> Search<'_, S> {
                 let (story, _) = self.story(to);
                 return Some(Ended::Broken(Violation::new(complaint, story)));
             }
-            self.system.pack(next, &mut self.next);
+            next.pack(&mut self.next);
         }
         if self.system.done(state) {
             self.graph.end(number);
@@ -192,7 +196,7 @@ impl<S: System> Search<'_, S> {
             depth: self.depth,
             ends: self.graph.ended(),
             figures: self.system.figures(),
-            bytes: self.visited.bytes() + self.graph.bytes() + self.peak * size_of::<S::Word>(),
+            bytes: self.visited.bytes() + self.graph.bytes() + self.peak * size_of::<Word<S>>(),
             time: self.began.elapsed(),
             seen,
             missing,

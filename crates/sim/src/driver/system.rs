@@ -1,18 +1,25 @@
 //! What a protocol brings to the driver.
 
+use super::waiting::Waiting;
 use std::fmt::Debug;
 
 /// A broken promise: its name, where it is made, and what was seen.
 pub type Complaint = (&'static str, &'static str, String);
 
+/// What is wrong with a state from which no way leads to the end, by who waits in it.
+pub fn endless(section: &'static str, waits: impl Iterator<Item = bool>) -> Complaint {
+    let waits = waits.enumerate().filter(|(_, waits)| *waits);
+    let threads: Vec<usize> = waits.map(|(thread, _)| thread).collect();
+    let detail = format!("no way leads to the end; threads {threads:?} wait");
+    ("every operation ends", section, detail)
+}
+
 /// Something with states, in which one thing happens after the other.
 pub trait System {
     /// Everything there is at one time.
-    type State: Clone;
+    type State: Waiting;
     /// One thing that happens.
     type Move: Copy + PartialEq + Debug;
-    /// What states are kept as while they wait for their turn.
-    type Word;
 
     /// The state in which nothing has happened.
     fn first(&self) -> Self::State;
@@ -48,20 +55,6 @@ pub trait System {
 
     /// The complaint about a state from which no way leads to one that is done.
     fn stuck(&self, state: &Self::State) -> Complaint;
-
-    /// 128 bits that stand for a state.
-    fn fingerprint(&self, state: &Self::State) -> u128;
-
-    /// Puts a state behind others that wait for their turn.
-    fn pack(&self, state: Self::State, into: &mut Vec<Self::Word>);
-
-    /// The first of the states that wait, and how many words it takes.
-    /// `scratch` is for one that has to be put together.
-    fn unpack<'a>(
-        &self,
-        words: &'a [Self::Word],
-        scratch: &'a mut Self::State,
-    ) -> (&'a Self::State, usize);
 
     /// The lines of a story for one move from a state.
     fn tell(&self, before: &Self::State, step: &Self::Move) -> Vec<String>;

@@ -6,7 +6,7 @@ use super::witness::Witnesses;
 pub use crate::driver::Complaint;
 use crate::site::Load;
 use rackmem_proto::Output;
-use rackmem_proto::wire::NodeId;
+use rackmem_proto::wire::{NodeId, Tag};
 
 /// What a thread saw of a block, or made of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,8 +20,9 @@ pub enum Observation {
 }
 
 /// Everything that leaves a part.
-#[derive(Default)]
-pub struct Effects {
+pub struct Effects<'a> {
+    /// Where everything is.
+    pub layout: &'a Layout,
     /// Packets.
     pub sent: Vec<ExplorerPacket>,
     /// What threads saw and did.
@@ -32,22 +33,30 @@ pub struct Effects {
     pub seen: Witnesses,
     /// The first promise that was broken.
     pub complaint: Option<Complaint>,
-    /// Segments that a block travels in.
-    pub segments: u8,
 }
 
-impl Effects {
+impl<'a> Effects<'a> {
     /// None yet.
-    pub fn new(layout: &Layout) -> Self {
+    pub fn new(layout: &'a Layout) -> Self {
         Effects {
-            segments: layout.scenario.segments,
-            ..Effects::default()
+            layout,
+            sent: Vec::new(),
+            observed: Vec::new(),
+            notes: Vec::new(),
+            seen: Witnesses::default(),
+            complaint: None,
         }
+    }
+
+    /// Something has happened to a copy.
+    pub fn tell(&mut self, node: NodeId, tag: Tag, text: &'static str) {
+        let block = self.layout.block(tag);
+        self.notes.extend(block.map(|block| (node, block, text)));
     }
 
     /// Sends what a role wants sent.
     pub fn send(&mut self, output: &Output, load: &Load<Value>) {
-        packets(output, load, self.segments, &mut self.sent);
+        packets(output, load, self.layout.scenario.segments, &mut self.sent);
     }
 
     /// Sends these, with nothing behind them.

@@ -8,7 +8,7 @@
 //! scenario keeps one of them in flight for as long as it likes (`late`).
 
 use super::effects::{Complaint, Effects};
-use super::layout::{EPOCH, Start};
+use super::layout::EPOCH;
 use super::moves::{Broken, ExplorerRack, Move, observe};
 use super::node::ExplorerNode;
 use super::packet::ExplorerPacket;
@@ -29,7 +29,8 @@ fn view_of(nodes: &[ExplorerNode], epoch: u32, switch: Option<u32>) -> View {
     let mut view = View::first(all, false);
     (view.epoch, view.live, view.founders, view.switch) = (epoch, live, live, switch);
     for node in nodes {
-        view.incarnations[usize::from(node.site.id)] = node.incarnation();
+        let at = usize::from(node.site.id);
+        view.incarnations[at] = node.site.view.incarnations[at];
     }
     view
 }
@@ -92,23 +93,20 @@ impl ExplorerRack {
             return Ok(None);
         }
         let epoch = last + u32::from(failure.epochs());
-        if let Failure::Return(node) | Failure::Restart(node) = failure {
-            let standing = Start {
-                epoch,
-                incarnation: 2,
-                switch: switch.is_some(),
-            };
-            nodes.push(ExplorerNode::new(node, layout, standing));
-            self.seen.see(Witness::CameBack);
-        }
         let new_switch = match failure {
             Failure::NewSwitch => Some(epoch),
             _ => had_switch.then_some(0),
         };
-        let view = view_of(&nodes, epoch, new_switch.filter(|_| switch.is_some()));
+        let mut view = view_of(&nodes, epoch, new_switch.filter(|_| switch.is_some()));
+        if let Failure::Return(node) | Failure::Restart(node) = failure {
+            (view.live, view.founders) = (view.live.with(node), view.founders.with(node));
+            view.incarnations[usize::from(node)] = 2;
+            nodes.push(ExplorerNode::new(node, layout, &view));
+            self.seen.see(Witness::CameBack);
+        }
         let change = Change::between(&old, &view);
         let mut fx = Effects::new(layout);
-        rebuild(&mut nodes, &mut switch, (view, change), layout, &mut fx)?;
+        rebuild(&mut nodes, &mut switch, (view, change), &mut fx)?;
         self.seen.add(fx.seen);
         if let Some(complaint) = fx.complaint {
             return Err(complaint);

@@ -16,7 +16,6 @@ use super::state::State;
 use super::witness::Witness;
 use rackmem_proto::engine::Change;
 use rackmem_proto::membership::View;
-use rackmem_proto::wire::Copyset;
 
 /// Failures so far, oldest first: four bits each, the number of the failure in the scenario's list
 /// and one.
@@ -42,8 +41,7 @@ impl Views {
 
     /// The rack after all of them.
     fn view(self, layout: &Layout) -> View {
-        let all = (0..layout.scenario.nodes).fold(Copyset::EMPTY, Copyset::with);
-        let mut view = View::first(all, layout.has_switch());
+        let mut view = layout.view();
         view.epoch = self.epoch();
         for failure in self.failures() {
             match layout.scenario.failures.get(failure) {

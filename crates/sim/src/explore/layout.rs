@@ -1,11 +1,13 @@
 //! Where everything of a scenario is: tags of blocks, requesters of threads, parts of the rack.
 
-use super::packet::BLOCK_BYTES;
+use super::packet::{BLOCK_BYTES, FIT, Value};
 use super::scenario::{MAX_BLOCKS, MAX_NODES, MAX_OPERATIONS, MAX_THREADS, Scenario};
+use crate::site::{Cache, Product, Site};
 use crate::world::{Mutation, Owners};
 use rackmem_proto::flowcc::{HomeConfig, MakeAnswering, Migration, Requester, RequesterConfig};
+use rackmem_proto::membership::View;
 use rackmem_proto::switch::{SwitchConfig, SwitchProgram};
-use rackmem_proto::wire::{Dest, NodeId, RequesterId, Tag};
+use rackmem_proto::wire::{Copyset, Dest, NodeId, RequesterId, Tag};
 
 /// Epoch of every explored rack.
 pub const EPOCH: u32 = 1;
@@ -22,17 +24,6 @@ const SEED: u32 = 1;
 
 /// Chunks of an incarnation of a node.
 const CHUNKS: u32 = MAX_BLOCKS as u32;
-
-/// What a node starts into.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Start {
-    /// The epoch.
-    pub epoch: u32,
-    /// How often it has started.
-    pub incarnation: u32,
-    /// Whether there is a switch.
-    pub switch: bool,
-}
 
 /// A scenario and what follows from it.
 pub struct Layout {
@@ -93,6 +84,12 @@ impl Layout {
         })
     }
 
+    /// The rack before anything has happened.
+    pub fn view(&self) -> View {
+        let all = (0..self.scenario.nodes).fold(Copyset::EMPTY, Copyset::with);
+        View::first(all, self.has_switch())
+    }
+
     /// How many blocks there are.
     pub fn blocks(&self) -> usize {
         self.tags.len()
@@ -151,10 +148,11 @@ impl Layout {
     }
 
     /// A node's home, and how many chunks it has handed out: one for each of its blocks.
-    pub fn home(&self, node: NodeId, standing: Start) -> (HomeConfig, u32) {
+    fn home(&self, node: NodeId, view: &View) -> (HomeConfig, u32) {
+        let incarnation = view.incarnations[usize::from(node)];
         let mine = |block: &u8| {
             self.scenario.homes[usize::from(*block)] == node
-                && self.incarnation(*block) == standing.incarnation
+                && self.incarnation(*block) == incarnation
         };
         let blocks = (0..self.blocks() as u8).filter(mine);
         let chunks = blocks.count() as u32;
@@ -164,10 +162,10 @@ impl Layout {
         };
         let config = HomeConfig {
             node,
-            epoch: standing.epoch,
+            epoch: view.epoch,
             block: BLOCK_BYTES,
             chunks: CHUNKS,
-            incarnation: standing.incarnation,
+            incarnation,
             migration: self.migration(),
             answering,
             seed: SEED,
@@ -175,14 +173,29 @@ impl Layout {
         (config, chunks)
     }
 
+    /// A node that starts into a view. Its cache has room for every block, and only programs evict:
+    /// which block must go is no matter of coherence.
+    pub fn site(&self, id: NodeId, view: &View) -> Site<Value> {
+        let blocks = 0..self.blocks() as u8;
+        let tags: Vec<_> = blocks.map(|block| self.tag(block)).collect();
+        let (config, given) = self.home(id, view);
+        let cache = Cache::new(tags.len());
+        let mut site = Site::new(config, (1, given, FIT), *view, cache, Product);
+        site.mutation = self.scenario.mutation;
+        let mine = tags.iter().filter(|tag| tag.home().is_of(id));
+        site.blocks = mine.copied().collect();
+        tags.iter().for_each(|tag| _ = site.memory(*tag));
+        site
+    }
+
     /// A requester that has done nothing.
-    pub fn engine(&self, id: RequesterId, standing: Start) -> Requester {
+    pub fn engine(&self, id: RequesterId, view: &View) -> Requester {
         Requester::new(RequesterConfig {
             id,
-            epoch: standing.epoch,
-            incarnation: standing.incarnation,
+            epoch: view.epoch,
+            incarnation: view.incarnations[usize::from(id.node)],
             block: BLOCK_BYTES,
-            switch: standing.switch,
+            switch: view.switch.is_some(),
             min_timeout: 1,
             give_up: NEVER,
         })

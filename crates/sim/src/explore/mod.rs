@@ -25,10 +25,10 @@
 
 mod catalogue;
 mod checks;
+mod choices;
 mod drive;
 mod effects;
 mod epoch;
-mod host;
 mod inside;
 mod layout;
 mod moves;

@@ -88,39 +88,31 @@ pub fn telling(output: &Output, records: &[Record]) -> ExplorerPacket {
     ExplorerPacket { to, header, body }
 }
 
-/// The packets that an output stands for, with a block's words in so many segments.
+/// The packets that an output stands for, with a block's words in so many segments. One that is
+/// stored travels whole, and its offset is not where it belongs.
 pub fn packets(output: &Output, load: &Load<Value>, segments: u8, into: &mut Vec<ExplorerPacket>) {
     if let Load::Records(records) = load {
         return into.push(telling(output, records));
     }
+    let segments = match output.header.kind {
+        Kind::Store => 1,
+        _ => segments.clamp(1, WORDS as u8),
+    };
     for (to, header) in output.copies(host) {
         let Load::Block(words) = load else {
             let body = Body::default();
             into.push(ExplorerPacket { to, header, body });
             continue;
         };
-        let len = WORDS / usize::from(segments.clamp(1, WORDS as u8));
+        let len = WORDS / usize::from(segments);
         for (nth, part) in words.chunks(len).enumerate() {
             let mut body = Body::default();
             body.words[..part.len()].copy_from_slice(part);
             body.len = part.len() as u8;
-            let offset = (nth * len) as u32 * WORD_BYTES;
+            let offset = header.offset + (nth * len) as u32 * WORD_BYTES;
             let header = Header { offset, ..header };
             into.push(ExplorerPacket { to, header, body });
         }
-    }
-}
-
-/// The packet of an output that carries a whole block, and whose offset is not where it belongs.
-pub fn whole(output: &Output, words: Value, into: &mut Vec<ExplorerPacket>) {
-    let len = WORDS as u8;
-    for (to, header) in output.copies(host) {
-        let body = Body {
-            words,
-            len,
-            ..Body::default()
-        };
-        into.push(ExplorerPacket { to, header, body });
     }
 }
 

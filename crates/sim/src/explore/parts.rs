@@ -8,7 +8,7 @@
 
 use super::effects::{Complaint, Effects, Observation};
 use super::inside::Views;
-use super::layout::{EPOCH, Layout, Start};
+use super::layout::Layout;
 use super::node::ExplorerNode;
 use super::packet::ExplorerPacket;
 use super::view::{self, ExplorerView};
@@ -114,14 +114,10 @@ impl Parts {
             outcomes: Vec::new(),
             scratch: Bytes::default(),
         };
-        let standing = Start {
-            epoch: EPOCH,
-            incarnation: 1,
-            switch: layout.has_switch(),
-        };
+        let view = layout.view();
         let nodes = 0..layout.scenario.nodes;
         let mut nodes: Vec<ExplorerNode> = nodes
-            .map(|id| ExplorerNode::new(id, layout, standing))
+            .map(|id| ExplorerNode::new(id, layout, &view))
             .collect();
         let mut switch = layout.switch();
         if let Some(switch) = &mut switch {
@@ -178,7 +174,7 @@ impl Parts {
         let next = match (&self.parts[part as usize], input) {
             (Part::Node(node), input) => {
                 let mut node = node.clone();
-                self.happen(&mut node, input, layout, &mut fx);
+                self.happen(&mut node, input, &mut fx);
                 Part::Node(node)
             }
             (Part::Switch(switch), Input::Arrival(packet)) => {
@@ -200,22 +196,23 @@ impl Parts {
         }
     }
 
-    fn happen(&self, node: &mut ExplorerNode, input: Input, layout: &Layout, fx: &mut Effects) {
+    fn happen(&self, node: &mut ExplorerNode, input: Input, fx: &mut Effects<'_>) {
         match input {
-            Input::Arrival(packet) => node.handle(&self.packets[packet as usize], layout, fx),
-            Input::Turn(thread) => node.step(usize::from(thread), layout, fx),
+            Input::Arrival(packet) => node.handle(&self.packets[packet as usize], fx),
+            Input::Turn(thread) => node.step(usize::from(thread), fx),
             Input::Resend(thread, nth) => {
-                node.resend(usize::from(thread), usize::from(nth), layout, fx);
+                node.resend(usize::from(thread), usize::from(nth), fx);
             }
-            Input::ResendHome(nth) => fx.send_all(node.home().resend().nth(usize::from(nth))),
-            Input::Want(block) => node.want(block, layout, fx),
-            Input::Demote(block) => node.demote(block, layout, fx),
+            Input::ResendHome(nth) => fx.send_all(node.site.books().resend().nth(usize::from(nth))),
+            Input::Want(block) => node.want(block, fx),
+            Input::Demote(block) => node.demote(block, fx),
             Input::Learn(views) => {
-                let (view, change) = views.since(node.home().made(), layout);
-                node.learn(view, change, layout, fx);
-                node.proceed(layout, fx);
+                let (view, change) = views.since(node.site.books().made(), fx.layout);
+                node.learn(view, change, fx);
+                node.site.proceed();
+                node.follow(None, fx);
             }
-            Input::Retell(nth) => node.retell(usize::from(nth), layout, fx),
+            Input::Retell(nth) => node.retell(usize::from(nth), fx),
             Input::Epoch(_) => {}
         }
     }
@@ -262,18 +259,18 @@ impl Parts {
 /// Moves a block's entry to the switch before anything else happens.
 fn hand_over(nodes: &mut [ExplorerNode], switch: &mut SwitchProgram, block: u8, layout: &Layout) {
     let home = &mut nodes[usize::from(layout.scenario.homes[usize::from(block)])];
-    let mut fx = Effects::default();
-    home.want(block, layout, &mut fx);
+    let mut fx = Effects::new(layout);
+    home.want(block, &mut fx);
     for add in std::mem::take(&mut fx.sent) {
         pass(switch, &add, &mut fx);
     }
     for ack in std::mem::take(&mut fx.sent) {
-        home.handle(&ack, layout, &mut fx);
+        home.handle(&ack, &mut fx);
     }
 }
 
 /// The switch takes a packet.
-fn pass(switch: &mut SwitchProgram, packet: &ExplorerPacket, fx: &mut Effects) {
+fn pass(switch: &mut SwitchProgram, packet: &ExplorerPacket, fx: &mut Effects<'_>) {
     let before = switch.counters();
     fx.send_all(switch.handle(&packet.header).iter().copied());
     let now = switch.counters();

@@ -5,6 +5,7 @@ use super::layout::Layout;
 use super::node::ExplorerNode;
 use super::scenario::Op;
 use super::witness::Witness;
+use crate::site::Want;
 use rackmem_proto::engine::{self, Entries, Purpose};
 use rackmem_proto::wire::Kind;
 
@@ -24,22 +25,20 @@ pub enum Next {
 pub enum Plan {
     /// Another thread's event to end.
     Wait,
-    /// Nothing: the copy is good for it.
-    Hit(u8),
     /// Nothing: home's memory is here, and all that there is of it.
-    InPlace(u8),
+    InPlace,
     /// Nothing: the block's home is not a member, or not yet.
     Nowhere,
     /// Nothing: there is no copy to evict.
     Gone,
-    /// An event.
-    Begin(Purpose, u8),
+    /// This, and for that an event if it is not there.
+    Want(Want, Option<Purpose>),
 }
 
 impl ExplorerNode {
     /// What a thread would do if it were its turn.
-    pub fn next(&self, thread: usize, layout: &Layout) -> Next {
-        let thread = &self.threads[thread];
+    pub fn next(&self, at: usize, layout: &Layout) -> Next {
+        let thread = &self.threads[at];
         if thread.client.event.is_some() {
             return match thread.client.holding() {
                 Some(_) => Next::Free,
@@ -49,62 +48,64 @@ impl ExplorerNode {
         let Some(op) = thread.op(layout) else {
             return Next::Nothing;
         };
-        match self.plan(op, thread.reserved, layout) {
+        match self.plan(op, at, layout) {
             Plan::Wait => Next::Nothing,
             // What only an epoch refuses is not refused again.
-            Plan::Begin(Purpose::Call(_), _) => Next::Free,
-            Plan::Begin(purpose, block) if thread.refused => Next::Again(purpose.kind(), block),
+            Plan::Want(_, Some(Purpose::Call(_))) => Next::Free,
+            Plan::Want(_, Some(purpose)) if thread.refused => {
+                Next::Again(purpose.kind(), op.block())
+            }
             _ => Next::Free,
         }
     }
 
-    /// What an operation needs.
-    pub fn plan(&self, op: Op, reserved: bool, layout: &Layout) -> Plan {
+    /// What an operation of a thread needs.
+    pub fn plan(&self, op: Op, at: usize, layout: &Layout) -> Plan {
         let (block, cache) = (op.block(), &self.site.cache);
-        let tag = layout.tag(block);
+        let (tag, client) = (layout.tag(block), &self.threads[at].client);
         let started = self.site.view.incarnation_of(tag.home());
         if started.is_none_or(|started| started < layout.incarnation(block)) {
             return Plan::Nowhere;
         }
-        let needs = |writes| match cache.hit(tag, writes) {
-            Some(_) => Plan::Hit(block),
-            None => match engine::plan(cache, tag, writes) {
-                engine::Plan::Begin(_, purpose) => Plan::Begin(purpose, block),
-                _ => Plan::Wait,
-            },
-        };
-        match op {
-            Op::HoldRead(_) => Plan::Begin(Purpose::Hold { shared: true }, block),
-            Op::HoldWrite(_) => Plan::Begin(Purpose::Hold { shared: false }, block),
-            Op::AcceptLoss(_) => Plan::Begin(Purpose::Call(Kind::AcceptLoss), block),
-            Op::Fetch(_) => match cache.hit(tag, false) {
-                Some(_) => Plan::Hit(block),
-                None => Plan::Begin(Purpose::Call(Kind::Fetch), block),
-            },
-            Op::WriteInPlace(_) if self.home().has_alone(tag) => Plan::InPlace(block),
-            Op::WriteInPlace(_) => needs(true),
-            Op::Store(_) if cache.find(tag).is_some() => needs(true),
-            Op::Store(_) | Op::StoreAgain(_) => Plan::Begin(Purpose::Call(Kind::Store), block),
-            Op::Read(_) => needs(false),
-            Op::Write(_) => needs(true),
+        let ask = |purpose| Want::Ask(purpose, (tag, 0));
+        let want = match op {
+            Op::HoldRead(_) => ask(Purpose::Hold { shared: true }),
+            Op::HoldWrite(_) => ask(Purpose::Hold { shared: false }),
+            Op::AcceptLoss(_) => ask(Purpose::Call(Kind::AcceptLoss)),
+            Op::Fetch(_) => Want::Long(tag, false),
+            Op::WriteInPlace(_) if self.site.books().has_alone(tag) => return Plan::InPlace,
+            Op::Store(_) => Want::Long(tag, true),
+            Op::Read(_) => Want::Copy(tag, false),
+            Op::Write(_) | Op::WriteInPlace(_) => Want::Copy(tag, true),
             Op::Evict(_) => {
                 let status = cache.copy(tag).map(|(status, _)| status);
-                match status.and_then(Purpose::to_evict) {
+                return match status.and_then(Purpose::to_evict) {
                     None => Plan::Gone,
-                    Some(_) if cache.under_way(tag) && !reserved => Plan::Wait,
-                    Some(purpose) => Plan::Begin(purpose, block),
-                }
+                    Some(_) if cache.under_way(tag) && client.leaving.is_none() => Plan::Wait,
+                    purpose => Plan::Want(Want::Leave(tag), purpose),
+                };
             }
+        };
+        let want = self.site.means(client.stored, want);
+        match want {
+            Want::Ask(purpose, _) => Plan::Want(want, Some(purpose)),
+            Want::Copy(_, writes) => match engine::plan(cache, tag, writes) {
+                engine::Plan::Begin(_, purpose) => Plan::Want(want, Some(purpose)),
+                engine::Plan::Hit(_) => Plan::Want(want, None),
+                _ => Plan::Wait,
+            },
+            _ => Plan::Want(want, None),
         }
     }
 
     /// Sees to it that a thread that waits for this one's event is seen.
-    pub fn note_neighbours(&self, at: usize, layout: &Layout, fx: &mut Effects) {
+    pub fn note_neighbours(&self, at: usize, fx: &mut Effects<'_>) {
+        let layout = fx.layout;
         let waits = |other: usize| {
             let thread = &self.threads[other];
             let resting = thread.client.event.is_none();
             let op = thread.op(layout).filter(|_| resting && other != at);
-            op.is_some_and(|op| self.plan(op, false, layout) == Plan::Wait)
+            op.is_some_and(|op| self.plan(op, other, layout) == Plan::Wait)
         };
         let waited = (0..self.threads.len()).any(waits);
         fx.seen.see_if(waited, Witness::WaitedForNeighbour);

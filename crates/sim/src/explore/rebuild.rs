@@ -1,14 +1,12 @@
 //! A rebuild in one step: over a perfect network, and with nothing else under way.
 
 use super::effects::{Complaint, Effects};
-use super::layout::Layout;
 use super::node::ExplorerNode;
 use super::packet::{BLOCK_BYTES, FIT, Value, telling};
 use crate::site::Form;
-use rackmem_proto::engine::Change;
-use rackmem_proto::flowcc::{Next, Rebuild};
+use rackmem_proto::engine::{Change, Recovery};
 use rackmem_proto::membership::View;
-use rackmem_proto::switch::SwitchProgram;
+use rackmem_proto::switch::{LockConfig, SwitchLocks, SwitchMember, SwitchProgram};
 use rackmem_proto::wire::Dest;
 
 /// Rounds after which a rebuild over a perfect network has long ended.
@@ -19,53 +17,49 @@ pub fn rebuild(
     nodes: &mut [ExplorerNode],
     switch: &mut Option<SwitchProgram>,
     (view, change): (View, Change),
-    layout: &Layout,
-    fx: &mut Effects,
+    fx: &mut Effects<'_>,
 ) -> Result<(), Complaint> {
     for node in &mut *nodes {
-        node.learn(view, change, layout, fx);
+        node.learn(view, change, fx);
     }
-    let mut control = switch.as_mut().map(|switch| {
-        switch.freeze();
-        Rebuild::switch(change.members, FIT, |home| switch.entries_of(home))
-    });
-    let mut inside = Effects::new(layout);
+    let no_locks = LockConfig {
+        epoch: 0,
+        ways: 1,
+        sets: 1,
+    };
+    let (mut member, mut locks) = (SwitchMember::new(FIT), SwitchLocks::new(no_locks, false));
+    if let Some(switch) = switch {
+        member.live_by(&view, switch, &mut locks);
+    }
+    let mut inside = Effects::new(fx.layout);
+    for node in &mut *nodes {
+        node.site.proceed();
+        node.follow(None, &mut inside);
+    }
     for _ in 0..ROUNDS {
-        for node in &mut *nodes {
-            node.proceed(layout, &mut inside);
-        }
-        while let Some(output) = control.as_mut().and_then(Rebuild::poll_output) {
-            let records = control.as_ref().map(|c| c.records(output.to));
-            inside
-                .sent
-                .push(telling(&output, records.unwrap_or_default()));
+        while let Some((output, records)) = member.poll_output() {
+            inside.sent.push(telling(&output, records));
         }
         for packet in std::mem::take(&mut inside.sent) {
             let to = |node: &&mut ExplorerNode| packet.to == Dest::Agent(node.site.id);
             if let Some(node) = nodes.iter_mut().find(to) {
-                node.hear(&packet, layout, &mut inside);
-            } else if let (Dest::Switch, Some(control)) = (packet.to, &mut control) {
-                let ack = control.handle(&packet.header, Value::len(&packet.body)).1;
-                inside.send_all(ack);
+                node.hear(&packet, &mut inside);
+            } else if let (Dest::Switch, Some(switch)) = (packet.to, switch.as_mut()) {
+                let bytes = Value::len(&packet.body);
+                inside.send_all(member.packet(&packet.header, bytes, switch, &mut locks));
             }
-        }
-        let mut rebuilds = nodes
-            .iter()
-            .filter_map(|node| node.site.recovery().rebuild());
-        if rebuilds.all(|rebuild| rebuild.next() == Next::Done) {
-            if let Some(switch) = switch {
-                switch.reset(change.members.epoch, None);
-            }
-            for node in &mut *nodes {
-                node.proceed(layout, &mut inside);
-                // It is as if the rebuild had never been.
-                node.site.forget_rebuild(BLOCK_BYTES, FIT);
-                node.homecomings = Default::default();
-            }
-            fx.seen.add(inside.seen);
-            return Ok(());
         }
     }
-    let detail = "the members wait for each other for ever".into();
-    Err(("a rebuild ends", "§5.4", detail))
+    fx.seen.add(inside.seen);
+    let waits = switch.as_ref().is_some_and(SwitchProgram::frozen);
+    if waits || !nodes.iter().all(|node| node.site.in_service()) {
+        let detail = "the members wait for each other for ever".into();
+        return Err(("a rebuild ends", "§5.4", detail));
+    }
+    for node in nodes {
+        // It is as if the rebuild had never been.
+        node.site.recovery = Recovery::new(BLOCK_BYTES, FIT);
+        node.seen.homecomings = Default::default();
+    }
+    Ok(())
 }

@@ -35,8 +35,6 @@ pub enum Op {
     /// Have the block's home store a value that nothing else ever stores, and keep no copy, if
     /// home's memory is all that there is of it; otherwise as [`Op::Write`].
     Store(u8),
-    /// What becomes of it when its epoch has ended before there was an answer: no program says so.
-    StoreAgain(u8),
     /// Go on with what home has of a block whose last content died with a node;
     /// of another one it changes nothing.
     AcceptLoss(u8),
@@ -53,7 +51,6 @@ impl Op {
         | Op::Fetch(block)
         | Op::WriteInPlace(block)
         | Op::Store(block)
-        | Op::StoreAgain(block)
         | Op::AcceptLoss(block)) = self;
         block
     }

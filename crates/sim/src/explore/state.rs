@@ -5,6 +5,7 @@ use super::inside::Views;
 use super::packet::WORDS;
 use super::parts::{PacketId, PartId};
 use super::scenario::{Budget, MAX_BLOCKS, MAX_NODES};
+use crate::driver::Waiting;
 
 /// Nodes and the switch.
 pub const MAX_PARTS: usize = MAX_NODES + 1;
@@ -73,10 +74,14 @@ impl State {
         let rest = u32::from(moves) | u32::from(epochs) << 8;
         [first, rest | u32::from(self.views.0) << 16]
     }
+}
+
+impl Waiting for State {
+    type Word = u32;
 
     /// 128 bits that stand for it: two lanes of multiply-and-fold over its words. With `n` states,
     /// two of them share theirs with odds of about `n² / 2^129`: 10^-24 for ten million.
-    pub fn fingerprint(&self) -> u128 {
+    fn fingerprint(&self) -> u128 {
         let head = self.parts.iter().copied();
         let [first, second] = self.left();
         let tail = [u32::from_le_bytes(self.memory), first, second];
@@ -88,6 +93,15 @@ impl State {
         }
         u128::from(fold(a, 0x8ebc_6af0_9c88_c6e3)) << 64
             | u128::from(fold(b, 0x5899_65cc_7537_4cc3))
+    }
+
+    fn pack(self, into: &mut Vec<u32>) {
+        self.encode(into);
+    }
+
+    fn unpack<'a>(words: &'a [u32], scratch: &'a mut Self) -> (&'a Self, usize) {
+        let taken = scratch.decode(words);
+        (scratch, taken)
     }
 }
 

@@ -26,7 +26,6 @@ pub fn explore(scenario: &Scenario, limits: &mut Limits<'_>) -> Result<Report, &
 impl System for ExplorerRack {
     type State = State;
     type Move = Move;
-    type Word = u32;
 
     fn first(&self) -> State {
         self.first.clone()
@@ -71,19 +70,6 @@ impl System for ExplorerRack {
         let still = self.unfinished(state);
         let detail = format!("nothing that can happen ends every operation: {still}");
         (liveness::NAME, liveness::SECTION, detail)
-    }
-
-    fn fingerprint(&self, state: &State) -> u128 {
-        state.fingerprint()
-    }
-
-    fn pack(&self, state: State, into: &mut Vec<u32>) {
-        state.encode(into);
-    }
-
-    fn unpack<'a>(&self, words: &'a [u32], scratch: &'a mut State) -> (&'a State, usize) {
-        let taken = scratch.decode(words);
-        (scratch, taken)
     }
 
     fn tell(&self, _: &State, step: &Move) -> Vec<String> {

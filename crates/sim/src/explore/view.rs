@@ -5,6 +5,7 @@ use super::node::ExplorerNode;
 use super::packet::Value;
 use super::plan::Next;
 use crate::invariants::LiveEvent;
+use rackmem_proto::engine::Host;
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::switch::SwitchProgram;
 use rackmem_proto::wire::{Copyset, GlobalStatus, Kind, RequesterId, Seq};
@@ -79,15 +80,20 @@ pub fn of_node(node: &mut ExplorerNode, layout: &Layout) -> ExplorerView {
     let blocks = 0..layout.blocks() as u8;
     let me = node.site.id;
     let mine = |block: &u8| layout.scenario.homes[usize::from(*block)] == me;
-    let moves: Vec<_> = node.home().resend().map(|output| output.header).collect();
+    let moves: Vec<_> = node
+        .site
+        .books()
+        .resend()
+        .map(|output| output.header)
+        .collect();
     let memory = blocks.clone().map(|block| {
         let words = *node.site.memory(layout.tag(block));
         mine(&block).then_some(words)
     });
     let memory = memory.collect();
-    let copies = node.site.cache.slots().iter().map(|slot| {
-        let valid = slot.status != LocalStatus::Invalid;
-        valid.then_some((slot.status, slot.words))
+    let copies = blocks.clone().map(|block| {
+        let (status, words) = node.site.cache.copy(layout.tag(block))?;
+        Some((status, *words))
     });
     let copies = copies.collect();
     let serves = node.site.in_service();
@@ -99,7 +105,7 @@ pub fn of_node(node: &mut ExplorerNode, layout: &Layout) -> ExplorerView {
         ThreadView {
             id: thread.client.engine.id(),
             open: thread.client.engine.open(),
-            idle: thread.idle(layout),
+            idle: thread.op(layout).is_none() && thread.client.engine.can_unlock(),
             next,
             resends,
         }
@@ -108,7 +114,7 @@ pub fn of_node(node: &mut ExplorerNode, layout: &Layout) -> ExplorerView {
     let live = node
         .threads
         .iter()
-        .flat_map(|thread| thread.client.live())
+        .flat_map(|thread| LiveEvent::of(&thread.client))
         .collect();
     let holding = node.threads.iter().filter_map(|thread| {
         let (tag, shared) = thread.client.holding()?;
@@ -134,7 +140,7 @@ pub fn of_node(node: &mut ExplorerNode, layout: &Layout) -> ExplorerView {
         })
     });
     let entries = entries.collect();
-    let home = node.home();
+    let home = node.site.books();
     ExplorerView {
         entries,
         memory,
@@ -144,11 +150,11 @@ pub fn of_node(node: &mut ExplorerNode, layout: &Layout) -> ExplorerView {
         threads,
         home_resends: if serves { moves.len() } else { 0 },
         gone: false,
-        incarnation: node.incarnation(),
+        incarnation: node.site.incarnation(me),
         epoch: node.site.view.epoch,
         frozen: home.frozen(),
         in_service: serves,
-        retells: node.site.recovery().unacknowledged().len(),
+        retells: node.site.recovery.unacknowledged().len(),
     }
 }
 

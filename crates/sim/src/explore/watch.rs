@@ -2,16 +2,15 @@
 //! and what threads see of blocks and make of them.
 
 use super::effects::{Effects, Observation};
-use super::layout::Layout;
 use super::node::ExplorerNode;
 use super::packet::{Value, WORDS};
 use super::scenario::{MAX_OPERATIONS, MAX_THREADS, Op};
 use super::thread::Thread;
 use super::witness::Witness;
-use crate::site::{Before, Did, Event, Load};
+use crate::site::{Before, Load};
 use crate::world::Mutation;
 use rackmem_proto::Output;
-use rackmem_proto::engine::{Change, Note, Purpose, Role, Then, role};
+use rackmem_proto::engine::{Access, Change, Do, Host, Note, Purpose, Role, Then, role};
 use rackmem_proto::flowcc::{HomeCounters, Interrupted, LocalStatus, Step};
 use rackmem_proto::membership::View;
 use rackmem_proto::wire::{Copyset, GlobalStatus, Header, Kind, Reason, Tag};
@@ -29,12 +28,21 @@ pub struct Homecomings {
     pub before: Vec<Tag>,
 }
 
+/// What is to be remembered of a node for promises.
+#[derive(Clone, Default, Hash)]
+pub struct Seen {
+    /// See there.
+    pub homecomings: Homecomings,
+    /// Writes that its home has stored for requesters that keep no copy.
+    stores: Vec<u8>,
+}
+
 impl Thread {
     /// The rack is in another epoch: what is under way has not happened.
-    pub(super) fn cut_off(&mut self, view: &View, fx: &mut Effects) -> Interrupted {
-        let engine = &self.client.engine;
+    pub(super) fn cut_off(&mut self, view: &View, fx: &mut Effects<'_>) -> Interrupted {
+        let engine = &mut self.client.engine;
         let waiting = engine.open()[0].is_some() && !engine.holds();
-        let cut = self.client.enter(view.epoch, view.switch.is_some());
+        let cut = engine.enter(view.epoch, view.switch.is_some());
         let current = cut.open[2].is_some();
         fx.seen.see_if(waiting && current, Witness::Fenced);
         fx.seen.see_if(!waiting && current, Witness::FencedHeld);
@@ -46,7 +54,7 @@ impl ExplorerNode {
     /// What a packet finds at the home agent: its block's entry, and what the agent has done.
     pub(super) fn look(&mut self, header: &Header) -> (Option<Entry>, HomeCounters) {
         let entry = self.site.home_of(header.tag).inspect(header.tag);
-        (entry, self.home().counters())
+        (entry, self.site.books().counters())
     }
 
     /// Looks at a home agent that may have taken a packet.
@@ -54,7 +62,7 @@ impl ExplorerNode {
         &mut self,
         header: &Header,
         (entry, before): (Option<Entry>, HomeCounters),
-        fx: &mut Effects,
+        fx: &mut Effects<'_>,
     ) {
         let role = role(self.site.id, header);
         if !matches!(role, Role::Home | Role::ShadowAndHome) {
@@ -66,7 +74,7 @@ impl ExplorerNode {
             let moved = entry.is_some_and(|(_, _, _, in_switch)| in_switch);
             fx.seen.see_if(moved, Witness::UnlockAfterMove);
         }
-        let now = self.home().counters();
+        let now = self.site.books().counters();
         let refused = |reason| {
             let mut answers = fx.sent.iter().filter(|p| p.header.kind == Kind::Ack);
             answers.any(|packet| packet.header.reason == reason)
@@ -93,8 +101,7 @@ impl ExplorerNode {
         asked: Option<Kind>,
         output: &Output,
         load: Load<Value>,
-        layout: &Layout,
-        fx: &mut Effects,
+        fx: &mut Effects<'_>,
     ) -> Load<Value> {
         let (kind, tag) = (output.header.kind, output.header.tag);
         let under_read = kind == Kind::WriteBack && asked == Some(Kind::ReadMiss);
@@ -102,7 +109,7 @@ impl ExplorerNode {
         match (kind, load) {
             (Kind::FetchAck, Load::Block(words)) => {
                 fx.seen.see(Witness::Fetched);
-                let block = layout.block(tag);
+                let block = fx.layout.block(tag);
                 fx.observed
                     .extend(block.map(|block| Observation::Read(block, words)));
                 Load::Nothing
@@ -112,58 +119,51 @@ impl ExplorerNode {
     }
 
     /// An epoch ends.
-    pub(super) fn watch_end(&mut self, fx: &mut Effects) {
+    pub(super) fn watch_end(&mut self, fx: &mut Effects<'_>) {
         let serves = self.site.in_service();
         fx.seen.see_if(!serves, Witness::RebuildCutOff);
-        self.homecomings.before = self.homecomings.came.clone();
+        self.seen.homecomings.before = self.seen.homecomings.came.clone();
     }
 
     /// A step of a thread's event.
     pub(super) fn watch_step(
         &mut self,
         at: usize,
-        event: Option<Event>,
-        did: Did,
-        fx: &mut Effects,
+        (event, todo): (Access, Do),
+        fx: &mut Effects<'_>,
     ) {
-        let thread = &mut self.threads[at];
-        let granted = matches!(did, Did::Use | Did::Held | Did::Set(_));
-        fx.seen
-            .see_if(thread.refused && granted, Witness::GrantedAfterRefusal);
-        let event_now = thread.client.event;
-        thread.refused &= !event_now.is_some_and(|event| event.access.is_ending());
-        let purpose = event.map(|event| event.access.purpose());
-        match (did, purpose, thread.client.engine.step()) {
-            (Did::Set(_), Some(Purpose::EvictClean), _) => fx.seen.see(Witness::EvictedClean),
-            (Did::Set(LocalStatus::Invalid), ..) => fx.seen.see(Witness::EvictedDirty),
-            (Did::Use, Some(Purpose::Upgrade), Step::Held(grant)) => {
-                let others = !grant.copyset.without(self.site.id).is_empty();
-                fx.seen.see_if(others, Witness::UpgradedOverSharers);
-            }
-            _ => {}
-        }
-    }
-
-    /// The end of a thread's event.
-    pub(super) fn watch_end_of(&self, at: usize, event: Event, then: Then, fx: &mut Effects) {
-        let mut complain = |what: &str| {
+        let mut complain = |what: String| {
             let detail = format!("thread {at} of its node: {what}");
             let broken = ("a granted event is served", "§5.1.1", detail);
             fx.complaint.get_or_insert(broken);
         };
-        match then {
-            Then::Fail(Reason::Lost) => fx.seen.see(Witness::ToldLost),
-            Then::Fail(other) => {
-                let (purpose, tag) = (event.access.purpose(), event.tag);
-                complain(&format!("{purpose:?} of {tag:?} was told {other:?}"));
+        let thread = &mut self.threads[at];
+        let granted = matches!(todo, Do::Use | Do::Held | Do::Set(_));
+        fx.seen
+            .see_if(thread.refused && granted, Witness::GrantedAfterRefusal);
+        let event_now = thread.client.event;
+        thread.refused &= !event_now.is_some_and(|event| event.is_ending());
+        match (todo, event.purpose(), thread.client.engine.step()) {
+            (Do::Set(_), Purpose::EvictClean, _) => fx.seen.see(Witness::EvictedClean),
+            (Do::Set(LocalStatus::Invalid), ..) => fx.seen.see(Witness::EvictedDirty),
+            (Do::Use, Purpose::Upgrade, Step::Held(grant)) => {
+                let others = !grant.copyset.without(self.site.id).is_empty();
+                fx.seen.see_if(others, Witness::UpgradedOverSharers);
             }
-            Then::Lost => complain("a requester gave up"),
+            (Do::Over(Then::Fail(Reason::Lost)), ..) => fx.seen.see(Witness::ToldLost),
+            (Do::Over(Then::Fail(other)), purpose, _) => {
+                complain(format!(
+                    "{purpose:?} of {:?} was told {other:?}",
+                    event.tag()
+                ));
+            }
+            (Do::Over(Then::Lost), ..) => complain("a requester gave up".into()),
             _ => {}
         }
     }
 
     /// Its home has made its entries anew; they were these before.
-    pub(super) fn settled(&mut self, change: &Change, rows: &[Before], fx: &mut Effects) {
+    pub(super) fn settled(&mut self, change: &Change, rows: &[Before], fx: &mut Effects<'_>) {
         let gone = change.gone;
         let died = |tag: &Tag| {
             let nothing = (0, GlobalStatus::Unshared, Copyset::EMPTY, false);
@@ -172,7 +172,7 @@ impl ExplorerNode {
             let (lock, _, copyset, _) = entry.unwrap_or(nothing);
             lock != 0 && !gone.is_empty() || !copyset.is_empty() && gone.covers(copyset)
         };
-        let Homecomings { came, before } = std::mem::take(&mut self.homecomings);
+        let Homecomings { came, before } = std::mem::take(&mut self.seen.homecomings);
         fx.seen
             .see_if(before.iter().any(died), Witness::SavedFromLoss);
         if came.iter().any(|tag| self.site.home_of(*tag).lost(*tag)) {
@@ -181,9 +181,9 @@ impl ExplorerNode {
         }
     }
 
-    pub(super) fn note(&mut self, note: Note, layout: &Layout, fx: &mut Effects) {
+    pub(super) fn note(&mut self, note: Note, fx: &mut Effects<'_>) {
         let seen = &mut fx.seen;
-        let came = &mut self.homecomings.came;
+        let came = &mut self.seen.homecomings.came;
         match note {
             Note::NotOfNow => seen.see(Witness::IgnoredPast),
             Note::Asked {
@@ -198,43 +198,43 @@ impl ExplorerNode {
             Note::ToRescue(_) => seen.see(Witness::Rescued),
             Note::Dropped(_) => seen.see(Witness::DroppedWithHome),
             Note::CameHome(tag) if !came.contains(&tag) => came.push(tag),
-            Note::StoredInPlace(tag) => self.stored(tag, layout, fx),
-            Note::Stored(tag) => self.tell(tag, "segment home", layout, fx),
-            Note::Accepted(tag) => self.accepted(tag, layout, fx),
+            Note::StoredInPlace(tag) => self.stored(tag, fx),
+            Note::Stored(tag) => fx.tell(self.site.id, tag, "segment home"),
+            Note::Accepted(tag) => self.accepted(tag, fx),
             _ => {}
         }
     }
 
     /// A home has put a block in place for a requester that keeps no copy. The writer's moment is
     /// this one, and there is no other.
-    fn stored(&mut self, tag: Tag, layout: &Layout, fx: &mut Effects) {
+    fn stored(&mut self, tag: Tag, fx: &mut Effects<'_>) {
         fx.seen.see(Witness::Stored);
         let written = *self.site.memory(tag);
-        let (Some(found), Some(block)) = (self.site.overwritten(), layout.block(tag)) else {
+        let (Some(found), Some(block)) = (self.site.overwritten(), fx.layout.block(tag)) else {
             return;
         };
         fx.observed.push(Observation::Wrote(block, found, written));
-        if self.stores.contains(&written[0]) {
+        if self.seen.stores.contains(&written[0]) {
             let detail = format!("write {} of block {block} is stored again", written[0]);
             fx.complaint = Some(("a write happens once", "§5.3.1", detail));
         }
-        self.stores.push(written[0]);
+        self.seen.stores.push(written[0]);
     }
 
     /// A thread goes on with what home has of a block.
-    fn accepted(&mut self, tag: Tag, layout: &Layout, fx: &mut Effects) {
+    fn accepted(&mut self, tag: Tag, fx: &mut Effects<'_>) {
         fx.seen.see(Witness::LossAccepted);
         let entry = self.site.home_of(tag).inspect(tag);
         let held = entry.is_some_and(|(lock, ..)| lock != 0);
         fx.seen.see_if(held, Witness::LossAcceptedUnderLock);
-        if layout.mutated(Mutation::FreeLockOnAccept) {
+        if fx.layout.mutated(Mutation::FreeLockOnAccept) {
             // As a home does that makes its entries without having heard of any event.
             let epoch = self.site.view.epoch;
             let home = self.site.home_of(tag);
             home.freeze(epoch);
             home.settle(Copyset::EMPTY, false);
         }
-        if let Some(block) = layout.block(tag) {
+        if let Some(block) = fx.layout.block(tag) {
             let words = *self.site.memory(tag);
             fx.observed.push(Observation::Accepted(block, words));
         }
@@ -242,39 +242,35 @@ impl ExplorerNode {
 
     /// What a thread's operation stores, and nothing else ever.
     pub(super) fn next_value(&self, at: usize) -> Value {
-        let earlier = (self.incarnation() as usize - 1) * MAX_THREADS * MAX_OPERATIONS;
+        let started = self.site.incarnation(self.site.id) as usize;
+        let earlier = (started - 1) * MAX_THREADS * MAX_OPERATIONS;
         let thread = &self.threads[at];
         let number = earlier + thread.index * MAX_OPERATIONS + usize::from(thread.done) + 1;
         [number as u8; WORDS]
     }
 
     /// A thread of the home writes in home's memory.
-    pub(super) fn write_in_place(
-        &mut self,
-        at: usize,
-        block: u8,
-        layout: &Layout,
-        fx: &mut Effects,
-    ) {
+    pub(super) fn write_in_place(&mut self, at: usize, block: u8, fx: &mut Effects<'_>) {
         let written = self.next_value(at);
         fx.seen.see(Witness::WrittenInPlace);
-        let found = std::mem::replace(self.site.memory(layout.tag(block)), written);
+        let found = std::mem::replace(self.site.memory(fx.layout.tag(block)), written);
         fx.observed.push(Observation::Wrote(block, found, written));
     }
 
     /// The operation itself, on words that this node may use at this instant.
-    pub(super) fn perform(&mut self, at: usize, slot: usize, layout: &Layout, fx: &mut Effects) {
-        let (op, written) = (self.threads[at].op(layout), self.next_value(at));
-        let words = &mut self.site.cache.slot(slot).words;
+    pub(super) fn perform(&mut self, at: usize, fx: &mut Effects<'_>) {
+        let Some(op) = self.threads[at].op(fx.layout) else {
+            return;
+        };
+        let (block, written) = (op.block(), self.next_value(at));
+        let words = self.site.cache.words(fx.layout.tag(block));
         match op {
-            Some(Op::Read(block) | Op::Fetch(block)) => {
-                fx.observed.push(Observation::Read(block, *words));
-            }
-            Some(Op::Write(block) | Op::WriteInPlace(block) | Op::Store(block)) => {
+            Op::Read(_) | Op::Fetch(_) => fx.observed.push(Observation::Read(block, *words)),
+            Op::Write(_) | Op::WriteInPlace(_) | Op::Store(_) => {
                 fx.observed.push(Observation::Wrote(block, *words, written));
                 *words = written;
             }
-            _ => {}
+            Op::HoldRead(_) | Op::HoldWrite(_) | Op::AcceptLoss(_) | Op::Evict(_) => {}
         }
     }
 }

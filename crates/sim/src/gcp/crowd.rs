@@ -6,25 +6,22 @@
 //! wrong. What must come true: threads that want locks are served in a time that depends on how
 //! many they want, not on how many there are.
 
+use super::host::{LockSite, LocksOnly};
+use crate::site::{Bare, Deed, Load, LockDeed, Site};
 use crate::world::Random;
-use rackmem_proto::gcp::{
-    Access, Blade, BladeConfig, Body, Event, LockDirectory, LockPlace, Queue, Regions, Report,
-    Steps,
-};
-use rackmem_proto::membership::host;
+use rackmem_proto::Output;
+use rackmem_proto::engine::{self, Change, Gcp, LockCommand, LockHost, Protocol, Reporter};
+use rackmem_proto::flowcc::Members;
+use rackmem_proto::gcp::{Access, LockPlace};
+use rackmem_proto::membership::{View, host};
 use rackmem_proto::switch::{LockConfig, LockProgram};
-use rackmem_proto::wire::{Copyset, Dest, Header, NodeId, Record, Tag};
-use rackmem_proto::{Output, Outputs};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use rackmem_proto::wire::{Contract, Copyset, Dest, Header, Record, Tag};
+use std::collections::{BTreeSet, VecDeque};
 
 /// From the end of one tick to the next, in units of work.
 const TICK: u64 = 200;
 /// Packets that a member handles between two ticks at least, if so many wait.
 const SHARE: u32 = 64;
-/// The first pause before a node asks again, and the longest.
-const PAUSES: [u64; 2] = [100, 2_000];
-/// Locks that one tick looks at.
-const A_TICK: usize = 512;
 /// What a member without work waits for some.
 const IDLE: u64 = 4;
 
@@ -67,36 +64,31 @@ pub struct CrowdOutcome {
     pub placed: u64,
 }
 
-struct LockPacket {
-    header: Header,
-    records: Vec<Record>,
-}
+/// A packet that waits for its receiver.
+type Waiting = (Header, Vec<Record>);
 
 #[derive(Default)]
 struct Member {
     clock: u64,
     ticked: u64,
     handled: u32,
-    queue: VecDeque<LockPacket>,
+    queue: VecDeque<Waiting>,
 }
 
-struct LockNode {
-    blade: Blade,
-    home: LockDirectory,
-    /// Locks that may have to be asked for again: when, and the pause after that.
-    busy: VecDeque<(Tag, u64, u64)>,
-    kept: BTreeSet<Tag>,
-    /// Threads that wait.
+/// A node, and what its threads want.
+struct Wanting {
+    site: LockSite,
+    /// Locks that threads wait for.
     waiting: BTreeSet<Tag>,
     /// Acquisitions that have not begun.
     left: u32,
     random: Random,
 }
 
-struct World {
+struct Hall {
     crowd: Crowd,
     members: Vec<Member>,
-    nodes: Vec<LockNode>,
+    nodes: Vec<Wanting>,
     switch: LockProgram,
     outcome: CrowdOutcome,
     served: u64,
@@ -106,16 +98,16 @@ struct World {
 const EPOCH: u32 = 2;
 
 fn tag(home: u16, nth: u64) -> Tag {
-    Tag(u64::from(home) << 48 | nth << 6)
+    Tag(u64::from(home) << 48 | nth << 6).under(Contract::Locked)
 }
 
 /// Runs it.
 pub fn crowd(crowd: &Crowd) -> CrowdOutcome {
-    let mut world = World::new(crowd);
-    world.begin();
+    let mut hall = Hall::new(crowd);
+    hall.begin();
     let wanted = u64::from(crowd.nodes) * crowd.threads as u64 * u64::from(crowd.acquisitions);
-    while world.served < wanted {
-        let times = world.members.iter().map(|member| member.clock);
+    while hall.served < wanted {
+        let times = hall.members.iter().map(|member| member.clock);
         let (at, now) = times
             .enumerate()
             .min_by_key(|row| row.1)
@@ -123,53 +115,38 @@ pub fn crowd(crowd: &Crowd) -> CrowdOutcome {
         if now > crowd.patience {
             break;
         }
-        world.step(at);
+        hall.step(at);
     }
-    let placed = |node: &LockNode| {
-        let places = node.home.tags().filter_map(|tag| node.home.entry(tag));
-        places
-            .filter(|(_, place)| *place == LockPlace::Switch)
-            .count() as u64
-    };
+    let cells = hall
+        .nodes
+        .iter()
+        .flat_map(|node| node.site.locks.cells.values());
+    let entries = cells.filter_map(|cell| cell.lock.entry());
     CrowdOutcome {
-        missing: wanted - world.served,
-        time: world.members.iter().map(|m| m.clock).max().unwrap_or(0),
-        placed: world.nodes.iter().map(placed).sum(),
-        ..world.outcome
+        missing: wanted - hall.served,
+        time: hall.members.iter().map(|m| m.clock).max().unwrap_or(0),
+        placed: entries.filter(|entry| entry.1 == LockPlace::Switch).count() as u64,
+        ..hall.outcome
     }
 }
 
-impl World {
-    fn new(crowd: &Crowd) -> World {
+impl Hall {
+    fn new(crowd: &Crowd) -> Hall {
+        let mut view = View::first(Copyset((1 << crowd.nodes) - 1), true);
+        view.epoch = EPOCH - 1;
         let node = |id: u16| {
-            let mut blade = Blade::new(BladeConfig {
-                node: id,
-                epoch: EPOCH - 1,
-                switch: true,
-                cohort: 1,
-                locks: usize::MAX,
-            });
-            let mut home = LockDirectory::new(id, EPOCH - 1);
-            for (owner, nth) in (0..crowd.nodes).flat_map(|o| (0..crowd.locks).map(move |n| (o, n)))
-            {
-                let tag = tag(owner, nth);
-                if owner == id {
-                    assert!(blade.create(tag, Regions::default()) && home.create(tag));
-                } else {
-                    assert!(blade.open(tag, Regions::default()));
-                }
-            }
-            LockNode {
-                blade,
-                home,
-                busy: VecDeque::new(),
-                kept: BTreeSet::new(),
+            let mut site = Site::bare(id, view, 1, LocksOnly);
+            (site.locks.cohort, site.locks.bytes) = (1, 0);
+            let all = (0..crowd.nodes).flat_map(|home| (0..crowd.locks).map(move |n| (home, n)));
+            all.for_each(|(home, nth)| site.open_lock(tag(home, nth), [0; 4], None));
+            Wanting {
+                site,
                 waiting: BTreeSet::new(),
                 left: crowd.threads as u32 * crowd.acquisitions,
                 random: Random::new(crowd.seed ^ u64::from(id) << 32),
             }
         };
-        World {
+        Hall {
             crowd: *crowd,
             members: (0..=crowd.nodes).map(|_| Member::default()).collect(),
             nodes: (0..crowd.nodes).map(node).collect(),
@@ -184,34 +161,44 @@ impl World {
 
     /// The epoch begins: nodes have told homes what they have.
     fn begin(&mut self) {
-        let live = (0..self.crowd.nodes).fold(Copyset::EMPTY, Copyset::with);
-        let mut told: BTreeMap<Tag, Vec<(NodeId, Report)>> = BTreeMap::new();
-        for (id, node) in (0u16..).zip(&self.nodes) {
-            for (tag, report) in node.blade.reports() {
-                told.entry(tag).or_default().push((id, report));
-            }
-        }
-        let tell = |tag: Tag, each: &mut dyn FnMut(NodeId, Report)| {
-            let all = told.get(&tag).into_iter().flatten();
-            all.for_each(|(node, report)| each(*node, *report));
+        let members = Members {
+            epoch: EPOCH,
+            founders: self.nodes[0].site.view.founders,
+            switch: true,
         };
-        for at in 0..self.nodes.len() {
-            let node = &mut self.nodes[at];
-            node.home.enter_epoch(EPOCH, live, 0, tell, |_| None);
-            node.blade.enter_epoch(EPOCH, live, true);
-            let all = self.crowd.place_all;
-            let tags: Vec<Tag> = node.home.tags().filter(|_| all).collect();
-            for tag in tags {
-                self.place(at, tag);
-                self.look_after(at, tag);
-            }
+        let mut told = Vec::new();
+        for node in &mut self.nodes {
+            node.site.view.epoch = EPOCH;
+            engine::stop(&mut node.site, members);
+            let from = Reporter::Node(node.site.id);
+            told.extend(
+                Gcp::report(&mut node.site)
+                    .into_iter()
+                    .map(|record| (from, record)),
+            );
         }
-    }
-
-    fn place(&mut self, at: usize, tag: Tag) {
-        let mut outputs = Outputs::default();
-        self.nodes[at].home.place(tag, &mut outputs);
-        self.send_all(at, outputs.iter());
+        for at in 0..self.nodes.len() {
+            let site = &mut self.nodes[at].site;
+            let me = site.id;
+            let mine = told.iter().filter(|row| row.1.tag.home().is_of(me));
+            mine.for_each(|(from, record)| Gcp::hear(site, *from, *record));
+            let change = Change {
+                members,
+                settled: EPOCH - 1,
+                gone: Copyset::EMPTY,
+                switch_lost: false,
+            };
+            Gcp::settle(site, &change);
+            engine::resume(site);
+            if self.crowd.place_all {
+                site.each_lock(|lock, fx| {
+                    if lock.is_home() {
+                        lock.place_at_switch(fx);
+                    }
+                });
+            }
+            self.follow(at);
+        }
     }
 
     /// A member does the next thing.
@@ -219,7 +206,10 @@ impl World {
         let member = &mut self.members[at];
         let rested = member.clock - member.ticked >= TICK;
         if rested && (member.queue.is_empty() || member.handled >= SHARE) {
-            self.tick(at);
+            if let Some(node) = self.nodes.get_mut(at) {
+                engine::tick(&mut node.site, false);
+                self.follow(at);
+            }
             let member = &mut self.members[at];
             member.clock += 1;
             (member.ticked, member.handled) = (member.clock, 0);
@@ -228,33 +218,21 @@ impl World {
         let packet = member.queue.pop_front();
         member.handled += 1;
         member.clock += if packet.is_some() { 1 } else { IDLE };
-        if let Some(packet) = packet {
-            self.handle(at, &packet);
+        match (packet, self.nodes.get_mut(at)) {
+            (Some((header, records)), Some(node)) => {
+                let body = Bare::of(records);
+                node.site.take(&header, body);
+                self.follow(at);
+            }
+            (Some((header, _)), None) => {
+                let outputs = self.switch.handle(&header);
+                outputs.iter().for_each(|output| self.send(at, output, &[]));
+            }
+            (None, _) => {}
         }
         if at < self.nodes.len() {
             self.want(at);
         }
-    }
-
-    fn handle(&mut self, at: usize, packet: &LockPacket) {
-        let header = &packet.header;
-        if at == self.nodes.len() {
-            let outputs = self.switch.handle(header);
-            return self.send_all(at, outputs.iter());
-        }
-        if header.kind.asks_directory() {
-            let outputs = match self.crowd.place_all {
-                true => self.nodes[at].home.handle(header),
-                false => self.nodes[at].home.handle_or_place(header),
-            };
-            self.send_all(at, outputs.iter());
-        } else {
-            let mut steps = Steps::new();
-            let blade = &mut self.nodes[at].blade;
-            blade.handle(header, 0, &packet.records, &mut steps);
-            self.run(at, header.tag, steps);
-        }
-        self.look_after(at, header.tag);
     }
 
     /// A thread of a node that does not wait takes another lock.
@@ -267,94 +245,33 @@ impl World {
                 return;
             }
             node.left -= 1;
-            let mut steps = Steps::new();
-            let (entered, known) = node.blade.enter(tag, Access::Write, &mut steps);
-            assert!(known);
-            self.run(at, tag, steps);
-            if entered.is_some() {
-                self.leave(at, tag);
-            }
-            self.look_after(at, tag);
+            self.command(at, tag, LockCommand::Enter(0, Access::Write));
         }
     }
 
-    fn leave(&mut self, at: usize, tag: Tag) {
-        self.served += 1;
-        let node = &mut self.nodes[at];
-        node.waiting.remove(&tag);
-        let mut steps = Steps::new();
-        let next = node.blade.leave(tag, Access::Write, None, &mut steps);
-        assert!(next.is_none());
-        self.run(at, tag, steps);
+    fn command(&mut self, at: usize, tag: Tag, command: LockCommand<u16>) {
+        Gcp::command(&mut self.nodes[at].site, 0, (tag, command));
+        self.follow(at);
     }
 
-    fn run(&mut self, at: usize, tag: Tag, steps: Steps) {
-        for step in steps {
-            match step {
-                Event::Store | Event::Install | Event::Drop => {}
-                Event::Enter(_) => self.leave(at, tag),
-                Event::Send(send) => {
-                    let records = match &send.body {
-                        Body::Queue(queue) => Queue::records(queue).collect(),
+    /// Does what a node wants done. A thread that is inside leaves at once.
+    fn follow(&mut self, at: usize) {
+        for deed in std::mem::take(&mut self.nodes[at].site.deeds) {
+            match deed {
+                Deed::Sent(output, load) => {
+                    let records = match load {
+                        Load::Records(records) => records,
                         _ => Vec::new(),
                     };
-                    self.send(at, &Output::new(send.to, send.header), &records);
+                    self.send(at, &output, &records);
                 }
+                Deed::Lock(tag, LockDeed::Inside(..)) => {
+                    self.served += 1;
+                    self.nodes[at].waiting.remove(&tag);
+                    self.command(at, tag, LockCommand::Leave(Access::Write));
+                }
+                _ => {}
             }
-        }
-    }
-
-    /// Asks again for what has not come.
-    fn tick(&mut self, at: usize) {
-        if at == self.nodes.len() {
-            return;
-        }
-        let all = self.crowd.place_all;
-        let turns = self.nodes[at].busy.len();
-        for _ in 0..if all { turns } else { turns.min(A_TICK) } {
-            let Some((tag, due, pause)) = self.nodes[at].busy.pop_front() else {
-                return;
-            };
-            if !self.is_busy(at, tag) {
-                self.nodes[at].kept.remove(&tag);
-                continue;
-            }
-            let now = self.members[at].clock;
-            if due > now {
-                self.nodes[at].busy.push_back((tag, due, pause));
-                continue;
-            }
-            let pause = (pause * 2).min(PAUSES[1]);
-            self.nodes[at].busy.push_back((tag, now + pause, pause));
-            if self.placing(at, tag) {
-                self.place(at, tag);
-            }
-            let mut steps = Steps::new();
-            self.nodes[at].blade.retry(tag, &mut steps);
-            self.run(at, tag, steps);
-        }
-    }
-
-    fn placing(&self, at: usize, tag: Tag) -> bool {
-        let place = self.nodes[at].home.entry(tag);
-        place.is_some_and(|(_, place)| place == LockPlace::Placing)
-    }
-
-    fn is_busy(&self, at: usize, tag: Tag) -> bool {
-        let lock = self.nodes[at].blade.lock(tag);
-        self.placing(at, tag) || lock.is_some_and(|lock| lock.unfinished())
-    }
-
-    fn look_after(&mut self, at: usize, tag: Tag) {
-        if self.is_busy(at, tag) && self.nodes[at].kept.insert(tag) {
-            let due = self.members[at].clock + PAUSES[0];
-            self.nodes[at].busy.push_back((tag, due, PAUSES[0]));
-        }
-    }
-
-    fn send_all<'a>(&mut self, at: usize, outputs: impl Iterator<Item = &'a Output>) {
-        for output in outputs {
-            self.send(at, output, &[]);
         }
     }
 
@@ -371,8 +288,7 @@ impl World {
                 self.outcome.lost += 1;
                 continue;
             }
-            let records = records.to_vec();
-            queue.push_back(LockPacket { header, records });
+            queue.push_back((header, records.to_vec()));
             self.outcome.deepest = self.outcome.deepest.max(queue.len());
         }
     }

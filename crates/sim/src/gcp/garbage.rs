@@ -8,21 +8,22 @@
 //! ever. What the forged packets do to the lock is not judged: nothing here tells them from true
 //! ones.
 
+use super::host::{LockSite, LocksOnly};
 use super::mutation::Mutation;
-use crate::site::{Cell, Fx, LockDeed};
+use super::world::TAG;
+use crate::site::{Bare, Fx, Site};
 use crate::world::Random;
-use rackmem_proto::engine::{LockPart, NodeLock};
-use rackmem_proto::gcp::{Access, Body, Lock, Queue, Regions, first, version, with_version};
-use rackmem_proto::membership::host;
+use rackmem_proto::Output;
+use rackmem_proto::engine::{LockHost, NodeLock};
+use rackmem_proto::gcp::{Access, Lock, Queue, first, version, with_version};
+use rackmem_proto::membership::{View, host};
 use rackmem_proto::switch::{LockConfig, LockProgram};
 use rackmem_proto::wire::{
     Copyset, Dest, Flags, GlobalStatus, Header, Kind, MAX_NODES, NodeId, Reason, Record,
-    RequesterId, Seq, Tag,
+    RequesterId, Seq,
 };
 use std::collections::VecDeque;
 
-/// The lock. Its home is node 0.
-const TAG: Tag = Tag(0x1000);
 const EPOCH: u32 = 3;
 /// Packets of which copies are kept, to be repeated.
 const KEPT: usize = 256;
@@ -57,25 +58,24 @@ pub struct Settling {
 }
 
 #[derive(Clone)]
-struct LockPacket {
+struct ForgedPacket {
     to: Dest,
     header: Header,
-    len: u32,
     records: Vec<Record>,
 }
 
-struct LockRack {
-    nodes: Vec<Cell>,
+struct ForgedRack {
+    nodes: Vec<LockSite>,
     switch: Option<LockProgram>,
-    flying: VecDeque<LockPacket>,
-    seen: VecDeque<LockPacket>,
+    flying: VecDeque<ForgedPacket>,
+    seen: VecDeque<ForgedPacket>,
     random: Random,
     mutation: Option<Mutation>,
 }
 
 /// Does it to a rack of so many nodes.
 pub fn forge(seed: u64, nodes: u16, switch: bool, mutation: Option<Mutation>) -> Settling {
-    let mut rack = LockRack::new(seed, nodes, switch, mutation);
+    let mut rack = ForgedRack::new(seed, nodes, switch, mutation);
     let mut settling = Settling::default();
     for _ in 0..rack.random.below(80) {
         rack.live();
@@ -105,24 +105,18 @@ pub fn forge(seed: u64, nodes: u16, switch: bool, mutation: Option<Mutation>) ->
     settling
 }
 
-impl LockRack {
-    fn new(seed: u64, nodes: u16, switch: bool, mutation: Option<Mutation>) -> LockRack {
+impl ForgedRack {
+    fn new(seed: u64, nodes: u16, switch: bool, mutation: Option<Mutation>) -> ForgedRack {
+        let mut view = View::first(Copyset((1 << nodes) - 1), switch);
+        view.epoch = EPOCH;
         let node = |node| {
-            let part = LockPart {
-                node,
-                epoch: EPOCH,
-                switch,
-                cohort: 2,
-                implicit: false,
-            };
-            Cell {
-                lock: NodeLock::new(TAG, Regions::default(), part, None),
-                data: [0; 4],
-                beside: [0; 4],
-                loops: true,
-            }
+            let mut site = Site::bare(node, view, 1, LocksOnly);
+            // Nothing is put in its place.
+            site.locks.bytes = 0;
+            site.open_lock(TAG, [0; 4], None);
+            site
         };
-        LockRack {
+        ForgedRack {
             nodes: (0..nodes).map(node).collect(),
             switch: switch.then(|| {
                 LockProgram::new(LockConfig {
@@ -162,7 +156,7 @@ impl LockRack {
 
     /// A node's side of the lock.
     fn lock(&self, node: usize) -> &Lock {
-        let lock = self.nodes[node].lock.lock();
+        let lock = self.nodes[node].locks.cells[&TAG].lock.lock();
         lock.expect("every node knows it")
     }
 
@@ -189,7 +183,7 @@ impl LockRack {
     }
 
     /// A packet that was never sent, or was sent before, perhaps with another field.
-    fn forged(&mut self) -> LockPacket {
+    fn forged(&mut self) -> ForgedPacket {
         let count = self.seen.len() as u64;
         let mut packet = match count > 0 && self.random.below(3) > 0 {
             true => self.seen[self.random.below(count) as usize].clone(),
@@ -198,12 +192,10 @@ impl LockRack {
                 let requester = RequesterId { node: 0, slot: 0 };
                 let header = Header::request(kind, EPOCH, TAG, requester, Seq(0));
                 let header = with_version(header, first(EPOCH));
-                let (len, records) = (0, Vec::new());
-                LockPacket {
+                ForgedPacket {
                     to: Dest::Agent(0),
                     header,
-                    len,
-                    records,
+                    records: Vec::new(),
                 }
             }
         };
@@ -213,7 +205,7 @@ impl LockRack {
         packet
     }
 
-    fn change(&mut self, packet: &mut LockPacket) {
+    fn change(&mut self, packet: &mut ForgedPacket) {
         let some_node = self.some_node();
         let header = &mut packet.header;
         match self.random.below(10) {
@@ -272,14 +264,12 @@ impl LockRack {
         delivered
     }
 
-    fn deliver(&mut self, packet: &LockPacket) {
+    fn deliver(&mut self, packet: &ForgedPacket) {
         let mut header = packet.header;
         match (packet.to, &mut self.switch) {
             (Dest::Switch, Some(switch)) => {
                 let outputs = switch.handle(&header);
-                for (to, header) in outputs.iter().flat_map(|output| output.copies(host)) {
-                    self.send(to, header, &Body::None);
-                }
+                outputs.iter().for_each(|output| self.send(output, &[]));
             }
             (Dest::Agent(node), _) if usize::from(node) < self.nodes.len() => {
                 let node = usize::from(node);
@@ -289,44 +279,44 @@ impl LockRack {
                     let heard = self.lock(node).releasing().unwrap_or(0);
                     header = with_version(header, version(&header).max(heard));
                 }
-                let body = (packet.len, &packet.records[..]);
-                self.turn(node, |lock, fx| lock.packet(&header, body, fx));
+                let records = packet.records.clone();
+                let body = Bare {
+                    records,
+                    ..Bare::default()
+                };
+                self.nodes[node].take(&header, body);
+                self.follow(node);
             }
             _ => {}
         }
     }
 
-    /// A turn at a node's lock, and what it sends.
-    fn turn(&mut self, node: usize, act: impl FnOnce(&mut NodeLock<u16>, &mut Fx<'_>)) {
-        let cell = &mut self.nodes[node];
-        let ((), done) = cell.turn(node as NodeId, None, (None, None), act);
-        for deed in done {
-            if let LockDeed::Sent(output, body, _) = deed {
-                for (to, header) in output.copies(host) {
-                    self.send(to, header, &body);
-                }
-            }
-        }
+    /// A turn at a node's lock.
+    fn turn(&mut self, node: usize, act: impl FnOnce(&mut NodeLock<u16>, &mut Fx<()>)) {
+        self.nodes[node].lock(TAG, act);
+        self.follow(node);
     }
 
-    fn send(&mut self, to: Dest, header: Header, body: &Body) {
-        let Some(to) = to.hosted(host) else {
-            return;
-        };
-        let records = match body {
-            Body::Queue(queue) => queue.records().collect(),
-            _ => Vec::new(),
-        };
-        let packet = LockPacket {
-            to,
-            header,
-            len: 0,
-            records,
-        };
-        if self.seen.len() == KEPT {
-            self.seen.pop_front();
+    /// Sends what a node wants sent.
+    fn follow(&mut self, node: usize) {
+        let sent: Vec<_> = self.nodes[node].sent().collect();
+        sent.iter()
+            .for_each(|(output, records)| self.send(output, records));
+    }
+
+    fn send(&mut self, output: &Output, records: &[Record]) {
+        let hosted = |(to, header): (Dest, Header)| Some((to.hosted(host)?, header));
+        for (to, header) in output.copies(host).filter_map(hosted) {
+            let packet = ForgedPacket {
+                to,
+                header,
+                records: records.to_vec(),
+            };
+            if self.seen.len() == KEPT {
+                self.seen.pop_front();
+            }
+            self.seen.push_back(packet.clone());
+            self.flying.push_back(packet);
         }
-        self.seen.push_back(packet.clone());
-        self.flying.push_back(packet);
     }
 }

@@ -5,7 +5,8 @@ use super::mutation::Mutation;
 use super::oracle::{self, Complaint};
 use super::packet::{DIRECTORY, ENTERED, LEFT};
 use super::world::{At, HOME, LockNode, LockRack, Witness, World};
-use rackmem_proto::gcp::{Access, Entered, Entry, Queue, Report, Right, version, with_version};
+use crate::site::Bare;
+use rackmem_proto::gcp::{Access, Entered, Entry, Report, Right, version, with_version};
 use rackmem_proto::wire::{GlobalStatus, Header, Kind, Reason};
 
 impl World {
@@ -57,7 +58,7 @@ impl World {
             self.witness(Witness::ReadTogether);
         }
         if entered.access == Access::Write && !self.threads[thread].refused {
-            let word = &mut self.nodes[here].cell.data[ENTERED];
+            let word = &mut self.node_mut(here as u8).cell_mut().fx.data[ENTERED];
             *word = word.wrapping_add(1);
         }
         Ok(())
@@ -68,11 +69,11 @@ impl World {
         let access = rack.next(self, thread).expect("it is inside for something");
         let here = usize::from(self.threads[thread].node);
         if access == Access::Write && !self.threads[thread].refused {
-            let word = &mut self.nodes[here].cell.data[LEFT];
+            let word = &mut self.node_mut(here as u8).cell_mut().fx.data[LEFT];
             *word = word.wrapping_add(1);
             self.change_life(rack, thread);
             if !self.nodes[here].fenced {
-                let data = self.nodes[here].cell.data[ENTERED];
+                let data = self.nodes[here].cell().fx.data[ENTERED];
                 self.oracle.judge.left(data);
             }
         }
@@ -113,7 +114,7 @@ impl World {
         if rack.has(Mutation::ForgetSharer) && answer.kind == Kind::Invalidate {
             answer.copyset.0 &= !0b10;
         }
-        self.send(DIRECTORY, to, answer, Vec::new(), Queue::default());
+        self.send(DIRECTORY, to, answer, Bare::default());
     }
 
     /// Defects: what a packet's receiver takes it for.
@@ -121,7 +122,7 @@ impl World {
         if rack.has(Mutation::ForgetEpoch) {
             header.epoch = match to {
                 DIRECTORY => self.served_epoch(),
-                node => self.nodes[usize::from(node)].epoch,
+                node => self.nodes[usize::from(node)].epoch(),
             };
         }
         if let (DIRECTORY, Kind::Release, Some((_, entry))) = (to, header.kind, self.entry())
@@ -141,15 +142,15 @@ impl World {
         grant = with_version(grant, version(release) + 1);
         let to = grant.requester.node as u8;
         if to != node {
-            self.send(node, to, grant, Vec::new(), Queue::default());
+            self.send(node, to, grant, Bare::default());
         }
     }
 
     /// What a node tells.
     pub(super) fn report(&self, rack: &LockRack, node: &LockNode) -> Option<Report> {
-        let report = node.cell.lock.report()?;
+        let report = node.cell().lock.report()?;
         let mut report = match rack.has(Mutation::StaleReport) {
-            true => node.noted?,
+            true => **node.noted.as_ref()?,
             false => report,
         };
         if rack.has(Mutation::SettleOldest) {
@@ -176,7 +177,7 @@ impl World {
         let here = &self.nodes[usize::from(node)];
         if !here.fenced {
             // A writer that is inside already has not touched the last word.
-            let data = here.cell.data[LEFT];
+            let data = here.cell().fx.data[LEFT];
             self.oracle.judge.gained(node.into(), data);
         }
     }

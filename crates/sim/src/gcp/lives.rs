@@ -38,7 +38,7 @@ impl World {
                 false
             }
             Some(Op::Make) if !rack.has(Mutation::MakeUnasked) => {
-                let knows = life(self.nodes[0].cell.data[LIFE]).is_vacant();
+                let knows = life(self.nodes[0].cell().fx.data[LIFE]).is_vacant();
                 if !knows {
                     self.witness(Witness::Elsewhere);
                 }
@@ -52,7 +52,7 @@ impl World {
     pub(super) fn finds(&mut self, rack: &LockRack, thread: usize) -> Result<bool, Complaint> {
         let state = self.threads[thread];
         let node = &self.nodes[usize::from(state.node)];
-        let (found, truth) = (life(node.cell.data[LIFE]), node.cell.data[TRUTH]);
+        let (found, truth) = (life(node.cell().fx.data[LIFE]), node.cell().fx.data[TRUTH]);
         let (mine, right) = (life(state.handle.0), state.handle.1);
         let op = rack.op(self, thread).expect("it is inside for something");
         let goes_on = match op {
@@ -69,7 +69,7 @@ impl World {
             .iter()
             .filter(|node| node.up && !node.gone && !node.fenced);
         if live
-            .map(|node| life(node.cell.data[LIFE]))
+            .map(|node| life(node.cell().fx.data[LIFE]))
             .any(|known| known > found)
         {
             return complain("lives do not go back", detail()).map(|()| false);
@@ -97,8 +97,8 @@ impl World {
 
     /// A writer leaves: what it has done to the lock's life is whole now.
     pub(super) fn change_life(&mut self, rack: &LockRack, thread: usize) {
-        let node = usize::from(self.threads[thread].node);
-        let data = &mut self.nodes[node].cell.data;
+        let node = self.threads[thread].node;
+        let mut data = self.nodes[usize::from(node)].cell().fx.data;
         let found = life(data[LIFE]);
         let next = match rack.op_of(self.threads[thread].done, thread) {
             Some(Op::Free) => {
@@ -117,8 +117,9 @@ impl World {
             _ => return,
         };
         data[LIFE] = next.to_word();
+        self.node_mut(node).cell_mut().fx.data = data;
         if next.is_live() {
-            let made = handle(data);
+            let made = handle(&data);
             self.oracle.made = made;
             self.threads[thread].handle = made;
         }

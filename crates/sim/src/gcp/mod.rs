@@ -2,9 +2,10 @@
 //!
 //! A [`Scenario`] is a rack of a few nodes, one lock, what their threads do with it, and a
 //! [`Budget`] of what may go wrong.
-//! [`explore`] visits every state that any order of packets, lost, doubled and late ones, timeouts,
-//! deaths and turns of the threads lead to; [`walk`] goes one seeded way through a larger rack, and
-//! shows a broken promise by as short a way as it finds. Both check the promises of `oracle` after
+//! [`driver::explore`](crate::driver::explore) visits every state that any order of packets, lost,
+//! doubled and late ones, timeouts, deaths and turns of the threads lead to; [`walk`] goes one
+//! seeded way through a larger rack, and shows a broken promise by as short a way as it finds.
+//! Both check the promises of `oracle` after
 //! every move, on the shipped roles.
 //!
 //! | promise | where |
@@ -27,11 +28,11 @@
 //! Asking again is free when nothing is in flight and no thread can move: that is the promise of
 //! liveness once faults stop.
 
+mod arriving;
 mod canon;
 mod catalogue;
 mod crowd;
 mod epoch;
-mod failing;
 mod garbage;
 mod host;
 mod inside;
@@ -41,6 +42,7 @@ mod moves;
 mod mutation;
 mod oracle;
 mod packet;
+mod rebuild;
 mod scenario;
 mod system;
 mod walk;
@@ -53,6 +55,6 @@ pub use judge::{Found, Judge};
 pub use mutation::Mutation;
 pub use oracle::Complaint;
 pub use scenario::{Budget, Failure, Op, Place, Scenario};
-pub use system::{SUITE, explore};
+pub use system::SUITE;
 pub use walk::{Broken, Walk, WalkConfig, walk};
 pub use world::{Cost, Witness};

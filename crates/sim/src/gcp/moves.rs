@@ -3,8 +3,9 @@
 use super::mutation::Mutation;
 use super::oracle::Complaint;
 use super::packet::DIRECTORY;
-use super::world::{At, HOME, LockRack, Witness, World};
-use rackmem_proto::gcp::{Access, Keeping};
+use super::world::{At, HOME, LockRack, TAG, Witness, World};
+use rackmem_proto::engine::{self, Gcp, LockCommand, LockHost, Protocol};
+use rackmem_proto::gcp::{Access, Keeping, Known, first};
 use rackmem_proto::wire::Copyset;
 use std::fmt;
 
@@ -115,14 +116,14 @@ impl World {
         moves.extend(self.may_rest().then_some(Move::Rest));
         if (free || self.left.early > 0) && !rack.has(Mutation::NeverRetry) {
             let nodes = 0..self.nodes.len() as u8;
-            moves.extend(nodes.filter(|n| self.asks_again(rack, *n)).map(Move::Retry));
+            moves.extend(nodes.filter(|n| self.asks_again(*n)).map(Move::Retry));
         }
         moves
     }
 
-    fn asks_again(&self, rack: &LockRack, node: u8) -> bool {
+    fn asks_again(&self, node: u8) -> bool {
         let state = &self.nodes[usize::from(node)];
-        state.up && !state.fenced && self.would(rack, node, |lock, fx| lock.retry(fx)).0
+        state.up && !state.fenced && self.lock(node).unfinished()
     }
 
     fn may_give_up(&self, node: u8) -> bool {
@@ -206,7 +207,11 @@ impl World {
                 if busy.iter().any(goes_on) || !self.ways.is_empty() {
                     self.left.early -= 1;
                 }
-                self.act_on(rack, node, |lock, fx| lock.retry(fx))?;
+                self.act_on(rack, node, |site| {
+                    // Long enough for whatever is awaited.
+                    site.locks.clock += 1 << 16;
+                    engine::tick(site, false);
+                })?;
             }
             Move::Dismiss(node) => self.dismiss(rack, node)?,
             Move::GiveUp(node) => self.give_up(rack, node)?,
@@ -214,9 +219,9 @@ impl World {
             Move::Fail => self.fail(rack),
             Move::Enter(node) => self.enter(rack, node),
             Move::EnterSwitch => self.enter_switch(rack),
-            Move::Settle => self.settle(rack),
+            Move::Settle => self.settle(),
             Move::Resume(node) => self.resume(rack, node)?,
-            Move::Place => self.taken_by_switch(rack),
+            Move::Place => self.taken_by_switch(),
         }
         super::oracle::check(self, rack)
     }
@@ -225,24 +230,51 @@ impl World {
     fn dismiss(&mut self, rack: &LockRack, to: u8) -> Result<(), Complaint> {
         self.left.dismiss -= 1;
         let to = Copyset::of(to.into());
-        self.act_on(rack, HOME, |lock, fx| lock.dismiss(to, fx))
+        self.act_on(rack, HOME, |home| {
+            home.lock(TAG, |lock, fx| lock.dismiss(to, fx));
+        })
     }
 
     /// Whether the home may keep no more than a number of the lock.
     fn may_rest(&self) -> bool {
         self.left.rest > 0
             && self.nodes[usize::from(HOME)]
-                .cell
+                .cell()
                 .lock
                 .forgettable(true)
                 .is_some()
     }
 
+    /// The home keeps no more than a number of the lock. Whatever is next about it has the home
+    /// make it again, so it does that at once.
+    fn rest(&mut self, rack: &LockRack) {
+        self.left.rest -= 1;
+        let node = self.node_mut(HOME);
+        let Some(Known::Home(mut rest)) = node.cell().lock.forgettable(true) else {
+            return;
+        };
+        let first = first(node.epoch());
+        let rested = rest.number > first;
+        if rack.has(Mutation::WakeOld) {
+            rest.number = first;
+        }
+        node.granted_before += node.cell().lock.counters().granted;
+        if let Some(cell) = node.site.locks.cells.remove(&TAG) {
+            node.site
+                .open_lock(TAG, cell.fx.data, Some(Known::Home(rest)));
+        }
+        if rested {
+            self.witness(Witness::Rested);
+        }
+    }
+
     /// A node needs room.
     fn give_up(&mut self, rack: &LockRack, node: u8) -> Result<(), Complaint> {
         self.left.give_up -= 1;
-        let keeping = self.act_on(rack, node, |lock, fx| lock.get_rid(fx))?;
-        if keeping == Keeping::Copy {
+        let keeping = self.act_on(rack, node, |here| {
+            here.lock(TAG, |lock, fx| lock.get_rid(fx))
+        })?;
+        if keeping == Some(Keeping::Copy) {
             self.witness(Witness::GaveCopyUp);
         }
         Ok(())
@@ -261,28 +293,33 @@ impl World {
         }
         if self.threads[thread].refused {
             let access = self.end(rack, thread);
-            return self.act_on(rack, node, |lock, fx| lock.decline(access, fx));
+            return self.command(rack, node, LockCommand::Decline(access));
         }
-        let wants = |world: &World, thread: usize| {
+        let enters = |world: &mut World, thread: usize| {
+            world.threads[thread].at = At::Waiting;
             let access = rack.next(world, thread).expect("it has something to do");
-            (thread as u16, access)
+            LockCommand::Enter(thread as u16, access)
         };
         if self.threads[thread].at == At::Outside {
-            let (seat, access) = wants(self, thread);
-            self.threads[thread].at = At::Waiting;
-            return self.act_on(rack, node, |lock, fx| lock.enter(seat, access, fx));
+            let enter = enters(self, thread);
+            return self.command(rack, node, enter);
         }
         let access = self.end(rack, thread);
-        let next = next.map(|next| {
-            self.threads[next].at = At::Waiting;
-            wants(self, next)
-        });
-        self.act_on(rack, node, |lock, fx| {
-            if let Some((seat, access)) = next {
-                lock.enter(seat, access, fx);
+        let next = next.map(|next| enters(self, next));
+        self.act_on(rack, node, |here| {
+            for command in next.into_iter().chain([LockCommand::Leave(access)]) {
+                Gcp::command(here, 0, (TAG, command));
             }
-            lock.leave(access, fx);
         })
+    }
+
+    fn command(
+        &mut self,
+        rack: &LockRack,
+        node: u8,
+        command: LockCommand<u16>,
+    ) -> Result<(), Complaint> {
+        self.act_on(rack, node, |here| Gcp::command(here, 0, (TAG, command)))
     }
 }
 

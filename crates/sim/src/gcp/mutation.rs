@@ -76,6 +76,14 @@ impl Mutation {
         }
     }
 
+    /// The same of a site.
+    pub fn in_worlds(self) -> crate::world::Mutation {
+        match self {
+            Mutation::Node(defect) => crate::world::Mutation::Node(defect),
+            other => crate::world::Mutation::Lock(other),
+        }
+    }
+
     /// Those that explorers play. The other one shows when packets are forged.
     pub fn explored() -> impl Iterator<Item = Mutation> {
         let all = Self::ALL.into_iter();

@@ -94,7 +94,7 @@ pub fn entered(
             return complain("mutual exclusion", detail);
         }
     }
-    let seen = world.nodes[here].cell.data;
+    let seen = world.nodes[here].cell().fx.data;
     let seen = [ENTERED, LEFT].map(|at| seen[at]);
     let found = world.oracle.judge.entered(me.into(), entered, seen);
     let again = found.map_err(|(promise, detail)| Complaint { promise, detail })?;
@@ -141,11 +141,11 @@ pub fn check(world: &World, rack: &LockRack) -> Result<(), Complaint> {
     let mut readers = Copyset::EMPTY;
     for (number, node) in world.nodes.iter().enumerate() {
         let number = number as u16;
-        let Some(lock) = node.cell.lock.lock().filter(|_| node.up && !node.fenced) else {
+        let Some(lock) = node.cell().lock.lock().filter(|_| node.up && !node.fenced) else {
             continue;
         };
         // What the directory has says something about nodes that are in its epoch.
-        let entry = entry.filter(|(epoch, _)| *epoch == node.epoch);
+        let entry = entry.filter(|(epoch, _)| *epoch == node.epoch());
         let entry = entry.map(|(_, entry)| entry);
         match lock.right() {
             Right::None => {}

@@ -1,11 +1,11 @@
 //! Packets in flight.
 
-use crate::site::{self, Words};
-use rackmem_proto::gcp::{Body, Queue, SEGMENT, first, version, with_version};
+use crate::site::{self, Bare, Load};
+use rackmem_proto::gcp::{SEGMENT, first, version, with_version};
 use rackmem_proto::membership::host;
-use rackmem_proto::wire::{Copyset, Dest, Flags, Header, Kind, Record};
-use std::collections::BTreeMap;
+use rackmem_proto::wire::{Copyset, Dest, Flags, Header, Kind, Tag};
 use std::hash::{Hash, Hasher};
+use std::rc::Rc;
 
 /// Words of what a lock protects: two that writers count up, when they enter and when they leave;
 /// the lock's life; and which lock it truly is, which only the oracle looks at.
@@ -14,9 +14,6 @@ pub const ENTERED: usize = 0;
 pub const LIFE: usize = site::LIFE;
 pub const LEFT: usize = 2;
 pub const TRUTH: usize = 3;
-/// How many there are, and the bytes that they stand for.
-const WORDS: usize = 4;
-pub const BYTES: u32 = WORDS as u32 * SEGMENT;
 
 /// The end of a way that is the directory.
 pub const DIRECTORY: u8 = u8::MAX;
@@ -26,10 +23,8 @@ pub const DIRECTORY: u8 = u8::MAX;
 pub struct LockPacket {
     /// What.
     pub header: Header,
-    /// The words that it carries, from `offset` on.
-    pub words: Vec<u64>,
-    /// Who waits.
-    pub queue: Queue,
+    /// And what is behind it: words from `offset` on, or who waits.
+    pub body: Bare,
 }
 
 impl Hash for LockPacket {
@@ -42,28 +37,20 @@ impl Hash for LockPacket {
             (first(rest.epoch) & !1 | u64::from(rest.offset)).hash(into);
             rest.offset = 0;
         }
+        // There is one lock, and its address is as large as a version.
+        rest.tag = Tag(0);
         rest.hash(into);
         // One by one: as a slice they are hashed by their bytes.
-        self.words.iter().for_each(|word| word.hash(into));
-        (self.words.len(), &self.queue).hash(into);
+        let Bare { words, records, .. } = &self.body;
+        words.iter().for_each(|word| word.hash(into));
+        (words.len(), records).hash(into);
     }
 }
 
-impl LockPacket {
-    /// Bytes of its body as roles count them.
-    pub fn len(&self) -> u32 {
-        self.words.len() as u32 * SEGMENT
-    }
-
-    /// The records of its body.
-    pub fn records(&self) -> Vec<Record> {
-        self.queue.records().collect()
-    }
-}
-
-/// Packets by the two ends of their way, in the order in which they were sent.
+/// Packets with the two ends of their way: ways in order, and on each the order in which they were
+/// sent. One piece of memory, since every state has its own.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Ways(BTreeMap<(u8, u8), Vec<LockPacket>>);
+pub struct Ways(Vec<((u8, u8), Rc<LockPacket>)>);
 
 impl Ways {
     /// Nothing is in flight.
@@ -73,35 +60,35 @@ impl Ways {
 
     /// Puts a packet behind those that go the same way.
     pub fn push(&mut self, from: u8, to: u8, packet: LockPacket) {
-        self.0.entry((from, to)).or_default().push(packet);
+        let way = (from, to);
+        let behind = self.0.partition_point(|(other, _)| *other <= way);
+        self.0.insert(behind, (way, Rc::new(packet)));
+    }
+
+    fn first_of(&self, way: (u8, u8)) -> usize {
+        self.0.partition_point(|(other, _)| *other < way)
     }
 
     /// A packet by its way and its place in it.
     pub fn get(&self, way: (u8, u8), nth: usize) -> &LockPacket {
-        &self.0[&way][nth]
+        &self.0[self.first_of(way) + nth].1
     }
 
     /// Takes it out.
     pub fn take(&mut self, way: (u8, u8), nth: usize) -> LockPacket {
-        let packets = self.0.get_mut(&way).expect("a way with packets");
-        let packet = packets.remove(nth);
-        if packets.is_empty() {
-            self.0.remove(&way);
-        }
-        packet
+        let at = self.first_of(way) + nth;
+        Rc::unwrap_or_clone(self.0.remove(at).1)
     }
 
     /// Ways with packets, and how many there are.
     pub fn iter(&self) -> impl Iterator<Item = ((u8, u8), usize)> {
-        self.0.iter().map(|(way, packets)| (*way, packets.len()))
+        let ways = self.0.chunk_by(|one, other| one.0 == other.0);
+        ways.map(|packets| (packets[0].0, packets.len()))
     }
 
     /// Drops what does not pass.
     pub fn retain(&mut self, keep: impl Fn((u8, u8), &LockPacket) -> bool) {
-        for (way, packets) in &mut self.0 {
-            packets.retain(|packet| keep(*way, packet));
-        }
-        self.0.retain(|_, packets| !packets.is_empty());
+        self.0.retain(|(way, packet)| keep(*way, packet));
     }
 }
 
@@ -133,24 +120,26 @@ fn many(nodes: Copyset, provider: Option<u16>, header: Header) -> Vec<(u8, Heade
 }
 
 /// The packets that a node's step stands for: data in so many segments.
-pub fn cut(header: Header, body: &Body, data: &Words, segments: u8) -> Vec<LockPacket> {
-    let bare = |header, words, queue| LockPacket {
-        header,
-        words,
-        queue,
-    };
-    match body {
-        Body::None => vec![bare(header, Vec::new(), Queue::default())],
-        Body::Queue(queue) => vec![bare(header, Vec::new(), queue.clone())],
-        Body::Regions => {
-            let each = WORDS / usize::from(segments.clamp(1, WORDS as u8));
-            let parts = data.chunks(each).enumerate();
-            let part = |(nth, words): (usize, &[u64])| {
-                let offset = (nth * each) as u32 * SEGMENT;
-                let header = Header { offset, ..header };
-                bare(header, words.to_vec(), Queue::default())
+pub fn cut(header: Header, load: Load<()>, segments: u8) -> Vec<LockPacket> {
+    let mut body = Bare::default();
+    match load {
+        Load::Words(data) => {
+            let each = data.len() / usize::from(segments.clamp(1, data.len() as u8));
+            let part = |(nth, words): (usize, &[u64])| LockPacket {
+                header: Header {
+                    offset: (nth * each) as u32 * SEGMENT,
+                    ..header
+                },
+                body: Bare {
+                    bytes: words.len() as u32 * SEGMENT,
+                    words: words.to_vec(),
+                    ..Bare::default()
+                },
             };
-            parts.map(part).collect()
+            return data.chunks(each).enumerate().map(part).collect();
         }
+        Load::Records(records) => body.records = records,
+        Load::Nothing | Load::Block(()) => {}
     }
+    vec![LockPacket { header, body }]
 }

@@ -5,9 +5,7 @@ use super::mutation::Mutation;
 use super::oracle::{self, at_end};
 use super::scenario::{Budget, Place, Scenario};
 use super::world::{Cost, LockRack, Witness, World};
-use crate::driver::{
-    self, About, Allowance, Case, Complaint, Explored, Limits, Report, Suite, System,
-};
+use crate::driver::{About, Allowance, Case, Complaint, Explored, Suite, System};
 use crate::names::kebab;
 
 /// GCP: locks.
@@ -16,16 +14,6 @@ pub const SUITE: Suite = Suite {
     scenarios: || super::SCENARIOS.iter().map(|s| s as &dyn Case).collect(),
     defects: || Mutation::explored().map(Mutation::name).collect(),
 };
-
-/// Visits every state of a scenario, as far as the limits allow.
-pub fn explore(scenario: &Scenario, mutation: Option<Mutation>, limits: &mut Limits<'_>) -> Report {
-    let mut system = Locks::new(LockRack {
-        scenario: *scenario,
-        mutation,
-        loose: false,
-    });
-    driver::explore(&mut system, limits)
-}
 
 /// A rack, and what was come across in it.
 pub struct Locks {
@@ -50,7 +38,6 @@ impl Locks {
 impl System for Locks {
     type State = World;
     type Move = Move;
-    type Word = World;
 
     fn first(&self) -> World {
         self.first.clone()
@@ -81,18 +68,6 @@ impl System for Locks {
     fn stuck(&self, _: &World) -> Complaint {
         let detail = "nothing that can happen leads to the end".into();
         oracle::Complaint::stuck(detail).into()
-    }
-
-    fn fingerprint(&self, world: &World) -> u128 {
-        world.fingerprint()
-    }
-
-    fn pack(&self, world: World, into: &mut Vec<World>) {
-        into.push(world);
-    }
-
-    fn unpack<'a>(&self, words: &'a [World], _: &'a mut World) -> (&'a World, usize) {
-        (&words[0], 1)
     }
 
     fn tell(&self, before: &World, step: &Move) -> Vec<String> {

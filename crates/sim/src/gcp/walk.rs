@@ -256,7 +256,7 @@ impl Walker {
             world
                 .nodes
                 .iter()
-                .map(|n| n.granted_before + n.cell.lock.counters().granted)
+                .map(|n| n.granted_before + n.cell().lock.counters().granted)
         };
         for (nth, was) in self.before.iter().enumerate() {
             let now = world.threads[nth];

@@ -1,32 +1,26 @@
 //! One state of a rack: its roles, its data, its packets, its threads.
 
 use super::canon::{Canon, FIRST_EPOCH};
-use super::epoch::Told;
+use super::host::{LockSite, LocksOnly};
 use super::lives::{self, FIRST};
 use super::mutation::Mutation;
 use super::oracle::Oracle;
-use super::packet::{BYTES, Ways};
+use super::packet::Ways;
 use super::scenario::{Budget, Op, Place, Scenario};
-use crate::site::Cell;
-use rackmem_proto::engine::{Defect, LockPart, NodeLock};
-use rackmem_proto::gcp::{Access, Entry, Lock, LockPlace, Region, Regions, Report};
+use crate::driver::Unpacked;
+use crate::site::{Cell, Site};
+use rackmem_proto::flowcc::Members;
+use rackmem_proto::gcp::{Access, Entry, Lock, LockPlace, Report};
+use rackmem_proto::membership::View;
 use rackmem_proto::switch::{LockConfig, SwitchLocks};
-use rackmem_proto::wire::{Copyset, Tag};
+use rackmem_proto::wire::{Contract, Copyset, Tag};
 use std::hash::Hash;
+use std::rc::Rc;
 
 /// The lock. Its home is node 0.
-pub const TAG: Tag = Tag(0x1000);
+pub const TAG: Tag = Tag(0x1000).under(Contract::Locked);
 /// See [`TAG`].
 pub const HOME: u8 = 0;
-
-/// What it protects.
-pub(super) fn regions() -> Regions {
-    let region = Region {
-        addr: TAG.0,
-        len: BYTES,
-    };
-    Regions::new(&[region]).expect("one region")
-}
 
 macro_rules! witnesses {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -124,8 +118,9 @@ pub enum Serves {
 /// A node.
 #[derive(Clone)]
 pub struct LockNode {
-    /// Its side of the lock, and what the lock protects as it has it.
-    pub cell: Cell,
+    /// Its side of the lock, what the lock protects as it has it, and what it was told at the home
+    /// for the newest epoch that all have entered.
+    pub site: LockSite,
     /// Entries by a grant before its home kept no more than a number of the lock,
     /// and made it again.
     pub granted_before: u64,
@@ -135,10 +130,51 @@ pub struct LockNode {
     pub gone: bool,
     /// The others have gone on without it.
     pub fenced: bool,
-    /// The epoch that it is in.
-    pub epoch: u32,
     /// A defect: what it had when the first epoch ended that it has not gone on after.
-    pub noted: Option<Report>,
+    pub noted: Option<Box<Report>>,
+}
+
+impl LockNode {
+    /// One that nothing has happened to.
+    pub fn new(number: u8, rack: &LockRack, switch: bool) -> Self {
+        let all = Copyset((1 << rack.scenario.nodes) - 1);
+        let mut view = View::first(all, switch);
+        view.epoch = FIRST_EPOCH;
+        let mut site = Site::bare(number.into(), view, 1, LocksOnly);
+        site.mutation = rack.mutation.map(Mutation::in_worlds);
+        site.locks.loops = false;
+        site.locks.cohort = match rack.has(Mutation::NeverLeave) {
+            true => u8::MAX,
+            false => rack.scenario.cohort,
+        };
+        site.open_lock(TAG, FIRST, None);
+        LockNode {
+            site,
+            granted_before: 0,
+            up: true,
+            gone: false,
+            fenced: false,
+            noted: None,
+        }
+    }
+
+    /// The epoch that it is in.
+    pub fn epoch(&self) -> u32 {
+        self.site.view.epoch
+    }
+
+    /// Its side of the lock.
+    pub fn cell(&self) -> &Cell<()> {
+        // There is one: it is not searched for.
+        let cell = self.site.locks.cells.values().next();
+        cell.expect("every node knows the lock")
+    }
+
+    /// The same, to change what the lock protects.
+    pub fn cell_mut(&mut self) -> &mut Cell<()> {
+        let cell = self.site.locks.cells.values_mut().next();
+        cell.expect("every node knows the lock")
+    }
 }
 
 /// Where a thread is.
@@ -176,13 +212,13 @@ pub struct World {
     pub(super) view: u32,
     /// Failures of the scenario so far.
     pub(super) failed: u8,
-    pub(super) nodes: Vec<LockNode>,
+    pub(super) nodes: Vec<Rc<LockNode>>,
     /// The nodes of the epoch that the home has settled last.
     pub(super) founders: Copyset,
     /// The switch, while it lives.
-    pub(super) switch: Option<Box<SwitchLocks>>,
-    /// What everybody tells for the newest epoch that all have entered.
-    pub(super) told: Option<Told>,
+    pub(super) switch: Option<Rc<SwitchLocks>>,
+    /// The newest epoch that all have entered, until the home settles: it has been told everything.
+    pub(super) told: Option<Members>,
     pub(super) ways: Ways,
     pub(super) threads: Vec<Thread>,
     pub(super) left: Budget,
@@ -214,28 +250,9 @@ impl LockRack {
         self.mutation == Some(mutation)
     }
 
-    /// What is broken at a lock, and in the engine.
-    pub(super) fn broken(&self) -> (Option<Mutation>, Option<Defect>) {
-        (self.mutation, self.mutation.and_then(Mutation::in_engine))
-    }
-
     /// Whether nothing can go wrong.
     pub fn faultless(&self) -> bool {
         self.scenario.budget == Budget::default() && self.scenario.failures.is_empty()
-    }
-
-    /// How a node takes part in the lock.
-    pub(super) fn part(&self, node: u8, epoch: u32, switch: bool) -> LockPart {
-        LockPart {
-            node: node.into(),
-            epoch,
-            switch,
-            cohort: match self.has(Mutation::NeverLeave) {
-                true => u8::MAX,
-                false => self.scenario.cohort,
-            },
-            implicit: false,
-        }
     }
 
     /// The first state.
@@ -248,29 +265,13 @@ impl LockRack {
             ..
         } = self.scenario;
         let switch = place == Place::Switch;
-        let node = |node: u8| LockNode {
-            cell: {
-                let part = self.part(node, FIRST_EPOCH, switch);
-                Cell {
-                    lock: NodeLock::new(TAG, regions(), part, None),
-                    data: FIRST,
-                    beside: FIRST,
-                    loops: false,
-                }
-            },
-            granted_before: 0,
-            up: true,
-            gone: false,
-            fenced: false,
-            epoch: FIRST_EPOCH,
-            noted: None,
-        };
+        let node = |node: u8| Rc::new(LockNode::new(node, self, switch));
+        let nodes: Vec<Rc<LockNode>> = (0..nodes).map(node).collect();
         let switch = switch.then(|| {
             let (epoch, ways, sets) = (FIRST_EPOCH, 1, 1);
             let locks = LockConfig { epoch, ways, sets };
-            Box::new(SwitchLocks::new(locks, false))
+            Rc::new(SwitchLocks::new(locks, false))
         });
-        let nodes: Vec<LockNode> = (0..nodes).map(node).collect();
         let mut world = World {
             view: FIRST_EPOCH,
             failed: 0,
@@ -279,7 +280,7 @@ impl LockRack {
             told: None,
             oracle: Oracle::new(
                 nodes.len(),
-                nodes[0].cell.lock.lock().map_or(0, Lock::since),
+                nodes[0].cell().lock.lock().map_or(0, Lock::since),
             ),
             nodes,
             ways: Ways::default(),
@@ -299,7 +300,7 @@ impl LockRack {
             calm: self.faultless(),
         };
         // The first request of an epoch would place it; here it begins placed.
-        world.taken_by_switch(self);
+        world.taken_by_switch();
         world
     }
 
@@ -323,19 +324,19 @@ impl LockRack {
 impl World {
     /// A node's side of the lock.
     pub fn lock(&self, node: u8) -> &Lock {
-        let lock = self.nodes[usize::from(node)].cell.lock.lock();
+        let lock = self.nodes[usize::from(node)].cell().lock.lock();
         lock.expect("every node knows the lock")
     }
 
     /// Who serves the lock, as its home has it.
     pub(super) fn place(&self) -> Option<LockPlace> {
-        self.nodes[0].cell.lock.entry().map(|(_, place, _)| place)
+        self.nodes[0].cell().lock.entry().map(|(_, place, _)| place)
     }
 
     /// The epoch that the home has settled last.
     pub(super) fn served_epoch(&self) -> u32 {
         self.nodes[0]
-            .cell
+            .cell()
             .lock
             .entry()
             .map_or(0, |(_, _, epoch)| epoch)
@@ -344,14 +345,14 @@ impl World {
     /// Whether the home waits for the lock though no thread of it does:
     /// another node wants to be rid of it.
     pub(super) fn comes_home(&self) -> bool {
-        self.nodes[0].cell.lock.comes_home()
+        self.nodes[0].cell().lock.comes_home()
     }
 
     /// Who serves the lock now, to those who are in the same epoch.
     pub fn serves(&self) -> Serves {
         match self.place() {
             Some(LockPlace::Here | LockPlace::Undecided)
-                if self.served_epoch() == self.nodes[0].epoch =>
+                if self.served_epoch() == self.nodes[0].epoch() =>
             {
                 Serves::Home
             }
@@ -364,7 +365,7 @@ impl World {
     pub fn entry(&self) -> Option<(u32, Entry)> {
         match self.serves() {
             Serves::Home => {
-                let entry = self.nodes[0].cell.lock.entry();
+                let entry = self.nodes[0].cell().lock.entry();
                 entry.map(|(entry, _, epoch)| (epoch, entry))
             }
             Serves::Switch => self.switch.as_ref().and_then(|switch| switch.entry(TAG)),
@@ -389,7 +390,7 @@ impl World {
             ..Cost::default()
         };
         for node in &self.nodes {
-            let counters = node.cell.lock.counters();
+            let counters = node.cell().lock.counters();
             cost.local += counters.local;
             cost.granted += counters.granted + node.granted_before;
             cost.requests += counters.requests;
@@ -401,23 +402,25 @@ impl World {
     pub(super) fn witness(&mut self, witness: Witness) {
         self.seen |= 1 << witness as u32;
     }
+}
 
+impl Unpacked for World {
     /// 128 bits that stand for the state. Counters are no part of it,
     /// but whether each acquisition had its one request.
-    pub fn fingerprint(&self) -> u128 {
+    fn fingerprint(&self) -> u128 {
         let mut canon = Canon::default();
         self.switch.hash(&mut canon);
         (self.view, self.failed, self.founders).hash(&mut canon);
-        self.told.hash(&mut canon);
+        (self.told, &self.nodes[usize::from(HOME)].site.locks.told).hash(&mut canon);
         let mut open = 0u64;
         for node in &self.nodes {
-            node.cell.lock.fingerprint(&mut canon);
+            node.cell().lock.fingerprint(&mut canon);
             // One by one: as a slice they are hashed by their bytes.
-            let words = node.cell.data.iter().chain(&node.cell.beside);
+            let words = node.cell().fx.data.iter().chain(&node.cell().fx.beside);
             words.for_each(|word| word.hash(&mut canon));
             (node.up, node.gone).hash(&mut canon);
-            (node.fenced, node.epoch, node.noted).hash(&mut canon);
-            let counters = node.cell.lock.counters();
+            (node.fenced, node.epoch(), &node.noted).hash(&mut canon);
+            let counters = node.cell().lock.counters();
             open = open
                 .wrapping_add(counters.requests)
                 .wrapping_sub(counters.granted);

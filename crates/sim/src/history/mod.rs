@@ -23,11 +23,13 @@
 //! | `cas` | the new value | the old value, `null` for none | `true` where it was stored |
 //! | `append` | the text to add | | the length after, in bytes |
 
+mod export;
 mod line;
 mod operation;
 mod read;
 mod record;
 
+pub use export::export;
 pub use line::ShapeError;
 pub use operation::{Call, Operation, Outcome, Reply};
 pub use read::{MAX_LINE_BYTES, MAX_OPERATIONS, ReadError, ReadErrorKind, Reader, read, write};

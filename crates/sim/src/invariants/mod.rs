@@ -11,6 +11,7 @@ pub mod nothing_of_the_dead;
 pub mod one_owner;
 pub mod single_writer;
 
+use crate::site::Client;
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::{Copyset, GlobalStatus, NodeId, Tag};
 
@@ -23,6 +24,17 @@ pub struct LiveEvent {
     pub tag: Tag,
     /// Whether it takes the lock as a reader.
     pub shared: bool,
+}
+
+impl LiveEvent {
+    /// Those of a thread.
+    pub fn of<B>(client: &Client<B>) -> impl Iterator<Item = LiveEvent> {
+        let (node, requester) = (client.engine.id().node, &client.engine);
+        let event = client.event.and_then(|event| event.lock());
+        let tail = requester.tail().map(|tag| (tag, true));
+        let live = event.into_iter().chain(tail).chain(requester.unlocking());
+        live.map(move |(tag, shared)| LiveEvent { node, tag, shared })
+    }
 }
 
 /// A node's valid copy of a block.

@@ -2,14 +2,13 @@
 
 use super::guest::Guest;
 use super::{BLOCK, EPOCH, Platform, System};
-use crate::site::{Cache, Index, Site};
+use crate::site::{Cache, Site};
 use rackmem_proto::CHUNK;
 use rackmem_proto::engine::{Copies, Migrating};
 use rackmem_proto::flowcc::{HomeConfig, Migration, Requester, RequesterConfig, ShadowConfig};
 use rackmem_proto::membership::View;
 use rackmem_proto::switch::SwitchConfig;
 use rackmem_proto::wire::{Contract, Copyset, NodeId, RequesterId, Tag, records_that_fit};
-use std::sync::Arc;
 
 /// Who keeps the shadow of the switch.
 const SHADOW: NodeId = 0;
@@ -124,14 +123,14 @@ impl Layout {
         };
         let all = (0..self.nodes).fold(Copyset::EMPTY, Copyset::with);
         let view = View::first(all, platform.locks_in_switch);
-        let cache = Cache::indexed(self.index(id));
+        let cache = self.cache_of(id);
         let mut site = Site::new(config, (1, chunks, RECORDS), view, cache, Guest::of(system));
         // The model's network loses nothing.
         site.copies = Copies::new(false);
-        site.migrating = self.migrating(id);
+        site.migrating = self.migrating(id).map(Box::new);
         (site.locks.cohort, site.locks.loops) = (COHORT, false);
         site.locks.bytes = self.locks.1;
-        (0..self.locks.0).for_each(|lock| site.open_lock(self.lock(lock)));
+        (0..self.locks.0).for_each(|lock| site.open_lock(self.lock(lock), [0; 4], None));
         site
     }
 
@@ -148,11 +147,11 @@ impl Layout {
         })
     }
 
-    fn index(self, node: NodeId) -> Index {
-        let (entries, ways) = (self.cache.0 as usize, self.cache.1 as usize);
-        let number = move |tag| self.block(node, tag).map(|block| block as usize);
-        let blocks = (self.private + self.shared) as usize;
-        Index::new((entries, ways), blocks, Arc::new(number))
+    fn cache_of(self, node: NodeId) -> Cache<()> {
+        let ways = self.cache.1.max(1) as usize;
+        let sets = (self.cache.0 as usize / ways).max(1);
+        let set = move |tag| self.block(node, tag).map_or(0, |block| hashed(block, sets));
+        Cache::in_sets((sets, ways), set)
     }
 
     /// Blocks whose home is this node.
@@ -208,6 +207,14 @@ impl Layout {
     }
 }
 
+/// "We hash its tag into a bucket" (§6): neighbours are spread at random,
+/// and some sets get too many.
+fn hashed(block: u32, sets: usize) -> usize {
+    let mixed = (u64::from(block) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (((mixed >> 32) * sets as u64) >> 32) as usize
+}
+
 /// Which of its home's blocks or locks it is.
 pub fn nth(tag: Tag) -> u32 {
     (tag.offset() / u64::from(BLOCK)) as u32
@@ -244,5 +251,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn sets_overflow_as_random_ones_do() {
+        let mut load = vec![0u32; 1024];
+        (0..8192).for_each(|block| load[hashed(block, 1024)] += 1);
+        let excess: u32 = load.iter().map(|n| n.saturating_sub(8)).sum();
+        // Poisson with mean 8: 1.117 beyond eight on average.
+        assert!((1000..1300).contains(&excess), "{excess}");
     }
 }

@@ -30,6 +30,7 @@ mod layout;
 mod node;
 mod outcome;
 mod params;
+mod processor;
 mod program;
 mod run;
 mod sections;
@@ -51,5 +52,3 @@ use thread::Thread;
 const EPOCH: u32 = 1;
 /// Bytes of a block, the papers'.
 const BLOCK: u32 = 4096;
-/// How often a wait doubles at most.
-const DOUBLINGS: u32 = 6;

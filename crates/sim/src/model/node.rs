@@ -10,6 +10,7 @@ use super::thread::Thread;
 use super::{EPOCH, Platform};
 use crate::site::{Deed, Load, LockDeed, Site};
 use rackmem_proto::engine::{Gcp, Note, Role, role};
+use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::{Dest, Kind, NodeId, Tag};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +32,8 @@ pub struct ModelNode {
     /// Its agents.
     pub servers: Servers,
     platform: Platform,
-    parked: Vec<(Until, u16)>,
+    /// Threads that wait.
+    pub parked: Vec<(Until, u16)>,
     /// Of each lock, requests to the directory since a packet let a thread in.
     asked: BTreeMap<Tag, u32>,
     /// Locks that have been used here, and are to go home.
@@ -57,11 +59,6 @@ impl ModelNode {
         }
     }
 
-    /// A thread waits.
-    pub fn park(&mut self, thread: u16, until: Until) {
-        self.parked.push((until, thread));
-    }
-
     /// This has happened; the threads that waited for it look again.
     pub fn wake(&mut self, what: Until, fabric: &mut Fabric) {
         let now = fabric.now();
@@ -73,12 +70,6 @@ impl ModelNode {
             }
             !wakes
         });
-    }
-
-    /// The event on a block in a slot is over.
-    pub fn release(&mut self, at: usize, tag: Tag, fabric: &mut Fabric) {
-        self.site.cache.release(at);
-        self.wake(Until::Over(tag), fabric);
     }
 
     /// A packet has come that an agent serves: the one for what the node holds, or the one for what
@@ -106,7 +97,7 @@ impl ModelNode {
         let sent = sent.map(|output| Deed::Sent(output, Load::Nothing));
         let report = report.map(|r| Deed::Sent(r.output, Load::Records(r.records)));
         self.site.deeds.extend(sent.chain(report));
-        self.post_out(fabric);
+        self.follow(None, fabric);
     }
 
     /// An agent has done the work on a message: what it decided leaves,
@@ -140,43 +131,49 @@ impl ModelNode {
             _ => false,
         };
         let sent = match self.site.deeds.iter().filter(of_lock).count() {
-            0 => self.send_out(now, fabric),
+            0 => self.follow(Some(now), fabric),
             locks => locks as u64,
         };
         let sending = sent * self.platform.costs.send;
         self.servers.go_on(server, sending, &mut fabric.agenda);
         // What locks have decided leaves at the same time, but after the next message has begun.
-        self.send_out(now, fabric);
+        self.follow(Some(now), fabric);
     }
 
-    /// Sends what its site wants sent, one packet after the other from a time on.
-    /// Returns how many there were.
-    pub fn send_out(&mut self, from: u64, fabric: &mut Fabric) -> u64 {
-        let (each, aggregate) = (self.platform.costs.send, self.platform.costs.aggregate);
-        let (id, bytes) = (self.site.id, self.site.locks.bytes);
+    /// Carries out what its site wants done. What it sends leaves from a time on, one packet after
+    /// the other, or agents send it. Returns how many packets leave.
+    pub fn follow(&mut self, leaves: Option<u64>, fabric: &mut Fabric) -> u64 {
+        let (costs, id) = (self.platform.costs, self.site.id);
         let (mut sent, mut at_home) = (0, 0);
         let mut deeds = std::mem::take(&mut self.site.deeds);
         for deed in deeds.drain(..) {
-            match deed {
-                Deed::Sent(output, load) => {
+            match (deed, leaves) {
+                (Deed::Sent(output, load), None) => {
+                    let cost = costs.message(output.header.kind);
+                    let holds = matches!(load, Load::Records(_));
+                    let job = Job::Post(output, load);
+                    self.servers.enqueue(holds, job, cost, &mut fabric.agenda);
+                }
+                (Deed::Sent(output, load), Some(from)) => {
                     let header = &output.header;
                     if header.kind == Kind::Acquire && header.requester.node == id {
                         *self.asked.entry(header.tag).or_default() += 1;
                     }
-                    let ready = from + (sent + 1) * each + aggregate;
-                    let body = body(&output, load, bytes);
-                    let copies = fabric.send(id, (ready, each), &output, &body);
+                    let ready = from + (sent + 1) * costs.send + costs.aggregate;
+                    let body = body(&output, load, self.site.locks.bytes);
+                    let copies = fabric.send(id, (ready, costs.send), &output, &body);
                     sent += copies;
                     self.home_packets += at_home * copies;
                 }
-                Deed::Noted(Note::AtHome) => {
+                (Deed::Noted(Note::AtHome), _) => {
                     at_home = 1;
                     self.home_packets += 1;
                 }
-                Deed::Copy(tag, _) if self.site.cache.find(tag).is_none() => {
+                (Deed::Free(tag), _) => self.wake(Until::Over(tag), fabric),
+                (Deed::Copy(tag, LocalStatus::Invalid, _), _) => {
                     self.wake(Until::Changed(tag), fabric);
                 }
-                Deed::Lock(lock, LockDeed::Inside(thread, _, at_once, _)) => {
+                (Deed::Lock(lock, LockDeed::Inside(thread, _, at_once, _)), _) => {
                     let asked = self.asked.get_mut(&lock).filter(|_| !at_once);
                     self.inside.push(Inside {
                         thread,
@@ -190,18 +187,5 @@ impl ModelNode {
         }
         self.site.deeds = deeds;
         sent
-    }
-
-    /// Hands over to the agents what its site wants sent.
-    pub fn post_out(&mut self, fabric: &mut Fabric) {
-        for deed in std::mem::take(&mut self.site.deeds) {
-            let Deed::Sent(output, load) = deed else {
-                continue;
-            };
-            let cost = self.platform.costs.message(output.header.kind);
-            let holds = matches!(load, Load::Records(_));
-            let job = Job::Post(output, load);
-            self.servers.enqueue(holds, job, cost, &mut fabric.agenda);
-        }
     }
 }

@@ -124,7 +124,7 @@ impl<P: Program> ModelRack<P> {
 
     fn run(mut self) -> Outcome<P::Figures> {
         for thread in &mut self.threads {
-            thread.schedule(0, &mut self.fabric);
+            thread.cpu.schedule(0, &mut self.fabric);
         }
         if self.layout.moves.is_some() {
             self.fabric.agenda.enter(0, Occurrence::Period);
@@ -218,7 +218,7 @@ impl<P: Program> ModelRack<P> {
 
     fn step(&mut self, thread: u16) {
         let thread = &mut self.threads[usize::from(thread)];
-        let node = thread.node();
+        let node = thread.client.engine.id().node;
         let at = &mut self.nodes[usize::from(node)];
         thread.step(&mut (at, &mut self.shared, &mut self.fabric));
         let ended = thread.program.ended();
@@ -260,7 +260,7 @@ impl<P: Program> ModelRack<P> {
             node.servers.reset();
         }
         for thread in &mut self.threads {
-            thread.used = 0;
+            thread.cpu.used = 0;
             thread.program.reset();
         }
     }
@@ -298,7 +298,7 @@ impl<P: Program> ModelRack<P> {
                 (busiest(&mean), 0.0)
             }
         };
-        let threads: u64 = self.threads.iter().map(|thread| thread.used).sum();
+        let threads: u64 = self.threads.iter().map(|thread| thread.cpu.used).sum();
         Use {
             home_agent,
             cache_agent,
@@ -308,7 +308,10 @@ impl<P: Program> ModelRack<P> {
     }
 
     fn conclude(self) -> Outcome<P::Figures> {
-        let unfinished = self.threads.iter().filter(|thread| thread.unfinished());
+        let unfinished = self
+            .threads
+            .iter()
+            .filter(|thread| !thread.finished || !thread.client.engine.can_unlock());
         let mut outcome = self.outcome;
         outcome.unfinished = unfinished.count() as u64;
         for thread in &self.threads {

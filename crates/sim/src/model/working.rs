@@ -13,20 +13,20 @@ impl<P: Steps> Thread<P> {
         self.goal = None;
         loop {
             let (node, shared, fabric) = around;
-            let now = self.busy.max(fabric.now());
+            let now = self.cpu.free(fabric);
             match self.program.next(now, self.missed, node, shared) {
-                Next::Work(time) => return self.schedule(time, fabric),
+                Next::Work(time) => return self.cpu.schedule(time, fabric),
                 Next::Access(Goal { block, writes }, look) => {
-                    let tag = self.layout.tag(self.node(), block);
+                    let tag = self.layout.tag(self.client.engine.id().node, block);
                     self.goal = Some((tag, writes));
                     self.missed = false;
                     if P::FORGETS_REFUSALS {
                         self.attempt = 0;
                     }
-                    return self.schedule(look, fabric);
+                    return self.cpu.schedule(look, fabric);
                 }
                 Next::Enter(lock, access) => {
-                    let enter = LockCommand::Enter(self.index, access);
+                    let enter = LockCommand::Enter(self.cpu.thread, access);
                     return node.command(lock, enter, self.layout.locks_stay);
                 }
                 Next::Leave(lock, access, at_once) => {
@@ -36,7 +36,7 @@ impl<P: Steps> Thread<P> {
                     }
                 }
                 Next::Tell(output) => {
-                    self.work(self.platform.costs.trap, fabric);
+                    self.cpu.work(self.platform.costs.trap, fabric);
                     node.site.deeds.push(Deed::Sent(output, Load::Nothing));
                     self.send(node, fabric);
                 }
@@ -59,6 +59,6 @@ impl<P: Steps> Thread<P> {
     /// GCP has let it in.
     pub fn let_in(&mut self, inside: &Inside, fabric: &mut Fabric) {
         let after = self.program.let_in(inside);
-        self.schedule(after, fabric);
+        self.cpu.schedule(after, fabric);
     }
 }

@@ -1,246 +1,271 @@
-//! A node's cache, and the events of its threads that fill and empty it: one set, of which the
-//! least recently used goes first, or a place for each block, where which block must go is no
-//! matter. Both are lists to look through. Caches of thousands of blocks are in sets,
-//! and have an index.
+//! A node's cache: a slot for each block that is here, or that an event of the node's threads
+//! brings or takes away; in sets, of each of which the least recently used block goes first.
 
-use super::{Form, Index};
+use super::Form;
 use rackmem_proto::engine::{self, Entries, Plan};
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::wire::Tag;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
-/// One entry.
+/// What there is of a block.
 #[derive(Clone, Debug)]
-pub struct Slot<B> {
-    /// The block it holds, while its status is not `Invalid`.
-    pub tag: Option<Tag>,
-    /// What the node may do with it.
-    pub status: LocalStatus,
-    /// The block's words; those of a reserved slot arrive before its tag is set.
-    pub words: B,
-    /// The only block that it takes, if there is one.
-    place: Option<Tag>,
-    /// When it was used last; 0 while it is empty.
+struct Slot<B> {
+    status: LocalStatus,
+    /// The block's words, which arrive before the status says so.
+    words: B,
+    /// Whether an event of this node fills or empties it.
+    reserved: bool,
+    /// When it was used last.
     used: u64,
-    reserved: Option<Tag>,
 }
 
-impl<B: Hash> Hash for Slot<B> {
-    fn hash<H: Hasher>(&self, into: &mut H) {
-        (self.tag, self.status, &self.words, self.reserved).hash(into);
+impl<B: Form> Slot<B> {
+    fn empty() -> Self {
+        Slot {
+            status: LocalStatus::Invalid,
+            words: B::zeroes(),
+            reserved: false,
+            used: 0,
+        }
     }
+}
+
+/// Slots that blocks may have which the cache hashes to the same set.
+#[derive(Clone)]
+struct Set<B> {
+    slots: BTreeMap<Tag, Slot<B>>,
+    /// Blocks that may be evicted, by the time of their last use.
+    order: BTreeSet<(u64, Tag)>,
 }
 
 /// The slots of a node.
 #[derive(Clone)]
 pub struct Cache<B> {
-    slots: Vec<Slot<B>>,
+    sets: Vec<Set<B>>,
+    /// Slots that a set has.
+    ways: usize,
+    /// Which set a block has.
+    set: Arc<dyn Fn(Tag) -> usize + Send + Sync>,
     clock: u64,
-    index: Option<Box<Index>>,
 }
 
 impl<B: Form> Cache<B> {
-    fn of(places: impl Iterator<Item = Option<Tag>>) -> Self {
-        let empty = |place| Slot {
-            tag: None,
-            status: LocalStatus::Invalid,
-            words: B::zeroes(),
-            place,
-            used: 0,
-            reserved: None,
+    /// An empty cache for so many blocks.
+    pub fn new(capacity: usize) -> Self {
+        Cache::in_sets((1, capacity), |_| 0)
+    }
+
+    /// An empty cache of so many sets with so many slots each. It says which a block has.
+    pub fn in_sets(
+        (sets, ways): (usize, usize),
+        set: impl Fn(Tag) -> usize + Send + Sync + 'static,
+    ) -> Self {
+        let empty = Set {
+            slots: BTreeMap::new(),
+            order: BTreeSet::new(),
         };
         Cache {
-            slots: places.map(empty).collect(),
+            sets: vec![empty; sets],
+            ways,
+            set: Arc::new(set),
             clock: 0,
-            index: None,
         }
     }
 
-    /// An empty cache for so many blocks, and one at least.
-    pub fn new(capacity: usize) -> Self {
-        Cache::of((0..capacity.max(1)).map(|_| None))
+    fn slot(&self, tag: Tag) -> Option<&Slot<B>> {
+        self.sets[(self.set)(tag)].slots.get(&tag)
     }
 
-    /// An empty cache with a place for each of these blocks.
-    pub fn with_places(blocks: &[Tag]) -> Self {
-        Cache::of(blocks.iter().copied().map(Some))
+    /// What the node may do with a block.
+    pub fn status(&self, tag: Tag) -> LocalStatus {
+        self.slot(tag).map(|slot| slot.status).unwrap_or_default()
     }
 
-    /// An empty cache with this index.
-    pub fn indexed(index: Index) -> Self {
-        let slots = (0..index.slots()).map(|_| None);
-        Cache {
-            index: Some(Box::new(index)),
-            ..Cache::of(slots)
-        }
-    }
-
-    /// All of them.
-    pub fn slots(&self) -> &[Slot<B>] {
-        &self.slots
-    }
-
-    /// A slot by its number.
-    pub fn slot(&mut self, at: usize) -> &mut Slot<B> {
-        &mut self.slots[at]
-    }
-
-    /// The slot of a block that the node may at least read.
-    pub fn find(&self, tag: Tag) -> Option<usize> {
-        if let Some(index) = &self.index {
-            return index.find(tag);
-        }
-        self.slots
-            .iter()
-            .position(|slot| slot.tag == Some(tag) && slot.status != LocalStatus::Invalid)
-    }
-
-    /// What the node may do with a block, and the block.
+    /// What the node may do with a block that is here, and its words.
     pub fn copy(&self, tag: Tag) -> Option<(LocalStatus, &B)> {
-        let slot = &self.slots[self.find(tag)?];
-        Some((slot.status, &slot.words))
+        let slot = self.slot(tag)?;
+        (slot.status != LocalStatus::Invalid).then_some((slot.status, &slot.words))
     }
 
     /// The blocks that the node may at least read.
     pub fn tags(&self) -> impl Iterator<Item = Tag> {
-        let valid = |slot: &&Slot<B>| slot.status != LocalStatus::Invalid;
-        self.slots.iter().filter(valid).filter_map(|slot| slot.tag)
+        let slots = self.sets.iter().flat_map(|set| &set.slots);
+        let valid = slots.filter(|(_, slot)| slot.status != LocalStatus::Invalid);
+        valid.map(|(tag, _)| *tag)
     }
 
-    /// The slot of a copy that is good for an operation.
-    pub fn hit(&self, tag: Tag, writes: bool) -> Option<usize> {
-        let good = |at: &usize| !writes || self.slots[*at].status == LocalStatus::Modified;
-        self.find(tag).filter(good)
-    }
-
-    /// Marks a slot as used now.
-    pub fn touch(&mut self, at: usize) {
-        // The one that was used last stays it.
-        if self.slots[at].used != self.clock.max(1) {
-            self.clock += 1;
-            self.order(at, self.clock);
-        }
-    }
-
-    fn order(&mut self, at: usize, used: u64) {
-        let before = std::mem::replace(&mut self.slots[at].used, used);
-        if let Some(index) = &mut self.index {
-            index.order(at, before, used);
-        }
-    }
-
-    /// Puts the block there whose words have arrived, or changes what may be done with it.
-    pub fn install(&mut self, at: usize, tag: Tag, status: LocalStatus) {
-        self.lower(at, tag, status);
-        if status != LocalStatus::Invalid {
-            self.touch(at);
-        }
-    }
-
-    /// Changes what may be done with the block of a slot, which is no use of it; one that is taken
-    /// away leaves its slot empty.
-    pub fn lower(&mut self, at: usize, tag: Tag, status: LocalStatus) {
-        let slot = &mut self.slots[at];
-        slot.status = status;
-        let left = slot.tag.replace(tag);
-        if status == LocalStatus::Invalid {
-            slot.tag = None;
-            self.order(at, 0);
-        }
-        let holds = self.slots[at].tag;
-        if let Some(index) = self.index.as_mut().filter(|_| left != holds) {
-            index.put(left, None);
-            index.put(holds, Some(at));
-        }
-    }
-
-    /// Decides what to do about a block that a thread wants, and reserves the slot that takes.
-    pub fn plan(&mut self, tag: Tag, write: bool) -> Plan<usize> {
-        let plan = engine::plan(self, tag, write);
+    /// Decides what to do about a block that a thread wants, which uses a copy that is good for it,
+    /// and reserves the slot that takes.
+    pub fn plan(&mut self, tag: Tag, writes: bool) -> Plan<Tag> {
+        let plan = engine::plan(self, tag, writes);
         match plan {
-            Plan::Begin(at, _) => self.reserve(at, tag),
-            Plan::Evict(at, old) => self.reserve(at, old),
-            _ => {}
+            Plan::Hit(tag) => self.touch(tag),
+            Plan::Begin(tag, _) | Plan::Evict(_, tag) => self.reserve(tag),
+            Plan::Wait | Plan::WaitForRoom => {}
         }
         plan
     }
 
-    /// An event of this block begins in a slot.
-    pub fn reserve(&mut self, at: usize, tag: Tag) {
-        self.slots[at].reserved = Some(tag);
-        if let Some(index) = &mut self.index {
-            index.reserve(tag);
+    /// An event brings this block or takes it away.
+    pub fn reserve(&mut self, tag: Tag) {
+        self.change(tag, |slot| slot.reserved = true);
+    }
+
+    /// The event of a block is over.
+    pub fn release(&mut self, tag: Tag) {
+        self.change(tag, |slot| slot.reserved = false);
+    }
+
+    /// The words of a block that is here, or on its way.
+    pub fn words(&mut self, tag: Tag) -> &mut B {
+        let slots = &mut self.sets[(self.set)(tag)].slots;
+        &mut slots.entry(tag).or_insert_with(Slot::empty).words
+    }
+
+    /// Puts the block there whose words have arrived, or changes what may be done with it.
+    pub fn install(&mut self, tag: Tag, status: LocalStatus) {
+        self.lower(tag, status);
+        self.touch(tag);
+    }
+
+    /// Changes what may be done with a block, which is no use of it.
+    pub fn lower(&mut self, tag: Tag, status: LocalStatus) {
+        self.change(tag, |slot| slot.status = status);
+    }
+
+    /// What it holds. Who was used last does not count: explorers have room for all blocks.
+    pub fn fingerprint(&self, into: &mut impl Hasher) {
+        for Set { slots, .. } in &self.sets {
+            slots.len().hash(into);
+            for (tag, slot) in slots {
+                (tag, slot.status, &slot.words, slot.reserved).hash(into);
+            }
         }
     }
 
-    /// Reserves any block that is here, to evict it.
-    pub fn reserve_any(&mut self) -> Option<(usize, Tag)> {
-        let free = |slot: &Slot<B>| slot.tag.is_some() && slot.reserved.is_none();
-        let at = self.slots.iter().position(free)?;
-        let tag = self.slots[at].tag?;
-        self.reserve(at, tag);
-        Some((at, tag))
+    fn touch(&mut self, tag: Tag) {
+        self.clock += 1;
+        let now = self.clock;
+        self.change(tag, |slot| slot.used = now);
     }
 
-    /// The event of a slot is over.
-    pub fn release(&mut self, at: usize) {
-        let over = self.slots[at].reserved.take();
-        if let (Some(index), Some(tag)) = (&mut self.index, over) {
-            index.release(tag);
+    /// Changes the slot of a block, and with it what may leave its set.
+    fn change(&mut self, tag: Tag, act: impl FnOnce(&mut Slot<B>)) {
+        let Set { slots, order } = &mut self.sets[(self.set)(tag)];
+        let slot = slots.entry(tag).or_insert_with(Slot::empty);
+        order.remove(&(slot.used, tag));
+        act(slot);
+        match (slot.reserved, slot.status) {
+            (true, _) => {}
+            (false, LocalStatus::Invalid) => _ = slots.remove(&tag),
+            (false, _) => _ = order.insert((slot.used, tag)),
         }
     }
 }
 
 impl<B: Form> Entries for Cache<B> {
-    type Entry = usize;
+    type Entry = Tag;
     type Block = Tag;
 
     fn under_way(&self, tag: Tag) -> bool {
-        match &self.index {
-            Some(index) => index.under_way(tag),
-            None => self.slots.iter().any(|slot| slot.reserved == Some(tag)),
+        self.slot(tag).is_some_and(|slot| slot.reserved)
+    }
+
+    fn find(&self, tag: Tag) -> Option<(Tag, LocalStatus)> {
+        Some((tag, self.copy(tag)?.0))
+    }
+
+    fn room(&self, tag: Tag) -> Option<(Tag, Option<Tag>)> {
+        let set = &self.sets[(self.set)(tag)];
+        if set.slots.len() < self.ways {
+            return Some((tag, None));
         }
-    }
-
-    fn find(&self, tag: Tag) -> Option<(usize, LocalStatus)> {
-        let at = Cache::find(self, tag)?;
-        Some((at, self.slots[at].status))
-    }
-
-    fn room(&self, tag: Tag) -> Option<(usize, Option<Tag>)> {
-        let fits = |slot: &Slot<B>| slot.place.is_none_or(|place| place == tag);
-        let free = |at: &usize| self.slots[*at].reserved.is_none() && fits(&self.slots[*at]);
-        let at = match &self.index {
-            Some(index) => index.by_use(tag).find(free)?,
-            None => (0..self.slots.len())
-                .filter(free)
-                .min_by_key(|&at| self.slots[at].used)?,
-        };
-        Some((at, self.slots[at].tag))
+        let (_, oldest) = *set.order.first()?;
+        Some((oldest, Some(oldest)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use LocalStatus::{Invalid, Modified, Shared};
     use rackmem_proto::engine::Purpose;
 
-    #[test]
-    fn a_full_cache_evicts_the_least_recently_used() {
-        let mut cache = Cache::<crate::world::block::Block>::new(2);
-        for block in [Tag(1), Tag(2)] {
-            let Plan::Begin(at, Purpose::Read) = cache.plan(block, false) else {
-                panic!("there is room");
-            };
-            cache.install(at, block, LocalStatus::Shared);
-            cache.release(at);
+    fn fill(cache: &mut Cache<()>, blocks: impl IntoIterator<Item = u64>, status: LocalStatus) {
+        for tag in blocks.into_iter().map(Tag) {
+            let plan = cache.plan(tag, status == Modified);
+            assert!(
+                matches!(plan, Plan::Begin(at, _) if at == tag),
+                "there is room"
+            );
+            cache.install(tag, status);
+            cache.release(tag);
         }
-        assert_eq!(cache.plan(Tag(3), true), Plan::Evict(0, Tag(1)));
+    }
+
+    fn evicts(block: u64) -> Plan<Tag> {
+        Plan::Evict(Tag(block), Tag(block))
+    }
+
+    #[test]
+    fn a_block_goes_where_its_set_has_room() {
+        let mut cache = Cache::<()>::in_sets((2, 2), |tag| tag.0 as usize % 2);
+        fill(&mut cache, 1..=4, Shared);
+        assert_eq!(cache.tags().count(), 4);
+        assert_eq!(cache.plan(Tag(5), false), evicts(1));
+        assert_eq!(cache.plan(Tag(7), false), evicts(3));
+        assert_eq!(cache.plan(Tag(6), true), evicts(2));
+        assert_eq!(cache.plan(Tag(9), false), Plan::WaitForRoom);
+    }
+
+    #[test]
+    fn the_least_recently_used_goes_first() {
+        let mut cache = Cache::new(5);
+        fill(&mut cache, 0..5, Shared);
+        assert_eq!(cache.plan(Tag(0), false), Plan::Hit(Tag(0)));
+        assert_eq!(cache.plan(Tag(10), false), evicts(1));
+        // Reserved entries are passed over, and so is the block of another thread's event.
         assert_eq!(cache.plan(Tag(1), true), Plan::Wait);
-        assert_eq!(cache.plan(Tag(4), true), Plan::Evict(1, Tag(2)));
-        assert_eq!(cache.plan(Tag(5), true), Plan::WaitForRoom);
-        cache.install(0, Tag(1), LocalStatus::Invalid);
-        cache.release(0);
-        assert_eq!(cache.plan(Tag(3), true), Plan::Begin(0, Purpose::Write));
+        assert_eq!(cache.plan(Tag(11), true), evicts(2));
+        let upgrade = Plan::Begin(Tag(3), Purpose::Upgrade);
+        assert_eq!(cache.plan(Tag(3), true), upgrade);
+        assert_eq!(cache.plan(Tag(12), true), evicts(4));
+        assert_eq!(cache.plan(Tag(13), true), evicts(0));
+        assert_eq!(cache.plan(Tag(14), true), Plan::WaitForRoom);
+        cache.install(Tag(1), Invalid);
+        cache.release(Tag(1));
+        let read = Plan::Begin(Tag(10), Purpose::Read);
+        assert_eq!(cache.plan(Tag(10), false), read);
+        assert_eq!(cache.copy(Tag(1)), None);
+    }
+
+    #[test]
+    fn what_the_network_takes_away_makes_room() {
+        let mut cache = Cache::new(8);
+        fill(&mut cache, 0..8, Modified);
+        cache.lower(Tag(7), Invalid);
+        cache.lower(Tag(0), Shared);
+        assert_eq!(cache.copy(Tag(7)), None);
+        assert_eq!(cache.copy(Tag(0)), Some((Shared, &())));
+        let read = Plan::Begin(Tag(12), Purpose::Read);
+        assert_eq!(cache.plan(Tag(12), false), read);
+        assert_eq!(cache.plan(Tag(13), false), evicts(0));
+    }
+
+    #[test]
+    fn a_copy_that_is_taken_away_during_its_event_keeps_its_slot() {
+        let mut cache = Cache::new(1);
+        fill(&mut cache, [1], Shared);
+        cache.reserve(Tag(1));
+        cache.lower(Tag(1), Invalid);
+        assert_eq!(cache.tags().count(), 0);
+        assert_eq!(cache.plan(Tag(2), false), Plan::WaitForRoom);
+        cache.release(Tag(1));
+        assert_eq!(
+            cache.plan(Tag(2), false),
+            Plan::Begin(Tag(2), Purpose::Read)
+        );
     }
 }

@@ -1,25 +1,28 @@
 //! The host of a node's engine.
 
+use super::telling::{self, Before};
 use super::{Cache, Form, LockDeed, Locks, Words};
 use crate::world::Mutation;
 use rackmem_proto::Output;
 use rackmem_proto::engine::{
-    self, Change, Copies, Defect, FlowCc, Gcp, Home, Host, Migrating, Note, Part, Payload,
-    Protocols, Recovery,
+    self, Change, CoherentHost, Copies, Defect, FlowCc, Gcp, Home, Host, Migrating, Note, Part,
+    Payload, Protocols, Purpose, Recovery, Told,
 };
 use rackmem_proto::flowcc::{
     HomeAgent, HomeConfig, Interrupted, LocalStatus, Migration, Settled, ShadowConfig, Shards,
 };
 use rackmem_proto::gcp::SEGMENT;
 use rackmem_proto::membership::View;
-use rackmem_proto::wire::{Copyset, GlobalStatus, Header, HomeId, NodeId, Record, Tag};
+use rackmem_proto::wire::{Header, HomeId, MIN_BLOCK, NodeId, Record, Tag};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 /// Bytes behind a header that is to be sent.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Load<B> {
     /// None.
+    #[default]
     Nothing,
     /// A block.
     Block(B),
@@ -29,23 +32,23 @@ pub enum Load<B> {
     Words(Words),
 }
 
-/// A block, its entry (lock word, status, copyset, and whether the switch owned it),
-/// and whether its last content was lost.
-pub type Before = (Tag, Option<(u16, GlobalStatus, Copyset, bool)>, bool);
-
 /// What the engine wants done, or has done.
 #[derive(Clone)]
 pub enum Deed<B> {
     /// Send this.
     Sent(Output, Load<B>),
-    /// A copy has come or gone, or its status has changed; in the words of a story.
-    Copy(Tag, &'static str),
+    /// A copy has this status from now on: because of an event for this, or of a packet.
+    Copy(Tag, LocalStatus, Option<Purpose>),
     /// Something has happened.
     Noted(Note),
     /// Its home has made its entries anew, and these are what they were.
     Settled(Change, Vec<Before>),
     /// Something has happened to a lock.
     Lock(Tag, LockDeed),
+    /// The event on this block has ended, and its slot is free.
+    Free(Tag),
+    /// The node goes on, in the epoch that it is in.
+    Serves,
 }
 
 /// Which protocols a node speaks, and what it has of them besides its sections.
@@ -72,8 +75,8 @@ pub struct Site<B: Form, X = Product> {
     pub id: NodeId,
     /// What it knows of the rack.
     pub view: View,
-    /// The view in which this home's entries were made.
-    pub settled: View,
+    /// The view in which this home's entries were made. Copies of a node share it.
+    pub settled: Arc<View>,
     /// Its cache.
     pub cache: Cache<B>,
     /// Its home, in shards as a library's node has them.
@@ -83,11 +86,11 @@ pub struct Site<B: Form, X = Product> {
     /// What its cache does for others.
     pub copies: Copies<B>,
     /// What it does about the switch, if there is one, and which entries go there.
-    pub migrating: Option<Migrating>,
+    pub migrating: Option<Box<Migrating>>,
     /// See [`Site::migrating`].
     pub policy: Option<Migration>,
     /// Its locks.
-    pub locks: Locks,
+    pub locks: Locks<B>,
     /// What it has of the protocols that it speaks.
     pub part: X,
     /// A defect.
@@ -96,10 +99,10 @@ pub struct Site<B: Form, X = Product> {
     pub deeds: Vec<Deed<B>>,
     /// Whether the packet at hand is for one of its requesters.
     pub passed: bool,
-    /// Elsewhere while something happens to it.
-    recovery: Option<Recovery<B>>,
-    /// The copy that is held, or was until it was let go in this step.
-    held: Option<(usize, Tag)>,
+    /// Its part in a rebuild; elsewhere while something happens to it.
+    pub recovery: Recovery<B>,
+    /// The block whose copy is held, or was until it was let go in this step.
+    held: Option<Tag>,
     before: Vec<Before>,
     /// Blocks that are at home here, of which it says what becomes of them.
     pub blocks: Vec<Tag>,
@@ -111,7 +114,7 @@ pub struct Memory<B: Form> {
     blocks: BTreeMap<Tag, B>,
     pub(super) came: Option<(Header, B::Body)>,
     /// What a requester is to get that keeps no copy: one block.
-    gathered: Option<B>,
+    gathered: Load<B>,
     /// What was where a requester that keeps no copy has put a block.
     found: Option<B>,
 }
@@ -141,9 +144,9 @@ impl<B: Form> engine::Memory for Memory<B> {
     }
 
     fn gather(&mut self, tag: Tag) -> bool {
-        let room = self.gathered.is_none();
+        let room = matches!(self.gathered, Load::Nothing);
         if room {
-            self.gathered = Some(self.block(tag).clone());
+            self.gathered = Load::Block(self.block(tag).clone());
         }
         room
     }
@@ -171,77 +174,84 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
         let mut agents = HomeAgent::sharded(config, shards);
         agents[Shards::BOOKS].grow(given);
         let mut site = Site {
-            id: config.node,
-            view,
-            settled: view,
-            cache,
             homes: agents.into_iter().map(Home::new).collect(),
             shards,
-            memory: Memory {
-                blocks: BTreeMap::new(),
-                came: None,
-                gathered: None,
-                found: None,
-            },
-            copies: Copies::new(true),
-            migrating: None,
             policy: config.migration,
-            locks: Locks {
-                cohort: 2,
-                bytes: size_of::<Words>() as u32 / 8 * SEGMENT,
-                loops: true,
-                ..Locks::default()
-            },
-            part,
-            mutation: None,
-            deeds: Vec::new(),
-            passed: false,
-            recovery: Some(Recovery::new(config.block, fit)),
-            held: None,
-            before: Vec::new(),
-            blocks: Vec::new(),
+            cache,
+            recovery: Recovery::new(config.block, fit),
+            ..Site::bare(config.node, view, fit, part)
         };
         engine::spread(&mut site);
         site
     }
 
-    /// Takes part in migration, as the shadow if it is the one.
-    pub fn migrate(&mut self, shadow: ShadowConfig, tracked: u32, reported: usize) {
-        self.migrating = Some(Migrating::new(shadow, tracked, reported));
-        self.choose_shadow();
-    }
-
-    /// Lives by what its view says of the shadow.
-    pub fn choose_shadow(&mut self) {
-        if let Some(migrating) = &mut self.migrating {
-            migrating.set_shadow(self.view.shadow, self.view.epoch);
+    /// A node that starts with `view`, and has no blocks: neither a home nor a cache of any.
+    pub fn bare(id: NodeId, view: View, fit: usize, part: X) -> Self {
+        Site {
+            id,
+            view,
+            settled: Arc::new(view),
+            cache: Cache::new(0),
+            homes: Vec::new(),
+            shards: Shards::ONE,
+            memory: Memory {
+                blocks: BTreeMap::new(),
+                came: None,
+                gathered: Load::Nothing,
+                found: None,
+            },
+            copies: Copies::new(true),
+            migrating: None,
+            policy: None,
+            locks: Locks {
+                cells: BTreeMap::new(),
+                told: Told::default(),
+                cohort: 2,
+                bytes: size_of::<Words>() as u32 / 8 * SEGMENT,
+                loops: true,
+                leaving: false,
+                clock: 0,
+            },
+            part,
+            mutation: None,
+            deeds: Vec::new(),
+            passed: false,
+            recovery: Recovery::new(MIN_BLOCK as u32, fit),
+            held: None,
+            before: Vec::new(),
+            blocks: Vec::new(),
         }
     }
 
-    /// A packet for its agents.
+    /// Takes part in migration, as the shadow if it is the one.
+    pub fn migrate(&mut self, shadow: ShadowConfig, tracked: u32, reported: usize) {
+        let mut migrating = Migrating::new(shadow, tracked, reported);
+        migrating.set_shadow(self.view.shadow, self.view.epoch);
+        self.migrating = Some(Box::new(migrating));
+    }
+
+    /// A packet for its agents, and what it lets go on of a rebuild.
     pub fn take(&mut self, header: &Header, body: B::Body) {
+        self.passed = false;
         self.memory.came = Some((*header, body));
         engine::packet(self, header);
         self.memory.came = None;
+        if engine::part(header) == Part::Recovery {
+            self.proceed();
+        }
     }
 
-    /// Something that happens to it because of no packet.
-    pub fn recover<R>(&mut self, act: impl FnOnce(&mut Recovery<B>, &mut Self) -> R) -> Option<R> {
-        let mut recovery = self.recovery.take()?;
+    /// Something that happens to its part in a rebuild.
+    pub fn recover<R>(&mut self, act: impl FnOnce(&mut Recovery<B>, &mut Self) -> R) -> R {
+        let mut recovery = std::mem::replace(&mut self.recovery, Recovery::new(0, 0));
         let result = act(&mut recovery, self);
-        self.recovery = Some(recovery);
-        Some(result)
-    }
-
-    /// Its part in a rebuild.
-    pub fn recovery(&self) -> &Recovery<B> {
-        let recovery = self.recovery.as_ref();
-        recovery.expect("it is back when something has happened to it")
+        self.recovery = recovery;
+        result
     }
 
     /// Whether no rebuild is under way here.
     pub fn in_service(&self) -> bool {
-        self.recovery().in_service()
+        self.recovery.in_service()
     }
 
     /// The rack goes on to another epoch: nothing of the last one is served from here on.
@@ -252,25 +262,17 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
 
     /// It has stopped, and so have its requesters: it takes its part in the rebuild.
     pub fn begin(&mut self, change: Change, cut: Vec<Interrupted>) {
-        if let Some(migrating) = &mut self.migrating {
-            migrating.set_shadow(None, self.view.epoch);
-        }
         self.recover(|recovery, site| recovery.begin(change, cut, site));
     }
 
-    /// Does what can be done. True once, when it goes on.
-    pub fn proceed(&mut self) -> bool {
-        let goes_on = self.recover(Recovery::proceed) == Some(true);
-        if goes_on {
-            self.choose_shadow();
+    /// Does what can be done of a rebuild.
+    pub fn proceed(&mut self) {
+        if self.recover(Recovery::proceed) {
+            let view = self.view;
+            engine::follow(self, &view);
             engine::resume(self);
+            self.deeds.push(Deed::Serves);
         }
-        goes_on
-    }
-
-    /// A rebuild that is over, without a trace.
-    pub fn forget_rebuild(&mut self, block: u32, fit: usize) {
-        self.recovery = Some(Recovery::new(block, fit));
     }
 
     /// What was in its memory where a requester that keeps no copy has just put a block.
@@ -313,17 +315,14 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
         (self.settled.epoch, self.settled.founders).hash(into);
         self.agents().for_each(|agent| agent.fingerprint(into));
         self.copies.fingerprint(into);
-        (&self.memory.blocks, self.cache.slots(), &self.recovery).hash(into);
+        self.cache.fingerprint(into);
+        (&self.memory.blocks, &self.recovery).hash(into);
     }
 }
 
 impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
     type Protocols = X::Protocols;
     type Bytes = B;
-    type Memory<'m>
-        = Memory<B>
-    where
-        Self: 'm;
 
     fn me(&self) -> NodeId {
         self.id
@@ -342,6 +341,51 @@ impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
         incarnations.get(usize::from(node)).copied().unwrap_or(0)
     }
 
+    fn recovery(&mut self, section: impl FnOnce(&mut Recovery<B>, &mut Self)) {
+        self.recover(section);
+    }
+
+    fn body_len(&self) -> u32 {
+        let came = self.memory.came.as_ref();
+        came.map_or(0, |(_, body)| B::len(body))
+    }
+
+    fn records(&self) -> Vec<Record> {
+        let records = self.memory.came.as_ref().map(|(_, body)| B::records(body));
+        records.unwrap_or_default()
+    }
+
+    fn send(&mut self, output: &Output, payload: Payload<'_, B>) {
+        let load = match payload {
+            Payload::Nothing => Load::Nothing,
+            Payload::Copy => Load::Block(self.keep()),
+            Payload::Kept(words) => Load::Block(words.clone()),
+            Payload::Home => Load::Block(self.memory.block(output.header.tag).clone()),
+            Payload::Gathered => std::mem::take(&mut self.memory.gathered),
+            Payload::Records(records) => Load::Records(records.to_vec()),
+        };
+        self.deeds.push(Deed::Sent(*output, load));
+    }
+
+    fn elsewhere(&mut self, part: Part, header: &Header) {
+        X::elsewhere(self, part, header);
+    }
+
+    fn note(&mut self, note: Note) {
+        self.deeds.push(Deed::Noted(note));
+    }
+
+    fn defect(&self) -> Option<Defect> {
+        self.mutation.and_then(Mutation::in_engine)
+    }
+}
+
+impl<B: Form, X: Speaks<B>> CoherentHost for Site<B, X> {
+    type Memory<'m>
+        = Memory<B>
+    where
+        Self: 'm;
+
     fn shards(&self) -> Shards {
         self.shards
     }
@@ -359,51 +403,33 @@ impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
     }
 
     fn migrating<R>(&mut self, section: impl FnOnce(&mut Migrating) -> R) -> Option<R> {
-        self.migrating.as_mut().map(section)
+        self.migrating.as_deref_mut().map(section)
     }
 
     fn policy(&self) -> Option<Migration> {
         self.policy
     }
 
-    fn recovery(&mut self, section: impl FnOnce(&mut Recovery<B>, &mut Self)) {
-        self.recover(section);
-    }
-
-    fn body_len(&self) -> u32 {
-        self.memory
-            .came
-            .as_ref()
-            .map_or(0, |(_, body)| B::len(body))
-    }
-
-    fn records(&self) -> Vec<Record> {
-        let records = self.memory.came.as_ref().map(|(_, body)| B::records(body));
-        records.unwrap_or_default()
-    }
-
     fn hold(&mut self, tag: Tag, _: bool) -> Option<LocalStatus> {
-        let at = self.cache.find(tag)?;
-        self.held = Some((at, tag));
-        Some(self.cache.slot(at).status)
+        let (status, _) = self.cache.copy(tag)?;
+        self.held = Some(tag);
+        Some(status)
     }
 
     fn keep(&mut self) -> B {
-        let held = self.held.map(|(at, _)| self.cache.slot(at).words.clone());
-        held.unwrap_or_else(B::zeroes)
+        let held = self.held.and_then(|tag| self.cache.copy(tag));
+        held.map_or_else(B::zeroes, |(_, words)| words.clone())
     }
 
     fn set(&mut self, status: LocalStatus) {
-        let Some((at, tag)) = self.held else {
+        let Some(tag) = self.held else {
             return;
         };
-        let before = self.cache.slot(at).status;
+        let before = self.cache.status(tag);
         assert!(status <= before, "a packet gave a cache more rights");
         if before != status {
-            let invalid = status == LocalStatus::Invalid;
-            let text = if invalid { "invalid" } else { "downgraded" };
-            self.deeds.push(Deed::Copy(tag, text));
-            self.cache.lower(at, tag, status);
+            self.deeds.push(Deed::Copy(tag, status, None));
+            self.cache.lower(tag, status);
         }
     }
 
@@ -417,50 +443,17 @@ impl<B: Form, X: Speaks<B>> Host for Site<B, X> {
         (status == LocalStatus::Shared).then(|| words.clone())
     }
 
-    fn send(&mut self, output: &Output, payload: Payload<'_, B>) {
-        let load = match payload {
-            Payload::Nothing => Load::Nothing,
-            Payload::Copy => Load::Block(self.keep()),
-            Payload::Kept(words) => Load::Block(words.clone()),
-            Payload::Home => Load::Block(self.memory.block(output.header.tag).clone()),
-            Payload::Gathered => self
-                .memory
-                .gathered
-                .take()
-                .map_or(Load::Nothing, Load::Block),
-            Payload::Records(records) => Load::Records(records.to_vec()),
-        };
-        self.deeds.push(Deed::Sent(*output, load));
-    }
-
     fn requester(&mut self, _: &Header) {
         self.passed = true;
     }
 
-    fn elsewhere(&mut self, part: Part, header: &Header) {
-        X::elsewhere(self, part, header);
-    }
-
     fn settling(&mut self, _: &Change) {
-        let (homes, shards) = (&mut self.homes, self.shards);
-        let before = self.blocks.iter().map(|&tag| {
-            let home = &mut homes[shards.of(tag)].agent;
-            (tag, home.inspect(tag), home.lost(tag))
-        });
-        self.before = before.collect();
+        self.before = telling::entries(self);
     }
 
     fn settled(&mut self, change: &Change, _: Settled) {
-        self.settled = self.view;
+        self.settled = Arc::new(self.view);
         let before = std::mem::take(&mut self.before);
         self.deeds.push(Deed::Settled(*change, before));
-    }
-
-    fn note(&mut self, note: Note) {
-        self.deeds.push(Deed::Noted(note));
-    }
-
-    fn defect(&self) -> Option<Defect> {
-        self.mutation.and_then(Mutation::in_engine)
     }
 }

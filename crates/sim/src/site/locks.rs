@@ -1,11 +1,12 @@
 //! Locks at a node: the engine's, with a few words in place of the bytes that they protect.
 
 use super::{Deed, Form, Load, Site, Speaks, mutate};
-use crate::gcp::Mutation;
+use crate::gcp;
+use crate::world::Mutation;
 use rackmem_proto::Output;
 use rackmem_proto::engine::{Defect, Host, LockFx, LockHost, LockPart, NodeLock, Told};
-use rackmem_proto::gcp::{Body, Entered, Life, Region, Regions, Right, SEGMENT};
-use rackmem_proto::wire::{Dest, Header, NodeId, Tag};
+use rackmem_proto::gcp::{Body, Entered, Known, Life, Region, Regions, Right, SEGMENT};
+use rackmem_proto::wire::{Dest, Header, Tag};
 use std::collections::BTreeMap;
 
 /// What a lock protects: words, one a segment, so that it can be torn.
@@ -24,11 +25,9 @@ const FORGOTTEN: Words = {
 /// that they are made for, and a tick forty microseconds.
 const A_TICK: u32 = 4;
 
-/// What has come of a turn at a lock, in order; with the data as it was then.
+/// What has come of a turn at a lock beside packets, in order; with the data as it was then.
 #[derive(Clone, Debug)]
 pub enum LockDeed {
-    /// A packet is sent.
-    Sent(Output, Body, Words),
     /// The thread of this seat is inside; at once, or by a packet.
     Inside(u16, Entered, bool, Words),
     /// The thread of this seat waits in vain: the lock is gone with its home.
@@ -43,48 +42,53 @@ pub enum LockDeed {
 
 /// A lock at a node, and what it protects there.
 #[derive(Clone)]
-pub struct Cell {
+pub struct Cell<B> {
     /// The shipped lock.
     pub lock: NodeLock<u16>,
-    /// What it protects, as the node has it.
+    /// What it acts by.
+    pub fx: Fx<B>,
+}
+
+/// What a turn acts by: what the lock protects, and the packet at hand.
+#[derive(Clone)]
+pub struct Fx<B> {
+    /// What the lock protects, as the node has it.
     pub data: Words,
     /// What has come for it beside.
     pub beside: Words,
-    /// Whether what a lock sends to its own node is taken in the same step. Otherwise it travels,
-    /// may be lost and overtaken: whatever the library does is one of these orders.
-    pub loops: bool,
-}
-
-/// What a turn acts by.
-pub struct Fx<'a> {
-    data: &'a mut Words,
-    beside: &'a mut Words,
-    body: &'a [u64],
     loops: bool,
-    mutation: Option<Mutation>,
-    broken: Option<Defect>,
-    done: Vec<LockDeed>,
+    tag: Tag,
+    body: Vec<u64>,
+    broken: (Option<gcp::Mutation>, Option<Defect>),
+    /// The node's, during a turn.
+    pub(crate) deeds: Vec<Deed<B>>,
 }
 
-impl LockFx for Fx<'_> {
+impl<B> Fx<B> {
+    fn done(&mut self, deed: LockDeed) {
+        self.deeds.push(Deed::Lock(self.tag, deed));
+    }
+}
+
+impl<B> LockFx for Fx<B> {
     type Seat = u16;
 
     fn store(&mut self, header: &Header) {
         let at = (header.offset / SEGMENT) as usize;
         if let Some(part) = self.beside.get_mut(at..at + self.body.len()) {
-            part.copy_from_slice(self.body);
+            part.copy_from_slice(&self.body);
         }
     }
 
     fn install(&mut self, _: bool) {
-        if self.mutation != Some(Mutation::SkipInstall) {
-            *self.data = *self.beside;
+        if self.broken.0 != Some(gcp::Mutation::SkipInstall) {
+            self.data = self.beside;
         }
     }
 
     fn clear(&mut self) {
-        *self.data = FORGOTTEN;
-        self.done.push(LockDeed::Dropped);
+        self.data = FORGOTTEN;
+        self.done(LockDeed::Dropped);
     }
 
     fn life(&self) -> Life {
@@ -92,19 +96,21 @@ impl LockFx for Fx<'_> {
     }
 
     fn send(&mut self, to: Dest, header: &Header, body: &Body) {
-        let output = Output::new(to, *header);
-        let sent = LockDeed::Sent(output, body.clone(), *self.data);
-        self.done.push(sent);
+        let load = match body {
+            Body::None => Load::Nothing,
+            Body::Regions => Load::Words(self.data),
+            Body::Queue(queue) => Load::Records(queue.records().collect()),
+        };
+        self.deeds.push(Deed::Sent(Output::new(to, *header), load));
     }
 
     fn inside(&mut self, seat: u16, entered: Entered, at_once: bool) {
-        let entered = mutate::entered(entered, self.mutation);
-        let inside = LockDeed::Inside(seat, entered, at_once, *self.data);
-        self.done.push(inside);
+        let entered = mutate::entered(entered, self.broken.0);
+        self.done(LockDeed::Inside(seat, entered, at_once, self.data));
     }
 
     fn send_away(&mut self, seat: u16) {
-        self.done.push(LockDeed::Gone(seat));
+        self.done(LockDeed::Gone(seat));
     }
 
     fn loops(&self) -> bool {
@@ -112,62 +118,36 @@ impl LockFx for Fx<'_> {
     }
 
     fn defect(&self) -> Option<Defect> {
-        self.broken
+        self.broken.1
     }
 }
 
-impl Cell {
+impl<B: Clone> Cell<B> {
     /// Whether the node may write.
     pub fn owned(&self) -> bool {
         let right = self.lock.lock().map(|lock| lock.right());
         right == Some(Right::Modified)
     }
 
-    /// A turn at the lock of a node, with the packet at hand and its words.
-    pub fn turn<R>(
-        &mut self,
-        me: NodeId,
-        packet: Option<(&Header, &[u64])>,
-        (mutation, broken): (Option<Mutation>, Option<Defect>),
-        section: impl FnOnce(&mut NodeLock<u16>, &mut Fx<'_>) -> R,
-    ) -> (R, Vec<LockDeed>) {
-        let before = (self.owned(), self.lock.entry().map(|entry| entry.2));
-        let mut fx = Fx {
-            data: &mut self.data,
-            beside: &mut self.beside,
-            body: packet.map_or(&[], |(_, words)| words),
-            loops: self.loops,
-            mutation,
-            broken,
-            done: Vec::new(),
-        };
-        if let Some((to, ack)) = packet.and_then(|p| mutate::ack_inside(p.0, me, mutation)) {
-            fx.send(to, &ack, &Body::None);
-        }
-        let result = section(&mut self.lock, &mut fx);
-        let mut done = fx.done;
-        if before.1 != self.lock.entry().map(|entry| entry.2) {
-            done.insert(0, LockDeed::Settled);
-        }
-        if !before.0 && self.owned() {
-            done.insert(0, LockDeed::Gained(self.data));
-        }
-        (result, done)
+    /// The epoch of its entry, at its home.
+    fn settled(&self) -> Option<u32> {
+        self.lock.entry().map(|entry| entry.2)
     }
 }
 
 /// The locks of a node.
-#[derive(Clone, Default)]
-pub struct Locks {
-    /// Each.
-    pub cells: BTreeMap<Tag, Cell>,
+#[derive(Clone)]
+pub struct Locks<B> {
+    /// Each. Boxed: explorers copy nodes with one lock all day.
+    pub cells: BTreeMap<Tag, Box<Cell<B>>>,
     /// What was told of those of this home while an epoch begins.
     pub told: Told,
     /// Entries of its threads while another node waits.
     pub cohort: u8,
     /// Bytes that each protects.
     pub bytes: u32,
-    /// See [`Cell::loops`].
+    /// Whether what a lock sends to its own node is taken in the same step. Otherwise it travels,
+    /// may be lost and overtaken: whatever the library does is one of these orders.
     pub loops: bool,
     /// The node leaves the rack: homes are to take what it has.
     pub leaving: bool,
@@ -176,8 +156,9 @@ pub struct Locks {
 }
 
 impl<B: Form, X: Speaks<B>> Site<B, X> {
-    /// A lock becomes known here; one of its own is made.
-    pub fn open_lock(&mut self, tag: Tag) {
+    /// A lock becomes known here that protects this; one of its own is made. `known`: what was kept
+    /// of it.
+    pub fn open_lock(&mut self, tag: Tag, data: Words, known: Option<Known>) {
         let part = LockPart {
             node: self.id,
             epoch: self.view.epoch,
@@ -187,65 +168,81 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
         };
         let (addr, len, loops) = (tag.0, self.locks.bytes, self.locks.loops);
         let regions = Regions::new(&[Region { addr, len }][..usize::from(len > 0)]);
-        self.locks.cells.entry(tag).or_insert_with(|| Cell {
-            lock: NodeLock::new(tag, regions.unwrap_or_default(), part, None),
-            data: [0; 4],
-            beside: [0; 4],
-            loops,
+        let cells = self.locks.cells.entry(tag);
+        cells.or_insert_with(|| {
+            let lock = NodeLock::new(tag, regions.unwrap_or_default(), part, known);
+            let fx = Fx {
+                data,
+                beside: data,
+                loops,
+                tag,
+                body: Vec::new(),
+                broken: (None, None),
+                deeds: Vec::new(),
+            };
+            Box::new(Cell { lock, fx })
         });
     }
 }
 
 impl<B: Form, X: Speaks<B>> LockHost for Site<B, X> {
     type Seat = u16;
-    type Fx<'f> = Fx<'f>;
+    type Fx<'f> = Fx<B>;
 
     fn lock<R>(
         &mut self,
         tag: Tag,
-        section: impl FnOnce(&mut NodeLock<u16>, &mut Fx<'_>) -> R,
+        section: impl FnOnce(&mut NodeLock<u16>, &mut Fx<B>) -> R,
     ) -> Option<R> {
-        let broken = (
-            self.mutation.and_then(crate::world::Mutation::in_locks),
-            self.defect(),
-        );
-        let came = self.memory.came.as_ref();
-        let came = came.map(|(header, body)| (header, B::words(body)));
+        let broken = (self.mutation.and_then(Mutation::in_locks), self.defect());
         let cell = self.locks.cells.get_mut(&tag)?;
-        let (result, done) = cell.turn(self.id, came, broken, section);
-        cell.lock.await_news(|| self.locks.clock);
-        self.deeds.extend(done.into_iter().map(|deed| match deed {
-            LockDeed::Sent(output, Body::None, _) => Deed::Sent(output, Load::Nothing),
-            LockDeed::Sent(output, Body::Regions, words) => Deed::Sent(output, Load::Words(words)),
-            LockDeed::Sent(output, Body::Queue(queue), _) => {
-                Deed::Sent(output, Load::Records(queue.records().collect()))
+        let (owned, settled, begun) = (cell.owned(), cell.settled(), self.deeds.len());
+        let Cell { lock, fx } = &mut **cell;
+        (fx.broken, fx.deeds) = (broken, std::mem::take(&mut self.deeds));
+        if let Some((header, body)) = &self.memory.came {
+            fx.body = B::words(body).to_vec();
+            if let Some((to, ack)) = mutate::ack_inside(header, self.id, broken.0) {
+                fx.send(to, &ack, &Body::None);
             }
-            deed => Deed::Lock(tag, deed),
-        }));
+        }
+        let result = section(lock, fx);
+        lock.await_news(|| self.locks.clock);
+        (fx.body, self.deeds) = (Vec::new(), std::mem::take(&mut fx.deeds));
+        // What follows from these comes behind them.
+        let gained = (!owned && cell.owned()).then_some(LockDeed::Gained(cell.fx.data));
+        let settled = (settled != cell.settled()).then_some(LockDeed::Settled);
+        let news = gained.into_iter().chain(settled);
+        let news = news.map(|deed| Deed::Lock(tag, deed));
+        self.deeds.splice(begun..begun, news);
         Some(result)
     }
 
-    fn each_lock(&mut self, mut section: impl FnMut(&mut NodeLock<u16>, &mut Fx<'_>)) {
+    fn each_lock(&mut self, mut section: impl FnMut(&mut NodeLock<u16>, &mut Fx<B>)) {
         let tags: Vec<Tag> = self.locks.cells.keys().copied().collect();
         for tag in tags {
             LockHost::lock(self, tag, &mut section);
         }
     }
 
-    fn each_due(&mut self, mut section: impl FnMut(&mut NodeLock<u16>, &mut Fx<'_>)) {
+    fn each_due(&mut self, mut section: impl FnMut(&mut NodeLock<u16>, &mut Fx<B>)) {
         self.locks.clock += A_TICK;
         let (clock, leaving) = (self.locks.clock, self.locks.leaving);
-        if self.mutation == Some(crate::world::Mutation::Lock(Mutation::NeverRetry)) {
+        if self.mutation == Some(Mutation::Lock(gcp::Mutation::NeverRetry)) {
             return;
         }
-        self.each_lock(|lock, fx| {
-            if lock.due(|| clock) {
-                section(lock, fx);
-            }
-            if leaving {
-                lock.get_rid(fx);
-            }
-        });
+        let cells = self.locks.cells.iter_mut();
+        let due = cells.map(|(tag, cell)| (*tag, cell.lock.due(|| clock)));
+        let due: Vec<(Tag, bool)> = due.filter(|(_, due)| *due || leaving).collect();
+        for (tag, due) in due {
+            LockHost::lock(self, tag, |lock, fx| {
+                if due {
+                    section(lock, fx);
+                }
+                if leaving {
+                    lock.get_rid(fx);
+                }
+            });
+        }
     }
 
     fn told<R>(&mut self, section: impl FnOnce(&mut Told) -> R) -> R {

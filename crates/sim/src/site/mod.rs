@@ -4,21 +4,21 @@
 //! Explorers, seeded worlds, protocols on trial and fuzzers have this one node. It carries nothing
 //! out that anybody else sees: what the engine wants done is written down, in order ([`Deed`]), and
 //! whoever runs the node sends, tells and judges by that. A step of it is what the library does
-//! under its locks: a packet ([`Site::take`]), a tick, a step of an event ([`Client::go_on`]) or of
+//! under its locks: a packet ([`Site::take`]), a tick, a step of an event ([`Site::go_on`]) or of
 //! an epoch's beginning.
 
 mod cache;
 mod client;
 mod host;
-mod index;
 mod locks;
 mod mutate;
+pub mod telling;
 
-pub use cache::{Cache, Slot};
-pub use client::{Client, Did, Event, Found};
-pub use host::{Before, Deed, Load, Memory, Product, Site, Speaks};
-pub use index::{Index, Numbers};
+pub use cache::Cache;
+pub use client::{Client, Did, Want};
+pub use host::{Deed, Load, Memory, Product, Site, Speaks};
 pub use locks::{Cell, Fx, LIFE, LockDeed, Locks, Words};
+pub use telling::Before;
 
 use rackmem_proto::Output;
 use rackmem_proto::wire::{RECORD_LEN, Record, Tag};
@@ -48,20 +48,25 @@ pub trait Form: Clone + Hash + Debug {
     }
 }
 
-/// A body of which only the length and the records count.
+/// A body of which only the length counts, and the records or the words of a lock that it is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Bare {
     /// How many bytes there are.
     pub bytes: u32,
     /// The records that they are.
     pub records: Vec<Record>,
+    /// The words that they are.
+    pub words: Vec<u64>,
 }
 
 impl Bare {
     /// These records, and nothing else.
     pub fn of(records: Vec<Record>) -> Self {
-        let bytes = (records.len() * RECORD_LEN) as u32;
-        Bare { bytes, records }
+        Bare {
+            bytes: (records.len() * RECORD_LEN) as u32,
+            records,
+            words: Vec::new(),
+        }
     }
 }
 
@@ -90,5 +95,9 @@ impl Form for () {
 
     fn records(body: &Bare) -> Vec<Record> {
         body.records.clone()
+    }
+
+    fn words(body: &Bare) -> &[u64] {
+        &body.words
     }
 }

@@ -4,15 +4,24 @@ use super::{Form, Site, Speaks};
 use crate::gcp;
 use crate::world::Mutation;
 use rackmem_proto::Output;
+use rackmem_proto::engine::Stored;
 use rackmem_proto::flowcc::LocalStatus;
 use rackmem_proto::gcp::Entered;
 use rackmem_proto::wire::{Dest, Flags, Header, Kind, NodeId, Reason, Seq, Tag};
 
 /// A clean copy that is dropped, and nobody hears of it.
-pub fn eviction<B: Form, X: Speaks<B>>(at: usize, tag: Tag, site: &mut Site<B, X>) {
-    let clean = site.cache.slot(at).status == LocalStatus::Shared;
+pub fn eviction<B: Form, X: Speaks<B>>(tag: Tag, site: &mut Site<B, X>) {
+    let clean = site.cache.status(tag) == LocalStatus::Shared;
     if clean && site.mutation == Some(Mutation::DropSilently) {
-        site.cache.install(at, tag, LocalStatus::Invalid);
+        site.cache.lower(tag, LocalStatus::Invalid);
+    }
+}
+
+/// A store that the end of an epoch has cut off, and that is sent as a new one.
+pub fn stored(stored: Stored, mutation: Option<Mutation>) -> Stored {
+    match (stored, mutation) {
+        (Stored::CutOff, Some(Mutation::StoreAnew)) => Stored::Open,
+        (stored, _) => stored,
     }
 }
 
@@ -36,7 +45,7 @@ pub fn late_answer(
 /// An unlock that goes to the wrong owner, or does not name its reader.
 pub fn unlock(mut output: Output, node: NodeId, mutation: Option<Mutation>) -> Output {
     let (tag, flags) = (output.header.tag, output.header.flags);
-    match mutation {
+    match mutation.filter(|_| output.header.kind == Kind::Unlock) {
         Some(Mutation::UnlockAnyOwner) => {
             output.header.flags = flags.but(Flags::IN_SWITCH);
             output.to = Dest::Home(tag.home());

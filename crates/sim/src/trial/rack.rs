@@ -1,14 +1,16 @@
 //! A rack of nodes that speak one protocol: its states, and what can happen in each.
 
 use super::{Site, Trial};
-use crate::driver::{Complaint, System};
+use crate::driver::{Complaint, System, Unpacked};
+use crate::print::{Print, hash};
 use crate::site::{Bare, Cache};
 use rackmem_proto::engine::{self, Change, Protocols};
 use rackmem_proto::flowcc::{HomeConfig, Members};
 use rackmem_proto::membership::{View, host};
 use rackmem_proto::wire::{Copyset, Dest, Header, NodeId, Record, RequesterId};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// Bytes of a block that nobody has, and records that go into a packet: few,
 /// so that lists come in parts.
@@ -150,8 +152,9 @@ impl<P: Trial> TrialNode<P> {
     fn with(&mut self, act: impl FnOnce(&mut Site<P>)) -> Vec<TrialPacket> {
         self.site.passed = false;
         act(&mut self.site);
-        if self.site.proceed() {
-            self.site.settled = self.site.view;
+        self.site.proceed();
+        if self.site.in_service() {
+            self.site.settled = Arc::new(self.site.view);
         }
         if self.site.passed && std::mem::take(&mut self.waits) {
             self.done += 1;
@@ -234,10 +237,17 @@ impl<P: Trial> TrialRack<P> {
     }
 }
 
+impl<P: Trial> Unpacked for State<P> {
+    fn fingerprint(&self) -> u128 {
+        let mut print = Print::default();
+        self.hash(&mut print);
+        print.whole()
+    }
+}
+
 impl<P: Trial> System for TrialRack<P> {
     type State = State<P>;
     type Move = Move;
-    type Word = State<P>;
 
     fn first(&self) -> State<P> {
         self.first.clone()
@@ -331,23 +341,6 @@ impl<P: Trial> System for TrialRack<P> {
         )
     }
 
-    fn fingerprint(&self, state: &State<P>) -> u128 {
-        let half = |salt: u8| {
-            let mut hasher = DefaultHasher::new();
-            (salt, state).hash(&mut hasher);
-            hasher.finish()
-        };
-        u128::from(half(0)) << 64 | u128::from(half(1))
-    }
-
-    fn pack(&self, state: State<P>, into: &mut Vec<State<P>>) {
-        into.push(state);
-    }
-
-    fn unpack<'a>(&self, words: &'a [State<P>], _: &'a mut State<P>) -> (&'a State<P>, usize) {
-        (&words[0], 1)
-    }
-
     fn tell(&self, before: &State<P>, step: &Move) -> Vec<String> {
         let packet = |at: usize| {
             let TrialPacket {
@@ -408,12 +401,6 @@ fn sent<P: Trial>(site: &mut Site<P>) -> Vec<TrialPacket> {
         }
     }
     sent
-}
-
-fn hash(of: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    of.hash(&mut hasher);
-    hasher.finish()
 }
 
 fn live<P: Trial>(nodes: &[TrialNode<P>]) -> Copyset {

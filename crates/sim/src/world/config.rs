@@ -3,7 +3,12 @@
 use super::failures::Failures;
 use super::faults::Faults;
 use super::mutation::Mutation;
-use crate::world::block::WORDS;
+use crate::world::block::{BLOCK_BYTES, WORDS};
+use rackmem_proto::flowcc::{Requester, RequesterConfig};
+use rackmem_proto::wire::{NodeId, RequesterId};
+
+/// Worlds see to it themselves that nothing takes for ever.
+const NEVER: u64 = u64::MAX / 4;
 
 /// Who owns directory entries, and how owners answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,12 +46,17 @@ pub struct Mix {
     pub hold: u32,
     /// Requests for more memory, which need no lock and no unlock.
     pub alloc: u32,
+    /// Reads of whole blocks that keep no copy, as of long ranges.
+    pub fetch: u32,
+    /// Writes of whole blocks at their homes, as of long ranges.
+    pub store: u32,
 }
 
 impl Mix {
     /// All shares.
     pub fn sum(&self) -> u32 {
-        self.read + self.write + self.add + self.hold + self.alloc
+        let cached = self.read + self.write + self.add;
+        cached + self.hold + self.alloc + self.fetch + self.store
     }
 }
 
@@ -120,6 +130,31 @@ impl Config {
     }
 }
 
+impl Config {
+    /// The requester of a thread of a node that has started in this epoch, as this incarnation;
+    /// and whether there is a switch.
+    pub fn requester(
+        &self,
+        thread: usize,
+        (epoch, incarnation, switch): (u32, u32, bool),
+    ) -> Requester {
+        let per_node = usize::from(self.threads);
+        let id = RequesterId {
+            node: (thread / per_node) as NodeId,
+            slot: (thread % per_node) as u16,
+        };
+        Requester::new(RequesterConfig {
+            id,
+            epoch,
+            incarnation,
+            block: BLOCK_BYTES,
+            switch,
+            min_timeout: self.timeout,
+            give_up: NEVER,
+        })
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Config {
@@ -139,6 +174,8 @@ impl Default for Config {
                 add: 3,
                 hold: 0,
                 alloc: 0,
+                fetch: 0,
+                store: 0,
             },
             faults: Faults::NONE,
             failures: Failures::NONE,

@@ -222,8 +222,10 @@ impl Fabric {
     /// Sends what a role wants sent, with a block's words in as many segments as they need.
     pub fn send(&mut self, output: &Output, words: &[u64]) {
         for (to, header) in output.copies(host) {
-            if words.is_empty() {
+            // Blocks of long ranges travel whole, as many as one packet holds.
+            if words.is_empty() || matches!(header.kind, Kind::FetchAck | Kind::Store) {
                 self.post(to, header, words);
+                continue;
             }
             for (i, part) in words.chunks(self.segment).enumerate() {
                 let offset = (i * self.segment) as u32 * GRANULE_BYTES;

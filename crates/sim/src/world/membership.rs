@@ -271,7 +271,7 @@ impl World {
         self.fabric.from = member;
         if member == SWITCH {
             if let Some(switch) = &mut self.switch {
-                switch.learn(view, false, &mut self.fabric);
+                switch.learn(view, &mut self.fabric);
             }
             return;
         }
@@ -285,8 +285,6 @@ impl World {
         let threads = &mut self.threads[threads];
         if node.learn(view, threads, fabric, oracle) {
             self.note_epoch(member, was_in_service);
-            let node = &mut self.nodes[usize::from(member)];
-            node.proceed(&mut self.fabric);
             self.look_after(member);
         } else {
             threads
@@ -323,9 +321,11 @@ impl World {
         let (Some(view), Some(config)) = (self.view.admit_switch(), self.switch_config()) else {
             return;
         };
-        let mut switch = super::switch_host::SwitchHost::new(config, view, self.config.mutation);
+        // It comes from the epoch before, as in the library, and has nothing of it.
+        let mutation = self.config.mutation;
+        let mut switch = super::switch_host::SwitchHost::new(config, &self.view, mutation);
         self.fabric.from = SWITCH;
-        switch.learn(&view, true, &mut self.fabric);
+        switch.learn(&view, &mut self.fabric);
         self.switch = Some(switch);
         self.agree(view);
     }
@@ -339,7 +339,7 @@ impl World {
         let at = usize::from(node);
         let idle = self.threads[threads.clone()].iter().all(Thread::idle);
         if !idle
-            || !self.nodes[at].recovery().all_told()
+            || !self.nodes[at].recovery.all_told()
             || self.nodes[at].view.epoch != self.view.epoch
         {
             return;

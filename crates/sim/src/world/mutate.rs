@@ -6,20 +6,20 @@ use super::fabric::{Occurrence, WorldPacket};
 use super::mutation::Mutation;
 use super::node::WorldNode;
 use super::run::World;
-use rackmem_proto::Output;
 use rackmem_proto::call::Call;
 use rackmem_proto::engine::LockHost;
 use rackmem_proto::flowcc::Rebuild;
 use rackmem_proto::membership::host;
-use rackmem_proto::switch::SWITCH;
+use rackmem_proto::switch::{SWITCH, SwitchProgram};
 use rackmem_proto::wire::{
     Copyset, Dest, Flags, Header, Kind, MAX_REQUESTERS, Reason, RequesterId, Seq, Tag,
 };
+use rackmem_proto::{Output, Outputs};
 
 /// How much later a copy arrives, in nanoseconds.
 const LATER: u64 = 150_000;
 /// A slot that no requester of a world has.
-pub const STRANGE_SLOT: u16 = MAX_REQUESTERS as u16 - 1;
+const STRANGE_SLOT: u16 = MAX_REQUESTERS as u16 - 1;
 
 impl World {
     /// What a packet is to its receiver, with the world's defect if it has one.
@@ -100,7 +100,29 @@ impl World {
     }
 }
 
+/// The switch gives an entry free that it has agreed to give back, before its home has it.
+pub fn free_in_first_step(
+    asked: &Header,
+    answers: &Outputs,
+    program: &mut SwitchProgram,
+    now: u64,
+) {
+    let gives = asked.kind == Kind::RemoveFromSwitch && !asked.flags.has(Flags::GRANTED);
+    let agrees = |answer: &Output| answer.header.reason == Reason::None;
+    if gives && answers.iter().any(agrees) {
+        let mut free = *asked;
+        free.flags = Flags::GRANTED;
+        free.requester.slot = STRANGE_SLOT;
+        free.seq = Seq(now / 8);
+        program.handle(&free);
+    }
+}
+
 impl WorldNode {
+    pub(super) fn mutated(&self, mutation: Mutation) -> bool {
+        self.mutation == Some(mutation)
+    }
+
     /// Whether a block's home is in the rack, in the incarnation that has the block, or in any.
     pub fn reaches(&self, tag: Tag) -> bool {
         match self.mutation {

@@ -176,7 +176,7 @@ impl Mutation {
     pub const OF_LOCKS: [Defect; 2] = [Defect::EnterFirst, Defect::ForgetOwnReport];
 
     /// All of coherent memory that worlds play.
-    pub const ALL: [Mutation; 41] = [
+    pub const ALL: [Mutation; 45] = [
         Mutation::AcceptStaleData,
         Mutation::ForgetReader,
         Mutation::Node(Defect::SkipWriteBack),
@@ -218,5 +218,18 @@ impl Mutation {
         Mutation::Node(Defect::TakeRefusal),
         Mutation::Node(Defect::TakeFenced),
         Mutation::Node(Defect::LeaveLate),
+        Mutation::Node(Defect::FetchLocked),
+        Mutation::Node(Defect::StoreShared),
+        Mutation::Node(Defect::ForgetStores),
+        Mutation::StoreAnew,
     ];
+
+    /// Whether only long ranges show it.
+    pub fn is_of_long_ranges(self) -> bool {
+        matches!(
+            self,
+            Mutation::StoreAnew
+                | Mutation::Node(Defect::FetchLocked | Defect::StoreShared | Defect::ForgetStores)
+        )
+    }
 }

@@ -15,6 +15,27 @@ pub enum Action {
     Write,
     /// Increment a counter.
     Add,
+    /// Look at all of it, and keep no copy.
+    Fetch,
+    /// Write all of it, and keep no copy.
+    Store,
+}
+
+impl Action {
+    /// Whether it looks at what is there.
+    pub fn looks(self) -> bool {
+        !matches!(self, Action::Write | Action::Store)
+    }
+
+    /// Whether it changes something.
+    pub fn writes(self) -> bool {
+        !matches!(self, Action::Read | Action::Fetch)
+    }
+
+    /// Whether it moves whole blocks, as of long ranges.
+    pub fn is_long(self) -> bool {
+        matches!(self, Action::Fetch | Action::Store)
+    }
 }
 
 /// One operation.
@@ -56,6 +77,8 @@ impl Operation {
             (mix.read, Action::Read),
             (mix.write, Action::Write),
             (mix.add, Action::Add),
+            (mix.fetch, Action::Fetch),
+            (mix.store, Action::Store),
         ] {
             if draw < share {
                 return Operation::Access(block, counter, action);

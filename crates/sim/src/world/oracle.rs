@@ -73,6 +73,14 @@ impl Oracle {
         words[word_of(counter)]
     }
 
+    /// Writes a block as a whole.
+    pub fn store(&mut self, tag: Tag, words: &[u64]) {
+        let known = self.known(tag);
+        let before = std::mem::replace(&mut known.counters, counters(words));
+        let [before, now] = [before, known.counters].map(|counters| counters.iter().sum::<u64>());
+        self.stores = self.stores.wrapping_add(now).wrapping_sub(before);
+    }
+
     /// The loss of a block's content is accepted: this is what it holds from here on.
     pub fn accept_loss(&mut self, tag: Tag, words: &[u64]) {
         let known = self.known(tag);
@@ -117,7 +125,8 @@ impl Oracle {
         self.given.remove(&tag);
     }
 
-    /// Stores so far, which is what all counters sum up to, unless some were lost.
+    /// Stores so far, which is what all counters sum up to, unless some were lost: of one of a
+    /// whole block, what it has added to them.
     pub fn stores(&self) -> u64 {
         self.stores
     }

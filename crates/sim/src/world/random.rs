@@ -1,6 +1,9 @@
 //! The one source of chance in a world: splitmix64, so that a seed means the same run on every
 //! machine.
 
+/// How often a pause doubles at most.
+const DOUBLINGS: u32 = 6;
+
 /// A stream of draws that its seed decides.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
@@ -23,6 +26,13 @@ impl Random {
     /// A number below `limit`; zero when there is none.
     pub fn below(&mut self, limit: u64) -> u64 {
         if limit == 0 { 0 } else { self.draw() % limit }
+    }
+
+    /// A pause before another attempt: twice the last one, and half of it chance, so that two who
+    /// meet do not go on meeting.
+    pub fn pause(&mut self, first: u64, attempt: u32) -> u64 {
+        let half = (first << attempt.min(DOUBLINGS)) / 2;
+        half + self.below(half)
     }
 
     /// Yes, so many times out of a thousand.

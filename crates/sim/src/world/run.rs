@@ -17,8 +17,8 @@ use super::switch_host::SwitchHost;
 use super::thread::{Around, Complaint, Thread, Work};
 use super::violation::Violation;
 use crate::invariants::liveness;
-use rackmem_proto::engine::Migrating;
-use rackmem_proto::flowcc::{HomeAgent, HomeConfig, HomeCounters, Migration};
+use crate::site::{Cache, Product, Site};
+use rackmem_proto::flowcc::{HomeAgent, HomeConfig, HomeCounters, Migration, ShadowConfig};
 use rackmem_proto::membership::View;
 use rackmem_proto::switch::{SWITCH, SwitchConfig};
 use rackmem_proto::wire::{Copyset, Dest, NodeId, RequesterId, Tag};
@@ -29,6 +29,14 @@ use std::ops::Add;
 const TICK: u64 = 40_000;
 /// Faults last no longer than this, even if they keep threads from working: 100 ms.
 const FAULTS_END: u64 = 100_000_000;
+
+/// Records that go into a packet: few, so that lists come in parts.
+pub(super) const FIT: usize = 3;
+/// Blocks whose heat an agent counts, and those that it reports of a period.
+const TRACKED: u32 = 16;
+const REPORTED: usize = 8;
+/// Shards of a home: as many as the smallest machine with several cores has.
+const SHARDS: u32 = 2;
 
 /// What a run came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -136,13 +144,13 @@ impl Seen {
         self.displaced += node
             .migrating
             .as_ref()
-            .and_then(Migrating::counters)
+            .and_then(|migrating| migrating.counters())
             .map_or(0, |s| s.0.displaced);
         self.locked += counters.locked;
         self.invalid += counters.invalid;
-        self.recalled += node.recalled;
-        self.rebuilds += node.rebuilds;
-        self.rescued += node.rescued;
+        self.recalled += node.seen.recalled;
+        self.rebuilds += node.seen.rebuilds;
+        self.rescued += node.seen.rescued;
     }
 }
 
@@ -217,7 +225,7 @@ impl World {
         let mutation = config.mutation;
         world.switch = world
             .switch_config()
-            .map(|config| SwitchHost::new(config, view, mutation));
+            .map(|config| SwitchHost::new(config, &view, mutation));
         world
     }
 
@@ -266,13 +274,21 @@ impl World {
         let blocks = (0..config.blocks)
             .filter(|&number| block::home(number, homes) == id)
             .map(|number| block::tag(number, homes, home.incarnation));
-        let blocks = blocks.collect();
+        let cache = Cache::new(config.cache);
+        let mut site = Site::new(home, (SHARDS, 1, FIT), before, cache, Product);
+        (site.mutation, site.blocks) = (config.mutation, blocks.collect());
         let locks = WorldNode::own_locks(id, config, home.incarnation);
-        let mut node = WorldNode::new(home, before, config.cache, (blocks, locks), config.mutation);
+        locks
+            .into_iter()
+            .for_each(|lock| site.open_lock(lock, [0; 4], None));
         if let Owners::Switch { ways, sets } = config.rack {
-            node.migrate(ways, sets);
+            let shadow = ShadowConfig {
+                patience: 20,
+                ..ShadowConfig::new(id, before.epoch, ways, sets)
+            };
+            site.migrate(shadow, TRACKED, REPORTED);
         }
-        node
+        WorldNode::new(site)
     }
 
     pub(super) fn start(&mut self) {
@@ -336,8 +352,11 @@ impl World {
                 };
                 if node.runs() {
                     node.handle(packet, &mut self.fabric);
-                    let passed = node.passed;
+                    let (passed, stored) = (node.passed, node.seen.stored.take());
                     self.look_after(id);
+                    if let Some(tag) = stored {
+                        self.written_at(id, tag, packet.header.requester);
+                    }
                     if passed {
                         self.answer(packet.header.requester, packet);
                     }
@@ -351,15 +370,15 @@ impl World {
     /// What else follows from what a node has done.
     pub(super) fn look_after(&mut self, id: NodeId) {
         self.hear_of_locks(id);
-        for settling in std::mem::take(&mut self.nodes[usize::from(id)].settlings) {
+        for settling in std::mem::take(&mut self.nodes[usize::from(id)].seen.settlings) {
             self.judge(id, &settling);
         }
         let node = &mut self.nodes[usize::from(id)];
         if node.lease.alone {
             // What it accepts and does for others that are excluded is nothing to the rack.
-            node.accepted.clear();
+            node.seen.accepted.clear();
         }
-        for tag in std::mem::take(&mut node.accepted) {
+        for tag in std::mem::take(&mut node.seen.accepted) {
             self.oracle.accept_loss(tag, node.memory(tag));
             let now = self.fabric.now;
             self.record.begin_generation(&self.oracle, tag, now);
@@ -372,14 +391,28 @@ impl World {
         }
     }
 
-    fn answer(&mut self, requester: RequesterId, packet: &WorldPacket) {
+    /// A block has been put in place at home for a requester: this is when it is written.
+    fn written_at(&mut self, home: NodeId, tag: Tag, by: RequesterId) {
+        let (index, node) = (self.thread_of(by), &mut self.nodes[usize::from(home)]);
+        if let Some(thread) = self.threads.get_mut(index).filter(|_| !node.lease.alone) {
+            let (oracle, record) = (&mut self.oracle, &mut self.record);
+            thread.stored(tag, node.memory(tag), oracle, record);
+        }
+    }
+
+    fn thread_of(&self, requester: RequesterId) -> usize {
         let per_node = usize::from(self.config.threads);
-        let thread = usize::from(requester.node) * per_node + usize::from(requester.slot);
+        usize::from(requester.node) * per_node + usize::from(requester.slot)
+    }
+
+    fn answer(&mut self, requester: RequesterId, packet: &WorldPacket) {
+        let thread = self.thread_of(requester);
         self.with_thread(thread, |thread, around| thread.receive(packet, around));
     }
 
     fn with_thread(&mut self, index: usize, act: impl FnOnce(&mut Thread, &mut Around<'_>)) {
-        let Some(thread) = self.threads.get_mut(index) else {
+        let thread = self.threads.get_mut(index);
+        let Some(thread) = thread.filter(|thread| !thread.dead) else {
             return;
         };
         self.fabric.from = thread.id.node;

@@ -54,6 +54,8 @@ const BASE: Config = Config {
         add: 3,
         hold: 0,
         alloc: 0,
+        fetch: 0,
+        store: 0,
     },
     faults: Faults::NONE,
     failures: Failures::NONE,

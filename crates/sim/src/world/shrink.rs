@@ -104,6 +104,14 @@ fn smaller(config: &Config, invariant: &str) -> Vec<Config> {
             alloc: 0,
             ..now.mix
         },
+        Mix {
+            fetch: 0,
+            ..now.mix
+        },
+        Mix {
+            store: 0,
+            ..now.mix
+        },
     ] {
         if mix.sum() > 0 {
             offer(Config { mix, ..now });

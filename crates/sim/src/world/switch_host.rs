@@ -1,48 +1,38 @@
-//! The switch of a world: its program, and its part of a rebuild.
+//! The switch of a world: its program, its locks, and its part in the rack.
 
 use super::fabric::{Fabric, WorldPacket};
-use super::mutate::STRANGE_SLOT;
+use super::mutate::free_in_first_step;
 use super::mutation::Mutation;
-use super::node::FIT;
-use rackmem_proto::engine::Gcp;
-use rackmem_proto::flowcc::{Members, Next, Rebuild};
+use super::run::FIT;
 use rackmem_proto::membership::View;
-use rackmem_proto::switch::{LockConfig, SWITCH, SwitchConfig, SwitchLocks, SwitchProgram};
-use rackmem_proto::wire::{Flags, Kind, Reason, Record, Seq, Tag};
-use rackmem_proto::{Data, Dest, Output};
+use rackmem_proto::switch::{
+    LockConfig, SwitchConfig, SwitchLocks, SwitchMember, SwitchPart, SwitchProgram, switch_part,
+};
 
-/// Tags that go into a packet.
-const ROOM: usize = 4;
-
-/// The program and what drives it.
+/// See the module.
 pub struct SwitchHost {
     /// The program.
     pub program: SwitchProgram,
     /// The directory of locks beside it.
     pub locks: SwitchLocks,
-    view: View,
+    member: SwitchMember,
     mutation: Option<Mutation>,
-    rebuild: Option<Rebuild>,
 }
 
 impl SwitchHost {
-    /// A switch that has been there from the start.
-    pub fn new(config: SwitchConfig, view: View, mutation: Option<Mutation>) -> Self {
-        let locks = LockConfig {
-            epoch: view.epoch,
-            ways: 2,
-            sets: 1,
-        };
+    /// A switch that serves by this view.
+    pub fn new(config: SwitchConfig, view: &View, mutation: Option<Mutation>) -> Self {
+        let epoch = view.epoch;
+        let (ways, sets, shadow) = (2, 1, view.shadow);
         SwitchHost {
             program: SwitchProgram::new(SwitchConfig {
-                epoch: view.epoch,
-                shadow: view.shadow,
+                epoch,
+                shadow,
                 ..config
             }),
-            locks: SwitchLocks::new(locks, false),
-            view,
+            locks: SwitchLocks::new(LockConfig { epoch, ways, sets }, false),
+            member: SwitchMember::new(FIT),
             mutation,
-            rebuild: None,
         }
     }
 
@@ -53,108 +43,55 @@ impl SwitchHost {
 
     /// The epoch that it has heard of last.
     pub fn epoch(&self) -> u32 {
-        self.view.epoch
+        self.member.epoch(&self.program)
     }
 
-    /// There is a new view. `fresh`: this switch has just been admitted by it.
-    pub fn learn(&mut self, view: &View, fresh: bool, fabric: &mut Fabric) {
-        if view.version <= self.view.version && !fresh {
-            return;
+    /// There is a new view.
+    pub fn learn(&mut self, view: &View, fabric: &mut Fabric) {
+        if (self.member).live_by(view, &mut self.program, &mut self.locks) {
+            fabric.tell(|| format!("the switch begins its rebuild for epoch {}", view.epoch));
+            self.send(fabric);
         }
-        let heavy = fresh || view.is_heavy_after(&self.view);
-        self.view = *view;
-        if !heavy {
-            return self.program.set_shadow(view.shadow);
-        }
-        self.program.freeze();
-        self.locks.enter(view.epoch, |_| Vec::new());
-        fabric.tell(|| format!("the switch begins its rebuild for epoch {}", view.epoch));
-        let members = Members {
-            epoch: view.epoch,
-            founders: view.founders,
-            switch: true,
-        };
-        let (program, locks) = (&self.program, &self.locks);
-        self.rebuild = Some(Rebuild::switch(members, FIT, |home| {
-            if fresh {
-                Vec::new()
-            } else {
-                let entries = program.entries_of(home).into_iter();
-                entries.chain(locks.entries_of(home)).collect()
-            }
-        }));
-        self.send(fabric);
     }
 
     /// A packet for it.
     pub fn handle(&mut self, packet: &WorldPacket, fabric: &mut Fabric) {
-        let header = &packet.header;
-        if Rebuild::concerns(header.kind) {
-            let bytes = packet.body.len() as u32;
-            let ack = self
-                .rebuild
-                .as_mut()
-                .and_then(|rebuild| rebuild.handle(header, bytes).1);
-            if let Some(ack) = ack {
-                fabric.send(&ack, &[]);
+        let (header, bytes) = (&packet.header, packet.body.len() as u32);
+        let (program, locks) = (&mut self.program, &mut self.locks);
+        let outputs = match switch_part(header) {
+            SwitchPart::Recovery => {
+                let served = !program.frozen();
+                let ack = self.member.packet(header, bytes, program, locks);
+                if !served && !program.frozen() {
+                    fabric.tell(|| format!("the switch serves in epoch {}", program.epoch()));
+                }
+                ack.iter().for_each(|ack| fabric.send(ack, &[]));
+                return self.send(fabric);
             }
-            self.send(fabric);
-            let done = self.rebuild.as_ref().map(Rebuild::next) == Some(Next::Done);
-            if done && self.program.frozen() {
-                self.program.reset(self.view.epoch, self.view.shadow);
-                self.locks.done();
-                fabric.tell(|| format!("the switch serves in epoch {}", self.view.epoch));
+            SwitchPart::Tags => {
+                let told = self.member.tell_tags(header, program);
+                return (told.iter()).for_each(|(output, tags)| fabric.send_records(output, tags));
             }
-            return;
-        }
-        if header.kind == Kind::ReadTags && header.epoch == self.program.epoch() {
-            let (output, records) = self.tell_tags(packet);
-            return fabric.send_records(&output, &records);
-        }
-        let outputs = match Gcp::takes(header.kind) {
-            true => self.locks.handle(header),
-            false => self.program.handle(header),
+            SwitchPart::Locks => locks.handle(header),
+            SwitchPart::Blocks => program.handle(header),
+            // Nobody asks for these here.
+            SwitchPart::Reach | SwitchPart::Quorum => return,
         };
-        if self.mutation == Some(Mutation::FreeInFirstStep)
-            && header.kind == Kind::RemoveFromSwitch
-            && !header.flags.has(Flags::GRANTED)
-            && outputs
-                .iter()
-                .any(|output| output.header.reason == Reason::None)
-        {
-            let mut free = *header;
-            free.flags = Flags::GRANTED;
-            free.requester.slot = STRANGE_SLOT;
-            free.seq = Seq(fabric.now / 8);
-            self.program.handle(&free);
+        if self.mutation == Some(Mutation::FreeInFirstStep) {
+            free_in_first_step(header, &outputs, program, fabric.now);
         }
         outputs.iter().for_each(|output| fabric.send(output, &[]));
     }
 
     /// Sends again what may have been lost.
     pub fn tick(&mut self, fabric: &mut Fabric) {
-        if let Some(rebuild) = &mut self.rebuild {
-            rebuild.tick();
-        }
+        self.member.tick();
         self.send(fabric);
     }
 
     fn send(&mut self, fabric: &mut Fabric) {
-        let Some(rebuild) = &mut self.rebuild else {
-            return;
-        };
-        while let Some(output) = rebuild.poll_output() {
-            fabric.send_records(&output, rebuild.records(output.to));
+        while let Some((output, records)) = self.member.poll_output() {
+            fabric.send_records(&output, records);
         }
-    }
-
-    /// What the control plane answers to a shadow that reads TAG.
-    fn tell_tags(&self, packet: &WorldPacket) -> (Output, Vec<Record>) {
-        let header = &packet.header;
-        let (records, next) = self.program.tags(header.offset as usize, ROOM);
-        let mut answer = header.answer(Kind::Tags, SWITCH);
-        answer.tag = Tag(next as u64);
-        let to = Dest::Agent(header.requester.node);
-        (Output::with(to, answer, Data::Records), records)
     }
 }

@@ -53,7 +53,7 @@ impl World {
             epoch: self.view.epoch,
             switch: self.view.switch.is_some(),
             died: self.broken.switches,
-            rebuilds: self.nodes.iter().map(|node| node.rebuilds).sum(),
+            rebuilds: self.nodes.iter().map(|node| node.seen.rebuilds).sum(),
         }
     }
 }

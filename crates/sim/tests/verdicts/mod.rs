@@ -2,6 +2,7 @@
 //! is to mend, and a scenario that has grown or shrunk, or shows nothing any more,
 //! is often only its trace.
 
+use rackmem_sim::driver::{Ended, Explored, Limits, Report, explore};
 use std::fmt::Debug;
 
 /// What came of the scenarios so far.
@@ -13,32 +14,39 @@ pub struct Verdicts {
     resized: Vec<String>,
 }
 
-/// What came of one.
-pub struct Explored<Size> {
-    pub name: &'static str,
-    /// The broken promise with its story.
-    pub broken: Option<String>,
-    /// Every state was visited.
-    pub whole: bool,
-    /// What should have been seen and was not.
-    pub missing: String,
-    /// How large the catalogue says that it is, and how large it is.
-    pub sizes: (Size, Size),
+/// The scenario of this name.
+pub fn named<S: Explored>(all: impl IntoIterator<Item = &'static S>, name: &str) -> &'static S {
+    let mut all = all.into_iter();
+    let found = all.find(|scenario| scenario.about(false).name == name);
+    found.unwrap_or_else(|| panic!("there is no scenario {name}"))
+}
+
+/// Visits so many states of a scenario at most, with a defect or without.
+pub fn visited<S: Explored>(scenario: &S, defect: Option<S::Defect>, states: usize) -> Report {
+    let mut limits = Limits {
+        states,
+        time: None,
+        stop: &mut |_| false,
+    };
+    let name = scenario.about(false).name;
+    let system = scenario.system(false, defect);
+    explore(
+        &mut system.unwrap_or_else(|why| panic!("{name}: {why}")),
+        &mut limits,
+    )
 }
 
 impl Verdicts {
-    /// Takes one more.
-    pub fn add<Size: PartialEq + Debug>(&mut self, explored: Explored<Size>) {
-        let Explored {
-            name,
-            broken,
-            whole,
-            missing,
-            sizes: (known, found),
-        } = explored;
-        match broken {
+    /// Takes one more. `sizes`: how large the catalogue says that it is, and how large it is.
+    pub fn add<Size>(&mut self, name: &str, report: &Report, sizes: (Size, Size))
+    where
+        Size: PartialEq + Debug,
+    {
+        let (known, found) = sizes;
+        let missing = report.missing.join(", ");
+        match report.violation() {
             Some(story) => self.broken.push(format!("{name}: {story}")),
-            None if !whole => self.cut_short.push(name.to_owned()),
+            None if report.ended != Ended::Whole => self.cut_short.push(name.to_owned()),
             None => {
                 if !missing.is_empty() {
                     self.blind.push(format!("{name} never shows {missing}"));

@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// The switch of all cases.
-const SWITCH: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, 254), 7400);
+pub const SWITCH: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, 254), 7400);
 /// Where packets come from: no member of the rack, so that no port is learned.
-const STRANGER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 9, 1, 1), 40_000);
-const AGENT_PORT: u16 = 7401;
+pub const STRANGER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 9, 1, 1), 40_000);
+pub const AGENT_PORT: u16 = 7401;
 
 /// The program, loaded for switches of one size at a time.
 pub struct Kernel {
@@ -22,11 +22,11 @@ pub struct Kernel {
     setup: Setup,
 }
 
-fn text(error: impl std::fmt::Display) -> String {
+pub fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-fn ip(node: u16) -> Ipv4Addr {
+pub fn ip(node: u16) -> Ipv4Addr {
     Ipv4Addr::new(10, 9, 0, 1 + node as u8)
 }
 
@@ -155,7 +155,7 @@ fn ordered(frame: &[u8], nonce: u32, setup: &Setup) -> Result<Reply, String> {
 
 /// A frame that leaves, as a packet with its destination. Everything around it must be as it is
 /// between hosts.
-fn sent(by: Option<u16>, frame: &[u8], setup: &Setup) -> Result<Sent, String> {
+pub fn sent(by: Option<u16>, frame: &[u8], setup: &Setup) -> Result<Sent, String> {
     let frame = Frame::parse(frame)?;
     if frame.from != SWITCH {
         return Err(format!("it is from {}", frame.from));

@@ -3,8 +3,11 @@
 #![cfg(feature = "xdp")]
 
 mod kernel;
+mod quorum;
 
 use kernel::Kernel;
+use quorum::Counting;
+use rackmem_conformance::quorum::scenarios;
 use rackmem_conformance::{Case, golden, replay, sequence, shrink, text};
 use rackmem_proto::Output;
 use rackmem_proto::switch::SwitchConfig;
@@ -116,6 +119,10 @@ fn what_the_ports_cannot_send_is_an_order_to_the_control_plane() {
 /// receivers behind it; 16, a provider's number is cut to four bits; 17, node 31 gets no copy; 18,
 /// an order names no provider; 19, a port's copy goes to the first node behind it.
 const PLANTS: std::ops::RangeInclusive<u32> = 1..=19;
+/// The same of `quorum.h`: 20, no stamp raises the highest; 21, a line counts as known while a
+/// question learns; 22, a row is not emptied; 23, any copy of a question learns; 24, members that
+/// fill count.
+const PLANTS_OF_QUORUMS: std::ops::RangeInclusive<u32> = 20..=24;
 
 #[test]
 fn a_planted_difference_is_found() {
@@ -128,6 +135,41 @@ fn a_planted_difference_is_found() {
         let found = cases
             .iter()
             .find_map(|case| replay(&mut kernel, case).err());
+        assert!(found.is_some(), "plant {plant} is not found");
+    }
+}
+
+#[test]
+fn golden_packets_of_replicated_memory() {
+    if !can_load("golden packets of replicated memory in the kernel") {
+        return;
+    }
+    let mut kernel = Counting::new(None);
+    let cases = scenarios::all();
+    assert!(cases.len() > 30, "{}", cases.len());
+    for case in &cases {
+        if let Err(difference) = rackmem_conformance::quorum::replay(&mut kernel, case) {
+            panic!("{difference}");
+        }
+    }
+    for seed in 0..20 {
+        let case = rackmem_conformance::quorum::sequence(seed, 3000);
+        if let Err(difference) = rackmem_conformance::quorum::replay(&mut kernel, &case) {
+            panic!("{difference}");
+        }
+    }
+}
+
+#[test]
+fn a_planted_difference_in_counting_is_found() {
+    if !can_load("planted differences in counting in the kernel") {
+        return;
+    }
+    for plant in PLANTS_OF_QUORUMS {
+        let mut kernel = Counting::new(Some(compile(plant)));
+        let mut cases = scenarios::all().into_iter();
+        let found =
+            cases.find_map(|case| rackmem_conformance::quorum::replay(&mut kernel, &case).err());
         assert!(found.is_some(), "plant {plant} is not found");
     }
 }

@@ -9,7 +9,7 @@ mod ptf;
 mod stf;
 
 use crate::scenarios::{TOPICS, golden};
-use crate::text;
+use crate::{quorum, text};
 use std::path::Path;
 
 /// A generated file.
@@ -29,6 +29,10 @@ pub fn all() -> Vec<Generated> {
             text: text::write(topic.about, &topic.cases()),
         })
         .collect();
+    files.push(Generated {
+        path: "tests/conformance/golden/quorum.txt".into(),
+        text: quorum::write(quorum::scenarios::ABOUT, &quorum::scenarios::all()),
+    });
     files.push(Generated {
         path: "switch/generated/wire.h".into(),
         text: c::header(),

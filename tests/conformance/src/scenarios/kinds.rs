@@ -72,8 +72,8 @@ const WRONG: &[Wrong] = &[
         p[3] = 0x17
     }),
     ("kind-ff", "the last kind, which is none", |p| p[3] = 0xff),
-    ("tag", "a block of node 32", |p| {
-        p[8..10].copy_from_slice(&[0, 32])
+    ("tag", "a block of home 64", |p| {
+        p[8..10].copy_from_slice(&[0, 64])
     }),
     ("tag-high", "a block of node 257", |p| {
         p[8..10].copy_from_slice(&[1, 1])
@@ -84,7 +84,7 @@ const WRONG: &[Wrong] = &[
     ("requester-high", "requester 129 of a node", |p| p[33] = 129),
     ("global-status", "a status that is none", |p| p[40] = 3),
     ("flags", "a flag that is none", |p| p[41] = 0x80),
-    ("reason", "a reason that is none", |p| p[42] = 10),
+    ("reason", "a reason that is none", |p| p[42] = 13),
     ("reserved", "the field that is zero", |p| p[43] = 1),
 ];
 

@@ -27,7 +27,7 @@ mod lines;
 mod read;
 mod write;
 
-pub use lines::{hex, packet_line, port_name, register_line};
+pub use lines::{hex, hex_packet, packet_line, port_name, register_line};
 pub use read::{TextError, read};
 pub use write::write;
 

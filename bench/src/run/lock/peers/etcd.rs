@@ -190,7 +190,7 @@ fn number(value: &Value) -> Result<u64> {
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Bytes as etcd's JSON has them.
-fn base64(text: &str) -> String {
+pub(in crate::run) fn base64(text: &str) -> String {
     let mut out = String::new();
     for three in text.as_bytes().chunks(3) {
         let byte = |nth: usize| u32::from(three.get(nth).copied().unwrap_or(0));

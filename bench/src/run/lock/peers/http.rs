@@ -15,7 +15,7 @@ const MAX_HEAD: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A connection, made when it is needed and again when it has ended.
-pub(super) struct Connection {
+pub(in crate::run) struct Connection {
     addr: SocketAddr,
     stream: Option<BufReader<TcpStream>>,
 }

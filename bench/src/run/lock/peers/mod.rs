@@ -1,8 +1,8 @@
 //! The same beside real servers: locks of Redis and of etcd, with one server of our own each,
 //! which ends with the bench.
 
-mod etcd;
-mod http;
+pub(in crate::run) mod etcd;
+pub(in crate::run) mod http;
 mod redis;
 
 use super::super::{BenchError, Progress, Result};

@@ -1,6 +1,7 @@
 //! `rackmem bench`: the front end of the benches in `rackmem-bench`.
 
 mod bulk;
+mod copies;
 mod dataplane;
 mod failover;
 mod hit;
@@ -12,6 +13,8 @@ mod micro;
 mod micro_hosts;
 mod micro_sim;
 mod miss;
+mod objects;
+mod objects_sim;
 mod often;
 
 use crate::ended::Ended;
@@ -41,9 +44,12 @@ Examples:
   rackmem bench micro --nodes 4                  sharing 0 to 100% in every mode
   rackmem bench micro --hosts 4 --switch user    the same on a rack of network namespaces (root)
   rackmem bench lock                             every kind of lock: local, remote, hand-off, contended
+  rackmem bench objects                          reads of whole objects beside a copy and beside versions, CRC, locks
   rackmem bench loss                             1% and 5% packet loss beside none
   rackmem bench micro --sim --figure 9           a model of the Concordia paper's cluster, beside the paper
   rackmem bench lock --sim --figure 9            a model of the Soul paper's rack, beside the paper
+  rackmem bench objects --sim --figure 8         a model of the SABRes paper's chips, beside the paper
+  rackmem bench copies                           regions with copies beside memory without, and etcd
   rackmem bench failover --lease-ms 500          kill and restart the switch, then a node
   rackmem bench failover --sim --nodes 8         the same for the switch, in virtual time
   rackmem bench dataplane                        the switch in the kernel beside bare XDP programs
@@ -72,6 +78,10 @@ enum Bench {
     Micro(micro::MicroArgs),
     /// Measure locks: local, remote, hand-off, contended; beside other locks, Redis and etcd
     Lock(lock::LockArgs),
+    /// Measure reads of whole objects, beside a plain copy and other ways to tell a torn one
+    Objects(objects::ObjectsArgs),
+    /// Measure regions with copies: beside memory without, durable, when a replica dies; etcd
+    Copies(copies::CopiesArgs),
     /// Measure under packet loss, duplication and reordering, and check every answer
     Loss(loss::LossArgs),
     /// Measure the outage when the switch and a node die (Concordia paper, Fig. 13)
@@ -115,6 +125,13 @@ pub fn run(args: &BenchArgs, json: bool, options: BTreeMap<String, String>) -> R
         Bench::Bulk(args) => bench.plain("bulk", args.often.runs, &mut |_, report, tell| {
             bulk::run(args, report, tell)
         }),
+        Bench::Objects(args) => match args.sim.options() {
+            Some(options) => bench.simulated(|tell| sim::objects::run(&options, tell)),
+            None => bench.plain("objects", args.often.runs, &mut |_, report, tell| {
+                objects::run(args, report, tell)
+            }),
+        },
+        Bench::Copies(args) => bench.copies(args),
         Bench::Dataplane(args) => {
             bench.plain("dataplane", args.often.runs, &mut |_, report, tell| {
                 dataplane::run(args, report, tell)
@@ -195,6 +212,16 @@ impl Running {
         missing.iter().for_each(|why| eprintln!("{why}"));
         let told = LockReport::new(&options, report, missing);
         self.print(&told.report, &told.report, &told.tables())
+    }
+
+    fn copies(&self, args: &copies::CopiesArgs) -> Result<Ended> {
+        let mut missing = Vec::new();
+        let report = self.measure("copies", args.often.runs, &mut |_, report, tell| {
+            missing = copies::run(args, report, tell)?;
+            Ok(())
+        })?;
+        missing.iter().for_each(|why| eprintln!("{why}"));
+        self.print(&report, &report, &[report.table()])
     }
 
     fn failover(&self, args: &failover::FailoverArgs) -> Result<Ended> {

@@ -6,6 +6,7 @@ mod membership;
 mod memory;
 mod network;
 mod procfs;
+mod store;
 mod tools;
 
 use crate::ended::Ended;
@@ -19,7 +20,7 @@ use std::path::PathBuf;
 pub const EXAMPLES: &str = "\
 Examples:
   rackmem doctor                   a table, then how to enable what is missing
-  rackmem doctor --rack rack.toml  also check this rack's membership store
+  rackmem doctor --rack rack.toml  also check this rack's membership and durable stores
   rackmem --json doctor            one object, for scripts
 
 It changes nothing, and exits with 0 whatever it finds: the table says what works without a missing feature.";
@@ -93,7 +94,7 @@ const TABLES: [&[Check]; 4] = [
 /// Options of `rackmem doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Check the membership store of the rack that FILE describes, too
+    /// Check the membership store and the durable store of the rack that FILE describes, too
     #[arg(long, value_name = "FILE")]
     rack: Option<PathBuf>,
 }
@@ -108,6 +109,7 @@ pub fn run(args: &DoctorArgs, json: bool) -> Result<Ended> {
     if let Some(file) = &args.rack {
         let config = super::load(file)?;
         found.push((&membership::CHECK, membership::look(&config)));
+        found.push((&store::CHECK, store::look(config.store())));
     }
     if json {
         print_json(&found);

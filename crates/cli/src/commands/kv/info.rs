@@ -1,7 +1,7 @@
 //! The section that INFO shows of a node: what its part of the rack has done.
 
-use crate::store::NodeStore;
-use rackmem_kv::InfoSection;
+use crate::store::AtNode;
+use rackmem_kv::{InfoSection, Store};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use std::sync::Arc;
 const TITLE: &str = "Rackmem";
 
 /// The section of one node.
-pub fn section(store: &NodeStore) -> (String, InfoSection) {
+pub fn section<M: AtNode>(store: &Store<M>) -> (String, InfoSection) {
     let store = store.clone();
     let write: InfoSection = Arc::new(move |text: &mut String| describe(&store, text));
     (TITLE.to_owned(), write)
 }
 
-fn describe(store: &NodeStore, text: &mut String) {
-    let node = store.memory();
+fn describe<M: AtNode>(store: &Store<M>, text: &mut String) {
+    let node = store.memory().at();
     let metrics = node.metrics();
     let locks = node.lock_memory();
     let members = (0..node.nodes()).filter(|&other| node.is_member(other as u16));

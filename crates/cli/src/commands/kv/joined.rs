@@ -6,12 +6,12 @@ use crate::ended::Ended;
 use crate::failure::Result;
 use crate::fence::FenceArgs;
 use crate::stop::Stop;
-use crate::store;
+use crate::store::{self, AtNode};
 use crate::watch::{self, Over, Watch};
 use crate::wire_args::WireArgs;
-use rackmem::Rack;
 use rackmem::membership::Role;
-use rackmem_kv::Server;
+use rackmem::{Config, Rack};
+use rackmem_kv::{Server, Store};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -21,16 +21,12 @@ pub struct Place<'a> {
     pub number: usize,
     pub addr: SocketAddr,
     pub fence: FenceArgs,
+    /// Copies that the store has, if it has some.
+    pub copies: Option<u8>,
 }
 
 pub fn run(place: &Place<'_>, serve: &ServeArgs, wires: &WireArgs, json: bool) -> Result<Ended> {
-    let &Place {
-        number,
-        addr,
-        fence,
-        ..
-    } = place;
-    let role = Role::Node(number as u16);
+    let &Place { number, fence, .. } = place;
     let mut config = load(place.file)?;
     wires.apply(&mut config);
     let stop = Stop::on_signals()?;
@@ -38,32 +34,84 @@ pub fn run(place: &Place<'_>, serve: &ServeArgs, wires: &WireArgs, json: bool) -
         return Ok(Ended::Interrupted);
     };
     let node = rack.try_node(number)?;
-    let opened = store::open_when_ready(&node, serve.buckets, &stop);
-    if opened.is_err() && rack.is_fenced() {
-        return fence.go_on(role, json, &[], || drop(rack));
-    }
-    let Some(store) = opened? else {
-        return Ok(Ended::Interrupted);
+    let here = Here {
+        place,
+        serve,
+        config: &config,
+        json,
     };
-    let servers = vec![{
-        let config = serve.config(&store, addr);
-        listen::bind(store.clone(), config)?
-    }];
-    let (nodes, mode) = (config.nodes.len(), config.mode().name());
-    let what = format!("node {number} of {nodes}, {mode} mode");
-    listen::announce(&servers, &what, json);
-    if Watch::new(&rack, json).of_store(&store).wait(&stop) == Over::Fenced {
-        // Clients find it where it was.
-        let addr = servers.first().map_or(addr, Server::local_addr);
-        let again = ["--listen".to_owned(), addr.to_string()];
-        return fence.go_on(role, json, &again, || {
-            listen::shutdown(servers);
-            drop(rack);
-        });
+    match place.copies {
+        None => {
+            let opened = store::open_when_ready(&node, serve.buckets, &stop);
+            here.go_on(rack, opened, &stop)
+        }
+        Some(copies) => {
+            let bytes = node.metrics().memory.size as usize / 2;
+            let bytes = bytes - bytes % node.block_size();
+            // Their pages take half of that at most.
+            let most = bytes / 2 / (node.block_size() + 64);
+            let buckets = serve.buckets.min(1 << most.max(1).ilog2());
+            let opened = store::open_copied(&node, (copies, bytes), buckets, &stop);
+            here.go_on(rack, opened, &stop)
+        }
     }
-    listen::shutdown(servers);
-    drop(store);
-    let membership = &config.membership;
-    watch::leave(rack, role, membership.can_change(), membership.lease);
-    Ok(Ended::Interrupted)
+}
+
+/// What a node serves by.
+struct Here<'a> {
+    place: &'a Place<'a>,
+    serve: &'a ServeArgs,
+    config: &'a Config,
+    json: bool,
+}
+
+impl Here<'_> {
+    /// Serves a store that was opened, until told to stop.
+    fn go_on<M: AtNode>(
+        &self,
+        rack: Rack,
+        opened: Result<Option<Store<M>>>,
+        stop: &Stop,
+    ) -> Result<Ended> {
+        let Here {
+            serve,
+            config,
+            json,
+            ..
+        } = *self;
+        let &Place {
+            number,
+            addr,
+            fence,
+            ..
+        } = self.place;
+        let role = Role::Node(number as u16);
+        if opened.is_err() && rack.is_fenced() {
+            return fence.go_on(role, json, &[], || drop(rack));
+        }
+        let Some(store) = opened? else {
+            return Ok(Ended::Interrupted);
+        };
+        let servers = vec![{
+            let config = serve.config(&store, addr);
+            listen::bind(store.clone(), config)?
+        }];
+        let (nodes, mode) = (config.nodes.len(), config.mode().name());
+        let what = format!("node {number} of {nodes}, {mode} mode");
+        listen::announce(&servers, &what, json);
+        if Watch::new(&rack, json).of_store(&store).wait(stop) == Over::Fenced {
+            // Clients find it where it was.
+            let addr = servers.first().map_or(addr, Server::local_addr);
+            let again = ["--listen".to_owned(), addr.to_string()];
+            return fence.go_on(role, json, &again, || {
+                listen::shutdown(servers);
+                drop(rack);
+            });
+        }
+        listen::shutdown(servers);
+        drop(store);
+        let membership = &config.membership;
+        watch::leave(rack, role, membership.can_change(), membership.lease);
+        Ok(Ended::Interrupted)
+    }
 }

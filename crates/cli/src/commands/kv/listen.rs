@@ -2,13 +2,13 @@
 
 use crate::failure::{Failure, Result};
 use crate::out;
-use crate::store::NodeStore;
-use rackmem_kv::{BindError, Server, ServerConfig};
+use rackmem_kv::memory::Memory;
+use rackmem_kv::{BindError, Server, ServerConfig, Store};
 use serde_json::json;
 use std::net::SocketAddr;
 
 /// Starts the server of one node.
-pub fn bind(store: NodeStore, config: ServerConfig) -> Result<Server> {
+pub fn bind<M: Memory>(store: Store<M>, config: ServerConfig) -> Result<Server> {
     Server::bind(store, config).map_err(|error| explain(&error))
 }
 

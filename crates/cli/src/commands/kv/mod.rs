@@ -10,9 +10,9 @@ use crate::ended::Ended;
 use crate::failure::{Failure, Result};
 use crate::fence::FenceArgs;
 use crate::rack_args::{RackArgs, node};
-use crate::store::NodeStore;
+use crate::store::AtNode;
 use clap::Args;
-use rackmem_kv::ServerConfig;
+use rackmem_kv::{ServerConfig, Store};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -31,7 +31,9 @@ One process per node; `rackmem switch --help` shows a rack.toml:
 
 With a `membership` in the file (`rackmem switch --help`) members may die and return; each change prints a line.
 Keys of a dead node answer NODELOST until it returns, and are absent afterwards. Node 0 holds the table of
-regions: when it dies, the store is lost.
+regions: when it dies, the store is lost. With `--copies 3` at every node the store outlives any node, answers wait
+while one dies, and each command takes some round trips of a majority; half of `memory` is the store's:
+  rackmem kv --rack rack.toml --node 1 --listen 127.0.0.1:7380 --copies 3
 
 An address other than loopback requires a password. Connections are not encrypted.";
 
@@ -67,7 +69,7 @@ struct ServeArgs {
 
 impl ServeArgs {
     /// The server of one node by these options.
-    fn config(&self, store: &NodeStore, addr: SocketAddr) -> ServerConfig {
+    fn config<M: AtNode>(&self, store: &Store<M>, addr: SocketAddr) -> ServerConfig {
         let from_environment = || std::env::var("RACKMEM_PASSWORD").ok();
         ServerConfig {
             addr,
@@ -96,9 +98,12 @@ struct JoinArgs {
         value_name = "ADDR",
         requires = "rack",
         overrides_with = "listen",
-        value_parser = |text: &str| rackmem::look_up("--listen", text)
+        value_parser = |text: &str| rackmem::look_up("--listen", text).map_err(|error| error.what())
     )]
     listen: Option<SocketAddr>,
+    /// Keep N copies of the store, on as many nodes: 3, 5 or 7; the same at every node
+    #[arg(long, value_name = "N", requires = "rack")]
+    copies: Option<u8>,
     #[command(flatten)]
     fence: FenceArgs,
 }
@@ -113,6 +118,7 @@ pub fn run(args: &KvArgs, json: bool) -> Result<Ended> {
                 number: node,
                 addr: listen,
                 fence: join.fence,
+                copies: join.copies,
             };
             joined::run(&place, serve, &args.rack_args.wires, json)
         }

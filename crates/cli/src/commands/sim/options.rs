@@ -53,6 +53,8 @@ enum Part {
     Slow,
     Stop,
     Holds,
+    Fetches,
+    Stores,
     Segments,
     History,
 }
@@ -88,6 +90,9 @@ pub struct WorldArgs {
     /// Share N locks among all threads [2; with `--failures stop` 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=64))]
     locks: Option<u32>,
+    /// Read and write long ranges too: whole blocks, at their homes, in packets that hold them
+    #[arg(long)]
+    long: bool,
     /// Do N operations per thread [60]; every fourth takes a lock
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     operations: Option<u32>,
@@ -134,6 +139,8 @@ impl Part {
             Part::Slow => failures.slow = 0,
             Part::Stop => failures.stop = 0,
             Part::Holds => config.mix.hold = 0,
+            Part::Fetches => config.mix.fetch = 0,
+            Part::Stores => config.mix.store = 0,
             Part::Segments => config.segment = Config::WHOLE_BLOCKS,
             Part::History => config.history = false,
         }
@@ -172,6 +179,10 @@ impl WorldArgs {
             ..base
         };
         config.homes = config.homes.min(nodes);
+        if self.long || self.defect.is_some_and(Mutation::is_of_long_ranges) {
+            (config.mix.fetch, config.mix.store) = (3, 3);
+            config.segment = Config::WHOLE_BLOCKS;
+        }
         for part in &self.without {
             part.leave_out(&mut config);
         }
@@ -243,6 +254,7 @@ impl WorldArgs {
                 format!("--failures {}", name(self.failures)),
             ],
         };
+        words.extend(self.long.then(|| "--long".to_owned()));
         words.extend([
             format!("--nodes {} --homes {}", small.nodes, small.homes()),
             format!("--threads {} --blocks {}", small.threads, small.blocks),
@@ -304,6 +316,16 @@ mod tests {
         small.failures.omit = 0b1010;
         assert_eq!(parse(&args.again(&small)).config(), small);
         assert_eq!(parse(&args.again(&args.config())).config(), args.config());
+    }
+
+    #[test]
+    fn worlds_of_long_ranges_have_options_that_make_them_again() {
+        let args = parse("--long --defect store-anew");
+        let mut small = args.config();
+        assert!(small.mix.fetch > 0 && small.mix.store > 0);
+        assert_eq!(parse(&args.again(&small)).config(), small);
+        small.mix.fetch = 0;
+        assert_eq!(parse(&args.again(&small)).config(), small);
     }
 
     #[test]

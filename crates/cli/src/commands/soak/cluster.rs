@@ -2,7 +2,7 @@
 //! Everything ends with the value.
 
 use super::etcd::Etcd;
-use super::locks::{self, Line};
+use super::locks;
 use crate::failure::{Failure, Result};
 use crate::orphan;
 use crate::programs;
@@ -13,8 +13,9 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// How long a process may take until it serves: it waits for its predecessor's lease,
@@ -41,8 +42,22 @@ fn buckets(keys: usize) -> usize {
     (keys / 2).next_power_of_two().max(BUCKETS)
 }
 
+/// What takes a line that a process has said.
+pub type Hears = dyn Fn(locks::Process, &str) + Send + Sync;
+
+/// What nodes do in place of serving the store.
+#[derive(Clone)]
+pub struct Work {
+    /// Options of `rackmem node`.
+    pub options: Vec<String>,
+    /// What a node says when it is up.
+    pub sign: &'static str,
+    /// Hears the lines that processes mark as theirs ([`locks::MARK`]).
+    pub hears: Arc<Hears>,
+}
+
 /// What kind of rack.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Plan {
     pub nodes: usize,
     pub switch: bool,
@@ -56,28 +71,27 @@ pub struct Plan {
     /// Shares of packets to lose and to hold back.
     pub loss: f64,
     pub delay: f64,
-    /// Nodes hold locks, and tell of it here; otherwise they serve the store.
-    pub locks: Option<SyncSender<(locks::Process, Line)>>,
+    /// Otherwise they serve the store.
+    pub work: Option<Work>,
+    /// More of rack.toml.
+    pub more: String,
 }
 
 impl Plan {
     /// What a node says when it is up.
     fn sign(&self) -> &'static str {
-        match self.locks {
-            Some(_) => "locks",
-            None => "listening",
-        }
+        self.work.as_ref().map_or("listening", |work| work.sign)
     }
 }
 
 /// Processes so far.
 static STARTED: AtomicUsize = AtomicUsize::new(0);
 
-/// Where what a node tells of locks goes.
+/// Where what a node tells of its work goes.
 #[derive(Clone)]
 struct Record {
     node: usize,
-    tell: SyncSender<(locks::Process, Line)>,
+    work: Work,
 }
 
 /// A process of ours; killed when dropped.
@@ -180,9 +194,7 @@ fn spawn(args: &[&str], log: &Path, record: Option<Record>) -> Result<(Child, Re
         let process = STARTED.fetch_add(1, Relaxed);
         for line in lines.map_while(std::result::Result::ok) {
             if let Some(record) = record.as_ref().filter(|_| line.starts_with(locks::MARK)) {
-                // A line that a death has cut off is none.
-                let told = line.parse().map(|line| ((record.node, process), line));
-                let _ = told.map(|told| record.tell.send(told));
+                (record.work.hears)((record.node, process), &line);
                 continue;
             }
             let _ = tell.send(serde_json::from_str(&line).unwrap_or(Value::Null));
@@ -244,7 +256,8 @@ impl Cluster {
         Ok(format!("etcd:{endpoint}"))
     }
 
-    fn file(&self) -> PathBuf {
+    /// The rack's description.
+    pub fn file(&self) -> PathBuf {
         self.folder.join("rack.toml")
     }
 
@@ -258,11 +271,12 @@ impl Cluster {
         let (cache, block) = if plan.tight { TIGHT } else { (CACHE, 4096) };
         let mut text = format!(
             "nodes = [{}]\nfabric = \"{}\"\nmembership = \"{membership}\"\nlease_ms = {}\nmemory = {}\ncache = {cache}\nblock_size = {block}\n\
-             patience_ms = 20000\n",
+             patience_ms = 20000\n{}",
             ports[1..].join(", "),
             plan.fabric,
             plan.lease_ms,
-            MEMORY + plan.keys as u64 * A_KEY
+            MEMORY + plan.keys as u64 * A_KEY,
+            plan.more.replace("FOLDER", &self.folder.to_string_lossy()),
         );
         if plan.switch {
             text.push_str(&format!("switch = {}\n", ports[0]));
@@ -299,9 +313,11 @@ impl Cluster {
         for &node in nodes {
             let number = node.to_string();
             let join = ["--rack", &file, "--node", &number];
-            let tell = self.plan.locks.clone();
-            let args = match tell {
-                Some(_) => [&["node"], &join[..], &["--hold-locks"]].concat(),
+            let work = self.plan.work.clone();
+            let options = work.iter().flat_map(|work| &work.options);
+            let options: Vec<&str> = options.map(String::as_str).collect();
+            let args = match work {
+                Some(_) => [&["node"], &join[..], &options].concat(),
                 None => {
                     let serve = ["--listen", "127.0.0.1:0", "--buckets", &buckets];
                     [&["kv"], &join[..], &serve].concat()
@@ -310,7 +326,7 @@ impl Cluster {
             self.nodes[node] = Some(Process::start(
                 &args,
                 self.folder.join(format!("node-{node}.log")),
-                tell.map(|tell| Record { node, tell }),
+                work.clone().map(|work| Record { node, work }),
             )?);
         }
         if let Some(process) = self.switch.as_mut().filter(|_| switch)
@@ -354,6 +370,21 @@ impl Cluster {
             }
         }
         Ok(())
+    }
+
+    /// The nodes whose processes have ended by themselves.
+    pub fn ended(&mut self) -> Vec<usize> {
+        let nodes = self.nodes.iter_mut().enumerate();
+        let ended = nodes.filter_map(|(node, process)| {
+            let process = process.as_mut()?;
+            (!matches!(process.child.try_wait(), Ok(None))).then_some(node)
+        });
+        ended.collect()
+    }
+
+    /// The number of a node's process.
+    pub fn process(&self, node: usize) -> Option<u32> {
+        self.nodes.get(node)?.as_ref().map(|it| it.child.id())
     }
 
     /// Whether the first node has ended by itself: what all share was in its memory.

@@ -3,6 +3,7 @@
 
 mod client;
 mod cluster;
+pub mod copies;
 mod eras;
 mod etcd;
 mod insist;
@@ -17,11 +18,13 @@ use crate::out;
 use crate::stop::Stop;
 use crate::wire_args::share;
 use clap::{Args, ValueEnum};
-use cluster::{Cluster, Plan};
+use cluster::{Cluster, Plan, Work};
 use eras::{Eras, Kill, Totals};
 use rackmem::Fabric;
 use serde_json::json;
 use starve::Starved;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub const EXAMPLES: &str = "\
@@ -34,12 +37,14 @@ Examples:
   rackmem soak --locks --seconds 600                 threads of all nodes hold locks and report them
   rackmem soak --tight --locks                       caches too small for the locks in use
   rackmem soak --locks --starve                      while other processes keep every core busy
+  rackmem soak --replicated --history ops.jsonl      replicas are killed, paused and replaced while lines are used
+  rackmem soak --replicated --durability sync        the same with journals, and all nodes killed at once
   rackmem soak --starve --seconds 20 --seeds 0..25   25 racks, one after the other, and a summary
   rackmem --json soak --kills 4                      one object per kill, then the totals
 
 Node 0 is never killed: its memory holds the table of regions. If it is declared dead all the same, because the lease
-is too short for this machine, a run with --locks stops there and is judged. Exit code 1: an answer contradicts
-linearizability, beyond the reported loss of a dead node's data.";
+is too short for this machine, a run with --locks stops there and is judged. With --replicated any node is killed.
+Exit code 1: an answer contradicts linearizability, beyond the reported loss of a dead node's data.";
 
 /// Clients of a node, at most: a thread each.
 const MOST_CLIENTS: i64 = 64;
@@ -108,6 +113,21 @@ pub struct SoakArgs {
     /// Test locks held by threads of the nodes, instead of clients of the store
     #[arg(long, conflicts_with_all = ["clients", "keys"])]
     locks: bool,
+    /// Test regions with copies: replicas are killed, paused and replaced, the switch restarts
+    #[arg(long, conflicts_with_all = ["clients", "keys", "locks", "tight"])]
+    replicated: bool,
+    /// Keep N copies of the region
+    #[arg(long, value_name = "N", requires = "replicated", default_value = "3", value_parser = ["1", "3", "5", "7"])]
+    copies: String,
+    /// What the copies survive; with `file` or `sync` all nodes are killed at once as well
+    #[arg(long, value_name = "WHAT", requires = "replicated", default_value = "memory", value_parser = ["memory", "file", "sync"])]
+    durability: String,
+    /// Write the history to FILE, as events for checkers outside
+    #[arg(long, value_name = "FILE", requires = "replicated")]
+    history: Option<PathBuf>,
+    /// Break the rack on purpose, to see that it is found
+    #[arg(long, value_enum, requires = "replicated", hide = true)]
+    planted: Option<copies::Planted>,
     /// Connect N clients to each node
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=MOST_CLIENTS))]
     clients: u16,
@@ -183,6 +203,9 @@ fn run_one(args: &SoakArgs, seed: u64, stop: &Stop, json: bool) -> Result<Ended>
         None => LEASE_MS,
         Some(_) => STARVED_LEASE_MS,
     });
+    if args.replicated {
+        return copies::run(args, (seed, lease_ms), stop, json);
+    }
     let (teller, told) = std::sync::mpsc::sync_channel(locks::UNREAD);
     let plan = Plan {
         nodes: args.nodes as usize,
@@ -194,7 +217,16 @@ fn run_one(args: &SoakArgs, seed: u64, stop: &Stop, json: bool) -> Result<Ended>
         tight: args.tight,
         loss: args.loss,
         delay: args.delay,
-        locks: args.locks.then_some(teller),
+        work: args.locks.then(|| Work {
+            options: vec!["--hold-locks".into()],
+            sign: "locks",
+            hears: Arc::new(move |process, line| {
+                // A line that a death has cut off is none.
+                let told = line.parse().map(|line| (process, line));
+                let _ = told.map(|told| teller.send(told));
+            }),
+        }),
+        more: String::new(),
     };
     let switch = plan.switch;
     let Some(cluster) = Cluster::start(plan, stop)? else {

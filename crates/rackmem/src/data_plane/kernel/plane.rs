@@ -7,7 +7,9 @@ use crate::error::OpenError;
 use rackmem_fabric::{Body, Faults, PacketCounts};
 use rackmem_proto::Outputs;
 use rackmem_proto::gcp::Entry;
-use rackmem_proto::switch::{LockCounters, Resources, SwitchConfig, SwitchCounters};
+use rackmem_proto::switch::{
+    Counted, LockCounters, Pipeline, Resources, SwitchConfig, SwitchCounters,
+};
 use rackmem_proto::wire::{Copyset, GlobalStatus, Header, HomeId, NodeId, Record, Tag};
 use rackmem_xdp::{Address, Counters, KernelFaults, Mode, Order, Switch};
 use std::cell::Cell;
@@ -109,20 +111,7 @@ impl Plane {
     }
 }
 
-impl DataPlane for Plane {
-    fn handle(&mut self, header: &Header, body: &Body<'_>) -> Outputs {
-        let mut outputs = Outputs::default();
-        let bytes = match body {
-            Body::Bytes(bytes) => bytes,
-            _ => &[][..],
-        };
-        match Order::read(header, bytes, self.switch.nonce()) {
-            Some(Order(output)) => outputs.push(output),
-            None => self.missed += u64::from(header.kind.in_data_plane()),
-        }
-        outputs
-    }
-
+impl Pipeline for Plane {
     fn epoch(&self) -> u32 {
         self.switch.epoch()
     }
@@ -154,6 +143,26 @@ impl DataPlane for Plane {
         self.or_default(self.switch.entries_of(home))
     }
 
+    fn next_locks(&mut self, epoch: u32) -> Vec<(Tag, Entry)> {
+        let had = self.switch.next_locks(epoch);
+        self.or_default(had)
+    }
+}
+
+impl DataPlane for Plane {
+    fn handle(&mut self, header: &Header, body: &Body<'_>) -> Outputs {
+        let mut outputs = Outputs::default();
+        let bytes = match body {
+            Body::Bytes(bytes) => bytes,
+            _ => &[][..],
+        };
+        match Order::read(header, bytes, self.switch.nonce()) {
+            Some(Order(output)) => outputs.push(output),
+            None => self.missed += u64::from(header.kind.in_data_plane()),
+        }
+        outputs
+    }
+
     fn inspect(&self, tag: Tag) -> Option<(u16, GlobalStatus, Copyset)> {
         self.or_default(self.switch.inspect(tag))
     }
@@ -174,13 +183,20 @@ impl DataPlane for Plane {
         true
     }
 
-    fn next_locks(&mut self, epoch: u32) -> Vec<(Tag, Entry)> {
-        let had = self.switch.next_locks(epoch);
-        self.or_default(had)
-    }
-
     fn lock_counters(&self) -> LockCounters {
         self.counted().locks
+    }
+
+    fn counts(&mut self, group: u16, counted: Option<Counted>) -> bool {
+        let told = self.switch.count(group, counted);
+        self.or_default(told);
+        // Also when it cannot be told: two that count would choose one stamp twice.
+        true
+    }
+
+    fn lives(&mut self, incarnation: u32) {
+        let told = self.switch.lives(incarnation);
+        self.or_default(told);
     }
 
     fn in_kernel(&self) -> Option<(PacketCounts, KernelMetrics)> {

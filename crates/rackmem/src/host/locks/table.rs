@@ -15,7 +15,7 @@ use rackmem_fabric::Whole;
 use rackmem_fabric::{Body, Net, Nobody, Receiver};
 use rackmem_proto::engine::{LockPart, NodeLock, Told};
 use rackmem_proto::gcp::{BladeCounters, MAX_LOCKED, Region, Regions};
-use rackmem_proto::wire::{NodeId, Tag};
+use rackmem_proto::wire::{HomeId, NodeId, Tag};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -153,7 +153,7 @@ impl Locks {
 
     /// Whether this node serves a lock's home.
     pub(crate) fn is_home(&self, tag: Tag) -> bool {
-        self.standing.host(tag.home()) == Some(self.me)
+        self.host(tag.home()) == Some(self.me)
     }
 
     pub(super) fn shard(&self, tag: Tag) -> &Shard {
@@ -168,7 +168,12 @@ impl Locks {
 
     /// Whether this is the address of a lock that is known here, and not of an array.
     pub fn is_lock(&self, tag: Tag) -> bool {
-        self.find(tag).is_some_and(|cell| !cell.implicit)
+        // Memory is freed all the time on nodes that have no lock.
+        if self.known.load(Relaxed) == 0 {
+            return false;
+        }
+        let shard = self.shard(tag).read();
+        shard.whole().get(&tag).is_some_and(|cell| !cell.implicit)
     }
 
     /// Whether the lock is known here.
@@ -181,8 +186,14 @@ impl Locks {
     pub(crate) fn is_current(&self, tag: Tag) -> bool {
         let incarnation = tag.offset() / self.span + 1;
         let now = |home| u64::from(self.standing.incarnation(home)) == incarnation;
-        let home = self.standing.host(tag.home());
+        let home = self.host(tag.home());
         home.is_some_and(|home| self.standing.live(home) && now(home))
+    }
+
+    /// Which node serves the locks of a home: nodes do in their own memory. Homes that groups keep
+    /// have no locks.
+    pub(crate) fn host(&self, home: HomeId) -> Option<NodeId> {
+        self.standing.host(home).filter(|_| home.is_own())
     }
 
     /// The lock of this address, which protects up to `len` bytes, known here from now on.

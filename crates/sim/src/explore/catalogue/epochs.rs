@@ -88,7 +88,7 @@ pub const EPOCHS: &[Scenario] = &[
         budget: and_epochs(NONE, 1),
         deep: and_epochs(SOME, 1),
         sometimes: &[Fenced, FencedHeld, Rescued],
-        size: size(69_459, 150_465),
+        size: size(69_308, 150_293),
         ..BASE
     },
     Scenario {
@@ -191,7 +191,7 @@ pub const EPOCHS: &[Scenario] = &[
         budget: and_epochs(SOME, 1),
         deep: and_epochs(MORE, 1),
         sometimes: &[Fenced, DroppedWithHome, HomeGone],
-        size: size(237_921, 902_862),
+        size: size(220_991, 860_522),
         ..BASE
     },
     Scenario {

@@ -102,7 +102,7 @@ pub const STEADY: &[Scenario] = &[
         shows: "evictions race with requests for the same block",
         programs: &[on(1, &[Write(0), Evict(0)]), on(2, &[Read(0), Evict(0)])],
         sometimes: &[EvictedClean, EvictedDirty, RefusedInvalid],
-        size: size(787_629, 2_547_574),
+        size: size(785_874, 2_544_295),
         ..BASE
     },
     Scenario {
@@ -132,7 +132,7 @@ pub const STEADY: &[Scenario] = &[
         budget: NONE,
         deep: SOME,
         sometimes: &[WaitedForNeighbour, EvictedDirty, EvictedClean],
-        size: size(41_177, 95_100),
+        size: size(40_697, 94_188),
         ..BASE
     },
     Scenario {
@@ -213,7 +213,7 @@ pub const STEADY: &[Scenario] = &[
         shows: "home-evictions, owned by the switch",
         programs: &[on(1, &[Write(0), Evict(0)]), on(2, &[Read(0), Evict(0)])],
         sometimes: &[EvictedClean, EvictedDirty, RefusedInvalid],
-        size: size(844_371, 2_730_044),
+        size: size(842_400, 2_726_369),
         ..SWITCH
     },
     Scenario {

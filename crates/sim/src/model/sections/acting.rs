@@ -3,7 +3,7 @@
 use super::super::guest::ask;
 use super::super::node::ModelNode;
 use super::super::program::{Goal, Inside, Next, Steps};
-use super::super::{Costs, DOUBLINGS, Workload};
+use super::super::{Costs, Workload};
 use super::Sections;
 use super::figures::{Cycle, SectionFigures};
 use super::memory::Memory;
@@ -161,8 +161,7 @@ impl Acting {
             Op::Store(at, _) | Op::Swap(at, _) | Op::Add(at, _) => (at, true),
             Op::CompareSwap { at, .. } => (at, true),
             Op::Pause(nth) => {
-                let most = PAUSE << nth.min(DOUBLINGS);
-                let wait = most / 2 + self.random.below(most / 2);
+                let wait = self.random.pause(PAUSE, nth);
                 return self.go_on(State::Resuming, wait);
             }
             Op::Ask(request) => {

@@ -32,7 +32,7 @@ impl ModelNode {
                 lock.bring(Access::Write, fx);
             }
         });
-        self.send_out(fabric.now(), fabric);
+        self.follow(Some(fabric.now()), fabric);
     }
 
     /// Whether a thread may enter at once, and tell nobody: the lock is here, free,

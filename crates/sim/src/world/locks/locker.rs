@@ -131,7 +131,7 @@ impl Locker {
         });
         self.at = At::Waiting(tag, access);
         if !tag.home().is_of(node.id) && node.is_current(tag) {
-            node.open_lock(tag);
+            node.open_lock(tag, [0; 4], None);
         }
         node.lock_command(tag, LockCommand::Enter(slot, access), fabric);
         if !node.locks.cells.contains_key(&tag) {
@@ -167,7 +167,7 @@ impl Locker {
         self.at = At::Inside(tag, entered.access, until);
         self.wake(until - fabric.now, fabric);
         if let (Access::Write, Some(cell)) = (entered.access, node.locks.cells.get_mut(&tag)) {
-            let data = &mut cell.data;
+            let data = &mut cell.fx.data;
             data[ENTERED] = data[ENTERED].wrapping_add(1);
         }
         locked.entered(tag, self.id, entered, found)
@@ -185,7 +185,7 @@ impl Locker {
         fabric.tell_operation(Some(tag), || format!("thread {who}.{slot} leaves"));
         let mut wrote = None;
         if let (Access::Write, Some(cell)) = (access, node.locks.cells.get_mut(&tag)) {
-            let data = &mut cell.data;
+            let data = &mut cell.fx.data;
             data[LEFT] = data[ENTERED];
             wrote = Some(data[ENTERED]);
         }

@@ -116,7 +116,7 @@ impl World {
                     locker.gone(tag, &mut self.fabric);
                     locked.seen.gone += 1;
                 }
-                LockDeed::Sent(..) | LockDeed::Dropped => {}
+                LockDeed::Dropped => {}
             }
         }
     }
@@ -165,8 +165,9 @@ impl World {
         let lockers = self.locking.lockers.get(self.threads_of(id));
         let idle = lockers.is_none_or(|lockers| lockers.iter().all(Locker::idle));
         let mut cells = self.nodes[usize::from(id)].locks.cells.values();
-        let needed = |cell: &Cell| !cell.lock.is_home() && cell.lock.forgettable(false).is_none();
-        idle && !cells.any(needed)
+        let needed =
+            |cell: &Cell<_>| !cell.lock.is_home() && cell.lock.forgettable(false).is_none();
+        idle && !cells.any(|cell| needed(cell))
     }
 
     /// It has started again.

@@ -1,29 +1,22 @@
 //! A node of a world: its site, on a network that misbehaves, and what is counted of it.
 
-mod epoch;
 mod telling;
 
-pub use epoch::FIT;
-
 use super::block::Block;
-use super::checks::Settling;
-use super::fabric::{Fabric, Occurrence, WorldPacket};
+use super::fabric::{Fabric, WorldPacket};
 use super::keeping::Lease;
 use super::mutation::Mutation;
-use crate::site::{Cache, Deed, LockDeed, Product, Site};
-use rackmem_proto::engine::{self, Gcp, LockCommand, Protocol, Recovery};
-use rackmem_proto::flowcc::{HomeConfig, ShadowConfig};
+use super::oracle::Oracle;
+use super::thread::Thread;
+use crate::site::{self, Deed, LockDeed, Site};
+use rackmem_proto::engine::{self, Change, Gcp, LockCommand, Protocol, Recovery};
 use rackmem_proto::membership::View;
-use rackmem_proto::wire::Tag;
+use rackmem_proto::wire::{Copyset, Tag};
 use std::ops::{Deref, DerefMut};
+use telling::Seen;
 
 /// Ticks of a period.
 const PERIOD: u32 = 5;
-/// Blocks whose heat an agent counts, and those that it reports of a period.
-const TRACKED: u32 = 16;
-const REPORTED: usize = 8;
-/// Shards of a home: as many as the smallest machine with several cores has.
-const SHARDS: u32 = 2;
 
 /// Whether a node takes part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,19 +41,12 @@ pub struct WorldNode {
     ticks: u32,
     /// Its threads may go on.
     pub poked: bool,
-    /// Times its entries were made anew.
-    pub rebuilds: u64,
-    /// Blocks sent home because home might not have them.
-    pub rescued: u64,
-    /// Blocks whose loss was accepted, with what home has.
-    pub accepted: Vec<Tag>,
-    /// What has become of entries, to be judged.
-    pub settlings: Vec<Settling>,
+    /// What was seen of it.
+    pub seen: Seen,
     /// What has happened to its locks, for the threads that are played and for the judge.
     pub news: Vec<(Tag, LockDeed)>,
-    parked: Vec<usize>,
-    /// How often retained data was what answered.
-    pub recalled: u64,
+    /// Threads that wait until an event of this node has ended.
+    pub parked: Vec<usize>,
 }
 
 impl Deref for WorldNode {
@@ -78,53 +64,25 @@ impl DerefMut for WorldNode {
 }
 
 impl WorldNode {
-    /// A node that has handed out its first chunk.
-    pub fn new(
-        config: HomeConfig,
-        view: View,
-        cache: usize,
-        (blocks, locks): (Vec<Tag>, Vec<Tag>),
-        mutation: Option<Mutation>,
-    ) -> Self {
-        let cache = Cache::new(cache);
-        let mut site = Site::new(config, (SHARDS, 1, FIT), view, cache, Product);
-        (site.mutation, site.blocks) = (mutation, blocks);
-        locks.into_iter().for_each(|lock| site.open_lock(lock));
+    /// A node with this site, which takes part.
+    pub fn new(site: Site<Block>) -> Self {
         WorldNode {
             site,
             standing: Condition::Up,
             lease: Lease::default(),
             ticks: 0,
             poked: false,
-            rebuilds: 0,
-            rescued: 0,
-            accepted: Vec::new(),
-            settlings: Vec::new(),
+            seen: Seen::default(),
             news: Vec::new(),
             parked: Vec::new(),
-            recalled: 0,
         }
     }
 
-    /// Takes part in migration, as the shadow if it is the one.
-    pub fn migrate(&mut self, ways: u8, sets: usize) {
-        let config = ShadowConfig {
-            patience: 20,
-            ..ShadowConfig::new(self.id, self.view.epoch, ways, sets)
-        };
-        self.site.migrate(config, TRACKED, REPORTED);
-    }
-
-    /// A thread waits until an event of this node has ended.
-    pub fn park(&mut self, thread: usize) {
-        self.parked.push(thread);
-    }
-
-    /// An event has ended: its slot is free, and whoever waited looks again.
-    pub fn release(&mut self, slot: usize, fabric: &mut Fabric) {
-        self.cache.release(slot);
-        for thread in self.parked.drain(..) {
-            fabric.schedule(0, Occurrence::Wake(thread));
+    /// The words of a block: in its cache, or in home's memory.
+    pub fn words(&mut self, tag: Tag, cached: bool) -> &mut Block {
+        match cached {
+            true => self.site.cache.words(tag),
+            false => self.site.memory(tag),
         }
     }
 
@@ -136,12 +94,8 @@ impl WorldNode {
     /// A packet for the agents.
     pub fn handle(&mut self, packet: &WorldPacket, fabric: &mut Fabric) {
         let header = self.call_forgotten(packet.header, fabric.now);
-        self.site.passed = false;
         self.site.take(&header, packet.body.clone());
         self.follow(fabric);
-        if engine::part(&header) == engine::Part::Recovery {
-            self.proceed(fabric);
-        }
     }
 
     /// A thread does something with a lock.
@@ -168,15 +122,58 @@ impl WorldNode {
                     let output = self.demoted_alone(output, fabric.now);
                     fabric.send_load(&output, &load);
                 }
-                Deed::Copy(tag, text) => fabric.note(id, tag, text),
+                Deed::Copy(tag, status, purpose) => {
+                    fabric.note(id, tag, site::telling::copy(status, purpose));
+                }
                 Deed::Noted(note) => self.note(note, fabric),
                 Deed::Settled(change, rows) => self.settled(change, rows, fabric),
                 Deed::Lock(tag, news) => self.news.push((tag, news)),
+                Deed::Free(_) => {
+                    let parked = self.parked.drain(..);
+                    parked.for_each(|thread| fabric.wake(thread, 0));
+                }
+                Deed::Serves => {
+                    self.poked = true;
+                    let epoch = self.view.epoch;
+                    fabric.tell(|| format!("node {id} serves in epoch {epoch}"));
+                }
             }
         }
     }
 
-    pub(super) fn mutated(&self, mutation: Mutation) -> bool {
-        self.mutation == Some(mutation)
+    /// There is a new view. Returns whether it is of another epoch.
+    pub fn learn(
+        &mut self,
+        view: &View,
+        threads: &mut [Thread],
+        fabric: &mut Fabric,
+        oracle: &mut Oracle,
+    ) -> bool {
+        if view.version <= self.view.version {
+            return false;
+        }
+        let (id, version, epoch) = (self.id, view.version, view.epoch);
+        fabric.tell(|| format!("node {id} learns of view {version}, epoch {epoch}"));
+        if !view.is_heavy_after(&self.view) {
+            self.view = *view;
+            if self.in_service() {
+                engine::follow(&mut **self, view);
+            }
+            return false;
+        }
+        let mut change = Change::between(&self.settled, view);
+        self.stop(*view, &change);
+        let threads = threads.iter_mut();
+        let cut = threads.map(|t| t.enter(self, fabric, oracle)).collect();
+        if self.mutated(Mutation::ForgetIncarnation) {
+            change.gone = Copyset(change.gone.0 & !view.live.0);
+        }
+        self.begin(change, cut);
+        self.follow(fabric);
+        let cut_off = self.recovery.cut_off();
+        fabric.tell(|| format!("node {id} begins its rebuild: {cut_off} events cut off"));
+        self.proceed();
+        self.follow(fabric);
+        true
     }
 }

@@ -7,7 +7,8 @@ use crate::world::block::{self, BLOCK_BYTES};
 use crate::world::checks::GIVEN_ONCE;
 use crate::world::node::Condition;
 use crate::world::operation::Action;
-use crate::world::record::Ticket;
+use crate::world::oracle::Oracle;
+use crate::world::record::{Record, Ticket};
 use rackmem_proto::wire::{Copyset, Tag};
 
 /// Something that a thread must never see.
@@ -37,10 +38,16 @@ pub struct Judged {
     pub work: Work,
     /// The first thing it saw that cannot be.
     pub complaint: Option<Complaint>,
-    /// When its operation began, its place in the record, and what it read or wrote.
+    /// What its operation has done, if anything; and whether the lease held when it began.
+    pub(super) done: Option<Done>,
+    pub(super) held: bool,
+    /// When its operation began, its places in the record, and what it read or wrote.
     pub(super) began: u64,
-    pub(super) ticket: Option<Ticket>,
-    pub(super) value: u64,
+    pub(super) told: Vec<(Option<Ticket>, u64)>,
+    /// What its operation stores if that is a whole block, and nothing else ever; and whether it
+    /// has not been stored yet.
+    pub(super) number: u64,
+    pub(super) intends: bool,
     /// The block that it was refused after everything had calmed down, how often others had been
     /// granted it by then, and how often it was.
     pub(super) refused: Option<(Tag, u64)>,
@@ -75,7 +82,7 @@ impl Thread {
 
     /// The events that may hold a lock.
     pub fn live(&self) -> impl Iterator<Item = LiveEvent> {
-        self.client.live()
+        LiveEvent::of(&self.client)
     }
 
     /// What it is doing, for a violation.
@@ -98,15 +105,15 @@ impl Thread {
         tag: Tag,
         counter: usize,
         action: Action,
-        slot: usize,
+        cached: bool,
         around: &mut Around<'_>,
     ) {
         if around.node.lease.alone {
-            return self.perform_alone((tag, counter), action, slot, around);
+            return self.perform_alone((tag, counter), action, cached, around);
         }
-        self.done = Some(Done { tag, stale: None });
-        let words = &mut around.node.cache.slot(slot).words;
-        if action != Action::Write && !around.oracle.agrees(tag, words) {
+        self.judged.done = Some(Done { tag, stale: None });
+        let words = around.node.words(tag, cached);
+        if action.looks() && !around.oracle.agrees(tag, words) {
             let saw = block::counters(words);
             let expected = around.oracle.expected(tag);
             let (node, thread) = (self.id.node, self.id.slot);
@@ -119,7 +126,18 @@ impl Thread {
             });
         }
         let (client, place, began) = (self.index as u32, (tag, counter), self.judged.began);
-        (self.judged.ticket, self.judged.value) = match action {
+        let told = match action {
+            Action::Fetch => {
+                around.fabric.note(self.id.node, tag, "read");
+                let words = words.clone();
+                return self.whole((tag, false), &words, around.oracle, around.record);
+            }
+            Action::Store => {
+                around.fabric.note(self.id.node, tag, "written");
+                words.fill(self.judged.number);
+                let words = words.clone();
+                return self.stored(tag, &words, around.oracle, around.record);
+            }
             Action::Read => {
                 around.fabric.note(self.id.node, tag, "read");
                 let value = words[block::word_of(counter)];
@@ -140,6 +158,39 @@ impl Thread {
                 (around.record.add(client, oracle, place, began), value)
             }
         };
+        self.judged.told = vec![told];
+    }
+
+    /// A block is in place as its operation writes it, here or at its home, at this moment.
+    /// A second time it is nobody's write, and no part of the record.
+    pub fn stored(&mut self, tag: Tag, words: &[u64], oracle: &mut Oracle, record: &mut Record) {
+        oracle.store(tag, words);
+        let number = self.judged.number;
+        if words.first() == Some(&number) && std::mem::take(&mut self.judged.intends) {
+            self.whole((tag, true), words, oracle, record);
+        }
+    }
+
+    /// All counters of a block have been read or written.
+    pub(super) fn whole(
+        &mut self,
+        (tag, written): (Tag, bool),
+        words: &[u64],
+        oracle: &Oracle,
+        record: &mut Record,
+    ) {
+        self.judged.done = Some(Done { tag, stale: None });
+        let (client, began) = (self.index as u32, self.judged.began);
+        let counters = block::counters(words).into_iter().enumerate();
+        let told = counters.map(|(counter, value)| {
+            let place = (tag, counter);
+            let ticket = match written {
+                true => record.write(client, oracle, place, began, value),
+                false => record.read(client, oracle, place, began),
+            };
+            (ticket, value)
+        });
+        self.judged.told = told.collect();
     }
 
     /// Carries an operation out where nobody else has the block that it is about,
@@ -148,21 +199,21 @@ impl Thread {
         &mut self,
         (tag, counter): (Tag, usize),
         action: Action,
-        slot: usize,
+        cached: bool,
         around: &mut Around<'_>,
     ) {
-        let words = &mut around.node.cache.slot(slot).words;
+        let words = around.node.words(tag, cached);
         let expected = around.oracle.expected(tag);
         let saw = block::counters(words);
-        let stale = action != Action::Write && saw != expected;
-        if action != Action::Read {
+        let stale = action.looks() && saw != expected;
+        if action.writes() {
             words[block::word_of(counter)] += 1;
         }
         self.judged.work.alone += 1;
         self.judged.work.stale += u64::from(stale);
         let stale = stale.then(|| format!("{action:?} saw {saw:?}, memory is {expected:?}"));
-        self.done = Some(Done { tag, stale });
-        self.judged.ticket = None;
+        self.judged.done = Some(Done { tag, stale });
+        self.judged.told.clear();
     }
 
     pub(super) fn complain(&mut self, tag: Tag, detail: String) {
@@ -214,9 +265,11 @@ impl Thread {
     }
 
     /// A lock is held for the thread's own purposes.
-    pub(super) fn holds(&mut self, tag: Tag, around: &mut Around<'_>) {
+    pub(super) fn holds(&mut self, around: &mut Around<'_>) {
         self.judged.work.holds += 1;
-        let shared = self.client.holding().is_some_and(|(_, shared)| shared);
+        let Some((tag, shared)) = self.client.holding() else {
+            return;
+        };
         if !around.oracle.hold(tag, shared) {
             self.judged.complaint.get_or_insert(Complaint {
                 promise: ("locks exclude", "§6"),

@@ -8,11 +8,12 @@
 mod epoch;
 mod event;
 mod judging;
+mod lives;
 mod telling;
 mod work;
 mod working;
 
-use super::block::BLOCK_BYTES;
+use super::block::Block;
 use super::config::Config;
 use super::fabric::{Fabric, Occurrence, WorldPacket};
 use super::node::WorldNode;
@@ -21,14 +22,9 @@ use super::oracle::Oracle;
 use super::random::Random;
 use super::record::Record;
 use crate::site::Client;
-use judging::Done;
 pub use judging::{Complaint, Judged};
-use rackmem_proto::flowcc::{Requester, RequesterConfig};
-use rackmem_proto::wire::{NodeId, RequesterId, Seq, Tag};
+use rackmem_proto::wire::{RequesterId, Tag};
 pub use work::Work;
-
-/// Worlds see to it themselves that nothing takes for ever.
-const NEVER: u64 = u64::MAX / 4;
 
 /// What a thread needs of its world for a moment.
 pub struct Around<'a> {
@@ -44,34 +40,14 @@ pub struct Around<'a> {
     pub calm: bool,
 }
 
-/// What an event is about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Aim {
-    /// A copy in the cache, or one that is to be there.
-    Copy,
-    /// A lock for the thread's own purposes, which it keeps until then.
-    Hold(Option<u64>),
-    /// An object.
-    Alloc,
-    /// This object of its own goes back to its home.
-    Free(Tag),
-    /// A block whose last content is lost.
-    AcceptLoss,
-    /// The lock of a block that this node gave away: who has it, has the block.
-    Sound(Seq, RequesterId),
-}
-
+/// What a thread does when it has rested. Where it is in an event its client knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// Nothing until then.
-    Resting(u64),
-    /// Waits for another thread's event.
-    Parked,
-    /// It has an event, about this.
-    Busy(Aim, Tag),
-    /// It has done its operation, and tells of it then.
-    Telling(u64),
-    /// It has nothing to do.
+    /// It goes on with its operation, or begins another.
+    Working,
+    /// It has done its operation, and tells of it.
+    Telling,
+    /// Nothing.
     Finished,
 }
 
@@ -83,47 +59,28 @@ pub struct Thread {
     pub judged: Judged,
     index: usize,
     config: Config,
-    client: Client,
+    client: Client<Block>,
     random: Random,
     operation: Option<Operation>,
     target: Option<Tag>,
-    dead: bool,
+    /// Its node has died, and it is asked nothing more.
+    pub dead: bool,
     left: u32,
     state: State,
+    /// Until when it rests, or holds a lock for its own purposes.
+    until: u64,
     attempt: u32,
     alarm: Option<u64>,
-    /// What this operation has done, if anything.
-    done: Option<Done>,
-    /// Whether the lease held when it began.
-    held: bool,
     /// Its last call for memory, or with it, that was answered.
     call: u32,
 }
 
 impl Thread {
     /// A thread with all its work before it.
-    pub fn new(
-        index: usize,
-        config: &Config,
-        random: Random,
-        (epoch, incarnation, switch): (u32, u32, bool),
-    ) -> Self {
-        let per_node = usize::from(config.threads);
-        let id = RequesterId {
-            node: (index / per_node) as NodeId,
-            slot: (index % per_node) as u16,
-        };
-        let requester = Requester::new(RequesterConfig {
-            id,
-            epoch,
-            incarnation,
-            block: BLOCK_BYTES,
-            switch,
-            min_timeout: config.timeout,
-            give_up: NEVER,
-        });
+    pub fn new(index: usize, config: &Config, random: Random, start: (u32, u32, bool)) -> Self {
+        let requester = config.requester(index, start);
         Thread {
-            id,
+            id: requester.id(),
             judged: Judged::default(),
             index,
             config: *config,
@@ -133,32 +90,24 @@ impl Thread {
             target: None,
             dead: false,
             left: config.operations,
-            state: State::Resting(0),
+            state: State::Working,
+            until: 0,
             attempt: 0,
             alarm: None,
-            done: None,
-            held: false,
             call: 0,
         }
     }
 
     /// A packet for its requester.
     pub fn receive(&mut self, packet: &WorldPacket, around: &mut Around<'_>) {
-        if self.dead {
-            return;
-        }
-        let (now, site) = (around.fabric.now, &mut **around.node);
-        self.client.receive(now, &packet.header, &packet.body, site);
-        self.send(around);
+        let (header, body, now) = (&packet.header, &packet.body, around.fabric.now);
+        around.node.answer(&mut self.client, now, header, body);
         self.advance(around);
     }
 
     /// Does what can be done now.
     pub fn advance(&mut self, around: &mut Around<'_>) {
-        if self.dead {
-            return;
-        }
-        self.client.time_out(around.fabric.now, around.node);
+        around.node.time_out(&mut self.client, around.fabric.now);
         self.send(around);
         while self.step(around) {}
         self.set_alarm(around.fabric);
@@ -172,11 +121,7 @@ impl Thread {
     }
 
     fn set_alarm(&mut self, fabric: &mut Fabric) {
-        let rest = match self.state {
-            State::Resting(until) | State::Telling(until) => Some(until),
-            State::Busy(Aim::Hold(until), _) if self.client.holding().is_some() => until,
-            _ => None,
-        };
+        let rest = Some(self.until).filter(|until| *until > fabric.now);
         let due = self.client.engine.poll_timeout().into_iter().chain(rest);
         let Some(due) = due.min() else { return };
         let pending = self.alarm.is_some_and(|at| at > fabric.now && at <= due);
@@ -190,12 +135,16 @@ impl Thread {
     /// One step; false when there is something to wait for.
     fn step(&mut self, around: &mut Around<'_>) -> bool {
         match self.state {
-            State::Resting(until) if until > around.fabric.now => false,
-            State::Resting(_) | State::Parked => self.attempt(around),
-            State::Busy(aim, tag) => self.drive(aim, tag, around),
-            State::Telling(until) if until > around.fabric.now => false,
-            State::Telling(_) => self.tell(around),
+            _ if self.until > around.fabric.now => false,
+            State::Working if self.client.is_busy() => self.drive(around),
+            State::Working => self.attempt(around),
+            State::Telling => self.tell(around),
             State::Finished => false,
         }
+    }
+
+    /// Does nothing until then.
+    fn rest(&mut self, until: u64) {
+        (self.state, self.until) = (State::Working, until);
     }
 }

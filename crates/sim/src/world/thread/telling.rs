@@ -17,12 +17,12 @@ impl Thread {
     pub(super) fn may_begin(&mut self, around: &mut Around<'_>) -> bool {
         let lease = around.node.lease;
         if !lease.serves {
-            self.state = State::Resting(around.fabric.now + AGAIN);
+            self.rest(around.fabric.now + AGAIN);
             return false;
         }
         let now = || clock(around.fabric, &lease, self.config.mutation);
-        self.held = lease.term.holds(now);
-        self.done = None;
+        self.judged.held = lease.term.holds(now);
+        self.judged.done = None;
         true
     }
 
@@ -32,7 +32,7 @@ impl Thread {
             return self.conclude(around);
         }
         let after = self.random.below(UNTOLD);
-        self.state = State::Telling(around.fabric.now + after);
+        (self.state, self.until) = (State::Telling, around.fabric.now + after);
     }
 
     /// Tells what has been done, if it may be told.
@@ -41,15 +41,15 @@ impl Thread {
         let now = || clock(around.fabric, &lease, self.config.mutation);
         let telling = match self.config.mutation {
             Some(Mutation::TellUnconfirmed) => Telling::Now,
-            Some(Mutation::ConfirmAtStart) if self.held => Telling::Now,
+            Some(Mutation::ConfirmAtStart) if self.judged.held => Telling::Now,
             _ => lease.term.telling(false, now),
         };
         if telling != Telling::Now {
             self.judged.work.untold += 1;
-            self.state = State::Telling(around.fabric.now + AGAIN);
+            self.until = around.fabric.now + AGAIN;
             return false;
         }
-        if let Some(done) = self.done.take() {
+        if let Some(done) = self.judged.done.take() {
             self.judge(done, around);
         }
         self.conclude(around);

@@ -1,7 +1,6 @@
 //! What threads of a world have done, in figures.
 
-use crate::site::Event;
-use rackmem_proto::engine::Purpose;
+use rackmem_proto::engine::{Access, Purpose};
 use rackmem_proto::flowcc::LocalStatus;
 
 /// What threads have done.
@@ -25,6 +24,12 @@ pub struct Work {
     pub objects: u64,
     /// Objects of memory given back.
     pub freed: u64,
+    /// Blocks that a home has sent to a thread that keeps no copy.
+    pub fetched: u64,
+    /// Blocks that a home has put in place for one.
+    pub stored: u64,
+    /// Blocks of long ranges read and written in the memory of the thread's own node.
+    pub in_place: u64,
     /// Times an operation was told that its block's last content is lost.
     pub lost: u64,
     /// Operations that were told that their memory is gone.
@@ -41,10 +46,11 @@ pub struct Work {
 
 impl Work {
     /// A cache entry of this event has this status from now on.
-    pub(super) fn set(&mut self, event: Option<Event>, status: LocalStatus) {
-        match (event.map(|event| event.access.purpose()), status) {
-            (Some(Purpose::EvictClean), _) => self.clean_evictions += 1,
+    pub(super) fn set(&mut self, event: &Access, status: LocalStatus) {
+        match (event.purpose(), status) {
+            (Purpose::EvictClean, _) => self.clean_evictions += 1,
             (_, LocalStatus::Invalid) => self.dirty_evictions += 1,
+            (Purpose::Upgrade, _) => self.upgrades += 1,
             _ => {}
         }
     }
@@ -60,6 +66,9 @@ impl Work {
         self.holds += other.holds;
         self.objects += other.objects;
         self.freed += other.freed;
+        self.fetched += other.fetched;
+        self.stored += other.stored;
+        self.in_place += other.in_place;
         self.lost += other.lost;
         self.gone += other.gone;
         self.cut_off += other.cut_off;

@@ -1,13 +1,15 @@
 //! What a thread of a world wants: operations are drawn, and need events until the copy in its
 //! node's cache is good for them.
 
-use super::{Aim, Around, State, Thread};
-use crate::site::Found;
-use crate::world::block;
+use super::{Around, State, Thread};
+use crate::site::{Load, Want};
+use crate::world::block::{self, BLOCK_BYTES, WORDS};
 use crate::world::mutation::Mutation;
 use crate::world::operation::{Action, Operation};
-use rackmem_proto::engine::Purpose;
-use rackmem_proto::wire::{Kind, Tag};
+use rackmem_proto::call::Call;
+use rackmem_proto::engine::{Access, Entries, Purpose, Stored};
+use rackmem_proto::flowcc::Step;
+use rackmem_proto::wire::{Kind, Reason, Record, Tag};
 
 /// Time between two operations, at most, in nanoseconds.
 const THINKING: u64 = 4_000;
@@ -18,13 +20,13 @@ impl Thread {
         self.target = None;
         self.judged.refused = None;
         self.operation = Some(Operation::Flush);
-        self.state = State::Resting(0);
+        self.rest(0);
     }
 
     /// From now on it makes sure that what its node gave away has arrived.
     pub fn sound(&mut self) {
         self.operation = Some(Operation::Sound);
-        self.state = State::Resting(0);
+        self.rest(0);
     }
 
     pub(super) fn attempt(&mut self, around: &mut Around<'_>) -> bool {
@@ -41,7 +43,10 @@ impl Thread {
             self.operation = Some(operation);
             self.judged.began = around.fabric.now;
             self.judged.refused = None;
-            self.judged.ticket = None;
+            self.judged.told.clear();
+            self.judged.number = (self.index as u64 + 1) << 40 | u64::from(self.left) << 12;
+            self.judged.intends = true;
+            self.client.stored = Stored::Open;
             self.target = self.find(operation, around);
             let (node, slot) = (self.id.node, self.id.slot);
             around.fabric.tell_operation(self.target, || {
@@ -51,38 +56,99 @@ impl Thread {
         let Some(operation) = self.operation else {
             return false;
         };
-        if operation == Operation::Flush {
-            return self.flush_one(around);
-        }
-        if operation == Operation::Sound {
-            return self.sound_one(around);
-        }
-        let Some(tag) = self.target.filter(|&tag| around.node.reaches(tag)) else {
-            self.gone(around);
-            return true;
+        let target = self.target.filter(|&tag| around.node.reaches(tag));
+        let want = match (operation, target) {
+            (Operation::Flush, _) => match self.leaves(around) {
+                Some(tag) => Want::Leave(tag),
+                None => return self.end(),
+            },
+            // A writer that this node gave a block to may ask for it again until its event is over,
+            // which is when its lock is free.
+            (Operation::Sound, _) => {
+                let given = around.node.copies.given().next();
+                match given.map(|given| given.2) {
+                    Some(tag) if around.node.reaches(tag) => Want::Ask(Purpose::Probe, (tag, 0)),
+                    Some(tag) => {
+                        self.arrived(tag, around);
+                        return true;
+                    }
+                    None => return self.end(),
+                }
+            }
+            (_, None) => {
+                self.gone(around);
+                return true;
+            }
+            (Operation::Access(_, _, action), Some(tag)) if action.is_long() => {
+                match self.long(tag, action.writes(), around) {
+                    Some(want) => want,
+                    None => {
+                        self.used(false, around);
+                        self.judged.work.in_place += 1;
+                        self.finish(around);
+                        return true;
+                    }
+                }
+            }
+            (Operation::Access(_, _, action), Some(tag)) => Want::Copy(tag, action.writes()),
+            (Operation::Hold(_, shared), Some(tag)) => {
+                Want::Ask(Purpose::Hold { shared }, (tag, 0))
+            }
+            (Operation::Alloc(_), Some(tag)) => self.call_for(tag, around),
         };
-        match operation {
-            Operation::Access(_, counter, action) => {
-                return self.access(tag, counter, action, around);
-            }
-            Operation::Hold(_, shared) => {
-                let purpose = Purpose::Hold { shared };
-                self.begin(purpose, (Aim::Hold(None), None), tag, around);
-            }
-            Operation::Alloc(_) => {
-                let there = |object: &&Tag| {
-                    object.home() == tag.home()
-                        && block::incarnation(**object) == block::incarnation(tag)
-                };
-                let (kind, aim) = match self.judged.objects.iter().find(there) {
-                    Some(object) => (Kind::Free, Aim::Free(*object)),
-                    None => (Kind::Alloc, Aim::Alloc),
-                };
-                self.begin(Purpose::Call(kind), (aim, None), tag, around);
-            }
-            Operation::Flush | Operation::Sound => {}
+        self.want(want, around)
+    }
+
+    /// A block that is here, and that no event is about.
+    fn leaves(&self, around: &Around<'_>) -> Option<Tag> {
+        let cache = &around.node.cache;
+        cache.tags().find(|tag| !cache.under_way(*tag))
+    }
+
+    /// A block of a long range. `None`: home's memory is here, and good for it. Where no packet
+    /// holds a whole block, it goes by way of the cache.
+    fn long(&mut self, tag: Tag, writes: bool, around: &mut Around<'_>) -> Option<Want> {
+        let home = around.node.home_of(tag);
+        let (here, fits) = (tag.home().is_of(self.id.node), self.config.segment >= WORDS);
+        match (here, writes) {
+            (true, false) if home.has_current(tag) => return None,
+            (true, true) if home.has_alone(tag) => return None,
+            _ if here || !fits => return Some(Want::Copy(tag, writes)),
+            _ => {}
         }
-        true
+        let block = vec![self.judged.number; WORDS];
+        self.client.operand = Load::Block(block.into());
+        Some(Want::Long(tag, writes))
+    }
+
+    /// Gives an object back, or asks for one. Until it is answered it is the same call.
+    fn call_for(&mut self, tag: Tag, around: &mut Around<'_>) -> Want {
+        let (stream, number) = (self.id.slot, self.call + 1);
+        let call = Call { stream, number }.to_offset();
+        let home = tag.home().start();
+        let mine = self.judged.objects.iter().copied();
+        let mut there = mine.filter(|object| {
+            object.home() == tag.home() && block::incarnation(*object) == block::incarnation(tag)
+        });
+        match there.next() {
+            Some(tag) => {
+                around.oracle.take_back(tag);
+                let word = BLOCK_BYTES.into();
+                self.client.operand = Load::Records(vec![Record { tag, word }]);
+                Want::Ask(Purpose::Call(Kind::Free), (home, call))
+            }
+            None => {
+                let bytes = Tag(home.0 | u64::from(BLOCK_BYTES));
+                Want::Ask(Purpose::Call(Kind::Alloc), (bytes, call))
+            }
+        }
+    }
+
+    /// Nothing is left to do.
+    fn end(&mut self) -> bool {
+        self.operation = None;
+        self.state = State::Finished;
+        false
     }
 
     /// The block of an operation, as far as its node knows who is there.
@@ -107,61 +173,113 @@ impl Thread {
         }
     }
 
-    fn flush_one(&mut self, around: &mut Around<'_>) -> bool {
-        match around.node.cache.reserve_any() {
-            Some((slot, tag)) => self.evict(slot, tag, around),
-            None => {
-                self.operation = None;
-                self.state = State::Finished;
-                false
+    /// The block that an event is about.
+    pub(super) fn about(&self, event: &Access) -> Tag {
+        match event.purpose() {
+            Purpose::Call(_) => self.target.unwrap_or(event.tag()),
+            _ => event.tag(),
+        }
+    }
+
+    /// The operation itself, on the copy that is cached here or in home's memory.
+    pub(super) fn used(&mut self, cached: bool, around: &mut Around<'_>) {
+        if let (Some(Operation::Access(_, counter, action)), Some(tag)) =
+            (self.operation, self.target)
+        {
+            self.perform(tag, counter, action, cached, around);
+        }
+    }
+
+    /// The event has happened.
+    pub(super) fn happened(&mut self, event: &Access, around: &mut Around<'_>) {
+        let grant = match self.client.engine.step() {
+            Step::Held(grant) => Some(grant),
+            _ => None,
+        };
+        match (event.purpose(), grant, &self.client.operand) {
+            (Purpose::Call(Kind::Fetch), Some(grant), Load::Block(words)) if grant.has_data() => {
+                self.judged.work.fetched += 1;
+                let words = words.clone();
+                self.whole((event.tag(), false), &words, around.oracle, around.record);
+                self.finish(around);
+            }
+            (Purpose::Call(Kind::Fetch), ..) => {
+                // Home has not what the block holds: it is read like any other.
+                if let Some(Operation::Access(.., action)) = &mut self.operation {
+                    *action = Action::Read;
+                }
+            }
+            (Purpose::Call(Kind::Store), ..) => {
+                self.judged.work.stored += 1;
+                self.finish(around);
+            }
+            (Purpose::Call(Kind::Alloc), Some(grant), _) => {
+                self.call += 1;
+                self.given(grant.tag, around);
+                self.finish(around);
+            }
+            (Purpose::Call(Kind::Free), Some(grant), Load::Records(objects)) => {
+                let object = objects[0].tag;
+                self.call += 1;
+                self.taken_back(object, grant.copyset);
+                self.finish(around);
+            }
+            (Purpose::Probe, ..) => {
+                around.oracle.grant(event.tag());
+                self.arrived(event.tag(), around);
+            }
+            (Purpose::Call(_) | Purpose::EvictClean | Purpose::EvictDirty, ..) => {}
+            _ => self.finish(around),
+        }
+    }
+
+    /// It cannot happen.
+    pub(super) fn failed(&mut self, event: &Access, reason: Reason, around: &mut Around<'_>) {
+        let (tag, purpose) = (self.about(event), event.purpose());
+        match (reason, purpose) {
+            (Reason::Full, _) => {
+                self.call += 1;
+                self.finish(around);
+            }
+            (Reason::Lost, Purpose::Probe) => self.arrived(tag, around),
+            (
+                Reason::Lost,
+                Purpose::Read
+                | Purpose::Write
+                | Purpose::Hold { .. }
+                | Purpose::Call(Kind::Fetch | Kind::Store),
+            ) => {
+                self.judged.work.lost += 1;
+                let accept = Purpose::Call(Kind::AcceptLoss);
+                self.want(Want::Ask(accept, (tag, 0)), around);
+            }
+            _ => {
+                let detail = format!("{} was told {reason:?}", self.describe());
+                self.complain(tag, detail);
+                self.back_off(around);
             }
         }
     }
 
-    /// A writer that this node gave a block to may ask for it again until its event is over,
-    /// which is when its lock is free.
-    fn sound_one(&mut self, around: &mut Around<'_>) -> bool {
-        let given = around.node.copies.given().next();
-        match given {
-            Some((requester, seq, tag)) if around.node.reaches(tag) => {
-                let aim = Aim::Sound(seq, requester);
-                self.begin(Purpose::Probe, (aim, None), tag, around);
-                true
-            }
-            Some((requester, seq, _)) => {
-                around.node.copies.received(requester, seq);
-                true
-            }
-            None => {
-                self.operation = None;
-                self.state = State::Finished;
-                false
-            }
-        }
+    /// It is to be asked for again, as the same call.
+    pub(super) fn asks_again(&mut self, event: &Access) {
+        let memory = [Kind::Alloc, Kind::Free].contains(&event.purpose().kind());
+        let renumbers = self.config.mutation == Some(Mutation::RenumberCalls);
+        self.call += u32::from(memory && renumbers);
     }
 
-    fn access(
-        &mut self,
-        tag: Tag,
-        counter: usize,
-        action: Action,
-        around: &mut Around<'_>,
-    ) -> bool {
-        let writes = action != Action::Read;
-        let now = around.fabric.now;
-        let found = self.client.look((tag, writes), now, around.node);
-        if let Found::Copy(slot) = found {
-            self.perform(tag, counter, action, slot, around);
-            self.judged.work.hits += 1;
-            self.finish(around);
+    /// What this node gave of a block has arrived, or nobody waits for it.
+    fn arrived(&mut self, tag: Tag, around: &mut Around<'_>) {
+        let given = around.node.copies.given().find(|given| given.2 == tag);
+        if let Some((requester, seq, _)) = given {
+            around.node.copies.received(requester, seq);
         }
-        self.follow(found, around)
     }
 
     /// The operation fails: the memory that it is about is gone.
     pub(super) fn gone(&mut self, around: &mut Around<'_>) {
         self.judged.work.gone += 1;
-        self.judged.ticket = None;
+        self.judged.told.clear();
         self.finish(around);
     }
 
@@ -175,12 +293,13 @@ impl Thread {
                 format!("thread {node}.{slot} is done: {operation}, after {retries} back-offs")
             });
         }
-        around
-            .record
-            .told(self.judged.ticket.take(), now, self.judged.value);
+        for (ticket, value) in self.judged.told.drain(..) {
+            around.record.told(ticket, now, value);
+        }
         self.judged.work.operations += 1;
         self.operation = None;
         self.attempt = 0;
-        self.state = State::Resting(now + self.random.below(THINKING));
+        let pause = self.random.below(THINKING);
+        self.rest(now + pause);
     }
 }

@@ -8,7 +8,7 @@ mod worker;
 
 pub use judge::Process;
 pub use line::{Line, MARK};
-pub use worker::work;
+pub use worker::{now, work};
 
 use super::cluster::Cluster;
 use super::eras::victims;

@@ -17,7 +17,8 @@ const BETWEEN: u64 = 6000;
 /// Before another try, when the lease has run out.
 pub(super) const AGAIN: Duration = Duration::from_millis(5);
 
-pub(super) fn now() -> u64 {
+/// Nanoseconds since 1970.
+pub fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |time| time.as_nanos() as u64)
 }

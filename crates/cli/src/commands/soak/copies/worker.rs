@@ -1,0 +1,220 @@
+//! A member whose threads read and write lines with copies and tell of it, until it is killed.
+
+use super::super::locks::now;
+use super::line::{Line, What};
+use crate::failure::Result;
+use crate::out;
+use crate::stop::Stop;
+use rackmem::{
+    AccessError, Durability, Node, RackError, Region, RegionError, RegionSpec, Replicated,
+};
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// The region's name.
+pub const REGION: &str = "soak";
+/// Threads of each process.
+const THREADS: u32 = 2;
+/// Lines that are written at a time. Then others are, so that the history of each is short.
+const LINES: u64 = 8;
+/// For so long.
+const WINDOW: Duration = Duration::from_secs(5);
+/// Windows of a region, at most: then its first lines are written again.
+const WINDOWS: u64 = 1024;
+/// Longest pause between two operations, in microseconds.
+const BETWEEN: u64 = 4000;
+/// Of so many operations one reads a line that is not written any more.
+const EARLIER: u8 = 4;
+/// Before another try.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// A line: one number, over and over, so that a mixture of two writes shows.
+type Value = [u64; 512];
+
+/// What processes are to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Work {
+    /// When the run began, in nanoseconds since 1970.
+    pub began: u64,
+    /// Seconds that it may take.
+    pub seconds: u64,
+    /// Copies at the beginning.
+    pub copies: u8,
+    pub durability: Durability,
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (began, seconds) = (self.began, self.seconds);
+        write!(f, "{began}:{seconds}:{}:{}", self.copies, self.durability)
+    }
+}
+
+impl FromStr for Work {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let parts: Vec<&str> = text.split(':').collect();
+        let wrong = || format!("`{text}` is not BEGAN:SECONDS:COPIES:DURABILITY");
+        let [began, seconds, copies, durability] = parts[..] else {
+            return Err(wrong());
+        };
+        Ok(Work {
+            began: began.parse().map_err(|_| wrong())?,
+            seconds: seconds.parse().map_err(|_| wrong())?,
+            copies: copies.parse().map_err(|_| wrong())?,
+            durability: Durability::named(durability).ok_or_else(wrong)?,
+        })
+    }
+}
+
+impl Work {
+    fn windows(&self) -> u64 {
+        (self.seconds / WINDOW.as_secs() + 1).min(WINDOWS)
+    }
+
+    fn spec(&self, copies: u8) -> RegionSpec {
+        let bytes = self.windows() * LINES * size_of::<Value>() as u64;
+        let spec = RegionSpec::new(REGION, bytes as usize).copies(copies);
+        let spec = spec.line(size_of::<Value>() as u32);
+        spec.durability(self.durability)
+    }
+
+    /// The lines that are written at a time, and how many there were before.
+    fn window(&self, now: u64) -> u64 {
+        now.saturating_sub(self.began) / WINDOW.as_nanos() as u64
+    }
+}
+
+/// Reads and writes until told to stop.
+pub fn work(node: &Node, work: Work, stop: &Stop) -> Result<()> {
+    let Some(region) = find(node, work, stop)? else {
+        return Ok(());
+    };
+    out::line(serde_json::json!({"copies": work.copies}));
+    std::thread::scope(|scope| {
+        let turn = |thread| {
+            let region = &region;
+            move || take_turns(node, region, (work, thread), stop)
+        };
+        let threads: Vec<_> = (0..THREADS).map(|n| scope.spawn(turn(n))).collect();
+        let ended = threads.into_iter().map(|thread| match thread.join() {
+            Ok(ended) => ended,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        // All of them are waited for.
+        ended.collect::<Vec<_>>().into_iter().collect()
+    })
+}
+
+/// The region, once there are members enough for it. None when told to stop.
+fn find(node: &Node, work: Work, stop: &Stop) -> Result<Option<Region>> {
+    let mut copies = work.copies;
+    while !stop.requested() {
+        match node.create_region(&work.spec(copies)) {
+            Ok(region) => return Ok(Some(region)),
+            // It has grown.
+            Err(RegionError::OtherCopies { has, .. }) => copies = has,
+            Err(
+                RegionError::FewMembers { .. }
+                | RegionError::Unfinished { .. }
+                | RegionError::NoGroups { .. },
+            ) => std::thread::sleep(AGAIN),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(None)
+}
+
+fn tell(thread: u32, what: What) {
+    let at = now();
+    out::line(Line { at, thread, what });
+}
+
+fn take_turns(
+    node: &Node,
+    region: &Region,
+    (work, thread): (Work, u32),
+    stop: &Stop,
+) -> Result<()> {
+    let mut random = fastrand::Rng::new();
+    // No two writes of a run are of one value.
+    let process = u64::from(node.id()) << 59 | u64::from(std::process::id()) << 37;
+    let mine = process | u64::from(thread) << 34;
+    for count in 1u64.. {
+        if stop.requested() {
+            break;
+        }
+        let window = work.window(now());
+        let earlier = window > 0 && random.u8(..EARLIER) == 0;
+        let line = match earlier {
+            true => random.u64(..window * LINES),
+            false => window * LINES + random.u64(..LINES),
+        };
+        let line = line % (work.windows() * LINES);
+        let value: Replicated<Value> = region.replicated(line as usize)?;
+        let ended = match earlier || random.bool() {
+            true => {
+                tell(thread, What::Reads(line));
+                value.read().map(|read| What::Has(whole(&read)))
+            }
+            false => {
+                let fresh = mine | count & ((1 << 34) - 1);
+                tell(thread, What::Writes(line, fresh));
+                value.write([fresh; 512]).map(|()| What::Written)
+            }
+        };
+        match ended {
+            Ok(what) => tell(thread, what),
+            Err(AccessError::NoQuorum { .. } | AccessError::Interrupted { .. }) => {
+                tell(thread, What::Failed);
+            }
+            // The rack has gone on without this process.
+            Err(AccessError::Rack(RackError::Fenced | RackError::Closed)) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        std::thread::sleep(Duration::from_micros(random.u64(..BETWEEN)));
+    }
+    Ok(())
+}
+
+/// What is torn is told as what nobody has written.
+fn whole(value: &Value) -> u64 {
+    match value.iter().all(|word| *word == value[0]) {
+        true => value[0],
+        false => u64::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_written_as_it_is_read() {
+        let work = Work {
+            began: 5_000_000_000,
+            seconds: 60,
+            copies: 3,
+            durability: Durability::Sync,
+        };
+        assert_eq!(work.to_string().parse(), Ok(work));
+        for wrong in ["", "1:2:3", "1:2:3:disk", "1:2:300:sync", "1:2:3:sync:4"] {
+            assert!(wrong.parse::<Work>().is_err(), "{wrong}");
+        }
+        assert_eq!(
+            (work.window(4_000_000_000), work.window(15_000_000_000)),
+            (0, 2)
+        );
+        assert_eq!(work.spec(3).bytes(), 13 * 8 * 4096);
+    }
+
+    #[test]
+    fn a_torn_line_is_nobodys_value() {
+        let mut value = [7; 512];
+        assert_eq!(whole(&value), 7);
+        value[511] = 8;
+        assert_eq!(whole(&value), u64::MAX);
+    }
+}

@@ -1,0 +1,90 @@
+//! What a step needs of its host: the words of objects, packets, and the rules that can be broken.
+
+use super::operation::{Lane, Outcome};
+use super::{Meta, Spot};
+use crate::wire::{Dest, Header, Own, RequesterId, Tag};
+
+/// The words of objects, in memory that readers look at while it is written.
+///
+/// The order in which its functions are called is the order in which others see what they do: see
+/// [`super::rule`].
+pub trait Memory {
+    /// The version, before anything of the object is looked at.
+    fn version(&mut self, object: Tag) -> u64;
+    /// The header's second word.
+    fn meta(&mut self, object: Tag) -> Meta;
+    /// The version, after everything that has been copied.
+    fn version_now(&mut self, object: Tag) -> u64;
+    /// Makes an even version odd, if it is this one, before anything of the object is changed.
+    fn take(&mut self, object: Tag, version: u64) -> bool;
+    /// Changes the header's second word. A writer is in.
+    fn set_meta(&mut self, object: Tag, meta: Meta);
+    /// Makes the version even, after everything that has been changed.
+    fn release(&mut self, object: Tag, version: u64);
+    /// A slab has objects of this class from here on. Says whether there is memory for it.
+    fn open_slab(&mut self, spot: Spot) -> bool;
+}
+
+/// The bytes that travel with a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bytes {
+    /// None.
+    Nothing,
+    /// What was copied last ([`Effects::copy`]), in as many segments as the network needs, the
+    /// first of them at the header's offset.
+    Copied,
+    /// What the operation in this slot writes, likewise.
+    Value(u8),
+}
+
+/// What a step wants done, in this order.
+pub trait Effects: Memory {
+    /// Copies bytes of an object into what will be sent.
+    fn copy(&mut self, object: Tag, from: u32, bytes: u32);
+    /// Puts the segment of the packet at hand in its place in what this requester writes.
+    fn stage(&mut self, of: RequesterId);
+    /// The first bytes of that are the object's. A writer is in.
+    fn put(&mut self, of: RequesterId, object: Tag, bytes: u32);
+    /// Makes zeros of the object's first bytes. A writer is in.
+    fn zero(&mut self, object: Tag, bytes: u32);
+    /// Puts the segment of the packet at hand in its place in what this operation reads.
+    fn gather(&mut self, lane: Lane);
+    /// Sends a packet; a body in segments comes with `DATA` and its offset in each of them.
+    fn send(&mut self, to: Dest, header: &Header, own: Own, bytes: Bytes);
+    /// This operation has ended.
+    fn done(&mut self, lane: Lane, outcome: Outcome);
+    /// The epoch that the node is in.
+    fn epoch(&self) -> u32;
+    /// The rule that is broken on purpose.
+    #[inline]
+    fn defect(&self) -> Option<Defect> {
+        None
+    }
+}
+
+defects! {
+    "A rule of objects that can be broken, to see that checkers notice.":
+
+    /// An object that a writer is in is copied like any other.
+    AcceptOdd,
+    /// The version is not looked at again when all is copied.
+    CheckBeforeCopyOnly,
+    /// Segments of two versions are put together as one object.
+    MixAttempts,
+    /// An object that is freed keeps its generation.
+    KeepGenerationOnFree,
+    /// An object that takes another's place begins with the first version.
+    ResetVersionOnReuse,
+    /// A copy of a write is executed as if it were another one.
+    WriteTwiceOnCopy,
+    /// A call that was refused since a writer was in takes effect when a copy of it comes.
+    RefuseForNow,
+    /// A write takes effect when its first segment is there.
+    WriteInPart,
+    /// Segments of a requester's last write count as those of the next.
+    MixTwoWrites,
+    /// A conditional write does not look at the version.
+    IgnoreExpected,
+    /// A read with writers kept out leaves another version.
+    LockedReadMoves,
+}

@@ -1,0 +1,255 @@
+//! An operation of a thread on an object of another home: one a slot, or several reads together.
+//!
+//! | the answer to a read | then |
+//! |---|---|
+//! | a segment, the first or of the same version | its granules are here; when all are, done |
+//! | of a newer version | the attempt begins anew with it, and what is missing is asked for |
+//! | of an older one | dropped |
+//! | a refusal | the operation ends: what follows is the reader's policy ([`super::Retry`]) |
+//! | none | the granules that are missing are asked for again |
+//!
+//! The paper sends data at once and a verdict last. On a network that loses and reorders, each
+//! segment comes with the version under which the home has found it unchanged *after* copying, so
+//! no object can be put together from two attempts, and a lost segment costs one segment.
+
+use super::effects::{Bytes, Defect, Effects};
+use super::layout::{GRANULE, all_granules, granules};
+use super::rule::is_odd;
+use super::{generation_of, len_of, own};
+use crate::wire::{Dest, Header, Kind, Own, Reason, RequesterId, Seq, Tag};
+
+/// In an `ObjFree`'s version: it is of a region.
+pub(super) const REGION: u64 = 1;
+
+/// An object, as a handle has it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Ref {
+    /// Its address.
+    pub tag: Tag,
+    /// Which of the objects that are there one after the other.
+    pub generation: u32,
+}
+
+/// An operation's place at its node: a slot, and which of the operations that are under way
+/// together there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Lane {
+    /// The slot.
+    pub slot: u8,
+    /// From 0 on; 0 unless several reads began together.
+    pub nth: u8,
+}
+
+/// What a thread asks for. A value that is written is the host's, who has it until the outcome.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Command {
+    /// The object, unless it has this version.
+    Read(Ref, u64),
+    /// The object, with writers kept out.
+    ReadLocked(Ref),
+    /// A new content of so many bytes, if the object has this version; 0: whatever it has.
+    Write(Ref, u64, u32),
+    /// A new object of so many bytes in the region that begins there.
+    Alloc(Tag, u32),
+    /// A region of so many bytes in the memory that this address is in.
+    Reserve(Tag, u64),
+    /// The object is no more.
+    Free(Ref),
+    /// The region that begins there is no more, nor are its objects.
+    Remove(Tag),
+}
+
+impl Command {
+    /// What it is about.
+    pub const fn tag(&self) -> Tag {
+        match self {
+            Command::Read(object, _)
+            | Command::ReadLocked(object)
+            | Command::Write(object, ..)
+            | Command::Free(object) => object.tag,
+            Command::Alloc(tag, _) | Command::Reserve(tag, _) | Command::Remove(tag) => *tag,
+        }
+    }
+
+    /// The packet that asks for it, and what answers that.
+    const fn kinds(&self) -> (Kind, Kind) {
+        match self {
+            Command::Read(..) => (Kind::ObjRead, Kind::ObjData),
+            Command::ReadLocked(..) => (Kind::ObjReadLocked, Kind::ObjData),
+            Command::Write(..) => (Kind::ObjWrite, Kind::ObjWriteAck),
+            Command::Alloc(..) | Command::Reserve(..) => (Kind::ObjAlloc, Kind::ObjAllocAck),
+            Command::Free(..) | Command::Remove(..) => (Kind::ObjFree, Kind::ObjFreeAck),
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Outcome {
+    /// The slot has the object's content of this version, so many bytes.
+    Read {
+        /// The version.
+        version: u64,
+        /// Bytes.
+        len: u32,
+    },
+    /// It has this version now.
+    Written(u64),
+    /// It has not been written: it had this version.
+    Conflict(u64),
+    /// The object or region is there.
+    Given(Ref),
+    /// It is no more.
+    Freed,
+    /// Why not.
+    Refused(Reason),
+}
+
+/// See the module.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Operation {
+    command: Command,
+    number: Seq,
+    /// Of a read: the version of what is here, and how long the object is.
+    version: u64,
+    len: u32,
+    /// Granules that are here.
+    have: u64,
+}
+
+impl Operation {
+    /// Begins one, under a number that its slot has never used.
+    pub fn begin(command: Command, number: Seq) -> Self {
+        Operation {
+            command,
+            number,
+            version: 0,
+            len: 0,
+            have: 0,
+        }
+    }
+
+    /// What it is for.
+    pub fn command(&self) -> Command {
+        self.command
+    }
+
+    /// The number that its answers have.
+    pub fn number(&self) -> Seq {
+        self.number
+    }
+
+    /// Asks the home for what is missing.
+    pub fn ask(&self, slot: u8, (who, incarnation): (RequesterId, u32), fx: &mut impl Effects) {
+        let (tag, (kind, _)) = (self.command.tag(), self.command.kinds());
+        let mut header = Header::request(kind, fx.epoch(), tag, who, self.number);
+        header.incarnation = incarnation;
+        let mut bytes = Bytes::Nothing;
+        let own = match self.command {
+            Command::Read(object, known) => {
+                let (from, missing) = self.missing();
+                header.offset = from;
+                own(known, object.generation, missing)
+            }
+            // The copy is made anew, and is of the same version or of a later one.
+            Command::ReadLocked(object) => own(0, object.generation, 0),
+            Command::Write(object, expected, len) => {
+                bytes = Bytes::Value(slot);
+                own(expected, object.generation, len)
+            }
+            Command::Alloc(_, len) => own(0, 0, len),
+            Command::Reserve(_, bytes) => own(bytes, 0, 0),
+            Command::Free(object) => own(0, object.generation, 0),
+            Command::Remove(_) => own(REGION, 0, 0),
+        };
+        fx.send(Dest::Home(tag.home()), &header, own, bytes);
+    }
+
+    /// From the first granule that is missing to the last one, in bytes; 0 bytes: all.
+    fn missing(&self) -> (u32, u32) {
+        let missing = all_granules(self.len) & !self.have;
+        if self.have == 0 || missing == 0 {
+            return (0, 0);
+        }
+        let (first, last) = (missing.trailing_zeros(), 63 - missing.leading_zeros());
+        (first * GRANULE, (last - first + 1) * GRANULE)
+    }
+
+    /// A packet for this slot.
+    pub fn packet(
+        &mut self,
+        header: &Header,
+        own: &Own,
+        (lane, bytes): (Lane, u32),
+        fx: &mut impl Effects,
+    ) -> Heard {
+        let (_, answer) = self.command.kinds();
+        if header.seq != self.number || header.kind != answer {
+            return Heard::Nothing;
+        }
+        match (header.reason, self.command) {
+            (Reason::Invalid, Command::Write(..)) => Heard::Ended(Outcome::Conflict(own.a)),
+            (Reason::None, Command::Read(..) | Command::ReadLocked(..)) => {
+                self.segment(header, own, (lane, bytes), fx)
+            }
+            (Reason::None, Command::Write(..)) => Heard::Ended(Outcome::Written(own.a)),
+            (Reason::None, Command::Alloc(..) | Command::Reserve(..)) => {
+                let (tag, generation) = (header.tag, generation_of(own));
+                Heard::Ended(Outcome::Given(Ref { tag, generation }))
+            }
+            (Reason::None, Command::Free(..) | Command::Remove(..)) => Heard::Ended(Outcome::Freed),
+            (reason, _) => Heard::Ended(Outcome::Refused(reason)),
+        }
+    }
+
+    fn segment(
+        &mut self,
+        header: &Header,
+        own: &Own,
+        (lane, bytes): (Lane, u32),
+        fx: &mut impl Effects,
+    ) -> Heard {
+        let len = len_of(own);
+        let Some(granules) = granules(header.offset, bytes, len) else {
+            return Heard::Nothing;
+        };
+        // No home sends an object while somebody writes it.
+        if is_odd(own.a) {
+            return Heard::Nothing;
+        }
+        let mixes = fx.defect() == Some(Defect::MixAttempts) && self.have != 0;
+        if own.a < self.version && !mixes {
+            return Heard::Nothing;
+        }
+        let mut begins_anew = false;
+        if own.a > self.version && !mixes {
+            begins_anew = self.have != 0;
+            (self.version, self.len, self.have) = (own.a, len, 0);
+        }
+        if self.have & granules != granules {
+            fx.gather(lane);
+            self.have |= granules;
+        }
+        if self.have == all_granules(self.len) {
+            let (version, len) = (self.version, self.len);
+            return Heard::Ended(Outcome::Read { version, len });
+        }
+        match begins_anew {
+            true => Heard::Behind,
+            false => Heard::News,
+        }
+    }
+}
+
+/// What a packet has come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Heard {
+    /// Nothing: it is another's, or a copy.
+    Nothing,
+    /// Something that was missing is here.
+    News,
+    /// What was here is of an older version: what is missing is to be asked for.
+    Behind,
+    /// The operation has ended.
+    Ended(Outcome),
+}

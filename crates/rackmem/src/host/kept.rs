@@ -1,0 +1,368 @@
+//! Homes that groups keep: coherent memory that does not die with the node that serves it.
+//!
+//! Each block of such a home is a line of a group, and the rack's keeper (`View::keeper`) serves
+//! all of them, with the home agent that nodes have for their own memory. What is home is with a
+//! majority: an acknowledgement that a block has come home leaves when a majority has it. So the
+//! next keeper knows as much as the last one did, but for what the members tell it when the epoch
+//! begins, and its entries are made anew from that as all entries are. What it has of a block
+//! itself is nothing until it is needed for the first time in the epoch: then it reads the line and
+//! writes it again, so that what an earlier keeper has left at a minority is below.
+//!
+//! | a packet about a block | is served |
+//! |---|---|
+//! | that is in place, and brings no bytes home | at once, by the thread that has it |
+//! | that is not in place, or comes home | by the thread of this ([`run`]), one after the other |
+//! | where packets are calls | by the thread that sends, which waits |
+//!
+//! Which epoch a write is of, and who takes it, `rackmem_proto::abd` decides, as for the table of
+//! names ([`super::names`]). Why this is enough is `docs/decisions/0037-homes-that-groups-keep.md`.
+
+use crate::error::AccessError;
+use crate::host::agents::Agents;
+use crate::host::inner::NodeInner;
+use crate::host::names::{Came, Carried, Held, Send, WAITING, concerns_home};
+use rackmem_fabric::{Body, Net, Nobody, Port, Receiver, Whole, words};
+use rackmem_proto::abd::{Command, GROUPS, Layout, first_line};
+use rackmem_proto::membership::Survives;
+use rackmem_proto::wire::{Dest, Header, HomeId, Kind, Own, RequesterId, Seq, Tag};
+use std::collections::VecDeque;
+use std::sync::atomic::{
+    AtomicU32,
+    Ordering::{Relaxed, SeqCst},
+};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, Weak};
+use std::time::Duration;
+
+/// How often to look whether the rack is closed.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Which blocks are in place, as a majority has them.
+struct InPlace {
+    epoch: u32,
+    /// A bit a block, by group.
+    blocks: [Vec<u64>; GROUPS],
+}
+
+/// A node's part.
+pub(crate) struct Kept {
+    block: u64,
+    /// Packets can be lost, and a thread of this serves what waits.
+    lossy: bool,
+    /// Homes that there are, and those whose writes all survive, by group.
+    there: AtomicU32,
+    writes: AtomicU32,
+    in_place: Mutex<InPlace>,
+    waiting: Mutex<VecDeque<Came>>,
+    changed: Condvar,
+    /// What may leave: with the agents' thread, since only that reaches requesters on every
+    /// network.
+    leaving: Mutex<Vec<Send>>,
+    /// Where packets are calls, one is served at a time.
+    turns: Mutex<()>,
+    node: OnceLock<Weak<NodeInner>>,
+}
+
+impl Kept {
+    /// Of a node whose rack has blocks of so many bytes, in this epoch.
+    pub fn new((block, epoch): (u32, u32), lossy: bool) -> Self {
+        Kept {
+            block: block.into(),
+            lossy,
+            there: AtomicU32::new(0),
+            writes: AtomicU32::new(0),
+            in_place: Mutex::new(InPlace {
+                epoch,
+                blocks: [const { Vec::new() }; GROUPS],
+            }),
+            waiting: Mutex::default(),
+            changed: Condvar::new(),
+            leaving: Mutex::default(),
+            turns: Mutex::default(),
+            node: OnceLock::new(),
+        }
+    }
+
+    /// From now on it reads and writes lines for this node.
+    pub fn plug(&self, node: Weak<NodeInner>) {
+        let _ = self.node.set(node);
+    }
+
+    /// Whether this process has heard of a home.
+    #[inline]
+    pub fn has(&self, home: HomeId) -> bool {
+        let bit = |group: u16| self.there.load(Relaxed) >> group & 1 == 1;
+        home.group().is_some_and(bit)
+    }
+
+    /// Whether there is any.
+    pub fn has_any(&self) -> bool {
+        self.there.load(Relaxed) != 0
+    }
+
+    /// Whether each write to a block survives.
+    #[inline]
+    pub fn writes_survive(&self, tag: Tag) -> bool {
+        let bit = |group: u16| self.writes.load(Relaxed) >> group & 1 == 1;
+        !tag.home().is_own() && tag.home().group().is_some_and(bit)
+    }
+
+    fn in_place(&self) -> MutexGuard<'_, InPlace> {
+        self.in_place.lock().whole()
+    }
+
+    fn nth(&self, tag: Tag) -> Option<(usize, usize)> {
+        let group = tag.home().group()?;
+        Some((group.into(), (tag.offset() / self.block) as usize))
+    }
+
+    fn is_in_place(&self, tag: Tag, epoch: u32) -> bool {
+        let in_place = self.in_place();
+        let bit = self.nth(tag).and_then(|(group, nth)| {
+            let word = in_place.blocks[group].get(nth / 64)?;
+            Some(word >> (nth % 64) & 1 == 1)
+        });
+        in_place.epoch == epoch && bit == Some(true)
+    }
+
+    /// A block is as a majority has it.
+    fn note(&self, tag: Tag, epoch: u32) {
+        let mut in_place = self.in_place();
+        if in_place.epoch != epoch {
+            return;
+        }
+        let Some((group, nth)) = self.nth(tag) else {
+            return;
+        };
+        if let Some(word) = in_place.blocks[group].get_mut(nth / 64) {
+            *word |= 1 << (nth % 64);
+        }
+    }
+
+    /// The rack is in this epoch: nothing is in place.
+    pub fn enter(&self, epoch: u32) {
+        let mut in_place = self.in_place();
+        in_place.epoch = epoch;
+        for words in &mut in_place.blocks {
+            words.fill(0);
+        }
+        self.waiting.lock().whole().clear();
+    }
+
+    /// There is a home, of this layout.
+    pub fn lay_out(&self, agents: &Agents, group: u16, layout: Layout, survives: Survives) {
+        if usize::from(group) >= GROUPS || u64::from(layout.line) != self.block {
+            return;
+        }
+        {
+            let mut in_place = self.in_place();
+            let words = (layout.bytes / self.block).div_ceil(64) as usize;
+            let blocks = &mut in_place.blocks[usize::from(group)];
+            if blocks.len() < words {
+                blocks.resize(words, 0);
+            }
+        }
+        agents.memory.lay_out(group, layout.bytes as usize);
+        if let Some(shard) = agents.shards.kept() {
+            let home = &agents.homes[shard];
+            home.lock().whole().agent.lay_out(group, layout.bytes);
+        }
+        if survives == Survives::Writes {
+            self.writes.fetch_or(1 << group, SeqCst);
+        }
+        self.there.fetch_or(1 << group, SeqCst);
+    }
+
+    /// Whether a packet is not to be served by the thread that has it as others are: it waits for
+    /// its turn, or has been served, or comes again.
+    pub fn takes(
+        &self,
+        agents: &Agents,
+        net: &dyn Net,
+        header: &Header,
+        body: Body<'_>,
+        reply: &mut dyn Receiver,
+    ) -> bool {
+        let tag = header.tag;
+        let rescue = header.kind == Kind::Rescue;
+        if tag.home().is_own() || !(rescue || concerns_home(agents.node, header)) {
+            return false;
+        }
+        let epoch = agents.standing.epoch();
+        if header.epoch != epoch {
+            return false;
+        }
+        if agents.standing.keeper() != Some(agents.node) {
+            return true;
+        }
+        if !self.has(tag.home()) {
+            // It comes again, when this process has heard of the home.
+            let node = self.node.get().and_then(Weak::upgrade);
+            node.iter().for_each(|node| node.access.groups.hurry());
+            return true;
+        }
+        let brings = rescue || header.kind == Kind::WriteBack;
+        if !brings && self.is_in_place(tag, epoch) {
+            return false;
+        }
+        let (header, body) = (*header, Carried::of(body));
+        if !self.lossy {
+            let sends = self.turn_at_once(net, &Came { header, body });
+            for (to, header, body) in &sends {
+                net.send(*to, header, body.body(), reply);
+            }
+            return true;
+        }
+        let mut waiting = self.waiting.lock().whole();
+        if waiting.len() < WAITING {
+            waiting.push_back(Came { header, body });
+            self.changed.notify_all();
+        }
+        true
+    }
+
+    fn turn_at_once(&self, net: &dyn Net, came: &Came) -> Vec<Send> {
+        let Some(node) = self.node.get().and_then(Weak::upgrade) else {
+            return Vec::new();
+        };
+        let _alone = self.turns.lock().whole();
+        self.turn(&node, came, net).unwrap_or_default()
+    }
+
+    /// Sends what may leave.
+    pub fn let_leave(&self, net: &dyn Net, reply: &mut dyn Receiver) {
+        let leaving = std::mem::take(&mut *self.leaving.lock().whole());
+        for (to, header, body) in &leaving {
+            net.send(*to, header, body.body(), reply);
+        }
+    }
+
+    fn next(&self) -> Option<Came> {
+        let mut waiting = self.waiting.lock().whole();
+        if waiting.is_empty() {
+            waiting = self.changed.wait_timeout(waiting, LOOK).whole().0;
+        }
+        waiting.pop_front()
+    }
+
+    /// Serves a packet; what is to be sent, once a majority has what it is about. None: the epoch
+    /// is over, or no majority answers, and the packet comes again.
+    fn turn(&self, node: &NodeInner, came: &Came, net: &dyn Net) -> Option<Vec<Send>> {
+        let (agents, header) = (&node.access.agents, &came.header);
+        let epoch = agents.standing.epoch();
+        if header.epoch != epoch || agents.standing.keeper() != Some(node.id) {
+            return None;
+        }
+        if header.kind != Kind::Rescue {
+            let home = agents.homes[agents.shards.of(header.tag)].lock().whole();
+            if home.agent.frozen() {
+                return None;
+            }
+            drop(home);
+            self.put_in_place(node, epoch, header.tag)?;
+        }
+        let held = Held::over(net);
+        agents.serve(&held, header, came.body.body(), &mut Nobody);
+        let sends = held.into_sends();
+        for (_, header, _) in &sends {
+            let home = matches!(header.kind, Kind::WriteBackAck | Kind::RescueAck);
+            if home && !header.tag.home().is_own() {
+                self.keep(node, epoch, header)?;
+            }
+        }
+        Some(sends)
+    }
+
+    /// A block's line.
+    fn line(tag: Tag) -> Option<Tag> {
+        let group = tag.home().group()?;
+        Some(Tag(first_line(group).0 + tag.offset()))
+    }
+
+    /// Puts a block in place as a majority has it, if it is not there.
+    fn put_in_place(&self, node: &NodeInner, epoch: u32, tag: Tag) -> Option<()> {
+        let agents = &node.access.agents;
+        // What belongs to no home is refused.
+        if self.is_in_place(tag, epoch) || agents.memory.block(tag).is_none() {
+            return Some(());
+        }
+        let (access, line) = (&node.access, Kept::line(tag)?);
+        let value = access.operate_in(epoch, Command::Read(line), Vec::new());
+        let value = value.ok()?;
+        // What has been begun in an earlier epoch, and has come to a minority, is below this.
+        let written = access.operate_in(epoch, Command::Write(line), value.clone());
+        written.ok()?;
+        let block = agents.memory.block(tag)?;
+        {
+            let _alone = agents.homes[agents.shards.of(tag)].lock().whole();
+            words::write(block, &value);
+        }
+        self.note(tag, epoch);
+        Some(())
+    }
+
+    /// Sees to it that a majority has a block as it is, before this acknowledgement leaves.
+    fn keep(&self, node: &NodeInner, epoch: u32, ack: &Header) -> Option<()> {
+        let (tag, agents) = (ack.tag, &node.access.agents);
+        let Some(block) = agents.memory.block(tag) else {
+            return Some(());
+        };
+        let mut value = vec![0; self.block as usize];
+        {
+            let _whole = agents.homes[agents.shards.of(tag)].lock().whole();
+            words::read(&mut value, block);
+        }
+        let line = Kept::line(tag)?;
+        loop {
+            let write = Command::Write(line);
+            match node.access.operate_in(epoch, write, value.clone()) {
+                Ok(_) => break,
+                // Nobody goes on before all that is to be rescued is home. Without a majority this
+                // node has it, and no more can be done.
+                Err(AccessError::NoQuorum { .. }) if ack.kind == Kind::RescueAck => break,
+                // Without a majority nothing is acknowledged, for as long as that takes.
+                Err(_) if goes_on(node, epoch) => std::thread::sleep(Duration::from_millis(1)),
+                Err(_) => return None,
+            }
+        }
+        self.note(tag, epoch);
+        Some(())
+    }
+}
+
+fn goes_on(node: &NodeInner, epoch: u32) -> bool {
+    let standing = &node.access.standing;
+    standing.epoch() == epoch && !standing.is_fenced() && !node.closed.load(SeqCst)
+}
+
+/// Serves what waits, until the rack is closed or gone.
+pub(crate) fn run(node: &Weak<NodeInner>, port: &dyn Port) {
+    while let Some(node) = node.upgrade().filter(|node| !node.closed.load(SeqCst)) {
+        let kept = &node.access.agents.kept;
+        let Some(came) = kept.next() else {
+            continue;
+        };
+        let sends = kept.turn(&node, &came, port).unwrap_or_default();
+        if sends.is_empty() {
+            continue;
+        }
+        let mut leaving = kept.leaving.lock().whole();
+        // What finds no room is asked for again.
+        if leaving.len() < WAITING {
+            leaving.extend(sends);
+        }
+        drop(leaving);
+        // A packet that says nothing, for this node's agents.
+        let me = RequesterId {
+            node: node.id,
+            slot: 0,
+        };
+        let header = Header::request(Kind::AbdConfig, 0, first_line(0), me, Seq(0));
+        let nothing = Own::default().to_bytes();
+        port.send(
+            Dest::Agent(node.id),
+            &header,
+            Body::Bytes(&nothing),
+            &mut Nobody,
+        );
+    }
+}

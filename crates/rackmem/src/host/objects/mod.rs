@@ -1,0 +1,289 @@
+//! Objects at this node: the memory of its home, and the operations of its threads on others.
+//!
+//! What a packet means is `rackmem_proto::sabre`'s; here are a lock around that value, the words of
+//! objects, and the way of its packets. A thread of this process that has an object's memory
+//! ([`Objects::place`]) reads it without any of this.
+
+mod fx;
+mod operating;
+pub(crate) mod telling;
+
+pub(crate) use self::fx::Fx;
+pub(crate) use self::operating::{not_done, unlike};
+
+use self::fx::HomeWords;
+use crate::bytes::objects::{ObjectMemory, Place};
+use crate::host::here::Here;
+use crate::host::metrics::ObjectCounts;
+use rackmem_fabric::shm::Member;
+use rackmem_fabric::{Body, Nobody, Whole};
+use rackmem_proto::CHUNK;
+use rackmem_proto::engine::ObjectHost;
+use rackmem_proto::membership::View;
+use rackmem_proto::sabre::{Answer, Book, Home, SLAB, Sabre, Section, Sender, Values};
+use rackmem_proto::wire::{HomeId, MAX_NODES, NodeId, Own, Reason, Tag};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
+
+/// What is behind one lock.
+struct Part {
+    sabre: Sabre,
+    values: Values,
+}
+
+/// Memory for objects that this process can reach.
+#[derive(Clone)]
+pub(crate) struct Reachable {
+    /// By home, that of its own homes.
+    own: Arc<[OnceLock<Arc<ObjectMemory>>; MAX_NODES]>,
+    /// Where processes of the host share memory.
+    host: Option<Arc<Member>>,
+}
+
+impl Reachable {
+    /// Of a process that shares memory with others by this member's place, or with nobody.
+    pub fn new(host: Option<Arc<Member>>) -> Self {
+        let own = Arc::new([const { OnceLock::new() }; MAX_NODES]);
+        Reachable { own, host }
+    }
+}
+
+/// Memory of another process of the host.
+#[derive(Default)]
+struct Mapped {
+    memory: Option<Arc<ObjectMemory>>,
+    /// When it was looked for and not found.
+    missed: Option<Instant>,
+}
+
+/// How long memory that was not there is not looked for again.
+const ABSENT: Duration = Duration::from_millis(10);
+
+/// What became of handles, and of reads and writes that are not counted otherwise.
+#[derive(Default)]
+pub(crate) struct ObjectCounters {
+    pub here: AtomicU64,
+    pub mapped: AtomicU64,
+    pub elsewhere: AtomicU64,
+    pub asked: AtomicU64,
+    pub rounds: AtomicU64,
+    pub fallbacks: AtomicU64,
+    pub torn: AtomicU64,
+    pub locked: AtomicU64,
+    pub exclusive: AtomicU64,
+    pub not_modified: AtomicU64,
+    pub conflicts: AtomicU64,
+}
+
+/// See the module.
+pub(crate) struct Objects {
+    me: NodeId,
+    base: u64,
+    slabs: u32,
+    /// Bytes of a packet's body.
+    room: usize,
+    reachable: Reachable,
+    /// Memory of other processes of the host, by home.
+    mapped: [Mutex<Mapped>; MAX_NODES],
+    part: Mutex<Part>,
+    /// An operation has ended: for threads that no packet wakes.
+    ended: Condvar,
+    pub counters: ObjectCounters,
+}
+
+impl Objects {
+    /// Of a node that has room for so many chunks of objects, whose packets have room for so many
+    /// bytes.
+    pub fn new(
+        (me, incarnation): (NodeId, u32),
+        chunks: u32,
+        room: usize,
+        reachable: Reachable,
+    ) -> Self {
+        let span = u64::from(chunks) * CHUNK;
+        let base = u64::from(incarnation.saturating_sub(1)) * span;
+        let slabs = u32::try_from(span / SLAB).unwrap_or(u32::MAX);
+        let book = Book::new(HomeId::of(me), base, slabs);
+        Objects {
+            me,
+            base,
+            slabs,
+            room,
+            reachable,
+            mapped: std::array::from_fn(|_| Mutex::default()),
+            part: Mutex::new(Part {
+                sabre: Sabre::new((me, incarnation), book),
+                values: Values::default(),
+            }),
+            ended: Condvar::new(),
+            counters: ObjectCounters::default(),
+        }
+    }
+
+    fn part(&self) -> MutexGuard<'_, Part> {
+        self.part.lock().whole()
+    }
+
+    /// The memory of this node's home.
+    fn memory(&self) -> &Arc<ObjectMemory> {
+        let own = &self.reachable.own[usize::from(self.me) % MAX_NODES];
+        let (home, host) = (HomeId::of(self.me), self.reachable.host.as_ref());
+        let new = || ObjectMemory::new(home, self.base, self.slabs, host);
+        own.get_or_init(|| Arc::new(new()))
+    }
+
+    /// Where an object is, if this process has the memory that it is in.
+    pub fn place(&self, tag: Tag) -> Option<Place> {
+        let home = usize::from(tag.home().0);
+        let own = self.reachable.own.get(home).and_then(OnceLock::get);
+        let (way, place) = match own {
+            Some(memory) => (&self.counters.here, Place::of(memory, tag)),
+            None => {
+                let memory = self.map(home, tag);
+                let place = memory.and_then(|memory| Place::of(&memory, tag));
+                (&self.counters.mapped, place)
+            }
+        };
+        count(match place {
+            Some(_) => way,
+            None => &self.counters.elsewhere,
+        });
+        place
+    }
+
+    /// The memory that an address is in, if another process of the host has it.
+    fn map(&self, home: usize, tag: Tag) -> Option<Arc<ObjectMemory>> {
+        let host = self.reachable.host.as_ref()?;
+        let mut mapped = self.mapped.get(home)?.lock().whole();
+        let has = |memory: &Arc<ObjectMemory>| {
+            let span = u64::from(self.slabs) * SLAB;
+            let within = tag.offset().checked_sub(memory.base());
+            !memory.is_closed() && within.is_some_and(|offset| offset < span)
+        };
+        if let Some(memory) = mapped.memory.as_ref().filter(|memory| has(memory)) {
+            return Some(memory.clone());
+        }
+        if mapped
+            .missed
+            .is_some_and(|missed| missed.elapsed() < ABSENT)
+        {
+            return None;
+        }
+        let found = ObjectMemory::of_other(tag.home(), host).map(Arc::new);
+        let Some(found) = found.filter(has) else {
+            mapped.missed = Some(Instant::now());
+            return None;
+        };
+        if let Some(before) = mapped.memory.replace(found.clone()) {
+            // Another life of the home is there.
+            before.end();
+        }
+        Some(found)
+    }
+
+    /// Memory of homes that this view does not have is used no more.
+    pub fn follow(&self, view: &View) {
+        for (home, mapped) in self.mapped.iter().enumerate() {
+            let mut mapped = mapped.lock().whole();
+            let life = view.incarnations.get(home).copied().unwrap_or(0);
+            let base = u64::from(life.saturating_sub(1)) * u64::from(self.slabs) * SLAB;
+            let lives = view.live.contains(home as NodeId);
+            let over = |memory: &Arc<ObjectMemory>| memory.base() < base || !lives;
+            if mapped.memory.as_ref().is_some_and(over)
+                && let Some(memory) = mapped.memory.take()
+            {
+                memory.end();
+            }
+        }
+    }
+
+    /// The rack is closed: other processes find this home's memory no more.
+    pub fn withdraw(&self) {
+        if let Some(memory) = self.reachable.own[usize::from(self.me) % MAX_NODES].get() {
+            memory.withdraw();
+        }
+    }
+
+    /// Its figures.
+    pub fn metrics(&self) -> ObjectCounts {
+        let (live, slabs) = {
+            let part = self.part();
+            (part.sabre.home.book.live(), part.sabre.home.book.slabs())
+        };
+        let counters = &self.counters;
+        let load = |counter: &AtomicU64| counter.load(Relaxed);
+        ObjectCounts {
+            live,
+            slabs,
+            here: load(&counters.here),
+            mapped: load(&counters.mapped),
+            elsewhere: load(&counters.elsewhere),
+            asked: load(&counters.asked),
+            rounds: load(&counters.rounds),
+            fallbacks: load(&counters.fallbacks),
+            torn: load(&counters.torn),
+            locked: load(&counters.locked),
+            exclusive: load(&counters.exclusive),
+            not_modified: load(&counters.not_modified),
+            conflicts: load(&counters.conflicts),
+        }
+    }
+}
+
+/// Counts something.
+pub(crate) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Relaxed);
+}
+
+impl Here<'_> {
+    /// A thread of this home wants something of its own home.
+    pub(super) fn at_home(
+        &mut self,
+        act: impl FnOnce(&mut Home, &mut Fx<'_>) -> Result<Answer, Reason>,
+    ) -> Result<Answer, Reason> {
+        self.objects(|sabre, fx| act(&mut sabre.home, fx))
+    }
+}
+
+impl ObjectHost for Here<'_> {
+    type Fx<'f> = Fx<'f>;
+
+    fn objects<R>(&mut self, section: impl FnOnce(&mut Sabre, &mut Fx<'_>) -> R) -> R {
+        let (agents, net) = (self.agents, self.net);
+        let objects = &agents.objects;
+        let segment = match self.body {
+            Body::Bytes(bytes) => Own::split(bytes).map_or(&[][..], |(_, rest)| rest),
+            _ => &[],
+        };
+        let mut part = objects.part();
+        let Part { sabre, values } = &mut *part;
+        let sender = Sender {
+            node: objects.me,
+            epoch: agents.standing.epoch(),
+            room: objects.room,
+            broken: None,
+        };
+        let mut fx = Section::new(HomeWords(objects), values, (self.offset, segment), sender);
+        let result = section(sabre, &mut fx);
+        let (sent, ended) = (fx.sent, fx.ended);
+        drop(part);
+        if ended {
+            objects.ended.notify_all();
+        }
+        let mut nobody = Nobody;
+        for parcel in sent {
+            if let Some(to) = parcel.to.hosted(|home| agents.standing.host(home)) {
+                net.send(to, &parcel.header, Body::Bytes(&parcel.bytes), &mut nobody);
+            }
+        }
+        result
+    }
+
+    fn own(&self) -> Own {
+        match self.body {
+            Body::Bytes(bytes) => Own::split(bytes).map_or_else(Own::default, |(own, _)| own),
+            _ => Own::default(),
+        }
+    }
+}

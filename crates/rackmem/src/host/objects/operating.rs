@@ -1,0 +1,268 @@
+//! A thread does something with an object of a home whose memory it has not.
+
+use super::{Objects, count};
+use crate::backoff::Backoff;
+use crate::error::{AccessError, AllocError, RackError};
+use crate::host::access::Access;
+use crate::host::here::Here;
+use crate::ports::requester::refused;
+use rackmem_fabric::{Body, Nobody, Whole};
+use rackmem_proto::engine::{ObjectHost, Objects as Protocol, Protocol as _};
+use rackmem_proto::sabre::{Answer, Command, Lane, Outcome, Ref};
+use rackmem_proto::wire::{Contract, Reason, Tag};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+impl Access {
+    /// Asks an object's home. A refusal is an outcome; `value` is what is written.
+    pub fn ask_home(&self, command: Command, value: Vec<u8>) -> Answered {
+        let tag = command.tag();
+        self.alive(tag)?;
+        let begin = |here: &mut Here<'_>, slot| Protocol::command(here, slot, command);
+        let mut answered = self.ask_all(&[tag], value, begin)?;
+        answered.pop().unwrap_or(Err(silence(self, tag)))
+    }
+
+    /// Asks homes for several objects, [`MANY`](rackmem_proto::sabre::MANY) at most, which are
+    /// under way together; each unless it has this version.
+    pub fn read_at_homes(&self, objects: &[(Ref, u64)]) -> Result<Vec<Answered>, AccessError> {
+        let tags: Vec<Tag> = objects.iter().map(|(object, _)| object.tag).collect();
+        let begin = |here: &mut Here<'_>, slot| {
+            here.objects(|sabre, fx| sabre.reads(slot, objects, fx));
+        };
+        self.ask_all(&tags, Vec::new(), begin)
+    }
+
+    /// Begins one operation for each of these addresses, and waits for what comes of all of them.
+    fn ask_all(
+        &self,
+        tags: &[Tag],
+        value: Vec<u8>,
+        begin: impl FnOnce(&mut Here<'_>, u8),
+    ) -> Result<Vec<Answered>, AccessError> {
+        let objects = &self.agents.objects;
+        let mut slot = self.requesters.borrow()?;
+        let nth = slot.number();
+        objects.sit_down(nth, slot.reply_port(), (value, tags.len()));
+        {
+            let mut nobody = Nobody;
+            let mut here = Here::new(&self.agents, slot.net(), Body::None, &mut nobody);
+            begin(&mut here, nth);
+        }
+        let counters = &objects.counters;
+        counters.asked.fetch_add(tags.len() as u64, Relaxed);
+        count(&counters.rounds);
+        let began = Instant::now();
+        let mut answered: Vec<Option<Answered>> = tags.iter().map(|_| None).collect();
+        loop {
+            objects.take(nth, &mut answered);
+            let closed = self.closed.load(Relaxed);
+            let late = began.elapsed() >= self.patience;
+            for (at, answer) in answered.iter_mut().enumerate() {
+                if answer.is_some() {
+                    continue;
+                }
+                let tag = tags[at];
+                let given_up = if closed {
+                    Some(AccessError::Rack(RackError::Closed))
+                } else if late {
+                    Some(silence(self, tag))
+                } else {
+                    // Its home may have died, and this process may have been given up.
+                    self.alive(tag).err()
+                };
+                if let Some(error) = given_up {
+                    // It may have ended just now.
+                    let lane = lane(nth, at);
+                    *answer = Some(objects.stand_up(lane).ok_or(error));
+                }
+            }
+            if answered.iter().all(Option::is_some) {
+                return Ok(answered.into_iter().flatten().collect());
+            }
+            self.listen(&mut slot, |time| objects.wait(time));
+        }
+    }
+
+    /// Asks again as long as a writer of the home's own process is in.
+    pub fn ask_until_free(&self, command: Command, value: &[u8]) -> Answered {
+        let mut backoff = Backoff::new(self.patience);
+        loop {
+            let (outcome, value) = self.ask_home(command, value.to_vec())?;
+            let locked = outcome == Outcome::Refused(Reason::Locked);
+            if !locked || !backoff.wait() {
+                return Ok((outcome, value));
+            }
+        }
+    }
+
+    /// A region of so many bytes for objects, in the memory of this home.
+    pub fn reserve_objects(&self, home: Tag, bytes: u64) -> Result<Tag, AllocError> {
+        let at_home = |here: &mut Here<'_>| {
+            here.at_home(|home, _| {
+                let tag = home.book.reserve(bytes)?;
+                Ok(Answer {
+                    tag,
+                    ..Answer::default()
+                })
+            })
+        };
+        let given = self.given(Command::Reserve(home, bytes.max(1)), at_home)?;
+        Ok(given.tag)
+    }
+
+    /// An object of zeros in the region that begins there.
+    pub fn new_object(&self, region: Tag, len: u32) -> Result<Ref, AllocError> {
+        let at_home = |here: &mut Here<'_>| here.at_home(|home, fx| home.give(region, len, fx));
+        self.given(Command::Alloc(region, len), at_home)
+    }
+
+    fn given(
+        &self,
+        command: Command,
+        at_home: impl FnOnce(&mut Here<'_>) -> Result<Answer, Reason>,
+    ) -> Result<Ref, AllocError> {
+        let tag = command.tag();
+        let host = self.standing.host(tag.home());
+        let outcome = match host == Some(self.me()) {
+            true => match self.here(at_home)? {
+                Ok(answer) => Outcome::Given(Ref {
+                    tag: answer.tag,
+                    generation: answer.generation,
+                }),
+                Err(reason) => Outcome::Refused(reason),
+            },
+            false => self.ask_until_free(command, &[])?.0,
+        };
+        match (outcome, host) {
+            (Outcome::Given(object), _) => Ok(object),
+            (Outcome::Refused(Reason::Full), Some(node)) => Err(AllocError::OutOfMemory { node }),
+            (outcome, _) => Err(unlike(outcome, tag).into()),
+        }
+    }
+
+    /// An object is no more.
+    pub fn free_object(&self, object: Ref) -> Result<(), AccessError> {
+        let Ref { tag, generation } = object;
+        if self.standing.host(tag.home()) != Some(self.me()) {
+            let (outcome, _) = self.ask_until_free(Command::Free(object), &[])?;
+            return match outcome {
+                Outcome::Freed => Ok(()),
+                outcome => Err(unlike(outcome, tag)),
+            };
+        }
+        let mut backoff = Backoff::new(self.patience);
+        loop {
+            match self.here(|here| here.at_home(|home, fx| home.free(tag, generation, fx)))? {
+                Ok(_) => return Ok(()),
+                Err(Reason::Locked) if backoff.wait() => {}
+                Err(reason) => return Err(not_done(reason, tag)),
+            }
+        }
+    }
+
+    /// A region is no more, nor are its objects.
+    pub fn remove_objects(&self, region: Tag) -> Result<(), AccessError> {
+        let mut backoff = Backoff::new(self.patience);
+        loop {
+            // Each time some of its objects go.
+            let done = match self.standing.host(region.home()) == Some(self.me()) {
+                true => self.here(|here| here.at_home(|home, fx| home.remove(region, fx)))?,
+                false => match self.ask_home(Command::Remove(region), Vec::new())?.0 {
+                    Outcome::Refused(reason) => Err(reason),
+                    Outcome::Freed => return Ok(()),
+                    outcome => return Err(unlike(outcome, region)),
+                },
+            };
+            match done {
+                Ok(_) => return Ok(()),
+                Err(Reason::Locked) if backoff.wait() => {}
+                Err(reason) => return Err(not_done(reason, region)),
+            }
+        }
+    }
+
+    /// Why there is no object at an address of this node's own home.
+    pub fn no_object(&self, tag: Tag) -> AccessError {
+        let spot = self
+            .here(|here| here.at_home(|home, _| home.book.spot(tag).map(|_| Answer::default())));
+        match spot {
+            Ok(Err(reason)) => not_done(reason, tag),
+            Ok(Ok(_)) => AccessError::Gone { addr: tag.0 },
+            Err(error) => error,
+        }
+    }
+
+    /// Does something in this node's own home.
+    fn here<R>(&self, act: impl FnOnce(&mut Here<'_>) -> R) -> Result<R, AccessError> {
+        let slot = self.requesters.borrow()?;
+        let mut nobody = Nobody;
+        let mut here = Here::new(&self.agents, slot.net(), Body::None, &mut nobody);
+        Ok(act(&mut here))
+    }
+}
+
+/// What became of an operation, with what it has read; an error where nothing is known.
+pub(crate) type Answered = Result<(Outcome, Vec<u8>), AccessError>;
+
+/// The operation of a slot at this place.
+fn lane(slot: u8, nth: usize) -> Lane {
+    let nth = nth as u8;
+    Lane { slot, nth }
+}
+
+/// A home has not answered.
+fn silence(access: &Access, tag: Tag) -> AccessError {
+    AccessError::silent(tag, access.standing.host(tag.home()))
+}
+
+/// Why something was not done with an object.
+pub(crate) fn not_done(reason: Reason, tag: Tag) -> AccessError {
+    match reason {
+        Reason::Gone => AccessError::Gone { addr: tag.0 },
+        Reason::Refused if !tag.is_under(Contract::Object) => {
+            AccessError::wrong_contract(tag, Contract::Object)
+        }
+        reason => refused(reason, tag),
+    }
+}
+
+/// An outcome that is not what was asked for.
+pub(crate) fn unlike(outcome: Outcome, tag: Tag) -> AccessError {
+    match outcome {
+        Outcome::Refused(reason) => not_done(reason, tag),
+        _ => refused(Reason::Refused, tag),
+    }
+}
+
+impl Objects {
+    /// A thread is about to begin so many operations in a slot that it has for itself; the first
+    /// one writes this.
+    fn sit_down(&self, slot: u8, reply_port: u16, (value, count): (Vec<u8>, usize)) {
+        let values = &mut self.part().values;
+        values.begin(slot, reply_port, (value, count));
+    }
+
+    /// What came of those operations that have ended.
+    fn take(&self, slot: u8, answered: &mut [Option<Answered>]) {
+        let mut part = self.part();
+        for (at, answer) in answered.iter_mut().enumerate() {
+            if let Some(ended) = part.values.take(lane(slot, at)) {
+                *answer = Some(Ok(ended));
+            }
+        }
+    }
+
+    /// The thread does not wait for this operation any longer.
+    fn stand_up(&self, lane: Lane) -> Option<(Outcome, Vec<u8>)> {
+        let mut part = self.part();
+        part.sabre.abandon(lane);
+        part.values.take(lane)
+    }
+
+    /// Waits until some operation of this node has ended, but not for long.
+    fn wait(&self, at_most: Duration) {
+        let part = self.part();
+        let _ = self.ended.wait_timeout(part, at_most).whole();
+    }
+}

@@ -1,0 +1,296 @@
+//! A thread reads or writes a line.
+
+use super::asking::HEDGE;
+use super::{Part, Replicas};
+use crate::error::{AccessError, RackError};
+use crate::host::access::Access;
+use crate::host::here::Here;
+use crate::ports::requester::Borrowed;
+use rackmem_fabric::{Body, Nobody, Whole};
+use rackmem_proto::abd::{Command, Config, Effects, Outcome, Why};
+use rackmem_proto::engine::{self, ReplicatedHost};
+use rackmem_proto::wire::{Header, Tag};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// How long a thread waits for packets without a look whether its operation has ended otherwise.
+const LOOK_UP: Duration = Duration::from_millis(2);
+
+/// Operations of a node's threads on replicated memory.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::diagnostics::CopyCounts;
+/// use rackmem::{Rack, RegionSpec};
+///
+/// let rack = Rack::local(3)?;
+/// let spec = RegionSpec::new("log", 640).copies(3);
+/// let first = rack.node(0).create_region(&spec)?.replicated::<u64>(0)?;
+/// for number in 1..=10 {
+///     first.write(number)?;
+/// }
+/// let CopyCounts { writes, write_rounds, .. } = rack.node(0).metrics().copies;
+/// // The switch learns the line's stamp from the first write, and knows it from then on.
+/// assert_eq!((writes, write_rounds), (10, 3 + 9));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopyCounts {
+    /// Reads that have ended well.
+    pub reads: u64,
+    /// Round trips that they took, all together.
+    pub read_rounds: u64,
+    /// Writes that have ended well.
+    pub writes: u64,
+    /// Round trips that they took, all together.
+    pub write_rounds: u64,
+    /// Writes of one round that a change of members cut off, and whose fate nobody could tell.
+    pub interrupted: u64,
+}
+
+impl CopyCounts {
+    fn count(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Read { rounds, .. } => {
+                self.reads += 1;
+                self.read_rounds += u64::from(rounds);
+            }
+            Outcome::Written { rounds, .. } => {
+                self.writes += 1;
+                self.write_rounds += u64::from(rounds);
+            }
+            Outcome::Interrupted => self.interrupted += 1,
+            Outcome::Refused(_) => {}
+        }
+    }
+}
+
+/// What an operation is of, and ends with.
+#[derive(Clone, Copy)]
+enum Of {
+    /// A region, which began with this config of its group.
+    Region(u32),
+    /// An epoch, which fences the group.
+    Epoch(u32),
+    /// The pages of such a region, which this node has for itself.
+    Pages(u32),
+}
+
+impl Of {
+    /// Whether it is of another region than that which began with this config.
+    fn is_other_than(self, first: u32) -> bool {
+        matches!(self, Of::Region(of) | Of::Pages(of) if of != first)
+    }
+
+    fn is_of_pages(self) -> bool {
+        matches!(self, Of::Pages(_))
+    }
+
+    /// Whether it is of another epoch than this.
+    fn is_past(self, epoch: u32) -> bool {
+        matches!(self, Of::Epoch(of) if of != epoch)
+    }
+}
+
+impl Access {
+    /// The content of a line, whole and as of one moment since the call. The region began with this
+    /// config of its group.
+    pub fn read_line(&self, line: Tag, first: u32) -> Result<Vec<u8>, AccessError> {
+        self.operate(Command::Read(line), Vec::new(), Of::Region(first))
+    }
+
+    /// Writes a line, whole.
+    pub fn write_line(&self, line: Tag, first: u32, value: Vec<u8>) -> Result<(), AccessError> {
+        let written = self.operate(Command::Write(line), value, Of::Region(first));
+        written.map(drop)
+    }
+
+    /// Carries out a command on a line of a group that epochs fence: in this epoch, or not at all.
+    pub fn operate_in(
+        &self,
+        epoch: u32,
+        command: Command,
+        value: Vec<u8>,
+    ) -> Result<Vec<u8>, AccessError> {
+        self.operate(command, value, Of::Epoch(epoch))
+    }
+
+    /// Carries out a command on a line of a region whose pages this node has for itself: as long as
+    /// it has, or not at all.
+    pub fn operate_pages(
+        &self,
+        first: u32,
+        command: Command,
+        value: Vec<u8>,
+    ) -> Result<Vec<u8>, AccessError> {
+        self.operate(command, value, Of::Pages(first))
+    }
+
+    fn operate(&self, command: Command, value: Vec<u8>, of: Of) -> Result<Vec<u8>, AccessError> {
+        let (Command::Read(line) | Command::Write(line)) = command;
+        let mut slot = self.requesters.borrow()?;
+        let (nth, replicas) = (slot.number(), &self.agents.replicas);
+        let group = line.home().0;
+        let _pager = of.is_of_pages().then(|| replicas.pages.work(group, nth));
+        replicas.sit_down(nth, slot.reply_port(), value);
+        {
+            let mut nobody = Nobody;
+            let mut here = Here::new(&self.agents, slot.net(), Body::None, &mut nobody);
+            here.replicated(|abd, fx| {
+                // Looked at in the same section: another region may have the number at any time,
+                // and another node the pages.
+                let now = abd.config(group);
+                let gone = |now: &Config| now.is_removed() || of.is_other_than(now.first);
+                match now.is_some_and(gone) {
+                    true => fx.done(nth, Outcome::Refused(Why::Removed)),
+                    false if of.is_of_pages() && !replicas.pages.has(group) => {}
+                    false => abd.command(nth, command, fx),
+                }
+            });
+        }
+        let began = Instant::now();
+        // Until when it asks no more members than it needs.
+        let mut few = true;
+        loop {
+            if let Some((outcome, value)) = replicas.take(nth) {
+                return ended(command, outcome, value);
+            }
+            // Where packets are calls, all answers are here.
+            if few && (!slot.overlaps() || began.elapsed() >= HEDGE) {
+                few = false;
+                self.ask_others(&slot, nth);
+                continue;
+            }
+            let given_up = if self.closed.load(Relaxed) {
+                Some(AccessError::Rack(RackError::Closed))
+            } else if self.standing.is_fenced() {
+                Some(AccessError::Rack(RackError::Fenced))
+            } else if of.is_of_pages() && !replicas.pages.has(group) {
+                // Another node has them, which takes that the rack goes on without this one.
+                Some(AccessError::Rack(RackError::Fenced))
+            } else if of.is_past(self.standing.epoch()) {
+                Some(AccessError::Interrupted { addr: line.0 })
+            } else {
+                let late = began.elapsed() >= self.patience;
+                late.then(|| replicas.no_quorum(nth, command))
+            };
+            if let Some(error) = given_up {
+                // It may have ended just now.
+                return match replicas.stand_up(nth) {
+                    Some((outcome, value)) => ended(command, outcome, value),
+                    None => Err(error),
+                };
+            }
+            let at_most = if few { HEDGE } else { LOOK_UP };
+            self.listen_for(&mut slot, at_most, |time| replicas.wait(time));
+        }
+    }
+
+    /// Asks those as well whose answers a quorum should have made needless.
+    fn ask_others(&self, slot: &Borrowed<'_>, nth: u8) {
+        {
+            let part = &mut *self.agents.replicas.part();
+            if !part.questions.is_late(nth, &part.memory.abd) {
+                return;
+            }
+        }
+        let mut nobody = Nobody;
+        let mut here = Here::new(&self.agents, slot.net(), Body::None, &mut nobody);
+        here.replicated(|abd, fx| abd.retry(nth, fx));
+    }
+
+    /// Waits for packets, and takes those that come. `wait`: until another thread has taken some.
+    pub(in crate::host) fn listen(&self, slot: &mut Borrowed<'_>, wait: impl FnOnce(Duration)) {
+        self.listen_for(slot, LOOK_UP, wait);
+    }
+
+    fn listen_for(&self, slot: &mut Borrowed<'_>, at_most: Duration, wait: impl FnOnce(Duration)) {
+        // A rebuild waits for requesters that are behind.
+        slot.follow();
+        if !slot.overlaps() {
+            // Answers come while sending, in whichever thread does.
+            return wait(at_most);
+        }
+        let mut came: Vec<(Header, Vec<u8>)> = Vec::new();
+        slot.listen(at_most, |header, body| {
+            if let Body::Bytes(bytes) = body {
+                came.push((*header, bytes.to_vec()));
+            }
+        });
+        for (header, bytes) in came {
+            let (body, mut nobody) = (Body::Bytes(&bytes), Nobody);
+            self.agents.packets.count(header.kind);
+            let here = Here::new(&self.agents, slot.net(), body, &mut nobody);
+            engine::packet(&mut here.at(header.offset), &header);
+        }
+    }
+}
+
+/// What came of an operation.
+fn ended(command: Command, outcome: Outcome, value: Vec<u8>) -> Result<Vec<u8>, AccessError> {
+    let (Command::Read(line) | Command::Write(line)) = command;
+    match outcome {
+        Outcome::Read { .. } | Outcome::Written { .. } => Ok(value),
+        Outcome::Interrupted => Err(AccessError::Interrupted { addr: line.0 }),
+        Outcome::Refused(Why::Removed) => Err(AccessError::Removed { addr: line.0 }),
+        Outcome::Refused(Why::NoLine | Why::Slot) => Err(AccessError::BadAddress { addr: line.0 }),
+        Outcome::Refused(Why::Stamps) => Err(AccessError::NoStamp { addr: line.0 }),
+    }
+}
+
+impl Part {
+    fn counted(&mut self, ended: Option<(Outcome, Vec<u8>)>) -> Option<(Outcome, Vec<u8>)> {
+        if let Some((outcome, _)) = &ended {
+            self.counts.count(*outcome);
+        }
+        ended
+    }
+}
+
+impl Replicas {
+    /// A thread is about to begin an operation in a slot that it has for itself.
+    fn sit_down(&self, slot: u8, reply_port: u16, value: Vec<u8>) {
+        let operands = &mut self.part().memory.lines.operands;
+        operands.begin(slot, value, reply_port);
+    }
+
+    /// What came of the operation, if it has ended.
+    fn take(&self, slot: u8) -> Option<(Outcome, Vec<u8>)> {
+        let part = &mut *self.part();
+        let ended = part.memory.lines.operands.take(slot);
+        part.counted(ended)
+    }
+
+    /// What this node's threads have done.
+    pub fn counts(&self) -> CopyCounts {
+        self.part().counts
+    }
+
+    /// The thread waits no longer.
+    fn stand_up(&self, slot: u8) -> Option<(Outcome, Vec<u8>)> {
+        let part = &mut *self.part();
+        let ended = part.memory.abandon(slot);
+        part.counted(ended)
+    }
+
+    fn no_quorum(&self, slot: u8, command: Command) -> AccessError {
+        let (answered, needed) = self.part().memory.abd.progress(slot).unwrap_or_default();
+        let (line, writes) = match command {
+            Command::Read(line) => (line, false),
+            Command::Write(line) => (line, true),
+        };
+        AccessError::NoQuorum {
+            addr: line.0,
+            answered,
+            needed,
+            writes,
+        }
+    }
+
+    /// Waits until some operation of this node has ended, but not for long.
+    fn wait(&self, at_most: Duration) {
+        let part = self.part();
+        let _ = self.ended.wait_timeout(part, at_most).whole();
+    }
+}

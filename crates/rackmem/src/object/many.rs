@@ -1,0 +1,144 @@
+//! Several objects in one step: those that this process has are copied in one pass, and the homes
+//! of the others are asked together.
+
+use super::content::Content;
+use super::{Object, Retry};
+use crate::bytes::whole;
+use crate::bytes::window::Window;
+use crate::error::AccessError;
+use crate::host::objects::not_done;
+use crate::node::Node;
+use rackmem_proto::sabre::rule::{Refusal, Wanted};
+use rackmem_proto::sabre::{MANY, Outcome, Ref};
+
+/// What became of an object so far.
+type Seen<T> = Option<Result<(u64, <T as Content>::Owned), AccessError>>;
+
+impl Node {
+    /// Reads several objects in one step: each with its version, in the order of the handles.
+    ///
+    /// **What is promised** is that of [`Object::read`] for each of them: all of it from one write,
+    /// at some moment since the call. They are *not* of one moment: of two objects that a program
+    /// writes one after the other, this may see the second write and not the first, in whichever
+    /// order the handles are.
+    ///
+    /// What is to be asked of homes is asked together, 16 objects at a time, and takes about as
+    /// long as one of them. An object that meets a writer is tried again by itself, as
+    /// [`Object::read`] does. What is wrong with one object does not concern the others.
+    ///
+    /// ```
+    /// # fn main() -> rackmem::Result<()> {
+    /// use rackmem::object::Object;
+    /// use rackmem::{Contract, Rack, RegionSpec};
+    ///
+    /// let rack = Rack::local(2)?;
+    /// let spec = RegionSpec::new("users", 1 << 20).contract(Contract::Object);
+    /// let users = rack.node(0).create_region(&spec)?;
+    /// let (a, b): (Object<u64>, Object<u64>) = (users.alloc(7)?, users.alloc(8)?);
+    /// let mut sum = 0;
+    /// for read in rack.node(0).read_many(&[&a, &b]) {
+    ///     let (_version, value) = read?;
+    ///     sum += value;
+    /// }
+    /// assert_eq!(sum, 15);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn read_many<T: Content + ?Sized>(
+        &self,
+        objects: &[&Object<T>],
+    ) -> Vec<Result<(u64, T::Owned), AccessError>> {
+        let mut seen: Vec<Seen<T>> = objects.iter().map(|object| object.glance()).collect();
+        let elsewhere: Vec<usize> = (0..objects.len())
+            .filter(|nth| seen[*nth].is_none() && objects[*nth].is_asked_for())
+            .collect();
+        for some in elsewhere.chunks(MANY) {
+            self.ask_together(objects, some, &mut seen);
+        }
+        let seen = seen.into_iter().zip(objects);
+        seen.map(|(seen, object)| seen.unwrap_or_else(|| object.read_alone_again()))
+            .collect()
+    }
+
+    /// Asks the homes of some of these objects; nothing is said of those that met a writer.
+    fn ask_together<T: Content + ?Sized>(
+        &self,
+        objects: &[&Object<T>],
+        some: &[usize],
+        seen: &mut [Seen<T>],
+    ) {
+        let refs: Vec<(Ref, u64)> = some.iter().map(|nth| (objects[*nth].at, 0)).collect();
+        let answered = self.open().map_err(AccessError::from);
+        let answered = match answered.and_then(|()| self.inner.access.read_at_homes(&refs)) {
+            Ok(answered) => answered,
+            Err(error) => return some.iter().for_each(|nth| seen[*nth] = Some(Err(error))),
+        };
+        for (nth, answer) in some.iter().zip(answered) {
+            seen[*nth] = match answer {
+                Ok((outcome, bytes)) => objects[*nth].heard(outcome, &bytes),
+                Err(error) => Some(Err(error)),
+            };
+        }
+    }
+}
+
+impl<T: Content + ?Sized> Object<T> {
+    /// One attempt where this process has the memory.
+    fn glance(&self) -> Seen<T> {
+        let place = self.place.as_ref().filter(|place| !place.is_over())?;
+        if let Err(error) = self.node.open() {
+            return Some(Err(error.into()));
+        }
+        let wanted = Wanted {
+            generation: self.at.generation,
+            known: 0,
+        };
+        let look = &mut |view: &Window<'_>| T::copied(view);
+        let read = whole::read(place.words(), wanted, |bytes, meta| {
+            super::reading::window(bytes, meta, look)
+        });
+        self.took(read)
+    }
+
+    /// What an attempt has come to; nothing if it is to be made again.
+    fn took(&self, read: Result<(u64, Result<T::Owned, usize>), Refusal>) -> Seen<T> {
+        match read {
+            Ok((version, Ok(value))) => Some(Ok((version, value))),
+            Ok((_, Err(is))) => Some(Err(self.other_size::<T>(is))),
+            Err(Refusal::Gone) => Some(Err(self.gone())),
+            Err(_) => None,
+        }
+    }
+
+    fn heard(&self, outcome: Outcome, bytes: &[u8]) -> Seen<T> {
+        let read = match outcome {
+            Outcome::Read { version, len } => {
+                let words = super::reading::words_of(bytes);
+                Ok((version, T::copied(&Window::new(&words, 0, len as usize))))
+            }
+            Outcome::Refused(reason) => match Refusal::of(reason) {
+                Some(refusal) => Err(refusal),
+                None => return Some(Err(not_done(reason, self.at.tag))),
+            },
+            other => return Some(Err(crate::host::objects::unlike(other, self.at.tag))),
+        };
+        self.took(read)
+    }
+
+    fn read_alone_again(&self) -> Result<(u64, T::Owned), AccessError> {
+        let (version, value) = self.look(0, Retry::default(), T::copied)?;
+        match value {
+            Some(Ok(value)) => Ok((version, value)),
+            Some(Err(is)) => Err(self.other_size::<T>(is)),
+            None => Err(self.gone()),
+        }
+    }
+
+    fn other_size<C: Content + ?Sized>(&self, is: usize) -> AccessError {
+        AccessError::OtherSize {
+            addr: self.at.tag.0,
+            len: C::LEN.unwrap_or(is),
+            is,
+        }
+    }
+}

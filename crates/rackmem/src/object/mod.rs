@@ -1,0 +1,282 @@
+//! Objects in a program's hands: values that are read whole, without a lock, while others write
+//! them.
+
+mod bytes;
+mod content;
+mod many;
+mod map;
+mod reading;
+mod refs;
+mod writing;
+
+pub use content::Content;
+pub use map::{Map, MapSpec};
+pub use rackmem_proto::sabre::{Retry, Then};
+pub use refs::ObjectRef;
+
+use crate::bytes::objects::Place;
+use crate::bytes::value::Value;
+use crate::bytes::window::Window;
+use crate::error::{AccessError, AllocError};
+use crate::node::Node;
+use rackmem_proto::sabre::{MAX_BYTES, Ref};
+use rackmem_proto::wire::{Contract, Tag};
+use std::marker::PhantomData;
+
+/// Bytes of an object at most.
+pub const MAX_OBJECT: usize = MAX_BYTES as usize;
+
+/// A value of up to 65,520 bytes in a region under [`Contract::Object`]. A read is all of it from
+/// one write, and takes no lock: it copies the value and looks at its version before and after.
+/// Writes are carried out by the home's process, one after the other.
+///
+/// Where this process has the home's memory, a read is a copy, and nobody at the home is asked.
+/// Elsewhere the home's agent answers by a packet. Nothing is cached: [`Object::read_if_newer`]
+/// says in one small packet that what a program has is still the newest.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::object::Object;
+/// use rackmem::{Contract, Rack, RegionSpec};
+///
+/// let rack = Rack::local(2)?;
+/// let spec = RegionSpec::new("users", 1 << 20).contract(Contract::Object);
+/// let visits: Object<[u64; 16]> = rack.node(0).create_region(&spec)?.alloc([0; 16])?;
+/// visits.update(|all| all[3] += 1)?;
+/// let same: Object<[u64; 16]> = rack.node(1).attach_object(visits.at())?;
+/// let (version, all) = same.read_versioned()?;
+/// assert_eq!((all[3], same.read_if_newer(version)?), (1, None));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// The handle is an address and a generation. Dropping it frees nothing. An object that has been
+/// freed is [`AccessError::Gone`] for every handle, also when another one has its place.
+pub struct Object<T: ?Sized> {
+    node: Node,
+    at: Ref,
+    place: Option<Place>,
+    /// The header's second word as long as it lives, but for its length.
+    meta: u64,
+    value: PhantomData<fn() -> Box<T>>,
+}
+
+impl<T: ?Sized> Clone for Object<T> {
+    fn clone(&self) -> Self {
+        Object {
+            node: self.node.clone(),
+            at: self.at,
+            place: self.place.clone(),
+            meta: self.meta,
+            value: PhantomData,
+        }
+    }
+}
+
+impl<T: ?Sized> std::fmt::Debug for Object<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Object")
+            .field("of", &std::any::type_name::<T>())
+            .field("addr", &format_args!("{:#018x}", self.at.tag.0))
+            .field("generation", &self.at.generation)
+            .finish()
+    }
+}
+
+impl<T: ?Sized> Object<T> {
+    fn new(node: &Node, at: Ref) -> Self {
+        let place = node.inner.access.agents.objects.place(at.tag);
+        let meta = place.as_ref().map_or(0, |place| place.meta(at.generation));
+        Object {
+            node: node.clone(),
+            at,
+            place,
+            meta,
+            value: PhantomData,
+        }
+    }
+
+    /// What another node, or a program's own data, finds it by.
+    pub fn at(&self) -> ObjectRef {
+        ObjectRef::of(self.at)
+    }
+
+    /// Its global address.
+    pub fn addr(&self) -> u64 {
+        self.at.tag.0
+    }
+
+    fn addr_of(&self) -> u64 {
+        self.at.tag.0
+    }
+
+    /// Looks at it without a copy, where this process has its memory. What `f` returns comes from a
+    /// run that saw one write's bytes and no other; before that it may run on bytes that change
+    /// under it, so it must tolerate torn data and have no side effects.
+    ///
+    /// # Errors
+    /// Those of [`Object::read`].
+    pub fn with<R>(&self, f: impl FnMut(&Window<'_>) -> R) -> Result<R, AccessError> {
+        let (_, result) = self.look(0, Retry::default(), f)?;
+        result.ok_or_else(|| self.gone())
+    }
+
+    /// Its memory is its home's again: handles of all nodes say [`AccessError::Gone`] from then on,
+    /// those that read it meanwhile among them.
+    ///
+    /// # Errors
+    /// [`AccessError::Gone`] if it has been freed before, and those of [`Object::write`].
+    pub fn free(self) -> Result<(), AccessError> {
+        self.node.open()?;
+        self.node.inner.access.free_object(self.at)
+    }
+
+    fn gone(&self) -> AccessError {
+        AccessError::Gone {
+            addr: self.addr_of(),
+        }
+    }
+}
+
+impl<T: Value> Object<T> {
+    /// All of it, as one write has left it, at a moment since the call.
+    ///
+    /// # Errors
+    /// [`AccessError::Gone`] when it has been freed, [`AccessError::OtherSize`] when it is no `T`,
+    /// [`AccessError::BadAddress`] when no object can be there; those of [`Node`].
+    pub fn read(&self) -> Result<T, AccessError> {
+        Ok(self.read_versioned()?.1)
+    }
+
+    /// The same, and which version it is: it rises with every write.
+    pub fn read_versioned(&self) -> Result<(u64, T), AccessError> {
+        let mut value = T::new_zeroed();
+        let version = self.read_into(&mut value, Retry::default())?;
+        Ok((version, value))
+    }
+
+    /// The same, tried so often; see [`Retry`].
+    ///
+    /// # Errors
+    /// [`AccessError::Torn`] when all attempts have met a writer, if `retry` says so; those of
+    /// [`Object::read`].
+    pub fn read_with(&self, retry: Retry) -> Result<T, AccessError> {
+        let mut value = T::new_zeroed();
+        self.read_into(&mut value, retry)?;
+        Ok(value)
+    }
+
+    /// What has been written since this version; `None` if nothing has.
+    ///
+    /// # Errors
+    /// Those of [`Object::read`].
+    pub fn read_if_newer(&self, version: u64) -> Result<Option<(u64, T)>, AccessError> {
+        let mut value = T::new_zeroed();
+        let newer = self.read_newer(version, value.as_mut_bytes(), Retry::default())?;
+        Ok(newer.map(|version| (version, value)))
+    }
+
+    /// Reads it into a value that is there: nothing is made zero first. What is in `value` after an
+    /// error is of no use.
+    ///
+    /// # Errors
+    /// Those of [`Object::read_with`].
+    #[inline]
+    pub fn read_into(&self, value: &mut T, retry: Retry) -> Result<u64, AccessError> {
+        let newer = self.read_newer(0, value.as_mut_bytes(), retry)?;
+        newer.ok_or_else(|| self.gone())
+    }
+
+    /// Replaces it; its new version. When this returns, every later read sees it or a later write.
+    ///
+    /// # Errors
+    /// [`AccessError::Gone`], [`AccessError::BadAddress`], [`AccessError::Busy`] when other writers
+    /// kept it for longer than the configuration's `patience`; those of [`Node`].
+    pub fn write(&self, value: &T) -> Result<u64, AccessError> {
+        let written = self.put(0, value.as_bytes())?;
+        written.or(Err(AccessError::Busy {
+            addr: self.addr_of(),
+        }))
+    }
+
+    /// Replaces it if it still has this version: the new one, or in `Err` the one that it has.
+    ///
+    /// # Errors
+    /// Those of [`Object::write`].
+    pub fn write_if(&self, version: u64, value: &T) -> Result<Result<u64, u64>, AccessError> {
+        self.put(version, value.as_bytes())
+    }
+
+    /// Changes it as one step; its new version. `f` may run several times, and what it did counts
+    /// once.
+    ///
+    /// # Errors
+    /// [`AccessError::Busy`] when others changed it for longer than the configuration's `patience`;
+    /// those of [`Object::read`].
+    pub fn update(&self, mut f: impl FnMut(&mut T)) -> Result<u64, AccessError> {
+        let mut backoff = crate::backoff::Backoff::new(self.node.inner.access.patience);
+        loop {
+            let (version, mut value) = self.read_versioned()?;
+            f(&mut value);
+            match self.write_if(version, &value)? {
+                Ok(version) => return Ok(version),
+                Err(_) if backoff.wait() => {}
+                Err(_) => {
+                    let addr = self.addr_of();
+                    return Err(AccessError::Busy { addr });
+                }
+            }
+        }
+    }
+}
+
+impl Node {
+    /// A handle on an object. Nobody is asked: a wrong one is told when it is used.
+    ///
+    /// # Errors
+    /// [`AccessError::WrongContract`] where the address is other memory's,
+    /// [`AccessError::BadAddress`] where it is of no node.
+    pub fn attach_object<T: ?Sized>(&self, at: ObjectRef) -> Result<Object<T>, AccessError> {
+        let at = at.to_ref();
+        if !at.tag.is_under(Contract::Object) {
+            return Err(AccessError::wrong_contract(at.tag, Contract::Object));
+        }
+        if !self.inner.has_home(at.tag.home()) {
+            return Err(AccessError::BadAddress { addr: at.tag.0 });
+        }
+        Ok(Object::new(self, at))
+    }
+
+    /// An object in the region that begins at this address, with this content.
+    pub(crate) fn new_object<T: ?Sized>(
+        &self,
+        region: u64,
+        content: &[u8],
+        room: usize,
+    ) -> Result<Object<T>, AllocError> {
+        let region = Tag(region);
+        let len = content.len().max(room);
+        if !region.is_under(Contract::Object) {
+            return Err(AccessError::wrong_contract(region, Contract::Object).into());
+        }
+        if len > MAX_OBJECT {
+            let most = MAX_OBJECT;
+            return Err(AllocError::TooLarge { len, most });
+        }
+        self.open()?;
+        let at = self.inner.access.new_object(region, len as u32)?;
+        let object = Object::new(self, at);
+        // Zeros are there already.
+        if content.len() == len && content.iter().all(|byte| *byte == 0) {
+            return Ok(object);
+        }
+        match object.put(0, content) {
+            Ok(_) => Ok(object),
+            Err(error) => {
+                // Nobody else knows of it. If its home is gone, so is it.
+                let _ = object.free();
+                Err(error.into())
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Objects: what programs see of them, on every fabric, with and without a switch.
+
+#[path = "../support/child.rs"]
+mod child;
+mod contracts;
+mod handles;
+mod many;
+mod map;
+mod mapped;
+mod processes;
+mod removal;
+mod tears;
+
+use rackmem::{Contract, Fabric, Mode, Rack, Region, RegionSpec};
+use std::time::{Duration, Instant};
+
+const FABRICS: [Fabric; 3] = [Fabric::Inline, Fabric::Shm, Fabric::Udp];
+/// Longer than anything here takes on a loaded machine.
+const LONG: Duration = Duration::from_secs(60);
+
+fn rack(fabric: Fabric, mode: Mode, nodes: usize) -> Rack {
+    let rack = Rack::builder(nodes).fabric(fabric).mode(mode);
+    let rack = rack.memory(64 << 20).cache(1 << 20).patience(LONG);
+    rack.build().unwrap()
+}
+
+/// A region of objects at this node.
+fn region(rack: &Rack, node: usize, name: &str) -> Region {
+    let spec = RegionSpec::new(name, 4 << 20).contract(Contract::Object);
+    rack.node(node).create_region(&spec).unwrap()
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let end = Instant::now() + LONG;
+    while !done() {
+        assert!(Instant::now() < end, "never: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

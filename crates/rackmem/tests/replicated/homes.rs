@@ -1,0 +1,262 @@
+//! Coherent memory whose home a group keeps: whichever node dies, what was at rest is there, and so
+//! is what live nodes have in their caches.
+
+use crate::members::{Cluster, NETWORKS};
+use crate::{FABRICS, MODES, eventually, rack};
+use rackmem::{
+    AccessError, Contract, Durability, LeaveError, Node, Region, RegionError, RegionSpec, Shared,
+    Survives,
+};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+
+const MORE: &str = "lease = '500ms'\npatience = '60s'\nreplace_after = '200ms'\n";
+const BLOCK: usize = 4096;
+
+fn spec(name: &str, blocks: usize, survives: Survives) -> RegionSpec {
+    let spec = RegionSpec::new(name, blocks * BLOCK).copies(3);
+    spec.survives(survives)
+}
+
+fn put(region: &Region, block: usize, value: u64) {
+    let written = region.write(block * BLOCK, &value.to_le_bytes());
+    written.unwrap();
+}
+
+fn get(region: &Region, block: usize) -> u64 {
+    let mut bytes = [0; 8];
+    region.read(block * BLOCK, &mut bytes).unwrap();
+    u64::from_le_bytes(bytes)
+}
+
+/// Drops a node's copy of a block, which goes home if it is dirty.
+fn rest(node: &Node, region: &Region, block: usize) {
+    node.evict(region.addr() + (block * BLOCK) as u64).unwrap();
+}
+
+fn replaced(node: &Node, name: &str) {
+    eventually("a live node has its copies", || {
+        let all = node.groups();
+        let group = all.iter().find(|group| group.name == name).unwrap();
+        group.copies.iter().all(|copy| copy.counts && copy.live)
+    });
+}
+
+/// The node that serves it dies, and the one that serves it next, and the first one comes back:
+/// nothing is lost of what was at rest, or is in the cache of a live node.
+#[test]
+fn memory_outlives_the_nodes_that_serve_it() {
+    for fabric in NETWORKS {
+        let cluster = Cluster::new("homes", fabric, 5, MORE);
+        let (mut racks, mut nodes) = cluster.nodes(5);
+        let spec = spec("pages", 6, Survives::Rest);
+        let made = nodes[4].create_region(&spec).unwrap();
+        assert_eq!(made.contract(), Contract::Coherent);
+        let open = |node: &Node| node.open_region(&spec).unwrap();
+        // At rest, dirty at a live node, read by one and dirty at another before.
+        put(&made, 0, 10);
+        rest(&nodes[4], &made, 0);
+        put(&open(&nodes[3]), 1, 11);
+        put(&open(&nodes[2]), 2, 12);
+        assert_eq!(get(&made, 2), 12);
+        put(&open(&nodes[0]), 3, 13);
+        rest(&nodes[0], &open(&nodes[0]), 3);
+        let check = |node: &Node, more: &[u64]| {
+            let region = open(node);
+            for block in 0..4 {
+                assert_eq!(get(&region, block), 10 + block as u64, "{fabric}: {block}");
+            }
+            for (at, value) in more.iter().enumerate() {
+                assert_eq!(get(&region, 4 + at), *value, "{fabric}");
+            }
+        };
+        racks[0] = None;
+        // Whoever asks before the death is known waits for what follows.
+        check(&nodes[4], &[0, 0]);
+        check(&nodes[1], &[0, 0]);
+        assert!(!nodes[4].is_member(0));
+        put(&open(&nodes[4]), 4, 77);
+        rest(&nodes[4], &made, 4);
+        replaced(&nodes[1], "pages");
+        racks[1] = None;
+        check(&nodes[2], &[77, 0]);
+        put(&open(&nodes[3]), 5, 78);
+        // The lowest node serves it again, without having seen what has become of it.
+        racks[0] = Some(cluster.node(0));
+        nodes[0] = racks[0].as_ref().unwrap().node(0);
+        check(&nodes[0], &[77, 78]);
+        check(&nodes[3], &[77, 78]);
+    }
+}
+
+/// Two nodes count while the one that serves the counters dies and comes back.
+#[test]
+fn counters_are_exact_while_their_home_dies() {
+    const COUNTERS: usize = 4;
+    for fabric in NETWORKS {
+        let cluster = Cluster::new("counters", fabric, 4, MORE);
+        let (mut racks, nodes) = cluster.nodes(4);
+        let spec = spec("counters", COUNTERS, Survives::Rest);
+        nodes[3].create_region(&spec).unwrap();
+        let (done, doubtful) = (AtomicU64::new(0), AtomicU64::new(0));
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for (thread, id) in [1, 2, 3, 3].into_iter().enumerate() {
+                let (node, spec, stop) = (&nodes[id], &spec, &stop);
+                let (done, doubtful) = (&done, &doubtful);
+                scope.spawn(move || {
+                    let region = node.open_region(spec).unwrap();
+                    let counters: Vec<Shared<u64>> = (0..COUNTERS)
+                        .map(|nth| region.shared(nth * BLOCK / 8).unwrap())
+                        .collect();
+                    for nth in thread.. {
+                        if stop.load(SeqCst) {
+                            return;
+                        }
+                        match counters[nth % COUNTERS].fetch_add(1) {
+                            Ok(_) => done.fetch_add(1, SeqCst),
+                            Err(AccessError::Interrupted { .. }) => doubtful.fetch_add(1, SeqCst),
+                            Err(error) => panic!("{fabric}: {error}"),
+                        };
+                    }
+                });
+            }
+            for _ in 0..2 {
+                let before = done.load(SeqCst);
+                eventually("they count", || done.load(SeqCst) > before + 200);
+                racks[0] = None;
+                eventually("the death is noticed", || !nodes[1].is_member(0));
+                let before = done.load(SeqCst);
+                eventually("they go on", || done.load(SeqCst) > before + 200);
+                racks[0] = Some(cluster.node(0));
+            }
+            stop.store(true, SeqCst);
+        });
+        let region = nodes[1].open_region(&spec).unwrap();
+        let sum: u64 = (0..COUNTERS).map(|block| get(&region, block)).sum();
+        let (done, doubtful) = (done.load(SeqCst), doubtful.load(SeqCst));
+        assert!(
+            (done..=done + doubtful).contains(&sum),
+            "{fabric}: {done} + {doubtful} made {sum}"
+        );
+    }
+}
+
+/// A node writes and dies. What it had written is there if writes survive; otherwise what was at
+/// rest is.
+#[test]
+fn what_a_dead_node_wrote_last_survives_if_it_is_to() {
+    for fabric in NETWORKS {
+        for (survives, left) in [(Survives::Rest, 1), (Survives::Writes, 2)] {
+            let name = format!("last-{}", survives.name());
+            let cluster = Cluster::new(&name, fabric, 4, MORE);
+            let (mut racks, nodes) = cluster.nodes(4);
+            let spec = spec("last", 40, survives);
+            let region = nodes[0].create_region(&spec).unwrap();
+            let long = |value: u64| value.to_le_bytes().repeat(36 * BLOCK / 8);
+            put(&region, 0, 1);
+            let word: Shared<u64> = region.shared(BLOCK / 8).unwrap();
+            word.write(1).unwrap();
+            let range = nodes[0]
+                .attach_slice::<u8>(region.addr() + 4 * BLOCK as u64, 36 * BLOCK)
+                .unwrap();
+            range.write_from(0, &long(1)).unwrap();
+            for block in 0..40 {
+                rest(&nodes[0], &region, block);
+            }
+            put(&region, 0, 2);
+            word.fetch_add(1).unwrap();
+            range.write_from(0, &long(2)).unwrap();
+            // The node that serves it, too.
+            racks[0] = None;
+            let region = nodes[2].open_region(&spec).unwrap();
+            for block in [0, 1, 4, 7, 20, 39] {
+                assert_eq!(get(&region, block), left, "{fabric}, {survives:?}: {block}");
+            }
+        }
+    }
+}
+
+/// On every fabric, with and without a switch: what programs see of it.
+#[test]
+fn it_is_used_as_all_coherent_memory_is() {
+    for fabric in FABRICS {
+        for mode in MODES {
+            for survives in [Survives::Rest, Survives::Writes] {
+                let rack = rack(fabric, mode, 3);
+                let spec = spec("table", 64, survives);
+                let region = rack.node(2).create_region(&spec).unwrap();
+                assert!(region.is_new());
+                let same = rack.node(1).create_region(&spec).unwrap();
+                assert!(!same.is_new() && same.addr() == region.addr());
+                let bytes: Vec<u8> = (0..64 * BLOCK).map(|at| (at / 7) as u8).collect();
+                region.write(0, &bytes).unwrap();
+                let mut read = vec![0; 64 * BLOCK - 5];
+                same.read(5, &mut read).unwrap();
+                assert_eq!(read, bytes[5..], "{fabric:?}, {mode:?}");
+                let count: Shared<u64> = region.shared(3).unwrap();
+                let before = count.read().unwrap();
+                for node in rack.nodes() {
+                    let region = node.open_region(&spec).unwrap();
+                    region.shared::<u64>(3).unwrap().fetch_add(1).unwrap();
+                }
+                assert_eq!(count.read().unwrap(), before.wrapping_add(3));
+                let all = rack.node(0).regions().unwrap();
+                assert_eq!(all[0].spec.asks_survives(), Some(survives));
+            }
+        }
+    }
+}
+
+/// What it is not is said.
+#[test]
+fn refusals_say_why() {
+    let cluster = Cluster::new("refusals", "udp", 3, MORE);
+    let (mut racks, nodes) = cluster.nodes(3);
+    let rest = spec("memory", 2, Survives::Rest);
+    let region = nodes[1].create_region(&rest).unwrap();
+    let node = &nodes[2];
+    let refused = |spec: &RegionSpec| node.create_region(spec).unwrap_err();
+    let name = || "memory".to_owned();
+    assert_eq!(
+        refused(&spec("memory", 2, Survives::Writes)),
+        RegionError::Mismatch { name: name() }
+    );
+    assert_eq!(
+        refused(&spec("memory", 3, Survives::Rest)),
+        RegionError::Mismatch { name: name() }
+    );
+    let plain = RegionSpec::new("memory", 2 * BLOCK);
+    let has = 3;
+    assert_eq!(
+        refused(&plain),
+        RegionError::OtherCopies { name: name(), has }
+    );
+    nodes[0]
+        .create_region(&RegionSpec::new("plain", 2 * BLOCK))
+        .unwrap();
+    let has = 0;
+    assert_eq!(
+        refused(&spec("plain", 2, Survives::Rest)),
+        RegionError::OtherCopies {
+            name: "plain".into(),
+            has
+        }
+    );
+    let durability = Durability::Sync;
+    assert_eq!(
+        refused(&spec("synced", 2, Survives::Rest).durability(durability)),
+        RegionError::NotDurable { durability }
+    );
+    assert!(matches!(
+        node.remove_region("memory"),
+        Err(RegionError::NotRemovable { .. })
+    ));
+    // Behind its end there is nothing, and no group has the next home.
+    let end = region.addr() + 2 * BLOCK as u64;
+    assert_eq!(node.load(end), Err(AccessError::BadAddress { addr: end }));
+    let next = region.addr() + (1 << 48);
+    assert_eq!(node.load(next), Err(AccessError::BadAddress { addr: next }));
+    // Who serves it stays.
+    let keeper = racks[0].take().unwrap();
+    assert!(matches!(keeper.leave(), Err(LeaveError::InUse { node: 0 })));
+}

@@ -1,0 +1,214 @@
+//! Reads of a home's objects, answered in the kernel of its host (`switch/xdp/objects.bpf.c`).
+//!
+//! The home's memory for objects is a map of the program, which the home's process maps
+//! ([`ObjectReads::memory`]) and writes as it writes any memory. What the program does not answer
+//! passes to the home's agent.
+
+use crate::attach::Mode;
+use crate::error::{Error, Result};
+use crate::load::{program, take};
+use crate::run::{Ran, run};
+use aya::maps::{Array, Map, MapData, PerCpuArray};
+use aya::programs::Xdp;
+use aya::programs::xdp::XdpMode;
+use aya::{Ebpf, EbpfLoader};
+use rackmem_proto::sabre::SLAB;
+use rackmem_wire::NodeId;
+use std::fs::File;
+use std::net::SocketAddrV4;
+use std::os::fd::AsFd;
+
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/objects.bpf.o"));
+
+const PROGRAM: &str = "objects";
+
+/// Slabs that a program has at most: as many as one slab has room to say the class of, in front
+/// of them.
+pub const MOST_SLABS: u32 = (SLAB as u32 - 4096) / 8;
+
+/// Whose objects they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Served {
+    /// Where the home's agent listens.
+    pub agent: SocketAddrV4,
+    /// The home.
+    pub node: NodeId,
+    /// The epoch that it serves.
+    pub epoch: u32,
+    /// The offset of its first slab.
+    pub base: u64,
+}
+
+/// What became of reads that came to the program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReadCounts {
+    /// Answered here.
+    pub answered: u64,
+    /// Passed to the agent: a writer was in.
+    pub locked: u64,
+    /// The object moved while it was copied.
+    pub torn: u64,
+    /// It is another one, or none.
+    pub gone: u64,
+    /// The reader has its version.
+    pub known: u64,
+    /// Longer than a granule.
+    pub long: u64,
+    /// No object's address.
+    pub elsewhere: u64,
+    /// The frame could not be made longer.
+    pub no_room: u64,
+}
+
+/// The program, loaded, and the memory that it reads. Dropping it detaches it.
+pub struct ObjectReads {
+    ebpf: Ebpf,
+    objects: MapData,
+    home: Array<MapData, [u8; 24]>,
+    counters: PerCpuArray<MapData, [u64; 8]>,
+    slabs: u32,
+}
+
+impl ObjectReads {
+    /// Loads it with zeroed memory of so many slabs, which the kernel takes at once.
+    ///
+    /// # Errors
+    /// Whatever makes the kernel refuse it; [`Error::Rack`] beyond [`MOST_SLABS`], and on
+    /// processors that swap loads.
+    pub fn load(slabs: u32) -> Result<Self> {
+        ObjectReads::load_object(OBJECT, slabs)
+    }
+
+    /// The same of another object: tests load programs with planted differences.
+    ///
+    /// # Errors
+    /// See [`ObjectReads::load`].
+    pub fn load_object(object: &[u8], slabs: u32) -> Result<Self> {
+        if !cfg!(target_arch = "x86_64") {
+            let why = "reads in the kernel need a processor that keeps loads in order (x86-64)";
+            return Err(Error::Rack(why.into()));
+        }
+        if !(1..=MOST_SLABS).contains(&slabs) {
+            let why = format!("it reads 1 to {MOST_SLABS} slabs of 64 KiB, not {slabs}");
+            return Err(Error::Rack(why));
+        }
+        let mut ebpf = EbpfLoader::new()
+            .map_max_entries("OBJECTS", slabs + 1)
+            .load(object)?;
+        program(&mut ebpf, PROGRAM)?
+            .load()
+            .map_err(Error::of_load)?;
+        let Map::Array(objects) = take(&mut ebpf, "OBJECTS")? else {
+            return Err(Error::Map("OBJECTS is no array".into()));
+        };
+        Ok(ObjectReads {
+            objects,
+            home: Array::try_from(take(&mut ebpf, "HOME")?)?,
+            counters: PerCpuArray::try_from(take(&mut ebpf, "COUNTERS")?)?,
+            ebpf,
+            slabs,
+        })
+    }
+
+    /// Its slabs.
+    pub fn slabs(&self) -> u32 {
+        self.slabs
+    }
+
+    /// What is to be mapped: a slab in front with the classes of the others, and the others.
+    ///
+    /// # Errors
+    /// [`Error::Map`].
+    pub fn memory(&self) -> Result<File> {
+        let fd = self.objects.fd().as_fd().try_clone_to_owned();
+        fd.map(File::from)
+            .map_err(|error| Error::Map(error.to_string()))
+    }
+
+    /// Answers for this home from now on.
+    ///
+    /// # Errors
+    /// [`Error::Map`].
+    pub fn serve(&mut self, served: &Served) -> Result<()> {
+        let mut bytes = [0; 24];
+        bytes[..4].copy_from_slice(&served.agent.ip().octets());
+        bytes[4..6].copy_from_slice(&served.agent.port().to_be_bytes());
+        bytes[6..8].copy_from_slice(&served.node.to_ne_bytes());
+        bytes[8..12].copy_from_slice(&served.epoch.to_ne_bytes());
+        bytes[12..16].copy_from_slice(&self.slabs.to_ne_bytes());
+        bytes[16..].copy_from_slice(&served.base.to_ne_bytes());
+        Ok(self.home.set(0, bytes, 0)?)
+    }
+
+    /// Answers nothing any more.
+    ///
+    /// # Errors
+    /// [`Error::Map`].
+    pub fn stop(&mut self) -> Result<()> {
+        Ok(self.home.set(0, [0; 24], 0)?)
+    }
+
+    /// Attaches it to the interface that requests come by, and says in which mode.
+    ///
+    /// # Errors
+    /// Whatever the kernel says about it.
+    pub fn attach(&mut self, interface: &str, mode: Mode) -> Result<Mode> {
+        let program = program(&mut self.ebpf, PROGRAM)?;
+        let modes: &[(Mode, XdpMode)] = match mode {
+            Mode::Native => &[(Mode::Native, XdpMode::Driver)],
+            Mode::Skb => &[(Mode::Skb, XdpMode::Skb)],
+            Mode::Auto => &[(Mode::Native, XdpMode::Driver), (Mode::Skb, XdpMode::Skb)],
+        };
+        let mut refused = Error::NoInterface(interface.to_owned());
+        for &(mode, xdp) in modes {
+            match program.attach(interface, xdp) {
+                Ok(_) => return Ok(mode),
+                Err(error) => refused = Error::of_attach(error, interface, mode),
+            }
+            if !matches!(refused, Error::Driver { .. }) {
+                break;
+            }
+        }
+        Err(refused)
+    }
+
+    /// What it has counted.
+    ///
+    /// # Errors
+    /// [`Error::Map`].
+    pub fn counts(&self) -> Result<ReadCounts> {
+        let processors = self.counters.get(&0, 0)?;
+        let sum = |at: usize| processors.iter().map(|one| one[at]).sum();
+        let [
+            answered,
+            locked,
+            torn,
+            gone,
+            known,
+            long,
+            elsewhere,
+            no_room,
+        ] = std::array::from_fn(sum);
+        Ok(ReadCounts {
+            answered,
+            locked,
+            torn,
+            gone,
+            known,
+            long,
+            elsewhere,
+            no_room,
+        })
+    }
+
+    /// Runs it on a frame, so often, without sending anything.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`].
+    pub fn run(&self, frame: &[u8], times: u32) -> Result<Ran> {
+        let program = self.ebpf.program(PROGRAM);
+        let program = program.ok_or_else(|| Error::Kernel(format!("no `{PROGRAM}`")))?;
+        let program: &Xdp = program.try_into().map_err(Error::of_load)?;
+        run(program, frame, times)
+    }
+}
