@@ -65,7 +65,7 @@ pub trait Effects: Memory {
 defects! {
     "A rule of objects that can be broken, to see that checkers notice.":
 
-    /// An object that a writer is in is copied like any other.
+    /// An object that a writer is in is copied, and taken, like any other.
     AcceptOdd,
     /// The version is not looked at again when all is copied.
     CheckBeforeCopyOnly,

@@ -214,7 +214,7 @@ impl Operation {
             return Heard::Nothing;
         };
         // No home sends an object while somebody writes it.
-        if is_odd(own.a) {
+        if is_odd(own.a) && fx.defect() != Some(Defect::AcceptOdd) {
             return Heard::Nothing;
         }
         let mixes = fx.defect() == Some(Defect::MixAttempts) && self.have != 0;
