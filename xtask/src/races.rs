@@ -13,8 +13,20 @@ const MANIFEST: &str = "races/Cargo.toml";
 /// What miri runs: the package and the tests of its library whose names begin so.
 /// System calls are none of its business.
 const UNDER_MIRI: &[(&str, &[&str])] = &[
-    ("rackmem", &["cache::", "slots::", "locked::fast::"]),
-    ("rackmem-fabric", &["words::", "shm::lane::tests::packets"]),
+    (
+        "rackmem",
+        &[
+            "cache::",
+            "whole::",
+            "slots::",
+            "locks::fast::",
+            "locks::cell::",
+        ],
+    ),
+    (
+        "rackmem-fabric",
+        &["words::tests::bytes", "shm::lane::tests::packets"],
+    ),
 ];
 
 /// `cargo xtask races [TEST]`: what was gone through, a line a scenario and a defect.
@@ -53,7 +65,7 @@ pub fn under_miri(workspace: &Workspace) -> Verdict {
     let quiet = asked.stdout(Stdio::null()).stderr(Stdio::null());
     if !quiet.status().is_ok_and(|status| status.success()) {
         return Verdict::Skipped(
-            "cargo miri is not installed: rustup +nightly component add miri".into(),
+            "cargo miri is not installed: rustup +nightly component add miri rust-src".into(),
         );
     }
     let mut counted = None;

@@ -117,6 +117,11 @@ pub fn command(workspace: &Workspace, arguments: &[String]) -> Result<bool, Fail
     {
         println!("No cargo-fuzz, the run under libFuzzer will be skipped: {why}");
     }
+    if purpose == "test"
+        && let Err(why) = install_miri()
+    {
+        println!("No miri, the races under it will be skipped: {why}");
+    }
     Ok(true)
 }
 
@@ -142,7 +147,7 @@ fn install_fuzzer(workspace: &Workspace) -> Result<(), Failure> {
         workspace,
         Command::new("cargo").args(["fuzz", "--version"]),
     ));
-    if found || !quiet(Command::new("rustup").args(["run", "nightly", "rustc", "--version"])) {
+    if found || !has_nightly() {
         return Ok(());
     }
     println!("Installing cargo-fuzz in {}", tools(workspace).display());
@@ -155,6 +160,36 @@ fn install_fuzzer(workspace: &Workspace) -> Result<(), Failure> {
     } else {
         Err("cargo install cargo-fuzz failed".into())
     }
+}
+
+/// Miri, where there is the nightly compiler that it belongs to, and the standard library that it
+/// interprets.
+fn install_miri() -> Result<(), Failure> {
+    let wanted = ["miri", "rust-src"];
+    let installed = Command::new("rustup")
+        .args(["component", "list", "--installed", "--toolchain", "nightly"])
+        .stderr(Stdio::null())
+        .output();
+    let Ok(installed) = installed else {
+        return Ok(());
+    };
+    let installed = String::from_utf8_lossy(&installed.stdout);
+    let here = |name: &str| installed.lines().any(|line| line.starts_with(name));
+    if !has_nightly() || wanted.iter().all(|name| here(name)) {
+        return Ok(());
+    }
+    println!("Installing miri");
+    let mut rustup = Command::new("rustup");
+    rustup.args(["component", "add", "--toolchain", "nightly"]);
+    if quiet(rustup.args(wanted)) {
+        Ok(())
+    } else {
+        Err("rustup +nightly component add miri rust-src failed".into())
+    }
+}
+
+fn has_nightly() -> bool {
+    quiet(Command::new("rustup").args(["run", "nightly", "rustc", "--version"]))
 }
 
 /// The interpreter of the tests' own environment, which may not exist yet.

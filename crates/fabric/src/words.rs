@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Words from which on the string move pays for its start.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cfg(any(test, all(target_arch = "x86_64", not(miri))))]
 const LONG: usize = 24;
 
 /// Bytes of a cache line.

@@ -24,6 +24,10 @@ unsafe impl Sync for Pages {}
 impl Pages {
     /// `len` bytes of zeros that cost nothing until they are touched.
     pub fn new(len: usize) -> Self {
+        // It maps nothing without a reserve, and has no pages to give back.
+        if cfg!(miri) {
+            return Pages::boxed(len);
+        }
         let (access, kind) = (
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
