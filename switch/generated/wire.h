@@ -8,6 +8,7 @@
 #define WIRE_VERSION 2
 #define WIRE_HEADER_LEN 48
 #define MAX_NODES 32
+#define MAX_HOMES 64
 #define MAX_REQUESTERS 64
 #define MAX_MOVES 64
 #define MAX_BODY 32768

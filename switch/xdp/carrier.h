@@ -57,7 +57,7 @@ always bool well_formed(const struct wire_header *wire, __u32 body)
 	__u8 kind = wire->kind;
 	return wire->magic == bpf_htons(WIRE_MAGIC) && wire->version == WIRE_VERSION &&
 	       bpf_ntohs(wire->body_len) == body && body <= MAX_BODY && wire->node < MAX_NODES &&
-	       wire->slot < MAX_REQUESTERS && bpf_be64_to_cpu(wire->tag) >> 48 < MAX_NODES &&
+	       wire->slot < MAX_REQUESTERS && bpf_be64_to_cpu(wire->tag) >> 48 < MAX_HOMES &&
 	       (kind < FIRST_WITH_OWN || body >= OWN_LEN) &&
 	       (wire->flags & ~FLAGS_KNOWN) == 0 && wire->reserved == 0 && wire->status <= STATUS_MODIFIED &&
 	       wire->reason <= REASON_LAST && (KNOWN_KINDS[kind >> 6] >> (kind & 63) & 1);

@@ -88,6 +88,16 @@ always bool is_lock(__u8 kind)
 }
 #undef ROW
 
+/// Whether the block is of a node's own memory. What is of a group's home has no entry here.
+always bool is_owned(const struct packet *p)
+{
+#if PLANT == 25
+	return true;
+#else
+	return p->tag >> 48 < MAX_NODES;
+#endif
+}
+
 always bool is_move(__u8 kind)
 {
 	return kind == KIND_ADD_TO_SWITCH || kind == KIND_REMOVE_FROM_SWITCH;

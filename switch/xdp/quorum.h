@@ -232,7 +232,7 @@ always void take_answer(const struct config *config, const struct group *group, 
 always bool serve_quorum(const struct config *config, struct quorum_row *row, struct stamp_line *line, struct packet *p)
 {
 	const struct group *group = &config->group[p->tag >> 48 & 31];
-	if (!group->there || group->config != p->group_config)
+	if (!is_owned(p) || !group->there || group->config != p->group_config)
 		return false;
 	if (answers(p->kind))
 		take_answer(config, group, row, line, p);

@@ -74,7 +74,7 @@ always int of_locks(struct xdp_md *ctx, struct config *config, struct nodes *nod
 {
 	__u32 at = crc32(p->tag) & config->lock_sets_mask;
 	struct lock_set *set = bpf_map_lookup_elem(&LOCKS, &at);
-	if (!set || p->body || !names_nodes(p)) {
+	if (!set || p->body || !is_owned(p) || !names_nodes(p)) {
 		count(DID_LOCK_DROP);
 		return XDP_DROP;
 	}
@@ -124,7 +124,7 @@ always int data_plane(struct xdp_md *ctx, struct config *config, struct nodes *n
 	__u32 at = crc32(p->tag) & config->sets_mask;
 	__u64 *row = row_of(config, p);
 	struct set *set = bpf_map_lookup_elem(&SETS, &at);
-	if (!row || !set || p->body || (is_request(p->kind) && (p->flags & FLAG_GRANTED))) {
+	if (!row || !set || p->body || !is_owned(p) || (is_request(p->kind) && (p->flags & FLAG_GRANTED))) {
 		count(DID_DROP);
 		return XDP_DROP;
 	}

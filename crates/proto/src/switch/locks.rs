@@ -120,7 +120,8 @@ impl LockProgram {
             Kind::Place => header.offset < MAX_NODES as u32,
             _ => false,
         };
-        if header.epoch != self.epoch || !known {
+        // Memory that groups keep has no locks.
+        if header.epoch != self.epoch || !known || !header.tag.home().is_own() {
             self.counters.dropped += 1;
             return outputs;
         }

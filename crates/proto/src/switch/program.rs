@@ -165,14 +165,16 @@ impl SwitchProgram {
         super::set_of(tag, self.config.sets)
     }
 
-    /// Whether there is a score, or a slot for a move, for the sender.
+    /// Whether there is a score, or a slot for a move, for the sender, and may be an entry of the
+    /// block: not where a group keeps its home, whose entries are the keeper's alone.
     fn knows(&self, header: &Header) -> bool {
         let (node, slot) = (header.requester.node, header.requester.slot);
         let slots = match header.kind {
             Kind::AddToSwitch | Kind::RemoveFromSwitch => MAX_MOVES,
             _ => usize::from(self.config.requesters),
         };
-        node < self.config.nodes && usize::from(slot) < slots
+        let owns = header.tag.home().is_own();
+        owns && node < self.config.nodes && usize::from(slot) < slots
     }
 
     fn score_index(&self, header: &Header) -> usize {

@@ -121,8 +121,9 @@ fn what_the_ports_cannot_send_is_an_order_to_the_control_plane() {
 const PLANTS: std::ops::RangeInclusive<u32> = 1..=19;
 /// The same of `quorum.h`: 20, no stamp raises the highest; 21, a line counts as known while a
 /// question learns; 22, a row is not emptied; 23, any copy of a question learns; 24, members that
-/// fill count.
-const PLANTS_OF_QUORUMS: std::ops::RangeInclusive<u32> = 20..=24;
+/// fill count; 25, what is of a group's home is taken for what is of a node's, of blocks as well.
+const PLANTS_OF_QUORUMS: std::ops::RangeInclusive<u32> = 20..=OF_HOMES;
+const OF_HOMES: u32 = 25;
 
 #[test]
 fn a_planted_difference_is_found() {
@@ -130,7 +131,7 @@ fn a_planted_difference_is_found() {
         return;
     }
     let cases = all_golden();
-    for plant in PLANTS {
+    for plant in PLANTS.chain([OF_HOMES]) {
         let mut kernel = Kernel::of(format!("plant {plant}"), compile(plant));
         let found = cases
             .iter()

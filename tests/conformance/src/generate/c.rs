@@ -6,7 +6,8 @@ use rackmem_proto::flowcc::migration::MAX_MOVES;
 use rackmem_proto::flowcc::tables::{CHECK, Check, FORWARD};
 use rackmem_proto::switch::{SWITCH, numbers};
 use rackmem_proto::wire::{
-    Flags, HEADER_LEN, Kind, MAGIC, MAX_BODY, MAX_NODES, MAX_REQUESTERS, OWN_LEN, VERSION,
+    Flags, HEADER_LEN, Kind, MAGIC, MAX_BODY, MAX_HOMES, MAX_NODES, MAX_REQUESTERS, OWN_LEN,
+    VERSION,
 };
 use std::fmt::Write;
 
@@ -30,11 +31,12 @@ pub fn header() -> String {
 }
 
 fn limits(text: &mut String) {
-    let limits: [(&str, String); 11] = [
+    let limits: [(&str, String); 12] = [
         ("WIRE_MAGIC", format!("{MAGIC:#06x}")),
         ("WIRE_VERSION", VERSION.to_string()),
         ("WIRE_HEADER_LEN", HEADER_LEN.to_string()),
         ("MAX_NODES", MAX_NODES.to_string()),
+        ("MAX_HOMES", MAX_HOMES.to_string()),
         ("MAX_REQUESTERS", MAX_REQUESTERS.to_string()),
         ("MAX_MOVES", MAX_MOVES.to_string()),
         ("MAX_BODY", MAX_BODY.to_string()),

@@ -274,7 +274,24 @@ fn not_counted() -> Vec<QuorumCase> {
         ..group(3)
     };
     let later = Config { number: 2, ..three };
-    let rows: [(&str, &str, Vec<Event>); 9] = [
+    // The home that the group keeps, where it keeps one: its blocks are no lines.
+    let of_home = QuorumPacket {
+        line: 32 << 42,
+        ..ask
+    };
+    let rows: [(&str, &str, Vec<Event>); 10] = [
+        (
+            "home",
+            "An address of a home that a group keeps is none of the group's lines: the control plane's",
+            vec![
+                tells(&three),
+                of_home.comes(),
+                ask.comes(),
+                says(of_home, 0),
+                says(of_home, 1),
+                says(ask, 2),
+            ],
+        ),
         (
             "late-number",
             "A request of an earlier number of the same parity is dropped, its answers count nothing",

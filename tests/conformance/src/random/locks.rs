@@ -176,10 +176,11 @@ impl Locks {
 
     /// Well-formed, and not for this switch, or from nobody.
     fn spoil(&mut self, header: &mut Header) {
-        match self.rng.u8(..5) {
+        match self.rng.u8(..6) {
             0 => header.epoch = header.epoch.wrapping_add(1),
             1 => header.epoch = header.epoch.wrapping_sub(1),
             2 => header.sender = self.rng.u16(30..40),
+            4 => header.tag = Tag(header.tag.0 | (MAX_NODES as u64) << 48),
             3 => header.offset = self.rng.u32(30..40) << self.rng.u32(..8),
             _ => header.requester.node = self.rng.u16(..MAX_NODES as u16),
         }

@@ -245,7 +245,7 @@ impl Traffic {
         let Ok((mut header, _)) = decode(&packet) else {
             return packet;
         };
-        match self.rng.u8(..9) {
+        match self.rng.u8(..10) {
             0 => header.epoch = header.epoch.wrapping_add(1),
             1 => header.epoch = header.epoch.wrapping_sub(1),
             2 => header.requester.node = self.setup.nodes + self.rng.u16(..4),
@@ -253,6 +253,7 @@ impl Traffic {
             4 => header.flags = header.flags.and(Flags::GRANTED),
             5 => header.seq = Seq(self.rng.u64(..)),
             6 => header.flags = header.flags.but(Flags::IN_SWITCH),
+            8 => header.tag = Tag(header.tag.0 | 32 << 48),
             7 => {
                 let mut packet = encode(&header, 8).to_vec();
                 packet.extend([0xbd; 8]);

@@ -3,7 +3,7 @@
 use super::build::{Scenario, add, any, ask, free, retire, unlock, who, with};
 use rackmem_proto::wire::GlobalStatus::{Modified, Shared};
 use rackmem_proto::wire::Kind::{ReadMiss, WriteMiss};
-use rackmem_proto::wire::{Flags, Header, encode};
+use rackmem_proto::wire::{Flags, Header, Tag, encode};
 
 /// One packet of each sort that the program takes, all of which would do something.
 fn sorts() -> [(&'static str, Header); 4] {
@@ -59,6 +59,18 @@ pub fn all() -> Vec<Scenario> {
             )
             .packet(of_node)
             .packet(last),
+        );
+        let of_home = |home: u16| Header {
+            tag: Tag(u64::from(home) << 48 | header.tag.offset()),
+            ..header
+        };
+        scenarios.push(
+            held(
+                format!("{name}-about-a-home-that-a-group-keeps"),
+                "Its keeper has all entries of it, and the switch none: dropped",
+            )
+            .packet(of_home(32 + header.tag.home().0))
+            .packet(of_home(63)),
         );
         let mut bytes = encode(&header, 4).to_vec();
         bytes.extend([1, 2, 3, 4]);

@@ -1,7 +1,7 @@
 //! Every kind, and what is no packet.
 
 use super::build::{Scenario, any, ask, who};
-use rackmem_proto::wire::{GlobalStatus::Unshared, Header, Kind, encode};
+use rackmem_proto::wire::{GlobalStatus::Unshared, Header, HomeId, Kind, encode};
 
 pub fn all() -> Vec<Scenario> {
     let mut scenarios: Vec<Scenario> = Kind::ALL.iter().map(|&kind| of_kind(kind)).collect();
@@ -17,7 +17,9 @@ fn of_kind(kind: Kind) -> Scenario {
     let about = if kind.in_data_plane() {
         format!("{name} is for the switch program")
     } else {
-        format!("{name} is for the control plane, whatever the epoch")
+        format!(
+            "{name} is for the control plane, whatever the epoch, and of homes that groups keep"
+        )
     };
     let packet = ask(kind, who(1, 1), 3, any());
     let with_body = |header: &Header, body: &[u8]| {
@@ -35,7 +37,14 @@ fn of_kind(kind: Kind) -> Scenario {
         epoch: packet.epoch + 1,
         ..packet
     };
-    scenario.bytes(with_body(&later, &[0x5a; 32]))
+    let kept = |group| Header {
+        tag: HomeId::of_group(group).start(),
+        ..packet
+    };
+    scenario
+        .bytes(with_body(&later, &[0x5a; 32]))
+        .bytes(with_body(&kept(0), &[0x5a; 32]))
+        .bytes(with_body(&kept(31), &vec![0; kind.own_len()]))
 }
 
 fn request() -> Vec<u8> {

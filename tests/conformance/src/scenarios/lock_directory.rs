@@ -3,7 +3,7 @@
 
 use super::build::{Scenario, acquire, ask, count, lock, place, release, who};
 use rackmem_proto::wire::GlobalStatus::{self, Modified, Shared, Unshared};
-use rackmem_proto::wire::{Header, Kind, NodeId, Reason, Tag, encode};
+use rackmem_proto::wire::{Header, Kind, MAX_NODES, NodeId, Reason, Tag, encode};
 
 pub fn all() -> Vec<Scenario> {
     let mut scenarios = acquires();
@@ -348,6 +348,10 @@ fn fences() -> Vec<Scenario> {
     for (name, header) in packets {
         let of = |epoch| Header { epoch, ..header };
         let epoch = header.epoch;
+        let kept = Header {
+            tag: Tag(header.tag.0 | (MAX_NODES as u64) << 48),
+            ..header
+        };
         let mut with_body = encode(&header, 8).to_vec();
         with_body.extend([0x5a; 8]);
         scenarios.extend([
@@ -355,6 +359,11 @@ fn fences() -> Vec<Scenario> {
                 .packet(of(epoch - 1))
                 .packet(of(epoch + 1))
                 .packet(of(0)),
+            held(
+                format!("{name}-about-a-home-that-a-group-keeps"),
+                "Such memory has no locks: dropped",
+            )
+            .packet(kept),
             held(format!("{name}-with-a-body"), "Dropped").bytes(with_body),
             held(
                 format!("{name}-at-a-frozen-switch"),

@@ -41,6 +41,7 @@ pub fn branches(
         ("with a body", !body.is_empty()),
         ("another epoch", header.epoch != setup.epoch),
         ("frozen", before.frozen()),
+        ("a group's home", !header.tag.home().is_own()),
         ("unknown node", header.requester.node >= setup.nodes),
         (
             "unknown requester",

@@ -9,6 +9,7 @@ use rackmem_proto::wire::{GlobalStatus, Header, Kind, MAX_NODES, Reason, decode}
 pub const BRANCHES: &[&str] = &[
     "locks: with a body",
     "locks: another epoch",
+    "locks: a group's home",
     "locks: a releaser that is no node",
     "locks: a keeper that is no node",
     "locks: not here",
@@ -50,6 +51,7 @@ pub fn branches(
     let fences = [
         ("with a body", !body.is_empty()),
         ("another epoch", header.epoch != before.locks().epoch()),
+        ("a group's home", !header.tag.home().is_own()),
         (
             "a releaser that is no node",
             header.kind == Kind::Release && no_node(header.sender.into()),
