@@ -555,6 +555,7 @@ impl Abd {
         let Some(group) = self.groups.get_mut(number) else {
             return;
         };
+        let is_fenced = group.is_fenced(header, self.epoch);
         let (Some((_, config)), Some(keeping)) = (group.known, &mut group.keeping) else {
             return;
         };
@@ -563,9 +564,10 @@ impl Abd {
             config: config.number,
             through_switch: config.through_switch,
         };
-        // It is stored whatever the config is by now. An acknowledgement would promise it to one
-        // that this member has left.
-        let answering = (config_of(own) == config.number).then_some(&answering);
+        // It is stored whatever the config and the epoch are by now. An acknowledgement would
+        // promise it to one that this member has left, where others have not asked for it.
+        let is_over = is_fenced || config_of(own) != config.number;
+        let answering = (!is_over).then_some(&answering);
         let of = (header, Stamp(own.a));
         let rows = &mut self.rows;
         keeping.replica.synced(answering, of, rows, fx);

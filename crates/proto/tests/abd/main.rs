@@ -29,6 +29,8 @@ struct Bytes {
     staging: BTreeMap<Staging, Vec<u8>>,
     operand: Vec<u8>,
     done: Vec<Outcome>,
+    /// Of a durable member: what is not durable yet.
+    syncing: Vec<(Header, Own)>,
 }
 
 struct Fx<'a> {
@@ -51,6 +53,10 @@ impl Effects for Fx<'_> {
     fn stage(&mut self, at: Staging) {
         let staging = self.bytes.staging.entry(at).or_default();
         Self::put(staging, self.segment, self.lens.0);
+    }
+
+    fn sync(&mut self, _: Staging, header: &Header, own: Own) {
+        self.bytes.syncing.push((*header, own));
     }
 
     fn commit(&mut self, at: Staging, line: Tag, _: Stamp) {
@@ -203,8 +209,10 @@ impl Registers {
             if let Some(outcome) = self.nodes[usize::from(node)].1.done.pop() {
                 return outcome;
             }
+            self.sync_one();
             if self.packets.is_empty() {
                 self.act(node, (0, &[]), |abd, fx| abd.retry(0, fx));
+                continue;
             }
             let nth = self.dice.below(self.packets.len());
             let packet = self.packets[nth].clone();
@@ -218,6 +226,19 @@ impl Registers {
             }
         }
         panic!("{command:?} does not end");
+    }
+
+    /// Of some durable member something becomes durable.
+    fn sync_one(&mut self) {
+        let node = self.dice.below(self.nodes.len());
+        let syncing = self.nodes[node].1.syncing.len();
+        if syncing > 0 {
+            let nth = self.dice.below(syncing);
+            let (header, own) = self.nodes[node].1.syncing.swap_remove(nth);
+            self.act(node as NodeId, (0, &[]), |abd, fx| {
+                abd.synced(&header, &own, fx)
+            });
+        }
     }
 
     fn write(&mut self, node: NodeId, line: Tag, byte: u8) -> Outcome {
