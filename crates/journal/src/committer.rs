@@ -1,5 +1,6 @@
 //! A thread that makes batches durable, while others put records.
 
+use crate::checkpoint::Checkpoint;
 use crate::store::Writing;
 use crate::{Disk, Store, StoreError};
 use rackmem_proto::abd::Stamp;
@@ -20,8 +21,10 @@ pub trait Member<T>: Send + 'static {
     fn failed(&mut self, error: StoreError);
     /// A checkpoint could not be written; the store goes on, and tries again later.
     fn no_checkpoint(&mut self, error: &StoreError);
-    /// All lines of the member, for a checkpoint: at least what it has acknowledged.
-    fn lines(&mut self, each: &mut dyn FnMut(Tag, Stamp, &[u8]));
+    /// For a checkpoint: the next lines of the member behind this one, or its first ones, in the
+    /// order of their tags, as they are now. None: there are no more. It has at least what it has
+    /// acknowledged.
+    fn lines(&mut self, last: Option<Tag>, each: &mut dyn FnMut(Tag, Stamp, &[u8]));
 }
 
 struct Shared<T> {
@@ -145,9 +148,11 @@ impl<T> Drop for Committer<T> {
 }
 
 fn run<D: Disk, T>(shared: &Shared<T>, mut writing: Writing<D>, mut member: impl Member<T>) {
+    let mut checkpoint = None;
     loop {
         let mut queue = shared.queue();
-        while queue.log.waiting().0 == 0 {
+        // One that is not whole when this ends is begun anew by the next process.
+        while queue.log.waiting().0 == 0 && (queue.stops || checkpoint.is_none()) {
             if queue.stops {
                 return;
             }
@@ -155,51 +160,100 @@ fn run<D: Disk, T>(shared: &Shared<T>, mut writing: Writing<D>, mut member: impl
             queue = waited.unwrap_or_else(PoisonError::into_inner);
         }
         writing.config = queue.config;
-        if let Err(error) = batch(shared, queue, &mut writing, &mut member) {
+        drop(queue);
+        let written = batch(shared, &mut writing, &mut member);
+        let done = written
+            .and_then(|bytes| go_on(shared, &mut writing, &mut member, &mut checkpoint, bytes));
+        if let Err(error) = done {
             shared.queue().log.failed();
             shared.changed.notify_all();
             return member.failed(error);
         }
+        let offset = shared.queue().log.offset();
+        shared.bytes.store(writing.bytes(offset), Relaxed);
     }
 }
 
-/// One batch, and a checkpoint if one is due.
+/// What waits, as one batch: of how many bytes.
 fn batch<D: Disk, T>(
     shared: &Shared<T>,
-    mut queue: MutexGuard<'_, Queue<T>>,
     writing: &mut Writing<D>,
     member: &mut impl Member<T>,
-) -> Result<(), StoreError> {
-    writing.turn(&mut queue.log)?;
-    let bytes = queue.log.take();
-    drop(queue);
-    shared.changed.notify_all();
-    if let Some(bytes) = bytes {
-        writing.append(&bytes)?;
+) -> Result<usize, StoreError> {
+    let offset = shared.queue().log.offset();
+    if writing.is_full(offset) {
+        roll(shared, writing)?;
     }
-    let mut queue = shared.queue();
-    let tickets = queue.log.durable();
-    let offset = queue.log.offset();
-    drop(queue);
-    shared.bytes.store(writing.bytes(offset), Relaxed);
+    let bytes = shared.queue().log.take();
+    shared.changed.notify_all();
+    let Some(bytes) = bytes else {
+        return Ok(0);
+    };
+    writing.append(&bytes)?;
+    let tickets = shared.queue().log.durable();
     shared.batches.fetch_add(1, Relaxed);
     let records = tickets.len() as u64;
     shared.records.fetch_add(records, Relaxed);
     member.durable(tickets);
-    if !writing.is_long(offset) {
-        return Ok(());
+    Ok(bytes.len())
+}
+
+/// Another journal begins, unless the last one has no record yet: says with which record. Threads
+/// put meanwhile: numbers are given to what is taken.
+fn roll<D: Disk, T>(shared: &Shared<T>, writing: &mut Writing<D>) -> Result<u64, StoreError> {
+    let queue = shared.queue();
+    let (first, next, offset) = (queue.log.file().first, queue.log.next(), queue.log.offset());
+    drop(queue);
+    if first != next {
+        writing.begin_journal(next, offset)?;
+        shared.queue().log.roll().ok_or(StoreError::Ended)?;
     }
-    let first = writing.roll(&mut shared.queue().log)?;
-    let lines = |each: &mut dyn FnMut(Tag, Stamp, &[u8])| member.lines(each);
-    match writing.checkpoint(first, lines) {
-        Err((error, true)) => return Err(error),
+    Ok(next)
+}
+
+/// Begins a checkpoint if one is due, and writes the next piece of one that has begun, after a
+/// batch of so many bytes.
+fn go_on<D: Disk, T>(
+    shared: &Shared<T>,
+    writing: &mut Writing<D>,
+    member: &mut impl Member<T>,
+    checkpoint: &mut Option<Checkpoint>,
+    batch: usize,
+) -> Result<(), StoreError> {
+    let offset = shared.queue().log.offset();
+    let mut written = Ok(());
+    if checkpoint.is_none() && writing.is_long(offset) {
+        let first = roll(shared, writing)?;
+        written = writing.begin(first).map(|begun| *checkpoint = Some(begun));
+    }
+    if let (Ok(()), Some(mut now)) = (&written, checkpoint.take()) {
+        let whole = fill(&mut now, writing.piece(batch), member);
+        written = match whole {
+            true => writing.finish(now),
+            false => writing.write(&mut now).map(|()| *checkpoint = Some(now)),
+        };
+    }
+    match written {
+        Err((error, true)) => Err(error),
         Err((error, false)) => {
             writing.put_off();
             member.no_checkpoint(&error);
+            Ok(())
         }
-        Ok(()) => {}
+        Ok(()) => Ok(()),
     }
-    let offset = shared.queue().log.offset();
-    shared.bytes.store(writing.bytes(offset), Relaxed);
-    Ok(())
+}
+
+/// Puts lines into a checkpoint until so many bytes wait there: whether it has all.
+fn fill<T>(checkpoint: &mut Checkpoint, bytes: u64, member: &mut impl Member<T>) -> bool {
+    while checkpoint.waiting() < bytes {
+        let last = checkpoint.last;
+        member.lines(last, &mut |tag, stamp, bytes| {
+            checkpoint.put(&Entry::Line { tag, stamp, bytes });
+        });
+        if checkpoint.last == last {
+            return true;
+        }
+    }
+    false
 }

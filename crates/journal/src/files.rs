@@ -3,8 +3,10 @@
 use crate::{Disk, StoreError};
 use rackmem_proto::abd::journal::{FileHeader, FileKind};
 
-/// The file that is not whole yet.
-pub const NEW: &str = "new";
+/// A journal that has no name yet.
+const NEW: &str = "new";
+/// A checkpoint that is not whole yet: journals begin while it is written.
+pub const NEW_CHECKPOINT: &str = "new-checkpoint";
 /// Bytes that are written at a time.
 const PIECE: usize = 1 << 20;
 
@@ -75,15 +77,15 @@ impl<D: Disk> Files<D> {
         self.failed("make it durable", name, synced)
     }
 
-    pub fn begin(&mut self) -> Result<(), StoreError> {
-        let made = self.disk.create(NEW);
-        self.failed("make it", NEW, made)
+    pub fn begin(&mut self, new: &str) -> Result<(), StoreError> {
+        let made = self.disk.create(new);
+        self.failed("make it", new, made)
     }
 
-    /// What was written to [`NEW`] gets its name, when it is durable.
-    pub fn finish(&mut self, name: &str) -> Result<(), StoreError> {
-        self.sync(NEW)?;
-        let renamed = self.disk.rename(NEW, name);
+    /// What was written to a new file gets its name, when it is durable.
+    pub fn finish(&mut self, new: &str, name: &str) -> Result<(), StoreError> {
+        self.sync(new)?;
+        let renamed = self.disk.rename(new, name);
         self.failed("rename it", name, renamed)?;
         let synced = self.disk.sync_names();
         self.failed("make its name durable", name, synced)
@@ -92,9 +94,9 @@ impl<D: Disk> Files<D> {
     /// A journal with nothing but these bytes.
     pub fn journal(&mut self, header: &FileHeader, bytes: &[u8]) -> Result<String, StoreError> {
         let name = name(FileKind::Journal, header.first);
-        self.begin()?;
+        self.begin(NEW)?;
         self.append(NEW, bytes)?;
-        self.finish(&name)?;
+        self.finish(NEW, &name)?;
         Ok(name)
     }
 

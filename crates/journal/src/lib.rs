@@ -8,13 +8,14 @@
 //! |---|---|---|
 //! | `lock` | when the store is opened | nothing: one process has the store |
 //! | `journal-N` | appended to, and synced after each batch | records from number N on |
-//! | `checkpoint-N` | as `new`, synced, renamed | what the records before N say, or later ones |
-//! | `new` | | one of these that is not whole yet |
+//! | `checkpoint-N` | in pieces, with batches between | what the records before N say, or later ones |
+//! | `new`, `new-checkpoint` | synced, then renamed | one of these that is not whole yet |
 //!
 //! A failed write or sync of a journal, or a failed sync of anything, ends the store: a system may
 //! drop what it could not write, and then say that all is well. When a store is opened, its last
 //! journal is written anew: what a process before has not synced may be in the page cache only.
 
+mod checkpoint;
 mod committer;
 mod disk;
 mod error;

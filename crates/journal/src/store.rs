@@ -1,9 +1,10 @@
 //! A store: opened, written in batches, and shortened by checkpoints.
 
-use crate::files::{Files, NEW, name, parsed};
+use crate::checkpoint::Checkpoint;
+use crate::files::{Files, NEW_CHECKPOINT, name, parsed};
 use crate::{Disk, StoreError};
 use rackmem_proto::abd::journal::{
-    Entry, FileHeader, FileKind, Found, Identity, Log, Lost, Recovery, Replay, write,
+    Entry, FileHeader, FileKind, Found, Identity, Log, Lost, Recovery, Replay,
 };
 use rackmem_proto::abd::{Layout, Stamp};
 use rackmem_proto::wire::Tag;
@@ -39,8 +40,12 @@ pub struct Restored {
 pub struct Limits {
     /// Bytes of a journal, after which another one begins.
     pub journal: u64,
-    /// Bytes of journals, after which a checkpoint is due.
+    /// Bytes of journals, after which a checkpoint is due. While it is written, between batches, as
+    /// much comes on top as the member has lines.
     pub replay: u64,
+    /// Bytes of a checkpoint that are written between two batches, or as many as the last batch
+    /// had: so long nothing is acknowledged.
+    pub piece: u64,
 }
 
 impl Default for Limits {
@@ -48,6 +53,7 @@ impl Default for Limits {
         Limits {
             journal: 64 << 20,
             replay: 1 << 30,
+            piece: 1 << 20,
         }
     }
 }
@@ -199,6 +205,8 @@ impl<D: Disk, T> Store<D, T> {
         let header = journal(identity, first);
         let journal = files.journal(&header, &bytes)?;
         files.remove_before(base);
+        // One that was not whole when the process before ended.
+        let _ = files.disk.remove(NEW_CHECKPOINT);
         let mut store = Self::behind(files, journal, (header, good, recovery.next()), limits);
         store.writing.behind = behind - good;
         store.writing.config = recovery.replay().config;
@@ -258,7 +266,10 @@ impl<D: Disk, T> Store<D, T> {
         self.ended()?;
         let rolled = self.writing.roll(&mut self.log);
         let first = rolled.inspect_err(|_| self.log.failed())?;
-        let written = self.writing.checkpoint(first, lines);
+        let written = self.writing.begin(first).and_then(|mut checkpoint| {
+            lines(&mut |tag, stamp, bytes| checkpoint.put(&Entry::Line { tag, stamp, bytes }));
+            self.writing.finish(checkpoint)
+        });
         written.map_err(|(error, ends)| {
             if ends {
                 self.log.failed();
@@ -289,33 +300,46 @@ impl<D: Disk> Writing<D> {
         self.bytes(offset) > self.limits.replay
     }
 
+    /// Bytes of a checkpoint to write after a batch of so many: so journals grow no faster than it.
+    pub fn piece(&self, batch: usize) -> u64 {
+        self.limits.piece.max(batch as u64)
+    }
+
     /// Bytes of journals behind the last checkpoint, of which the last has this many.
     pub fn bytes(&self, offset: u64) -> u64 {
         self.behind + offset
     }
 
     /// Another journal begins, if this one is long enough.
-    pub fn turn<T>(&mut self, log: &mut Log<T>) -> Result<(), StoreError> {
-        match log.offset() >= self.limits.journal {
+    fn turn<T>(&mut self, log: &mut Log<T>) -> Result<(), StoreError> {
+        match self.is_full(log.offset()) {
             true => self.roll(log).map(|_| ()),
             false => Ok(()),
         }
     }
 
+    /// Whether a journal of so many bytes is long enough.
+    pub fn is_full(&self, offset: u64) -> bool {
+        offset >= self.limits.journal
+    }
+
     /// Another journal begins: says with which number. Nothing is under way.
-    pub fn roll<T>(&mut self, log: &mut Log<T>) -> Result<u64, StoreError> {
+    fn roll<T>(&mut self, log: &mut Log<T>) -> Result<u64, StoreError> {
         let next = log.next();
         // One that has no record yet goes on.
-        if log.file().first == next {
-            return Ok(next);
+        if log.file().first != next {
+            self.begin_journal(next, log.offset())?;
+            log.roll().ok_or(StoreError::Ended)?;
         }
-        let before = log.offset();
-        let Some(header) = log.roll() else {
-            return Err(StoreError::Ended);
-        };
+        Ok(next)
+    }
+
+    /// A journal that begins with this record is durable; the one before has so many bytes.
+    pub fn begin_journal(&mut self, first: u64, before: u64) -> Result<(), StoreError> {
+        let header = journal(self.identity, first);
         self.journal = self.files.journal(&header, &header.encode())?;
         self.behind += before;
-        Ok(next)
+        Ok(())
     }
 
     /// A checkpoint could not be written: the next one is due when as much has come again.
@@ -329,56 +353,41 @@ impl<D: Disk> Writing<D> {
         self.files.sync(&self.journal)
     }
 
-    /// See [`Store::checkpoint`]. An error says whether it ends the store.
-    pub fn checkpoint(
-        &mut self,
-        first: u64,
-        lines: impl FnOnce(&mut dyn FnMut(Tag, Stamp, &[u8])),
-    ) -> Result<(), (StoreError, bool)> {
+    /// A checkpoint of what is written down in journals before this number begins. As of the
+    /// others, an error says whether it ends the store: otherwise that is as it was.
+    pub fn begin(&mut self, first: u64) -> Result<Checkpoint, (StoreError, bool)> {
         let header = FileHeader {
             identity: self.identity,
             kind: FileKind::Checkpoint,
             first,
         };
-        let written = self.write_checkpoint(&header, lines);
-        if let Err(error) = written {
-            // Nothing was promised by it, and its room is needed.
-            let _ = self.files.disk.remove(NEW);
-            return Err((error, false));
-        }
-        let name = name(FileKind::Checkpoint, first);
-        self.files.finish(&name).map_err(|error| (error, true))?;
-        self.files.remove_before(first);
-        self.behind = 0;
-        Ok(())
+        let begun = self.files.begin(NEW_CHECKPOINT);
+        begun.map_err(|error| (error, false))?;
+        Ok(Checkpoint::new(header, self.config, self.behind))
     }
 
-    fn write_checkpoint(
-        &mut self,
-        header: &FileHeader,
-        lines: impl FnOnce(&mut dyn FnMut(Tag, Stamp, &[u8])),
-    ) -> Result<(), StoreError> {
-        self.files.begin()?;
-        let mut piece = header.encode().to_vec();
-        let (mut offset, mut records, mut failed) = (0u64, 0u64, None);
-        let mut put = |entry: Entry<'_>, last: bool| {
-            let at = (header.seed(), offset + piece.len() as u64);
-            write(&mut piece, at, (records, 0), &entry);
-            records += 1;
-            if failed.is_none() && (last || piece.len() >= 1 << 20) {
-                failed = self.files.append(NEW, &piece).err();
-                offset += piece.len() as u64;
-                piece.clear();
-            } else if failed.is_some() {
-                piece.clear();
-            }
-            records
-        };
-        let mut count = put(Entry::Config(self.config), false);
-        lines(&mut |tag, stamp, bytes| {
-            count = put(Entry::Line { tag, stamp, bytes }, false);
-        });
-        put(Entry::End(count), true);
-        failed.map_or(Ok(()), Err)
+    /// Writes what has been put into a checkpoint, and makes it durable: what is left for its end
+    /// takes no longer than any piece.
+    pub fn write(&mut self, checkpoint: &mut Checkpoint) -> Result<(), (StoreError, bool)> {
+        let written = self.files.append(NEW_CHECKPOINT, &checkpoint.take());
+        if let Err(error) = written {
+            // Nothing was promised by it, and its room is needed.
+            let _ = self.files.disk.remove(NEW_CHECKPOINT);
+            return Err((error, false));
+        }
+        let synced = self.files.sync(NEW_CHECKPOINT);
+        synced.map_err(|error| (error, true))
+    }
+
+    /// All lines are in a checkpoint: the journals before it are needless.
+    pub fn finish(&mut self, mut checkpoint: Checkpoint) -> Result<(), (StoreError, bool)> {
+        checkpoint.end();
+        self.write(&mut checkpoint)?;
+        let name = name(FileKind::Checkpoint, checkpoint.first());
+        let finished = self.files.finish(NEW_CHECKPOINT, &name);
+        finished.map_err(|error| (error, true))?;
+        self.files.remove_before(checkpoint.first());
+        self.behind = self.behind.saturating_sub(checkpoint.covers);
+        Ok(())
     }
 }

@@ -55,6 +55,7 @@ fn open(path: &Path) -> Result<Opened, StoreError> {
     let limits = Limits {
         journal: 1 << 18,
         replay: 1 << 20,
+        piece: 1 << 15,
     };
     let apply = |tag, bytes: &[u8]| {
         lines.insert(tag, bytes[0]);
@@ -90,8 +91,10 @@ impl Member<u64> for Keeper {
         panic!("{error}");
     }
 
-    fn lines(&mut self, each: &mut dyn FnMut(Tag, Stamp, &[u8])) {
-        for (nth, stamp) in &*self.1.lock().unwrap() {
+    fn lines(&mut self, last: Option<Tag>, each: &mut dyn FnMut(Tag, Stamp, &[u8])) {
+        let lines = self.1.lock().unwrap();
+        let behind = |nth: &u64| last.is_none_or(|last| tag(*nth) > last);
+        for (nth, stamp) in lines.iter().filter(|(nth, _)| behind(nth)).take(8) {
             each(tag(*nth), Stamp(*stamp), &[*stamp as u8; LINE]);
         }
     }

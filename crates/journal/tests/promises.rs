@@ -13,6 +13,7 @@ const LINES: u64 = 8;
 const LIMITS: Limits = Limits {
     journal: 4 << 10,
     replay: 12 << 10,
+    piece: 1 << 10,
 };
 
 fn wanted() -> Wanted {

@@ -192,17 +192,10 @@ impl Member<Ticket> for Keeper {
 
     fn no_checkpoint(&mut self, _: &StoreError) {}
 
-    fn lines(&mut self, each: &mut dyn FnMut(Tag, Stamp, &[u8])) {
-        let mut from = first_line(self.name.group);
-        loop {
-            let page = self.agents.replicas.page(self.name.group, from, PAGE);
-            let Some((last, ..)) = page.last() else {
-                return;
-            };
-            from = Tag(last.0 + 1);
-            for (tag, stamp, bytes) in &page {
-                each(*tag, *stamp, bytes);
-            }
+    fn lines(&mut self, last: Option<Tag>, each: &mut dyn FnMut(Tag, Stamp, &[u8])) {
+        let from = last.map_or(first_line(self.name.group), |last| Tag(last.0 + 1));
+        for (tag, stamp, bytes) in &self.agents.replicas.page(self.name.group, from, PAGE) {
+            each(*tag, *stamp, bytes);
         }
     }
 }
