@@ -103,6 +103,11 @@ pub trait Memory: Clone + Send + Sync + 'static {
         true
     }
 
+    /// Whether this node cleans up after buckets that are spread to node `home`.
+    fn looks_after(&self, home: u16) -> bool {
+        home == self.id()
+    }
+
     /// Goes on with a block that answers [`MemoryError::Lost`], with what was last published of it.
     /// Does nothing to others; in any case their home has answered.
     fn accept(&self, _addr: u64) -> Result<(), MemoryError> {
@@ -188,6 +193,8 @@ pub enum MemoryError {
     OutOfMemory,
     /// A named region exists with another size or type.
     Mismatch(String),
+    /// A store cannot have so many copies in this rack.
+    Copies(rackmem::OpenError),
     /// The node that gave this memory is no member of the rack just now.
     NodeLost(u16),
     /// What was last written here died with a node. The block's address, or one in it.
@@ -205,6 +212,7 @@ impl fmt::Display for MemoryError {
         match self {
             Self::OutOfMemory => f.write_str("the rack's memory is full"),
             Self::Mismatch(what) => write!(f, "the region exists with other settings: {what}"),
+            Self::Copies(error) => error.fmt(f),
             Self::NodeLost(node) => {
                 write!(f, "node {node} has died or left, and what it kept with it")
             }

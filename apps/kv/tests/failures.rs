@@ -3,9 +3,11 @@
 
 use rackmem::membership::{self, Role};
 use rackmem::{Config, Rack};
-use rackmem_kv::{Keys, Options, Plan, Store};
+use rackmem_kv::{Clock, ExpireIf, Keys, Options, Plan, Store, Sweep};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 type NodeStore = Store<rackmem::Node>;
@@ -267,4 +269,73 @@ fn a_dead_nodes_keys_say_so_and_are_absent_when_it_is_back() {
     let (key, _) = told.first_key_value().unwrap();
     assert_eq!(ask(&back, key), Told::Absent);
     assert_eq!(stores[0].first().len().unwrap(), 0);
+}
+
+/// A node dies under a store with keys that expire. Sweeping goes on until there is nothing that it
+/// can clean, and then hardly costs anything, whatever has died.
+#[test]
+fn sweeping_ends_after_a_death() {
+    const TICK: u64 = 100;
+    const MINUTE: u64 = 60_000;
+    let cluster = Cluster::new("sweep");
+    let mut racks: Vec<Option<Rack>> = (0..3).map(|id| Some(cluster.join(id))).collect();
+    let time = Arc::new(AtomicU64::new(1_000_000));
+    let open = |(id, rack): (usize, &Option<Rack>)| {
+        let options = Options {
+            buckets: BUCKETS,
+            clock: Clock::manual(time.clone()),
+            ..Options::default()
+        };
+        Store::open(rack.as_ref().unwrap().node(id), options).unwrap()
+    };
+    let stores: Vec<NodeStore> = racks.iter().enumerate().map(open).collect();
+    let expires_at = time.load(SeqCst) + 60 * MINUTE;
+    for key in 0..200 {
+        let name = format!("key:{key}");
+        let db = stores[key % 3].first();
+        db.set(name.as_bytes(), &value(key, 0)).unwrap();
+        if key % 2 == 0 {
+            let expires = db.expire(name.as_bytes(), expires_at, ExpireIf::default());
+            assert!(expires.unwrap());
+        }
+    }
+    drop(racks[2].take());
+    cluster.bury(2);
+    let nodes = [0, 1].map(|id: usize| racks[id].as_ref().unwrap().node(id));
+    for node in &nodes {
+        eventually("node 2 is gone", || !node.is_member(2));
+    }
+    let mut sweeps = [(); 2].map(|()| Sweep::default());
+    // Buckets that were looked at and cleaned, and packets that this has taken.
+    let mut sweep_for = |minutes: u64| {
+        let sent = || -> u64 { nodes.iter().map(|node| node.metrics().sent.total()).sum() };
+        let (mut looked, mut cleaned, before) = (0, 0, sent());
+        for _ in 0..minutes * MINUTE / TICK {
+            time.fetch_add(TICK, SeqCst);
+            for (store, sweep) in stores.iter().zip(&mut sweeps) {
+                // What fails because of the death is tried again.
+                let Ok(swept) = store.sweep(sweep, BUCKETS) else {
+                    looked += 1;
+                    continue;
+                };
+                (looked, cleaned) = (looked + swept.looked, cleaned + swept.cleaned);
+            }
+        }
+        (looked, cleaned, sent() - before)
+    };
+    // Two or three rounds of both nodes, and one for each ten minutes.
+    let (looked, cleaned, _) = sweep_for(30);
+    assert!(looked < 12 * BUCKETS && cleaned == 0, "{looked}, {cleaned}");
+    let (looked, cleaned, packets) = sweep_for(20);
+    assert!(looked <= 3 * BUCKETS && cleaned == 0, "{looked}, {cleaned}");
+    assert!(packets < 2_000, "{packets}");
+    // Keys expire: those that are there go at once, and what is away costs as little as before.
+    let (_, cleaned, _) = sweep_for(12);
+    assert!(cleaned > 0);
+    sweep_for(30);
+    let (looked, _, packets) = sweep_for(30);
+    assert!(
+        looked <= 6 * BUCKETS && packets < 2_000,
+        "{looked}, {packets}"
+    );
 }

@@ -34,6 +34,8 @@ const WAIT: Duration = Duration::from_secs(120);
 const STEP: Duration = Duration::from_millis(20);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
+/// The region that has a store with copies.
+const COPIED: &str = "kv/copied";
 
 /// Opens the store of so many buckets at one node.
 pub fn open(node: Node, buckets: usize) -> Result<NodeStore> {
@@ -47,16 +49,32 @@ pub fn open_when_ready(node: &Node, buckets: usize, stop: &Stop) -> Result<Optio
     open_in(move || Ok(node.clone()), buckets, stop)
 }
 
-/// The same in memory of which so many nodes have copies, of so many bytes.
-pub fn open_copied(
+/// Opens it in memory of which so many nodes have copies: half of what a node gives.
+pub fn open_copied(node: &Node, copies: u8, buckets: usize) -> Result<Store<CopiedMemory>> {
+    let (bytes, buckets) = room(node, buckets);
+    let memory = CopiedMemory::open(node, COPIED, bytes, copies);
+    Ok(Store::open(memory.map_err(Error::from)?, options(buckets))?)
+}
+
+/// The same in a rack whose other processes may not have been started yet.
+pub fn open_copied_when_ready(
     node: &Node,
-    (copies, bytes): (u8, usize),
+    copies: u8,
     buckets: usize,
     stop: &Stop,
 ) -> Result<Option<Store<CopiedMemory>>> {
+    let (bytes, buckets) = room(node, buckets);
     let node = node.clone();
-    let memory = move || CopiedMemory::open(&node, "kv/copied", bytes, copies);
+    let memory = move || CopiedMemory::open(&node, COPIED, bytes, copies);
     open_in(memory, buckets, stop)
+}
+
+/// Bytes of a store with copies, and its buckets: their pages take half of these at most.
+fn room(node: &Node, buckets: usize) -> (usize, usize) {
+    let bytes = node.metrics().memory.size as usize / 2;
+    let bytes = bytes - bytes % node.block_size();
+    let most = bytes / 2 / (node.block_size() + 64);
+    (bytes, buckets.min(1 << most.max(1).ilog2()))
 }
 
 fn open_in<M: Memory>(

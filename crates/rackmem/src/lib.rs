@@ -50,7 +50,7 @@ pub use coherent::atomics::Bool;
 pub use coherent::shared::Shared;
 pub use coherent::slice::SharedSlice;
 pub use config::migration::Migration;
-pub use config::{Config, Fabric, Mode, Size, Time, look_up};
+pub use config::{Config, Fabric, Mode, Size, Time, check_kv_copies, look_up};
 pub use data_plane::kernel::{KernelMode, KernelSwitch};
 pub use error::{
     AccessError, AllocError, BulkError, BulkResult, Changed, Error, LeaveError, LockError,
@@ -66,7 +66,7 @@ pub use rackmem_proto::heap::Backing;
 pub use rackmem_proto::membership::Survives;
 pub use rackmem_proto::wire::{Contract, HomeId};
 pub use region::{Region, RegionInfo, RegionSpec};
-pub use replicated::{CopyStatus, CopyStore, GroupStatus, Replicated};
+pub use replicated::{CopyStatus, CopyStore, GroupStatus, Replicated, SweepStatus};
 pub use wait::Wait;
 /// What derives [`Value`] for a program's own structs.
 pub use zerocopy;

@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use rackmem::window::{Window, WindowMut};
-use rackmem::{AccessError, Error, Node, RackError, RegionSpec, Survives};
+use rackmem::{AccessError, Error, Node, RackError, RegionSpec, Survives, check_kv_copies};
 
 use super::{Access, Memory, MemoryError, Pages};
 
@@ -65,13 +65,35 @@ pub struct CopiedMemory {
 }
 
 impl CopiedMemory {
-    /// The memory of this name, of so many bytes, of which so many nodes have a copy; made if there
-    /// is none.
+    /// The memory of this name, of so many bytes, of which so many nodes have a copy: 3, 5 or 7;
+    /// made if there is none. All of its writes survive: with fewer promises a death would take
+    /// parts of values.
+    ///
+    /// ```
+    /// use rackmem_kv::memory::CopiedMemory;
+    /// use rackmem_kv::{Options, Store};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let rack = rackmem::Rack::local(3)?;
+    /// let options = Options { buckets: 64, ..Options::default() };
+    /// let stores: Vec<Store<CopiedMemory>> = (0..3)
+    ///     .map(|id| {
+    ///         let memory = CopiedMemory::open(&rack.node(id), "store", 16 << 20, 3)?;
+    ///         Ok(Store::open(memory, options.clone())?)
+    ///     })
+    ///     .collect::<Result<_, Box<dyn std::error::Error>>>()?;
+    /// stores[0].set(b"greeting", b"hello")?;
+    /// let mut value = Vec::new();
+    /// assert!(stores[2].get(b"greeting", &mut value)? && value == b"hello");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// Those of [`Node::create_region`]: there are too few nodes yet, for example, or it has other
-    /// copies.
+    /// [`MemoryError::Copies`] where a store cannot have so many; those of [`Node::create_region`]:
+    /// there are too few nodes yet, for example, or it has other copies.
     pub fn open(node: &Node, name: &str, bytes: usize, copies: u8) -> Result<Self, MemoryError> {
+        check_kv_copies(copies, node.nodes()).map_err(MemoryError::Copies)?;
         let spec = RegionSpec::new(name, bytes).copies(copies);
         let region = node.create_region(&spec.survives(Survives::Writes))?;
         Ok(CopiedMemory {
@@ -454,6 +476,13 @@ impl Memory for CopiedMemory {
 
     fn undisturbed(&self) -> bool {
         Memory::undisturbed(&self.node)
+    }
+
+    /// Buckets of a node that has died are there: the lowest live one looks after them.
+    fn looks_after(&self, home: u16) -> bool {
+        let node = &self.node;
+        let mut live = (0..node.nodes() as u16).filter(|other| node.is_member(*other));
+        home == node.id() || !node.is_member(home) && live.next() == Some(node.id())
     }
 
     fn confirm(&self) -> Result<(), MemoryError> {

@@ -99,6 +99,11 @@ impl<M: Memory> Core<M> {
         if !self.memory.undisturbed() {
             return Ok(self.tally(scope, db, flushed));
         }
+        self.counted(db, flushed)
+    }
+
+    /// What nodes have counted since this flush, without what has died with some of them.
+    pub fn counted(&self, db: u8, flushed: u64) -> Result<Counts> {
         let mut sum = Counts::default();
         for node in 0..self.map.nodes {
             let addr = self.map.counters(self.base, node);

@@ -174,7 +174,18 @@ impl<M: Memory> Bucket<'_, M> {
     }
 }
 
+/// Between two rounds of a sweep, at least; twice as long after each that could not clean what is
+/// due, because its memory is away.
+const REST: u64 = 100;
+/// Between two rounds at most, in milliseconds: a key whose expiry has come nearer meanwhile takes
+/// memory for so long.
+const LONGEST_REST: u64 = 600_000;
+
 /// Where a sweep over this node's buckets stands.
+///
+/// It goes in rounds through all of them, and rests between: until the next key that it has seen
+/// expires, or a node counts other keys that expire, or a flush comes. So what it costs ends,
+/// whatever has died: what cannot be cleaned is looked at more and more rarely.
 #[derive(Debug, Default)]
 pub struct Sweep {
     bucket: usize,
@@ -183,12 +194,44 @@ pub struct Sweep {
     epoch: u64,
     /// This round began with a flush: what nodes keep of buckets is of no use any more.
     flushed: bool,
+    /// Buckets cleaned in this round; none: there is no round.
+    cleaned: Option<usize>,
+    /// The earliest moment at which there is more to clean, as this round has found.
+    soonest: Option<u64>,
+    /// What nodes counted of keys that expire when it began.
+    counted: u64,
+    rest: u64,
+    /// Nothing begins before, unless something is counted or flushed.
+    next: u64,
 }
-
 impl Sweep {
     /// Whether there are buckets that it has yet to look at.
     pub fn is_under_way(&self) -> bool {
         self.left != 0
+    }
+
+    /// There is something to clean in a bucket at this moment, or later.
+    fn due(&mut self, at: u64) {
+        self.soonest = Some(self.soonest.map_or(at, |soonest| soonest.min(at)));
+    }
+
+    fn begin(&mut self, buckets: usize, counted: u64, flushed: bool) {
+        (self.left, self.counted, self.flushed) = (buckets, counted, flushed);
+        (self.cleaned, self.soonest) = (Some(0), None);
+    }
+
+    /// A round is over: says when the next one begins by itself.
+    fn rest(&mut self, now: u64) {
+        let Some(cleaned) = self.cleaned.take() else {
+            return;
+        };
+        self.rest = match self.soonest {
+            Some(at) if at <= now && cleaned == 0 => (2 * self.rest).clamp(REST, LONGEST_REST),
+            _ => REST,
+        };
+        let soonest = self.soonest.unwrap_or(u64::MAX);
+        let last = now.saturating_add(LONGEST_REST);
+        self.next = soonest.clamp(now.saturating_add(self.rest), last);
     }
 }
 
@@ -206,25 +249,31 @@ impl<M: Memory> Core<M> {
     /// Does nothing while no key expires and no flush is left to be cleaned up after.
     pub fn sweep(&self, sweep: &mut Sweep, budget: usize) -> Result<Swept> {
         let epoch = self.newest_flushes()?.epoch;
+        let now = self.clock.now();
         if epoch != sweep.epoch {
-            (sweep.epoch, sweep.left) = (epoch, self.map.buckets);
-            sweep.flushed = true;
+            let counted = self.counted_expiries()?;
+            sweep.epoch = epoch;
+            sweep.begin(self.map.buckets, counted, true);
         }
         if sweep.left == 0 {
+            sweep.rest(now);
             // Asked once a round: the answer costs a look at every node's counters.
-            if !self.anything_expires()? {
+            let counted = self.counted_expiries()?;
+            let changed = counted != sweep.counted;
+            // Where a node has died, what it had counted may have died with it.
+            let nothing = counted == 0 && self.memory.undisturbed();
+            if nothing || !changed && now < sweep.next {
                 return Ok(Swept::default());
             }
-            sweep.left = self.map.buckets;
-            sweep.flushed = false;
+            sweep.begin(self.map.buckets, counted, false);
         }
-        let (now, mut swept) = (self.clock.now(), Swept::default());
+        let mut swept = Swept::default();
         while sweep.left != 0 && swept.looked < budget {
             let bucket = sweep.bucket % self.map.buckets;
             sweep.bucket = (bucket + 1) % self.map.buckets;
             sweep.left -= 1;
             let (slab, _) = self.map.place(bucket);
-            if self.map.home(slab) != self.memory.id() {
+            if !self.memory.looks_after(self.map.home(slab)) {
                 continue;
             }
             swept.looked += 1;
@@ -232,29 +281,59 @@ impl<M: Memory> Core<M> {
             if !self.at_head(bucket, |heads, index| heads.is_known(index)) {
                 continue;
             }
-            let flushed = sweep.flushed;
-            let due = self.reading(Scope::ALONE, bucket, |bucket| {
-                let page = bucket.head();
-                let expired = page.soonest() != 0 && page.soonest() <= now;
-                let flushed = page.epoch() < epoch && (page.count() != 0 || page.next() != 0);
-                Ok(expired || flushed)
-            });
-            match due {
-                Ok(false) if flushed => {
-                    self.writing(Scope::ALONE, bucket, |bucket| bucket.vacate())?;
+            match self.sweep_bucket(bucket, epoch, sweep.flushed) {
+                Ok((cleaned, soonest)) => {
+                    swept.cleaned += usize::from(cleaned);
+                    sweep.cleaned = sweep.cleaned.map(|all| all + usize::from(cleaned));
+                    let more = soonest != 0;
+                    more.then(|| sweep.due(soonest));
                 }
-                Ok(false) | Err(Error::Busy(_)) => continue,
-                Ok(true) => {
-                    self.writing(Scope::ALONE, bucket, |bucket| bucket.clean())?;
-                    swept.cleaned += 1;
+                Err(error) => {
+                    sweep.due(now);
+                    if !matches!(error, Error::Busy(_)) {
+                        return Err(error);
+                    }
                 }
-                Err(error) => return Err(error),
-            }
-            if flushed {
-                self.at_head(bucket, |heads, index| heads.tell_home(index));
             }
         }
         Ok(swept)
+    }
+
+    /// Cleans a bucket if it needs that: whether it did, and when its next key expires, or 0.
+    fn sweep_bucket(&self, bucket: usize, epoch: u64, flushed: bool) -> Result<(bool, u64)> {
+        let now = self.clock.now();
+        let (due, soonest) = self.reading(Scope::ALONE, bucket, |bucket| {
+            let page = bucket.head();
+            let expired = page.soonest() != 0 && page.soonest() <= now;
+            let flushed = page.epoch() < epoch && (page.count() != 0 || page.next() != 0);
+            Ok((expired || flushed, page.soonest()))
+        })?;
+        let mut left = soonest;
+        if due {
+            left = self.writing(Scope::ALONE, bucket, |bucket| {
+                bucket.clean()?;
+                Ok(bucket.head().soonest())
+            })?;
+        } else if flushed {
+            self.writing(Scope::ALONE, bucket, |bucket| bucket.vacate())?;
+        }
+        if flushed {
+            self.at_head(bucket, |heads, index| heads.tell_home(index));
+        }
+        Ok((due, left))
+    }
+
+    /// What all nodes have counted of keys that expire: another number when there are others, and 0
+    /// where there is none. Wrong by what has died with nodes.
+    fn counted_expiries(&self) -> Result<u64> {
+        let flushes = self.newest_flushes()?;
+        let mut sum = 0u64;
+        for (db, flushed) in flushes.flushed.iter().enumerate() {
+            let expires = self.counted(db as u8, *flushed)?.expires;
+            // By database, so that a key that moves between two is seen.
+            sum = sum.wrapping_add(u64::from(expires).wrapping_mul(2 * db as u64 + 1));
+        }
+        Ok(sum)
     }
 
     fn at_head<R>(&self, bucket: usize, f: impl FnOnce(&M::Pages, usize) -> R) -> R {
@@ -281,17 +360,5 @@ impl<M: Memory> Core<M> {
     /// The thread lets go of the buckets as they were when it used some last.
     pub fn catch_up(&self) {
         self.buckets.with(|_| ());
-    }
-
-    fn anything_expires(&self) -> Result<bool> {
-        if !self.memory.undisturbed() {
-            return Ok(true); // looking through all buckets is what the sweep itself does
-        }
-        for db in 0..crate::DATABASES as u8 {
-            if self.counts(Scope::ALONE, db)?.expires != 0 {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 }

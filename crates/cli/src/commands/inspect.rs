@@ -8,7 +8,7 @@ use crate::figures;
 use crate::out;
 use clap::Args;
 use rackmem::locked::{Held, LockStatus};
-use rackmem::{Config, CopyStatus, CopyStore, GroupStatus, RegionInfo, Size};
+use rackmem::{Config, CopyStatus, CopyStore, GroupStatus, RegionInfo, Size, SweepStatus};
 use rackmem_bench::table::{Align, Table};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -224,7 +224,22 @@ fn show_groups(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
         }
     }
     out::table(&table);
+    groups.iter().filter_map(swept).for_each(out::line);
     Ok(())
+}
+
+/// How far the sweep of coherent memory is.
+fn swept(group: &GroupStatus) -> Option<String> {
+    let SweepStatus {
+        blocks,
+        of,
+        repaired,
+        ..
+    } = group.swept?;
+    let name = &group.name;
+    Some(format!(
+        "{name}: {blocks} of {of} blocks swept since the rack changed last, {repaired} repaired"
+    ))
 }
 
 fn show_objects(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
@@ -356,6 +371,9 @@ fn group_object(group: &GroupStatus) -> Value {
         "durability": group.durability.name(),
         "through_switch": group.through_switch,
         "one_round": group.one_round,
+        "swept_blocks": group.swept.map(|swept| swept.blocks),
+        "blocks_to_sweep": group.swept.map(|swept| swept.of),
+        "repaired_blocks": group.swept.map(|swept| swept.repaired),
         "copies": group.copies.iter().map(copy).collect::<Vec<_>>(),
     })
 }

@@ -1,6 +1,7 @@
 //! The file that describes a rack of processes.
 
 use super::address::Address;
+use super::kv::KvTable;
 use super::{Config, Fabric, Mode, Settings, Size, Time, located};
 use crate::config::extras::{Extras, FaultsSection};
 use crate::config::migration::Migration;
@@ -42,6 +43,7 @@ struct File {
     replace_after: Option<Time>,
     copies: Option<u8>,
     store: Option<PathBuf>,
+    kv: Option<KvTable>,
 }
 
 /// `[migration]`: what is left out is as in [`Migration::default`].
@@ -198,6 +200,7 @@ impl Config {
             switch,
             fabric: file.fabric.unwrap_or(Fabric::Udp),
             settings,
+            kv_copies: file.kv.map(KvTable::read).transpose()?.flatten(),
         };
         config.check()?;
         Ok(config)

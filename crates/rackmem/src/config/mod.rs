@@ -4,12 +4,14 @@ mod address;
 pub(crate) mod disks;
 pub(crate) mod extras;
 mod file;
+mod kv;
 mod located;
 pub(crate) mod migration;
 mod size;
 mod time;
 
 pub use address::look_up;
+pub use kv::check_kv_copies;
 pub use size::Size;
 pub use time::Time;
 
@@ -288,6 +290,9 @@ impl Settings {
 /// copies = 3                                # names of regions survive the death of one of three
 /// store = "/var/lib/rackmem"                # durable copies of regions, a folder for each node
 ///
+/// [kv]                                      # the store that `rackmem kv` serves
+/// copies = 3                                # each write is with two nodes of three, and survives
+///
 /// [faults]                                  # for tests: what this process's packets suffer
 /// loss = 0.01                               # shares of packets, as `duplication` and `delay`
 /// delay = 0.05                              # held back for up to `delay_up_to`: 2 ms
@@ -314,6 +319,7 @@ pub struct Config {
     /// How the rack agrees on who is in it.
     pub membership: membership::Settings,
     pub(crate) settings: Settings,
+    kv_copies: Option<u8>,
 }
 
 impl Config {
@@ -384,6 +390,7 @@ impl Config {
                 "mode: a `switch` address goes with mode \"switch\", and only with it".into(),
             ));
         }
+        self.check_kv()?;
         let no = |why: String| Err(OpenError::Config(why));
         if self.settings.copies > 0 && !self.membership.can_change() {
             return no("copies goes with a `membership` of \"dir:...\" or \"etcd:...\"".into());

@@ -14,6 +14,10 @@
 //! | that is not in place, or comes home | by the thread of this ([`run`]), one after the other |
 //! | where packets are calls | by the thread that sends, which waits |
 //!
+//! What nobody needs is put in place by the way, when the thread has nothing else to do or has
+//! served some packets: the sweep ([`Sweep`]). So every copy has what was written before a death,
+//! also one that was late for it, and not only those of a majority.
+//!
 //! Which epoch a write is of, and who takes it, `rackmem_proto::abd` decides, as for the table of
 //! names ([`super::names`]). Why this is enough is `docs/decisions/0037-homes-that-groups-keep.md`.
 
@@ -31,16 +35,37 @@ use std::sync::atomic::{
     Ordering::{Relaxed, SeqCst},
 };
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often to look whether the rack is closed.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// Blocks that are swept between two packets, when none waits.
+const SWEPT: usize = 32;
+/// Packets that are served between two blocks that are swept, when many wait.
+const SERVED: usize = 32;
+/// How long the copies of a block may take to answer the sweep: packets wait meanwhile.
+const SWEEP_PATIENCE: Duration = Duration::from_millis(200);
+/// After a group whose copies do not answer, and before the sweep looks for more to do.
+const SWEEP_REST: Duration = Duration::from_secs(2);
 
 /// Which blocks are in place, as a majority has them.
 struct InPlace {
     epoch: u32,
     /// A bit a block, by group.
     blocks: [Vec<u64>; GROUPS],
+    sweeps: [Sweep; GROUPS],
+}
+
+/// How far the rack's keeper has been through the blocks of a home since the epoch began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Sweep {
+    /// Blocks that it has been through.
+    pub through: u64,
+    /// Blocks that there are.
+    pub of: u64,
+    /// Of those that it has been through, written again by it: no thread has needed them before.
+    pub repaired: u64,
 }
 
 /// A node's part.
@@ -73,6 +98,7 @@ impl Kept {
             in_place: Mutex::new(InPlace {
                 epoch,
                 blocks: [const { Vec::new() }; GROUPS],
+                sweeps: [Sweep::default(); GROUPS],
             }),
             waiting: Mutex::default(),
             changed: Condvar::new(),
@@ -145,6 +171,9 @@ impl Kept {
         for words in &mut in_place.blocks {
             words.fill(0);
         }
+        for sweep in &mut in_place.sweeps {
+            (sweep.through, sweep.repaired) = (0, 0);
+        }
         self.waiting.lock().whole().clear();
     }
 
@@ -155,6 +184,7 @@ impl Kept {
         }
         {
             let mut in_place = self.in_place();
+            in_place.sweeps[usize::from(group)].of = layout.bytes / self.block;
             let words = (layout.bytes / self.block).div_ceil(64) as usize;
             let blocks = &mut in_place.blocks[usize::from(group)];
             if blocks.len() < words {
@@ -236,12 +266,80 @@ impl Kept {
         }
     }
 
-    fn next(&self) -> Option<Came> {
+    /// The next packet, if one comes in this time.
+    fn next(&self, within: Duration) -> Option<Came> {
         let mut waiting = self.waiting.lock().whole();
-        if waiting.is_empty() {
-            waiting = self.changed.wait_timeout(waiting, LOOK).whole().0;
+        if waiting.is_empty() && !within.is_zero() {
+            waiting = self.changed.wait_timeout(waiting, within).whole().0;
         }
         waiting.pop_front()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.waiting.lock().whole().is_empty()
+    }
+
+    /// How far the sweep of a home is; none where this node is not the keeper.
+    pub fn sweep_of(&self, agents: &Agents, group: u16) -> Option<Sweep> {
+        let in_place = self.in_place();
+        let keeper = agents.standing.keeper() == Some(agents.node);
+        let now = in_place.epoch == agents.standing.epoch();
+        let there = self.has(HomeId::of_group(group));
+        (keeper && now && there && self.lossy).then(|| in_place.sweeps[usize::from(group)])
+    }
+
+    /// The first block, by home, that the sweep has not been through.
+    fn to_sweep(&self, epoch: u32) -> Option<Tag> {
+        let in_place = self.in_place();
+        let mut sweeps = (0..).zip(&in_place.sweeps);
+        let (group, sweep) = sweeps.find(|(_, sweep)| sweep.through < sweep.of)?;
+        let block = HomeId::of_group(group).start().0 + sweep.through * self.block;
+        (in_place.epoch == epoch).then_some(Tag(block))
+    }
+
+    /// Goes through a block that no packet has been about since the epoch began. What has never
+    /// been written stays as it is, and takes no memory. False: there is nothing more to do, or its
+    /// copies do not answer.
+    fn sweep(&self, node: &NodeInner) -> bool {
+        let agents = &node.access.agents;
+        let epoch = agents.standing.epoch();
+        if agents.standing.keeper() != Some(node.id) || !goes_on(node, epoch) {
+            return false;
+        }
+        let Some(tag) = self.to_sweep(epoch) else {
+            return false;
+        };
+        let frozen = {
+            let home = agents.homes[agents.shards.of(tag)].lock().whole();
+            home.agent.frozen()
+        };
+        if frozen {
+            return false;
+        }
+        let mut repaired = false;
+        if !self.is_in_place(tag, epoch) {
+            let wait = |command, value| {
+                let within = (epoch, SWEEP_PATIENCE);
+                node.access.operate_in_passing(within, command, value)
+            };
+            let Some(line) = Kept::line(tag) else {
+                return false;
+            };
+            let Ok(value) = wait(Command::Read(line), Vec::new()) else {
+                return false;
+            };
+            repaired = value.iter().any(|byte| *byte != 0);
+            if repaired && self.settle(tag, epoch, agents, value, wait).is_none() {
+                return false;
+            }
+        }
+        let mut in_place = self.in_place();
+        if let (true, Some((group, _))) = (in_place.epoch == epoch, self.nth(tag)) {
+            let sweep = &mut in_place.sweeps[group];
+            sweep.through += 1;
+            sweep.repaired += u64::from(repaired);
+        }
+        true
     }
 
     /// Serves a packet; what is to be sent, once a majority has what it is about. None: the epoch
@@ -286,11 +384,23 @@ impl Kept {
             return Some(());
         }
         let (access, line) = (&node.access, Kept::line(tag)?);
-        let value = access.operate_in(epoch, Command::Read(line), Vec::new());
-        let value = value.ok()?;
-        // What has been begun in an earlier epoch, and has come to a minority, is below this.
-        let written = access.operate_in(epoch, Command::Write(line), value.clone());
-        written.ok()?;
+        let operate = |command, value| access.operate_in(epoch, command, value);
+        let value = operate(Command::Read(line), Vec::new()).ok()?;
+        self.settle(tag, epoch, agents, value, operate)
+    }
+
+    /// Puts what was read of a line in place, when a majority has it as of this epoch: what has
+    /// been begun in an earlier one, and has come to a minority, is below.
+    fn settle(
+        &self,
+        tag: Tag,
+        epoch: u32,
+        agents: &Agents,
+        value: Vec<u8>,
+        operate: impl Fn(Command, Vec<u8>) -> Result<Vec<u8>, AccessError>,
+    ) -> Option<()> {
+        let line = Kept::line(tag)?;
+        operate(Command::Write(line), value.clone()).ok()?;
         let block = agents.memory.block(tag)?;
         {
             let _alone = agents.homes[agents.shards.of(tag)].lock().whole();
@@ -334,13 +444,29 @@ fn goes_on(node: &NodeInner, epoch: u32) -> bool {
     standing.epoch() == epoch && !standing.is_fenced() && !node.closed.load(SeqCst)
 }
 
-/// Serves what waits, until the rack is closed or gone.
+/// Serves what waits, until the rack is closed or gone, and sweeps by the way.
 pub(crate) fn run(node: &Weak<NodeInner>, port: &dyn Port) {
+    let (mut served, mut rests) = (0, Instant::now());
     while let Some(node) = node.upgrade().filter(|node| !node.closed.load(SeqCst)) {
         let kept = &node.access.agents.kept;
-        let Some(came) = kept.next() else {
+        let sweeps = kept.has_any() && rests <= Instant::now();
+        let within = if served == 0 || !sweeps {
+            LOOK
+        } else {
+            Duration::ZERO
+        };
+        let Some(came) = kept.next(within) else {
+            served = 0;
+            let swept = (0..SWEPT).take_while(|_| sweeps && kept.is_idle() && kept.sweep(&node));
+            if sweeps && swept.count() < SWEPT && kept.is_idle() {
+                rests = Instant::now() + SWEEP_REST;
+            }
             continue;
         };
+        served += 1;
+        if sweeps && served % SERVED == 0 && !kept.sweep(&node) {
+            rests = Instant::now() + SWEEP_REST;
+        }
         let sends = kept.turn(&node, &came, port).unwrap_or_default();
         if sends.is_empty() {
             continue;

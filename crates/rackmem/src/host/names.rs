@@ -5,7 +5,8 @@
 //! An epoch begins with what a majority has: caches drop what they have of the table, and the
 //! keeper reads every line, writes it again in the new epoch, puts it in place, and serves. A block
 //! that comes home is with a majority before this is acknowledged, so whoever has been told that a
-//! row is written home finds it after any minority of the copies has died.
+//! row is written home finds it after any minority of the copies has died; where nodes have a
+//! `store` the copies are durable, and it is found after all of them have.
 //!
 //! Why this is enough is `docs/decisions/0032-names-outlive-nodes.md`. Which epoch a write is of,
 //! and who takes it, `rackmem_proto::abd` decides (`Abd::fence_by_epochs`).
@@ -18,7 +19,7 @@ use crate::host::inner::NodeInner;
 use crate::membership::Asked;
 use crate::membership::current_view::CurrentView;
 use rackmem_fabric::{Body, Net, Nobody, Port, Receiver, Whole, words};
-use rackmem_proto::abd::{Command, Layout, first_line};
+use rackmem_proto::abd::{Command, Durability, Layout, first_line};
 use rackmem_proto::engine::{FlowCc, Protocol, Role, role};
 use rackmem_proto::wire::{Contract, Dest, Header, Kind, NodeId, Own, RequesterId, Seq, Tag};
 use std::cell::RefCell;
@@ -403,12 +404,21 @@ fn group(node: &NodeInner, names: &Names) -> Option<u16> {
     }
     let view = book.view(node.access.standing.view()).ok()?;
     let layout = Layout::new(names.block as u32, names.len)?;
+    let durability = match node.access.agents.replicas.stores.has_folder() {
+        true => Durability::Sync,
+        false => Durability::Memory,
+    };
     // A switch knows nothing of the epochs of stamps.
     let asked = Asked {
         two_rounds: true,
+        durability,
         ..Asked::new(layout, names.copies)
     };
     let next = groups.create((GROUP, 0), asked, (&view, node.id)).ok()?;
+    let next = match durability {
+        Durability::Memory => next,
+        _ => next.numbered(fastrand::u64(1..)),
+    };
     let taken = book.propose(&next).ok()?;
     let (number, _) = next.find(GROUP)?;
     taken.then_some(number)

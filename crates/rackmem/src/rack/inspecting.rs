@@ -7,7 +7,7 @@ use crate::error::OpenError;
 use crate::host::locks::status::LockStatus;
 use crate::host::metrics::ObjectCounts;
 use crate::host::objects::telling as objects;
-use crate::host::replicated::{Kept, telling};
+use crate::host::replicated::telling;
 use crate::host::rows::{ASK_ROWS, NUMBERED, ROW};
 use crate::membership::{MembershipError, View};
 use crate::region::RegionInfo;
@@ -97,17 +97,21 @@ pub fn inspect_groups(config: &Config, within: Duration) -> Result<Vec<GroupStat
     };
     for node in 0..config.nodes.len() as NodeId {
         let keeps = |group: &GroupStatus| group.copies.iter().any(|c| c.node == node && c.live);
-        if !told.iter().any(keeps) {
+        let serves = view.is_some_and(|view| view.keeper() == Some(node));
+        if !serves && !told.iter().any(keeps) {
             continue;
         }
         let read = |record: &[u8]| {
-            let (group, kept): (u16, Kept) = telling::decode(record)?;
-            Some(((group, kept), u64::from(group) + 1))
+            let told = telling::decode(record)?;
+            Some((told, u64::from(told.0) + 1))
         };
         let kept = outside.ask_all(node, telling::ASK_GROUPS, telling::RECORD, read);
-        for (group, kept) in kept.into_iter().flatten() {
+        for (group, kept, sweep) in kept.into_iter().flatten() {
             let group = told.iter_mut().find(|told| told.number == group);
-            group.into_iter().for_each(|group| group.add(node, &kept));
+            if let Some(group) = group {
+                kept.iter().for_each(|kept| group.add(node, kept));
+                sweep.into_iter().for_each(|sweep| group.sweeps(sweep));
+            }
         }
     }
     Ok(told)

@@ -3,7 +3,7 @@
 mod status;
 
 pub use crate::host::replicated::CopyStore;
-pub use status::{CopyStatus, GroupStatus};
+pub use status::{CopyStatus, GroupStatus, SweepStatus};
 
 use crate::bytes::value::Value;
 use crate::error::{AccessError, BulkError, RackError};

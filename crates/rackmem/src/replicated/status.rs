@@ -1,5 +1,6 @@
 //! Who keeps which copies, for programs and tools.
 
+use crate::host::kept::Sweep;
 use crate::host::replicated::{CopyStore, Kept};
 use crate::membership::{Group, Groups};
 use crate::node::Node;
@@ -42,6 +43,33 @@ pub struct CopyStatus {
     pub store: Option<CopyStore>,
 }
 
+/// How far a sweep through coherent memory with copies is. After each change of the rack's members
+/// the node that serves the memory goes through all of it, so that each copy has what a majority
+/// has: some blocks at a time, and fewer while there is other work.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::{Rack, RegionSpec, SweepStatus};
+///
+/// let rack = Rack::local(3)?;
+/// rack.node(0).create_region(&RegionSpec::new("log", 640).copies(3))?;
+/// let swept: Option<SweepStatus> = rack.node(0).groups()[0].swept;
+/// assert_eq!(swept, None, "lines are no coherent memory");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct SweepStatus {
+    /// Blocks that it has been through.
+    pub blocks: u64,
+    /// Blocks that there are.
+    pub of: u64,
+    /// Of those that it has been through, written again at all copies by it: no thread has used
+    /// them since the change.
+    pub repaired: u64,
+}
+
 /// A region with copies.
 ///
 /// ```
@@ -76,6 +104,9 @@ pub struct GroupStatus {
     pub wanted: u8,
     /// Who keeps copies.
     pub copies: Vec<CopyStatus>,
+    /// Of coherent memory: how far the node that serves it has been through it since the rack has
+    /// changed last; none where that has not said so.
+    pub swept: Option<SweepStatus>,
     /// Whether requests go through the switch, which counts.
     pub through_switch: bool,
     /// Whether the switch also chooses stamps, so that a write takes one round where it knows the
@@ -112,6 +143,7 @@ impl GroupStatus {
             needed: config.quorum() as u8,
             wanted: group.copies,
             copies: copies.collect(),
+            swept: None,
             through_switch: config.through_switch,
             one_round: config.chooser != 0,
         }
@@ -127,6 +159,20 @@ impl GroupStatus {
             copy.filling = kept.filling;
             copy.store = Some(kept.store);
         }
+    }
+
+    /// With what the node says that serves the memory.
+    pub(crate) fn sweeps(&mut self, sweep: Sweep) {
+        let Sweep {
+            through,
+            of,
+            repaired,
+        } = sweep;
+        self.swept = Some(SweepStatus {
+            blocks: through,
+            of,
+            repaired,
+        });
     }
 
     /// Of all groups; `live` says in which life a node is a member.
@@ -175,6 +221,8 @@ impl Node {
         for group in &mut all {
             let kept = access.agents.replicas.kept(group.number);
             kept.iter().for_each(|kept| group.add(self.id(), kept));
+            let sweep = access.agents.kept.sweep_of(&access.agents, group.number);
+            sweep.into_iter().for_each(|sweep| group.sweeps(sweep));
         }
         all
     }

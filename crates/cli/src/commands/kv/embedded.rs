@@ -5,16 +5,25 @@ use crate::ended::Ended;
 use crate::failure::{Failure, Result};
 use crate::rack_args::RackArgs;
 use crate::stop::Stop;
-use crate::store;
-use rackmem::Rack;
-use rackmem_kv::Server;
+use crate::store::{self, AtNode};
+use rackmem::{Node, Rack, check_kv_copies};
+use rackmem_kv::{Server, Store};
 use std::net::{Ipv4Addr, SocketAddr};
 
 pub fn run(rack_args: &RackArgs, serve: &ServeArgs, json: bool) -> Result<Ended> {
     let stop = Stop::on_signals()?;
     let rack = rack_args.build()?;
     let ports = ports(serve.port, rack.nodes().len())?;
-    let servers = start(&rack, serve, &ports)?;
+    let servers = match serve.copies {
+        None => start(&rack, serve, &ports, |node| {
+            store::open(node, serve.buckets)
+        }),
+        Some(copies) => {
+            check_kv_copies(copies, rack.nodes().len())?;
+            let open = |node| store::open_copied(&node, copies, serve.buckets);
+            start(&rack, serve, &ports, open)
+        }
+    }?;
     listen::announce(&servers, &rack_args.describe(), json);
     stop.wait();
     listen::shutdown(servers);
@@ -22,12 +31,17 @@ pub fn run(rack_args: &RackArgs, serve: &ServeArgs, json: bool) -> Result<Ended>
     Ok(Ended::Interrupted)
 }
 
-/// Starts a server at every node.
-fn start(rack: &Rack, serve: &ServeArgs, ports: &[u16]) -> Result<Vec<Server>> {
+/// Starts a server at every node, of the store that it opens.
+fn start<M: AtNode>(
+    rack: &Rack,
+    serve: &ServeArgs,
+    ports: &[u16],
+    open: impl Fn(Node) -> Result<Store<M>>,
+) -> Result<Vec<Server>> {
     let mut servers = Vec::with_capacity(ports.len());
     for (node, &port) in rack.nodes().iter().zip(ports) {
         let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let bound = store::open(node.clone(), serve.buckets).and_then(|store| {
+        let bound = open(node.clone()).and_then(|store| {
             let config = serve.config(&store, addr);
             listen::bind(store, config)
         });

@@ -21,14 +21,15 @@ pub struct Place<'a> {
     pub number: usize,
     pub addr: SocketAddr,
     pub fence: FenceArgs,
-    /// Copies that the store has, if it has some.
-    pub copies: Option<u8>,
 }
 
 pub fn run(place: &Place<'_>, serve: &ServeArgs, wires: &WireArgs, json: bool) -> Result<Ended> {
     let &Place { number, fence, .. } = place;
     let mut config = load(place.file)?;
     wires.apply(&mut config);
+    if let Some(copies) = serve.copies {
+        config.set_kv_copies(copies)?;
+    }
     let stop = Stop::on_signals()?;
     let Some(rack) = fence.join(&stop, || Rack::join(&config, number))? else {
         return Ok(Ended::Interrupted);
@@ -40,18 +41,13 @@ pub fn run(place: &Place<'_>, serve: &ServeArgs, wires: &WireArgs, json: bool) -
         config: &config,
         json,
     };
-    match place.copies {
+    match config.kv_copies() {
         None => {
             let opened = store::open_when_ready(&node, serve.buckets, &stop);
             here.go_on(rack, opened, &stop)
         }
         Some(copies) => {
-            let bytes = node.metrics().memory.size as usize / 2;
-            let bytes = bytes - bytes % node.block_size();
-            // Their pages take half of that at most.
-            let most = bytes / 2 / (node.block_size() + 64);
-            let buckets = serve.buckets.min(1 << most.max(1).ilog2());
-            let opened = store::open_copied(&node, (copies, bytes), buckets, &stop);
+            let opened = store::open_copied_when_ready(&node, copies, serve.buckets, &stop);
             here.go_on(rack, opened, &stop)
         }
     }

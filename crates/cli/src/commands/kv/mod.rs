@@ -31,8 +31,12 @@ One process per node; `rackmem switch --help` shows a rack.toml:
 
 With a `membership` in the file (`rackmem switch --help`) members may die and return; each change prints a line.
 Keys of a dead node answer NODELOST until it returns, and are absent afterwards. Node 0 holds the table of
-regions: when it dies, the store is lost. With `--copies 3` at every node the store outlives any node, answers wait
-while one dies, and each command takes some round trips of a majority; half of `memory` is the store's:
+regions: when it dies, the store is lost. With copies, the store outlives any node, answers wait
+while one dies, and each command takes some round trips of a majority; half of `memory` is the store's. In rack.toml:
+  [kv]
+  copies = 3               # or 5, or 7; at most as many as nodes
+  survives = \"writes\"      # the default, and all that there is: what was answered is with a majority
+or at every node:
   rackmem kv --rack rack.toml --node 1 --listen 127.0.0.1:7380 --copies 3
 
 An address other than loopback requires a password. Connections are not encrypted.";
@@ -46,6 +50,15 @@ pub struct KvArgs {
     rack_args: RackArgs,
     #[command(flatten)]
     join: JoinArgs,
+}
+
+/// How many copies a store may have; for clap.
+fn copies(text: &str) -> std::result::Result<u8, String> {
+    let copies = text
+        .parse()
+        .ok()
+        .filter(|copies| [3, 5, 7].contains(copies));
+    copies.ok_or_else(|| "a store has 3, 5 or 7 copies".into())
 }
 
 /// How clients are served.
@@ -65,6 +78,9 @@ struct ServeArgs {
     /// the same at every node
     #[arg(long, value_name = "B", default_value_t = 1 << 16)]
     buckets: usize,
+    /// Keep N copies of the store, the same at every node; left out: what the rack's FILE says
+    #[arg(long, value_name = "N", value_parser = copies)]
+    copies: Option<u8>,
 }
 
 impl ServeArgs {
@@ -101,9 +117,6 @@ struct JoinArgs {
         value_parser = |text: &str| rackmem::look_up("--listen", text).map_err(|error| error.what())
     )]
     listen: Option<SocketAddr>,
-    /// Keep N copies of the store, on as many nodes: 3, 5 or 7; the same at every node
-    #[arg(long, value_name = "N", requires = "rack")]
-    copies: Option<u8>,
     #[command(flatten)]
     fence: FenceArgs,
 }
@@ -118,7 +131,6 @@ pub fn run(args: &KvArgs, json: bool) -> Result<Ended> {
                 number: node,
                 addr: listen,
                 fence: join.fence,
-                copies: join.copies,
             };
             joined::run(&place, serve, &args.rack_args.wires, json)
         }

@@ -116,6 +116,17 @@ impl Access {
         self.operate(command, value, Of::Epoch(epoch))
     }
 
+    /// The same for something that nobody waits for, which gives up sooner.
+    pub fn operate_in_passing(
+        &self,
+        (epoch, patience): (u32, Duration),
+        command: Command,
+        value: Vec<u8>,
+    ) -> Result<Vec<u8>, AccessError> {
+        let patience = patience.min(self.patience);
+        self.operate_for(patience, command, value, Of::Epoch(epoch))
+    }
+
     /// Carries out a command on a line of a region whose pages this node has for itself: as long as
     /// it has, or not at all.
     pub fn operate_pages(
@@ -128,6 +139,16 @@ impl Access {
     }
 
     fn operate(&self, command: Command, value: Vec<u8>, of: Of) -> Result<Vec<u8>, AccessError> {
+        self.operate_for(self.patience, command, value, of)
+    }
+
+    fn operate_for(
+        &self,
+        patience: Duration,
+        command: Command,
+        value: Vec<u8>,
+        of: Of,
+    ) -> Result<Vec<u8>, AccessError> {
         let (Command::Read(line) | Command::Write(line)) = command;
         let mut slot = self.requesters.borrow()?;
         let (nth, replicas) = (slot.number(), &self.agents.replicas);
@@ -172,7 +193,7 @@ impl Access {
             } else if of.is_past(self.standing.epoch()) {
                 Some(AccessError::Interrupted { addr: line.0 })
             } else {
-                let late = began.elapsed() >= self.patience;
+                let late = began.elapsed() >= patience;
                 late.then(|| replicas.no_quorum(nth, command))
             };
             if let Some(error) = given_up {

@@ -1,0 +1,145 @@
+//! What the file says of the store that nodes serve, which is none of the library's.
+
+use super::Config;
+use crate::error::OpenError;
+use rackmem_proto::abd::COPIES;
+use rackmem_proto::membership::Survives;
+use serde::Deserialize;
+
+/// `[kv]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KvTable {
+    copies: Option<u8>,
+    survives: Option<String>,
+}
+
+impl KvTable {
+    /// Copies that the store has, if it has some.
+    pub fn read(self) -> Result<Option<u8>, OpenError> {
+        let no = |why: String| Err(OpenError::Config(why));
+        match (self.survives.as_deref().map(Survives::named), self.copies) {
+            (None | Some(Some(Survives::Writes)), Some(copies)) => Ok(Some(copies)),
+            (None, None) => Ok(None),
+            (Some(Some(Survives::Rest)), _) => no(
+                "kv: survives: the store takes \"writes\": with \"rest\" a death would take parts of values, \
+                 and nothing would say so"
+                    .into(),
+            ),
+            (Some(None), _) => no("kv: survives is \"writes\"".into()),
+            (Some(_), None) => no("kv: survives goes with `copies`: 3, 5 or 7".into()),
+        }
+    }
+}
+
+/// Whether a store can have so many copies in a rack of so many nodes.
+///
+/// ```
+/// let why = rackmem::check_kv_copies(5, 4).unwrap_err().to_string();
+/// assert!(why.contains("5 copies take as many nodes, and there are 4"), "{why}");
+/// assert!(rackmem::check_kv_copies(3, 4).is_ok());
+/// ```
+///
+/// # Errors
+/// [`OpenError::Config`] says why not.
+pub fn check_kv_copies(copies: u8, nodes: usize) -> Result<(), OpenError> {
+    let no = |why: String| Err(OpenError::Config(why));
+    if copies < 3 || !COPIES.contains(&copies) {
+        return no(format!("kv: copies is 3, 5 or 7, not {copies}"));
+    }
+    if usize::from(copies) > nodes {
+        return no(format!(
+            "kv: copies: {copies} copies take as many nodes, and there are {nodes}"
+        ));
+    }
+    Ok(())
+}
+
+impl Config {
+    /// Copies that the store (`rackmem kv`) has in this rack; none: each key is at one node, and
+    /// dies with it.
+    pub fn kv_copies(&self) -> Option<u8> {
+        self.kv_copies
+    }
+
+    /// Lets the store have so many copies, where the file says nothing.
+    ///
+    /// # Errors
+    /// [`OpenError::Config`] where the file says another number, or the rack cannot have so many.
+    pub fn set_kv_copies(&mut self, copies: u8) -> Result<(), OpenError> {
+        if let Some(file) = self.kv_copies.filter(|file| *file != copies) {
+            return Err(OpenError::Config(format!(
+                "kv: copies is {file} in the rack's file, and {copies} was asked for: all nodes need the same"
+            )));
+        }
+        self.kv_copies = Some(copies);
+        self.check_kv()
+    }
+
+    pub(super) fn check_kv(&self) -> Result<(), OpenError> {
+        let Some(copies) = self.kv_copies else {
+            return Ok(());
+        };
+        check_kv_copies(copies, self.nodes.len())?;
+        if !self.membership.can_change() {
+            return Err(OpenError::Config(
+                "kv: copies go with a `membership` of \"dir:...\" or \"etcd:...\"".into(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(more: &str) -> Result<Option<u8>, String> {
+        let nodes = "nodes = ['127.0.0.1:1', '127.0.0.1:2', '127.0.0.1:3', '127.0.0.1:4']\n";
+        let config = Config::parse(&format!("{nodes}{more}"));
+        let copies = config.map(|config| config.kv_copies());
+        copies.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_store_has_as_many_copies_as_the_rack_can_keep() {
+        let dir = "membership = 'dir:/tmp/x'\n";
+        let says = |kv: &str| read(&format!("{dir}[kv]\n{kv}"));
+        assert_eq!((read(""), says("")), (Ok(None), Ok(None)));
+        assert_eq!(says("copies = 3"), Ok(Some(3)));
+        assert_eq!(says("copies = 3\nsurvives = 'writes'"), Ok(Some(3)));
+        for (wrong, why) in [
+            ("copies = 2", "line 4 (copies = 2): kv: copies is 3, 5 or 7"),
+            ("copies = 1", "3, 5 or 7, not 1"),
+            ("copies = 0", "3, 5 or 7, not 0"),
+            ("copies = 5", "5 copies take as many nodes, and there are 4"),
+            ("survives = 'writes'", "goes with `copies`"),
+            (
+                "copies = 3\nsurvives = 'rest'",
+                "would take parts of values",
+            ),
+            ("copies = 3\nsurvives = 'all'", "survives is \"writes\""),
+            ("copys = 3", "did you mean `copies`"),
+        ] {
+            let told = says(wrong).unwrap_err();
+            assert!(told.contains(why), "{wrong}: {told}");
+        }
+        let fixed = read("[kv]\ncopies = 3").unwrap_err();
+        assert!(fixed.contains("`membership`"), "{fixed}");
+    }
+
+    #[test]
+    fn what_a_command_asks_for_is_what_the_file_says() {
+        let text =
+            "nodes = ['127.0.0.1:1', '127.0.0.1:2', '127.0.0.1:3']\nmembership = 'dir:/tmp/x'\n";
+        let mut config = Config::parse(text).unwrap();
+        assert!(config.clone().set_kv_copies(5).is_err());
+        config.set_kv_copies(3).unwrap();
+        assert_eq!(config.kv_copies(), Some(3));
+        let why = config.set_kv_copies(7).unwrap_err().to_string();
+        assert!(
+            why.contains("3 in the rack's file, and 7 was asked for"),
+            "{why}"
+        );
+    }
+}
