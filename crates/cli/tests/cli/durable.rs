@@ -10,20 +10,25 @@ use std::time::{Duration, Instant};
 
 const LINES: usize = 8;
 
-struct Scene {
+pub struct Scene {
     file: TempFile,
-    folder: PathBuf,
+    pub folder: PathBuf,
 }
 
 impl Scene {
     fn new(name: &str, patience: &str) -> Scene {
+        Scene::with(name, patience, "")
+    }
+
+    /// With further lines of its rack file.
+    pub fn with(name: &str, patience: &str, more: &str) -> Scene {
         let name = format!("rackmem-cli-durable-{name}-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&folder);
         let nodes: Vec<String> = addresses(4).iter().map(|a| format!("'{a}'")).collect();
         let file = TempFile::new(&format!(
             "nodes = [{}]\nmembership = 'dir:{}'\nlease = '3s'\nmemory = '64M'\n\
-             patience = '{patience}'\nreplace_after = '0s'\nstore = '{}'\n",
+             patience = '{patience}'\nreplace_after = '0s'\nstore = '{}'\n{more}",
             nodes.join(", "),
             folder.join("members").display(),
             folder.join("copies").display(),
@@ -31,12 +36,13 @@ impl Scene {
         Scene { file, folder }
     }
 
-    fn config(&self) -> Config {
-        Config::parse(&self.file.text()).unwrap()
+    /// Of its rack file.
+    pub fn text(&self) -> String {
+        self.file.text()
     }
 
     /// Nodes 0 to 2, which keep the copies.
-    fn start(&self) -> Vec<Running> {
+    pub fn start(&self) -> Vec<Running> {
         let start =
             |node: &str| Running::start(&["node", "--rack", self.file.path(), "--node", node]);
         let mut nodes: Vec<Running> = ["0", "1", "2"].map(start).into_iter().collect();
@@ -47,8 +53,13 @@ impl Scene {
     }
 
     /// This process is node 3, which keeps none.
-    fn join(&self) -> Rack {
-        let rack = Rack::join(&self.config(), 3).unwrap();
+    pub fn join(&self) -> Rack {
+        self.join_as(&Config::parse(&self.text()).unwrap())
+    }
+
+    /// The same by a description that differs in what is this process' own.
+    pub fn join_as(&self, config: &Config) -> Rack {
+        let rack = Rack::join(config, 3).unwrap();
         let began = Instant::now();
         while !(0..3).all(|node| rack.node(3).is_member(node)) {
             assert!(
