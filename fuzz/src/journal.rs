@@ -144,6 +144,7 @@ fn lives(dice: &mut Dice<'_>, wanted: &Wanted) {
     let limits = Limits {
         journal: 512,
         replay: 2048,
+        piece: 256,
     };
     let (mut acknowledged, mut stamp) = ([0u64; LINES as usize], 0);
     for _ in 0..MAX[2] {
