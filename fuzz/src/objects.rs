@@ -4,18 +4,25 @@
 //! write, whatever packets came.
 
 use crate::dice::Dice;
+use rackmem_proto::sabre::transaction::{
+    Entry, MAX_CONTENT, MAX_OBJECTS, MAX_OPEN, Parts, Plan, decode,
+};
 use rackmem_proto::sabre::{
     Book, Bytes, Command, Effects, GRANULE, HEADER, Lane, MANY, MAX_BYTES, Memory, Meta, Outcome,
     Ref, SLAB, Sabre, Spot, class_bytes, own,
 };
 use rackmem_proto::wire::{
-    Contract, Dest, Flags, Header, HomeId, Kind, NodeId, Own, Reason, RequesterId, Seq, Tag,
+    Contract, Copyset, Dest, Flags, Header, HomeId, Kind, NodeId, Own, Reason, Record, RequesterId,
+    Seq, Tag,
 };
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Packets of one run at most, and those that one of them may cause.
 const MAX_PACKETS: usize = 256;
 const MAX_ANSWERS: usize = 64 * MANY;
+/// Bytes of a part of a transaction at most.
+const MAX_PART: usize = MAX_CONTENT + 24 * MAX_OBJECTS;
 const NODES: NodeId = 3;
 /// Slabs of a home, and where its memory begins: an earlier life had what is below.
 const SLABS: u32 = 4;
@@ -36,6 +43,11 @@ struct Host {
     objects: BTreeMap<Tag, Words>,
     staging: BTreeMap<RequesterId, Vec<u8>>,
     values: BTreeMap<Lane, Vec<u8>>,
+    /// Parts of transactions: those that write here, and this node's own by slot.
+    parts: BTreeMap<RequesterId, Vec<u8>>,
+    written: BTreeMap<u8, Vec<Vec<u8>>>,
+    /// Objects that a writer is in: between packets, a transaction.
+    taken: Vec<Tag>,
     full: bool,
 }
 
@@ -44,8 +56,6 @@ struct Fx<'a> {
     segment: (u32, &'a [u8]),
     copied: Vec<u8>,
     sent: usize,
-    /// Objects that a writer is in.
-    taken: Vec<Tag>,
 }
 
 fn put(value: &mut Vec<u8>, (offset, segment): (u32, &[u8])) {
@@ -80,7 +90,7 @@ impl Fx<'_> {
 
     fn written(&mut self, object: Tag) {
         assert!(
-            self.taken.contains(&object),
+            self.host.taken.contains(&object),
             "{object:x?} is changed and not taken"
         );
     }
@@ -104,7 +114,7 @@ impl Memory for Fx<'_> {
         let free = words.version == version && version & 1 == 0;
         if free {
             words.version += 1;
-            self.taken.push(object);
+            self.host.taken.push(object);
         }
         free
     }
@@ -119,7 +129,7 @@ impl Memory for Fx<'_> {
 
     fn release(&mut self, object: Tag, version: u64) {
         self.written(object);
-        self.taken.retain(|taken| *taken != object);
+        self.host.taken.retain(|taken| *taken != object);
         let words = self.at(object);
         assert!(
             version & 1 == 0 && version + 1 >= words.version,
@@ -166,6 +176,29 @@ impl Effects for Fx<'_> {
         self.at(object).bytes[..bytes].copy_from_slice(&value[..bytes]);
     }
 
+    fn stage_part(&mut self, of: RequesterId) {
+        let (offset, segment) = self.segment;
+        let part = self.host.parts.entry(of).or_default();
+        let (from, end) = (offset as usize, offset as usize + segment.len());
+        assert!(end <= MAX_PART, "{offset} and {}", segment.len());
+        part.resize(part.len().max(end), 0);
+        part[from..end].copy_from_slice(segment);
+    }
+
+    fn entries(&mut self, of: RequesterId, objects: u32) -> Option<Vec<(Entry, Range<usize>)>> {
+        decode(self.host.parts.get(&of)?, objects)
+    }
+
+    fn put_part(&mut self, of: RequesterId, content: Range<usize>, object: Tag) {
+        self.written(object);
+        let content = self.host.parts[&of][content].to_vec();
+        self.at(object).bytes[..content.len()].copy_from_slice(&content);
+    }
+
+    fn drop_part(&mut self, of: RequesterId) {
+        self.host.parts.remove(&of);
+    }
+
     fn zero(&mut self, object: Tag, bytes: u32) {
         self.written(object);
         self.at(object).bytes[..bytes as usize].fill(0);
@@ -177,7 +210,7 @@ impl Effects for Fx<'_> {
     }
 
     fn send(&mut self, to: Dest, header: &Header, own: Own, bytes: Bytes) {
-        assert!((Kind::ObjRead..=Kind::ObjFreeAck).contains(&header.kind));
+        assert!((Kind::ObjRead..=Kind::TxCommitAck).contains(&header.kind));
         let answers = matches!(to, Dest::Requester(_));
         assert_ne!(answers, header.kind.asks_object());
         let len = match bytes {
@@ -185,6 +218,13 @@ impl Effects for Fx<'_> {
             Bytes::Value(slot) => {
                 let lane = Lane { slot, nth: 0 };
                 self.host.values.get(&lane).map_or(0, Vec::len)
+            }
+            Bytes::Part(slot, nth, (from, count)) => {
+                let parts = self.host.written.get(&slot);
+                let part = parts.and_then(|parts| parts.get(usize::from(nth)));
+                let end = from as usize + count as usize;
+                assert!(count == 0 || part.is_some_and(|part| end <= part.len()));
+                count as usize
             }
             Bytes::Nothing => 0,
         };
@@ -198,6 +238,12 @@ impl Effects for Fx<'_> {
     }
 
     fn done(&mut self, lane: Lane, outcome: Outcome) {
+        if lane.nth == Lane::TRANSACTION {
+            return assert!(matches!(
+                outcome,
+                Outcome::Committed | Outcome::Aborted(..)
+            ));
+        }
         assert!(usize::from(lane.nth) < MANY);
         let value = self.host.values.entry(lane).or_default();
         if let Outcome::Read { version, len } = outcome {
@@ -230,11 +276,12 @@ impl ObjectRack {
             segment,
             copied: Vec::new(),
             sent: 0,
-            taken: Vec::new(),
         };
         let result = act(sabre, &mut fx);
         assert!(fx.sent <= MAX_ANSWERS, "{} packets at once", fx.sent);
-        assert!(fx.taken.is_empty(), "a writer is left in {:x?}", fx.taken);
+        let (taken, open) = (&host.taken, sabre.home.participant.locked());
+        assert!(taken.is_empty() || open > 0, "a writer is left in {taken:x?}");
+        assert!(host.parts.len() <= MAX_OPEN);
         let live = host
             .objects
             .values()
@@ -278,7 +325,7 @@ fn step(dice: &mut Dice<'_>, rack: &mut ObjectRack) {
     let node = dice.below(usize::from(NODES)) as NodeId;
     let slot = dice.below(2) as u8;
     let object = object(dice, rack);
-    match dice.below(12) {
+    match dice.below(16) {
         0 => {
             let (home, len) = (rack.regions[usize::from(node)], dice.pick(&LENGTHS));
             rack.nodes[usize::from(node)].1.full = dice.one_in(8);
@@ -322,6 +369,42 @@ fn step(dice: &mut Dice<'_>, rack: &mut ObjectRack) {
             let nth = dice.below(MANY + 1) as u8;
             rack.act(node, (0, &[]), |sabre, _| sabre.abandon(Lane { slot, nth }));
         }
+        7 => {
+            let others = [object, self::object(dice, rack)];
+            let (parts, reads) = parts(dice, &others);
+            let plan = Plan {
+                parts: parts.of.clone(),
+                reads,
+            };
+            if rack.nodes[usize::from(node)].0.may_transact(slot) {
+                let host = &mut rack.nodes[usize::from(node)].1;
+                host.written.insert(slot, parts.bytes);
+                rack.act(node, (0, &[]), |sabre, fx| sabre.transact(slot, plan, fx));
+            }
+        }
+        8 => {
+            rack.act(node, (0, &[]), |sabre, fx| sabre.leave(slot, fx));
+        }
+        9 => {
+            let (gone, word) = (Copyset(dice.word()), dice.word());
+            let told = Record {
+                tag: Tag(u64::from(dice.word()) << 13),
+                word: word.into(),
+            };
+            rack.act(node, (0, &[]), |sabre, fx| {
+                sabre.enter(Copyset(!gone.0));
+                sabre.forget(gone, fx);
+                sabre.report().into_iter().for_each(|record| sabre.hear(record));
+                sabre.hear(told);
+                sabre.settle(gone, fx);
+            });
+        }
+        10 => {
+            let (header, own, body) = tx_lock(dice, object);
+            rack.act(node, (header.offset, &body), |sabre, fx| {
+                sabre.packet(&header, &own, body.len() as u32, fx);
+            });
+        }
         _ => {
             let (header, own, body) = packet(dice, object);
             rack.act(node, (header.offset, &body), |sabre, fx| {
@@ -359,11 +442,48 @@ fn object(dice: &mut Dice<'_>, rack: &ObjectRack) -> Ref {
     }
 }
 
+/// What a transaction writes of these objects, and what it has read.
+fn parts(dice: &mut Dice<'_>, objects: &[Ref]) -> (Parts, Vec<(Ref, u64)>) {
+    let mut all: BTreeMap<Tag, (Entry, Vec<u8>)> = BTreeMap::new();
+    for object in objects {
+        let len = dice.pick(&LENGTHS);
+        let entry = Entry {
+            object: *object,
+            expected: 2 * dice.below(4) as u64,
+            len,
+        };
+        all.insert(object.tag, (entry, vec![dice.byte(); len as usize]));
+    }
+    let parts = Parts::new(all.values().map(|(entry, content)| (*entry, &content[..])));
+    let reads = match dice.one_in(2) {
+        true => Vec::new(),
+        false => objects.iter().map(|object| (*object, 2)).collect(),
+    };
+    (parts, reads)
+}
+
+/// A segment of a part that is one, mostly.
+fn tx_lock(dice: &mut Dice<'_>, object: Ref) -> (Header, Own, Vec<u8>) {
+    let (parts, _) = parts(dice, &[object]);
+    let (mut header, ..) = packet(dice, object);
+    (header.kind, header.reason) = (Kind::TxLock, Reason::None);
+    let part = &parts.bytes[0];
+    let own = Own {
+        a: u64::from(dice.word()) << 32 | u64::from(!dice.one_in(12)),
+        b: part.len() as u64 ^ u64::from(dice.one_in(12)),
+    };
+    let step = GRANULE as usize * dice.pick(&[1, 32]);
+    let from = step * dice.below(3);
+    header.offset = from as u32;
+    let rest = part.get(from..).unwrap_or_default();
+    (header, own, rest[..rest.len().min(32 * GRANULE as usize)].to_vec())
+}
+
 fn packet(dice: &mut Dice<'_>, object: Ref) -> (Header, Own, Vec<u8>) {
     let wild = dice.one_in(12);
     let all = Kind::ALL.iter().copied();
     let kinds: Vec<Kind> = all
-        .filter(|k| (Kind::ObjRead..=Kind::ObjFreeAck).contains(k))
+        .filter(|k| (Kind::ObjRead..=Kind::TxCommitAck).contains(k))
         .collect();
     let requester = RequesterId {
         node: dice.below(if wild { 40 } else { 3 }) as NodeId,

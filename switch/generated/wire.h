@@ -133,12 +133,16 @@ enum kind {
 	KIND_OBJ_ALLOC_ACK = 0x67,
 	KIND_OBJ_FREE = 0x68,
 	KIND_OBJ_FREE_ACK = 0x69,
+	KIND_TX_LOCK = 0x6c,
+	KIND_TX_LOCK_ACK = 0x6d,
+	KIND_TX_COMMIT = 0x6e,
+	KIND_TX_COMMIT_ACK = 0x6f,
 	KIND_GUEST_ASK = 0xf0,
 	KIND_GUEST_TELL = 0xf1,
 };
 
 // A bit for every kind there is, in four words of 64.
-#define KNOWN_KINDS_WORDS { 0x100ff7fff7f01feull, 0x3f73fff1fffull, 0x0ull, 0x3000000000000ull }
+#define KNOWN_KINDS_WORDS { 0x100ff7fff7f01feull, 0xf3f73fff1fffull, 0x0ull, 0x3000000000000ull }
 
 enum flag {
 	FLAG_PROVIDER = 0x01,

@@ -111,6 +111,10 @@ const bit<8> KIND_OBJ_ALLOC = 0x66;
 const bit<8> KIND_OBJ_ALLOC_ACK = 0x67;
 const bit<8> KIND_OBJ_FREE = 0x68;
 const bit<8> KIND_OBJ_FREE_ACK = 0x69;
+const bit<8> KIND_TX_LOCK = 0x6c;
+const bit<8> KIND_TX_LOCK_ACK = 0x6d;
+const bit<8> KIND_TX_COMMIT = 0x6e;
+const bit<8> KIND_TX_COMMIT_ACK = 0x6f;
 const bit<8> KIND_GUEST_ASK = 0xf0;
 const bit<8> KIND_GUEST_TELL = 0xf1;
 
@@ -238,6 +242,10 @@ const bit<8> REASON_NOT_MODIFIED = 12;
     (STEP_FRESH, KIND_OBJ_ALLOC_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_OBJ_FREE, _): control_plane(); \
     (STEP_FRESH, KIND_OBJ_FREE_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_TX_LOCK, _): control_plane(); \
+    (STEP_FRESH, KIND_TX_LOCK_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_TX_COMMIT, _): control_plane(); \
+    (STEP_FRESH, KIND_TX_COMMIT_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_GUEST_ASK, _): control_plane(); \
     (STEP_FRESH, KIND_GUEST_TELL, _): control_plane();
 

@@ -58,6 +58,7 @@ from_families!(
     LockError,
     RegionError,
     LeaveError,
+    TransactionError,
 );
 
 impl From<MembershipError> for Failure {

@@ -1,9 +1,11 @@
 //! Packets to a home of objects that no requester sends: segments of one call that disagree.
 
+use rackmem_proto::sabre::transaction::Entry;
 use rackmem_proto::sabre::{
     Book, Bytes, Effects, Lane, Memory, Meta, Outcome, SLAB, Sabre, Spot, own,
 };
 use rackmem_proto::wire::{Dest, Header, HomeId, Kind, Own, RequesterId, Seq, Tag};
+use std::ops::Range;
 
 /// One object of a home.
 #[derive(Default)]
@@ -51,6 +53,12 @@ impl Effects for Host {
     fn put(&mut self, _: RequesterId, _: Tag, bytes: u32) {
         self.put = Some((bytes, self.staged));
     }
+    fn stage_part(&mut self, _: RequesterId) {}
+    fn entries(&mut self, _: RequesterId, _: u32) -> Option<Vec<(Entry, Range<usize>)>> {
+        None
+    }
+    fn put_part(&mut self, _: RequesterId, _: Range<usize>, _: Tag) {}
+    fn drop_part(&mut self, _: RequesterId) {}
     fn zero(&mut self, _: Tag, _: u32) {}
     fn gather(&mut self, _: Lane) {}
     fn send(&mut self, _: Dest, header: &Header, _: Own, _: Bytes) {

@@ -54,7 +54,7 @@ pub use config::{Config, Fabric, Mode, Size, Time, check_kv_copies, look_up};
 pub use data_plane::kernel::{KernelMode, KernelSwitch};
 pub use error::{
     AccessError, AllocError, BulkError, BulkResult, Changed, Error, LeaveError, LockError,
-    LockShape, OpenError, RackError, RegionError, Result,
+    LockShape, OpenError, RackError, RegionError, Result, TransactionError,
 };
 pub use node::Node;
 pub use paging::{Mapped, PageCounts};

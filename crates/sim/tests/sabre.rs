@@ -68,6 +68,10 @@ fn planted_defects_are_noticed() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let all: Vec<Defect> = NOTICED.iter().map(|row| row.0).collect();
-    assert!(Defect::ALL.iter().all(|defect| all.contains(defect)));
+    // Those behind it are of transactions (`tests/transactions.rs`).
+    let last = Defect::ALL
+        .iter()
+        .position(|it| *it == Defect::LockedReadMoves);
+    let mut own = Defect::ALL.iter().take(last.unwrap() + 1);
+    assert!(own.all(|defect| NOTICED.iter().any(|row| row.0 == *defect)));
 }

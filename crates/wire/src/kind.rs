@@ -213,6 +213,17 @@ kinds! {
     ObjFree = 0x68,
     /// It is, or the reason why not.
     ObjFreeAck = 0x69,
+    /// Coordinator to home agent: a segment of what a transaction writes there. `a`: the homes that
+    /// it writes at, and how many objects here; the length is that of all. When all is here, the
+    /// objects are locked if they have the versions that are named, all of them.
+    TxLock = 0x6c,
+    /// They are, when the length is all; so many bytes are here, when it is not; or the reason why
+    /// not, with the object and the version that it has.
+    TxLockAck = 0x6d,
+    /// Coordinator to home agent: the transaction takes effect, or with `a` = 0 never does.
+    TxCommit = 0x6e,
+    /// It has, or never will, and its objects are not locked any more.
+    TxCommitAck = 0x6f,
 
     // 0xf0..0xff: guests, which are baselines and protocols on trial;
     // a node that has none drops their packets.
@@ -289,7 +300,13 @@ impl Kind {
     pub const fn asks_object(self) -> bool {
         matches!(
             self,
-            Kind::ObjRead | Kind::ObjReadLocked | Kind::ObjWrite | Kind::ObjAlloc | Kind::ObjFree
+            Kind::ObjRead
+                | Kind::ObjReadLocked
+                | Kind::ObjWrite
+                | Kind::ObjAlloc
+                | Kind::ObjFree
+                | Kind::TxLock
+                | Kind::TxCommit
         )
     }
 

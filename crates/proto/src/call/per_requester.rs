@@ -5,7 +5,7 @@
 //! visit. At most
 //! [`RequesterId::COUNT`] rows, whatever packets say.
 
-use crate::wire::{MAX_NODES, MAX_REQUESTERS, RequesterId};
+use crate::wire::{MAX_NODES, MAX_REQUESTERS, NodeId, RequesterId};
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
@@ -27,6 +27,15 @@ impl<T: Clone + Default> PerRequester<T> {
             self.lengthen(node, slot);
         }
         &mut self.nodes[node][slot]
+    }
+
+    /// The rows of a node's requesters, as far as they are there.
+    pub fn of_node(&self, node: NodeId) -> impl Iterator<Item = (RequesterId, &T)> {
+        let rows = self.nodes.get(usize::from(node)).into_iter().flatten();
+        rows.enumerate().map(move |(slot, row)| {
+            let slot = slot as u16;
+            (RequesterId { node, slot }, row)
+        })
     }
 
     #[cold]

@@ -3,7 +3,7 @@
 use super::{Change, Host, Protocol, Reporter};
 use crate::flowcc::Members;
 use crate::sabre::{Command, Effects, Outcome, Sabre};
-use crate::wire::{Contract, Header, Kind, OWN_LEN, Own, Record};
+use crate::wire::{Contract, Copyset, Header, Kind, OWN_LEN, Own, Record};
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 use core::ops::RangeInclusive;
@@ -11,7 +11,8 @@ use core::ops::RangeInclusive;
 /// SABRes, the `Object` contract.
 ///
 /// An object is its home's and dies with it, so nothing is made anew when an epoch begins: what was
-/// under way is asked again in the new one, and calls take effect once across epochs.
+/// under way is asked again in the new one, and calls take effect once across epochs. Homes report
+/// which transactions of dead coordinators they have committed ([`crate::sabre::transaction`]).
 #[derive(Clone, Copy, Debug)]
 pub enum Objects {}
 
@@ -32,7 +33,7 @@ pub trait ObjectHost: Host {
 impl<H: ObjectHost> Protocol<H> for Objects {
     const NAME: &'static str = "SABRes";
     const NUMBER: u8 = OBJECTS;
-    const KINDS: &'static [RangeInclusive<Kind>] = &[Kind::ObjRead..=Kind::ObjFreeAck];
+    const KINDS: &'static [RangeInclusive<Kind>] = &[Kind::ObjRead..=Kind::TxCommitAck];
     type Command = Command;
     type Outcome = Outcome;
 
@@ -51,15 +52,25 @@ impl<H: ObjectHost> Protocol<H> for Objects {
         host.objects(|sabre, fx| sabre.tick(fx));
     }
 
-    fn enter(_host: &mut H, _members: Members) {}
-
-    fn report(_host: &mut H) -> Vec<Record> {
-        Vec::new()
+    fn enter(host: &mut H, members: Members) {
+        host.objects(|sabre, _| sabre.enter(members.founders));
     }
 
-    fn hear(_host: &mut H, _from: Reporter, _record: Record) {}
+    fn forget(host: &mut H, gone: Copyset) {
+        host.objects(|sabre, fx| sabre.forget(gone, fx));
+    }
 
-    fn settle(_host: &mut H, _change: &Change) {}
+    fn report(host: &mut H) -> Vec<Record> {
+        host.objects(|sabre, _| sabre.report())
+    }
+
+    fn hear(host: &mut H, _from: Reporter, record: Record) {
+        host.objects(|sabre, _| sabre.hear(record));
+    }
+
+    fn settle(host: &mut H, change: &Change) {
+        host.objects(|sabre, fx| sabre.settle(change.gone, fx));
+    }
 
     fn resume(host: &mut H) {
         host.objects(|sabre, fx| sabre.resume(fx));

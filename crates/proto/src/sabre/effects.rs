@@ -1,8 +1,11 @@
 //! What a step needs of its host: the words of objects, packets, and the rules that can be broken.
 
 use super::operation::{Lane, Outcome};
+use super::transaction::Entry;
 use super::{Meta, Spot};
 use crate::wire::{Dest, Header, Own, RequesterId, Tag};
+use alloc::vec::Vec;
+use core::ops::Range;
 
 /// The words of objects, in memory that readers look at while it is written.
 ///
@@ -35,6 +38,9 @@ pub enum Bytes {
     Copied,
     /// What the operation in this slot writes, likewise.
     Value(u8),
+    /// What the transaction in this slot writes at the home of its n-th part: from this byte on so
+    /// many, perhaps none.
+    Part(u8, u8, (u32, u32)),
 }
 
 /// What a step wants done, in this order.
@@ -45,6 +51,16 @@ pub trait Effects: Memory {
     fn stage(&mut self, of: RequesterId);
     /// The first bytes of that are the object's. A writer is in.
     fn put(&mut self, of: RequesterId, object: Tag, bytes: u32);
+    /// Puts the segment of the packet at hand in its place in this requester's part of a
+    /// transaction.
+    fn stage_part(&mut self, of: RequesterId);
+    /// What that writes and where the contents are in it, if it is so many objects with all their
+    /// bytes.
+    fn entries(&mut self, of: RequesterId, objects: u32) -> Option<Vec<(Entry, Range<usize>)>>;
+    /// These bytes of it are the object's content. A writer is in.
+    fn put_part(&mut self, of: RequesterId, content: Range<usize>, object: Tag);
+    /// It is not needed any more.
+    fn drop_part(&mut self, of: RequesterId);
     /// Makes zeros of the object's first bytes. A writer is in.
     fn zero(&mut self, object: Tag, bytes: u32);
     /// Puts the segment of the packet at hand in its place in what this operation reads.
@@ -87,4 +103,20 @@ defects! {
     IgnoreExpected,
     /// A read with writers kept out leaves another version.
     LockedReadMoves,
+    /// A transaction does not look whether what it has read is still so.
+    SkipValidation,
+    /// An object that another transaction has locked counts as unchanged.
+    ValidateLocked,
+    /// A home locks what it can of a transaction's objects, and leaves out the others.
+    LockInPart,
+    /// A coordinator commits at its own home with the others.
+    CommitOwnFirst,
+    /// A release of a transaction that has not locked yet is forgotten: its lock may come late.
+    ForgetRelease,
+    /// A copy of a release makes objects even again, as they were.
+    UnlockTwice,
+    /// A home keeps what a dead coordinator has locked.
+    KeepDeadLocks,
+    /// A home releases what a dead coordinator has locked, and another home has committed.
+    CommitAtOneHome,
 }

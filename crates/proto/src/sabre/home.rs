@@ -17,6 +17,7 @@ use super::effects::{Bytes, Defect, Effects, Memory};
 use super::layout::{GRANULE, Meta, all_granules, granules};
 use super::operation::REGION;
 use super::rule::{Refusal, Wanted, is_odd, may_copy, next, taken, unmoved};
+use super::transaction::Participant;
 use super::{generation_of, len_of, own};
 use crate::call::PerRequester;
 use crate::wire::{Dest, Flags, Header, Kind, Own, Reason, Tag};
@@ -74,6 +75,8 @@ pub struct Home {
     /// What is given out.
     pub book: Book,
     rows: PerRequester<Row>,
+    /// Transactions that write here.
+    pub participant: Participant,
 }
 
 /// A new content.
@@ -95,6 +98,7 @@ impl Home {
         Home {
             book,
             rows: PerRequester::default(),
+            participant: Participant::default(),
         }
     }
 
@@ -103,6 +107,7 @@ impl Home {
         match header.kind {
             Kind::ObjRead => self.read(header, own, fx),
             Kind::ObjReadLocked => self.read_locked(header, own, fx),
+            Kind::TxLock | Kind::TxCommit => self.transaction(header, own, len, fx),
             _ => self.call(header, own, len, fx),
         }
     }
@@ -386,12 +391,13 @@ impl Home {
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         core::hash::Hash::hash(&self.book, into);
         self.rows.fingerprint(into);
+        self.participant.fingerprint(into);
     }
 }
 
 /// Keeps writers out of an object of this generation; the version that it has. `Locked`: another
 /// writer is in.
-fn enter(tag: Tag, generation: u32, memory: &mut impl Memory) -> Result<u64, Reason> {
+pub(super) fn enter(tag: Tag, generation: u32, memory: &mut impl Memory) -> Result<u64, Reason> {
     let wanted = Wanted {
         generation,
         known: 0,

@@ -12,6 +12,7 @@
 //! | what does a home do with a packet? | [`Home`] |
 //! | what does a thread do that cannot reach the memory? | [`Operation`] |
 //! | and when a writer is in, or the object has moved? | [`Retry`] |
+//! | several objects, as one step? | [`transaction`] |
 //!
 //! [`Sabre`] is all of it at one node. The words of objects are the host's ([`Words`]);
 //! what travels and what threads hold is beside it ([`Section`], [`Values`]). The hardware that the
@@ -26,6 +27,7 @@ mod operation;
 mod retry;
 pub mod rule;
 mod section;
+pub mod transaction;
 
 pub use book::{Book, Given, Spot};
 pub use effects::{Bytes, Defect, Effects, Memory};
@@ -37,8 +39,11 @@ pub use operation::{Command, Heard, Lane, Operation, Outcome, Ref};
 pub use retry::{Attempts, Next, Retry, Then};
 pub use section::{Section, Sender, Values, Words};
 
+use self::transaction::{Plan, Step, Transaction};
 use crate::call::Ticks;
-use crate::wire::{Contract, Header, MAX_REQUESTERS, NodeId, Own, Reason, RequesterId, Seq};
+use crate::wire::{
+    Contract, Copyset, Header, MAX_REQUESTERS, NodeId, Own, Reason, Record, RequesterId, Seq,
+};
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
@@ -70,6 +75,8 @@ struct Slot {
     /// What began together and has not ended; empty when all of it has.
     lanes: Vec<Option<Operation>>,
     pace: Ticks,
+    /// The transaction that is to end here, with its thread or without.
+    transaction: Option<Transaction>,
 }
 
 impl Slot {
@@ -78,6 +85,31 @@ impl Slot {
         for operation in self.lanes.iter().flatten() {
             operation.ask(slot, who, fx);
         }
+        if let Some(transaction) = &self.transaction {
+            transaction.ask(who, fx);
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.lanes.is_empty() && self.transaction.is_none()
+    }
+
+    /// What a step of the transaction has come to.
+    fn follow(&mut self, step: Step, who: (RequesterId, u32), fx: &mut impl Effects) {
+        match step {
+            Step::Nothing => return,
+            Step::News => {}
+            Step::Onward => {
+                if let Some(transaction) = &self.transaction {
+                    transaction.ask(who, fx);
+                }
+            }
+            Step::Ended(outcome) => {
+                self.transaction = None;
+                fx.done(Transaction::lane(who.0.slot as u8), outcome);
+            }
+        }
+        self.pace.reset();
     }
 
     fn end(&mut self, nth: usize) {
@@ -98,6 +130,8 @@ pub struct Sabre {
     /// Its home.
     pub home: Home,
     slots: Vec<Slot>,
+    /// The nodes that the epoch began with.
+    members: Copyset,
 }
 
 impl Sabre {
@@ -108,6 +142,7 @@ impl Sabre {
             incarnation,
             home: Home::new(book),
             slots: Vec::new(),
+            members: Copyset::EMPTY,
         }
     }
 
@@ -134,15 +169,10 @@ impl Sabre {
     }
 
     fn begin(&mut self, slot: u8, all: impl Iterator<Item = Command>, fx: &mut impl Effects) {
-        if usize::from(slot) >= MAX_REQUESTERS {
-            return;
-        }
-        let at = usize::from(slot);
-        if self.slots.len() <= at {
-            self.slots.resize_with(at + 1, Slot::default);
-        }
         let who = self.who(slot);
-        let row = &mut self.slots[at];
+        let Some(row) = self.row(slot) else {
+            return;
+        };
         row.lanes.clear();
         for command in all {
             row.number = row.number.next();
@@ -150,6 +180,65 @@ impl Sabre {
         }
         row.pace.reset();
         row.ask(slot, who, fx);
+    }
+
+    fn row(&mut self, slot: u8) -> Option<&mut Slot> {
+        let at = usize::from(slot);
+        if at >= MAX_REQUESTERS {
+            return None;
+        }
+        if self.slots.len() <= at {
+            self.slots.resize_with(at + 1, Slot::default);
+        }
+        self.slots.get_mut(at)
+    }
+
+    /// Whether no transaction of this slot is under way, with its thread or without.
+    pub fn may_transact(&self, slot: u8) -> bool {
+        let row = self.slots.get(usize::from(slot));
+        row.is_none_or(|row| row.transaction.is_none())
+    }
+
+    /// The homes that the transaction of this slot concerns.
+    pub fn homes(&self, slot: u8) -> Copyset {
+        let row = self.slots.get(usize::from(slot));
+        let transaction = row.and_then(|row| row.transaction.as_ref());
+        transaction.map_or(Copyset::EMPTY, Transaction::homes)
+    }
+
+    /// A home that the transaction of this slot waits for.
+    pub fn awaited(&self, slot: u8) -> Option<NodeId> {
+        let row = self.slots.get(usize::from(slot))?;
+        row.transaction.as_ref()?.awaited()
+    }
+
+    /// A thread commits a transaction, in a slot where none is under way. False: one is.
+    pub fn transact(&mut self, slot: u8, plan: Plan, fx: &mut impl Effects) -> bool {
+        let who = self.who(slot);
+        let Some(row) = self.row(slot).filter(|row| row.transaction.is_none()) else {
+            return false;
+        };
+        row.number = row.number.next();
+        let transaction = Transaction::begin(plan, row.number);
+        row.transaction = Some(transaction);
+        row.follow(Step::Onward, who, fx);
+        true
+    }
+
+    /// The thread in this slot does not wait for its transaction any longer: whether that may take
+    /// effect. What it has locked is released, if it is not decided.
+    pub fn leave(&mut self, slot: u8, fx: &mut impl Effects) -> bool {
+        let who = self.who(slot);
+        let Some(row) = self.row(slot) else {
+            return false;
+        };
+        let Some(transaction) = &mut row.transaction else {
+            return false;
+        };
+        let decided = transaction.is_decided();
+        let step = transaction.abandon();
+        row.follow(step, who, fx);
+        decided
     }
 
     /// The thread in this slot does not wait for this operation any longer.
@@ -164,7 +253,7 @@ impl Sabre {
         for at in 0..self.slots.len() {
             let who = self.who(at as u8);
             let row = &mut self.slots[at];
-            if !row.lanes.is_empty() && row.pace.tick() {
+            if !row.is_idle() && row.pace.tick() {
                 row.ask(at as u8, who, fx);
             }
         }
@@ -180,6 +269,44 @@ impl Sabre {
         }
     }
 
+    /// An epoch begins with these nodes.
+    pub fn enter(&mut self, members: Copyset) {
+        self.members = members;
+    }
+
+    /// Incarnations of these nodes have ended, and the memory of their homes is gone.
+    pub fn forget(&mut self, gone: Copyset, fx: &mut impl Effects) {
+        self.home.participant.forget(gone);
+        for at in 0..self.slots.len() {
+            self.lose(at as u8, gone, fx);
+        }
+    }
+
+    /// The transaction of this slot does not wait for these homes, whose memory is gone.
+    pub fn lose(&mut self, slot: u8, gone: Copyset, fx: &mut impl Effects) {
+        let who = self.who(slot);
+        if let Some(row) = self.slots.get_mut(usize::from(slot)) {
+            let transaction = row.transaction.as_mut();
+            let step = transaction.map_or(Step::Nothing, |tx| tx.forget(gone));
+            row.follow(step, who, fx);
+        }
+    }
+
+    /// What other homes are to know of transactions whose coordinators are dead.
+    pub fn report(&mut self) -> Vec<Record> {
+        self.home.participant.report(self.me, self.members)
+    }
+
+    /// Another home has reported this.
+    pub fn hear(&mut self, record: Record) {
+        self.home.participant.hear(record);
+    }
+
+    /// All homes have reported, and these nodes are gone.
+    pub fn settle(&mut self, gone: Copyset, fx: &mut impl Effects) {
+        self.home.settle_transactions(gone, fx);
+    }
+
     /// A packet of one of its kinds. `bytes`: how many are behind what its kind has of its own.
     pub fn packet(&mut self, header: &Header, own: &Own, bytes: u32, fx: &mut impl Effects) {
         if header.kind.asks_object() {
@@ -193,6 +320,12 @@ impl Sabre {
         let Some(row) = self.slots.get_mut(usize::from(slot)) else {
             return;
         };
+        let number = row.transaction.as_ref().map(Transaction::number);
+        if ours && object && number == Some(header.seq) {
+            let transaction = row.transaction.as_mut();
+            let step = transaction.map_or(Step::Nothing, |tx| tx.packet(header, own, fx));
+            return row.follow(step, who, fx);
+        }
         let mut lanes = row.lanes.iter_mut().enumerate();
         let meant = lanes.find_map(|(nth, lane)| {
             let operation = lane.as_mut()?;
@@ -222,10 +355,10 @@ impl Sabre {
 
     /// Everything that decides what it will do, but when.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
-        (self.me, self.incarnation).hash(into);
+        (self.me, self.incarnation, self.members).hash(into);
         self.home.fingerprint(into);
         for slot in &self.slots {
-            (slot.number, &slot.lanes).hash(into);
+            (slot.number, &slot.lanes, &slot.transaction).hash(into);
         }
     }
 }

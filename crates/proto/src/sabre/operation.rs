@@ -40,6 +40,11 @@ pub struct Lane {
     pub nth: u8,
 }
 
+impl Lane {
+    /// In place of a number: the slot's transaction.
+    pub const TRANSACTION: u8 = u8::MAX;
+}
+
 /// What a thread asks for. A value that is written is the host's, who has it until the outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Command {
@@ -101,6 +106,10 @@ pub enum Outcome {
     Given(Ref),
     /// It is no more.
     Freed,
+    /// The transaction has taken effect, all of it.
+    Committed,
+    /// It never will, since of this object.
+    Aborted(Reason, Tag),
     /// Why not.
     Refused(Reason),
 }

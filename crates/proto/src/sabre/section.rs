@@ -3,11 +3,13 @@
 //!
 //! The words of objects are the host's ([`Words`]).
 
+use super::transaction::{Entry, Parts, decode};
 use super::{Bytes, Defect, Effects, GRANULE, Lane, MAX_BYTES, Memory, Meta, Outcome, Spot};
 use crate::call::{Operands, Parcel, put_segment};
-use crate::wire::{Dest, Flags, Header, NodeId, OWN_LEN, Own, RequesterId, Tag};
+use crate::wire::{Dest, Flags, Header, HomeId, NodeId, OWN_LEN, Own, RequesterId, Tag};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// Objects with their bytes.
 pub trait Words: Memory {
@@ -25,9 +27,47 @@ pub struct Values {
     staging: BTreeMap<RequesterId, Vec<u8>>,
     /// By the place of an operation among those that its thread has begun together.
     lanes: Vec<Operands<Outcome>>,
+    /// Parts of transactions that write at this home.
+    parts: BTreeMap<RequesterId, Vec<u8>>,
+    /// Transactions of this node's threads, by slot.
+    transactions: BTreeMap<u8, Commit>,
+}
+
+/// A transaction of a thread.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+struct Commit {
+    reply_port: u16,
+    /// What it writes, by home.
+    parts: Vec<Vec<u8>>,
+    outcome: Option<Outcome>,
 }
 
 impl Values {
+    /// A thread commits a transaction in a slot that it has for itself, and in which none is under
+    /// way: what it writes at each home, and where it listens.
+    pub fn begin_transaction(&mut self, slot: u8, reply_port: u16, parts: &mut Parts) {
+        let commit = Commit {
+            reply_port,
+            parts: core::mem::take(&mut parts.bytes),
+            outcome: None,
+        };
+        self.transactions.insert(slot, commit);
+    }
+
+    /// What came of it, once it has ended.
+    pub fn end_transaction(&mut self, slot: u8) -> Option<Outcome> {
+        let outcome = self.transactions.get(&slot)?.outcome?;
+        self.transactions.remove(&slot);
+        Some(outcome)
+    }
+
+    /// Its thread listens no longer: answers are the node's.
+    pub fn leave_transaction(&mut self, slot: u8) {
+        if let Some(commit) = self.transactions.get_mut(&slot) {
+            commit.reply_port = 0;
+        }
+    }
+
     /// A thread begins so many operations in a slot that it has for itself: what the first one
     /// writes, and where it listens for answers; zero: nowhere but at the node.
     pub fn begin(&mut self, slot: u8, reply_port: u16, (value, count): (Vec<u8>, usize)) {
@@ -155,6 +195,25 @@ impl<W: Words> Effects for Section<'_, W> {
         self.words.copy_in(object, &value);
     }
 
+    fn stage_part(&mut self, of: RequesterId) {
+        put_segment(self.values.parts.entry(of).or_default(), self.segment);
+    }
+
+    fn entries(&mut self, of: RequesterId, objects: u32) -> Option<Vec<(Entry, Range<usize>)>> {
+        decode(self.values.parts.get(&of)?, objects)
+    }
+
+    fn put_part(&mut self, of: RequesterId, content: Range<usize>, object: Tag) {
+        let part = self.values.parts.get(&of);
+        if let Some(content) = part.and_then(|part| part.get(content)) {
+            self.words.copy_in(object, content);
+        }
+    }
+
+    fn drop_part(&mut self, of: RequesterId) {
+        self.values.parts.remove(&of);
+    }
+
     fn zero(&mut self, object: Tag, bytes: u32) {
         self.words.zero(object, bytes);
     }
@@ -174,6 +233,10 @@ impl<W: Words> Effects for Section<'_, W> {
             },
             first,
         ) = (self.sender, self.values.of(0));
+        let commit = match bytes {
+            Bytes::Part(slot, ..) => self.values.transactions.get(&slot),
+            _ => None,
+        };
         let mut header = *header;
         (header.epoch, header.sender) = (epoch, node);
         let to = match to {
@@ -181,7 +244,12 @@ impl<W: Words> Effects for Section<'_, W> {
             Dest::Requester(id) if header.reply_port == 0 => Dest::Agent(id.node),
             Dest::Home(_) => {
                 let slot = header.requester.slot as u8;
-                header.reply_port = first.map_or(0, |lane| lane.reply_port(slot));
+                header.reply_port = match bytes {
+                    // Its own home's answer is a call.
+                    Bytes::Part(..) if to == Dest::Home(HomeId::of(node)) => 0,
+                    Bytes::Part(..) => commit.map_or(0, |commit| commit.reply_port),
+                    _ => first.map_or(0, |lane| lane.reply_port(slot)),
+                };
                 to
             }
             to => to,
@@ -190,8 +258,14 @@ impl<W: Words> Effects for Section<'_, W> {
             Bytes::Nothing => &[],
             Bytes::Copied => &self.copied[..],
             Bytes::Value(slot) => first.map_or(&[][..], |lane| lane.value(slot)),
+            Bytes::Part(_, nth, (from, count)) => {
+                let part = commit.and_then(|commit| commit.parts.get(usize::from(nth)));
+                let (from, end) = (from as usize, (from + count) as usize);
+                part.and_then(|part| part.get(from..end))
+                    .unwrap_or_default()
+            }
         };
-        if bytes != Bytes::Nothing {
+        if !matches!(bytes, Bytes::Nothing | Bytes::Part(_, _, (_, 0))) {
             header.flags = header.flags.and(Flags::DATA);
         }
         if value.is_empty() {
@@ -207,6 +281,15 @@ impl<W: Words> Effects for Section<'_, W> {
     }
 
     fn done(&mut self, lane: Lane, outcome: Outcome) {
+        if lane.nth == Lane::TRANSACTION {
+            if let Some(commit) = self.values.transactions.get_mut(&lane.slot) {
+                commit.outcome = Some(outcome);
+                // What it has written is not sent any more.
+                commit.parts = Vec::new();
+            }
+            self.ended = true;
+            return;
+        }
         let Some(operands) = self.values.lanes.get_mut(usize::from(lane.nth)) else {
             return;
         };

@@ -11,6 +11,7 @@
 //! | [`LockError`] | making, attaching to, taking, waiting for and freeing a lock |
 //! | [`RegionError`] | regions and names |
 //! | [`LeaveError`] | leaving a rack |
+//! | [`TransactionError`] | reading and writing several objects as one step |
 //!
 //! A function returns the error of its family. A family can hold errors of those above it:
 //! [`LockError::Rack`] is a lock whose home has died. [`Error`] holds any of them, each cause in
@@ -28,6 +29,7 @@ mod rack;
 mod region;
 #[cfg(test)]
 mod tests;
+mod transaction;
 
 pub use access::AccessError;
 pub use alloc::AllocError;
@@ -38,6 +40,7 @@ pub use membership::MembershipError;
 pub use open::OpenError;
 pub use rack::RackError;
 pub use region::RegionError;
+pub use transaction::TransactionError;
 
 use std::fmt;
 
@@ -208,6 +211,8 @@ pub enum Error {
     Region(RegionError),
     /// Leaving.
     Leave(LeaveError),
+    /// Transactions over several objects.
+    Transaction(TransactionError),
 }
 
 /// The same of whichever family it is.
@@ -223,6 +228,7 @@ macro_rules! of_any {
             Error::Lock($inner) => $result,
             Error::Region($inner) => $result,
             Error::Leave($inner) => $result,
+            Error::Transaction($inner) => $result,
         }
     };
 }
@@ -293,6 +299,7 @@ from!(OpenError => Error, Membership => Membership, _ => Open);
 from!(AccessError => Error, Rack => Rack, _ => Access);
 from!(AllocError => Error, Rack => Rack, Access => Access, _ => Alloc);
 from!(LockError => Error, Rack => Rack, Access => Access, Alloc => Alloc, _ => Lock);
+from!(TransactionError => Error, Rack => Rack, Access => Access, _ => Transaction);
 from!(LeaveError => Error, Rack => Rack, Access => Access, Membership => Membership, _ => Leave);
 from!(
     RegionError => Error,

@@ -257,6 +257,18 @@ fn leave() -> Vec<LeaveError> {
     ]
 }
 
+fn transaction() -> Vec<TransactionError> {
+    let why = RackError::Timeout { node: 1 };
+    vec![
+        TransactionError::Conflict { tries: 9 },
+        TransactionError::Cancelled,
+        TransactionError::GivenUp { why },
+        TransactionError::Undecided { why },
+        TransactionError::TooManyObjects { most: 64 },
+        TransactionError::TooManyBytes { len: 9, most: 8 },
+    ]
+}
+
 /// A family: its word, the codes that its variants have, and an error of each of its own variants.
 fn families() -> Vec<(&'static str, &'static [&'static str], Vec<Error>)> {
     fn all<E: Into<Error>>(errors: Vec<E>) -> Vec<Error> {
@@ -271,6 +283,7 @@ fn families() -> Vec<(&'static str, &'static [&'static str], Vec<Error>)> {
         ("lock", LockError::CODES, all(lock())),
         ("region", RegionError::CODES, all(region())),
         ("leave", LeaveError::CODES, all(leave())),
+        ("transaction", TransactionError::CODES, all(transaction())),
     ]
 }
 
@@ -321,8 +334,9 @@ fn every_text_has_one_form() {
 #[test]
 fn a_cause_has_one_place() {
     let cause = RackError::NodeLost { node: 2 };
-    let same: [Error; 6] = [
+    let same: [Error; 7] = [
         cause.into(),
+        TransactionError::from(AccessError::from(cause)).into(),
         AccessError::from(cause).into(),
         AllocError::from(AccessError::from(cause)).into(),
         LockError::from(AllocError::from(cause)).into(),

@@ -7,12 +7,14 @@ mod many;
 mod map;
 mod reading;
 mod refs;
+mod transaction;
 mod writing;
 
 pub use content::Content;
 pub use map::{Map, MapSpec};
 pub use rackmem_proto::sabre::{Retry, Then};
 pub use refs::ObjectRef;
+pub use transaction::{MAX_TRANSACTION_BYTES, MAX_TRANSACTION_OBJECTS, Transaction};
 
 use crate::bytes::objects::Place;
 use crate::bytes::value::Value;

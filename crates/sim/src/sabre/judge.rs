@@ -25,6 +25,16 @@ pub struct Reading {
     current: Vec<u16>,
 }
 
+/// What a judge is told of objects in memory.
+pub trait Watch {
+    /// A writer who is in has changed something of a place.
+    fn changed(&mut self, place: Tag);
+    /// A write is put in place.
+    fn put(&mut self, write: u16);
+    /// Writers may come in again.
+    fn released(&mut self, place: Tag, before: u64, now: &ObjectPlace);
+}
+
 /// See the module.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Judge {
@@ -57,23 +67,6 @@ impl Judge {
         }
     }
 
-    /// A writer who is in has changed something of a place.
-    pub fn changed(&mut self, place: Tag) {
-        if !self.dirty.contains(&place) {
-            self.dirty.push(place);
-        }
-    }
-
-    /// A write is put in place.
-    pub fn put(&mut self, write: u16) {
-        let times = self.taken.entry(write).or_default();
-        *times += 1;
-        if *times > 1 {
-            let what = format!("write {write} has taken effect {times} times");
-            self.complain(ONCE, what);
-        }
-    }
-
     /// Which of the objects that are there one after the other is in a place, or will be next.
     pub fn life_of(&self, place: Tag) -> u32 {
         self.freed.get(&place).copied().unwrap_or(0)
@@ -82,37 +75,6 @@ impl Judge {
     /// Whether a write has taken effect.
     pub fn has(&self, write: u16) -> bool {
         self.taken.contains_key(&write)
-    }
-
-    /// Writers may come in again.
-    pub fn released(&mut self, place: Tag, before: u64, now: &ObjectPlace) {
-        let changed = self.dirty.contains(&place);
-        self.dirty.retain(|other| *other != place);
-        let last = self.last.insert(place, now.version).unwrap_or(0);
-        let rose = now.version > last.max(before);
-        if changed != rose || now.version < last || now.version & 1 == 1 {
-            let what = format!(
-                "a place has version {} after {last}, and was {}changed",
-                now.version,
-                if changed { "" } else { "not " }
-            );
-            self.complain(RISE, what);
-        }
-        let [first, second] = now.value;
-        if first != second {
-            let what = format!("its halves are of writes {first} and {second}");
-            self.complain(ONE_WRITE, what);
-        }
-        let meta = Meta::from_word(now.meta);
-        let freed = self.freed.entry(place).or_default();
-        if meta.live {
-            self.current.insert(place, (*freed, first));
-        } else if self.current.remove(&place).is_some() {
-            *freed += 1;
-        }
-        for reading in self.reading.values_mut() {
-            reading.see(&self.current);
-        }
     }
 
     /// A thread begins to read.
@@ -176,6 +138,53 @@ impl Judge {
     pub fn not_written(&mut self, write: u16) {
         if self.taken.contains_key(&write) {
             self.complain(ONCE, format!("write {write} was refused and is there"));
+        }
+    }
+}
+
+impl Watch for Judge {
+    fn changed(&mut self, place: Tag) {
+        if !self.dirty.contains(&place) {
+            self.dirty.push(place);
+        }
+    }
+
+    fn put(&mut self, write: u16) {
+        let times = self.taken.entry(write).or_default();
+        *times += 1;
+        if *times > 1 {
+            let what = format!("write {write} has taken effect {times} times");
+            self.complain(ONCE, what);
+        }
+    }
+
+    fn released(&mut self, place: Tag, before: u64, now: &ObjectPlace) {
+        let changed = self.dirty.contains(&place);
+        self.dirty.retain(|other| *other != place);
+        let last = self.last.insert(place, now.version).unwrap_or(0);
+        let rose = now.version > last.max(before);
+        if changed != rose || now.version < last || now.version & 1 == 1 {
+            let what = format!(
+                "a place has version {} after {last}, and was {}changed",
+                now.version,
+                if changed { "" } else { "not " }
+            );
+            self.complain(RISE, what);
+        }
+        let [first, second] = now.value;
+        if first != second {
+            let what = format!("its halves are of writes {first} and {second}");
+            self.complain(ONE_WRITE, what);
+        }
+        let meta = Meta::from_word(now.meta);
+        let freed = self.freed.entry(place).or_default();
+        if meta.live {
+            self.current.insert(place, (*freed, first));
+        } else if self.current.remove(&place).is_some() {
+            *freed += 1;
+        }
+        for reading in self.reading.values_mut() {
+            reading.see(&self.current);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The words of objects, as a section of the home acts by them.
 
-use super::judge::Judge;
+use super::judge::Watch;
 use rackmem_proto::sabre::{GRANULE, Memory, Meta, Spot, Words};
 use rackmem_proto::wire::Tag;
 use std::collections::BTreeMap;
@@ -24,9 +24,9 @@ pub struct ObjectPlace {
 pub type Places = BTreeMap<Tag, ObjectPlace>;
 
 /// See the module.
-pub struct HomeWords<'a> {
+pub struct HomeWords<'a, J> {
     pub places: &'a mut Places,
-    pub judge: &'a mut Judge,
+    pub judge: &'a mut J,
     /// A writer of the home's process that comes between two granules of a copy, with its write.
     pub meets: Option<u16>,
 }
@@ -42,7 +42,7 @@ pub fn writes_of(bytes: &[u8]) -> impl Iterator<Item = u16> {
     granules.map(|granule| u16::from_le_bytes([granule[0], granule[1]]))
 }
 
-impl HomeWords<'_> {
+impl<J: Watch> HomeWords<'_, J> {
     fn at(&mut self, object: Tag) -> &mut ObjectPlace {
         self.places.entry(object).or_default()
     }
@@ -64,7 +64,7 @@ impl HomeWords<'_> {
     }
 }
 
-impl Memory for HomeWords<'_> {
+impl<J: Watch> Memory for HomeWords<'_, J> {
     fn version(&mut self, object: Tag) -> u64 {
         self.at(object).version
     }
@@ -102,7 +102,7 @@ impl Memory for HomeWords<'_> {
     }
 }
 
-impl Words for HomeWords<'_> {
+impl<J: Watch> Words for HomeWords<'_, J> {
     fn copy_out(&mut self, object: Tag, from: u32, out: &mut [u8]) {
         let first = (from / GRANULE) as usize;
         for (nth, granule) in out.chunks_mut(GRANULE as usize).enumerate() {

@@ -14,7 +14,7 @@
 //! | every operation ends: from every state a way leads to the end of everything | [`driver`](crate::driver) |
 //!
 //! Packets come in any order, may be lost and come twice; what an answer brings that nobody waits
-//! for is dropped. Not here: epochs, and a home that dies (its objects die with it).
+//! for is dropped. Epochs, and homes and coordinators that die, are in [`transaction`].
 
 mod catalogue;
 pub mod controller;
@@ -23,6 +23,7 @@ mod memory;
 mod scenario;
 pub mod soc;
 mod system;
+pub mod transaction;
 mod world;
 
 pub use catalogue::SCENARIOS;

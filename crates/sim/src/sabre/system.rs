@@ -4,6 +4,7 @@ use super::catalogue::SCENARIOS;
 use super::controller;
 use super::memory::writes_of;
 use super::scenario::{Budget, Scenario};
+use super::transaction;
 use super::world::{World, node_of};
 use crate::driver::{self, About, Allowance, Case, Complaint, Explored, Suite, System};
 use crate::names::kebab;
@@ -17,7 +18,8 @@ pub const SUITE: Suite = Suite {
     scenarios: || {
         let objects = SCENARIOS.iter().map(|s| s as &dyn Case);
         let chips = controller::SCENARIOS.iter().map(|s| s as &dyn Case);
-        objects.chain(chips).collect()
+        let several = transaction::SCENARIOS.iter().map(|s| s as &dyn Case);
+        objects.chain(several).chain(chips).collect()
     },
     defects: || {
         let of_chips = controller::Fault::all().map(controller::Fault::name);
@@ -155,7 +157,7 @@ impl System for Objects {
 }
 
 /// A packet in a story.
-fn told(packet: &Parcel) -> String {
+pub fn told(packet: &Parcel) -> String {
     let (header, (own, bytes)) = (&packet.header, packet.split());
     let (who, seq, to) = (header.requester.node, header.seq.0, node_of(packet));
     let writes: Vec<u16> = writes_of(bytes).collect();

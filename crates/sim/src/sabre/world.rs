@@ -1,6 +1,6 @@
 //! A rack at one time: the home's memory, every node's part, packets on their way and threads.
 
-use super::judge::{Judge, Life};
+use super::judge::{Judge, Life, Watch};
 use super::memory::{HomeWords, LEN, Places, Value, bytes_of, writes_of};
 use super::scenario::{Budget, Op, Scenario, Which};
 use crate::driver::{Complaint, Unpacked};
@@ -30,7 +30,7 @@ pub fn node_of(parcel: &Parcel) -> NodeId {
 }
 
 /// What packets are ordered by.
-fn key(parcel: &Parcel) -> (NodeId, u8, u32, u16, u64, u64, u64, &[u8]) {
+pub fn key(parcel: &Parcel) -> (NodeId, u8, u32, u16, u64, u64, u64, &[u8]) {
     let (header, (own, bytes)) = (&parcel.header, parcel.split());
     let (kind, seq) = (header.kind as u8, header.seq.0);
     let more = u64::from(header.reason as u8) << 32 | u64::from(header.requester.node);
@@ -142,7 +142,7 @@ impl World {
         node: NodeId,
         packet: Option<&Parcel>,
         meets: Option<u16>,
-        section: impl FnOnce(&mut Sabre, &mut Section<'_, HomeWords<'_>>) -> R,
+        section: impl FnOnce(&mut Sabre, &mut Section<'_, HomeWords<'_, Judge>>) -> R,
     ) -> R {
         let sender = Sender {
             node,
@@ -315,7 +315,7 @@ impl World {
             }
             Outcome::Written(version) => self.judge.written(write, version, expected),
             Outcome::Conflict(_) => self.judge.not_written(write),
-            Outcome::Freed | Outcome::Given(_) => {}
+            Outcome::Freed | Outcome::Given(_) | Outcome::Committed | Outcome::Aborted(..) => {}
             Outcome::Refused(reason) => {
                 if matches!(op, Op::Write(_) | Op::WriteIf(_)) {
                     self.judge.not_written(write);

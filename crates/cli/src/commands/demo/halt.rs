@@ -42,6 +42,7 @@ from_families!(
     LockError,
     RegionError,
     LeaveError,
+    TransactionError,
 );
 
 impl From<rackmem_kv::Error> for Halt {

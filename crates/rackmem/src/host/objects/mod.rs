@@ -7,6 +7,7 @@
 mod fx;
 mod operating;
 pub(crate) mod telling;
+mod transacting;
 
 pub(crate) use self::fx::Fx;
 pub(crate) use self::operating::{not_done, unlike};
@@ -15,13 +16,14 @@ use self::fx::HomeWords;
 use crate::bytes::objects::{ObjectMemory, Place};
 use crate::host::here::Here;
 use crate::host::metrics::ObjectCounts;
+use crate::host::replicated::post;
 use rackmem_fabric::shm::Member;
 use rackmem_fabric::{Body, Nobody, Whole};
 use rackmem_proto::CHUNK;
-use rackmem_proto::engine::ObjectHost;
+use rackmem_proto::engine::{self, ObjectHost};
 use rackmem_proto::membership::View;
 use rackmem_proto::sabre::{Answer, Book, Home, SLAB, Sabre, Section, Sender, Values};
-use rackmem_proto::wire::{HomeId, MAX_NODES, NodeId, Own, Reason, Tag};
+use rackmem_proto::wire::{Dest, HomeId, MAX_NODES, NodeId, Own, Reason, Tag};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
@@ -272,11 +274,19 @@ impl ObjectHost for Here<'_> {
             objects.ended.notify_all();
         }
         let mut nobody = Nobody;
-        for parcel in sent {
-            if let Some(to) = parcel.to.hosted(|home| agents.standing.host(home)) {
-                net.send(to, &parcel.header, Body::Bytes(&parcel.bytes), &mut nobody);
+        post(objects.me, sent, |from, parcel| {
+            let (header, body) = (&parcel.header, Body::Bytes(&parcel.bytes));
+            let Some(to) = parcel.to.hosted(|home| agents.standing.host(home)) else {
+                return;
+            };
+            if to == Dest::Agent(objects.me) && from == objects.me {
+                // This node's own home, or its answer: by a call.
+                let mut here = Here::new(agents, net, body, &mut nobody).at(header.offset);
+                engine::packet(&mut here, header);
+            } else {
+                net.send(to, header, body, &mut nobody);
             }
-        }
+        });
         result
     }
 

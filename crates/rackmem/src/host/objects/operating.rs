@@ -261,7 +261,7 @@ impl Objects {
     }
 
     /// Waits until some operation of this node has ended, but not for long.
-    fn wait(&self, at_most: Duration) {
+    pub(super) fn wait(&self, at_most: Duration) {
         let part = self.part();
         let _ = self.ended.wait_timeout(part, at_most).whole();
     }

@@ -12,13 +12,12 @@ mod stores;
 pub(crate) mod telling;
 
 pub use self::operating::CopyCounts;
-pub(crate) use self::post::listening;
+pub(crate) use self::post::{listening, post};
 pub use self::stores::CopyStore;
 pub(crate) use self::stores::Stores;
 
 use self::asking::Questions;
 use self::pages::Pages;
-use self::post::post;
 use crate::host::agents::Agents;
 use crate::host::here::Here;
 use crate::host::names;

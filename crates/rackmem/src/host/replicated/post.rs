@@ -31,7 +31,7 @@ impl Drop for Sending {
 /// Sends what a node has to send. Where packets are calls, what they cause is sent by the same
 /// thread when the call is over: the stack does not grow with the number of packets that follow
 /// one another.
-pub(super) fn post(from: NodeId, parcels: Vec<Parcel>, mut send: impl FnMut(NodeId, Parcel)) {
+pub(crate) fn post(from: NodeId, parcels: Vec<Parcel>, mut send: impl FnMut(NodeId, Parcel)) {
     if parcels.is_empty() {
         return;
     }

@@ -1,0 +1,41 @@
+//! Transactions over several objects: optimistic, and strictly serializable (FaRM's shape).
+//!
+//! A thread reads objects with their versions and computes what it writes. To commit, its node
+//! is the *coordinator* and each home whose objects are written a *participant*:
+//!
+//! | step | the coordinator | a participant |
+//! |---|---|---|
+//! | lock | `TxLock` to one home after the other, in the order of homes | makes all its written objects odd whose versions are as read, or none |
+//! | validate | asks whether objects that were only read still have their versions | answers an `ObjRead` |
+//! | commit | `TxCommit` to all homes, to its own last | puts the bytes in place and makes the versions even |
+//! | or release | `TxCommit` with `a` = 0 to those that may have locked | leaves the same versions |
+//!
+//! All written objects are odd and all read ones unchanged at one moment: that is the
+//! transaction's. The coordinator commits at its own home last, so what its death can take with it
+//! has not been seen before all other homes have committed.
+//!
+//! A coordinator dies: an epoch begins, and every home reports to the others which transactions of
+//! dead nodes it has committed. When all have reported, a home that holds locks of one commits it,
+//! with the bytes that came with `TxLock`, if any home has, and releases it otherwise. Packets of
+//! the dead are of an earlier epoch, so no home commits after it has reported.
+
+mod coordinator;
+mod part;
+mod participant;
+
+pub(super) use coordinator::Step;
+pub use coordinator::{Plan, Transaction};
+pub use part::{Entry, PartOf, Parts, decode};
+pub use participant::Participant;
+
+use super::layout::GRANULE;
+
+/// Objects that a transaction reads and writes, at most.
+pub const MAX_OBJECTS: usize = 64;
+/// Bytes that a transaction writes, at most.
+pub const MAX_CONTENT: usize = 1 << 20;
+/// Transactions that a home has open at one time, at most: it keeps their bytes.
+pub const MAX_OPEN: usize = 64;
+
+/// Bytes of a part that are under way at one time.
+const WINDOW: u32 = 32 * GRANULE;

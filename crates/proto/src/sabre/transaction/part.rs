@@ -1,0 +1,169 @@
+//! What a transaction writes at one home, as it travels: 24 bytes for each object, then their
+//! contents, one behind the other.
+
+use super::super::operation::Ref;
+use super::{MAX_CONTENT, MAX_OBJECTS};
+use crate::wire::{HomeId, Tag};
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// Bytes in front for each object.
+const ENTRY: usize = 24;
+/// Bytes of a part at most.
+pub(super) const MAX_PART: u32 = (MAX_OBJECTS * ENTRY + MAX_CONTENT) as u32;
+
+/// An object that is written.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Entry {
+    /// The object.
+    pub object: Ref,
+    /// The version that it was read under; 0 if it was not read.
+    pub expected: u64,
+    /// Bytes of its new content.
+    pub len: u32,
+}
+
+/// A part as its coordinator counts it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PartOf {
+    /// Its first object.
+    pub first: Tag,
+    /// Objects.
+    pub objects: u32,
+    /// Bytes, those in front included.
+    pub bytes: u32,
+}
+
+impl PartOf {
+    /// Whose objects they are.
+    pub fn home(&self) -> HomeId {
+        self.first.home()
+    }
+}
+
+/// The parts of a transaction, in the order of homes, with their bytes.
+#[derive(Clone, Default, Debug)]
+pub struct Parts {
+    /// What each is.
+    pub of: Vec<PartOf>,
+    /// The bytes of each.
+    pub bytes: Vec<Vec<u8>>,
+}
+
+impl Parts {
+    /// Of these objects and contents, in the order of addresses.
+    pub fn new<'a>(writes: impl Iterator<Item = (Entry, &'a [u8])> + Clone) -> Self {
+        let mut parts = Parts::default();
+        for (entry, _) in writes.clone() {
+            let tag = entry.object.tag;
+            if parts.of.last().is_none_or(|part| part.home() != tag.home()) {
+                parts.of.push(PartOf {
+                    first: tag,
+                    objects: 0,
+                    bytes: 0,
+                });
+                parts.bytes.push(Vec::new());
+            }
+            let (part, bytes) = (parts.of.last_mut(), parts.bytes.last_mut());
+            let (Some(part), Some(bytes)) = (part, bytes) else {
+                continue;
+            };
+            part.objects += 1;
+            bytes.extend(tag.0.to_be_bytes());
+            bytes.extend(entry.expected.to_be_bytes());
+            bytes.extend(entry.object.generation.to_be_bytes());
+            bytes.extend(entry.len.to_be_bytes());
+        }
+        for (entry, content) in writes {
+            let home = entry.object.tag.home();
+            let at = parts.of.iter().position(|part| part.home() == home);
+            if let Some(bytes) = at.and_then(|at| parts.bytes.get_mut(at)) {
+                bytes.extend(content);
+            }
+        }
+        for (part, bytes) in parts.of.iter_mut().zip(&parts.bytes) {
+            part.bytes = bytes.len() as u32;
+        }
+        parts
+    }
+}
+
+/// The objects of a part and where their contents are; nothing if it is not so many objects in the
+/// order of addresses with all their bytes.
+pub fn decode(part: &[u8], objects: u32) -> Option<Vec<(Entry, Range<usize>)>> {
+    let front = (objects as usize).checked_mul(ENTRY)?;
+    let entries = part.get(..front)?.chunks_exact(ENTRY);
+    let (mut found, mut at) = (Vec::new(), front);
+    for entry in entries {
+        let word = |at: usize| {
+            let bytes = entry.get(at..at + 8).and_then(|b| b.try_into().ok());
+            bytes.map_or(0, u64::from_be_bytes)
+        };
+        let tag = Tag(word(0));
+        let last = found.last().map(|(e, _): &(Entry, _)| e.object.tag);
+        if last.is_some_and(|last| last >= tag) {
+            return None;
+        }
+        let (generation, len) = ((word(16) >> 32) as u32, word(16) as u32);
+        let end = at.checked_add(len as usize)?;
+        let entry = Entry {
+            object: Ref { tag, generation },
+            expected: word(8),
+            len,
+        };
+        found.push((entry, at..end));
+        at = end;
+    }
+    (at == part.len()).then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(home: u16, offset: u64, len: u32) -> Entry {
+        let tag = Tag(HomeId::of(home).start().0 + offset);
+        let object = Ref { tag, generation: 7 };
+        let expected = 4;
+        Entry {
+            object,
+            expected,
+            len,
+        }
+    }
+
+    #[test]
+    fn parts_are_read_as_they_were_written() {
+        let writes = [
+            (entry(1, 64, 3), &b"abc"[..]),
+            (entry(1, 128, 0), &b""[..]),
+            (entry(3, 64, 2), &b"de"[..]),
+        ];
+        let parts = Parts::new(writes.iter().copied());
+        assert_eq!(parts.of.len(), 2);
+        assert_eq!((parts.of[0].objects, parts.of[0].bytes), (2, 51));
+        let first = decode(&parts.bytes[0], 2).unwrap();
+        assert_eq!(first[0], (writes[0].0, 48..51));
+        assert_eq!(first[1], (writes[1].0, 51..51));
+        let second = decode(&parts.bytes[1], 1).unwrap();
+        assert_eq!(&parts.bytes[1][second[0].1.clone()], b"de");
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_no_part() {
+        let writes = [
+            (entry(1, 64, 3), &b"abc"[..]),
+            (entry(1, 128, 1), &b"d"[..]),
+        ];
+        let part = Parts::new(writes.iter().copied()).bytes[0].clone();
+        assert!(decode(&part, 2).is_some());
+        for objects in [0, 1, 3, u32::MAX] {
+            assert_eq!(decode(&part, objects), None, "{objects}");
+        }
+        assert_eq!(decode(&part[..part.len() - 1], 2), None);
+        // One object twice.
+        let twice = [writes[0], writes[0]];
+        let part = Parts::new(twice.iter().copied()).bytes[0].clone();
+        assert_eq!(decode(&part, 2), None);
+    }
+}

@@ -1,0 +1,278 @@
+//! Several objects, as one step.
+
+use super::content::Content;
+use super::reading::words_of;
+use super::{MAX_OBJECT, Object, Retry};
+use crate::backoff::Backoff;
+use crate::bytes::value::Value;
+use crate::bytes::window::Window;
+use crate::error::{AccessError, Changed, RackError, TransactionError};
+use crate::host::objects::{count, not_done};
+use crate::node::Node;
+use rackmem_proto::sabre::transaction::{Entry, MAX_CONTENT, MAX_OBJECTS, Parts, Plan};
+use rackmem_proto::sabre::{Outcome, Ref};
+use rackmem_proto::wire::{Reason, Tag};
+use std::collections::BTreeMap;
+
+/// Objects that a transaction can read and write.
+pub const MAX_TRANSACTION_OBJECTS: usize = MAX_OBJECTS;
+/// Bytes that a transaction can write.
+pub const MAX_TRANSACTION_BYTES: usize = MAX_CONTENT;
+
+/// What one run of a [`Node::transaction`] has read, and is to write.
+#[derive(Debug)]
+pub struct Transaction<'n> {
+    node: &'n Node,
+    /// By address, in which order objects are locked.
+    objects: BTreeMap<Tag, Used>,
+}
+
+/// An object of a transaction.
+#[derive(Debug)]
+struct Used {
+    generation: u32,
+    /// Under which version it was read, and what there was.
+    read: Option<(u64, Vec<u8>)>,
+    write: Option<Vec<u8>>,
+}
+
+impl Transaction<'_> {
+    /// The object, as it was when this run read it first, or as this run has written it.
+    ///
+    /// # Errors
+    /// Those of [`Object::read`], [`TransactionError::TooManyObjects`].
+    pub fn read<T: Content + ?Sized>(
+        &mut self,
+        object: &Object<T>,
+    ) -> Result<T::Owned, TransactionError> {
+        let used = self.used(object)?;
+        if used.read.is_none() && used.write.is_none() {
+            let mut bytes = Vec::new();
+            let (version, _) = object.look(0, Retry::default(), |view| {
+                bytes.resize(view.len(), 0);
+                view.read(0, &mut bytes);
+            })?;
+            used.read = Some((version, bytes));
+        }
+        let read = used.read.as_ref().map(|(_, bytes)| bytes);
+        let bytes = used.write.as_ref().or(read).map_or(&[][..], Vec::as_slice);
+        let words = words_of(bytes);
+        let value = T::copied(&Window::new(&words, 0, bytes.len()));
+        value.map_err(|is| {
+            let (addr, len) = (object.addr(), T::LEN.unwrap_or(is));
+            AccessError::OtherSize { addr, len, is }.into()
+        })
+    }
+
+    /// The version under which this run has read the object, if it has: it rises with every write.
+    pub fn version_of<T: ?Sized>(&self, object: &Object<T>) -> Option<u64> {
+        let used = self.objects.get(&object.at.tag)?;
+        used.read.as_ref().map(|(version, _)| *version)
+    }
+
+    /// The object has this value when the transaction takes effect, and not before.
+    ///
+    /// # Errors
+    /// [`TransactionError::TooManyObjects`], [`TransactionError::TooManyBytes`].
+    pub fn write<T: Value>(
+        &mut self,
+        object: &Object<T>,
+        value: T,
+    ) -> Result<(), TransactionError> {
+        self.put(object, value.as_bytes())
+    }
+
+    /// The same, of bytes.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::write`].
+    pub fn write_bytes(
+        &mut self,
+        object: &Object<[u8]>,
+        bytes: &[u8],
+    ) -> Result<(), TransactionError> {
+        self.put(object, bytes)
+    }
+
+    fn put<T: ?Sized>(&mut self, object: &Object<T>, bytes: &[u8]) -> Result<(), TransactionError> {
+        let (addr, len) = (object.addr(), bytes.len());
+        if len > MAX_OBJECT {
+            let is = MAX_OBJECT;
+            return Err(AccessError::OtherSize { addr, len, is }.into());
+        }
+        self.used(object)?.write = Some(bytes.to_vec());
+        let all = self.objects.values().flat_map(|used| &used.write);
+        let len = all.map(Vec::len).sum();
+        match len > MAX_CONTENT {
+            true => Err(TransactionError::TooManyBytes {
+                len,
+                most: MAX_CONTENT,
+            }),
+            false => Ok(()),
+        }
+    }
+
+    fn used<T: ?Sized>(&mut self, object: &Object<T>) -> Result<&mut Used, TransactionError> {
+        let Ref { tag, generation } = object.at;
+        let (full, known) = (
+            self.objects.len() >= MAX_OBJECTS,
+            self.objects.get(&tag).map(|used| used.generation),
+        );
+        match known {
+            None if full => return Err(TransactionError::TooManyObjects { most: MAX_OBJECTS }),
+            // One of the two has been freed.
+            Some(known) if known != generation => return Err(object.gone().into()),
+            _ => {}
+        }
+        Ok(self.objects.entry(tag).or_insert(Used {
+            generation,
+            read: None,
+            write: None,
+        }))
+    }
+
+    /// Makes it one step. False: something that it has read has changed, or is being changed.
+    fn commit(&self, writes: bool) -> Result<bool, TransactionError> {
+        let is_written = |used: &Used| writes && used.write.is_some();
+        let at = |(tag, used): (&Tag, &Used)| Ref {
+            tag: *tag,
+            generation: used.generation,
+        };
+        let written = self.objects.iter().filter(|(_, used)| is_written(used));
+        let entries = written.map(|row| {
+            let content = row.1.write.as_ref().map_or(&[][..], Vec::as_slice);
+            let entry = Entry {
+                object: at(row),
+                expected: row.1.read.as_ref().map_or(0, |(version, _)| *version),
+                len: content.len() as u32,
+            };
+            (entry, content)
+        });
+        let parts = Parts::new(entries);
+        let only = self.objects.iter().filter(|(_, used)| !is_written(used));
+        let reads = only.filter_map(|row| Some((at(row), row.1.read.as_ref()?.0)));
+        let plan = Plan {
+            parts: parts.of.clone(),
+            reads: reads.collect(),
+        };
+        let access = &self.node.inner.access;
+        if plan.parts.is_empty() && plan.reads.len() < 2 {
+            // One read is of one moment.
+            access.confirm()?;
+            return Ok(true);
+        }
+        let first = plan.parts.first().map(|part| part.first);
+        self.node.open()?;
+        let outcome = match access.transact(plan, parts) {
+            Ok(outcome) => outcome,
+            Err(unfinished) => {
+                return Err(match (unfinished.decided, unfinished.error) {
+                    (true, AccessError::Rack(why)) => TransactionError::Undecided { why },
+                    (false, AccessError::Rack(why)) if why.changed() != Changed::No => {
+                        TransactionError::GivenUp { why }
+                    }
+                    (_, error) => error.into(),
+                });
+            }
+        };
+        match (outcome, access.confirm()) {
+            // It may have been the process of a home that the rack goes on without.
+            (Outcome::Committed, Err(why)) if first.is_some() => {
+                Err(TransactionError::Undecided { why })
+            }
+            (Outcome::Committed, confirmed) => Ok(confirmed.map(|()| true)?),
+            (Outcome::Aborted(reason, tag), _) => self.not_committed(reason, tag),
+            (outcome, _) => Err(crate::host::objects::unlike(outcome, Tag(0)).into()),
+        }
+    }
+
+    fn not_committed(&self, reason: Reason, tag: Tag) -> Result<bool, TransactionError> {
+        let access = &self.node.inner.access;
+        let addr = tag.0;
+        let write = self.objects.get(&tag).and_then(|used| used.write.as_ref());
+        Err(match (reason, write) {
+            (Reason::Locked | Reason::Invalid, _) => {
+                count(&access.agents.objects.counters.conflicts);
+                return Ok(false);
+            }
+            (Reason::Refused, Some(content)) => {
+                let (len, is) = (content.len(), 0);
+                AccessError::OtherSize { addr, len, is }.into()
+            }
+            (Reason::Lost, _) => {
+                let node = tag.home().0;
+                TransactionError::Rack(RackError::NodeLost { node })
+            }
+            (reason, _) => not_done(reason, tag).into(),
+        })
+    }
+}
+
+impl Node {
+    /// Reads and writes several objects as one step: strictly serializable. The objects may be of
+    /// any homes. `f` reads objects, computes, and says what it writes; when it returns `Ok`, all
+    /// of that takes effect at one moment at which everything that it has read was as it has read
+    /// it. If something of that has changed meanwhile, nothing has happened and `f` runs again.
+    ///
+    /// `f` must have no side effects. In a run that does not count it may have read objects of
+    /// different moments, as by [`Object::read`] one after the other. If it returns an error,
+    /// nothing takes effect; the error is returned if what it has read was of one moment.
+    ///
+    /// Readers outside of transactions see each object before or after, and wait while it is being
+    /// committed. A transaction has up to 64 objects, and writes up to 1 MiB.
+    ///
+    /// ```
+    /// # fn main() -> rackmem::Result<()> {
+    /// use rackmem::object::Object;
+    /// use rackmem::{Contract, Rack, RegionSpec, TransactionError};
+    ///
+    /// let rack = Rack::local(2)?;
+    /// let bank = |name, node| RegionSpec::new(name, 1 << 20).contract(Contract::Object).on(node);
+    /// let a: Object<u64> = rack.node(0).create_region(&bank("here", 0))?.alloc(70)?;
+    /// let b: Object<u64> = rack.node(0).create_region(&bank("there", 1))?.alloc(30)?;
+    ///
+    /// let transfer = |amount: u64| {
+    ///     rack.node(0).transaction(|t| {
+    ///         let (from, to) = (t.read(&a)?, t.read(&b)?);
+    ///         let left = from.checked_sub(amount).ok_or(TransactionError::Cancelled)?;
+    ///         t.write(&a, left)?;
+    ///         t.write(&b, to + amount)
+    ///     })
+    /// };
+    /// transfer(20)?;
+    /// assert_eq!(transfer(51), Err(TransactionError::Cancelled));
+    /// let sum = rack.node(1).transaction(|t| Ok(t.read(&a)? + t.read(&b)?))?;
+    /// assert_eq!((sum, a.read()?), (100, 50));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// If this node dies meanwhile, the others commit what one of them has committed and release the
+    /// rest, once they know. Lost together with a home that has committed, it may be half done.
+    ///
+    /// # Errors
+    /// [`TransactionError::Conflict`] when other writers came first for longer than the
+    /// configuration's `patience`; [`TransactionError::Undecided`] when it may take effect and is
+    /// not known to have; those of `f` and of [`Object::write`].
+    pub fn transaction<R>(
+        &self,
+        mut f: impl FnMut(&mut Transaction<'_>) -> Result<R, TransactionError>,
+    ) -> Result<R, TransactionError> {
+        let mut backoff = Backoff::new(self.inner.access.patience);
+        for tries in 1.. {
+            self.open()?;
+            let mut transaction = Transaction {
+                node: self,
+                objects: BTreeMap::new(),
+            };
+            let result = f(&mut transaction);
+            if transaction.commit(result.is_ok())? {
+                return result;
+            }
+            if !backoff.wait() {
+                return Err(TransactionError::Conflict { tries });
+            }
+        }
+        Err(TransactionError::Conflict { tries: u32::MAX })
+    }
+}

@@ -1,0 +1,154 @@
+//! The racks of transactions that are explored.
+
+use super::scenario::Op::{Both, Read, Write};
+use super::scenario::{Budget, Scenario};
+
+const CALM: Budget = Budget {
+    lose: 0,
+    double: 0,
+    early: 0,
+    leave: 0,
+    die: 0,
+};
+const LOSSY: Budget = Budget { lose: 1, ..CALM };
+const DOUBLED: Budget = Budget { double: 1, ..CALM };
+const DEADLY: Budget = Budget { die: 1, ..CALM };
+
+const PLAIN: Scenario = Scenario {
+    name: "",
+    about: "",
+    nodes: 3,
+    objects: &[0, 1],
+    threads: &[],
+    mortal: &[],
+    budget: CALM,
+    room: 8,
+    states: 0,
+};
+
+/// All of them.
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "object-transfer",
+        about: "two coordinators change the objects of two homes",
+        threads: &[
+            (2, &[Both(&[0, 1], &[0, 1])]),
+            (3, &[Both(&[0, 1], &[0, 1])]),
+        ],
+        nodes: 4,
+        budget: LOSSY,
+        states: 2_337,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-write-skew",
+        about: "each of two coordinators reads what the other one writes",
+        threads: &[(0, &[Both(&[0], &[1])]), (1, &[Both(&[1], &[0])])],
+        nodes: 2,
+        budget: DOUBLED,
+        states: 5_731,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-audit",
+        about: "a transaction changes the objects of two homes, another one reads both",
+        threads: &[(2, &[Both(&[0, 1], &[0, 1])]), (0, &[Both(&[0, 1], &[])])],
+        budget: Budget { early: 1, ..CALM },
+        states: 9_463,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-snapshot",
+        about: "a transaction beside a thread that reads both objects, one after the other",
+        threads: &[(2, &[Both(&[0, 1], &[0, 1])]), (0, &[Read(0), Read(1)])],
+        budget: LOSSY,
+        states: 378,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-of-one-home",
+        about: "two transactions over two objects of one home, and a write of one of them",
+        objects: &[0, 0],
+        nodes: 3,
+        threads: &[
+            (1, &[Both(&[0, 1], &[0, 1])]),
+            (2, &[Both(&[1], &[0, 1])]),
+            (2, &[Write(1)]),
+        ],
+        states: 5_525,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-late-lock",
+        about: "a thread waits no longer and begins anew, packets come twice and late",
+        threads: &[(2, &[Both(&[0], &[0, 1]), Both(&[1], &[1])])],
+        budget: Budget {
+            double: 1,
+            early: 1,
+            leave: 1,
+            ..CALM
+        },
+        states: 5_137,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-two-releases",
+        about: "a transaction that meets another one is released, and its packets come twice",
+        threads: &[(2, &[Both(&[0, 1], &[0, 1])]), (0, &[Write(1), Write(0)])],
+        budget: DOUBLED,
+        states: 11_943,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-in-segments",
+        about: "what is written comes in segments, one of which is lost",
+        threads: &[(2, &[Both(&[0], &[0, 1])]), (1, &[Both(&[1], &[1])])],
+        budget: LOSSY,
+        room: 2,
+        states: 4_753,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-coordinator-dies",
+        about: "a coordinator dies at any time, another one changes what it had locked",
+        threads: &[(2, &[Both(&[0, 1], &[0, 1])]), (0, &[Both(&[0, 1], &[1])])],
+        mortal: &[2],
+        budget: DEADLY,
+        states: 10_009,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-coordinator-is-a-home",
+        about: "a coordinator dies that is the home of one of the objects",
+        threads: &[(0, &[Both(&[0, 1], &[0, 1])]), (2, &[Both(&[0, 1], &[])])],
+        mortal: &[0],
+        budget: DEADLY,
+        states: 2_199,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-home-dies",
+        about: "a home dies under transactions, and under a reader and a writer of one object",
+        threads: &[
+            (2, &[Both(&[0, 1], &[0, 1]), Both(&[1], &[1])]),
+            (1, &[Write(0), Read(0)]),
+        ],
+        mortal: &[0],
+        budget: DEADLY,
+        states: 16_187,
+        ..PLAIN
+    },
+    Scenario {
+        name: "object-late-commit",
+        about: "a coordinator dies, and its packets come twice and late",
+        threads: &[(2, &[Both(&[0], &[0, 1])]), (0, &[Write(1)])],
+        mortal: &[2],
+        budget: Budget {
+            double: 1,
+            lose: 1,
+            ..DEADLY
+        },
+        states: 16_574,
+        ..PLAIN
+    },
+];
