@@ -15,18 +15,22 @@
 //! There is an order exactly when this has no cycle (Adya; Papadimitriou), so the judge is linear in
 //! the history, and never gives up.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A transaction that has taken effect, or an operation on one key.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Deed<K> {
     /// When it was invoked.
     pub invoke: u64,
     /// When it returned; nothing if nobody was told.
+    #[serde(rename = "return", default, skip_serializing_if = "Option::is_none")]
     pub returned: Option<u64>,
     /// What it has read: keys with their versions.
+    #[serde(default)]
     pub reads: Vec<(K, u64)>,
     /// What it has written: keys with the versions that it made.
+    #[serde(default)]
     pub writes: Vec<(K, u64)>,
 }
 

@@ -7,6 +7,7 @@ use crate::size::count;
 use clap::{Args, Subcommand};
 use rackmem_sim::history::{self, Operation, Outcome, ReadError, ReadErrorKind, Reader};
 use rackmem_sim::linear::{ByKey, Counterexample, Limits, Verdict};
+use rackmem_sim::serial::{self, Deed, Disorder};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter};
@@ -47,6 +48,9 @@ struct CheckArgs {
     /// Remember at most N million configurations per key, about 20 MB each
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=2000))]
     limit: u32,
+    /// Check that transactions are strictly serializable: a line has what one read and wrote
+    #[arg(long, conflicts_with = "limit")]
+    transactions: bool,
 }
 
 #[derive(Debug, Args)]
@@ -62,6 +66,7 @@ struct ExportArgs {
 /// Does what was asked for.
 pub fn run(args: &HistoryArgs, json: bool) -> Result<Ended> {
     match &args.action {
+        Action::Check(args) if args.transactions => transactions(&args.file, json),
         Action::Check(args) => check(args, json),
         Action::Export(args) => export(args, json),
     }
@@ -151,6 +156,50 @@ fn check(args: &CheckArgs, json: bool) -> Result<Ended> {
         Verdict::GaveUp { key, .. } => Err(Failure::new(
             format!("{}: too hard to judge, by key {key:?}", path.display()),
             "allow more with --limit, or record fewer clients on a key",
+        )),
+    }
+}
+
+fn transactions(path: &Path, json: bool) -> Result<Ended> {
+    let start = Instant::now();
+    let file = File::open(path).map_err(|error| unreadable(path, &error.to_string()))?;
+    let mut reader: Reader<_, Deed<String>> = Reader::new(BufReader::new(file));
+    let deeds: std::result::Result<Vec<Deed<String>>, ReadError> = reader.by_ref().collect();
+    let deeds = deeds.map_err(|error| match error.kind {
+        ReadErrorKind::Empty => nothing_to_judge(path, "the file has no transaction in it"),
+        _ => unreadable(path, &error.to_string()),
+    })?;
+    let verdict = serial::check(&deeds);
+    let seconds = start.elapsed().as_secs_f64();
+    let shown: Vec<&Deed<String>> = match &verdict {
+        Ok(()) => Vec::new(),
+        Err(Disorder::Twice(one, other, ..)) => vec![&deeds[*one], &deeds[*other]],
+        Err(Disorder::Cycle(cycle)) => cycle.iter().map(|at| &deeds[*at]).collect(),
+    };
+    let name = match verdict {
+        Ok(()) => "serializable",
+        Err(_) => "violation",
+    };
+    if json {
+        out::line(json!({
+            "verdict": name,
+            "seconds": seconds,
+            "transactions": deeds.len(),
+            "cut_off_line": reader.cut_off(),
+            "detail": shown,
+        }));
+    } else {
+        let count = count(deeds.len() as u64);
+        out::line(format!("{count} transactions, {seconds:.1} s"));
+        for deed in &shown {
+            out::line(json!(deed));
+        }
+    }
+    match verdict {
+        Ok(()) => Ok(Ended::Done),
+        Err(_) => Err(Failure::new(
+            format!("{}: not strictly serializable", path.display()),
+            "each of the transactions shown comes before the next one, and the last before the first: look for a stale read",
         )),
     }
 }
@@ -268,5 +317,22 @@ mod tests {
         let verdict = keys.check(Limits::default(), |_| ());
         assert!(verdict.is_linearizable(), "{verdict}");
         assert_eq!(as_json(&counts, &verdict, 0.0)["detail"]["keys"], 1);
+    }
+
+    #[test]
+    fn transactions_are_judged_together() {
+        let folder = std::env::temp_dir();
+        let path = folder.join(format!("rackmem-transactions-{}.jsonl", std::process::id()));
+        let first = r#"{"client":0,"reads":[["a",4],["b",8]],"writes":[["a",6],["b",10]],"invoke":1,"return":8}"#;
+        let judged = |second: &str| {
+            std::fs::write(&path, format!("{first}\n{second}\n")).unwrap();
+            transactions(&path, true)
+        };
+        let after = r#"{"client":1,"reads":[["a",6],["b",10]],"invoke":2,"return":9}"#;
+        assert!(judged(after).is_ok());
+        let half = r#"{"client":1,"reads":[["a",6],["b",8]],"invoke":2,"return":9}"#;
+        let failure = judged(half).unwrap_err().to_string();
+        assert!(failure.contains("not strictly serializable"), "{failure}");
+        let _ = std::fs::remove_file(&path);
     }
 }

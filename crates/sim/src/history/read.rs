@@ -1,7 +1,9 @@
 //! Histories as text: one JSON object a line.
 
+use serde::de::DeserializeOwned;
 use std::fmt;
 use std::io::{self, BufRead, Read, Write};
+use std::marker::PhantomData;
 
 use super::operation::Operation;
 
@@ -71,17 +73,19 @@ impl std::error::Error for ReadError {
 /// A recorder that was killed leaves a last line without its end. That is no error:
 /// the iterator ends, and
 /// [`Reader::cut_off`] says where. A history without any operation is one:
-/// [`ReadErrorKind::Empty`].
-pub struct Reader<R> {
+/// [`ReadErrorKind::Empty`]. `O` is what a line has: an operation, or a
+/// [`Deed`](crate::serial::Deed).
+pub struct Reader<R, O = Operation> {
     source: R,
     buffer: Vec<u8>,
     line: usize,
     operations: usize,
     cut_off: Option<usize>,
     ended: bool,
+    of: PhantomData<fn() -> O>,
 }
 
-impl<R: BufRead> Reader<R> {
+impl<R: BufRead, O: DeserializeOwned> Reader<R, O> {
     /// Of a file or anything else.
     pub fn new(source: R) -> Self {
         Reader {
@@ -91,6 +95,7 @@ impl<R: BufRead> Reader<R> {
             operations: 0,
             cut_off: None,
             ended: false,
+            of: PhantomData,
         }
     }
 
@@ -99,7 +104,7 @@ impl<R: BufRead> Reader<R> {
         self.cut_off
     }
 
-    fn read_next(&mut self) -> Result<Option<Operation>, ReadErrorKind> {
+    fn read_next(&mut self) -> Result<Option<O>, ReadErrorKind> {
         while !self.ended {
             self.line += 1;
             if !read_line(&mut self.source, &mut self.buffer)? {
@@ -127,7 +132,7 @@ impl<R: BufRead> Reader<R> {
         Ok(None)
     }
 
-    fn end(&mut self) -> Result<Option<Operation>, ReadErrorKind> {
+    fn end(&mut self) -> Result<Option<O>, ReadErrorKind> {
         self.ended = true;
         match self.operations {
             0 => Err(ReadErrorKind::Empty),
@@ -136,8 +141,8 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-impl<R: BufRead> Iterator for Reader<R> {
-    type Item = Result<Operation, ReadError>;
+impl<R: BufRead, O: DeserializeOwned> Iterator for Reader<R, O> {
+    type Item = Result<O, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.read_next();
@@ -248,7 +253,7 @@ mod tests {
         let whole = SAMPLE.trim_end();
         let last = whole.rfind('\n').unwrap() + 1;
         for end in last + 1..whole.len() {
-            let mut reader = Reader::new(&whole.as_bytes()[..end]);
+            let mut reader: Reader<_> = Reader::new(&whole.as_bytes()[..end]);
             let found: Result<Vec<_>, _> = reader.by_ref().collect();
             assert_eq!(found.unwrap().len(), 8, "{end}");
             assert_eq!(reader.cut_off(), Some(10));
@@ -265,7 +270,7 @@ mod tests {
     fn a_history_without_an_operation_is_an_error_and_then_ends() {
         let line = SAMPLE.trim().lines().next().unwrap();
         for text in ["", "\n", " \n\n  \n", &line[..line.len() - 5]] {
-            let mut reader = Reader::new(text.as_bytes());
+            let mut reader: Reader<_> = Reader::new(text.as_bytes());
             let error = reader.next().unwrap().unwrap_err();
             assert!(
                 matches!(error.kind, ReadErrorKind::Empty),
