@@ -3,10 +3,11 @@
 //! [`history`] is the record of what clients asked for and were told, with the times of asking and
 //! of answering. [`linear`] decides whether such a record could have come from one memory that does
 //! one operation at a time, which is the promise of coherent memory, and shows the few operations
-//! that contradict each other where it could not; [`serial`] does so for transactions. [`world`] runs the protocols' roles in virtual
-//! time over a network that loses, doubles, delays and reorders, and checks every promise after
-//! every packet. [`driver`] visits every state that small racks can get into: [`explore`] brings it
-//! racks of coherent memory, [`gcp`] racks of locks, [`abd`] racks of replicated memory,
+//! that contradict each other where it could not; [`serial`] does so for transactions. [`world`]
+//! runs the protocols' roles in virtual time over a network that loses, doubles, delays and
+//! reorders, and checks every promise after every packet. [`driver`] visits every state that small
+//! racks can get into: [`explore`] brings it racks of coherent memory, [`gcp`] racks of locks,
+//! [`abd`] racks of replicated memory,
 //! [`sabre`] objects. The node that all of them have is a [`site`].
 //! The promises themselves are [`invariants`].
 

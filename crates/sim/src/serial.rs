@@ -12,8 +12,8 @@
 //! | who read a version | who wrote the next one |
 //! | who had returned | who was invoked after that |
 //!
-//! There is an order exactly when this has no cycle (Adya; Papadimitriou), so the judge is linear in
-//! the history, and never gives up.
+//! There is an order exactly when this has no cycle (Adya; Papadimitriou),
+//! so the judge is linear in the history, and never gives up.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -247,8 +247,8 @@ impl Node {
     /// # }
     /// ```
     ///
-    /// If this node dies meanwhile, the others commit what one of them has committed and release the
-    /// rest, once they know. Lost together with a home that has committed, it may be half done.
+    /// If this node dies meanwhile, the others commit what one of them has committed and release
+    /// the rest, once they know. Lost together with a home that has committed, it may be half done.
     ///
     /// # Errors
     /// [`TransactionError::Conflict`] when other writers came first for longer than the

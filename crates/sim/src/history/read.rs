@@ -259,11 +259,12 @@ mod tests {
             assert_eq!(reader.cut_off(), Some(10));
             assert!(reader.next().is_none());
         }
-        let mut reader = Reader::new(whole.as_bytes());
+        let mut reader: Reader<_> = Reader::new(whole.as_bytes());
         assert_eq!(reader.by_ref().count(), 9, "only the line's end is missing");
         assert_eq!(reader.cut_off(), None);
         let inside = format!("{}\n{whole}", &whole[..20]);
-        assert!(Reader::new(inside.as_bytes()).any(|line| line.is_err()));
+        let mut reader: Reader<_> = Reader::new(inside.as_bytes());
+        assert!(reader.any(|line| line.is_err()));
     }
 
     #[test]
