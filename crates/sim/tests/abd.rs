@@ -117,6 +117,7 @@ const NOTICED: &[(Defect, &str, &str)] = &[
     (Defect::KeepTheSecond, "abd-grow-back", IN_QUORUM),
     (Defect::KeepRemoved, "abd-remove", "one value a stamp"),
     (Defect::CarryOver, "abd-remove", "one stamp a write"),
+    (Defect::OldHomeWrites, "abd-home-fails-over", OF_OLD_EPOCHS),
     (Defect::ForgetFate, "abd-one-round-cut", "one stamp a write"),
     (
         Defect::ChooseForLastLife,
@@ -131,9 +132,11 @@ const NOTICED: &[(Defect, &str, &str)] = &[
 ];
 
 const IN_QUORUM: &str = "what has completed is in every quorum";
+const OF_OLD_EPOCHS: &str = "no write of an old epoch lands";
 
 /// Those that take a rack larger than is explored.
 const NOTICED_ON_THE_WAY: &[(Defect, &str, &str)] = &[
+    (Defect::TakeUnwritten, "walk-homes", OF_OLD_EPOCHS),
     (Defect::AcceptOldConfig, "walk-live", IN_QUORUM),
     (Defect::FillFromOne, "walk-live", IN_QUORUM),
     (

@@ -122,6 +122,10 @@ defects! {
     KeepRemoved,
     /// Of two copies of a region that grows, the second one goes on alone.
     KeepTheSecond,
+    /// A member carries out what a home of an old epoch asks for.
+    OldHomeWrites,
+    /// The next home of a line does not write again what it finds.
+    TakeUnwritten,
     /// An operation on a removed region goes on in the next one that has its number.
     CarryOver,
 }

@@ -131,6 +131,18 @@ pub enum Command {
     Read(Tag),
     /// A new one.
     Write(Tag),
+    /// The content, which is written again in the epoch of this node: what an earlier home has left
+    /// at a minority is below it, and never comes up again.
+    Take(Tag),
+}
+
+impl Command {
+    /// The line that it is about.
+    pub const fn line(self) -> Tag {
+        match self {
+            Command::Read(line) | Command::Write(line) | Command::Take(line) => line,
+        }
+    }
 }
 
 /// What came of it.

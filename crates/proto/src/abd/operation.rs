@@ -19,7 +19,7 @@ use super::config::{Config, MEMBERS};
 use super::effects::{Body, Defect, Effects};
 use super::quorum::Quorum;
 use super::replica::{config_of, own};
-use super::{Layout, Outcome, Stamp, Why, Writer};
+use super::{Command, Layout, Outcome, Stamp, Why, Writer};
 use crate::call::Assembly;
 use crate::switch::SWITCH;
 use crate::wire::{Dest, Flags, Header, Kind, NodeId, Own, Reason, RequesterId, Seq, Tag};
@@ -117,6 +117,8 @@ fn next_number(asking: &mut Asking<'_>) -> Seq {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Operation {
     line: Tag,
+    /// What is read is written again.
+    takes: bool,
     seq: Seq,
     /// The epoch that it was begun in, where epochs fence the group: it is of no other, however
     /// often it is sent again.
@@ -140,22 +142,19 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// A read or a write of a line.
-    pub fn begin(
-        (line, writes): (Tag, bool),
-        asking: &mut Asking<'_>,
-        fx: &mut impl Effects,
-    ) -> Self {
+    /// Begins what a thread asks for.
+    pub fn begin(command: Command, asking: &mut Asking<'_>, fx: &mut impl Effects) -> Self {
         // A switch knows nothing of the epochs of stamps.
         let at_once = asking.config.chooser != 0 && !*asking.doubtful && asking.term.is_none();
         let mut operation = Operation {
-            line,
+            line: command.line(),
+            takes: matches!(command, Command::Take(_)),
             seq: next_number(asking),
             epoch: asking.term.as_ref().map_or(0, |term| term.epoch),
-            phase: match (writes, at_once) {
-                (true, true) => Phase::StoringAtOnce,
-                (true, false) => Phase::Asking,
-                (false, _) => Phase::Reading,
+            phase: match (command, at_once) {
+                (Command::Write(_), true) => Phase::StoringAtOnce,
+                (Command::Write(_), false) => Phase::Asking,
+                (Command::Read(_) | Command::Take(_), _) => Phase::Reading,
             },
             config: 0,
             quorum: Quorum::default(),
@@ -500,15 +499,7 @@ impl Operation {
             return None;
         }
         match self.phase {
-            Phase::Asking => {
-                let Some(stamp) = self.next_stamp(asking, defect) else {
-                    return Some(Outcome::Refused(Why::Stamps));
-                };
-                self.stamp = stamp;
-                self.quorum = Quorum::default();
-                self.enter(Phase::Storing, asking, fx);
-                None
-            }
+            Phase::Asking => self.store(asking, fx),
             Phase::Storing => Some(Outcome::Written {
                 stamp: self.stamp,
                 rounds: self.rounds,
@@ -526,6 +517,9 @@ impl Operation {
                     }
                     return None;
                 }
+                if self.takes && defect != Some(Defect::TakeUnwritten) {
+                    return self.store(asking, fx);
+                }
                 self.stamp = self.quorum.max;
                 if enough(self.quorum.agree) || defect == Some(Defect::ElideAlways) {
                     return Some(self.read());
@@ -534,6 +528,17 @@ impl Operation {
                 None
             }
         }
+    }
+
+    /// Stores what this slot has under the next stamp.
+    fn store(&mut self, asking: &mut Asking<'_>, fx: &mut impl Effects) -> Option<Outcome> {
+        let Some(stamp) = self.next_stamp(asking, fx.defect()) else {
+            return Some(Outcome::Refused(Why::Stamps));
+        };
+        self.stamp = stamp;
+        self.quorum = Quorum::default();
+        self.enter(Phase::Storing, asking, fx);
+        None
     }
 
     /// Stores what was read at those that do not have it yet: who has answered with its stamp in

@@ -384,9 +384,8 @@ impl Kept {
             return Some(());
         }
         let (access, line) = (&node.access, Kept::line(tag)?);
-        let operate = |command, value| access.operate_in(epoch, command, value);
-        let value = operate(Command::Read(line), Vec::new()).ok()?;
-        self.settle(tag, epoch, agents, value, operate)
+        let value = access.operate_in(epoch, Command::Take(line), Vec::new());
+        self.put(tag, epoch, agents, &value.ok()?)
     }
 
     /// Puts what was read of a line in place, when a majority has it as of this epoch: what has
@@ -401,10 +400,15 @@ impl Kept {
     ) -> Option<()> {
         let line = Kept::line(tag)?;
         operate(Command::Write(line), value.clone()).ok()?;
+        self.put(tag, epoch, agents, &value)
+    }
+
+    /// Puts a block in place, as a majority has it of this epoch.
+    fn put(&self, tag: Tag, epoch: u32, agents: &Agents, value: &[u8]) -> Option<()> {
         let block = agents.memory.block(tag)?;
         {
             let _alone = agents.homes[agents.shards.of(tag)].lock().whole();
-            words::write(block, &value);
+            words::write(block, value);
         }
         self.note(tag, epoch);
         Some(())

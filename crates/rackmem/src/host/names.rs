@@ -282,11 +282,8 @@ impl Keeping {
         let access = &node.access;
         for nth in 0..names.len / names.block {
             let (line, tag) = keeping.places(names, nth);
-            let value = access.operate_in(epoch, Command::Read(line), Vec::new());
+            let value = access.operate_in(epoch, Command::Take(line), Vec::new());
             let value = value.ok()?;
-            // What has been begun in an earlier epoch, and has come to a minority, is below this.
-            let written = access.operate_in(epoch, Command::Write(line), value.clone());
-            written.ok()?;
             keeping.place(node, tag, &value)?;
             keeping.lines.push(value);
         }

@@ -1,9 +1,9 @@
 //! The racks that are explored, and those that are walked through.
 
 use super::Witness::{
-    self, Adopted, Agreed, AtOnce, Counted, CutSync, Disagreed, EndedByRemoval, Fetched, Filled,
-    FilledOver, HadCome, KeptSync, NeverCame, Recounted, RefusedStore, Repaired, Superseded,
-    ToldConfig,
+    self, Adopted, Agreed, AtOnce, Counted, CutSync, Disagreed, EndedByRemoval, Fenced, Fetched,
+    Filled, FilledOver, HadCome, KeptSync, NeverCame, Recounted, RefusedStore, Repaired, Retaken,
+    Superseded, ToldConfig,
 };
 use super::scenario::{Budget, Op, Scenario, Store};
 use rackmem_proto::abd::{Change, Member};
@@ -11,6 +11,7 @@ use rackmem_proto::wire::NodeId;
 
 const R: Op = Op::Read(0);
 const W: Op = Op::Write(0);
+const T: Op = Op::Take(0);
 
 const CALM: Budget = Budget {
     lose: 0,
@@ -34,6 +35,7 @@ const BASE: Scenario = Scenario {
     switch: false,
     at_once: false,
     entries: 4,
+    homes: false,
     store: Store::Memory,
     changes: &[],
     again: false,
@@ -279,6 +281,15 @@ pub const SCENARIOS: &[Scenario] = &[
         ..BASE
     },
     Scenario {
+        name: "abd-home-fails-over",
+        about: "a home writes a line, and the next one puts it in place",
+        threads: &[&[W], &[T]],
+        homes: true,
+        sometimes: &[Fenced, Retaken],
+        states: 12_706,
+        ..BASE
+    },
+    Scenario {
         name: "abd-switch",
         about: "a switch counts, for a writer and a reader",
         threads: &[&[W], &[R]],
@@ -393,6 +404,15 @@ pub const WALKS: &[Scenario] = &[
         changes: &[Change::Replace(8, member(9, 1)), Change::Filled(9)],
         mortal: &[8],
         budget: Budget { die: 1, ..ROUGH },
+        ..BASE
+    },
+    Scenario {
+        name: "walk-homes",
+        about: "four homes write, one after the other, and each puts in place what it finds",
+        threads: &[&[W, W, W], &[T, W, W], &[T, W, W], &[T, W, T]],
+        segments: 2,
+        homes: true,
+        budget: ROUGH,
         ..BASE
     },
     Scenario {

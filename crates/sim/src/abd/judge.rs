@@ -11,7 +11,7 @@ use crate::driver::Complaint;
 use crate::history::{Call, Operation, Outcome as Fate, Reply};
 use rackmem_proto::abd::{Config, MEMBERS, Outcome, Stamp, Why};
 use rackmem_proto::wire::{NodeId, Tag};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 
 /// A line of a region, which is named by its first config: another one may have its number later.
@@ -30,10 +30,17 @@ pub struct Judge {
     current: BTreeMap<NodeId, (u8, Place, usize)>,
     /// Writes whose requester is gone.
     orphans: Vec<u8>,
+    /// Homes that put a line in place, or have: what they have found.
+    homes: BTreeMap<NodeId, Option<(Place, u8)>>,
+    /// Writes that they store again, under which stamps.
+    again: BTreeMap<Stamp, (Place, u8)>,
+    /// Where there are homes: writes that have completed.
+    acknowledged: BTreeSet<(Place, Stamp)>,
     /// What happened, by a clock that counts it. It is no part of a state.
     history: Vec<Operation>,
     clock: u64,
     records: bool,
+    has_homes: bool,
 }
 
 fn complain<T>(promise: &'static str, detail: String) -> Result<T, Complaint> {
@@ -41,10 +48,11 @@ fn complain<T>(promise: &'static str, detail: String) -> Result<T, Complaint> {
 }
 
 impl Judge {
-    /// One that keeps the history or not.
-    pub fn new(records: bool) -> Self {
+    /// One that keeps the history or not, of a rack that has homes or not.
+    pub fn new(records: bool, has_homes: bool) -> Self {
         Judge {
             records,
+            has_homes,
             ..Judge::default()
         }
     }
@@ -57,6 +65,9 @@ impl Judge {
     /// A thread begins.
     pub fn begun(&mut self, node: NodeId, (op, line): (Op, Place), id: u8) {
         self.current.insert(node, (id, line, self.history.len()));
+        if matches!(op, Op::Take(_)) {
+            self.homes.insert(node, None);
+        }
         if !self.records {
             return;
         }
@@ -65,7 +76,7 @@ impl Judge {
             client: node.into(),
             key: format!("{}/{}", line.0, line.1.offset()),
             call: match op {
-                Op::Read(_) => Call::Get,
+                Op::Read(_) | Op::Take(_) => Call::Get,
                 Op::Write(_) => Call::Set {
                     value: id.to_string(),
                 },
@@ -86,6 +97,59 @@ impl Judge {
     pub fn is_orphan(&self, stamp: Stamp) -> bool {
         let of = |id: &u8| self.stamps.get(id).is_some_and(|known| known.1 == stamp);
         self.orphans.iter().any(of)
+    }
+
+    /// Whether a node puts a line in place.
+    fn takes(&self, node: NodeId) -> bool {
+        self.homes.get(&node) == Some(&None)
+    }
+
+    /// A node stores something under a stamp: its write, or what it puts in place.
+    pub fn stores(
+        &mut self,
+        node: NodeId,
+        (line, id): (Place, u8),
+        stamp: Stamp,
+    ) -> Result<(), Complaint> {
+        if !self.takes(node) {
+            return self.stamped(line, id, stamp);
+        }
+        match *self.again.entry(stamp).or_insert((line, id)) == (line, id) {
+            true => Ok(()),
+            false => complain("one value a stamp", format!("{id:02x} under {stamp:?}")),
+        }
+    }
+
+    /// A home finds what earlier ones have acknowledged, and nothing that the home before it has
+    /// not found: whatever is late of an earlier epoch.
+    fn handed_on(&self, line: Place) -> Result<(), Complaint> {
+        let found = |(home, found): (&NodeId, &Option<(Place, u8)>)| {
+            let (of, id) = (*found)?;
+            (of == line).then_some((u32::from(*home) + 1, id))
+        };
+        for (epoch, id) in self.homes.iter().filter_map(found) {
+            let written = self
+                .stamps
+                .get(&id)
+                .map_or(Stamp::NONE, |(_, stamp)| *stamp);
+            let of = |stamp: Stamp| stamp.epoch_and_count().0;
+            let lost = |(of_line, stamp): &&(Place, Stamp)| {
+                *of_line == line && of(*stamp) < epoch && *stamp > written
+            };
+            let late = |(before, other): &(u32, u8)| {
+                *before < epoch && *other != id && of(written) < *before
+            };
+            let lost = self.acknowledged.iter().find(lost);
+            let late = self.homes.iter().filter_map(found).find(late);
+            if lost.is_some() || late.is_some() {
+                let detail = format!(
+                    "the home of epoch {epoch} has found {id:02x} of {written:?}; acknowledged: \
+                     {lost:?}; found before: {late:?}"
+                );
+                return complain("no write of an old epoch lands", detail);
+            }
+        }
+        Ok(())
     }
 
     /// A write is sent under a stamp.
@@ -112,7 +176,10 @@ impl Judge {
         }
         let known = match stamp {
             Stamp::NONE => id == 0,
-            _ => self.stamps.get(&id) == Some(&(line, stamp)),
+            _ => {
+                let again = self.again.get(&stamp) == Some(&(line, id));
+                again || self.stamps.get(&id) == Some(&(line, stamp))
+            }
         };
         match known {
             true => Ok(()),
@@ -130,21 +197,20 @@ impl Judge {
         let Some((id, line, nth)) = self.current.remove(&node) else {
             return Ok(());
         };
+        let value = match write_of(bytes) {
+            0 => Reply::Nil,
+            id => Reply::Text(id.to_string()),
+        };
         let (stamp, late, reply) = match outcome {
-            Outcome::Read { stamp, .. } => {
-                let reply = match write_of(bytes) {
-                    0 => Reply::Nil,
-                    id => Reply::Text(id.to_string()),
-                };
-                (stamp, stamp < floor, reply)
-            }
+            Outcome::Read { stamp, .. } => (stamp, stamp < floor, value),
+            Outcome::Written { stamp, .. } if self.takes(node) => (stamp, stamp <= floor, value),
             Outcome::Written { stamp, .. } => (stamp, stamp <= floor, Reply::Nil),
             Outcome::Interrupted => {
                 self.orphans.push(id);
                 return Ok(());
             }
-            // A write may have taken effect before.
-            Outcome::Refused(Why::Removed) => {
+            // A write may have taken effect before. Without a stamp the rack is beyond its epoch.
+            Outcome::Refused(Why::Removed | Why::Stamps) if self.may_end(outcome) => {
                 self.orphans.push(id);
                 return Ok(());
             }
@@ -162,16 +228,27 @@ impl Judge {
             return complain("what has completed is seen", detail);
         }
         match outcome {
+            _ if self.takes(node) => {
+                self.stored(line, stamp, bytes)?;
+                self.homes.insert(node, Some((line, write_of(bytes))));
+            }
             Outcome::Read { .. } => self.stored(line, stamp, bytes)?,
             // One that the switch has stamped may have been superseded wherever it came.
             _ => {
                 self.stamped(line, id, stamp)?;
                 self.stored(line, stamp, &[id])?;
+                if self.has_homes {
+                    self.acknowledged.insert((line, stamp));
+                }
             }
         }
         let completed = self.completed.entry(line).or_default();
         *completed = stamp.max(*completed);
-        Ok(())
+        self.handed_on(line)
+    }
+
+    fn may_end(&self, outcome: Outcome) -> bool {
+        self.has_homes || outcome == Outcome::Refused(Why::Removed)
     }
 
     /// What has completed is known to one of every quorum that can still answer, of every config.
@@ -201,6 +278,7 @@ impl Judge {
 
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         (&self.stamps, &self.completed, &self.orphans).hash(into);
+        (&self.homes, &self.again, &self.acknowledged).hash(into);
     }
 }
 

@@ -11,6 +11,8 @@ pub enum Op {
     Read(u8),
     /// Writes it.
     Write(u8),
+    /// Puts it in place, as the next home does.
+    Take(u8),
 }
 
 /// What may go wrong, how often in all.
@@ -66,6 +68,8 @@ pub struct Scenario {
     pub at_once: bool,
     /// Lines whose stamps it knows at a time.
     pub entries: u8,
+    /// Whether epochs fence the group: each thread is the home of an epoch, one after the other.
+    pub homes: bool,
     /// What members keep.
     pub store: Store,
     /// Steps of the group, one after the other, each at any time at which it can be taken.

@@ -49,6 +49,10 @@ pub enum Move {
     RestartSwitch,
     /// A thread waits no longer.
     Abandon(NodeId),
+    /// A member hears of the next epoch.
+    Enter(NodeId),
+    /// A home hears that the rack has gone on without it.
+    Fence(NodeId),
 }
 
 impl Move {
@@ -238,6 +242,14 @@ impl Lines {
                 world.abandon(node);
                 Ok(())
             }
+            Move::Enter(node) => {
+                world.enter(node);
+                Ok(())
+            }
+            Move::Fence(node) => {
+                world.fence(node);
+                Ok(())
+            }
         }
     }
 }
@@ -255,10 +267,20 @@ impl System for Lines {
         Self::packet_moves(world, &mut moves);
         for thread in 0..world.threads.len() {
             let idle = !world.threads[thread].waits && world.nodes[thread].up;
-            let begins = idle && self.rack.next(world, thread) && !world.is_removed(thread);
+            let begins = idle
+                && self.rack.next(world, thread)
+                && !world.is_removed(thread)
+                && world.is_home(&self.rack, thread);
             moves.extend(begins.then_some(Move::Begin(thread)));
         }
         self.group_moves(world, &mut moves);
+        for node in 0..world.nodes.len() {
+            let enters = world.may_enter(&self.rack, node);
+            moves.extend(enters.then_some(Move::Enter(node as NodeId)));
+            let waits = world.threads.get(node).is_some_and(|thread| thread.waits);
+            let fenced = waits && world.is_fenced(&self.rack, node);
+            moves.extend(fenced.then_some(Move::Fence(node as NodeId)));
+        }
         if world.packets.is_empty() || world.left.early > 0 {
             let waiting = (0..world.nodes.len()).filter(|node| Self::waits(world, *node));
             moves.extend(waiting.map(|node| Move::Retry(node as NodeId)));
@@ -270,7 +292,10 @@ impl System for Lines {
         world.seen = 0;
         let came = self.act(world, step);
         let counts = [Defect::LateStampCounts, Defect::CountCopiesTwice];
-        world.purge(counts.iter().any(|defect| self.rack.has(*defect)));
+        world.purge(
+            &self.rack,
+            counts.iter().any(|defect| self.rack.has(*defect)),
+        );
         world.settle();
         self.seen |= world.seen;
         came
@@ -285,6 +310,7 @@ impl System for Lines {
         let ended = |thread: usize| {
             let over = !world.threads[thread].waits && !self.rack.next(world, thread);
             over || !world.nodes[thread].up
+                || !world.threads[thread].waits && world.is_fenced(&self.rack, thread)
         };
         let settled = |node: usize| !world.nodes[node].up || world.known(node) == newest;
         let quiet = world.packets.is_empty() && world.syncs.is_empty();

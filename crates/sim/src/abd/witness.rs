@@ -50,4 +50,8 @@ witnesses! {
     EndedByRemoval,
     /// A store was damaged, and its member did not count any more.
     RefusedStore,
+    /// An operation has ended since its epoch had.
+    Fenced,
+    /// A home has put in place what an earlier one had written.
+    Retaken,
 }

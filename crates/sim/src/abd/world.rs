@@ -34,6 +34,8 @@ pub fn layout() -> Layout {
 pub struct LineNode {
     pub up: bool,
     pub incarnation: u32,
+    /// The rack's epoch, as it knows it.
+    pub epoch: u32,
     /// As which life it keeps copies, if it does.
     pub life: Option<u64>,
     pub part: ReplicatedMemory,
@@ -127,6 +129,16 @@ impl LineRack {
         let keepers = self.keepers();
         let nodes = (0..keepers.end).map(|node| {
             let mut part = self.part(node as NodeId, 1);
+            // Threads are the homes of one epoch each, and members hear of one after the other.
+            let epoch = if keepers.contains(&node) {
+                1
+            } else {
+                node as u32 + 1
+            };
+            if scenario.homes {
+                part.abd.fence_by_epochs(GROUP);
+                part.abd.enter(epoch);
+            }
             let life = keepers.contains(&node).then_some(1);
             if let Some(life) = life {
                 part.abd.keep(GROUP, life, self.replica());
@@ -134,6 +146,7 @@ impl LineRack {
             LineNode {
                 up: !scenario.dead.contains(&(node as NodeId)),
                 incarnation: 1,
+                epoch,
                 life,
                 part,
                 disk: Disk::default(),
@@ -161,7 +174,7 @@ impl LineRack {
             configs: vec![config],
             changed: 0,
             left: scenario.budget,
-            judge: Judge::new(self.records),
+            judge: Judge::new(self.records, scenario.homes),
             seen: 0,
         };
         for node in 0..world.nodes.len() {
@@ -272,7 +285,8 @@ impl World {
         let (header, (own, bytes)) = (&parcel.header, parcel.split());
         if header.kind == Kind::AbdWrite && !bytes.is_empty() && own.a != 0 {
             let line = self.place(from, header.tag);
-            self.judge.stamped(line, write_of(bytes), Stamp(own.a))?;
+            self.judge
+                .stores(from, (line, write_of(bytes)), Stamp(own.a))?;
         }
         match header.kind {
             Kind::AbdFetch if header.seq.0 > 0 => self.witness(Witness::Fetched),
@@ -334,6 +348,9 @@ impl World {
             Outcome::Read { rounds: 1, .. } => self.witness(Witness::Agreed),
             Outcome::Written { rounds: 1, .. } => self.witness(Witness::AtOnce),
             Outcome::Refused(Why::Removed) => self.witness(Witness::EndedByRemoval),
+            Outcome::Written { .. } if write_of(bytes) >> 4 < node as u8 && write_of(bytes) > 0 => {
+                self.witness(Witness::Retaken);
+            }
             _ => {}
         }
         self.judge.done(node, (outcome, bytes), floor)
@@ -371,6 +388,7 @@ impl World {
         let id = (node as u8) << 4 | thread.begun;
         let (command, of, holds) = match op {
             Op::Read(nth) => (Command::Read(line(nth)), line(nth), 0),
+            Op::Take(nth) => (Command::Take(line(nth)), line(nth), 0),
             Op::Write(nth) => (Command::Write(line(nth)), line(nth), id),
         };
         let operands = &mut self.nodes[node].part.lines.operands;
@@ -422,6 +440,46 @@ impl World {
         }
     }
 
+    /// Whether a thread's node is the home now, as far as it and a majority know; any is where
+    /// there are no homes.
+    pub fn is_home(&self, rack: &LineRack, thread: usize) -> bool {
+        let mine = self.nodes[thread].epoch;
+        let members = self.nodes.iter().filter(|node| node.life.is_some());
+        let there = members.filter(|node| node.epoch >= mine).count();
+        let majority = there > usize::from(rack.scenario.copies) / 2;
+        !rack.scenario.homes || majority && !self.is_fenced(rack, thread)
+    }
+
+    /// Whether there is an epoch that a member may hear of.
+    pub fn may_enter(&self, rack: &LineRack, node: usize) -> bool {
+        let last = rack.scenario.threads.len() as u32;
+        rack.scenario.homes && rack.keepers().contains(&node) && self.nodes[node].epoch < last
+    }
+
+    /// A member hears of the next epoch.
+    pub fn enter(&mut self, node: NodeId) {
+        let node = &mut self.nodes[usize::from(node)];
+        node.epoch += 1;
+        node.part.abd.enter(node.epoch);
+    }
+
+    /// Whether the rack has gone on without the home that a thread is.
+    pub fn is_fenced(&self, rack: &LineRack, thread: usize) -> bool {
+        let mine = self.nodes[thread].epoch;
+        rack.scenario.homes
+            && self
+                .nodes
+                .iter()
+                .any(|node| node.life.is_some() && node.epoch > mine)
+    }
+
+    /// A home hears that the rack has gone on without it.
+    pub fn fence(&mut self, node: NodeId) {
+        self.left.abandon += 1;
+        self.abandon(node);
+        self.witness(Witness::Fenced);
+    }
+
     /// A thread waits no longer for its operation.
     pub fn abandon(&mut self, node: NodeId) {
         let at = usize::from(node);
@@ -454,8 +512,17 @@ impl World {
 
     /// Drops what changes nothing: answers that their operation does not wait for, unless they are
     /// to stay, and questions for such answers.
-    pub fn purge(&mut self, answers_stay: bool) {
+    pub fn purge(&mut self, rack: &LineRack, answers_stay: bool) {
         let nodes = &self.nodes;
+        let fences = rack.scenario.homes && !rack.has(Defect::OldHomeWrites);
+        let is_late = |packet: &Parcel| match packet.to {
+            Dest::Agent(node) => {
+                let node = &nodes[usize::from(node)];
+                node.life.is_some() && packet.header.epoch < node.epoch
+            }
+            _ => false,
+        };
+        self.packets.retain(|packet| !(fences && is_late(packet)));
         let matters = |packet: &Parcel| {
             let answer = match packet.header.kind {
                 Kind::AbdStamp | Kind::AbdStampAck => Kind::AbdStampAck,

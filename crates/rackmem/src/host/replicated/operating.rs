@@ -149,7 +149,7 @@ impl Access {
         value: Vec<u8>,
         of: Of,
     ) -> Result<Vec<u8>, AccessError> {
-        let (Command::Read(line) | Command::Write(line)) = command;
+        let line = command.line();
         let mut slot = self.requesters.borrow()?;
         let (nth, replicas) = (slot.number(), &self.agents.replicas);
         let group = line.home().0;
@@ -250,7 +250,7 @@ impl Access {
 
 /// What came of an operation.
 fn ended(command: Command, outcome: Outcome, value: Vec<u8>) -> Result<Vec<u8>, AccessError> {
-    let (Command::Read(line) | Command::Write(line)) = command;
+    let line = command.line();
     match outcome {
         Outcome::Read { .. } | Outcome::Written { .. } => Ok(value),
         Outcome::Interrupted => Err(AccessError::Interrupted { addr: line.0 }),
@@ -297,15 +297,11 @@ impl Replicas {
 
     fn no_quorum(&self, slot: u8, command: Command) -> AccessError {
         let (answered, needed) = self.part().memory.abd.progress(slot).unwrap_or_default();
-        let (line, writes) = match command {
-            Command::Read(line) => (line, false),
-            Command::Write(line) => (line, true),
-        };
         AccessError::NoQuorum {
-            addr: line.0,
+            addr: command.line().0,
             answered,
             needed,
-            writes,
+            writes: matches!(command, Command::Write(_)),
         }
     }
 
