@@ -138,6 +138,10 @@ const PROTOCOLS: &[Protocol] = &[
             "crates/sim/src/sabre/",
         ],
     },
+    Protocol {
+        name: "BI",
+        places: &["crates/proto/src/bi/", "crates/sim/src/bi/"],
+    },
 ];
 
 /// Lines by purpose.

@@ -19,6 +19,7 @@
 //! | a lock's directory, a node's locks | [`gcp::LockDirectory`], [`gcp::Blade`] | Soul, §4.2 |
 //! | replicated memory: a node's part, what a switch counts | [`abd::Abd`], [`switch::QuorumProgram`] | CNVMM, §II-B, §III-B |
 //! | whole objects: a home's part, a reader's | [`sabre::Sabre`] | SABRes, §3–§5 |
+//! | memory that is cached without coherence, for a bounded time | [`bi`] | BI, §3 |
 //! | what of a home's memory is given out | [`heap::Heap`] | §6 |
 //! | member of the rack | [`membership::Member`] | – |
 #![no_std]
@@ -30,6 +31,7 @@ extern crate alloc;
 mod defects;
 
 pub mod abd;
+pub mod bi;
 pub mod call;
 pub mod engine;
 pub mod flowcc;

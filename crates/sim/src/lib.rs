@@ -7,11 +7,12 @@
 //! runs the protocols' roles in virtual time over a network that loses, doubles, delays and
 //! reorders, and checks every promise after every packet. [`driver`] visits every state that small
 //! racks can get into: [`explore`] brings it racks of coherent memory, [`gcp`] racks of locks,
-//! [`abd`] racks of replicated memory,
-//! [`sabre`] objects. The node that all of them have is a [`site`].
+//! [`abd`] racks of replicated memory, [`sabre`] objects, [`bi`] domains whose caches know nothing
+//! of each other. The node that all of the first have is a [`site`].
 //! The promises themselves are [`invariants`].
 
 pub mod abd;
+pub mod bi;
 pub mod driver;
 pub mod explore;
 pub mod gcp;
@@ -33,5 +34,6 @@ pub const SUITES: &[driver::Suite] = &[
     gcp::SUITE,
     abd::SUITE,
     sabre::SUITE,
+    bi::SUITE,
     world::SUITE,
 ];

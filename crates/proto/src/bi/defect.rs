@@ -1,0 +1,38 @@
+//! Rules that can be broken on purpose.
+
+defects! {
+    "A rule of Bounded Incoherence that is broken.":
+    /// Modifications and frees are stamped with the time at which the change began.
+    StampBeforeVisible,
+    /// What is to be stored is entered after it was stored.
+    NoIntent,
+    /// A reader passes an entry that its writer has not stamped yet.
+    ForgetPending,
+    /// Freed objects are dropped first and stale words second, as in the paper's Fig. 4.
+    FreedBeforeStale,
+    /// Memory that was freed at a tick is reused when all have quiesced after it: clocks are taken
+    /// to be the same.
+    NoMargin,
+    /// A quiescence counts from its end.
+    PublishQAtEnd,
+    /// A domain drops what was freed while its own sections still read it.
+    SkipOwnThreads,
+    /// Objects are looked at as they are in the cache, however young the pointer is.
+    NoBirth,
+    /// Memory does not wait for a domain that joins.
+    JoinUncounted,
+    /// Memory waits for the dead.
+    CountTheDead,
+    /// Memory does not wait for a domain that has not quiesced for long.
+    ForgetLateReader,
+    /// A domain that the rack has excluded is not waited for from that moment on.
+    NoGrace,
+    /// The word is stored before the object behind it is written back.
+    AssignBeforeWriteBack,
+    /// A lazy lookup reads its path through the cache.
+    LazyThroughCache,
+    /// A section begins however long ago its domain has quiesced.
+    EnterWithoutClock,
+    /// What a section has read is believed however long it has lasted.
+    ExitWithoutClock,
+}

@@ -1,0 +1,166 @@
+//! The writer of domain 0: a change, phase by phase, and memory for the next one.
+
+use super::{Line, Reading, WORD, World, one};
+use crate::bi::judge::{ENDS, REUSE};
+use crate::bi::scenario::Sight;
+use crate::driver::Complaint;
+use rackmem_proto::bi::{BiPtr, Change, DomainRow, Extent, Phase, Tracking};
+
+impl World {
+    /// Whether the writer has something to do.
+    pub fn writes(&self) -> bool {
+        self.domains[0].alive && (self.writer.left > 0 || self.writer.change.is_some())
+    }
+
+    /// The phase that the writer does next.
+    pub fn phase(&self) -> Option<Phase> {
+        self.writer
+            .change
+            .as_ref()
+            .and_then(|(_, change)| change.phase())
+    }
+
+    /// The writer goes on, to the next point at which it matters that it may stop. A clock that is
+    /// read at once shows the least that it can, and what is stored is not seen before it is
+    /// written back.
+    pub fn write(&mut self, seen: &mut Vec<Sight>) -> Result<(), Complaint> {
+        let begins = self.phase().is_none();
+        self.write_phase(seen)?;
+        while let Some(phase) = self.phase()
+            && (matches!(phase, Phase::Clock | Phase::Publish) || begins && phase == Phase::Intend)
+        {
+            self.write_phase(seen)?;
+        }
+        Ok(())
+    }
+
+    fn write_phase(&mut self, seen: &mut Vec<Sight>) -> Result<(), Complaint> {
+        let Some((new, mut change)) = self.writer.change.take() else {
+            return self.begin_change(seen);
+        };
+        let now = self.domains[0].clock;
+        let mut writer = self.writer.clone();
+        let old = BiPtr::from_word(self.memory[WORD as usize].word);
+        if let Some(phase) = change.phase() {
+            match phase {
+                Phase::Intend => {
+                    let word = Extent {
+                        line: WORD,
+                        lines: 1,
+                    };
+                    for extent in [word, new] {
+                        let nth = writer.rings[0].push(extent, &mut self.board(0));
+                        let nth = nth.map_err(|_| (ENDS, ENDS, "no room".to_owned()))?;
+                        writer.entered[0].push((nth, extent));
+                    }
+                }
+                Phase::WriteBack => {
+                    self.write_back(new.line);
+                    writer.dirty.retain(|line| *line != new.line);
+                }
+                Phase::Clock => {}
+                Phase::Link => {
+                    let word = BiPtr::new(new.line, change.clock()).to_word();
+                    let object = writer.object;
+                    // What the old one was is needed when it is retired.
+                    writer.entered[1] = old
+                        .map(|old| (u64::MAX, one(old.line)))
+                        .into_iter()
+                        .collect();
+                    self.domains[0].cache[WORD as usize] = Some(Line { object, word });
+                    writer.dirty.push(WORD);
+                }
+                Phase::Publish => {
+                    self.write_back(WORD);
+                    writer.dirty.retain(|line| *line != WORD);
+                }
+                Phase::Retire => {
+                    for row in &mut writer.entered[1] {
+                        let nth = writer.rings[1].push(row.1, &mut self.board(0));
+                        row.0 = nth.map_err(|_| (ENDS, ENDS, "no room".to_owned()))?;
+                    }
+                }
+                Phase::Stamp(queue) => {
+                    for row in writer.entered[queue as usize].drain(..) {
+                        let stamp = change.clock();
+                        writer.rings[queue as usize].stamp(row, stamp, &mut self.board(0));
+                    }
+                }
+            }
+        }
+        change.done(now);
+        if change.phase().is_some() {
+            writer.change = Some((new, change));
+        }
+        self.writer = writer;
+        Ok(())
+    }
+
+    /// Memory for the next object, if there is some.
+    fn begin_change(&mut self, seen: &mut Vec<Sight>) -> Result<(), Complaint> {
+        let now = self.domains[0].clock;
+        let lives: Vec<bool> = self.domains.iter().map(|d| !d.excluded).collect();
+        let mut writer = self.writer.clone();
+        let mut board = self.board(0);
+        let lives = |domain: u8, _: &DomainRow| lives[usize::from(domain)];
+        let [modified, freed] = writer.roll.horizon(&mut board, lives, now);
+        writer.rings[0].trim(modified, &mut board);
+        for extent in writer.rings[1].trim(freed, &mut board) {
+            writer.free.give(extent);
+        }
+        let room = writer.rings[1].kept() < self.layout.room;
+        let taken = if room { writer.free.take(1) } else { None };
+        if let Some(new) = taken {
+            if self.memory[new.line as usize].object > 0 {
+                seen.push(Sight::Reused);
+                self.is_reachable(new.line)?;
+            }
+            let object = writer.object + 1;
+            (writer.object, writer.left) = (object, writer.left - 1);
+            self.domains[0].cache[new.line as usize] = Some(Line { object, word: 0 });
+            writer.dirty.push(new.line);
+            let tracking = if self.own {
+                Tracking::Own
+            } else {
+                Tracking::Tracked
+            };
+            let change = Change::assign(tracking, true, self.broken);
+            writer.change = Some((new, change));
+        } else {
+            seen.push(Sight::WaitedForMemory);
+        }
+        self.writer = writer;
+        Ok(())
+    }
+
+    /// A section that may still be believed has a pointer to this line, or a cache has it that
+    /// fetches nothing by itself.
+    fn is_reachable(&self, line: u64) -> Result<(), Complaint> {
+        for (nth, state) in self.domains.iter().enumerate() {
+            let counts = state.present && state.alive && !state.over && !state.excluded;
+            let has = state.cache[line as usize].is_some() && !self.fetches;
+            if counts && has {
+                let seen = format!("line {line} is given out, domain {nth} has it in its cache");
+                return Err((REUSE, "BI §3.1, P3", seen));
+            }
+        }
+        for reader in &self.readers {
+            let domain = &self.domains[reader.domain];
+            let holds = reader
+                .section
+                .is_some_and(|s| s.holds(domain.clock).is_ok());
+            let Some(Reading::At(word)) = reader.reading else {
+                continue;
+            };
+            let to = BiPtr::from_word(word.word).map(|pointer| pointer.line);
+            if holds && domain.alive && !domain.over && to == Some(line) {
+                let seen = format!(
+                    "line {line} is given out, domain {} reads it",
+                    reader.domain
+                );
+                return Err((REUSE, "BI §3.1, P3", seen));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,89 @@
+//! Bounded Incoherence: every state of small racks, and defects that must be noticed.
+
+mod verdicts;
+
+use rackmem_proto::bi::Defect;
+use rackmem_sim::bi::{SCENARIOS, Scenario};
+use rackmem_sim::driver::Report;
+use verdicts::Verdicts;
+
+/// States at which an exploration gives up: more than any scenario has.
+const LIMIT: usize = 2_000_000;
+
+fn explored(scenario: &Scenario, defect: Option<Defect>) -> Report {
+    verdicts::visited(scenario, defect, LIMIT)
+}
+
+/// States that there are.
+const SIZES: &[(&str, usize)] = &[
+    ("bi-calm", 28_987),
+    ("bi-reuse", 422_215),
+    ("bi-order", 196_886),
+    ("bi-prefetch", 222_533),
+    ("bi-preempted-writer", 136_816),
+    ("bi-skew", 124_689),
+    ("bi-ring-full", 84_904),
+    ("bi-death", 57_634),
+    ("bi-expel", 152_463),
+    ("bi-join", 455_073),
+    ("bi-leave", 146_780),
+    ("bi-lazy", 30_429),
+    ("bi-own-tracking", 20_762),
+    ("bi-writer-dies", 96_706),
+];
+
+#[test]
+fn every_state_of_small_racks_keeps_every_promise() {
+    let mut verdicts = Verdicts::default();
+    for scenario in SCENARIOS {
+        let report = explored(scenario, None);
+        let known = SIZES.iter().find(|row| row.0 == scenario.name);
+        let sizes = (known.map_or(0, |row| row.1), report.states);
+        verdicts.add(scenario.name, &report, sizes);
+    }
+    if let Some(complaint) = verdicts.complaint() {
+        panic!("{complaint}");
+    }
+}
+
+const CURRENT: &str = "what a section reads was current within the bound";
+const REUSE: &str = "no memory is reused that a reader can reach";
+const WHOLE: &str = "an object is whole when its pointer is seen";
+const AT_ONCE: &str = "a lookup past the cache sees what was there";
+const ENDS: &str = "every operation ends";
+
+/// A defect, a scenario that notices it, and the promise that is broken there.
+const NOTICED: &[(Defect, &str, &str)] = &[
+    (Defect::StampBeforeVisible, "bi-reuse", REUSE),
+    (Defect::NoIntent, "bi-preempted-writer", CURRENT),
+    (Defect::ForgetPending, "bi-preempted-writer", CURRENT),
+    (Defect::FreedBeforeStale, "bi-order", REUSE),
+    (Defect::NoMargin, "bi-skew", REUSE),
+    (Defect::PublishQAtEnd, "bi-reuse", REUSE),
+    (Defect::SkipOwnThreads, "bi-reuse", REUSE),
+    (Defect::NoBirth, "bi-prefetch", WHOLE),
+    (Defect::JoinUncounted, "bi-join", REUSE),
+    (Defect::CountTheDead, "bi-death", ENDS),
+    (Defect::ForgetLateReader, "bi-reuse", REUSE),
+    (Defect::NoGrace, "bi-expel", REUSE),
+    (Defect::AssignBeforeWriteBack, "bi-calm", WHOLE),
+    (Defect::LazyThroughCache, "bi-lazy", AT_ONCE),
+    (Defect::EnterWithoutClock, "bi-preempted-writer", CURRENT),
+    (Defect::ExitWithoutClock, "bi-expel", REUSE),
+];
+
+#[test]
+fn planted_defects_are_noticed() {
+    let mut wrong = Vec::new();
+    for (defect, name, promise) in NOTICED {
+        let report = explored(verdicts::named(SCENARIOS, name), Some(*defect));
+        match report.violation() {
+            Some(violation) if violation.invariant == *promise => {}
+            Some(other) => wrong.push(format!("{defect:?} in {name}: {other}")),
+            None => wrong.push(format!("{defect:?} is not noticed in {name}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let all: Vec<Defect> = NOTICED.iter().map(|row| row.0).collect();
+    assert!(Defect::ALL.iter().all(|defect| all.contains(defect)));
+}
