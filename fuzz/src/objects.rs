@@ -8,8 +8,8 @@ use rackmem_proto::sabre::transaction::{
     Entry, MAX_CONTENT, MAX_OBJECTS, MAX_OPEN, Parts, Plan, decode,
 };
 use rackmem_proto::sabre::{
-    Book, Bytes, Command, Effects, GRANULE, HEADER, Lane, MANY, MAX_BYTES, Memory, Meta, Outcome,
-    Ref, SLAB, Sabre, Spot, class_bytes, own,
+    Book, Bytes, Command, Effects, GRANULE, HEADER, Known, Lane, MANY, MAX_BYTES, Memory, Meta,
+    Outcome, Ref, SLAB, Sabre, Spot, class_bytes, own,
 };
 use rackmem_proto::wire::{
     Contract, Copyset, Dest, Flags, Header, HomeId, Kind, NodeId, Own, Reason, Record, RequesterId,
@@ -226,6 +226,10 @@ impl Effects for Fx<'_> {
                 assert!(count == 0 || part.is_some_and(|part| end <= part.len()));
                 count as usize
             }
+            Bytes::Room(bytes) => {
+                assert!(bytes <= GRANULE && header.kind == Kind::ObjRead);
+                0
+            }
             Bytes::Nothing => 0,
         };
         let whole = own.b as u32 as usize;
@@ -239,10 +243,7 @@ impl Effects for Fx<'_> {
 
     fn done(&mut self, lane: Lane, outcome: Outcome) {
         if lane.nth == Lane::TRANSACTION {
-            return assert!(matches!(
-                outcome,
-                Outcome::Committed | Outcome::Aborted(..)
-            ));
+            return assert!(matches!(outcome, Outcome::Committed | Outcome::Aborted(..)));
         }
         assert!(usize::from(lane.nth) < MANY);
         let value = self.host.values.entry(lane).or_default();
@@ -280,7 +281,10 @@ impl ObjectRack {
         let result = act(sabre, &mut fx);
         assert!(fx.sent <= MAX_ANSWERS, "{} packets at once", fx.sent);
         let (taken, open) = (&host.taken, sabre.home.participant.locked());
-        assert!(taken.is_empty() || open > 0, "a writer is left in {taken:x?}");
+        assert!(
+            taken.is_empty() || open > 0,
+            "a writer is left in {taken:x?}"
+        );
         assert!(host.parts.len() <= MAX_OPEN);
         let live = host
             .objects
@@ -299,7 +303,9 @@ pub fn fuzz(input: &[u8]) {
     let mut dice = Dice::new(input);
     let node = |node| {
         let book = Book::new(HomeId::of(node), BASE, SLABS);
-        (Sabre::new((node, 1), book), Host::default())
+        let mut sabre = Sabre::new((node, 1), book);
+        sabre.home.kernel_reads = node == 0;
+        (sabre, Host::default())
     };
     let mut rack = ObjectRack {
         nodes: (0..NODES).map(node).collect(),
@@ -342,14 +348,18 @@ fn step(dice: &mut Dice<'_>, rack: &mut ObjectRack) {
             });
         }
         2 => {
-            let reads = [(object, 0); MANY + 1];
+            let len = dice.pick(&LENGTHS);
+            let version = 2 * dice.below(2) as u64;
+            let reads = [(object, Known { version, len }); MANY + 1];
             let reads = &reads[..dice.below(MANY + 2)];
             rack.act(node, (0, &[]), |sabre, fx| sabre.reads(slot, reads, fx));
         }
         3 => {
             let len = dice.pick(&LENGTHS);
+            let version = 2 * dice.below(3) as u64;
+            let known = Known { version, len };
             let commands = [
-                Command::Read(object, 2 * dice.below(3) as u64),
+                Command::Read(object, known),
                 Command::ReadLocked(object),
                 Command::Write(object, 2 * dice.below(3) as u64, len),
                 Command::Alloc(object.tag, len),
@@ -394,7 +404,10 @@ fn step(dice: &mut Dice<'_>, rack: &mut ObjectRack) {
             rack.act(node, (0, &[]), |sabre, fx| {
                 sabre.enter(Copyset(!gone.0));
                 sabre.forget(gone, fx);
-                sabre.report().into_iter().for_each(|record| sabre.hear(record));
+                sabre
+                    .report()
+                    .into_iter()
+                    .for_each(|record| sabre.hear(record));
                 sabre.hear(told);
                 sabre.settle(gone, fx);
             });
@@ -476,7 +489,11 @@ fn tx_lock(dice: &mut Dice<'_>, object: Ref) -> (Header, Own, Vec<u8>) {
     let from = step * dice.below(3);
     header.offset = from as u32;
     let rest = part.get(from..).unwrap_or_default();
-    (header, own, rest[..rest.len().min(32 * GRANULE as usize)].to_vec())
+    (
+        header,
+        own,
+        rest[..rest.len().min(32 * GRANULE as usize)].to_vec(),
+    )
 }
 
 fn packet(dice: &mut Dice<'_>, object: Ref) -> (Header, Own, Vec<u8>) {

@@ -86,22 +86,22 @@ fn next_step(error: &Error) -> &'static str {
     }
 }
 
-/// There is always the switch in user space.
+/// There are always the switch in user space, and a home's agent.
 fn without_the_kernel(code: &str) -> &'static str {
     match code {
         "permission" => {
-            "run it as root, or leave --xdp out: the switch in user space needs no privilege"
+            "run it as root, or leave --xdp or --kernel-reads out: user space does the same and needs no privilege"
         }
         "not-built" => {
-            "install clang and libbpf-dev, build with `cargo build --release -p rackmem-cli --features xdp`; or leave --xdp out"
+            "install clang and libbpf-dev, build with `cargo build --release -p rackmem-cli --features xdp`; or leave --xdp or --kernel-reads out"
         }
         "driver" => {
-            "try --xdp-mode skb, which works with any driver; or leave --xdp out for the switch in user space"
+            "try --xdp-mode skb or --kernel-reads IFACE/skb, which work with any driver; or leave it out"
         }
         "no-interface" | "busy" => {
-            "correct that, then try again; or leave --xdp out for the switch in user space"
+            "correct that, then try again; or leave --xdp or --kernel-reads out"
         }
-        _ => "leave --xdp out: the switch in user space does the same, more slowly",
+        _ => "leave --xdp or --kernel-reads out: user space does the same, more slowly",
     }
 }
 

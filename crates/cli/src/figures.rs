@@ -82,6 +82,23 @@ pub fn objects(counts: &ObjectCounts) -> Value {
         "exclusive": counts.exclusive,
         "not_modified": counts.not_modified,
         "conflicts": counts.conflicts,
+        "answered_by": {
+            "kernel": counts.by_kernel,
+            "agent": counts.by_agent,
+        },
+        "in_kernel": counts.in_kernel.map(|kernel| json!({
+            "serves": kernel.serves,
+            "answered": kernel.answered,
+            "not_modified": kernel.not_modified,
+            "passed": {
+                "locked": kernel.locked,
+                "torn": kernel.torn,
+                "gone": kernel.gone,
+                "long": kernel.long,
+                "elsewhere": kernel.elsewhere,
+                "no_room": kernel.no_room,
+            },
+        })),
     })
 }
 

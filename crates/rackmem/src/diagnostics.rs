@@ -55,6 +55,7 @@
 //! # }
 //! ```
 
+pub use crate::data_plane::kernel::reads::KernelReadCounts;
 pub use crate::data_plane::kernel::{KernelMetrics, KernelPlace};
 pub use crate::host::metrics::{
     EventCounts, MemoryMetrics, NodeMetrics, ObjectCounts, RackMetrics, ShadowMetrics,

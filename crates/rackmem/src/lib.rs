@@ -50,8 +50,10 @@ pub use coherent::atomics::Bool;
 pub use coherent::shared::Shared;
 pub use coherent::slice::SharedSlice;
 pub use config::migration::Migration;
-pub use config::{Config, Fabric, Mode, Size, Time, check_kv_copies, look_up};
-pub use data_plane::kernel::{KernelMode, KernelSwitch};
+pub use config::{
+    Config, Fabric, KernelMode, KernelReads, Mode, Size, Time, check_kv_copies, look_up,
+};
+pub use data_plane::kernel::KernelSwitch;
 pub use error::{
     AccessError, AllocError, BulkError, BulkResult, Changed, Error, LeaveError, LockError,
     LockShape, OpenError, RackError, RegionError, Result, TransactionError,

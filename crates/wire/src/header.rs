@@ -11,9 +11,14 @@ impl Flags {
     pub const PROVIDER: Flags = Flags(1);
     /// The switch manages the entry (Table 1).
     pub const IN_SWITCH: Flags = Flags(1 << 1);
+    /// In an answer about an object, the same bit: the kernel of the home's host has answered.
+    pub const BY_KERNEL: Flags = Flags(1 << 1);
     /// The owner has locked and checked the entry: this is the forwarded request,
     /// its metadata is filled.
     pub const GRANTED: Flags = Flags(1 << 2);
+    /// In an answer about an object, the same bit: the kernel of the home's host answers reads that
+    /// ask for one granule and have room for it.
+    pub const BY_GRANULES: Flags = Flags(1 << 2);
     /// The body is a segment of the block.
     pub const DATA: Flags = Flags(1 << 3);
     /// An unlock that leaves status and copyset as they are.

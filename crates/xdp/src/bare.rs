@@ -19,6 +19,8 @@ pub enum BareProgram {
     Pass,
     /// Sends a datagram for one address back to its sender.
     Echo,
+    /// Does that with bytes of a map copied into it, as [`ObjectReads`](crate::ObjectReads) does.
+    Copy,
     /// Sends it to one other host.
     Forward,
 }
@@ -28,6 +30,7 @@ impl BareProgram {
         match self {
             BareProgram::Pass => "pass",
             BareProgram::Echo => "echo",
+            BareProgram::Copy => "copy",
             BareProgram::Forward => "forward",
         }
     }
@@ -69,6 +72,16 @@ impl Bare {
         bytes[8..12].copy_from_slice(&to.ip().octets());
         bytes[12..16].copy_from_slice(&ifindex.to_ne_bytes());
         bytes[16..22].copy_from_slice(&mac);
+        Ok(self.map.set(0, bytes, 0)?)
+    }
+
+    /// How many lines of 64 bytes [`BareProgram::Copy`] copies.
+    ///
+    /// # Errors
+    /// [`Error::Map`].
+    pub fn copy_lines(&mut self, lines: u16) -> Result<()> {
+        let mut bytes = self.map.get(&0, 0)?;
+        bytes[22..24].copy_from_slice(&lines.to_ne_bytes());
         Ok(self.map.set(0, bytes, 0)?)
     }
 

@@ -173,7 +173,7 @@ impl std::fmt::Display for Error {
             Error::Driver { interface, mode, why } => {
                 write!(f, "`{interface}` cannot run the program in {mode} mode: {why}")
             }
-            Error::Rack(why) => write!(f, "the XDP switch cannot serve this rack: {why}"),
+            Error::Rack(why) => write!(f, "the XDP program cannot serve this rack: {why}"),
             Error::Map(why) => write!(f, "a map of the XDP program: {why}"),
         }
     }

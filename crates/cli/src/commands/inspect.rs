@@ -263,18 +263,21 @@ fn show_objects(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
         "here",
         "mapped",
         "by packets",
+        "by kernels",
+        "by agents",
         "asked",
         "waits",
         "torn",
         "locked",
+        "its kernel",
     ];
     let columns = columns.map(|name| (name, Align::Right));
-    let title = "objects of each node; handles by the way their reads go; what its reads met";
+    let title = "objects of each node; handles by the way their reads go; reads by who answered; what they met; what its own kernel answers";
     let mut table = Table::new(title, &columns);
     for (node, counts) in nodes.iter().enumerate() {
         let node = node.to_string();
         let Some(counts) = counts else {
-            table.row(&[&node, "no answer", "", "", "", "", "", "", ""]);
+            table.row(&[&node, "no answer", "", "", "", "", "", "", "", "", "", ""]);
             continue;
         };
         let figures = [
@@ -282,14 +285,28 @@ fn show_objects(config: &Config, args: &InspectArgs, json: bool) -> Result<()> {
             counts.here,
             counts.mapped,
             counts.elsewhere,
+            counts.by_kernel,
+            counts.by_agent,
             counts.asked,
             counts.rounds,
             counts.torn,
             counts.locked,
         ];
         let figures = figures.map(|figure| figure.to_string());
-        let [a, b, c, d, e, f, g, h] = figures.each_ref().map(String::as_str);
-        table.row(&[&node, a, b, c, d, e, f, g, h]);
+        let kernel = match counts.in_kernel {
+            None => "no".to_owned(),
+            Some(kernel) if !kernel.serves => "not now".to_owned(),
+            Some(kernel) => {
+                let all = kernel.answered + kernel.not_modified;
+                format!("{all}, passed {}", kernel.passed())
+            }
+        };
+        let row: Vec<&str> = [node.as_str()]
+            .into_iter()
+            .chain(figures.iter().map(String::as_str))
+            .chain([kernel.as_str()])
+            .collect();
+        table.row(&row);
     }
     out::table(&table);
     Ok(())

@@ -9,9 +9,9 @@ use crate::watch::{self, Over, Watch};
 use crate::wire_args::WireArgs;
 use crate::{figures, out, stop::Stop};
 use clap::Args;
-use rackmem::Rack;
 use rackmem::diagnostics::NodeMetrics;
 use rackmem::membership::Role;
+use rackmem::{Config, Rack, Size};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,6 +21,7 @@ Examples:
   rackmem node --rack rack.toml --node 1                 contribute memory to the rack
   rackmem node --rack rack.toml --node 1 --stats 5       print metrics every five seconds
   rackmem --json node --rack rack.toml --node 1 --stats 5
+  rackmem node --rack rack.toml --node 1 --kernel-reads eth0               the kernel answers reads of objects (root)
   rackmem node --rack rack.toml --node 1 --loss 0.01 --pcap node1.pcap      lose packets, capture for Wireshark
 
 With a `membership` in the file members may die and return; each change prints a line.
@@ -38,6 +39,9 @@ pub struct NodeArgs {
     /// Print metrics every SECONDS
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     stats: Option<u64>,
+    /// Let the kernel answer reads of this node's objects at IFACE, IFACE/native or IFACE/skb
+    #[arg(long, value_name = "IFACE")]
+    kernel_reads: Option<String>,
     /// Hold locks and report them, for `rackmem soak --locks`
     #[arg(long, hide = true)]
     hold_locks: bool,
@@ -54,6 +58,9 @@ pub struct NodeArgs {
 pub fn run(args: &NodeArgs, json: bool) -> Result<Ended> {
     let mut config = load(&args.rack)?;
     args.wires.apply(&mut config);
+    if let Some(interface) = &args.kernel_reads {
+        config.set_kernel_reads(interface)?;
+    }
     let stop = Stop::on_signals()?;
     let join = || Rack::join(&config, args.node);
     let Some(rack) = args.fence.join(&stop, join)? else {
@@ -69,6 +76,7 @@ pub fn run(args: &NodeArgs, json: bool) -> Result<Ended> {
             "node {node}: in the rack on {addr} ({fabric}), mode {mode}. Ctrl-C stops it."
         ));
     }
+    tell_kernel_reads(&rack, &config, json);
     if args.hold_locks {
         soak::locks::work(&rack.node(args.node), &stop)?;
         return Ok(Ended::Interrupted);
@@ -89,6 +97,23 @@ pub fn run(args: &NodeArgs, json: bool) -> Result<Ended> {
     }
     watch::leave(rack, role, membership.can_change(), membership.lease);
     Ok(Ended::Interrupted)
+}
+
+/// Where the kernel answers reads of objects, and what that costs.
+pub fn tell_kernel_reads(rack: &Rack, config: &Config, json: bool) {
+    let (Some(place), Some(reads)) = (rack.kernel_reads(), config.kernel_reads()) else {
+        return;
+    };
+    let (mode, memory) = (&place.mode, Size(reads.memory));
+    let interface = &reads.interface;
+    match json {
+        true => out::line(json!({
+            "kernel_reads": {"interface": interface, "mode": mode, "memory": reads.memory},
+        })),
+        false => out::line(format!(
+            "objects are read in the kernel at {interface}, {mode}; {memory} of memory is taken for them"
+        )),
+    }
 }
 
 fn report(rack: &Rack, watch: &mut Watch<'_>, stop: &Stop, every: Duration, json: bool) -> Over {

@@ -41,6 +41,9 @@ pub enum Bytes {
     /// What the transaction in this slot writes at the home of its n-th part: from this byte on so
     /// many, perhaps none.
     Part(u8, u8, (u32, u32)),
+    /// Zeros: as many as make the packet as long as an answer with so many bytes of an object, in
+    /// whole lines.
+    Room(u32),
 }
 
 /// What a step wants done, in this order.

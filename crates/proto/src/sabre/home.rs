@@ -74,6 +74,8 @@ struct Row {
 pub struct Home {
     /// What is given out.
     pub book: Book,
+    /// The kernel of its host answers reads, too.
+    pub kernel_reads: bool,
     rows: PerRequester<Row>,
     /// Transactions that write here.
     pub participant: Participant,
@@ -97,6 +99,7 @@ impl Home {
     pub fn new(book: Book) -> Self {
         Home {
             book,
+            kernel_reads: false,
             rows: PerRequester::default(),
             participant: Participant::default(),
         }
@@ -114,9 +117,13 @@ impl Home {
 
     /// What of an object a read asks for: all from its offset on, or so many bytes.
     fn asked(header: &Header, own: &Own, meta: Meta) -> Option<(u32, u32)> {
-        let (from, len) = (header.offset, u32::from(meta.len));
-        if !from.is_multiple_of(GRANULE) || from > len {
+        let (mut from, len) = (header.offset, u32::from(meta.len));
+        if !from.is_multiple_of(GRANULE) {
             return None;
+        }
+        if from > len {
+            // It has become shorter since the reader heard of it, who begins anew.
+            from = 0;
         }
         let rest = len - from;
         Some(match len_of(own) {
@@ -147,9 +154,9 @@ impl Home {
             if fx.defect() != Some(Defect::CheckBeforeCopyOnly) {
                 unmoved(version, now).map_err(Refusal::reason)?;
             }
-            Ok((version, meta))
+            Ok((version, meta, asked.0))
         });
-        tell(header, answer, fx);
+        self.tell(header, answer, fx);
     }
 
     /// The same, with writers kept out.
@@ -167,9 +174,47 @@ impl Home {
                 _ => version,
             };
             fx.release(spot.tag, left);
-            asked.map(|_| (version, meta)).ok_or(Reason::Refused)
+            let asked = asked.ok_or(Reason::Refused)?;
+            Ok((version, meta, asked.0))
         });
-        tell(header, answer, fx);
+        self.tell(header, answer, fx);
+    }
+
+    /// What all its answers say.
+    fn flags(&self) -> Flags {
+        match self.kernel_reads {
+            true => Flags::BY_GRANULES,
+            false => Flags(0),
+        }
+    }
+
+    /// Answers a read with what was copied, from which byte on, or why nothing was.
+    fn tell(
+        &self,
+        header: &Header,
+        answer: Result<(u64, Meta, u32), Reason>,
+        fx: &mut impl Effects,
+    ) {
+        let to = Dest::Requester(header.requester);
+        let flags = self.flags();
+        match answer {
+            Ok((version, meta, offset)) => {
+                let data = Header {
+                    flags,
+                    offset,
+                    ..header.answer(Kind::ObjData, header.sender)
+                };
+                let own = own(version, meta.generation, meta.len.into());
+                fx.send(to, &data, own, Bytes::Copied);
+            }
+            Err(reason) => {
+                let no = Header {
+                    flags,
+                    ..header.refuse(Kind::ObjData, header.sender, reason)
+                };
+                fx.send(to, &no, Own::default(), Bytes::Nothing);
+            }
+        }
     }
 
     /// A call that takes effect once.
@@ -216,7 +261,7 @@ impl Home {
             _ => Kind::ObjFreeAck,
         };
         let mut ack = header.refuse(kind, header.sender, answer.reason);
-        (ack.tag, ack.offset, ack.flags) = (answer.tag, 0, Flags(0));
+        (ack.tag, ack.offset, ack.flags) = (answer.tag, 0, self.flags());
         let own = super::own(answer.version, answer.generation, 0);
         fx.send(Dest::Requester(header.requester), &ack, own, Bytes::Nothing);
     }
@@ -416,22 +461,6 @@ pub(super) fn enter(tag: Tag, generation: u32, memory: &mut impl Memory) -> Resu
         false => {
             memory.release(tag, version);
             Err(Reason::Gone)
-        }
-    }
-}
-
-/// Answers a read with what was copied, or why nothing was.
-fn tell(header: &Header, answer: Result<(u64, Meta), Reason>, fx: &mut impl Effects) {
-    let to = Dest::Requester(header.requester);
-    match answer {
-        Ok((version, meta)) => {
-            let data = header.answer(Kind::ObjData, header.sender);
-            let own = own(version, meta.generation, meta.len.into());
-            fx.send(to, &data, own, Bytes::Copied);
-        }
-        Err(reason) => {
-            let no = header.refuse(Kind::ObjData, header.sender, reason);
-            fx.send(to, &no, Own::default(), Bytes::Nothing);
         }
     }
 }

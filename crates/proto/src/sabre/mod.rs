@@ -21,6 +21,7 @@
 mod book;
 pub mod controller;
 mod effects;
+mod form;
 mod home;
 mod layout;
 mod operation;
@@ -31,11 +32,12 @@ pub mod transaction;
 
 pub use book::{Book, Given, Spot};
 pub use effects::{Bytes, Defect, Effects, Memory};
+pub use form::{Forms, MISSES};
 pub use home::{Answer, Home, Write};
 pub use layout::{
     GRANULE, HEADER, LINE, MAX_BYTES, Meta, SLAB, all_granules, class_bytes, class_of, granules,
 };
-pub use operation::{Command, Heard, Lane, Operation, Outcome, Ref};
+pub use operation::{ANEW, BURST, Command, Heard, Known, Lane, Operation, Outcome, Ref};
 pub use retry::{Attempts, Next, Retry, Then};
 pub use section::{Section, Sender, Values, Words};
 
@@ -68,6 +70,18 @@ pub const fn len_of(own: &Own) -> u32 {
 /// Reads that one thread has under way together, at most.
 pub const MANY: usize = 16;
 
+/// A requester and its node's incarnation.
+type Who = (RequesterId, u32);
+
+/// Reads of objects of other homes that have ended with the object, by who has sent it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReadsDone {
+    /// The kernel of the home's host, all of it.
+    pub kernel: u64,
+    /// The home's agent.
+    pub agent: u64,
+}
+
 #[derive(Clone, Default, Debug)]
 struct Slot {
     /// The last number that was used.
@@ -81,9 +95,10 @@ struct Slot {
 
 impl Slot {
     /// Asks for everything that has not ended.
-    fn ask(&self, slot: u8, who: (RequesterId, u32), fx: &mut impl Effects) {
-        for operation in self.lanes.iter().flatten() {
-            operation.ask(slot, who, fx);
+    fn ask(&mut self, slot: u8, (who, forms): (Who, &Forms), fx: &mut impl Effects) {
+        for operation in self.lanes.iter_mut().flatten() {
+            let by_granules = forms.is_by_granules(operation.command().tag().home());
+            operation.ask(slot, who, by_granules, fx);
         }
         if let Some(transaction) = &self.transaction {
             transaction.ask(who, fx);
@@ -132,6 +147,9 @@ pub struct Sabre {
     slots: Vec<Slot>,
     /// The nodes that the epoch began with.
     members: Copyset,
+    forms: Forms,
+    /// Who has answered its reads.
+    pub reads: ReadsDone,
 }
 
 impl Sabre {
@@ -143,10 +161,12 @@ impl Sabre {
             home: Home::new(book),
             slots: Vec::new(),
             members: Copyset::EMPTY,
+            forms: Forms::default(),
+            reads: ReadsDone::default(),
         }
     }
 
-    fn who(&self, slot: u8) -> (RequesterId, u32) {
+    fn who(&self, slot: u8) -> Who {
         let id = RequesterId {
             node: self.me,
             slot: slot.into(),
@@ -162,7 +182,7 @@ impl Sabre {
     /// A thread asks for several objects at once, [`MANY`] at most, each unless it has this
     /// version. Each read is on its own. Nothing but reads can be under way together: a home
     /// remembers one call of a requester, and reads are none.
-    pub fn reads(&mut self, slot: u8, objects: &[(Ref, u64)], fx: &mut impl Effects) {
+    pub fn reads(&mut self, slot: u8, objects: &[(Ref, Known)], fx: &mut impl Effects) {
         let reads = objects.iter().take(MANY);
         let reads = reads.map(|(object, known)| Command::Read(*object, *known));
         self.begin(slot, reads, fx);
@@ -179,7 +199,9 @@ impl Sabre {
             row.lanes.push(Some(Operation::begin(command, row.number)));
         }
         row.pace.reset();
-        row.ask(slot, who, fx);
+        if let Some(row) = self.slots.get_mut(usize::from(slot)) {
+            row.ask(slot, (who, &self.forms), fx);
+        }
     }
 
     fn row(&mut self, slot: u8) -> Option<&mut Slot> {
@@ -254,7 +276,7 @@ impl Sabre {
             let who = self.who(at as u8);
             let row = &mut self.slots[at];
             if !row.is_idle() && row.pace.tick() {
-                row.ask(at as u8, who, fx);
+                row.ask(at as u8, (who, &self.forms), fx);
             }
         }
     }
@@ -265,7 +287,7 @@ impl Sabre {
             let who = self.who(at as u8);
             let row = &mut self.slots[at];
             row.pace.reset();
-            row.ask(at as u8, who, fx);
+            row.ask(at as u8, (who, &self.forms), fx);
         }
     }
 
@@ -338,14 +360,28 @@ impl Sabre {
             slot: slot as u8,
             nth: nth as u8,
         };
-        match operation.packet(header, own, (lane, bytes), fx) {
+        let home = operation.command().tag().home();
+        let heard = operation.packet(header, own, (lane, bytes), fx);
+        if heard != Heard::Nothing {
+            self.forms.hear(home, header);
+        }
+        match heard {
             Heard::Nothing => {}
             Heard::News => row.pace.reset(),
-            Heard::Behind => {
-                operation.ask(lane.slot, who, fx);
+            Heard::More => {
+                let by_granules = self.forms.is_by_granules(home);
+                operation.ask(lane.slot, who, by_granules, fx);
                 row.pace.reset();
             }
             Heard::Ended(outcome) => {
+                if matches!(outcome, Outcome::Read { .. }) {
+                    self.forms.note(home, operation);
+                    let by = match operation.is_by_kernel() {
+                        true => &mut self.reads.kernel,
+                        false => &mut self.reads.agent,
+                    };
+                    *by += 1;
+                }
                 row.end(nth);
                 row.pace.reset();
                 fx.done(lane, outcome);
@@ -357,6 +393,7 @@ impl Sabre {
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         (self.me, self.incarnation, self.members).hash(into);
         self.home.fingerprint(into);
+        self.forms.hash(into);
         for slot in &self.slots {
             (slot.number, &slot.lanes, &slot.transaction).hash(into);
         }

@@ -2,7 +2,7 @@
 //!
 //! | the answer to a read | then |
 //! |---|---|
-//! | a segment, the first or of the same version | its granules are here; when all are, done |
+//! | a segment, the first or of the same version | its granules are here; when all are, done; when all that were asked for are, the next ones are |
 //! | of a newer version | the attempt begins anew with it, and what is missing is asked for |
 //! | of an older one | dropped |
 //! | a refusal | the operation ends: what follows is the reader's policy ([`super::Retry`]) |
@@ -11,12 +11,24 @@
 //! The paper sends data at once and a verdict last. On a network that loses and reorders, each
 //! segment comes with the version under which the home has found it unchanged *after* copying, so
 //! no object can be put together from two attempts, and a lost segment costs one segment.
+//!
+//! Where the kernel of the home's host answers reads ([`super::Forms`]), it makes one packet of
+//! one: each request is for one granule, and as long as the answer to it. That is the paper's
+//! unrolling at the source (SABRes §5.1). A program that writes all the time could void such a read
+//! again and again, so after [`ANEW`] times the home's agent is asked for all of it, which it
+//! copies at once.
 
 use super::effects::{Bytes, Defect, Effects};
-use super::layout::{GRANULE, all_granules, granules};
+use super::layout::{GRANULE, MAX_BYTES, all_granules, granules};
 use super::rule::is_odd;
 use super::{generation_of, len_of, own};
-use crate::wire::{Dest, Header, Kind, Own, Reason, RequesterId, Seq, Tag};
+use crate::wire::{Dest, Flags, Header, Kind, Own, Reason, RequesterId, Seq, Tag};
+
+/// Granules that are asked for together, where one packet asks for one: their answers have room in
+/// the receiver's socket.
+pub const BURST: u32 = 16;
+/// How often a read by granules begins anew with a newer version before all of it is asked for.
+pub const ANEW: u8 = 3;
 
 /// In an `ObjFree`'s version: it is of a region.
 pub(super) const REGION: u64 = 1;
@@ -45,11 +57,20 @@ impl Lane {
     pub const TRANSACTION: u8 = u8::MAX;
 }
 
+/// What a reader knows of an object.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Known {
+    /// The version that it has, or 0.
+    pub version: u64,
+    /// How long it expects the object to be, or 0. A wrong length costs packets, and nothing else.
+    pub len: u32,
+}
+
 /// What a thread asks for. A value that is written is the host's, who has it until the outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Command {
     /// The object, unless it has this version.
-    Read(Ref, u64),
+    Read(Ref, Known),
     /// The object, with writers kept out.
     ReadLocked(Ref),
     /// A new content of so many bytes, if the object has this version; 0: whatever it has.
@@ -124,6 +145,12 @@ pub struct Operation {
     len: u32,
     /// Granules that are here.
     have: u64,
+    /// Granules that have been asked for.
+    asked: u64,
+    /// How often the attempt has begun anew.
+    anew: u8,
+    /// The home's agent has sent some of it.
+    by_agent: bool,
 }
 
 impl Operation {
@@ -135,7 +162,15 @@ impl Operation {
             version: 0,
             len: 0,
             have: 0,
+            asked: 0,
+            anew: 0,
+            by_agent: false,
         }
+    }
+
+    /// Whether the kernel of the home's host has sent all that has come.
+    pub fn is_by_kernel(&self) -> bool {
+        !self.by_agent
     }
 
     /// What it is for.
@@ -148,17 +183,31 @@ impl Operation {
         self.number
     }
 
-    /// Asks the home for what is missing.
-    pub fn ask(&self, slot: u8, (who, incarnation): (RequesterId, u32), fx: &mut impl Effects) {
+    /// Asks the home for what is missing. `by_granules`: a granule at a time.
+    pub fn ask(
+        &mut self,
+        slot: u8,
+        (who, incarnation): (RequesterId, u32),
+        by_granules: bool,
+        fx: &mut impl Effects,
+    ) {
         let (tag, (kind, _)) = (self.command.tag(), self.command.kinds());
         let mut header = Header::request(kind, fx.epoch(), tag, who, self.number);
         header.incarnation = incarnation;
         let mut bytes = Bytes::Nothing;
+        self.asked = u64::MAX;
         let own = match self.command {
+            Command::Read(object, known) if by_granules && self.anew < ANEW => {
+                return self.ask_by_granules(header, object, known, fx);
+            }
             Command::Read(object, known) => {
-                let (from, missing) = self.missing();
+                // What is copied in one go is of one version.
+                let (from, missing) = match by_granules {
+                    true => (0, 0),
+                    false => self.missing(),
+                };
                 header.offset = from;
-                own(known, object.generation, missing)
+                own(known.version, object.generation, missing)
             }
             // The copy is made anew, and is of the same version or of a later one.
             Command::ReadLocked(object) => own(0, object.generation, 0),
@@ -172,6 +221,38 @@ impl Operation {
             Command::Remove(_) => own(REGION, 0, 0),
         };
         fx.send(Dest::Home(tag.home()), &header, own, bytes);
+    }
+
+    /// One packet a granule, each with room for what answers it.
+    fn ask_by_granules(
+        &mut self,
+        mut header: Header,
+        object: Ref,
+        known: Known,
+        fx: &mut impl Effects,
+    ) {
+        // Of an object of unknown length the first granule tells it.
+        let len = match (self.have, known.len) {
+            (0, 0) => GRANULE,
+            (0, len) => len.min(MAX_BYTES),
+            _ => self.len,
+        };
+        self.asked = 0;
+        let mut missing = all_granules(len) & !self.have;
+        for _ in 0..missing.count_ones().min(BURST) {
+            let nth = missing.trailing_zeros();
+            missing &= missing - 1;
+            self.asked |= 1 << nth;
+            header.offset = nth * GRANULE;
+            let bytes = (len - header.offset).min(GRANULE);
+            let own = own(known.version, object.generation, bytes);
+            fx.send(
+                Dest::Home(object.tag.home()),
+                &header,
+                own,
+                Bytes::Room(bytes),
+            );
+        }
     }
 
     /// From the first granule that is missing to the last one, in bytes; 0 bytes: all.
@@ -233,18 +314,22 @@ impl Operation {
         let mut begins_anew = false;
         if own.a > self.version && !mixes {
             begins_anew = self.have != 0;
+            // Where all was asked for at once, all of the newer one follows.
+            let by_granules = self.asked != u64::MAX;
+            self.anew += u8::from(begins_anew && by_granules);
             (self.version, self.len, self.have) = (own.a, len, 0);
         }
         if self.have & granules != granules {
             fx.gather(lane);
             self.have |= granules;
+            self.by_agent |= !header.flags.has(Flags::BY_KERNEL);
         }
         if self.have == all_granules(self.len) {
             let (version, len) = (self.version, self.len);
             return Heard::Ended(Outcome::Read { version, len });
         }
-        match begins_anew {
-            true => Heard::Behind,
+        match begins_anew || self.asked & !self.have == 0 {
+            true => Heard::More,
             false => Heard::News,
         }
     }
@@ -257,8 +342,9 @@ pub enum Heard {
     Nothing,
     /// Something that was missing is here.
     News,
-    /// What was here is of an older version: what is missing is to be asked for.
-    Behind,
+    /// The same, and what is missing is to be asked for: all that was asked for is here, or of an
+    /// older version.
+    More,
     /// The operation has ended.
     Ended(Outcome),
 }

@@ -4,12 +4,21 @@
 //! The words of objects are the host's ([`Words`]).
 
 use super::transaction::{Entry, Parts, decode};
-use super::{Bytes, Defect, Effects, GRANULE, Lane, MAX_BYTES, Memory, Meta, Outcome, Spot};
+use super::{Bytes, Defect, Effects, GRANULE, LINE, Lane, MAX_BYTES, Memory, Meta, Outcome, Spot};
 use crate::call::{Operands, Parcel, put_segment};
 use crate::wire::{Dest, Flags, Header, HomeId, NodeId, OWN_LEN, Own, RequesterId, Tag};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
+
+/// Bytes behind what a request has of its own that make room for so many of an object: the answer
+/// is copied by lines.
+const fn room_for(bytes: u32) -> usize {
+    (OWN_LEN + bytes as usize).next_multiple_of(LINE as usize) - OWN_LEN
+}
+
+/// The room for a granule.
+static NO_CONTENT: [u8; room_for(GRANULE)] = [0; room_for(GRANULE)];
 
 /// Objects with their bytes.
 pub trait Words: Memory {
@@ -263,6 +272,10 @@ impl<W: Words> Effects for Section<'_, W> {
                 let (from, end) = (from as usize, (from + count) as usize);
                 part.and_then(|part| part.get(from..end))
                     .unwrap_or_default()
+            }
+            Bytes::Room(bytes) => {
+                let zeros = &NO_CONTENT[..room_for(bytes).min(NO_CONTENT.len())];
+                return self.sent.push(Parcel::new(to, header, own, zeros));
             }
         };
         if !matches!(bytes, Bytes::Nothing | Bytes::Part(_, _, (_, 0))) {

@@ -3,7 +3,7 @@
 
 use super::pages::Pages;
 use super::whole;
-use rackmem_fabric::shm::{FRONT, Member, Published, Seen};
+use rackmem_fabric::shm::{FRONT, Lent, Member, Published, Seen};
 use rackmem_fabric::words;
 use rackmem_proto::sabre::{HEADER, Meta, SLAB, Spot, class_bytes};
 use rackmem_proto::wire::{Contract, HomeId, Tag};
@@ -30,6 +30,8 @@ enum Held {
     Published(Published),
     /// In another process of the host.
     Seen(Seen),
+    /// In this process, and a program in the kernel reads them.
+    Lent(Arc<Lent>),
 }
 
 impl Held {
@@ -38,6 +40,7 @@ impl Held {
             Held::Pages(pages) => pages.words(),
             Held::Published(published) => published.words(),
             Held::Seen(seen) => seen.words(),
+            Held::Lent(lent) => lent.words(),
         }
     }
 }
@@ -48,6 +51,8 @@ pub(crate) struct ObjectMemory {
     /// The offset at which it begins: earlier lives of the home had what is below.
     base: u64,
     slabs: u32,
+    /// Words before the first slab.
+    front: usize,
     held: Held,
     /// The life of its home is over, and the rack knows.
     over: AtomicBool,
@@ -97,7 +102,21 @@ impl ObjectMemory {
             home,
             base,
             slabs,
+            front: front(slabs),
             held,
+            over: AtomicBool::new(false),
+        }
+    }
+
+    /// The same in memory that a program in the kernel reads, zeros so far. What is in front of its
+    /// slabs is as long as one.
+    pub fn lent(home: HomeId, base: u64, slabs: u32, lent: Arc<Lent>) -> Self {
+        ObjectMemory {
+            home,
+            base,
+            slabs,
+            front: SLAB_WORDS,
+            held: Held::Lent(lent),
             over: AtomicBool::new(false),
         }
     }
@@ -115,6 +134,7 @@ impl ObjectMemory {
             home,
             base,
             slabs,
+            front: front(slabs),
             held: Held::Seen(seen),
             over: AtomicBool::new(false),
         })
@@ -156,7 +176,7 @@ impl ObjectMemory {
             return false;
         };
         if let Held::Published(published) = &self.held {
-            let first = front(self.slabs) + slab * SLAB_WORDS;
+            let first = self.front + slab * SLAB_WORDS;
             if published.reserve(first..first + SLAB_WORDS).is_err() {
                 return false;
             }
@@ -176,7 +196,7 @@ impl ObjectMemory {
         let bytes = class_bytes(self.class_of(slab)?)? as usize;
         let within = (tag.offset() % SLAB) as usize;
         let fits = within.is_multiple_of(bytes) && within + bytes <= SLAB as usize;
-        let at = front(self.slabs) + slab * SLAB_WORDS + within / 8;
+        let at = self.front + slab * SLAB_WORDS + within / 8;
         fits.then_some((at, bytes / 8))
     }
 

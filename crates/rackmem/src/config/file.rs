@@ -2,7 +2,7 @@
 
 use super::address::Address;
 use super::kv::KvTable;
-use super::{Config, Fabric, Mode, Settings, Size, Time, located};
+use super::{Config, Fabric, KernelReads, Mode, Settings, Size, Time, located};
 use crate::config::extras::{Extras, FaultsSection};
 use crate::config::migration::Migration;
 use crate::error::OpenError;
@@ -44,6 +44,8 @@ struct File {
     copies: Option<u8>,
     store: Option<PathBuf>,
     kv: Option<KvTable>,
+    kernel_reads: Option<String>,
+    object_memory: Option<Size>,
 }
 
 /// `[migration]`: what is left out is as in [`Migration::default`].
@@ -193,6 +195,7 @@ impl Config {
             copies: file.copies.unwrap_or(default.copies),
             store: file.store,
             disks: default.disks,
+            kernel_reads: KernelReads::read(file.kernel_reads.as_deref(), file.object_memory)?,
         };
         let config = Config {
             membership,

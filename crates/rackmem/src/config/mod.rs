@@ -4,6 +4,7 @@ mod address;
 pub(crate) mod disks;
 pub(crate) mod extras;
 mod file;
+mod kernel;
 mod kv;
 mod located;
 pub(crate) mod migration;
@@ -11,6 +12,7 @@ mod size;
 mod time;
 
 pub use address::look_up;
+pub use kernel::{KernelMode, KernelReads};
 pub use kv::check_kv_copies;
 pub use size::Size;
 pub use time::Time;
@@ -139,6 +141,8 @@ pub(crate) struct Settings {
     /// Where durable copies are.
     pub store: Option<PathBuf>,
     pub disks: Disks,
+    /// The kernel of the host answers reads of objects.
+    pub kernel_reads: Option<KernelReads>,
 }
 
 impl Default for Settings {
@@ -160,6 +164,7 @@ impl Default for Settings {
             copies: 0,
             store: None,
             disks: Disks::default(),
+            kernel_reads: None,
         }
     }
 }
@@ -244,6 +249,9 @@ impl Settings {
                 self.copies
             ));
         }
+        if let Some(reads) = &self.kernel_reads {
+            reads.check()?;
+        }
         if let Some(Err(bad)) = self.extras.faults.map(|faults| faults.check()) {
             return no(format!("faults: {bad}"));
         }
@@ -288,6 +296,8 @@ impl Settings {
 /// name = "rack"                             # where several racks share an etcd or a folder
 /// lease = "1s"                              # a member that is silent for so long is declared dead
 /// copies = 3                                # names of regions survive the death of one of three
+/// kernel_reads = "eth0"                     # where the kernel answers reads of objects
+/// object_memory = "64M"                     # with it: memory for objects, taken at once
 /// store = "/var/lib/rackmem"                # durable copies of regions, a folder for each node
 ///
 /// [kv]                                      # the store that `rackmem kv` serves
@@ -353,6 +363,22 @@ impl Config {
         self.settings.store = Some(folder);
     }
 
+    /// Whether the kernel of a node's host answers reads of the node's objects.
+    pub fn kernel_reads(&self) -> Option<&KernelReads> {
+        self.settings.kernel_reads.as_ref()
+    }
+
+    /// Lets it, at this interface, whatever the file says: `IFACE`, or `IFACE/native` or
+    /// `IFACE/skb`.
+    ///
+    /// # Errors
+    /// [`OpenError::Config`] where that is none, or the rack's fabric is not UDP.
+    pub fn set_kernel_reads(&mut self, interface: &str) -> Result<(), OpenError> {
+        let memory = self.kernel_reads().map(|reads| reads.memory);
+        self.settings.kernel_reads = Some(KernelReads::parse(interface, memory)?);
+        self.check()
+    }
+
     /// Which protocol the rack runs.
     pub fn mode(&self) -> Mode {
         self.settings.mode
@@ -392,6 +418,11 @@ impl Config {
         }
         self.check_kv()?;
         let no = |why: String| Err(OpenError::Config(why));
+        if self.settings.kernel_reads.is_some() && self.fabric != Fabric::Udp {
+            return no(
+                "kernel_reads goes with fabric \"udp\": elsewhere readers map the memory".into(),
+            );
+        }
         if self.settings.copies > 0 && !self.membership.can_change() {
             return no("copies goes with a `membership` of \"dir:...\" or \"etcd:...\"".into());
         }

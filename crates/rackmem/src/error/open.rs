@@ -95,18 +95,16 @@ impl OpenError {
     }
 }
 
-/// There is always the switch in user space.
+/// There are always the switch in user space, and a home's agent.
 fn without_the_kernel(code: &str) -> &'static str {
     match code {
-        "permission" => "run it as root, or use the switch in user space, which needs no privilege",
-        "not-built" => {
-            "build with the feature `xdp` (clang and libbpf-dev), or use the switch in user space"
+        "permission" => {
+            "run it as root, or leave it out: user space does the same and needs no privilege"
         }
-        "driver" => {
-            "try `KernelMode::Skb`, which works with any driver, or the switch in user space"
-        }
-        "no-interface" | "busy" => "correct that, then try again, or use the switch in user space",
-        _ => "use the switch in user space, which does the same, more slowly",
+        "not-built" => "build with the feature `xdp` (clang and libbpf-dev), or leave it out",
+        "driver" => "try `KernelMode::Skb`, which works with any driver, or leave it out",
+        "no-interface" | "busy" => "correct that, then try again, or leave it out",
+        _ => "leave it out: user space does the same, more slowly",
     }
 }
 

@@ -212,6 +212,7 @@ impl Agents {
     /// The rack is in a new epoch: packets of the last one do nothing here any more.
     pub fn enter(&self, view: &View, net: &dyn Net) {
         let _nobody = self.gate.write().whole();
+        self.objects.answer_in(None);
         self.standing.adopt(view);
         self.objects.follow(view);
         self.kept.enter(view.epoch);

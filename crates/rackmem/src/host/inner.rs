@@ -59,6 +59,7 @@ impl NodeInner {
         } else {
             self.access.agents.cache.close();
         }
+        self.access.agents.objects.serve(open);
     }
 
     /// Lives by a view, after making the directory anew with the others if it begins an epoch.
@@ -84,6 +85,8 @@ impl NodeInner {
         if entered {
             agents.resume(net);
         }
+        let lives = view.live.contains(self.id);
+        agents.objects.answer_in(lives.then_some(view.epoch));
         if let Some(names) = &agents.names {
             names.may_serve(view.epoch);
         }

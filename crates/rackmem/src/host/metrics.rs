@@ -1,5 +1,6 @@
 //! What a node and a rack have done, in figures.
 
+use crate::data_plane::kernel::reads::KernelReadCounts;
 use crate::host::rebuilding::RebuildMetrics;
 use crate::host::replicated::CopyCounts;
 use rackmem_fabric::PacketCounts;
@@ -221,6 +222,13 @@ pub struct ObjectCounts {
     pub not_modified: u64,
     /// Writes that were not made since the object had another version.
     pub conflicts: u64,
+    /// Reads of other homes' objects that the kernels of their hosts have answered.
+    pub by_kernel: u64,
+    /// That homes' agents have answered, wholly or in part.
+    pub by_agent: u64,
+    /// What the kernel of this host has done with reads of this node's objects, where it answers
+    /// them.
+    pub in_kernel: Option<KernelReadCounts>,
 }
 
 /// A home's memory, in bytes.

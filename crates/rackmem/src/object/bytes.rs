@@ -43,7 +43,7 @@ impl Object<[u8]> {
 
     fn read_bytes(&self, known: u64, retry: Retry) -> Result<Option<(u64, Vec<u8>)>, AccessError> {
         let mut bytes = Vec::new();
-        let (version, seen) = self.look(known, retry, |view| {
+        let (version, seen) = self.look(self.known(known), retry, |view| {
             bytes.resize(view.len(), 0);
             view.read(0, &mut bytes);
         })?;

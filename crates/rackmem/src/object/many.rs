@@ -9,7 +9,8 @@ use crate::error::AccessError;
 use crate::host::objects::not_done;
 use crate::node::Node;
 use rackmem_proto::sabre::rule::{Refusal, Wanted};
-use rackmem_proto::sabre::{MANY, Outcome, Ref};
+use rackmem_proto::sabre::{Known, MANY, Outcome, Ref};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// What became of an object so far.
 type Seen<T> = Option<Result<(u64, <T as Content>::Owned), AccessError>>;
@@ -67,7 +68,13 @@ impl Node {
         some: &[usize],
         seen: &mut [Seen<T>],
     ) {
-        let refs: Vec<(Ref, u64)> = some.iter().map(|nth| (objects[*nth].at, 0)).collect();
+        let refs = some.iter().map(|nth| {
+            let object = objects[*nth];
+            let had = object.known(0);
+            let len = T::LEN.map_or(had.len, |len| len as u32);
+            (object.at, Known { len, ..had })
+        });
+        let refs: Vec<(Ref, Known)> = refs.collect();
         let answered = self.open().map_err(AccessError::from);
         let answered = match answered.and_then(|()| self.inner.access.read_at_homes(&refs)) {
             Ok(answered) => answered,
@@ -113,6 +120,7 @@ impl<T: Content + ?Sized> Object<T> {
     fn heard(&self, outcome: Outcome, bytes: &[u8]) -> Seen<T> {
         let read = match outcome {
             Outcome::Read { version, len } => {
+                self.had.store(len, Relaxed);
                 let words = super::reading::words_of(bytes);
                 Ok((version, T::copied(&Window::new(&words, 0, len as usize))))
             }
@@ -126,7 +134,7 @@ impl<T: Content + ?Sized> Object<T> {
     }
 
     fn read_alone_again(&self) -> Result<(u64, T::Owned), AccessError> {
-        let (version, value) = self.look(0, Retry::default(), T::copied)?;
+        let (version, value) = self.look(self.known(0), Retry::default(), T::copied)?;
         match value {
             Some(Ok(value)) => Ok((version, value)),
             Some(Err(is)) => Err(self.other_size::<T>(is)),

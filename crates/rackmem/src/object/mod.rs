@@ -24,6 +24,8 @@ use crate::node::Node;
 use rackmem_proto::sabre::{MAX_BYTES, Ref};
 use rackmem_proto::wire::{Contract, Tag};
 use std::marker::PhantomData;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes of an object at most.
 pub const MAX_OBJECT: usize = MAX_BYTES as usize;
@@ -33,7 +35,8 @@ pub const MAX_OBJECT: usize = MAX_BYTES as usize;
 /// Writes are carried out by the home's process, one after the other.
 ///
 /// Where this process has the home's memory, a read is a copy, and nobody at the home is asked.
-/// Elsewhere the home's agent answers by a packet. Nothing is cached: [`Object::read_if_newer`]
+/// Elsewhere the home's agent answers by a packet, or the kernel of its host
+/// ([`KernelReads`](crate::KernelReads)). Nothing is cached: [`Object::read_if_newer`]
 /// says in one small packet that what a program has is still the newest.
 ///
 /// ```
@@ -60,6 +63,8 @@ pub struct Object<T: ?Sized> {
     place: Option<Place>,
     /// The header's second word as long as it lives, but for its length.
     meta: u64,
+    /// Bytes that it had when its home told them last, or 0.
+    had: AtomicU32,
     value: PhantomData<fn() -> Box<T>>,
 }
 
@@ -70,6 +75,7 @@ impl<T: ?Sized> Clone for Object<T> {
             at: self.at,
             place: self.place.clone(),
             meta: self.meta,
+            had: AtomicU32::new(self.had.load(Relaxed)),
             value: PhantomData,
         }
     }
@@ -94,6 +100,7 @@ impl<T: ?Sized> Object<T> {
             at,
             place,
             meta,
+            had: AtomicU32::new(0),
             value: PhantomData,
         }
     }
@@ -119,7 +126,7 @@ impl<T: ?Sized> Object<T> {
     /// # Errors
     /// Those of [`Object::read`].
     pub fn with<R>(&self, f: impl FnMut(&Window<'_>) -> R) -> Result<R, AccessError> {
-        let (_, result) = self.look(0, Retry::default(), f)?;
+        let (_, result) = self.look(self.known(0), Retry::default(), f)?;
         result.ok_or_else(|| self.gone())
     }
 

@@ -8,8 +8,9 @@ use crate::bytes::window::Window;
 use crate::error::AccessError;
 use crate::host::objects::{count, not_done, unlike};
 use rackmem_proto::sabre::rule::{Refusal, Wanted};
-use rackmem_proto::sabre::{Attempts, Command, Meta, Next, Outcome};
+use rackmem_proto::sabre::{Attempts, Command, Known, Meta, Next, Outcome};
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// From here on a pause is slept, not spun.
@@ -59,7 +60,11 @@ impl<T: ?Sized> Object<T> {
         retry: Retry,
     ) -> Result<Option<u64>, AccessError> {
         let len = out.len();
-        let (version, fits) = self.look(wanted.known, retry, |view| {
+        let known = Known {
+            version: wanted.known,
+            len: len as u32,
+        };
+        let (version, fits) = self.look(known, retry, |view| {
             if view.len() != len {
                 return Err(view.len());
             }
@@ -80,14 +85,17 @@ impl<T: ?Sized> Object<T> {
     /// one.
     pub(super) fn look<R>(
         &self,
-        known: u64,
+        known: Known,
         retry: Retry,
         mut f: impl FnMut(&Window<'_>) -> R,
     ) -> Result<(u64, Option<R>), AccessError> {
         self.node.open()?;
         let counters = &self.node.inner.access.agents.objects.counters;
         let generation = self.at.generation;
-        let wanted = Wanted { generation, known };
+        let wanted = Wanted {
+            generation,
+            known: known.version,
+        };
         let mut attempts = Attempts::default();
         let mut locked = false;
         let mut backoff = Backoff::new(self.node.inner.access.patience);
@@ -106,7 +114,7 @@ impl<T: ?Sized> Object<T> {
                     if matches!(source, Source::Place(_)) {
                         count(&counters.fallbacks);
                     }
-                    self.read_at_home(wanted, locked, &mut f)?
+                    self.read_at_home(known, locked, &mut f)?
                 }
             };
             let refusal = match attempt {
@@ -116,7 +124,7 @@ impl<T: ?Sized> Object<T> {
             match refusal {
                 Refusal::NotModified => {
                     count(&counters.not_modified);
-                    return Ok((known, None));
+                    return Ok((known.version, None));
                 }
                 Refusal::Gone => return Err(self.gone()),
                 Refusal::Locked => count(&counters.locked),
@@ -139,6 +147,12 @@ impl<T: ?Sized> Object<T> {
                 }
             }
         }
+    }
+
+    /// What a reader with this version knows of it.
+    pub(super) fn known(&self, version: u64) -> Known {
+        let len = self.had.load(Relaxed);
+        Known { version, len }
     }
 
     /// Whether its home is asked by packets.
@@ -190,17 +204,18 @@ impl<T: ?Sized> Object<T> {
 
     fn read_at_home<R>(
         &self,
-        wanted: Wanted,
+        known: Known,
         locked: bool,
         f: &mut impl FnMut(&Window<'_>) -> R,
     ) -> Result<Attempt<R>, AccessError> {
         let command = match locked {
-            false => Command::Read(self.at, wanted.known),
+            false => Command::Read(self.at, known),
             true => Command::ReadLocked(self.at),
         };
         let (outcome, bytes) = self.node.inner.access.ask_home(command, Vec::new())?;
         match outcome {
             Outcome::Read { version, len } => {
+                self.had.store(len, Relaxed);
                 let words = words_of(&bytes);
                 let view = Window::new(&words, 0, len as usize);
                 Ok(Ok((version, f(&view))))
@@ -300,7 +315,9 @@ mod tests {
             let place = own.place.as_ref().unwrap();
             let seen = own.read_alone(place, wanted, &mut { sum });
             assert_eq!(seen, Ok((version, 10)));
-            let seen = far.read_at_home(wanted, true, &mut { sum }).unwrap();
+            let seen = far
+                .read_at_home(Known::default(), true, &mut { sum })
+                .unwrap();
             assert_eq!(seen, Ok((version, 10)), "{fabric:?}");
             assert_eq!(own.read_versioned(), Ok((version, value)));
         }

@@ -48,7 +48,7 @@ impl Transaction<'_> {
         let used = self.used(object)?;
         if used.read.is_none() && used.write.is_none() {
             let mut bytes = Vec::new();
-            let (version, _) = object.look(0, Retry::default(), |view| {
+            let (version, _) = object.look(object.known(0), Retry::default(), |view| {
                 bytes.resize(view.len(), 0);
                 view.read(0, &mut bytes);
             })?;

@@ -27,7 +27,7 @@ impl Told {
             if self.fenced {
                 node.access.standing.fence();
             }
-            node.serve(self.held);
+            node.serve(self.held && !self.fenced);
         }
     }
 }

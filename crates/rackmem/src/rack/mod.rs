@@ -15,7 +15,8 @@ mod unlocking;
 
 use crate::bytes::pending::Pending;
 use crate::config::{Config, Fabric, Settings};
-use crate::data_plane::kernel::KernelSwitch;
+use crate::data_plane::kernel::reads::{self, ReadsInKernel};
+use crate::data_plane::kernel::{KernelPlace, KernelSwitch};
 use crate::error::{LeaveError, OpenError, RackError};
 use crate::host::access::Access;
 use crate::host::agents::Agents;
@@ -126,13 +127,15 @@ impl Rack {
         config.settings.check_here()?;
         // Before anyone can send: whoever has the place is the node.
         let place = Place::take(config, End::Node(node as NodeId))?;
+        // Before it has a place in the rack, so that a refusal disturbs nobody.
+        let reads = reads::attach(config, node as NodeId)?.map(Arc::new);
         let mut rack = Rack::of_processes(node, config)?;
         let (nodes, settings) = (config.nodes.len(), &config.settings);
         rack.wires = place.wires(settings, nodes)?;
         let role = Role::Node(node as NodeId);
         let mut seat = ControlPlane::take(config, role, |reach| place.knock(reach))?;
         let view = seat.view_before(role);
-        rack.add_networked_node(node as NodeId, place, nodes, settings, &view)?;
+        rack.add_networked_node(node as NodeId, (place, reads), nodes, settings, &view)?;
         rack.keep_memory()?;
         seat.follow(&rack.nodes[0].inner)?;
         rack.seat = Some(seat);
@@ -379,7 +382,7 @@ impl Rack {
             rack.add_networked_switch(place, (switch, view.switch))?;
         }
         for (id, place) in nodes.into_iter().enumerate() {
-            rack.add_networked_node(id as NodeId, place, count, settings, &view)?;
+            rack.add_networked_node(id as NodeId, (place, None), count, settings, &view)?;
         }
         rack.keep_memory()?;
         rack.keep_groups(false)?;
@@ -459,16 +462,17 @@ impl Rack {
     fn add_networked_node(
         &mut self,
         id: NodeId,
-        place: Place,
+        (place, reads): (Place, Option<Arc<ReadsInKernel>>),
         nodes: usize,
         settings: &Settings,
         view: &View,
     ) -> Result<(), OpenError> {
+        let reachable = Reachable::new(place.host()).in_kernel(reads);
         let agents = Arc::new(agents(
             (id, nodes),
             settings,
             true,
-            (place.room(), &Reachable::new(place.host())),
+            (place.room(), &reachable),
             view,
         ));
         let (ports, wrap) = (place.ports(id), self.wires.ports(id));
@@ -611,6 +615,13 @@ impl Rack {
     /// The switch, if it is in this process.
     pub fn switch(&self) -> Option<&SoftSwitch> {
         self.switch.as_deref()
+    }
+
+    /// Where in the kernel of this host reads of this process's objects are answered, if they are.
+    pub fn kernel_reads(&self) -> Option<&KernelPlace> {
+        let node = self.nodes.first()?;
+        let kernel = node.inner.access.agents.objects.kernel()?;
+        Some(&kernel.place)
     }
 
     /// The faults of this process's part of the network, where it was given any.

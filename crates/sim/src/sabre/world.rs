@@ -8,7 +8,8 @@ use crate::print::Print;
 use rackmem_proto::call::Parcel;
 use rackmem_proto::sabre::rule::{Refusal, Wanted, is_odd, may_copy, next, taken, unmoved};
 use rackmem_proto::sabre::{
-    Book, Command, Defect, GRANULE, Lane, Meta, Outcome, Ref, SLAB, Sabre, Section, Sender, Values,
+    Book, Command, Defect, GRANULE, Known, Lane, Meta, Outcome, Ref, SLAB, Sabre, Section, Sender,
+    Values,
 };
 use rackmem_proto::wire::{Dest, HomeId, NodeId, OWN_LEN, Tag};
 use std::hash::{Hash, Hasher};
@@ -274,7 +275,7 @@ impl World {
         let (tries, write) = (at.tries, self.write_of(thread));
         let life = self.life(of(op));
         let command = match op {
-            Op::Read(_) if tries == 0 => Command::Read(object, 0),
+            Op::Read(_) if tries == 0 => Command::Read(object, Known::default()),
             Op::Read(_) => Command::ReadLocked(object),
             Op::Write(_) => Command::Write(object, 0, LEN),
             Op::WriteIf(_) => Command::Write(object, version, LEN),

@@ -7,8 +7,8 @@ use rackmem_proto::sabre::{
     GRANULE, Meta, SLAB, class_bytes, class_of, generation_of, len_of, own,
 };
 use rackmem_wire::{
-    Contract, Flags, HEADER_LEN, Header, HomeId, Kind, OWN_LEN, Own, RequesterId, Seq, Tag, decode,
-    encode,
+    Contract, Flags, HEADER_LEN, Header, HomeId, Kind, OWN_LEN, Own, Reason, RequesterId, Seq, Tag,
+    decode, encode,
 };
 use rackmem_xdp::carrier::Frame;
 use rackmem_xdp::{Error, MOST_SLABS, ObjectReads, ReadCounts, Served, Verdict};
@@ -18,6 +18,10 @@ use std::process::Command;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, fence};
 
+/// Where a packet says from which byte on, and how long its body is.
+const OFFSET_AT: usize = 36;
+const BODY_LEN_AT: usize = 44;
+
 const SLABS: u32 = 4;
 const SLAB_WORDS: usize = SLAB as usize / 8;
 const HOME: u16 = 3;
@@ -26,6 +30,8 @@ const BASE: u64 = 5 * SLAB;
 const AGENT: &str = "10.0.0.3:7400";
 const READER: &str = "10.0.0.1:50123";
 const REPLY: u16 = 50_123;
+/// What the program's answers say.
+const BY_KERNEL: Flags = Flags(Flags::BY_KERNEL.0 | Flags::BY_GRANULES.0);
 
 fn at(text: &str) -> SocketAddrV4 {
     text.parse().expect("an address")
@@ -124,6 +130,30 @@ fn request(tag: Tag, own: Own) -> Vec<u8> {
     packet
 }
 
+/// The same from this byte on.
+fn part(tag: Tag, offset: u32, own: Own) -> Vec<u8> {
+    let mut packet = request(tag, own);
+    packet[OFFSET_AT..OFFSET_AT + 4].copy_from_slice(&offset.to_be_bytes());
+    packet
+}
+
+/// The same as long as its answer with so many bytes of an object.
+fn roomy(mut packet: Vec<u8>, bytes: usize) -> Vec<u8> {
+    let body = (OWN_LEN + bytes).next_multiple_of(64);
+    packet.resize(HEADER_LEN + body, 0);
+    packet[BODY_LEN_AT..BODY_LEN_AT + 2].copy_from_slice(&(body as u16).to_be_bytes());
+    packet
+}
+
+/// What an answer says, and what of an object it brings.
+fn answer_of(frame: &[u8]) -> (Header, Own, Vec<u8>) {
+    let end = 14 + usize::from(u16::from_be_bytes([frame[16], frame[17]]));
+    let answer = Frame::parse(&frame[..end]).expect("a datagram with right sums");
+    let (header, body) = decode(&answer.payload).expect("a packet");
+    let (said, content) = Own::split(body).expect("what it has of its own");
+    (header, said, content.to_vec())
+}
+
 fn bytes(len: usize, seed: u8) -> Vec<u8> {
     (0..len)
         .map(|nth| (nth as u8).wrapping_mul(7) ^ seed)
@@ -156,7 +186,7 @@ fn whole_objects_are_answered_as_by_the_agent() {
             let (said, content_of) = Own::split(body).expect("what it has of its own");
             let sent = decode(&request(asked, own(0, 4, 0))).unwrap().0;
             let mut expected = sent.answer(Kind::ObjData, HOME);
-            expected.flags = Flags::DATA;
+            expected.flags = BY_KERNEL.and(Flags::DATA);
             assert_eq!(header, expected);
             assert_eq!(
                 (said.a, generation_of(&said), len_of(&said)),
@@ -166,6 +196,71 @@ fn whole_objects_are_answered_as_by_the_agent() {
         }
     }
     assert_eq!(home.counts().answered, 22);
+}
+
+/// As the requester asks: a packet a granule, each as long as its answer, so that no frame grows.
+#[test]
+fn long_objects_are_answered_by_granules() {
+    let Some(home) = Home::new("granules in the kernel", None) else {
+        return;
+    };
+    for len in [1025, 2048, 8192, 9000, 65_520] {
+        let class = class_bytes(class_of(len as u32).unwrap()).unwrap() as usize;
+        for within in [0, SLAB as usize / class * class - class] {
+            let content = bytes(len, len as u8);
+            home.make(1, within, 6, 4, &content);
+            for (nth, expected) in content.chunks(GRANULE as usize).enumerate() {
+                let offset = nth as u32 * GRANULE;
+                for wanted in [1, expected.len() as u32, GRANULE] {
+                    let packet = part(tag(1, within as u64), offset, own(0, 4, wanted));
+                    let packet = roomy(packet, expected.len());
+                    let (verdict, answer) = home.ask(&packet);
+                    assert_eq!(verdict, Verdict::Redirect, "{len}: {nth}");
+                    assert_eq!(answer.len(), frame(&packet).len());
+                    let (header, said, got) = answer_of(&answer);
+                    assert_eq!(
+                        (header.offset, header.flags),
+                        (offset, BY_KERNEL.and(Flags::DATA))
+                    );
+                    assert_eq!((said.a, len_of(&said)), (6, len as u32));
+                    assert!(got == expected, "{len}: {nth}");
+                }
+            }
+        }
+    }
+}
+
+/// A conditional read is answered by one small packet, as the agent does.
+#[test]
+fn what_a_reader_has_is_not_sent_again() {
+    let Some(home) = Home::new("conditional reads in the kernel", None) else {
+        return;
+    };
+    home.make(0, 0, 8, 4, &bytes(5000, 1));
+    for packet in [
+        request(tag(0, 0), own(8, 4, 0)),
+        roomy(part(tag(0, 0), 1024, own(8, 4, 1024)), 1024),
+    ] {
+        let asked = decode(&packet).unwrap().0;
+        let (verdict, answer) = home.ask(&packet);
+        assert_eq!(verdict, Verdict::Redirect);
+        assert_eq!(answer.len(), 42 + HEADER_LEN + OWN_LEN);
+        let (header, said, got) = answer_of(&answer);
+        let expected = asked.refuse(Kind::ObjData, HOME, Reason::NotModified);
+        assert_eq!(
+            header,
+            Header {
+                flags: BY_KERNEL,
+                ..expected
+            }
+        );
+        assert_eq!((said, got.len()), (Own::default(), 0));
+    }
+    assert_eq!((home.counts().known, home.counts().answered), (2, 0));
+    // Of a version that the object had, a reader has nothing.
+    assert_eq!(home.ask(&request(tag(0, 0), own(8, 3, 0))).0, Verdict::Pass);
+    let (_, answer) = home.ask(&roomy(request(tag(0, 0), own(6, 4, 1)), 1024));
+    assert_eq!(answer_of(&answer).2.len(), GRANULE as usize);
 }
 
 #[test]
@@ -179,7 +274,7 @@ fn what_it_cannot_answer_passes_unchanged() {
     let good = || request(tag(0, 128), own(0, 4, 0));
     assert_eq!(home.ask(&good()).0, Verdict::Redirect);
     type Case = (&'static str, Vec<u8>, fn(&ReadCounts) -> u64);
-    let cases: [Case; 10] = [
+    let cases: [Case; 12] = [
         ("a writer is in", request(tag(1, 0), own(0, 1, 0)), |c| {
             c.locked
         }),
@@ -194,10 +289,22 @@ fn what_it_cannot_answer_passes_unchanged() {
         ("none is there", request(tag(0, 0), own(0, 4, 0)), |c| {
             c.gone
         }),
-        ("it is known", request(tag(0, 128), own(8, 4, 0)), |c| {
-            c.known
+        ("all of a long one", request(tag(2, 0), own(0, 1, 0)), |c| {
+            c.long
         }),
-        ("it is long", request(tag(2, 0), own(0, 1, 0)), |c| c.long),
+        ("two granules", request(tag(2, 0), own(0, 1, 1025)), |c| {
+            c.long
+        }),
+        (
+            "from within a granule",
+            part(tag(2, 0), 512, own(0, 1, 512)),
+            |c| c.long,
+        ),
+        (
+            "from behind its end",
+            part(tag(2, 0), 2048, own(0, 1, 512)),
+            |c| c.long,
+        ),
         ("between objects", request(tag(0, 64), own(0, 4, 0)), |c| {
             c.elsewhere
         }),
@@ -243,8 +350,11 @@ fn forged_packets_are_the_agents() {
         let (verdict, left) = home.ask(packet);
         match verdict {
             Verdict::Redirect => {
-                let body = &left[42 + HEADER_LEN + OWN_LEN..][..content.len()];
-                assert_eq!(body, content, "{packet:x?}");
+                let (header, _, body) = answer_of(&left);
+                match header.reason {
+                    Reason::NotModified => assert_eq!(packet[48..56], 8u64.to_be_bytes()),
+                    _ => assert_eq!(body, content, "{packet:x?}"),
+                }
                 true
             }
             Verdict::Pass => {
@@ -289,6 +399,78 @@ fn forged_packets_are_the_agents() {
         let forged = request(Tag(random >> (random & 31)), own(0, 4, 0));
         assert!(!answered(&forged), "{random:x}");
     }
+}
+
+/// Any offset, length, known version, generation, room and epoch, of objects of several lengths:
+/// an answer is what the object has there, in so much room as there was, and everything else
+/// passes. What the agent would say is the reference's to know.
+#[test]
+fn any_request_is_answered_rightly_or_passes() {
+    let Some(home) = Home::new("any request for objects in the kernel", None) else {
+        return;
+    };
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut draw = move |below: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random % below as u64) as usize
+    };
+    let mut answers = 0;
+    for round in 0..40 {
+        let len = [0, 1, 200, 1024, 1025, 4096, 5000, 65_520][round % 8];
+        let (version, content) = (2 * round as u64 + 2, bytes(len, round as u8));
+        home.make(round % 4, 0, version, 4, &content);
+        for _ in 0..500 {
+            let offset = [
+                0,
+                1024,
+                512,
+                1024 * draw(70),
+                draw(70_000),
+                u32::MAX as usize,
+            ][draw(6)];
+            let wanted = [0, 1, 1024, 1025, draw(70_000), u32::MAX as usize][draw(6)];
+            let known = [0, version, version - 2, u64::MAX][draw(4)];
+            let generation = [4, 4, 4, 3, u32::MAX][draw(5)];
+            let within = [0, 0, 0, 64, draw(SLAB as usize)][draw(5)] as u64;
+            let asked = own(known, generation, wanted as u32);
+            let mut packet = part(tag((round % 4) as u64, within), offset as u32, asked);
+            if draw(3) > 0 {
+                packet = roomy(packet, [0, 8, 512, 1024, 3000][draw(5)]);
+            }
+            let epoch = [EPOCH, EPOCH, EPOCH, EPOCH + 1, 0][draw(5)];
+            packet[4..8].copy_from_slice(&epoch.to_be_bytes());
+            let (verdict, left) = home.ask(&packet);
+            if verdict == Verdict::Pass {
+                assert_eq!(left, frame(&packet));
+                continue;
+            }
+            assert_eq!(verdict, Verdict::Redirect);
+            answers += 1;
+            let (header, said, got) = answer_of(&left);
+            let told = format!("{header:?} {said:?} of {len}, {wanted} wanted");
+            assert_eq!((epoch, generation, within), (EPOCH, 4, 0), "{told}");
+            if known == version {
+                assert_eq!(
+                    (header.reason, got.len()),
+                    (Reason::NotModified, 0),
+                    "{told}"
+                );
+                continue;
+            }
+            assert_eq!((said.a, len_of(&said)), (version, len as u32), "{told}");
+            assert!(offset.is_multiple_of(1024) && offset <= len, "{told}");
+            // All that is left was wanted and fits, or the whole granule.
+            let end = (offset + 1024).min(len);
+            assert!(
+                wanted.wrapping_sub(1) < 1024 || len - offset <= 1024,
+                "{told}"
+            );
+            assert!(got == content[offset..end], "{told}");
+        }
+    }
+    assert!(answers > 1000, "{answers}");
 }
 
 /// Writes all of an object, again and again: each of its words is its version.

@@ -5,6 +5,7 @@ mod kernel;
 mod membership;
 mod memory;
 mod network;
+mod objects;
 mod procfs;
 mod store;
 mod tools;
@@ -20,7 +21,7 @@ use std::path::PathBuf;
 pub const EXAMPLES: &str = "\
 Examples:
   rackmem doctor                   a table, then how to enable what is missing
-  rackmem doctor --rack rack.toml  also check this rack's membership and durable stores
+  rackmem doctor --rack rack.toml  also check this rack's membership, durable stores, and which way reads of objects go
   rackmem --json doctor            one object, for scripts
 
 It changes nothing, and exits with 0 whatever it finds: the table says what works without a missing feature.";
@@ -94,7 +95,8 @@ const TABLES: [&[Check]; 4] = [
 /// Options of `rackmem doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Check the membership store and the durable store of the rack that FILE describes, too
+    /// Check the membership store, the durable store and the object reads of the rack that FILE
+    /// describes, too
     #[arg(long, value_name = "FILE")]
     rack: Option<PathBuf>,
 }
@@ -110,6 +112,7 @@ pub fn run(args: &DoctorArgs, json: bool) -> Result<Ended> {
         let config = super::load(file)?;
         found.push((&membership::CHECK, membership::look(&config)));
         found.push((&store::CHECK, store::look(config.store())));
+        found.push((&objects::CHECK, objects::look(&config)));
     }
     if json {
         print_json(&found);

@@ -2,6 +2,7 @@
 
 use super::{ServeArgs, listen};
 use crate::commands::load;
+use crate::commands::node::tell_kernel_reads;
 use crate::ended::Ended;
 use crate::failure::Result;
 use crate::fence::FenceArgs;
@@ -21,6 +22,8 @@ pub struct Place<'a> {
     pub number: usize,
     pub addr: SocketAddr,
     pub fence: FenceArgs,
+    /// The interface at which the kernel answers reads of its objects.
+    pub kernel_reads: Option<&'a str>,
 }
 
 pub fn run(place: &Place<'_>, serve: &ServeArgs, wires: &WireArgs, json: bool) -> Result<Ended> {
@@ -30,10 +33,14 @@ pub fn run(place: &Place<'_>, serve: &ServeArgs, wires: &WireArgs, json: bool) -
     if let Some(copies) = serve.copies {
         config.set_kv_copies(copies)?;
     }
+    if let Some(interface) = place.kernel_reads {
+        config.set_kernel_reads(interface)?;
+    }
     let stop = Stop::on_signals()?;
     let Some(rack) = fence.join(&stop, || Rack::join(&config, number))? else {
         return Ok(Ended::Interrupted);
     };
+    tell_kernel_reads(&rack, &config, json);
     let node = rack.try_node(number)?;
     let here = Here {
         place,

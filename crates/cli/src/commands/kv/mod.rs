@@ -117,6 +117,9 @@ struct JoinArgs {
         value_parser = |text: &str| rackmem::look_up("--listen", text).map_err(|error| error.what())
     )]
     listen: Option<SocketAddr>,
+    /// Let the kernel answer reads of this node's objects at IFACE, IFACE/native or IFACE/skb
+    #[arg(long, value_name = "IFACE", requires = "rack")]
+    kernel_reads: Option<String>,
     #[command(flatten)]
     fence: FenceArgs,
 }
@@ -131,6 +134,7 @@ pub fn run(args: &KvArgs, json: bool) -> Result<Ended> {
                 number: node,
                 addr: listen,
                 fence: join.fence,
+                kernel_reads: join.kernel_reads.as_deref(),
             };
             joined::run(&place, serve, &args.rack_args.wires, json)
         }

@@ -1,10 +1,15 @@
-//! A switch whose program runs in the Linux kernel, as XDP.
+//! A switch whose program runs in the Linux kernel, as XDP, and reads that a program there answers.
 
 #[cfg(feature = "xdp")]
+mod objects;
+#[cfg(feature = "xdp")]
 mod plane;
+pub(crate) mod reads;
 
 #[cfg(feature = "xdp")]
 pub(crate) use plane::attach;
+
+use crate::config::KernelMode;
 
 /// Where the program shall run.
 ///
@@ -24,38 +29,6 @@ pub struct KernelSwitch {
     pub interfaces: Vec<String>,
     /// In the driver, in the network stack, or wherever it can.
     pub mode: KernelMode,
-}
-
-/// Where in the kernel.
-///
-/// ```
-/// use rackmem::KernelMode;
-///
-/// assert_eq!("skb".parse(), Ok(KernelMode::Skb));
-/// assert!("fast".parse::<KernelMode>().is_err());
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum KernelMode {
-    /// In the driver, before there is a socket buffer.
-    Native,
-    /// In the network stack, with any driver ("generic").
-    Skb,
-    /// In the driver where all interfaces' drivers can, otherwise in the network stack.
-    #[default]
-    Auto,
-}
-
-impl std::str::FromStr for KernelMode {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "native" => Ok(KernelMode::Native),
-            "skb" | "generic" => Ok(KernelMode::Skb),
-            "auto" => Ok(KernelMode::Auto),
-            _ => Err(format!("`{text}` is neither native, skb nor auto")),
-        }
-    }
 }
 
 /// Where it does run.

@@ -34,12 +34,7 @@ pub(crate) fn attach(
         switch.set_faults(in_kernel(&faults))?;
     }
     switch.serve(&address)?;
-    let mode = match kernel.mode {
-        KernelMode::Native => Mode::Native,
-        KernelMode::Skb => Mode::Skb,
-        KernelMode::Auto => Mode::Auto,
-    };
-    let attached = switch.attach(&kernel.interfaces, mode)?;
+    let attached = switch.attach(&kernel.interfaces, interface_mode(kernel.mode))?;
     let place = KernelPlace {
         mode: attached.mode.to_string(),
         fell_back: attached
@@ -55,14 +50,26 @@ pub(crate) fn attach(
     Ok((Box::new(plane), place))
 }
 
-fn address(config: &Config) -> Result<Address, OpenError> {
-    let v4 = |addr: &SocketAddr| match addr {
+pub(super) fn interface_mode(mode: KernelMode) -> Mode {
+    match mode {
+        KernelMode::Native => Mode::Native,
+        KernelMode::Skb => Mode::Skb,
+        KernelMode::Auto => Mode::Auto,
+    }
+}
+
+/// An address that programs here understand.
+pub(super) fn v4(addr: &SocketAddr) -> Result<SocketAddrV4, OpenError> {
+    match addr {
         SocketAddr::V4(addr) => Ok(*addr),
         SocketAddr::V6(_) => Err(refused(
             "rack",
             format!("it speaks IPv4, and {addr} is IPv6"),
         )),
-    };
+    }
+}
+
+fn address(config: &Config) -> Result<Address, OpenError> {
     let switch = config
         .switch
         .as_ref()

@@ -14,6 +14,7 @@ pub(crate) use self::operating::{not_done, unlike};
 
 use self::fx::HomeWords;
 use crate::bytes::objects::{ObjectMemory, Place};
+use crate::data_plane::kernel::reads::ReadsInKernel;
 use crate::host::here::Here;
 use crate::host::metrics::ObjectCounts;
 use crate::host::replicated::post;
@@ -41,13 +42,24 @@ pub(crate) struct Reachable {
     own: Arc<[OnceLock<Arc<ObjectMemory>>; MAX_NODES]>,
     /// Where processes of the host share memory.
     host: Option<Arc<Member>>,
+    /// Where the kernel answers reads of this process' home.
+    kernel: Option<Arc<ReadsInKernel>>,
 }
 
 impl Reachable {
     /// Of a process that shares memory with others by this member's place, or with nobody.
     pub fn new(host: Option<Arc<Member>>) -> Self {
         let own = Arc::new([const { OnceLock::new() }; MAX_NODES]);
-        Reachable { own, host }
+        Reachable {
+            own,
+            host,
+            kernel: None,
+        }
+    }
+
+    /// The same of a process whose home's memory is there.
+    pub fn in_kernel(self, kernel: Option<Arc<ReadsInKernel>>) -> Self {
+        Reachable { kernel, ..self }
     }
 }
 
@@ -82,6 +94,8 @@ pub(crate) struct ObjectCounters {
 pub(crate) struct Objects {
     me: NodeId,
     base: u64,
+    /// Bytes of addresses that each life of a home has.
+    span: u64,
     slabs: u32,
     /// Bytes of a packet's body.
     room: usize,
@@ -106,16 +120,24 @@ impl Objects {
         let span = u64::from(chunks) * CHUNK;
         let base = u64::from(incarnation.saturating_sub(1)) * span;
         let slabs = u32::try_from(span / SLAB).unwrap_or(u32::MAX);
+        let kernel = reachable.kernel.as_ref();
+        let slabs = kernel.map_or(slabs, |kernel| slabs.min(kernel.slabs));
         let book = Book::new(HomeId::of(me), base, slabs);
+        let mut sabre = Sabre::new((me, incarnation), book);
+        sabre.home.kernel_reads = kernel.is_some();
+        if let Some(kernel) = kernel {
+            kernel.begin(base);
+        }
         Objects {
             me,
             base,
+            span,
             slabs,
             room,
             reachable,
             mapped: std::array::from_fn(|_| Mutex::default()),
             part: Mutex::new(Part {
-                sabre: Sabre::new((me, incarnation), book),
+                sabre,
                 values: Values::default(),
             }),
             ended: Condvar::new(),
@@ -131,7 +153,10 @@ impl Objects {
     fn memory(&self) -> &Arc<ObjectMemory> {
         let own = &self.reachable.own[usize::from(self.me) % MAX_NODES];
         let (home, host) = (HomeId::of(self.me), self.reachable.host.as_ref());
-        let new = || ObjectMemory::new(home, self.base, self.slabs, host);
+        let new = || match &self.reachable.kernel {
+            Some(kernel) => ObjectMemory::lent(home, self.base, self.slabs, kernel.memory.clone()),
+            None => ObjectMemory::new(home, self.base, self.slabs, host),
+        };
         own.get_or_init(|| Arc::new(new()))
     }
 
@@ -159,7 +184,7 @@ impl Objects {
         let host = self.reachable.host.as_ref()?;
         let mut mapped = self.mapped.get(home)?.lock().whole();
         let has = |memory: &Arc<ObjectMemory>| {
-            let span = u64::from(self.slabs) * SLAB;
+            let span = self.span;
             let within = tag.offset().checked_sub(memory.base());
             !memory.is_closed() && within.is_some_and(|offset| offset < span)
         };
@@ -189,7 +214,7 @@ impl Objects {
         for (home, mapped) in self.mapped.iter().enumerate() {
             let mut mapped = mapped.lock().whole();
             let life = view.incarnations.get(home).copied().unwrap_or(0);
-            let base = u64::from(life.saturating_sub(1)) * u64::from(self.slabs) * SLAB;
+            let base = u64::from(life.saturating_sub(1)) * self.span;
             let lives = view.live.contains(home as NodeId);
             let over = |memory: &Arc<ObjectMemory>| memory.base() < base || !lives;
             if mapped.memory.as_ref().is_some_and(over)
@@ -200,8 +225,31 @@ impl Objects {
         }
     }
 
-    /// The rack is closed: other processes find this home's memory no more.
+    /// The kernel answers reads of this home in this epoch, or in none.
+    pub fn answer_in(&self, epoch: Option<u32>) {
+        if let Some(kernel) = &self.reachable.kernel {
+            kernel.live_in(epoch);
+        }
+    }
+
+    /// This process may serve, or may not.
+    pub fn serve(&self, open: bool) {
+        if let Some(kernel) = &self.reachable.kernel {
+            kernel.open(open);
+        }
+    }
+
+    /// The program in the kernel that answers reads of this home.
+    pub fn kernel(&self) -> Option<&ReadsInKernel> {
+        self.reachable.kernel.as_deref()
+    }
+
+    /// The rack is closed: other processes find this home's memory no more, and the kernel reads it
+    /// no more.
     pub fn withdraw(&self) {
+        if let Some(kernel) = &self.reachable.kernel {
+            kernel.end();
+        }
         if let Some(memory) = self.reachable.own[usize::from(self.me) % MAX_NODES].get() {
             memory.withdraw();
         }
@@ -209,9 +257,10 @@ impl Objects {
 
     /// Its figures.
     pub fn metrics(&self) -> ObjectCounts {
-        let (live, slabs) = {
-            let part = self.part();
-            (part.sabre.home.book.live(), part.sabre.home.book.slabs())
+        let (live, slabs, reads) = {
+            let Part { sabre, .. } = &*self.part();
+            let book = &sabre.home.book;
+            (book.live(), book.slabs(), sabre.reads)
         };
         let counters = &self.counters;
         let load = |counter: &AtomicU64| counter.load(Relaxed);
@@ -229,6 +278,9 @@ impl Objects {
             exclusive: load(&counters.exclusive),
             not_modified: load(&counters.not_modified),
             conflicts: load(&counters.conflicts),
+            by_kernel: reads.kernel,
+            by_agent: reads.agent,
+            in_kernel: self.kernel().map(ReadsInKernel::counts),
         }
     }
 }

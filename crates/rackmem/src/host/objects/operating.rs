@@ -8,7 +8,7 @@ use crate::host::here::Here;
 use crate::ports::requester::refused;
 use rackmem_fabric::{Body, Nobody, Whole};
 use rackmem_proto::engine::{ObjectHost, Objects as Protocol, Protocol as _};
-use rackmem_proto::sabre::{Answer, Command, Lane, Outcome, Ref};
+use rackmem_proto::sabre::{Answer, Command, Known, Lane, Outcome, Ref};
 use rackmem_proto::wire::{Contract, Reason, Tag};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ impl Access {
 
     /// Asks homes for several objects, [`MANY`](rackmem_proto::sabre::MANY) at most, which are
     /// under way together; each unless it has this version.
-    pub fn read_at_homes(&self, objects: &[(Ref, u64)]) -> Result<Vec<Answered>, AccessError> {
+    pub fn read_at_homes(&self, objects: &[(Ref, Known)]) -> Result<Vec<Answered>, AccessError> {
         let tags: Vec<Tag> = objects.iter().map(|(object, _)| object.tag).collect();
         let begin = |here: &mut Here<'_>, slot| {
             here.objects(|sabre, fx| sabre.reads(slot, objects, fx));

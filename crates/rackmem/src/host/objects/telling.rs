@@ -1,5 +1,6 @@
 //! What a node tells a tool outside the rack of its objects, and of the ways its reads go.
 
+use crate::data_plane::kernel::reads::KernelReadCounts;
 use crate::host::agents::Agents;
 use crate::host::metrics::ObjectCounts;
 use crate::host::rows;
@@ -9,7 +10,7 @@ use rackmem_proto::wire::Header;
 /// In an INSPECT's `offset`: objects are asked for. Its tag is how many records to skip.
 pub(crate) const ASK_OBJECTS: u32 = 4;
 /// Words of the one record that there is.
-const WORDS: usize = 13;
+const WORDS: usize = 24;
 /// Its bytes.
 pub(crate) const RECORD: usize = WORDS * 8;
 
@@ -26,6 +27,7 @@ pub(crate) fn inspect(
 }
 
 fn encode(counts: &ObjectCounts) -> Vec<u8> {
+    let kernel = counts.in_kernel.unwrap_or_default();
     let words: [u64; WORDS] = [
         counts.live,
         counts.slabs.into(),
@@ -40,6 +42,20 @@ fn encode(counts: &ObjectCounts) -> Vec<u8> {
         counts.exclusive,
         counts.not_modified,
         counts.conflicts,
+        counts.by_kernel,
+        counts.by_agent,
+        // Nothing, or a program that does not answer at this time, or one that does.
+        counts
+            .in_kernel
+            .map_or(0, |kernel| 1 + u64::from(kernel.serves)),
+        kernel.answered,
+        kernel.not_modified,
+        kernel.locked,
+        kernel.torn,
+        kernel.gone,
+        kernel.long,
+        kernel.elsewhere,
+        kernel.no_room,
     ];
     words.map(u64::to_be_bytes).concat()
 }
@@ -65,6 +81,22 @@ pub(crate) fn decode(record: &[u8]) -> Option<ObjectCounts> {
         exclusive: word()?,
         not_modified: word()?,
         conflicts: word()?,
+        by_kernel: word()?,
+        by_agent: word()?,
+        in_kernel: match (word()?, &mut word) {
+            (0, _) => None,
+            (state, word) => Some(KernelReadCounts {
+                serves: state == 2,
+                answered: word()?,
+                not_modified: word()?,
+                locked: word()?,
+                torn: word()?,
+                gone: word()?,
+                long: word()?,
+                elsewhere: word()?,
+                no_room: word()?,
+            }),
+        },
     })
 }
 
@@ -74,12 +106,20 @@ mod tests {
 
     #[test]
     fn a_record_is_read_as_it_was_written() {
-        let record: Vec<u8> = (1..=WORDS as u64).flat_map(u64::to_be_bytes).collect();
+        let mut words: Vec<u64> = (1..=WORDS as u64).collect();
+        for state in [1, 2] {
+            words[15] = state;
+            let record: Vec<u8> = words.iter().copied().flat_map(u64::to_be_bytes).collect();
+            let counts = decode(&record).unwrap();
+            assert_eq!((counts.live, counts.slabs, counts.conflicts), (1, 2, 13));
+            let kernel = counts.in_kernel.unwrap();
+            assert_eq!((kernel.serves, kernel.no_room), (state == 2, WORDS as u64));
+            assert_eq!(encode(&counts), record);
+        }
+        words[15..].fill(0);
+        let record: Vec<u8> = words.iter().copied().flat_map(u64::to_be_bytes).collect();
         let counts = decode(&record).unwrap();
-        assert_eq!(
-            (counts.live, counts.slabs, counts.conflicts),
-            (1, 2, WORDS as u64)
-        );
+        assert_eq!((counts.by_agent, counts.in_kernel), (15, None));
         assert_eq!(encode(&counts), record);
         assert_eq!(decode(&record[1..]), None);
     }

@@ -1,0 +1,140 @@
+//! What runs in the kernel of a host.
+
+use super::Size;
+use crate::error::OpenError;
+use rackmem_proto::sabre::SLAB;
+use std::path::Path;
+
+/// Where in the kernel.
+///
+/// ```
+/// use rackmem::KernelMode;
+///
+/// assert_eq!("skb".parse(), Ok(KernelMode::Skb));
+/// assert!("fast".parse::<KernelMode>().is_err());
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KernelMode {
+    /// In the driver, before there is a socket buffer.
+    Native,
+    /// In the network stack, with any driver ("generic").
+    Skb,
+    /// In the driver where all interfaces' drivers can, otherwise in the network stack.
+    #[default]
+    Auto,
+}
+
+impl std::str::FromStr for KernelMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "native" => Ok(KernelMode::Native),
+            "skb" | "generic" => Ok(KernelMode::Skb),
+            "auto" => Ok(KernelMode::Auto),
+            _ => Err(format!("`{text}` is neither native, skb nor auto")),
+        }
+    }
+}
+
+/// Reads of a node's objects that the kernel of its host answers: no thread of the node is woken,
+/// and it may compute, sleep or be stopped meanwhile. Over UDP, with root and a build with the
+/// feature `xdp`. `docs/xdp.md` tells more.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::{Config, KernelMode, KernelReads};
+///
+/// let text = "nodes = ['10.0.0.1:7401']\nkernel_reads = 'eth0'\nobject_memory = '256M'";
+/// let mut config = Config::parse(text)?;
+/// assert_eq!(config.kernel_reads().unwrap().memory, 256 << 20);
+/// config.set_kernel_reads("eth1/skb")?;
+/// let expected = KernelReads {
+///     interface: "eth1".into(),
+///     mode: KernelMode::Skb,
+///     memory: 256 << 20,
+/// };
+/// assert_eq!(config.kernel_reads(), Some(&expected));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelReads {
+    /// The interface of the host by which readers come.
+    pub interface: String,
+    /// In the driver, in the network stack, or wherever it can. [`KernelMode::Auto`] is the stack
+    /// where the interface is virtual: the other end of a virtual cable takes a frame that a driver
+    /// sends it only if it polls, and nobody would be told.
+    pub mode: KernelMode,
+    /// Bytes of memory for objects, which the kernel takes at once, and which are all that this
+    /// node has for objects.
+    pub memory: u64,
+}
+
+/// Memory for objects in the kernel unless told otherwise.
+const DEFAULT_OBJECTS: u64 = 64 << 20;
+/// The most: as many slabs as the program has room to say the size of.
+const MOST_OBJECTS: u64 = (SLAB - 4096) / 8 * SLAB;
+/// Bytes of an interface's name at most.
+const MAX_NAME: usize = 15;
+
+impl KernelReads {
+    /// Of `IFACE`, or `IFACE/native` or `IFACE/skb`.
+    pub(crate) fn parse(text: &str, memory: Option<u64>) -> Result<Self, OpenError> {
+        let no = |why: String| OpenError::Config(format!("kernel_reads: {why}"));
+        let (interface, mode) = text.split_once('/').unwrap_or((text, "auto"));
+        let mode = mode.parse().map_err(no)?;
+        let named = |c: char| c.is_ascii_graphic() && c != ':';
+        if interface.is_empty() || interface.len() > MAX_NAME || !interface.chars().all(named) {
+            return Err(no(format!("`{interface}` is no name of an interface")));
+        }
+        Ok(KernelReads {
+            interface: interface.to_owned(),
+            mode,
+            memory: memory.unwrap_or(DEFAULT_OBJECTS),
+        })
+    }
+
+    /// Where it stands in a file with the memory that it takes.
+    pub(crate) fn read(
+        text: Option<&str>,
+        memory: Option<Size>,
+    ) -> Result<Option<Self>, OpenError> {
+        match (text, memory) {
+            (Some(text), memory) => KernelReads::parse(text, memory.map(|size| size.0)).map(Some),
+            (None, Some(_)) => Err(OpenError::Config(
+                "object_memory goes with `kernel_reads`: elsewhere objects take memory as they are made"
+                    .into(),
+            )),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Slabs that it has.
+    pub(crate) fn slabs(&self) -> u32 {
+        (self.memory / SLAB) as u32
+    }
+
+    pub(crate) fn check(&self) -> Result<(), OpenError> {
+        if !(SLAB..=MOST_OBJECTS).contains(&self.memory) {
+            return Err(OpenError::Config(format!(
+                "object_memory is from {} to {} of memory in the kernel, not {}",
+                Size(SLAB),
+                Size(MOST_OBJECTS),
+                Size(self.memory)
+            )));
+        }
+        Ok(())
+    }
+
+    /// The mode to begin with: see [`KernelReads::mode`].
+    pub(crate) fn preferred(&self) -> KernelMode {
+        let device = Path::new("/sys/class/net")
+            .join(&self.interface)
+            .join("device");
+        match self.mode {
+            KernelMode::Auto if !device.exists() => KernelMode::Skb,
+            mode => mode,
+        }
+    }
+}

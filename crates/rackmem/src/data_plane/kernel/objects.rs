@@ -1,0 +1,78 @@
+//! The program that reads objects.
+
+use super::KernelPlace;
+use super::plane::{interface_mode, v4};
+use super::reads::{KernelReadCounts, ReadProgram, ReadsInKernel};
+use crate::config::{Config, KernelReads};
+use crate::error::OpenError;
+use rackmem_fabric::shm::Lent;
+use rackmem_proto::sabre::SLAB;
+use rackmem_proto::wire::NodeId;
+use rackmem_xdp::{ObjectReads, Served};
+
+struct Program {
+    reads: ObjectReads,
+    served: Served,
+}
+
+/// Loads and attaches it.
+pub(super) fn attach(
+    reads: &KernelReads,
+    config: &Config,
+    node: NodeId,
+) -> Result<ReadsInKernel, OpenError> {
+    let agent = config.nodes.get(usize::from(node));
+    let agent = agent.ok_or_else(|| OpenError::Config(format!("there is no node {node}")))?;
+    let served = Served {
+        agent: v4(agent)?,
+        node,
+        epoch: 0,
+        base: 0,
+    };
+    let slabs = reads.slabs();
+    let mut program = ObjectReads::load(slabs)?;
+    // A slab in front says what the others have.
+    let words = (slabs as usize + 1) * (SLAB as usize / 8);
+    let memory = Lent::map(program.memory()?, words)?;
+    let mode = program.attach(&reads.interface, interface_mode(reads.preferred()))?;
+    let place = KernelPlace {
+        mode: mode.to_string(),
+        fell_back: None,
+        interfaces: vec![reads.interface.clone()],
+    };
+    let program = Box::new(Program {
+        reads: program,
+        served,
+    });
+    Ok(ReadsInKernel::new(program, (memory, slabs), place))
+}
+
+impl ReadProgram for Program {
+    fn serve(&mut self, base: u64, epoch: u32) -> bool {
+        let served = Served {
+            base,
+            epoch,
+            ..self.served
+        };
+        self.reads.serve(&served).is_ok()
+    }
+
+    fn stop(&mut self) -> bool {
+        self.reads.stop().is_ok()
+    }
+
+    fn counts(&self) -> KernelReadCounts {
+        let counts = self.reads.counts().unwrap_or_default();
+        KernelReadCounts {
+            serves: false,
+            answered: counts.answered,
+            not_modified: counts.known,
+            locked: counts.locked,
+            torn: counts.torn,
+            gone: counts.gone,
+            long: counts.long,
+            elsewhere: counts.elsewhere,
+            no_room: counts.no_room,
+        }
+    }
+}

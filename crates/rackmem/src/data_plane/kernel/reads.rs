@@ -1,0 +1,275 @@
+//! Reads of a node's memory that a program in the kernel of its host answers, while the node serves
+//! in an epoch and may.
+//!
+//! Which memory that is and when a value in it is whole is the program's and its contract's; here
+//! is when it answers. What cannot be told to it is detached: it would answer for a node that does
+//! not.
+
+use super::KernelPlace;
+use crate::config::Config;
+use crate::error::OpenError;
+use rackmem_fabric::Whole;
+use rackmem_fabric::shm::Lent;
+use rackmem_proto::wire::NodeId;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// What became of reads of a node's objects that came to the program in the kernel of its host.
+///
+/// ```
+/// use rackmem::diagnostics::KernelReadCounts;
+///
+/// let counts = KernelReadCounts { answered: 7, torn: 2, gone: 1, ..KernelReadCounts::default() };
+/// assert_eq!(counts.passed(), 3);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct KernelReadCounts {
+    /// Whether it answers in the node's epoch at this time.
+    pub serves: bool,
+    /// Granules of objects that it has sent.
+    pub answered: u64,
+    /// Reads of what the reader has already, which it has said.
+    pub not_modified: u64,
+    /// Passed to the node's agent: a writer was in.
+    pub locked: u64,
+    /// The object moved while it was copied.
+    pub torn: u64,
+    /// It is another one, or none.
+    pub gone: u64,
+    /// More than a granule was asked for.
+    pub long: u64,
+    /// No object's address.
+    pub elsewhere: u64,
+    /// The packet had no room for the answer, and the driver made none.
+    pub no_room: u64,
+}
+
+impl KernelReadCounts {
+    /// Reads that the agent got.
+    pub fn passed(&self) -> u64 {
+        self.locked + self.torn + self.gone + self.long + self.elsewhere + self.no_room
+    }
+}
+
+/// A program that answers reads where memory lies.
+pub(crate) trait ReadProgram: Send {
+    /// It answers in this epoch, whose memory begins at this offset. Says whether that is so.
+    fn serve(&mut self, base: u64, epoch: u32) -> bool;
+    /// It answers nothing. Says whether that is so.
+    fn stop(&mut self) -> bool;
+    /// What it has counted.
+    fn counts(&self) -> KernelReadCounts;
+}
+
+/// When it answers.
+struct When {
+    program: Option<Box<dyn ReadProgram>>,
+    base: u64,
+    /// The epoch that the node serves in; zero: none.
+    epoch: u32,
+    /// This process may serve.
+    open: bool,
+    /// What the program has been told last.
+    told: u32,
+    /// What a program that is gone had counted.
+    last: KernelReadCounts,
+}
+
+/// See the module.
+pub(crate) struct ReadsInKernel {
+    /// The memory that the program reads.
+    pub memory: Arc<Lent>,
+    pub slabs: u32,
+    /// Where the program is.
+    pub place: KernelPlace,
+    when: Mutex<When>,
+}
+
+impl ReadsInKernel {
+    pub fn new(
+        program: Box<dyn ReadProgram>,
+        (memory, slabs): (Lent, u32),
+        place: KernelPlace,
+    ) -> Self {
+        ReadsInKernel {
+            memory: Arc::new(memory),
+            slabs,
+            place,
+            when: Mutex::new(When {
+                program: Some(program),
+                base: 0,
+                epoch: 0,
+                open: true,
+                told: 0,
+                last: KernelReadCounts::default(),
+            }),
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut When)) {
+        let mut when = self.when();
+        change(&mut when);
+        let wanted = if when.open { when.epoch } else { 0 };
+        let (base, told) = (when.base, when.told);
+        let Some(program) = when.program.as_mut().filter(|_| wanted != told) else {
+            return;
+        };
+        let done = match wanted {
+            0 => program.stop(),
+            epoch => program.serve(base, epoch),
+        };
+        when.told = wanted;
+        if !done {
+            when.detach();
+        }
+    }
+
+    fn when(&self) -> MutexGuard<'_, When> {
+        self.when.lock().whole()
+    }
+
+    /// The memory is that of a home whose objects begin at this offset.
+    pub fn begin(&self, base: u64) {
+        self.change(|when| when.base = base);
+    }
+
+    /// The node serves in this epoch, or in none.
+    pub fn live_in(&self, epoch: Option<u32>) {
+        self.change(|when| when.epoch = epoch.unwrap_or(0));
+    }
+
+    /// This process may serve, or may not: its lease has run out.
+    pub fn open(&self, open: bool) {
+        self.change(|when| when.open = open);
+    }
+
+    /// It answers nothing, ever.
+    pub fn end(&self) {
+        self.when().detach();
+    }
+
+    /// What it has counted.
+    pub fn counts(&self) -> KernelReadCounts {
+        let when = self.when();
+        match &when.program {
+            Some(program) => KernelReadCounts {
+                serves: when.told != 0,
+                ..program.counts()
+            },
+            None => when.last,
+        }
+    }
+}
+
+impl When {
+    fn detach(&mut self) {
+        if let Some(program) = self.program.take() {
+            self.last = program.counts();
+        }
+    }
+}
+
+/// Loads the program and attaches it for a node, of which it answers nothing yet.
+#[cfg(feature = "xdp")]
+pub(crate) fn attach(config: &Config, node: NodeId) -> Result<Option<ReadsInKernel>, OpenError> {
+    let reads = config.kernel_reads();
+    reads
+        .map(|reads| super::objects::attach(reads, config, node))
+        .transpose()
+}
+
+/// Why this build has no such program.
+#[cfg(not(feature = "xdp"))]
+pub(crate) fn attach(config: &Config, _: NodeId) -> Result<Option<ReadsInKernel>, OpenError> {
+    match config.kernel_reads() {
+        None => Ok(None),
+        Some(_) => Err(OpenError::Kernel {
+            code: "not-built",
+            why: "this rackmem was built without reads in the kernel".into(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU32;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    /// Writes down what it is told.
+    struct Program(Arc<AtomicU32>, bool);
+
+    const DETACHED: u32 = u32::MAX;
+
+    impl ReadProgram for Program {
+        fn serve(&mut self, base: u64, epoch: u32) -> bool {
+            assert_eq!(base, 7);
+            self.0.store(epoch, Relaxed);
+            true
+        }
+
+        fn stop(&mut self) -> bool {
+            self.0.store(0, Relaxed);
+            self.1
+        }
+
+        fn counts(&self) -> KernelReadCounts {
+            KernelReadCounts::default()
+        }
+    }
+
+    impl Drop for Program {
+        fn drop(&mut self) {
+            self.0.store(DETACHED, Relaxed);
+        }
+    }
+
+    fn reads(stops: bool) -> (ReadsInKernel, Arc<AtomicU32>) {
+        let told = Arc::new(AtomicU32::new(0));
+        let file = std::fs::File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/zero")
+            .unwrap();
+        let memory = Lent::map(file, 512).unwrap();
+        let place = KernelPlace {
+            mode: String::new(),
+            fell_back: None,
+            interfaces: Vec::new(),
+        };
+        let program = Box::new(Program(told.clone(), stops));
+        let reads = ReadsInKernel::new(program, (memory, 1), place);
+        reads.begin(7);
+        (reads, told)
+    }
+
+    #[test]
+    fn it_answers_in_the_epoch_of_a_node_that_may_serve() {
+        let (reads, told) = reads(true);
+        let said = || told.load(Relaxed);
+        assert_eq!(said(), 0);
+        reads.live_in(Some(3));
+        assert_eq!((said(), reads.counts().serves), (3, true));
+        reads.open(false);
+        assert_eq!((said(), reads.counts().serves), (0, false));
+        // An epoch that begins while it may not is none of its own.
+        reads.live_in(Some(4));
+        assert_eq!(said(), 0);
+        reads.open(true);
+        assert_eq!(said(), 4);
+        reads.live_in(None);
+        assert_eq!(said(), 0);
+        reads.live_in(Some(5));
+        reads.end();
+        assert_eq!((said(), reads.counts().serves), (DETACHED, false));
+        reads.live_in(Some(6));
+        assert_eq!(said(), DETACHED);
+    }
+
+    #[test]
+    fn a_program_that_does_not_stop_is_detached() {
+        let (reads, told) = reads(false);
+        reads.live_in(Some(3));
+        reads.open(false);
+        assert_eq!(told.load(Relaxed), DETACHED);
+    }
+}
