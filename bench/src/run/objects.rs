@@ -53,6 +53,8 @@ pub fn run(options: &Options, report: &mut Report, progress: Progress<'_>) -> Re
         progress(&format!("{size} bytes, beside a writer"));
         bench.contended(report, size)?;
     }
+    #[cfg(feature = "xdp")]
+    super::dataplane::reads::run((&options.sizes, options.duration), report, progress)?;
     super::objects_map::run(options.duration, report, progress)
 }
 

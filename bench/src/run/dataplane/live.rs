@@ -15,7 +15,7 @@ use std::time::Duration;
 const PEERS: [&str; 2] = ["awake", "asleep"];
 
 /// A process that lives until the value is dropped.
-struct Running(Child);
+pub(super) struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -45,21 +45,29 @@ impl WaitTimeout for Child {
     }
 }
 
-struct Scene {
+pub(super) struct Scene {
     hosts: Hosts,
-    file: PathBuf,
+    pub(super) file: PathBuf,
 }
 
 impl Scene {
     fn new() -> Result<Self> {
+        let switch = at(Place::Switch, SWITCH_PORT);
+        Scene::of(&format!("switch = \"{switch}\"\n"))
+    }
+
+    pub(super) fn without_switch() -> Result<Self> {
+        Scene::of("")
+    }
+
+    fn of(more: &str) -> Result<Self> {
         let hosts = Hosts::start(2).map_err(missing)?;
         let file =
             std::env::temp_dir().join(format!("rackmem-dataplane-{}.toml", std::process::id()));
         let text = format!(
-            "nodes = [\"{}\", \"{}\"]\nswitch = \"{}\"\ncache = 16777216\nmemory = 67108864\n",
+            "nodes = [\"{}\", \"{}\"]\n{more}cache = 16777216\nmemory = 67108864\n",
             at(Place::Host(0), AGENT_PORT),
             at(Place::Host(1), AGENT_PORT),
-            at(Place::Switch, SWITCH_PORT)
         );
         std::fs::write(&file, text)?;
         Ok(Scene { hosts, file })
@@ -69,14 +77,19 @@ impl Scene {
         Ok(self.hosts.command(place, std::env::current_exe()?))
     }
 
-    fn part(&self, place: Place, words: &[&str]) -> Result<Command> {
+    pub(super) fn part(&self, place: Place, words: &[&str]) -> Result<Command> {
         let mut command = self.command(place)?;
         command.args(["bench", "dataplane", "--part"]).args(words);
         Ok(command)
     }
 
     /// Starts what stays, and returns when it has said its first line.
-    fn start(mut command: Command) -> Result<Running> {
+    fn start(command: Command) -> Result<Running> {
+        Ok(Scene::start_saying(command)?.0)
+    }
+
+    /// The same, and what that says.
+    pub(super) fn start_saying(mut command: Command) -> Result<(Running, String)> {
         let child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -94,15 +107,17 @@ impl Scene {
                 "a process of the bench did not start".into(),
             ));
         }
-        Ok(running)
+        Ok((running, line.trim().to_owned()))
     }
 
     /// Runs what measures, and returns its figure.
     fn measure(&self, words: &[&str]) -> Result<f64> {
-        let output = self
-            .part(Place::Host(0), words)?
-            .stderr(Stdio::inherit())
-            .output()?;
+        self.measure_at(Place::Host(0), words)
+    }
+
+    /// The same at a place.
+    pub(super) fn measure_at(&self, place: Place, words: &[&str]) -> Result<f64> {
+        let output = self.part(place, words)?.stderr(Stdio::inherit()).output()?;
         let text = String::from_utf8_lossy(&output.stdout);
         text.trim()
             .parse()
@@ -125,7 +140,11 @@ impl Scene {
     }
 
     /// The median of several measurements, each with a switch or a program of its own.
-    fn median(&self, duration: Duration, mut once: impl FnMut() -> Result<f64>) -> Result<f64> {
+    pub(super) fn median(
+        &self,
+        duration: Duration,
+        mut once: impl FnMut() -> Result<f64>,
+    ) -> Result<f64> {
         let mut failed = None;
         let value = median_for(duration, || {
             once().unwrap_or_else(|error| {

@@ -8,6 +8,7 @@
 mod live;
 mod part;
 mod program;
+pub(super) mod reads;
 
 pub use part::play;
 

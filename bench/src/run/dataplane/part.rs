@@ -1,7 +1,7 @@
 //! The parts that processes of the bench play, each in a network namespace: this program again,
 //! with a part's name.
 
-use super::{BenchError, Result, missing};
+use super::{BenchError, Result, missing, reads};
 use rackmem::{Config, Rack};
 use rackmem_hosts::{Place, address, mac, port};
 use rackmem_proto::wire::{
@@ -35,10 +35,14 @@ pub fn at(place: Place, port: u16) -> SocketAddrV4 {
 }
 
 /// Plays a part: `echo MODE`, `forward MODE`, `answer`, `trips echo|lock|block ROUNDS`,
-/// `rate echo|lock ROUNDS`, `member FILE NODE ROUNDS awake|asleep`. Programs and members live until
-/// their standard input ends; the others print what they have measured.
+/// `rate echo|lock ROUNDS`, `member FILE NODE ROUNDS awake|asleep`, and those of [`reads`].
+/// Programs and members live until their standard input ends; the others print what they have
+/// measured.
 pub fn play(words: &[String]) -> Result<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    if let Some(played) = reads::play(&words) {
+        return played;
+    }
     let number = |word: &str| word.parse::<u32>().map_err(missing);
     match words[..] {
         ["echo", mode] => bare(BareProgram::Echo, mode),
@@ -54,14 +58,14 @@ pub fn play(words: &[String]) -> Result<()> {
     }
 }
 
-fn say(line: &str) -> Result<()> {
+pub(super) fn say(line: &str) -> Result<()> {
     let mut out = std::io::stdout();
     writeln!(out, "{line}").and_then(|()| out.flush())?;
     Ok(())
 }
 
 /// Until the parent process releases it.
-fn stay() -> Result<()> {
+pub(super) fn stay() -> Result<()> {
     say("ready")?;
     std::io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())
@@ -100,7 +104,7 @@ fn answer() -> Result<()> {
 }
 
 /// A requester of node 0, which never sleeps.
-struct Client {
+pub(super) struct Client {
     socket: UdpSocket,
     to: SocketAddrV4,
     port: u16,
@@ -112,22 +116,30 @@ impl Client {
     }
 
     fn at(port: u16) -> Result<Self> {
-        let socket = UdpSocket::bind(at(Place::Host(0), port))?;
+        Client::between(at(Place::Host(0), port), at(Place::Switch, SWITCH_PORT))
+    }
+
+    pub(super) fn between(from: SocketAddrV4, to: SocketAddrV4) -> Result<Self> {
+        let socket = UdpSocket::bind(from)?;
         socket.set_nonblocking(true)?;
         Ok(Client {
             port: socket.local_addr()?.port(),
-            to: at(Place::Switch, SWITCH_PORT),
+            to,
             socket,
         })
     }
 
     fn send(&self, header: &Header) -> Result<()> {
-        self.socket.send_to(&encode(header, 0), self.to)?;
+        self.send_bytes(&encode(header, 0))
+    }
+
+    pub(super) fn send_bytes(&self, packet: &[u8]) -> Result<()> {
+        self.socket.send_to(packet, self.to)?;
         Ok(())
     }
 
     /// So many datagrams; the last one's header, if it is a packet.
-    fn hear(&self, datagrams: usize) -> Result<Option<Header>> {
+    pub(super) fn hear(&self, datagrams: usize) -> Result<Option<Header>> {
         let mut packet = [0; 2048];
         let (began, mut left, mut last) = (Instant::now(), datagrams, None);
         while left > 0 {
