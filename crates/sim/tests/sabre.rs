@@ -41,6 +41,8 @@ const NOTICED: &[(Defect, &str, &str)] = &[
     (Defect::AcceptOdd, "object-beside-a-writer", TORN),
     (Defect::CheckBeforeCopyOnly, "object-beside-a-writer", TORN),
     (Defect::MixAttempts, "object-two-attempts", TORN),
+    (Defect::CheckBeforeCopyOnly, "object-by-granules", TORN),
+    (Defect::MixAttempts, "object-by-granules", TORN),
     (Defect::KeepGenerationOnFree, "object-reused", CURRENT),
     (Defect::ResetVersionOnReuse, "object-reused", RISE),
     // Its bytes are gone with the first time: the second one has those of the copy only.

@@ -22,7 +22,8 @@ pub const SCENARIOS: &[Scenario] = &[
         own: &[&[Write(First)]],
         others: &[&[Read(First)]],
         budget: LOSSY,
-        states: 265,
+        by_granules: false,
+        states: 267,
     },
     Scenario {
         name: "object-two-attempts",
@@ -30,7 +31,8 @@ pub const SCENARIOS: &[Scenario] = &[
         own: &[&[Write(First)]],
         others: &[&[Read(First)], &[Write(First)]],
         budget: EARLY,
-        states: 25_477,
+        by_granules: false,
+        states: 25_505,
     },
     Scenario {
         name: "object-direct",
@@ -38,6 +40,7 @@ pub const SCENARIOS: &[Scenario] = &[
         own: &[&[Read(First), Read(First)], &[Write(First)]],
         others: &[&[Write(First)]],
         budget: CALM,
+        by_granules: false,
         states: 3_300,
     },
     Scenario {
@@ -46,6 +49,7 @@ pub const SCENARIOS: &[Scenario] = &[
         own: &[],
         others: &[&[Write(First), Write(First)], &[Write(First)]],
         budget: DOUBLED,
+        by_granules: false,
         states: 488,
     },
     Scenario {
@@ -54,6 +58,7 @@ pub const SCENARIOS: &[Scenario] = &[
         own: &[],
         others: &[&[Write(First), Read(First)], &[Read(First)]],
         budget: LOSSY,
+        by_granules: false,
         states: 774,
     },
     Scenario {
@@ -62,6 +67,7 @@ pub const SCENARIOS: &[Scenario] = &[
         own: &[&[WriteIf(First)]],
         others: &[&[WriteIf(First)], &[Write(First)]],
         budget: CALM,
+        by_granules: false,
         states: 1_352,
     },
     Scenario {
@@ -70,6 +76,7 @@ pub const SCENARIOS: &[Scenario] = &[
         own: &[&[Free(First), Make, Write(Second)]],
         others: &[&[Read(First)], &[Write(First)]],
         budget: CALM,
+        by_granules: false,
         states: 578,
     },
     Scenario {
@@ -78,6 +85,7 @@ pub const SCENARIOS: &[Scenario] = &[
         own: &[&[Read(First), Make, Read(Second)]],
         others: &[&[Free(First)], &[Free(First)]],
         budget: DOUBLED,
+        by_granules: false,
         states: 1_224,
     },
     Scenario {
@@ -86,6 +94,16 @@ pub const SCENARIOS: &[Scenario] = &[
         own: &[&[Write(First), Write(First)]],
         others: &[&[Read(First), Read(First)]],
         budget: CALM,
+        by_granules: false,
         states: 839,
+    },
+    Scenario {
+        name: "object-by-granules",
+        about: "a reader that asks for one granule a packet, beside a writer of the home's process",
+        own: &[&[Write(First)]],
+        others: &[&[Write(First), Read(First)]],
+        budget: LOSSY,
+        by_granules: true,
+        states: 4_972,
     },
 ];

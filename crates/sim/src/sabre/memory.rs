@@ -27,7 +27,7 @@ pub type Places = BTreeMap<Tag, ObjectPlace>;
 pub struct HomeWords<'a, J> {
     pub places: &'a mut Places,
     pub judge: &'a mut J,
-    /// A writer of the home's process that comes between two granules of a copy, with its write.
+    /// A writer of the home's process that comes before the last granule of a copy, with its write.
     pub meets: Option<u16>,
 }
 
@@ -104,12 +104,12 @@ impl<J: Watch> Memory for HomeWords<'_, J> {
 
 impl<J: Watch> Words for HomeWords<'_, J> {
     fn copy_out(&mut self, object: Tag, from: u32, out: &mut [u8]) {
-        let first = (from / GRANULE) as usize;
+        let all = out.len().div_ceil(GRANULE as usize);
         for (nth, granule) in out.chunks_mut(GRANULE as usize).enumerate() {
-            if nth > 0 {
+            if nth + 1 == all {
                 self.meet(object);
             }
-            let write = self.at(object).value[first + nth];
+            let write = self.at(object).value[(from / GRANULE) as usize + nth];
             granule.copy_from_slice(&bytes_of(write, granule.len() as u32));
         }
     }

@@ -49,6 +49,8 @@ pub struct Scenario {
     pub others: &'static [&'static [Op]],
     /// What may go wrong.
     pub budget: Budget,
+    /// The home lets reads be asked for by granules.
+    pub by_granules: bool,
     /// States that there are.
     pub states: usize,
 }

@@ -105,7 +105,8 @@ impl World {
     pub fn new(scenario: &Scenario, defect: Option<Defect>) -> Self {
         let node = |nth: usize| {
             let book = Book::new(HomeId::of(nth as NodeId), 0, 1);
-            let sabre = Sabre::new((nth as NodeId, 1), book);
+            let mut sabre = Sabre::new((nth as NodeId, 1), book);
+            sabre.home.kernel_reads = scenario.by_granules;
             let values = Values::default();
             Rc::new(Member { sabre, values })
         };
@@ -275,7 +276,14 @@ impl World {
         let (tries, write) = (at.tries, self.write_of(thread));
         let life = self.life(of(op));
         let command = match op {
-            Op::Read(_) if tries == 0 => Command::Read(object, Known::default()),
+            // A reader that expects a length asks for all its granules together.
+            Op::Read(_) if tries == 0 => {
+                let known = Known {
+                    version: 0,
+                    len: LEN,
+                };
+                Command::Read(object, known)
+            }
             Op::Read(_) => Command::ReadLocked(object),
             Op::Write(_) => Command::Write(object, 0, LEN),
             Op::WriteIf(_) => Command::Write(object, version, LEN),
