@@ -100,18 +100,15 @@ int objects(struct xdp_md *ctx)
 	in_order();
 	__u64 meta = load(version_at + 1);
 	__u32 len = meta & 0xffff;
-#if PLANT != 2
-	if (!(meta >> 16 & 1) || meta >> 32 != bpf_be64_to_cpu(asked.b) >> 32)
+	bool is_it = meta >> 16 & 1 && meta >> 32 == bpf_be64_to_cpu(asked.b) >> 32;
+	if (PLANT != 2 && !is_it)
 		return pass(DID_GONE);
-#endif
-#if PLANT != 3
-	if (version & 1)
+	if (PLANT != 3 && version & 1)
 		return pass(DID_LOCKED);
-#endif
 	if (version == bpf_be64_to_cpu(asked.a))
 		return known(ctx, home);
 	// A reader that asks for more has an older length, and one that asks for nothing wants all from there on.
-	if (len > place.room || from % GRANULE || from > len)
+	if ((PLANT != 6 && len > place.room) || (PLANT != 5 && from % GRANULE) || from > len)
 		return pass(DID_LONG);
 	__u32 bytes = len - from;
 	if (wanted && wanted <= GRANULE && bytes > GRANULE)
@@ -129,14 +126,12 @@ int objects(struct xdp_md *ctx)
 	if (frame + FRAME_LEN > (void *)(long)ctx->data_end)
 		return XDP_DROP;
 	struct own *own = frame + OWN_AT;
-#if PLANT != 1
-	if (load(version_at) != version) {
+	if (PLANT != 1 && load(version_at) != version) {
 		// The agent gets what has come. Behind it there is room, which only a sum would read.
 		*own = asked;
 		((struct udphdr *)(frame + 34))->check = 0;
 		return pass(DID_TORN);
 	}
-#endif
 	own->a = bpf_cpu_to_be64(version);
 	own->b = bpf_cpu_to_be64((meta >> 32) << 32 | len);
 	count(DID_ANSWER);

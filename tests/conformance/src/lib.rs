@@ -13,6 +13,7 @@ pub mod generate;
 pub mod layout;
 pub mod quorum;
 pub mod random;
+pub mod reads;
 mod reference;
 mod replay;
 pub mod scenarios;

@@ -1,11 +1,12 @@
 //! The golden packets in the tree: readable, fresh, and what the Rust program does.
 
 use rackmem_conformance::quorum::{self, QuorumReference};
+use rackmem_conformance::reads::{self, Became, Event, ReadsReference};
 use rackmem_conformance::text::{read, write};
 use rackmem_conformance::{
     Case, Reference, Setup, generate, replay, replay_loaded, scenarios::TOPICS,
 };
-use rackmem_proto::abd::Defect;
+use rackmem_proto::{abd::Defect, sabre};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -85,6 +86,30 @@ fn a_switch_that_counts_wrong_is_found() {
         let mut found = cases.iter().map(|case| quorum::replay(&mut broken, case));
         assert!(found.any(|found| found.is_err()), "{defect:?}");
     }
+}
+
+#[test]
+fn golden_packets_of_reads_are_what_the_home_does() {
+    let mut rust = ReadsReference::default();
+    let cases = reads::scenarios::all();
+    let names: BTreeSet<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+    assert_eq!(names.len(), cases.len());
+    for case in cases.iter().chain([&reads::sequence(1, 2000)]) {
+        reads::replay(&mut rust, case).unwrap_or_else(|difference| panic!("{difference}"));
+        // Each case shows what is answered, or that the rest is not.
+        let became = |event: &Event| matches!(event, Event::Packet(_, Became::Answer(_)));
+        let answers = case.events.iter().filter(|event| became(event)).count();
+        let none = ["a-writer-is-in", "other-kinds"];
+        assert_eq!(
+            answers == 0,
+            none.contains(&case.name.as_str()),
+            "{}",
+            case.name
+        );
+    }
+    let mut broken = ReadsReference::breaking(sabre::Defect::AcceptOdd);
+    let mut found = cases.iter().map(|case| reads::replay(&mut broken, case));
+    assert!(found.any(|found| found.is_err()));
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod ptf;
 mod stf;
 
 use crate::scenarios::{TOPICS, golden};
-use crate::{quorum, text};
+use crate::{quorum, reads, text};
 use std::path::Path;
 
 /// A generated file.
@@ -32,6 +32,10 @@ pub fn all() -> Vec<Generated> {
     files.push(Generated {
         path: "tests/conformance/golden/quorum.txt".into(),
         text: quorum::write(quorum::scenarios::ABOUT, &quorum::scenarios::all()),
+    });
+    files.push(Generated {
+        path: "tests/conformance/golden/reads.txt".into(),
+        text: reads::write(reads::scenarios::ABOUT, &reads::scenarios::all()),
     });
     files.push(Generated {
         path: "switch/generated/wire.h".into(),
