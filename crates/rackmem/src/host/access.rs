@@ -119,12 +119,14 @@ impl Access {
                 None => Ok(false),
             };
             drop(reserved);
-            match gone {
+            let gone = match gone {
                 Ok(true) => return Ok(()),
                 // Another node has it, or another thread here uses it.
-                Ok(false) => drop(self.read(tag, |_| ())),
-                Err(AccessError::Rack(error)) => return Err(error.into()),
-                Err(_) => {}
+                Ok(false) => self.read(tag, |_| ()),
+                Err(error) => Err(error),
+            };
+            if let Err(AccessError::Rack(error)) = gone {
+                return Err(error.into());
             }
             if !backoff.wait() {
                 return Err(AccessError::Interrupted { addr: tag.0 });

@@ -20,6 +20,8 @@ pub(crate) struct CurrentView {
     resumed: AtomicU32,
     /// The rack goes on without this process, for ever.
     fenced: AtomicBool,
+    /// That, or this process has closed the rack.
+    over: AtomicBool,
     /// This process' lease, where members can come and go.
     term: OnceLock<Arc<Term>>,
     /// What to do when somebody shows that there is a newer epoch.
@@ -42,6 +44,7 @@ impl CurrentView {
             incarnations: [const { AtomicU32::new(0) }; MAX_NODES],
             resumed: AtomicU32::new(0),
             fenced: AtomicBool::new(false),
+            over: AtomicBool::new(false),
             term: OnceLock::new(),
             behind: OnceLock::new(),
         };
@@ -118,12 +121,24 @@ impl CurrentView {
     /// The rack goes on without this process: nothing that waits for an answer will get one.
     pub fn fence(&self) {
         self.fenced.store(true, ORDER);
+        self.close();
     }
 
     /// Whether it does.
     #[inline]
     pub fn is_fenced(&self) -> bool {
         self.fenced.load(ORDER)
+    }
+
+    /// This process has closed the rack: nobody here answers, or takes answers, any more.
+    pub fn close(&self) {
+        self.over.store(true, ORDER);
+    }
+
+    /// Whether nothing that waits for an answer will get one.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.over.load(ORDER)
     }
 
     /// Whether requests go through a switch.

@@ -203,7 +203,7 @@ impl Slot {
     }
 
     /// Begins an event; [`Slot::next`] says what is to be done about it. `None`:
-    /// the rack goes on without this process.
+    /// the rack goes on without this process, or is closed here.
     #[inline]
     pub fn begin(
         &mut self,
@@ -212,7 +212,7 @@ impl Slot {
         offset: u32,
         bytes: Bytes<'_>,
     ) -> Option<Access> {
-        if self.standing.is_fenced() {
+        if self.standing.is_over() {
             // What was under way has been left as it was: this engine begins nothing any more.
             return None;
         }
@@ -237,9 +237,9 @@ impl Slot {
             let now = || clock(lossy, began);
             match access.next(&mut self.engine, now, defect()) {
                 Do::Send(output) => self.transmit(output, bytes),
-                Do::Wait if lossy && !self.standing.is_fenced() => self.pump(bytes),
+                Do::Wait if lossy && !self.standing.is_over() => self.pump(bytes),
                 // Inline, an answer comes while sending or never; and nobody answers whom the rack
-                // has gone on without.
+                // has gone on without, or who has closed it.
                 Do::Wait => match access.abandon(&mut self.engine, now()) {
                     Do::Send(output) => self.transmit(output, bytes),
                     todo => return todo,
@@ -398,7 +398,7 @@ impl Slot {
     /// Says whether anything is outstanding.
     fn idle(&mut self) -> bool {
         self.catch_up();
-        if self.engine.can_unlock() || self.standing.is_fenced() {
+        if self.engine.can_unlock() || self.standing.is_over() {
             return false;
         }
         // Whoever keeps idle requesters has others to look after, and the thread may want this one

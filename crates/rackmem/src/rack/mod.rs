@@ -658,6 +658,7 @@ impl Drop for Rack {
         }
         self.seat = None;
         for node in &self.nodes {
+            node.inner.access.standing.close();
             node.inner.serve(false);
             node.inner.access.agents.objects.withdraw();
         }

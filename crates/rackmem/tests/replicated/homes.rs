@@ -4,8 +4,8 @@
 use crate::members::{Cluster, NETWORKS};
 use crate::{FABRICS, MODES, eventually, rack};
 use rackmem::{
-    AccessError, Contract, Durability, LeaveError, Node, Region, RegionError, RegionSpec, Shared,
-    Survives,
+    AccessError, Contract, Durability, LeaveError, Node, RackError, Region, RegionError,
+    RegionSpec, Shared, Survives,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
@@ -138,6 +138,51 @@ fn counters_are_exact_while_their_home_dies() {
             (done..=done + doubtful).contains(&sum),
             "{fabric}: {done} + {doubtful} made {sum}"
         );
+    }
+}
+
+/// Threads of a process that closes its rack are told so, however patient they are: nobody answers
+/// what they have asked, and where writes survive they have more to ask.
+#[test]
+fn threads_of_a_closed_rack_end_with_it() {
+    const PATIENT: &str = "lease = '120s'\npatience = '900s'\n";
+    for fabric in NETWORKS {
+        for survives in [Survives::Rest, Survives::Writes] {
+            let name = format!("closed-{}", survives.name());
+            let cluster = Cluster::new(&name, fabric, 4, PATIENT);
+            let (mut racks, nodes) = cluster.nodes(4);
+            let spec = spec("closed", 1, survives);
+            nodes[3].create_region(&spec).unwrap();
+            let done = AtomicU64::new(0);
+            let stop = AtomicBool::new(false);
+            let count = |node: &Node| {
+                let region = node.open_region(&spec)?;
+                let word: Shared<u64> = region.shared(0).unwrap();
+                while !stop.load(SeqCst) {
+                    match word.fetch_add(1) {
+                        Err(AccessError::Interrupted { .. }) => {}
+                        counted => drop(counted?),
+                    }
+                    done.fetch_add(1, SeqCst);
+                }
+                Ok::<(), RegionError>(())
+            };
+            std::thread::scope(|scope| {
+                // The block goes from one to the other, by the node that serves it.
+                let ends = [0, 0, 1].map(|id| {
+                    let node = &nodes[id];
+                    scope.spawn(|| count(node))
+                });
+                eventually("they count", || done.load(SeqCst) > 200);
+                (racks[0], racks[1]) = (None, None);
+                eventually("they end", || ends.iter().all(|end| end.is_finished()));
+                stop.store(true, SeqCst);
+                for end in ends {
+                    let error = end.join().unwrap().unwrap_err();
+                    assert_eq!(error, RegionError::Rack(RackError::Closed), "{fabric}");
+                }
+            });
+        }
     }
 }
 
