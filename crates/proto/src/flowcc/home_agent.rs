@@ -14,7 +14,7 @@ use super::giving::Answer;
 use super::lock;
 use super::migration::{Migration, Moved, Mover};
 use super::score::{self, Route, Score, Verdict};
-use super::settle::Findings;
+use super::settle::{Early, Findings};
 use super::shards::{News, Shards};
 use super::storing::Stores;
 use super::tables;
@@ -118,6 +118,7 @@ pub struct HomeAgent {
     /// What is known of entries that are being made anew; while there is any of it,
     /// nothing is served.
     pub(super) findings: Option<Findings>,
+    pub(super) early: Early,
     pub(super) counters: HomeCounters,
     /// Where the books are: what other shards have to know.
     pub(super) news: Option<News>,
@@ -193,6 +194,7 @@ impl HomeAgent {
             mover: Mover::new(config.node, config.migration),
             made: config.epoch,
             findings: None,
+            early: Early::default(),
             counters: HomeCounters::default(),
             news: None,
             changes: 0,
@@ -218,11 +220,6 @@ impl HomeAgent {
             kept: true,
             ..HomeAgent::new(config)
         }
-    }
-
-    /// Has entries for a home that a group keeps.
-    pub fn lay_out(&mut self, group: u16, bytes: u64) {
-        self.directory.lay_out(group, bytes);
     }
 
     /// Whether a home is one that it serves.
@@ -281,6 +278,9 @@ impl HomeAgent {
         }
         self.mover.fingerprint(into);
         self.findings.hash(into);
+        if self.kept {
+            self.early.hash(into);
+        }
     }
 
     /// The memory that it serves.

@@ -56,6 +56,13 @@ pub struct Findings {
     granted: BTreeSet<Grant>,
 }
 
+/// What was told in an epoch of homes that groups keep and that this node has not heard of yet.
+#[derive(Clone, Default, Hash, Debug)]
+pub struct Early {
+    blocks: BTreeMap<Tag, Finding>,
+    held: Vec<(RequesterId, Open)>,
+}
+
 /// What settling has come to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Settled {
@@ -96,6 +103,7 @@ impl HomeAgent {
         if self.kept {
             // Another node may have served them, and has told nobody what it knew.
             self.directory.reset();
+            self.early = Early::default();
         }
         self.config.epoch = epoch;
     }
@@ -183,7 +191,7 @@ impl HomeAgent {
         };
         self.explain(&mut findings);
         for (tag, entry) in self.directory.each() {
-            let finding = findings.blocks.get(&tag).copied().unwrap_or_default();
+            let finding = findings.blocks.remove(&tag).unwrap_or_default();
             let rescued = findings.rescued.contains(&tag);
             let next = remake(*entry, finding, gone, switch_lost);
             *entry = match next.owner {
@@ -200,10 +208,28 @@ impl HomeAgent {
         self.answering.iter_mut().for_each(|a| a.clear());
         self.scores = Default::default();
         self.executed = Default::default();
-        for (id, open) in findings.held {
-            self.hold_again(id, open);
+        let held = findings.held.into_iter();
+        let early = held.filter(|(id, open)| !self.hold_again(*id, *open));
+        let held = early.collect();
+        if self.kept {
+            let blocks = findings.blocks;
+            self.early = Early { blocks, held };
         }
         settled
+    }
+
+    /// Has entries for a home that a group keeps. What members have told of it in this epoch, while
+    /// this node had not heard of it, counts.
+    pub fn lay_out(&mut self, group: u16, bytes: u64) {
+        self.directory.lay_out(group, bytes);
+        let mut early = core::mem::take(&mut self.early);
+        early.blocks.retain(|tag, finding| {
+            let entry = self.directory.entry(*tag);
+            let there = entry.map(|entry| *entry = remake(*entry, *finding, Copyset::EMPTY, false));
+            there.is_none()
+        });
+        early.held.retain(|(id, open)| !self.hold_again(*id, *open));
+        self.early = early;
     }
 
     /// Finds the locks that live nodes' events hold. That an event is open explains nothing:
@@ -231,13 +257,16 @@ impl HomeAgent {
     }
 
     /// A bare lock outlives the epoch: it is an application's, and the application is alive.
-    fn hold_again(&mut self, id: RequesterId, open: Open) {
-        if let Some(entry) = self.directory.entry(open.tag)
-            && lock::acquire(&mut entry.lock, open.shared)
-        {
+    /// False: there is no such block here.
+    fn hold_again(&mut self, id: RequesterId, open: Open) -> bool {
+        let Some(entry) = self.directory.entry(open.tag) else {
+            return false;
+        };
+        if lock::acquire(&mut entry.lock, open.shared) {
             let row = &mut self.scores.row(id)[open.seq.parity()];
             score::enter(row, open.seq, true, true, score::Route::default());
         }
+        true
     }
 }
 
@@ -296,9 +325,69 @@ fn remake(old: Entry, finding: Finding, gone: Copyset, switch_lost: bool) -> Ent
 
 #[cfg(test)]
 mod tests {
+    use super::super::HomeConfig;
     use super::*;
+    use crate::wire::{HomeId, Seq};
 
     const GONE: Copyset = Copyset(0b1000);
+
+    /// A keeper that has come back hears of a home after it has settled: what members have told of
+    /// it counts.
+    #[test]
+    fn what_is_told_of_a_home_counts_when_that_is_heard_of() {
+        let config = HomeConfig {
+            node: 0,
+            epoch: 1,
+            block: 4096,
+            chunks: 1,
+            incarnation: 2,
+            migration: None,
+            answering: None,
+            seed: 0,
+        };
+        let first = HomeId::of_group(2).start();
+        let nth = |block: u64| Tag(first.0 + block * 4096);
+        let bare = Open {
+            slot: 4,
+            seq: Seq(7),
+            tag: nth(3),
+            shared: false,
+            bare: true,
+            awaits_data: false,
+            epoch: 1,
+        };
+        let made = |early: bool| {
+            let mut agent = HomeAgent::of_groups(config);
+            let lay_out = |agent: &mut HomeAgent| {
+                agent.lay_out(1, 4096);
+                agent.lay_out(2, 4 * 4096);
+            };
+            agent.freeze(2);
+            if early {
+                lay_out(&mut agent);
+            }
+            agent.note_copy(3, copy_record(nth(0), true));
+            agent.note_copy(1, copy_record(nth(1), false));
+            agent.note_copy(3, copy_record(nth(1), false));
+            agent.note_open(1, bare, 1);
+            agent.settle(GONE, false);
+            if !early {
+                lay_out(&mut agent);
+            }
+            // Again, as with each change of groups: what has become of a block since stays.
+            *agent.directory.entry(nth(2)).unwrap() =
+                entry(Owner::Home, 0, GlobalStatus::Shared, 2);
+            lay_out(&mut agent);
+            [0, 1, 2, 3].map(|block| *agent.directory.entry(nth(block)).unwrap())
+        };
+        use GlobalStatus::{Modified, Shared, Unshared};
+        let [writable, read, since, locked] = made(false);
+        assert_eq!(writable, entry(Owner::Home, 0, Modified, 0b1000));
+        assert_eq!(read, entry(Owner::Home, 0, Shared, 0b1010));
+        assert_eq!(since, entry(Owner::Home, 0, Shared, 0b10));
+        assert!(lock::held_alone(locked.lock) && locked.status == Unshared);
+        assert_eq!(made(true), made(false));
+    }
 
     fn entry(owner: Owner, lock: u16, status: GlobalStatus, copyset: u32) -> Entry {
         Entry {
