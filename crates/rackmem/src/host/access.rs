@@ -178,6 +178,9 @@ impl Access {
         if self.standing.is_fenced() {
             return Err(AccessError::Rack(RackError::Fenced));
         }
+        if tag.home().group().is_some() && self.standing.keeper().is_none() {
+            self.await_keeper()?;
+        }
         let Some(node) = self.standing.host(tag.home()) else {
             return Err(AccessError::BadAddress { addr: tag.0 });
         };
@@ -197,6 +200,26 @@ impl Access {
         } else {
             Err(AccessError::Rack(RackError::NodeLost { node }))
         }
+    }
+
+    /// Nobody keeps homes of groups, to this node, until it has begun the epoch that it has come
+    /// into.
+    #[cold]
+    fn await_keeper(&self) -> Result<(), RackError> {
+        let mut backoff = Backoff::new(self.patience);
+        while self.standing.keeper().is_none() {
+            if self.closed.load(Ordering::Relaxed) {
+                return Err(RackError::Closed);
+            }
+            if self.standing.is_fenced() {
+                return Err(RackError::Fenced);
+            }
+            if !backoff.wait() {
+                let node = self.me();
+                return Err(RackError::Timeout { node });
+            }
+        }
+        Ok(())
     }
 
     /// See [`crate::Node::confirm`].

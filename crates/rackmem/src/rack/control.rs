@@ -8,6 +8,7 @@ use crate::membership::reach::{Knocking, Reach};
 use crate::membership::{Events, Keeper, Links, Role, View};
 use crate::rack::switch::SoftSwitch;
 use rackmem_fabric::Whole;
+use rackmem_proto::wire::Copyset;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::thread::JoinHandle;
 
@@ -154,8 +155,18 @@ impl ControlPlane {
             Role::Node(node) => self.view.founders.contains(node),
             Role::Switch => !self.view.founders.is_empty(),
         };
-        let epoch = self.view.epoch - u32::from(founds && self.changes && self.view.epoch > 1);
-        View { epoch, ..self.view }
+        if !founds || !self.changes || self.view.epoch == 1 {
+            return self.view;
+        }
+        View {
+            epoch: self.view.epoch - 1,
+            // A node kept nothing in that one: what groups keep is another's until all have told.
+            founders: match role {
+                Role::Node(_) => Copyset::EMPTY,
+                Role::Switch => self.view.founders,
+            },
+            ..self.view
+        }
     }
 
     /// Lets the node follow the rack from now on.

@@ -5,7 +5,7 @@ use crate::members::{Cluster, NETWORKS};
 use crate::{FABRICS, MODES, eventually, rack};
 use rackmem::{
     AccessError, Contract, Durability, LeaveError, Node, RackError, Region, RegionError,
-    RegionSpec, Shared, Survives,
+    RegionSpec, Shared, Survives, membership,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
@@ -183,6 +183,43 @@ fn threads_of_a_closed_rack_end_with_it() {
                 }
             });
         }
+    }
+}
+
+/// A node that is back has not begun the epoch that it has come into, and has kept nothing in the
+/// one before: while the rack waits for a dead member it serves nothing, even to itself.
+#[test]
+fn a_node_that_is_back_serves_nothing_of_the_epoch_before() {
+    const LONG: &str = "lease = '12s'\npatience = '60s'\n";
+    for fabric in NETWORKS {
+        let cluster = Cluster::new("back", fabric, 5, LONG);
+        let (mut racks, nodes) = cluster.nodes(5);
+        let spec = spec("back", 1, Survives::Rest);
+        let made = nodes[3].create_region(&spec).unwrap();
+        put(&made, 0, 1);
+        rest(&nodes[3], &made, 0);
+        put(&made, 0, 2);
+        let copies = nodes[3].groups()[0].copies.clone();
+        let silent = [4, 2, 1].into_iter();
+        let mut silent = silent.filter(|id| copies.iter().all(|copy| copy.node != *id));
+        let silent = silent.next().unwrap();
+        racks[usize::from(silent)] = None;
+        racks[0] = None;
+        let remove = |id: u16| {
+            let role = membership::Role::Node(id);
+            membership::remove(&cluster.store(), role, crate::LONG).unwrap();
+        };
+        remove(0);
+        eventually("the epoch begins, and waits", || !nodes[3].is_member(0));
+        racks[0] = Some(cluster.node(0));
+        let node = racks[0].as_ref().unwrap().node(0);
+        std::thread::scope(|scope| {
+            let reads = scope.spawn(|| get(&node.open_region(&spec).unwrap(), 0));
+            // Longer than a read of what it has takes.
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            remove(silent);
+            assert_eq!(reads.join().unwrap(), 2, "{fabric}");
+        });
     }
 }
 
