@@ -3,7 +3,6 @@
 use super::Size;
 use crate::error::OpenError;
 use rackmem_proto::sabre::SLAB;
-use std::path::Path;
 
 /// Where in the kernel.
 ///
@@ -110,11 +109,6 @@ impl KernelReads {
         }
     }
 
-    /// Slabs that it has.
-    pub(crate) fn slabs(&self) -> u32 {
-        (self.memory / SLAB) as u32
-    }
-
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         if !(SLAB..=MOST_OBJECTS).contains(&self.memory) {
             return Err(OpenError::Config(format!(
@@ -125,16 +119,5 @@ impl KernelReads {
             )));
         }
         Ok(())
-    }
-
-    /// The mode to begin with: see [`KernelReads::mode`].
-    pub(crate) fn preferred(&self) -> KernelMode {
-        let device = Path::new("/sys/class/net")
-            .join(&self.interface)
-            .join("device");
-        match self.mode {
-            KernelMode::Auto if !device.exists() => KernelMode::Skb,
-            mode => mode,
-        }
     }
 }

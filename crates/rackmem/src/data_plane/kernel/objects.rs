@@ -3,12 +3,13 @@
 use super::KernelPlace;
 use super::plane::{interface_mode, v4};
 use super::reads::{KernelReadCounts, ReadProgram, ReadsInKernel};
-use crate::config::{Config, KernelReads};
+use crate::config::{Config, KernelMode, KernelReads};
 use crate::error::OpenError;
 use rackmem_fabric::shm::Lent;
 use rackmem_proto::sabre::SLAB;
 use rackmem_proto::wire::NodeId;
 use rackmem_xdp::{ObjectReads, Served};
+use std::path::Path;
 
 struct Program {
     reads: ObjectReads,
@@ -29,12 +30,12 @@ pub(super) fn attach(
         epoch: 0,
         base: 0,
     };
-    let slabs = reads.slabs();
+    let slabs = (reads.memory / SLAB) as u32;
     let mut program = ObjectReads::load(slabs)?;
     // A slab in front says what the others have.
     let words = (slabs as usize + 1) * (SLAB as usize / 8);
     let memory = Lent::map(program.memory()?, words)?;
-    let mode = program.attach(&reads.interface, interface_mode(reads.preferred()))?;
+    let mode = program.attach(&reads.interface, interface_mode(preferred(reads)))?;
     let place = KernelPlace {
         mode: mode.to_string(),
         fell_back: None,
@@ -45,6 +46,17 @@ pub(super) fn attach(
         served,
     });
     Ok(ReadsInKernel::new(program, (memory, slabs), place))
+}
+
+/// The mode to begin with: see [`KernelReads::mode`].
+fn preferred(reads: &KernelReads) -> KernelMode {
+    let device = Path::new("/sys/class/net")
+        .join(&reads.interface)
+        .join("device");
+    match reads.mode {
+        KernelMode::Auto if !device.exists() => KernelMode::Skb,
+        mode => mode,
+    }
 }
 
 impl ReadProgram for Program {

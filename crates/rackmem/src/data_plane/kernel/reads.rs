@@ -85,6 +85,10 @@ pub(crate) struct ReadsInKernel {
 }
 
 impl ReadsInKernel {
+    #[cfg_attr(
+        not(any(feature = "xdp", test)),
+        expect(dead_code, reason = "only a build with the feature `xdp` has programs")
+    )]
     pub fn new(
         program: Box<dyn ReadProgram>,
         (memory, slabs): (Lent, u32),
