@@ -11,6 +11,7 @@
 //! | which protocols does a node speak, and what is each asked for? | [`Host::Protocols`], [`Protocol`] |
 //! | what does a cache do for others, and what does it keep because packets are lost? | [`Copies`] |
 //! | what does a home do with a packet's bytes? | [`Home`] |
+//! | what waits for a majority, where a group keeps a home? | [`keeping`] |
 //! | what does a node tell the shadow of the switch? | [`Migrating`] |
 //! | what does a node do when an epoch begins? | [`Recovery`] |
 //! | what does a node do with a lock, and with all of them? | [`NodeLock`], [`Gcp`] |
@@ -27,6 +28,7 @@ mod coherent;
 mod copies;
 mod home;
 mod host;
+pub mod keeping;
 mod lock;
 mod locked;
 mod long;

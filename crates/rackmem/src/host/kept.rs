@@ -27,6 +27,7 @@ use crate::host::inner::NodeInner;
 use crate::host::names::{Came, Carried, Held, Send, WAITING, concerns_home};
 use rackmem_fabric::{Body, Net, Nobody, Port, Receiver, Whole, words};
 use rackmem_proto::abd::{Command, GROUPS, Layout, first_line};
+use rackmem_proto::engine::keeping;
 use rackmem_proto::membership::Survives;
 use rackmem_proto::wire::{Dest, Header, HomeId, Kind, Own, RequesterId, Seq, Tag};
 use std::collections::VecDeque;
@@ -213,8 +214,8 @@ impl Kept {
         reply: &mut dyn Receiver,
     ) -> bool {
         let tag = header.tag;
-        let rescue = header.kind == Kind::Rescue;
-        if tag.home().is_own() || !(rescue || concerns_home(agents.node, header)) {
+        let concerns = keeping::rescues(header) || concerns_home(agents.node, header);
+        if tag.home().is_own() || !concerns {
             return false;
         }
         let epoch = agents.standing.epoch();
@@ -230,8 +231,7 @@ impl Kept {
             node.iter().for_each(|node| node.access.groups.hurry());
             return true;
         }
-        let brings = rescue || header.kind == Kind::WriteBack;
-        if !brings && self.is_in_place(tag, epoch) {
+        if !keeping::brings_bytes(header) && self.is_in_place(tag, epoch) {
             return false;
         }
         let (header, body) = (*header, Carried::of(body));
@@ -350,7 +350,7 @@ impl Kept {
         if header.epoch != epoch || agents.standing.keeper() != Some(node.id) {
             return None;
         }
-        if header.kind != Kind::Rescue {
+        if !keeping::rescues(header) {
             let home = agents.homes[agents.shards.of(header.tag)].lock().whole();
             if home.agent.frozen() {
                 return None;
@@ -362,8 +362,7 @@ impl Kept {
         agents.serve(&held, header, came.body.body(), &mut Nobody);
         let sends = held.into_sends();
         for (_, header, _) in &sends {
-            let home = matches!(header.kind, Kind::WriteBackAck | Kind::RescueAck);
-            if home && !header.tag.home().is_own() {
+            if keeping::says_home(header) && !header.tag.home().is_own() {
                 self.keep(node, epoch, header)?;
             }
         }
@@ -432,7 +431,7 @@ impl Kept {
                 Ok(_) => break,
                 // Nobody goes on before all that is to be rescued is home. Without a majority this
                 // node has it, and no more can be done.
-                Err(AccessError::NoQuorum { .. }) if ack.kind == Kind::RescueAck => break,
+                Err(AccessError::NoQuorum { .. }) if keeping::leaves_alone(ack) => break,
                 // Without a majority nothing is acknowledged, for as long as that takes.
                 Err(_) if goes_on(node, epoch) => std::thread::sleep(Duration::from_millis(1)),
                 Err(_) => return None,

@@ -20,7 +20,7 @@ use crate::membership::Asked;
 use crate::membership::current_view::CurrentView;
 use rackmem_fabric::{Body, Net, Nobody, Port, Receiver, Whole, words};
 use rackmem_proto::abd::{Command, Durability, Layout, first_line};
-use rackmem_proto::engine::{FlowCc, Protocol, Role, role};
+use rackmem_proto::engine::keeping;
 use rackmem_proto::wire::{Contract, Dest, Header, Kind, NodeId, Own, RequesterId, Seq, Tag};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -201,7 +201,7 @@ impl Names {
         if self.open.load(SeqCst) != agents.standing.epoch() {
             // Blocks that have died with a node are to be overwritten.
             let own = header.requester.node == agents.node;
-            return !(own && header.kind == Kind::AcceptLoss);
+            return !(own && keeping::accepts_loss(header));
         }
         let mut waiting = self.waiting.lock().whole();
         if waiting.len() < WAITING {
@@ -231,10 +231,7 @@ impl Names {
 
 /// Whether the home agent takes a packet, about a block that it has given out.
 pub(super) fn concerns_home(me: NodeId, header: &Header) -> bool {
-    let kinds = <FlowCc as Protocol<crate::host::here::Here<'_>>>::KINDS;
-    let coherent = kinds.iter().any(|kinds| kinds.contains(&header.kind));
-    let memory = matches!(header.kind, Kind::Alloc | Kind::Free);
-    coherent && !memory && role(me, header) == Role::Home
+    keeping::concerns_home::<crate::host::here::Here<'_>>(me, header)
 }
 
 /// Keeps the table whenever this node is the keeper, until the rack is closed or gone.
@@ -331,9 +328,7 @@ impl Keeping {
         let held = Held::over(port);
         agents.serve(&held, &came.header, came.body.body(), &mut Nobody);
         let sends = held.into_sends();
-        let mut home = sends
-            .iter()
-            .filter(|(_, h, _)| h.kind == Kind::WriteBackAck);
+        let mut home = sends.iter().filter(|(_, h, _)| keeping::says_home(h));
         if home.any(|(_, header, _)| !self.keep(node, names, header.tag)) {
             return;
         }
