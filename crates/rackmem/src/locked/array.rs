@@ -4,6 +4,7 @@
 //! its page, when it first hears of it: requests tell how long the page is. So whoever allocates
 //! the addresses has made all of them, at whatever home.
 
+use super::descriptor::Descriptor;
 use super::guard::{Guard, Reading, Right, Writing};
 use super::handle::{Handle, locks};
 use crate::bytes::window::{Grow, Window, WindowMut};
@@ -21,8 +22,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Reader-writer locks over pages of equal length, at consecutive addresses:
-/// [`RwLockArray::STRIDE`] bytes of memory each, which nobody reads or writes.
-/// A page that nobody has written is zeros.
+/// [`RwLockArray::STRIDE`] bytes of memory each, which are not read or written directly.
+/// A page that has not been written is zeros.
 ///
 /// Taking a lock that is at this node costs no packet; otherwise it is one coherence transaction,
 /// which brings the page. A page is read and written by its holder only: through a [`Guard`] over a
@@ -47,7 +48,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// # }
 /// ```
 ///
-/// Whoever does not hold a page, or holds it to read, cannot write it:
+/// Code that does not hold a page, or holds it to read, cannot write it:
 ///
 /// ```compile_fail,E0599
 /// # fn write(locks: &rackmem::locked::RwLockArray) -> rackmem::Result<()> {
@@ -217,7 +218,7 @@ impl RwLockArray {
     /// # Errors
     /// [`LockError::BadShape`] for an address that is no multiple of 16, and a length that is zero,
     /// no multiple of eight, or above 64 KiB; [`LockError::TooManyLocks`] when the node has no room
-    /// for all of them.
+    /// for all of them; [`LockError::NoLock`] for the address of another kind of lock.
     pub fn attach(node: &Node, addr: u64, count: usize, len: usize) -> Result<Self, LockError> {
         let fits = (1..=MAX_LOCKED as usize).contains(&len) && len.is_multiple_of(8);
         if !fits || !addr.is_multiple_of(16) {
@@ -231,6 +232,14 @@ impl RwLockArray {
         let is = [Contract::Coherent, Contract::Locked];
         if !is.iter().any(|is| Tag(addr).is_under(*is)) {
             return Err(AccessError::wrong_contract(Tag(addr), Contract::Locked).into());
+        }
+        // A lock that was made there has words of its own in front, which are no page.
+        if Tag(addr).is_under(Contract::Locked) {
+            match Descriptor::read(node, addr) {
+                Ok(_) => return Err(LockError::NoLock { addr }),
+                Err(LockError::NoLock { .. }) => {}
+                Err(why) => return Err(why),
+            }
         }
         let (locks, first) = (locks(node), Tag(addr).under(Contract::Locked));
         locks.arrays.add(first, count, |more| locks.claim(more))?;
@@ -275,7 +284,7 @@ impl RwLockArray {
         AccessError::gone(self.first, host).into()
     }
 
-    /// Whether this node has heard of a lock: its home has of all that anybody has used.
+    /// Whether this node knows of a lock: its home knows of all that have been used.
     pub fn is_known(&self, index: usize) -> bool {
         let tag = Tag(self.first.0 + (index * Self::STRIDE) as u64);
         self.handles[index].get().is_some() || locks(&self.node).knows(tag)

@@ -210,7 +210,7 @@ impl BlockLock {
     /// Gives the lock's block back, for anything. Other handles on it must not be used any more.
     ///
     /// # Errors
-    /// [`LockError::Busy`] when somebody holds it; [`AllocError::NotAllocated`] when it has been
+    /// [`LockError::Busy`] when a thread holds it; [`AllocError::NotAllocated`] when it has been
     /// freed before. That may be known only when it gets home: see [`Node::free_bytes`].
     pub fn free(self) -> Result<(), LockError> {
         let alone = self.write_within(IN_USE)?;
@@ -227,6 +227,7 @@ impl BlockLock {
         &self,
         wait: impl Into<Wait>,
     ) -> Result<Option<Guard<'_, Block, A>>, LockError> {
+        self.node.open()?;
         let at_most = wait.into().limit().unwrap_or_default();
         let shared = A::ACCESS == Access::Read;
         let access = &self.node.inner.access;

@@ -32,12 +32,11 @@ const LEN: usize = (1 + MAX_WAITERS) * 8;
 /// A condition that threads of the rack wait for while another changes what a [`super::Mutex`]
 /// protects.
 ///
-/// As everywhere, a thread may wake although nobody has told it to, and looks again:
-/// [`Condvar::wait_while`] does. A death that may have taken news of the list with it wakes
-/// everybody.
+/// As everywhere, a thread may wake without a notification, and checks its condition again:
+/// [`Condvar::wait_while`] does. The death of a node that may have changed the list wakes all
+/// waiters.
 ///
-/// Dropping a handle frees nothing; [`Condvar::free`] does, and threads of all nodes that wait are
-/// told
+/// Dropping a handle frees nothing; [`Condvar::free`] does, and waiting threads of all nodes return
 /// [`LockError::Freed`].
 ///
 /// ```
@@ -198,7 +197,7 @@ impl Condvar {
         Ok(Condvar { list })
     }
 
-    /// Frees it, as [`super::Mutex::free`]. Threads that wait for it are told [`LockError::Freed`].
+    /// Frees it, as [`super::Mutex::free`]. Threads that wait for it return [`LockError::Freed`].
     ///
     /// # Errors
     /// Those of [`super::Mutex::free`].
@@ -263,7 +262,7 @@ impl Condvar {
         Ok((MutexGuard::hold(mutex)?, notified))
     }
 
-    /// Wakes whoever has waited longest. Says whether anybody waited.
+    /// Wakes the thread that has waited longest. Says whether one was waiting.
     ///
     /// # Errors
     /// Those of [`super::Mutex::lock`].

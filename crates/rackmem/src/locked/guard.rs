@@ -97,7 +97,7 @@ impl Right for Writing {
 ///
 /// While it lives, no thread of the rack writes what it shows, and one that writes is alone.
 /// **Dropping** it lets the next thread in, here or at another node. **When a node dies** that had
-/// the lock, whoever enters next finds an older state, and [`Guard::content`] says so. A thread
+/// the lock, the next thread that enters finds an older state, and [`Guard::content`] says so. A thread
 /// that panics inside leaves, and what it has written so far stays.
 ///
 /// ```
@@ -170,8 +170,8 @@ impl<'a, T: Protected<Inside<'a> = Inside<'a>>, A> Guard<'a, T, A> {
         self.inside.token()
     }
 
-    /// Whether what is found inside is what the last writer left. All who enter after a death are
-    /// told, until one of them has written.
+    /// Whether what is found inside is what the last writer left. After a death every guard says
+    /// so, until a writer has left.
     pub fn content(&self) -> Content {
         self.inside.content()
     }

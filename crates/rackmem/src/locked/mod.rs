@@ -23,7 +23,7 @@
 //! | [`Mutex`] | a value, for one thread at a time |
 //! | [`RwLock`] | a value, for readers together or one writer |
 //! | [`RangesLock`] | a list of byte ranges, likewise |
-//! | [`RwLockArray`] | pages of bytes, each likewise; nobody makes them one by one |
+//! | [`RwLockArray`] | pages of bytes, each likewise, created all at once |
 //! | [`Lock`] | nothing but what its users agree on |
 //! | [`BlockLock`] | the same, by a round trip each time: the directory's own lock |
 //!
@@ -43,30 +43,30 @@
 //! - **Guards** are one type, [`Guard`], of what is protected and of the right to it; it leaves the
 //!   lock when it is dropped. Where a holder of a lock of an [`RwLockArray`] cannot borrow the
 //!   array, it has an [`Entered`] instead. Nothing else shows what a lock protects.
-//! - **Panics** do not poison a lock: whoever panics inside leaves,
+//! - **Panics** do not poison a lock: a thread that panics inside releases it,
 //!   and what it has written so far stays.
 //! - **Bounds**: 65,528 bytes a lock (a page of an array 64 KiB),
 //!   2,097,152 locks that a node knows.
 //! - **Freeing** is a call, [`Mutex::free`] and its like, on any node: dropping a handle frees
 //!   nothing, since other nodes may have others. The lock's memory is used by the next locks of its
-//!   home. Whoever still has a handle on it gets
-//!   [`crate::LockError::Freed`] when it enters, also while another lock is in that place, and so
-//!   does a second `free`. An address is not a handle: who attaches to one gets whichever lock is
+//!   home. A handle that is left returns
+//!   [`crate::LockError::Freed`], also while another lock is in that place, and so
+//!   does a second `free`. An address is not a handle: attaching to one gives the lock that is
 //!   there by then. Locks of an array are not freed.
-//! - **Deadlock** is the caller's: whoever holds one lock and waits for another takes them in an
-//!   order that all agree on.
+//! - **Deadlock** is the caller's to avoid: threads that hold several locks take them in one
+//!   order. A lock is not reentrant: a thread that locks it again waits for itself.
 //!
 //! **When members die**, locks live on. Threads inside stay inside, threads that wait go on
 //! waiting. If the node that had the lock has died, inside or not, the others go on with the data
-//! as of the last time that the lock was handed from one node to another, and all who enter are
-//! told ([`MutexGuard::content`]) until one of them has written. What a node released without
+//! as of the last time that the lock was handed from one node to another, and each guard says so
+//! ([`MutexGuard::content`]) until a writer has left. What a node released without
 //! handing it on was nowhere else, and died with it. When its home has died, a lock is gone:
-//! [`crate::RackError::NodeLost`], and to who asks for it by its name
+//! [`crate::RackError::NodeLost`], and by its name
 //! [`crate::RegionError::NameLost`]; [`Mutex::renewed`] makes it anew.
 //! A process that the rack has declared dead may have a thread inside all the same; when that
 //! matters, let the receiver of what it does compare fencing tokens ([`MutexGuard::token`]).
-//! Without a membership store nobody is ever declared dead, and a lock that a dead process had is
-//! waited for without end.
+//! Without a membership store no process is ever declared dead, and threads wait without end for a
+//! lock that a dead process had.
 
 mod array;
 mod block;

@@ -120,8 +120,8 @@ impl<T: Value> Mutex<T> {
     }
 
     /// The same. One that has died with its home ([`RegionError::NameLost`]) is made anew,
-    /// with this value, on the node that is the first to ask; who has a handle on the dead one asks
-    /// as well, for it keeps saying [`RackError::NodeLost`].
+    /// with this value, on the node that is the first to ask. Handles on the dead one keep returning
+    /// [`RackError::NodeLost`]: replace them by this one.
     ///
     /// # Errors
     /// Those of [`Mutex::named`], but [`RegionError::NameLost`].
@@ -130,15 +130,14 @@ impl<T: Value> Mutex<T> {
         Handle::renewed(node, name, what, fill(value)).map(Mutex::of)
     }
 
-    /// Frees it, on whichever node, and whoever has made it: waits for its turn to write, then for
-    /// its home to know. Its memory is used by the next locks of that home. A name that it has is
-    /// free again. Handles on it that are left, here and elsewhere, are told
-    /// [`LockError::Freed`] when they enter, and so are threads that wait;
-    /// a copy of the value stays with nobody.
+    /// Frees it, on any node: waits for its turn to write, then for its home to
+    /// acknowledge. Its memory is used by the next locks of that home. A name that it has is
+    /// free again. Handles that are left, on all nodes, return
+    /// [`LockError::Freed`], also to threads that wait; no node keeps a copy of the value.
     ///
     /// # Errors
-    /// [`LockError::Freed`] when it has been freed before; [`AccessError::Busy`] when somebody
-    /// stays inside for as long as the configuration allows, and nothing has changed;
+    /// [`LockError::Freed`] when it has been freed before; [`AccessError::Busy`] when another
+    /// thread holds it for as long as the configuration allows, and nothing has changed;
     /// [`RackError::Timeout`] when the home does not answer: if this node dies before it does,
     /// the lock may live on; otherwise it is freed. Those of [`Mutex::lock`].
     pub fn free(self) -> Result<(), LockError> {
@@ -155,8 +154,8 @@ impl<T: Value> Mutex<T> {
         self.handle.waiting()
     }
 
-    /// Holds it, as soon as it is this thread's turn. Waits without end for whoever holds it and
-    /// does not let go.
+    /// Holds it, as soon as it is this thread's turn. Waits without end while another
+    /// thread holds it; so does a thread that holds it itself and locks it again.
     ///
     /// # Errors
     /// [`RackError::NodeLost`] when its home has died; [`RackError::Closed`],
@@ -180,7 +179,7 @@ impl<T: Value> Mutex<T> {
         Guard::hold_within(&self.handle, wait)
     }
 
-    /// Holds it, if it is at this node and free: nobody is asked, and nothing is waited for.
+    /// Holds it, if it is at this node and free: sends no packet and does not wait.
     /// A lock that is elsewhere does not come by trying; [`Mutex::lock_within`] asks for it.
     ///
     /// # Errors

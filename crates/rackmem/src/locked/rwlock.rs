@@ -18,7 +18,7 @@ use std::marker::PhantomData;
 /// A value of up to 64 KiB that threads of the rack read together and change alone. Each node that
 /// reads keeps a copy until a writer comes. See [the module](super).
 ///
-/// Nobody overtakes whoever came before, unless both read. So a thread that reads and wants to read
+/// Threads enter in the order in which they came; readers enter together. So a thread that reads and wants to read
 /// the same lock once more waits for the writer between, which waits for the thread: it must not.
 ///
 /// Dropping a handle frees nothing, since other nodes may have others;
@@ -125,8 +125,8 @@ impl<T: Value> RwLock<T> {
     }
 
     /// The same. One that has died with its home ([`RegionError::NameLost`]) is made anew,
-    /// with this value, on the node that is the first to ask; who has a handle on the dead one asks
-    /// as well, for it keeps saying [`RackError::NodeLost`].
+    /// with this value, on the node that is the first to ask. Handles on the dead one keep returning
+    /// [`RackError::NodeLost`]: replace them by this one.
     ///
     /// # Errors
     /// Those of [`RwLock::named`], but [`RegionError::NameLost`].
@@ -135,15 +135,14 @@ impl<T: Value> RwLock<T> {
         Handle::renewed(node, name, what, fill(value)).map(RwLock::of)
     }
 
-    /// Frees it, on whichever node, and whoever has made it: waits for its turn to write, then for
-    /// its home to know. Its memory is used by the next locks of that home. A name that it has is
-    /// free again. Handles on it that are left, here and elsewhere, are told
-    /// [`LockError::Freed`] when they enter, and so are threads that wait;
-    /// a copy of the value stays with nobody.
+    /// Frees it, on any node: waits for its turn to write, then for its home to
+    /// acknowledge. Its memory is used by the next locks of that home. A name that it has is
+    /// free again. Handles that are left, on all nodes, return
+    /// [`LockError::Freed`], also to threads that wait; no node keeps a copy of the value.
     ///
     /// # Errors
-    /// [`LockError::Freed`] when it has been freed before; [`AccessError::Busy`] when somebody
-    /// stays inside for as long as the configuration allows, and nothing has changed;
+    /// [`LockError::Freed`] when it has been freed before; [`AccessError::Busy`] when another
+    /// thread holds it for as long as the configuration allows, and nothing has changed;
     /// [`RackError::Timeout`] when the home does not answer: if this node dies before it does,
     /// the lock may live on; otherwise it is freed. Those of [`super::Mutex::lock`].
     pub fn free(self) -> Result<(), LockError> {
