@@ -32,7 +32,7 @@ fn a_defect_in_one_epoch_shrinks_to_a_few_operations() {
     let (small, _) = shrunk(&config, "home is current");
     assert!(small.total() * 3 <= config.total(), "{small:?}");
     let faults = small.faults;
-    let left = faults.loss + faults.duplication + faults.late + faults.deaf;
+    let left = faults.loss + faults.duplication + faults.late + faults.one_way;
     assert_eq!(left, 0, "this defect needs no faults");
 }
 

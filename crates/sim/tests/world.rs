@@ -14,7 +14,7 @@ const NETWORKS: [(&str, Faults); 7] = [
     ("loss", Faults::LOSS),
     ("duplication", Faults::DUPLICATION),
     ("reordering", Faults::REORDERING),
-    ("deafness", Faults::DEAFNESS),
+    ("one-way", Faults::ONE_WAY),
     ("all", Faults::ALL),
     ("storm", Faults::STORM),
 ];

@@ -14,7 +14,7 @@ fn worlds_are_run_and_counted() {
         "switches_died",
         "nodes_died",
         "packets_late",
-        "packets_to_the_deaf",
+        "packets_partitioned",
         "partitions",
         "rebuilds",
     ] {
@@ -69,7 +69,7 @@ fn a_capture_has_every_packet_that_was_on_the_wire() {
     assert!(output.status.success(), "{output:?}");
     let found: Value = serde_json::from_str(&stdout(&output)).expect("one object");
     let figure = |name: &str| found[name].as_u64().expect("a figure");
-    let gone = ["packets_lost", "packets_to_the_deaf", "packets_cut_off"].map(figure);
+    let gone = ["packets_lost", "packets_partitioned", "packets_cut_off"].map(figure);
     let wire = figure("packets") + figure("packets_duplicated") - gone.iter().sum::<u64>();
     let bytes = std::fs::read(&file).expect("a capture");
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("a word"));

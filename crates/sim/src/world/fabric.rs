@@ -120,7 +120,7 @@ pub struct Traffic {
     /// Of these, never delivered, by chance.
     pub lost: u64,
     /// Of these, never delivered because their receiver heard nothing for a while.
-    pub deaf: u64,
+    pub one_way: u64,
     /// Deliveries that were held back, so that others overtake them.
     pub late: u64,
     /// Of these, delivered twice.
@@ -150,7 +150,7 @@ pub struct Fabric {
     pub parted: Copyset,
     /// A node whose packets take so many times longer.
     pub slow: Option<(NodeId, u64)>,
-    deaf: Option<NodeId>,
+    one_way: Option<NodeId>,
     stretch: u64,
     random: Random,
     queue: BinaryHeap<Scheduled>,
@@ -196,7 +196,7 @@ impl Fabric {
             from_requester: false,
             parted: Copyset::EMPTY,
             slow: None,
-            deaf: None,
+            one_way: None,
             stretch: 0,
             random,
             queue: BinaryHeap::new(),
@@ -283,8 +283,8 @@ impl Fabric {
             self.traffic.parted += 1;
             return self.passes(Fate::Lost, &packet);
         }
-        if self.deaf(to) {
-            self.traffic.deaf += 1;
+        if self.one_way(to) {
+            self.traffic.one_way += 1;
             return self.passes(Fate::Lost, &packet);
         }
         if self.random.per_mille(self.faults.loss) {
@@ -305,16 +305,16 @@ impl Fabric {
     }
 
     /// Whether the receiver's node hears nothing just now.
-    fn deaf(&mut self, to: Dest) -> bool {
+    fn one_way(&mut self, to: Dest) -> bool {
         if self.now >= self.stretch {
             self.stretch = self.now + Faults::STRETCH;
-            let deaf = self.random.per_mille(self.faults.deaf);
+            let one_way = self.random.per_mille(self.faults.one_way);
             let node = self.random.below(u64::from(self.nodes)) as NodeId;
-            self.deaf = deaf.then_some(node);
+            self.one_way = one_way.then_some(node);
         }
         match to {
-            Dest::Agent(node) => self.deaf == Some(node),
-            Dest::Requester(id) => self.deaf == Some(id.node),
+            Dest::Agent(node) => self.one_way == Some(node),
+            Dest::Requester(id) => self.one_way == Some(id.node),
             Dest::Switch | Dest::Agents { .. } | Dest::Home(_) => false,
         }
     }

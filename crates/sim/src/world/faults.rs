@@ -12,7 +12,7 @@ pub struct Faults {
     /// By how much at most. Longer than several coherence events is what finds stale packets.
     pub late_by: u64,
     /// Of the stretches of [`Faults::STRETCH`], those in which one node hears nothing.
-    pub deaf: u32,
+    pub one_way: u32,
 }
 
 impl Faults {
@@ -22,7 +22,7 @@ impl Faults {
         duplication: 0,
         late: 0,
         late_by: 0,
-        deaf: 0,
+        one_way: 0,
     };
     /// How long a node may hear nothing at a time, in nanoseconds: many retransmissions.
     pub const STRETCH: u64 = 200_000;
@@ -44,8 +44,8 @@ impl Faults {
         ..Faults::NONE
     };
     /// Half of the time, some node hears nothing.
-    pub const DEAFNESS: Faults = Faults {
-        deaf: 500,
+    pub const ONE_WAY: Faults = Faults {
+        one_way: 500,
         ..Faults::NONE
     };
     /// Everything together.
@@ -54,7 +54,7 @@ impl Faults {
         duplication: 100,
         late: 150,
         late_by: 600_000,
-        deaf: 100,
+        one_way: 100,
     };
     /// As little of a network as anything can still be done over.
     pub const STORM: Faults = Faults {
@@ -62,6 +62,6 @@ impl Faults {
         duplication: 300,
         late: 400,
         late_by: 2_000_000,
-        deaf: 200,
+        one_way: 200,
     };
 }

@@ -141,7 +141,7 @@ fn fewer_faults(now: Faults) -> [Faults; 5] {
             ..now
         },
         Faults { late: 0, ..now },
-        Faults { deaf: 0, ..now },
+        Faults { one_way: 0, ..now },
     ]
 }
 
