@@ -135,7 +135,7 @@ pub fn run(
 }
 
 /// Ends where the user has asked for it.
-fn stopped() -> Result<()> {
+pub(super) fn stopped() -> Result<()> {
     match stop::requested() {
         true => Err(BenchError::Stopped),
         false => Ok(()),

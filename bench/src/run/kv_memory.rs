@@ -1,7 +1,7 @@
 //! `bench kv`: the memory that small pairs take, beside redis-server. Resident bytes,
 //! as the system counts them.
 
-use super::kv::{Redis, store_error as kv};
+use super::kv::{Redis, stopped, store_error as kv};
 use super::resp::Client;
 use super::{BenchError, Progress, Result};
 use crate::report::Report;
@@ -55,6 +55,7 @@ pub(super) fn run(
                 let (key, value) = pair(number);
                 client.command(&[b"SET", &key, &value]);
             }
+            stopped()?;
             client.flush(|_| ())?;
         }
         let full = resident(&redis.pid().to_string())?;
@@ -75,6 +76,9 @@ pub(super) fn run(
     let idle = here()?;
     // Every node writes a share, and the last reads all: then homes have what is theirs.
     for number in 0..PAIRS {
+        if number % PIPELINE == 0 {
+            stopped()?;
+        }
         let (key, value) = pair(number);
         stores[number % nodes]
             .first()
@@ -85,6 +89,9 @@ pub(super) fn run(
     let mut value = Vec::new();
     for store in &stores {
         for number in 0..PAIRS {
+            if number % PIPELINE == 0 {
+                stopped()?;
+            }
             let (key, expected) = pair(number);
             value.clear();
             let found = store.first().get(&key, &mut value).map_err(kv)?;

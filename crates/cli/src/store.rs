@@ -32,6 +32,8 @@ impl AtNode for CopiedMemory {
 const WAIT: Duration = Duration::from_secs(120);
 /// Between two looks whether an attempt is over.
 const STEP: Duration = Duration::from_millis(20);
+/// An attempt that takes longer is one that waits for others.
+const QUICK: Duration = Duration::from_secs(1);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
 /// The region that has a store with copies.
@@ -83,8 +85,8 @@ fn open_in<M: Memory>(
     stop: &Stop,
 ) -> Result<Option<Store<M>>> {
     let end = Instant::now() + WAIT;
-    let mut told = false;
-    while let Some(opened) = attempt(memory.clone(), buckets, stop) {
+    let mut said = false;
+    while let Some(opened) = attempt(memory.clone(), buckets, stop, &mut said) {
         match opened {
             Ok(store) => return Ok(Some(store)),
             // The rack goes on without this process: what it waits for does not come.
@@ -96,7 +98,7 @@ fn open_in<M: Memory>(
                 if Instant::now() > end {
                     return Err(nobody_came(&cause.to_string()));
                 }
-                if !std::mem::replace(&mut told, true) {
+                if !std::mem::replace(&mut said, true) {
                     eprintln!("waiting for the rack: {cause}");
                 }
             }
@@ -113,10 +115,16 @@ fn attempt<M: Memory>(
     memory: impl Fn() -> std::result::Result<M, MemoryError> + Send + 'static,
     buckets: usize,
     stop: &Stop,
+    said: &mut bool,
 ) -> Option<rackmem_kv::Result<Store<M>>> {
     let open = move || Store::open(memory()?, options(buckets));
     let opener = std::thread::spawn(open);
+    let quick = Instant::now() + QUICK;
     while !opener.is_finished() {
+        if !*said && Instant::now() > quick {
+            *said = true;
+            eprintln!("waiting for the switch and the other nodes of the rack");
+        }
         if !stop.sleep(STEP) {
             return None;
         }

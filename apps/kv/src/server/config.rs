@@ -49,6 +49,14 @@ pub enum BindError {
     Io(std::io::Error),
 }
 
+impl BindError {
+    /// The system refused this address.
+    pub(crate) fn at(addr: SocketAddr, error: &std::io::Error) -> Self {
+        let why = format!("{addr}: {error}");
+        Self::Io(std::io::Error::new(error.kind(), why))
+    }
+}
+
 impl fmt::Display for BindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -73,6 +81,18 @@ impl From<std::io::Error> for BindError {
 }
 
 impl ServerConfig {
+    /// Whether a server with these settings could start now: what [`super::Server::bind`] would
+    /// refuse, before there is a store to serve.
+    ///
+    /// # Errors
+    /// Those of [`super::Server::bind`].
+    pub fn probe(&self) -> Result<(), BindError> {
+        self.check()?;
+        std::net::TcpListener::bind(self.addr)
+            .map(drop)
+            .map_err(|error| BindError::at(self.addr, &error))
+    }
+
     pub(crate) fn check(&self) -> Result<(), BindError> {
         if !self.addr.ip().is_loopback() && self.password.as_ref().is_none_or(String::is_empty) {
             return Err(BindError::Open(self.addr));

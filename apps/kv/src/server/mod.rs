@@ -38,10 +38,7 @@ impl Server {
     pub fn bind<M: Memory>(store: Store<M>, config: ServerConfig) -> Result<Self, BindError> {
         config.check()?;
         let addr = config.addr;
-        Self::start(store, config).map_err(|error| {
-            let why = format!("{addr}: {error}");
-            BindError::Io(std::io::Error::new(error.kind(), why))
-        })
+        Self::start(store, config).map_err(|error| BindError::at(addr, &error))
     }
 
     fn start<M: Memory>(store: Store<M>, config: ServerConfig) -> std::io::Result<Self> {

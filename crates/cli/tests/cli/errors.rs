@@ -136,10 +136,21 @@ fn a_node_that_the_file_does_not_have_is_named() {
 
 #[test]
 fn an_open_address_needs_a_password() {
-    let rack = crate::racks::rack_file(1, false);
-    let listen = ["--node", "0", "--listen", "0.0.0.0:0", "--buckets", "64"];
+    // Node 0 is not there, and is not waited for.
+    let rack = crate::racks::rack_file(2, false);
+    let listen = ["--node", "1", "--listen", "0.0.0.0:0", "--buckets", "64"];
     let args = [&["kv", "--rack", rack.path()], &listen[..]].concat();
     fails(&args, "can be reached from outside", "--password");
+}
+
+#[test]
+fn a_clients_port_in_use_is_named_before_the_others_are_waited_for() {
+    let rack = crate::racks::rack_file(2, false);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = taken.local_addr().unwrap().to_string();
+    let listen = ["--node", "1", "--listen", &addr, "--buckets", "64"];
+    let args = [&["kv", "--rack", rack.path()], &listen[..]].concat();
+    fails(&args, &addr, "choose another port");
 }
 
 #[test]
@@ -342,7 +353,7 @@ fn addresses_that_cannot_be_had_are_named() {
     let node = ["node", "--rack", file.path(), "--node", "0"];
     fails(
         &node,
-        "node 0: its address is none of this host: 192.0.2.1:7401",
+        "node 0: its address is not one of this host: 192.0.2.1:7401",
         "correct the option",
     );
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

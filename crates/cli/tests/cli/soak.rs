@@ -68,6 +68,23 @@ fn so_does_one_that_agrees_through_etcd_on_a_bad_network() {
 }
 
 #[test]
+fn no_shared_memory_is_left_after_an_interrupt() {
+    let options = ["soak", "--fabric", "shm", "--locks", "--seconds", "600"];
+    let mut soak = Running::start(&[&options[..], &["--lease-ms", "3000"]].concat());
+    assert_eq!(soak.line()["kill"], 1);
+    let maps = |number: &u32| std::fs::read_to_string(format!("/proc/{number}/maps")).ok();
+    let mapped: String = soak.children().iter().filter_map(maps).collect();
+    let files = mapped
+        .lines()
+        .filter_map(|line| line.find("/dev/shm/rackmem-").map(|at| &line[at..]));
+    let folders = files.filter_map(|file| std::path::Path::new(file).parent());
+    let folders: std::collections::BTreeSet<_> = folders.collect();
+    assert_eq!(folders.len(), 1, "{mapped}");
+    assert_eq!(soak.interrupt(), Some(130));
+    assert!(folders.iter().all(|folder| !folder.exists()), "{folders:?}");
+}
+
+#[test]
 fn nothing_is_left_running_after_an_interrupt() {
     let mut soak = Running::start(&["soak", "--seconds", "600", "--seed", "1"]);
     assert_eq!(soak.line()["kill"], 1);

@@ -20,6 +20,18 @@ pub(super) const ROOT: &str = "/dev/shm";
 const PATIENCE: Duration = Duration::from_secs(5);
 const NAP: Duration = Duration::from_millis(1);
 
+/// Removes the memory that dead members of racks have left behind, of all racks of this user. A
+/// process that joins a rack over shared memory does the same first.
+///
+/// # Errors
+/// Those of the system; nothing where there is no shared memory.
+pub fn sweep() -> io::Result<()> {
+    match Path::new(ROOT).is_dir() {
+        true => Folder::open(Path::new(ROOT), "").map(drop),
+        false => Ok(()),
+    }
+}
+
 /// A rack's files.
 pub(super) struct Folder {
     root: PathBuf,

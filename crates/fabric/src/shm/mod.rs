@@ -24,6 +24,7 @@ mod service;
 mod shared;
 mod system;
 
+pub use folder::sweep;
 pub use hub::{Hub, Member};
 pub use layout::Geometry;
 pub use port::ShmPort;

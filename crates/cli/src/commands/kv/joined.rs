@@ -36,6 +36,8 @@ pub fn run(place: &Place<'_>, serve: &ServeArgs, wires: &WireArgs, json: bool) -
     if let Some(interface) = place.kernel_reads {
         config.set_kernel_reads(interface)?;
     }
+    // The others of the rack may take minutes to come: a wrong address is an error now.
+    listen::probe(&serve.listening(place.addr))?;
     let stop = Stop::on_signals()?;
     let Some(rack) = fence.join(&stop, || Rack::join(&config, number))? else {
         return Ok(Ended::Interrupted);

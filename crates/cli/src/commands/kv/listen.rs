@@ -12,6 +12,11 @@ pub fn bind<M: Memory>(store: Store<M>, config: ServerConfig) -> Result<Server> 
     Server::bind(store, config).map_err(|error| explain(&error))
 }
 
+/// Whether clients could connect there, before there is a store to serve.
+pub fn probe(config: &ServerConfig) -> Result<()> {
+    config.probe().map_err(|error| explain(&error))
+}
+
 fn explain(error: &BindError) -> Failure {
     let next = match error {
         BindError::Open(_) => "add --password, or listen on 127.0.0.1",

@@ -86,12 +86,19 @@ struct ServeArgs {
 impl ServeArgs {
     /// The server of one node by these options.
     fn config<M: AtNode>(&self, store: &Store<M>, addr: SocketAddr) -> ServerConfig {
+        ServerConfig {
+            sections: vec![info::section(store)],
+            ..self.listening(addr)
+        }
+    }
+
+    /// The same before there is a store.
+    fn listening(&self, addr: SocketAddr) -> ServerConfig {
         let from_environment = || std::env::var("RACKMEM_PASSWORD").ok();
         ServerConfig {
             addr,
             password: self.password.clone().or_else(from_environment),
             workers: self.workers.into(),
-            sections: vec![info::section(store)],
             ..ServerConfig::default()
         }
     }

@@ -417,5 +417,9 @@ impl Drop for Cluster {
         self.etcd = None;
         // What cannot be removed is in the system's folder for such things.
         let _ = std::fs::remove_dir_all(&self.folder);
+        // Killed processes leave their memory behind.
+        if self.plan.fabric == "shm" {
+            let _ = rackmem_fabric::shm::sweep();
+        }
     }
 }

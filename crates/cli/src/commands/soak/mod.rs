@@ -302,8 +302,8 @@ fn tell_kill(number: u64, kill: &Kill, json: bool) {
         }));
     }
     out::line(format!(
-        "kill {number}: {}; nobody was served for {} ms; whole again after {} ms, rebuilt in {:.1} ms; {} operations, {} \
-         of them FLUSHALL, {} unknown, {} NODELOST; {} buckets begun anew; {}",
+        "kill {number}: {}; no client was served for {} ms; all are back after {} ms, rebuilt in {:.1} ms; {} operations, {} \
+         of them FLUSHALL, {} unknown, {} NODELOST; {} buckets restarted empty; {}",
         kill.victims.join(" and "),
         ms(kill.outage),
         ms(kill.whole),
@@ -339,7 +339,7 @@ fn tell(totals: &Totals, time: Duration, seed: u64, json: bool) {
     }
     out::line(format!(
         "soak: {seconds:.0} s, {kills} kills, {restarts} processes restarted, {operations} operations, {flushes} of them FLUSHALL, {unknown} unknown, \
-         {refused} NODELOST, {lost_buckets} buckets begun anew, {undecided} eras too hard to judge, {} \
+         {refused} NODELOST, {lost_buckets} buckets restarted empty, {undecided} eras too large to judge, {} \
          violations",
         violations.len()
     ));

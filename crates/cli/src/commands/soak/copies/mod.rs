@@ -270,7 +270,7 @@ fn tell_event(number: u64, event: &Event, (time, during): (Duration, usize), jso
         }));
     }
     out::line(format!(
-        "{number}: {} {}; {during} operations before it was over; whole and served again after {ms} ms",
+        "{number}: {} {}; {during} operations meanwhile; all copies back and serving after {ms} ms",
         event.name(),
         victims.join(", "),
     ));
