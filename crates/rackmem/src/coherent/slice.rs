@@ -184,8 +184,9 @@ impl<T: Value> SharedSlice<T> {
 
     fn bytes_of(len: usize) -> Result<usize, AllocError> {
         let bytes = len.checked_mul(size_of::<T>());
-        let bytes = bytes.filter(|bytes| *bytes as u64 <= Tag::SPACE);
-        bytes.ok_or(AllocError::TooLarge {
+        // Values without bytes are counted as well.
+        let fits = |bytes: &usize| (*bytes).max(len) as u64 <= Tag::SPACE;
+        bytes.filter(fits).ok_or(AllocError::TooLarge {
             len: len.saturating_mul(size_of::<T>()),
             most: Tag::SPACE as usize,
         })

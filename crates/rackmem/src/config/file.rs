@@ -2,7 +2,9 @@
 
 use super::address::Address;
 use super::kv::KvTable;
-use super::{Config, Fabric, KernelReads, Mode, Settings, Size, Time, located};
+use super::{
+    Config, Fabric, KernelReads, Mode, PATIENCE, Settings, Size, Time, located,
+};
 use crate::config::extras::{Extras, FaultsSection};
 use crate::config::migration::Migration;
 use crate::error::OpenError;
@@ -16,8 +18,6 @@ use std::time::Duration;
 
 /// Bytes of a configuration file at most.
 const MAX_FILE: u64 = 1 << 20;
-/// A process that waits longer for an answer is stuck.
-const MAX_PATIENCE: Duration = Duration::from_secs(3600);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -161,8 +161,7 @@ impl Config {
         )
         .map_err(OpenError::Config)?;
         let patience = either("patience", file.patience, file.patience_ms)?;
-        let possible = Duration::from_millis(1)..=MAX_PATIENCE;
-        if let Some(wrong) = patience.filter(|time| !possible.contains(time)) {
+        if let Some(wrong) = patience.filter(|time| !PATIENCE.contains(time)) {
             let why = format!("patience is from 1 ms to an hour, not {wrong:?}");
             return Err(OpenError::Config(why));
         }

@@ -32,6 +32,7 @@ use rackmem_proto::switch::SwitchConfig;
 use rackmem_proto::wire::{MAX_BLOCK, MAX_NODES, MIN_BLOCK, Tag};
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -132,7 +133,7 @@ pub(crate) struct Settings {
     pub mtu: Option<usize>,
     pub extras: Extras,
     pub migration: Migration,
-    /// Parts of a home; as many as the machine has cores unless told.
+    /// Parts of a home; as many as the machine has cores by default.
     pub home_shards: Option<u32>,
     pub guests: Guests,
     pub answering: Option<MakeAnswering>,
@@ -169,10 +170,13 @@ impl Default for Settings {
     }
 }
 
-/// Bytes that a node gives unless told otherwise. They are taken as they are touched, so any
+/// Bytes that a node gives by default. They are taken as they are touched, so any
 /// machine may promise them.
 const DEFAULT_MEMORY: u64 = 4 << 30;
 /// The least a network must carry: a granule of the largest block and all headers.
+/// How long an operation waits for an answer. A process that waits longer is stuck, and the end of
+/// what is longer still is in no clock.
+const PATIENCE: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3600);
 const MIN_MTU: usize = 1280;
 /// The most that a datagram carries.
 const MAX_MTU: usize = 65_535;
@@ -200,6 +204,12 @@ impl Settings {
             let size = self.block_size;
             return no(format!(
                 "block_size is a power of two from {MIN_BLOCK} to {MAX_BLOCK} bytes, not {size}"
+            ));
+        }
+        if !PATIENCE.contains(&self.patience) {
+            return no(format!(
+                "patience is from 1 ms to an hour, not {:?}",
+                self.patience
             ));
         }
         if self.memory < CHUNK {
@@ -324,7 +334,7 @@ pub struct Config {
     pub nodes: Vec<SocketAddr>,
     /// Address of the switch.
     pub switch: Option<SocketAddr>,
-    /// How packets move. On [`Fabric::Shm`] the addresses are only names: nobody listens there.
+    /// How packets move. On [`Fabric::Shm`] the addresses are only names: no socket listens there.
     pub fabric: Fabric,
     /// How the rack agrees on who is in it.
     pub membership: membership::Settings,

@@ -271,7 +271,7 @@ impl AccessError {
                 "align it to 8 bytes within one block, or use `Node::read` and `Node::write`"
             }
             AccessError::OutOfBounds { .. } => {
-                "ask for elements that there are (`SharedSlice::len`)"
+                "stay within its length (`SharedSlice::len`, `Region::bytes`)"
             }
             AccessError::Lost { .. } => {
                 "go on with what its home has (`Node::accept_loss`) or with zeros (`Node::accept_empty`)"

@@ -62,7 +62,7 @@ pub enum MembershipError {
         /// What was in the way last, if anything was.
         cause: Option<Box<MembershipError>>,
     },
-    /// Nobody holds this place.
+    /// No process holds this place.
     NotHeld {
         /// The place.
         role: Role,

@@ -34,12 +34,12 @@ pub enum Source {
 const DEFAULT_NAME: &str = "rack";
 /// Characters of a rack's name at most.
 const MAX_NAME: usize = 64;
-/// How long a member may be silent, unless told otherwise.
+/// How long a member may be silent, by default.
 const DEFAULT_LEASE: Duration = Duration::from_secs(1);
 /// How many leases a process waits for its place at least. One that is impatient gave up, and
 /// began to wait anew, before the members that died with it could be declared dead.
 const JOINING: u32 = 4;
-/// How long a member is dead before another keeps its copies, unless told otherwise.
+/// How long a member is dead before another keeps its copies, by default.
 const REPLACE_AFTER: Duration = Duration::from_secs(30);
 /// Below, threads that wait for a processor look dead; above, nobody would wait for it.
 const LEASES: std::ops::RangeInclusive<Duration> =

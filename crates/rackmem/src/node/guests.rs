@@ -20,7 +20,7 @@ impl Node {
     /// times, and then has the same number; it has 16 bytes at least.
     ///
     /// # Errors
-    /// [`RackError::NoSuchNode`], [`RackError::NodeLost`]; [`RackError::Timeout`] when nobody
+    /// [`RackError::NoSuchNode`], [`RackError::NodeLost`]; [`RackError::Timeout`] when none
     /// answers in time.
     pub fn ask(&self, to: u16, question: &[u8]) -> Result<u64, AccessError> {
         self.open()?;

@@ -52,7 +52,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// let mut text = [0; 5];
 /// there.read(addr, &mut text)?;
 /// assert_eq!(&text, b"hello");
-/// there.free_bytes(addr, 100)?; // whoever has allocated it
+/// there.free_bytes(addr, 100)?; // on any node
 /// # Ok(())
 /// # }
 /// ```
@@ -125,8 +125,8 @@ impl Node {
     /// before it answers.
     ///
     /// # Errors
-    /// [`RackError::Fenced`] when the rack goes on without it, [`RackError::NoLease`] when nobody
-    /// can say: then what was read may be old, and what was written may be lost.
+    /// [`RackError::Fenced`] when the rack goes on without it, [`RackError::NoLease`] when the
+    /// membership store does not answer: then what was read may be old, and what was written may be lost.
     #[inline]
     pub fn confirm(&self) -> Result<(), RackError> {
         self.inner.access.confirm()
@@ -308,7 +308,7 @@ impl Node {
     }
 
     /// Gives back memory, on any node; `len` is what was asked for. It can be allocated again for
-    /// any size, and whoever still has the address will read and write what is allocated there
+    /// any size, and a handle that still has the address will read and write what is allocated there
     /// next: that is not noticed, since it would take a look at the home in every hit. Memory that
     /// has died with its node is free already.
     ///
@@ -319,7 +319,7 @@ impl Node {
     /// [`AllocError::NotAllocated`] when no memory of this size is allocated there,
     /// or a lock that this node knows: that is freed by its handle
     /// ([`Mutex::free`](crate::locked::Mutex::free)). For memory of another node this may be known
-    /// only when it gets there, and be told by a later call: the error has the address that it is
+    /// only when it gets there, and be returned by a later call: the error has the address that it is
     /// about.
     /// [`RackError::Timeout`] when the other node does not answer, and as much waits for it as can;
     /// the memory stays allocated.

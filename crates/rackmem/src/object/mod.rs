@@ -34,7 +34,7 @@ pub const MAX_OBJECT: usize = MAX_BYTES as usize;
 /// one write, and takes no lock: it copies the value and looks at its version before and after.
 /// Writes are carried out by the home's process, one after the other.
 ///
-/// Where this process has the home's memory, a read is a copy, and nobody at the home is asked.
+/// Where this process has the home's memory, a read is a copy, without a packet.
 /// Elsewhere the home's agent answers by a packet, or the kernel of its host
 /// ([`KernelReads`](crate::KernelReads)). Nothing is cached: [`Object::read_if_newer`]
 /// says in one small packet that what a program has is still the newest.
@@ -240,7 +240,7 @@ impl<T: Value> Object<T> {
 }
 
 impl Node {
-    /// A handle on an object. Nobody is asked: a wrong one is told when it is used.
+    /// A handle on an object. Sends no packet: a wrong address is an error when it is used.
     ///
     /// # Errors
     /// [`AccessError::WrongContract`] where the address is other memory's,

@@ -169,7 +169,7 @@ fn unbound(end: End, addr: SocketAddr, error: std::io::Error) -> OpenError {
             ),
         },
         ErrorKind::AddrNotAvailable => OpenError::Config(format!(
-            "{}: its address is none of this host: {error}",
+            "{}: its address is not one of this host: {error}",
             name(end)
         )),
         kind => OpenError::Io(std::io::Error::new(

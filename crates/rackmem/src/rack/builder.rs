@@ -44,25 +44,25 @@ impl Builder {
         }
     }
 
-    /// Over which fabric; [`Fabric::Inline`] unless told otherwise.
+    /// Over which fabric; [`Fabric::Inline`] by default.
     pub fn fabric(mut self, fabric: Fabric) -> Self {
         self.fabric = fabric;
         self
     }
 
-    /// Which protocol; [`Mode::Switch`] unless told otherwise.
+    /// Which protocol; [`Mode::Switch`] by default.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.settings.mode = mode;
         self
     }
 
-    /// Bytes of a block, a power of two from 256 to 65,536; 4,096 unless told otherwise.
+    /// Bytes of a block, a power of two from 256 to 65,536; 4,096 by default.
     pub fn block_size(mut self, bytes: usize) -> Self {
         self.settings.block_size = bytes;
         self
     }
 
-    /// Bytes of blocks each node's cache holds; 256 MiB unless told otherwise. Used as it fills.
+    /// Bytes of blocks each node's cache holds; 256 MiB by default. Used as it fills.
     /// Locks of other homes ([`crate::locked`]) may take what blocks leave of it,
     /// and a quarter of it in any case.
     pub fn cache(mut self, bytes: usize) -> Self {
@@ -70,7 +70,7 @@ impl Builder {
         self
     }
 
-    /// Bytes of global memory each node gives, in chunks of 32 MiB; 4 GiB unless told otherwise.
+    /// Bytes of global memory each node gives, in chunks of 32 MiB; 4 GiB by default.
     /// Used as it is touched.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.settings.memory = bytes;
@@ -84,7 +84,7 @@ impl Builder {
         self
     }
 
-    /// Gives each node a [`Guest`](crate::guest::Guest); there are none unless told otherwise.
+    /// Gives each node a [`Guest`](crate::guest::Guest); there are none by default.
     pub fn guests(mut self, make: impl Fn(u16) -> Arc<dyn Guest> + Send + Sync + 'static) -> Self {
         self.settings.guests = Guests::new(make);
         self
@@ -97,25 +97,25 @@ impl Builder {
     }
 
     /// Parts of each node's home, whose blocks are served side by side: a power of two up to 16,
-    /// the next one above the number of cores unless told otherwise.
+    /// the next one above the number of cores by default.
     pub fn home_shards(mut self, count: u32) -> Self {
         self.settings.home_shards = Some(count);
         self
     }
 
-    /// Entries that the switch has room for; 262,144 unless told otherwise.
+    /// Entries that the switch has room for; 262,144 by default.
     pub fn switch_entries(mut self, entries: usize) -> Self {
         self.settings.switch_entries = entries;
         self
     }
 
-    /// How long an operation waits for others before it fails; 10 s unless told otherwise.
+    /// How long an operation waits for others before it fails, from 1 ms to an hour; 10 s by default.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.settings.patience = patience;
         self
     }
 
-    /// Bytes of packets that the network carries; found out from the address unless told. UDP only.
+    /// Bytes of packets that the network carries; found out from the address by default. UDP only.
     pub fn mtu(mut self, mtu: usize) -> Self {
         self.settings.mtu = Some(mtu);
         self
@@ -148,7 +148,7 @@ impl Builder {
     }
 
     /// What the network does to packets; [`Rack::faults`] adjusts it while the rack runs. Not for
-    /// [`Fabric::Inline`]: where packets are calls, nobody sends them again.
+    /// [`Fabric::Inline`]: its packets are calls, and a lost one is not retransmitted.
     pub fn faults(mut self, faults: Faults) -> Self {
         self.settings.extras.faults = Some(faults);
         self

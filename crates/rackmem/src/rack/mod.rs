@@ -115,17 +115,17 @@ impl Rack {
     ///
     /// Where members can come and go (`membership` in the configuration) it returns when the rack
     /// has a place for this process. Dropping the rack then gives the place up as a crash does;
-    /// [`Rack::leave`] is the polite way.
+    /// [`Rack::leave`] is the graceful shutdown.
     pub fn join(config: &Config, node: usize) -> Result<Rack, OpenError> {
         config.check()?;
         if node >= config.nodes.len() {
             return Err(OpenError::Config(format!(
-                "node {node} is not in the configuration, which has {} nodes",
-                config.nodes.len()
+                "node {node} is not in the configuration: its nodes are 0 to {}",
+                config.nodes.len().saturating_sub(1)
             )));
         }
         config.settings.check_here()?;
-        // Before anyone can send: whoever has the place is the node.
+        // Before anyone can send: the process that has the place is the node.
         let place = Place::take(config, End::Node(node as NodeId))?;
         // Before it has a place in the rack, so that a refusal disturbs nobody.
         let reads = reads::attach(config, node as NodeId)?.map(Arc::new);
@@ -276,7 +276,7 @@ impl Rack {
     /// # Errors
     /// [`LeaveError::InUse`] when its memory has been given out: its content would be lost.
     /// [`LeaveError::LocksInUse`] when a thread is inside a lock of another node or waits for one.
-    /// Whoever wants that drops the rack.
+    /// To give them up, drop the rack.
     pub fn leave(self) -> Result<(), LeaveError> {
         for node in &self.nodes {
             node.vacate()?;
@@ -299,7 +299,7 @@ impl Rack {
     ) -> Result<Rack, OpenError> {
         if settings.extras.faults.is_some() {
             return Err(OpenError::Config(
-                "faults need a fabric that is a network, shm or UDP: where packets are calls, nobody sends them again"
+                "packet faults need --fabric shm or udp (`Fabric::Shm`, `Fabric::Udp`): on the inline fabric packets are function calls, and none is retransmitted"
                     .into(),
             ));
         }

@@ -47,6 +47,15 @@ pub struct SoftSwitch {
     reach: OnceLock<Arc<Reach>>,
 }
 
+impl std::fmt::Debug for SoftSwitch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SoftSwitch")
+            .field("kernel", &self.place.is_some())
+            .field("locks", &self.has_locks)
+            .finish_non_exhaustive()
+    }
+}
+
 impl SoftSwitch {
     /// A switch with this program, whose packets carry bodies of so many bytes.
     pub(crate) fn over(

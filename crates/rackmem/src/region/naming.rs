@@ -6,14 +6,14 @@ use super::row::{ROW, RegionInfo};
 use super::spec::RegionSpec;
 use super::{all_rows, await_table, copied, copies, creating::Opened};
 use super::{find, insist, is_gone, name_lost, removing};
-use crate::error::RegionError;
 #[cfg(doc)]
-use crate::error::{AccessError, AllocError, RackError};
+use crate::error::{AccessError, AllocError};
+use crate::error::{RackError, RegionError};
 use crate::node::Node;
 use rackmem_proto::wire::{Contract, HomeId};
 
 impl Node {
-    /// The region of a name, created (zeroed) if nobody has yet. All nodes see the same table.
+    /// The region of a name, created (zeroed) if there is none yet. All nodes see the same table.
     ///
     /// # Errors
     /// [`RegionError::ContractNotBuilt`] and [`RegionError::BackingNotBuilt`];
@@ -22,8 +22,8 @@ impl Node {
     /// died with its home:
     /// [`RegionSpec::renew`] makes it anew. [`RegionError::TableFull`],
     /// [`AllocError::OutOfMemory`];
-    /// [`RackError::NodeLost`] when node 0, which has the table, is gone.
-    /// Where nodes have copies of it ([`Config::copies`](crate::Config::copies)),
+    /// [`RackError::NodeLost`] when node 0, which has the table, is gone;
+    /// [`RackError::NoSuchNode`] for memory of a node that the rack does not have. Where nodes have copies of it ([`Config::copies`](crate::Config::copies)),
     /// [`RegionError::FewMembers`] before there are as many nodes, and [`RackError::Timeout`] while
     /// no majority of the copies is there.
     pub fn create_region(&self, spec: &RegionSpec) -> Result<Region, RegionError> {
@@ -35,6 +35,10 @@ impl Node {
         }
         self.open()?;
         let home = spec.home.unwrap_or(HomeId::of(self.inner.id));
+        let node = usize::from(home.0);
+        if home.is_own() && node >= self.inner.nodes {
+            return Err(RackError::NoSuchNode { node }.into());
+        }
         let want = Want {
             name: &spec.name,
             what: spec.what(),
@@ -75,10 +79,10 @@ impl Node {
     }
 
     /// Takes a region's name away and gives its memory back, on any node.
-    /// Handles that nodes still have are told so ([`RegionError::Removed`]); whoever has kept the
+    /// Handles that are left return [`RegionError::Removed`]; a program that has kept the
     /// bare address reads and writes what is allocated there next. The name can be used again, for
     /// anything. Of several who remove one region at a time one does,
-    /// and the others are told that there is none.
+    /// and for the others there is none.
     ///
     /// # Errors
     /// [`RegionError::NotFound`]; [`RegionError::NotRemovable`] when it is a lock's,
@@ -150,7 +154,7 @@ impl Node {
         Ok(found)
     }
 
-    /// The coherent region of `len` bytes and this type, created (zeroed) if nobody has yet:
+    /// The coherent region of `len` bytes and this type, created (zeroed) if there is none yet:
     /// its address, and whether this call created it. [`Node::create_region`] in short.
     ///
     /// # Errors
@@ -165,7 +169,7 @@ impl Node {
     }
 
     /// Like [`Node::region`]; a region that has died with its home is made anew, with its memory at
-    /// this node. Of several nodes that ask at once one makes it, and is told so.
+    /// this node. Of several nodes that ask at once one makes it, and learns that.
     ///
     /// # Errors
     /// Those of [`Node::region`], but [`RegionError::NameLost`].

@@ -92,7 +92,7 @@ impl<T: Value> Replicated<T> {
     }
 
     /// The value as of one moment since the call: no older than what any write had stored that has
-    /// returned, or any read has seen. A line that nobody has written is zeros.
+    /// returned, or any read has seen. A line that has not been written is zeros.
     ///
     /// # Errors
     /// [`AccessError::NoQuorum`] when no majority answers within the configuration's `patience`.

@@ -64,7 +64,7 @@ impl MapSpec {
 
     /// Buckets that it gets.
     pub fn buckets(&self) -> usize {
-        let each = 8 + self.bytes.next_multiple_of(8);
+        let each = self.bytes.saturating_add(15) & !7;
         let all = self.entries.saturating_mul(each).saturating_mul(100) / FILLED;
         all.div_ceil(self.bucket - 16).clamp(1, MAX_BUCKETS)
     }
