@@ -97,8 +97,8 @@ impl Right for Writing {
 ///
 /// While it lives, no thread of the rack writes what it shows, and one that writes is alone.
 /// **Dropping** it lets the next thread in, here or at another node. **When a node dies** that had
-/// the lock, the next thread that enters finds an older state, and [`Guard::content`] says so. A thread
-/// that panics inside leaves, and what it has written so far stays.
+/// the lock, the next thread that enters finds an older state, and [`Guard::content`] says so.
+/// A thread that panics inside leaves, and what it has written so far stays.
 ///
 /// ```
 /// # fn main() -> rackmem::Result<()> {

@@ -120,7 +120,8 @@ impl<T: Value> Mutex<T> {
     }
 
     /// The same. One that has died with its home ([`RegionError::NameLost`]) is made anew,
-    /// with this value, on the node that is the first to ask. Handles on the dead one keep returning
+    /// with this value, on the node that is the first to ask. Handles on the dead one keep
+    /// returning
     /// [`RackError::NodeLost`]: replace them by this one.
     ///
     /// # Errors

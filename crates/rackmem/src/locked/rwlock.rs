@@ -18,8 +18,9 @@ use std::marker::PhantomData;
 /// A value of up to 64 KiB that threads of the rack read together and change alone. Each node that
 /// reads keeps a copy until a writer comes. See [the module](super).
 ///
-/// Threads enter in the order in which they came; readers enter together. So a thread that reads and wants to read
-/// the same lock once more waits for the writer between, which waits for the thread: it must not.
+/// Threads enter in the order in which they came; readers enter together.
+/// So a thread that reads and wants to read the same lock once more waits for the writer between,
+/// which waits for the thread: it must not.
 ///
 /// Dropping a handle frees nothing, since other nodes may have others;
 /// [`RwLock::free`] frees the lock, and handles of all nodes say [`LockError::Freed`] then.
@@ -125,7 +126,8 @@ impl<T: Value> RwLock<T> {
     }
 
     /// The same. One that has died with its home ([`RegionError::NameLost`]) is made anew,
-    /// with this value, on the node that is the first to ask. Handles on the dead one keep returning
+    /// with this value, on the node that is the first to ask. Handles on the dead one keep
+    /// returning
     /// [`RackError::NodeLost`]: replace them by this one.
     ///
     /// # Errors

@@ -126,7 +126,8 @@ impl Node {
     ///
     /// # Errors
     /// [`RackError::Fenced`] when the rack goes on without it, [`RackError::NoLease`] when the
-    /// membership store does not answer: then what was read may be old, and what was written may be lost.
+    /// membership store does not answer: then what was read may be old,
+    /// and what was written may be lost.
     #[inline]
     pub fn confirm(&self) -> Result<(), RackError> {
         self.inner.access.confirm()
@@ -308,9 +309,9 @@ impl Node {
     }
 
     /// Gives back memory, on any node; `len` is what was asked for. It can be allocated again for
-    /// any size, and a handle that still has the address will read and write what is allocated there
-    /// next: that is not noticed, since it would take a look at the home in every hit. Memory that
-    /// has died with its node is free already.
+    /// any size, and a handle that still has the address will read and write what is allocated
+    /// there next: that is not noticed, since it would take a look at the home in every hit.
+    /// Memory that has died with its node is free already.
     ///
     /// Memory of another node goes home with others in one message, at once or a little later; it
     /// waits here while that node does not answer.
@@ -319,8 +320,8 @@ impl Node {
     /// [`AllocError::NotAllocated`] when no memory of this size is allocated there,
     /// or a lock that this node knows: that is freed by its handle
     /// ([`Mutex::free`](crate::locked::Mutex::free)). For memory of another node this may be known
-    /// only when it gets there, and be returned by a later call: the error has the address that it is
-    /// about.
+    /// only when it gets there, and be returned by a later call: the error has the address that it
+    /// is about.
     /// [`RackError::Timeout`] when the other node does not answer, and as much waits for it as can;
     /// the memory stays allocated.
     pub fn free_bytes(&self, addr: u64, len: usize) -> Result<(), AllocError> {

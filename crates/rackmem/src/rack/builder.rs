@@ -109,7 +109,8 @@ impl Builder {
         self
     }
 
-    /// How long an operation waits for others before it fails, from 1 ms to an hour; 10 s by default.
+    /// How long an operation waits for others before it fails, from 1 ms to an hour;
+    /// 10 s by default.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.settings.patience = patience;
         self

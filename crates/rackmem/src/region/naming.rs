@@ -23,7 +23,8 @@ impl Node {
     /// [`RegionSpec::renew`] makes it anew. [`RegionError::TableFull`],
     /// [`AllocError::OutOfMemory`];
     /// [`RackError::NodeLost`] when node 0, which has the table, is gone;
-    /// [`RackError::NoSuchNode`] for memory of a node that the rack does not have. Where nodes have copies of it ([`Config::copies`](crate::Config::copies)),
+    /// [`RackError::NoSuchNode`] for memory of a node that the rack does not have. Where nodes have
+    /// copies of it ([`Config::copies`](crate::Config::copies)),
     /// [`RegionError::FewMembers`] before there are as many nodes, and [`RackError::Timeout`] while
     /// no majority of the copies is there.
     pub fn create_region(&self, spec: &RegionSpec) -> Result<Region, RegionError> {
