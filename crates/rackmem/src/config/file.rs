@@ -2,9 +2,7 @@
 
 use super::address::Address;
 use super::kv::KvTable;
-use super::{
-    Config, Fabric, KernelReads, Mode, PATIENCE, Settings, Size, Time, located,
-};
+use super::{Config, Fabric, KernelReads, Mode, PATIENCE, Settings, Size, Time, located};
 use crate::config::extras::{Extras, FaultsSection};
 use crate::config::migration::Migration;
 use crate::error::OpenError;
