@@ -101,6 +101,14 @@ impl Lines {
         self.lines.insert(tag, line);
     }
 
+    /// The same, in place where the line has been written before.
+    fn write(&mut self, tag: Tag, bytes: &[u8]) {
+        match self.lines.get_mut(&tag) {
+            Some(line) if line.len() == bytes.len() => line.copy_from_slice(bytes),
+            _ => self.set(tag, bytes.into()),
+        }
+    }
+
     /// A line that has been written.
     pub fn line(&self, tag: Tag) -> Option<&[u8]> {
         self.lines.get(&tag).map(|line| &line[..])
@@ -170,9 +178,11 @@ impl ReplicatedMemory {
         let mut section = Section {
             lines: &mut self.lines,
             segment,
+            at: None,
             effects: Vec::new(),
         };
         let result = act(&mut self.abd, &mut section);
+        section.put();
         (result, section.effects)
     }
 
@@ -203,29 +213,63 @@ pub struct Section<'s> {
     /// Lines of the node.
     pub lines: &'s mut Lines,
     segment: (u32, &'s [u8]),
+    /// Where the segment is to be staged. One that is a whole line never is.
+    at: Option<Staging>,
     effects: Vec<Effect>,
 }
 
-impl Section<'_> {
+impl<'s> Section<'s> {
     fn parcel(&mut self, to: Dest, header: Header, own: Own, rest: &[u8]) {
+        if matches!(to, Dest::Agent(_) | Dest::Switch) {
+            let parcel = Parcel::new(to, header, own, rest);
+            return self.effects.push(Effect::Send(parcel));
+        }
         let each = Parcel::each((to, header), own, rest);
         self.effects.extend(each.map(Effect::Send));
+    }
+
+    /// Puts the segment where it is to be staged.
+    fn put(&mut self) {
+        if let Some(at) = self.at.take() {
+            put_segment(self.lines.staging.entry(at).or_default(), self.segment);
+        }
+    }
+
+    /// The segment, if it is all that is staged of a line: what is there else is of earlier ones.
+    fn whole(&mut self, at: Staging, line: Tag) -> Option<&'s [u8]> {
+        let (offset, bytes) = self.segment;
+        let whole = offset == 0 && bytes.len() == self.lines.line_len(line);
+        if !whole || self.lines.broken.is_some() || self.at != Some(at) {
+            return None;
+        }
+        self.at = None;
+        if !self.lines.staging.is_empty() {
+            self.lines.staging.remove(&at);
+        }
+        Some(bytes)
     }
 }
 
 impl Effects for Section<'_> {
     fn stage(&mut self, at: Staging) {
-        let staging = self.lines.staging.entry(at).or_default();
-        put_segment(staging, self.segment);
+        self.put();
+        self.at = Some(at);
     }
 
     fn sync(&mut self, at: Staging, header: &Header, own: Own) {
+        self.put();
         let mut line = self.lines.staging.get(&at).cloned().unwrap_or_default();
         line.resize(self.lines.line_len(header.tag), 0);
         self.effects.push(Effect::Sync(line.into(), *header, own));
     }
 
     fn commit(&mut self, at: Staging, line: Tag, stamp: Stamp) {
+        if let Some(bytes) = self.whole(at, line) {
+            self.lines.write(line, bytes);
+            self.effects.push(Effect::Stored(line, stamp));
+            return;
+        }
+        self.put();
         let staged = match self.lines.broken {
             // A place that mixes writes has what the last one has left there.
             Some(Defect::MixTwoWrites) => self.lines.staging.get(&at).cloned(),

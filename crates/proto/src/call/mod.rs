@@ -36,7 +36,7 @@ pub use caller::{Caller, CallerConfig, Retry, Sent};
 pub use executed::{Executed, LastExecuted};
 pub use operands::{Operands, put_segment};
 pub use pace::{Pace, Ticks};
-pub use parcel::Parcel;
+pub use parcel::{Behind, Parcel};
 pub use per_requester::PerRequester;
 pub use rtt::RoundTrip;
 pub use streams::{Received, Stream, Streams};

@@ -1,129 +1,35 @@
 //! All nodes write and read; a member that keeps a copy dies in the middle.
 
-use crate::{eventually, say};
-use rackmem::diagnostics::{CopyCounts, Kind};
-use rackmem::{Config, KernelSwitch, OpenError, Rack, RegionSpec, Replicated};
-use rackmem_hosts::{Hosts, Place, address};
+use crate::rig::{HOSTS, Rig, eventually};
+use rackmem::diagnostics::CopyCounts;
+use rackmem::{RegionSpec, Replicated};
+use rackmem_hosts::Place;
 use rackmem_sim::history::{Call, Recorder, Reply};
 use rackmem_sim::linear::{Limits, Verdict, check};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::path::Path;
-use std::process::Stdio;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-const HOSTS: usize = 4;
 const LINES: usize = 3;
 /// A line takes several packets.
 const WORDS: usize = 300;
 const OPERATIONS: u64 = 150;
-fn config(folder: &Path) -> Config {
-    let at = |place| format!("\"{}:7400\"", address(place));
-    let nodes: Vec<String> = (0..HOSTS).map(|host| at(Place::Host(host))).collect();
-    let text = format!(
-        "fabric = \"udp\"\nswitch = {}\nnodes = [{}]\nmembership = \"dir:{}\"\n\
-         memory = {}\ncache = {}\npatience = '60s'\nlease = '20s'\n",
-        at(Place::Switch),
-        nodes.join(", "),
-        folder.display(),
-        64 << 20,
-        1 << 20,
-    );
-    Config::parse(&text).expect("a configuration")
-}
 
-/// Serves until it is told to end, and says what it has done then.
-pub fn play_switch(mode: &str, folder: &Path, ports: &[String]) {
-    let switch = KernelSwitch {
-        interfaces: ports.to_vec(),
-        mode: mode.parse().expect("a mode"),
-    };
-    let rack = match Rack::serve_switch_in_kernel(&config(folder), &switch) {
-        Ok(rack) => rack,
-        Err(OpenError::Kernel { code, why }) => return say(format_args!("refused {code} {why}")),
-        Err(error) => panic!("{error}"),
-    };
-    say(format_args!("ready"));
-    let _ = std::io::stdin().lock().read_line(&mut String::new());
-    let metrics = rack.metrics().switch.expect("it is the switch");
-    let kernel = metrics.kernel.expect("it is in the kernel");
-    let received = |kind| {
-        let rows = metrics.received.0.iter();
-        rows.filter(|row| row.0 == kind)
-            .map(|row| row.1)
-            .sum::<u64>()
-    };
-    let answers = received(Kind::AbdWriteAck) + received(Kind::AbdReadAck);
-    say(format_args!(
-        "{answers} {} {} {}",
-        kernel.control,
-        kernel.orders,
-        kernel.missed + kernel.errors
-    ));
-}
-
-pub fn run(passed: &mut usize) {
-    match Hosts::probe() {
-        Ok(()) => {
-            for mode in ["skb", "native"] {
-                *passed += usize::from(in_mode(mode));
-            }
-        }
-        Err(error) => say(format_args!(
-            "skipped: copies behind a switch in the kernel: {error}"
-        )),
-    }
-}
-
-fn in_mode(mode: &str) -> bool {
-    let hosts = Hosts::start(HOSTS).expect("namespaces");
-    let folder = hosts.folder().join("members");
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let own = std::env::current_exe().expect("this program");
-    let mut command = hosts.command(Place::Switch, own);
-    command.args(["play-switch", mode]).arg(&folder);
-    command.args(hosts.ports());
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().expect("a process");
-    let mut said = BufReader::new(child.stdout.take().expect("piped"));
-    let mut line = String::new();
-    let _ = said.read_line(&mut line);
-    let takes = line.trim() == "ready";
-    if takes {
-        let (writes, rounds) = story(mode, &hosts, &config(&folder));
-        // A word tells it to end.
-        let told = child
-            .stdin
-            .take()
-            .map(|mut stdin| stdin.write_all(b"end\n"));
-        assert!(told.is_some_and(|told| told.is_ok()));
-        let mut rest = String::new();
-        let _ = said.read_to_string(&mut rest);
-        let figures: Vec<u64> = rest.split_whitespace().flat_map(str::parse).collect();
-        let [answers, control, orders, wrong] = figures[..] else {
-            panic!("{mode}: {rest}");
-        };
-        assert!(rounds < 2 * writes, "{mode}: {rounds} rounds of {writes}");
-        assert!(answers >= 2 * writes, "{mode}: {answers} of {writes}");
-        // Beside pings and what came before the switch had heard of the group, nothing of it
-        // went through the switch's process.
-        let counts =
-            format!("{mode}: {answers} answers, {control} to the process, {orders} orders");
-        assert!(control < answers / 2 && orders < answers / 2, "{counts}");
-        assert_eq!(wrong, 0, "{mode}");
-        say(format_args!("test copies_{mode} ... ok ({counts})"));
-    } else {
-        // Whoever may not load programs is told so by another kind.
-        assert!(line.starts_with("refused permission"), "{mode}: {line}");
-        say(format_args!("skipped: copies_{mode}: {}", line.trim()));
-    }
-    let _ = child.wait();
-    hosts.tear_down().expect("nothing is left");
-    takes
+pub fn story(rig: &mut Rig) {
+    let mode = rig.mode;
+    let (writes, rounds) = work(rig);
+    let figures = rig.end_switch();
+    let (answers, busy) = (figures.answers, figures.answers / 2);
+    assert!(rounds < 2 * writes, "{mode}: {rounds} rounds of {writes}");
+    assert!(answers >= 2 * writes, "{mode}: {answers} of {writes}");
+    // Beside pings and what came before the switch had heard of the group, nothing of it
+    // went through the switch's process.
+    let few = figures.control < busy && figures.orders < busy;
+    assert!(few, "{mode}: {figures:?}");
 }
 
 /// Writes that have been done, and their rounds.
-fn story(mode: &str, hosts: &Hosts, config: &Config) -> (u64, u64) {
+fn work(rig: &Rig) -> (u64, u64) {
+    let mode = rig.mode;
     let spec = RegionSpec::new("history", 4096 * LINES)
         .copies(3)
         .line(4096);
@@ -133,12 +39,8 @@ fn story(mode: &str, hosts: &Hosts, config: &Config) -> (u64, u64) {
     let (made, done, dies) = (&made, &done, &dies);
     let (spec, record) = (&spec, &recorder);
     let lives = &|host: usize| {
-        let rack = Rack::join(config, host).expect("a place");
-        let node = rack.node(host);
+        let (rack, node) = rig.join(host);
         if host == 0 {
-            eventually("all are members", || {
-                (0..HOSTS as u16).all(|n| node.is_member(n))
-            });
             node.create_region(spec).expect("a region");
         }
         made.wait();
@@ -184,7 +86,8 @@ fn story(mode: &str, hosts: &Hosts, config: &Config) -> (u64, u64) {
         rack.metrics().nodes[0].copies
     };
     let counts: Vec<CopyCounts> = std::thread::scope(|scope| {
-        let thread = |host| scope.spawn(move || hosts.within(Place::Host(host), || lives(host)));
+        let thread =
+            |host| scope.spawn(move || rig.hosts.within(Place::Host(host), || lives(host)));
         let threads: Vec<_> = (0..HOSTS).map(thread).collect();
         let ended = threads
             .into_iter()

@@ -4,7 +4,7 @@
 //! The home is a process of its own, which is told what to do by lines, in a namespace of its own;
 //! readers are threads of the test.
 
-use crate::{eventually, say};
+use crate::rig::{eventually, say};
 use rackmem::object::{Object, ObjectRef};
 use rackmem::{AccessError, Config, Contract, Node, OpenError, Rack, RackError, RegionSpec};
 use rackmem_hosts::{Hosts, Place, UPLINK, address, port};

@@ -27,8 +27,10 @@ use rackmem_proto::Dest;
 use rackmem_proto::abd::{
     Abd, Durability, Effect, Layout, Replica, ReplicatedMemory, Section, Stamp, first_line,
 };
+use rackmem_proto::call::Parcel;
 use rackmem_proto::engine::{self, ReplicatedHost};
 use rackmem_proto::wire::{NodeId, Own, Tag};
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 
 /// What is behind one lock: a line's stamp and its bytes never part.
@@ -48,8 +50,9 @@ pub(crate) struct Replicas {
     /// Of which groups this node has the pages for itself.
     pub pages: Pages,
     part: Mutex<Part>,
-    /// An operation has ended: for threads that no packet wakes.
+    /// An operation has ended: for threads that no packet wakes, and how many these are.
     ended: Condvar,
+    waiting: AtomicU32,
     /// What to do when a packet shows that a group has a newer config.
     behind: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -89,6 +92,7 @@ impl Replicas {
                 counts: CopyCounts::default(),
             }),
             ended: Condvar::new(),
+            waiting: AtomicU32::new(0),
             behind: OnceLock::new(),
         }
     }
@@ -224,12 +228,31 @@ impl Agents {
     }
 }
 
+impl Here<'_> {
+    /// Sends what a section has left, whose lock is not held any more.
+    fn post(&self, parcels: Vec<Parcel>) {
+        let (agents, net) = (self.agents, self.net);
+        let me = agents.replicas.me;
+        let mut nobody = Nobody;
+        post(me, parcels, |from, parcel| {
+            let (header, body) = (&parcel.header, Body::Bytes(&parcel.bytes));
+            let to = listening(parcel.to, header);
+            if to == Dest::Agent(me) && from == me {
+                // A copy of this node's own: by a call.
+                let mut here = Here::new(agents, net, body, &mut nobody).at(header.offset);
+                engine::packet(&mut here, header);
+            } else {
+                net.send(to, header, body, &mut nobody);
+            }
+        });
+    }
+}
+
 impl ReplicatedHost for Here<'_> {
     type Fx<'f> = Section<'f>;
 
     fn replicated<R>(&mut self, act: impl FnOnce(&mut Abd, &mut Section<'_>) -> R) -> R {
-        let (agents, net) = (self.agents, self.net);
-        let replicas = &agents.replicas;
+        let replicas = &self.agents.replicas;
         let segment = match self.body {
             Body::Bytes(bytes) => Own::split(bytes).map_or(&[][..], |(_, rest)| rest),
             _ => &[],
@@ -241,32 +264,24 @@ impl ReplicatedHost for Here<'_> {
         let (result, mut effects) = memory.section((self.offset, segment), act);
         questions.spare(replicas.me, &memory.abd, &mut effects);
         drop(part);
-        let mut out = Vec::with_capacity(effects.len());
-        for effect in effects {
-            match effect {
-                Effect::Send(parcel) => out.push(parcel),
-                Effect::Sync(line, header, own) => replicas.stores.put(line, header, own),
-                Effect::Stored(..) => {}
-                Effect::Ended(_) => replicas.ended.notify_all(),
-                Effect::Behind => {
-                    if let Some(act) = replicas.behind.get() {
-                        act();
-                    }
-                }
+        let parcel = |effect| match effect {
+            Effect::Send(parcel) => Some(parcel),
+            Effect::Sync(line, header, own) => {
+                replicas.stores.put(line, header, own);
+                None
             }
-        }
-        let mut nobody = Nobody;
-        post(replicas.me, out, |from, parcel| {
-            let (header, body) = (&parcel.header, Body::Bytes(&parcel.bytes));
-            let to = listening(parcel.to, header);
-            if to == Dest::Agent(replicas.me) && from == replicas.me {
-                // A copy of this node's own: by a call.
-                let mut here = Here::new(agents, net, body, &mut nobody).at(header.offset);
-                engine::packet(&mut here, header);
-            } else {
-                net.send(to, header, body, &mut nobody);
+            Effect::Stored(..) => None,
+            Effect::Ended(_) => {
+                replicas.has_ended();
+                None
             }
-        });
+            Effect::Behind => {
+                replicas.behind.get().iter().for_each(|act| act());
+                None
+            }
+        };
+        let parcels = effects.into_iter().filter_map(parcel).collect();
+        self.post(parcels);
         result
     }
 

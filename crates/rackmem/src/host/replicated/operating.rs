@@ -9,7 +9,7 @@ use crate::ports::requester::Borrowed;
 use rackmem_fabric::{Body, Nobody, Whole};
 use rackmem_proto::abd::{Command, Config, Effects, Outcome, Why};
 use rackmem_proto::engine::{self, ReplicatedHost};
-use rackmem_proto::wire::{Header, Tag};
+use rackmem_proto::wire::{Header, Kind, Seq, Tag};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -93,6 +93,14 @@ impl Of {
     }
 }
 
+/// A look at a slot's operation.
+enum Taken {
+    /// What came of it, and its value.
+    Ended(Outcome, Vec<u8>),
+    /// It waits. Its phase, if only a quorum has been asked in that.
+    Waits(Option<(Seq, Kind)>),
+}
+
 impl Access {
     /// The content of a line, whole and as of one moment since the call. The region began with this
     /// config of its group.
@@ -171,15 +179,19 @@ impl Access {
             });
         }
         let began = Instant::now();
-        // Until when it asks no more members than it needs.
-        let mut few = true;
+        // The phase in which only a quorum has been asked, and since when.
+        let mut first = (None, began);
         loop {
-            if let Some((outcome, value)) = replicas.take(nth) {
-                return ended(command, outcome, value);
+            let few = match replicas.take(nth) {
+                Taken::Ended(outcome, value) => return ended(command, outcome, value),
+                Taken::Waits(few) => few,
+            };
+            if first.0 != few {
+                first = (few, Instant::now());
             }
+            let asked_for = first.1.elapsed();
             // Where packets are calls, all answers are here.
-            if few && (!slot.overlaps() || began.elapsed() >= HEDGE) {
-                few = false;
+            if few.is_some() && (!slot.overlaps() || asked_for >= HEDGE) {
                 self.ask_others(&slot, nth);
                 continue;
             }
@@ -203,7 +215,7 @@ impl Access {
                     None => Err(error),
                 };
             }
-            let at_most = if few { HEDGE } else { LOOK_UP };
+            let at_most = few.map_or(LOOK_UP, |_| HEDGE - asked_for);
             self.listen_for(&mut slot, at_most, |time| replicas.wait(time));
         }
     }
@@ -277,10 +289,13 @@ impl Replicas {
     }
 
     /// What came of the operation, if it has ended.
-    fn take(&self, slot: u8) -> Option<(Outcome, Vec<u8>)> {
+    fn take(&self, slot: u8) -> Taken {
         let part = &mut *self.part();
         let ended = part.memory.lines.operands.take(slot);
-        part.counted(ended)
+        match part.counted(ended) {
+            Some((outcome, value)) => Taken::Ended(outcome, value),
+            None => Taken::Waits(part.questions.few(slot, &part.memory.abd)),
+        }
     }
 
     /// What this node's threads have done.
@@ -308,6 +323,15 @@ impl Replicas {
     /// Waits until some operation of this node has ended, but not for long.
     fn wait(&self, at_most: Duration) {
         let part = self.part();
+        self.waiting.fetch_add(1, Relaxed);
         let _ = self.ended.wait_timeout(part, at_most).whole();
+        self.waiting.fetch_sub(1, Relaxed);
+    }
+
+    /// An operation has ended. Who waits without a lock held looks by itself after a while.
+    pub(super) fn has_ended(&self) {
+        if self.waiting.load(Relaxed) > 0 {
+            self.ended.notify_all();
+        }
     }
 }

@@ -15,8 +15,9 @@ pub(crate) fn listening(to: Dest, header: &Header) -> Dest {
 }
 
 thread_local! {
-    /// What this thread has still to send: there while it sends.
-    static QUEUE: RefCell<Option<VecDeque<(NodeId, Parcel)>>> = const { RefCell::new(None) };
+    /// Whether this thread sends, and what it has still to send.
+    static QUEUE: RefCell<(bool, VecDeque<(NodeId, Parcel)>)> =
+        const { RefCell::new((false, VecDeque::new())) };
 }
 
 /// Ends the sending of this thread also when a handler panics.
@@ -24,7 +25,11 @@ struct Sending;
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        QUEUE.with_borrow_mut(|queue| *queue = None);
+        QUEUE.with_borrow_mut(|(sends, queue)| {
+            *sends = false;
+            // Nothing, unless a handler has panicked.
+            queue.clear();
+        });
     }
 }
 
@@ -35,17 +40,15 @@ pub(crate) fn post(from: NodeId, parcels: Vec<Parcel>, mut send: impl FnMut(Node
     if parcels.is_empty() {
         return;
     }
-    let first = QUEUE.with_borrow_mut(|queue| {
-        let first = queue.is_none();
-        let queue = queue.get_or_insert_default();
+    let sends = QUEUE.with_borrow_mut(|(sends, queue)| {
         queue.extend(parcels.into_iter().map(|parcel| (from, parcel)));
-        first
+        std::mem::replace(sends, true)
     });
-    if !first {
+    if sends {
         return;
     }
     let _sending = Sending;
-    let next = || QUEUE.with_borrow_mut(|queue| queue.as_mut()?.pop_front());
+    let next = || QUEUE.with_borrow_mut(|(_, queue)| queue.pop_front());
     while let Some((from, parcel)) = next() {
         send(from, parcel);
     }
@@ -54,15 +57,15 @@ pub(crate) fn post(from: NodeId, parcels: Vec<Parcel>, mut send: impl FnMut(Node
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rackmem_proto::call::Behind;
     use rackmem_proto::wire::{Kind, RequesterId, Seq, Tag};
-    use std::sync::Arc;
 
     fn parcels(count: u64) -> Vec<Parcel> {
         let who = RequesterId { node: 0, slot: 0 };
         let parcel = |seq| Parcel {
             to: Dest::Switch,
             header: Header::request(Kind::AbdStamp, 0, Tag(0), who, Seq(seq)),
-            bytes: Arc::new([]),
+            bytes: Behind::Own(Default::default()),
         };
         (0..count).map(parcel).collect()
     }
