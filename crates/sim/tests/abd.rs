@@ -118,6 +118,11 @@ const NOTICED: &[(Defect, &str, &str)] = &[
     (Defect::KeepRemoved, "abd-remove", "one value a stamp"),
     (Defect::CarryOver, "abd-remove", "one stamp a write"),
     (Defect::OldHomeWrites, "abd-home-fails-over", OF_OLD_EPOCHS),
+    (
+        Defect::AskFewAgain,
+        "abd-quorum-first-die",
+        "every operation ends",
+    ),
     (Defect::ForgetFate, "abd-one-round-cut", "one stamp a write"),
     (
         Defect::ChooseForLastLife,

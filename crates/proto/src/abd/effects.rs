@@ -126,6 +126,8 @@ defects! {
     OldHomeWrites,
     /// The next home of a line does not write again what it finds.
     TakeUnwritten,
+    /// A question that went to a quorum goes to the same members again.
+    AskFewAgain,
     /// An operation on a removed region goes on in the next one that has its number.
     CarryOver,
 }

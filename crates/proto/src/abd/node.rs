@@ -64,6 +64,8 @@ pub struct Abd {
     groups: Vec<Group>,
     rows: Rows,
     slots: Vec<Slot>,
+    /// Where a quorum is asked first: members that were asked and had not answered in time.
+    slow: Option<Copyset>,
 }
 
 impl Abd {
@@ -76,7 +78,19 @@ impl Abd {
             groups: Vec::new(),
             rows: Rows::default(),
             slots: Vec::new(),
+            slow: None,
         }
+    }
+
+    /// From now on questions go to a quorum first, and to all when they are asked again: members
+    /// that have not answered by then are slow, and are asked after others. Called again, none is.
+    pub fn ask_a_quorum_first(&mut self) {
+        self.slow = Some(Copyset::EMPTY);
+    }
+
+    /// Members that had not answered in time.
+    pub fn slow(&self) -> Copyset {
+        self.slow.unwrap_or(Copyset::EMPTY)
     }
 
     /// The rack is in this epoch.
@@ -180,15 +194,11 @@ impl Abd {
         Some((operation.seq(), operation.phase()))
     }
 
-    /// Who has answered the phase that a slot's operation is in.
-    pub fn answered_by(&self, slot: u8) -> Copyset {
-        let row = self.slots.get(usize::from(slot));
-        let operation = row.and_then(|row| row.operation.as_ref());
-        let nodes = operation.and_then(|operation| {
-            let config = self.config(operation.line().home().0)?;
-            Some(config.nodes(operation.answered()))
-        });
-        nodes.unwrap_or(Copyset::EMPTY)
+    /// The phase that a slot's operation is in, if only a quorum has been asked in it.
+    pub fn few(&self, slot: u8) -> Option<(Seq, Phase)> {
+        let operation = self.slots.get(usize::from(slot))?.operation.as_ref()?;
+        operation.few()?;
+        Some((operation.seq(), operation.phase()))
     }
 
     /// How many of its group's counting members have answered the phase that a slot's operation is
@@ -204,6 +214,7 @@ impl Abd {
     /// the group's number before end ([`Abd::end_removed`]), and so do operations on it.
     pub fn learn(&mut self, group: u16, layout: Layout, config: &Config, fx: &mut impl Effects) {
         let (me, incarnation, epoch) = (self.me, self.incarnation, self.epoch);
+        let slow = self.slow;
         let Some(at) = self.group(group) else {
             return;
         };
@@ -264,6 +275,7 @@ impl Abd {
                     last: &mut slot.seq,
                     doubtful: &mut slot.doubtful,
                     term: at.counted.as_mut().map(|last| Term { epoch, last }),
+                    slow,
                 };
                 operation.reconfigure(&mut asking, fx);
             }
@@ -307,6 +319,7 @@ impl Abd {
                 epoch: self.epoch,
                 last,
             }),
+            slow: self.slow,
         };
         row.operation = Some(Operation::begin(command, &mut asking, fx));
     }
@@ -355,6 +368,7 @@ impl Abd {
                 epoch: self.epoch,
                 last,
             }),
+            slow: self.slow,
         };
         let phase = operation.phase();
         let outcome = act(operation, &mut asking, fx);
@@ -369,9 +383,23 @@ impl Abd {
 
     /// Sends again what a slot's operation waits for.
     pub fn retry(&mut self, slot: u8, fx: &mut impl Effects) {
+        self.mark_slow(slot);
         self.with_operation(slot, fx, |operation, asking, fx| {
             operation.retry(asking, fx)
         });
+    }
+
+    /// Of a quorum that was asked first, those that have not answered are slow.
+    fn mark_slow(&mut self, slot: u8) {
+        let row = self.slots.get(usize::from(slot));
+        let Some(operation) = row.and_then(|row| row.operation.as_ref()) else {
+            return;
+        };
+        let config = self.config(operation.line().home().0);
+        let silent = operation.few().zip(config);
+        if let (Some((silent, config)), Some(slow)) = (silent, self.slow) {
+            self.slow = Some(slow.union(config.nodes(silent)));
+        }
     }
 
     /// Asks again for what is filled here of a group.
@@ -631,7 +659,7 @@ impl Abd {
     /// Everything that decides what it will do but when it asks again.
     pub fn fingerprint(&self, into: &mut impl Hasher) {
         self.me.hash(into);
-        (self.incarnation, self.epoch).hash(into);
+        (self.incarnation, self.epoch, self.slow).hash(into);
         for group in &self.groups {
             (group.known, group.counted).hash(into);
             if let Some(keeping) = &group.keeping {

@@ -11,6 +11,10 @@
 //! | Asking, Reading, Fetching | another config | begins anew |
 //! | Storing, WritingBack | another config | the same stamp and bytes to the members of that, counted anew |
 //!
+//! A question (Asking, Reading) may go to as many members as make a quorum first, and to all when it
+//! is asked again: each member that answers takes a turn of a processor from those whose answers are
+//! needed. What is stored goes to all: a quorum that is chosen before takes longer than the first one.
+//!
 //! When the members that have the highest stamp are a quorum by themselves, the second phase of a
 //! read (CNVMM §II-B) would change nothing, and is left out: one round, the common case. Only
 //! the *provider* sends the line; the others say its stamp.
@@ -22,7 +26,7 @@ use super::replica::{config_of, own};
 use super::{Command, Layout, Outcome, Stamp, Why, Writer};
 use crate::call::Assembly;
 use crate::switch::SWITCH;
-use crate::wire::{Dest, Flags, Header, Kind, NodeId, Own, Reason, RequesterId, Seq, Tag};
+use crate::wire::{Copyset, Dest, Flags, Header, Kind, NodeId, Own, Reason, RequesterId, Seq, Tag};
 
 /// See the module.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -94,6 +98,8 @@ pub struct Asking<'a> {
     pub doubtful: &'a mut bool,
     /// Where epochs fence the group.
     pub term: Option<Term<'a>>,
+    /// Where a quorum is asked first: which members are slow, and asked after others.
+    pub slow: Option<Copyset>,
 }
 
 /// The one writer of a group that epochs fence, in an epoch.
@@ -138,6 +144,8 @@ pub struct Operation {
     began: u32,
     /// Who cannot say whether it has come.
     unsure: u8,
+    /// The only members that this phase has asked, by places. 0: it has asked all.
+    few: u8,
     rounds: u8,
 }
 
@@ -164,6 +172,7 @@ impl Operation {
             attempt: 0,
             began: asking.config.number,
             unsure: 0,
+            few: 0,
             rounds: 0,
         };
         operation.anew(asking, fx);
@@ -190,6 +199,12 @@ impl Operation {
         self.quorum.answered
     }
 
+    /// The members that it has asked and that have not answered, if it has asked no others in this
+    /// phase.
+    pub fn few(&self) -> Option<u8> {
+        (self.few != 0).then_some(self.few & !self.quorum.answered)
+    }
+
     /// Begins a phase that may be repeated: nothing that was counted or read of it counts.
     fn anew(&mut self, asking: &mut Asking<'_>, fx: &mut impl Effects) {
         if self.phase == Phase::Fetching {
@@ -204,7 +219,36 @@ impl Operation {
         self.phase = phase;
         self.config = asking.config.number;
         self.rounds = self.rounds.saturating_add(1);
+        self.few = match phase {
+            Phase::Asking | Phase::Reading => self.quorum_first(asking),
+            _ => 0,
+        };
         self.send(asking, fx);
+    }
+
+    /// As many of those that count as make a quorum: the provider, which sends the line, this node,
+    /// whose copy costs no packet, and who is slow only where others are not enough.
+    fn quorum_first(&self, asking: &Asking<'_>) -> u8 {
+        let (config, Some(slow)) = (asking.config, asking.slow) else {
+            return 0;
+        };
+        let bit = |node| config.place(node).map_or(0, |place| 1u8 << place);
+        let provider = match self.phase {
+            Phase::Reading => self.provider(asking).map_or(0, bit),
+            _ => 0,
+        };
+        let slow = slow.iter().map(bit).fold(0, |slow, bit| slow | bit);
+        let from = usize::from(asking.requester.node);
+        let mut asked = 0u8;
+        for rank in [provider, bit(asking.requester.node), !slow, u8::MAX] {
+            let rank = rank & config.counting;
+            for bit in (0..MEMBERS).map(|nth| 1 << ((from + nth) % MEMBERS)) {
+                if rank & bit != 0 && asked.count_ones() < config.quorum() {
+                    asked |= bit;
+                }
+            }
+        }
+        if asked == config.counting { 0 } else { asked }
     }
 
     /// Whom it asks: those that have not answered, where asking again changes nothing for them.
@@ -217,6 +261,7 @@ impl Operation {
         };
         match self.phase {
             _ if defect == Some(Defect::FillingCounts) => members,
+            Phase::Asking | Phase::Reading if self.few != 0 => self.few,
             Phase::Asking => config.counting & !answered,
             // A member that fills takes writes as well.
             Phase::AskingFate if defect == Some(Defect::AskCountingOnly) => config.counting,
@@ -238,8 +283,11 @@ impl Operation {
         }
         let from = usize::from(asking.requester.node) + usize::from(self.attempt);
         let places = (0..MEMBERS).map(|nth| (from + nth) % MEMBERS);
-        let mut counting = places.filter(|place| config.counting >> place & 1 == 1);
-        config.node(counting.next()?)
+        let counting = places.filter(|place| config.counting >> place & 1 == 1);
+        let mut nodes = counting.filter_map(|place| config.node(place));
+        let slow = asking.slow.unwrap_or(Copyset::EMPTY);
+        let quick = nodes.clone().find(|node| !slow.contains(*node));
+        quick.or_else(|| nodes.next())
     }
 
     fn send(&self, asking: &Asking<'_>, fx: &mut impl Effects) {
@@ -298,6 +346,9 @@ impl Operation {
 
     /// The round trip is over and the answers are not here.
     pub fn retry(&mut self, asking: &mut Asking<'_>, fx: &mut impl Effects) -> Option<Outcome> {
+        if fx.defect() != Some(Defect::AskFewAgain) {
+            self.few = 0;
+        }
         match self.phase {
             Phase::AskingFate if self.attempt >= FATE_ATTEMPTS => {
                 return Some(Self::interrupted(asking));

@@ -36,6 +36,7 @@ const BASE: Scenario = Scenario {
     at_once: false,
     entries: 4,
     homes: false,
+    quorum_first: false,
     store: Store::Memory,
     changes: &[],
     again: false,
@@ -290,6 +291,43 @@ pub const SCENARIOS: &[Scenario] = &[
         ..BASE
     },
     Scenario {
+        name: "abd-quorum-first",
+        about: "questions go to a quorum first; a packet is lost, and all are asked",
+        threads: &[&[W], &[R]],
+        quorum_first: true,
+        budget: Budget { lose: 1, ..CALM },
+        sometimes: SEEN_BY_ALL,
+        states: 10_273,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-quorum-first-die",
+        about: "questions go to a quorum first, and a member of it is gone for good",
+        threads: &[&[W], &[R]],
+        quorum_first: true,
+        mortal: &[2, 3],
+        budget: Budget { die: 1, ..CALM },
+        sometimes: SEEN_BY_ALL,
+        states: 1,
+        ..BASE
+    },
+    Scenario {
+        name: "abd-quorum-first-switch",
+        about: "a switch counts what a quorum says, forgets it, and counts what all say",
+        threads: &[&[W, R]],
+        quorum_first: true,
+        switch: true,
+        mortal: &[2],
+        budget: Budget {
+            switch: 1,
+            die: 1,
+            ..CALM
+        },
+        sometimes: &[Counted, Agreed],
+        states: 1,
+        ..BASE
+    },
+    Scenario {
         name: "abd-switch",
         about: "a switch counts, for a writer and a reader",
         threads: &[&[W], &[R]],
@@ -397,6 +435,7 @@ pub const WALKS: &[Scenario] = &[
     Scenario {
         name: "walk-five",
         about: "five copies, lines of two segments; one member dies and is replaced",
+        quorum_first: true,
         threads: MANY,
         copies: 5,
         spares: 1,
@@ -409,6 +448,7 @@ pub const WALKS: &[Scenario] = &[
     Scenario {
         name: "walk-homes",
         about: "four homes write, one after the other, and each puts in place what it finds",
+        quorum_first: true,
         threads: &[&[W, W, W], &[T, W, W], &[T, W, W], &[T, W, T]],
         segments: 2,
         homes: true,
@@ -428,6 +468,7 @@ pub const WALKS: &[Scenario] = &[
     Scenario {
         name: "walk-switch",
         about: "a switch counts for five copies, starts again, and a member is replaced",
+        quorum_first: true,
         threads: MANY,
         copies: 5,
         spares: 1,
@@ -440,6 +481,7 @@ pub const WALKS: &[Scenario] = &[
     Scenario {
         name: "walk-one-round",
         about: "a switch chooses stamps, forgets them, and a member is replaced",
+        quorum_first: true,
         threads: MANY,
         spares: 1,
         segments: 2,
@@ -568,6 +610,7 @@ pub const WALKS: &[Scenario] = &[
     Scenario {
         name: "walk-live",
         about: "a member that is not dead is replaced: it goes on in the config that it knows",
+        quorum_first: true,
         threads: &[&[W, R, W, R], &[R, W, R]],
         spares: 1,
         changes: &[Change::Replace(4, member(5, 1)), Change::Filled(5)],
@@ -587,6 +630,7 @@ pub const WALKS: &[Scenario] = &[
     Scenario {
         name: "walk-replace",
         about: "of three copies, two are replaced one after the other",
+        quorum_first: true,
         threads: MANY,
         spares: 2,
         changes: &[

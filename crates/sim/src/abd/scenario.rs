@@ -70,6 +70,8 @@ pub struct Scenario {
     pub entries: u8,
     /// Whether epochs fence the group: each thread is the home of an epoch, one after the other.
     pub homes: bool,
+    /// Whether questions go to a quorum first.
+    pub quorum_first: bool,
     /// What members keep.
     pub store: Store,
     /// Steps of the group, one after the other, each at any time at which it can be taken.

@@ -110,7 +110,11 @@ impl LineRack {
 
     pub fn part(&self, node: NodeId, incarnation: u32) -> ReplicatedMemory {
         let room = OWN_LEN + LINE as usize / usize::from(self.scenario.segments);
-        ReplicatedMemory::new((node, incarnation), room).breaking(self.defect)
+        let mut part = ReplicatedMemory::new((node, incarnation), room).breaking(self.defect);
+        if self.scenario.quorum_first {
+            part.abd.ask_a_quorum_first();
+        }
+        part
     }
 
     pub fn replica(&self) -> Replica {

@@ -3,7 +3,6 @@
 //! What a packet means, and the bytes of lines, are `rackmem_proto::abd`'s; here are a lock around
 //! that value, and the way of a packet to where it goes.
 
-mod asking;
 mod keeping;
 mod operating;
 mod pages;
@@ -16,7 +15,6 @@ pub(crate) use self::post::{listening, post};
 pub use self::stores::CopyStore;
 pub(crate) use self::stores::Stores;
 
-use self::asking::Questions;
 use self::pages::Pages;
 use crate::host::agents::Agents;
 use crate::host::here::Here;
@@ -32,11 +30,13 @@ use rackmem_proto::engine::{self, ReplicatedHost};
 use rackmem_proto::wire::{NodeId, Own, Tag};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::time::Instant;
 
 /// What is behind one lock: a line's stamp and its bytes never part.
 struct Part {
     memory: ReplicatedMemory,
-    questions: Questions,
+    /// When members that were late are asked as the others are.
+    forgiven: Option<Instant>,
     counts: CopyCounts,
 }
 
@@ -81,6 +81,7 @@ impl Replicas {
     ) -> Self {
         let mut memory = ReplicatedMemory::new((me, incarnation), room);
         memory.abd.enter(epoch);
+        memory.abd.ask_a_quorum_first();
         Replicas {
             me,
             life: incarnation.into(),
@@ -88,7 +89,7 @@ impl Replicas {
             pages: Pages::default(),
             part: Mutex::new(Part {
                 memory,
-                questions: Questions::default(),
+                forgiven: None,
                 counts: CopyCounts::default(),
             }),
             ended: Condvar::new(),
@@ -258,11 +259,7 @@ impl ReplicatedHost for Here<'_> {
             _ => &[],
         };
         let mut part = replicas.part();
-        let Part {
-            memory, questions, ..
-        } = &mut *part;
-        let (result, mut effects) = memory.section((self.offset, segment), act);
-        questions.spare(replicas.me, &memory.abd, &mut effects);
+        let (result, effects) = part.memory.section((self.offset, segment), act);
         drop(part);
         let parcel = |effect| match effect {
             Effect::Send(parcel) => Some(parcel),

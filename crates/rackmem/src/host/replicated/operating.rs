@@ -1,20 +1,23 @@
 //! A thread reads or writes a line.
 
-use super::asking::HEDGE;
 use super::{Part, Replicas};
 use crate::error::{AccessError, RackError};
 use crate::host::access::Access;
 use crate::host::here::Here;
 use crate::ports::requester::Borrowed;
 use rackmem_fabric::{Body, Nobody, Whole};
-use rackmem_proto::abd::{Command, Config, Effects, Outcome, Why};
+use rackmem_proto::abd::{Command, Config, Effects, Outcome, Phase, Why};
 use rackmem_proto::engine::{self, ReplicatedHost};
-use rackmem_proto::wire::{Header, Kind, Seq, Tag};
+use rackmem_proto::wire::{Header, Seq, Tag};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// How long a thread waits for packets without a look whether its operation has ended otherwise.
 const LOOK_UP: Duration = Duration::from_millis(2);
+/// How long a quorum that was asked first has for its answers until all are asked: some round trips.
+const HEDGE: Duration = Duration::from_micros(200);
+/// How long a member that had not answered by then is asked after the others.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// Operations of a node's threads on replicated memory.
 ///
@@ -98,7 +101,7 @@ enum Taken {
     /// What came of it, and its value.
     Ended(Outcome, Vec<u8>),
     /// It waits. Its phase, if only a quorum has been asked in that.
-    Waits(Option<(Seq, Kind)>),
+    Waits(Option<(Seq, Phase)>),
 }
 
 impl Access {
@@ -222,15 +225,13 @@ impl Access {
 
     /// Asks those as well whose answers a quorum should have made needless.
     fn ask_others(&self, slot: &Borrowed<'_>, nth: u8) {
-        {
-            let part = &mut *self.agents.replicas.part();
-            if !part.questions.is_late(nth, &part.memory.abd) {
-                return;
-            }
-        }
         let mut nobody = Nobody;
         let mut here = Here::new(&self.agents, slot.net(), Body::None, &mut nobody);
-        here.replicated(|abd, fx| abd.retry(nth, fx));
+        here.replicated(|abd, fx| {
+            if abd.few(nth).is_some() {
+                abd.retry(nth, fx);
+            }
+        });
     }
 
     /// Waits for packets, and takes those that come. `wait`: until another thread has taken some.
@@ -273,6 +274,17 @@ fn ended(command: Command, outcome: Outcome, value: Vec<u8>) -> Result<Vec<u8>, 
 }
 
 impl Part {
+    /// Who was late a while ago may be as quick as the others now.
+    fn forgive(&mut self) {
+        let abd = &mut self.memory.abd;
+        if abd.slow().is_empty() {
+            self.forgiven = None;
+        } else if *self.forgiven.get_or_insert_with(|| Instant::now() + SLOW) <= Instant::now() {
+            abd.ask_a_quorum_first();
+            self.forgiven = None;
+        }
+    }
+
     fn counted(&mut self, ended: Option<(Outcome, Vec<u8>)>) -> Option<(Outcome, Vec<u8>)> {
         if let Some((outcome, _)) = &ended {
             self.counts.count(*outcome);
@@ -284,8 +296,9 @@ impl Part {
 impl Replicas {
     /// A thread is about to begin an operation in a slot that it has for itself.
     fn sit_down(&self, slot: u8, reply_port: u16, value: Vec<u8>) {
-        let operands = &mut self.part().memory.lines.operands;
-        operands.begin(slot, value, reply_port);
+        let part = &mut *self.part();
+        part.forgive();
+        part.memory.lines.operands.begin(slot, value, reply_port);
     }
 
     /// What came of the operation, if it has ended.
@@ -294,7 +307,7 @@ impl Replicas {
         let ended = part.memory.lines.operands.take(slot);
         match part.counted(ended) {
             Some((outcome, value)) => Taken::Ended(outcome, value),
-            None => Taken::Waits(part.questions.few(slot, &part.memory.abd)),
+            None => Taken::Waits(part.memory.abd.few(slot)),
         }
     }
 
