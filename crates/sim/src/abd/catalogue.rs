@@ -308,7 +308,7 @@ pub const SCENARIOS: &[Scenario] = &[
         mortal: &[2, 3],
         budget: Budget { die: 1, ..CALM },
         sometimes: SEEN_BY_ALL,
-        states: 1,
+        states: 3_400,
         ..BASE
     },
     Scenario {
@@ -324,7 +324,7 @@ pub const SCENARIOS: &[Scenario] = &[
             ..CALM
         },
         sometimes: &[Counted, Agreed],
-        states: 1,
+        states: 6_837,
         ..BASE
     },
     Scenario {
