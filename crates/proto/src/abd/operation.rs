@@ -285,7 +285,9 @@ impl Operation {
         let places = (0..MEMBERS).map(|nth| (from + nth) % MEMBERS);
         let counting = places.filter(|place| config.counting >> place & 1 == 1);
         let mut nodes = counting.filter_map(|place| config.node(place));
-        let slow = asking.slow.unwrap_or(Copyset::EMPTY);
+        // One that is not slow may be dead: when it is asked again, each has its turn.
+        let slow = asking.slow.filter(|_| self.attempt == 0);
+        let slow = slow.unwrap_or(Copyset::EMPTY);
         let quick = nodes.clone().find(|node| !slow.contains(*node));
         quick.or_else(|| nodes.next())
     }
