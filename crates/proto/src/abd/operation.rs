@@ -11,9 +11,10 @@
 //! | Asking, Reading, Fetching | another config | begins anew |
 //! | Storing, WritingBack | another config | the same stamp and bytes to the members of that, counted anew |
 //!
-//! A question (Asking, Reading) may go to as many members as make a quorum first, and to all when it
-//! is asked again: each member that answers takes a turn of a processor from those whose answers are
-//! needed. What is stored goes to all: a quorum that is chosen before takes longer than the first one.
+//! A question (Asking, Reading) may go to as many members as make a quorum first,
+//! and to all when it is asked again: each member that answers takes a turn of a processor from
+//! those whose answers are needed. What is stored goes to all: a quorum that is chosen before takes
+//! longer than the first one.
 //!
 //! When the members that have the highest stamp are a quorum by themselves, the second phase of a
 //! read (CNVMM §II-B) would change nothing, and is left out: one round, the common case. Only

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 /// How long a thread waits for packets without a look whether its operation has ended otherwise.
 const LOOK_UP: Duration = Duration::from_millis(2);
-/// How long a quorum that was asked first has for its answers until all are asked: some round trips.
+/// How long a quorum that was asked first has for its answers until all are asked:
+/// some round trips.
 const HEDGE: Duration = Duration::from_micros(200);
 /// How long a member that had not answered by then is asked after the others.
 const SLOW: Duration = Duration::from_secs(1);
