@@ -78,7 +78,8 @@ fn a_process_keeps_its_packets_when_asked() {
     assert_eq!(bytes[..4], 0xa1b2_3c4d_u32.to_le_bytes());
     assert!(bytes.len() > 1000);
     let error = run(&["kv", "--loss", "0.1", "--port", "0"]);
-    assert!(stderr(&error).contains("UDP"), "{}", stderr(&error));
+    let said = stderr(&error);
+    assert!(said.contains("--fabric shm or udp"), "{said}");
 }
 
 /// A node that only gives memory, beside one that serves.

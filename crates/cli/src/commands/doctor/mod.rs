@@ -95,8 +95,7 @@ const TABLES: [&[Check]; 4] = [
 /// Options of `rackmem doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Check the membership store, the durable store and the object reads of the rack that FILE
-    /// describes, too
+    /// Also check the membership store, durable store and object reads of the rack in FILE
     #[arg(long, value_name = "FILE")]
     rack: Option<PathBuf>,
 }
