@@ -28,8 +28,9 @@ struct Lack {
     stamp: Stamp,
     /// There.
     place: u8,
-    /// Where segments of it are put together, and under which stamp.
-    at: u8,
+    /// Where segments of it are put together, and under which stamp. None: it has not been asked
+    /// for. What comes of it then was asked for before: two lines would share a place.
+    at: Option<u8>,
     gathered: Stamp,
     received: Assembly,
     /// It is here, and on its way to the durable store.
@@ -149,7 +150,7 @@ impl Fill {
             let lack = Lack {
                 stamp: Stamp(record.word),
                 place: place as u8,
-                at: 0,
+                at: None,
                 gathered: Stamp::NONE,
                 received: Assembly::default(),
                 syncing: false,
@@ -181,15 +182,15 @@ impl Fill {
             self.lacking.retain(|tag, _| *tag < next);
         }
         // What is on its way to the store keeps its place.
-        let taken = |lack: &&Lack| lack.syncing;
-        let taken = self.lacking.values().filter(taken);
-        let taken = taken.fold(0u64, |set, lack| set | 1 << lack.at);
+        let taken = self.lacking.values().filter(|lack| lack.syncing);
+        let taken = taken.filter_map(|lack| lack.at);
+        let taken = taken.fold(0u64, |set, at| set | 1 << at);
         let mut free = (0..IN_FLIGHT as u8).filter(|at| taken >> at & 1 == 0);
         for (tag, lack) in self.lacking.iter_mut().filter(|row| !row.1.syncing) {
             let Some(at) = free.next() else {
                 break;
             };
-            lack.at = at;
+            lack.at = Some(at);
             let header = filling.header(Kind::AbdFetch, *tag);
             let own = own(lack.stamp, filling.config.number);
             if let Some(node) = filling.config.node(lack.place.into()) {
@@ -225,6 +226,9 @@ impl Fill {
         let Some(lack) = self.lacking.get_mut(&header.tag) else {
             return false;
         };
+        let Some(at) = lack.at else {
+            return false;
+        };
         let late = stamp < lack.stamp || stamp < lack.gathered || lack.syncing;
         if !header.flags.has(Flags::DATA) || late {
             return false;
@@ -232,7 +236,7 @@ impl Fill {
         if stamp > lack.gathered {
             (lack.gathered, lack.received) = (stamp, Assembly::default());
         }
-        let at = Staging::Fill(lack.at);
+        let at = Staging::Fill(at);
         match lack.received.add(header.offset, len, filling.layout.line) {
             Some(true) => fx.stage(at),
             _ => return false,
@@ -260,7 +264,7 @@ impl Fill {
     ) -> bool {
         let lack = self.lacking.get(&tag);
         let lack = lack.filter(|lack| lack.syncing && lack.gathered == stamp);
-        let Some(at) = lack.map(|lack| Staging::Fill(lack.at)) else {
+        let Some(at) = lack.and_then(|lack| lack.at).map(Staging::Fill) else {
             return false;
         };
         self.has(filling, replica, (tag, stamp, at), fx)

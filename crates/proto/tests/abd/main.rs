@@ -3,6 +3,7 @@
 //! and packets that no node has sent.
 
 mod epochs;
+mod fills;
 
 use rackmem_proto::abd::{
     Abd, Body, Change, Command, Config, Effects, Layout, Member, Outcome, Replica, Staging, Stamp,
