@@ -295,3 +295,20 @@ impl<B: Clone> Recovery<B> {
         H::Protocols::settle(host, &change);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A rebuild that was cut off may have been that of the epoch without a switch: what is settled
+    /// is older, and the switch that it knew is gone although there is one.
+    #[test]
+    fn a_switch_that_has_died_and_come_back_is_lost() {
+        let settled = View::first(Copyset::of(0).with(1), true);
+        let without = settled.exclude_switch().unwrap();
+        let back = without.admit_switch().unwrap();
+        let lost = |view| Change::between(&settled, view).switch_lost;
+        assert!(!lost(&settled) && lost(&without) && lost(&back));
+        assert!(!Change::between(&without, &back).switch_lost);
+    }
+}
