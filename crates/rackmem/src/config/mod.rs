@@ -173,10 +173,10 @@ impl Default for Settings {
 /// Bytes that a node gives by default. They are taken as they are touched, so any
 /// machine may promise them.
 const DEFAULT_MEMORY: u64 = 4 << 30;
-/// The least a network must carry: a granule of the largest block and all headers.
 /// How long an operation waits for an answer. A process that waits longer is stuck, and the end of
 /// what is longer still is in no clock.
 const PATIENCE: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3600);
+/// The least a network must carry: a granule of the largest block and all headers.
 const MIN_MTU: usize = 1280;
 /// The most that a datagram carries.
 const MAX_MTU: usize = 65_535;
