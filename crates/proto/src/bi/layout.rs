@@ -12,6 +12,8 @@ use super::board::{Board, DomainRow, OwnBoard, Presence};
 use super::clock::Tick;
 use super::ring::{Extent, Queue, RingEntry};
 use super::{LINE, MAX_DOMAINS};
+#[cfg(test)]
+use alloc::vec::Vec;
 
 /// Words of a line.
 const WORDS: u64 = LINE / 8;
@@ -202,10 +204,34 @@ impl<W: BoardWords> OwnBoard for BoardIn<W> {
     }
 }
 
+/// Words of one process, which are what was stored last.
+#[cfg(test)]
+impl BoardWords for Vec<u64> {
+    fn load(&self, word: u64) -> u64 {
+        self[word as usize]
+    }
+
+    fn store(&mut self, word: u64, value: u64) {
+        self[word as usize] = value;
+    }
+}
+
+#[cfg(test)]
+impl BoardIn<Vec<u64>> {
+    /// One for two domains that have yet to join, with queues of two.
+    pub fn of_two(me: u8) -> Self {
+        let layout = BoardLayout {
+            domains: 2,
+            room: 2,
+        };
+        let words = alloc::vec![0; layout.words() as usize];
+        BoardIn { layout, me, words }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec::Vec;
 
     #[test]
     fn no_two_words_lie_in_one_place_and_no_two_domains_in_one_line() {
@@ -240,18 +266,6 @@ mod tests {
         );
     }
 
-    struct Shared(Vec<u64>);
-
-    impl BoardWords for Shared {
-        fn load(&self, word: u64) -> u64 {
-            self.0[word as usize]
-        }
-
-        fn store(&mut self, word: u64, value: u64) {
-            self.0[word as usize] = value;
-        }
-    }
-
     /// Words that another process has written anyhow: what is read stays within a ring.
     #[test]
     fn nonsense_of_another_domain_is_bounded() {
@@ -266,7 +280,7 @@ mod tests {
                 let board = BoardIn {
                     layout,
                     me: 0,
-                    words: Shared(words),
+                    words,
                 };
                 for queue in Queue::BOTH {
                     let (tail, head) = board.ends(1, queue);

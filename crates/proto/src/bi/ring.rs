@@ -183,42 +183,21 @@ impl RingReader {
 
 #[cfg(test)]
 mod tests {
-    use super::super::layout::{BoardIn, BoardLayout, BoardWords};
+    use super::super::layout::BoardIn;
     use super::*;
-
-    struct Memory(Vec<u64>);
-
-    impl BoardWords for Memory {
-        fn load(&self, word: u64) -> u64 {
-            self.0[word as usize]
-        }
-
-        fn store(&mut self, word: u64, value: u64) {
-            self.0[word as usize] = value;
-        }
-    }
 
     const A: Extent = Extent { line: 7, lines: 1 };
     const B: Extent = Extent { line: 9, lines: 4 };
 
-    fn board() -> BoardIn<Memory> {
-        let layout = BoardLayout {
-            domains: 2,
-            room: 2,
-        };
-        let words = Memory(alloc::vec![0; layout.words() as usize]);
-        let mut board = BoardIn {
-            layout,
-            me: 0,
-            words,
-        };
+    fn board() -> BoardIn<Vec<u64>> {
+        let mut board = BoardIn::of_two(0);
         board.join(1, Tick(5));
         board
     }
 
     fn taken(
         reader: &mut RingReader,
-        board: &BoardIn<Memory>,
+        board: &BoardIn<Vec<u64>>,
         queue: Queue,
     ) -> (Vec<Extent>, bool) {
         let mut all = Vec::new();

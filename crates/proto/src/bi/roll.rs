@@ -95,45 +95,23 @@ impl Roll {
 
 #[cfg(test)]
 mod tests {
-    use super::super::layout::{BoardIn, BoardLayout, BoardWords};
+    use super::super::layout::BoardIn;
     use super::super::quiescence::{Quiescence, Quiescer};
     use super::*;
     use alloc::vec::Vec;
 
-    #[derive(Clone)]
-    struct Memory(Vec<u64>);
-
-    impl BoardWords for Memory {
-        fn load(&self, word: u64) -> u64 {
-            self.0[word as usize]
-        }
-
-        fn store(&mut self, word: u64, value: u64) {
-            self.0[word as usize] = value;
-        }
-    }
-
     const BOUND: Bound = Bound { lag: 1, section: 2 };
 
     /// Two domains that have joined at 10; what domain 0 sees of it.
-    fn two() -> BoardIn<Memory> {
-        let layout = BoardLayout {
-            domains: 2,
-            room: 2,
-        };
-        let words = Memory(alloc::vec![0; layout.words() as usize]);
-        let mut board = BoardIn {
-            layout,
-            me: 1,
-            words,
-        };
+    fn two() -> BoardIn<Vec<u64>> {
+        let mut board = BoardIn::of_two(1);
         board.join(7, Tick(10));
         board.me = 0;
         board.join(1, Tick(10));
         board
     }
 
-    fn quiesced(board: &mut BoardIn<Memory>, me: u8, at: u64) {
+    fn quiesced(board: &mut BoardIn<Vec<u64>>, me: u8, at: u64) {
         let was = core::mem::replace(&mut board.me, me);
         for queue in Queue::BOTH {
             board.tell(queue, Tick(at));
