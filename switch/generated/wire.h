@@ -137,12 +137,20 @@ enum kind {
 	KIND_TX_LOCK_ACK = 0x6d,
 	KIND_TX_COMMIT = 0x6e,
 	KIND_TX_COMMIT_ACK = 0x6f,
+	KIND_BI_READ = 0x70,
+	KIND_BI_DATA = 0x71,
+	KIND_BI_WRITE = 0x72,
+	KIND_BI_WRITE_ACK = 0x73,
+	KIND_BI_NEWS = 0x74,
+	KIND_BI_ASK_NEWS = 0x75,
+	KIND_BI_RESERVE = 0x76,
+	KIND_BI_RESERVE_ACK = 0x77,
 	KIND_GUEST_ASK = 0xf0,
 	KIND_GUEST_TELL = 0xf1,
 };
 
 // A bit for every kind there is, in four words of 64.
-#define KNOWN_KINDS_WORDS { 0x100ff7fff7f01feull, 0xf3f73fff1fffull, 0x0ull, 0x3000000000000ull }
+#define KNOWN_KINDS_WORDS { 0x100ff7fff7f01feull, 0xfff3f73fff1fffull, 0x0ull, 0x3000000000000ull }
 
 enum flag {
 	FLAG_PROVIDER = 0x01,

@@ -115,6 +115,14 @@ const bit<8> KIND_TX_LOCK = 0x6c;
 const bit<8> KIND_TX_LOCK_ACK = 0x6d;
 const bit<8> KIND_TX_COMMIT = 0x6e;
 const bit<8> KIND_TX_COMMIT_ACK = 0x6f;
+const bit<8> KIND_BI_READ = 0x70;
+const bit<8> KIND_BI_DATA = 0x71;
+const bit<8> KIND_BI_WRITE = 0x72;
+const bit<8> KIND_BI_WRITE_ACK = 0x73;
+const bit<8> KIND_BI_NEWS = 0x74;
+const bit<8> KIND_BI_ASK_NEWS = 0x75;
+const bit<8> KIND_BI_RESERVE = 0x76;
+const bit<8> KIND_BI_RESERVE_ACK = 0x77;
 const bit<8> KIND_GUEST_ASK = 0xf0;
 const bit<8> KIND_GUEST_TELL = 0xf1;
 
@@ -246,6 +254,14 @@ const bit<8> REASON_NOT_MODIFIED = 12;
     (STEP_FRESH, KIND_TX_LOCK_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_TX_COMMIT, _): control_plane(); \
     (STEP_FRESH, KIND_TX_COMMIT_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_BI_READ, _): control_plane(); \
+    (STEP_FRESH, KIND_BI_DATA, _): control_plane(); \
+    (STEP_FRESH, KIND_BI_WRITE, _): control_plane(); \
+    (STEP_FRESH, KIND_BI_WRITE_ACK, _): control_plane(); \
+    (STEP_FRESH, KIND_BI_NEWS, _): control_plane(); \
+    (STEP_FRESH, KIND_BI_ASK_NEWS, _): control_plane(); \
+    (STEP_FRESH, KIND_BI_RESERVE, _): control_plane(); \
+    (STEP_FRESH, KIND_BI_RESERVE_ACK, _): control_plane(); \
     (STEP_FRESH, KIND_GUEST_ASK, _): control_plane(); \
     (STEP_FRESH, KIND_GUEST_TELL, _): control_plane();
 

@@ -58,8 +58,8 @@
 pub use crate::data_plane::kernel::reads::KernelReadCounts;
 pub use crate::data_plane::kernel::{KernelMetrics, KernelPlace};
 pub use crate::host::metrics::{
-    EventCounts, MemoryMetrics, NodeMetrics, ObjectCounts, RackMetrics, ShadowMetrics,
-    SwitchMetrics,
+    BoundedCounts, EventCounts, MemoryMetrics, NodeMetrics, ObjectCounts, RackMetrics,
+    ShadowMetrics, SwitchMetrics,
 };
 pub use crate::host::rebuilding::RebuildMetrics;
 pub use crate::host::replicated::CopyCounts;

@@ -24,6 +24,7 @@
 //! `docs/protocols/flowcc.md` explains it.
 
 mod backoff;
+pub mod bounded;
 mod bytes;
 mod coherent;
 mod config;

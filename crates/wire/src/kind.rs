@@ -154,8 +154,7 @@ kinds! {
     Yield = 0x4b,
     /// Home to the leaving node: the lock is home, without obligations of yours.
     YieldAck = 0x4c,
-    // From 0x50 on a kind has 16 bytes of its own behind the header. 0x70 is kept for Bounded
-    // Incoherence.
+    // From 0x50 on a kind has 16 bytes of its own behind the header.
 
     // 0x50..0x5f: ABD, the `Replicated` contract. `a` is a stamp, `b` the number of the group's
     // config in its high half.
@@ -224,6 +223,28 @@ kinds! {
     TxCommit = 0x6e,
     /// It has, or never will, and its objects are not locked any more.
     TxCommitAck = 0x6f,
+
+    // 0x70..0x7f: Bounded Incoherence, the `Bounded` contract. `tag` is a region, whose home
+    // numbers its writes.
+    /// Reader to home agent: item `b`.
+    BiRead = 0x70,
+    /// The answer: the item, of `b` bytes, when so many writes were made as `a` says. Without
+    /// `DATA` it is zeros.
+    BiData = 0x71,
+    /// Writer to home agent: item `b` is this.
+    BiWrite = 0x72,
+    /// It is, by the write of the number `a`.
+    BiWriteAck = 0x73,
+    /// Home agent to member: what was modified up to the write `a`. `b`: how many items the body
+    /// names, or all ones where it may be any.
+    BiNews = 0x74,
+    /// Member to home agent: what was modified after the write `a`?
+    BiAskNews = 0x75,
+    /// Node to home agent: a region of `b` items of `a` bytes in the memory that `tag` is in; with
+    /// `b` = 0, the region is no more.
+    BiReserve = 0x76,
+    /// `tag` is the region.
+    BiReserveAck = 0x77,
 
     // 0xf0..0xff: guests, which are baselines and protocols on trial;
     // a node that has none drops their packets.
@@ -310,11 +331,20 @@ impl Kind {
         )
     }
 
+    /// Whether a kind asks the home of a region for something (Bounded Incoherence).
+    #[inline]
+    pub const fn asks_bounded(self) -> bool {
+        matches!(
+            self,
+            Kind::BiRead | Kind::BiWrite | Kind::BiAskNews | Kind::BiReserve
+        )
+    }
+
     /// Whether an answer of this kind is no coherence event's: the node's own value of its protocol
-    /// takes it (ABD, SABRes), and no requester.
+    /// takes it (ABD, SABRes, BI), and no requester.
     #[inline]
     pub const fn is_of_no_event(self) -> bool {
-        matches!(self as u8, 0x50..=0x6f)
+        matches!(self as u8, 0x50..=0x7f)
     }
 
     /// Whether this is for a lock's directory, and not for the node's own side of the lock,

@@ -27,6 +27,7 @@ const ROOMS: &[&str] = &[
     "region",
     "coherent",
     "locked",
+    "bounded",
     "rack",
     "diagnostics",
 ];

@@ -41,6 +41,23 @@ fn three_processes_survive_the_death_of_one() {
     assert!(readme.contains("cargo run --release --example survive"));
 }
 
+/// The program of the README's section: three processes, of which one is stopped.
+#[test]
+fn a_process_that_was_stopped_reads_nothing_old() {
+    let program = env!("CARGO_BIN_EXE_rackmem");
+    let folder = std::path::Path::new(program).parent().unwrap();
+    let output = std::process::Command::new(folder.join("examples/prices")).output();
+    let output = output.expect("`cargo test` builds the examples of this package");
+    let text = stdout(&output);
+    assert!(output.status.success(), "{text}{}", stderr(&output));
+    for node in [1, 2] {
+        let line = format!("node {node} throws away what it has read (stale), reads 1000;");
+        assert!(text.contains(&line), "{text}");
+    }
+    let readme = include_str!("../../../../README.md");
+    assert!(readme.contains("cargo run --release --example prices"));
+}
+
 #[test]
 fn a_dead_members_copies_are_given_to_another_node() {
     let folder = std::env::temp_dir().join(format!("rackmem-cli-copies-{}", std::process::id()));

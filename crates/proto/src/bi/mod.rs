@@ -17,11 +17,13 @@
 //! | may a section begin, and may what it has read be believed? | `section` |
 //! | which domains does memory wait for? | `roll` |
 //! | which lines are free? | `extents` |
+//! | and where domains are nodes, which ask homes for items? | [`cached`] |
 //!
 //! The lines themselves, caches and the instructions that drop and write back are the host's. What
 //! stands in memory for all domains is a [`Board`], and where each word of it is, `layout` says.
 
 mod board;
+pub mod cached;
 mod clock;
 mod defect;
 mod extents;

@@ -17,6 +17,7 @@
 //! | what does a node do with a lock, and with all of them? | [`NodeLock`], [`Gcp`] |
 //! | what does a node do with replicated memory? | [`Replicated`] |
 //! | what does a node do with objects? | [`Objects`] |
+//! | what does a node do with bounded memory? | [`Bounded`] |
 //! | what does a thread do that found no usable copy? | [`plan`], [`Access`] |
 //!
 //! Each of these values is a *section*: a host whose threads share a node puts a lock around each,
@@ -24,6 +25,7 @@
 //! An [`Access`] belongs to the thread that has its requester.
 
 mod access;
+mod bounded;
 mod coherent;
 mod copies;
 mod home;
@@ -42,6 +44,7 @@ mod rescuing;
 mod single;
 
 pub use access::{Access, Do, Entries, Plan, Purpose, Then, plan};
+pub use bounded::{BOUNDED, Bounded, BoundedHost};
 pub use coherent::{FlowCc, Role, follow, role, spread};
 pub use copies::{Answer, Copies};
 pub use home::{ACCEPT_EMPTY, Home, Memory, Served};

@@ -44,7 +44,8 @@ pub fn is_current(header: &Header, epoch: u32, incarnation: impl FnOnce(NodeId) 
                 | Kind::Fetch
                 | Kind::Store
         )
-        || header.kind.asks_object();
+        || header.kind.asks_object()
+        || header.kind.asks_bounded();
     let node = header.requester.node;
     let of_epoch = header.epoch == epoch || header.kind.is_fenced_by_config();
     of_epoch && (!by_requester || header.incarnation == incarnation(node))
@@ -63,6 +64,18 @@ mod tests {
             assert!(is_current(&header, 7, |_| 0), "{kind:?}");
             let own_fence = kind.name().starts_with("Abd");
             assert_eq!(is_current(&header, 8, |_| 0), own_fence, "{kind:?}");
+        }
+    }
+
+    /// What a node has asked for before it was excluded has no effect when it comes late.
+    #[test]
+    fn a_home_hears_no_life_that_has_ended() {
+        for &kind in Kind::ALL {
+            let who = RequesterId { node: 1, slot: 0 };
+            let header = Header::request(kind, 7, Tag(0), who, Seq(1));
+            if kind.asks_object() || kind.asks_bounded() {
+                assert!(!is_current(&header, 7, |_| 1), "{kind:?}");
+            }
         }
     }
 }

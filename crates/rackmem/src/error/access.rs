@@ -3,6 +3,7 @@
 use super::{Changed, RackError, family, from};
 use rackmem_proto::wire::{Contract, NodeId, Tag};
 use std::fmt;
+use std::time::Duration;
 
 /// Why memory was not read or written.
 ///
@@ -106,6 +107,20 @@ pub enum AccessError {
         /// Bytes that it has; 0 where only its home knows.
         is: usize,
     },
+    /// Bounded memory: what was to be read, or was read, may be older than was promised.
+    Stale {
+        /// The region's global address.
+        addr: u64,
+        /// By so much.
+        by: Duration,
+    },
+    /// Bounded memory cannot be asked for as often as this bound needs.
+    TightBound {
+        /// What was asked for.
+        bound: Duration,
+        /// What is possible.
+        least: Duration,
+    },
     /// The system does not map a page of replicated memory.
     NotMapped {
         /// The page's global address.
@@ -133,6 +148,8 @@ family!(AccessError, "access", through [Rack],
     Gone => "gone",
     Torn => "torn",
     OtherSize => "other-size",
+    Stale => "stale",
+    TightBound => "tight-bound",
     NotMapped => "not-mapped",
     Busy => "busy",
 );
@@ -224,6 +241,16 @@ impl AccessError {
             AccessError::OtherSize { addr, len, is } => {
                 write!(f, "the object at {addr:#018x} has {is} bytes, not {len}")
             }
+            AccessError::Stale { addr, by } => write!(
+                f,
+                "what is read at {addr:#018x} may be older than was promised, by {by:?}"
+            ),
+            AccessError::TightBound { bound, least } => {
+                write!(
+                    f,
+                    "bounded memory cannot be {bound:?} old at most: {least:?} is the least"
+                )
+            }
             AccessError::NotMapped { addr, os } => write!(
                 f,
                 "the page at {addr:#018x} cannot be mapped: {}",
@@ -254,6 +281,8 @@ impl AccessError {
             | AccessError::Gone { .. }
             | AccessError::Torn { .. }
             | AccessError::OtherSize { .. }
+            | AccessError::Stale { .. }
+            | AccessError::TightBound { .. }
             | AccessError::NotMapped { .. }
             | AccessError::Busy { .. } => Changed::No,
         }
@@ -289,6 +318,10 @@ impl AccessError {
             AccessError::OtherSize { .. } => {
                 "use a handle of the type it was made with, or make one with more room"
             }
+            AccessError::Stale { .. } => {
+                "throw away what the section has read, and begin another one; if it happens often, ask for a longer bound"
+            }
+            AccessError::TightBound { .. } => "ask for a longer bound, or use coherent memory",
             AccessError::NotMapped { .. } => {
                 "look for a limit of memory of this process, then try again"
             }

@@ -72,6 +72,14 @@ fn access() -> Vec<AccessError> {
             len: 9,
             is: 0,
         },
+        AccessError::Stale {
+            addr: ADDR,
+            by: Duration::from_millis(9),
+        },
+        AccessError::TightBound {
+            bound: Duration::from_millis(1),
+            least: Duration::from_millis(5),
+        },
         AccessError::NotMapped { addr: ADDR, os: 12 },
         AccessError::Busy { addr: ADDR },
     ];

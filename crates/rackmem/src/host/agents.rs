@@ -4,6 +4,7 @@ use crate::bytes::cache::Cache;
 use crate::bytes::memory::GlobalMemory;
 use crate::config::migration::Migration;
 use crate::guest::Guest;
+use crate::host::bounded::BoundedItems;
 use crate::host::here::{Block, Here};
 use crate::host::kept::Kept;
 use crate::host::locks::{Effort, IN_A_TICK, Locks};
@@ -70,6 +71,8 @@ pub(crate) struct Agents {
     pub kept: Kept,
     /// Its part in objects.
     pub objects: Objects,
+    /// Its part in bounded memory.
+    pub bounded: BoundedItems,
     /// A protocol that is no part of the rack.
     pub guest: Option<Arc<dyn Guest>>,
     /// Where to find this node's requesters, on fabrics whose requesters may have gone on.
@@ -89,7 +92,7 @@ impl Agents {
         (migrating, policy): (Option<Migrating>, Migration),
         standing: Arc<CurrentView>,
         rebuilding: Rebuilding,
-        (locks, replicas, objects): (Locks, Replicas, Objects),
+        (locks, replicas, objects, bounded): (Locks, Replicas, Objects, BoundedItems),
     ) -> Self {
         let shards = shards.with_kept();
         let mut homes = HomeAgent::sharded(config, shards);
@@ -102,6 +105,7 @@ impl Agents {
             locks,
             replicas,
             objects,
+            bounded,
             standing,
             rebuilding,
             gate: RwLock::new(()),

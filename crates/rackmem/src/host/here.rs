@@ -14,8 +14,8 @@ use rackmem_fabric::Whole;
 use rackmem_fabric::{Body, Net, Receiver, words};
 use rackmem_proto::Output;
 use rackmem_proto::engine::{
-    self, Change, CoherentHost, Copies, FlowCc, Gcp, Home, Host, Migrating, Note, Objects, Part,
-    Payload, Recovery, Replicated,
+    self, Bounded, Change, CoherentHost, Copies, FlowCc, Gcp, Home, Host, Migrating, Note, Objects,
+    Part, Payload, Recovery, Replicated,
 };
 use rackmem_proto::flowcc::{LocalStatus, Migration, Settled, Shards};
 use rackmem_proto::wire::{Flags, Header, HomeId, Kind, MAX_BODY, NodeId, Record, Tag};
@@ -175,7 +175,7 @@ impl engine::Memory for Memory<'_> {
 }
 
 impl Host for Here<'_> {
-    type Protocols = (FlowCc, Gcp, Replicated, Objects);
+    type Protocols = (FlowCc, Gcp, Replicated, Objects, Bounded);
     type Bytes = Block;
 
     fn me(&self) -> NodeId {

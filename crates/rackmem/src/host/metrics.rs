@@ -166,6 +166,8 @@ pub struct NodeMetrics {
     pub shadow: Option<ShadowMetrics>,
     /// What it has done with objects.
     pub objects: ObjectCounts,
+    /// What it has done with bounded memory.
+    pub bounded: BoundedCounts,
     /// Blocks its cache has room for.
     pub cache_blocks: usize,
     /// What its threads have done on replicated memory.
@@ -229,6 +231,50 @@ pub struct ObjectCounts {
     /// What the kernel of this host has done with reads of this node's objects, where it answers
     /// them.
     pub in_kernel: Option<KernelReadCounts>,
+}
+
+/// What a node has done with bounded memory.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::bounded::Domain;
+/// use rackmem::diagnostics::BoundedCounts;
+/// use rackmem::{Contract, Rack, RegionSpec};
+/// use std::time::Duration;
+///
+/// let rack = Rack::local(2)?;
+/// let spec = RegionSpec::new("items", 64 * 8).contract(Contract::Bounded);
+/// let region = rack.node(0).create_region(&spec)?;
+/// let items: Domain<u64> = Domain::of(&rack.node(1).open_region(&spec)?, Duration::from_secs(9))?;
+/// items.read(3)?;
+/// items.read(3)?;
+/// let BoundedCounts { hits, misses, .. } = rack.node(1).metrics().bounded;
+/// assert_eq!((hits, misses), (1, 1));
+/// assert_eq!(rack.node(0).metrics().bounded.regions, 1);
+/// # drop(region);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BoundedCounts {
+    /// Regions of its home.
+    pub regions: u64,
+    /// Reads of a copy: no packet.
+    pub hits: u64,
+    /// Reads of which the home was asked.
+    pub misses: u64,
+    /// Writes.
+    pub writes: u64,
+    /// How often it has heard what was modified.
+    pub news: u64,
+    /// Copies that it has dropped.
+    pub dropped: u64,
+    /// How often it had to drop everything.
+    pub everything: u64,
+    /// Sections that asked the home before they began.
+    pub waited: u64,
+    /// Sections whose reads were older than was promised: the program has an error.
+    pub stale: u64,
 }
 
 /// A home's memory, in bytes.

@@ -420,6 +420,7 @@ impl Node {
             retransmissions,
             rebuilds: access.agents.rebuilding.metrics(),
             objects: access.agents.objects.metrics(),
+            bounded: access.agents.bounded.metrics(),
             shadow: access
                 .agents
                 .shadow()

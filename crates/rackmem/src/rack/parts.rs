@@ -5,6 +5,7 @@ use crate::config::{Config, Settings};
 use crate::data_plane::kernel::{self, KernelSwitch};
 use crate::error::OpenError;
 use crate::host::agents::Agents;
+use crate::host::bounded::BoundedItems;
 use crate::host::locks::Locks;
 use crate::host::names::Names;
 use crate::host::objects::{Objects, Reachable};
@@ -130,6 +131,7 @@ pub(crate) fn agents(
                 body,
                 reachable.clone(),
             ),
+            BoundedItems::new((node, config.incarnation), u64::from(config.chunks) * CHUNK),
         ),
     );
     agents.guest = settings.guests.of(node);

@@ -26,6 +26,8 @@ pub(super) enum Purpose {
     Bytes { home: HomeId },
     /// Memory for objects of this node.
     Objects { home: HomeId },
+    /// Items of this node: bytes of each, and how many.
+    Items { home: HomeId, shape: (u32, u32) },
     /// A lock of the creating one.
     Lock,
 }
@@ -189,6 +191,11 @@ fn memory(node: &Node, want: &Want<'_>) -> Result<u64, AllocError> {
             owner(node, home)?;
             Ok(node.inner.access.reserve_objects(first, len as u64)?.0)
         }
+        Purpose::Items { home, shape } => {
+            let there = home.start().under(Contract::Bounded);
+            let owner = owner(node, home)?;
+            node.inner.access.reserve_items((there, owner), shape)
+        }
         Purpose::Lock => {
             // Where another lock was before, perhaps.
             let addr = places::place(node, len)?;
@@ -207,6 +214,7 @@ fn give_back(node: &Node, want: &Want<'_>, addr: u64) -> Result<(), AllocError> 
     match want.purpose {
         Purpose::Bytes { .. } => node.free_bytes(places::memory_of(addr), len),
         Purpose::Objects { .. } => Ok(node.inner.access.remove_objects(Tag(addr))?),
+        Purpose::Items { .. } => Ok(node.inner.access.remove_items(Tag(addr))?),
         Purpose::Lock => places::give_place_back(node, len, addr),
     }
 }

@@ -113,6 +113,11 @@ impl Region {
         self.spec.len
     }
 
+    /// Bytes of a line.
+    pub(crate) fn line(&self) -> usize {
+        self.spec.line as usize
+    }
+
     /// Its contract.
     pub fn contract(&self) -> Contract {
         self.spec.contract

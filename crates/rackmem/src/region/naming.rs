@@ -49,6 +49,10 @@ impl Node {
             },
             purpose: match spec.contract {
                 Contract::Object => Purpose::Objects { home },
+                Contract::Bounded => Purpose::Items {
+                    home,
+                    shape: spec.items()?,
+                },
                 _ => Purpose::Bytes { home },
             },
         };

@@ -60,13 +60,17 @@ pub(super) fn remove(node: &Node, name: &str) -> Result<(), RegionError> {
 
 /// Whether regions under a contract can be removed by their name.
 fn is_removable(contract: Contract) -> bool {
-    matches!(contract, Contract::Coherent | Contract::Object)
+    matches!(
+        contract,
+        Contract::Coherent | Contract::Object | Contract::Bounded
+    )
 }
 
 /// Nobody finds the region any more.
 fn give_back(node: &Node, ready: &Ready) -> Result<(), AllocError> {
     match ready.what.contract {
         Contract::Object => Ok(node.inner.access.remove_objects(Tag(ready.addr))?),
+        Contract::Bounded => Ok(node.inner.access.remove_items(Tag(ready.addr))?),
         _ => node.free_bytes(ready.addr, ready.what.len as usize),
     }
 }

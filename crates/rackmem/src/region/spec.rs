@@ -2,6 +2,7 @@
 
 use crate::error::RegionError;
 use rackmem_proto::abd::{COPIES, Durability, Layout, MAX_LINE, MIN_LINE};
+use rackmem_proto::bi::cached::{MAX_ITEM, MAX_ITEMS};
 use rackmem_proto::heap::Backing;
 use rackmem_proto::membership::Survives;
 use rackmem_proto::wire::{Contract, HomeId};
@@ -87,10 +88,10 @@ impl RegionSpec {
         self
     }
 
-    /// Under which contract its memory is shared. [`Contract::Coherent`], [`Contract::Locked`] and
-    /// [`Contract::Object`] are built: the second names the locks of an array
-    /// ([`RwLockArray`](crate::locked::RwLockArray)), and has no bytes; the third has room for
-    /// objects ([`Region::alloc`](crate::Region::alloc)).
+    /// Under which contract its memory is shared. [`Contract::Locked`] names the locks of an array
+    /// ([`RwLockArray`](crate::locked::RwLockArray)), and has no bytes; [`Contract::Object`] has
+    /// room for objects ([`Region::alloc`](crate::Region::alloc)); [`Contract::Bounded`] has an
+    /// item a line ([`Domain`](crate::bounded::Domain)).
     #[must_use]
     pub fn contract(mut self, contract: Contract) -> Self {
         self.contract = contract;
@@ -151,7 +152,8 @@ impl RegionSpec {
     }
 
     /// Bytes of a line of a region with copies, which is read and written whole, at one moment: a
-    /// power of two from 64 to 65,536; 64 without this call.
+    /// power of two from 64 to 65,536; 64 without this call. Under [`Contract::Bounded`], of an
+    /// item: up to 1,024.
     #[must_use]
     pub fn line(mut self, bytes: u32) -> Self {
         self.line = bytes;
@@ -281,14 +283,24 @@ impl RegionSpec {
         if self.copies > 1 {
             return Err(RegionError::ContractNotBuilt { contract });
         }
-        let built = [Contract::Coherent, Contract::Locked, Contract::Object];
-        if !built.contains(&contract) {
-            return Err(RegionError::ContractNotBuilt { contract });
+        if contract == Contract::Bounded {
+            self.items()?;
         }
         if backing != Backing::Heap {
             return Err(RegionError::BackingNotBuilt { backing });
         }
         Ok(())
+    }
+
+    /// Items of bounded memory: bytes of each, and how many.
+    pub(super) fn items(&self) -> Result<(u32, u32), RegionError> {
+        let (line, bytes) = (self.line, self.len);
+        let sound = line.is_power_of_two() && (MIN_LINE..=MAX_ITEM).contains(&line);
+        let count = u32::try_from(bytes / line.max(1) as usize).ok();
+        let whole = bytes > 0 && bytes.is_multiple_of(line.max(1) as usize);
+        let count = count.filter(|count| sound && whole && *count <= MAX_ITEMS);
+        let count = count.ok_or(RegionError::BadLines { line, bytes })?;
+        Ok((line, count))
     }
 
     /// The lines of a region with copies. Those of coherent memory are whole blocks of so many

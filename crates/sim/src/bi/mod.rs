@@ -25,6 +25,7 @@
 //! Less is one step where a thread that stops in between only makes the other threads' past longer:
 //! a clock that is read at once shows the least, and a quiescence that is said later is older.
 
+pub mod cached;
 mod catalogue;
 mod judge;
 mod scenario;

@@ -1,5 +1,6 @@
 //! The world as a system of the driver.
 
+use super::cached;
 use super::catalogue::SCENARIOS;
 use super::scenario::{Scenario, Sight};
 use super::world::World;
@@ -10,8 +11,15 @@ use rackmem_proto::bi::Defect;
 /// Bounded Incoherence, for the command line.
 pub const SUITE: Suite = Suite {
     name: "bi",
-    scenarios: || SCENARIOS.iter().map(|s| s as &dyn Case).collect(),
-    defects: || Defect::ALL.iter().map(kebab).collect(),
+    scenarios: || {
+        let mapped = SCENARIOS.iter().map(|s| s as &dyn Case);
+        let cached = cached::SCENARIOS.iter().map(|s| s as &dyn Case);
+        mapped.chain(cached).collect()
+    },
+    defects: || {
+        let cached = rackmem_proto::bi::cached::Defect::ALL.iter().map(kebab);
+        Defect::ALL.iter().map(kebab).chain(cached).collect()
+    },
 };
 
 /// See the module.

@@ -1,0 +1,390 @@
+//! A home's regions: their items, and what was modified lately.
+//!
+//! A region is named by an address of its home's memory that no other region of this life of the
+//! home has had. Items that nobody has written are zeros, and take no memory.
+
+use super::{BiOut, Defect, MAX_ITEM, MAX_ITEMS, MAX_REGIONS, NAMED, REMEMBERED};
+use crate::call::PerRequester;
+use crate::wire::{Contract, Dest, Header, HomeId, Kind, Own, Reason, Tag};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
+
+/// Bytes between names of regions.
+const STEP: u64 = 64;
+
+/// What a home tells of a region's writes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct BiNews {
+    /// All of them up to this one.
+    pub upto: u64,
+    /// Bytes of an item, and how many items there are.
+    pub shape: (u32, u32),
+    /// Which items; none: any.
+    pub items: Option<Vec<u32>>,
+}
+
+impl BiNews {
+    /// In place of the number of items that are named: any.
+    const ANY: u32 = u32::MAX;
+
+    /// As it travels. The shape is in front of the items.
+    fn encode(&self) -> (Own, Vec<u8>) {
+        let count = self
+            .items
+            .as_ref()
+            .map_or(BiNews::ANY, |all| all.len() as u32);
+        let (a, b) = (self.upto, count.into());
+        let all = self.items.iter().flatten().copied();
+        let words = [self.shape.0, self.shape.1].into_iter().chain(all);
+        (Own { a, b }, words.flat_map(u32::to_be_bytes).collect())
+    }
+
+    /// From a packet.
+    pub(super) fn decode(own: &Own, body: &[u8]) -> Option<BiNews> {
+        let (words, rest) = body.as_chunks::<4>();
+        let mut words = words.iter().map(|word| u32::from_be_bytes(*word));
+        let shape = (words.next()?, words.next()?);
+        let named: Vec<u32> = words.collect();
+        let items = match u32::try_from(own.b).ok()? {
+            BiNews::ANY if named.is_empty() => None,
+            count if count as usize == named.len() && named.len() <= NAMED => Some(named),
+            _ => return None,
+        };
+        let upto = own.a;
+        rest.is_empty().then_some(BiNews { upto, shape, items })
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Region {
+    /// Bytes of an item.
+    bytes: u32,
+    items: u32,
+    /// How many writes there were.
+    writes: u64,
+    /// The items of the last ones.
+    modified: VecDeque<u32>,
+    /// How many of them are remembered.
+    remembered: usize,
+    /// By item; those that nobody has written are not there.
+    values: BTreeMap<u32, Vec<u8>>,
+}
+
+impl Region {
+    fn item(&self, own: &Own) -> Result<u32, Reason> {
+        let item = u32::try_from(own.b).ok();
+        let item = item.filter(|item| *item < self.items);
+        item.ok_or(Reason::Refused)
+    }
+
+    fn write(&mut self, item: u32, bytes: &[u8]) -> u64 {
+        self.values.insert(item, bytes.into());
+        self.writes += 1;
+        self.modified.push_back(item);
+        if self.modified.len() > self.remembered {
+            self.modified.pop_front();
+        }
+        self.writes
+    }
+
+    /// What was modified after that write.
+    fn news(&self, from: u64, broken: Option<Defect>) -> BiNews {
+        let forgotten = self.writes - self.modified.len() as u64;
+        // Who says that it has heard of more than there was has heard of another region.
+        let known = (forgotten..=self.writes).contains(&from);
+        let named = |from: u64| -> Vec<u32> {
+            let after = self.modified.iter().skip((from - forgotten) as usize);
+            let all: BTreeSet<u32> = after.copied().collect();
+            all.into_iter().collect()
+        };
+        let items = match broken {
+            Some(Defect::NameTheRest) => Some(named(from.clamp(forgotten, self.writes))),
+            _ => known.then(|| named(from)),
+        };
+        BiNews {
+            upto: self.writes,
+            shape: (self.bytes, self.items),
+            items: items.filter(|items| items.len() <= NAMED),
+        }
+    }
+
+    fn size(&self) -> u64 {
+        u64::from(self.bytes) * u64::from(self.items)
+    }
+}
+
+/// The last call of a requester that changes something, and what it was answered.
+#[derive(Clone, Copy, PartialEq, Hash, Debug, Default)]
+struct Row {
+    incarnation: u32,
+    number: u64,
+    answer: Option<(Reason, Tag, u64)>,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Stock {
+    home: HomeId,
+    /// Where memory begins, and how much there is: earlier lives of the home had what is below.
+    base: u64,
+    limit: u64,
+    regions: BTreeMap<u64, Region>,
+    /// The next one's number.
+    next: u64,
+    /// Bytes that regions may have together.
+    reserved: u64,
+    /// Writes of a region that it remembers the items of.
+    remembered: usize,
+    rows: PerRequester<Row>,
+}
+
+impl Stock {
+    /// Of a home with room for so many bytes of items, whose addresses begin there.
+    pub fn new(home: HomeId, base: u64, limit: u64) -> Self {
+        Stock {
+            home,
+            base,
+            limit,
+            regions: BTreeMap::new(),
+            next: 0,
+            reserved: 0,
+            remembered: REMEMBERED,
+            rows: PerRequester::default(),
+        }
+    }
+
+    /// The same, which remembers so many writes of a region.
+    #[must_use]
+    pub fn remembering(mut self, writes: usize) -> Self {
+        self.remembered = writes;
+        self
+    }
+
+    /// Regions that there are.
+    pub fn regions(&self) -> usize {
+        self.regions.len()
+    }
+
+    /// What an item is; nothing where nobody has written it.
+    pub fn value(&self, tag: Tag, item: u32) -> &[u8] {
+        let number = self.number(tag).ok();
+        let region = number.and_then(|number| self.regions.get(&number));
+        let value = region.and_then(|region| region.values.get(&item));
+        value.map_or(&[], |value| value)
+    }
+
+    fn number(&self, tag: Tag) -> Result<u64, Reason> {
+        if !tag.is_under(Contract::Bounded) || tag.home() != self.home {
+            return Err(Reason::Refused);
+        }
+        let offset = tag.offset().checked_sub(self.base).ok_or(Reason::Lost)?;
+        match offset / STEP {
+            number if offset % STEP != 0 || number >= self.next => Err(Reason::NoMemory),
+            number => Ok(number),
+        }
+    }
+
+    fn region(&mut self, tag: Tag) -> Result<&mut Region, Reason> {
+        let number = self.number(tag)?;
+        self.regions.get_mut(&number).ok_or(Reason::Gone)
+    }
+
+    /// A packet that asks for something.
+    pub fn packet(&mut self, header: &Header, own: &Own, body: &[u8], out: &mut BiOut) {
+        match header.kind {
+            Kind::BiRead => self.read(header, own, out),
+            Kind::BiAskNews => self.tell(header, own, out),
+            Kind::BiWrite => self.once(header, out, Kind::BiWriteAck, |stock| {
+                let region = stock.region(header.tag)?;
+                let item = region.item(own)?;
+                if body.len() != region.bytes as usize {
+                    return Err(Reason::Refused);
+                }
+                Ok((header.tag, region.write(item, body)))
+            }),
+            Kind::BiReserve => self.once(header, out, Kind::BiReserveAck, |stock| match own.b {
+                0 => stock.remove(header.tag),
+                _ => stock.reserve(header.tag, own),
+            }),
+            _ => {}
+        }
+    }
+
+    fn read(&mut self, header: &Header, own: &Own, out: &mut BiOut) {
+        let to = Dest::Requester(header.requester);
+        let found = self.region(header.tag).and_then(|region| {
+            let item = region.item(own)?;
+            Ok((region.writes, region.bytes, region.values.get(&item)))
+        });
+        match found {
+            Ok((writes, bytes, value)) => {
+                let data = header.answer(Kind::BiData, header.sender);
+                let (a, b) = (writes, bytes.into());
+                out.send(to, &data, Own { a, b }, value.map_or(&[], |value| value));
+            }
+            Err(reason) => {
+                let no = header.refuse(Kind::BiData, header.sender, reason);
+                out.send(to, &no, Own::default(), &[]);
+            }
+        }
+    }
+
+    fn tell(&mut self, header: &Header, own: &Own, out: &mut BiOut) {
+        let to = Dest::Requester(header.requester);
+        let broken = out.broken;
+        match self.region(header.tag) {
+            Ok(region) => {
+                let (own, body) = region.news(own.a, broken).encode();
+                out.send(to, &header.answer(Kind::BiNews, header.sender), own, &body);
+            }
+            Err(reason) => {
+                let no = header.refuse(Kind::BiNews, header.sender, reason);
+                out.send(to, &no, Own::default(), &[]);
+            }
+        }
+    }
+
+    /// Carries a call out once, and answers its copies as the first.
+    fn once(
+        &mut self,
+        header: &Header,
+        out: &mut BiOut,
+        kind: Kind,
+        act: impl FnOnce(&mut Self) -> Result<(Tag, u64), Reason>,
+    ) {
+        let row = *self.rows.row(header.requester);
+        let which = (header.incarnation, header.seq.0);
+        let known = (row.incarnation, row.number);
+        if which < known {
+            return;
+        }
+        let answer = match row.answer {
+            Some(answer) if which == known && out.broken != Some(Defect::WriteTwice) => answer,
+            _ => match act(self) {
+                Ok((tag, number)) => (Reason::None, tag, number),
+                Err(reason) => (reason, header.tag, 0),
+            },
+        };
+        *self.rows.row(header.requester) = Row {
+            incarnation: which.0,
+            number: which.1,
+            answer: Some(answer),
+        };
+        let (reason, tag, a) = answer;
+        let mut told = match reason {
+            Reason::None => header.answer(kind, header.sender),
+            reason => header.refuse(kind, header.sender, reason),
+        };
+        told.tag = tag;
+        out.send(
+            Dest::Requester(header.requester),
+            &told,
+            Own { a, b: 0 },
+            &[],
+        );
+    }
+
+    fn reserve(&mut self, tag: Tag, own: &Own) -> Result<(Tag, u64), Reason> {
+        if !tag.is_under(Contract::Bounded) || tag.home() != self.home {
+            return Err(Reason::Refused);
+        }
+        let shape = u32::try_from(own.a).ok().zip(u32::try_from(own.b).ok());
+        let sound = |shape: &(u32, u32)| {
+            (1..=MAX_ITEM).contains(&shape.0) && (1..=MAX_ITEMS).contains(&shape.1)
+        };
+        let (bytes, items) = shape.filter(sound).ok_or(Reason::Refused)?;
+        let region = Region {
+            bytes,
+            items,
+            writes: 0,
+            modified: VecDeque::new(),
+            remembered: self.remembered,
+            values: BTreeMap::new(),
+        };
+        let reserved = self.reserved + region.size();
+        let full = reserved > self.limit || self.regions.len() >= MAX_REGIONS;
+        if full || (self.next + 1) * STEP > self.limit {
+            return Err(Reason::Full);
+        }
+        let tag = Tag(self.home.start().0 + self.base + self.next * STEP);
+        self.regions.insert(self.next, region);
+        (self.next, self.reserved) = (self.next + 1, reserved);
+        Ok((tag.under(Contract::Bounded), 0))
+    }
+
+    fn remove(&mut self, tag: Tag) -> Result<(Tag, u64), Reason> {
+        let number = self.number(tag)?;
+        let region = self.regions.remove(&number).ok_or(Reason::Gone)?;
+        self.reserved -= region.size();
+        Ok((tag, 0))
+    }
+
+    /// Everything that decides what it will do.
+    pub fn fingerprint(&self, into: &mut impl Hasher) {
+        (self.next, self.reserved, &self.regions).hash(into);
+        self.rows.fingerprint(into);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn region(writes: &[u32]) -> Region {
+        let mut region = Region {
+            bytes: 8,
+            items: 10_000,
+            writes: 0,
+            modified: VecDeque::new(),
+            remembered: REMEMBERED,
+            values: BTreeMap::new(),
+        };
+        for item in writes {
+            region.write(*item, &[1; 8]);
+        }
+        region
+    }
+
+    #[test]
+    fn news_name_each_item_once_or_say_that_it_may_be_any() {
+        let all = region(&[5, 3, 5, 9]);
+        let told = |from| all.news(from, None).items;
+        assert_eq!(told(0), Some(alloc::vec![3, 5, 9]));
+        assert_eq!(told(2), Some(alloc::vec![5, 9]));
+        assert_eq!(told(4), Some(Vec::new()));
+        // Of another region.
+        assert_eq!(told(5), None);
+        let many: Vec<u32> = (0..=NAMED as u32).collect();
+        let all = region(&many);
+        assert_eq!(all.news(0, None).items, None);
+        assert_eq!(all.news(1, None).items, Some(many[1..].into()));
+        let all = region(&alloc::vec![7; REMEMBERED + 1]);
+        assert_eq!(all.news(0, None).items, None);
+        assert_eq!(all.news(1, None).items, Some(alloc::vec![7]));
+        assert_eq!(all.modified.len(), REMEMBERED);
+    }
+
+    #[test]
+    fn news_are_read_as_they_were_written_and_nonsense_is_not() {
+        for items in [None, Some(Vec::new()), Some(alloc::vec![1, 7])] {
+            let news = BiNews {
+                upto: 77,
+                shape: (8, 9),
+                items,
+            };
+            let (own, body) = news.encode();
+            assert_eq!(BiNews::decode(&own, &body), Some(news));
+            assert_eq!(BiNews::decode(&own, &body[1..]), None);
+            assert_eq!(BiNews::decode(&own, &[]), None);
+            let more = Own { b: 3, ..own };
+            assert_eq!(BiNews::decode(&more, &body), None);
+        }
+        let many = alloc::vec![0; 8 + 4 * (NAMED + 1)];
+        let own = Own {
+            a: 1,
+            b: NAMED as u64 + 1,
+        };
+        assert_eq!(BiNews::decode(&own, &many), None);
+    }
+}

@@ -1,0 +1,266 @@
+//! Items in a program's hands, and sections in which they are read.
+
+use super::copies::Copies;
+use super::writing::DomainWriter;
+use crate::bytes::value::Value;
+use crate::error::{AccessError, RegionError};
+use crate::locked::Mutex;
+use crate::region::Region;
+use rackmem_proto::bi::{Bound, ReadSection};
+use rackmem_proto::wire::{Contract, Tag};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// The shortest tick: each asks the home once.
+const LEAST_TICK: Duration = Duration::from_millis(1);
+
+/// The items of a region under [`Contract::Bounded`], one a line, as this node has them: a read is
+/// a look at a copy and at a clock, and what it returns was current within the bound before its
+/// section began. Where that cannot be known, the read is [`AccessError::Stale`].
+///
+/// Once a tick, a fifth of the bound, the node asks the region's home what was written. Nobody
+/// waits for a node that only reads: if it sleeps or dies it holds nothing up, and when it wakes it
+/// asks before it reads. A domain that is not read for a while asks nothing.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::bounded::Domain;
+/// use rackmem::{Contract, Rack, RegionSpec};
+/// use std::time::Duration;
+///
+/// let rack = Rack::local(2)?;
+/// let spec = RegionSpec::new("prices", 64 * 100).contract(Contract::Bounded);
+/// let second = Duration::from_secs(1);
+/// let prices: Domain<u64> = Domain::of(&rack.node(0).create_region(&spec)?, second)?;
+/// prices.writer()?.set(7, &250)?;
+///
+/// let same: Domain<u64> = Domain::of(&rack.node(1).open_region(&spec)?, second)?;
+/// let section = same.enter()?; // what follows is a second old at most, or an error
+/// let sum = section.get(7)? + section.get(8)?;
+/// section.finish()?;
+/// assert_eq!(sum, 250);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Domain<T: Value> {
+    pub(super) copies: Arc<Copies<T>>,
+    lock: Arc<WriterLock>,
+}
+
+/// Who has it writes. It has how often that was. A node that only reads never touches it: nobody
+/// who writes waits for such a node.
+struct WriterLock {
+    name: String,
+    found: OnceLock<Mutex<u64>>,
+}
+
+impl<T: Value> Clone for Domain<T> {
+    fn clone(&self) -> Self {
+        Domain {
+            copies: self.copies.clone(),
+            lock: self.lock.clone(),
+        }
+    }
+}
+
+impl<T: Value> std::fmt::Debug for Domain<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Domain")
+            .field("of", &std::any::type_name::<T>())
+            .field("addr", &format_args!("{:#018x}", self.copies.region.0))
+            .field("items", &self.len())
+            .field("bound", &self.bound())
+            .finish()
+    }
+}
+
+impl<T: Value> Domain<T> {
+    /// The items of a region, none of which is read when it is older than this. The bound is this
+    /// node's: others may have another one. Its writers' lock is named like the region, with
+    /// `/writer` behind it.
+    ///
+    /// # Errors
+    /// [`AccessError::WrongContract`] where the region is under another one,
+    /// [`AccessError::OtherSize`] where a `T` is longer than a line, or the region was made with
+    /// other lines; [`AccessError::TightBound`] below 5 ms; those of [`Region::check`] and
+    /// [`Mutex::named`].
+    pub fn of(region: &Region, bound: Duration) -> Result<Self, RegionError> {
+        let (node, tag) = (region.node(), Tag(region.addr()));
+        if !tag.is_under(Contract::Bounded) {
+            return Err(AccessError::wrong_contract(tag, Contract::Bounded).into());
+        }
+        let ticks = Bound::DEFAULT;
+        let period = bound / ticks.ticks() as u32;
+        if period < LEAST_TICK {
+            let least = LEAST_TICK * ticks.ticks() as u32;
+            return Err(AccessError::TightBound { bound, least }.into());
+        }
+        let line = region.line();
+        if size_of::<T>() > line {
+            let (addr, len, is) = (tag.0, size_of::<T>(), line);
+            return Err(AccessError::OtherSize { addr, len, is }.into());
+        }
+        region.check()?;
+        let count = region.bytes() / line;
+        let copies = Copies::new((node, tag), (line, count), (ticks, period))?;
+        let lock = Arc::new(WriterLock {
+            name: format!("{}/writer", region.name()),
+            found: OnceLock::new(),
+        });
+        let domain = Domain { copies, lock };
+        if region.is_new() {
+            domain.lock()?;
+        }
+        Ok(domain)
+    }
+
+    /// How many items there are.
+    pub fn len(&self) -> usize {
+        self.copies.len()
+    }
+
+    /// Whether there is none: never.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How old what is read may be when its section begins.
+    pub fn bound(&self) -> Duration {
+        self.copies.period * self.copies.bound.ticks() as u32
+    }
+
+    /// How long a section may last.
+    pub fn longest_section(&self) -> Duration {
+        self.copies.period * self.copies.bound.section as u32
+    }
+
+    /// Begins a section. If this node has not heard of the home lately enough, it asks first, and
+    /// waits for that.
+    ///
+    /// # Errors
+    /// [`AccessError::Stale`] when the home's answer has taken longer than the bound;
+    /// [`AccessError::Gone`] when the region was removed; those of [`Node`](crate::Node).
+    #[inline]
+    pub fn enter(&self) -> Result<Pinned<'_, T>, AccessError> {
+        let copies = &*self.copies;
+        let now = copies.now();
+        copies.use_now(now);
+        let section = ReadSection::enter((now, copies.quiesced()), copies.bound, None);
+        let section = match section {
+            Ok(section) => section,
+            Err(_) => self.enter_late()?,
+        };
+        Ok(Pinned { copies, section })
+    }
+
+    #[cold]
+    fn enter_late(&self) -> Result<ReadSection, AccessError> {
+        let (copies, bound) = (&*self.copies, self.copies.bound);
+        copies.counters().waited.fetch_add(1, Relaxed);
+        copies.quiesce(|quiesced| {
+            ReadSection::enter((copies.now(), quiesced), bound, None).is_ok()
+        })?;
+        let section = ReadSection::enter((copies.now(), copies.quiesced()), bound, None);
+        section.map_err(|late| stale(copies, late.by))
+    }
+
+    /// One item, in a section of its own.
+    ///
+    /// # Errors
+    /// Those of [`Domain::enter`] and [`Pinned::get`].
+    #[inline]
+    pub fn read(&self, index: usize) -> Result<T, AccessError> {
+        self.enter()?.get(index)
+    }
+
+    /// Asks the home now what was written: what was acknowledged before this call is seen by
+    /// sections that begin after it.
+    ///
+    /// # Errors
+    /// Those of [`Domain::enter`].
+    pub fn quiesce(&self) -> Result<(), AccessError> {
+        self.copies.quiesce(|_| false)
+    }
+
+    /// The region's lock.
+    pub(super) fn lock(&self) -> Result<&Mutex<u64>, RegionError> {
+        let WriterLock { name, found } = &*self.lock;
+        if let Some(lock) = found.get() {
+            return Ok(lock);
+        }
+        let lock = Mutex::renewed(&self.copies.node, name, 0)?;
+        Ok(found.get_or_init(|| lock))
+    }
+
+    /// Waits for the region's lock, a lock of the rack, and has it until the writer is dropped.
+    ///
+    /// # Errors
+    /// Those of [`Mutex::renewed`] and [`Mutex::lock`].
+    pub fn writer(&self) -> Result<DomainWriter<'_, T>, RegionError> {
+        DomainWriter::new(self)
+    }
+}
+
+/// What was to be read is older than was promised, by so many ticks.
+fn stale<T: Value>(copies: &Copies<T>, ticks: u64) -> AccessError {
+    copies.counters().stale.fetch_add(1, Relaxed);
+    AccessError::Stale {
+        addr: copies.region.0,
+        by: copies
+            .period
+            .saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX)),
+    }
+}
+
+/// A section that is open: what it reads was current within the bound before it began.
+///
+/// ```
+/// # fn main() -> rackmem::Result<()> {
+/// use rackmem::bounded::{Domain, Pinned};
+/// use rackmem::{Contract, Rack, RegionSpec};
+/// use std::time::Duration;
+///
+/// let rack = Rack::local(1)?;
+/// let spec = RegionSpec::new("flags", 64 * 8).contract(Contract::Bounded);
+/// let flags = Domain::<u32>::of(&rack.node(0).create_region(&spec)?, Duration::from_secs(1))?;
+/// let section: Pinned<'_, u32> = flags.enter()?;
+/// assert_eq!(section.get(3)?, 0);
+/// section.finish()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Pinned<'a, T: Value> {
+    copies: &'a Copies<T>,
+    section: ReadSection,
+}
+
+impl<T: Value> Pinned<'_, T> {
+    /// An item: a copy, or what the home has if there is none.
+    ///
+    /// # Errors
+    /// [`AccessError::Stale`] when the section has lasted too long, or the process has slept in it:
+    /// nothing that it has read is to be used any more. [`AccessError::OutOfBounds`],
+    /// [`AccessError::Gone`], those of [`Node`](crate::Node).
+    #[inline]
+    pub fn get(&self, index: usize) -> Result<T, AccessError> {
+        let value = self.copies.get(index)?;
+        self.holds()?;
+        Ok(value)
+    }
+
+    /// Ends it: whether all that it has read is within the bound at this moment, too.
+    ///
+    /// # Errors
+    /// [`AccessError::Stale`]: what it has read is to be thrown away.
+    pub fn finish(self) -> Result<(), AccessError> {
+        self.holds()
+    }
+
+    #[inline]
+    fn holds(&self) -> Result<(), AccessError> {
+        let held = self.section.holds(self.copies.now());
+        held.map_err(|late| stale(self.copies, late.by))
+    }
+}

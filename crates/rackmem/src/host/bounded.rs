@@ -1,0 +1,191 @@
+//! Bounded memory at this node: the items of its home, and what its threads ask of homes.
+//!
+//! What a packet means is `rackmem_proto::bi::cached`'s; here are a lock around that value and the
+//! way of its packets. A program's copies are in its `bounded::Domain`.
+
+use crate::error::{AccessError, AllocError, RackError};
+use crate::host::access::Access;
+use crate::host::here::Here;
+use crate::host::metrics::BoundedCounts;
+use crate::host::objects::not_done;
+use crate::host::replicated::post;
+use rackmem_fabric::{Body, Nobody, Whole};
+use rackmem_proto::bi::cached::{Bi, BiAsk, BiOut, BiReply, Stock};
+use rackmem_proto::call::Parcel;
+use rackmem_proto::engine::{self, Bounded, BoundedHost, Protocol as _};
+use rackmem_proto::wire::{Contract, Dest, HomeId, NodeId, Own, Reason, Tag};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+/// What became of reads and quiescences.
+#[derive(Default)]
+pub(crate) struct BoundedCounters {
+    pub hits: AtomicU64,
+    pub misses: AtomicU64,
+    pub writes: AtomicU64,
+    pub news: AtomicU64,
+    pub dropped: AtomicU64,
+    pub everything: AtomicU64,
+    pub waited: AtomicU64,
+    pub stale: AtomicU64,
+}
+
+/// See the module.
+pub(crate) struct BoundedItems {
+    part: Mutex<Bi>,
+    /// A question was answered: for threads that no packet wakes.
+    ended: Condvar,
+    pub counters: BoundedCounters,
+}
+
+impl BoundedItems {
+    /// Of a node whose lives have so many bytes of addresses each.
+    pub fn new((me, incarnation): (NodeId, u32), span: u64) -> Self {
+        let base = u64::from(incarnation.saturating_sub(1)) * span;
+        let stock = Stock::new(HomeId::of(me), base, span);
+        BoundedItems {
+            part: Mutex::new(Bi::new((me, incarnation), stock)),
+            ended: Condvar::new(),
+            counters: BoundedCounters::default(),
+        }
+    }
+
+    /// Waits until some question of this node was answered, but not for long.
+    fn wait(&self, at_most: Duration) {
+        let part = self.part.lock().whole();
+        let _ = self.ended.wait_timeout(part, at_most).whole();
+    }
+
+    /// Its figures.
+    pub fn metrics(&self) -> BoundedCounts {
+        let regions = self.part.lock().whole().stock.regions() as u64;
+        let load = |counter: &AtomicU64| counter.load(Relaxed);
+        let counters = &self.counters;
+        BoundedCounts {
+            regions,
+            hits: load(&counters.hits),
+            misses: load(&counters.misses),
+            writes: load(&counters.writes),
+            news: load(&counters.news),
+            dropped: load(&counters.dropped),
+            everything: load(&counters.everything),
+            waited: load(&counters.waited),
+            stale: load(&counters.stale),
+        }
+    }
+}
+
+impl Here<'_> {
+    /// Sends what a section wants sent.
+    fn leave(&mut self, sent: Vec<Parcel>) {
+        let (agents, net) = (self.agents, self.net);
+        let mut nobody = Nobody;
+        post(agents.node, sent, |from, parcel| {
+            let (header, body) = (&parcel.header, Body::Bytes(&parcel.bytes));
+            let Some(to) = parcel.to.hosted(|home| agents.standing.host(home)) else {
+                return;
+            };
+            if to == Dest::Agent(agents.node) && from == agents.node {
+                // This node's own home, or its answer: by a call.
+                let mut here = Here::new(agents, net, body, &mut nobody);
+                engine::packet(&mut here, header);
+            } else {
+                net.send(to, header, body, &mut nobody);
+            }
+        });
+    }
+}
+
+impl BoundedHost for Here<'_> {
+    fn bounded<R>(&mut self, section: impl FnOnce(&mut Bi, &mut BiOut) -> R) -> R {
+        let items = &self.agents.bounded;
+        let mut out = BiOut::new(self.agents.node, self.agents.standing.epoch());
+        let result = section(&mut items.part.lock().whole(), &mut out);
+        if out.ended {
+            items.ended.notify_all();
+        }
+        self.leave(out.sent);
+        result
+    }
+
+    fn bounded_packet(&mut self, section: impl FnOnce(&mut Bi, (&Own, &[u8]), &mut BiOut)) {
+        let (own, body) = match self.body {
+            Body::Bytes(bytes) => Own::split(bytes).unwrap_or_default(),
+            _ => Default::default(),
+        };
+        self.bounded(|bi, out| section(bi, (&own, body), out));
+    }
+}
+
+impl Access {
+    /// Asks a region's home. A refusal is an error.
+    pub fn ask_bounded(&self, ask: BiAsk) -> Result<BiReply, AccessError> {
+        let tag = ask.tag();
+        self.alive(tag)?;
+        let items = &self.agents.bounded;
+        let mut slot = self.requesters.borrow()?;
+        let nth = slot.number();
+        {
+            let mut nobody = Nobody;
+            let mut here = Here::new(&self.agents, slot.net(), Body::None, &mut nobody);
+            Bounded::command(&mut here, nth, (ask, slot.reply_port()));
+        }
+        let began = Instant::now();
+        loop {
+            let told = items.part.lock().whole().take(nth);
+            match told {
+                Some(BiReply::Refused(reason)) => return Err(refusal(reason, tag)),
+                Some(told) => return Ok(told),
+                None => {}
+            }
+            let given_up = if self.closed.load(Relaxed) {
+                Err(AccessError::Rack(RackError::Closed))
+            } else if began.elapsed() >= self.patience {
+                Err(AccessError::silent(tag, self.standing.host(tag.home())))
+            } else {
+                // Its home may have died, and this process may have been given up.
+                self.alive(tag)
+            };
+            if let Err(error) = given_up {
+                items.part.lock().whole().abandon(nth);
+                return Err(error);
+            }
+            self.listen(&mut slot, |time| items.wait(time));
+        }
+    }
+}
+
+impl Access {
+    /// A region of items in the memory of this home, which this node serves.
+    pub fn reserve_items(
+        &self,
+        (home, node): (Tag, NodeId),
+        (bytes, items): (u32, u32),
+    ) -> Result<u64, AllocError> {
+        match self.ask_bounded(BiAsk::Reserve(home, bytes, items)) {
+            Ok(BiReply::Region(tag)) => Ok(tag.0),
+            Ok(_) => Err(refusal(Reason::Refused, home).into()),
+            Err(AccessError::Rack(RackError::Refused {
+                reason: Reason::Full,
+            })) => Err(AllocError::OutOfMemory { node }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A region is no more, nor are its items.
+    pub fn remove_items(&self, region: Tag) -> Result<(), AccessError> {
+        self.ask_bounded(BiAsk::Remove(region)).map(drop)
+    }
+}
+
+/// Why something was not done with a region.
+fn refusal(reason: Reason, tag: Tag) -> AccessError {
+    match reason {
+        Reason::Refused if !tag.is_under(Contract::Bounded) => {
+            AccessError::wrong_contract(tag, Contract::Bounded)
+        }
+        Reason::Refused => AccessError::Rack(RackError::Refused { reason }),
+        reason => not_done(reason, tag),
+    }
+}
