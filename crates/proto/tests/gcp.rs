@@ -159,7 +159,7 @@ fn the_first_request_of_an_epoch_decides_who_serves_a_lock() {
         header
     };
     for epoch in [EPOCH, EPOCH + 1] {
-        home.enter_epoch(epoch, Copyset(1), 0, |_, _| (), |_| None);
+        home.enter_epoch(epoch, Copyset(1), (0, 0), |_, _| (), |_| None);
         assert_eq!(undecided(&home), 1000, "an epoch asks for nothing");
         let mut first = request(tags[5], Kind::Acquire);
         first.epoch = epoch;
@@ -430,7 +430,7 @@ fn a_release_under_way_is_told_until_its_home_has_settled() {
             assert_eq!((report.right, report.passing), (Right::None, Some(EPOCH)));
             if settles || epoch == EPOCH + 2 {
                 let tell = |_, each: &mut dyn FnMut(NodeId, Report)| each(0, report);
-                home.enter_epoch(epoch, Copyset::of(0), 1, tell, |_| None);
+                home.enter_epoch(epoch, Copyset::of(0), (0, 1), tell, |_| None);
             }
         }
         let (entry, _) = home.entry(tag).unwrap();
@@ -446,7 +446,7 @@ fn a_release_under_way_is_told_until_its_home_has_settled() {
             };
             home.place(tag, &mut Outputs::default());
             let tell = |_, each: &mut dyn FnMut(NodeId, Report)| each(0, report);
-            home.enter_epoch(EPOCH + 3, Copyset::of(0), 1, tell, |_| None);
+            home.enter_epoch(EPOCH + 3, Copyset::of(0), (0, 1), tell, |_| None);
             home.entry(tag).unwrap().0.state.reason
         });
         assert_eq!(verdicts, [Reason::Lost, Reason::OwnerDied]);

@@ -4,7 +4,7 @@
 //! Nodes and a directory at the home or the switch, as they ship,
 //! by a clock of milliseconds that nobody waits for.
 
-use rackmem_proto::engine::{LOCKS, LockFx, LockPart, NodeLock};
+use rackmem_proto::engine::{AtHome, LOCKS, LockFx, LockPart, NodeLock};
 use rackmem_proto::gcp::{Access, Body, Entered, Region, Regions};
 use rackmem_proto::membership::host;
 use rackmem_proto::switch::{LockConfig, LockProgram};
@@ -82,6 +82,7 @@ impl LateRack {
                     switch,
                     cohort: 16,
                     implicit: false,
+                    home: AtHome::of(node, tag),
                 },
                 None,
             ),

@@ -6,7 +6,7 @@ use super::protocol::{Protocol, Reporter};
 use super::{Change, Host};
 use crate::flowcc::Members;
 use crate::gcp::{Access, Life};
-use crate::wire::{Contract, Copyset, Header, Kind, Record, Tag};
+use crate::wire::{Contract, Copyset, Header, HomeId, Kind, Record, Tag};
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 use core::ops::RangeInclusive;
@@ -72,6 +72,12 @@ pub trait LockHost: Host {
     fn hear_of(&mut self, _tag: Tag, _len: u32) -> bool {
         false
     }
+    /// Makes a lock known of which others have told, and whose home a group keeps and this node
+    /// serves: it is to be settled ([`super::AtHome::Settling`]).
+    fn take_over(&mut self, _tag: Tag) {}
+    /// All have told what they have of locks of homes that groups keep: what is not known here is
+    /// at rest from here on in this epoch.
+    fn all_told(&mut self) {}
     /// What is remembered of locks that were forgotten is of an epoch that has ended.
     fn forget_forgotten(&mut self) {}
     /// Whether an address is memory of its home as that is now: a member,
@@ -145,7 +151,8 @@ impl<H: LockHost> Protocol<H> for Gcp {
         // Whatever could be late is of the last epoch.
         host.forget_forgotten();
         let defect = host.defect();
-        host.each_lock(|lock, _| lock.enter_epoch(members, defect));
+        let keeps = host.host_of(HomeId::of_group(0)) == Some(host.me());
+        host.each_lock(|lock, _| lock.enter_epoch(members, keeps, defect));
     }
 
     /// Locks whose home is not what it was are gone, unless they have been made since it is back.
@@ -187,6 +194,14 @@ impl<H: LockHost> Protocol<H> for Gcp {
 
     fn settle(host: &mut H, change: &Change) {
         let told = host.told(core::mem::take);
+        for tag in told.of_groups() {
+            if host.is_home_of(tag) {
+                host.take_over(tag);
+            }
+        }
+        // From here on a lock may become known that nobody has told of, and not before: otherwise
+        // one could be taken for a lock at rest that another node has.
+        host.all_told();
         let defect = host.defect();
         let mut lost = 0;
         host.each_lock(|lock, _| lost += u64::from(lock.settle(change, &told, defect)));

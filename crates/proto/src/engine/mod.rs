@@ -49,7 +49,7 @@ pub use coherent::{FlowCc, Role, follow, role, spread};
 pub use copies::{Answer, Copies};
 pub use home::{ACCEPT_EMPTY, Home, Memory, Served};
 pub use host::{CoherentHost, Defect, Host, Note, Payload};
-pub use lock::{LockFx, NodeLock, Part as LockPart, Told, ended_life};
+pub use lock::{AtHome, LockFx, NodeLock, Part as LockPart, Told, ended_life};
 pub use locked::{Gcp, LOCKS, LockCommand, LockHost};
 pub use long::Stored;
 pub use migrating::{Migrating, Report};

@@ -6,7 +6,7 @@ use super::lock::{At, Entered, Event, Lock, Steps};
 use super::regions::Regions;
 use super::settle::Report;
 use super::{Access, Right};
-use crate::wire::{Copyset, Dest, Header, Kind, NodeId, Record, Tag};
+use crate::wire::{Copyset, Dest, Header, Kind, NodeId, Reason, Record, Tag};
 
 /// How a node takes part.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -156,9 +156,8 @@ impl Blade {
                 lock.handle(at, header, len, records, steps);
             });
         self.counters.dropped += u64::from(!ours);
-        self.counters.denied += u64::from(
-            header.kind == Kind::ReleaseAck && header.reason != crate::wire::Reason::None,
-        );
+        self.counters.denied +=
+            u64::from(header.kind == Kind::ReleaseAck && header.reason != Reason::None);
     }
 
     /// After a timeout of some round trips: asks again. `false`:
@@ -177,6 +176,14 @@ impl Blade {
             keeping = lock.get_rid(at, steps)
         });
         keeping
+    }
+
+    /// What a writer inside has found wrong with the data: whoever enters is told, until one has
+    /// written.
+    pub fn found(&mut self, tag: Tag, reason: Reason) {
+        if let Some(lock) = self.locks.get_mut(tag) {
+            lock.found(reason);
+        }
     }
 
     /// No thread of this node waits for the lock any more.

@@ -41,6 +41,8 @@ struct Slot {
 pub struct LockDirectory {
     node: NodeId,
     epoch: u32,
+    /// The entries were another node's, which this one has not got: [`Before::Elsewhere`].
+    taken_over: bool,
     slots: Few<Slot>,
     dropped: u64,
 }
@@ -51,15 +53,30 @@ impl LockDirectory {
         LockDirectory {
             node,
             epoch,
+            taken_over: false,
             slots: Few::new(),
             dropped: 0,
         }
     }
 
+    /// A home that a group keeps, and that another node served until now, with this lock. It serves
+    /// from the first [`LockDirectory::enter_epoch`] on.
+    pub fn taken_over(node: NodeId, tag: Tag) -> Self {
+        let mut directory = LockDirectory::new(node, 0);
+        directory.create(tag);
+        directory.taken_over = true;
+        directory
+    }
+
+    /// Whether a lock is in another node's memory.
+    fn is_elsewhere(&self, tag: Tag) -> bool {
+        tag.home().is_own() && !tag.home().is_of(self.node)
+    }
+
     /// Makes an entry for a new lock, which its home's [`super::Blade`] has. `false`: it exists,
     /// or lives elsewhere.
     pub fn create(&mut self, tag: Tag) -> bool {
-        if !tag.home().is_of(self.node) || self.slots.contains(tag) {
+        if self.is_elsewhere(tag) || self.slots.contains(tag) {
             return false;
         }
         let slot = Slot {
@@ -73,7 +90,7 @@ impl LockDirectory {
     /// Makes an entry again of which only [`Rest`] was kept, in the same epoch. `false`: it exists,
     /// or lives elsewhere.
     pub fn wake(&mut self, tag: Tag, rest: Rest) -> bool {
-        if !tag.home().is_of(self.node) || self.slots.contains(tag) {
+        if self.is_elsewhere(tag) || self.slots.contains(tag) {
             return false;
         }
         let slot = Slot {
@@ -179,14 +196,15 @@ impl LockDirectory {
 
     /// The next epoch: every entry is rebuilt from the live nodes' reports (`reports`)
     /// and, where the switch that served a lock has survived, from what it had in an epoch
-    /// (`switch`). `dead`: so many nodes that took part do not live. Entries that were made in this
+    /// (`switch`). `since`: the epoch that this node settled last, and so many nodes that took part
+    /// in it do not live. Entries that were made in this
     /// epoch stay as they are. What was the case in an epoch that the entries have left behind (a
     /// release under way, what a switch had) says nothing any more.
     pub fn enter_epoch(
         &mut self,
         epoch: u32,
         live: Copyset,
-        dead: u32,
+        since: (u32, u32),
         reports: impl Fn(Tag, &mut dyn FnMut(NodeId, Report)),
         switch: impl Fn(Tag) -> Option<(u32, Entry)>,
     ) {
@@ -194,8 +212,11 @@ impl LockDirectory {
         if served == epoch {
             return;
         }
+        let (settled, dead) = since;
+        let taken_over = core::mem::replace(&mut self.taken_over, false);
         for (tag, slot) in self.slots.iter_mut() {
             let before = match slot.place {
+                _ if taken_over => Before::Elsewhere(settled),
                 LockPlace::Here | LockPlace::Undecided => Before::Entry(slot.entry),
                 // It may have taken the lock: only its own report counts.
                 LockPlace::Placing | LockPlace::Switch => {

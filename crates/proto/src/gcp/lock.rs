@@ -14,7 +14,7 @@
 
 use super::queue::{Queue, Waiter};
 use super::regions::Arrival;
-use super::settle::{Age, age};
+use super::settle::{Age, age, worse};
 use super::{Access, with_version};
 use crate::wire::{
     Copyset, Dest, GlobalStatus, Header, Kind, NodeId, Reason, RequesterId, Seq, Tag,
@@ -356,6 +356,11 @@ impl Lock {
     pub(super) fn decline(&mut self, at: &At, access: Access, steps: &mut Steps) {
         self.go(access);
         self.settle(at, steps);
+    }
+
+    /// The writer inside has found this wrong with the data.
+    pub(super) fn found(&mut self, reason: Reason) {
+        self.reason = worse(self.reason, reason);
     }
 
     fn go(&mut self, access: Access) {

@@ -6,6 +6,10 @@
 //! | S | shared by those nodes | is there: no writer has been inside since |
 //! | neither | the node's whose data is the newest; it learns so from the next request | is as of the last hand-over, if the keeper lives |
 //!
+//! A home that a group keeps goes to another node when the one that serves it dies, which knows no
+//! entry of it. A lock of which no live node ever had anything is at rest there: the home has it,
+//! and whoever enters finds what the group has of it (the host sees to that).
+//!
 //! Only in the last row may a writer have died inside: the next who enters is told `OwnerDied`.
 //! If the one that handed the lock to the dead one is dead as well, older data is all there is, and
 //! it is told `Lost`. What a holder released without handing it on was nowhere else, and died with
@@ -111,6 +115,11 @@ impl Reports {
         }
     }
 
+    /// The locks that they are about.
+    pub fn tags(&self) -> impl Iterator<Item = Tag> {
+        self.0.keys().copied()
+    }
+
     /// Their reports about one lock.
     pub fn of(&self, tag: Tag) -> impl Iterator<Item = (NodeId, Report)> {
         self.0.get(&tag).into_iter().flatten().copied()
@@ -208,6 +217,9 @@ pub enum Before {
     /// The switch may have served the lock and has not reported it. When the home placed it there,
     /// this was wrong with the data, and no holder may have seen it since.
     Unknown(Reason),
+    /// It was at another node, which serves this home no more: a group keeps the home. This node
+    /// settled its other homes last in that epoch.
+    Elsewhere(u32),
 }
 
 /// The entry that a lock goes on with in `epoch`. `before` is what its directory had;
@@ -248,10 +260,15 @@ pub fn settle(
         hold(home, Reason::Lost);
         return entry;
     };
+    if matches!(before, Before::Elsewhere(_)) && report.age == 0 {
+        // No live node has ever had it: it is at rest, with the group.
+        return entry;
+    }
     // Damage by an earlier failure that no holder has seen since remains.
     let known = match before {
         Before::Entry(entry) => entry.state.reason,
         Before::Unknown(reason) => reason,
+        Before::Elsewhere(_) => Reason::None,
     };
     let found = verdict(*node, report, before, live, dead);
     hold(*node, worse(worse(report.reason, known), found));
@@ -261,15 +278,27 @@ pub fn settle(
 /// What is wrong with the newest surviving data, when no live node has the lock.
 fn verdict(node: NodeId, report: &Report, before: Before, live: Copyset, dead: u32) -> Reason {
     let passing = report.passing.is_some();
-    let Before::Entry(Entry { state, .. }) = before else {
+    let state = match before {
+        Before::Entry(entry) => entry.state,
         // The holder is unknown. If all nodes live, the lock was in flight; if not,
         // one of the dead may have had it. One alone can only have had it from who released it
         // last; of several one may have had it from another.
-        return match (dead, passing) {
-            (0, _) => Reason::None,
-            (1, true) => Reason::OwnerDied,
-            _ => Reason::Lost,
-        };
+        Before::Unknown(_) => {
+            return match (dead, passing) {
+                (0, _) => Reason::None,
+                (1, true) => Reason::OwnerDied,
+                _ => Reason::Lost,
+            };
+        }
+        // Neither is who held it, nor whether a death was told that nobody has seen since. One that
+        // has died since can have had it from the node with the newest data only, if that got it
+        // in the epoch that ended: all that took part then are known to live, but for the one.
+        Before::Elsewhere(settled) => {
+            return match dead == 1 && super::is_of(report.age >> 1, settled) {
+                true => Reason::OwnerDied,
+                false => Reason::Lost,
+            };
+        }
     };
     let (holder, keeper) = (NodeId::from(state.holder), NodeId::from(state.keeper));
     // A node with newer data than the keeper has it from the keeper, or is the holder.
@@ -285,7 +314,7 @@ fn verdict(node: NodeId, report: &Report, before: Before, live: Copyset, dead: u
     }
 }
 
-fn worse(one: Reason, other: Reason) -> Reason {
+pub(super) fn worse(one: Reason, other: Reason) -> Reason {
     match (one, other) {
         (Reason::Lost, _) | (_, Reason::Lost) => Reason::Lost,
         (Reason::OwnerDied, _) | (_, Reason::OwnerDied) => Reason::OwnerDied,

@@ -120,7 +120,7 @@ impl LockProgram {
             Kind::Place => header.offset < MAX_NODES as u32,
             _ => false,
         };
-        // Memory that groups keep has no locks.
+        // Locks in memory that groups keep have their directory at its keeper.
         if header.epoch != self.epoch || !known || !header.tag.home().is_own() {
             self.counters.dropped += 1;
             return outputs;

@@ -47,6 +47,11 @@ pub enum LockError {
         /// Where it was.
         addr: u64,
     },
+    /// A lock in a region with copies stays, as the region does.
+    Stays {
+        /// The global address.
+        addr: u64,
+    },
     /// The lock is freed here, but its home has not confirmed that, or its name is not free yet.
     FreedInPart {
         /// Where it was.
@@ -111,6 +116,14 @@ pub enum LockShape {
     /// An array begins at an address that is no multiple of 16, or its pages are empty or no
     /// multiple of 8 bytes.
     Unaligned,
+    /// The region is not coherent memory with copies.
+    NoCopies,
+    /// In a region with copies, a lock would lie in two blocks with what it protects, or begins at
+    /// no multiple of 16.
+    TwoBlocks {
+        /// Bytes of a block.
+        block: usize,
+    },
 }
 
 impl fmt::Display for LockShape {
@@ -125,6 +138,14 @@ impl fmt::Display for LockShape {
             LockShape::Unaligned => f.write_str(
                 "an array of locks begins at a multiple of 16, and its pages are multiples of 8 bytes",
             ),
+            LockShape::NoCopies => {
+                f.write_str("locks are made in regions of coherent memory with copies only")
+            }
+            LockShape::TwoBlocks { block } => write!(
+                f,
+                "in a region with copies a lock lies in one block of {block} bytes with what it protects, \
+                 at a multiple of 16"
+            ),
         }
     }
 }
@@ -134,6 +155,7 @@ family!(LockError, "lock", through [Rack, Access, Alloc],
     NoLock => "no-lock",
     WrongType => "wrong-type",
     Freed => "lock-freed",
+    Stays => "lock-stays",
     FreedInPart => "lock-freed-in-part",
     Busy => "lock-busy",
     OutsideRanges => "outside-ranges",
@@ -160,6 +182,10 @@ impl LockError {
                 "the lock at {addr:#018x} protects a value of another type"
             ),
             LockError::Freed { addr } => write!(f, "the lock at {addr:#018x} has been freed"),
+            LockError::Stays { addr } => write!(
+                f,
+                "the lock at {addr:#018x} is in a region with copies, and stays with it"
+            ),
             LockError::FreedInPart { addr, why } => {
                 write!(f, "the lock at {addr:#018x} is freed, but not everywhere: ")?;
                 why.cause(f)
@@ -195,6 +221,7 @@ impl LockError {
             | LockError::NoLock { .. }
             | LockError::WrongType { .. }
             | LockError::Freed { .. }
+            | LockError::Stays { .. }
             | LockError::Busy { .. }
             | LockError::OutsideRanges { .. }
             | LockError::TooManyLocks { .. }
@@ -208,12 +235,15 @@ impl LockError {
             LockError::Rack(error) => error.next_step(),
             LockError::Access(error) => error.next_step(),
             LockError::Alloc(error) => error.next_step(),
-            LockError::BadShape { .. } => "divide it among several locks, or correct the list",
+            LockError::BadShape { .. } => {
+                "divide it among several locks, or correct the list, the place or the region"
+            }
             LockError::NoLock { .. } => "attach with the kind of lock and the type that made it",
             LockError::WrongType { .. } => "attach with the type that made it",
             LockError::Freed { .. } => {
                 "drop its handles and make another one (`renewed`, if it has a name)"
             }
+            LockError::Stays { .. } => "leave it, or use it for something else",
             LockError::FreedInPart { .. } => {
                 "drop its handles (if it has a name, `renewed` finishes this and makes another one)"
             }

@@ -111,6 +111,7 @@ fn lock() -> Vec<LockError> {
         LockError::NoLock { addr: ADDR },
         LockError::WrongType { addr: ADDR },
         LockError::Freed { addr: ADDR },
+        LockError::Stays { addr: ADDR },
         LockError::FreedInPart {
             addr: ADDR,
             why: AccessError::Rack(RackError::Timeout { node: 1 }),

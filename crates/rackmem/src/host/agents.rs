@@ -22,7 +22,7 @@ use rackmem_proto::Dest;
 use rackmem_proto::engine::{self, Copies, Home, Migrating, Part};
 use rackmem_proto::flowcc::{HomeAgent, HomeConfig, HomeCounters, Members, ShadowCounters, Shards};
 use rackmem_proto::membership::View;
-use rackmem_proto::wire::{GlobalStatus, Header, Kind, NodeId, Tag};
+use rackmem_proto::wire::{Contract, GlobalStatus, Header, Kind, NodeId, Tag};
 use std::ops::Add;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
@@ -150,6 +150,13 @@ impl Agents {
             all.saturating_sub(blocks).max(all / LOCKS_SHARE)
         };
         self.locks.relieve(room, effort, net, &mut Nobody);
+    }
+
+    /// Whether an address is of a home that a group keeps, as far as this process has heard; if it
+    /// has not, it asks.
+    pub fn has_kept(&self, tag: Tag) -> bool {
+        let block = self.cache.tag_of(tag.under(Contract::Coherent).0);
+        self.kept.has_heard_of(tag.home()) && self.memory.block(block).is_some()
     }
 
     /// From now on, looks which members it can reach.

@@ -74,6 +74,8 @@ impl NodeInner {
         if !entered {
             standing.adopt(view);
             agents.rebuilding.note(view);
+            // Nobody has to tell anything: who kept homes of groups cannot have left.
+            agents.locks.all_told();
         } else if !agents
             .rebuilding
             .run(view, agents, requesters, net, overtaken)

@@ -121,6 +121,16 @@ impl Kept {
         home.group().is_some_and(bit)
     }
 
+    /// The same. If it has not, it looks for it: what asks comes again.
+    pub fn has_heard_of(&self, home: HomeId) -> bool {
+        let has = self.has(home);
+        if !has {
+            let node = self.node.get().and_then(Weak::upgrade);
+            node.iter().for_each(|node| node.access.groups.hurry());
+        }
+        has
+    }
+
     /// Whether there is any.
     pub fn has_any(&self) -> bool {
         self.there.load(Relaxed) != 0
@@ -225,10 +235,7 @@ impl Kept {
         if agents.standing.keeper() != Some(agents.node) {
             return true;
         }
-        if !self.has(tag.home()) {
-            // It comes again, when this process has heard of the home.
-            let node = self.node.get().and_then(Weak::upgrade);
-            node.iter().for_each(|node| node.access.groups.hurry());
+        if !self.has_heard_of(tag.home()) {
             return true;
         }
         if !keeping::brings_bytes(header) && self.is_in_place(tag, epoch) {

@@ -233,6 +233,9 @@ impl RwLockArray {
         if !is.iter().any(|is| Tag(addr).is_under(*is)) {
             return Err(AccessError::wrong_contract(Tag(addr), Contract::Locked).into());
         }
+        if !Tag(addr).home().is_own() {
+            return Err(AccessError::BadAddress { addr }.into());
+        }
         // A lock that was made there has words of its own in front, which are no page.
         if Tag(addr).is_under(Contract::Locked) {
             match Descriptor::read(node, addr) {

@@ -66,7 +66,7 @@ impl Name {
 }
 
 /// Bytes of a descriptor with so many regions.
-pub(super) fn size(regions: usize) -> usize {
+pub(super) const fn size(regions: usize) -> usize {
     (WORDS + 2 * regions) * 8
 }
 
@@ -93,11 +93,15 @@ impl Descriptor {
             let at = addr + size(nth) as u64;
             node.write(at, &words([region.addr, region.len.into()]))?;
         }
+        node.write(addr, &self.head(life, name))
+    }
+
+    /// Its first words.
+    pub fn head(&self, life: Life, name: Name) -> Vec<u8> {
         let count = self.regions.len() as u64 | name.0 << Name::SHIFT;
         let kind = MAGIC | self.kind as u64;
         let len = self.len as u64 | u64::from(self.of) << 32;
-        let head = [kind, len, count, life.to_word()];
-        node.write(addr, &words(head))
+        words([kind, len, count, life.to_word()])
     }
 
     /// What somebody has put there, if it is a descriptor.

@@ -39,6 +39,9 @@ impl Handle {
         before: impl FnOnce(&Inside<'_>) -> Result<(), LockError>,
     ) -> Result<(), LockError> {
         let addr = self.addr();
+        if self.copied.is_some() {
+            return Err(LockError::Stays { addr });
+        }
         let patience = self.node.inner.access.patience;
         let inside = self.enter(Access::Write, patience)?;
         let inside = inside.ok_or(LockError::Busy { addr })?;

@@ -10,6 +10,7 @@ use crate::node::Node;
 use rackmem_fabric::awake::{Awake, SPIN};
 use rackmem_fabric::{Body, Nobody};
 use rackmem_proto::gcp::{Access, Life, MAX_LOCKED, Regions};
+use rackmem_proto::membership::Survives;
 use rackmem_proto::wire::Tag;
 use std::fmt::{self, Formatter};
 use std::sync::Arc;
@@ -34,11 +35,14 @@ pub(super) struct Handle {
     pub(super) cell: Arc<Cell>,
     /// Which lock of this place it is; none where that is not asked.
     pub(super) life: Life,
-    /// Words that it protects, its life's included: all of them when there is one.
+    /// Words that it protects, its life's included, and with copies its stamp's: all of them when
+    /// there is one.
     pub(super) words: u32,
     /// Bytes that it protects.
     pub(super) len: u32,
     pub(super) name: Name,
+    /// What survives of it, in a region with copies ([`super::copied`]).
+    pub(super) copied: Option<Survives>,
     /// The ranges that these bytes are of, of a lock over ranges.
     pub(super) regions: Option<Arc<Regions>>,
 }
@@ -52,13 +56,20 @@ pub struct Inside<'a> {
 
 impl Handle {
     pub(super) fn new(node: &Node, cell: Arc<Cell>, len: usize, life: Life, name: Name) -> Self {
+        let tag = cell.tag;
+        let survives = || match node.inner.access.agents.kept.writes_survive(tag) {
+            true => Survives::Writes,
+            false => Survives::Rest,
+        };
+        let copied = (!tag.home().is_own()).then(survives);
         Handle {
             node: node.clone(),
             cell,
             life,
-            words: 1 + len.div_ceil(8) as u32,
+            words: 1 + len.div_ceil(8) as u32 + u32::from(copied.is_some()),
             len: len as u32,
             name,
+            copied,
             regions: None,
         }
     }
@@ -193,11 +204,7 @@ impl Handle {
     ) -> Result<Option<Inside<'_>>, LockError> {
         self.node.open()?;
         if self.cell.word.enter(access) {
-            let inside = self.inside(access, self.cell.pass());
-            if self.is_alive() {
-                return Ok(Some(inside));
-            }
-            return Err(self.refuse(inside));
+            return self.inside_alive(self.inside(access, self.cell.pass()), at_most);
         }
         self.enter_slowly(access, at_most)
     }
@@ -219,7 +226,7 @@ impl Handle {
             self.send(out);
             return Err(error.into());
         }
-        self.inside_alive(access, pass).map(Some)
+        self.inside_alive(self.inside(access, pass), at_most)
     }
 
     /// Enters, if that takes no packet and nobody is inside or waits.
@@ -228,10 +235,7 @@ impl Handle {
         self.node.open()?;
         if self.cell.word.enter(access) {
             let inside = self.inside(access, self.cell.pass());
-            if self.is_alive() {
-                return Ok(Some(inside));
-            }
-            return Err(self.refuse(inside));
+            return self.inside_alive(inside, Duration::ZERO);
         }
         let mut entered = Ok(None);
         let out = locks(&self.node).turn(&self.cell, |state, _| {
@@ -241,8 +245,10 @@ impl Handle {
             };
         });
         out.finish();
-        let pass = entered?.map(Pass::from);
-        pass.map(|pass| self.inside_alive(access, pass)).transpose()
+        match entered?.map(Pass::from) {
+            Some(pass) => self.inside_alive(self.inside(access, pass), Duration::ZERO),
+            None => Ok(None),
+        }
     }
 
     /// A thread has been let in.
@@ -255,13 +261,35 @@ impl Handle {
         }
     }
 
-    /// The same, and finds its lock there, or another one.
-    fn inside_alive(&self, access: Access, pass: Pass) -> Result<Inside<'_>, LockError> {
-        let inside = self.inside(access, pass);
-        match self.is_alive() {
-            true => Ok(inside),
-            false => Err(self.refuse(inside)),
+    /// The same that another handle on this lock has let in.
+    pub(super) fn inside_as(&self, other: Inside<'_>) -> Inside<'_> {
+        let inside = self.inside(other.access, other.pass);
+        std::mem::forget(other);
+        inside
+    }
+
+    /// A thread that is inside finds its lock there, or another one, or has to look for what the
+    /// lock protects.
+    #[inline]
+    fn inside_alive<'a>(
+        &'a self,
+        inside: Inside<'a>,
+        at_most: Duration,
+    ) -> Result<Option<Inside<'a>>, LockError> {
+        let alive = self.is_alive();
+        if self.copied.is_none() || self.life == Life::NONE {
+            return match alive {
+                true => Ok(Some(inside)),
+                false => Err(self.refuse(inside)),
+            };
         }
+        if !alive || inside.pass.content != Content::Current {
+            return self.look_for(inside, at_most);
+        }
+        if inside.access == Access::Write {
+            self.begin_to_write(inside.pass.token);
+        }
+        Ok(Some(inside))
     }
 
     fn lost(&self) -> LockError {
@@ -339,6 +367,15 @@ impl Handle {
     /// Leaves.
     #[inline]
     pub fn leave(&self, access: Access) {
+        let survives = self.copied == Some(Survives::Writes) && self.life != Life::NONE;
+        if survives && access == Access::Write {
+            self.keep();
+        }
+        self.go(access);
+    }
+
+    #[inline]
+    fn go(&self, access: Access) {
         if !self.cell.word.leave(access) {
             self.leave_slowly(access);
         }
@@ -382,6 +419,22 @@ impl<'a> Inside<'a> {
             let out = locks(&handle.node).step(&handle.cell, |lock, fx| lock.decline(access, fx));
             handle.send(out);
         }
+    }
+
+    /// Leaves, with what it protects as it is.
+    pub(super) fn leave_as_it_is(self) {
+        let (handle, access) = (self.handle, self.access);
+        std::mem::forget(self);
+        handle.go(access);
+    }
+
+    pub(super) fn access(&self) -> Access {
+        self.access
+    }
+
+    /// What is found inside is this.
+    pub(super) fn tell(&mut self, content: Content) {
+        self.pass.content = content;
     }
 
     /// The fencing token.

@@ -109,7 +109,12 @@ impl Handle {
             return Err(LockError::WrongType { addr });
         }
         let locks = locks(node);
-        let cell = locks.open(Tag(addr), MAX_LOCKED as usize, Origin::Made)?;
+        let origin = match Tag(addr).home().is_own() {
+            true => Origin::Made,
+            // The node that serves it hears of it from those who want it.
+            false => Origin::Heard,
+        };
+        let cell = locks.open(Tag(addr), MAX_LOCKED as usize, origin)?;
         // As far as it has been here since it was freed; otherwise who enters is told.
         if locks.look(&cell, |_| cell.life()) > found.life {
             return Err(LockError::Freed { addr });

@@ -63,14 +63,48 @@
 //! handing it on was nowhere else, and died with it. When its home has died, a lock is gone:
 //! [`crate::RackError::NodeLost`], and by its name
 //! [`crate::RegionError::NameLost`]; [`Mutex::renewed`] makes it anew.
+//! Those in a region with copies go on.
 //! A process that the rack has declared dead may have a thread inside all the same; when that
 //! matters, let the receiver of what it does compare fencing tokens ([`MutexGuard::token`]).
 //! Without a membership store no process is ever declared dead, and threads wait without end for a
 //! lock that a dead process had.
+//!
+//! # In a region with copies
+//!
+//! Coherent memory with copies ([`crate::RegionSpec::survives`]) outlives any minority of the nodes
+//! that keep it, and so do the locks in it. Such a lock is at a byte of the region, and is made by
+//! the first that asks. A lock over a `T` takes [`Mutex::BYTES`], in one block of the rack.
+//!
+//! ```
+//! # fn main() -> rackmem::Result<()> {
+//! use rackmem::locked::{Mutex, RwLock};
+//! use rackmem::{Rack, RegionSpec, Survives};
+//!
+//! let rack = Rack::local(3)?;
+//! let spec = RegionSpec::new("accounts", 1 << 16).copies(3).survives(Survives::Writes);
+//! let region = rack.node(0).create_region(&spec)?;
+//! let nth = |nth: usize| nth * Mutex::<u64>::BYTES;
+//! let account: Mutex<u64> = Mutex::in_region(&region, nth(7), 100)?;
+//! *account.lock()? -= 30; // a majority has it when the guard is dropped
+//! let there = rack.node(2).open_region(&spec)?;
+//! assert_eq!(*Mutex::in_region(&there, nth(7), 0u64)?.lock()?, 70);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What a death takes is the region's to say. With [`crate::Survives::Writes`] nothing that was
+//! released: a guard leaves the lock when a majority has what it has written, and the next guard
+//! after its holder's death says [`Content::OwnerDied`] and finds the last release. With
+//! [`crate::Survives::Rest`] a lock costs no more than any other, and is after a death what it was
+//! when it was last handed over, as far as a live node knows, or came to rest ([`Mutex::rest`]).
+//! The node that serves these locks is followed by another when it dies, and threads wait
+//! meanwhile: no call returns [`crate::RackError::NodeLost`]. Such a lock stays as the region
+//! does ([`crate::LockError::Stays`]); `docs/decisions/0042-locks-with-a-record.md` has the rest.
 
 mod array;
 mod block;
 mod condvar;
+mod copied;
 mod descriptor;
 mod freeing;
 mod guard;

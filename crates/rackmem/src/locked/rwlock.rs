@@ -1,5 +1,6 @@
 //! A value that threads of the rack read together and change alone.
 
+use super::copied;
 use super::descriptor::Kind;
 use super::guard::{Guard, Reading, Writing};
 use super::handle::Handle;
@@ -7,10 +8,11 @@ use super::mutex::descriptor;
 use super::value::fill;
 use crate::bytes::value::Value;
 #[cfg(doc)]
-use crate::error::{AccessError, AllocError, RackError};
+use crate::error::{AccessError, AllocError, LockShape, RackError};
 use crate::error::{LockError, RegionError};
 use crate::host::locks::cell::Waiting;
 use crate::node::Node;
+use crate::region::Region;
 use crate::wait::Wait;
 use std::fmt::{self, Debug, Formatter};
 use std::marker::PhantomData;
@@ -137,14 +139,41 @@ impl<T: Value> RwLock<T> {
         Handle::renewed(node, name, what, fill(value)).map(RwLock::of)
     }
 
+    /// Bytes that one takes in a region with copies, whatever else is there: a power of two, so at
+    /// multiples of it none is in two blocks.
+    pub const BYTES: usize = copied::room(size_of::<T>());
+
+    /// The one at this byte of a region with copies, made with this value by the first that asks.
+    /// It does not die with a node: see [the module](super#in-a-region-with-copies).
+    ///
+    /// # Errors
+    /// [`LockShape::NoCopies`] where the region is not coherent memory with copies,
+    /// [`LockShape::TwoBlocks`] where the lock would not lie in one block, at a multiple of 16;
+    /// [`RegionError::OutOfBounds`], and those of [`RwLock::attach`] and [`RwLock::create`].
+    pub fn in_region(region: &Region, at: usize, value: T) -> Result<Self, RegionError> {
+        let what = descriptor::<T>(Kind::RwLock);
+        Handle::in_region(region, at, &what, fill(value)).map(RwLock::of)
+    }
+
+    /// Brings it to rest, if it is in a region with copies: waits for its turn to write, and then
+    /// a majority has what it protects, until a thread enters. No death takes anything of it.
+    ///
+    /// # Errors
+    /// [`LockError::Busy`] when others stay inside for as long as the configuration allows; those
+    /// of [`super::Mutex::lock`].
+    pub fn rest(&self) -> Result<(), LockError> {
+        self.handle.rest()
+    }
+
     /// Frees it, on any node: waits for its turn to write, then for its home to
     /// acknowledge. Its memory is used by the next locks of that home. A name that it has is
     /// free again. Handles that are left, on all nodes, return
     /// [`LockError::Freed`], also to threads that wait; no node keeps a copy of the value.
     ///
     /// # Errors
-    /// [`LockError::Freed`] when it has been freed before; [`AccessError::Busy`] when another
-    /// thread holds it for as long as the configuration allows, and nothing has changed;
+    /// [`LockError::Stays`] in a region with copies. [`LockError::Freed`] when it has been freed
+    /// before; [`AccessError::Busy`] when another thread holds it for as long as the configuration
+    /// allows, and nothing has changed;
     /// [`RackError::Timeout`] when the home does not answer: if this node dies before it does,
     /// the lock may live on; otherwise it is freed. Those of [`super::Mutex::lock`].
     pub fn free(self) -> Result<(), LockError> {

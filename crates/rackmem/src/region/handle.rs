@@ -89,6 +89,11 @@ impl Region {
         }
     }
 
+    /// Whether it is coherent memory with copies.
+    pub(crate) fn has_home(&self) -> bool {
+        self.spec.is_home()
+    }
+
     /// The node of this handle.
     pub(crate) fn node(&self) -> &Node {
         &self.node

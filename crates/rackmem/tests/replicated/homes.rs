@@ -33,7 +33,7 @@ fn rest(node: &Node, region: &Region, block: usize) {
     node.evict(region.addr() + (block * BLOCK) as u64).unwrap();
 }
 
-fn replaced(node: &Node, name: &str) {
+pub fn replaced(node: &Node, name: &str) {
     eventually("a live node has its copies", || {
         let all = node.groups();
         let group = all.iter().find(|group| group.name == name).unwrap();

@@ -7,6 +7,7 @@ mod embedded;
 mod growing;
 mod history;
 mod homes;
+mod locks;
 mod members;
 mod names;
 mod paging;

@@ -4,7 +4,7 @@ use super::{Deed, Form, Load, Site, Speaks, mutate};
 use crate::gcp;
 use crate::world::Mutation;
 use rackmem_proto::Output;
-use rackmem_proto::engine::{Defect, Host, LockFx, LockHost, LockPart, NodeLock, Told};
+use rackmem_proto::engine::{AtHome, Defect, Host, LockFx, LockHost, LockPart, NodeLock, Told};
 use rackmem_proto::gcp::{Body, Entered, Known, Life, Region, Regions, Right, SEGMENT};
 use rackmem_proto::wire::{Dest, Header, Tag};
 use std::collections::BTreeMap;
@@ -165,6 +165,7 @@ impl<B: Form, X: Speaks<B>> Site<B, X> {
             switch: self.view.switch.is_some(),
             cohort: self.locks.cohort,
             implicit: false,
+            home: AtHome::of(self.id, tag),
         };
         let (addr, len, loops) = (tag.0, self.locks.bytes, self.locks.loops);
         let regions = Regions::new(&[Region { addr, len }][..usize::from(len > 0)]);
@@ -218,8 +219,7 @@ impl<B: Form, X: Speaks<B>> LockHost for Site<B, X> {
     }
 
     fn each_lock(&mut self, mut section: impl FnMut(&mut NodeLock<u16>, &mut Fx<B>)) {
-        let tags: Vec<Tag> = self.locks.cells.keys().copied().collect();
-        for tag in tags {
+        for tag in Vec::from_iter(self.locks.cells.keys().copied()) {
             LockHost::lock(self, tag, &mut section);
         }
     }

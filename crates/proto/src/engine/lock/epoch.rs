@@ -3,9 +3,11 @@
 use super::{LockFx, NodeLock};
 use crate::engine::{Change, Defect};
 use crate::flowcc::Members;
-use crate::gcp::{Entry, Report, Reports, Steps};
+use crate::gcp::{Entry, LockDirectory, Report, Reports, Steps};
 use crate::wire::{Copyset, NodeId, Reason, Record, Tag};
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 /// What a node is told of locks whose home it is, while an epoch begins.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -21,6 +23,12 @@ impl Told {
         self.nodes.note(node, record);
     }
 
+    /// Locks of homes that groups keep.
+    pub(in crate::engine) fn of_groups(&self) -> Vec<Tag> {
+        let tags = self.nodes.tags();
+        tags.filter(|tag| !tag.home().is_own()).collect()
+    }
+
     /// The switch has told this.
     pub fn switch(&mut self, record: Record) {
         let (tag, epoch, entry) = Entry::from_record(record);
@@ -30,11 +38,18 @@ impl Told {
 
 impl<S> NodeLock<S> {
     /// The rack is in a new epoch: what was under way is over. Rights, and threads inside, stay;
-    /// threads that wait go on waiting.
-    pub fn enter_epoch(&mut self, members: Members, defect: Option<Defect>) {
+    /// threads that wait go on waiting. `keeps`: this node serves the homes that groups keep.
+    pub fn enter_epoch(&mut self, members: Members, keeps: bool, defect: Option<Defect>) {
         // A lock of a home that is gone ends by [`NodeLock::end`].
         let all = Copyset(u32::MAX);
-        self.blade.enter_epoch(members.epoch, all, members.switch);
+        let switch = members.switch && self.tag.home().is_own();
+        self.blade.enter_epoch(members.epoch, all, switch);
+        if !self.tag.home().is_own() {
+            // What an earlier keeper knew says nothing once another one has served.
+            let last = self.directory.take().filter(|_| keeps);
+            let taken = || Box::new(LockDirectory::taken_over(self.blade.node(), self.tag));
+            self.directory = keeps.then(|| last.unwrap_or_else(taken));
+        }
         if defect == Some(Defect::SettleEarly) {
             let change = Change {
                 members,
@@ -87,7 +102,8 @@ impl<S> NodeLock<S> {
             }
         };
         let switch = |tag| told.switch.get(&tag).copied();
-        directory.enter_epoch(epoch, live, gone.len(), tell, switch);
+        let since = (change.settled, gone.len());
+        directory.enter_epoch(epoch, live, since, tell, switch);
         let entry = directory.entry(self.tag);
         entry.is_some_and(|(entry, _)| entry.state.reason != Reason::None)
     }

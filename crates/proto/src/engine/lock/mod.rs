@@ -88,6 +88,27 @@ pub struct NodeLock<S> {
     pace: Pace,
 }
 
+/// Whether a node serves a lock's home.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AtHome {
+    /// It does not.
+    No,
+    /// It does, of a group's home, and has yet to hear from all others in this epoch.
+    Settling,
+    /// It does: a lock that it does not know is new, or at rest.
+    Yes,
+}
+
+impl AtHome {
+    /// Where each node serves its own memory, and nothing else.
+    pub fn of(node: NodeId, tag: Tag) -> Self {
+        match tag.home().is_of(node) {
+            true => AtHome::Yes,
+            false => AtHome::No,
+        }
+    }
+}
+
 /// How a node takes part in a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
@@ -101,6 +122,8 @@ pub struct Part {
     pub cohort: u8,
     /// See [`NodeLock`].
     pub implicit: bool,
+    /// Whether it serves the lock's home.
+    pub home: AtHome,
 }
 
 impl<S> NodeLock<S> {
@@ -113,32 +136,38 @@ impl<S> NodeLock<S> {
             switch,
             cohort,
             implicit,
+            home,
         } = part;
         let mut blade = Blade::new(BladeConfig {
             node,
             epoch,
-            switch,
+            switch: switch && tag.home().is_own(),
             cohort,
             locks: 1,
         });
-        let directory = tag.home().is_of(node).then(|| {
-            let mut directory = Box::new(LockDirectory::new(node, epoch));
-            match known {
-                Some(Known::Home(rest)) => directory.wake(tag, rest),
-                _ => directory.create(tag),
-            };
-            directory
-        });
-        match (&directory, known) {
-            (Some(_), Some(Known::Home(rest))) => blade.wake(tag, regions, rest),
-            (Some(_), _) => blade.create(tag, regions),
-            (None, Some(Known::Abroad(floor))) => blade.reopen(tag, regions, floor),
-            (None, _) => blade.open(tag, regions),
+        match (home, known) {
+            (AtHome::Yes, Some(Known::Home(rest))) => blade.wake(tag, regions, rest),
+            (AtHome::Yes, _) => blade.create(tag, regions),
+            (_, Some(Known::Abroad(floor))) => blade.reopen(tag, regions, floor),
+            _ => blade.open(tag, regions),
+        };
+        let mut served = LockDirectory::new(node, epoch);
+        let directory = match (home, known) {
+            (AtHome::No, _) => None,
+            (AtHome::Settling, _) => Some(LockDirectory::taken_over(node, tag)),
+            (AtHome::Yes, Some(Known::Home(rest))) => {
+                served.wake(tag, rest);
+                Some(served)
+            }
+            (AtHome::Yes, _) => {
+                served.create(tag);
+                Some(served)
+            }
         };
         NodeLock {
             tag,
             blade,
-            directory,
+            directory: directory.map(Box::new),
             line: Line::new(),
             implicit,
             over: false,

@@ -55,6 +55,12 @@ impl<S> NodeLock<S> {
         debug_assert!(entered.is_some() && steps.is_empty());
     }
 
+    /// The writer inside has found this wrong with the data: whoever enters is told, until one has
+    /// written.
+    pub fn found(&mut self, reason: Reason) {
+        self.blade.found(self.tag, reason);
+    }
+
     /// A thread wants to enter: it is let in at once, or in its turn.
     pub fn enter(&mut self, seat: S, access: Access, fx: &mut impl LockFx<Seat = S>) {
         if self.over {

@@ -52,8 +52,19 @@ impl LockHost for Here<'_> {
     }
 
     fn hear_of(&mut self, tag: Tag, len: u32) -> bool {
+        if !tag.home().is_own() && !self.agents.has_kept(tag) {
+            return false;
+        }
         let heard = self.agents.locks.open(tag, len as usize, Origin::Heard);
         heard.is_ok()
+    }
+
+    fn take_over(&mut self, tag: Tag) {
+        self.agents.locks.take_over(tag);
+    }
+
+    fn all_told(&mut self) {
+        self.agents.locks.all_told();
     }
 
     fn forget_forgotten(&mut self) {

@@ -124,7 +124,10 @@ impl Locks {
         hand.fruitless += 1;
         let shard = self.shards[hand.shard].read();
         let shard = shard.whole();
-        let abroad = shard.values().filter(|cell| !self.is_home(cell.tag));
+        // What a node has of a lock whose home may die in its turn is a copy that counts.
+        let own = |cell: &&Arc<Cell>| cell.tag.home().is_own();
+        let abroad = shard.values().filter(own);
+        let abroad = abroad.filter(|cell| !self.is_home(cell.tag));
         hand.cells = abroad.cloned().collect();
     }
 

@@ -13,12 +13,12 @@ use crate::error::{AccessError, LockError};
 use crate::membership::current_view::CurrentView;
 use rackmem_fabric::Whole;
 use rackmem_fabric::{Body, Net, Nobody, Receiver};
-use rackmem_proto::engine::{LockPart, NodeLock, Told};
+use rackmem_proto::engine::{AtHome, LockPart, NodeLock, Told};
 use rackmem_proto::gcp::{BladeCounters, MAX_LOCKED, Region, Regions};
 use rackmem_proto::wire::{HomeId, NodeId, Tag};
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 /// Locks that a node knows at most: those that it has made or attached to, and all of its arrays.
@@ -92,6 +92,14 @@ pub struct LockMetrics {
     pub given_up: u64,
 }
 
+/// The epoch, of a node that keeps homes of groups in it; otherwise none.
+fn told_all(me: NodeId, standing: &CurrentView) -> u32 {
+    match standing.keeper() == Some(me) {
+        true => standing.epoch(),
+        false => 0,
+    }
+}
+
 /// See the module.
 pub(crate) struct Locks {
     pub(crate) me: NodeId,
@@ -121,6 +129,8 @@ pub(crate) struct Locks {
     /// What is remembered of those that have been forgotten in this epoch:
     /// as many as locks at most.
     ledger: Mutex<Ledger>,
+    /// The epoch in which this node keeps homes of groups, and all have told of locks there.
+    told_all: AtomicU32,
     /// Bytes that it takes.
     pub(crate) remembered: AtomicUsize,
     given_up: AtomicU64,
@@ -144,6 +154,7 @@ impl Locks {
             kept: Default::default(),
             idle: AtomicUsize::new(0),
             ledger: Mutex::new(Ledger::new(standing.epoch())),
+            told_all: AtomicU32::new(told_all(me, &standing)),
             remembered: AtomicUsize::new(0),
             given_up: AtomicU64::new(0),
             pressure: Pressure::default(),
@@ -185,15 +196,39 @@ impl Locks {
     /// and not one that has begun anew since.
     pub(crate) fn is_current(&self, tag: Tag) -> bool {
         let incarnation = tag.offset() / self.span + 1;
+        // What a group keeps is of no incarnation.
         let now = |home| u64::from(self.standing.incarnation(home)) == incarnation;
         let home = self.host(tag.home());
-        home.is_some_and(|home| self.standing.live(home) && now(home))
+        let own = tag.home().is_own();
+        home.is_some_and(|home| self.standing.live(home) && (!own || now(home)))
     }
 
-    /// Which node serves the locks of a home: nodes do in their own memory. Homes that groups keep
-    /// have no locks.
+    /// Which node serves the locks of a home.
     pub(crate) fn host(&self, home: HomeId) -> Option<NodeId> {
-        self.standing.host(home).filter(|_| home.is_own())
+        self.standing.host(home)
+    }
+
+    /// A lock of which others have told, and whose home a group keeps: it is known here before
+    /// anybody can take it for one at rest, even if there is no room for it.
+    pub(crate) fn take_over(&self, tag: Tag) {
+        let mut cells = self.shard(tag).write().whole();
+        cells.entry(tag).or_insert_with(|| {
+            self.known.fetch_add(1, Relaxed);
+            let region = Region {
+                addr: tag.0,
+                len: MAX_LOCKED,
+            };
+            let regions = Regions::new(&[region]).unwrap_or_default();
+            let (what, epoch) = ((MAX_LOCKED as usize, true), self.standing.epoch());
+            Arc::new(self.cell(tag, what, regions, epoch))
+        });
+    }
+
+    /// From here on, what is not known here of homes that groups keep is at rest, if this node
+    /// keeps them in this epoch: the thread says so that lives by views.
+    pub(crate) fn all_told(&self) {
+        self.told_all
+            .store(told_all(self.me, &self.standing), SeqCst);
     }
 
     /// The lock of this address, which protects up to `len` bytes, known here from now on.
@@ -247,12 +282,19 @@ impl Locks {
 
     fn cell(&self, tag: Tag, what: (usize, bool), regions: Regions, epoch: u32) -> Cell {
         let home = self.is_home(tag);
+        // Looked at under the shard's lock: what is settled afterwards finds this lock.
+        let told = tag.home().is_own() || self.told_all.load(SeqCst) == epoch;
         let part = LockPart {
             node: self.me,
             epoch,
             switch: self.standing.switch(),
             cohort: COHORT,
             implicit: what.1,
+            home: match (home, told) {
+                (false, _) => AtHome::No,
+                (true, false) => AtHome::Settling,
+                (true, true) => AtHome::Yes,
+            },
         };
         let known = self.ledger().take(tag, epoch);
         let lock = NodeLock::new(tag, regions, part, known);
