@@ -319,7 +319,7 @@ impl AccessError {
                 "use a handle of the type it was made with, or make one with more room"
             }
             AccessError::Stale { .. } => {
-                "throw away what the section has read, and begin another one; if it happens often, ask for a longer bound"
+                "throw away what the section has read and begin another one, and ask for a longer bound if it happens often"
             }
             AccessError::TightBound { .. } => "ask for a longer bound, or use coherent memory",
             AccessError::NotMapped { .. } => {
